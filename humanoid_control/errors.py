@@ -1,0 +1,53 @@
+"""The errors a user can mend. Each message is one line: what is wrong, where, and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class HumanoidError(Exception):
+    """Root of all errors raised on bad input; the command line prints it in one line and exits with code 2."""
+
+
+class UnknownNameError(HumanoidError):
+    """A name that is not in its catalogue; the message offers the nearest known names."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+        known = sorted(known)
+        near = nearest_names(name, known)
+        offer = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+        super().__init__(f"unknown {kind} '{name}': {offer}" + (f" {hint}" if hint else ""))
+        self.name = name
+        self.nearest = near
+
+
+class RobotError(HumanoidError):
+    """A robot description that cannot be read or used."""
+
+
+class ClipError(HumanoidError):
+    """A motion clip that cannot be read or lacks what is needed."""
+
+
+class ConfigError(HumanoidError):
+    """A parameter or setting outside its range or of the wrong kind."""
+
+
+class EnvironmentProblem(HumanoidError):
+    """Something outside the program is missing: a port, ROS 2, a package."""
+
+
+def nearest_names(name: str, known: Iterable[str], n: int = 3) -> list[str]:
+    """The known names closest to a mistyped one, best first; empty when nothing comes close.
+
+    Args:
+        name: what was typed.
+        known: the names that exist.
+        n: how many to offer at the most.
+    """
+    known = list(known)
+    lower = {k.lower(): k for k in known}
+    hits = difflib.get_close_matches(name.lower(), list(lower), n=n, cutoff=0.5)
+    hits += [low for low in sorted(lower) if name and low.startswith(name.lower()) and low not in hits]
+    return [lower[h] for h in hits[:n]]

@@ -1,0 +1,42 @@
+"""Where the package's shared files are: in the source tree, in a colcon install, or in a pip environment."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from humanoid_control.errors import EnvironmentProblem
+
+PACKAGE = "humanoid_control"
+
+
+def share_dir() -> Path:
+    """The directory that holds `urdf/`, `config/` and `launch/`.
+
+    Looked for, in this order: the source tree the package is imported from, every prefix of `AMENT_PREFIX_PATH`
+    (colcon), the Python prefix (pip).
+
+    Raises:
+        EnvironmentProblem: no such directory, which means a broken installation.
+    """
+    tree = Path(__file__).resolve().parent.parent
+    if (tree / "package.xml").is_file() and (tree / "urdf").is_dir():
+        return tree
+    prefixes = [p for p in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p] + [sys.prefix]
+    # A colcon overlay imports the package from <prefix>/lib/pythonX.Y/site-packages.
+    prefixes += [str(p) for p in Path(__file__).resolve().parents[:6]]
+    for prefix in prefixes:
+        share = Path(prefix) / "share" / PACKAGE
+        if (share / "urdf").is_dir():
+            return share
+    raise EnvironmentProblem(
+        f"the shared files of {PACKAGE} (urdf, config) were not found beside {tree}: install the package again"
+    )
+
+
+def state_dir() -> Path:
+    """Where runs write their logs and recordings: `$HUMANOID_HOME`, or `~/.humanoid` (created when missing)."""
+    path = Path(os.environ.get("HUMANOID_HOME") or Path.home() / ".humanoid")
+    path.mkdir(parents=True, exist_ok=True)
+    return path

@@ -1,0 +1,37 @@
+"""Shared fixtures: where the real clips and models are, and how a test says that it lacks them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+DATA = Path(os.environ.get("HUMANOID_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def mocap():
+    """Return a function that gives the path of a real motion clip, or skips the test where it is absent."""
+
+    def find(relative: str) -> Path:
+        path = DATA / "mocap" / relative
+        if not path.is_file():
+            pytest.skip(f"needs the motion clip mocap/{relative}: set HUMANOID_TEST_DATA to the folder that holds mocap/")
+        return path
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def model_file():
+    """Return a function that gives the path of a public robot or muscle model, or skips where it is absent."""
+
+    def find(relative: str) -> Path:
+        path = DATA / relative
+        if not path.is_file():
+            pytest.skip(f"needs the model file {relative}: set HUMANOID_TEST_DATA to the folder that holds it")
+        return path
+
+    return find
