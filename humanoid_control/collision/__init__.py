@@ -1,0 +1,5 @@
+"""Self-collision: signed distances, witness points and gradients of pairs of shapes. Knows no robot by name."""
+
+from humanoid_control.collision.self_distance import NearPairs, SelfDistance
+
+__all__ = ["NearPairs", "SelfDistance"]

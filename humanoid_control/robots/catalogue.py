@@ -1,0 +1,57 @@
+"""From a name or a path to a Robot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.paths import share_dir
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.robot_file import RobotFile, read_robot_file
+from humanoid_control.robots.urdf_tree import parse_urdf
+
+CATALOGUE = ("armar3", "hrp2", "suralp", "wabian2", "we4rii", "lola")
+
+
+def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
+    """Load a robot of the catalogue by name, or any robot from the path of its URDF.
+
+    Beside the URDF `robot.urdf` may lie a robot file `robot.yaml` (docs/adding_a_robot.md).
+
+    Args:
+        name_or_path: 'hrp2', or 'my_robot.urdf'.
+        base: 'fixed' holds the anchor link still, 'floating' lets the root move; default: as the robot file says.
+
+    Raises:
+        UnknownNameError: not in the catalogue and not a file; the nearest names are offered.
+        RobotError: the file is not a usable URDF or robot file.
+    """
+    path = urdf_path(name_or_path)
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as e:
+        raise RobotError(f"{path}: cannot be read as a URDF: {e.__class__.__name__}") from None
+    tree = parse_urdf(text, str(path))
+    beside = path.with_suffix(".yaml")
+    return Robot(tree, read_robot_file(beside) if beside.is_file() else RobotFile(), base)
+
+
+def urdf_path(name_or_path: str | Path) -> Path:
+    """The URDF file of a catalogue name or a path.
+
+    Raises:
+        UnknownNameError: neither.
+    """
+    text = str(name_or_path)
+    if text in CATALOGUE:
+        return share_dir() / "urdf" / f"{text}.urdf"
+    path = Path(text).expanduser()
+    if path.is_dir():
+        raise RobotError(f"{path} is a folder: give the URDF file in it")
+    if path.is_file():
+        return path
+    if path.suffix or "/" in text:
+        near = sorted(p.name for p in path.parent.glob("*.urdf")) if path.parent.is_dir() else []
+        offer = f"; URDF files there: {', '.join(near[:5])}" if near else ""
+        raise RobotError(f"there is no URDF file {path}{offer}")
+    raise UnknownNameError("robot", text, CATALOGUE, hint="(or give the path of a URDF)")

@@ -1,0 +1,128 @@
+"""Collision shapes on the links of a pinocchio model, held by coal; and the pairs worth watching."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import coal
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.robots.shapes import (
+    Box,
+    Capsule,
+    Cylinder,
+    Ellipsoid,
+    LinkShape,
+    Shape,
+    Sphere,
+)
+
+ELLIPSE_SIDES = 32
+CAP_RINGS = 6
+
+
+def coal_shape(shape: Shape) -> tuple[coal.CollisionGeometry, pin.SE3]:
+    """The shape as coal knows it, and its pose in the link frame.
+
+    An elliptic capsule, which coal lacks, becomes the convex hull of a polyhedron that circumscribes it: at most
+    1 / cos(pi / 32) - 1 = 0.5 % too wide, and its caps 0.9 % of their size, never too small. An ellipsoid is treated
+    as an elliptic capsule of length 0, because coal's own does not converge at the tolerance gradients need.
+    """
+    if isinstance(shape, Sphere):
+        return coal.Sphere(shape.radius), pin.SE3(np.eye(3), np.array(shape.center))
+    if isinstance(shape, (Capsule, Cylinder)):
+        p0, p1 = np.array(shape.p0), np.array(shape.p1)
+        length = float(np.linalg.norm(p1 - p0))
+        X = pin.SE3(rotation_of_z_onto(p1 - p0), (p0 + p1) / 2)
+        cls = coal.Capsule if isinstance(shape, Capsule) else coal.Cylinder
+        return cls(shape.radius, length), X
+    if isinstance(shape, Box):
+        return coal.Box(*shape.size), pin.SE3(pin.rpy.rpyToMatrix(*shape.rpy), np.array(shape.center))
+    if isinstance(shape, Ellipsoid):
+        b, a, c = shape.semi_axes
+        return _polyhedron(elliptic_capsule_points(a, b, c, 0.0)), pin.SE3(np.eye(3), np.array(shape.center))
+    points = elliptic_capsule_points(shape.a, shape.b, shape.c, shape.l)
+    return _polyhedron(points), pin.SE3(np.eye(3), np.array(shape.top_center))
+
+
+def rotation_of_z_onto(axis: np.ndarray) -> np.ndarray:
+    """A rotation matrix whose third column is the given direction; identity for a zero vector."""
+    n = float(np.linalg.norm(axis))
+    if n < 1e-12:
+        return np.eye(3)
+    return pin.Quaternion.FromTwoVectors(np.array([0.0, 0.0, 1.0]), axis / n).toRotationMatrix()
+
+
+def elliptic_capsule_points(a: float, b: float, c: float, l: float) -> np.ndarray:  # noqa: E741
+    """Vertices (n, 3) of a convex polyhedron that holds an elliptic capsule whose top centre is the origin."""
+    grow = 1.0 / math.cos(math.pi / ELLIPSE_SIDES)
+    phi = 2 * math.pi * np.arange(ELLIPSE_SIDES) / ELLIPSE_SIDES
+    ring = grow * np.stack([b * np.cos(phi), a * np.sin(phi)], axis=1)
+    points = []
+    # Rings of the cap at angles up from its rim, on a profile that circumscribes the quarter ellipse.
+    up = 1.0 / math.cos(math.pi / (4 * CAP_RINGS))
+    for k in range(CAP_RINGS + 1):
+        t = (k - 0.5) * math.pi / (2 * CAP_RINGS) if k else 0.0
+        scale, z = (up * math.cos(t), up * c * math.sin(t)) if k else (1.0, 0.0)
+        points += [np.column_stack([ring * scale, np.full(ELLIPSE_SIDES, s)]) for s in (z, -l - z)]
+    return np.vstack(points)
+
+
+def _polyhedron(points: np.ndarray) -> coal.CollisionGeometry:
+    cloud = coal.StdVec_Vec3s()
+    for p in points:
+        cloud.append(p)
+    return coal.Convex.convexHull(cloud, True, "Qt")
+
+
+def build_geometry(
+    model: pin.Model, shapes: tuple[LinkShape, ...], pairs: list[tuple[int, int]] | np.ndarray
+) -> pin.GeometryModel:
+    """A pinocchio geometry model with one object a shape and the given pairs of shape indices."""
+    geometry = pin.GeometryModel()
+    for item in shapes:
+        frame_id = model.getFrameId(item.link)
+        frame = model.frames[frame_id]
+        shape, X_link_shape = coal_shape(item.shape)
+        obj = pin.GeometryObject(item.name, frame.parentJoint, frame_id, frame.placement * X_link_shape, shape)
+        geometry.addGeometryObject(obj)
+    for i, j in pairs:
+        geometry.addCollisionPair(pin.CollisionPair(int(i), int(j)))
+    return geometry
+
+
+def watched_pairs(
+    model: pin.Model, shapes: tuple[LinkShape, ...], disabled: set[frozenset[str]], q: np.ndarray | None = None
+) -> list[tuple[int, int]]:
+    """All pairs of shapes that can touch and should not.
+
+    Left out: pairs named in `disabled`, shapes that no joint moves against each other, and, when a collision-free
+    posture q is given, pairs that already overlap there (shapes of neighbouring links that share a joint).
+
+    Args:
+        model: the robot.
+        shapes: its collision shapes.
+        disabled: pairs of shape names to leave out.
+        q: (nq,) a posture in which whatever overlaps is a neighbour, or None to keep them all.
+    """
+    joint = [model.frames[model.getFrameId(s.link)].parentJoint for s in shapes]
+    pairs = [
+        (i, j)
+        for i in range(len(shapes))
+        for j in range(i + 1, len(shapes))
+        if joint[i] != joint[j] and frozenset((shapes[i].name, shapes[j].name)) not in disabled
+    ]
+    if q is None or not pairs:
+        return pairs
+    geometry = build_geometry(model, shapes, pairs)
+    data, gdata = model.createData(), geometry.createData()
+    pin.computeDistances(model, data, geometry, gdata, q)
+    return [p for p, r in zip(pairs, gdata.distanceResults, strict=True) if r.min_distance > 0]
+
+
+@functools.lru_cache(maxsize=1)
+def coal_version() -> str:
+    """The version of coal, for reports."""
+    return str(coal.__version__)

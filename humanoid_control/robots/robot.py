@@ -1,0 +1,287 @@
+"""A robot ready for use: its pinocchio model, limits, postures, tracked points, feet and collision shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.collision import SelfDistance
+from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.robots.geometry import build_geometry, watched_pairs
+from humanoid_control.robots.robot_file import Foot, RobotFile, shapes_from_urdf
+from humanoid_control.robots.urdf_tree import WIDE, UrdfTree, placed_in_world, rooted_at
+
+FIXED, FLOATING = "fixed", "floating"
+
+
+class Robot:
+    """One robot, with its base either floating (root free in the world) or fixed (anchor link held still).
+
+    Joint vectors `(n,)` are in the order of `joint_names` and in radians; `q (nq,)` and `v (nv,)` are pinocchio's,
+    which start with the pose (x y z, quaternion x y z w) and the velocity of the base where it floats.
+    The world has its origin on the floor below the root, x forward, y left, z up.
+
+    Attributes:
+        name, title, height [m]: identity.
+        urdf: the URDF as published on `robot_description` (always rooted as in the file).
+        model: pinocchio model; points are operational frames named after themselves.
+        joint_names: every actuated joint, in the model's order.
+        lower, upper [rad], velocity [rad/s], effort [N m]: limits (n,).
+        postures: name -> (n,); always holds `zero` (0, or the nearest value inside the limits) and `neutral`.
+        imitation_joints: indices of the joints that imitation moves.
+        points: tracked point -> frame id. feet: the soles.
+        shapes: collision shapes; pairs: (P, 2) indices of shapes that must not touch.
+        mimic: joints that follow another: (follower, leader, multiplier, offset) with joint indices.
+        X_world_root: pose of the root link in the world in the neutral posture.
+    """
+
+    def __init__(self, tree: UrdfTree, file: RobotFile, base: str | None = None) -> None:
+        """Build the robot.
+
+        Args:
+            tree: a checked URDF.
+            file: what the URDF does not say.
+            base: 'fixed' or 'floating'; default: what the robot file says.
+
+        Raises:
+            RobotError: a name in the robot file that the URDF does not have, a model pinocchio cannot build.
+        """
+        self.name, self.title = file.name or tree.name, file.title or file.name or tree.name
+        self.height, self.provenance, self.file = file.height, dict(file.provenance), file
+        self.urdf = '<?xml version="1.0"?>\n' + tree.text()
+        self.base = base or file.base
+        self.anchor = file.anchor or tree.root
+        self.root_link = tree.root
+        self._check_links(tree, file)
+        self.X_world_root = pin.SE3(np.eye(3), np.array([0.0, 0.0, file.root_height.get("neutral", 0.0)]))
+        self.model = self._build(tree, file)
+        self.data = self.model.createData()
+        self._read_joints(tree)
+        self._read_postures(file)
+        self._read_collision(tree, file)
+
+    # -- building ---------------------------------------------------------------------------------------------
+
+    def _check_links(self, tree: UrdfTree, file: RobotFile) -> None:
+        links = set(tree.links)
+        uses = [("anchor", self.anchor), *((f"point '{k}'", link) for k, (link, _) in file.points.items())]
+        uses += [(f"foot '{f.name}'", f.link) for f in file.feet]
+        uses += [(f"shape '{s.name}'", s.link) for s in file.collision]
+        for what, link in uses:
+            if link not in links:
+                raise UnknownNameError("link", link, links, hint=f"({what} in {file.where or 'the robot file'})")
+        if self.base not in (FIXED, FLOATING):
+            raise RobotError(f"base must be '{FIXED}' or '{FLOATING}', got '{self.base}'")
+
+    def _build(self, tree: UrdfTree, file: RobotFile) -> pin.Model:
+        try:
+            if self.base == FLOATING:
+                model = pin.buildModelFromXML(self.urdf, pin.JointModelFreeFlyer())
+            else:
+                X_root_anchor = self._anchor_in_root(tree, file)
+                placed = placed_in_world(rooted_at(tree, self.anchor), self.X_world_root * X_root_anchor)
+                model = pin.buildModelFromXML(placed.text())
+        except (ValueError, RuntimeError) as e:
+            raise RobotError(f"{tree.where}: pinocchio cannot build a model: {str(e).splitlines()[0]}") from None
+        for name, (link, xyz) in file.points.items():
+            frame = model.frames[model.getFrameId(link)]
+            X = frame.placement * pin.SE3(np.eye(3), np.array(xyz))
+            label = name if not model.existFrame(name) else f"point:{name}"
+            model.addFrame(
+                pin.Frame(label, frame.parentJoint, model.getFrameId(link), X, pin.FrameType.OP_FRAME), False
+            )
+        model.name = self.name
+        return model
+
+    def _anchor_in_root(self, tree: UrdfTree, file: RobotFile) -> pin.SE3:
+        """Pose of the anchor link in the root link in the neutral posture."""
+        model = pin.buildModelFromXML(tree.text())
+        q = pin.neutral(model)
+        for name, value in file.postures.get("neutral", {}).items():
+            if model.existJointName(name):
+                q[model.joints[model.getJointId(name)].idx_q] = value
+        data = model.createData()
+        pin.framesForwardKinematics(model, data, q)
+        X_root = data.oMf[model.getFrameId(tree.root)]
+        return X_root.inverse() * data.oMf[model.getFrameId(self.anchor)]
+
+    def _read_joints(self, tree: UrdfTree) -> None:
+        model = self.model
+        first = 2 if self.base == FLOATING else 1
+        self.joint_names: tuple[str, ...] = tuple(model.names[first:])
+        self.n = len(self.joint_names)
+        self.nq, self.nv = int(model.nq), int(model.nv)
+        self.iq, self.iv = self.nq - self.n, self.nv - self.n
+        self.index = {name: k for k, name in enumerate(self.joint_names)}
+        self.lower = np.array(model.lowerPositionLimit[self.iq :])
+        self.upper = np.array(model.upperPositionLimit[self.iq :])
+        self.velocity = np.array(model.upperVelocityLimit[self.iv :])
+        self.effort = np.array(model.upperEffortLimit[self.iv :])
+        self.unlimited = self.upper - self.lower > WIDE
+        self.mimic: list[tuple[int, int, float, float]] = []
+        for j in tree.joints:
+            m = j.find("mimic")
+            if m is not None:
+                leader = m.get("joint", "")
+                if leader not in self.index:
+                    raise UnknownNameError("joint", leader, self.index, hint=f"(mimicked by {j.get('name')})")
+                row = (self.index[j.get("name", "")], self.index[leader])
+                self.mimic.append((*row, float(m.get("multiplier", "1")), float(m.get("offset", "0"))))
+
+    def _read_postures(self, file: RobotFile) -> None:
+        zero = np.clip(np.zeros(self.n), self.lower, self.upper)
+        self.postures = {"zero": zero, "neutral": zero}
+        for name, values in file.postures.items():
+            posture = zero.copy()
+            for joint, value in values.items():
+                posture[self.joint_index(joint)] = value
+            outside = (posture < self.lower - 1e-9) | (posture > self.upper + 1e-9)
+            if outside.any():
+                joint = self.joint_names[int(np.argmax(outside))]
+                raise RobotError(f"{file.where}: posture '{name}' puts joint '{joint}' outside its limits")
+            self.postures[name] = posture
+        names = file.imitation_joints or tuple(
+            n for n in self.joint_names if n not in file.optional_joints and not n.split("_")[-1].startswith("toe")
+        )
+        self.imitation_joints = np.array([self.joint_index(n) for n in names], dtype=int)
+        self.optional_joints = np.array([self.joint_index(n) for n in file.optional_joints], dtype=int)
+        self.meanings = {n: n for n in self.joint_names} | dict(file.meanings)
+        for meaning, joint in file.meanings.items():
+            if joint not in self.index:
+                raise UnknownNameError("joint", joint, self.index, hint=f"(meaning '{meaning}' in {file.where})")
+        self.feet: tuple[Foot, ...] = file.feet
+        self.points = {}
+        for name in file.points:
+            label = f"point:{name}"
+            self.points[name] = self.model.getFrameId(label if self.model.existFrame(label) else name)
+
+    def _read_collision(self, tree: UrdfTree, file: RobotFile) -> None:
+        self.shapes, skipped = (file.collision, []) if file.collision else shapes_from_urdf(tree)
+        self.meshes_passed_over: list[str] = skipped
+        disabled = {frozenset(p) for p in file.disabled_pairs}
+        known = {s.name for s in self.shapes}
+        for pair in disabled:
+            for name in pair - known:
+                raise UnknownNameError("shape", name, known, hint=f"(disabled pair in {file.where})")
+        overlap_at = None if file.disabled_pairs else self.q("neutral")
+        self.pairs = np.array(watched_pairs(self.model, self.shapes, disabled, overlap_at), dtype=int).reshape(-1, 2)
+        self.geometry = build_geometry(self.model, self.shapes, self.pairs)
+
+    def self_distance(self) -> SelfDistance:
+        """Distances between this robot's collision shapes, ready to be asked at any configuration."""
+        frames = [self.model.frames[self.model.getFrameId(s.link)] for s in self.shapes]
+        balls = [s.shape.bounding_sphere() for s in self.shapes]
+        centers = np.array([f.placement.act(c) for f, (c, _) in zip(frames, balls, strict=True)]).reshape(-1, 3)
+        # The polyhedra that stand for elliptic capsules are a little larger than the shapes they hold.
+        radii = np.array([1.02 * r for _, r in balls])
+        return SelfDistance(self.model, self.geometry, radii, centers)
+
+    # -- names ------------------------------------------------------------------------------------------------
+
+    def joint_index(self, name: str) -> int:
+        """Index of a joint by its name.
+
+        Raises:
+            UnknownNameError: with the nearest names.
+        """
+        try:
+            return self.index[name]
+        except KeyError:
+            raise UnknownNameError("joint", name, self.index, hint=f"(robot {self.name})") from None
+
+    def joint_for(self, meaning: str) -> str | None:
+        """The joint that does an anatomical motion such as `l_elbow_flexion`; None where the robot has none."""
+        joint = self.meanings.get(meaning)
+        return joint if joint in self.index else None
+
+    def order_of(self, names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Where a message's joints go: (its positions that are joints of ours, their indices in our order)."""
+        rows = [(k, self.index[n]) for k, n in enumerate(names) if n in self.index]
+        ours = np.array(rows, dtype=int).reshape(-1, 2)
+        return ours[:, 0], ours[:, 1]
+
+    # -- configurations -----------------------------------------------------------------------------------------
+
+    def q(self, joints: str | np.ndarray = "neutral", X_world_root: pin.SE3 | None = None) -> np.ndarray:
+        """A pinocchio configuration (nq,) from joint angles or a posture's name.
+
+        Args:
+            joints: (n,) [rad], or the name of a posture.
+            X_world_root: pose of the root, for a floating base; default: standing in the neutral posture.
+        """
+        if isinstance(joints, str):
+            if joints not in self.postures:
+                raise UnknownNameError("posture", joints, self.postures, hint=f"(robot {self.name})")
+            joints = self.postures[joints]
+        if self.base == FIXED:
+            return np.array(joints, dtype=float)
+        return np.concatenate([pin.SE3ToXYZQUAT(X_world_root or self.X_world_root), joints])
+
+    def joints(self, q: np.ndarray) -> np.ndarray:
+        """The joint angles (n,) in a pinocchio configuration."""
+        return q[self.iq :]
+
+    def from_mapping(self, values: Mapping[str, float], start: str = "neutral") -> np.ndarray:
+        """Joint angles (n,) of a posture with some joints set by name [rad]."""
+        out = self.postures[start].copy()
+        for name, value in values.items():
+            out[self.joint_index(name)] = value
+        return out
+
+    def follow(self, joints: np.ndarray) -> np.ndarray:
+        """The same angles with every mimicking joint set from its leader (in place)."""
+        for follower, leader, multiplier, offset in self.mimic:
+            joints[follower] = multiplier * joints[leader] + offset
+        return joints
+
+    # -- geometry -----------------------------------------------------------------------------------------------
+
+    def point_positions(self, q: np.ndarray, names: Iterable[str]) -> np.ndarray:
+        """World positions (P, 3) of tracked points [m]."""
+        pin.framesForwardKinematics(self.model, self.data, q)
+        return np.array([self.data.oMf[self.point_frame(n)].translation for n in names])
+
+    def point_frame(self, name: str) -> int:
+        """Frame id of a tracked point.
+
+        Raises:
+            UnknownNameError: the robot file does not define it.
+        """
+        try:
+            return self.points[name]
+        except KeyError:
+            raise UnknownNameError("point", name, self.points, hint=f"(robot {self.name})") from None
+
+    def link_poses(self, q: np.ndarray) -> dict[str, pin.SE3]:
+        """Pose in the world of every link that carries something to see."""
+        pin.framesForwardKinematics(self.model, self.data, q)
+        return {f.name: self.data.oMf[k] for k, f in enumerate(self.model.frames) if f.type == pin.FrameType.BODY}
+
+    def segment_lengths(self) -> dict[str, float]:
+        """Lengths [m] that imitation scales to: spine, clavicle, upper_arm, lower_arm, in the zero posture.
+
+        Spine: mid-hip to sternum; clavicle: sternum to the glenohumeral centre, also where a girdle lies between
+        (Dube 2012, section 4.5). Left and right are averaged.
+        """
+        names = ["mid_hip", "sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist"]
+        p = dict(zip(names, self.point_positions(self.q("zero"), names), strict=True))
+
+        def both(a: str, b: str) -> float:
+            return float(np.mean([np.linalg.norm(p[f"{s}_{a}" if a != "sternum" else a] - p[f"{s}_{b}"]) for s in "lr"]))
+
+        return {
+            "spine": float(np.linalg.norm(p["sternum"] - p["mid_hip"])),
+            "clavicle": both("sternum", "gh"),
+            "upper_arm": both("gh", "elbow"),
+            "lower_arm": both("elbow", "wrist"),
+        }
+
+    @property
+    def mass(self) -> float:
+        """Total mass [kg], of all links, whatever holds them."""
+        return float(sum(i.mass for i in self._full_model().inertias))
+
+    def _full_model(self) -> pin.Model:
+        return self.model if self.base == FLOATING else pin.buildModelFromXML(self.urdf, pin.JointModelFreeFlyer())

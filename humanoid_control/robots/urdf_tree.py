@@ -1,0 +1,212 @@
+"""A URDF as a tree of links: checked, rooted anew at any link, and put into the world."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import RobotError
+
+WIDE = 1.0e3  # [rad] stands for "no limit" on a continuous joint
+MOVING = ("revolute", "continuous", "prismatic")
+
+
+@dataclass
+class UrdfTree:
+    """A parsed and checked URDF document; `where` names it in error messages."""
+
+    document: ET.Element
+    where: str
+
+    @property
+    def name(self) -> str:
+        return self.document.get("name", "robot")
+
+    @property
+    def links(self) -> list[str]:
+        return [e.get("name", "") for e in self.document.findall("link")]
+
+    @property
+    def joints(self) -> list[ET.Element]:
+        return self.document.findall("joint")
+
+    @property
+    def root(self) -> str:
+        children = {_link_of(j, "child") for j in self.joints}
+        return next(link for link in self.links if link not in children)
+
+    def text(self) -> str:
+        """The document as XML."""
+        return ET.tostring(self.document, encoding="unicode")
+
+    def copy(self) -> UrdfTree:
+        return UrdfTree(ET.fromstring(self.text()), self.where)
+
+
+def parse_urdf(text: str, where: str) -> UrdfTree:
+    """Parse and check a URDF document.
+
+    Continuous joints become revolute ones with very wide limits, so that every joint is one angle; joints of other
+    kinds than revolute, continuous, prismatic and fixed are refused.
+
+    Raises:
+        RobotError: not XML, not a robot, a joint that names a missing link, no single root, a loop, a moving link
+            without mass below it, a limit that is missing or the wrong way round, a negative mass.
+    """
+    try:
+        document = ET.fromstring(text)
+    except ET.ParseError as e:
+        raise RobotError(f"{where}: not a URDF, XML error: {e}") from None
+    if document.tag != "robot":
+        raise RobotError(f"{where}: not a URDF: the outermost element is <{document.tag}>, expected <robot>")
+    tree = UrdfTree(document, where)
+    if not tree.links:
+        raise RobotError(f"{where}: the robot has no links")
+    _check_topology(tree)
+    for joint in tree.joints:
+        _check_joint(joint, where)
+    for link in document.findall("link"):
+        mass = link.find("inertial/mass")
+        if mass is not None and not float(mass.get("value", "nan")) >= 0:
+            raise RobotError(f"{where}: link '{link.get('name')}' has mass {mass.get('value')}; it must not be negative")
+    return tree
+
+
+def _link_of(joint: ET.Element, role: str) -> str:
+    e = joint.find(role)
+    return e.get("link", "") if e is not None else ""
+
+
+def _check_topology(tree: UrdfTree) -> None:
+    links, where = set(tree.links), tree.where
+    for kind, names in (("link", tree.links), ("joint", [j.get("name", "") for j in tree.joints])):
+        double = sorted({n for n in names if names.count(n) > 1})
+        if double:
+            raise RobotError(f"{where}: {kind} name '{double[0]}' is used twice")
+    for j in tree.joints:
+        for role in ("parent", "child"):
+            if _link_of(j, role) not in links:
+                raise RobotError(
+                    f"{where}: joint '{j.get('name')}' names the {role} link '{_link_of(j, role)}', which does not exist"
+                )
+    children = [_link_of(j, "child") for j in tree.joints]
+    twice = sorted({c for c in children if children.count(c) > 1})
+    if twice:
+        raise RobotError(f"{where}: link '{twice[0]}' has two parent joints; a URDF must be a tree")
+    roots = [link for link in tree.links if link not in children]
+    if len(roots) != 1:
+        raise RobotError(f"{where}: a URDF needs exactly one root link, found {len(roots)}: {', '.join(roots) or 'none'}")
+
+
+def _check_joint(joint: ET.Element, where: str) -> None:
+    name, kind = joint.get("name"), joint.get("type")
+    if kind not in (*MOVING, "fixed"):
+        raise RobotError(f"{where}: joint '{name}' is '{kind}'; use revolute, continuous, prismatic or fixed")
+    if kind == "fixed":
+        return
+    limit = joint.find("limit")
+    if kind == "continuous":
+        joint.set("type", "revolute")
+        if limit is None:
+            limit = ET.SubElement(joint, "limit")
+        limit.set("lower", str(-WIDE))
+        limit.set("upper", str(WIDE))
+    if limit is None:
+        raise RobotError(f"{where}: joint '{name}' has no <limit>; give lower, upper, velocity and effort")
+    try:
+        lower, upper = float(limit.get("lower", "0")), float(limit.get("upper", "0"))
+        velocity = float(limit.get("velocity", "0") or 0)
+        effort = float(limit.get("effort", "0") or 0)
+    except ValueError:
+        raise RobotError(f"{where}: joint '{name}': a limit is not a number") from None
+    if not lower < upper:
+        raise RobotError(f"{where}: joint '{name}': lower limit {lower:g} is not below the upper limit {upper:g}")
+    # Many URDFs leave velocity or effort at 0 to say "unknown"; a robot that may not move helps nobody.
+    limit.set("velocity", str(velocity if velocity > 0 else 3.0))
+    limit.set("effort", str(effort if effort > 0 else 100.0))
+
+
+def placement(e: ET.Element | None) -> pin.SE3:
+    """The pose in an <origin> element; identity where there is none."""
+    if e is None:
+        return pin.SE3.Identity()
+    xyz = [float(v) for v in e.get("xyz", "0 0 0").split()]
+    rpy = [float(v) for v in e.get("rpy", "0 0 0").split()]
+    return pin.SE3(pin.rpy.rpyToMatrix(*rpy), np.array(xyz))
+
+
+def _set_placement(joint: ET.Element, X: pin.SE3) -> None:
+    e = joint.find("origin")
+    if e is None:
+        e = ET.SubElement(joint, "origin")
+    e.set("xyz", " ".join(f"{v:.12g}" for v in X.translation))
+    e.set("rpy", " ".join(f"{v:.12g}" for v in pin.rpy.matrixToRpy(X.rotation)))
+
+
+def rooted_at(tree: UrdfTree, link: str) -> UrdfTree:
+    """The same robot with another link as its root: every joint keeps its name, its angle and its limits.
+
+    A joint on the way from the new root to the old one is turned round. X_parent_child(q) = X_origin Rot(axis, q), so
+    its reverse is Rot(-axis, q) X_origin^-1: a joint at the child's origin about the negated axis, then the fixed
+    transform back to the parent.
+
+    Raises:
+        RobotError: the link does not exist.
+    """
+    if link not in tree.links:
+        raise RobotError(f"{tree.where}: there is no link '{link}'; links: {', '.join(tree.links)}")
+    out = tree.copy()
+    while out.root != link:
+        path = link
+        while True:  # climb to the child of the root on the way to the link
+            joint = next(j for j in out.joints if _link_of(j, "child") == path)
+            if _link_of(joint, "parent") == out.root:
+                break
+            path = _link_of(joint, "parent")
+        _turn_round(out, joint)
+    return out
+
+
+def _turn_round(tree: UrdfTree, joint: ET.Element) -> None:
+    parent, child = _link_of(joint, "parent"), _link_of(joint, "child")
+    back = placement(joint.find("origin")).inverse()
+    if joint.get("type") == "fixed":
+        _set_placement(joint, back)
+        _swap(joint, child, parent)
+        return
+    middle = f"{parent}__turned"
+    ET.SubElement(tree.document, "link", name=middle)
+    fixed = ET.SubElement(tree.document, "joint", name=f"{joint.get('name')}__turned", type="fixed")
+    ET.SubElement(fixed, "parent", link=middle)
+    ET.SubElement(fixed, "child", link=parent)
+    _set_placement(fixed, back)
+    _set_placement(joint, pin.SE3.Identity())
+    axis = joint.find("axis")
+    if axis is None:
+        axis = ET.SubElement(joint, "axis", xyz="1 0 0")
+    axis.set("xyz", " ".join(f"{-float(v):.12g}" for v in axis.get("xyz", "1 0 0").split()))
+    _swap(joint, child, middle)
+
+
+def _swap(joint: ET.Element, parent: str, child: str) -> None:
+    for role, link in (("parent", parent), ("child", child)):
+        e = joint.find(role)
+        assert e is not None
+        e.set("link", link)
+
+
+def placed_in_world(tree: UrdfTree, X_world_root: pin.SE3) -> UrdfTree:
+    """The robot with its root fixed to a `world` link at the given pose (unless a `world` link is its root)."""
+    out = tree.copy()
+    if out.root == "world":
+        return out
+    root = out.root
+    ET.SubElement(out.document, "link", name="world")
+    joint = ET.SubElement(out.document, "joint", name="world_joint", type="fixed")
+    ET.SubElement(joint, "parent", link="world")
+    ET.SubElement(joint, "child", link=root)
+    _set_placement(joint, X_world_root)
+    return out
