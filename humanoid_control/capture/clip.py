@@ -1,0 +1,169 @@
+"""A motion capture clip as every reader delivers it: named markers in metres, NaN where one was not seen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from humanoid_control.errors import ClipError, UnknownNameError
+
+_FRAME_TOLERANCE = 1e-6  # of a frame: times within it count as equal
+_NAMELESS = ("", "*")
+
+
+@dataclass(frozen=True, eq=False)
+class MarkerClip:
+    """Trajectories of named points on a moving person, in the axes of the file they come from.
+
+    Args:
+        name: short name for messages and plots.
+        labels: M distinct marker labels, as the file spells them.
+        rate: frames a second [Hz].
+        positions: (T, M, 3) marker positions [m]; a marker that was not seen in a frame is NaN in all three.
+            The clip keeps a read-only copy.
+        source: where it comes from: a path, or "built in".
+        warnings: what the reader had to correct or guess, one sentence each.
+
+    Raises:
+        ClipError: shapes that disagree, fewer than two frames, no markers, a label twice, a rate that is not a
+            positive number, an infinite coordinate.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    rate: float
+    positions: np.ndarray
+    source: str
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        labels = tuple(self.labels)
+        positions = np.array(self.positions, dtype=float)
+        where = f"clip '{self.name}' ({self.source})"
+        if positions.ndim != 3 or positions.shape[1:] != (len(labels), 3):
+            raise ClipError(
+                f"{where}: expected positions of shape (frames, {len(labels)} markers, 3), got {positions.shape}"
+            )
+        if not labels:
+            raise ClipError(f"{where}: holds no markers: export the marker trajectories, not only analog data")
+        if len(positions) < 2:
+            raise ClipError(f"{where}: holds {len(positions)} frame(s), a motion needs at least 2")
+        twice = [label for label, count in Counter(labels).items() if count > 1]
+        if twice:
+            raise ClipError(f"{where}: label '{twice[0]}' occurs more than once: rename one of the markers")
+        if not (np.isfinite(self.rate) and self.rate > 0):
+            raise ClipError(f"{where}: frame rate is {self.rate} Hz, it must be positive: correct it in the file")
+        if np.isinf(positions).any():
+            frame, marker, _ = np.argwhere(np.isinf(positions))[0]
+            raise ClipError(f"{where}: '{labels[marker]}' is infinite in frame {frame}: export the clip again")
+        positions[np.isnan(positions).any(axis=2)] = np.nan
+        positions.setflags(write=False)
+        object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "rate", float(self.rate))
+        object.__setattr__(self, "positions", positions)
+        object.__setattr__(self, "warnings", tuple(self.warnings))
+
+    @property
+    def n_frames(self) -> int:
+        """Number of frames T."""
+        return len(self.positions)
+
+    @property
+    def duration(self) -> float:
+        """Time from the first to the last frame [s]."""
+        return (self.n_frames - 1) / self.rate
+
+    @property
+    def times(self) -> np.ndarray:
+        """(T,) time of every frame after the first one [s]."""
+        return np.arange(self.n_frames) / self.rate
+
+    def index(self, label: str) -> int:
+        """Column of a label.
+
+        Raises:
+            UnknownNameError: the clip has no such marker; the message offers the nearest.
+        """
+        try:
+            return self.labels.index(label)
+        except ValueError:
+            raise UnknownNameError("marker", label, self.labels) from None
+
+    def marker(self, label: str) -> np.ndarray:
+        """(T, 3) path of one marker [m], file axes. Raises UnknownNameError for a label that is not there."""
+        return self.positions[:, self.index(label)]
+
+    def select(self, labels: Iterable[str]) -> MarkerClip:
+        """The clip with only these markers, in this order. Raises UnknownNameError as `index` does."""
+        labels = tuple(labels)
+        return replace(self, labels=labels, positions=self.positions[:, [self.index(label) for label in labels]])
+
+    def crop(self, start_s: float, end_s: float) -> MarkerClip:
+        """The frames from `start_s` to `end_s` [s], both included; the first of them becomes time zero.
+
+        Raises:
+            ClipError: fewer than two frames lie between the two times.
+        """
+        first = max(0, int(np.ceil(start_s * self.rate - _FRAME_TOLERANCE)))
+        last = min(self.n_frames - 1, int(np.floor(end_s * self.rate + _FRAME_TOLERANCE)))
+        if last <= first:
+            raise ClipError(
+                f"clip '{self.name}': no two frames between {start_s:g} s and {end_s:g} s: "
+                f"it runs from 0 to {self.duration:.2f} s"
+            )
+        return replace(self, positions=self.positions[first : last + 1])
+
+    def resample(self, rate: float) -> MarkerClip:
+        """The same motion at another frame rate [Hz], linear between the frames.
+
+        A sample between two frames of which one lacks the marker lacks it too. There is no low-pass filter: going far
+        below the original rate aliases fast motion.
+
+        Raises:
+            ClipError: the rate is not positive, or leaves fewer than two frames.
+        """
+        if not (np.isfinite(rate) and rate > 0):
+            raise ClipError(f"clip '{self.name}': cannot resample to {rate} Hz: the rate must be positive")
+        n = int(np.floor(self.duration * rate + _FRAME_TOLERANCE)) + 1
+        frame = np.arange(n) * (self.rate / rate)
+        before = np.minimum(np.floor(frame + _FRAME_TOLERANCE).astype(int), self.n_frames - 1)
+        share = np.where(frame - before < _FRAME_TOLERANCE, 0.0, frame - before)[:, None, None]
+        after = np.minimum(before + 1, self.n_frames - 1)
+        between = (1 - share) * self.positions[before] + share * self.positions[after]
+        # On a frame the next one must not matter: 0 * NaN would be NaN.
+        return replace(self, rate=rate, positions=np.where(share == 0.0, self.positions[before], between))
+
+
+def distinct_labels(labels: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Make raw labels of a file usable: no control characters, name the empty ones, number the repeated ones.
+
+    Args:
+        labels: labels as read; "" or "*" stands for a point nobody named.
+
+    Returns:
+        The labels, all different, and the warnings that say what was changed.
+    """
+    labels = ["".join(c for c in label if c.isprintable()).strip() for label in labels]
+    result: list[str] = []
+    renamed: list[str] = []
+    taken = set(labels)
+    seen: set[str] = set()
+    for position, label in enumerate(labels, start=1):
+        unique = f"unlabelled_{position}" if label in _NAMELESS else label
+        if unique in seen or (unique != label and unique in taken):
+            while unique in seen or unique in taken:
+                unique = f"{unique}_{position}"
+            renamed.append(f"'{label}' to '{unique}'")
+        seen.add(unique)
+        result.append(unique)
+    warnings = []
+    nameless = sum(label in _NAMELESS for label in labels)
+    if nameless:
+        warnings.append(f"{nameless} point(s) carry no label and were named unlabelled_<number>")
+    if renamed:
+        more = f" and {len(renamed) - 3} more" if len(renamed) > 3 else ""
+        warnings.append(f"labels that occur twice were renamed: {', '.join(renamed[:3])}{more}")
+    return tuple(result), tuple(warnings)

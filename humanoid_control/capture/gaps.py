@@ -1,0 +1,46 @@
+"""Gaps: markers that were hidden for a moment, filled from the frames before and after."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.interpolate import PchipInterpolator
+
+from humanoid_control.capture.clip import MarkerClip
+
+
+def fill_gaps(clip: MarkerClip, limit_s: float) -> MarkerClip:
+    """The clip with every gap up to `limit_s` [s] filled; longer ones stay NaN.
+
+    Inside, by monotone cubic interpolation (PCHIP), which never overshoots the neighbouring samples; at the start and
+    the end, by holding the nearest sample.
+    """
+    positions = np.array(clip.positions)
+    limit = int(np.floor(limit_s * clip.rate + 1e-6))
+    for marker in range(len(clip.labels)):
+        hidden = np.isnan(positions[:, marker, 0])
+        if hidden.any() and not hidden.all():
+            positions[:, marker] = _filled(positions[:, marker], hidden & (_gap_lengths(hidden) <= limit))
+    return MarkerClip(clip.name, clip.labels, clip.rate, positions, clip.source, clip.warnings)
+
+
+def longest_gap(positions: np.ndarray, rate: float) -> float:
+    """Duration of the longest gap of one point (T, 3) [s]; 0 when there is none."""
+    return float(_gap_lengths(np.isnan(positions[:, 0])).max(initial=0)) / rate
+
+
+def _gap_lengths(hidden: np.ndarray) -> np.ndarray:
+    """(T,) for a frame inside a gap the length of that gap [frames], 0 elsewhere."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], hidden.astype(np.int8), [0]])))
+    lengths = np.zeros(len(hidden), dtype=int)
+    for start, end in edges.reshape(-1, 2):
+        lengths[start:end] = end - start
+    return lengths
+
+
+def _filled(path: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """One marker's path (T, 3) with the wanted frames interpolated."""
+    seen = np.flatnonzero(~np.isnan(path[:, 0]))
+    frames = np.clip(np.flatnonzero(wanted), seen[0], seen[-1])
+    path = path.copy()
+    path[wanted] = PchipInterpolator(seen, path[seen])(frames) if len(seen) > 1 else path[seen[0]]
+    return path

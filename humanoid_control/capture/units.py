@@ -1,0 +1,100 @@
+"""Which unit a file is in: what it says, checked against the size of a person, and guessed where it says nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from humanoid_control.errors import ClipError
+
+UNITS = {"m": 1.0, "cm": 0.01, "mm": 0.001, "inch": 0.0254}
+CMU_UNIT = 0.0254 / 0.45  # skeletons of the CMU motion capture database: inches, scaled by 0.45
+
+_SPELLINGS = {"meter": "m", "meters": "m", "metre": "m", "metres": "m", "in": "inch", "inches": "inch",
+              "millimeters": "mm", "millimetres": "mm", "centimeters": "cm", "centimetres": "cm"}  # fmt: skip
+
+_EXTENT = (0.45, 3.5)  # [m] longest side of the box round the markers: legs alone to a person with raised arms
+_TYPICAL_EXTENT = 1.6
+_CHAIN = (0.95, 2.1)  # [m] ankle to head joint along the bones: a child to a giant
+_TYPICAL_CHAIN = 1.42
+
+
+def body_extent(positions: np.ndarray) -> float:
+    """Longest side of the box round all markers, median over the frames; NaN when no frame has two markers.
+
+    Args:
+        positions: (T, M, 3) in any unit; NaN = missing.
+    """
+    missing = np.isnan(positions)
+    high = np.where(missing, -np.inf, positions).max(axis=1)
+    low = np.where(missing, np.inf, positions).min(axis=1)
+    seen = (~missing).sum(axis=1).min(axis=1) >= 2
+    with np.errstate(invalid="ignore", over="ignore"):  # a damaged file may hold infinite numbers
+        return float(np.median((high - low)[seen].max(axis=1))) if seen.any() else float("nan")
+
+
+def scale_of_markers(positions: np.ndarray, stated: str, where: str) -> tuple[float, tuple[str, ...]]:
+    """Metres a unit for a marker file: the unit it states, unless a body of that size cannot be.
+
+    Args:
+        positions: (T, M, 3) in file units; NaN = missing.
+        stated: the unit as the file spells it; "" when it says none.
+        where: start of the error message: the file.
+
+    Returns:
+        The factor to metres, and warnings (empty when the stated unit was believed).
+
+    Raises:
+        ClipError: no known unit makes this the size of a person.
+    """
+    extent = body_extent(positions)
+    stated = stated[:20] if stated.isprintable() else ""
+    unit = stated.strip().lower()
+    unit = _SPELLINGS.get(unit, unit)
+    if np.isnan(extent):
+        raise ClipError(f"{where}: never shows two markers at once: nothing to follow, record or export it again")
+    if unit in UNITS and _EXTENT[0] <= extent * UNITS[unit] <= _EXTENT[1]:
+        return UNITS[unit], ()
+    guess = _nearest_unit(extent, _TYPICAL_EXTENT, UNITS)
+    if not _EXTENT[0] <= extent * UNITS[guess] <= _EXTENT[1]:
+        raise ClipError(
+            f"{where}: the markers span {extent:.3g} in the longest direction, which is no person in "
+            f"{', '.join(UNITS)} (unit stated: {stated or 'none'}): check the unit and the marker labels"
+        )
+    says = f"states unit '{stated}', in which" if stated else "states no unit;"
+    return UNITS[guess], (
+        f"the file {says} the markers span {extent:.4g}: read as {guess}, so that they span "
+        f"{extent * UNITS[guess]:.2f} m",
+    )
+
+
+def scale_of_skeleton(chain: float, where: str) -> tuple[float, tuple[str, ...]]:
+    """Metres a unit for a skeleton file without a unit, from the length of the bones between ankle and head.
+
+    Args:
+        chain: length of the bones from the ankle over the hip to the head [file units].
+        where: start of the error message: the file.
+
+    Returns:
+        The factor to metres, and the note that says how it was found.
+
+    Raises:
+        ClipError: no known unit gives a person.
+    """
+    units = {**UNITS, "CMU unit": CMU_UNIT}
+    guess = _nearest_unit(chain, _TYPICAL_CHAIN, units)
+    metres = chain * units[guess]
+    if not _CHAIN[0] <= metres <= _CHAIN[1]:
+        raise ClipError(
+            f"{where}: the bones from ankle to head are {chain:.3g} units long, which is no person in "
+            f"{', '.join(units)}: scale the skeleton to metres"
+        )
+    return units[guess], (
+        f"the file states no unit: bones from ankle to head of {chain:.4g} read as {guess} "
+        f"({units[guess]:.5g} m), that is {metres:.2f} m",
+    )
+
+
+def _nearest_unit(size: float, typical: float, units: dict[str, float]) -> str:
+    """The unit in which `size` comes closest to `typical` metres, as a ratio."""
+    with np.errstate(divide="ignore"):
+        return min(units, key=lambda unit: abs(np.log(size * units[unit] / typical)))

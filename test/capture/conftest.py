@@ -1,0 +1,19 @@
+"""What several tests of this folder need: a small artificial clip."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from humanoid_control.capture import MarkerClip
+
+
+@pytest.fixture
+def ramp_clip():
+    """Three markers at 10 Hz for 1 s: 'a' moves along x at 1 m/s, 'b' rests, 'c' is missing in frames 4 and 5."""
+    positions = np.zeros((11, 3, 3))
+    positions[:, 0, 0] = np.arange(11) / 10
+    positions[:, 1] = (1.0, 2.0, 3.0)
+    positions[:, 2] = (0.0, 0.0, 1.0)
+    positions[4:6, 2] = np.nan
+    return MarkerClip("ramp", ("a", "b", "c"), 10.0, positions, "test")

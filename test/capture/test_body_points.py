@@ -1,0 +1,224 @@
+"""Body points: plausible people from every real clip, gaps handled, and no dependence on place, heading or side."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from humanoid_control.capture import MarkerClip, body_points, load_clip, synthetic_dance
+from humanoid_control.capture.marker_set_file import OPTIONAL, REQUIRED
+from humanoid_control.errors import ClipError, UnknownNameError
+
+WHOLE_BODY = (
+    "dance_markers/dance1.trc",
+    "dance_markers/walk1.trc",
+    "dance_markers/btk_T_pose.trc",
+    "vicon_c3d/PiG_Motion-FlatFoot-One.c3d",
+    "vicon_c3d/PiG_Calibration-FlatFoot-Full.c3d",
+    "cmu_bvh/02_01.bvh",
+    "cmu_bvh/02_05.bvh",
+    "cmu_bvh/05_02.bvh",
+    "cmu_bvh/07_01.bvh",
+)
+ALL = (*WHOLE_BODY, "vicon_c3d/shd01.c3d")
+
+DANCE = synthetic_dance(duration=12, rate=10)
+POINTS = body_points(DANCE)
+MIRRORED = {"l": "r", "r": "l"}
+
+
+@pytest.fixture(scope="module")
+def real_points(mocap):
+    """Return a function that gives the body points of a real clip, calculated once."""
+    known = {}
+
+    def find(relative):
+        if relative not in known:
+            known[relative] = body_points(load_clip(mocap(relative)))
+        return known[relative]
+
+    return find
+
+
+def length(points, a, b):
+    """(T,) distance of two points [m]."""
+    return np.linalg.norm(points.point(a) - points.point(b), axis=1)
+
+
+# Plausible length of each segment [m], and how much it may vary in time (standard deviation, share of the mean).
+SEGMENTS = {
+    ("shoulder", "elbow"): ((0.26, 0.37), 0.04),
+    ("elbow", "wrist"): ((0.20, 0.31), 0.04),
+    ("hip", "knee"): ((0.33, 0.48), 0.04),
+    ("knee", "ankle"): ((0.35, 0.48), 0.04),
+}
+
+
+SEGMENT_CASES = [
+    (relative, segment) for relative in ALL for segment in SEGMENTS if relative in WHOLE_BODY or "elbow" in segment
+]
+
+
+@pytest.mark.parametrize(("relative", "segment"), SEGMENT_CASES)
+def test_segments_are_those_of_a_person(real_points, relative, segment):
+    points = real_points(relative)
+    (low, high), spread = SEGMENTS[segment]
+    if relative.startswith("cmu_bvh") and segment == ("elbow", "wrist"):
+        low = 0.13  # the conversion of that database lost a third of the forearm
+    left, right = (length(points, f"{side}_{segment[0]}", f"{side}_{segment[1]}") for side in "lr")
+    for values in (left, right):
+        assert low < values.mean() < high
+        assert values.std() < spread * values.mean()
+    assert abs(left.mean() / right.mean() - 1) < 0.15
+
+
+@pytest.mark.parametrize("relative", ALL)
+def test_hips_and_trunk_are_those_of_a_person(real_points, relative):
+    points = real_points(relative)
+    hips = length(points, "l_hip", "r_hip")
+    assert 0.13 < hips.mean() < 0.22
+    assert hips.std() < 0.01
+    spine = np.linalg.norm(points.point("sternum") - points.mid_hip, axis=1)
+    assert 0.30 < spine.mean() < 0.55
+    assert spine.std() < 0.05 * spine.mean()
+    shoulders = length(points, "l_shoulder", "r_shoulder")
+    assert 0.25 < shoulders.mean() < 0.45
+
+
+@pytest.mark.parametrize("relative", WHOLE_BODY)
+def test_feet_are_those_of_a_person(real_points, relative):
+    for side in "lr":
+        foot = length(real_points(relative), f"{side}_ankle", f"{side}_toe")
+        assert 0.08 < foot.mean() < 0.22
+        assert foot.std() < 0.03
+
+
+@pytest.mark.parametrize("relative", ALL)
+def test_real_clips_have_no_gaps_left_and_stand_on_the_floor(real_points, relative):
+    points = real_points(relative)
+    assert set(REQUIRED) <= set(points.names) <= set(REQUIRED + OPTIONAL)
+    assert points.positions.shape == (points.n_frames, len(points.names), 3)
+    assert np.isfinite(points.positions).all()
+    if "l_toe" in points.names:
+        assert -0.02 < points.positions[..., 2].min() < 0.02
+        assert 1.2 < points.positions[..., 2].max() < 2.2
+    assert abs(points.heading[0]) < 0.3
+    assert not any("backward" in warning for warning in points.warnings)
+
+
+def test_share_of_filled_samples_is_reported(real_points):
+    points = real_points("dance_markers/walk1.trc")
+    share = dict(zip(points.names, points.missing, strict=True))
+    assert share["r_shoulder"] == pytest.approx(16 / 351)
+    assert share["head"] == pytest.approx(11 / 351)
+    assert share["l_elbow"] == 0.0
+
+
+def test_first_body_points_of_the_dance_by_hand(mocap):
+    clip = load_clip(mocap("dance_markers/dance1.trc"))
+    points = body_points(clip)
+    wrist = (clip.marker("Radius_L") + clip.marker("Ulna_L")) / 2
+    # A rigid motion keeps distances between averages of markers.
+    expected = np.linalg.norm(clip.marker("Elbow_L") - wrist, axis=1)
+    np.testing.assert_allclose(length(points, "l_elbow", "l_wrist"), expected, atol=1e-12)
+
+
+def test_walker_turns_round(real_points):
+    heading = real_points("dance_markers/walk1.trc").heading
+    assert np.degrees(heading[-1] - heading[0]) == pytest.approx(180, abs=15)
+
+
+def test_heading_has_no_jumps_over_a_full_turn(real_points):
+    heading = real_points("cmu_bvh/05_02.bvh").heading
+    assert np.degrees(np.ptp(heading)) == pytest.approx(360, abs=30)
+    assert np.abs(np.diff(heading)).max() < 0.2
+
+
+def test_times_and_names():
+    assert POINTS.duration == pytest.approx(12.0)
+    np.testing.assert_allclose(POINTS.times[[0, -1]], [0.0, 12.0])
+    with pytest.raises(UnknownNameError, match="l_elbow"):
+        POINTS.point("l_elbw")
+    with pytest.raises(ValueError, match="read-only"):
+        POINTS.positions[0] = 0.0
+
+
+def test_pelvis_frame_sits_between_the_hips():
+    inside = dict(zip(POINTS.names, POINTS.in_pelvis().swapaxes(0, 1), strict=True))
+    np.testing.assert_allclose(inside["l_hip"], -inside["r_hip"], atol=1e-12)
+    np.testing.assert_allclose(inside["l_hip"][:, 0], 0.0, atol=1e-12)
+    assert (inside["l_hip"][:, 1] > 0.05).all()
+    np.testing.assert_allclose(
+        inside["sternum"][:, 2], POINTS.point("sternum")[:, 2] - POINTS.mid_hip[:, 2], atol=1e-12
+    )
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(
+    yaw=st.floats(-np.pi, np.pi),
+    shift=st.tuples(*[st.floats(-100, 100)] * 3),
+)
+def test_pelvis_frame_does_not_depend_on_place_and_heading(yaw, shift):
+    c, s = np.cos(yaw), np.sin(yaw)
+    R = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
+    moved = MarkerClip("moved", DANCE.labels, DANCE.rate, DANCE.positions @ R.T + shift, "test")
+    np.testing.assert_allclose(body_points(moved).in_pelvis(), POINTS.in_pelvis(), atol=1e-9)
+    np.testing.assert_allclose(body_points(moved).heading, POINTS.heading, atol=1e-9)
+
+
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(seed=st.integers(1, 10_000))
+def test_mirrored_person_gives_mirrored_points(seed):
+    clip = synthetic_dance(duration=12, rate=5, seed=seed)
+    swapped = [f"{label[:-2]}_{MIRRORED[label[-1].lower()].upper()}" if label[-2:] in ("_L", "_R") else label
+               for label in clip.labels]  # fmt: skip
+    mirrored = MarkerClip("mirror", tuple(swapped), clip.rate, clip.positions * [1, -1, 1], "test")
+    here, there = body_points(clip), body_points(mirrored)
+    inside = dict(zip(there.names, there.in_pelvis().swapaxes(0, 1), strict=True))
+    for name, path in zip(here.names, here.in_pelvis().swapaxes(0, 1), strict=True):
+        twin = f"{MIRRORED[name[0]]}{name[1:]}" if name[1] == "_" else name
+        np.testing.assert_allclose(inside[twin], path * [1, -1, 1], atol=1e-9)
+    np.testing.assert_allclose(there.heading, -here.heading, atol=1e-9)
+
+
+def hidden(label, frames, clip=DANCE):
+    positions = np.array(clip.positions)
+    positions[frames, clip.index(label)] = np.nan
+    return MarkerClip("gaps", clip.labels, clip.rate, positions, "file.c3d")
+
+
+def test_short_gap_is_filled_and_counted():
+    points = body_points(hidden("Wrist_L", slice(40, 45)))
+    assert points.missing[points.names.index("l_wrist")] == pytest.approx(5 / DANCE.n_frames)
+    assert points.missing.sum() == pytest.approx(5 / DANCE.n_frames)
+    np.testing.assert_allclose(points.point("r_wrist"), POINTS.point("r_wrist"), atol=1e-12)
+    assert np.abs(points.point("l_wrist") - POINTS.point("l_wrist")).max() > 0
+
+
+def test_long_gap_of_a_required_point_is_an_error_with_point_and_label():
+    with pytest.raises(ClipError) as caught:
+        body_points(hidden("Wrist_L", slice(40, 46)))
+    assert "l_wrist (from Wrist_L) is hidden for 0.60 s, longer than 0.5 s" in str(caught.value)
+    assert "file.c3d" in str(caught.value)
+    body_points(hidden("Wrist_L", slice(40, 46)), max_gap=0.6)
+
+
+def test_long_gap_of_an_optional_point_leaves_it_out_with_a_warning():
+    points = body_points(hidden("Knee_R", slice(40, 60)))
+    assert "r_knee" not in points.names and "l_knee" in points.names
+    assert "r_knee (from Knee_R)" in points.warnings[-1]
+
+
+def test_marker_set_may_be_named():
+    np.testing.assert_array_equal(body_points(DANCE, "dance16").positions, POINTS.positions)
+    with pytest.raises(ClipError, match="plug_in_gait"):
+        body_points(DANCE, "plug_in_gait")
+
+
+def test_swapped_sides_are_noticed():
+    # Left-handed axes, as some game engines write them: everything is there, but the person walks backwards.
+    mirrored = MarkerClip("mirror", DANCE.labels, DANCE.rate, DANCE.positions * [1, -1, 1], "test")
+    assert "backward" in body_points(mirrored).warnings[-1]
+    assert POINTS.warnings == ()

@@ -1,0 +1,193 @@
+"""load_clip: names, paths, and that no file whatever ends in anything but a clip or a one-line ClipError."""
+
+from __future__ import annotations
+
+import errno
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from humanoid_control.capture import CLIP_NAMES, MarkerClip, body_points, load_clip
+from humanoid_control.errors import ClipError, HumanoidError
+
+FORMATS = (
+    "dance_markers/walk1.trc",
+    "dance_markers/btk_T_pose.trc",
+    "c3d_encodings/Eb015pi.c3d",
+    "c3d_encodings/Eb015vr.c3d",
+    "odd_files/Dance.c3d",
+    "odd_files/Eb015si.c3d",
+    "vicon_c3d/shd01.c3d",
+    "cmu_bvh/02_01.bvh",
+)
+
+
+def one_line(error):
+    return str(error).isprintable() and str(error)
+
+
+def test_built_in_dance_is_the_default():
+    assert CLIP_NAMES == ("dance",)
+    clip = load_clip()
+    assert clip.source == "built in"
+    np.testing.assert_array_equal(clip.positions, load_clip("dance").positions)
+
+
+def test_path_may_be_a_string_and_the_suffix_in_capitals(mocap, tmp_path):
+    path = tmp_path / "WALK.TRC"
+    path.write_bytes(mocap("dance_markers/walk1.trc").read_bytes())
+    clip = load_clip(str(path))
+    assert clip.name == "WALK"
+    assert clip.source == str(path)
+
+
+def test_mistyped_name_offers_the_built_in_clip():
+    with pytest.raises(ClipError, match="did you mean dance"):
+        load_clip("dnace")
+
+
+def test_mistyped_path_offers_the_file_beside(tmp_path):
+    (tmp_path / "walk1.trc").write_text("x")
+    (tmp_path / "walk1.txt").write_text("x")
+    with pytest.raises(ClipError, match=r"did you mean walk1.trc\?"):
+        load_clip(tmp_path / "wlak1.trc")
+
+
+def test_nothing_near_names_what_there_is(tmp_path):
+    with pytest.raises(ClipError, match="built-in clips: dance"):
+        load_clip(tmp_path / "qqqqqqq.c3d")
+    with pytest.raises(ClipError, match="built-in clips: dance"):
+        load_clip(tmp_path / "no_folder" / "qqqqqqq.c3d")
+
+
+def test_folder(tmp_path):
+    with pytest.raises(ClipError, match="is a folder"):
+        load_clip(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["clip.fbx", "clip", "clip.c3d.gz"])
+def test_format_that_is_not_read(tmp_path, name):
+    (tmp_path / name).write_text("x")
+    with pytest.raises(ClipError, match=r"is not read, only .bvh, .c3d, .trc"):
+        load_clip(tmp_path / name)
+
+
+def test_file_without_permission(tmp_path, monkeypatch):
+    path = tmp_path / "clip.trc"
+    path.write_text("x")
+
+    def denied(self):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    with pytest.raises(ClipError, match="cannot be read: Permission denied"):
+        load_clip(path)
+
+
+def test_path_that_cannot_be_one():
+    with pytest.raises(ClipError):
+        load_clip("a\0b.c3d")
+    with pytest.raises(ClipError):
+        load_clip("~no_such_user_here/clip.c3d")
+
+
+@pytest.mark.parametrize("suffix", [".trc", ".c3d", ".bvh"])
+@pytest.mark.parametrize("content", [b"", b"\n", b"\x00" * 5000, bytes(range(256)) * 20, "é\ud7ff".encode() * 600])
+def test_garbage(tmp_path, suffix, content):
+    path = tmp_path / f"clip{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(ClipError) as caught:
+        load_clip(path)
+    assert one_line(caught.value)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("relative", "suffix"),
+    [("dance_markers/btk_T_pose.trc", ".c3d"), ("dance_markers/btk_T_pose.trc", ".bvh"),
+     ("cmu_bvh/02_01.bvh", ".trc"), ("cmu_bvh/02_01.bvh", ".c3d"),
+     ("c3d_encodings/Eb015pi.c3d", ".trc"), ("c3d_encodings/Eb015pi.c3d", ".bvh")],
+)  # fmt: skip
+def test_file_under_a_false_suffix(mocap, tmp_path, relative, suffix):
+    path = tmp_path / f"clip{suffix}"
+    path.write_bytes(mocap(relative).read_bytes())
+    with pytest.raises(ClipError, match=f"not a {suffix[1:].upper()} file"):
+        load_clip(path)
+
+
+def test_empty_file_is_called_empty(tmp_path):
+    (tmp_path / "clip.c3d").write_bytes(b"")
+    with pytest.raises(ClipError, match="is empty"):
+        load_clip(tmp_path / "clip.c3d")
+
+
+def survives(path):
+    """Load a damaged file and use it; anything but success or a one-line message fails the test."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            clip = load_clip(path)
+        except ClipError as error:
+            assert one_line(error)
+            return "error"
+        assert isinstance(clip, MarkerClip)
+        try:
+            body_points(clip)
+        except HumanoidError as error:
+            assert one_line(error)
+        return "clip"
+
+
+@pytest.mark.parametrize("relative", FORMATS)
+def test_random_damage_ends_in_a_clip_or_a_message(mocap, tmp_path, relative):
+    source = mocap(relative)
+    path = tmp_path / source.name
+    rng = np.random.default_rng(7)
+    for trial in range(40):
+        data = bytearray(source.read_bytes())
+        reach = len(data) if trial % 2 else min(len(data), 4000)  # every other time only where the header is
+        for at in rng.integers(0, reach, (1, 5, 60)[trial % 3]):
+            data[at] = (
+                rng.integers(256) if source.suffix == ".c3d" or trial % 4 == 0 else rng.choice(list(b"0.-e\t{}x"))
+            )
+        path.write_bytes(data)
+        survives(path)
+
+
+@pytest.mark.parametrize("relative", FORMATS)
+def test_truncated_file_is_an_error(mocap, tmp_path, relative):
+    source = mocap(relative)
+    data = source.read_bytes()
+    path = tmp_path / source.name
+    # Up to 99 %: padding or a line end may be missing without harm.
+    for share in (0.001, 0.01, 0.05, 0.3, 0.7, 0.99):
+        path.write_bytes(data[: int(len(data) * share)])
+        assert survives(path) == "error", f"{share:.1%} of the file"
+
+
+@settings(
+    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(suffix=st.sampled_from([".trc", ".c3d", ".bvh"]), head=st.sampled_from(
+    [b"", b"PathFileType\t4\nDataRate\tNumFrames\tUnits\n50\t2\tmm\n", b"HIERARCHY\nROOT a\n{\nMOTION\n", b"\x02\x50"]
+), tail=st.binary(max_size=3000))  # fmt: skip
+def test_any_bytes_end_in_a_clip_or_a_message(tmp_path, suffix, head, tail):
+    path = tmp_path / f"clip{suffix}"
+    path.write_bytes(head + tail)
+    survives(path)
+
+
+@pytest.mark.parametrize("name", ["Dance.c3d", "Eb015si.c3d", "gaitDataPlanar.c3d"])
+def test_odd_files_are_read_and_what_they_lack_is_said(mocap, name):
+    clip = load_clip(mocap(f"odd_files/{name}"))
+    assert clip.warnings or name == "Eb015si.c3d"  # nothing is wrong with big-endian numbers
+    with pytest.raises(ClipError) as caught:
+        body_points(clip)
+    assert one_line(caught.value)
+    expected = "three dimensions" if name == "gaitDataPlanar.c3d" else "no marker set fits"
+    assert expected in str(caught.value)

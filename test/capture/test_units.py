@@ -1,0 +1,84 @@
+"""Units: a stated one is believed when a person fits, a lying one corrected, a missing one found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from humanoid_control.capture import load_clip, synthetic_dance
+from humanoid_control.capture.units import CMU_UNIT, UNITS, body_extent, scale_of_markers, scale_of_skeleton
+from humanoid_control.errors import ClipError
+
+
+@pytest.fixture(scope="module")
+def person():
+    return synthetic_dance(duration=12, rate=5).positions
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_true_unit_is_believed_without_a_word(person, unit):
+    scale, warnings = scale_of_markers(person / UNITS[unit], unit, "clip")
+    assert scale == UNITS[unit]
+    assert warnings == ()
+
+
+@pytest.mark.parametrize("spelling", ["MM", " mm ", "Millimeters"])
+def test_spelling_of_a_unit_does_not_matter(person, spelling):
+    assert scale_of_markers(person * 1000, spelling, "clip") == (0.001, ())
+
+
+LIES = [
+    (true, stated)
+    for true in UNITS
+    for stated in ("", "parsec", *UNITS)
+    # A person in inches read as centimetres is 0.6 m: as long as legs alone, so that is believed.
+    if stated != true and (true, stated) != ("inch", "cm")
+]
+
+
+@pytest.mark.parametrize(("true", "stated"), LIES)
+def test_lying_or_missing_unit_is_corrected_and_reported(person, true, stated):
+    scale, warnings = scale_of_markers(person / UNITS[true], stated, "clip")
+    assert scale == UNITS[true]
+    assert len(warnings) == 1
+    assert f"read as {true}" in warnings[0]
+
+
+def test_nobody_is_seven_kilometres_tall(person):
+    with pytest.raises(ClipError, match="no person"):
+        scale_of_markers(person * 4e6, "mm", "clip")
+
+
+def test_nothing_to_see():
+    with pytest.raises(ClipError, match="never shows two markers"):
+        scale_of_markers(np.full((5, 3, 3), np.nan), "mm", "clip")
+
+
+def test_extent_is_the_longest_side_and_ignores_missing_markers():
+    positions = np.zeros((3, 4, 3))
+    positions[:, 1] = (0.5, 1.7, 0.2)
+    positions[:, 2] = (0.1, 0.3, 0.4)
+    positions[:, 3] = np.nan
+    assert body_extent(positions) == pytest.approx(1.7)
+
+
+@pytest.mark.parametrize("scale", [*UNITS.values(), CMU_UNIT])
+@pytest.mark.parametrize("chain", [1.0, 1.4, 2.0])
+def test_skeleton_of_a_child_and_a_giant_in_every_unit(scale, chain):
+    found, notes = scale_of_skeleton(chain / scale, "clip")
+    assert found == pytest.approx(scale)
+    assert len(notes) == 1
+
+
+@pytest.mark.parametrize("chain", [0.0, 1e-3, 1e5, float("nan")])
+def test_skeleton_of_no_person(chain):
+    with pytest.raises(ClipError, match="no person"):
+        scale_of_skeleton(chain, "clip")
+
+
+def test_metres_field_over_millimetres_is_seen_through(mocap):
+    clip = load_clip(mocap("odd_files/gaitDataPlanar.c3d"))
+    assert "states unit 'M'" in clip.warnings[0]
+    assert "read as mm" in clip.warnings[0]
+    head = clip.marker("LFHD")
+    assert head[0] == pytest.approx([0.241, 0.0, 1.572], abs=0.001)
