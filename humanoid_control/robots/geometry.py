@@ -98,14 +98,14 @@ def watched_pairs(
 ) -> list[tuple[int, int]]:
     """All pairs of shapes that can touch and should not.
 
-    Left out: pairs named in `disabled`, shapes that no joint moves against each other, and, when a collision-free
-    posture q is given, pairs that already overlap there (shapes of neighbouring links that share a joint).
+    Left out: pairs named in `disabled`, shapes that no joint moves against each other, and, when a posture q is given
+    (nobody has listed pairs by hand), shapes of neighbouring links and shapes that overlap in that posture.
 
     Args:
         model: the robot.
         shapes: its collision shapes.
         disabled: pairs of shape names to leave out.
-        q: (nq,) a posture in which whatever overlaps is a neighbour, or None to keep them all.
+        q: (nq,) a posture in which nothing collides, or None to keep all pairs.
     """
     joint = [model.frames[model.getFrameId(s.link)].parentJoint for s in shapes]
     pairs = [
@@ -114,7 +114,11 @@ def watched_pairs(
         for j in range(i + 1, len(shapes))
         if joint[i] != joint[j] and frozenset((shapes[i].name, shapes[j].name)) not in disabled
     ]
-    if q is None or not pairs:
+    if q is None:
+        return pairs
+    parents = model.parents.tolist()
+    pairs = [(i, j) for i, j in pairs if parents[joint[i]] != joint[j] and parents[joint[j]] != joint[i]]
+    if not pairs:
         return pairs
     geometry = build_geometry(model, shapes, pairs)
     data, gdata = model.createData(), geometry.createData()

@@ -168,6 +168,7 @@ class Robot:
         overlap_at = None if file.disabled_pairs else self.q("neutral")
         self.pairs = np.array(watched_pairs(self.model, self.shapes, disabled, overlap_at), dtype=int).reshape(-1, 2)
         self.geometry = build_geometry(self.model, self.shapes, self.pairs)
+        self._clearance: SelfDistance | None = None
 
     def self_distance(self) -> SelfDistance:
         """Distances between this robot's collision shapes, ready to be asked at any configuration."""
@@ -258,6 +259,23 @@ class Robot:
         """Pose in the world of every link that carries something to see."""
         pin.framesForwardKinematics(self.model, self.data, q)
         return {f.name: self.data.oMf[k] for k, f in enumerate(self.model.frames) if f.type == pin.FrameType.BODY}
+
+    def center_of_mass(self, q: np.ndarray) -> np.ndarray:
+        """Centre of mass (3,) of all links in the world [m]."""
+        moving = np.array(pin.centerOfMass(self.model, self.data, q))
+        held, m = self.model.inertias[0], float(self.data.mass[0])  # links fixed to the world are not in pinocchio's sum
+        return (m * moving + held.mass * held.lever) / (m + held.mass)
+
+    def shape_clearance(self, q: np.ndarray) -> np.ndarray:
+        """Distance (S,) of each collision shape to the nearest shape that it must not touch [m]."""
+        if self._clearance is None:
+            self._clearance = self.self_distance()
+        pin.forwardKinematics(self.model, self.data, q)
+        d = self._clearance.all_distances(self.data)
+        out = np.full(len(self.shapes), np.inf)
+        np.minimum.at(out, self.pairs[:, 0], d)
+        np.minimum.at(out, self.pairs[:, 1], d)
+        return out
 
     def segment_lengths(self) -> dict[str, float]:
         """Lengths [m] that imitation scales to: spine, clavicle, upper_arm, lower_arm, in the zero posture.

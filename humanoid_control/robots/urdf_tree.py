@@ -99,6 +99,11 @@ def _check_topology(tree: UrdfTree) -> None:
     roots = [link for link in tree.links if link not in children]
     if len(roots) != 1:
         raise RobotError(f"{where}: a URDF needs exactly one root link, found {len(roots)}: {', '.join(roots) or 'none'}")
+    reached, parents = {roots[0]}, {_link_of(j, "child"): _link_of(j, "parent") for j in tree.joints}
+    while grown := {c for c, p in parents.items() if p in reached} - reached:
+        reached |= grown
+    if lost := sorted(links - reached):
+        raise RobotError(f"{where}: link '{lost[0]}' hangs in a loop of joints; a URDF must be a tree")
 
 
 def _check_joint(joint: ET.Element, where: str) -> None:

@@ -1,0 +1,1 @@
+"""The `humanoid` command: one file a sub-command."""

@@ -1,0 +1,126 @@
+"""Bags: MCAP files that rosbag2 tools and Foxglove open, written and read with the raw bytes of the messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
+from rosbags.rosbag2 import Reader, ReaderError, StoragePlugin, Writer, WriterError
+from rosbags.typesys import Stores, get_typestore
+from rosbags.typesys.store import Typestore
+
+from humanoid_control.errors import ConfigError
+
+VERSION = 9
+
+
+def typestore() -> Typestore:
+    """Message definitions of a current ROS 2 release."""
+    return get_typestore(Stores.ROS2_KILTED)
+
+
+class BagWriter:
+    """Writes serialized messages to `<directory>/<name>.mcap`, with the metadata file that rosbag2 expects."""
+
+    def __init__(self, directory: Path) -> None:
+        """Open a new bag.
+
+        Raises:
+            ConfigError: the directory exists already, or cannot be written.
+        """
+        self._types = typestore()
+        try:
+            self._writer = Writer(directory, version=VERSION, storage_plugin=StoragePlugin.MCAP)
+            self._writer.open()
+        except (WriterError, OSError) as e:
+            raise ConfigError(f"cannot write the bag {directory}: {e}") from None
+        self.directory = directory
+        self._connections: dict[str, Any] = {}
+        self.counts: dict[str, int] = {}
+
+    def add_topic(self, topic: str, type_name: str, latched: bool = False) -> None:
+        """Announce a topic, type as 'sensor_msgs/msg/JointState'."""
+        qos = [_latched_qos()] if latched else []
+        self._connections[topic] = self._writer.add_connection(
+            topic, type_name, typestore=self._types, offered_qos_profiles=qos
+        )
+        self.counts[topic] = 0
+
+    def write(self, topic: str, time_ns: int, data: bytes) -> None:
+        """Append a serialized message."""
+        self._writer.write(self._connections[topic], time_ns, data)
+        self.counts[topic] += 1
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._writer.close()
+
+
+def _latched_qos() -> Qos:
+    forever = QosTime(sec=9223372036, nsec=854775807)
+    return Qos(
+        QosHistory.KEEP_LAST,
+        1,
+        QosReliability.RELIABLE,
+        QosDurability.TRANSIENT_LOCAL,
+        forever,
+        forever,
+        QosLiveliness.AUTOMATIC,
+        forever,
+        False,
+    )
+
+
+class BagReader:
+    """Reads a bag that `humanoid record`, the demo or rosbag2 has written."""
+
+    def __init__(self, path: Path) -> None:
+        """Open a bag: its directory, or the .mcap file in it.
+
+        Raises:
+            ConfigError: not there, or not a bag.
+        """
+        directory = path.parent if path.suffix == ".mcap" else path
+        if not directory.exists():
+            raise ConfigError(f"there is no bag {path}")
+        self._types = typestore()
+        try:
+            self._reader = Reader(directory)
+            self._reader.open()
+        except (ReaderError, OSError, KeyError, ValueError) as e:
+            raise ConfigError(f"{path} is not a ROS 2 bag: {str(e).splitlines()[0]}") from None
+        self.path = directory
+
+    @property
+    def topics(self) -> dict[str, tuple[str, int]]:
+        """Topic -> (type name, number of messages)."""
+        return {c.topic: (c.msgtype, c.msgcount) for c in self._reader.connections}
+
+    @property
+    def duration(self) -> float:
+        """From the first to the last message [s]."""
+        return 1e-9 * self._reader.duration
+
+    def latched(self, topic: str) -> bool:
+        """Whether a topic was published for late subscribers."""
+        for c in self._reader.connections:
+            if c.topic == topic:
+                return any(q.durability == QosDurability.TRANSIENT_LOCAL for q in c.ext.offered_qos_profiles)
+        return False
+
+    def raw(self, topics: set[str] | None = None) -> Iterator[tuple[str, int, bytes]]:
+        """(topic, time [ns], serialized message) in the order of time."""
+        chosen = [c for c in self._reader.connections if topics is None or c.topic in topics]
+        for connection, time_ns, data in self._reader.messages(connections=chosen):
+            yield connection.topic, time_ns, bytes(data)
+
+    def messages(self, topics: set[str]) -> Iterator[tuple[str, int, Any]]:
+        """(topic, time [ns], message) in the order of time."""
+        types = {c.topic: c.msgtype for c in self._reader.connections}
+        for topic, time_ns, data in self.raw(topics):
+            yield topic, time_ns, self._types.deserialize_cdr(data, types[topic])
+
+    def close(self) -> None:
+        self._reader.close()

@@ -1,0 +1,114 @@
+"""`humanoid demo`: the main job on one line: a robot dances, one watches, a report follows."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+from humanoid_control.cli.output import console, print_json, progress
+from humanoid_control.cli.session import Session
+from humanoid_control.errors import ConfigError, EnvironmentProblem
+from humanoid_control.nodes.ros_env import require_ros
+
+EXAMPLES = """examples:
+  humanoid demo                                HRP-2 and the built-in dance, 25 s
+  humanoid demo --robot lola --motion my.trc   another robot, a clip of your own (TRC, C3D, BVH)
+  humanoid demo --speed 0.5                    at half speed, for slow robots
+  humanoid demo --hold                         keep running until Ctrl-C
+  humanoid demo --json > report.json           the report as JSON
+
+Afterwards `humanoid replay ~/.humanoid/runs/latest/recording --viewer` plays the run again.
+"""
+LEAD_IN = 1.5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--robot", default="hrp2", help="name of the catalogue or path of a URDF (default: hrp2)")
+    parser.add_argument("--motion", default="dance", help="clip: 'dance' is built in, else a TRC, C3D or BVH file")
+    parser.add_argument("--seconds", type=float, default=25.0, help="how long (default: 25)")
+    parser.add_argument("--speed", type=float, default=1.0, help="speed of the clip (default: 1)")
+    parser.add_argument("--hold", action="store_true", help="keep running until Ctrl-C")
+    parser.add_argument("--port", type=int, default=8080, help="port of the viewer (default: 8080)")
+    parser.add_argument("--no-viewer", action="store_true", help="without the browser page")
+    parser.add_argument("--set", action="append", default=[], metavar="NODE.PARAM=VALUE", help="change a parameter")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    require_ros()
+    _check_numbers(args)
+    robot = _check_input(args)
+    from humanoid_control.nodes.stack import Stack, find_stack, parse_settings
+    from humanoid_control.viewer.page import port_is_free
+
+    stack = find_stack("imitation")
+    if args.no_viewer:
+        stack = Stack(stack.name, stack.task, tuple(n for n in stack.nodes if n.executable != "viewer"))
+    elif not port_is_free("127.0.0.1", args.port):
+        raise EnvironmentProblem(f"port {args.port} is occupied: choose another with --port, or stop what listens there")
+    settings = parse_settings(stack, args.set)
+    settings.setdefault("trajectory_streamer", {}).update(clip=args.motion, speed=args.speed, lead_in=LEAD_IN)
+    if not args.no_viewer:
+        settings.setdefault("viewer", {})["port"] = args.port
+        _tell(args, f"viewer: http://localhost:{args.port}")
+    _tell(args, f"{robot.title} imitates '{args.motion}'; Ctrl-C ends it early")
+    with Session(stack, {"robot": args.robot}, settings, record=True, quiet=args.json) as session:
+        session.start()
+        started = session.wait_first_motion()
+        _tell(args, f"moving after {started:.1f} s; logs and recording: {session.directory}")
+        with progress("dance", args.seconds, quiet=args.json) as show:
+            session.run(args.seconds, show)
+        if args.hold and not session.stopped.is_set():
+            _tell(args, "holding: Ctrl-C ends it")
+            session.run(math.inf)
+        processes = session.processes()
+        stopped = session.stop()
+    return _report(args, session, robot, started, stopped, processes)
+
+
+def _check_numbers(args: argparse.Namespace) -> None:
+    if not 1 <= args.seconds <= 36000:
+        raise ConfigError(f"--seconds must be between 1 and 36000, got {args.seconds:g}")
+    if not 0.05 <= args.speed <= 4:
+        raise ConfigError(f"--speed must be between 0.05 and 4, got {args.speed:g}")
+    if not 1 <= args.port <= 65535:
+        raise ConfigError(f"--port must be between 1 and 65535, got {args.port}")
+
+
+def _check_input(args: argparse.Namespace):  # noqa: ANN202
+    """Load robot and clip here first, so that a typo is answered in a second, in one line."""
+    from humanoid_control.capture import body_points, load_clip
+    from humanoid_control.imitation import scale_to_robot
+    from humanoid_control.robots import load_robot
+
+    robot = load_robot(args.robot, "fixed")
+    scale_to_robot(body_points(load_clip(args.motion)), robot)
+    return robot
+
+
+def _tell(args: argparse.Namespace, text: str) -> None:
+    if not args.json:
+        console.print(text)
+
+
+def _report(args: argparse.Namespace, session: Session, robot, started: float, stopped: float, processes: list) -> int:  # noqa: ANN001
+    from humanoid_control.cli.run_data import print_report, run_report
+
+    assert session.bag is not None
+    report = run_report(session.bag, robot, skip=LEAD_IN)
+    report |= {
+        "motion": args.motion,
+        "start_s": round(started, 2),
+        "stop_s": round(stopped, 2),
+        "processes": processes,
+        "warnings": [f"{name}: {text}" for name, text in session.said],
+    }
+    good = report["limits"]["kept"] and report["self_collision"]["frames_in_collision"] == 0
+    report["good"] = good
+    if args.json:
+        print_json(report)
+    else:
+        print_report(report)
+        console.print(f"started in {started:.1f} s, stopped in {stopped:.1f} s; play it again:")
+        console.print(f"  humanoid replay {session.bag} --viewer")
+    return 0 if good else 1

@@ -1,0 +1,192 @@
+"""`humanoid doctor`: what this machine lacks, and what to do about it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from humanoid_control.cli.output import console, print_json
+from humanoid_control.cli.shared_memory import SHM, leftovers, remove_leftovers
+from humanoid_control.nodes.ros_env import ros_flavour
+
+EXAMPLES = """examples:
+  humanoid doctor              check everything
+  humanoid doctor --clean      and remove shared memory that killed processes left behind
+  humanoid doctor --json
+"""
+OK, WARN, FAIL = "ok", "warn", "fail"
+PACKAGES = ("numpy", "scipy", "pinocchio", "coal", "daqp", "yaml", "rosbags", "viser", "rich")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check: what was looked at, how it is, what to do."""
+
+    check: str
+    state: str
+    found: str
+    advice: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--port", type=int, default=8080, help="port of the viewer (default: 8080)")
+    parser.add_argument("--clean", action="store_true", help="remove left-over shared memory")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.clean:
+        console.print(f"removed {remove_leftovers()} left-over files")
+    checks: list[Callable[[], Finding]] = [
+        _python,
+        _packages,
+        _share,
+        _ros,
+        _discovery,
+        _loopback,
+        lambda: _port(args.port),
+        _cores,
+        _threads,
+        _scheduling,
+        _shared_memory,
+        _browser,
+    ]
+    findings = []
+    for check in checks:
+        finding = check()
+        findings.append(finding)
+        if not args.json:
+            line = f"{finding.state:5} {finding.check}: {finding.found}"
+            console.print(line + (f"\n      -> {finding.advice}" if finding.advice else ""))
+    if args.json:
+        print_json({"findings": [vars(f) for f in findings]})
+    failed = [f.check for f in findings if f.state == FAIL]
+    if not args.json:
+        console.print("all well" if not failed else f"to mend: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+def _python() -> Finding:
+    version = platform.python_version()
+    good = (3, 10) <= sys.version_info[:2] <= (3, 13)
+    return Finding("Python", OK if good else FAIL, version, "" if good else "use Python 3.10 to 3.13")
+
+
+def _packages() -> Finding:
+    missing = [p for p in PACKAGES if importlib.util.find_spec(p) is None]
+    if missing:
+        return Finding("packages", FAIL, f"missing: {', '.join(missing)}", "run `make setup`, or pip install them")
+    return Finding("packages", OK, f"all {len(PACKAGES)} there")
+
+
+def _share() -> Finding:
+    from humanoid_control.errors import HumanoidError
+    from humanoid_control.paths import share_dir
+
+    try:
+        return Finding("shared files", OK, str(share_dir()))
+    except HumanoidError as e:
+        return Finding("shared files", FAIL, str(e), "install the package again")
+
+
+def _ros() -> Finding:
+    kind = ros_flavour()
+    distro = os.environ.get("ROS_DISTRO", "")
+    if kind == "none":
+        advice = "run `make setup` (x86_64 Linux), or source a ROS 2 installation"
+        return Finding("ROS 2", FAIL, f"none for this Python ({platform.machine()})", advice)
+    if kind == "wheels" and distro:
+        advice = "open a shell in which ROS is not sourced, or do not use this environment: their libraries mix"
+        return Finding("ROS 2", FAIL, f"wheels in this environment, and ROS {distro} sourced as well", advice)
+    try:
+        import rclpy  # noqa: F401
+    except ImportError as e:
+        return Finding("ROS 2", FAIL, f"rclpy does not load: {e}", "remove .venv and run `make setup` again")
+    return Finding("ROS 2", OK, "wheels in this environment" if kind == "wheels" else f"installed ROS {distro}")
+
+
+def _discovery() -> Finding:
+    scope = os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST (our default)")
+    domain = os.environ.get("ROS_DOMAIN_ID", "0")
+    if scope == "OFF":
+        return Finding("discovery", FAIL, "switched off", "unset ROS_AUTOMATIC_DISCOVERY_RANGE")
+    if not (domain.isdigit() and int(domain) <= 232):
+        return Finding("discovery", FAIL, f"ROS_DOMAIN_ID is '{domain}'", "use a number from 0 to 101")
+    return Finding("discovery", OK, f"range {scope}, domain {domain}")
+
+
+def _loopback() -> Finding:
+    """Two processes, one message."""
+    if ros_flavour() == "none":
+        return Finding("loopback", WARN, "not checked without ROS 2")
+    env = {**os.environ}
+    env.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    command = [sys.executable, "-m", "humanoid_control.cli.ping"]
+    talker = subprocess.Popen([*command, "talk"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        answer = subprocess.run([*command, "listen"], env=env, capture_output=True, text=True, timeout=20)
+    except subprocess.TimeoutExpired:
+        answer = None
+    finally:
+        talker.terminate()
+        talker.wait()
+    if answer is None or answer.returncode != 0:
+        advice = "bring the loopback interface up (ip link set lo up), and let the firewall pass UDP on 127.0.0.1"
+        return Finding("loopback", FAIL, "a message between two processes does not arrive", advice)
+    return Finding("loopback", OK, f"a message between two processes arrives after {float(answer.stdout):.1f} s")
+
+
+def _port(port: int) -> Finding:
+    from humanoid_control.viewer.page import port_is_free
+
+    if port_is_free("127.0.0.1", port):
+        return Finding("port", OK, f"{port} is free for the viewer")
+    return Finding("port", WARN, f"{port} is occupied", "choose another: --port, or --set viewer.port=8081")
+
+
+def _cores() -> Finding:
+    n = len(os.sched_getaffinity(0))
+    return Finding("cores", OK if n >= 2 else WARN, f"{n}", "" if n >= 2 else "two cores or more keep the rates")
+
+
+def _threads() -> Finding:
+    n = os.environ.get("OMP_NUM_THREADS", "")
+    good = n == "1"
+    return Finding("BLAS threads", OK if good else WARN, n or "not set", "" if good else "set OMP_NUM_THREADS=1: faster")
+
+
+def _scheduling() -> Finding:
+    try:
+        before = os.sched_getscheduler(0), os.sched_getparam(0)
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+        os.sched_setscheduler(0, *before)
+        return Finding("real-time priority", OK, "permitted")
+    except OSError:
+        advice = "for steadier rates add '@GROUP - rtprio 98' to /etc/security/limits.conf (optional)"
+        return Finding("real-time priority", WARN, "not permitted: ordinary scheduling is used", advice)
+
+
+def _shared_memory() -> Finding:
+    left = leftovers()
+    if not SHM.is_dir() or not os.access(SHM, os.W_OK):
+        return Finding("shared memory", WARN, f"{SHM} cannot be written: UDP is used instead")
+    free = shutil.disk_usage(SHM).free / 2**20
+    if left:
+        return Finding("shared memory", WARN, f"{len(left)} files left behind by killed processes", "run with --clean")
+    return Finding("shared memory", OK if free > 64 else WARN, f"{free:.0f} MB free")
+
+
+def _browser() -> Finding:
+    from humanoid_control.viewer.browser import find_chromium
+
+    path = find_chromium()
+    found = path and Path(path).name
+    return Finding("Chromium", OK if found else WARN, found or "none: only needed for pictures and the viewer's tests")

@@ -1,0 +1,90 @@
+"""The `humanoid` command."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from humanoid_control import __version__
+from humanoid_control.errors import HumanoidError, nearest_names
+
+COMMANDS = {
+    "demo": "a simulated robot imitates a dance, shown in the browser, with a report at the end",
+    "up": "start a stack of nodes, watch it, stop it",
+    "robots": "list the robots, or build their URDFs",
+    "retarget": "turn a motion clip into a joint trajectory: CSV, NPZ or MCAP",
+    "bench": "measure: the whole stack, the solver",
+    "doctor": "check this machine and say what to do about what is wrong",
+    "record": "record topics to an MCAP bag",
+    "replay": "play a recorded bag",
+    "docs": "write the generated pages and default parameter files",
+}
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are one line with the nearest right spelling."""
+
+    def error(self, message: str) -> NoReturn:
+        options = [o for a in self._actions for o in a.option_strings]
+        if message.startswith("unrecognized arguments:"):
+            wrong = message.split(":", 1)[1].split()[0]
+            near = nearest_names(wrong.split("=")[0], options)
+            message = f"unknown argument '{wrong}'" + (f": did you mean {' or '.join(near)}?" if near else "")
+        self.exit(EXIT_BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with its sub-commands' names; each adds its own arguments when it is used."""
+    lines = "\n".join(f"  {name:10} {task}" for name, task in COMMANDS.items())
+    parser = Parser(
+        prog="humanoid",
+        description="Real-time humanoid robot control on ROS 2.",
+        epilog=f"commands:\n{lines}\n\n`humanoid COMMAND --help` explains a command and shows examples.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"humanoid_control {__version__}")
+    parser.add_argument("command", help="one of the commands below", metavar="COMMAND")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a sub-command; the exit code."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    if not argv or argv[0].startswith("-"):
+        build_parser().parse_args(argv or ["--help"])
+        return 0
+    name = argv[0]
+    if name not in COMMANDS:
+        near = nearest_names(name, COMMANDS)
+        offer = f"did you mean {' or '.join(near)}?" if near else f"commands: {', '.join(COMMANDS)}"
+        print(f"humanoid: unknown command '{name}': {offer}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    try:
+        module = importlib.import_module(f"humanoid_control.cli.{name}")
+        parser = Parser(
+            prog=f"humanoid {name}",
+            description=COMMANDS[name][0].upper() + COMMANDS[name][1:] + ".",
+            epilog=module.EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        module.add_arguments(parser)
+        return int(module.run(parser.parse_args(argv[1:])))
+    except HumanoidError as e:
+        print(f"humanoid {name}: {e}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # `humanoid robots | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""`humanoid retarget`: a motion clip becomes a joint trajectory in a file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.cli.output import console, print_json, progress, table
+from humanoid_control.cli.trajectory_file import FORMATS, write_trajectory
+from humanoid_control.errors import ConfigError, UnknownNameError
+
+EXAMPLES = """examples:
+  humanoid retarget clip.trc --robot wabian2 -o wabian2.csv
+  humanoid retarget dance --robot all -o out/           one file a robot
+  humanoid retarget clip.bvh -o motion.mcap             a bag of joint_commands for `humanoid replay`
+  humanoid retarget clip.c3d -o motion.npz --speed 0.5 --json
+
+CSV: time [s], then one column a joint [rad]. NPZ: joint_names, rate, positions, velocities, targets, errors.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("clip", help="'dance' (built in), or a TRC, C3D or BVH file")
+    parser.add_argument("--robot", default="hrp2", help="name of the catalogue, path of a URDF, or 'all' (default: hrp2)")
+    parser.add_argument("-o", "--output", type=Path, help=f"file to write: {', '.join(FORMATS)}; a folder for 'all'")
+    parser.add_argument("--format", choices=[f.lstrip(".") for f in FORMATS], default="csv", help="for a folder")
+    parser.add_argument("--marker-set", default="", help="marker set of the clip, or the path of an own one")
+    parser.add_argument("--speed", type=float, default=1.0, help="play the clip faster or slower (default: 1)")
+    parser.add_argument("--json", action="store_true", help="print the errors as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    from humanoid_control.capture import body_points, load_clip
+    from humanoid_control.robots import CATALOGUE, load_robot
+
+    if not 0.05 <= args.speed <= 20:
+        raise ConfigError(f"--speed must be between 0.05 and 20, got {args.speed:g}")
+    names = list(CATALOGUE) if args.robot == "all" else [args.robot]
+    robots = [load_robot(name, "fixed") for name in names]
+    outputs = _outputs(args, [r.name for r in robots])
+    body = body_points(load_clip(args.clip), args.marker_set or None)
+    results = [_one(body, robot, args, output) for robot, output in zip(robots, outputs, strict=True)]
+    if args.json:
+        print_json({"clip": args.clip, "rows": results})
+        return 0
+    columns = ["robot", "frames", "rate Hz", "spine", "clavicles", "upper arms", "lower arms", "mean", "max", "at speed limit %"]
+    keys = ["robot", "frames", "rate_hz", "spine", "clavicles", "upper_arms", "lower_arms", "mean", "max", "saturated_percent"]
+    table("distance of each link's end to its target [cm]", columns, [[r[k] for k in keys] for r in results])
+    for output in outputs:
+        if output is not None:
+            console.print(f"written: {output}")
+    return 0
+
+
+def _outputs(args: argparse.Namespace, names: list[str]) -> list[Path | None]:
+    """Where each robot's trajectory goes; checked before anything is computed."""
+    if args.output is None:
+        return [None] * len(names)
+    if len(names) == 1 and args.output.suffix:
+        if args.output.suffix not in FORMATS:
+            raise UnknownNameError("format", args.output.suffix, FORMATS, hint=f"(of {args.output})")
+        if not args.output.parent.is_dir():
+            raise ConfigError(f"the folder {args.output.parent} does not exist")
+        return [args.output]
+    if args.output.suffix:
+        raise ConfigError(f"for several robots -o must be a folder, got {args.output}")
+    args.output.mkdir(parents=True, exist_ok=True)
+    return [args.output / f"{name}.{args.format}" for name in names]
+
+
+def _one(body: Any, robot: Any, args: argparse.Namespace, output: Path | None) -> dict[str, Any]:
+    from dataclasses import replace
+
+    from humanoid_control.imitation import retarget, scale_to_robot
+
+    targets = scale_to_robot(body, robot)
+    targets = replace(targets, rate=targets.rate * args.speed)
+    with progress(robot.name, len(targets), quiet=args.json) as show:
+        trajectory = retarget(targets, robot, progress=lambda k, n: show(k) if k % 50 == 0 or k == n else None)
+    if output is not None:
+        write_trajectory(output, trajectory, targets.positions)
+    e = 100 * trajectory.errors
+    links = {"spine": e[:, :1], "clavicles": e[:, 1:3], "upper_arms": e[:, 3:5], "lower_arms": e[:, 5:7]}
+    return {
+        "robot": robot.name,
+        "frames": len(targets),
+        "rate_hz": round(targets.rate, 2),
+        **{k: round(float(v.mean()), 2) for k, v in links.items()},
+        "mean": round(float(e.mean()), 2),
+        "max": round(float(e.max()), 2),
+        "saturated_percent": round(100 * float(np.mean(trajectory.saturated > 0)), 1),
+        "unit": "cm",
+    }

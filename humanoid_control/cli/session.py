@@ -1,0 +1,134 @@
+"""A stack that runs under supervision, with its monitor and, if wanted, its recorder."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from humanoid_control.cli.monitor import Monitor
+from humanoid_control.cli.output import warn
+from humanoid_control.cli.run_directory import new_run_directory, write_parameters
+from humanoid_control.cli.supervisor import StackFailure, Supervisor, describe, node_command
+from humanoid_control.nodes.stack import Stack, parameters_file
+
+FIRST_MOTION_TIMEOUT = 15.0
+
+
+class Session:
+    """Starts a stack, waits for what it waits for, and stops it; use as a context manager."""
+
+    def __init__(
+        self,
+        stack: Stack,
+        shared: dict[str, Any],
+        settings: dict[str, dict[str, Any]],
+        namespace: str = "",
+        record: bool = False,
+        quiet: bool = False,
+    ) -> None:
+        self.stack, self.namespace, self.quiet = stack, namespace, quiet
+        self.directory = new_run_directory(stack.name)
+        self.bag = self.directory / "recording" if record else None
+        self.stopped = threading.Event()
+        self.said: list[tuple[str, str]] = []
+        self.supervisor = Supervisor(self.directory, self._say)
+        self._parameters = write_parameters(self.directory, parameters_file(stack, shared, settings))
+        self.monitor: Monitor | None = None
+        self._stopping = False
+        self.begin = time.monotonic()
+
+    def _say(self, name: str, text: str) -> None:
+        if self._stopping and "killed" not in text:
+            return  # nodes that miss those already stopped
+        self.said.append((name, text))
+        if not self.quiet:
+            warn(f"  {name}: {text}")
+
+    def __enter__(self) -> Session:
+        for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(s, lambda *_: self.stopped.set())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start recorder, nodes and monitor; wait until all are ready.
+
+        Raises:
+            StackFailure: a node refused its input or did not start.
+        """
+        self.begin = time.monotonic()
+        if self.bag is not None:
+            command = [sys.executable, "-u", "-m", "humanoid_control.cli.main", "record", "-o", str(self.bag)]
+            self.supervisor.start("record", command)
+        for spec in self.stack.nodes:
+            command = node_command(spec.module, self._parameters, self.namespace)
+            self.supervisor.start(spec.executable, command)
+        self.monitor = Monitor(self.namespace)
+        self.supervisor.wait_ready()
+
+    def wait_first_motion(self, timeout: float = FIRST_MOTION_TIMEOUT) -> float:
+        """Wait until joint states arrive and commands move; how long after the start [s].
+
+        Raises:
+            StackFailure: nothing arrives, as where discovery is switched off.
+        """
+        assert self.monitor is not None
+        end = time.monotonic() + timeout
+        while not self.monitor.moving:
+            self.monitor.spin(0.02)
+            if self.stopped.is_set():
+                break
+            self.check()
+            if time.monotonic() > end:
+                raise StackFailure(self._why_silent())
+        return time.monotonic() - self.begin
+
+    def _why_silent(self) -> str:
+        assert self.monitor is not None
+        if not self.monitor.nodes:
+            return (
+                "the nodes run but are not heard: discovery does not work in this ROS domain; check "
+                "ROS_AUTOMATIC_DISCOVERY_RANGE, ROS_DOMAIN_ID and the loopback interface with `humanoid doctor`"
+            )
+        worst = [f"{n}: {m}" for n, (level, m, _) in self.monitor.nodes.items() if level]
+        return f"nothing moves after {FIRST_MOTION_TIMEOUT:g} s: {'; '.join(worst) or 'see the logs'} ({self.directory})"
+
+    def check(self) -> None:
+        """Look after the nodes once.
+
+        Raises:
+            StackFailure: one died too often.
+        """
+        if not self.supervisor.watch():
+            dead = [c.name for c in self.supervisor.children.values() if c.gave_up]
+            raise StackFailure(f"{', '.join(dead)} could not be kept alive: see {self.directory}")
+
+    def run(self, seconds: float, show: Callable[[float, str], None] | None = None) -> float:
+        """Keep running for some time (infinite: until a signal); how long it was [s]."""
+        begin = time.monotonic()
+        while not self.stopped.is_set() and time.monotonic() - begin < seconds:
+            assert self.monitor is not None
+            self.monitor.spin(0.1)
+            self.check()
+            if show is not None:
+                show(time.monotonic() - begin, self.monitor.line())
+        return time.monotonic() - begin
+
+    def stop(self) -> float:
+        """Stop everything; how long it took [s]."""
+        self._stopping = True
+        if self.monitor is not None:
+            self.monitor.close()
+            self.monitor = None
+        return self.supervisor.stop(first="record")
+
+    def processes(self) -> list[dict[str, Any]]:
+        """Name, process id and start-up time of the nodes."""
+        return describe(self.supervisor.children)

@@ -1,0 +1,84 @@
+"""Plays the targets of a clip: lead-in from the robot's rest posture, play and pause, seek, speed, loop."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from humanoid_control.imitation.scaling import Targets
+
+
+class ClipPlayer:
+    """The targets at the present moment of a playing clip.
+
+    It begins with a lead-in, in which the points move from where they are on the robot to the first frame; where it
+    loops, the last frame moves over into the first in the same way, so that nothing ever jumps.
+
+    Attributes:
+        time: position in the clip [s], 0 .. duration.
+        playing: False while paused. finished: a clip that does not loop has reached its end.
+    """
+
+    def __init__(
+        self, targets: Targets, rest: np.ndarray, lead_in: float = 1.5, loop: bool = True, speed: float = 1.0
+    ) -> None:
+        """Make a player.
+
+        Args:
+            targets: of the clip.
+            rest: (7, 3) where the points are before the clip begins [m].
+            lead_in: time for moving to the first frame, and from the last to the first when looping [s].
+            loop: begin again at the end.
+            speed: 1 is the speed of the clip.
+        """
+        self.targets, self.lead_in, self.loop, self.speed = targets, lead_in, loop, speed
+        self.duration = targets.duration
+        self._rest = np.array(rest)
+        self.restart()
+
+    def restart(self) -> None:
+        """Back to the lead-in."""
+        self.time, self.playing, self.finished = 0.0, True, False
+        self._from, self._to, self._blend = self._rest, self.targets.positions[0], 0.0
+
+    def seek(self, time: float) -> None:
+        """Go to a place in the clip [s], by moving over to it from where the points are now."""
+        self._from = self.points()
+        self.time, self.finished = float(np.clip(time, 0.0, self.duration)), False
+        self._to, self._blend = self._sample(self.targets.positions), 0.0
+
+    @property
+    def moving_over(self) -> bool:
+        """Between the rest posture and the clip, between its end and its beginning, or on the way to a place sought."""
+        return self._blend < 1.0
+
+    def advance(self, dt: float) -> None:
+        """Let time pass [s]."""
+        if self._blend < 1.0:
+            self._blend = min(1.0, self._blend + dt / self.lead_in) if self.lead_in > 0 else 1.0
+            return
+        if not self.playing or self.finished:
+            return
+        self.time += dt * self.speed
+        if self.time < self.duration:
+            return
+        if self.loop:
+            self.time = 0.0
+            self._from, self._to, self._blend = self.targets.positions[-1], self.targets.positions[0], 0.0
+        else:
+            self.time, self.finished = self.duration, True
+
+    def points(self) -> np.ndarray:
+        """The seven targets (7, 3) now [m]."""
+        if self._blend < 1.0:
+            s = self._blend**3 * (10 - 15 * self._blend + 6 * self._blend**2)  # minimum jerk
+            return (1 - s) * self._from + s * self._to
+        return self._sample(self.targets.positions)
+
+    def body(self) -> np.ndarray:
+        """The dancer's body points (P, 3) now [m]."""
+        return self._sample(self.targets.body)
+
+    def _sample(self, frames: np.ndarray) -> np.ndarray:
+        x = np.clip(self.time * self.targets.rate, 0.0, len(frames) - 1.0)
+        k = min(int(x), len(frames) - 2)
+        return (1 - (x - k)) * frames[k] + (x - k) * frames[k + 1]

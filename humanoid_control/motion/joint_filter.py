@@ -1,0 +1,71 @@
+"""Joint positions filtered and differentiated, for encoders that give no velocity."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError
+
+
+class JointFilter:
+    """A critically damped tracking filter for each joint: position and velocity from position samples.
+
+    Between samples the state moves on with its velocity; at a sample the innovation e corrects position by
+    (1 - r^2) e and velocity by (1 - r)^2 e / dt with r = exp(-omega dt), the fading-memory (alpha-beta) filter. A
+    joint that moves at constant velocity is followed without lag.
+
+    Attributes:
+        position, velocity: (n,) estimate [rad], [rad/s]; NaN until a joint has been measured once.
+    """
+
+    def __init__(self, n: int, bandwidth: float = 30.0) -> None:
+        """Make the filter.
+
+        Args:
+            n: number of joints.
+            bandwidth: omega / 2 pi [Hz]; high follows faster, low smooths more.
+
+        Raises:
+            ConfigError: bandwidth not positive.
+        """
+        if not bandwidth > 0:
+            raise ConfigError(f"filter bandwidth must be positive, got {bandwidth:g} Hz")
+        self.bandwidth = float(bandwidth)
+        self.position = np.full(n, np.nan)
+        self.velocity = np.zeros(n)
+        self._time = np.full(n, np.nan)
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.position[:], self.velocity[:], self._time[:] = np.nan, 0.0, np.nan
+
+    def update(self, time: float, measured: np.ndarray) -> None:
+        """Take a sample.
+
+        Args:
+            time: of the sample [s]; a sample not newer than the last one of its joint is passed over.
+            measured: (n,) positions [rad]; NaN where a joint was not measured.
+        """
+        seen = np.isfinite(measured)
+        fresh = seen & np.isnan(self.position)
+        self.position[fresh], self.velocity[fresh], self._time[fresh] = measured[fresh], 0.0, time
+        dt = np.where(seen & ~fresh, time - self._time, 0.0)
+        go = dt > 1e-9
+        if not go.any():
+            return
+        step = np.where(go, dt, 1.0)
+        r = np.exp(-2 * np.pi * self.bandwidth * step)
+        predicted = self.position + self.velocity * step
+        e = np.where(go, measured - predicted, 0.0)
+        self.position = np.where(go, predicted + (1 - r**2) * e, self.position)
+        self.velocity = np.where(go, self.velocity + (1 - r) ** 2 / step * e, self.velocity)
+        self._time = np.where(go, time, self._time)
+
+    def at(self, time: float, horizon: float = 0.02) -> tuple[np.ndarray, np.ndarray]:
+        """Position and velocity (n,) at a time: predicted, but never farther ahead than `horizon` [s]."""
+        ahead = np.clip(time - self._time, 0.0, horizon)
+        return self.position + self.velocity * ahead, self.velocity.copy()
+
+    def age(self, time: float) -> np.ndarray:
+        """Time (n,) since each joint was last measured [s]; NaN for never."""
+        return time - self._time

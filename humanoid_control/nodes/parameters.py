@@ -1,0 +1,157 @@
+"""A node's parameters: one frozen dataclass is the truth for types, defaults, ranges, units and meaning."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from humanoid_control.errors import ConfigError, UnknownNameError
+
+P = TypeVar("P", bound="NodeParameters")
+
+
+def param(
+    default: Any,
+    meaning: str,
+    unit: str = "",
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+    live: bool = False,
+) -> Any:
+    """A field of a parameter dataclass.
+
+    Args:
+        default: its type is the parameter's type (bool, int, float, str or a list of one of them).
+        meaning: one sentence for `ros2 param describe`, the default YAML and the docs.
+        unit: SI unit, empty where there is none.
+        low, high: inclusive range of a number.
+        choices: the allowed values of a string.
+        live: may change while the node runs; others only take effect at start.
+    """
+    info = {"meaning": meaning, "unit": unit, "low": low, "high": high, "choices": choices, "live": live}
+    if isinstance(default, list):
+        return field(default_factory=lambda: list(default), metadata=info)
+    return field(default=default, metadata=info)
+
+
+@dataclass(frozen=True)
+class NodeParameters:
+    """What every node has."""
+
+    robot: str = param("hrp2", "robot of the catalogue, or path of a URDF")
+    autostart: bool = param(True, "configure and activate without being asked; false: wait for lifecycle transitions")
+    priority: int = param(
+        50, "real-time priority (SCHED_FIFO) where permitted; 0: as any process, negative: as nice", "", -19, 98
+    )
+    window: float = param(5.0, "time over which periods and execution times are judged", "s", 1.0, 600.0)
+    missed_warn: float = param(1.0, "share of missed ticks above which diagnostics warn", "%", 0.0, 100.0, live=True)
+    missed_error: float = param(10.0, "share of missed ticks above which diagnostics report an error", "%", 0, 100, live=True)
+
+
+def check_value(cls: type[NodeParameters], name: str, value: Any) -> Any:
+    """The value as the field's type.
+
+    Raises:
+        UnknownNameError: no such parameter. ConfigError: wrong type, out of range, not one of the choices.
+    """
+    fields = {f.name: f for f in dataclasses.fields(cls)}
+    if name not in fields:
+        raise UnknownNameError("parameter", name, fields, hint=f"(of {cls.__name__})")
+    f = fields[name]
+    default = default_of(f)
+    kind = type(default)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if isinstance(value, tuple):
+        value = list(value)
+    if type(value) is not kind:
+        raise ConfigError(f"parameter {name} must be {kind.__name__}, got {value!r}")
+    low, high, choices = f.metadata["low"], f.metadata["high"], f.metadata["choices"]
+    if kind in (int, float):
+        number = float(value)
+        if not (low is None or number >= low) or not (high is None or number <= high):
+            raise ConfigError(f"parameter {name} must be in {_range(f)} {f.metadata['unit']}, got {value:g}")
+    if choices and value not in choices:
+        raise UnknownNameError(f"value of parameter {name}", str(value), choices)
+    return value
+
+
+def parse_value(cls: type[NodeParameters], name: str, text: str) -> Any:
+    """A value typed on a command line, as the field's type.
+
+    Raises:
+        UnknownNameError, ConfigError: as `check_value`; text that is not of the field's type.
+    """
+    fields = {f.name: f for f in dataclasses.fields(cls)}
+    if name not in fields:
+        raise UnknownNameError("parameter", name, fields, hint=f"(of {cls.__name__})")
+    default = default_of(fields[name])
+    try:
+        if isinstance(default, bool):
+            value: Any = {"true": True, "false": False, "1": True, "0": False}[text.lower()]
+        elif isinstance(default, (int, float)):
+            value = type(default)(text)
+        elif isinstance(default, list):
+            value = [t.strip() for t in text.split(",") if t.strip()]
+        else:
+            value = text
+    except (ValueError, KeyError):
+        raise ConfigError(f"parameter {name} must be {type(default).__name__}, got '{text}'") from None
+    return check_value(cls, name, value)
+
+
+def default_of(f: dataclasses.Field) -> Any:
+    """The default value of a field."""
+    return f.default_factory() if f.default is dataclasses.MISSING else f.default  # type: ignore[misc]
+
+
+def with_value(params: P, name: str, value: Any) -> P:
+    """A copy with one parameter changed, after checking it."""
+    return dataclasses.replace(params, **{name: check_value(type(params), name, value)})
+
+
+def default_yaml(node: str, cls: type[NodeParameters]) -> str:
+    """The default parameter file of a node, with the meaning of each parameter as a comment."""
+    lines = [f"# Parameters of {node}: the defaults. Generated by `humanoid docs`; the truth is {cls.__module__}."]
+    lines += ["/**:", f"  {node}:", "    ros__parameters:"]
+    for f in dataclasses.fields(cls):
+        m = f.metadata
+        extra = [t for t in (m["unit"] and f"[{m['unit']}]", _range(f), "live" if m["live"] else "") if t]
+        lines.append(f"      # {m['meaning']}" + (f" ({', '.join(extra)})" if extra else ""))
+        lines.append(f"      {f.name}: {_yaml(default_of(f))}")
+    return "\n".join(lines) + "\n"
+
+
+def docs_table(cls: type[NodeParameters]) -> str:
+    """A Markdown table of the parameters."""
+    rows = ["| parameter | type | default | range | live | meaning |", "|---|---|---|---|---|---|"]
+    for f in dataclasses.fields(cls):
+        m, d = f.metadata, default_of(f)
+        unit = f" {m['unit']}" if m["unit"] else ""
+        rows.append(
+            f"| `{f.name}` | {type(d).__name__} | `{_yaml(d)}`{unit} | {_range(f)} | {'yes' if m['live'] else ''} "
+            f"| {m['meaning']} |"
+        )
+    return "\n".join(rows)
+
+
+def _range(f: dataclasses.Field) -> str:
+    m = f.metadata
+    if m["choices"]:
+        return ", ".join(m["choices"])
+    if m["low"] is None and m["high"] is None:
+        return ""
+    low, high = ("" if v is None else f"{v:g}" for v in (m["low"], m["high"]))
+    return f"{low} .. {high}"
+
+
+def _yaml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, list):
+        return "[" + ", ".join(_yaml(v) for v in value) + "]"
+    return repr(value)

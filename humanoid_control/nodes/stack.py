@@ -1,0 +1,178 @@
+"""Which nodes a stack has and how they are wired: the one description that launch files and `humanoid up` read.
+
+Nothing here imports ROS, so that launch files load it anywhere.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.nodes.parameters import NodeParameters, parse_value
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """One node of a stack.
+
+    Attributes:
+        executable: name of its executable, its node, and its module below `humanoid_control.nodes`.
+        parameters: class of its parameters in that module.
+        task: one line for help texts.
+        subscribes, publishes: relative topic names, for the docs and the recorder.
+    """
+
+    executable: str
+    parameters: str
+    task: str
+    subscribes: tuple[str, ...]
+    publishes: tuple[str, ...]
+
+    @property
+    def module(self) -> str:
+        return f"humanoid_control.nodes.{self.executable}"
+
+    def parameter_class(self) -> type[NodeParameters]:
+        """The node's parameter dataclass (imports the node's module, so ROS must be there)."""
+        return getattr(importlib.import_module(self.module), self.parameters)
+
+
+NODES = {
+    spec.executable: spec
+    for spec in (
+        NodeSpec(
+            "simulator",
+            "SimulatorParameters",
+            "the robot in a simulated world",
+            ("joint_commands",),
+            ("joint_states", "imu", "odometry", "robot_description", "/clock"),
+        ),
+        NodeSpec(
+            "state_estimator",
+            "StateEstimatorParameters",
+            "joint positions and velocities as believed",
+            ("joint_states",),
+            ("estimated_joint_states",),
+        ),
+        NodeSpec(
+            "whole_body_ik",
+            "WholeBodyIkParameters",
+            "targets to joint commands, every limit kept",
+            ("targets", "estimated_joint_states"),
+            ("joint_commands",),
+        ),
+        NodeSpec(
+            "trajectory_streamer",
+            "TrajectoryStreamerParameters",
+            "a motion clip to targets for the robot",
+            ("clip/seek",),
+            ("targets", "dancer", "clip/time", "clip/duration"),
+        ),
+        NodeSpec(
+            "viewer",
+            "ViewerParameters",
+            "everything in a browser page",
+            ("joint_states", "joint_commands", "targets", "dancer", "odometry", "clip/time", "clip/duration", "/diagnostics"),
+            ("clip/seek",),
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A set of nodes that together do a job, in the order in which they are started."""
+
+    name: str
+    task: str
+    nodes: tuple[NodeSpec, ...]
+
+
+def _stack(name: str, task: str, *nodes: str) -> Stack:
+    return Stack(name, task, tuple(NODES[n] for n in nodes))
+
+
+STACKS = {
+    s.name: s
+    for s in (
+        _stack(
+            "imitation",
+            "a simulated robot imitates a motion clip, shown in the browser",
+            "viewer",
+            "simulator",
+            "state_estimator",
+            "whole_body_ik",
+            "trajectory_streamer",
+        ),
+        _stack(
+            "control",
+            "the same for a robot with its own driver: no simulator; the driver gives joint_states, takes joint_commands",
+            "viewer",
+            "state_estimator",
+            "whole_body_ik",
+            "trajectory_streamer",
+        ),
+        _stack(
+            "simulation",
+            "a simulated robot that waits for joint_commands, shown in the browser",
+            "viewer",
+            "simulator",
+            "state_estimator",
+        ),
+        _stack(
+            "reach",
+            "a simulated robot that waits for targets, shown in the browser",
+            "viewer",
+            "simulator",
+            "state_estimator",
+            "whole_body_ik",
+        ),
+    )
+}
+
+
+def find_stack(name: str) -> Stack:
+    """A stack by its name.
+
+    Raises:
+        UnknownNameError: with the nearest names.
+    """
+    if name not in STACKS:
+        raise UnknownNameError("stack", name, STACKS)
+    return STACKS[name]
+
+
+def parse_settings(stack: Stack, settings: list[str]) -> dict[str, dict[str, Any]]:
+    """`node.param=value` texts, checked, as node -> parameter -> value.
+
+    Raises:
+        ConfigError: not of that form, or a value out of range. UnknownNameError: unknown node or parameter.
+    """
+    out: dict[str, dict[str, Any]] = {}
+    names = {spec.executable: spec for spec in stack.nodes}
+    for text in settings:
+        key, equals, value = text.partition("=")
+        node, dot, parameter = key.strip().partition(".")
+        if not equals or not dot:
+            raise ConfigError(f"setting '{text}' must be node.parameter=value, for example whole_body_ik.rate=200")
+        if node not in names:
+            raise UnknownNameError("node", node, names, hint=f"(in stack {stack.name})")
+        out.setdefault(node, {})[parameter] = parse_value(names[node].parameter_class(), parameter, value.strip())
+    return out
+
+
+def parameters_file(stack: Stack, shared: dict[str, Any], settings: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The contents of a ROS parameter file for a stack.
+
+    Args:
+        stack: the nodes.
+        shared: parameters for every node, such as the robot.
+        settings: node -> parameter -> value, stronger than `shared`.
+    """
+    return {
+        "/**": {
+            spec.executable: {"ros__parameters": {**shared, **settings.get(spec.executable, {})}} for spec in stack.nodes
+        }
+    }

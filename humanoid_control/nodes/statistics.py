@@ -1,0 +1,90 @@
+"""How well a node keeps its rate: periods, execution times, missed ticks, ages of inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+class Samples:
+    """The last n values of something, in a ring."""
+
+    def __init__(self, n: int) -> None:
+        self._ring, self._count = np.zeros(n), 0
+
+    def add(self, value: float) -> None:
+        self._ring[self._count % len(self._ring)] = value
+        self._count += 1
+
+    def values(self) -> np.ndarray:
+        """The values held, in no particular order."""
+        return self._ring[: min(self._count, len(self._ring))]
+
+    def percentiles(self) -> tuple[float, float]:
+        """Median and 99th percentile; NaN where there are no samples."""
+        v = self.values()
+        if not len(v):
+            return float("nan"), float("nan")
+        p50, p99 = np.percentile(v, [50, 99])
+        return float(p50), float(p99)
+
+    def clear(self) -> None:
+        self._count = 0
+
+
+@dataclass(frozen=True)
+class TickReport:
+    """The figures of a window: times in seconds, `missed_percent` of the ticks that were due."""
+
+    rate: float
+    period_p50: float
+    period_p99: float
+    execution_p50: float
+    execution_p99: float
+    ticks: int
+    missed: int
+    missed_percent: float
+
+
+class TickStatistics:
+    """Counts and times the ticks of a fixed-rate loop over a sliding window and over the whole run."""
+
+    def __init__(self, rate: float, window: float = 5.0) -> None:
+        n = max(10, int(rate * window))
+        self.period, self.execution = Samples(n), Samples(n)
+        self.ticks = self.missed = 0
+        self._window_ticks = self._window_missed = 0
+        self._last_start = float("nan")
+
+    def tick(self, start: float, end: float, skipped: int) -> None:
+        """Record a tick.
+
+        Args:
+            start, end: when it ran [s].
+            skipped: ticks that should have run since the last one and did not.
+        """
+        if start == start and self._last_start == self._last_start:
+            self.period.add(start - self._last_start)
+        self._last_start = start
+        self.execution.add(end - start)
+        self.ticks += 1
+        self.missed += skipped
+        self._window_ticks += 1
+        self._window_missed += skipped
+
+    def report(self) -> TickReport:
+        """The figures since the last report (percentiles: over the sliding window)."""
+        period, execution = self.period.percentiles(), self.execution.percentiles()
+        due = self._window_ticks + self._window_missed
+        share = 100.0 * self._window_missed / due if due else 0.0
+        self._window_ticks = self._window_missed = 0
+        rate = 1.0 / period[0] if period[0] > 0 else 0.0
+        return TickReport(rate, *period, *execution, self.ticks, self.missed, share)
+
+    def restart(self) -> None:
+        """Begin anew, as after a pause."""
+        self.period.clear()
+        self.execution.clear()
+        self.ticks = self.missed = self._window_ticks = self._window_missed = 0
+        self._last_start = float("nan")

@@ -1,0 +1,95 @@
+"""Node `viewer`: the whole stack in a browser page."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import Odometry
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64
+from std_srvs.srv import Trigger
+from visualization_msgs.msg import MarkerArray
+
+from humanoid_control.errors import EnvironmentProblem
+from humanoid_control.nodes.base import TickNode
+from humanoid_control.nodes.parameters import NodeParameters, param
+from humanoid_control.nodes.qos import EVENTS, LATCHED
+from humanoid_control.nodes.run import main_of
+from humanoid_control.robots import load_robot
+from humanoid_control.robots.catalogue import urdf_path
+from humanoid_control.viewer.page import Page, port_is_free
+from humanoid_control.viewer.panel import Actions
+from humanoid_control.viewer.state import ViewState
+
+
+@dataclass(frozen=True)
+class ViewerParameters(NodeParameters):
+    """Parameters of the viewer."""
+
+    priority: int = param(-10, "as of every node; drawing must not take time from control", "", -19, 98)
+    missed_warn: float = param(50.0, "as of every node; a slow browser connection is no alarm", "%", 0, 100, live=True)
+    missed_error: float = param(100.0, "as of every node", "%", 0.0, 100.0, live=True)
+    rate: float = param(30.0, "frames a second", "Hz", 1.0, 60.0)
+    port: int = param(8080, "port of the page", "", 1, 65535)
+    host: str = param("127.0.0.1", "address to listen on; 0.0.0.0 lets other machines in")
+
+
+class Viewer(TickNode):
+    """Collects what it hears and draws it at its own rate."""
+
+    Parameters = ViewerParameters
+    params: ViewerParameters
+    node_name = "viewer"
+
+    def configure(self) -> float:
+        p = self.params
+        if not port_is_free(p.host, p.port):
+            raise EnvironmentProblem(f"port {p.port} is occupied: stop what listens there, or choose another with port")
+        robot = load_robot(p.robot, "fixed")
+        self.state = ViewState(robot)
+        self.seeks = self.create_publisher(Float64, "clip/seek", EVENTS)
+        self.streamer = {n: self.create_client(Trigger, f"trajectory_streamer/{n}") for n in ("play", "pause", "restart")}
+        actions = Actions(self.show, *(self.caller(n) for n in ("play", "pause", "restart")), self.seek)
+        self.page = Page(p.host, p.port, robot, actions, urdf_path(p.robot).parent)
+        self.listen(JointState, "joint_states", self.state.on_joints)
+        self.listen(MarkerArray, "targets", self.state.on_targets)
+        self.listen(MarkerArray, "dancer", self.state.on_dancer)
+        self.listen(Odometry, "odometry", self.state.on_odometry)
+        self.listen(Float64, "clip/time", self.state.on_clip_time)
+        self.listen(Float64, "clip/duration", lambda m: self.page.panel.set_duration(m.data), LATCHED)
+        self.create_subscription(DiagnosticArray, "/diagnostics", self.state.on_diagnostics, EVENTS)
+        return p.rate
+
+    def show(self, what: str, visible: bool) -> None:
+        self.page.scene.show(what, visible)
+
+    def caller(self, name: str) -> Any:
+        """A function that asks the streamer to do something and does not wait for it."""
+        return lambda: self.streamer[name].call_async(Trigger.Request())
+
+    def seek(self, seconds: float) -> None:
+        self.seeks.publish(Float64(data=float(seconds)))
+
+    def tick(self, now: float) -> None:
+        age = self.age("joint_states", now)
+        self.page.draw(self.state, age, time.monotonic())
+
+    def close(self) -> None:
+        if hasattr(self, "page"):
+            self.page.stop()
+
+    def values(self) -> dict[str, Any]:
+        return {"pages_open": self.page.clients, "joints_known": int(np.isfinite(self.state.joints).sum())}
+
+
+def main() -> int:
+    return main_of(Viewer)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

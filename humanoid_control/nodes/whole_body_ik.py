@@ -1,0 +1,166 @@
+"""Node `whole_body_ik`: targets in, joint commands out, every limit kept."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sensor_msgs.msg import JointState
+from visualization_msgs.msg import Marker, MarkerArray
+
+from humanoid_control.ik import FilterSettings, FollowerSettings, IkSettings, TargetFollower
+from humanoid_control.nodes.base import TickNode
+from humanoid_control.nodes.health import Level
+from humanoid_control.nodes.messages import fill_joint_state, joint_state, seconds
+from humanoid_control.nodes.parameters import NodeParameters, param
+from humanoid_control.nodes.qos import STREAM_OUT
+from humanoid_control.nodes.run import main_of
+from humanoid_control.nodes.statistics import Samples
+from humanoid_control.robots import load_robot
+
+MIN_STEP = 1e-4  # [s]
+MAX_TARGET_RATE = 120.0  # [Hz]
+
+
+@dataclass(frozen=True)
+class WholeBodyIkParameters(NodeParameters):
+    """Parameters of the inverse kinematics."""
+
+    rate: float = param(250.0, "rate of the commands", "Hz", 10.0, 1000.0)
+    point_gain: float = param(40.0, "how fast the error of a target decays", "1/s", 0.1, 200.0, live=True)
+    posture_weight: float = param(0.06, "pull to the neutral posture, against 1 for a target", "", 0.0, 10.0, live=True)
+    damping: float = param(0.02, "cost of joint speed", "s/rad", 0.001, 10.0, live=True)
+    smoothing: float = param(0.05, "cost of a change of joint speed", "s/rad", 0.0, 10.0, live=True)
+    velocity_scale: float = param(1.0, "share of the joint speed limits that may be used", "", 0.01, 1.0, live=True)
+    self_collision: bool = param(True, "keep the robot's own shapes apart")
+    margin: float = param(0.01, "distance that shapes keep from each other", "m", 0.0, 0.2, live=True)
+    activation: float = param(0.06, "distance below which a pair of shapes is a constraint", "m", 0.0, 0.5, live=True)
+    bandwidth: float = param(10.0, "bandwidth of the target smoothing", "Hz", 0.5, 50.0, live=True)
+    max_speed: float = param(3.0, "speed of a target above which it is not followed faster", "m/s", 0.01, 20.0, live=True)
+    max_jump: float = param(0.4, "step of a target that is not believed at first", "m", 0.01, 10.0, live=True)
+    target_timeout: float = param(0.25, "silence of a target after which it is held", "s", 0.02, 10.0, live=True)
+    start_timeout: float = param(3.0, "how long to wait for joint states before starting from the neutral posture", "s", 0.0, 60.0)
+
+
+class WholeBodyIk(TickNode):
+    """Follows targets; a message with targets makes an extra tick at once, so latency is not the tick's period."""
+
+    Parameters = WholeBodyIkParameters
+    params: WholeBodyIkParameters
+    node_name = "whole_body_ik"
+
+    def configure(self) -> float:
+        p = self.params
+        robot = load_robot(p.robot, "fixed")
+        self.robot = robot
+        self.follower = TargetFollower(robot, self.settings(), p.self_collision)
+        self.message = joint_state(robot.joint_names)
+        self.commands = self.create_publisher(JointState, "joint_commands", STREAM_OUT)
+        self.listen(MarkerArray, "targets", self.on_targets, wakes=True)
+        self.listen(JointState, "estimated_joint_states", self.on_joint_states)
+        self.estimate = np.full(robot.n, np.nan)
+        self.latency = Samples(int(MAX_TARGET_RATE * max(10.0, p.window)))
+        self.waiting = False
+        return p.rate
+
+    def settings(self) -> FollowerSettings:
+        """The algorithm's settings as the parameters say now."""
+        p = self.params
+        ik = IkSettings(p.damping, p.smoothing, p.velocity_scale, p.margin, max(p.activation, p.margin + 0.005))
+        target = FilterSettings(p.bandwidth, p.max_speed, p.max_jump, timeout=p.target_timeout)
+        return FollowerSettings(
+            point_gain=p.point_gain, posture_weight=p.posture_weight, ik=ik, filter=target
+        )
+
+    def parameters_changed(self, changed: set[str]) -> None:
+        if hasattr(self, "follower"):
+            self.follower.configure(self.settings())
+
+    def activate(self) -> None:
+        """Start where the robot is: wait for its joint states, not longer than `start_timeout`."""
+        self.waiting, self.started, self.stamp = True, None, None
+        self.before: float | None = None
+        self.follower.start(self.robot.postures["neutral"])
+
+    def on_joint_states(self, m: JointState) -> None:
+        theirs, ours = self.robot.order_of(m.name) if self.waiting else (np.zeros(0, int),) * 2
+        if len(ours) and len(m.position) == len(m.name):
+            self.estimate[ours] = np.asarray(m.position)[theirs]
+
+    def on_targets(self, m: MarkerArray) -> None:
+        if not self.active or self.waiting:
+            return
+        for marker in m.markers:
+            if marker.action != Marker.ADD:
+                continue
+            p, o = marker.pose.position, marker.pose.orientation
+            stamp = self.now_like(seconds(marker.header.stamp))
+            quaternion = np.array([o.x, o.y, o.z, o.w])
+            self.follower.offer(marker.ns, np.array([p.x, p.y, p.z]), quaternion, stamp)
+        if m.markers:
+            self.stamp = seconds(m.markers[0].header.stamp)
+
+    def clock(self) -> float:
+        """ROS time [s]."""
+        return 1e-9 * self.get_clock().now().nanoseconds
+
+    def now_like(self, stamp: float) -> float:
+        """A target's time: its stamp, or the present where it has none or comes from another clock."""
+        now = self.clock()
+        return stamp if abs(now - stamp) < 1.0 else now
+
+    def tick(self, now: float) -> None:
+        if self.waiting:
+            self.started = self.started or now
+            known = bool(np.isfinite(self.estimate).all())
+            late = now - self.started > self.params.start_timeout
+            if not known and not late:
+                return
+            self.health.check("blind", late and not known, Level.WARN, "no joint states: started from the neutral posture")
+            self.follower.start(self.estimate)
+            self.waiting = False
+        self.command()
+
+    def command(self) -> None:
+        """Solve for the time that passed since the last command, and publish with the tick's own time."""
+        stamp = self.get_clock().now()
+        time, period = 1e-9 * stamp.nanoseconds, 1.0 / self.rate
+        dt = period if self.before is None else time - self.before
+        if dt < MIN_STEP:  # a target just behind a tick, or a clock that was set back: the next tick takes it
+            self.before = min(time, self.before)
+            return
+        self.before = time
+        result = self.follower.step(time, min(dt, 2 * period))
+        v = result.v[self.robot.iv :]
+        self.commands.publish(fill_joint_state(self.message, stamp.to_msg(), self.robot.joints(result.q), v))
+        if self.stamp is not None:
+            self.latency.add(self.clock() - self.stamp)
+            self.stamp = None
+        self.report(result.ok)
+
+    def report(self, solved: bool) -> None:
+        """Say what is held, and why."""
+        self.health.check("solver", not solved, Level.ERROR, "the solver found no solution: standing still")
+        problems = self.follower.problems
+        self.health.check("targets", bool(problems), Level.WARN, "; ".join(sorted(problems.values())[:4]))
+
+    def values(self) -> dict[str, Any]:
+        near = self.follower.last.near if self.follower.last else None
+        p50, p99 = self.latency.percentiles()
+        closest = f"{near.distance.min():.4f}" if near is not None and len(near) else "far"
+        return {
+            "targets": len(self.follower.targets),
+            "latency_p50_ms": round(1000 * p50, 3),
+            "latency_p99_ms": round(1000 * p99, 3),
+            "closest_pair_m": closest,
+        }
+
+
+def main() -> int:
+    return main_of(WholeBodyIk)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

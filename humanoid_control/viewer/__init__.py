@@ -1,0 +1,1 @@
+"""The browser view: scene, panel and traces, on viser. Shows numbers that others computed."""

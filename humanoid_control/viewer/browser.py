@@ -1,0 +1,139 @@
+"""A headless Chromium, driven over its DevTools protocol: opens a page, takes a picture, reads the page's text."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from websockets.sync.client import connect
+
+from humanoid_control.errors import EnvironmentProblem
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--remote-debugging-port=0",
+)
+
+
+def find_chromium() -> str | None:
+    """Path of an installed Chromium or Chrome; None without."""
+    return next((p for p in map(shutil.which, NAMES) if p), None)
+
+
+class Browser:
+    """One page in a browser of its own; use as a context manager."""
+
+    def __init__(self, width: int = 1400, height: int = 900, flags: tuple[str, ...] = FLAGS) -> None:
+        """Start the browser.
+
+        Raises:
+            EnvironmentProblem: there is none, or it does not start.
+        """
+        binary = find_chromium()
+        if binary is None:
+            raise EnvironmentProblem("no Chromium found: install the package 'chromium'")
+        self._profile = tempfile.mkdtemp(prefix="humanoid_browser_")
+        command = [binary, *flags, f"--user-data-dir={self._profile}", f"--window-size={width},{height}", "about:blank"]
+        env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
+        self._id = 0
+        self.console: list[str] = []
+        try:
+            self._socket = connect(self._page_address(), max_size=2**26)
+        except Exception:
+            self.close()
+            raise
+        self.call("Page.enable")
+        self.call("Runtime.enable")
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def _page_address(self) -> str:
+        """Web socket of the first page, from the port the browser wrote to its profile."""
+        import urllib.request
+
+        port_file = Path(self._profile) / "DevToolsActivePort"
+        for _ in range(200):
+            if self._process.poll() is not None:
+                break
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                port = int(port_file.read_text().splitlines()[0])
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=5) as answer:
+                    pages = [t for t in json.load(answer) if t["type"] == "page"]
+                return str(pages[0]["webSocketDebuggerUrl"])
+            time.sleep(0.1)
+        raise EnvironmentProblem("the browser did not start")
+
+    def call(self, method: str, timeout: float = 60.0, **params: Any) -> dict[str, Any]:
+        """Call a DevTools method and wait for its answer; console messages on the way are kept."""
+        self._id += 1
+        self._socket.send(json.dumps({"id": self._id, "method": method, "params": params}))
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            message = json.loads(self._socket.recv(timeout=timeout))
+            if message.get("method") == "Runtime.consoleAPICalled":
+                args = message["params"]["args"]
+                self.console.append(" ".join(str(a.get("value", a.get("description", ""))) for a in args))
+            if message.get("id") == self._id:
+                return dict(message.get("result", {}))
+        raise EnvironmentProblem(f"the browser did not answer {method}")
+
+    def open(self, url: str, wait: float = 5.0) -> None:
+        """Open a page and give it some time [s] to draw itself."""
+        self.call("Page.navigate", url=url)
+        self.sleep(wait)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, while messages of the page are read."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            with contextlib.suppress(TimeoutError):
+                self._socket.recv(timeout=left)
+
+    def evaluate(self, script: str) -> Any:
+        """Value of a JavaScript expression in the page."""
+        result = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        return result.get("result", {}).get("value")
+
+    def text(self) -> str:
+        """The page's visible text."""
+        return str(self.evaluate("document.body ? document.body.innerText : ''") or "")
+
+    def picture(self) -> bytes:
+        """A PNG of the page."""
+        return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
+
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the browser and remove its profile."""
+        if hasattr(self, "_socket"):
+            with contextlib.suppress(Exception):
+                self._socket.close()
+        self._process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(5)
+        self._process.kill()
+        self._process.wait()
+        shutil.rmtree(self._profile, ignore_errors=True)

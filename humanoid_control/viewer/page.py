@@ -1,0 +1,112 @@
+"""The page: server, scene and panel together, and one call that draws the newest state."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import viser
+
+from humanoid_control.robots import Robot
+from humanoid_control.viewer.panel import Actions, Panel
+from humanoid_control.viewer.scene import Scene
+from humanoid_control.viewer.state import ViewState
+
+SLOW_EVERY = 6  # distances, texts and plots are refreshed every so many frames
+STALE = 1.0
+
+
+def port_is_free(host: str, port: int) -> bool:
+    """Whether a server could listen there."""
+    with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            s.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+class Page:
+    """A browser page of one robot."""
+
+    def __init__(self, host: str, port: int, robot: Robot, actions: Actions, folder: Path | None = None) -> None:
+        logging.getLogger("websockets").setLevel(logging.CRITICAL)
+        self.server = viser.ViserServer(host=host, port=port, verbose=False)
+        self.robot = robot
+        self.scene = Scene(self.server, robot, folder)
+        self.panel = Panel(self.server, robot.title, actions)
+        self._frame = 0
+        self.targets: dict[str, tuple[float, float, float]] = {}
+        self._look_at_robot()
+        self._draw_robot(robot.postures["neutral"], None)
+
+    def _look_at_robot(self) -> None:
+        """Cameras begin in front of the robot, a little to its left, so that the dancer is in the picture."""
+        height = float(np.nan_to_num(self.robot.height, nan=1.6))
+        camera = self.server.initial_camera
+        camera.position = (2.6 * height * 0.75, -0.35, 0.85 * height)
+        camera.look_at = (0.0, 0.45, 0.52 * height)
+        camera.up = (0.0, 0.0, 1.0)
+
+    @property
+    def clients(self) -> int:
+        """How many pages are open."""
+        return len(self.server.get_clients())
+
+    def draw(self, state: ViewState, age: float, now: float) -> None:
+        """Bring the page up to date.
+
+        Args:
+            state: what was heard.
+            age: of the joint states [s].
+            now: for the plots [s].
+        """
+        self._frame += 1
+        if not self.clients and self._frame > 1:
+            return
+        known = state.take_joints()
+        targets, dancer = state.take_targets(), state.take_dancer()
+        self.targets.update(targets)
+        with self.server.atomic():
+            if known:
+                self._draw_robot(state.joints, state.root_pose())
+            self.scene.move_targets(targets)
+            self.scene.move_dancer(dancer)
+        if self._frame % SLOW_EVERY:
+            return
+        if not known:
+            self.panel.set_status("**waiting for joint states**: is a simulator or a driver running?")
+        elif age > STALE:
+            self.panel.set_status(f"**no joint states for {age:.0f} s**: the picture is old")
+        else:
+            self.panel.set_status(f"{self.robot.title}: live")
+        if state.clip_time is not None:
+            self.panel.set_time(state.clip_time)
+        self.panel.set_nodes(list(state.nodes.values()))
+        if known and self.targets:
+            names = [n for n in self.targets if n in self.robot.points]
+            reached = self.robot.point_positions(self._q, names)
+            wanted = np.array([self.targets[n] for n in names])
+            gaps = np.linalg.norm(reached - wanted, axis=1)
+            self.panel.set_errors(now, dict(zip(names, gaps.tolist(), strict=True)))
+        if known and self.scene.visible("shapes"):
+            self.scene.color_shapes(self.robot.shape_clearance(self._q))
+
+    def _draw_robot(self, joints: np.ndarray, X_world_root: pin.SE3 | None) -> None:
+        self._q = self.robot.q(joints)
+        poses = self.robot.link_poses(self._q)
+        if X_world_root is not None:
+            move = X_world_root * poses[self.robot.root_link].inverse()
+            poses = {link: move * X for link, X in poses.items()}
+        self.scene.move_robot(poses)
+        if self.scene.visible("com"):
+            self.scene.move_com(self.robot.center_of_mass(self._q))
+
+    def stop(self) -> None:
+        """Close the server."""
+        self.server.stop()

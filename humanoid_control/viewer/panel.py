@@ -1,0 +1,119 @@
+"""The panel beside the scene: what to show, the clip's time, rates, errors and small plots."""
+
+from __future__ import annotations
+
+import html
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import viser
+from viser import uplot
+
+SHOWN = {
+    "robot": "robot",
+    "targets": "targets",
+    "dancer": "dancer",
+    "shapes": "collision shapes, coloured by distance",
+    "com": "centre of mass",
+}
+HISTORY = 240
+COLORS = {"ok": "#2b8a3e", "warn": "#b36b00", "error": "#c92a2a"}
+
+
+@dataclass(frozen=True)
+class Actions:
+    """What the panel may do: all optional, so that the page also shows a robot without a clip."""
+
+    show: Callable[[str, bool], None]
+    play: Callable[[], None]
+    pause: Callable[[], None]
+    restart: Callable[[], None]
+    seek: Callable[[float], None]
+
+
+class Panel:
+    """Builds the page's controls and keeps their texts up to date."""
+
+    def __init__(self, server: viser.ViserServer, title: str, actions: Actions) -> None:
+        self.actions = actions
+        gui = server.gui
+        gui.set_panel_label(title)
+        self._status = gui.add_markdown("**waiting for joint states**")
+        with gui.add_folder("Clip"):
+            self._time = gui.add_slider("time [s]", min=0.0, max=1.0, step=0.01, initial_value=0.0)
+            buttons = gui.add_button_group("play", ("play", "pause", "restart"))
+        with gui.add_folder("Show"):
+            for key, label in SHOWN.items():
+                self._checkbox(gui, key, label)
+        with gui.add_folder("Error of each target [cm]"):
+            self._errors = gui.add_markdown("no targets yet")
+            self._plot = self._add_plot(gui, "mean error [cm]")
+        with gui.add_folder("Nodes"):
+            self._nodes = gui.add_html("no diagnostics yet")
+        self._setting_time = False
+        self._history: deque[tuple[float, float]] = deque(maxlen=HISTORY)
+
+        @self._time.on_update
+        def _(_: viser.GuiEvent) -> None:
+            if not self._setting_time:
+                actions.seek(float(self._time.value))
+
+        @buttons.on_click
+        def _(_: viser.GuiEvent) -> None:
+            {"play": actions.play, "pause": actions.pause, "restart": actions.restart}[buttons.value]()
+
+    def _checkbox(self, gui: viser.GuiApi, key: str, label: str) -> None:
+        box = gui.add_checkbox(label, initial_value=key not in ("shapes", "com"))
+
+        @box.on_update
+        def _(_: viser.GuiEvent) -> None:
+            self.actions.show(key, bool(box.value))
+
+    @staticmethod
+    def _add_plot(gui: viser.GuiApi, label: str) -> viser.GuiUplotHandle:
+        return gui.add_uplot(
+            data=(np.array([0.0, 1.0]), np.array([0.0, 0.0])),
+            series=(uplot.Series(label="time [s]"), uplot.Series(label=label, stroke="#e8590c", width=2)),
+            scales={"x": uplot.Scale(time=False, auto=True), "y": uplot.Scale(auto=True)},
+            aspect=2.2,
+        )
+
+    def set_duration(self, seconds: float) -> None:
+        """Length of the clip."""
+        self._time.max = max(0.1, round(seconds, 2))
+
+    def set_time(self, seconds: float) -> None:
+        """Where the clip is (does not count as the user moving the slider)."""
+        self._setting_time = True
+        self._time.value = float(np.clip(seconds, self._time.min, self._time.max))
+        self._setting_time = False
+
+    def set_status(self, text: str) -> None:
+        """The line on top, Markdown."""
+        if self._status.content != text:
+            self._status.content = text
+
+    def set_errors(self, time: float, errors: dict[str, float]) -> None:
+        """Distance of each point to its target [m], at a time [s]."""
+        rows = [f"| {name} | {100 * e:.1f} |" for name, e in errors.items()]
+        mean = 100 * float(np.mean(list(errors.values())))
+        self._errors.content = "\n".join(["| point | cm |", "|---|---|", *rows, f"| **mean** | **{mean:.1f}** |"])
+        self._history.append((time, mean))
+        if len(self._history) > 2:
+            t, y = np.array(self._history).T
+            self._plot.data = (t - t[-1], y)
+
+    def set_nodes(self, rows: list[tuple[str, int, str, dict[str, str]]]) -> None:
+        """One line a node: name, level, message, values of its diagnostics."""
+        lines = []
+        for name, level, message, values in sorted(rows):
+            color = COLORS[("ok", "warn", "error")[min(level, 2)]]
+            head = f"<b>{html.escape(name)}</b> <span style='color:{color}'>{html.escape(message)}</span>"
+            detail = (
+                f"{values.get('rate_hz', '?')} Hz, tick {values.get('execution_p50_ms', '?')} / "
+                f"{values.get('execution_p99_ms', '?')} ms, missed {values.get('missed_percent', '?')} %"
+            )
+            lines.append(f"<div style='margin:4px 12px'>{head}<br><small>{html.escape(detail)}</small></div>")
+        self._nodes.content = "".join(lines)

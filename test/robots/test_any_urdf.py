@@ -1,0 +1,143 @@
+"""Any URDF: what is wrong with it is said in one line; what is right with it works without a robot file."""
+
+import numpy as np
+import pytest
+
+from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
+from humanoid_control.robots import load_robot
+from humanoid_control.robots.urdf_tree import parse_urdf, rooted_at
+
+ARM = """<robot name="arm">
+  <link name="base"><inertial><mass value="2"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>
+    <collision><origin xyz="0 0 0.1"/><geometry><box size="0.2 0.2 0.2"/></geometry></collision></link>
+  <link name="upper"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>
+    <collision><origin xyz="0 0 0.3" rpy="0 0 0"/><geometry><cylinder radius="0.05" length="0.4"/></geometry></collision></link>
+  <link name="lower"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>
+    <collision><origin xyz="0 0 0.3"/><geometry><sphere radius="0.06"/></geometry></collision></link>
+  <joint name="turn" type="continuous"><parent link="base"/><child link="upper"/><origin xyz="0 0 0.2"/><axis xyz="0 0 1"/></joint>
+  <joint name="bend" type="revolute"><parent link="upper"/><child link="lower"/><origin xyz="0.1 0 0.55" rpy="0.1 0 0"/>
+    <axis xyz="0 1 0"/><limit lower="-2" upper="2" velocity="0" effort="0"/></joint>
+</robot>"""
+
+
+def write(tmp_path, text, name="arm.urdf"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_a_plain_urdf_works_without_a_robot_file(tmp_path):
+    robot = load_robot(write(tmp_path, ARM))
+    assert robot.joint_names == ("turn", "bend")
+    assert robot.n == robot.nq == 2, "a continuous joint is one angle"
+    assert robot.velocity.min() > 0 and robot.effort.min() > 0, "0 in a URDF means unknown, not immovable"
+    assert [s.name for s in robot.shapes] == ["base", "upper", "lower"]
+    assert robot.pairs.tolist() == [[0, 2]], "neighbours are not watched"
+
+
+BROKEN = {
+    "not XML": ("hello", "XML error"),
+    "not a robot": ("<sdf/>", "outermost element is <sdf>"),
+    "no links": ("<robot name='x'/>", "no links"),
+    "missing child": (ARM.replace('<child link="lower"/>', '<child link="lowr"/>'), "'lowr', which does not exist"),
+    "two roots": (ARM.replace("</robot>", '<link name="alone"/></robot>'), "exactly one root"),
+    "loop": (ARM.replace('<parent link="base"/>', '<parent link="lower"/>'), "hangs in a loop"),
+    "floating joint": (ARM.replace('type="revolute"', 'type="floating"'), "is 'floating'"),
+    "no limit": (ARM.replace('<limit lower="-2" upper="2" velocity="0" effort="0"/>', ""), "has no <limit>"),
+    "limits swapped": (ARM.replace('lower="-2" upper="2"', 'lower="2" upper="-2"'), "not below the upper"),
+    "limit not a number": (ARM.replace('lower="-2"', 'lower="a"'), "not a number"),
+    "negative mass": (ARM.replace('<mass value="2"/>', '<mass value="-2"/>'), "mass -2"),
+    "double name": (ARM.replace('<link name="lower">', '<link name="upper">'), "used twice"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_what_is_wrong_is_said_in_one_line(case, tmp_path):
+    text, message = BROKEN[case]
+    with pytest.raises(RobotError, match=message) as e:
+        load_robot(write(tmp_path, text))
+    assert "\n" not in str(e.value)
+    assert "arm.urdf" in str(e.value)
+
+
+def test_paths_that_are_not_urdfs(tmp_path):
+    with pytest.raises(RobotError, match="folder"):
+        load_robot(tmp_path)
+    with pytest.raises(RobotError, match="no URDF file"):
+        load_robot(tmp_path / "missing.urdf")
+    write(tmp_path, ARM)
+    with pytest.raises(RobotError, match=r"arm\.urdf"):
+        load_robot(tmp_path / "amr.urdf")
+    binary = tmp_path / "binary.urdf"
+    binary.write_bytes(bytes(range(256)))
+    with pytest.raises(RobotError):
+        load_robot(binary)
+
+
+def test_robot_file_beside_the_urdf(tmp_path):
+    path = write(tmp_path, ARM)
+    (tmp_path / "arm.yaml").write_text(
+        "schema: humanoid_robot/1\ntitle: My arm\nanchor: base\npostures: {neutral: {bend: 0.5}}\n"
+        "points: {tip: {link: lower, xyz: [0, 0, 0.3]}}\n"
+    )
+    robot = load_robot(path)
+    assert robot.title == "My arm"
+    assert robot.postures["neutral"].tolist() == [0.0, 0.5]
+    tip = robot.point_positions(robot.q(), ["tip"])[0]
+    assert 0.9 < tip[2] < 1.1
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("anchor: bse", "did you mean base"),
+        ("ancor: base", "did you mean anchor"),
+        ("points: {tip: {link: lowr, xyz: [0, 0, 0]}}", "did you mean lower"),
+        ("postures: {neutral: {bent: 1}}", "did you mean bend"),
+        ("postures: {neutral: {bend: 3}}", "outside its limits"),
+        ("base: flying", "base must be"),
+        ("imitation_joints: [turm]", "did you mean turn"),
+        ("feet: 3", "wrong value"),
+        ("disabled_pairs: [[base, uper]]", "did you mean upper"),
+        ("collision: [{name: a, link: base, shape: sphre, radius: 1}]", "did you mean sphere"),
+        ("collision: [{name: a, link: base, shape: sphere, center: [0, 0, 0], radius: -1}]", "must be positive"),
+        ("collision: [{name: a, link: base, shape: sphere, radius: 1}]", "lacks a number"),
+    ],
+)
+def test_mistakes_in_a_robot_file(line, message, tmp_path):
+    path = write(tmp_path, ARM)
+    (tmp_path / "arm.yaml").write_text(f"schema: humanoid_robot/1\n{line}\n")
+    with pytest.raises(HumanoidError, match=message):
+        load_robot(path)
+
+
+def test_rooting_anew_keeps_relative_poses(tmp_path):
+    """The pose of the tip in the base is the same wherever the tree is rooted, for random angles."""
+    import pinocchio as pin
+
+    tree = parse_urdf(ARM, "arm")
+    models = {root: pin.buildModelFromXML(rooted_at(tree, root).text()) for root in ("base", "upper", "lower")}
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        angles = {"turn": rng.uniform(-3, 3), "bend": rng.uniform(-2, 2)}
+        poses = []
+        for model in models.values():
+            q, data = pin.neutral(model), model.createData()
+            for joint, value in angles.items():
+                q[model.joints[model.getJointId(joint)].idx_q] = value
+            pin.framesForwardKinematics(model, data, q)
+            a, b = (data.oMf[model.getFrameId(k)] for k in ("base", "lower"))
+            poses.append((a.inverse() * b).homogeneous)
+        assert np.allclose(poses[0], poses[1]) and np.allclose(poses[0], poses[2])
+    with pytest.raises(RobotError, match="no link 'nowhere'"):
+        rooted_at(tree, "nowhere")
+
+
+def test_a_public_tendon_robot_loads(model_file):
+    robot = load_robot(model_file("muscles/cardsflow/VRpuppet/model.urdf"))
+    assert robot.n >= 3
+
+
+def test_unknown_robot_says_what_there_is():
+    with pytest.raises(UnknownNameError, match="known: armar3"):
+        load_robot("qqqq")

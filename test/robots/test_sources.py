@@ -1,0 +1,75 @@
+"""One source file a robot: everything generated from it is up to date, every number says where it is from."""
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from humanoid_control.errors import RobotError
+from humanoid_control.paths import share_dir
+from humanoid_control.robots import CATALOGUE
+from humanoid_control.robots.build import generated_files
+from humanoid_control.robots.source import count_provenance, read_source, source_dir, source_names
+
+
+def test_generated_files_are_what_the_sources_give():
+    for relative, text in generated_files().items():
+        assert (share_dir() / relative).read_text() == text, f"{relative} is out of date: run `humanoid robots build`"
+
+
+def test_the_catalogue_is_the_set_of_sources():
+    assert sorted(CATALOGUE) == source_names()
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_value_has_an_explained_provenance(name):
+    source = read_source(source_dir() / f"{name}.yaml")
+    assert sum(source.provenance.values()) > 100
+    for joint in source.joints:
+        assert set(joint["prov"]) == {"origin", "axis", "limits", "velocity", "effort"}
+
+
+def test_a_mixed_provenance_counts_as_the_weaker_kind():
+    node = [{"prov": "model:rob + estimated:batt"}, {"prov": "memory:x"}, {"prov": {"a": "paper:y", "b": "thesis:z"}}]
+    assert count_provenance(node) == {"published": 2, "recalled": 1, "estimated": 1}
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_left_and_right_are_mirror_images(name):
+    source = read_source(source_dir() / f"{name}.yaml")
+    joints = {j["name"]: j for j in source.joints}
+    links = {k["name"]: k for k in source.links}
+    flip = np.array([1, -1, 1])
+    for left in [j for j in joints.values() if j["name"].startswith("l_")]:
+        right = joints["r_" + left["name"][2:]]
+        assert np.allclose(right["xyz"], flip * left["xyz"])
+        assert np.allclose(right["axis"], [-left["axis"][0], left["axis"][1], -left["axis"][2]])
+        assert (right["lower"], right["upper"]) == (left["lower"], left["upper"])
+    for left in [k for k in links.values() if k["name"].startswith("l_")]:
+        right = links["r_" + left["name"][2:]]
+        assert right["mass"] == left["mass"]
+        assert np.allclose(right["com"], flip * left["com"])
+
+
+def test_a_source_with_an_unexplained_tag_is_refused(tmp_path):
+    text = (source_dir() / "lola.yaml").read_text().replace('limits: "model:am2b"', 'limits: "model:nowhere"', 1)
+    path = tmp_path / "lola.yaml"
+    path.write_text(text)
+    with pytest.raises(RobotError, match="model:nowhere is not explained"):
+        read_source(path)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_urdf_is_plain_and_complete(name):
+    """No meshes, a massless base_link on top, all joints of the source, limits in radians."""
+    document = ET.parse(share_dir() / "urdf" / f"{name}.urdf").getroot()
+    assert not list(document.iter("mesh"))
+    source = read_source(source_dir() / f"{name}.yaml")
+    assert document.find("link").get("name") == "base_link"
+    assert document.find("link").find("inertial") is None
+    joints = {j.get("name"): j for j in document.findall("joint")}
+    assert set(joints) == {j["name"] for j in source.joints} | {"base_joint"}
+    for row in source.joints:
+        lower = float(joints[row["name"]].find("limit").get("lower"))
+        expected = np.radians(row["lower"]) if row["type"] == "revolute" else row["lower"]
+        assert lower == pytest.approx(expected, abs=1e-6)
