@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +36,7 @@ def visuals_of(source: RobotSource) -> dict[str, list[Primitive]]:
     rows = [r for row in source.visual for r in _with_mirror(row)]
     out: dict[str, list[Primitive]] = {}
     for row in rows:
-        out.setdefault(row["link"], []).extend(_primitives(row, source.name))
+        out.setdefault(row["link"], []).extend(primitives_of_row(row, source.name))
     if not rows:
         for item in source.collision:
             out.setdefault(item.link, []).extend(primitives_of_shape(item, DEFAULT_COLOR))
@@ -53,14 +54,14 @@ def primitives_of_shape(item: LinkShape, color: str) -> list[Primitive]:
         middle = [s.top_center[0], s.top_center[1], s.top_center[2] - s.l / 2]
         return _stadium(middle, [2 * s.b, 2 * s.a, s.l + 2 * s.c], color)
     if isinstance(s, Capsule):
-        return _capsule(np.array(s.p0), np.array(s.p1), s.radius, color)
+        return _capsule(s.p0, s.p1, s.radius, color)
     if s.kind == "ellipsoid":
-        return [Primitive("sphere", (float(np.mean(s.semi_axes)),), s.center, (0, 0, 0), color)]  # type: ignore[union-attr]
+        return [_sphere(s.center, float(np.mean(s.semi_axes)), color)]  # type: ignore[union-attr]
     if s.kind == "cylinder":
-        return [_cylinder(np.array(s.p0), np.array(s.p1), s.radius, color)]  # type: ignore[union-attr]
+        return [_cylinder(s.p0, s.p1, s.radius, color)]  # type: ignore[union-attr]
     if s.kind == "box":
         return [Primitive("box", s.size, s.center, s.rpy, color)]  # type: ignore[union-attr]
-    return [Primitive("sphere", (s.radius,), s.center, (0, 0, 0), color)]  # type: ignore[union-attr]
+    return [_sphere(s.center, s.radius, color)]  # type: ignore[union-attr]
 
 
 def _with_mirror(row: dict[str, Any]) -> list[dict[str, Any]]:
@@ -84,83 +85,118 @@ def _with_mirror(row: dict[str, Any]) -> list[dict[str, Any]]:
     return [row, other]
 
 
-def _primitives(row: dict[str, Any], robot: str) -> list[Primitive]:
-    color = row.get("color", DEFAULT_COLOR)
-    shape = row.get("shape", "?")
+def primitives_of_row(row: dict[str, Any], robot: str) -> list[Primitive]:
+    shape, link = row.get("shape", "?"), row.get("link")
+    if shape not in SHAPES:
+        raise UnknownNameError("visual shape", shape, SHAPES, hint=f"(link '{link}' of {robot})")
     try:
-        if shape == "rounded_box":
-            return _rounded_box(row["center"], row["size"], row["radius"], row.get("rpy", [0, 0, 0]), color)
-        if shape == "stadium":
-            return _stadium(row["center"], row["size"], color)
-        if shape == "box":
-            return [Primitive("box", _t(row["size"]), _t(row["center"]), _t(row.get("rpy", [0, 0, 0])), color)]
-        if shape == "sphere":
-            return [Primitive("sphere", (float(row["radius"]),), _t(row["center"]), (0.0, 0.0, 0.0), color)]
-        if shape == "cylinder":
-            return [_cylinder(np.array(row["p0"], float), np.array(row["p1"], float), row["radius"], color)]
-        if shape == "capsule":
-            return _capsule(np.array(row["p0"], float), np.array(row["p1"], float), row["radius"], color)
+        return SHAPES[shape](row, row.get("color", DEFAULT_COLOR))
     except KeyError as e:
-        raise RobotError(f"{robot}: visual '{shape}' of link '{row.get('link')}' lacks {e}") from None
-    raise UnknownNameError(
-        "visual shape",
-        shape,
-        ["rounded_box", "stadium", "box", "sphere", "cylinder", "capsule"],
-        hint=f"(link '{row.get('link')}' of {robot})",
-    )
+        raise RobotError(f"{robot}: visual '{shape}' of link '{link}' lacks {e}") from None
 
 
 def _t(v: Any) -> Any:
     return tuple(float(x) for x in v)
 
 
-def _cylinder(p0: np.ndarray, p1: np.ndarray, radius: float, color: str) -> Primitive:
-    d = p1 - p0
-    length = float(np.linalg.norm(d))
-    z = d / length
+def _sphere(center: Any, radius: float, color: str) -> Primitive:
+    return Primitive("sphere", (float(radius),), _t(center), (0.0, 0.0, 0.0), color)
+
+
+def _cylinder(p0: Any, p1: Any, radius: float, color: str) -> Primitive:
+    p0, p1 = np.array(p0, float), np.array(p1, float)
+    length = float(np.linalg.norm(p1 - p0))
+    z = (p1 - p0) / length
     # roll, pitch, yaw that turn the z axis onto the cylinder's axis; yaw about the axis itself is free, so roll = 0.
     rpy = (0.0, float(np.arctan2(np.hypot(z[0], z[1]), z[2])), float(np.arctan2(z[1], z[0])))
     return Primitive("cylinder", (float(radius), length), _t((p0 + p1) / 2), rpy, color)
 
 
-def _capsule(p0: np.ndarray, p1: np.ndarray, radius: float, color: str) -> list[Primitive]:
-    ends = [Primitive("sphere", (float(radius),), _t(p), (0.0, 0.0, 0.0), color) for p in (p0, p1)]
-    return ends if np.allclose(p0, p1) else [_cylinder(p0, p1, radius, color), *ends]
+def _capsule(p0: Any, p1: Any, radius: float, color: str) -> list[Primitive]:
+    ends = [_sphere(p, radius, color) for p in (p0, p1)]
+    return ends[:1] if np.allclose(p0, p1) else [_cylinder(p0, p1, radius, color), *ends]
+
+
+def _taper(p0: Any, p1: Any, radii: Any, color: str) -> list[Primitive]:
+    """The hull of two unequal balls, a limb that grows thinner: the balls and four cylinders that lean inward.
+
+    The cylinders have the smaller radius; they start on a ring around the larger ball's centre and meet at the
+    smaller ball. All of it lies inside the hull, which it leaves unfilled only at the big end between two cylinders,
+    by at most (1 - cos 45 deg) of the difference of the radii.
+    """
+    (R, big), (r, small) = sorted(zip(map(float, radii), map(_t, (p0, p1)), strict=True), reverse=True)
+    d = np.array(small) - np.array(big)
+    d /= np.linalg.norm(d)
+    # The ring is laid out from the lateral axis, so that a mirrored limb has the mirrored ring.
+    lateral = np.array([1.0, 0.0, 0.0] if abs(d[1]) > 0.99 else [0.0, 1.0, 0.0])
+    e1 = lateral - (lateral @ d) * d
+    e1 /= np.linalg.norm(e1)
+    e2 = np.cross(d, e1)
+    ring = [np.array(big) + (R - r) * (np.cos(t) * e1 + np.sin(t) * e2) for t in np.arange(4) * np.pi / 2]
+    return [_sphere(big, R, color), *(_cylinder(p, small, r, color) for p in ring), _sphere(small, r, color)]
+
+
+def _slab(center: Any, size: Any, radius: float, axis: str, rpy: Any, color: str) -> list[Primitive]:
+    """A box whose four edges parallel to `axis` are rounded: two crossed boxes and four edge cylinders."""
+    k = "xyz".index(axis)
+    i, j = (n for n in range(3) if n != k)
+    full, c, R = np.array(size, float), np.array(center, float), Rotation.from_euler("xyz", rpy)
+    r = min(float(radius), full[i] / 2, full[j] / 2)
+    along = np.eye(3)[k] * full[k] / 2
+    out = []
+    for n in (i, j):
+        core = full - 2 * r * np.eye(3)[n]
+        if core[n] > 1e-9:
+            out.append(Primitive("box", _t(core), _t(c), _t(rpy), color))
+    half = full / 2 - r
+    for m in _corners(np.where(np.arange(3) == k, 0.0, half)):
+        out.append(_cylinder(c + R.apply(m - along), c + R.apply(m + along), r, color))
+    return out
 
 
 def _stadium(center: Any, size: Any, color: str) -> list[Primitive]:
     """An upright prism whose cross-section is a stadium: flat front and back, half-round sides (or the reverse)."""
-    dx, dy, h = (float(v) for v in size)
-    c = np.array(center, float)
-    r = min(dx, dy) / 2
-    half = abs(dy - dx) / 2
-    axis = np.array([0.0, 1.0, 0.0]) if dy >= dx else np.array([1.0, 0.0, 0.0])
-    up = np.array([0.0, 0.0, h / 2])
-    if half < 1e-6:
-        return [_cylinder(c - up, c + up, r, color)]
-    core = (dx, 2 * half, h) if dy >= dx else (2 * half, dy, h)
-    sides = [_cylinder(c + s * half * axis - up, c + s * half * axis + up, r, color) for s in (1, -1)]
-    return [Primitive("box", core, _t(c), (0.0, 0.0, 0.0), color), *sides]
+    return _slab(center, size, min(size[0], size[1]) / 2, "z", (0, 0, 0), color)
 
 
 def _rounded_box(center: Any, size: Any, radius: float, rpy: Any, color: str) -> list[Primitive]:
-    """A box with rounded edges and corners: three crossed boxes, twelve edge cylinders, eight corner balls."""
+    """A box with rounded edges and corners: three crossed boxes, twelve edge cylinders, eight corner balls.
+
+    With a radius of half the least side it is a pillow, and what then coincides is there only once.
+    """
     r = float(min(radius, min(size) / 2))
     half = np.array(size, float) / 2 - r
     c, R = np.array(center, float), Rotation.from_euler("xyz", rpy)
     out = []
     for k in range(3):
-        grown = 2 * half
-        grown[k] += 2 * r
+        grown = 2 * half + 2 * r * np.eye(3)[k]
         if np.all(grown > 1e-9):
             out.append(Primitive("box", _t(grown), _t(c), _t(rpy), color))
-    signs = [np.array([i, j, k], float) for i in (1, -1) for j in (1, -1) for k in (1, -1)]
-    out += [Primitive("sphere", (r,), _t(c + R.apply(s * half)), (0.0, 0.0, 0.0), color) for s in signs]
     for k in range(3):
-        if half[k] < 1e-9:
-            continue
         along = np.eye(3)[k] * half[k]
-        for s in {tuple(np.where(np.arange(3) == k, 0.0, s)) for s in signs}:
-            m = np.array(s) * half
-            out.append(_cylinder(c + R.apply(m - along), c + R.apply(m + along), r, color))
-    return sorted(out, key=lambda p: (p.kind, p.xyz, p.size))
+        if half[k] > 1e-9:
+            for m in _corners(half - along):
+                out.append(_cylinder(c + R.apply(m - along), c + R.apply(m + along), r, color))
+    return out + [_sphere(c + R.apply(m), r, color) for m in _corners(half)]
+
+
+def _corners(half: np.ndarray) -> list[np.ndarray]:
+    """The corners of the box with these half sides, each once: four where one side is zero, two where two are."""
+    signs = [(1.0, -1.0) if h > 1e-9 else (0.0,) for h in half]
+    return [np.array([x, y, z]) * half for x in signs[0] for y in signs[1] for z in signs[2]]
+
+
+def _rpy(row: dict[str, Any]) -> Any:
+    return row.get("rpy", (0.0, 0.0, 0.0))
+
+
+SHAPES: dict[str, Callable[[dict[str, Any], str], list[Primitive]]] = {
+    "box": lambda r, c: [Primitive("box", _t(r["size"]), _t(r["center"]), _t(_rpy(r)), c)],
+    "sphere": lambda r, c: [_sphere(r["center"], r["radius"], c)],
+    "cylinder": lambda r, c: [_cylinder(r["p0"], r["p1"], r["radius"], c)],
+    "capsule": lambda r, c: _capsule(r["p0"], r["p1"], r["radius"], c),
+    "taper": lambda r, c: _taper(r["p0"], r["p1"], r["radii"], c),
+    "slab": lambda r, c: _slab(r["center"], r["size"], r["radius"], r["axis"], _rpy(r), c),
+    "stadium": lambda r, c: _stadium(r["center"], r["size"], c),
+    "rounded_box": lambda r, c: _rounded_box(r["center"], r["size"], r["radius"], _rpy(r), c),
+}
