@@ -18,7 +18,9 @@ def mocap():
     def find(relative: str) -> Path:
         path = DATA / "mocap" / relative
         if not path.is_file():
-            pytest.skip(f"needs the motion clip mocap/{relative}: set HUMANOID_TEST_DATA to the folder that holds mocap/")
+            pytest.skip(
+                f"needs the motion clip mocap/{relative}: set HUMANOID_TEST_DATA to the folder that holds mocap/"
+            )
         return path
 
     return find

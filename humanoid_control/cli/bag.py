@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 from rosbags.rosbag2 import Reader, ReaderError, StoragePlugin, Writer, WriterError
@@ -13,7 +13,7 @@ from rosbags.typesys.store import Typestore
 
 from humanoid_control.errors import ConfigError
 
-VERSION = 9
+VERSION: Literal[9] = 9
 
 
 def typestore() -> Typestore:
@@ -103,11 +103,23 @@ class BagReader:
         """From the first to the last message [s]."""
         return 1e-9 * self._reader.duration
 
+    def rates(self) -> dict[str, float]:
+        """Topic -> messages a second between its first and its last one [Hz]; 0 for a single message."""
+        first: dict[str, int] = {}
+        last: dict[str, int] = {}
+        count: dict[str, int] = {}
+        for topic, time_ns, _ in self.raw():
+            first.setdefault(topic, time_ns)
+            last[topic], count[topic] = time_ns, count.get(topic, 0) + 1
+        spans = {t: 1e-9 * (last[t] - first[t]) for t in count}
+        return {t: (n - 1) / spans[t] if spans[t] > 0 else 0.0 for t, n in sorted(count.items())}
+
     def latched(self, topic: str) -> bool:
         """Whether a topic was published for late subscribers."""
         for c in self._reader.connections:
             if c.topic == topic:
-                return any(q.durability == QosDurability.TRANSIENT_LOCAL for q in c.ext.offered_qos_profiles)
+                offered = getattr(c.ext, "offered_qos_profiles", ())
+                return any(q.durability == QosDurability.TRANSIENT_LOCAL for q in offered)
         return False
 
     def raw(self, topics: set[str] | None = None) -> Iterator[tuple[str, int, bytes]]:

@@ -10,12 +10,16 @@ from humanoid_control.cli.output import machine, print_json, table
 from humanoid_control.errors import UnknownNameError
 
 BENCHES = {"stack": "the five nodes together: latency, rates, processor, memory, start (about 90 s)"}
-EXAMPLES = "benches:\n" + "\n".join(f"  {k:10} {v}" for k, v in BENCHES.items()) + """
+EXAMPLES = (
+    "benches:\n"
+    + "\n".join(f"  {k:10} {v}" for k, v in BENCHES.items())
+    + """
 
 examples:
   humanoid bench stack
   humanoid bench stack --seconds 60 --robot lola --json
 """
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import math
+from typing import Any
 
 from humanoid_control.cli.output import console, print_json, progress
 from humanoid_control.cli.session import Session
 from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.nodes.ros_env import require_ros
+from humanoid_control.robots import Robot
 
 EXAMPLES = """examples:
   humanoid demo                                HRP-2 and the built-in dance, 25 s
@@ -45,7 +47,9 @@ def run(args: argparse.Namespace) -> int:
     if args.no_viewer:
         stack = Stack(stack.name, stack.task, tuple(n for n in stack.nodes if n.executable != "viewer"))
     elif not port_is_free("127.0.0.1", args.port):
-        raise EnvironmentProblem(f"port {args.port} is occupied: choose another with --port, or stop what listens there")
+        raise EnvironmentProblem(
+            f"port {args.port} is occupied: choose another with --port, or stop what listens there"
+        )
     settings = parse_settings(stack, args.set)
     settings.setdefault("trajectory_streamer", {}).update(clip=args.motion, speed=args.speed, lead_in=LEAD_IN)
     if not args.no_viewer:
@@ -75,7 +79,7 @@ def _check_numbers(args: argparse.Namespace) -> None:
         raise ConfigError(f"--port must be between 1 and 65535, got {args.port}")
 
 
-def _check_input(args: argparse.Namespace):  # noqa: ANN202
+def _check_input(args: argparse.Namespace) -> Robot:
     """Load robot and clip here first, so that a typo is answered in a second, in one line."""
     from humanoid_control.capture import body_points, load_clip
     from humanoid_control.imitation import scale_to_robot
@@ -91,7 +95,9 @@ def _tell(args: argparse.Namespace, text: str) -> None:
         console.print(text)
 
 
-def _report(args: argparse.Namespace, session: Session, robot, started: float, stopped: float, processes: list) -> int:  # noqa: ANN001
+def _report(
+    args: argparse.Namespace, session: Session, robot: Robot, started: float, stopped: float, processes: list[Any]
+) -> int:
     from humanoid_control.cli.run_data import print_report, run_report
 
     assert session.bag is not None

@@ -160,7 +160,9 @@ def _cores() -> Finding:
 def _threads() -> Finding:
     n = os.environ.get("OMP_NUM_THREADS", "")
     good = n == "1"
-    return Finding("BLAS threads", OK if good else WARN, n or "not set", "" if good else "set OMP_NUM_THREADS=1: faster")
+    return Finding(
+        "BLAS threads", OK if good else WARN, n or "not set", "" if good else "set OMP_NUM_THREADS=1: faster"
+    )
 
 
 def _scheduling() -> Finding:

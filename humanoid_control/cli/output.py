@@ -73,7 +73,12 @@ def progress(task: str, total: float, quiet: bool = False) -> Iterator[Any]:
 
         yield plain
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, TextColumn("{task.fields[text]}"), console=console, transient=True) as bar:
         row = bar.add_task(task, total=total, text="")
         yield lambda done, text="": bar.update(row, completed=done, text=text)

@@ -83,7 +83,7 @@ class Recorder:
 
     def _look_for_topics(self) -> None:
         for topic, types in self.node.get_topic_names_and_types():
-            if topic in self._seen or topic in SKIPPED or self._only and topic not in self._only:
+            if topic in self._seen or topic in SKIPPED or (self._only and topic not in self._only):
                 continue
             publishers = self.node.get_publishers_info_by_topic(topic)
             if publishers:

@@ -69,7 +69,9 @@ def _start_viewer(bag: Any, args: argparse.Namespace) -> Any:
     robot = args.robot or robot_in(bag)
     directory = new_run_directory("replay")
     supervisor = Supervisor(directory, lambda name, text: warn(f"{name}: {text}"))
-    parameters = write_parameters(directory, {"/**": {"viewer": {"ros__parameters": {"robot": robot, "port": args.port}}}})
+    parameters = write_parameters(
+        directory, {"/**": {"viewer": {"ros__parameters": {"robot": robot, "port": args.port}}}}
+    )
     supervisor.start("viewer", node_command("humanoid_control.nodes.viewer", parameters))
     supervisor.wait_ready()
     console.print(f"viewer: http://localhost:{args.port}")

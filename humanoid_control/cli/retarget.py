@@ -24,7 +24,9 @@ CSV: time [s], then one column a joint [rad]. NPZ: joint_names, rate, positions,
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("clip", help="'dance' (built in), or a TRC, C3D or BVH file")
-    parser.add_argument("--robot", default="hrp2", help="name of the catalogue, path of a URDF, or 'all' (default: hrp2)")
+    parser.add_argument(
+        "--robot", default="hrp2", help="name of the catalogue, path of a URDF, or 'all' (default: hrp2)"
+    )
     parser.add_argument("-o", "--output", type=Path, help=f"file to write: {', '.join(FORMATS)}; a folder for 'all'")
     parser.add_argument("--format", choices=[f.lstrip(".") for f in FORMATS], default="csv", help="for a folder")
     parser.add_argument("--marker-set", default="", help="marker set of the clip, or the path of an own one")
@@ -46,8 +48,30 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"clip": args.clip, "rows": results})
         return 0
-    columns = ["robot", "frames", "rate Hz", "spine", "clavicles", "upper arms", "lower arms", "mean", "max", "at speed limit %"]
-    keys = ["robot", "frames", "rate_hz", "spine", "clavicles", "upper_arms", "lower_arms", "mean", "max", "saturated_percent"]
+    columns = [
+        "robot",
+        "frames",
+        "rate Hz",
+        "spine",
+        "clavicles",
+        "upper arms",
+        "lower arms",
+        "mean",
+        "max",
+        "at speed limit %",
+    ]
+    keys = [
+        "robot",
+        "frames",
+        "rate_hz",
+        "spine",
+        "clavicles",
+        "upper_arms",
+        "lower_arms",
+        "mean",
+        "max",
+        "saturated_percent",
+    ]
     table("distance of each link's end to its target [cm]", columns, [[r[k] for k in keys] for r in results])
     for output in outputs:
         if output is not None:

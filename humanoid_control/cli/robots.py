@@ -34,7 +34,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     columns = ["name", "robot", "height_m", "mass_kg", "joints", "imitation", "published", "recalled", "estimated"]
     table("robots", columns, [[r[c] for c in columns] for r in rows])
-    console.print("published: from theses, papers, public models; recalled: from memory, not verified; estimated: ours.")
+    console.print(
+        "published: from theses, papers, public models; recalled: from memory, not verified; estimated: ours."
+    )
     console.print("Every number with its source: docs/robots.md and urdf/source/*.yaml.")
     return 0
 
@@ -58,7 +60,13 @@ def _show(name: str, as_json: bool) -> int:
     r = load_robot(name)
     deg = 180 / 3.141592653589793
     rows = [
-        [j, round(r.lower[k] * deg, 1), round(r.upper[k] * deg, 1), round(float(r.velocity[k]), 3), round(float(r.effort[k]), 1)]
+        [
+            j,
+            round(r.lower[k] * deg, 1),
+            round(r.upper[k] * deg, 1),
+            round(float(r.velocity[k]), 3),
+            round(float(r.effort[k]), 1),
+        ]
         for j, k in r.index.items()
     ]
     columns = ["joint", "lower deg", "upper deg", "velocity rad/s", "effort N m"]

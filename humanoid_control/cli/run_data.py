@@ -14,6 +14,7 @@ from humanoid_control.imitation import POINTS
 from humanoid_control.imitation.run_report import Signal, limits_kept, link_errors, self_collisions, smoothness
 from humanoid_control.robots import Robot
 
+TOO_FAST = 30.0  # [%]
 TOPICS = {"/joint_states", "/joint_commands", "/targets", "/diagnostics"}
 
 
@@ -25,30 +26,47 @@ def read_run(path: Path, robot: Robot) -> dict[str, Any]:
     """
     bag = BagReader(path)
     rows: dict[str, list] = {"/joint_states": [], "/joint_commands": []}
-    target_rows: list[tuple[float, np.ndarray]] = []
+    target_rows: list[tuple[int, np.ndarray]] = []
     nodes: dict[str, dict[str, str]] = {}
     for topic, _, m in bag.messages(TOPICS):
         if topic in rows:
             theirs, ours = robot.order_of(m.name)
             p, v = np.full(robot.n, np.nan), np.zeros(robot.n)
             p[ours], v[ours] = np.asarray(m.position)[theirs], np.asarray(m.velocity)[theirs]
-            rows[topic].append((_seconds(m.header.stamp), p, v))
+            rows[topic].append((_nanoseconds(m.header.stamp), p, v))
         elif topic == "/targets":
             at = {k.ns: (k.pose.position.x, k.pose.position.y, k.pose.position.z) for k in m.markers}
             if all(name in at for name in POINTS):
-                target_rows.append((_seconds(m.markers[0].header.stamp), np.array([at[n] for n in POINTS])))
+                target_rows.append((_nanoseconds(m.markers[0].header.stamp), np.array([at[n] for n in POINTS])))
         else:
             for s in m.status:
                 nodes[s.name.strip("/")] = {"message": s.message, **{kv.key: kv.value for kv in s.values}}
-    counts = {topic: n for topic, (_, n) in bag.topics.items()}
+    rates = bag.rates()
     duration = bag.duration
     bag.close()
-    for what, found in {"joint states": rows["/joint_states"], "commands": rows["/joint_commands"], "targets": target_rows}.items():
+    for what, found in {
+        "joint states": rows["/joint_states"],
+        "commands": rows["/joint_commands"],
+        "targets": target_rows,
+    }.items():
         if len(found) < 2:
             raise ConfigError(f"{path} holds no {what}: did the nodes find each other? try `humanoid doctor`")
-    signals = {k: Signal(*(np.array(c) for c in zip(*r, strict=True))) for k, r in rows.items()}
-    times, targets = (np.array(c) for c in zip(*target_rows, strict=True))
-    return {"signals": signals, "times": times, "targets": targets, "nodes": nodes, "counts": counts, "duration": duration}
+    # Stamps since 1970 as floats are only good to a quarter of a microsecond: count from the first one.
+    first = target_rows[0][0]
+    signals = {}
+    for topic, recorded in rows.items():
+        stamps, positions, velocities = zip(*recorded, strict=True)
+        signals[topic] = Signal(1e-9 * (np.array(stamps) - first), np.array(positions), np.array(velocities))
+    times = 1e-9 * (np.array([stamp for stamp, _ in target_rows]) - first)
+    targets = np.array([points for _, points in target_rows])
+    return {
+        "signals": signals,
+        "times": times,
+        "targets": targets,
+        "nodes": nodes,
+        "rates": rates,
+        "duration": duration,
+    }
 
 
 def run_report(path: Path, robot: Robot, skip: float = 0.0) -> dict[str, Any]:
@@ -72,7 +90,7 @@ def run_report(path: Path, robot: Robot, skip: float = 0.0) -> dict[str, Any]:
         "limits": limits_kept(robot, commands),
         "self_collision": self_collisions(robot, states),
         "smoothness": smoothness(commands),
-        "topics_hz": {t: n / run["duration"] for t, n in sorted(run["counts"].items())},
+        "topics_hz": run["rates"],
         "nodes": run["nodes"],
     }
 
@@ -83,14 +101,26 @@ def print_report(r: dict[str, Any]) -> None:
     for link, e in r["error_of_robot"].items():
         c = r["error_of_command"][link]
         rows.append([link, *(round(100 * e[k], 1) for k in ("mean", "std", "max")), round(100 * c["mean"], 1)])
-    table("error of each link [cm]: simulated robot, and the command alone", ["link", "mean", "std", "max", "command mean"], rows)
+    table(
+        "error of each link [cm]: simulated robot, and the command alone",
+        ["link", "mean", "std", "max", "command mean"],
+        rows,
+    )
     limits, hits = r["limits"], r["self_collision"]
     kept = "kept" if limits["kept"] else "BROKEN"
     console.print(
-        f"limits: {kept} in {limits['commands']} commands (speed up to {100 * limits['speed_share_of_limit']:.0f} % of its "
-        f"limit, a joint at its speed limit {limits['at_speed_limit_percent']:.0f} % of the time)"
+        f"limits: {kept} in {limits['commands']} commands (speed up to {100 * limits['speed_share_of_limit']:.0f} % "
+        f"of its limit, a joint at its speed limit {limits['at_speed_limit_percent']:.0f} % of the time)"
     )
-    closest = "far" if hits["closest_m"] is None else f"{1000 * hits['closest_m']:.0f} mm, {' and '.join(hits['closest_pair'])}"
+    if limits["at_speed_limit_percent"] > TOO_FAST:
+        console.print(
+            "the clip is fast for this robot's joints: a lower speed of the clip (--speed 0.5) brings it nearer"
+        )
+    closest = (
+        "far"
+        if hits["closest_m"] is None
+        else f"{1000 * hits['closest_m']:.0f} mm, {' and '.join(hits['closest_pair'])}"
+    )
     console.print(f"self-collision: {hits['frames_in_collision']} of {hits['frames']} postures (closest: {closest})")
     columns = ["node", "rate Hz", "tick p50 ms", "tick p99 ms", "missed %", "state"]
     keys = ("rate_hz", "execution_p50_ms", "execution_p99_ms")
@@ -102,5 +132,5 @@ def print_report(r: dict[str, Any]) -> None:
     table("nodes", columns, rows)
 
 
-def _seconds(stamp: Any) -> float:
-    return stamp.sec + 1e-9 * stamp.nanosec
+def _nanoseconds(stamp: Any) -> int:
+    return int(stamp.sec) * 10**9 + int(stamp.nanosec)

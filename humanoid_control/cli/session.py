@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from humanoid_control.cli.monitor import Monitor
@@ -98,7 +97,9 @@ class Session:
                 "ROS_AUTOMATIC_DISCOVERY_RANGE, ROS_DOMAIN_ID and the loopback interface with `humanoid doctor`"
             )
         worst = [f"{n}: {m}" for n, (level, m, _) in self.monitor.nodes.items() if level]
-        return f"nothing moves after {FIRST_MOTION_TIMEOUT:g} s: {'; '.join(worst) or 'see the logs'} ({self.directory})"
+        return (
+            f"nothing moves after {FIRST_MOTION_TIMEOUT:g} s: {'; '.join(worst) or 'see the logs'} ({self.directory})"
+        )
 
     def check(self) -> None:
         """Look after the nodes once.

@@ -131,7 +131,8 @@ class Supervisor:
         code = child.process.returncode if child.process else None
         if code == EXIT_BAD_INPUT and child.last_lines:
             return child.last_lines[-1]
-        return f"{child.name} ended with code {code}: {child.last_lines[-1] if child.last_lines else 'no output'} (see {child.log})"
+        last = child.last_lines[-1] if child.last_lines else "no output"
+        return f"{child.name} ended with code {code}: {last} (see {child.log})"
 
     def watch(self) -> bool:
         """Look after the children once: restart the dead. False when one could not be kept alive."""
@@ -151,7 +152,8 @@ class Supervisor:
     def stop(self, first: str = "") -> float:
         """Stop every child, the one named first, then the last started first; how long it took [s]."""
         begin = time.monotonic()
-        order = sorted(reversed(list(self.children.values())), key=lambda c: c.name != first)
+        names = [first, *reversed(self.children)]
+        order = [self.children[n] for n in dict.fromkeys(names) if n in self.children]
         for child in order:
             if child.alive:
                 assert child.process is not None

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-
 GJK_TOLERANCE = 1e-9  # coal's default of 1e-6 leaves witness points, hence gradients, off by centimetres
 
 
@@ -35,38 +34,30 @@ class NearPairs:
 class SelfDistance:
     """Distances of the collision pairs of a geometry model.
 
-    A ball around each shape is tested first, for all pairs at once; only pairs whose balls come nearer than the
-    threshold go to the exact distance.
+    All pairs are measured in one call: 132 pairs take coal 60 us, while choosing the near ones beforehand in Python
+    takes longer than that.
     """
 
-    def __init__(self, model: pin.Model, geometry: pin.GeometryModel, radii: np.ndarray, centers: np.ndarray) -> None:
-        """Prepare the arrays.
+    def __init__(self, model: pin.Model, geometry: pin.GeometryModel) -> None:
+        """Prepare.
 
         Args:
             model: the robot.
             geometry: its shapes and pairs.
-            radii: (S,) radius of the ball around each shape [m].
-            centers: (S, 3) its centre in the frame of the joint that carries the shape [m].
         """
         self.model, self.geometry = model, geometry
         self.gdata = geometry.createData()
         for request in self.gdata.distanceRequests:
             request.gjk_tolerance = request.epa_tolerance = GJK_TOLERANCE
             request.gjk_max_iterations = request.epa_max_iterations = 500
-        self._radii, self._centers = radii, centers
-        self._joint = np.array([o.parentJoint for o in geometry.geometryObjects], dtype=int)
         pairs = np.array([[p.first, p.second] for p in geometry.collisionPairs], dtype=int).reshape(-1, 2)
         self.first, self.second = pairs[:, 0], pairs[:, 1]
-        self._reach = radii[self.first] + radii[self.second] if len(pairs) else np.zeros(0)
-        self._used_joints = sorted(set(self._joint.tolist()))
-        self._joint_row = np.searchsorted(self._used_joints, self._joint)
-        # support[j, c] = 1 where column c of the Jacobian moves joint j.
-        self._support = np.zeros((model.njoints, model.nv))
-        for j in range(1, model.njoints):
-            for s in model.supports[j].tolist():
-                if s > 0:
-                    joint = model.joints[s]
-                    self._support[j, joint.idx_v : joint.idx_v + joint.nv] = 1.0
+        # References into the results stay valid; fetching them anew each time would cost more than the distances.
+        self._results = [self.gdata.distanceResults[k] for k in range(len(pairs))]
+        support = support_of_joints(model)
+        joint = np.array([o.parentJoint for o in geometry.geometryObjects], dtype=int)
+        self._support_1 = support[joint[self.first]] if len(pairs) else np.zeros((0, model.nv))
+        self._support_2 = support[joint[self.second]] if len(pairs) else np.zeros((0, model.nv))
 
     def name(self, pair: int) -> tuple[str, str]:
         """The names of the two shapes of a pair."""
@@ -80,26 +71,21 @@ class SelfDistance:
             data: after `pin.forwardKinematics` or `pin.computeJointJacobians`.
             threshold: [m].
         """
-        candidates = self._candidates(data, threshold)
-        if len(candidates) == 0:
-            return NearPairs(candidates, np.zeros(0), *(np.zeros((0, 3)) for _ in range(3)))
-        pin.updateGeometryPlacements(self.model, data, self.geometry, self.gdata)
-        rows = []
-        for k in candidates:
-            result = pin.computeDistance(self.geometry, self.gdata, int(k))
-            d = result.min_distance
-            if d < threshold:
-                rows.append((k, d, result.getNearestPoint1(), result.getNearestPoint2(), result.normal))
-        if not rows:
-            return NearPairs(candidates[:0], np.zeros(0), *(np.zeros((0, 3)) for _ in range(3)))
-        pair, d, p1, p2, n = (np.array(column) for column in zip(*rows, strict=True))
-        return NearPairs(pair.astype(int), d, p1, p2, n)
+        d = self.all_distances(data)
+        pair = np.flatnonzero(d < threshold)
+        if not len(pair):
+            none = np.zeros((0, 3))
+            return NearPairs(pair, d[pair], none, none, none)
+        results = [self._results[k] for k in pair]
+        p1 = np.array([r.getNearestPoint1() for r in results])
+        p2 = np.array([r.getNearestPoint2() for r in results])
+        return NearPairs(pair, d[pair], p1, p2, np.array([r.normal for r in results]))
 
     def all_distances(self, data: pin.Data) -> np.ndarray:
         """Signed distance (P,) of every pair [m], at the last forward kinematics in `data`."""
         pin.updateGeometryPlacements(self.model, data, self.geometry, self.gdata)
         pin.computeDistances(self.geometry, self.gdata)
-        return np.array([r.min_distance for r in self.gdata.distanceResults])
+        return np.array([r.min_distance for r in self._results])
 
     def gradient(self, data: pin.Data, near: NearPairs) -> np.ndarray:
         """d distance / d v of near pairs, (k, nv): n . (velocity of witness 2 - velocity of witness 1).
@@ -111,20 +97,19 @@ class SelfDistance:
         n = near.normal
         wrench_1 = np.hstack([n, _cross(near.point_1, n)])
         wrench_2 = np.hstack([n, _cross(near.point_2, n)])
-        S1 = self._support[self._joint[self.first[near.pair]]]
-        S2 = self._support[self._joint[self.second[near.pair]]]
-        return (wrench_2 @ data.J) * S2 - (wrench_1 @ data.J) * S1
+        J = data.J
+        return (wrench_2 @ J) * self._support_2[near.pair] - (wrench_1 @ J) * self._support_1[near.pair]
 
-    def _candidates(self, data: pin.Data, threshold: float) -> np.ndarray:
-        """Pairs whose bounding balls are closer than the threshold; a pair left out is certainly farther away."""
-        if len(self.first) == 0:
-            return np.zeros(0, dtype=int)
-        R = np.array([data.oMi[j].rotation for j in self._used_joints])[self._joint_row]
-        t = np.array([data.oMi[j].translation for j in self._used_joints])[self._joint_row]
-        c = np.einsum("sij,sj->si", R, self._centers) + t
-        gap = c[self.first] - c[self.second]
-        reach = self._reach + threshold
-        return np.flatnonzero(np.einsum("pi,pi->p", gap, gap) < reach * reach)
+
+def support_of_joints(model: pin.Model) -> np.ndarray:
+    """A 0/1 matrix (njoints, nv): which columns of the Jacobian move which joint."""
+    support = np.zeros((model.njoints, model.nv))
+    for j in range(1, model.njoints):
+        for s in model.supports[j].tolist():
+            if s > 0:
+                joint = model.joints[s]
+                support[j, joint.idx_v : joint.idx_v + joint.nv] = 1.0
+    return support
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from humanoid_control.ik.follower import FollowerSettings, TargetFollower
 from humanoid_control.ik.target_filter import FilterSettings, TargetFilter, Verdict
-from humanoid_control.ik.tasks import FrameTask, PointTask, PostureTask, Task
+from humanoid_control.ik.tasks import FrameTask, PointsTask, PostureTask, Task
 from humanoid_control.ik.velocity_ik import IkResult, IkSettings, VelocityIk
 
 __all__ = [
@@ -11,7 +11,7 @@ __all__ = [
     "FrameTask",
     "IkResult",
     "IkSettings",
-    "PointTask",
+    "PointsTask",
     "PostureTask",
     "TargetFilter",
     "TargetFollower",

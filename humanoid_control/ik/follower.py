@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,7 +11,7 @@ import pinocchio as pin
 
 from humanoid_control.errors import nearest_names
 from humanoid_control.ik.target_filter import FilterSettings, TargetFilter, Verdict
-from humanoid_control.ik.tasks import FrameTask, PointTask, PostureTask, Task
+from humanoid_control.ik.tasks import FrameTask, PointsTask, PostureTask, Task
 from humanoid_control.ik.velocity_ik import IkResult, IkSettings, VelocityIk
 from humanoid_control.robots import Robot
 
@@ -27,10 +29,18 @@ class FollowerSettings:
     filter: FilterSettings = field(default_factory=FilterSettings)
 
 
+UNKNOWN_REMEMBERED = 1.0  # [s]
+UNKNOWN_MOST = 20
+
+
 @dataclass
 class _Followed:
-    task: PointTask | FrameTask
+    """One target: its filter, and its own task where it is a link's pose."""
+
+    frame: int
     filter: TargetFilter
+    link: FrameTask | None
+    problem: str = ""
 
 
 class TargetFollower:
@@ -42,7 +52,8 @@ class TargetFollower:
 
     Attributes:
         q (nq,): the configuration commanded last. v (nv,): its velocity.
-        problems: target name -> what is wrong with it now.
+        targets: what is followed, by name.
+        last: result of the last tick.
     """
 
     def __init__(self, robot: Robot, settings: FollowerSettings | None = None, collisions: bool = True) -> None:
@@ -50,107 +61,126 @@ class TargetFollower:
         self.solver = VelocityIk(robot, self.settings.ik, collisions)
         s = self.settings
         self.posture = PostureTask(robot.postures["neutral"], None, s.posture_weight, s.posture_gain)
+        self.start(robot.postures["neutral"])
+
+    def start(self, joints: np.ndarray) -> None:
+        """Begin from where the robot is (n,) [rad], at rest, with no targets; NaN means neutral."""
+        known = np.where(np.isfinite(joints), joints, self.robot.postures["neutral"])
+        self.q, self.v = self.robot.q(np.clip(known, self.robot.lower, self.robot.upper)), np.zeros(self.robot.nv)
         self.targets: dict[str, _Followed] = {}
-        self.problems: dict[str, str] = {}
-        self.q, self.v = robot.q("neutral"), np.zeros(robot.nv)
         self.last: IkResult | None = None
+        self._points: PointsTask | None = None
+        self._unknown: dict[str, tuple[str, float]] = {}
+        self.solver.reset()
 
     def configure(self, settings: FollowerSettings) -> None:
         """Change gains, weights and limits while running."""
-        self.settings = settings
-        self.solver.settings = settings.ik
+        self.settings, self.solver.settings = settings, settings.ik
         self.posture.weight, self.posture.gain = settings.posture_weight, settings.posture_gain
         for f in self.targets.values():
-            f.task.weight, f.task.gain = settings.point_weight, settings.point_gain
             f.filter.settings = settings.filter
+        for task in (self._points, *(f.link for f in self.targets.values())):
+            if task is not None:
+                task.weight, task.gain = settings.point_weight, settings.point_gain
 
-    def start(self, joints: np.ndarray) -> None:
-        """Begin from where the robot is (n,) [rad], at rest, with no targets."""
-        known = np.where(np.isfinite(joints), joints, self.robot.postures["neutral"])
-        self.q, self.v = self.robot.q(np.clip(known, self.robot.lower, self.robot.upper)), np.zeros(self.robot.nv)
-        self.targets.clear()
-        self.problems.clear()
-        self.solver.reset()
+    @property
+    def problems(self) -> dict[str, str]:
+        """Target name -> what is wrong with it now."""
+        wrong = {name: f.problem for name, f in self.targets.items() if f.problem}
+        return wrong | {name: text for name, (text, _) in self._unknown.items()}
 
-    def offer(self, name: str, position: np.ndarray, quaternion: np.ndarray | None, time: float) -> Verdict | None:
+    def offer(
+        self, name: str, position: Sequence[float], quaternion: Sequence[float] | None, time: float
+    ) -> Verdict | None:
         """Take a sample of a target.
 
         Args:
             name: a point or a link of the robot.
-            position: (3,) in the world [m].
-            quaternion: (4,) x y z w, used where the name is a link's.
+            position: x, y, z in the world [m].
+            quaternion: x, y, z, w, used where the name is a link's.
             time: when it was made [s], on the clock that `step` uses.
 
         Returns:
             What became of it; None for a name the robot does not have.
         """
-        followed = self.targets.get(name) or self._new(name)
+        followed = self.targets.get(name) or self._new(name, time)
         if followed is None:
-            near = nearest_names(name, [*self.robot.points, *(f.name for f in self.robot.model.frames)])
-            self.problems[name] = f"target '{name}' is unknown" + (f", did you mean {near[0]}?" if near else "")
             return None
         verdict = followed.filter.offer(position, time)
-        if isinstance(followed.task, FrameTask) and quaternion is not None:
-            if not self._take_orientation(followed.task, quaternion):
-                verdict = Verdict.NOT_A_NUMBER
-        if verdict is Verdict.TAKEN:
-            self.problems.pop(name, None)
-        elif verdict is Verdict.JUMP:
-            self.problems[name] = f"target '{name}' jumped: held"
-        else:
-            self.problems[name] = f"target '{name}' is not a number: held"
+        if followed.link is not None and quaternion is not None and not _turn(followed.link, quaternion):
+            verdict = Verdict.NOT_A_NUMBER
+        text = {Verdict.JUMP: "jumped", Verdict.NOT_A_NUMBER: "is not a number"}.get(verdict)
+        followed.problem = f"target '{name}' {text}: held" if text else ""
         return verdict
 
-    def _new(self, name: str) -> _Followed | None:
-        r, s = self.robot, self.settings
-        pin.framesForwardKinematics(r.model, r.data, self.q)
+    def _new(self, name: str, time: float) -> _Followed | None:
+        r, s, model = self.robot, self.settings, self.robot.model
+        link = None
         if name in r.points:
             frame = r.point_frame(name)
-            task: PointTask | FrameTask = PointTask(name, frame, s.point_weight, s.point_gain)
-        elif r.model.existFrame(name, pin.FrameType.BODY):
-            frame = r.model.getFrameId(name, pin.FrameType.BODY)
-            task = FrameTask(name, frame, s.point_weight, s.point_gain, s.orientation_weight)
-            task.X_target = pin.SE3(r.data.oMf[frame])
+        elif model.existFrame(name, pin.FrameType.BODY):
+            frame = model.getFrameId(name, pin.FrameType.BODY)
+            link = FrameTask(name, frame, s.point_weight, s.point_gain, s.orientation_weight)
         else:
+            self._remember_unknown(name, time)
             return None
-        followed = _Followed(task, TargetFilter(r.data.oMf[frame].translation, s.filter))
+        pin.framesForwardKinematics(model, r.data, self.q)
+        if link is not None:
+            link.X_target = pin.SE3(r.data.oMf[frame])
+        followed = _Followed(frame, TargetFilter(r.data.oMf[frame].translation, s.filter), link)
         self.targets[name] = followed
+        frames = [f.frame for f in self.targets.values() if f.link is None]
+        self._points = PointsTask(r, frames, s.point_weight, s.point_gain) if frames else None
         return followed
 
-    @staticmethod
-    def _take_orientation(task: FrameTask, quaternion: np.ndarray) -> bool:
-        norm = float(np.linalg.norm(quaternion))
-        if not np.isfinite(norm) or abs(norm - 1) > 0.1:
-            return False
-        task.X_target = pin.SE3(pin.Quaternion(quaternion / norm).toRotationMatrix(), task.X_target.translation)
-        return True
+    def _remember_unknown(self, name: str, time: float) -> None:
+        if name in self._unknown:
+            self._unknown[name] = (self._unknown[name][0], time)
+        elif len(self._unknown) < UNKNOWN_MOST:
+            near = nearest_names(name, [*self.robot.points, *(f.name for f in self.robot.model.frames)])
+            offer = f", did you mean {near[0]}?" if near else ""
+            self._unknown[name] = (f"target '{name}' is unknown{offer}", time)
 
     def step(self, now: float, dt: float) -> IkResult:
         """One tick of length dt [s] that ends at `now` [s]."""
         tasks: list[Task] = [self.posture]
+        positions, velocities = [], []
         for name, f in self.targets.items():
             x, v = f.filter.step(now, dt)
-            f.task.target_velocity = v
-            if isinstance(f.task, PointTask):
-                f.task.target = x
+            if f.link is None:
+                positions.append(x)
+                velocities.append(v)
             else:
-                f.task.X_target = pin.SE3(f.task.X_target.rotation, x)
-            tasks.append(f.task)
-            self._watch_age(name, f.filter.age(now))
+                f.link.X_target = pin.SE3(f.link.X_target.rotation, np.array(x))
+                f.link.target_velocity = np.array(v)
+                tasks.append(f.link)
+            self._watch_age(name, f, now)
+        if self._points is not None:
+            self._points.targets, self._points.velocities = np.array(positions), np.array(velocities)
+            tasks.append(self._points)
+        if self._unknown:
+            self._unknown = {n: u for n, u in self._unknown.items() if now - u[1] < UNKNOWN_REMEMBERED}
         result = self.solver.step(self.q, tasks, dt)
         self.q, self.v, self.last = result.q, result.v, result
         return result
 
-    def _watch_age(self, name: str, age: float) -> None:
-        text = f"target '{name}' is silent: held"
-        if age > self.settings.filter.timeout:
-            self.problems.setdefault(name, text)
-        elif self.problems.get(name) == text:
-            del self.problems[name]
+    def _watch_age(self, name: str, f: _Followed, now: float) -> None:
+        silent = f.filter.age(now) > self.settings.filter.timeout
+        if silent and not f.problem:
+            f.problem = f"target '{name}' is silent: held"
+        elif not silent and f.problem.endswith("silent: held"):
+            f.problem = ""
 
     def errors(self) -> dict[str, float]:
         """Distance of each followed point to its reference [m], at the command of the last tick."""
-        r = self.robot
-        pin.framesForwardKinematics(r.model, r.data, self.q)
-        return {n: float(np.linalg.norm(f.filter.x - r.data.oMf[f.task.frame].translation)) for n, f in self.targets.items()}
+        reached = self.robot.frame_positions(self.q, [f.frame for f in self.targets.values()])
+        return {n: math.dist(f.filter.x, p) for (n, f), p in zip(self.targets.items(), reached, strict=True)}
 
+
+def _turn(task: FrameTask, quaternion: Sequence[float]) -> bool:
+    """Set a task's orientation; False where the quaternion is none."""
+    norm = math.hypot(*quaternion)
+    if not abs(norm - 1) < 0.1:
+        return False
+    task.X_target = pin.SE3(pin.Quaternion(np.array(quaternion) / norm).toRotationMatrix(), task.X_target.translation)
+    return True

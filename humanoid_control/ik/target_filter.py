@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
+Triple = tuple[float, float, float]
+STILL: Triple = (0.0, 0.0, 0.0)
+FARTHEST = 1e4  # [m] no robot's target lies farther from the origin
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Verdict(enum.Enum):
     """What became of a sample."""
 
     TAKEN = "taken"
-    NOT_A_NUMBER = "not a number"
+    NOT_A_NUMBER = "not a number"  # or no possible position
     JUMP = "jumped"
 
 
@@ -42,69 +45,81 @@ class TargetFilter:
     """A critically damped second-order reference that follows position samples, with velocity feed-forward.
 
     x'' = omega^2 (p - x) + 2 omega (p' - x'), solved exactly over each tick, so that any tick length is stable; a
-    target at constant velocity is followed without lag, and one at rest is reached without overshoot.
+    target at constant velocity is followed without lag, and one at rest is reached without overshoot. Three numbers
+    at a time are quicker as plain floats than as arrays.
 
     Attributes:
-        x, v: (3,) reference position [m] and velocity [m/s].
+        x, v: reference position [m] and velocity [m/s], three floats each.
     """
 
-    def __init__(self, position: np.ndarray, settings: FilterSettings | None = None) -> None:
-        """Start at rest at a position (3,)."""
+    def __init__(self, position: Sequence[float], settings: FilterSettings | None = None) -> None:
+        """Start at rest at a position."""
         self.settings = settings or FilterSettings()
-        self.omega = 2 * math.pi * self.settings.bandwidth
-        self.x, self.v = np.array(position, dtype=float), np.zeros(3)
-        self._sample, self._sample_velocity = self.x.copy(), np.zeros(3)
-        self._time = float("nan")
-        self._suspect: np.ndarray | None = None
+        self.x, self.v = _floats(position), STILL
+        self._sample, self._sample_velocity = self.x, STILL
+        self._time = math.nan
+        self._suspect: Triple | None = None
         self._suspect_since = 0.0
 
-    def offer(self, position: np.ndarray, time: float) -> Verdict:
-        """Take a sample (3,) that was made at `time` [s]; samples not newer than the last are taken as a repeat."""
-        s = self.settings
-        if not np.isfinite(position).all():
+    def offer(self, position: Sequence[float], time: float) -> Verdict:
+        """Take a sample that was made at `time` [s]; one not newer than the last is taken as a repeat."""
+        s, p = self.settings, _floats(position)
+        if not all(abs(c) < FARTHEST for c in p):  # also where one is NaN
             return Verdict.NOT_A_NUMBER
-        first = math.isnan(self._time)
-        if not first and np.linalg.norm(position - self._sample) > s.max_jump and not self._believe(position, time):
+        first, dt = math.isnan(self._time), time - self._time
+        jumped = not first and math.dist(p, self._sample) > s.max_jump
+        if jumped and not self._believe(p, time):
             return Verdict.JUMP
         self._suspect = None
-        dt = time - self._time
-        if first or dt > s.timeout or np.linalg.norm(position - self._sample) > s.max_jump:
-            self._sample_velocity = np.zeros(3)
+        if first or jumped or dt > s.timeout:
+            self._sample_velocity = STILL
         elif dt > 1e-4:
-            self._sample_velocity = self._limited((position - self._sample) / dt)
-        self._sample, self._time = np.array(position, dtype=float), time
+            a, b, c = ((new - old) / dt for new, old in zip(p, self._sample, strict=True))
+            self._sample_velocity = _limited((a, b, c), s.max_speed)
+        self._sample, self._time = p, time
         return Verdict.TAKEN
 
-    def _believe(self, position: np.ndarray, time: float) -> bool:
+    def _believe(self, p: Triple, time: float) -> bool:
         s = self.settings
-        if self._suspect is None or np.linalg.norm(position - self._suspect) > s.max_jump:
+        if self._suspect is None or math.dist(p, self._suspect) > s.max_jump:
             self._suspect_since = time
-        self._suspect = np.array(position, dtype=float)
+        self._suspect = p
         return time - self._suspect_since >= s.jump_hold
 
     def age(self, now: float) -> float:
         """Time since the last sample that was taken [s]; infinite when there was none."""
-        return float("inf") if math.isnan(self._time) else now - self._time
+        return math.inf if math.isnan(self._time) else now - self._time
 
-    def step(self, now: float, dt: float) -> tuple[np.ndarray, np.ndarray]:
-        """Advance by dt to `now`; reference position (3,) [m] and velocity (3,) [m/s]."""
-        age = self.age(now)
-        moving = age < self.settings.timeout
-        goal_velocity = self._sample_velocity if moving else np.zeros(3)
-        ahead = min(max(age, 0.0), self.settings.horizon) if moving else 0.0
-        goal = self._sample + goal_velocity * ahead
-        # In the frame that moves with the goal the error decays as (e0 + (e0' + omega e0) t) exp(-omega t).
-        w, e, ed = self.omega, self.x - (goal - goal_velocity * dt), self.v - goal_velocity
-        k = ed + w * e
-        decay = math.exp(-w * dt)
-        e_next = (e + k * dt) * decay
-        ed_next = (k - w * (e + k * dt)) * decay
-        v = self._limited(goal_velocity + ed_next)
-        limited = not np.array_equal(v, goal_velocity + ed_next)
-        self.x = self.x + v * dt if limited else goal + e_next
-        self.v = v
+    def step(self, now: float, dt: float) -> tuple[Triple, Triple]:
+        """Advance by dt to `now`; reference position [m] and velocity [m/s]."""
+        s, age = self.settings, self.age(now)
+        moving = age < s.timeout
+        ahead = min(max(age, 0.0), s.horizon) if moving else 0.0
+        omega = 2 * math.pi * s.bandwidth
+        decay = math.exp(-omega * dt)
+        position, velocity = [], []
+        for p, u, x, v in zip(self._sample, self._sample_velocity if moving else STILL, self.x, self.v, strict=True):
+            # In the frame that moves with the goal the error decays as (e + (e' + omega e) t) exp(-omega t).
+            goal = p + u * ahead
+            e = x - (goal - u * dt)
+            k = v - u + omega * e
+            position.append(goal + (e + k * dt) * decay)
+            velocity.append(u + (k - omega * (e + k * dt)) * decay)
+        free = (velocity[0], velocity[1], velocity[2])
+        self.v = _limited(free, s.max_speed)
+        if self.v is free:
+            self.x = (position[0], position[1], position[2])
+        else:
+            a, b, c = (x + v * dt for x, v in zip(self.x, self.v, strict=True))
+            self.x = (a, b, c)
         return self.x, self.v
 
-    def _limited(self, v: np.ndarray) -> np.ndarray:
-        speed = float(np.linalg.norm(v))
-        return v if speed <= self.settings.max_speed else v * (self.settings.max_speed / speed)
+
+def _floats(p: Sequence[float]) -> Triple:
+    return float(p[0]), float(p[1]), float(p[2])
+
+
+def _limited(v: Triple, most: float) -> Triple:
+    """The same direction, at most that fast; the very same tuple where it is slow enough."""
+    speed = math.hypot(*v)
+    return v if speed <= most else (v[0] * most / speed, v[1] * most / speed, v[2] * most / speed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 import pinocchio as pin
@@ -29,26 +30,48 @@ class Task(ABC):
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Jacobian (m, nv) and desired task velocity (m,), at the configuration q already computed in `data`."""
 
+    def add_to(self, robot: Robot, data: pin.Data, q: np.ndarray, H: np.ndarray, g: np.ndarray) -> None:
+        """Add the task to the cost 1/2 v^T H v + g^T v of the whole problem."""
+        J, v = self.rows(robot, data, q)
+        A = self.weight * J
+        H += A.T @ A
+        g -= A.T @ (self.weight * v)
+
     @abstractmethod
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
         """Reached minus wanted, negated: what is still missing, (m,) [m] or [rad]."""
 
 
-class PointTask(Task):
-    """Bring a tracked point to a place in the world, which may itself move."""
+class PointsTask(Task):
+    """Bring tracked points to places in the world, which may themselves move: three rows a point.
 
-    def __init__(self, name: str, frame: int, weight: float = 1.0, gain: float = 30.0) -> None:
-        super().__init__(name, weight, gain)
-        self.frame = frame
-        self.target = np.zeros(3)
-        self.target_velocity = np.zeros(3)
+    Attributes:
+        targets, velocities: (P, 3) where the points should be and how fast they should move [m], [m/s].
+    """
+
+    def __init__(self, robot: Robot, frames: Sequence[int], weight: float = 1.0, gain: float = 30.0) -> None:
+        """Make the task; the targets are where the points are in the neutral posture."""
+        super().__init__("points", weight, gain)
+        self.frames = list(frames)
+        self.targets = robot.frame_positions(robot.q("neutral"), self.frames)
+        self.velocities = np.zeros((len(self.frames), 3))
+        self._support = np.repeat(robot.support[[robot.model.frames[f].parentJoint for f in self.frames]], 3, axis=0)
+        # Velocity of a point p from a twist at the world origin: [1, -[p]x] (v, omega).
+        self._point_of_twist = np.tile(np.hstack([np.eye(3), np.zeros((3, 3))]), (len(self.frames), 1, 1))
 
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
-        return self.target - data.oMf[self.frame].translation
+        return (self.targets - self._positions(data)).ravel()
+
+    def _positions(self, data: pin.Data) -> np.ndarray:
+        return np.array([data.oMf[f].translation for f in self.frames])
 
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        J = pin.getFrameJacobian(robot.model, data, self.frame, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED)[:3]
-        return J, self.target_velocity + self.gain * self.error(robot, data, q)
+        p, E = self._positions(data), self._point_of_twist
+        E[:, 0, 4], E[:, 0, 5] = p[:, 2], -p[:, 1]
+        E[:, 1, 3], E[:, 1, 5] = -p[:, 2], p[:, 0]
+        E[:, 2, 3], E[:, 2, 4] = p[:, 1], -p[:, 0]
+        J = (E.reshape(-1, 6) @ data.J) * self._support
+        return J, (self.velocities + self.gain * (self.targets - p)).ravel()
 
 
 class FrameTask(Task):
@@ -99,3 +122,8 @@ class PostureTask(Task):
         J = np.zeros((robot.n, robot.nv))
         J[:, robot.iv :] = np.diag(self.weights)
         return J, self.gain * self.error(robot, data, q)
+
+    def add_to(self, robot: Robot, data: pin.Data, q: np.ndarray, H: np.ndarray, g: np.ndarray) -> None:
+        w, k = self.weight**2 * self.weights, np.arange(robot.iv, robot.nv)
+        H[k, k] += w * self.weights
+        g[k] -= w * self.gain * self.error(robot, data, q)

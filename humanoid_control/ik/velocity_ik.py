@@ -92,7 +92,6 @@ class VelocityIk:
             tasks: what to do.
             dt: [s] > 0.
         """
-        s = self.settings
         pin.computeJointJacobians(self.model, self.data, q)
         pin.updateFramePlacements(self.model, self.data)
         H, g = self._cost(q, tasks)
@@ -105,8 +104,6 @@ class VelocityIk:
         v, _, flag, _ = daqp.solve(H, g, A, upper, np.concatenate([low, b]), sense)
         ok = flag > 0 and bool(np.isfinite(v).all())
         self.v = np.clip(v if ok else self._still, low, high)
-        if s.velocity_scale < 1e-9:
-            self.v = np.clip(self._still, low, high)
         return IkResult(self._integrate(q, dt), self.v, near, ok)
 
     def _integrate(self, q: np.ndarray, dt: float) -> np.ndarray:
@@ -121,15 +118,11 @@ class VelocityIk:
 
     def _cost(self, q: np.ndarray, tasks: Sequence[Task]) -> tuple[np.ndarray, np.ndarray]:
         s = self.settings
-        rows, wanted = [], []
+        H, g = np.zeros((self.robot.nv, self.robot.nv)), -(s.smoothing**2) * self.v
+        H[self._diagonal, self._diagonal] = s.damping**2 + s.smoothing**2
         for task in tasks:
-            J, v = task.rows(self.robot, self.data, q)
-            rows.append(task.weight * J)
-            wanted.append(task.weight * v)
-        A, b = np.vstack(rows), np.concatenate(wanted)
-        H = A.T @ A
-        H[self._diagonal, self._diagonal] += s.damping**2 + s.smoothing**2
-        return H, -(A.T @ b) - s.smoothing**2 * self.v
+            task.add_to(self.robot, self.data, q, H, g)
+        return H, g
 
     def _bounds(self, q: np.ndarray, dt: float) -> tuple[np.ndarray, np.ndarray]:
         r, s = self.robot, self.settings

@@ -41,7 +41,9 @@ class ClipPlayer:
         self._from, self._to, self._blend = self._rest, self.targets.positions[0], 0.0
 
     def seek(self, time: float) -> None:
-        """Go to a place in the clip [s], by moving over to it from where the points are now."""
+        """Go to a place in the clip [s], by moving over to it from where the points are now; NaN is passed over."""
+        if time != time:
+            return
         self._from = self.points()
         self.time, self.finished = float(np.clip(time, 0.0, self.duration)), False
         self._to, self._blend = self._sample(self.targets.positions), 0.0

@@ -11,7 +11,12 @@ import pinocchio as pin
 from humanoid_control.imitation.scaling import POINTS
 from humanoid_control.robots import Robot
 
-LINKS = {"sternum": ("spine", 0, 1), "gh": ("clavicles", 1, 3), "elbow": ("upper arms", 3, 5), "wrist": ("lower arms", 5, 7)}
+LINKS = {
+    "sternum": ("spine", 0, 1),
+    "gh": ("clavicles", 1, 3),
+    "elbow": ("upper arms", 3, 5),
+    "wrist": ("lower arms", 5, 7),
+}
 TOLERANCE = 1e-6
 
 

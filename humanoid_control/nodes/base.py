@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from rcl_interfaces.msg import (
-    FloatingPointRange,
-    IntegerRange,
-    ParameterDescriptor,
-    SetParametersResult,
-)
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 
 from humanoid_control.errors import HumanoidError
+from humanoid_control.nodes.declare import declare
 from humanoid_control.nodes.health import Health, Level
-from humanoid_control.nodes.parameters import NodeParameters, check_value, default_of, with_value
+from humanoid_control.nodes.parameters import NodeParameters, with_value
 from humanoid_control.nodes.qos import EVENTS, STREAM_IN
+from humanoid_control.nodes.scheduling import set_priority
 from humanoid_control.nodes.statistics import TickStatistics
 
 DIAGNOSTICS_PERIOD = 1.0
@@ -41,15 +37,15 @@ class TickNode(LifecycleNode):
 
     def __init__(self) -> None:
         super().__init__(self.node_name)
-        self.params = self._declare()
+        self.params = declare(self, self.Parameters)
         self.add_on_set_parameters_callback(self._on_set_parameters)
         self.health = Health(self._log)
         self.rate = 1.0
         self.statistics = TickStatistics(1.0)
         self.inputs: dict[str, float] = {}
         self.wake = False
-        self.active = False
-        self.scheduling = set_priority(self.params.priority)
+        self.active = self.configured = False
+        self.scheduling = "normal"
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", EVENTS)
         self._last_diagnostics = 0.0
         self._active_since = 0.0
@@ -76,11 +72,19 @@ class TickNode(LifecycleNode):
     def parameters_changed(self, changed: set[str]) -> None:
         """Live parameters in `self.params` have new values."""
 
-    def listen(self, message: type, topic: str, callback: Any, qos: QoSProfile = STREAM_IN, wakes: bool = False) -> None:
+    def listen(
+        self,
+        message: type,
+        topic: str,
+        callback: Any,
+        qos: QoSProfile = STREAM_IN,
+        raw: bool = False,
+        wakes: bool = False,
+    ) -> None:
         """Subscribe; the age of the last message appears in diagnostics.
 
         Args:
-            message, topic, callback, qos: of the subscription.
+            message, topic, callback, qos, raw: of the subscription.
             wakes: a message makes an extra tick at once instead of waiting for the next one.
         """
 
@@ -89,7 +93,7 @@ class TickNode(LifecycleNode):
             callback(msg)
             self.wake = self.wake or wakes
 
-        self.create_subscription(message, topic, received, qos)
+        self.create_subscription(message, topic, received, qos, raw=raw)
 
     def silent(self, topic: str, now: float, limit: float) -> bool:
         """Whether an input has been silent for longer than `limit` [s], not counting the time when a stack starts."""
@@ -109,6 +113,8 @@ class TickNode(LifecycleNode):
             self.health.report("configure", Level.ERROR, str(e))
             self.refused = str(e)
             return TransitionCallbackReturn.FAILURE
+        self.configured = True
+        self.scheduling = set_priority(self.params.priority)
         self.health.clear("configure")
         self.statistics = TickStatistics(self.rate, self.params.window)
         return super().on_configure(state)
@@ -126,6 +132,7 @@ class TickNode(LifecycleNode):
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.configured = False
         return TransitionCallbackReturn.SUCCESS
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -168,7 +175,7 @@ class TickNode(LifecycleNode):
             self.health.check("missed", r.missed_percent > p.missed_warn, level, late)
         worst, message = self.health.worst()
         values: dict[str, Any] = {
-            "state": "active" if self.active else "inactive",
+            "state": "active" if self.active else "inactive" if self.configured else "unconfigured",
             "rate_hz": round(r.rate, 2),
             "period_p50_ms": _ms(r.period_p50),
             "period_p99_ms": _ms(r.period_p99),
@@ -180,7 +187,7 @@ class TickNode(LifecycleNode):
             "scheduling": self.scheduling,
             **{f"age_ms {topic}": _ms(now - t) for topic, t in self.inputs.items()},
             **{f"count {key}": n for key, n in self.health.seen.items()},
-            **self.values(),
+            **(self.values() if self.configured else {}),
         }
         status = DiagnosticStatus(
             level=bytes([int(worst)]), name=self.get_fully_qualified_name(), message=message, hardware_id=p.robot
@@ -191,23 +198,6 @@ class TickNode(LifecycleNode):
         self._diagnostics.publish(array)
 
     # -- parameters -----------------------------------------------------------------------------------------------
-
-    def _declare(self) -> NodeParameters:
-        values = {}
-        for f in dataclasses.fields(self.Parameters):
-            default, m = default_of(f), f.metadata
-            d = ParameterDescriptor(description=f"{m['meaning']} [{m['unit']}]" if m["unit"] else m["meaning"])
-            d.read_only = not m["live"]
-            if m["choices"]:
-                d.additional_constraints = f"one of {', '.join(m['choices'])}"
-            if m["low"] is not None and m["high"] is not None and isinstance(default, float):
-                d.floating_point_range = [FloatingPointRange(from_value=float(m["low"]), to_value=float(m["high"]))]
-            elif m["low"] is not None and m["high"] is not None and isinstance(default, int):
-                d.integer_range = [IntegerRange(from_value=int(m["low"]), to_value=int(m["high"]))]
-            d.dynamic_typing = True  # so that `rate:=100` is understood for a float; checked by us
-            given = self.declare_parameter(f.name, default, d).value
-            values[f.name] = check_value(self.Parameters, f.name, given)
-        return self.Parameters(**values)
 
     def _on_set_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
         known = {f.name: f for f in dataclasses.fields(self.Parameters)}
@@ -233,27 +223,6 @@ class TickNode(LifecycleNode):
             self.get_logger().warning(text)
         else:
             self.get_logger().info(text)
-
-
-def set_priority(priority: int) -> str:
-    """Ask for real-time scheduling of every thread of this process, for a negative priority for a lower one.
-
-    A user without the right (no rtprio limit, not root) gets the ordinary scheduling, as with other controllers.
-
-    Returns:
-        What was granted, for diagnostics: 'fifo 50', 'nice 10' or 'normal'.
-    """
-    try:
-        if priority > 0:
-            for thread in os.listdir("/proc/self/task"):
-                os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(priority))
-            return f"fifo {priority}"
-        if priority < 0:
-            os.nice(-priority)
-            return f"nice {-priority}"
-    except OSError:
-        pass
-    return "normal"
 
 
 def _ms(seconds: float) -> float:

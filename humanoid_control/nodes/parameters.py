@@ -47,7 +47,9 @@ class NodeParameters:
     )
     window: float = param(5.0, "time over which periods and execution times are judged", "s", 1.0, 600.0)
     missed_warn: float = param(1.0, "share of missed ticks above which diagnostics warn", "%", 0.0, 100.0, live=True)
-    missed_error: float = param(10.0, "share of missed ticks above which diagnostics report an error", "%", 0, 100, live=True)
+    missed_error: float = param(
+        10.0, "share of missed ticks above which diagnostics report an error", "%", 0, 100, live=True
+    )
 
 
 def check_value(cls: type[NodeParameters], name: str, value: Any) -> Any:
@@ -72,7 +74,7 @@ def check_value(cls: type[NodeParameters], name: str, value: Any) -> Any:
     if kind in (int, float):
         number = float(value)
         if not (low is None or number >= low) or not (high is None or number <= high):
-            raise ConfigError(f"parameter {name} must be in {_range(f)} {f.metadata['unit']}, got {value:g}")
+            raise ConfigError(f"parameter {name} must be in {allowed(f)} {f.metadata['unit']}, got {value:g}")
     if choices and value not in choices:
         raise UnknownNameError(f"value of parameter {name}", str(value), choices)
     return value
@@ -104,7 +106,7 @@ def parse_value(cls: type[NodeParameters], name: str, text: str) -> Any:
 
 def default_of(f: dataclasses.Field) -> Any:
     """The default value of a field."""
-    return f.default_factory() if f.default is dataclasses.MISSING else f.default  # type: ignore[misc]
+    return f.default_factory() if callable(f.default_factory) else f.default
 
 
 def with_value(params: P, name: str, value: Any) -> P:
@@ -118,7 +120,7 @@ def default_yaml(node: str, cls: type[NodeParameters]) -> str:
     lines += ["/**:", f"  {node}:", "    ros__parameters:"]
     for f in dataclasses.fields(cls):
         m = f.metadata
-        extra = [t for t in (m["unit"] and f"[{m['unit']}]", _range(f), "live" if m["live"] else "") if t]
+        extra = [t for t in (m["unit"] and f"[{m['unit']}]", allowed(f), "live" if m["live"] else "") if t]
         lines.append(f"      # {m['meaning']}" + (f" ({', '.join(extra)})" if extra else ""))
         lines.append(f"      {f.name}: {_yaml(default_of(f))}")
     return "\n".join(lines) + "\n"
@@ -131,13 +133,14 @@ def docs_table(cls: type[NodeParameters]) -> str:
         m, d = f.metadata, default_of(f)
         unit = f" {m['unit']}" if m["unit"] else ""
         rows.append(
-            f"| `{f.name}` | {type(d).__name__} | `{_yaml(d)}`{unit} | {_range(f)} | {'yes' if m['live'] else ''} "
+            f"| `{f.name}` | {type(d).__name__} | `{_yaml(d)}`{unit} | {allowed(f)} | {'yes' if m['live'] else ''} "
             f"| {m['meaning']} |"
         )
     return "\n".join(rows)
 
 
-def _range(f: dataclasses.Field) -> str:
+def allowed(f: dataclasses.Field) -> str:
+    """The range or the choices of a field as text; empty where anything goes."""
     m = f.metadata
     if m["choices"]:
         return ", ".join(m["choices"])

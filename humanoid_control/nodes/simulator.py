@@ -17,12 +17,19 @@ from humanoid_control.nodes.base import TickNode
 from humanoid_control.nodes.health import Level
 from humanoid_control.nodes.messages import WORLD, fill_joint_state, joint_state
 from humanoid_control.nodes.parameters import NodeParameters, param
-from humanoid_control.nodes.qos import LATCHED, STREAM_OUT
+from humanoid_control.nodes.qos import EVENTS, LATCHED, STREAM_OUT
 from humanoid_control.nodes.run import main_of
 from humanoid_control.robots import load_robot
+from humanoid_control.robots.urdf_writer import BASE_LINK
 from humanoid_control.simulation import World, WorldSettings
 from humanoid_control.simulation.drives import default_gains
 from humanoid_control.simulation.sensors import base_state, read_imu
+
+try:  # not among the ROS wheels; there, nothing needs transforms
+    from geometry_msgs.msg import TransformStamped
+    from tf2_msgs.msg import TFMessage
+except ImportError:
+    TFMessage = None
 
 
 @dataclass(frozen=True)
@@ -30,12 +37,18 @@ class SimulatorParameters(NodeParameters):
     """Parameters of the simulator."""
 
     rate: float = param(500.0, "rate of the joint states", "Hz", 10.0, 1000.0)
-    base: str = param("fixed", "fixed: the anchor link is held; floating: the robot stands on its feet", choices=("fixed", "floating"))
+    base: str = param(
+        "fixed", "fixed: the anchor link is held; floating: the robot stands on its feet", choices=("fixed", "floating")
+    )
     step: float = param(0.001, "length of an integration step", "s", 0.0001, 0.01)
-    stiffness: float = param(60.0, "position gain of each drive, as a multiple of its effort limit", "1/rad", 1.0, 1000.0)
+    stiffness: float = param(
+        60.0, "position gain of each drive, as a multiple of its effort limit", "1/rad", 1.0, 1000.0
+    )
     damping_ratio: float = param(1.0, "damping of each drive, 1 is critical", "", 0.05, 10.0)
     slow_every: int = param(5, "publish imu, odometry and clock every so many joint states", "", 1, 500)
-    command_timeout: float = param(0.5, "silence of the commands after which the last position is held at rest", "s", 0.01, 60.0, live=True)
+    command_timeout: float = param(
+        0.5, "silence of the commands after which the last position is held at rest", "s", 0.01, 60.0, live=True
+    )
     publish_description: bool = param(True, "publish robot_description; false where robot_state_publisher does")
 
 
@@ -57,6 +70,7 @@ class Simulator(TickNode):
         self.imu = self.create_publisher(Imu, "imu", STREAM_OUT)
         self.odometry = self.create_publisher(Odometry, "odometry", STREAM_OUT)
         self.clock = self.create_publisher(Clock, "/clock", STREAM_OUT)
+        self.tf = self.create_publisher(TFMessage, "/tf", EVENTS) if TFMessage is not None else None
         if p.publish_description:
             self.description = self.create_publisher(String, "robot_description", LATCHED)
             self.description.publish(String(data=robot.urdf))
@@ -73,7 +87,9 @@ class Simulator(TickNode):
             theirs, ours = self.robot.order_of(m.name)
             self.order = (list(m.name), theirs, ours)
             unknown = [n for n in m.name if n not in self.robot.index]
-            self.health.check("names", bool(unknown), Level.WARN, f"unknown joints in command: {', '.join(unknown[:3])}")
+            self.health.check(
+                "names", bool(unknown), Level.WARN, f"unknown joints in command: {', '.join(unknown[:3])}"
+            )
         _, theirs, ours = self.order
         if len(m.position) != len(m.name):
             self.health.report("command", Level.WARN, "command without a position for each name: passed over")
@@ -122,6 +138,11 @@ class Simulator(TickNode):
         t.linear.x, t.linear.y, t.linear.z = twist[:3].tolist()
         t.angular.x, t.angular.y, t.angular.z = twist[3:].tolist()
         self.odometry.publish(odometry)
+        if self.tf is not None:
+            moved = TransformStamped(header=odometry.header, child_frame_id=BASE_LINK)
+            moved.transform.translation.x, moved.transform.translation.y, moved.transform.translation.z = p.x, p.y, p.z
+            moved.transform.rotation = o
+            self.tf.publish(TFMessage(transforms=[moved]))
         clock = Clock()
         clock.clock.sec, clock.clock.nanosec = int(self.world.time), int(1e9 * (self.world.time % 1.0))
         self.clock.publish(clock)

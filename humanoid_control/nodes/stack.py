@@ -74,7 +74,16 @@ NODES = {
             "viewer",
             "ViewerParameters",
             "everything in a browser page",
-            ("joint_states", "joint_commands", "targets", "dancer", "odometry", "clip/time", "clip/duration", "/diagnostics"),
+            (
+                "joint_states",
+                "joint_commands",
+                "targets",
+                "dancer",
+                "odometry",
+                "clip/time",
+                "clip/duration",
+                "/diagnostics",
+            ),
             ("clip/seek",),
         ),
     )
@@ -108,7 +117,7 @@ STACKS = {
         ),
         _stack(
             "control",
-            "the same for a robot with its own driver: no simulator; the driver gives joint_states, takes joint_commands",
+            "the same for a robot with its own driver, which gives joint_states and takes joint_commands",
             "viewer",
             "state_estimator",
             "whole_body_ik",
@@ -173,6 +182,7 @@ def parameters_file(stack: Stack, shared: dict[str, Any], settings: dict[str, di
     """
     return {
         "/**": {
-            spec.executable: {"ros__parameters": {**shared, **settings.get(spec.executable, {})}} for spec in stack.nodes
+            spec.executable: {"ros__parameters": {**shared, **settings.get(spec.executable, {})}}
+            for spec in stack.nodes
         }
     }

@@ -15,9 +15,10 @@ from humanoid_control.imitation import POINTS, scale_to_robot
 from humanoid_control.imitation.figure import Figure
 from humanoid_control.imitation.player import ClipPlayer
 from humanoid_control.nodes.base import TickNode
-from humanoid_control.nodes.messages import fill_positions, points_of, segments_marker, target_markers
+from humanoid_control.nodes.messages import points_of, segments_marker, target_markers
 from humanoid_control.nodes.parameters import NodeParameters, param
 from humanoid_control.nodes.qos import EVENTS, LATCHED, STREAM_OUT
+from humanoid_control.nodes.repeating_markers import MarkerWriter
 from humanoid_control.nodes.run import main_of
 from humanoid_control.robots import load_robot
 
@@ -54,7 +55,7 @@ class TrajectoryStreamer(TickNode):
         self.player = ClipPlayer(targets, rest, p.lead_in, p.loop, p.speed)
         self.player.playing = not p.paused
         self.figure = Figure(targets, p.dancer_offset)
-        self.message = target_markers(POINTS)
+        self.writer = MarkerWriter(target_markers(POINTS))
         self.dancer_message = MarkerArray(markers=[segments_marker("dancer", (0.2, 0.5, 0.9), 0.03)])
         self.targets = self.create_publisher(MarkerArray, "targets", STREAM_OUT)
         self.dancer = self.create_publisher(MarkerArray, "dancer", STREAM_OUT)
@@ -96,7 +97,7 @@ class TrajectoryStreamer(TickNode):
         self.player.advance(0.0 if self.before is None else min(now - self.before, 0.2))
         self.before = now
         stamp = self.get_clock().now().to_msg()
-        self.targets.publish(fill_positions(self.message, stamp, self.player.points()))
+        self.targets.publish(self.writer.write(stamp, self.player.points()))
         self.count += 1
         if self.count % self.params.dancer_every == 0:
             marker = self.dancer_message.markers[0]
@@ -107,7 +108,12 @@ class TrajectoryStreamer(TickNode):
 
     def values(self) -> dict[str, Any]:
         p = self.player
-        return {"clip": p.targets.name, "time_s": round(p.time, 3), "duration_s": round(p.duration, 3), "playing": p.playing}
+        return {
+            "clip": p.targets.name,
+            "time_s": round(p.time, 3),
+            "duration_s": round(p.duration, 3),
+            "playing": p.playing,
+        }
 
 
 def main() -> int:

@@ -26,6 +26,8 @@ from humanoid_control.viewer.page import Page, port_is_free
 from humanoid_control.viewer.panel import Actions
 from humanoid_control.viewer.state import ViewState
 
+STREAMER = ("play", "pause", "restart")
+
 
 @dataclass(frozen=True)
 class ViewerParameters(NodeParameters):
@@ -53,8 +55,9 @@ class Viewer(TickNode):
         robot = load_robot(p.robot, "fixed")
         self.state = ViewState(robot)
         self.seeks = self.create_publisher(Float64, "clip/seek", EVENTS)
-        self.streamer = {n: self.create_client(Trigger, f"trajectory_streamer/{n}") for n in ("play", "pause", "restart")}
-        actions = Actions(self.show, *(self.caller(n) for n in ("play", "pause", "restart")), self.seek)
+        self.streamer: dict[str, Any] = {n: self.create_client(Trigger, f"trajectory_streamer/{n}") for n in STREAMER}
+        play, pause, restart = (self.caller(n) for n in STREAMER)
+        actions = Actions(self.show, self.seek, play, pause, restart)
         self.page = Page(p.host, p.port, robot, actions, urdf_path(p.robot).parent)
         self.listen(JointState, "joint_states", self.state.on_joints)
         self.listen(MarkerArray, "targets", self.state.on_targets)

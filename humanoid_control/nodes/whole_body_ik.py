@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 from sensor_msgs.msg import JointState
-from visualization_msgs.msg import Marker, MarkerArray
+from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.ik import FilterSettings, FollowerSettings, IkSettings, TargetFollower
 from humanoid_control.nodes.base import TickNode
 from humanoid_control.nodes.health import Level
-from humanoid_control.nodes.messages import fill_joint_state, joint_state, seconds
+from humanoid_control.nodes.messages import fill_joint_state, joint_state
 from humanoid_control.nodes.parameters import NodeParameters, param
 from humanoid_control.nodes.qos import STREAM_OUT
+from humanoid_control.nodes.repeating_markers import MarkerReader
 from humanoid_control.nodes.run import main_of
 from humanoid_control.nodes.statistics import Samples
 from humanoid_control.robots import load_robot
 
-MIN_STEP = 1e-4  # [s]
+MIN_STEP = 100_000  # [ns]
 MAX_TARGET_RATE = 120.0  # [Hz]
 
 
@@ -38,10 +39,14 @@ class WholeBodyIkParameters(NodeParameters):
     margin: float = param(0.01, "distance that shapes keep from each other", "m", 0.0, 0.2, live=True)
     activation: float = param(0.06, "distance below which a pair of shapes is a constraint", "m", 0.0, 0.5, live=True)
     bandwidth: float = param(10.0, "bandwidth of the target smoothing", "Hz", 0.5, 50.0, live=True)
-    max_speed: float = param(3.0, "speed of a target above which it is not followed faster", "m/s", 0.01, 20.0, live=True)
+    max_speed: float = param(
+        3.0, "speed of a target above which it is not followed faster", "m/s", 0.01, 20.0, live=True
+    )
     max_jump: float = param(0.4, "step of a target that is not believed at first", "m", 0.01, 10.0, live=True)
     target_timeout: float = param(0.25, "silence of a target after which it is held", "s", 0.02, 10.0, live=True)
-    start_timeout: float = param(3.0, "how long to wait for joint states before starting from the neutral posture", "s", 0.0, 60.0)
+    start_timeout: float = param(
+        3.0, "how long to wait for joint states before starting from the neutral posture", "s", 0.0, 60.0
+    )
 
 
 class WholeBodyIk(TickNode):
@@ -50,6 +55,9 @@ class WholeBodyIk(TickNode):
     Parameters = WholeBodyIkParameters
     params: WholeBodyIkParameters
     node_name = "whole_body_ik"
+    started: float | None  # when waiting began, on the monotonic clock
+    stamp: float | None  # of the newest targets, until a command has used them
+    before: int | None  # time of the last command [ns]
 
     def configure(self) -> float:
         p = self.params
@@ -58,7 +66,8 @@ class WholeBodyIk(TickNode):
         self.follower = TargetFollower(robot, self.settings(), p.self_collision)
         self.message = joint_state(robot.joint_names)
         self.commands = self.create_publisher(JointState, "joint_commands", STREAM_OUT)
-        self.listen(MarkerArray, "targets", self.on_targets, wakes=True)
+        self.listen(MarkerArray, "targets", self.on_targets, raw=True, wakes=True)
+        self.reader = MarkerReader()
         self.listen(JointState, "estimated_joint_states", self.on_joint_states)
         self.estimate = np.full(robot.n, np.nan)
         self.latency = Samples(int(MAX_TARGET_RATE * max(10.0, p.window)))
@@ -70,9 +79,7 @@ class WholeBodyIk(TickNode):
         p = self.params
         ik = IkSettings(p.damping, p.smoothing, p.velocity_scale, p.margin, max(p.activation, p.margin + 0.005))
         target = FilterSettings(p.bandwidth, p.max_speed, p.max_jump, timeout=p.target_timeout)
-        return FollowerSettings(
-            point_gain=p.point_gain, posture_weight=p.posture_weight, ik=ik, filter=target
-        )
+        return FollowerSettings(point_gain=p.point_gain, posture_weight=p.posture_weight, ik=ik, filter=target)
 
     def parameters_changed(self, changed: set[str]) -> None:
         if hasattr(self, "follower"):
@@ -80,8 +87,8 @@ class WholeBodyIk(TickNode):
 
     def activate(self) -> None:
         """Start where the robot is: wait for its joint states, not longer than `start_timeout`."""
-        self.waiting, self.started, self.stamp = True, None, None
-        self.before: float | None = None
+        self.waiting, self.started = True, None
+        self.stamp, self.before = None, None
         self.follower.start(self.robot.postures["neutral"])
 
     def on_joint_states(self, m: JointState) -> None:
@@ -89,18 +96,14 @@ class WholeBodyIk(TickNode):
         if len(ours) and len(m.position) == len(m.name):
             self.estimate[ours] = np.asarray(m.position)[theirs]
 
-    def on_targets(self, m: MarkerArray) -> None:
+    def on_targets(self, data: bytes) -> None:
         if not self.active or self.waiting:
             return
-        for marker in m.markers:
-            if marker.action != Marker.ADD:
-                continue
-            p, o = marker.pose.position, marker.pose.orientation
-            stamp = self.now_like(seconds(marker.header.stamp))
-            quaternion = np.array([o.x, o.y, o.z, o.w])
-            self.follower.offer(marker.ns, np.array([p.x, p.y, p.z]), quaternion, stamp)
-        if m.markers:
-            self.stamp = seconds(m.markers[0].header.stamp)
+        m = self.reader.read(data)
+        time = self.now_like(m.stamp)
+        for name, pose in zip(m.names, m.poses.tolist(), strict=True):
+            self.follower.offer(name, pose[:3], pose[3:], time)
+        self.stamp = time if m.names else None
 
     def clock(self) -> float:
         """ROS time [s]."""
@@ -118,7 +121,9 @@ class WholeBodyIk(TickNode):
             late = now - self.started > self.params.start_timeout
             if not known and not late:
                 return
-            self.health.check("blind", late and not known, Level.WARN, "no joint states: started from the neutral posture")
+            self.health.check(
+                "blind", late and not known, Level.WARN, "no joint states: started from the neutral posture"
+            )
             self.follower.start(self.estimate)
             self.waiting = False
         self.command()
@@ -126,13 +131,13 @@ class WholeBodyIk(TickNode):
     def command(self) -> None:
         """Solve for the time that passed since the last command, and publish with the tick's own time."""
         stamp = self.get_clock().now()
-        time, period = 1e-9 * stamp.nanoseconds, 1.0 / self.rate
-        dt = period if self.before is None else time - self.before
-        if dt < MIN_STEP:  # a target just behind a tick, or a clock that was set back: the next tick takes it
-            self.before = min(time, self.before)
+        now, period = stamp.nanoseconds, round(1e9 / self.rate)
+        before = now - period if self.before is None else self.before
+        if now - before < MIN_STEP:  # a target just behind a tick, or a clock that was set back: the next tick takes it
+            self.before = min(now, before)
             return
-        self.before = time
-        result = self.follower.step(time, min(dt, 2 * period))
+        self.before = now
+        result = self.follower.step(1e-9 * now, 1e-9 * min(now - before, 2 * period))
         v = result.v[self.robot.iv :]
         self.commands.publish(fill_joint_state(self.message, stamp.to_msg(), self.robot.joints(result.q), v))
         if self.stamp is not None:

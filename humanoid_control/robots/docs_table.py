@@ -34,7 +34,11 @@ def docs_page(sources: list[RobotSource]) -> str:
 def _section(s: RobotSource) -> str:
     lines = [f"\n## {s.title}\n", "| item | value | provenance |", "|---|---|---|"]
     lines += [f"| {k} | {v['value']} | {v['prov']} |" for k, v in s.identity.items()]
-    lines += ["", "| joint | parent | child | range deg | velocity rad/s | effort N m | limits from |", "|" + "---|" * 7]
+    lines += [
+        "",
+        "| joint | parent | child | range deg | velocity rad/s | effort N m | limits from |",
+        "|" + "---|" * 7,
+    ]
     lines += [_joint_row(j) for j in s.joints if not j["name"].startswith("r_")]
     lines += ["", "Rows that start with `l_` exist mirrored as `r_`.", ""]
     if s.not_modelled:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.collision import SelfDistance
+from humanoid_control.collision import SelfDistance, support_of_joints
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots.geometry import build_geometry, watched_pairs
 from humanoid_control.robots.robot_file import Foot, RobotFile, shapes_from_urdf
@@ -33,6 +33,7 @@ class Robot:
         imitation_joints: indices of the joints that imitation moves.
         points: tracked point -> frame id. feet: the soles.
         shapes: collision shapes; pairs: (P, 2) indices of shapes that must not touch.
+        support: (njoints, nv) which columns of the Jacobian move which pinocchio joint.
         mimic: joints that follow another: (follower, leader, multiplier, offset) with joint indices.
         X_world_root: pose of the root link in the world in the neutral posture.
     """
@@ -114,6 +115,7 @@ class Robot:
         self.n = len(self.joint_names)
         self.nq, self.nv = int(model.nq), int(model.nv)
         self.iq, self.iv = self.nq - self.n, self.nv - self.n
+        self.support = support_of_joints(model)
         self.index = {name: k for k, name in enumerate(self.joint_names)}
         self.lower = np.array(model.lowerPositionLimit[self.iq :])
         self.upper = np.array(model.upperPositionLimit[self.iq :])
@@ -172,12 +174,7 @@ class Robot:
 
     def self_distance(self) -> SelfDistance:
         """Distances between this robot's collision shapes, ready to be asked at any configuration."""
-        frames = [self.model.frames[self.model.getFrameId(s.link)] for s in self.shapes]
-        balls = [s.shape.bounding_sphere() for s in self.shapes]
-        centers = np.array([f.placement.act(c) for f, (c, _) in zip(frames, balls, strict=True)]).reshape(-1, 3)
-        # The polyhedra that stand for elliptic capsules are a little larger than the shapes they hold.
-        radii = np.array([1.02 * r for _, r in balls])
-        return SelfDistance(self.model, self.geometry, radii, centers)
+        return SelfDistance(self.model, self.geometry)
 
     # -- names ------------------------------------------------------------------------------------------------
 
@@ -241,8 +238,12 @@ class Robot:
 
     def point_positions(self, q: np.ndarray, names: Iterable[str]) -> np.ndarray:
         """World positions (P, 3) of tracked points [m]."""
+        return self.frame_positions(q, [self.point_frame(n) for n in names])
+
+    def frame_positions(self, q: np.ndarray, frames: Iterable[int]) -> np.ndarray:
+        """World positions (F, 3) of frames by their ids [m]."""
         pin.framesForwardKinematics(self.model, self.data, q)
-        return np.array([self.data.oMf[self.point_frame(n)].translation for n in names])
+        return np.array([self.data.oMf[f].translation for f in frames]).reshape(-1, 3)
 
     def point_frame(self, name: str) -> int:
         """Frame id of a tracked point.
@@ -263,7 +264,10 @@ class Robot:
     def center_of_mass(self, q: np.ndarray) -> np.ndarray:
         """Centre of mass (3,) of all links in the world [m]."""
         moving = np.array(pin.centerOfMass(self.model, self.data, q))
-        held, m = self.model.inertias[0], float(self.data.mass[0])  # links fixed to the world are not in pinocchio's sum
+        held, m = (
+            self.model.inertias[0],
+            float(self.data.mass[0]),
+        )  # links fixed to the world are not in pinocchio's sum
         return (m * moving + held.mass * held.lever) / (m + held.mass)
 
     def shape_clearance(self, q: np.ndarray) -> np.ndarray:
@@ -287,7 +291,9 @@ class Robot:
         p = dict(zip(names, self.point_positions(self.q("zero"), names), strict=True))
 
         def both(a: str, b: str) -> float:
-            return float(np.mean([np.linalg.norm(p[f"{s}_{a}" if a != "sternum" else a] - p[f"{s}_{b}"]) for s in "lr"]))
+            return float(
+                np.mean([np.linalg.norm(p[f"{s}_{a}" if a != "sternum" else a] - p[f"{s}_{b}"]) for s in "lr"])
+            )
 
         return {
             "spine": float(np.linalg.norm(p["sternum"] - p["mid_hip"])),

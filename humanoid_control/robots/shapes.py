@@ -137,7 +137,7 @@ def shape_from_row(row: dict[str, Any], where: str) -> LinkShape:
         raise RobotError(f"shape '{name}' in {where} lacks a number: {e}") from None
     for f in fields(cls):
         v = getattr(shape, f.name)
-        if f.name in ("radius", "a", "b", "c") and not v > 0 or f.name in ("size", "semi_axes") and not min(v) > 0:
+        if (f.name in ("radius", "a", "b", "c") and not v > 0) or (f.name in ("size", "semi_axes") and not min(v) > 0):
             raise RobotError(f"shape '{name}' in {where}: {f.name} must be positive, got {v}")
     return LinkShape(name, row["link"], shape)
 

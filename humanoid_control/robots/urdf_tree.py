@@ -71,7 +71,9 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
     for link in document.findall("link"):
         mass = link.find("inertial/mass")
         if mass is not None and not float(mass.get("value", "nan")) >= 0:
-            raise RobotError(f"{where}: link '{link.get('name')}' has mass {mass.get('value')}; it must not be negative")
+            raise RobotError(
+                f"{where}: link '{link.get('name')}' has mass {mass.get('value')}; it must not be negative"
+            )
     return tree
 
 
@@ -89,16 +91,17 @@ def _check_topology(tree: UrdfTree) -> None:
     for j in tree.joints:
         for role in ("parent", "child"):
             if _link_of(j, role) not in links:
-                raise RobotError(
-                    f"{where}: joint '{j.get('name')}' names the {role} link '{_link_of(j, role)}', which does not exist"
-                )
+                name, link = j.get("name"), _link_of(j, role)
+                raise RobotError(f"{where}: joint '{name}' names the {role} link '{link}', which does not exist")
     children = [_link_of(j, "child") for j in tree.joints]
     twice = sorted({c for c in children if children.count(c) > 1})
     if twice:
         raise RobotError(f"{where}: link '{twice[0]}' has two parent joints; a URDF must be a tree")
     roots = [link for link in tree.links if link not in children]
     if len(roots) != 1:
-        raise RobotError(f"{where}: a URDF needs exactly one root link, found {len(roots)}: {', '.join(roots) or 'none'}")
+        raise RobotError(
+            f"{where}: a URDF needs exactly one root link, found {len(roots)}: {', '.join(roots) or 'none'}"
+        )
     reached, parents = {roots[0]}, {_link_of(j, "child"): _link_of(j, "parent") for j in tree.joints}
     while grown := {c for c, p in parents.items() if p in reached} - reached:
         reached |= grown

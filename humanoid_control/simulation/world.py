@@ -39,9 +39,7 @@ class World:
         diverged: the state stopped being a number; the world then keeps its last good state until `reset`.
     """
 
-    def __init__(
-        self, robot: Robot, settings: WorldSettings | None = None, gains: DriveGains | None = None
-    ) -> None:
+    def __init__(self, robot: Robot, settings: WorldSettings | None = None, gains: DriveGains | None = None) -> None:
         self.robot, self.settings = robot, settings or WorldSettings()
         if not 0 < self.settings.step <= 0.01:
             raise ConfigError(f"simulation step must be between 0 and 0.01 s, got {self.settings.step:g}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import trimesh
@@ -82,7 +83,7 @@ def _geometry(e: ET.Element | None, folder: Path | None) -> trimesh.Trimesh | No
         name = file.get("filename", "").removeprefix("file://").removeprefix("package://")
         for path in (folder / name, folder / Path(name).name, *(p / name for p in folder.parents[:4])):
             if path.is_file():
-                mesh = trimesh.load(path, force="mesh")
+                mesh = trimesh.load_mesh(path)
                 scale = [float(v) for v in file.get("scale", "1 1 1").split()]
                 mesh.apply_scale(scale)
                 return mesh
@@ -94,7 +95,7 @@ def _sphere(radius: float) -> trimesh.Trimesh:
 
 
 def _merged(meshes: list[trimesh.Trimesh]) -> Triangles:
-    mesh = trimesh.util.concatenate(meshes) if len(meshes) > 1 else meshes[0]
+    mesh: Any = trimesh.util.concatenate(meshes) if len(meshes) > 1 else meshes[0]
     return np.asarray(mesh.vertices), np.asarray(mesh.faces)
 
 
@@ -102,7 +103,7 @@ def _rgba(material: ET.Element) -> Color:
     e = material.find("color")
     if e is None:
         return DEFAULT_COLOR
-    values = [int(round(255 * float(v))) for v in e.get("rgba", "").split()]
+    values = [round(255 * float(v)) for v in e.get("rgba", "").split()]
     return (values[0], values[1], values[2]) if len(values) >= 3 else DEFAULT_COLOR
 
 

@@ -27,10 +27,10 @@ class Actions:
     """What the panel may do: all optional, so that the page also shows a robot without a clip."""
 
     show: Callable[[str, bool], None]
+    seek: Callable[[float], None]
     play: Callable[[], None]
     pause: Callable[[], None]
     restart: Callable[[], None]
-    seek: Callable[[float], None]
 
 
 class Panel:
@@ -87,7 +87,7 @@ class Panel:
     def set_time(self, seconds: float) -> None:
         """Where the clip is (does not count as the user moving the slider)."""
         self._setting_time = True
-        self._time.value = float(np.clip(seconds, self._time.min, self._time.max))
+        self._time.value = float(np.clip(seconds, self._time.min, self._time.max))  # type: ignore[misc]
         self._setting_time = False
 
     def set_status(self, text: str) -> None:

@@ -37,7 +37,7 @@ class Scene:
         scene.set_up_direction("+z")
         scene.configure_default_lights(cast_shadow=True)
         scene.add_grid("/floor", width=6.0, height=6.0, cell_size=0.25, section_size=1.0, shadow_opacity=0.25)
-        self._links = {}
+        self._links: dict[str, viser.FrameHandle] = {}
         tree = parse_urdf(robot.urdf, robot.name)
         for link, meshes in link_meshes(tree, folder).items():
             if meshes:
@@ -46,7 +46,7 @@ class Scene:
                     scene.add_mesh_simple(f"/robot/{link}/{k}", vertices, faces, color=color, flat_shading=False)
         self._shapes = []
         self._shape_color = [FREE] * len(robot.shapes)
-        self._shape_frames = {}
+        self._shape_frames: dict[str, viser.FrameHandle] = {}
         for k, item in enumerate(robot.shapes):
             if item.link not in self._shape_frames:
                 self._shape_frames[item.link] = scene.add_frame(f"/shapes/{item.link}", show_axes=False)
@@ -60,7 +60,7 @@ class Scene:
         self._com = scene.add_icosphere("/com/ball", radius=0.03, color=COM_COLOR)
         self._com_floor = scene.add_cylinder("/com/floor", radius=0.035, height=0.004, color=COM_COLOR)
         self._visible = {"robot": True, "targets": True, "dancer": True, "shapes": False, "com": False}
-        self._folders = {
+        self._folders: dict[str, list] = {
             "robot": list(self._links.values()),
             "shapes": list(self._shape_frames.values()),
             "com": [self._com, self._com_floor],
@@ -71,7 +71,7 @@ class Scene:
     def show(self, what: str, visible: bool) -> None:
         """Show or hide 'robot', 'targets', 'dancer', 'shapes' or 'com'."""
         self._visible[what] = visible
-        handles: list = list(self._folders.get(what, []))
+        handles = list(self._folders.get(what, []))
         if what == "targets":
             handles = list(self._targets.values())
         if what == "dancer":
@@ -116,7 +116,9 @@ class Scene:
         lines = segments.reshape(-1, 2, 3).astype(np.float32)
         scene, visible = self.server.scene, self._visible["dancer"]
         if self._dancer is None or self._dancer.points.shape != lines.shape:
-            self._dancer = scene.add_line_segments("/dancer/bones", lines, DANCER_COLOR, thickness=0.03, visible=visible)
+            self._dancer = scene.add_line_segments(
+                "/dancer/bones", lines, DANCER_COLOR, thickness=0.03, visible=visible
+            )
             self._dancer_points = scene.add_point_cloud(
                 "/dancer/points", segments, (20, 60, 140), point_size=0.06, point_shape="circle", visible=visible
             )

@@ -65,7 +65,9 @@ class ViewState:
         m, self._targets = self._targets, None
         if m is None:
             return {}
-        positions = {k.ns: (k.pose.position.x, k.pose.position.y, k.pose.position.z) for k in m.markers if k.action == 0}
+        positions = {
+            k.ns: (k.pose.position.x, k.pose.position.y, k.pose.position.z) for k in m.markers if k.action == 0
+        }
         return {name: p for name, p in positions.items() if np.isfinite(p).all()}
 
     def take_dancer(self) -> np.ndarray:

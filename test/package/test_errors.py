@@ -10,7 +10,8 @@ ROBOTS = ["armar3", "hrp2", "suralp", "wabian2", "we4rii", "lola"]
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("hpr2", "hrp2"), ("wabian", "wabian2"), ("Lola", "lola"), ("we4r2", "we4rii"), ("suralpp", "suralp")]
+    ("typed", "meant"),
+    [("hpr2", "hrp2"), ("wabian", "wabian2"), ("Lola", "lola"), ("we4r2", "we4rii"), ("suralpp", "suralp")],
 )
 def test_a_typo_is_answered_with_what_was_meant(typed, meant):
     assert nearest_names(typed, ROBOTS)[0] == meant

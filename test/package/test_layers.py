@@ -12,7 +12,16 @@ RING = {
     **dict.fromkeys(("imitation", "ik", "walking", "simulation", "motion"), 2),
     **dict.fromkeys(("nodes", "cli", "viewer"), 3),
 }
-ROS = {"rclpy", "sensor_msgs", "std_msgs", "visualization_msgs", "geometry_msgs", "diagnostic_msgs", "nav_msgs", "launch"}
+ROS = {
+    "rclpy",
+    "sensor_msgs",
+    "std_msgs",
+    "visualization_msgs",
+    "geometry_msgs",
+    "diagnostic_msgs",
+    "nav_msgs",
+    "launch",
+}
 SIDEWAYS = {("robots", "collision")}  # the only room of ring 1 that may use another one
 FILES = sorted(PACKAGE.rglob("*.py"))
 

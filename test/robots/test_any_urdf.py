@@ -11,10 +11,12 @@ ARM = """<robot name="arm">
   <link name="base"><inertial><mass value="2"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>
     <collision><origin xyz="0 0 0.1"/><geometry><box size="0.2 0.2 0.2"/></geometry></collision></link>
   <link name="upper"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>
-    <collision><origin xyz="0 0 0.3" rpy="0 0 0"/><geometry><cylinder radius="0.05" length="0.4"/></geometry></collision></link>
+    <collision><origin xyz="0 0 0.3"/>
+    <geometry><cylinder radius="0.05" length="0.4"/></geometry></collision></link>
   <link name="lower"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>
     <collision><origin xyz="0 0 0.3"/><geometry><sphere radius="0.06"/></geometry></collision></link>
-  <joint name="turn" type="continuous"><parent link="base"/><child link="upper"/><origin xyz="0 0 0.2"/><axis xyz="0 0 1"/></joint>
+  <joint name="turn" type="continuous"><parent link="base"/><child link="upper"/>
+    <origin xyz="0 0 0.2"/><axis xyz="0 0 1"/></joint>
   <joint name="bend" type="revolute"><parent link="upper"/><child link="lower"/><origin xyz="0.1 0 0.55" rpy="0.1 0 0"/>
     <axis xyz="0 1 0"/><limit lower="-2" upper="2" velocity="0" effort="0"/></joint>
 </robot>"""

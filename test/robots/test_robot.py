@@ -119,8 +119,13 @@ def test_legs_bend_as_they_should(name):
     robot = load_robot(name, "floating")
     if robot.joint_for("l_knee_flexion") is None:
         pytest.skip(f"{name} has no legs")
-    low = {f"{s}_{j}": v for s in "lr" for j, v in (("hip_flexion", 0.3), ("knee_flexion", 0.6), ("ankle_flexion", 0.3))}
-    foot = {k: robot.link_poses(robot.q(robot.from_mapping(v, "zero")))["l_foot"].copy() for k, v in {"bent": low, "straight": {}}.items()}
+    low = {
+        f"{s}_{j}": v for s in "lr" for j, v in (("hip_flexion", 0.3), ("knee_flexion", 0.6), ("ankle_flexion", 0.3))
+    }
+    foot = {
+        k: robot.link_poses(robot.q(robot.from_mapping(v, "zero")))["l_foot"].copy()
+        for k, v in {"bent": low, "straight": {}}.items()
+    }
     assert foot["bent"].translation[2] > foot["straight"].translation[2] + 0.02
     assert np.allclose(foot["bent"].rotation, np.eye(3), atol=1e-6), "knee = hip + ankle keeps the sole level"
 

@@ -1,0 +1,66 @@
+"""The `humanoid` command as a user runs it: a process, its exit code, its words."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+
+class Command:
+    """Runs `humanoid ...` in a home, a ROS domain and a folder of its own."""
+
+    def __init__(self, folder) -> None:
+        self.folder, self.running = folder, []
+        self.home = folder / "state"
+        self.env = {
+            **os.environ,
+            "HUMANOID_HOME": str(self.home),
+            "ROS_DOMAIN_ID": str(10 + (os.getpid() + 31) % 80),
+            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+            "OMP_NUM_THREADS": "1",
+        }
+
+    def argv(self, *args: object) -> list[str]:
+        return [sys.executable, "-m", "humanoid_control.cli.main", *map(str, args)]
+
+    def __call__(self, *args: object, timeout: float = 120, **env: str) -> subprocess.CompletedProcess:
+        """Run to the end."""
+        return subprocess.run(
+            self.argv(*args), env={**self.env, **env}, cwd=self.folder, capture_output=True, text=True, timeout=timeout
+        )
+
+    def start(self, *args: object, **env: str) -> subprocess.Popen:
+        """Start and leave running; ended with the test."""
+        log = (self.folder / f"command_{len(self.running)}.log").open("w+")
+        process = subprocess.Popen(
+            self.argv(*args),
+            env={**self.env, **env},
+            cwd=self.folder,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        process.log_path = log.name
+        self.running.append(process)
+        return process
+
+    def close(self) -> None:
+        for process in self.running:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                try:
+                    process.wait(8)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+
+
+@pytest.fixture
+def humanoid(tmp_path):
+    command = Command(tmp_path)
+    yield command
+    command.close()

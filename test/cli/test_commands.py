@@ -1,0 +1,171 @@
+"""Commands that need no running nodes, and what they answer to mistakes."""
+
+import csv
+import json
+import os
+
+import numpy as np
+import pytest
+
+from humanoid_control.cli.main import COMMANDS
+from humanoid_control.robots import CATALOGUE, load_robot
+
+
+def one_line(result):
+    """The complaint of a refused command: exactly one line, exit code 2, no traceback."""
+    assert result.returncode == 2, f"code {result.returncode}\n{result.stdout}\n{result.stderr}"
+    lines = [line for line in result.stderr.strip().splitlines() if line.strip()]
+    assert len(lines) == 1, result.stderr
+    assert "Traceback" not in result.stdout + result.stderr
+    return lines[0]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_examples(humanoid, name):
+    result = humanoid(name, "--help")
+    assert result.returncode == 0
+    assert "examples:" in result.stdout and f"humanoid {name}" in result.stdout
+
+
+def test_help_lists_all_commands(humanoid):
+    result = humanoid()
+    assert result.returncode == 0
+    assert all(name in result.stdout for name in COMMANDS)
+    assert "0.1.0" in humanoid("--version").stdout
+
+
+def test_robots_table_and_json(humanoid):
+    table = humanoid("robots")
+    assert table.returncode == 0
+    assert all(name in table.stdout for name in CATALOGUE)
+    rows = {r["name"]: r for r in json.loads(humanoid("robots", "--json").stdout)["robots"]}
+    assert set(rows) == set(CATALOGUE)
+    assert rows["hrp2"]["mass_kg"] == 58.0 and rows["hrp2"]["published"] > 200
+    shown = json.loads(humanoid("robots", "show", "lola", "--json").stdout)
+    assert len(shown["joints"]) == load_robot("lola").n
+
+
+def test_retarget_writes_csv_npz_and_mcap(humanoid):
+    for kind in ("csv", "npz", "mcap"):
+        result = humanoid("retarget", "dance", "--robot", "we4rii", "-o", f"out.{kind}", "--json")
+        assert result.returncode == 0, result.stderr
+        row = json.loads(result.stdout)["rows"][0]
+        assert row["robot"] == "we4rii" and 0 < row["mean"] < 20
+    robot = load_robot("we4rii", "fixed")
+    with (humanoid.folder / "out.csv").open() as f:
+        rows = list(csv.reader(f))
+    assert rows[0] == ["time", *robot.joint_names]
+    table = np.array(rows[1:], float)
+    saved = np.load(humanoid.folder / "out.npz")
+    assert table[:, 1:] == pytest.approx(saved["positions"], abs=1e-6)
+    assert np.diff(table[:, 0]) == pytest.approx(1 / float(saved["rate"]), abs=1e-5)
+    reader = pytest.importorskip("mcap_ros2.reader")
+    messages = list(reader.read_ros2_messages(str(humanoid.folder / "out.mcap")))
+    assert len(messages) == len(table)
+    assert list(messages[0].ros_msg.name) == list(robot.joint_names)
+    assert np.array(messages[-1].ros_msg.position) == pytest.approx(table[-1, 1:], abs=1e-6)
+    assert not list(humanoid.folder.glob(".writing_*")), "nothing half-written stays"
+
+
+def test_retarget_all_robots_into_a_folder(humanoid):
+    result = humanoid("retarget", "dance", "--robot", "all", "-o", "out", "--format", "npz")
+    assert result.returncode == 0
+    assert {p.stem for p in (humanoid.folder / "out").glob("*.npz")} == set(CATALOGUE)
+
+
+def test_a_slower_clip_is_followed_better(humanoid):
+    mean = {}
+    for speed in (1.0, 0.3):
+        result = humanoid("retarget", "dance", "--robot", "armar3", "--speed", speed, "--json")
+        mean[speed] = json.loads(result.stdout)["rows"][0]["mean"]
+    assert mean[0.3] < 0.6 * mean[1.0], "ARMAR-III's joints allow 1 rad/s"
+
+
+MISTAKES = [
+    (["demoo"], "did you mean demo"),
+    (["demo", "--robot", "hpr2"], "did you mean hrp2"),
+    (["demo", "--robbot", "hrp2"], "did you mean --robot"),
+    (["demo", "--robot", "nowhere.urdf"], "no URDF file nowhere.urdf"),
+    (["demo", "--motion", "dnace"], "did you mean dance"),
+    (["demo", "--motion", "missing.trc"], "missing.trc"),
+    (["demo", "--motion", "."], "folder|directory"),
+    (["demo", "--seconds", "soon"], "invalid float value: 'soon'"),
+    (["demo", "--seconds", "0"], "between 1 and"),
+    (["demo", "--speed", "99"], "between 0.05 and 4"),
+    (["demo", "--port", "99999"], "between 1 and 65535"),
+    (["demo", "--set", "whole_body_ik.rat=3"], "did you mean rate"),
+    (["demo", "--set", "rate=3"], "node.parameter=value"),
+    (["demo", "extra"], "unknown argument 'extra'"),
+    (["up", "imitatoin"], "did you mean imitation"),
+    (["up", "reach", "--robot", "lolla"], "did you mean lola"),
+    (["up", "reach", "--set", "whole_body_ki.rate=3"], "did you mean whole_body_ik"),
+    (["up", "reach", "--namespace", "a b"], "letters, digits"),
+    (["robots", "shwo"], "invalid choice: 'shwo'"),
+    (["robots", "show", "hrp"], "did you mean hrp2"),
+    (["retarget"], "required: clip"),
+    (["retarget", "dance", "-o", "x.xls"], "unknown format '.xls'"),
+    (["retarget", "dance", "-o", "nowhere/x.csv"], "does not exist"),
+    (["retarget", "dance", "--robot", "all", "-o", "x.csv"], "must be a folder"),
+    (["retarget", "dance", "--marker-set", "plug_in_giat"], "plug_in_gait"),
+    (["bench", "stcak"], "did you mean stack"),
+    (["bench", "stack", "--seconds", "1"], "between 5 and"),
+    (["replay", "nowhere"], "there is no bag nowhere"),
+    (["replay", ".", "--speed", "0"], "between 0.01 and 100"),
+    (["record", "--second", "3"], "did you mean --seconds"),
+]
+
+
+@pytest.mark.parametrize(("args", "words"), MISTAKES, ids=lambda v: " ".join(v) if isinstance(v, list) else "")
+def test_a_mistake_is_one_line_and_code_2(humanoid, args, words):
+    import re
+
+    if args[0] in ("demo", "up", "bench", "replay", "record"):
+        pytest.importorskip("rclpy", reason="needs ROS 2")
+    line = one_line(humanoid(*args))
+    assert re.search(words, line), line
+
+
+def test_clips_that_lack_markers_are_named(humanoid, mocap):
+    line = one_line(humanoid("demo", "--motion", mocap("c3d_encodings/Eb015pi.c3d")))
+    assert "no marker set fits" in line
+    line = one_line(humanoid("retarget", mocap("odd_files/Dance.c3d")))
+    assert "marker set" in line
+
+
+def test_an_occupied_port_is_said_before_anything_starts(humanoid):
+    pytest.importorskip("rclpy", reason="needs ROS 2")
+    import socket
+
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        port = s.getsockname()[1]
+        assert f"port {port} is occupied" in one_line(humanoid("demo", "--port", port))
+
+
+def test_a_folder_that_is_not_a_bag(humanoid):
+    pytest.importorskip("rclpy", reason="needs ROS 2")
+    (humanoid.folder / "bag").mkdir()
+    assert "is not a ROS 2 bag" in one_line(humanoid("replay", "bag"))
+
+
+def test_doctor_finds_this_environment_sound(humanoid):
+    pytest.importorskip("rclpy", reason="needs ROS 2")
+    result = humanoid("doctor", "--json")
+    findings = {f["check"]: f for f in json.loads(result.stdout)["findings"]}
+    assert result.returncode == 0, findings
+    assert findings["loopback"]["state"] == "ok"
+    assert {"Python", "packages", "ROS 2", "port", "cores"} <= set(findings)
+
+
+def test_doctor_says_what_to_do_when_discovery_is_off(humanoid):
+    pytest.importorskip("rclpy", reason="needs ROS 2")
+    result = humanoid("doctor", ROS_AUTOMATIC_DISCOVERY_RANGE="OFF")
+    assert result.returncode == 1
+    assert "-> unset ROS_AUTOMATIC_DISCOVERY_RANGE" in result.stdout
+
+
+def test_output_into_a_closed_pipe_is_no_error(humanoid):
+    command = " ".join(f"'{a}'" for a in humanoid.argv("robots"))
+    assert os.system(f"cd {humanoid.folder} && {command} 2> err.txt | head -1 > /dev/null") == 0
+    assert "Traceback" not in (humanoid.folder / "err.txt").read_text()

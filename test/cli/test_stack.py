@@ -1,0 +1,170 @@
+"""Whole stacks under supervision: they dance, survive a killed node, stop quickly, and leave nothing behind."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from humanoid_control.cli.bag import BagReader
+from humanoid_control.cli.shared_memory import leftovers
+from humanoid_control.robots import load_robot
+
+pytestmark = [pytest.mark.ros, pytest.mark.slow]
+NODES = ("viewer", "simulator", "state_estimator", "whole_body_ik", "trajectory_streamer")
+
+
+def wait_for(condition, what, timeout=30.0):
+    end = time.monotonic() + timeout
+    while not (value := condition()):
+        assert time.monotonic() < end, f"waited in vain: {what}"
+        time.sleep(0.05)
+    return value
+
+
+def nodes_of(home) -> dict[str, int]:
+    """Process ids of the node processes whose parameters lie below a home, by node."""
+    found = {}
+    for proc in Path("/proc").iterdir():
+        if proc.name.isdigit():
+            try:
+                words = (proc / "cmdline").read_text().split("\0")
+            except OSError:
+                continue
+            if any(str(home) in w for w in words):
+                found.update({n: int(proc.name) for n in NODES if f"humanoid_control.nodes.{n}" in words})
+                if "record" in words:
+                    found["record"] = int(proc.name)
+    return found
+
+
+def port(k):
+    return 9400 + (os.getpid() * 7 + k) % 500
+
+
+def check_report(report, robot):
+    assert report["good"] and report["limits"]["kept"]
+    assert report["limits"]["not_a_number"] == 0
+    assert report["self_collision"]["frames_in_collision"] == 0
+    assert set(report["nodes"]) >= set(NODES) - {"viewer"}
+    assert 0 < report["error_of_command"]["mean"]["mean"] < 0.3
+    assert report["topics_hz"]["/joint_states"] > 300
+    assert report["topics_hz"]["/joint_commands"] > 200
+    assert report["robot"] == robot
+
+
+@pytest.mark.parametrize("robot", ["hrp2", "lola"])
+def test_the_demo_dances_and_reports(humanoid, robot):
+    before = set(leftovers())
+    result = humanoid("demo", "--robot", robot, "--seconds", 6, "--port", port(1), "--json")
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr
+    check_report(json.loads(result.stdout), robot)
+    assert not nodes_of(humanoid.home), "no process may stay"
+    assert not set(leftovers()) - before, "no shared memory may stay"
+
+
+def test_a_real_dance_with_progress_and_tables(humanoid, mocap):
+    clip = mocap("dance_markers/dance1.trc")
+    result = humanoid("demo", "--robot", "wabian2", "--motion", clip, "--seconds", 6, "--port", port(2))
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr
+    assert result.stdout.startswith(f"viewer: http://localhost:{port(2)}\n"), "the address comes first"
+    for words in ("dance: 100 %", "error of each link", "limits: kept", "self-collision: 0 of", "humanoid replay"):
+        assert words in result.stdout
+    run = humanoid.home / "runs" / "latest"
+    assert {f"{n}.log" for n in NODES} <= {p.name for p in run.iterdir()}
+
+    bag = BagReader(run / "recording")
+    robot = load_robot("wabian2", "fixed")
+    commands = [m for _, _, m in bag.messages({"/joint_commands"})]
+    assert list(commands[0].name) == list(robot.joint_names)
+    p = np.array([m.position for m in commands])
+    assert (p >= robot.lower - 1e-9).all() and (p <= robot.upper + 1e-9).all()
+    assert np.ptp(p, axis=0).max() > 0.2, "it must have danced"
+    assert {"/targets", "/dancer", "/joint_states", "/robot_description", "/diagnostics"} <= set(bag.topics)
+    assert bag.latched("/robot_description") and not bag.latched("/targets")
+    bag.close()
+
+    recorder = humanoid.start("record", "-o", "copy", "--topics", "joint_commands")
+    wait_for(lambda: "READY" in Path(recorder.log_path).read_text(), "the recorder")
+    played = humanoid("replay", run / "recording", "--speed", 4, "--topics", "joint_commands")
+    assert played.returncode == 0
+    time.sleep(0.5)
+    recorder.send_signal(signal.SIGINT)
+    assert recorder.wait(10) == 0
+    copy = BagReader(humanoid.folder / "copy")
+    copied = [data for _, _, data in copy.raw()]
+    original = [data for _, _, data in BagReader(run / "recording").raw({"/joint_commands"})]
+    assert set(copied) <= set(original), "replay publishes the recorded bytes"
+    assert len(copied) > 0.8 * len(original)
+
+
+def test_a_killed_node_is_restarted_and_the_robot_does_not_jump(humanoid):
+    up = humanoid.start("up", "imitation", "--robot", "wabian2", "--set", f"viewer.port={port(3)}", "--record")
+    wait_for(lambda: "running;" in Path(up.log_path).read_text(), "the stack")
+    time.sleep(3)
+    pid = nodes_of(humanoid.home)["whole_body_ik"]
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: nodes_of(humanoid.home).get("whole_body_ik") not in (None, pid), "a new process")
+    assert "whole_body_ik: ended with code -9: restarted (1 of 3)" in Path(up.log_path).read_text()
+    time.sleep(4)
+    up.send_signal(signal.SIGINT)
+    assert up.wait(10) == 0
+    robot = load_robot("wabian2", "fixed")
+    bag = BagReader(humanoid.home / "runs" / "latest" / "recording")
+    rows = [(m.header.stamp, np.array(m.position)) for _, _, m in bag.messages({"/joint_commands"})]
+    ns = np.array([s.sec * 10**9 + s.nanosec for s, _ in rows])
+    t = 1e-9 * (ns - ns[0])
+    p = np.array([q for _, q in rows])
+    gap = int(np.argmax(np.diff(t)))
+    assert 0.3 < t[gap + 1] - t[gap] < 10, "the node was away for a while"
+    jump = np.abs(p[gap + 1] - p[gap]).max()
+    assert jump < 0.15, f"the first command after the restart is where the robot is, not {jump:.2f} rad away"
+    assert t[-1] - t[gap + 1] > 1.0, "commands go on after the restart"
+    dt = np.diff(t)
+    fast = np.abs(np.diff(p, axis=0)) > robot.velocity * dt[:, None] + 1e-6
+    assert not np.delete(fast, gap, axis=0).any()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_everything_within_three_seconds(humanoid, number):
+    before = set(leftovers())
+    up = humanoid.start("up", "reach", "--robot", "lola", "--set", f"viewer.port={port(4)}")
+    wait_for(lambda: "running;" in Path(up.log_path).read_text(), "the stack")
+    assert len(nodes_of(humanoid.home)) == 4
+    begin = time.monotonic()
+    up.send_signal(number)
+    assert up.wait(10) == 0
+    assert time.monotonic() - begin < 3.0
+    assert not nodes_of(humanoid.home) and not set(leftovers()) - before
+    assert "Traceback" not in Path(up.log_path).read_text()
+
+
+def test_a_killed_supervisor_takes_its_nodes_with_it(humanoid):
+    up = humanoid.start("up", "simulation", "--set", f"viewer.port={port(5)}")
+    wait_for(lambda: "running;" in Path(up.log_path).read_text(), "the stack")
+    os.kill(up.pid, signal.SIGKILL)
+    up.wait()
+    wait_for(lambda: not nodes_of(humanoid.home), "no orphans", timeout=5)
+
+
+def test_a_domain_without_discovery_is_said(humanoid):
+    result = humanoid("demo", "--no-viewer", "--seconds", 5, ROS_AUTOMATIC_DISCOVERY_RANGE="OFF", timeout=90)
+    assert result.returncode == 2
+    last = result.stderr.strip().splitlines()[-1]
+    assert "discovery does not work" in last and "humanoid doctor" in last
+    assert "Traceback" not in result.stderr
+    assert not nodes_of(humanoid.home)
+
+
+def test_a_stack_with_a_bad_clip_stops_with_one_line(humanoid):
+    result = humanoid(
+        "up", "imitation", "--set", "trajectory_streamer.clip=nowhere.trc", "--set", f"viewer.port={port(6)}"
+    )
+    assert result.returncode == 2
+    assert "nowhere.trc" in result.stderr.strip().splitlines()[-1]
+    assert not nodes_of(humanoid.home)

@@ -1,0 +1,126 @@
+"""Targets in, commands out: what cannot be followed is held, named and recovered from."""
+
+import numpy as np
+import pytest
+
+from humanoid_control.ik import FollowerSettings, TargetFollower, Verdict
+from humanoid_control.robots import load_robot
+
+DT = 0.004
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return load_robot("hrp2", "fixed")
+
+
+@pytest.fixture
+def follower(robot):
+    f = TargetFollower(robot)
+    f.start(robot.postures["neutral"])
+    return f
+
+
+def wrist(robot):
+    return robot.point_positions(robot.q("neutral"), ["l_wrist"])[0]
+
+
+def run(follower, seconds, offer=None, start=0.0):
+    """Step, offering targets at 60 Hz; every command is checked."""
+    r, before, t = follower.robot, follower.q.copy(), start
+    for k in range(int(seconds / DT)):
+        t = start + k * DT
+        if offer is not None and k % 4 == 0:
+            offer(t)
+        result = follower.step(t, DT)
+        assert np.isfinite(result.q).all() and np.isfinite(result.v).all()
+        assert (result.q >= r.lower).all() and (result.q <= r.upper).all()
+        assert (np.abs(result.q - before) <= r.velocity * DT + 1e-12).all()
+        before = result.q.copy()
+    return t
+
+
+def test_follows_a_point_and_reports_its_error(follower, robot):
+    goal = wrist(robot) + [0.1, 0.05, 0.15]
+    run(follower, 2.0, lambda t: follower.offer("l_wrist", goal, None, t))
+    assert follower.errors()["l_wrist"] < 0.01
+    assert follower.problems == {}
+
+
+def test_follows_a_link_with_orientation(follower, robot):
+    import pinocchio as pin
+
+    goal = pin.SE3(robot.link_poses(robot.q(robot.from_mapping({"l_elbow_flexion": 1.0})))["l_hand"])
+    quaternion = pin.SE3ToXYZQUAT(goal)[3:]
+    run(follower, 3.0, lambda t: follower.offer("l_hand", goal.translation, quaternion, t))
+    reached = robot.link_poses(follower.q)["l_hand"]
+    assert np.linalg.norm(reached.translation - goal.translation) < 0.01
+    assert np.linalg.norm(pin.log3(reached.rotation.T @ goal.rotation)) < 0.1
+
+
+def test_unknown_name_is_named_with_the_nearest(follower):
+    assert follower.offer("l_wirst", np.zeros(3), None, 0.0) is None
+    assert "did you mean l_wrist" in follower.problems["l_wirst"]
+    run(follower, 0.1)
+
+
+@pytest.mark.parametrize("bad", [np.full(3, np.nan), np.array([np.inf, 0, 0]), np.array([1e300, 0, 0])])
+def test_not_a_number_holds_and_recovers(follower, robot, bad):
+    home = wrist(robot)
+    t = run(follower, 0.5, lambda t: follower.offer("l_wrist", home, None, t))
+    before = follower.q.copy()
+    t = run(follower, 0.5, lambda t: follower.offer("l_wrist", bad, None, t), t)
+    assert "not a number" in follower.problems["l_wrist"]
+    assert np.abs(follower.q - before).max() < 0.02
+    run(follower, 0.3, lambda t: follower.offer("l_wrist", home, None, t), t)
+    assert follower.problems == {}
+
+
+def test_a_jump_of_a_metre_is_held_reported_and_then_followed(follower, robot):
+    home = wrist(robot)
+    t = run(follower, 0.5, lambda t: follower.offer("l_wrist", home, None, t))
+    before = follower.q.copy()
+    t = run(follower, 0.4, lambda t: follower.offer("l_wrist", home + [1.0, 0, 0], None, t), t)
+    assert "jumped" in follower.problems["l_wrist"]
+    assert np.abs(follower.q - before).max() < 0.02
+    t = run(follower, 2.0, lambda t: follower.offer("l_wrist", home + [1.0, 0, 0], None, t), t)
+    assert follower.problems == {}
+    assert np.abs(follower.q - before).max() > 0.1, "a place that stays is believed and reached for"
+
+
+def test_silence_is_held_and_reported(follower, robot):
+    home = wrist(robot)
+    t = run(follower, 0.5, lambda t: follower.offer("l_wrist", home, None, t))
+    t = run(follower, 0.5, start=t + DT)
+    assert "silent" in follower.problems["l_wrist"]
+    run(follower, 0.1, lambda t: follower.offer("l_wrist", home, None, t), t)
+    assert follower.problems == {}
+
+
+def test_bad_quaternion_is_refused(follower, robot):
+    home = wrist(robot)
+    assert follower.offer("l_hand", home, np.zeros(4), 0.0) is Verdict.NOT_A_NUMBER
+    assert follower.offer("l_hand", home, np.array([0, 0, 0, 1.0]), 0.01) is Verdict.TAKEN
+
+
+def test_starts_inside_the_limits_whatever_it_is_told(robot):
+    f = TargetFollower(robot, FollowerSettings())
+    wild = np.full(robot.n, 9.0)
+    wild[:3] = np.nan
+    f.start(wild)
+    assert (f.q >= robot.lower).all() and (f.q <= robot.upper).all()
+    assert f.q[:3] == pytest.approx(robot.postures["neutral"][:3])
+
+
+def test_settings_change_while_running(follower, robot):
+    from dataclasses import replace
+
+    goal = wrist(robot) + [0.1, 0.0, 0.1]
+    slow = replace(follower.settings, ik=replace(follower.settings.ik, velocity_scale=0.05))
+    follower.configure(slow)
+    before = follower.q.copy()
+    for k in range(50):
+        follower.offer("l_wrist", goal, None, k * DT)
+        q = follower.step(k * DT, DT).q
+        assert (np.abs(q - before) <= 0.05 * robot.velocity * DT + 1e-12).all()
+        before = q.copy()

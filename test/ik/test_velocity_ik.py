@@ -1,0 +1,205 @@
+"""The solver tick: Jacobians by finite differences, limits and distances by closed-loop simulation from bad starts."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from humanoid_control.ik import FrameTask, IkSettings, PointsTask, PostureTask, VelocityIk
+from humanoid_control.ik.limits import velocity_bounds
+from humanoid_control.robots import CATALOGUE, load_robot
+
+POINTS = ("sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
+
+
+def tasks_of(robot):
+    points = PointsTask(robot, [robot.point_frame(p) for p in POINTS], gain=40.0)
+    return [points, PostureTask(robot.postures["neutral"])]
+
+
+def random_joints(robot, rng):
+    return rng.uniform(np.maximum(robot.lower, -2.5), np.minimum(robot.upper, 2.5))
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+@pytest.mark.parametrize("kind", ["point", "frame", "posture"])
+def test_task_rows_are_the_derivative_of_the_error(kind, base):
+    robot = load_robot("wabian2", base)
+    rng, eps = np.random.default_rng(1), 1e-6
+    frame = robot.model.getFrameId("l_hand")
+    for _ in range(10):
+        q = robot.q(random_joints(robot, rng))
+        if kind == "point":
+            task = PointsTask(robot, [frame, robot.point_frame("sternum"), robot.point_frame("r_elbow")])
+            task.targets = rng.normal(size=(3, 3))
+        elif kind == "frame":
+            task = FrameTask("t", frame, orientation_weight=0.7)
+        else:
+            task = PostureTask(random_joints(robot, rng), rng.uniform(0.1, 2, robot.n))
+
+        def error(q, task=task):
+            pin.computeJointJacobians(robot.model, robot.data, q)
+            pin.updateFramePlacements(robot.model, robot.data)
+            return task.error(robot, robot.data, q)
+
+        if kind == "frame":  # at the target, where the logarithm's derivative is the identity
+            error(q)
+            task.X_target = pin.SE3(robot.data.oMf[frame])
+        dv = rng.normal(size=robot.nv)
+        plus, minus = error(pin.integrate(robot.model, q, eps * dv)), error(pin.integrate(robot.model, q, -eps * dv))
+        error(q)
+        J, v = task.rows(robot, robot.data, q)
+        assert np.allclose(-J @ dv, (plus - minus) / (2 * eps), atol=1e-6)
+        assert np.allclose(v, task.gain * task.error(robot, robot.data, q))
+
+
+@given(st.floats(-4, 4), st.floats(-2, 0), st.floats(0.1, 2), st.floats(0.1, 10), st.floats(1e-4, 0.05))
+def test_bounds_are_never_empty_and_never_overshoot(q, lower, upper, velocity, dt):
+    low, high = velocity_bounds(*(np.array([x]) for x in (q, lower, upper, velocity)), dt)
+    assert low <= high
+    assert abs(low) <= velocity and abs(high) <= velocity
+    for v in (low, high):
+        after = q + v * dt
+        if lower <= q <= upper:
+            assert lower - 1e-9 <= after <= upper + 1e-9
+        else:  # outside: at least not farther out
+            assert np.maximum(lower - after, after - upper) <= max(lower - q, q - upper) + 1e-9
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_wild_targets_break_no_limit_and_no_bone(name):
+    """Targets that sweep through the robot's own body, too fast and too far: every command keeps every limit."""
+    robot = load_robot(name, "fixed")
+    ik, tasks, dt = VelocityIk(robot), tasks_of(robot), 0.004
+    distance, data = robot.self_distance(), robot.model.createData()
+    q = robot.q()
+    home = robot.point_positions(q, POINTS)
+    closest = np.inf
+    for k in range(1500):
+        phase = 0.004 * k * np.array([1.3, 1.1, 0.9]) * (1 + k / 1500)
+        tasks[0].targets = home + 0.5 * np.sin(3 * phase + np.outer(np.arange(7), [1, 2, 3]))
+        result = ik.step(q, tasks, dt)
+        assert result.ok
+        assert np.isfinite(result.q).all() and np.isfinite(result.v).all()
+        assert (result.q >= robot.lower).all() and (result.q <= robot.upper).all()
+        assert (np.abs(result.v) <= robot.velocity).all()
+        assert (np.abs(result.q - q) <= robot.velocity * dt + 1e-12).all()
+        q = result.q
+        if k % 10 == 0:
+            pin.forwardKinematics(robot.model, data, q)
+            closest = min(closest, distance.all_distances(data).min())
+    assert closest > 0, f"shapes touched: {closest:.4f} m"
+    assert closest < 0.03, "the targets should have pressed shapes together, or this test shows nothing"
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_leaves_a_start_in_collision_or_outside_limits_at_bounded_speed(name):
+    robot = load_robot(name, "fixed")
+    settings = IkSettings()
+    distance, data, rng = robot.self_distance(), robot.model.createData(), np.random.default_rng(7)
+    inside = 0
+    for _ in range(8):
+        ik, dt = VelocityIk(robot, settings), 0.004
+        q = robot.q(random_joints(robot, rng) + rng.choice([0, 0.3], robot.n) * rng.choice([-1, 1], robot.n))
+        pin.forwardKinematics(robot.model, data, q)
+        start = distance.all_distances(data).min()
+        inside += start < 0
+        tasks = [PostureTask(robot.postures["neutral"], weight=0.3)]
+        for _ in range(1200):
+            result = ik.step(q, tasks, dt)
+            assert (np.abs(result.v) <= robot.velocity + 1e-12).all() and np.isfinite(result.q).all()
+            q = result.q
+        assert (q >= robot.lower - 1e-9).all() and (q <= robot.upper + 1e-9).all()
+        pin.forwardKinematics(robot.model, data, q)
+        end = distance.all_distances(data).min()
+        assert end > min(0.0, start) - 1e-4, f"from {start:.3f} to {end:.3f} m"
+    assert inside >= 1, "some starts must have been in collision"
+
+
+def test_reaches_a_reachable_target():
+    robot = load_robot("hrp2", "fixed")
+    rng = np.random.default_rng(3)
+    goal = robot.q(robot.from_mapping({"l_shoulder_flexion": 0.6, "l_elbow_flexion": 1.0, "r_shoulder_abduction": 0.5}))
+    ik, tasks = VelocityIk(robot), tasks_of(robot)
+    tasks[0].targets = robot.point_positions(goal, POINTS)
+    tasks[-1].weight = 1e-3
+    q = robot.q(robot.postures["neutral"] + 0.05 * rng.normal(size=robot.n).clip(-1, 1))
+    q = np.clip(q, robot.lower, robot.upper)
+    for _ in range(1500):
+        q = ik.step(q, tasks, 0.004).q
+    assert np.abs(robot.point_positions(q, POINTS) - robot.point_positions(goal, POINTS)).max() < 2e-3
+
+
+def test_frame_task_reaches_a_pose():
+    robot = load_robot("wabian2", "fixed")
+    frame = robot.model.getFrameId("r_hand")
+    goal = robot.q(robot.from_mapping({"r_shoulder_flexion": 0.5, "r_elbow_flexion": 1.2, "r_forearm_pronation": 0.4}))
+    target = pin.SE3(robot.link_poses(goal)["r_hand"])
+    task = FrameTask("hand", frame, orientation_weight=0.5)
+    task.X_target = target
+    ik, q = VelocityIk(robot), robot.q()
+    for _ in range(1500):
+        q = ik.step(q, [task, PostureTask(robot.postures["neutral"], weight=1e-3)], 0.004).q
+    error = target.actInv(robot.link_poses(q)["r_hand"])
+    assert np.linalg.norm(error.translation) < 1e-3
+    assert np.linalg.norm(pin.log3(error.rotation)) < 5e-3
+
+
+def test_without_collision_rows_the_same_motion_does_collide():
+    """The counter-test: it is the rows that keep the shapes apart."""
+    robot = load_robot("hrp2", "fixed")
+    closest = {}
+    for collisions in (True, False):
+        ik, tasks, q = VelocityIk(robot, collisions=collisions), tasks_of(robot), robot.q()
+        home = robot.point_positions(q, POINTS)
+        tasks[0].targets = home + [[0, -0.25, 0.1] if p in ("l_elbow", "l_wrist") else [0, 0, 0] for p in POINTS]
+        for _ in range(500):
+            q = ik.step(q, tasks, 0.004).q
+        closest[collisions] = robot.shape_clearance(q).min()
+    assert closest[True] > 0.005 and closest[False] < 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6))
+def test_mirrored_targets_give_the_mirrored_command(seed):
+    robot = load_robot("suralp", "fixed")
+    rng = np.random.default_rng(seed)
+    names = robot.joint_names
+    twin = [
+        robot.index[("r_" if n[0] == "l" else "l_") + n[2:]] if n[:2] in ("l_", "r_") else k
+        for k, n in enumerate(names)
+    ]
+    sign = np.array([1.0 if n[:2] in ("l_", "r_") or n == "neck_flexion" else -1.0 for n in names])
+    flip = np.array([1.0, -1.0, 1.0])
+    offset = rng.normal(size=(7, 3)) * 0.1
+    order = [0, 2, 1, 4, 3, 6, 5]
+    out = []
+    for mirrored in (False, True):
+        ik, tasks, q = VelocityIk(robot), tasks_of(robot), robot.q()
+        home = robot.point_positions(q, POINTS)
+        d = (offset * flip)[order] if mirrored else offset
+        tasks[0].targets = home + d
+        for _ in range(5):
+            q = ik.step(q, tasks, 0.004).q
+        out.append(q)
+    assert np.allclose((sign * out[0])[twin], out[1], atol=1e-5)
+
+
+def test_tasks_add_up_to_the_stacked_problem():
+    """H and g of the solver are those of the rows of all tasks stacked under each other."""
+    robot = load_robot("lola", "fixed")
+    rng = np.random.default_rng(11)
+    q = robot.q(random_joints(robot, rng))
+    pin.computeJointJacobians(robot.model, robot.data, q)
+    pin.updateFramePlacements(robot.model, robot.data)
+    tasks = [*tasks_of(robot), FrameTask("hand", robot.model.getFrameId("l_forearm"), weight=0.7)]
+    tasks[1].weights = rng.uniform(0.2, 2, robot.n)
+    H, g = np.zeros((robot.nv, robot.nv)), np.zeros(robot.nv)
+    A, b = [], []
+    for task in tasks:
+        task.add_to(robot, robot.data, q, H, g)
+        J, v = task.rows(robot, robot.data, q)
+        A.append(task.weight * J), b.append(task.weight * v)
+    A, b = np.vstack(A), np.concatenate(b)
+    assert np.allclose(H, A.T @ A) and np.allclose(g, -A.T @ b)

@@ -1,0 +1,153 @@
+"""Joint trajectories: limits always, weights by finite differences, first frames that are real postures."""
+
+import numpy as np
+import pytest
+
+from humanoid_control.capture import body_points, load_clip
+from humanoid_control.errors import ClipError
+from humanoid_control.imitation import POINTS, Retargeter, RetargetSettings, retarget, scale_to_robot
+from humanoid_control.imitation.weighted_dls import dls_step, limit_gradient, limit_weights
+from humanoid_control.robots import CATALOGUE, load_robot
+
+
+@pytest.fixture(scope="module")
+def dance():
+    return body_points(load_clip("dance"))
+
+
+def cost(q, lower, upper):
+    return 0.25 * np.sum((upper - lower) ** 2 / ((upper - q) * (q - lower)))
+
+
+def test_limit_gradient_is_the_derivative_of_the_cost():
+    rng, eps = np.random.default_rng(0), 1e-7
+    for _ in range(50):
+        lower, upper = rng.uniform(-3, -0.2, 4), rng.uniform(0.2, 3, 4)
+        q = lower + (upper - lower) * rng.uniform(0.05, 0.95, 4)
+        numeric = [(cost(q + eps * d, lower, upper) - cost(q - eps * d, lower, upper)) / (2 * eps) for d in np.eye(4)]
+        assert limit_gradient(q, lower, upper) == pytest.approx(numeric, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize(("width", "expected"), [(40, 22), (75, 43), (150, 86), (360, 206)])
+def test_limit_gradient_five_degrees_inside_a_limit(width, expected):
+    """Check values of the source's formula."""
+    upper = np.radians([float(width)])
+    assert limit_gradient(upper - np.radians(5), np.zeros(1), upper)[0] == pytest.approx(expected, rel=0.03)
+
+
+def test_limit_gradient_is_finite_at_and_beyond_the_limit():
+    lower, upper = np.array([-1.0]), np.array([1.0])
+    for q in (-2.0, -1.0, 1.0, 2.0):
+        assert np.isfinite(limit_gradient(np.array([q]), lower, upper)).all()
+
+
+def test_weights_brake_only_toward_the_limit():
+    g = np.array([5.0, -5.0, 5.0])
+    assert limit_weights(g, None).tolist() == [6, 6, 6]
+    assert limit_weights(g, np.array([4.0, -6.0, 5.0])).tolist() == [6, 1, 6]
+
+
+def test_two_forms_of_the_weighted_inverse_agree():
+    """(J^T J + l^2 W)^-1 J^T = W^-1 J^T (J W^-1 J^T + l^2 I)^-1, eq. (4.19)."""
+    rng = np.random.default_rng(1)
+    J, e, w = rng.normal(size=(21, 10)), rng.normal(size=21), rng.uniform(1, 50, 10)
+    lam = 0.3
+    Wi = np.diag(1 / w)
+    long_form = Wi @ J.T @ np.linalg.solve(J @ Wi @ J.T + lam**2 * np.eye(21), e)
+    assert dls_step(J, e, w, lam) == pytest.approx(long_form)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_limits_hold_in_every_frame(name, dance):
+    robot = load_robot(name, "fixed")
+    t = retarget(scale_to_robot(dance, robot), robot)
+    assert (t.positions >= robot.lower).all() and (t.positions <= robot.upper).all()
+    assert (np.abs(t.velocities) <= robot.velocity * (1 + 1e-9)).all()
+    still = np.setdiff1d(np.arange(robot.n), robot.imitation_joints)
+    assert np.ptp(t.positions[:, still], axis=0).max(initial=0) == 0, "only imitation joints move"
+    assert np.isfinite(t.errors).all()
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_first_frame_is_a_minimum(name, dance):
+    """No small random change of the first posture brings the points nearer."""
+    robot = load_robot(name, "fixed")
+    solver = Retargeter(robot)
+    goal = scale_to_robot(dance, robot).positions[0]
+    q = solver.start(goal)
+    rng, m = np.random.default_rng(2), robot.imitation_joints
+    best = np.sum((solver.points(q[m])[0] - goal) ** 2)
+    for _ in range(200):
+        other = np.clip(q[m] + 0.05 * rng.normal(size=len(m)), robot.lower[m], robot.upper[m])
+        assert np.sum((solver.points(other)[0] - goal) ** 2) > best - 2e-3
+
+
+def test_jacobian_is_the_finite_difference():
+    robot = load_robot("we4rii", "fixed")
+    solver, rng, eps = Retargeter(robot), np.random.default_rng(3), 1e-6
+    m = robot.imitation_joints
+    for _ in range(10):
+        q = rng.uniform(robot.lower[m], robot.upper[m])
+        d = rng.normal(size=len(m))
+        numeric = (solver.points(q + eps * d)[0] - solver.points(q - eps * d)[0]).ravel() / (2 * eps)
+        assert solver.points(q)[1] @ d == pytest.approx(numeric, abs=1e-6)
+
+
+def test_reachable_motion_is_followed_closely():
+    """Targets made by the robot itself can be reached: the error must be small, not just bounded."""
+    robot = load_robot("wabian2", "fixed")
+    m, T, rate = robot.imitation_joints, 300, 60.0
+    t = np.arange(T) / rate
+    amplitude = 0.25 * np.minimum(robot.upper[m] - robot.postures["neutral"][m], 1.0)
+    start = robot.postures["neutral"].copy()
+    points = []
+    for k in range(T):
+        joints = start.copy()
+        joints[m] += amplitude * np.sin(2 * np.pi * 0.3 * t[k]) ** 2
+        points.append(robot.point_positions(robot.q(joints), POINTS))
+    solver = Retargeter(robot, RetargetSettings(damping=0.01))
+    solver.start(points[0])
+    errors = []
+    for p in points[1:]:
+        solver.step(p, 1 / rate)
+        errors.append(solver.errors(p))
+    assert np.mean(errors) < 0.01
+
+
+def test_nan_targets_hold_the_posture():
+    robot = load_robot("hrp2", "fixed")
+    solver = Retargeter(robot)
+    goal = robot.point_positions(robot.q("neutral"), POINTS)
+    before = solver.start(goal)
+    bad = goal.copy()
+    bad[3, 1] = np.nan
+    assert np.array_equal(solver.step(bad, 0.02), before)
+    with pytest.raises(ClipError, match="not numbers"):
+        solver.start(bad)
+
+
+def test_a_first_frame_that_is_no_posture_is_refused():
+    robot = load_robot("hrp2", "fixed")
+    solver = Retargeter(robot)
+    elsewhere = robot.point_positions(robot.q("neutral"), POINTS) * [1, 1, -1]
+    with pytest.raises(ClipError, match=r"my clip: the best first posture is .* cm from its targets: refused"):
+        solver.start(elsewhere, "my clip")
+
+
+@pytest.mark.parametrize(
+    "clip",
+    [
+        "dance_markers/dance1.trc",
+        "dance_markers/walk1.trc",
+        "vicon_c3d/PiG_Motion-FlatFoot-One.c3d",
+        "cmu_bvh/05_02.bvh",
+    ],
+)
+@pytest.mark.parametrize("name", ["wabian2", "we4rii"])
+def test_real_clips_are_imitated(clip, name, mocap):
+    """The two best imitators of the source follow real captured motion to a few centimetres."""
+    body = body_points(load_clip(mocap(clip)))
+    robot = load_robot(name, "fixed")
+    t = retarget(scale_to_robot(body, robot), robot)
+    assert (np.abs(t.velocities) <= robot.velocity * (1 + 1e-9)).all()
+    assert t.errors.mean() < (0.05 if "bvh" in clip else 0.03)

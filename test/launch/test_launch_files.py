@@ -1,0 +1,130 @@
+"""Launch files: one description for `ros2 launch` and `humanoid up`, loaded as far as this machine can."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from humanoid_control.nodes.stack import NODES, STACKS
+from humanoid_control.paths import share_dir
+
+FILES = sorted((share_dir() / "launch").glob("*.launch.py"))
+HAS_LAUNCH = all(importlib.util.find_spec(m) is not None for m in ("launch", "launch_ros"))
+needs_launch = pytest.mark.skipif(
+    not HAS_LAUNCH,
+    reason="needs the packages launch and launch_ros: source a ROS 2 installation, or put them on PYTHONPATH",
+)
+
+
+def stack_of(path: Path) -> str:
+    return re.search(r'stack_launch_description\("(\w+)"\)', path.read_text()).group(1)
+
+
+def load(path: Path):
+    spec = importlib.util.spec_from_file_location("launch_file", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_stack_has_a_launch_file_and_the_demo_too():
+    assert {p.name.removesuffix(".launch.py") for p in FILES} == {*STACKS, "demo"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
+def test_a_launch_file_names_a_stack(path):
+    """Without ROS the file loads, and what it would start is known."""
+    pytest.importorskip("rclpy", reason="needs ROS 2")
+    module = load(path)
+    assert callable(module.generate_launch_description)
+    assert stack_of(path) in STACKS
+    if path.name != "demo.launch.py":
+        assert stack_of(path) == path.name.removesuffix(".launch.py")
+
+
+def test_every_executable_is_an_entry_point():
+    text = (share_dir() / "setup.py").read_text()
+    listed = set(re.search(r"NODES = \[(.*?)\]", text, re.S).group(1).replace('"', "").replace(" ", "").split(","))
+    assert listed == set(NODES)
+
+
+@needs_launch
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
+def test_the_description_starts_the_nodes_of_its_stack(path):
+    import launch_ros
+
+    import launch
+
+    description = load(path).generate_launch_description()
+    context = launch.LaunchContext()
+    context.launch_configurations.update(robot="lola", clip="dance", port="8123", rsp="false")
+    actions = []
+    for entity in description.entities:
+        actions += entity.visit(context) or []
+    nodes = [a for a in actions if isinstance(a, launch_ros.actions.Node)]
+    wanted = [n.executable for n in STACKS[stack_of(path)].nodes]
+    assert [n.node_executable for n in nodes] == wanted
+    assert all(n.node_package == "humanoid_control" for n in nodes)
+    arguments = {a.name for a in description.get_launch_arguments()}
+    assert {"robot", "namespace", "params_file", "rsp", "rviz"} <= arguments
+
+
+@needs_launch
+@pytest.mark.ros
+def test_the_real_launch_system_runs_the_demo(tmp_path):
+    """`ros2 launch` without its command line: LaunchService, real nodes, real topics, a clean end."""
+    prefix = tmp_path / "prefix"
+    (prefix / "lib/humanoid_control").mkdir(parents=True)
+    marker = prefix / "share/ament_index/resource_index/packages/humanoid_control"
+    marker.parent.mkdir(parents=True)
+    marker.touch()
+    for node in NODES:
+        script = prefix / "lib/humanoid_control" / node
+        script.write_text(f'#!/bin/sh\nexec {sys.executable} -u -m humanoid_control.nodes.{node} "$@"\n')
+        script.chmod(0o755)
+    code = (
+        "import sys, launch\n"
+        "from launch.launch_description_sources import PythonLaunchDescriptionSource\n"
+        "s = launch.LaunchService(argv=['robot:=wabian2', 'port:=9377', 'rsp:=false'])\n"
+        "a = [('robot', 'wabian2'), ('port', '9377'), ('rsp', 'false')]\n"
+        f"source = PythonLaunchDescriptionSource('{share_dir()}/launch/demo.launch.py')\n"
+        "d = launch.actions.IncludeLaunchDescription(source, launch_arguments=a)\n"
+        "s.include_launch_description(launch.LaunchDescription([d]))\n"
+        "sys.exit(s.run())\n"
+    )
+    env = {
+        **os.environ,
+        "AMENT_PREFIX_PATH": os.pathsep.join([str(prefix), os.environ.get("AMENT_PREFIX_PATH", "")]),
+        "ROS_DOMAIN_ID": str(10 + (os.getpid() + 7) % 80),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "ROS_LOG_DIR": str(tmp_path / "log"),
+    }
+    log = tmp_path / "launch.log"
+    with log.open("w") as out:
+        process = subprocess.Popen([sys.executable, "-u", "-c", code], env=env, stdout=out, stderr=subprocess.STDOUT)
+        try:
+            end = time.monotonic() + 60
+            while time.monotonic() < end and log.read_text().count("READY") < 5 and process.poll() is None:
+                time.sleep(0.2)
+            assert log.read_text().count("READY") == 5, log.read_text()[-3000:]
+            time.sleep(2)
+        finally:
+            process.send_signal(2)
+            code = process.wait(30)
+    text = log.read_text()
+    assert code == 0, text[-3000:]
+    assert "Traceback" not in text and "process has died" not in text, text[-3000:]
+
+
+def test_rviz_shows_what_the_viewer_shows():
+    config = yaml.safe_load((share_dir() / "config/rviz/humanoid.rviz").read_text())
+    displays = config["Visualization Manager"]["Displays"]
+    topics = {d.get("Topic", d.get("Description Topic", {})).get("Value") for d in displays}
+    assert {"robot_description", "targets", "dancer"} <= topics
+    assert config["Visualization Manager"]["Global Options"]["Fixed Frame"] == "world"

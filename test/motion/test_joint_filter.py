@@ -1,0 +1,74 @@
+"""Filtering and differentiating joint positions."""
+
+import numpy as np
+import pytest
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.motion import JointFilter
+
+
+def feed(path, rate=500.0, seconds=2.0, noise=0.0, bandwidth=30.0):
+    f, rng, out = JointFilter(1, bandwidth), np.random.default_rng(0), []
+    for k in range(int(seconds * rate)):
+        t = k / rate
+        f.update(t, np.array([path(t) + noise * rng.normal()]))
+        out.append((t, f.position[0], f.velocity[0]))
+    return np.array(out)
+
+
+def test_constant_velocity_is_followed_without_lag():
+    t, q, v = feed(lambda t: 0.7 * t - 1.0).T
+    late = t > 0.5
+    assert np.allclose(q[late], 0.7 * t[late] - 1.0, atol=1e-6)
+    assert np.allclose(v[late], 0.7, atol=1e-5)
+
+
+def test_velocity_of_a_sine_and_its_noise():
+    w = 2 * np.pi * 1.0
+    t, _, v = feed(lambda t: 0.5 * np.sin(w * t)).T
+    late = t > 0.5
+    assert np.abs(v[late] - 0.5 * w * np.cos(w * t[late])).max() < 0.08 * 0.5 * w  # a lag of 2 / omega = 11 ms
+    raw = np.diff(np.random.default_rng(0).normal(size=1000) * 1e-3) * 500
+    _, _, v = feed(lambda t: 0.0, noise=1e-3).T
+    assert v[200:].std() < 0.2 * raw.std(), "quieter than plain differences"
+
+
+def test_uneven_samples_and_repeats():
+    f, rng, t = JointFilter(1, 30.0), np.random.default_rng(1), 0.0
+    for _ in range(1000):
+        t += rng.uniform(0.0005, 0.006)
+        f.update(t, np.array([0.3 * t]))
+        f.update(t, np.array([99.0]))  # the same time again: passed over
+        f.update(t - 0.1, np.array([99.0]))  # older: passed over
+    assert f.position[0] == pytest.approx(0.3 * t, abs=1e-3)
+    assert f.velocity[0] == pytest.approx(0.3, abs=1e-2)
+
+
+def test_a_joint_that_is_not_measured_keeps_its_estimate():
+    f = JointFilter(2)
+    for k in range(100):
+        f.update(k * 0.002, np.array([0.1, np.nan if k > 50 else 0.2]))
+    assert f.position == pytest.approx([0.1, 0.2], abs=1e-6)
+    assert f.age(99 * 0.002)[1] == pytest.approx(49 * 0.002)
+
+
+def test_unknown_until_measured_and_after_reset():
+    f = JointFilter(2)
+    assert np.isnan(f.position).all()
+    f.update(0.0, np.array([1.0, np.nan]))
+    assert f.position[0] == 1.0 and np.isnan(f.position[1])
+    f.reset()
+    assert np.isnan(f.position).all()
+
+
+def test_prediction_reaches_only_a_little_ahead():
+    f = JointFilter(1)
+    for k in range(500):
+        f.update(k * 0.002, np.array([0.5 * k * 0.002]))
+    q, _ = f.at(499 * 0.002 + 10.0, horizon=0.02)
+    assert q[0] == pytest.approx(0.5 * (499 * 0.002 + 0.02), abs=1e-3)
+
+
+def test_bandwidth_must_be_positive():
+    with pytest.raises(ConfigError, match="bandwidth"):
+        JointFilter(3, 0.0)

@@ -1,0 +1,151 @@
+"""Real nodes over real DDS: a domain of their own, this machine only, everything waited for, nothing slept for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="needs ROS 2: run `make setup`, or source a ROS 2 installation")
+
+DOMAIN = str(10 + os.getpid() % 80)
+TIMEOUT = 25.0
+
+
+class Graph:
+    """A small ROS node of the test's own, and the node processes it talks to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.processes = folder, {}
+        os.environ.update(
+            ROS_DOMAIN_ID=DOMAIN,
+            ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST",
+            ROS_LOG_DIR=str(folder / "ros"),
+            FASTDDS_BUILTIN_TRANSPORTS="UDPv4",
+            PYTHONUNBUFFERED="1",
+        )
+        from rclpy.executors import SingleThreadedExecutor
+        from rclpy.signals import SignalHandlerOptions
+
+        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+        self.node = rclpy.create_node("test")
+        self.executor = SingleThreadedExecutor()
+        self.executor.add_node(self.node)
+        self.heard: dict[str, list] = {}
+
+    def start(self, node: str, *parameters: str, wait: bool = True, args: tuple[str, ...] = ()) -> subprocess.Popen:
+        """Start a node process, parameters as 'name:=value'; wait for its READY."""
+        given = [a for p in parameters for a in ("-p", p)]
+        command = [sys.executable, "-u", "-m", f"humanoid_control.nodes.{node}", "--ros-args", *given, *args]
+        log = (self.folder / f"{node}_{len(self.processes)}.log").open("w+")
+        process = subprocess.Popen(
+            command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
+        )
+        process.log_path = log.name
+        self.processes[f"{node}_{len(self.processes)}"] = process
+        if wait:
+            self.until(lambda: "READY" in self.output(process) or process.poll() is not None, f"{node} ready")
+        return process
+
+    def output(self, process: subprocess.Popen) -> str:
+        return Path(process.log_path).read_text()
+
+    def listen(self, message: type, topic: str, qos: object = 50) -> list:
+        """Collect the messages of a topic."""
+        self.heard[topic] = []
+        self.node.create_subscription(message, topic, self.heard[topic].append, qos)
+        return self.heard[topic]
+
+    def publisher(self, message: type, topic: str, qos: object = 5):
+        """A publisher that somebody listens to."""
+        publisher = self.node.create_publisher(message, topic, qos)
+        self.until(lambda: publisher.get_subscription_count() > 0, f"somebody listens to {topic}")
+        return publisher
+
+    def until(self, condition, what: str, timeout: float = TIMEOUT, meanwhile=None) -> None:
+        """Take messages until something is the case; `meanwhile` is called again and again."""
+        end = time.monotonic() + timeout
+        while not condition():
+            if meanwhile is not None:
+                meanwhile()
+            self.executor.spin_once(timeout_sec=0.02)
+            if time.monotonic() > end:
+                logs = "\n".join(f"--- {n}\n{self.output(p)[-1500:]}" for n, p in self.processes.items())
+                raise AssertionError(f"waited {timeout:g} s in vain: {what}\n{logs}")
+
+    def spin(self, seconds: float) -> None:
+        """Take messages for some time."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.executor.spin_once(timeout_sec=0.01)
+
+    def call(self, service: type, name: str, request=None):
+        """Call a service and return its answer."""
+        client = self.node.create_client(service, name)
+        self.until(client.service_is_ready, f"service {name}")
+        future = client.call_async(request or service.Request())
+        self.until(future.done, f"answer of {name}")
+        return future.result()
+
+    def diagnostics(self, name: str, meanwhile=None) -> dict:
+        """Wait for the next diagnostics of a node: its message and values; `meanwhile` keeps its inputs alive."""
+        from diagnostic_msgs.msg import DiagnosticArray
+
+        if "/diagnostics" not in self.heard:
+            self.listen(DiagnosticArray, "/diagnostics")
+        heard = self.heard["/diagnostics"]
+        heard.clear()
+        found: dict = {}
+
+        def look() -> bool:
+            for array in heard:
+                for s in array.status:
+                    if s.name.endswith(name):
+                        found.update(level=s.level[0], message=s.message, **{v.key: v.value for v in s.values})
+            return bool(found)
+
+        self.until(look, f"diagnostics of {name}", meanwhile=meanwhile)
+        return found
+
+    def until_said(self, name: str, words: str, meanwhile=None) -> dict:
+        """Wait until a node's diagnostics say something ('ok' must be all they say)."""
+        found: dict = {}
+
+        def said() -> bool:
+            found.update(self.diagnostics(name, meanwhile))
+            return found["message"] == "ok" if words == "ok" else words in found["message"]
+
+        self.until(said, f"{name} to say '{words}'")
+        return found
+
+    def stop(self, process: subprocess.Popen, number: int = signal.SIGINT) -> tuple[int, float]:
+        """Send a signal; exit code and how long it took [s]."""
+        begin = time.monotonic()
+        process.send_signal(number)
+        code = process.wait(10)
+        return code, time.monotonic() - begin
+
+    def close(self) -> None:
+        for process in self.processes.values():
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(3)
+                process.kill()
+                process.wait()
+        self.executor.shutdown()
+        self.node.destroy_node()
+        rclpy.try_shutdown()
+
+
+@pytest.fixture
+def graph(tmp_path):
+    g = Graph(tmp_path)
+    yield g
+    g.close()

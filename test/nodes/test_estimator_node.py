@@ -1,0 +1,46 @@
+"""The state estimator node, fed by the test."""
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+
+from humanoid_control.robots import load_robot
+
+pytestmark = pytest.mark.ros
+
+
+def test_estimates_position_and_velocity_and_survives_nan_and_silence(graph):
+    robot = load_robot("hrp2")
+    graph.start("state_estimator", "robot:=hrp2")
+    estimates = graph.listen(JointState, "estimated_joint_states")
+    publisher = graph.publisher(JointState, "joint_states")
+    begin = graph.node.get_clock().now().nanoseconds
+
+    def send(bad=False):
+        now = graph.node.get_clock().now()
+        t = 1e-9 * (now.nanoseconds - begin)
+        q = 0.2 * t * np.ones(robot.n)
+        if bad:
+            q[4] = np.nan
+        m = JointState(name=list(robot.joint_names)[::-1], position=q[::-1].tolist())
+        m.header.stamp = now.to_msg()
+        publisher.publish(m)
+        graph.spin(0.004)
+
+    for _ in range(300):
+        send()
+    assert estimates[-1].name == list(robot.joint_names)
+    assert np.array(estimates[-1].velocity) == pytest.approx(0.2, abs=0.03)
+    graph.until_said("state_estimator", f"not a number: {robot.joint_names[4]}", lambda: send(bad=True))
+    assert all(np.isfinite(e.position).all() and np.isfinite(e.velocity).all() for e in estimates)
+    graph.until_said("state_estimator", "ok", send)
+    graph.spin(0.5)
+    count = len(estimates)
+    graph.spin(0.5)
+    assert len(estimates) <= count + 5, "without joint states nothing is claimed"
+    graph.until_said("state_estimator", "no joint states")
+    assert graph.call(Trigger, "state_estimator/reset").success

@@ -1,0 +1,90 @@
+"""Node processes: bad parameters end in one line and exit code 2; signals end them quickly and cleanly."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from sensor_msgs.msg import JointState
+
+pytestmark = pytest.mark.ros
+NODES = ("simulator", "state_estimator", "whole_body_ik", "trajectory_streamer", "viewer")
+
+
+@pytest.mark.parametrize(
+    ("node", "parameters", "words"),
+    [
+        ("simulator", ["robot:=hpr2"], "did you mean hrp2"),
+        ("simulator", ["rate:=-5.0"], "must be in 10 .. 1000"),
+        ("simulator", ["rate:=fast"], "must be float"),
+        ("simulator", ["base:=flaoting"], "did you mean floating"),
+        ("whole_body_ik", ["margin:=3.0"], "must be in 0 .. 0.2"),
+        ("trajectory_streamer", ["clip:=nowhere.trc"], "nowhere.trc"),
+        ("state_estimator", ["robot:=/etc/hostname"], "XML"),
+    ],
+)
+def test_bad_parameters_end_in_one_line_and_code_2(graph, node, parameters, words):
+    process = graph.start(node, *parameters, wait=False)
+    assert process.wait(20) == 2
+    text = graph.output(process)
+    assert words in text
+    assert "Traceback" not in text
+    assert any(line.startswith(f"{node}: ") and words in line for line in text.splitlines())
+
+
+def test_an_occupied_port_is_said(graph):
+    import socket
+
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        port = s.getsockname()[1]
+        process = graph.start("viewer", f"port:={port}", wait=False)
+        assert process.wait(20) == 2
+    assert f"port {port} is occupied" in graph.output(process)
+
+
+@pytest.mark.parametrize("node", NODES)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_a_node_within_two_seconds(graph, node, number):
+    extra = [f"port:={9200 + os.getpid() % 500}"] if node == "viewer" else []
+    process = graph.start(node, *extra)
+    graph.spin(0.3)
+    code, took = graph.stop(process, number)
+    assert code == 0, graph.output(process)
+    assert took < 2.0
+    assert "Traceback" not in graph.output(process)
+
+
+def test_two_interrupts_are_one(graph):
+    process = graph.start("simulator")
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(5) == 0
+
+
+def test_a_namespace_puts_two_robots_side_by_side(graph):
+    graph.start("simulator", "robot:=hrp2", "rate:=100.0", args=("-r", "__ns:=/left"))
+    graph.start("simulator", "robot:=lola", "rate:=100.0", args=("-r", "__ns:=/right"))
+    left, right = graph.listen(JointState, "/left/joint_states"), graph.listen(JointState, "/right/joint_states")
+    graph.until(lambda: left and right, "both robots")
+    assert "l_hand_grip" in left[0].name and "l_toe_flexion" in right[0].name
+
+
+def test_the_parameter_file_of_the_repository_is_accepted(graph):
+    file = Path(__file__).resolve().parents[2] / "config" / "simulator.yaml"
+    process = graph.start("simulator", args=("--params-file", str(file)))
+    assert process.poll() is None and "READY" in graph.output(process)
+
+
+def test_the_single_threaded_executor_serves_as_well(graph, monkeypatch):
+    monkeypatch.setenv("HUMANOID_EXECUTOR", "single")
+    process = graph.start("simulator", "rate:=100.0")
+    states = graph.listen(JointState, "joint_states")
+    graph.until(lambda: len(states) > 50, "joint states")
+    assert graph.stop(process)[0] == 0

@@ -1,0 +1,202 @@
+"""The simulated world against pinocchio, energy, Coulomb's law and a robot that should stand still."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.robots import CATALOGUE, load_robot
+from humanoid_control.simulation import World, WorldSettings
+from humanoid_control.simulation.contact import GroundSettings
+from humanoid_control.simulation.drives import DriveGains, default_gains, drive_step
+from humanoid_control.simulation.sensors import base_state, read_imu
+
+BIPEDS = ("hrp2", "suralp", "wabian2", "lola")
+
+
+def free_gains(robot):
+    """No drives at all: zero gains, zero rotors."""
+    z = np.zeros(robot.n)
+    return DriveGains(z, z, z, np.full(robot.n, 1e9), z)
+
+
+def test_without_drives_the_energy_is_kept():
+    """Semi-implicit Euler loses or gains energy in proportion to the step: halving the step halves the drift."""
+    robot = load_robot("wabian2", "fixed")
+    drift = []
+    for h in (1e-3, 5e-4):
+        world = World(robot, WorldSettings(step=h), free_gains(robot))
+        world.q = robot.q(robot.from_mapping({"l_shoulder_flexion": 1.0, "r_elbow_flexion": 0.8, "waist_flexion": 0.2}))
+        before = world.stored_energy()
+        world.step(int(0.3 / h))
+        drift.append(abs(world.stored_energy() - before))
+        assert np.abs(world.v).max() > 0.5, "it must have moved"
+    assert drift[0] < 0.05 * abs(before)
+    assert drift[1] == pytest.approx(drift[0] / 2, rel=0.35)
+
+
+def test_acceleration_is_pinocchios_forward_dynamics():
+    """One step from rest without drives: a = M^-1 (-g), from CRBA and RNEA instead of ABA."""
+    robot = load_robot("lola", "fixed")
+    world = World(robot, gains=free_gains(robot))
+    world.q = robot.q(robot.from_mapping({"l_shoulder_flexion": 0.7, "r_elbow_flexion": 0.5}))
+    q = world.q.copy()
+    world.step()
+    data = robot.model.createData()
+    M = pin.crba(robot.model, data, q)
+    M = np.triu(M) + np.triu(M, 1).T
+    a = np.linalg.solve(M, -pin.computeGeneralizedGravity(robot.model, data, q))
+    assert world.acceleration == pytest.approx(a, rel=1e-8, abs=1e-8)
+
+
+def test_the_implicit_drive_is_the_drive_at_the_end_of_the_step():
+    robot = load_robot("hrp2", "fixed")
+    gains, h, rng = default_gains(robot), 1e-3, np.random.default_rng(0)
+    q, v, q_ref, v_ref, a = (rng.normal(size=robot.n) * 0.1 for _ in range(5))
+    motors, _ = drive_step(gains, q, v, q_ref, v_ref, robot.lower - 9, robot.upper + 9, h)
+    v_next = v + h * a
+    expected = gains.kp * (q_ref - q - h * v_next) + gains.kd * (v_ref - v_next)
+    assert motors.reached(a) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_drives_hold_the_posture_against_gravity(name):
+    robot = load_robot(name, "fixed")
+    world = World(robot)
+    world.step(2000)
+    assert np.degrees(np.abs(world.joints - robot.postures["neutral"])).max() < 0.5
+    assert np.abs(world.v).max() < 1e-3
+    gravity = pin.computeGeneralizedGravity(robot.model, robot.model.createData(), world.q)
+    free = (world.joints > robot.lower) & (world.joints < robot.upper)  # the others lean on their stops
+    assert free.sum() >= robot.n - 4
+    assert world.torque[free] == pytest.approx(gravity[free], abs=0.02 * np.abs(gravity).max() + 0.01)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_torque_never_exceeds_the_effort_limit(name):
+    robot = load_robot(name, "fixed")
+    world, rng = World(robot), np.random.default_rng(1)
+    strained = 0
+    for _ in range(60):
+        world.command(rng.uniform(np.maximum(robot.lower, -3), np.minimum(robot.upper, 3)))
+        for _ in range(10):
+            world.step()
+            assert (np.abs(world.torque) <= robot.effort + 1e-9).all()
+            strained += int((np.abs(world.torque) >= robot.effort - 1e-9).any())
+    assert strained > 20, "the commands should have asked for more than the drives can give"
+    assert np.isfinite(world.q).all() and not world.diverged
+
+
+def test_stops_keep_joints_in_their_range_when_pushed():
+    """A drive without strength, and gravity: the elbow falls onto its stop and stays there."""
+    robot = load_robot("hrp2", "fixed")
+    gains = default_gains(robot)
+    weak = DriveGains(0 * gains.kp, 0.001 * gains.kd, gains.rotor, gains.effort, gains.stop)
+    world = World(robot, gains=weak)
+    world.reset(robot.from_mapping({"l_elbow_flexion": 1.5, "waist_flexion": 0.5}))
+    world.step(3000)
+    beyond = np.maximum(robot.lower - world.joints, world.joints - robot.upper)
+    assert np.degrees(beyond.max()) < 2.0
+    assert not world.diverged
+
+
+@pytest.mark.parametrize("name", BIPEDS)
+def test_stands_on_its_feet_for_ten_seconds(name):
+    robot = load_robot(name, "floating")
+    world = World(robot)
+    world.step(3000)
+    settled = world.q.copy()
+    world.step(7000)
+    assert world.contact.force[:, 2].sum() == pytest.approx(9.81 * robot.mass, rel=0.01)
+    assert np.linalg.norm(world.q[:2] - settled[:2]) < 0.01
+    tilt = np.linalg.norm(pin.log3(pin.Quaternion(world.q[3:7]).toRotationMatrix()))
+    assert np.degrees(tilt) < 2.0
+    assert read_imu(world).linear_acceleration == pytest.approx([0, 0, 9.81], abs=0.5)
+
+
+def test_friction_holds_inside_the_cone_and_slips_outside():
+    """A wide robot pulled forward: below mu N its wheels stay where they are, above it they slide along the cone."""
+    robot = load_robot("armar3", "floating")
+    for share, slides in ((0.5, False), (2.0, True)):
+        world = World(robot, WorldSettings(ground=GroundSettings(friction=0.15)))
+        world.step(1500)
+        start = world.contact.anchor[:, :2].copy()
+        mu, g = 0.15, 9.81
+        world.model.gravity.linear = np.array([share * mu * g, 0, -g])
+        for _ in range(300):
+            world.step()
+            f = world.contact.force
+            assert (np.hypot(f[:, 0], f[:, 1]) <= mu * f[:, 2] + 1e-6).all()
+        slipped = np.linalg.norm(world.contact.anchor[:, :2] - start, axis=1)
+        expected = 0.5 * (share - 1) * mu * g * 0.3**2
+        assert slipped == pytest.approx([expected] * 4, rel=0.25) if slides else slipped.max() < 1e-6
+
+
+def test_nothing_acts_on_feet_in_the_air():
+    robot = load_robot("wabian2", "floating")
+    world = World(robot)
+    world.q[2] += 0.5
+    world.step(100)
+    assert np.abs(world.contact.force).max() == 0
+    assert world.v[2] == pytest.approx(-9.81 * 0.1, rel=0.02)
+    assert read_imu(world).linear_acceleration == pytest.approx([0, 0, 0], abs=0.3)
+
+
+def test_commands_are_clipped_and_wrong_ones_passed_over():
+    robot = load_robot("hrp2", "fixed")
+    world = World(robot)
+    k = robot.joint_index("l_elbow_flexion")
+    wanted = robot.postures["neutral"].copy()
+    wanted[k] = 99.0
+    world.command(wanted)
+    assert world.q_ref[k] == robot.upper[k]
+    wanted[:] = np.nan
+    before = world.q_ref.copy()
+    world.command(wanted)
+    assert np.array_equal(world.q_ref, before)
+    world.command(robot.postures["neutral"], np.full(robot.n, 1e9))
+    assert (np.abs(world.v_ref) <= robot.velocity).all()
+    world.step(200)
+    assert (world.v_ref == 0).all(), "without a further command the reference comes to rest"
+    assert np.isfinite(world.q).all()
+
+
+def test_a_diverged_world_keeps_its_last_state_until_reset():
+    robot = load_robot("lola", "fixed")
+    world = World(robot)
+    world.step(10)
+    good = world.q.copy()
+    world.v[:] = np.nan
+    world.step(5)
+    assert world.diverged and np.array_equal(world.q, good)
+    world.reset()
+    world.step(10)
+    assert not world.diverged and np.isfinite(world.v).all()
+
+
+def test_same_commands_same_bytes():
+    robot, out = load_robot("suralp", "floating"), []
+    for _ in range(2):
+        world, rng = World(robot), np.random.default_rng(4)
+        for _ in range(50):
+            world.command(robot.postures["neutral"] + 0.05 * rng.normal(size=robot.n))
+            world.step(4)
+        out.append(world.q.tobytes() + world.v.tobytes())
+    assert out[0] == out[1]
+
+
+def test_base_state_is_the_root_link():
+    robot = load_robot("lola", "fixed")
+    world = World(robot)
+    pose, twist = base_state(world)
+    assert pose == pytest.approx(pin.SE3ToXYZQUAT(robot.X_world_root), abs=1e-6)
+    world.v[:] = 0
+    world.v[robot.joint_index("pelvis_rotation")] = 0.5
+    pose, twist = base_state(world)
+    assert np.linalg.norm(twist[3:]) == pytest.approx(0.5), "the torso turns when the pelvis joint does"
+
+
+@pytest.mark.parametrize("step", [0.0, -1.0, 0.5])
+def test_a_step_that_makes_no_sense_is_refused(step):
+    with pytest.raises(ConfigError, match="step"):
+        World(load_robot("hrp2"), WorldSettings(step=step))
