@@ -18,6 +18,7 @@ COMMANDS = {
     "robots": "list the robots, or build their URDFs",
     "retarget": "turn a motion clip into a joint trajectory: CSV, NPZ or MCAP",
     "bench": "measure: the whole stack, the solver",
+    "picture": "a picture of the viewer at one moment of a clip",
     "doctor": "check this machine and say what to do about what is wrong",
     "record": "record topics to an MCAP bag",
     "replay": "play a recorded bag",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,25 @@ class Monitor:
     def spin(self, seconds: float) -> None:
         """Take what has come, or wait for it [s]."""
         self._executor.spin_once(timeout_sec=seconds)
+
+    def hold_clip_at(self, seconds: float, timeout: float = 10.0) -> bool:
+        """Ask the streamer to go to a place in the clip and stand still there; whether it answered."""
+        from std_msgs.msg import Float64
+        from std_srvs.srv import Trigger
+
+        from humanoid_control.nodes.qos import EVENTS
+
+        seek = self.node.create_publisher(Float64, "clip/seek", EVENTS)
+        pause = self.node.create_client(Trigger, "trajectory_streamer/pause")
+        end, answer = time.monotonic() + timeout, None
+        while time.monotonic() < end:
+            self.spin(0.05)
+            if answer is None and pause.service_is_ready() and seek.get_subscription_count():
+                seek.publish(Float64(data=seconds))
+                answer = pause.call_async(Trigger.Request())
+            if answer is not None and answer.done():
+                return True
+        return False
 
     def line(self) -> str:
         """One line of status: the worst node's message, or 'all ok'."""

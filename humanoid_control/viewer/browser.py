@@ -116,9 +116,21 @@ class Browser:
         """The page's visible text."""
         return str(self.evaluate("document.body ? document.body.innerText : ''") or "")
 
-    def picture(self) -> bytes:
-        """A PNG of the page."""
-        return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
+    def picture(self, part: tuple[int, int, int, int] | None = None) -> bytes:
+        """A PNG of the page, or of a part of it (x, y, width, height) [pixels]."""
+        clip = {} if part is None else {"clip": dict(zip("x y width height scale".split(), (*part, 1), strict=True))}
+        return base64.b64decode(self.call("Page.captureScreenshot", format="png", **clip)["data"])
+
+    def settle(self, part: tuple[int, int, int, int], timeout: float = 90.0) -> bool:
+        """Wait until a part of the page does not change any more; whether it came to rest in time."""
+        before, end = b"", time.monotonic() + timeout
+        while time.monotonic() < end:
+            self.sleep(2.0)
+            now = self.picture(part)
+            if now == before:
+                return True
+            before = now
+        return False
 
     def __enter__(self) -> Browser:
         return self

@@ -17,6 +17,7 @@ Triangles = tuple[np.ndarray, np.ndarray]
 Color = tuple[int, int, int]
 DEFAULT_COLOR: Color = (190, 195, 200)
 SIDES = 24
+EDGE = np.radians(35)
 
 
 def link_meshes(tree: UrdfTree, folder: Path | None = None) -> dict[str, list[tuple[Triangles, Color]]]:
@@ -64,7 +65,7 @@ def shape_mesh(shape: Shape) -> Triangles:
     else:
         points = elliptic_capsule_points(shape.a, shape.b, shape.c, shape.l) + np.array(shape.top_center)
         mesh = trimesh.Trimesh(points).convex_hull
-    return np.asarray(mesh.vertices), np.asarray(mesh.faces)
+    return _merged([mesh])
 
 
 def _geometry(e: ET.Element | None, folder: Path | None) -> trimesh.Trimesh | None:
@@ -95,7 +96,9 @@ def _sphere(radius: float) -> trimesh.Trimesh:
 
 
 def _merged(meshes: list[trimesh.Trimesh]) -> Triangles:
-    mesh: Any = trimesh.util.concatenate(meshes) if len(meshes) > 1 else meshes[0]
+    """One mesh of all; edges sharper than EDGE keep a normal on each side, or flat ends would be shaded as domes."""
+    parts = [trimesh.graph.smooth_shade(m, angle=EDGE) for m in meshes]
+    mesh: Any = trimesh.util.concatenate(parts) if len(parts) > 1 else parts[0]
     return np.asarray(mesh.vertices), np.asarray(mesh.faces)
 
 

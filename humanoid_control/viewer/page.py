@@ -46,11 +46,12 @@ class Page:
         self._draw_robot(robot.postures["neutral"], None)
 
     def _look_at_robot(self) -> None:
-        """Cameras begin in front of the robot, a little to its left, so that the dancer is in the picture."""
-        height = float(np.nan_to_num(self.robot.height, nan=1.6))
+        """Cameras begin in front of the robot; it and the dancer on its left stand beside the panel, not behind it."""
+        h = float(np.nan_to_num(self.robot.height, nan=1.6))
+        far = 1.35 * max(h, 1.5)
         camera = self.server.initial_camera
-        camera.position = (2.6 * height * 0.75, -0.35, 0.85 * height)
-        camera.look_at = (0.0, 0.45, 0.52 * height)
+        camera.position = (far, 0.15, 0.45 * far + 0.35 * h)
+        camera.look_at = (0.0, 0.75, 0.52 * max(h, 1.5))
         camera.up = (0.0, 0.0, 1.0)
 
     @property

@@ -14,6 +14,7 @@ from humanoid_control.robots.urdf_tree import parse_urdf
 from humanoid_control.viewer.meshes import link_meshes, shape_mesh
 
 TARGET_COLOR = (255, 115, 25)
+TARGET_RADIUS = 0.065  # [m] larger than the limbs, so that a target that is reached can still be seen
 DANCER_COLOR = (50, 120, 230)
 COM_COLOR = (230, 40, 160)
 FREE, NEAR, TOUCHING = (70, 190, 90), (245, 190, 40), (225, 50, 40)
@@ -105,7 +106,12 @@ class Scene:
         for name, p in positions.items():
             if name not in self._targets:
                 self._targets[name] = self.server.scene.add_icosphere(
-                    f"/targets/{name}", radius=0.028, color=TARGET_COLOR, visible=self._visible["targets"]
+                    f"/targets/{name}",
+                    radius=TARGET_RADIUS,
+                    color=TARGET_COLOR,
+                    opacity=0.6,
+                    cast_shadow=False,
+                    visible=self._visible["targets"],
                 )
             self._targets[name].position = np.array(p)
 
@@ -117,10 +123,10 @@ class Scene:
         scene, visible = self.server.scene, self._visible["dancer"]
         if self._dancer is None or self._dancer.points.shape != lines.shape:
             self._dancer = scene.add_line_segments(
-                "/dancer/bones", lines, DANCER_COLOR, thickness=0.03, visible=visible
+                "/dancer/bones", lines, DANCER_COLOR, thickness=0.025, visible=visible
             )
             self._dancer_points = scene.add_point_cloud(
-                "/dancer/points", segments, (20, 60, 140), point_size=0.06, point_shape="circle", visible=visible
+                "/dancer/points", segments, (20, 60, 140), point_size=0.045, point_shape="circle", visible=visible
             )
             return
         assert self._dancer_points is not None

@@ -1,0 +1,60 @@
+"""`humanoid picture`: what the viewer shows at one moment of a clip, as a PNG."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from humanoid_control.cli.output import console, warn
+from humanoid_control.cli.session import Session
+from humanoid_control.cli.supervisor import StackFailure
+from humanoid_control.errors import ConfigError, EnvironmentProblem
+from humanoid_control.nodes.ros_env import require_ros
+from humanoid_control.nodes.stack import find_stack
+from humanoid_control.viewer.browser import Browser, find_chromium
+
+EXAMPLES = """examples:
+  humanoid picture -o picture.png                          HRP-2, nine seconds into the built-in dance
+  humanoid picture --robot lola --motion my.trc --at 4 -o lola.png
+
+Runs the real stack, goes to that place of the clip, waits until the robot is there, and photographs the page in a
+headless Chromium (which must be installed).
+"""
+SCENE_SHARE = 0.7  # the rest is the panel, whose figures never rest
+CLOSE_NOTICES = "document.querySelectorAll('[class*=Notification-closeButton]').forEach(b => b.click())"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", type=Path, default=Path("picture.png"), help="file (default: picture.png)")
+    parser.add_argument("--robot", default="hrp2", help="name of the catalogue or path of a URDF (default: hrp2)")
+    parser.add_argument("--motion", default="dance", help="clip: 'dance' is built in, else a TRC, C3D or BVH file")
+    parser.add_argument("--at", type=float, default=9.0, help="place in the clip [s] (default: 9)")
+    parser.add_argument("--port", type=int, default=8096, help="port of the viewer (default: 8096)")
+    parser.add_argument("--width", type=int, default=1400, help="pixels (default: 1400)")
+    parser.add_argument("--height", type=int, default=860, help="pixels (default: 860)")
+
+
+def run(args: argparse.Namespace) -> int:
+    require_ros()
+    if find_chromium() is None:
+        raise EnvironmentProblem("no Chromium found: install the package 'chromium'")
+    if args.output.suffix.lower() != ".png":
+        raise ConfigError(f"-o must be a .png file, got {args.output}")
+    if not args.output.parent.is_dir():
+        raise ConfigError(f"the folder {args.output.parent} does not exist")
+    settings = {"trajectory_streamer": {"clip": args.motion}, "viewer": {"port": args.port}}
+    with Session(find_stack("imitation"), {"robot": args.robot}, settings, quiet=True) as session:
+        session.start()
+        session.wait_first_motion()
+        assert session.monitor is not None
+        if not session.monitor.hold_clip_at(args.at):
+            raise StackFailure("the trajectory streamer did not answer")
+        with Browser(args.width, args.height) as browser:
+            browser.open(f"http://127.0.0.1:{args.port}")
+            browser.evaluate(CLOSE_NOTICES)
+            scene = (0, 0, int(args.width * SCENE_SHARE), args.height)
+            if not browser.settle(scene):
+                warn("the page did not come to rest; the picture is of its last state")
+            args.output.write_bytes(browser.picture())
+    console.print(f"written: {args.output}")
+    return 0

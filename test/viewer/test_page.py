@@ -1,0 +1,153 @@
+"""The page in a real browser: not blank, upright, alive, and readable when something is missing."""
+
+import io
+import socket
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from humanoid_control.robots import load_robot
+from humanoid_control.viewer.browser import FLAGS, Browser, find_chromium
+from humanoid_control.viewer.page import Page, port_is_free
+from humanoid_control.viewer.panel import Actions
+from humanoid_control.viewer.state import ViewState
+
+Image = pytest.importorskip("PIL.Image", reason="needs pillow")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.skipif(find_chromium() is None, reason="needs Chromium: install the package 'chromium'"),
+]
+SCENE = (0, 0, 900, 800)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def pixels(png):
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
+
+
+@pytest.fixture
+def page():
+    robot, said = load_robot("hrp2", "fixed"), []
+    actions = Actions(
+        lambda what, on: made.scene.show(what, on),
+        lambda t: said.append(("seek", t)),
+        *(lambda n=n: said.append((n, None)) for n in ("play", "pause", "restart")),
+    )
+    port = free_port()
+    made = Page("127.0.0.1", port, robot, actions)
+    made.said, made.url = said, f"http://127.0.0.1:{port}"
+    yield made
+    made.stop()
+
+
+def heard(page, joints, targets=None):
+    state = ViewState(page.robot)
+    state.on_joints(SimpleNamespace(name=list(page.robot.joint_names), position=list(joints)))
+    if targets is not None:
+        markers = [
+            SimpleNamespace(ns=n, action=0, pose=SimpleNamespace(position=SimpleNamespace(x=x, y=y, z=z)))
+            for n, (x, y, z) in targets.items()
+        ]
+        state.on_targets(SimpleNamespace(markers=markers))
+    return state
+
+
+def draw(page, state, times=7):
+    for k in range(times):
+        page.draw(state, 0.0, 0.1 * k)
+
+
+def test_the_page_shows_the_robot_and_follows_it(page):
+    with Browser(1300, 800) as browser:
+        browser.open(page.url, 6)
+        assert "waiting for joint states" in browser.text()
+        assert browser.settle(SCENE), "the scene did not come to rest"
+        neutral = pixels(browser.picture(SCENE))
+        assert neutral.std() > 10, "a blank page"
+        # Dark parts of the robot stand upright: much taller than wide, in the middle of the scene.
+        rows, columns = np.nonzero(neutral.max(axis=2) < 90)
+        assert len(rows) > 500
+        height, width = np.ptp(np.percentile(rows, [2, 98])), np.ptp(np.percentile(columns, [2, 98]))
+        assert height > 1.3 * width
+
+        robot = page.robot
+        raised = robot.from_mapping({"l_shoulder_abduction": 1.5, "r_shoulder_abduction": 1.5})
+        goal = robot.point_positions(robot.q(raised), ["l_wrist"])[0]
+        draw(page, heard(page, raised, {"l_wrist": goal, "sternum": (np.nan, 0, 0)}))
+        browser.settle(SCENE)
+        moved = pixels(browser.picture(SCENE))
+        changed = np.abs(moved - neutral).max(axis=2) > 40
+        assert changed.mean() > 0.005, "the picture must follow the robot"
+        orange = (moved[..., 0] > 180) & (moved[..., 0] - moved[..., 2] > 60)
+        assert orange.sum() > 50, "the target must be seen"
+        text = browser.text()
+        assert "live" in text and "l_wrist" in text and "0.0" in text
+
+        page.scene.show("robot", False)
+        browser.settle(SCENE)
+        hidden = pixels(browser.picture(SCENE))
+        assert (hidden.max(axis=2) < 90).sum() < 0.1 * len(rows)
+
+
+def test_shapes_are_coloured_by_distance_and_the_panel_acts(page):
+    robot = page.robot
+    with Browser(1300, 800) as browser:
+        browser.open(page.url, 6)
+        for what in ("robot", "targets", "dancer"):
+            page.scene.show(what, False)
+        page.scene.show("shapes", True)
+        page.scene.show("com", True)
+        draw(page, heard(page, robot.postures["neutral"]))
+        browser.settle(SCENE)
+        free = pixels(browser.picture(SCENE))
+        crossed = robot.from_mapping({"l_shoulder_abduction": -0.5})
+        assert robot.shape_clearance(robot.q(crossed)).min() < 0
+        draw(page, heard(page, crossed))
+        browser.settle(SCENE)
+        touching = pixels(browser.picture(SCENE))
+
+        def red(image):
+            return int(((image[..., 0] > 150) & (image[..., 0] - image[..., 1] > 70)).sum())
+
+        assert red(touching) > red(free) + 300
+        for label in ("pause", "play", "restart"):
+            script = f"[...document.querySelectorAll('button')].find(b => b.innerText.trim() == '{label}').click()"
+            browser.evaluate(script)
+            browser.sleep(0.5)
+        assert [name for name, _ in page.said] == ["pause", "play", "restart"]
+        page.panel.set_duration(10.0)
+        page.panel.set_time(4.0)
+        browser.sleep(0.5)
+        assert not [s for s in page.said if s[0] == "seek"], "showing the time is not seeking"
+
+
+def test_without_webgl_the_page_says_so(page):
+    flags = (*(f for f in FLAGS if "swiftshader" not in f), "--disable-gpu", "--disable-3d-apis")
+    with Browser(1000, 700, flags) as browser:
+        browser.open(page.url, 8)
+        assert "WebGL" in browser.text()
+
+
+def test_an_old_picture_is_called_old(page):
+    with Browser(1000, 700) as browser:
+        browser.open(page.url, 5)
+        state = heard(page, page.robot.postures["neutral"])
+        for k in range(7):
+            page.draw(state, 12.0, 0.1 * k)
+        browser.sleep(1.0)
+        assert "no joint states for 12 s" in browser.text()
+
+
+def test_a_port_in_use_is_noticed():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        assert not port_is_free("127.0.0.1", s.getsockname()[1])
+    assert port_is_free("127.0.0.1", free_port())
