@@ -1,0 +1,55 @@
+# Two commands are enough: `make demo` and `make test`. Everything goes into .venv; nothing else is touched.
+ROBOT ?= hrp2
+MOTION ?= dance
+SECONDS_ ?= 25
+PORT ?= 8080
+SPEED ?= 1
+VENV ?= .venv
+RUN := $(VENV)/bin
+export OMP_NUM_THREADS := 1
+export PYTHONUNBUFFERED := 1
+
+.PHONY: demo test setup check bench docs picture clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo [ROBOT=lola] [MOTION=clip.trc] [SPEED=0.5] [PORT=8080] [HOLD=1]   a robot dances, a report follows"
+	@echo "make test      the whole suite"
+	@echo "make setup     only the environment (.venv); demo and test do it by themselves"
+	@echo "make check     ruff, mypy and the tests"
+	@echo "make bench     the measurements of the README"
+	@echo "make docs      robots, docs and default parameter files, made anew from their sources"
+	@echo "make picture   the picture of the README (needs Chromium)"
+	@echo "make clean     remove .venv and what was generated"
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: setup.py constraints.txt .ci/make_environment.sh
+	@sh .ci/make_environment.sh $(VENV)
+
+demo: setup
+	@$(RUN)/humanoid demo --robot "$(ROBOT)" --motion "$(MOTION)" --speed $(SPEED) --port $(PORT) \
+		--seconds $(SECONDS_) $(if $(HOLD),--hold)
+
+test: setup
+	@$(RUN)/python -m pytest
+
+check: setup
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+	$(RUN)/mypy
+	$(RUN)/python -m pytest
+
+bench: setup
+	@$(RUN)/humanoid bench stack
+
+docs: setup
+	@$(RUN)/humanoid robots build
+	@$(RUN)/humanoid docs
+
+picture: setup
+	@$(RUN)/humanoid picture -o docs/picture.png
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
