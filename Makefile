@@ -1,7 +1,7 @@
 # Two commands are enough: `make demo` and `make test`. Everything goes into .venv; nothing else is touched.
 ROBOT ?= hrp2
 MOTION ?= dance
-SECONDS_ ?= 25
+TIME ?= 25
 PORT ?= 8080
 SPEED ?= 1
 VENV ?= .venv
@@ -29,7 +29,7 @@ $(VENV)/.ready: setup.py constraints.txt .ci/make_environment.sh
 
 demo: setup
 	@$(RUN)/humanoid demo --robot "$(ROBOT)" --motion "$(MOTION)" --speed $(SPEED) --port $(PORT) \
-		--seconds $(SECONDS_) $(if $(HOLD),--hold)
+		--seconds $(TIME) $(if $(HOLD),--hold)
 
 test: setup
 	@$(RUN)/python -m pytest

@@ -44,8 +44,8 @@ class WholeBodyIkParameters(NodeParameters):
     )
     max_jump: float = param(0.4, "step of a target that is not believed at first", "m", 0.01, 10.0, live=True)
     target_timeout: float = param(0.25, "silence of a target after which it is held", "s", 0.02, 10.0, live=True)
-    start_timeout: float = param(
-        3.0, "how long to wait for joint states before starting from the neutral posture", "s", 0.0, 60.0
+    start_blind: bool = param(
+        False, "start from the neutral posture when there are no joint states; false: wait for them"
     )
 
 
@@ -55,7 +55,6 @@ class WholeBodyIk(TickNode):
     Parameters = WholeBodyIkParameters
     params: WholeBodyIkParameters
     node_name = "whole_body_ik"
-    started: float | None  # when waiting began, on the monotonic clock
     stamp: float | None  # of the newest targets, until a command has used them
     before: int | None  # time of the last command [ns]
 
@@ -86,9 +85,9 @@ class WholeBodyIk(TickNode):
             self.follower.configure(self.settings())
 
     def activate(self) -> None:
-        """Start where the robot is: wait for its joint states, not longer than `start_timeout`."""
-        self.waiting, self.started = True, None
-        self.stamp, self.before = None, None
+        """Start where the robot is: the first command waits for its joint states."""
+        self.waiting, self.stamp, self.before = True, None, None
+        self.estimate[:] = np.nan
         self.follower.start(self.robot.postures["neutral"])
 
     def on_joint_states(self, m: JointState) -> None:
@@ -116,14 +115,12 @@ class WholeBodyIk(TickNode):
 
     def tick(self, now: float) -> None:
         if self.waiting:
-            self.started = self.started or now
             known = bool(np.isfinite(self.estimate).all())
-            late = now - self.started > self.params.start_timeout
-            if not known and not late:
+            missing = self.silent("estimated_joint_states", now, 0.0) and not known
+            self.health.check("start", missing, Level.WARN, "no joint states yet: nothing is commanded")
+            if not known and not self.params.start_blind:
                 return
-            self.health.check(
-                "blind", late and not known, Level.WARN, "no joint states: started from the neutral posture"
-            )
+            self.health.clear("start")
             self.follower.start(self.estimate)
             self.waiting = False
         self.command()

@@ -118,7 +118,10 @@ class Browser:
 
     def picture(self, part: tuple[int, int, int, int] | None = None) -> bytes:
         """A PNG of the page, or of a part of it (x, y, width, height) [pixels]."""
-        clip = {} if part is None else {"clip": dict(zip("x y width height scale".split(), (*part, 1), strict=True))}
+        clip: dict[str, Any] = {}
+        if part is not None:
+            x, y, width, height = part
+            clip["clip"] = {"x": x, "y": y, "width": width, "height": height, "scale": 1}
         return base64.b64decode(self.call("Page.captureScreenshot", format="png", **clip)["data"])
 
     def settle(self, part: tuple[int, int, int, int], timeout: float = 90.0) -> bool:

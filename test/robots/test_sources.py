@@ -73,3 +73,49 @@ def test_urdf_is_plain_and_complete(name):
         lower = float(joints[row["name"]].find("limit").get("lower"))
         expected = np.radians(row["lower"]) if row["type"] == "revolute" else row["lower"]
         assert lower == pytest.approx(expected, abs=1e-6)
+
+
+# Dube 2012, Table 5.1 [deg]; one range for both arms. WE-4RII's waist range is not printed there.
+TABLE_5_1 = {
+    "armar3": {
+        "waist_flexion": (-10, 60), "waist_lateral_flexion": (-20, 20), "waist_rotation": (-180, 180),
+        "shoulder_flexion": (-10, 180), "shoulder_abduction": (-45, 180), "shoulder_rotation": (-180, 180),
+        "elbow_flexion": (-10, 150), "forearm_pronation": (-90, 90), "wrist_abduction": (-30, 30),
+        "wrist_flexion": (-60, 60),
+    },
+    "hrp2": {
+        "waist_flexion": (-5, 60), "waist_rotation": (-45, 45), "shoulder_flexion": (-60, 180),
+        "shoulder_abduction": (-30, 90), "shoulder_rotation": (-90, 90), "elbow_flexion": (0, 135),
+        "forearm_pronation": (-90, 90), "wrist_flexion": (-90, 90),
+    },
+    "suralp": {
+        "waist_rotation": (-40, 40), "shoulder_flexion": (-180, 180), "shoulder_abduction": (-23, 135),
+        "shoulder_rotation": (-180, 180), "elbow_flexion": (-49, 110), "forearm_pronation": (-180, 180),
+        "wrist_flexion": (-16, 90),
+    },
+    "wabian2": {
+        "waist_flexion": (-30, 45), "waist_lateral_flexion": (-50, 50), "waist_rotation": (-180, 180),
+        "shoulder_flexion": (-180, 180), "shoulder_abduction": (-17, 196), "shoulder_rotation": (-180, 180),
+        "elbow_flexion": (-10, 130), "forearm_pronation": (-180, 180), "wrist_abduction": (-47, 47),
+        "wrist_flexion": (-115, 41),
+    },
+    "we4rii": {
+        "girdle_protraction": (-18, 25), "girdle_elevation": (0, 120), "shoulder_flexion": (-180, 200),
+        "shoulder_abduction": (-25, 180), "shoulder_rotation": (-80, 115), "elbow_flexion": (0, 160),
+        "forearm_pronation": (-180, 180), "wrist_abduction": (-55, 65), "wrist_flexion": (-100, 115),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TABLE_5_1)
+def test_joint_ranges_are_those_of_the_published_table(name):
+    joints = {j["name"]: (j["lower"], j["upper"]) for j in read_source(source_dir() / f"{name}.yaml").joints}
+    for joint, expected in TABLE_5_1[name].items():
+        for full in [joint] if joint.startswith("waist") else [f"l_{joint}", f"r_{joint}"]:
+            assert joints[full] == expected, full
+    source = read_source(source_dir() / f"{name}.yaml")
+    named = {j.removeprefix("l_").removeprefix("r_") for j in source.imitation_joints} - {
+        "waist_flexion",
+        "waist_rotation",
+    }
+    assert named - {"waist_lateral_flexion"} <= set(TABLE_5_1[name]), "every imitation joint is in the table"

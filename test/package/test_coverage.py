@@ -1,0 +1,40 @@
+"""docs/coverage.md names every capability of the sources, and every test it names exists."""
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ROW = re.compile(r"^\| ([A-Z]+-?\d+) \| (.+?) \| (.+) \|$", re.M)
+EXPECTED = (
+    [f"F{k}" for k in range(1, 38)]
+    + [f"F-{k:02d}" for k in range(1, 71)]
+    + [f"S{k:02d}" for k in range(1, 49)]
+    + [f"TE-{k:02d}" for k in range(1, 22)]
+    + [f"HM-{k:02d}" for k in range(1, 22)]
+)
+
+
+def rows():
+    return ROW.findall((ROOT / "docs" / "coverage.md").read_text())
+
+
+def functions(path):
+    tree = ast.parse((ROOT / path).read_text())
+    return {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+
+
+def test_every_id_once_and_no_other():
+    assert Counter(i for i, _, _ in rows()) == Counter(EXPECTED)
+
+
+def test_every_proof_is_a_living_test_or_an_honest_word():
+    for name, _, proof in rows():
+        if proof == "not yet" or proof.startswith("closed, because "):
+            continue
+        references = re.findall(r"`(test/[\w/]+\.py)::(test_\w+)`", proof)
+        assert references, f"{name}: '{proof}' is neither a test, nor 'not yet', nor 'closed, because ...'"
+        for path, function in references:
+            assert (ROOT / path).is_file(), f"{name}: {path} does not exist"
+            assert function in functions(path), f"{name}: {path} has no {function}"
