@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from humanoid_control.cli.shared_memory import remove_leftovers
-from humanoid_control.errors import EnvironmentProblem, HumanoidError
+from humanoid_control.errors import HumanoidError
 from humanoid_control.nodes.ros_env import GUARD
 from humanoid_control.nodes.run import EXIT_BAD_INPUT, READY
 
@@ -199,12 +199,6 @@ def node_command(module: str, parameters: Path, namespace: str = "") -> list[str
 
 def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def check_tool(condition: bool, text: str) -> None:
-    """Raise with the text unless the condition holds."""
-    if not condition:
-        raise EnvironmentProblem(text)
 
 
 def describe(children: dict[str, Child]) -> list[dict[str, Any]]:

@@ -48,11 +48,6 @@ class ClipPlayer:
         self.time, self.finished = float(np.clip(time, 0.0, self.duration)), False
         self._to, self._blend = self._sample(self.targets.positions), 0.0
 
-    @property
-    def moving_over(self) -> bool:
-        """Between the rest posture and the clip, between its end and its beginning, or on the way to a place sought."""
-        return self._blend < 1.0
-
     def advance(self, dt: float) -> None:
         """Let time pass [s]."""
         if self._blend < 1.0:

@@ -55,15 +55,6 @@ def target_markers(names: Sequence[str], frame: str = WORLD, radius: float = 0.0
     return MarkerArray(markers=markers)
 
 
-def fill_positions(message: MarkerArray, stamp: Time, positions: np.ndarray) -> MarkerArray:
-    """Move the markers of an array that is used again and again; positions (M, 3) [m]."""
-    for m, (x, y, z) in zip(message.markers, positions.tolist(), strict=True):
-        m.header.stamp = stamp
-        p = m.pose.position
-        p.x, p.y, p.z = x, y, z
-    return message
-
-
 def segments_marker(ns: str, color: tuple[float, float, float], width: float, frame: str = WORLD) -> Marker:
     """A LINE_LIST marker: one message for a whole stick figure."""
     m = Marker(ns=ns, id=0, type=Marker.LINE_LIST, action=Marker.ADD)
@@ -75,7 +66,7 @@ def segments_marker(ns: str, color: tuple[float, float, float], width: float, fr
 
 
 def points_of(positions: np.ndarray) -> list[Point]:
-    """Positions (N, 3) as geometry_msgs points, those that are not numbers left out in pairs of none."""
+    """Positions (N, 3) as geometry_msgs points."""
     return [Point(x=x, y=y, z=z) for x, y, z in positions.tolist()]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 import coal
@@ -124,9 +123,3 @@ def watched_pairs(
     data, gdata = model.createData(), geometry.createData()
     pin.computeDistances(model, data, geometry, gdata, q)
     return [p for p, r in zip(pairs, gdata.distanceResults, strict=True) if r.min_distance > 0]
-
-
-@functools.lru_cache(maxsize=1)
-def coal_version() -> str:
-    """The version of coal, for reports."""
-    return str(coal.__version__)

@@ -10,10 +10,9 @@ import pinocchio as pin
 from humanoid_control.collision import SelfDistance, support_of_joints
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots.geometry import build_geometry, watched_pairs
+from humanoid_control.robots.model import FIXED, FLOATING, build_model, mimicking_joints, point_label
 from humanoid_control.robots.robot_file import Foot, RobotFile, shapes_from_urdf
-from humanoid_control.robots.urdf_tree import WIDE, UrdfTree, placed_in_world, rooted_at
-
-FIXED, FLOATING = "fixed", "floating"
+from humanoid_control.robots.urdf_tree import UrdfTree
 
 
 class Robot:
@@ -57,10 +56,11 @@ class Robot:
         self.root_link = tree.root
         self._check_links(tree, file)
         self.X_world_root = pin.SE3(np.eye(3), np.array([0.0, 0.0, file.root_height.get("neutral", 0.0)]))
-        self.model = self._build(tree, file)
+        self.model = build_model(tree, file, self.base, self.anchor, self.X_world_root)
+        self.model.name = self.name
         self.data = self.model.createData()
         self._read_joints(tree)
-        self._read_postures(file)
+        self._read_postures(tree, file)
         self._read_collision(tree, file)
 
     # -- building ---------------------------------------------------------------------------------------------
@@ -76,38 +76,6 @@ class Robot:
         if self.base not in (FIXED, FLOATING):
             raise RobotError(f"base must be '{FIXED}' or '{FLOATING}', got '{self.base}'")
 
-    def _build(self, tree: UrdfTree, file: RobotFile) -> pin.Model:
-        try:
-            if self.base == FLOATING:
-                model = pin.buildModelFromXML(self.urdf, pin.JointModelFreeFlyer())
-            else:
-                X_root_anchor = self._anchor_in_root(tree, file)
-                placed = placed_in_world(rooted_at(tree, self.anchor), self.X_world_root * X_root_anchor)
-                model = pin.buildModelFromXML(placed.text())
-        except (ValueError, RuntimeError) as e:
-            raise RobotError(f"{tree.where}: pinocchio cannot build a model: {str(e).splitlines()[0]}") from None
-        for name, (link, xyz) in file.points.items():
-            frame = model.frames[model.getFrameId(link)]
-            X = frame.placement * pin.SE3(np.eye(3), np.array(xyz))
-            label = name if not model.existFrame(name) else f"point:{name}"
-            model.addFrame(
-                pin.Frame(label, frame.parentJoint, model.getFrameId(link), X, pin.FrameType.OP_FRAME), False
-            )
-        model.name = self.name
-        return model
-
-    def _anchor_in_root(self, tree: UrdfTree, file: RobotFile) -> pin.SE3:
-        """Pose of the anchor link in the root link in the neutral posture."""
-        model = pin.buildModelFromXML(tree.text())
-        q = pin.neutral(model)
-        for name, value in file.postures.get("neutral", {}).items():
-            if model.existJointName(name):
-                q[model.joints[model.getJointId(name)].idx_q] = value
-        data = model.createData()
-        pin.framesForwardKinematics(model, data, q)
-        X_root = data.oMf[model.getFrameId(tree.root)]
-        return X_root.inverse() * data.oMf[model.getFrameId(self.anchor)]
-
     def _read_joints(self, tree: UrdfTree) -> None:
         model = self.model
         first = 2 if self.base == FLOATING else 1
@@ -121,18 +89,9 @@ class Robot:
         self.upper = np.array(model.upperPositionLimit[self.iq :])
         self.velocity = np.array(model.upperVelocityLimit[self.iv :])
         self.effort = np.array(model.upperEffortLimit[self.iv :])
-        self.unlimited = self.upper - self.lower > WIDE
-        self.mimic: list[tuple[int, int, float, float]] = []
-        for j in tree.joints:
-            m = j.find("mimic")
-            if m is not None:
-                leader = m.get("joint", "")
-                if leader not in self.index:
-                    raise UnknownNameError("joint", leader, self.index, hint=f"(mimicked by {j.get('name')})")
-                row = (self.index[j.get("name", "")], self.index[leader])
-                self.mimic.append((*row, float(m.get("multiplier", "1")), float(m.get("offset", "0"))))
+        self.mimic = mimicking_joints(tree, self.index)
 
-    def _read_postures(self, file: RobotFile) -> None:
+    def _read_postures(self, tree: UrdfTree, file: RobotFile) -> None:
         zero = np.clip(np.zeros(self.n), self.lower, self.upper)
         self.postures = {"zero": zero, "neutral": zero}
         for name, values in file.postures.items():
@@ -154,14 +113,10 @@ class Robot:
             if joint not in self.index:
                 raise UnknownNameError("joint", joint, self.index, hint=f"(meaning '{meaning}' in {file.where})")
         self.feet: tuple[Foot, ...] = file.feet
-        self.points = {}
-        for name in file.points:
-            label = f"point:{name}"
-            self.points[name] = self.model.getFrameId(label if self.model.existFrame(label) else name)
+        self.points = {name: self.model.getFrameId(point_label(name, tree)) for name in file.points}
 
     def _read_collision(self, tree: UrdfTree, file: RobotFile) -> None:
-        self.shapes, skipped = (file.collision, []) if file.collision else shapes_from_urdf(tree)
-        self.meshes_passed_over: list[str] = skipped
+        self.shapes = file.collision or shapes_from_urdf(tree)
         disabled = {frozenset(p) for p in file.disabled_pairs}
         known = {s.name for s in self.shapes}
         for pair in disabled:

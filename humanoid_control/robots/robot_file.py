@@ -96,20 +96,17 @@ def _typed(d: dict[str, Any], where: str) -> dict[str, Any]:
     return out
 
 
-def shapes_from_urdf(tree: UrdfTree) -> tuple[tuple[LinkShape, ...], list[str]]:
-    """The collision shapes of a URDF that are primitives, and the links whose meshes were passed over."""
+def shapes_from_urdf(tree: UrdfTree) -> tuple[LinkShape, ...]:
+    """The collision shapes of a URDF that are primitives; meshes are passed over."""
     shapes: list[LinkShape] = []
-    skipped: list[str] = []
     for link in tree.document.findall("link"):
         name = link.get("name", "")
         for k, collision in enumerate(link.findall("collision")):
             label = collision.get("name") or (name if k == 0 else f"{name}_{k}")
             item = _primitive(collision, label, name)
-            if item is None:
-                skipped.append(name)
-            else:
+            if item is not None:
                 shapes.append(item)
-    return tuple(shapes), skipped
+    return tuple(shapes)
 
 
 def _primitive(collision: ET.Element, label: str, link: str) -> LinkShape | None:

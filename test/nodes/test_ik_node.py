@@ -14,10 +14,18 @@ from rcl_interfaces.srv import DescribeParameters, SetParameters
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
-from humanoid_control.nodes.messages import fill_positions, target_markers
+from humanoid_control.nodes.messages import target_markers
 from humanoid_control.robots import load_robot
 
 pytestmark = pytest.mark.ros
+
+
+def fill_positions(message, stamp, positions):
+    """The ordinary way to move the markers of an array; positions (M, 3) [m]."""
+    for m, (x, y, z) in zip(message.markers, np.asarray(positions, float).tolist(), strict=True):
+        m.header.stamp = stamp
+        m.pose.position.x, m.pose.position.y, m.pose.position.z = x, y, z
+    return message
 
 
 class Driver:

@@ -9,10 +9,18 @@ from builtin_interfaces.msg import Time
 from rclpy.serialization import deserialize_message, serialize_message
 from visualization_msgs.msg import Marker, MarkerArray
 
-from humanoid_control.nodes.messages import fill_positions, target_markers
+from humanoid_control.nodes.messages import target_markers
 from humanoid_control.nodes.repeating_markers import MarkerReader, MarkerWriter
 
 NAMES = ("a", "l_wrist", "", "a rather long name of a target", "ü")
+
+
+def fill_positions(message, stamp, positions):
+    """The ordinary way to move the markers of an array; positions (M, 3) [m]."""
+    for m, (x, y, z) in zip(message.markers, np.asarray(positions, float).tolist(), strict=True):
+        m.header.stamp = stamp
+        m.pose.position.x, m.pose.position.y, m.pose.position.z = x, y, z
+    return message
 
 
 def test_written_bytes_are_the_message():
