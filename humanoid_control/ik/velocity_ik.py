@@ -26,6 +26,7 @@ class IkSettings:
         damping: cost of every joint velocity, keeps the problem well posed at singularities [s/rad].
         smoothing: cost of a change of joint velocity against the previous tick [s/rad].
         velocity_scale: share of the joint speed limits that may be used, 0..1.
+        acceleration: limit on the acceleration of a joint [rad/s^2]; range and speed come before it.
         margin: distance that shapes of the robot keep from each other [m].
         activation: distance below which a pair becomes a row of the problem [m].
         approach: a pair may lose this share of its distance above the margin each second [1/s].
@@ -37,9 +38,10 @@ class IkSettings:
     damping: float = 0.02
     smoothing: float = 0.05
     velocity_scale: float = 1.0
-    margin: float = 0.01
-    activation: float = 0.06
-    approach: float = 12.0
+    acceleration: float = 200.0
+    margin: float = 0.02
+    activation: float = 0.12
+    approach: float = 8.0
     recovery_speed: float = 0.2
     recovery: float = 0.5
     base_velocity: float = 2.0
@@ -129,7 +131,7 @@ class VelocityIk:
         low = np.full(r.nv, -s.base_velocity)
         high = np.full(r.nv, s.base_velocity)
         low[r.iv :], high[r.iv :] = velocity_bounds(
-            q[r.iq :], r.lower, r.upper, s.velocity_scale * r.velocity, dt, s.recovery
+            q[r.iq :], r.lower, r.upper, s.velocity_scale * r.velocity, dt, s.recovery, self.v[r.iv :], s.acceleration
         )
         return low, high
 

@@ -35,9 +35,13 @@ class WholeBodyIkParameters(NodeParameters):
     damping: float = param(0.02, "cost of joint speed", "s/rad", 0.001, 10.0, live=True)
     smoothing: float = param(0.05, "cost of a change of joint speed", "s/rad", 0.0, 10.0, live=True)
     velocity_scale: float = param(1.0, "share of the joint speed limits that may be used", "", 0.01, 1.0, live=True)
+    acceleration: float = param(200.0, "limit on the acceleration of a joint", "rad/s^2", 1.0, 1e6, live=True)
     self_collision: bool = param(True, "keep the robot's own shapes apart")
-    margin: float = param(0.01, "distance that shapes keep from each other", "m", 0.0, 0.2, live=True)
-    activation: float = param(0.06, "distance below which a pair of shapes is a constraint", "m", 0.0, 0.5, live=True)
+    margin: float = param(0.02, "distance that shapes keep from each other", "m", 0.0, 0.2, live=True)
+    activation: float = param(0.12, "distance below which a pair of shapes is a constraint", "m", 0.0, 0.5, live=True)
+    approach: float = param(
+        8.0, "share of its distance above the margin that a pair may lose in a second", "1/s", 0.1, 50.0, live=True
+    )
     bandwidth: float = param(10.0, "bandwidth of the target smoothing", "Hz", 0.5, 50.0, live=True)
     max_speed: float = param(
         3.0, "speed of a target above which it is not followed faster", "m/s", 0.01, 20.0, live=True
@@ -76,7 +80,15 @@ class WholeBodyIk(TickNode):
     def settings(self) -> FollowerSettings:
         """The algorithm's settings as the parameters say now."""
         p = self.params
-        ik = IkSettings(p.damping, p.smoothing, p.velocity_scale, p.margin, max(p.activation, p.margin + 0.005))
+        ik = IkSettings(
+            p.damping,
+            p.smoothing,
+            p.velocity_scale,
+            p.acceleration,
+            p.margin,
+            max(p.activation, p.margin + 0.005),
+            p.approach,
+        )
         target = FilterSettings(p.bandwidth, p.max_speed, p.max_jump, timeout=p.target_timeout)
         return FollowerSettings(point_gain=p.point_gain, posture_weight=p.posture_weight, ik=ik, filter=target)
 

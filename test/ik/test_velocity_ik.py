@@ -67,6 +67,33 @@ def test_bounds_are_never_empty_and_never_overshoot(q, lower, upper, velocity, d
             assert np.maximum(lower - after, after - upper) <= max(lower - q, q - upper) + 1e-9
 
 
+@given(
+    st.floats(0, 1),
+    st.floats(0.05, 3),
+    st.floats(0.1, 10),
+    st.floats(1, 500),
+    st.floats(1e-3, 0.02),
+    st.integers(0, 99),
+)
+def test_a_joint_driven_at_random_keeps_its_acceleration_and_stops_before_its_limit(
+    share, width, velocity, acceleration, dt, seed
+):
+    rng = np.random.default_rng(seed)
+    lower, upper, limit = np.zeros(1), np.full(1, width), np.full(1, velocity)
+    q, v = np.full(1, share * width), np.zeros(1)
+    wish = rng.choice([-1, 0, 1]) * velocity
+    for _ in range(300):
+        low, high = velocity_bounds(q, lower, upper, limit, dt, previous=v, acceleration=acceleration)
+        assert low <= high
+        if rng.random() < 0.03:
+            wish = rng.choice([-1, 0, 1]) * velocity
+        before, v = v, np.clip(wish, low, high)
+        q = q + v * dt
+        assert np.abs(v - before) <= acceleration * dt * (1 + 1e-6) + 1e-9
+        assert np.abs(v) <= velocity
+        assert -1e-9 <= q <= width + 1e-9
+
+
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_wild_targets_break_no_limit_and_no_bone(name):
     """Targets that sweep through the robot's own body, too fast and too far: every command keeps every limit."""
@@ -75,7 +102,7 @@ def test_wild_targets_break_no_limit_and_no_bone(name):
     distance, data = robot.self_distance(), robot.model.createData()
     q = robot.q()
     home = robot.point_positions(q, POINTS)
-    closest = np.inf
+    closest, v = np.inf, np.zeros(robot.nv)
     for k in range(1500):
         phase = 0.004 * k * np.array([1.3, 1.1, 0.9]) * (1 + k / 1500)
         tasks[0].targets = home + 0.5 * np.sin(3 * phase + np.outer(np.arange(7), [1, 2, 3]))
@@ -85,7 +112,8 @@ def test_wild_targets_break_no_limit_and_no_bone(name):
         assert (result.q >= robot.lower).all() and (result.q <= robot.upper).all()
         assert (np.abs(result.v) <= robot.velocity).all()
         assert (np.abs(result.q - q) <= robot.velocity * dt + 1e-12).all()
-        q = result.q
+        assert (np.abs(result.v - v) <= ik.settings.acceleration * dt * (1 + 1e-6)).all()
+        q, v = result.q, result.v
         if k % 10 == 0:
             pin.forwardKinematics(robot.model, data, q)
             closest = min(closest, distance.all_distances(data).min())

@@ -1,0 +1,90 @@
+"""package.xml, setup.py and the code agree about what the package is and what it needs."""
+
+import ast
+import re
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+import humanoid_control
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ET.parse(ROOT / "package.xml").getroot()
+SETUP = (ROOT / "setup.py").read_text()
+
+# What an imported module is called by rosdep and on PyPI; a package of the ROS distribution has the module's own name.
+# Two have no key: package.xml says so and the README tells how to get them.
+ROSDEP = {
+    "yaml": "python3-yaml", "numpy": "python3-numpy", "scipy": "python3-scipy", "rich": "python3-rich",
+    "rosbags": "python3-rosbags-pip", "numba": "python3-numba", "matplotlib": "python3-matplotlib",
+    "trimesh": "python3-trimesh-pip", "websockets": "python3-websockets",
+}  # fmt: skip
+PYPI = {"pinocchio": "pin", "yaml": "pyyaml"}
+WITHOUT_KEY = {"daqp", "viser"}
+# ROS packages that come with rclpy's own dependencies, or are imported only where ROS is installed.
+WHEELS_PULLED_IN = {"builtin_interfaces", "lifecycle_msgs", "rcl_interfaces", "rosgraph_msgs", "std_msgs"}
+ROS_ONLY = {"ament_index_python", "launch", "launch_ros", "tf2_msgs"}
+
+
+def imported():
+    """Top-level modules that the package imports and that are neither its own nor Python's; optional ones left out."""
+    found = set()
+    for path in (ROOT / "humanoid_control").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                found.add((node.module or "").split(".")[0])
+    return found - set(sys.stdlib_module_names) - {"humanoid_control", "__future__"}
+
+
+def depends():
+    return {d.text for tag in ("depend", "exec_depend", "build_depend") for d in PACKAGE.findall(tag)}
+
+
+def required_on_pypi():
+    """Distributions in setup.py's install_requires and in the `ros` extra."""
+    names = re.findall(r'^\s+"([A-Za-z][\w-]*)(?:\[.*?\])?[\s=<>;"]', SETUP, re.M)
+    return {n.lower() for n in names}
+
+
+def test_name_and_version_are_the_packages():
+    assert PACKAGE.findtext("name") == "humanoid_control"
+    assert PACKAGE.findtext("version") == humanoid_control.__version__
+    assert PACKAGE.get("format") == "3"
+    assert PACKAGE.findtext("export/build_type") == "ament_python"
+
+
+def test_every_import_is_declared_for_rosdep():
+    peers = {"mink", "mujoco", "pink", "qpsolvers"}
+    for module in imported() - WITHOUT_KEY - peers:
+        key = ROSDEP.get(module, module)
+        if module in WHEELS_PULLED_IN and key not in depends():
+            continue
+        assert key in depends(), f"{module} is imported, but package.xml does not list {key}"
+    for module in WITHOUT_KEY:
+        assert module in (ROOT / "package.xml").read_text(), f"package.xml does not say where {module} comes from"
+
+
+def test_every_import_is_declared_for_pip():
+    for module in imported() - WHEELS_PULLED_IN - ROS_ONLY:
+        name = PYPI.get(module, module).replace("_", "-")
+        names = {name, f"ros-{name}", {"pink": "pin-pink"}.get(name, name)}
+        assert names & required_on_pypi(), f"{module} is imported, but setup.py does not require {name}"
+
+
+def test_nothing_is_declared_that_nobody_imports():
+    used = {ROSDEP.get(m, m) for m in imported()}
+    started_not_imported = {"robot_state_publisher", "rviz2", "lifecycle_msgs"}  # the last by rclpy.lifecycle
+    assert depends() - used - started_not_imported <= {"std_msgs"}
+
+
+def test_the_ros_tools_accept_it():
+    catkin_pkg = pytest.importorskip("catkin_pkg.package", reason="needs catkin_pkg, the parser of colcon and rosdep")
+    warnings = []
+    package = catkin_pkg.parse_package(str(ROOT), warnings=warnings)
+    package.validate(warnings=warnings)
+    assert not warnings
+    assert {d.name for d in package.exec_depends} == depends()
