@@ -65,7 +65,7 @@ setup(
             "ros-nav-msgs==5.5.1; platform_machine == 'x86_64'",
             "ros-geometry-msgs==5.5.1; platform_machine == 'x86_64'",
         ],
-        "test": ["pytest<9", "ezc3d>=1.5", "hypothesis", "pillow", "mcap", "mcap-ros2-support", "catkin-pkg"],
+        "test": ["pytest<9", "ezc3d>=1.5", "hypothesis", "pillow", "mcap", "mcap-ros2-support", "catkin-pkg", "wheel"],
         "check": ["ruff", "mypy", "types-PyYAML"],
         "bench": ["pin-pink", "mink", "mujoco", "qpsolvers"],
     },

@@ -1,0 +1,60 @@
+"""An installed package, not the source tree, holds all that its commands need."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LEFT_OUT = shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__", "shared")
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    """The package installed from a copy of the tree, without its dependencies."""
+    if importlib.util.find_spec("setuptools") is None or importlib.util.find_spec("pip") is None:
+        pytest.skip("needs pip and setuptools")
+    folder = tmp_path_factory.mktemp("install")
+    shutil.copytree(ROOT, folder / "source", ignore=LEFT_OUT)
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
+    done = subprocess.run([*command, "--prefix", str(folder / "prefix"), "."], cwd=folder / "source", text=True,
+                          capture_output=True, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder / "prefix"
+
+
+def run(prefix, *words):
+    site = next(prefix.glob("lib/python*/site-packages"))
+    env = os.environ | {"PYTHONPATH": str(site)}
+    return subprocess.run([prefix / "bin" / "humanoid", *words], cwd=prefix, env=env, text=True, capture_output=True,
+                          check=False)  # fmt: skip
+
+
+def test_every_shared_file_is_installed(prefix):
+    share = prefix / "share" / "humanoid_control"
+    for folder in ("launch", "config", "urdf"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                assert (share / path.relative_to(ROOT)).is_file(), f"{path.relative_to(ROOT)} is not installed"
+    assert (share / "package.xml").is_file()
+    assert (prefix / "share" / "ament_index" / "resource_index" / "packages" / "humanoid_control").is_file()
+
+
+def test_the_installed_command_works_away_from_the_source_tree(prefix):
+    robots = run(prefix, "robots", "--json")
+    assert robots.returncode == 0, robots.stderr
+    assert "hrp2" in robots.stdout
+    out = prefix / "out"
+    done = run(prefix, "retarget", "dance", "--robot", "hrp2", "-o", str(out))
+    assert done.returncode == 0, done.stderr
+    assert list(out.iterdir())
+    assert run(prefix, "robots", "show", "hrp3").returncode == 2
+
+
+def test_every_node_has_its_command(prefix):
+    for node in ("trajectory_streamer", "whole_body_ik", "simulator", "state_estimator", "viewer"):
+        assert (prefix / "bin" / node).is_file()
