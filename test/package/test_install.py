@@ -20,7 +20,17 @@ def prefix(tmp_path_factory):
         pytest.skip("needs pip and setuptools")
     folder = tmp_path_factory.mktemp("install")
     shutil.copytree(ROOT, folder / "source", ignore=LEFT_OUT)
-    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "--ignore-installed",
+    ]
     done = subprocess.run([*command, "--prefix", str(folder / "prefix"), "."], cwd=folder / "source", text=True,
                           capture_output=True, check=False)  # fmt: skip
     assert done.returncode == 0, done.stderr
