@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from pathlib import Path
 
 SHM = Path("/dev/shm")
+SETTLE = 0.2  # [s]
 
 
 def segments() -> list[Path]:
@@ -38,11 +40,21 @@ def files_in_use() -> set[str]:
 def leftovers(since: float = 0.0) -> list[Path]:
     """Files of ours, made after a time [s since the epoch], that no process uses.
 
-    A port of the middleware consists of several files with one name and different endings; they go together.
+    A port of the middleware consists of several files with one name and different endings; they go together. Files
+    are listed before it is asked who uses them, and asked about twice: a process that has just made one takes a moment
+    until it maps it, and dies when it is removed in between.
     """
+    out = _unused(segments(), since)
+    if out:
+        time.sleep(SETTLE)
+        out = _unused(out, since)
+    return out
+
+
+def _unused(candidates: list[Path], since: float) -> list[Path]:
     used = files_in_use()
     out = []
-    for path in segments():
+    for path in candidates:
         with contextlib.suppress(OSError):
             info = path.stat()
             stem = path.name.removeprefix("sem.").split("_mutex")[0].removesuffix("_el")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import signal
@@ -129,5 +130,6 @@ def _teardown(node: TickNode | None, executor: Any) -> None:
 
 
 def main_of(node_class: type[TickNode]) -> int:
-    """Entry point of a node's executable."""
+    """Entry point of a node's executable; a crash in native code leaves the Python stack in the log."""
+    faulthandler.enable()
     return run(node_class, sys.argv)
