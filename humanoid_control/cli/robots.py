@@ -7,7 +7,7 @@ import argparse
 from humanoid_control.cli.output import console, print_json, table
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.paths import share_dir
-from humanoid_control.robots import CATALOGUE, load_robot
+from humanoid_control.robots import CATALOGUE, MODELS, load_robot
 
 EXAMPLES = """examples:
   humanoid robots                     the table
@@ -28,10 +28,11 @@ def run(args: argparse.Namespace) -> int:
         return _build()
     if args.action == "show":
         return _show(args.robot or "hrp2", args.json)
-    rows = [_row(name) for name in CATALOGUE]
+    rows, models = [_row(name) for name in CATALOGUE], [_row(name) for name in MODELS]
     if args.json:
-        print_json({"robots": rows})
+        print_json({"robots": rows, "models": models})
         return 0
+    rows += [{**row, "robot": f"{row['robot']} (study model)"} for row in models]
     columns = ["name", "robot", "height_m", "mass_kg", "joints", "imitation", "published", "recalled", "estimated"]
     table("robots", columns, [[r[c] for c in columns] for r in rows])
     console.print(

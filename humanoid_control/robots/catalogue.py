@@ -10,11 +10,12 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.robot_file import RobotFile, read_robot_file
 from humanoid_control.robots.urdf_tree import parse_urdf
 
-CATALOGUE = ("armar3", "hrp2", "suralp", "wabian2", "we4rii", "lola")
+CATALOGUE = ("armar3", "hrp2", "suralp", "wabian2", "we4rii", "lola")  # robots that exist
+MODELS = ("recommended",)  # study models, never built
 
 
 def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
-    """Load a robot of the catalogue by name, or any robot from the path of its URDF.
+    """Load a robot of the catalogue or a study model by name, or any robot from the path of its URDF.
 
     Beside the URDF `robot.urdf` may lie a robot file `robot.yaml` (docs/adding_a_robot.md).
 
@@ -43,7 +44,7 @@ def urdf_path(name_or_path: str | Path) -> Path:
         UnknownNameError: neither.
     """
     text = str(name_or_path)
-    if text in CATALOGUE:
+    if text in CATALOGUE + MODELS:
         return share_dir() / "urdf" / f"{text}.urdf"
     path = Path(text).expanduser()
     if path.is_dir():
@@ -54,4 +55,4 @@ def urdf_path(name_or_path: str | Path) -> Path:
         near = sorted(p.name for p in path.parent.glob("*.urdf")) if path.parent.is_dir() else []
         offer = f"; URDF files there: {', '.join(near[:5])}" if near else ""
         raise RobotError(f"there is no URDF file {path}{offer}")
-    raise UnknownNameError("robot", text, CATALOGUE, hint="(or give the path of a URDF)")
+    raise UnknownNameError("robot", text, CATALOGUE + MODELS, hint="(or give the path of a URDF)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from humanoid_control.robots.source import RobotSource
+from humanoid_control.robots.source import ROBOT, RobotSource
 
 INTRO = """# The robots
 
@@ -19,20 +19,25 @@ file. Do not quote recalled and estimated numbers as data of the real robot.
 
 
 def docs_page(sources: list[RobotSource]) -> str:
-    """The whole page: one summary row a robot, then its joints and remarks."""
+    """The whole page: one summary row a robot, then its joints and remarks; study models after the robots."""
+    sources = sorted(sources, key=lambda s: s.kind != ROBOT)
     head = "| robot | name | height m | mass kg | joints | imitation joints | published | recalled | estimated |"
     rows = [head, "|" + "---|" * 9]
     for s in sources:
         p = s.provenance
         rows.append(
-            f"| {s.title} | `{s.name}` | {s.height:g} | {s.mass:.1f} | {len(s.joints)} | {len(s.imitation_joints)} "
+            f"| {_title(s)} | `{s.name}` | {s.height:g} | {s.mass:.1f} | {len(s.joints)} | {len(s.imitation_joints)} "
             f"| {p['published']} | {p['recalled']} | {p['estimated']} |"
         )
     return "\n".join([INTRO, *rows, *(_section(s) for s in sources)]) + "\n"
 
 
+def _title(s: RobotSource) -> str:
+    return s.title if s.kind == ROBOT else f"{s.title} ({s.kind})"
+
+
 def _section(s: RobotSource) -> str:
-    lines = [f"\n## {s.title}\n", "| item | value | provenance |", "|---|---|---|"]
+    lines = [f"\n## {_title(s)}\n", "| item | value | provenance |", "|---|---|---|"]
     lines += [f"| {k} | {v['value']} | {v['prov']} |" for k, v in s.identity.items()]
     lines += [
         "",

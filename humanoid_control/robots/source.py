@@ -14,12 +14,17 @@ from humanoid_control.paths import share_dir
 from humanoid_control.robots.shapes import LinkShape, shape_from_row
 
 SCHEMA = "humanoid_source/1"
+ROBOT, STUDY_MODEL = "robot", "study model"
 
 
 @dataclass(frozen=True)
 class RobotSource:
-    """One robot as its source file tells it. Angles of limits and postures are degrees here, as in the file."""
+    """One robot as its source file tells it. Angles of limits and postures are degrees here, as in the file.
 
+    `kind` is 'robot', or 'study model' for one that was never built.
+    """
+
+    kind: str
     name: str
     title: str
     root_link: str
@@ -77,6 +82,7 @@ def read_source(path: Path) -> RobotSource:
         raise RobotError(f"{path}: the first key must be 'schema: {SCHEMA}'")
     try:
         source = RobotSource(
+            kind=d.get("kind", ROBOT),
             name=d["name"],
             title=d["title"],
             root_link=d["root_link"],
@@ -101,6 +107,8 @@ def read_source(path: Path) -> RobotSource:
         )
     except KeyError as e:
         raise RobotError(f"{path}: section {e} is missing") from None
+    if source.kind not in (ROBOT, STUDY_MODEL):
+        raise RobotError(f"{path}: kind must be '{ROBOT}' or '{STUDY_MODEL}', got '{source.kind}'")
     unknown = sorted(t for t in tags_of(d) if not any(t.startswith(key) for key in source.references))
     if unknown:
         raise RobotError(f"{path}: provenance {', '.join(unknown)} is not explained under 'sources'")

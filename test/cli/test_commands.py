@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.cli.main import COMMANDS
-from humanoid_control.robots import CATALOGUE, load_robot
+from humanoid_control.robots import CATALOGUE, MODELS, load_robot
 
 
 def one_line(result):
@@ -40,6 +40,8 @@ def test_robots_table_and_json(humanoid):
     assert all(name in table.stdout for name in CATALOGUE)
     rows = {r["name"]: r for r in json.loads(humanoid("robots", "--json").stdout)["robots"]}
     assert set(rows) == set(CATALOGUE)
+    assert [r["name"] for r in json.loads(humanoid("robots", "--json").stdout)["models"]] == list(MODELS)
+    assert "study model" in table.stdout
     assert rows["hrp2"]["mass_kg"] == 58.0 and rows["hrp2"]["published"] > 200
     shown = json.loads(humanoid("robots", "show", "lola", "--json").stdout)
     assert len(shown["joints"]) == load_robot("lola").n

@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.robots import CATALOGUE, load_robot
+from humanoid_control.robots import CATALOGUE, MODELS, load_robot
 from humanoid_control.robots.source import read_source, source_dir
 
 BASES = ("fixed", "floating")
@@ -15,7 +15,7 @@ def source(name):
     return read_source(source_dir() / f"{name}.yaml")
 
 
-@pytest.fixture(scope="module", params=CATALOGUE)
+@pytest.fixture(scope="module", params=CATALOGUE + MODELS)
 def name(request):
     return request.param
 

@@ -7,9 +7,9 @@ import pytest
 
 from humanoid_control.errors import RobotError
 from humanoid_control.paths import share_dir
-from humanoid_control.robots import CATALOGUE
+from humanoid_control.robots import CATALOGUE, MODELS, load_robot
 from humanoid_control.robots.build import generated_files
-from humanoid_control.robots.source import count_provenance, read_source, source_dir, source_names
+from humanoid_control.robots.source import ROBOT, STUDY_MODEL, count_provenance, read_source, source_dir, source_names
 
 
 def test_generated_files_are_what_the_sources_give():
@@ -18,10 +18,12 @@ def test_generated_files_are_what_the_sources_give():
 
 
 def test_the_catalogue_is_the_set_of_sources():
-    assert sorted(CATALOGUE) == source_names()
+    kinds = {name: read_source(source_dir() / f"{name}.yaml").kind for name in source_names()}
+    assert kinds == {**dict.fromkeys(CATALOGUE, ROBOT), **dict.fromkeys(MODELS, STUDY_MODEL)}
+    assert len(CATALOGUE) == 6, "a study model is not counted among the robots"
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", CATALOGUE + MODELS)
 def test_every_value_has_an_explained_provenance(name):
     source = read_source(source_dir() / f"{name}.yaml")
     assert sum(source.provenance.values()) > 100
@@ -34,7 +36,7 @@ def test_a_mixed_provenance_counts_as_the_weaker_kind():
     assert count_provenance(node) == {"published": 2, "recalled": 1, "estimated": 1}
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", CATALOGUE + MODELS)
 def test_left_and_right_are_mirror_images(name):
     source = read_source(source_dir() / f"{name}.yaml")
     joints = {j["name"]: j for j in source.joints}
@@ -51,6 +53,13 @@ def test_left_and_right_are_mirror_images(name):
         assert np.allclose(right["com"], flip * left["com"])
 
 
+def test_a_source_of_an_unknown_kind_is_refused(tmp_path):
+    path = tmp_path / "recommended.yaml"
+    path.write_text((source_dir() / "recommended.yaml").read_text().replace("kind: study model", "kind: toy"))
+    with pytest.raises(RobotError, match="kind must be 'robot' or 'study model', got 'toy'"):
+        read_source(path)
+
+
 def test_a_source_with_an_unexplained_tag_is_refused(tmp_path):
     text = (source_dir() / "lola.yaml").read_text().replace('limits: "model:am2b"', 'limits: "model:nowhere"', 1)
     path = tmp_path / "lola.yaml"
@@ -59,7 +68,7 @@ def test_a_source_with_an_unexplained_tag_is_refused(tmp_path):
         read_source(path)
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", CATALOGUE + MODELS)
 def test_urdf_is_plain_and_complete(name):
     """No meshes, a massless base_link on top, all joints of the source, limits in radians."""
     document = ET.parse(share_dir() / "urdf" / f"{name}.urdf").getroot()
@@ -105,6 +114,33 @@ TABLE_5_1 = {
         "forearm_pronation": (-180, 180), "wrist_abduction": (-55, 65), "wrist_flexion": (-100, 115),
     },
 }  # fmt: skip
+
+
+# Dube 2012, Table 7.1 [deg]: recommended ranges for a humanoid with a girdle.
+TABLE_7_1 = {
+    "waist_flexion": (-30, 60), "waist_lateral_flexion": (-35, 35), "waist_rotation": (-30, 30),
+    "girdle_protraction": (-30, 30), "girdle_elevation": (0, 90), "shoulder_flexion": (-90, 120),
+    "shoulder_abduction": (-90, 120), "shoulder_rotation": (-90, 90), "elbow_flexion": (0, 150),
+}  # fmt: skip
+
+
+def test_the_recommended_model_has_the_recommended_joints_and_ranges():
+    """Table 7.1 row by row, on the segment lengths of WE-4RII; what the table leaves open is as there."""
+    robot, we4rii = load_robot("recommended", "fixed"), load_robot("we4rii", "fixed")
+    for joint, expected in TABLE_7_1.items():
+        for full in [joint] if joint.startswith("waist") else [f"l_{joint}", f"r_{joint}"]:
+            k = robot.joint_index(full)
+            assert np.degrees([robot.lower[k], robot.upper[k]]) == pytest.approx(expected, abs=1e-6), full
+            assert k in robot.imitation_joints
+    others = set(robot.joint_names) - {j for t in TABLE_7_1 for j in (t, f"l_{t}", f"r_{t}")}
+    for joint in others:
+        a, b = robot.joint_index(joint), we4rii.joint_index(joint)
+        assert (robot.lower[a], robot.upper[a]) == pytest.approx((we4rii.lower[b], we4rii.upper[b]))
+    assert robot.segment_lengths() == pytest.approx(we4rii.segment_lengths(), abs=1e-9)
+    points = ["mid_hip", "sternum", "l_girdle", "r_girdle"]
+    mid_hip, sternum, *girdles = robot.point_positions(robot.q("zero"), points)
+    assert girdles == [pytest.approx(sternum)] * 2, "a girdle centred at the sternum needs no more than these ranges"
+    assert 0 < robot.model.jointPlacements[1].translation[2] - mid_hip[2] < 0.1, "the waist is close to the hip line"
 
 
 @pytest.mark.parametrize("name", TABLE_5_1)
