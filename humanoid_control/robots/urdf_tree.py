@@ -35,7 +35,7 @@ class UrdfTree:
 
     @property
     def root(self) -> str:
-        children = {_link_of(j, "child") for j in self.joints}
+        children = {link_of(j, "child") for j in self.joints}
         return next(link for link in self.links if link not in children)
 
     def text(self) -> str:
@@ -77,7 +77,8 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
     return tree
 
 
-def _link_of(joint: ET.Element, role: str) -> str:
+def link_of(joint: ET.Element, role: str) -> str:
+    """The link that a joint names as its 'parent' or 'child'; empty where it names none."""
     e = joint.find(role)
     return e.get("link", "") if e is not None else ""
 
@@ -90,10 +91,10 @@ def _check_topology(tree: UrdfTree) -> None:
             raise RobotError(f"{where}: {kind} name '{double[0]}' is used twice")
     for j in tree.joints:
         for role in ("parent", "child"):
-            if _link_of(j, role) not in links:
-                name, link = j.get("name"), _link_of(j, role)
+            if link_of(j, role) not in links:
+                name, link = j.get("name"), link_of(j, role)
                 raise RobotError(f"{where}: joint '{name}' names the {role} link '{link}', which does not exist")
-    children = [_link_of(j, "child") for j in tree.joints]
+    children = [link_of(j, "child") for j in tree.joints]
     twice = sorted({c for c in children if children.count(c) > 1})
     if twice:
         raise RobotError(f"{where}: link '{twice[0]}' has two parent joints; a URDF must be a tree")
@@ -102,7 +103,7 @@ def _check_topology(tree: UrdfTree) -> None:
         raise RobotError(
             f"{where}: a URDF needs exactly one root link, found {len(roots)}: {', '.join(roots) or 'none'}"
         )
-    reached, parents = {roots[0]}, {_link_of(j, "child"): _link_of(j, "parent") for j in tree.joints}
+    reached, parents = {roots[0]}, {link_of(j, "child"): link_of(j, "parent") for j in tree.joints}
     while grown := {c for c, p in parents.items() if p in reached} - reached:
         reached |= grown
     if lost := sorted(links - reached):
@@ -146,12 +147,13 @@ def placement(e: ET.Element | None) -> pin.SE3:
     return pin.SE3(pin.rpy.rpyToMatrix(*rpy), np.array(xyz))
 
 
-def _set_placement(joint: ET.Element, X: pin.SE3) -> None:
+def set_placement(joint: ET.Element, X: pin.SE3) -> None:
+    """Write a pose into the <origin> of a joint, which is made where it is missing."""
     e = joint.find("origin")
     if e is None:
         e = ET.SubElement(joint, "origin")
-    e.set("xyz", " ".join(f"{v:.12g}" for v in X.translation))
-    e.set("rpy", " ".join(f"{v:.12g}" for v in pin.rpy.matrixToRpy(X.rotation)))
+    e.set("xyz", " ".join(f"{v:.15g}" for v in X.translation))
+    e.set("rpy", " ".join(f"{v:.15g}" for v in pin.rpy.matrixToRpy(X.rotation)))
 
 
 def rooted_at(tree: UrdfTree, link: str) -> UrdfTree:
@@ -170,19 +172,19 @@ def rooted_at(tree: UrdfTree, link: str) -> UrdfTree:
     while out.root != link:
         path = link
         while True:  # climb to the child of the root on the way to the link
-            joint = next(j for j in out.joints if _link_of(j, "child") == path)
-            if _link_of(joint, "parent") == out.root:
+            joint = next(j for j in out.joints if link_of(j, "child") == path)
+            if link_of(joint, "parent") == out.root:
                 break
-            path = _link_of(joint, "parent")
+            path = link_of(joint, "parent")
         _turn_round(out, joint)
     return out
 
 
 def _turn_round(tree: UrdfTree, joint: ET.Element) -> None:
-    parent, child = _link_of(joint, "parent"), _link_of(joint, "child")
+    parent, child = link_of(joint, "parent"), link_of(joint, "child")
     back = placement(joint.find("origin")).inverse()
     if joint.get("type") == "fixed":
-        _set_placement(joint, back)
+        set_placement(joint, back)
         _swap(joint, child, parent)
         return
     middle = f"{parent}__turned"
@@ -190,12 +192,12 @@ def _turn_round(tree: UrdfTree, joint: ET.Element) -> None:
     fixed = ET.SubElement(tree.document, "joint", name=f"{joint.get('name')}__turned", type="fixed")
     ET.SubElement(fixed, "parent", link=middle)
     ET.SubElement(fixed, "child", link=parent)
-    _set_placement(fixed, back)
-    _set_placement(joint, pin.SE3.Identity())
+    set_placement(fixed, back)
+    set_placement(joint, pin.SE3.Identity())
     axis = joint.find("axis")
     if axis is None:
         axis = ET.SubElement(joint, "axis", xyz="1 0 0")
-    axis.set("xyz", " ".join(f"{-float(v):.12g}" for v in axis.get("xyz", "1 0 0").split()))
+    axis.set("xyz", " ".join(f"{-float(v):.15g}" for v in axis.get("xyz", "1 0 0").split()))
     _swap(joint, child, middle)
 
 
@@ -216,5 +218,5 @@ def placed_in_world(tree: UrdfTree, X_world_root: pin.SE3) -> UrdfTree:
     joint = ET.SubElement(out.document, "joint", name="world_joint", type="fixed")
     ET.SubElement(joint, "parent", link="world")
     ET.SubElement(joint, "child", link=root)
-    _set_placement(joint, X_world_root)
+    set_placement(joint, X_world_root)
     return out
