@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from humanoid_control.cli.output import console, print_json, table
+from humanoid_control.cli.robot_dh import print_dh
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.paths import share_dir
 from humanoid_control.robots import CATALOGUE, MODELS, load_robot
@@ -13,13 +14,21 @@ EXAMPLES = """examples:
   humanoid robots                     the table
   humanoid robots --json              the same as JSON
   humanoid robots show hrp2           joints and limits of one robot, or of any URDF
+  humanoid robots dh we4rii           Denavit-Hartenberg table of its left arm, checked against the URDF
+  humanoid robots dh hrp2 --tip sternum --json
   humanoid robots build               make the URDFs, robot files and docs/robots.md from urdf/source/*.yaml
 """
 
+ACTIONS = ("list", "show", "dh", "build")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", nargs="?", default="list", choices=("list", "show", "build"), help="default: list")
-    parser.add_argument("robot", nargs="?", help="for show: a name of the catalogue or the path of a URDF")
+    parser.add_argument("action", nargs="?", default="list", choices=ACTIONS, help="default: list")
+    parser.add_argument("robot", nargs="?", help="for show and dh: a name of the catalogue or the path of a URDF")
+    parser.add_argument(
+        "--tip", default="l_wrist", help="for dh: point or link where the chain ends (default: l_wrist)"
+    )
+    parser.add_argument("--base", help="for dh: link where it begins (default: the one that imitation holds still)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -28,6 +37,8 @@ def run(args: argparse.Namespace) -> int:
         return _build()
     if args.action == "show":
         return _show(args.robot or "hrp2", args.json)
+    if args.action == "dh":
+        return print_dh(load_robot(args.robot or "hrp2", "fixed"), args.tip, args.base, args.json)
     rows, models = [_row(name) for name in CATALOGUE], [_row(name) for name in MODELS]
     if args.json:
         print_json({"robots": rows, "models": models})

@@ -1,0 +1,175 @@
+"""Denavit-Hartenberg tables of a robot's chains, derived from its URDF: a second, independent form of its kinematics.
+
+The standard (distal) convention (Dube 2012, section 4.1): z_i lies on the axis of joint i + 1, x_i is perpendicular to
+z_{i-1} and z_i, and the frames follow by four numbers a joint. A constant transform leads from the base link to frame 0
+and another one from frame n to the tip.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.robots.chain import Chain, serial_chain
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.urdf_tree import parse_urdf
+
+# Axes that differ by a smaller angle [rad] count as parallel. Farther apart, their common normal lies up to 1 /
+# PARALLEL times their distance away and costs as many digits; the two errors are then both about 1e-8.
+PARALLEL = 1e-8
+
+
+@dataclass(frozen=True)
+class DenavitHartenberg:
+    """The table of a serial chain of n revolute joints.
+
+    Attributes:
+        base, tip: links between which the chain runs; joint_names: (n,).
+        a [m], alpha [rad]: along and about x_i. d [m], theta [rad]: along and about z_{i-1}; theta is the constant that
+            is added to the joint's angle.
+        X_base_0, X_n_tip: (4, 4) constant transforms before the first and behind the last frame.
+    """
+
+    base: str
+    tip: str
+    joint_names: tuple[str, ...]
+    a: np.ndarray
+    alpha: np.ndarray
+    d: np.ndarray
+    theta: np.ndarray
+    X_base_0: np.ndarray
+    X_n_tip: np.ndarray
+
+    def frames(self, angles: np.ndarray) -> np.ndarray:
+        """Poses (n + 1, 4, 4) of frames 0 .. n in the base link, eqs. (4.4) and (4.5), for joint angles (n,) [rad]."""
+        out = [self.X_base_0]
+        for a, alpha, d, theta in zip(self.a, self.alpha, self.d, self.theta + angles, strict=True):
+            out.append(out[-1] @ dh_transform(a, alpha, d, theta))
+        return np.array(out)
+
+    def pose(self, angles: np.ndarray) -> np.ndarray:
+        """Pose (4, 4) of the tip in the base link for joint angles (n,) [rad]."""
+        return self.frames(angles)[-1] @ self.X_n_tip
+
+    def jacobian(self, angles: np.ndarray) -> np.ndarray:
+        """Geometric Jacobian (6, n) of the tip in the base link, eq. (4.8): position rows, then orientation rows.
+
+        J_Pi = z_{i-1} x (p_n - p_{i-1}) and J_Oi = z_{i-1}, where p_n is the tip.
+        """
+        frames = self.frames(angles)
+        tip = (frames[-1] @ self.X_n_tip)[:3, 3]
+        z, p = frames[:-1, :3, 2], frames[:-1, :3, 3]
+        return np.vstack([np.cross(z, tip - p).T, z.T])
+
+
+def dh_transform(a: float, alpha: float, d: float, theta: float) -> np.ndarray:
+    """The matrix of eq. (4.4), (4, 4): turn theta about z, go d along z and a along the new x, turn alpha about it."""
+    ct, st, ca, sa = np.cos(theta), np.sin(theta), np.cos(alpha), np.sin(alpha)
+    return np.array(
+        [
+            [ct, -st * ca, st * sa, a * ct],
+            [st, ct * ca, -ct * sa, a * st],
+            [0.0, sa, ca, d],
+            [0.0, 0.0, 0.0, 1.0],
+        ]
+    )
+
+
+def dh_of(robot: Robot, tip: str, base: str | None = None) -> DenavitHartenberg:
+    """The table of a robot's chain.
+
+    Args:
+        robot: of any kind; only its URDF and its points are used.
+        tip: a tracked point, or a link; where both have the name, the point.
+        base: the link to begin at; default: the anchor, which imitation holds still.
+
+    Raises:
+        UnknownNameError: no such point or link.
+        RobotError: no joint between the two, or one that does not turn.
+    """
+    tree = parse_urdf(robot.urdf, robot.name)
+    link, offset = robot.file.points.get(tip, (tip, (0.0, 0.0, 0.0)))
+    if link not in tree.links:
+        raise UnknownNameError("point or link", tip, {*robot.points, *tree.links}, hint=f"(robot {robot.name})")
+    chain = serial_chain(tree, base or robot.anchor, link)
+    X = np.eye(4)
+    X[:3, 3] = offset
+    return dh_of_chain(Chain(chain.base, tip, chain.joints, chain.X_tip @ X))
+
+
+def dh_of_chain(chain: Chain) -> DenavitHartenberg:
+    """The table of a chain. Frame n stands at the tip, its z parallel to the last axis.
+
+    Raises:
+        RobotError: no joint, or one that does not turn.
+    """
+    if not chain.joints:
+        raise RobotError(f"no joint moves '{chain.tip}' against '{chain.base}': there is no Denavit-Hartenberg table")
+    sliding = [j.name for j in chain.joints if j.kind != "revolute"]
+    if sliding:
+        raise RobotError(f"joint '{sliding[0]}' does not turn: only chains of revolute joints have a table here")
+    X, axes = np.eye(4), []  # all joints at 0; each axis as a point and a direction in the base
+    for joint in chain.joints:
+        X = X @ joint.X
+        axes.append((X[:3, 3], X[:3, :3] @ joint.axis))
+    X_base_tip = X @ chain.X_tip
+    axes.append((X_base_tip[:3, 3], axes[-1][1]))
+
+    frames = [_first_frame(*axes[0])]
+    for point, direction in axes[1:]:
+        frames.append(_next_frame(frames[-1], point, direction))
+    rows = np.array([_parameters(before, after) for before, after in pairwise(frames)])
+    rows += 0.0  # no -0
+    return DenavitHartenberg(
+        base=chain.base,
+        tip=chain.tip,
+        joint_names=tuple(j.name for j in chain.joints),
+        a=rows[:, 0],
+        alpha=rows[:, 1],
+        d=rows[:, 2],
+        theta=rows[:, 3],
+        X_base_0=frames[0],
+        X_n_tip=np.linalg.solve(frames[-1], X_base_tip),
+    )
+
+
+def _first_frame(point: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Frame 0: on the first joint, x as near the base's own x as it can be (or its y, where that is the axis)."""
+    start = np.eye(3)[0] if abs(z[0]) < 0.9 else np.eye(3)[1]
+    return _frame(point, start - (start @ z) * z, z)
+
+
+def _next_frame(before: np.ndarray, point: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Frame i from frame i - 1 and the axis of joint i + 1 (a point of it, its direction), all joints at 0."""
+    x0, z0, p0 = before[:3, 0], before[:3, 2], before[:3, 3]
+    normal = np.cross(z0, z)
+    sine = float(np.linalg.norm(normal))
+    if sine < PARALLEL:
+        # Parallel axes: any common normal will do; the one through the joint's own origin.
+        across = (point - p0) - ((point - p0) @ z0) * z0
+        return _frame(point, across if np.linalg.norm(across) > 1e-12 else x0, np.sign(z0 @ z) * z0)
+    # The common normal meets the new axis at point + t z; where they intersect it is that point.
+    t = float((point - p0) @ np.cross(z0, normal)) / sine**2
+    foot = point + t * z
+    x = normal / sine
+    reach = float((foot - p0) @ x)
+    return _frame(foot, x if reach >= -1e-12 else -x, z)
+
+
+def _frame(origin: np.ndarray, x: np.ndarray, z: np.ndarray) -> np.ndarray:
+    X = np.eye(4)
+    x = x - (x @ z) * z
+    x = x / np.linalg.norm(x)
+    X[:3, 0], X[:3, 1], X[:3, 2], X[:3, 3] = x, np.cross(z, x), z, origin
+    return X
+
+
+def _parameters(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float, float]:
+    """(a, alpha, d, theta) between two frames of the convention."""
+    X = np.linalg.solve(before, after)
+    theta = float(np.arctan2(X[1, 0], X[0, 0]))
+    a = float(X[0, 3] * np.cos(theta) + X[1, 3] * np.sin(theta))
+    return a, float(np.arctan2(X[2, 1], X[2, 2])), float(X[2, 3]), theta
