@@ -53,6 +53,7 @@ setup(
         "trimesh>=4",
         "websockets>=12",
         "rich>=13",
+        "matplotlib>=3.6",
     ],
     extras_require={
         # ROS 2 itself as wheels, for a machine without a ROS installation (x86_64 Linux only).

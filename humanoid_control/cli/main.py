@@ -17,6 +17,7 @@ COMMANDS = {
     "up": "start a stack of nodes, watch it, stop it",
     "robots": "list the robots, or build their URDFs",
     "retarget": "turn a motion clip into a joint trajectory: CSV, NPZ or MCAP",
+    "score": "how well robots imitate a clip: errors, collisions, limits; tables, JSON, a page with plots",
     "bench": "measure: the whole stack, the solver",
     "picture": "a picture of the viewer at one moment of a clip",
     "doctor": "check this machine and say what to do about what is wrong",

@@ -36,18 +36,19 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
 
 def print_json(value: Any) -> None:
     """One JSON object on standard output; what is not a number becomes null."""
-    print(json.dumps(_plain(value), indent=2, allow_nan=False))
+    print(json.dumps(plain_values(value), indent=2, allow_nan=False))
 
 
-def _plain(v: Any) -> Any:
+def plain_values(v: Any) -> Any:
+    """The same as plain dictionaries, lists and numbers, for JSON; what is not a number becomes None."""
     if isinstance(v, dict):
-        return {str(k): _plain(x) for k, x in v.items()}
+        return {str(k): plain_values(x) for k, x in v.items()}
     if isinstance(v, (list, tuple)):
-        return [_plain(x) for x in v]
+        return [plain_values(x) for x in v]
     if hasattr(v, "item") and getattr(v, "ndim", 0) == 0:
         v = v.item()
     if hasattr(v, "tolist"):
-        return _plain(v.tolist())
+        return plain_values(v.tolist())
     if isinstance(v, float) and not (v == v and abs(v) != float("inf")):
         return None
     return v

@@ -1,0 +1,130 @@
+"""`humanoid score`: how well robots imitate a clip, as tables, JSON and a page."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from humanoid_control.cli.output import console, print_json, progress, table
+from humanoid_control.errors import ConfigError
+
+if TYPE_CHECKING:
+    from humanoid_control.capture import BodyPoints
+    from humanoid_control.imitation import RetargetSettings
+    from humanoid_control.imitation.score import RobotScore
+    from humanoid_control.robots import Robot
+
+EXAMPLES = """examples:
+  humanoid score dance                                   the robots of the source, with and without avoidance
+  humanoid score clip.trc --robots wabian2,hrp2 --details
+  humanoid score clip.c3d --robots my.urdf --json
+  humanoid score clip.bvh --html page.html               tables and plots in one file that needs nothing else
+  humanoid score clip.trc -o out/                        score.json, score.html, and every frame as CSV
+
+JSON and CSV are in metres, radians and seconds; tables and plots in centimetres and degrees.
+"""
+ALL = ("armar3", "hrp2", "suralp", "wabian2", "we4rii", "recommended")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("clip", help="'dance' (built in), or a motion file")
+    parser.add_argument(
+        "--robots", default="all", help="names or URDF paths, separated by commas, or 'all' of the source (default)"
+    )
+    parser.add_argument("--marker-set", default="", help="marker set of the clip, or the path of an own one")
+    parser.add_argument("--trough-rule", default="auto", help="auto, both (as printed in the source) or limit")
+    parser.add_argument("--details", action="store_true", help="also every link, joint, peak and trough of each robot")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    parser.add_argument("--html", type=Path, metavar="PAGE", help="write a self-contained page")
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder for score.json, score.html, *.csv")
+
+
+def run(args: argparse.Namespace) -> int:
+    from humanoid_control.capture import body_points, load_clip
+    from humanoid_control.cli.score_files import check_outputs, write_outputs
+    from humanoid_control.cli.score_tables import detail_tables, summary_tables, to_json
+    from humanoid_control.errors import UnknownNameError
+    from humanoid_control.imitation.extremes import TROUGH_RULES
+
+    if args.trough_rule not in TROUGH_RULES:
+        raise UnknownNameError("trough rule", args.trough_rule, TROUGH_RULES)
+    robots = load_robots(args.robots)
+    check_outputs(args.html, args.output)
+    body = body_points(load_clip(args.clip), args.marker_set or None)
+    with progress("scoring", len(robots), quiet=args.json) as show:
+        scores = []
+        for k, robot in enumerate(robots):
+            show(k, robot.name)
+            scores.append(
+                score_robot(body, robot, ways(), args.trough_rule, lambda f, k=k: show(k + f, robots[k].name))
+            )
+        show(len(robots), "")
+    written = write_outputs(scores, args.html, args.output)
+    if args.json:
+        print_json(to_json(scores))
+        return 0
+    tables = summary_tables(scores)
+    if args.details:
+        tables += [t for s in scores for t in detail_tables(s)]
+    for t in tables:
+        table(t.title, t.columns, t.rows)
+    for path in written:
+        console.print(f"written: {path}")
+    return 0
+
+
+def load_robots(text: str) -> list[Robot]:
+    """The robots of a list separated by commas; 'all' stands for those of the source that the catalogue holds.
+
+    Raises:
+        ConfigError: the list names no robot.
+        UnknownNameError, RobotError: one of them cannot be loaded.
+    """
+    from humanoid_control.robots import CATALOGUE, load_robot
+
+    names: list[str] = []
+    for name in (part.strip() for part in text.split(",")):
+        names += [n for n in ALL if n in CATALOGUE] if name == "all" else [name] if name else []
+    if not names:
+        raise ConfigError(f"--robots '{text}' names no robot: give names, paths, or 'all'")
+    robots = [load_robot(name, "fixed") for name in dict.fromkeys(names)]
+    twice = next((r.name for k, r in enumerate(robots) if r.name in [other.name for other in robots[:k]]), None)
+    if twice is not None:
+        raise ConfigError(f"--robots holds two robots called '{twice}': score them one after the other")
+    return robots
+
+
+def ways() -> list[tuple[str, RetargetSettings]]:
+    """The ways to solve a clip that are compared: label and settings."""
+    from humanoid_control.imitation import RetargetSettings
+
+    return [("no avoidance", RetargetSettings())]
+
+
+def score_robot(
+    body: BodyPoints,
+    robot: Robot,
+    solved: list[tuple[str, RetargetSettings]],
+    trough_rule: str = "auto",
+    progress: Any = None,
+) -> RobotScore:
+    """Solve a clip for one robot in several ways, and score them.
+
+    Args:
+        progress: called with the share that is done, 0 to 1.
+    """
+    from humanoid_control.imitation import retarget, scale_to_robot
+    from humanoid_control.imitation.score import score
+
+    targets = scale_to_robot(body, robot)
+    say = progress or (lambda share: None)
+    runs = []
+    for k, (label, settings) in enumerate(solved):
+
+        def solving(done: int, total: int, k: int = k) -> None:
+            if done % 50 == 0:
+                say(0.8 * (k + done / total) / len(solved))
+
+        runs.append((label, retarget(targets, robot, settings, solving)))
+    return score(robot, targets, runs, trough_rule, lambda done, total: say(0.8 + 0.2 * done / total))

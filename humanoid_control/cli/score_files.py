@@ -1,0 +1,91 @@
+"""The files a score is written to: all of them whole, or none."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from humanoid_control.cli.output import plain_values
+from humanoid_control.cli.score_tables import to_json
+from humanoid_control.errors import ConfigError
+from humanoid_control.imitation.score import RobotScore, RunScore
+
+FOLDER = {"json": "score.json", "page": "score.html"}
+
+
+def check_outputs(html: Path | None, folder: Path | None) -> None:
+    """Whether the files can be written, before anything is computed.
+
+    Raises:
+        ConfigError: a folder that does not exist, or a file in its place.
+    """
+    if html is not None:
+        if html.suffix.lower() not in (".html", ".htm"):
+            raise ConfigError(f"--html must be a .html file, got {html}")
+        if html.is_dir():
+            raise ConfigError(f"--html must be a file, and {html} is a folder")
+        if not html.parent.is_dir():
+            raise ConfigError(f"the folder {html.parent} does not exist")
+    if folder is not None:
+        if folder.exists() and not folder.is_dir():
+            raise ConfigError(f"-o must be a folder, and {folder} is a file")
+        if not folder.parent.is_dir():
+            raise ConfigError(f"the folder {folder.parent} does not exist")
+
+
+def write_outputs(scores: Sequence[RobotScore], html: Path | None, folder: Path | None) -> list[Path]:
+    """Write what was asked for; each file appears whole or not at all.
+
+    Args:
+        html: file for the page. folder: for score.json, score.html and one CSV of frames for each robot and run.
+
+    Returns:
+        The files written.
+    """
+    if html is None and folder is None:
+        return []
+    from humanoid_control.cli.score_page import page
+
+    text = page(scores)
+    written = []
+    if folder is not None:
+        folder.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".writing_") as name:
+            part = Path(name)
+            (part / FOLDER["json"]).write_text(json.dumps(plain_values(to_json(scores)), allow_nan=False, indent=1))
+            (part / FOLDER["page"]).write_text(text, encoding="utf-8")
+            for s in scores:
+                for r in s.runs:
+                    _write_frames(part / f"{s.robot}_{re.sub('[^a-z0-9]+', '_', r.label.lower())}.csv", s.rate, r)
+            for file in sorted(part.iterdir()):
+                os.replace(file, folder / file.name)
+                written.append(folder / file.name)
+    if html is not None:
+        with tempfile.TemporaryDirectory(dir=html.parent, prefix=".writing_") as name:
+            whole = Path(name) / html.name
+            whole.write_text(text, encoding="utf-8")
+            os.replace(whole, html)
+        written.append(html)
+    return written
+
+
+def _write_frames(path: Path, rate: float, r: RunScore) -> None:
+    f, q = r.frames, r.frames.quality
+    columns = {f"error_{name}_m": e for name, e in f.errors.items()} | {
+        "penetration_m": f.penetration,
+        "at_position_limit": q.at_position_limit,
+        "at_speed_limit": q.at_speed_limit,
+        "speed_rad_s": q.speed,
+        "acceleration_rad_s2": q.acceleration,
+        "jerk_rad_s3": q.jerk,
+    }
+    with path.open("w", newline="") as out:
+        rows = csv.writer(out)
+        rows.writerow(["time_s", *columns])
+        for k, values in enumerate(zip(*columns.values(), strict=True)):
+            rows.writerow([f"{k / rate:.6f}", *(f"{v:.6g}" for v in values)])

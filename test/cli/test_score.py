@@ -1,0 +1,179 @@
+"""`humanoid score`: tables, JSON, files and page; whole or not at all."""
+
+import csv
+import json
+import re
+import signal
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from humanoid_control.cli.score import ALL, load_robots
+from humanoid_control.imitation.link_error import LINKS
+from humanoid_control.robots import load_robot
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory):
+    """Six seconds of the dance as a TRC file."""
+    from humanoid_control.capture import load_clip
+
+    dance = load_clip("dance").crop(6, 12)
+    path = tmp_path_factory.mktemp("clip") / "part.trc"
+    n = len(dance.labels)
+    head = ["PathFileType\t4\t(X/Y/Z)\tpart.trc", "DataRate\tCameraRate\tNumFrames\tNumMarkers\tUnits"]
+    head += [f"{dance.rate:g}\t{dance.rate:g}\t{dance.n_frames}\t{n}\tm"]
+    head += [
+        "Frame#\tTime\t" + "\t\t\t".join(dance.labels),
+        "\t\t" + "\t".join(f"X{k}\tY{k}\tZ{k}" for k in range(n)),
+        "",
+    ]
+    rows = [
+        "\t".join([str(k + 1), f"{t:.4f}", *(f"{v:.6f}" for v in p.ravel())])
+        for k, (t, p) in enumerate(zip(dance.times, dance.positions, strict=True))
+    ]
+    path.write_text("\n".join(head + rows) + "\n")
+    return path
+
+
+def test_json_holds_every_measure_of_every_link(humanoid, clip):
+    result = humanoid("score", clip, "--robots", "hrp2,we4rii", "--json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert [r["robot"] for r in report["robots"]] == ["hrp2", "we4rii"]
+    assert report["units"]["length"] == "m"
+    for row in report["robots"]:
+        for run in row["runs"].values():
+            assert tuple(run["links"]) == LINKS
+            for link in run["links"].values():
+                assert 0 <= link["min"] <= link["mean"] <= link["max"] < 1.5
+                assert sum(link["histogram"]["counts"]) == report["frames"]
+                assert {"shape", "spread_grade", "height_grade", "mode"} <= set(link["histogram"])
+                for extreme in link["peaks"] + link["troughs"]:
+                    assert len(extreme["angles"]) == len(load_robot(row["robot"]).imitation_joints)
+            assert run["collisions"]["frames"] == report["frames"]
+            assert {"speed", "acceleration", "jerk"} <= set(run["quality"])
+            assert run["drift"]["drift"] >= -1e-9
+            assert len(run["joints"]) == len(load_robot(row["robot"]).imitation_joints)
+
+
+def test_tables_name_robots_links_and_the_rows_of_the_source(humanoid, clip):
+    result = humanoid("score", clip, "--robots", "we4rii", "--details")
+    assert result.returncode == 0, result.stderr
+    for word in ("we4rii", "left wrist", "sternum", "lower arm", "torso", "right skew", "joint range used", "trough"):
+        assert word in result.stdout, word
+
+
+class Outline(HTMLParser):
+    """Whether tags close in order, and what the page refers to."""
+
+    VOID = ("meta", "br", "link", "img", "input", "hr")
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.refers, self.tags, self.ids = [], [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.refers += [v for k, v in attributes if k in ("src", "href", "xlink:href", "data")]
+        self.ids += [v for k, v in attributes if k == "id"]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_folder_holds_json_page_and_every_frame(humanoid, clip):
+    result = humanoid("score", clip, "--robots", "hrp2", "-o", "out", "--html", "page.html")
+    assert result.returncode == 0, result.stderr
+    files = {p.name for p in (humanoid.folder / "out").iterdir()}
+    assert {"score.json", "score.html"} < files and not [f for f in files if f.startswith(".")]
+    page = (humanoid.folder / "page.html").read_text()
+    assert page == (humanoid.folder / "out" / "score.html").read_text()
+
+    report = json.loads((humanoid.folder / "out" / "score.json").read_text())
+    frames = sorted(files - {"score.json", "score.html"})
+    assert len(frames) == len(report["robots"][0]["runs"])
+    for name, run in zip(frames, report["robots"][0]["runs"].values(), strict=True):
+        with (humanoid.folder / "out" / name).open() as f:
+            rows = list(csv.DictReader(f))
+        assert len(rows) == report["frames"]
+        for link in LINKS:
+            e = np.array([float(r[f"error_{link}_m"]) for r in rows])
+            assert e.mean() == pytest.approx(run["links"][link]["mean"], rel=1e-4)
+        assert {"penetration_m", "at_position_limit", "at_speed_limit", "jerk_rad_s3"} <= set(rows[0])
+
+
+def test_the_page_is_whole_and_refers_to_nothing_outside(humanoid, clip):
+    assert humanoid("score", clip, "--robots", "hrp2,we4rii", "--html", "page.html").returncode == 0
+    page = (humanoid.folder / "page.html").read_text()
+    outline = Outline()
+    outline.feed(page)
+    assert outline.open == []
+    inside = set(outline.ids)
+    assert all(r.startswith("#") and r[1:] in inside for r in outline.refers), "links lead only into the page"
+    assert all(url[1:] in inside for url in re.findall(r"url\((#[^)]+)\)", page))
+    assert "@import" not in page and "<script" not in page and "url(http" not in page
+    assert outline.tags.count("svg") == 1 + 2 * 4
+    assert "prefers-color-scheme: dark" in page and "#010203" not in page
+
+
+MISTAKES = [
+    (["score"], "required: clip"),
+    (["score", "dnace"], "did you mean dance"),
+    (["score", "missing.c3d"], "missing.c3d"),
+    (["score", "dance", "--robots", "hrp2,hpr2"], "did you mean hrp2"),
+    (["score", "dance", "--robots", ","], "names no robot"),
+    (["score", "dance", "--robots", "mine.urdf"], "no URDF file mine.urdf"),
+    (["score", "dance", "--trough-rule", "boht"], "did you mean both"),
+    (["score", "dance", "--html", "page.pdf"], "must be a .html file"),
+    (["score", "dance", "--html", "nowhere/page.html"], "folder nowhere does not exist"),
+    (["score", "dance", "-o", "nowhere/deep"], "folder nowhere does not exist"),
+    (["score", "dance", "--robot", "hrp2"], "did you mean --robots"),
+]
+
+
+@pytest.mark.parametrize(("args", "words"), MISTAKES, ids=lambda v: " ".join(v) if isinstance(v, list) else "")
+def test_a_mistake_is_one_line_and_leaves_nothing(humanoid, args, words):
+    result = humanoid(*args)
+    assert result.returncode == 2 and "Traceback" not in result.stderr
+    lines = [line for line in result.stderr.splitlines() if line.strip()]
+    assert len(lines) == 1 and words in lines[0], result.stderr
+    assert list(humanoid.folder.iterdir()) == []
+
+
+def test_interrupted_it_ends_at_once_and_leaves_nothing(humanoid):
+    process = humanoid.start("score", "dance", "--robots", "all", "-o", "out", "--html", "page.html")
+    time.sleep(2.5)
+    assert process.poll() is None, Path(process.log_path).read_text()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 130
+    assert "Traceback" not in Path(process.log_path).read_text()
+    left = [p.name for p in humanoid.folder.iterdir() if not p.name.startswith(("command_", "state"))]
+    assert left == []
+
+
+def test_all_stands_for_the_robots_of_the_source():
+    names = [r.name for r in load_robots("all")]
+    assert names[:5] == ["armar3", "hrp2", "suralp", "wabian2", "we4rii"] and set(names) <= set(ALL)
+    assert [r.name for r in load_robots("hrp2, all ,hrp2")][:2] == ["hrp2", "armar3"]
+
+
+def test_a_robot_that_is_not_in_the_catalogue_is_scored_from_its_files(humanoid, clip, tmp_path):
+    from humanoid_control.robots.catalogue import urdf_path
+
+    source = urdf_path("wabian2")
+    (humanoid.folder / "mine.urdf").write_text(source.read_text())
+    (humanoid.folder / "mine.yaml").write_text(source.with_suffix(".yaml").read_text())
+    result = humanoid("score", clip, "--robots", "mine.urdf", "--json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["robots"][0]["robot"] == "wabian2"

@@ -1,0 +1,88 @@
+"""Collision counts: the table's rows by hand, and on postures that are known to collide."""
+
+import numpy as np
+import pytest
+
+from humanoid_control.imitation.collision_count import (
+    TABLE,
+    PairDistances,
+    count_collisions,
+    pair_class,
+    self_penetration,
+)
+from humanoid_control.robots import load_robot
+
+ROBOTS = ("armar3", "hrp2", "suralp", "wabian2", "we4rii")
+
+
+def test_every_robot_watches_both_arms_against_both_torsos():
+    for name in ROBOTS:
+        robot = load_robot(name, "fixed")
+        pairs = self_penetration(robot, robot.postures["neutral"][None]).arm_torso().pairs
+        assert sorted(pair_class(*p) for p in pairs) == sorted(2 * list(TABLE)), name
+
+
+def test_a_pair_is_told_whichever_shape_comes_first():
+    assert pair_class("l_lower_arm", "upper_torso") == pair_class("upper_torso", "l_lower_arm")
+    assert pair_class("l_lower_arm", "upper_torso") == "lower arm - upper torso"
+    for other in (("l_hand", "upper_torso"), ("l_lower_arm", "r_lower_arm"), ("upper_torso", "lower_torso")):
+        assert pair_class(*other) == ""
+
+
+def test_a_frame_counts_once_for_each_arm():
+    pairs = (
+        ("l_lower_arm", "upper_torso"),
+        ("upper_torso", "r_lower_arm"),
+        ("l_upper_arm", "lower_torso"),
+        ("l_hand", "r_hand"),
+        ("l_lower_arm_b", "upper_torso"),
+    )
+    distance = np.array(
+        [
+            [0.1, 0.1, 0.1, 0.1, 0.1],
+            [-0.01, -0.02, 0.1, 0.1, -0.03],  # both arms, the left one with two shapes
+            [-0.01, 0.1, -0.05, -0.3, 0.1],
+            [0.0, 0.1, 0.1, -0.1, 0.1],  # touching is no penetration
+        ]
+    )
+    count = count_collisions(PairDistances(pairs, distance))
+    assert count.arm_torso == dict(zip(TABLE, [3, 0, 0, 1], strict=True))
+    assert count.per_arm["l"] == dict(zip(TABLE, [2, 0, 0, 1], strict=True))
+    assert count.per_arm["r"] == dict(zip(TABLE, [1, 0, 0, 0], strict=True))
+    assert (count.total, count.frames, count.frames_arm_torso) == (4, 4, 2)
+    assert count.others == {"l_hand - r_hand": 2}
+    assert (count.worst, count.worst_other) == (0.05, 0.3)
+    assert PairDistances(pairs, distance).penetration().tolist() == [0, 0.03, 0.3, 0.1]
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_neutral_is_free_and_an_arm_pulled_through_the_chest_is_not(name):
+    robot = load_robot(name, "fixed")
+    inward = robot.postures["neutral"].copy()
+    k = robot.joint_index("l_shoulder_abduction")
+    inward[k] = robot.lower[k]
+    inward[robot.joint_index("l_elbow_flexion")] = np.radians(80)
+    inward[robot.joint_index("l_shoulder_rotation")] = np.radians(70)
+    count = count_collisions(self_penetration(robot, np.array([robot.postures["neutral"], inward])))
+    assert count.per_arm["l"]["lower arm - upper torso"] + count.per_arm["l"]["lower arm - lower torso"] >= 1
+    assert sum(count.per_arm["r"].values()) == 0
+    assert count.frames_arm_torso == 1 and count.worst > 0.005
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_the_mirrored_motion_collides_with_the_other_arm(name):
+    robot = load_robot(name, "fixed")
+    rng = np.random.default_rng(2)
+    joints = np.tile(robot.postures["neutral"], (60, 1))
+    mirrored = joints.copy()
+    for joint in robot.joint_names:
+        if not joint.startswith(("l_shoulder", "l_elbow", "r_shoulder", "r_elbow")):
+            continue
+        other = ("r" if joint[0] == "l" else "l") + joint[1:]
+        k = robot.joint_index(joint)
+        joints[:, k] = rng.uniform(max(robot.lower[k], -1.5), min(robot.upper[k], 1.5), 60)
+        mirrored[:, robot.joint_index(other)] = joints[:, k]
+    a, b = (count_collisions(self_penetration(robot, q)) for q in (joints, mirrored))
+    assert a.total > 10
+    assert (a.per_arm["l"], a.per_arm["r"]) == (b.per_arm["r"], b.per_arm["l"])
+    assert a.worst == pytest.approx(b.worst, abs=1e-6)

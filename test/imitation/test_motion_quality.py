@@ -1,0 +1,78 @@
+"""Joint range, speed, acceleration and jerk of motions whose derivatives are known."""
+
+import numpy as np
+import pytest
+
+from humanoid_control.imitation import JointTrajectory
+from humanoid_control.imitation.joint_use import joint_use
+from humanoid_control.imitation.motion_quality import motion_quality
+from humanoid_control.robots import load_robot
+
+RATE = 100.0
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return load_robot("wabian2", "fixed")
+
+
+def motion(robot, joint, angles, rate=RATE):
+    q = np.tile(robot.postures["neutral"], (len(angles), 1))
+    q[:, robot.joint_index(joint)] = angles
+    none = np.zeros((len(angles), 7))
+    return JointTrajectory(robot.joint_names, rate, q, np.zeros_like(q), none, np.zeros(len(angles)))
+
+
+@pytest.mark.parametrize("rate", [25.0, 100.0])
+def test_a_cubic_has_constant_jerk(robot, rate):
+    t = np.arange(80) / rate
+    quality, frames = motion_quality(robot, motion(robot, "waist_rotation", 0.5 * t**3, rate))
+    assert frames.jerk[3:] == pytest.approx(3.0, rel=1e-5)
+    assert frames.acceleration[-1] == pytest.approx(3 * (t[-1] - 1 / rate), rel=1e-6)
+    assert frames.jerk[:3].tolist() == [0, 0, 0]
+    assert quality.jerk.max == pytest.approx(3.0, rel=1e-5)
+
+
+def test_speed_acceleration_and_jerk_of_a_sine(robot):
+    w, a, t = 3.0, 0.4, np.arange(2000) / 500.0
+    quality, frames = motion_quality(robot, motion(robot, "l_elbow_flexion", 0.6 + a * np.sin(w * t), 500.0))
+    assert quality.speed.max == pytest.approx(a * w, rel=1e-3)
+    assert quality.acceleration.max == pytest.approx(a * w**2, rel=1e-3)
+    assert quality.jerk.max == pytest.approx(a * w**3, rel=1e-2)
+    k = robot.joint_index("l_elbow_flexion")
+    assert quality.speed_share == pytest.approx(a * w / robot.velocity[k], rel=1e-3)
+    assert len(frames.speed) == len(t)
+    assert 0 < quality.speed.p99 < quality.speed.max
+
+
+def test_frames_at_the_speed_limit_are_counted(robot):
+    k = robot.joint_index("waist_rotation")
+    step = robot.velocity[k] / RATE
+    angles = np.cumsum([0, step, step, 0.5 * step, -step, 0, 0, 0])
+    quality, frames = motion_quality(robot, motion(robot, "waist_rotation", angles))
+    one = 1 / len(robot.imitation_joints)
+    assert frames.at_speed_limit == pytest.approx([0, one, one, 0, one, 0, 0, 0])
+    assert quality.frames_at_speed_limit == 3 / 8 and quality.beyond_position_limit == 0
+
+
+def test_a_joint_outside_its_range_is_reported(robot):
+    k = robot.joint_index("waist_flexion")
+    quality, frames = motion_quality(robot, motion(robot, "waist_flexion", [0, 0, robot.upper[k] + 0.02, 0]))
+    assert quality.beyond_position_limit == pytest.approx(0.02)
+    assert frames.at_position_limit[2] > frames.at_position_limit[0]
+
+
+def test_two_frames_are_enough(robot):
+    quality, _ = motion_quality(robot, motion(robot, "waist_rotation", [0.0, 0.01]))
+    assert quality.speed.max == pytest.approx(1.0) and quality.jerk.max == 0
+
+
+def test_range_used_is_told_beside_the_range_there_is(robot):
+    k = robot.joint_index("waist_lateral_flexion")  # 50 deg to both sides
+    angles = np.radians([0, 10, -15, 49.5, 49.9, 0, 0, 0])
+    use = {u.joint: u for u in joint_use(robot, motion(robot, "waist_lateral_flexion", angles).positions)}
+    u = use["waist_lateral_flexion"]
+    assert (u.lower, u.upper) == (robot.lower[k], robot.upper[k])
+    assert np.degrees([u.used_lower, u.used_upper]) == pytest.approx([-15, 49.9])
+    assert u.share == pytest.approx(64.9 / 100) and (u.at_lower, u.at_upper) == (0, 2 / 8)
+    assert use["waist_rotation"].share == 0 and list(use) == [robot.joint_names[j] for j in robot.imitation_joints]

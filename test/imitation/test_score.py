@@ -1,0 +1,71 @@
+"""The score as a whole: measured anew, complete, the same for a mirrored dancer."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from humanoid_control.capture import body_points, load_clip
+from humanoid_control.imitation import RetargetSettings, retarget, scale_to_robot
+from humanoid_control.imitation.link_error import LINKS
+from humanoid_control.imitation.score import score
+from humanoid_control.robots import load_robot
+
+
+@pytest.fixture(scope="module")
+def body():
+    return body_points(load_clip("dance").crop(6, 14))
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return load_robot("suralp", "fixed")
+
+
+@pytest.fixture(scope="module")
+def targets(body, robot):
+    return scale_to_robot(body, robot)
+
+
+@pytest.fixture(scope="module")
+def scored(robot, targets):
+    runs = [("two steps", retarget(targets, robot)), ("one", retarget(targets, robot, RetargetSettings(iterations=1)))]
+    return score(robot, targets, runs), runs
+
+
+def test_every_run_has_everything_for_every_link(scored, targets, robot):
+    s, _ = scored
+    assert [r.label for r in s.runs] == ["two steps", "one"] and s.n_frames == len(targets)
+    for r in s.runs:
+        assert tuple(r.links) == LINKS
+        for name, link in r.links.items():
+            e = r.frames.errors[name]
+            assert (link.mean, link.std, link.min, link.max) == pytest.approx((e.mean(), e.std(), e.min(), e.max()))
+            assert link.histogram.counts.sum() == len(targets)
+            assert link.troughs, "the smallest error is always a trough"
+        assert len(r.joints) == len(robot.imitation_joints)
+        assert len(r.frames.penetration) == len(r.frames.quality.jerk) == len(targets)
+        assert r.collisions.frames == len(targets)
+
+
+def test_errors_of_a_good_solver_are_those_it_reports(scored):
+    s, runs = scored
+    for r, (_, trajectory) in zip(s.runs, runs, strict=True):
+        measured = np.stack([r.frames.errors[name] for name in LINKS[:7]], axis=1)
+        assert measured == pytest.approx(trajectory.errors, abs=1e-12)
+
+
+def test_a_solver_that_lies_about_its_errors_is_found_out(robot, targets):
+    honest = retarget(targets, robot)
+    liar = dataclasses.replace(honest, errors=np.zeros_like(honest.errors), saturated=np.zeros_like(honest.saturated))
+    a, b = score(robot, targets, [("honest", honest), ("liar", liar)]).runs
+    assert a.links["mean"].mean == b.links["mean"].mean > 0.005
+    assert a.quality.frames_at_speed_limit == b.quality.frames_at_speed_limit
+
+
+def test_longer_joint_speeds_lower_the_error(robot, targets):
+    slow, fast = (retarget(targets, robot, RetargetSettings(velocity_scale=v)) for v in (0.3, 10.0))
+    a, b = score(robot, targets, [("slow", slow), ("fast", fast)]).runs
+    assert a.links["mean"].mean > b.links["mean"].mean
+    assert a.quality.speed.max < b.quality.speed.max
+    assert b.quality.speed_share > 1, "the limit counts, whatever the solver was allowed"
