@@ -44,6 +44,7 @@ setup(
         "setuptools",
         "numpy>=1.26",
         "scipy>=1.11",
+        "numba>=0.59",
         "pin>=3.4",
         "coal>=3.0",
         "daqp>=0.7",

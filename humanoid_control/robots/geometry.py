@@ -8,6 +8,7 @@ import coal
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.collision import ShapeArrays
 from humanoid_control.robots.shapes import (
     Box,
     Capsule,
@@ -44,6 +45,44 @@ def coal_shape(shape: Shape) -> tuple[coal.CollisionGeometry, pin.SE3]:
         return _polyhedron(elliptic_capsule_points(a, b, c, 0.0)), pin.SE3(np.eye(3), np.array(shape.center))
     points = elliptic_capsule_points(shape.a, shape.b, shape.c, shape.l)
     return _polyhedron(points), pin.SE3(np.eye(3), np.array(shape.top_center))
+
+
+def shape_arrays(model: pin.Model, shapes: tuple[LinkShape, ...]) -> ShapeArrays:
+    """The shapes as arrays for the exact distance kernels, each in the frame of the pinocchio joint that carries it.
+
+    Args:
+        model: the robot.
+        shapes: its collision shapes; the arrays keep their order, so `Robot.pairs` indexes them.
+    """
+    kinds, sizes, joints, rotations, positions = [], [], [], [], []
+    for item in shapes:
+        frame = model.frames[model.getFrameId(item.link)]
+        size, X_link_shape = _half_axes(item.shape)
+        X = frame.placement * X_link_shape
+        kinds.append(item.shape.kind)
+        sizes.append(size)
+        joints.append(int(frame.parentJoint))
+        rotations.append(X.rotation)
+        positions.append(X.translation)
+    return ShapeArrays.build(kinds, sizes, joints, rotations, positions)
+
+
+def _half_axes(shape: Shape) -> tuple[tuple[float, float, float, float], pin.SE3]:
+    """The row of `ShapeArrays.sizes` of a shape, and the pose of its centre in the link frame."""
+    if isinstance(shape, Sphere):
+        return (shape.radius, shape.radius, shape.radius, 0.0), pin.SE3(np.eye(3), np.array(shape.center))
+    if isinstance(shape, (Capsule, Cylinder)):
+        p0, p1 = np.array(shape.p0), np.array(shape.p1)
+        cap = shape.radius if isinstance(shape, Capsule) else 0.0
+        half = float(np.linalg.norm(p1 - p0)) / 2
+        return (shape.radius, shape.radius, cap, half), pin.SE3(rotation_of_z_onto(p1 - p0), (p0 + p1) / 2)
+    if isinstance(shape, Box):
+        x, y, z = shape.size
+        return (x / 2, y / 2, z / 2, 0.0), pin.SE3(pin.rpy.rpyToMatrix(*shape.rpy), np.array(shape.center))
+    if isinstance(shape, Ellipsoid):
+        return (*shape.semi_axes, 0.0), pin.SE3(np.eye(3), np.array(shape.center))
+    middle = np.array(shape.top_center) - np.array([0.0, 0.0, shape.l / 2])
+    return (shape.b, shape.a, shape.c, shape.l / 2), pin.SE3(np.eye(3), middle)
 
 
 def rotation_of_z_onto(axis: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from humanoid_control.collision.shape_arrays import ELLIPTIC_CAPSULE, bounding_radius
 from humanoid_control.errors import RobotError, UnknownNameError
 
 Vec3 = tuple[float, float, float]
@@ -95,7 +96,7 @@ class EllipticCapsule:
 
     def bounding_sphere(self) -> tuple[np.ndarray, float]:
         middle = np.array(self.top_center) - np.array([0.0, 0.0, self.l / 2])
-        return middle, float(max(np.hypot(max(self.a, self.b), self.l / 2), self.l / 2 + self.c))
+        return middle, bounding_radius(ELLIPTIC_CAPSULE, np.array([self.b, self.a, self.c, self.l / 2]))
 
 
 Shape = Sphere | Capsule | Box | Cylinder | Ellipsoid | EllipticCapsule

@@ -1,0 +1,109 @@
+"""How the kernels of this room are compiled, and the vector algebra they share.
+
+Vectors are tuples of three floats here: the compiler keeps them in registers, so nothing is allocated.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numba import njit
+
+Vec = tuple[float, float, float]
+
+
+def _drop_outdated() -> None:
+    """Delete compiled kernels that are older than any source of this room.
+
+    numba renews what it has compiled only when the file of that very function changes, not when a function called
+    from it does; after an update the old code would go on running.
+    """
+    here = Path(__file__).parent
+    newest = max(f.stat().st_mtime for f in here.glob("*.py"))
+    for index in (here / "__pycache__").glob("*.nbi"):
+        try:
+            if index.stat().st_mtime < newest:
+                index.unlink()
+        except OSError:  # not ours to delete, or another process was first
+            continue
+
+
+_drop_outdated()
+kernel = njit(cache=True, error_model="numpy")
+
+
+@kernel
+def dot(a: Vec, b: Vec) -> float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@kernel
+def norm(a: Vec) -> float:
+    return (a[0] * a[0] + a[1] * a[1] + a[2] * a[2]) ** 0.5
+
+
+@kernel
+def cross(a: Vec, b: Vec) -> Vec:
+    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
+
+
+@kernel
+def add(a: Vec, b: Vec) -> Vec:
+    return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
+
+
+@kernel
+def sub(a: Vec, b: Vec) -> Vec:
+    return (a[0] - b[0], a[1] - b[1], a[2] - b[2])
+
+
+@kernel
+def mul(s: float, a: Vec) -> Vec:
+    return (s * a[0], s * a[1], s * a[2])
+
+
+@kernel
+def along(a: Vec, s: float, u: Vec) -> Vec:
+    """a + s u."""
+    return (a[0] + s * u[0], a[1] + s * u[1], a[2] + s * u[2])
+
+
+@kernel
+def row(m: np.ndarray, k: int) -> Vec:
+    """Row k of an (n, 3) array."""
+    return (m[k, 0], m[k, 1], m[k, 2])
+
+
+@kernel
+def rotate(R: np.ndarray, a: Vec) -> Vec:
+    """R a: from the shape's frame to the world."""
+    return (
+        R[0, 0] * a[0] + R[0, 1] * a[1] + R[0, 2] * a[2],
+        R[1, 0] * a[0] + R[1, 1] * a[1] + R[1, 2] * a[2],
+        R[2, 0] * a[0] + R[2, 1] * a[1] + R[2, 2] * a[2],
+    )
+
+
+@kernel
+def unrotate(R: np.ndarray, a: Vec) -> Vec:
+    """R^T a: from the world to the shape's frame."""
+    return (
+        R[0, 0] * a[0] + R[1, 0] * a[1] + R[2, 0] * a[2],
+        R[0, 1] * a[0] + R[1, 1] * a[1] + R[2, 1] * a[2],
+        R[0, 2] * a[0] + R[1, 2] * a[1] + R[2, 2] * a[2],
+    )
+
+
+@kernel
+def perpendicular(u: Vec) -> Vec:
+    """Some unit vector at a right angle to u; x for a zero vector."""
+    x, y, z = abs(u[0]), abs(u[1]), abs(u[2])
+    if x <= y and x <= z:
+        w = (0.0, -u[2], u[1])
+    elif y <= z:
+        w = (u[2], 0.0, -u[0])
+    else:
+        w = (-u[1], u[0], 0.0)
+    m = norm(w)
+    return mul(1.0 / m, w) if m > 0.0 else (1.0, 0.0, 0.0)
