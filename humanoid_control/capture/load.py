@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from humanoid_control.capture.amc import parse_amc, skeleton_beside
 from humanoid_control.capture.bvh import parse_bvh
 from humanoid_control.capture.c3d import parse_c3d
 from humanoid_control.capture.clip import MarkerClip
+from humanoid_control.capture.csv_markers import parse_csv
 from humanoid_control.capture.dance import synthetic_dance
 from humanoid_control.capture.trc import parse_trc
 from humanoid_control.errors import ClipError, nearest_names
@@ -16,17 +18,21 @@ _BUILT_IN: dict[str, Callable[[], MarkerClip]] = {"dance": synthetic_dance}
 CLIP_NAMES = tuple(_BUILT_IN)
 
 _PARSERS: dict[str, Callable[[bytes, str], MarkerClip]] = {".bvh": parse_bvh, ".c3d": parse_c3d, ".trc": parse_trc}
+_WITHOUT_RATE = (".amc", ".csv")  # formats that may not state their frame rate
+FORMATS = (*_PARSERS, *_WITHOUT_RATE)
 
 
-def load_clip(name_or_path: str | Path = "dance") -> MarkerClip:
+def load_clip(name_or_path: str | Path = "dance", rate: float | None = None) -> MarkerClip:
     """Read a motion capture clip.
 
     Args:
-        name_or_path: one of `CLIP_NAMES`, or the path of a .c3d, .trc or .bvh file. A name wins over a file of the
-            same name in the current folder: write ./dance for that.
+        name_or_path: one of `CLIP_NAMES`, or the path of a .c3d, .trc, .bvh, .amc or .csv file (for .amc with its .asf
+            in the same folder). A name wins over a file of the same name in the current folder: write ./dance for that.
+        rate: frames a second [Hz] of an .amc or .csv file that states none.
 
     Raises:
-        ClipError: no such name or file, a format that is not read, or a file that is empty, cut off or damaged.
+        ClipError: no such name or file, a format that is not read, or a file that is empty, cut off or damaged; a rate
+            for a format that states its own.
     """
     if str(name_or_path) in _BUILT_IN:
         return _BUILT_IN[str(name_or_path)]()
@@ -36,23 +42,37 @@ def load_clip(name_or_path: str | Path = "dance") -> MarkerClip:
         if not path.exists():
             raise ClipError(_not_found(path))
         if not path.is_file():
-            raise ClipError(f"{path}: is a folder, not a file: name a clip in it ({', '.join(_PARSERS)})")
-        parse = _PARSERS.get(path.suffix.lower())
-        if parse is None:
-            raise ClipError(f"{path}: type '{path.suffix}' is not read, only {', '.join(_PARSERS)}: convert it")
-        data = path.read_bytes()
+            raise ClipError(f"{path}: is a folder, not a file: name a clip in it ({', '.join(FORMATS)})")
+        suffix = path.suffix.lower()
+        if suffix == ".asf":
+            raise ClipError(f"{path}: is a skeleton without motion: name the .amc file that moves it")
+        if suffix not in FORMATS:
+            raise ClipError(f"{path}: type '{path.suffix}' is not read, only {', '.join(FORMATS)}: convert it")
+        if rate is not None and suffix not in _WITHOUT_RATE:
+            raise ClipError(f"{path}: a {suffix} file states its own frame rate: leave the rate out")
+        data = _content(path)
+        skeleton = skeleton_beside(path) if suffix == ".amc" else path
+        skeleton_data = _content(skeleton) if suffix == ".amc" else b""
     except (OSError, ValueError, RuntimeError) as error:  # the last two: a null byte, or ~ of an unknown user
         raise ClipError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if suffix == ".amc":
+        return parse_amc(data, str(path), skeleton_data, str(skeleton), rate)
+    return parse_csv(data, str(path), rate) if suffix == ".csv" else _PARSERS[suffix](data, str(path))
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a file that must not be empty."""
+    data = path.read_bytes()
     if not data:
         raise ClipError(f"{path}: is empty: copy or export it again")
-    return parse(data, str(path))
+    return data
 
 
 def _not_found(path: Path) -> str:
     """The message for a path that does not exist, with what comes nearest."""
     beside = []
     if path.parent.is_dir():
-        beside = [other.name for other in path.parent.iterdir() if other.suffix.lower() in _PARSERS]
+        beside = [other.name for other in path.parent.iterdir() if other.suffix.lower() in FORMATS]
     near = nearest_names(path.name, [*beside, *CLIP_NAMES])
     offer = f"did you mean {' or '.join(near)}?" if near else f"built-in clips: {', '.join(CLIP_NAMES)}"
     return f"{path}: no such clip: {offer}"

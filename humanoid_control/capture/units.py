@@ -9,13 +9,24 @@ from humanoid_control.errors import ClipError
 UNITS = {"m": 1.0, "cm": 0.01, "mm": 0.001, "inch": 0.0254}
 CMU_UNIT = 0.0254 / 0.45  # skeletons of the CMU motion capture database: inches, scaled by 0.45
 
-_SPELLINGS = {"meter": "m", "meters": "m", "metre": "m", "metres": "m", "in": "inch", "inches": "inch",
-              "millimeters": "mm", "millimetres": "mm", "centimeters": "cm", "centimetres": "cm"}  # fmt: skip
+_SPELLINGS = {
+    "meter": "m", "meters": "m", "metre": "m", "metres": "m",
+    "centimeter": "cm", "centimeters": "cm", "centimetres": "cm",
+    "millimeter": "mm", "millimeters": "mm", "millimetres": "mm",
+    "in": "inch", "inches": "inch",
+}  # fmt: skip
 
 _EXTENT = (0.45, 3.5)  # [m] longest side of the box round the markers: legs alone to a person with raised arms
 _TYPICAL_EXTENT = 1.6
 _CHAIN = (0.95, 2.1)  # [m] ankle to head joint along the bones: a child to a giant
 _TYPICAL_CHAIN = 1.42
+
+
+def known_unit(spelling: str) -> str:
+    """The unit a file means by a word like "Millimeters"; "" for a word that is none."""
+    unit = spelling.strip().lower()
+    unit = _SPELLINGS.get(unit, unit)
+    return unit if unit in UNITS else ""
 
 
 def body_extent(positions: np.ndarray) -> float:
@@ -48,11 +59,10 @@ def scale_of_markers(positions: np.ndarray, stated: str, where: str) -> tuple[fl
     """
     extent = body_extent(positions)
     stated = stated[:20] if stated.isprintable() else ""
-    unit = stated.strip().lower()
-    unit = _SPELLINGS.get(unit, unit)
+    unit = known_unit(stated)
     if np.isnan(extent):
         raise ClipError(f"{where}: never shows two markers at once: nothing to follow, record or export it again")
-    if unit in UNITS and _EXTENT[0] <= extent * UNITS[unit] <= _EXTENT[1]:
+    if unit and _EXTENT[0] <= extent * UNITS[unit] <= _EXTENT[1]:
         return UNITS[unit], ()
     guess = _nearest_unit(extent, _TYPICAL_EXTENT, UNITS)
     if not _EXTENT[0] <= extent * UNITS[guess] <= _EXTENT[1]:
@@ -67,19 +77,22 @@ def scale_of_markers(positions: np.ndarray, stated: str, where: str) -> tuple[fl
     )
 
 
-def scale_of_skeleton(chain: float, where: str) -> tuple[float, tuple[str, ...]]:
-    """Metres a unit for a skeleton file without a unit, from the length of the bones between ankle and head.
+def scale_of_skeleton(chain: float, where: str, stated: float | None = None) -> tuple[float, tuple[str, ...]]:
+    """Metres a unit for a skeleton file, from the length of the bones between ankle and head.
 
     Args:
         chain: length of the bones from the ankle over the hip to the head [file units].
         where: start of the error message: the file.
+        stated: the unit the file states [m]; None when it states none.
 
     Returns:
-        The factor to metres, and the note that says how it was found.
+        The factor to metres, and the note that says how it was found (empty when the stated unit was believed).
 
     Raises:
         ClipError: no known unit gives a person.
     """
+    if stated is not None and _CHAIN[0] <= chain * stated <= _CHAIN[1]:
+        return stated, ()
     units = {**UNITS, "CMU unit": CMU_UNIT}
     guess = _nearest_unit(chain, _TYPICAL_CHAIN, units)
     metres = chain * units[guess]
@@ -88,8 +101,9 @@ def scale_of_skeleton(chain: float, where: str) -> tuple[float, tuple[str, ...]]
             f"{where}: the bones from ankle to head are {chain:.3g} units long, which is no person in "
             f"{', '.join(units)}: scale the skeleton to metres"
         )
+    says = "no unit" if stated is None else f"a unit of {stated:.5g} m, in which no person fits"
     return units[guess], (
-        f"the file states no unit: bones from ankle to head of {chain:.4g} read as {guess} "
+        f"the file states {says}: bones from ankle to head of {chain:.4g} read as {guess} "
         f"({units[guess]:.5g} m), that is {metres:.2f} m",
     )
 

@@ -73,7 +73,7 @@ def test_folder(tmp_path):
 @pytest.mark.parametrize("name", ["clip.fbx", "clip", "clip.c3d.gz"])
 def test_format_that_is_not_read(tmp_path, name):
     (tmp_path / name).write_text("x")
-    with pytest.raises(ClipError, match=r"is not read, only .bvh, .c3d, .trc"):
+    with pytest.raises(ClipError, match=r"is not read, only .bvh, .c3d, .trc, .amc, .csv"):
         load_clip(tmp_path / name)
 
 
@@ -96,7 +96,7 @@ def test_path_that_cannot_be_one():
         load_clip("~no_such_user_here/clip.c3d")
 
 
-@pytest.mark.parametrize("suffix", [".trc", ".c3d", ".bvh"])
+@pytest.mark.parametrize("suffix", [".trc", ".c3d", ".bvh", ".csv"])
 @pytest.mark.parametrize("content", [b"", b"\n", b"\x00" * 5000, bytes(range(256)) * 20, "é\ud7ff".encode() * 600])
 def test_garbage(tmp_path, suffix, content):
     path = tmp_path / f"clip{suffix}"
@@ -124,6 +124,11 @@ def test_empty_file_is_called_empty(tmp_path):
     (tmp_path / "clip.c3d").write_bytes(b"")
     with pytest.raises(ClipError, match="is empty"):
         load_clip(tmp_path / "clip.c3d")
+
+
+def test_rate_is_only_for_files_that_state_none(mocap):
+    with pytest.raises(ClipError, match="states its own frame rate"):
+        load_clip(mocap("dance_markers/walk1.trc"), rate=50.0)
 
 
 def survives(path):
@@ -173,8 +178,9 @@ def test_truncated_file_is_an_error(mocap, tmp_path, relative):
 @settings(
     max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(suffix=st.sampled_from([".trc", ".c3d", ".bvh"]), head=st.sampled_from(
-    [b"", b"PathFileType\t4\nDataRate\tNumFrames\tUnits\n50\t2\tmm\n", b"HIERARCHY\nROOT a\n{\nMOTION\n", b"\x02\x50"]
+@given(suffix=st.sampled_from([".trc", ".c3d", ".bvh", ".csv"]), head=st.sampled_from(
+    [b"", b"time,a_x,a_y,a_z,b_x,b_y,b_z\n0,0,0,0,1,1,1\n",
+     b"PathFileType\t4\nDataRate\tNumFrames\tUnits\n50\t2\tmm\n", b"HIERARCHY\nROOT a\n{\nMOTION\n", b"\x02\x50"]
 ), tail=st.binary(max_size=3000))  # fmt: skip
 def test_any_bytes_end_in_a_clip_or_a_message(tmp_path, suffix, head, tail):
     path = tmp_path / f"clip{suffix}"
@@ -182,12 +188,20 @@ def test_any_bytes_end_in_a_clip_or_a_message(tmp_path, suffix, head, tail):
     survives(path)
 
 
-@pytest.mark.parametrize("name", ["Dance.c3d", "Eb015si.c3d", "gaitDataPlanar.c3d"])
+ODD_FILES = {
+    "Dance.c3d": ("POINT:FRAMES says 500 frames, the header 499", "none of its 40 labels (Channel101"),
+    "Eb015si.c3d": (None, "none of its 26 labels (RFT1, RFT2, RFT3, ...) belongs to one"),  # big-endian: nothing wrong
+    "gaitDataPlanar.c3d": ("states unit 'M', in which the markers span 1650: read as mm", "needs three dimensions"),
+}
+
+
+@pytest.mark.parametrize("name", ODD_FILES)
 def test_odd_files_are_read_and_what_they_lack_is_said(mocap, name):
+    """A file that lies or is malformed is read with a warning that says so, and refused where it lacks a body."""
+    warning, refusal = ODD_FILES[name]
     clip = load_clip(mocap(f"odd_files/{name}"))
-    assert clip.warnings or name == "Eb015si.c3d"  # nothing is wrong with big-endian numbers
+    assert [warning in w for w in clip.warnings] == ([True] if warning else [])
     with pytest.raises(ClipError) as caught:
         body_points(clip)
     assert one_line(caught.value)
-    expected = "three dimensions" if name == "gaitDataPlanar.c3d" else "no marker set fits"
-    assert expected in str(caught.value)
+    assert refusal in str(caught.value)

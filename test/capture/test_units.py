@@ -70,6 +70,13 @@ def test_skeleton_of_a_child_and_a_giant_in_every_unit(scale, chain):
     assert len(notes) == 1
 
 
+def test_unit_a_skeleton_states_is_believed_where_a_person_fits():
+    assert scale_of_skeleton(24.7, "clip", CMU_UNIT) == (CMU_UNIT, ())
+    scale, notes = scale_of_skeleton(142.0, "clip", 0.0254)  # 3.6 m from ankle to head
+    assert scale == UNITS["cm"]
+    assert "0.0254 m, in which no person fits" in notes[0]
+
+
 @pytest.mark.parametrize("chain", [0.0, 1e-3, 1e5, float("nan")])
 def test_skeleton_of_no_person(chain):
     with pytest.raises(ClipError, match="no person"):

@@ -1,0 +1,154 @@
+"""The header of a marker CSV file: which columns are which marker's x, y and z, the time, the unit and the rate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from humanoid_control.capture.units import known_unit
+from humanoid_control.errors import ClipError
+
+_IN_BRACKETS = r"(?:\s*[(\[]\s*(?P<unit>[^)\]]*?)\s*[)\]])?\s*$"
+_NAMED_AXIS = re.compile(r"^(?P<label>.*\S)\s*[._:\s-]\s*(?P<axis>[xyz])" + _IN_BRACKETS, re.IGNORECASE)
+_BARE_AXIS = re.compile(r"^(?:t|pos|position)?[ _.]?(?P<axis>[xyz])" + _IN_BRACKETS, re.IGNORECASE)
+_TIME = re.compile(r"^(?:time|timestamp|t)(?:\s*_?(?P<word>s|sec|ms|us))?" + _IN_BRACKETS, re.IGNORECASE)
+_RATE = re.compile(
+    r"^#?\s*(?:(?:capture|export|camera)\s+)?(?:frame\s*rate|rate|frequency|fps)\b[^:=]*$", re.IGNORECASE
+)
+_UNIT = re.compile(r"^#?\s*(?:length\s+)?units?$", re.IGNORECASE)
+_SECONDS = {"s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "": 1.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6}
+_NOT_A_LABEL = ("rotation", "position", "marker", "mean marker error", "velocity", "acceleration")
+
+
+@dataclass(frozen=True)
+class CsvHeader:
+    """What the rows before the data say.
+
+    Args:
+        labels: M marker labels, "" where the file gives none.
+        columns: (M, 3) column of each marker's x, y, z.
+        first_row: row in which the data begin.
+        time: column of the time and its unit [s]; None without one.
+        rate: frames a second [Hz]; None when it is not stated.
+        unit: as the file spells it; "" when it states none.
+    """
+
+    labels: tuple[str, ...]
+    columns: np.ndarray
+    first_row: int
+    time: tuple[int, float] | None
+    rate: float | None
+    unit: str
+
+
+def read_header(rows: Sequence[list[str]], source: str) -> CsvHeader:
+    """Understand the header of a marker table: one row with `LASI_x`, `LASI.y`, or a row of labels over one of X, Y, Z.
+
+    Raises:
+        ClipError: there is no such row, or a marker without one of its coordinates.
+    """
+    for number, row in enumerate(rows):
+        found = _named_columns(row, source) or _bare_columns(rows, number)
+        if found:
+            labels, columns, units = found
+            break
+    else:
+        raise ClipError(
+            f"{source}: no marker columns found: the header must name them like LASI_x,LASI_y,LASI_z, "
+            "or have a row of labels above a row of X,Y,Z"
+        )
+    first = number + 1
+    below = rows[first] if first < len(rows) else []
+    if any(below) and all(not cell or known_unit(cell) or cell.casefold() in _SECONDS for cell in below):
+        units += [below[c] for c in columns.ravel() if c < len(below)]
+        first += 1
+    rate, unit = _stated(rows[:number])
+    unit = next((u for u in units if u), unit)
+    time = next(((c, s) for c, cell in enumerate(rows[number]) if (s := _seconds(cell)) is not None), None)
+    return CsvHeader(labels, columns, first, time, rate, unit)
+
+
+_Columns = tuple[tuple[str, ...], np.ndarray, list[str]]
+
+
+def _named_columns(row: list[str], source: str) -> _Columns | None:
+    """Markers of a header row of the kind LASI_x; None when it is none."""
+    groups: list[tuple[str, dict[str, int]]] = []
+    latest: dict[str, int] = {}
+    units = []
+    for column, cell in enumerate(row):
+        match = _NAMED_AXIS.match(cell)
+        if not match or _seconds(cell) is not None:
+            continue
+        label, axis = match["label"], match["axis"].lower()
+        if label not in latest or axis in groups[latest[label]][1]:
+            latest[label] = len(groups)
+            groups.append((label, {}))
+        groups[latest[label]][1][axis] = column
+        units.append(match["unit"] or "")
+    if not any(len(axes) == 3 for _, axes in groups):
+        return None
+    for label, axes in groups:
+        if len(axes) < 3:
+            lacking = ", ".join(sorted(set("xyz") - set(axes)))
+            raise ClipError(f"{source}: marker {label[:40]!r} has no column for {lacking}: export all three")
+    columns = np.array([[axes[a] for a in "xyz"] for _, axes in groups])
+    return tuple(label for label, _ in groups), columns, units
+
+
+def _bare_columns(rows: Sequence[list[str]], number: int) -> _Columns | None:
+    """Markers of a row of X, Y, Z below a row of labels; None when it is no such row."""
+    matches = [_BARE_AXIS.match(cell) for cell in rows[number]]
+    axes = "".join(m["axis"].lower() if m else " " for m in matches)
+    starts = [s.start() for s in re.finditer("xyz", axes)]
+    above = [row for row in rows[:number] if any(row)]
+    # Exports with rigid bodies have a row that tells rotations from positions.
+    starts = [s for s in starts if not any(s < len(row) and row[s].casefold() == "rotation" for row in above)]
+    if not starts or not above:
+        return None
+    named = [row for row in above if any(cell.casefold() in ("name", "label", "marker") for cell in row[: starts[0]])]
+    labels = next(filter(any, (_labels(row, starts) for row in reversed(named or above))), None)
+    if labels is None:
+        return None
+    columns = np.array(starts)[:, None] + np.arange(3)
+    return tuple(labels), columns, [m["unit"] or "" for m in matches if m]
+
+
+def _labels(row: list[str], starts: list[int]) -> list[str]:
+    """The labels above the x columns; all empty when the row holds something else."""
+    labels = [row[s] if s < len(row) else "" for s in starts]
+    usual = sum(label.casefold() in _NOT_A_LABEL or bool(known_unit(label)) for label in labels)
+    return labels if usual == 0 else [""] * len(starts)
+
+
+def _seconds(cell: str) -> float | None:
+    """Unit of a time column [s]; None when the cell heads another column."""
+    match = _TIME.match(cell)
+    return _SECONDS.get((match["unit"] or match["word"] or "").casefold()) if match else None
+
+
+def _stated(preamble: Sequence[list[str]]) -> tuple[float | None, str]:
+    """Rate [Hz] and unit in the rows above the header: pairs of cells, or `# rate: 120`, or a number alone (Vicon)."""
+    rate, unit = None, ""
+    for row in preamble:
+        cells = [part.strip() for cell in row for part in re.split(r"[:=]", cell, maxsplit=1)]
+        for key, value in pairwise(cells):
+            if _UNIT.match(key):
+                unit = value
+            elif _RATE.match(key) and (number := _number(value)) is not None:
+                rate = number
+        if rate is None and len(filled := [c for c in row if c]) == 1:
+            rate = _number(filled[0])
+    return rate, unit
+
+
+def _number(text: str) -> float | None:
+    """A number, or None."""
+    try:
+        return float(text.replace(",", ".").removesuffix("Hz").strip())
+    except ValueError:
+        return None
