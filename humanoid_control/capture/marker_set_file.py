@@ -14,6 +14,7 @@ from humanoid_control.capture.joint_centres import hip_centre, shoulder_centre
 from humanoid_control.errors import ClipError, nearest_names
 
 REQUIRED = ("l_hip", "r_hip", "sternum", "l_shoulder", "r_shoulder", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
+ESTIMATED = ("sternum",)  # required too, but found from the others where no marker shows it
 OPTIONAL = ("head", "l_knee", "r_knee", "l_ankle", "r_ankle", "l_toe", "r_toe", "l_heel", "r_heel")
 
 _PELVIS = ("l_asis", "r_asis", "mid_psis")
@@ -49,10 +50,13 @@ class MarkerSet:
     Args:
         name: built-in name, or the path of the file.
         points: body point to recipe, in the order of `REQUIRED` and `OPTIONAL`.
+        unused: labels of the convention that no body point needs. A set that lists them knows all its labels, so that
+            others in a clip are worth a warning; skeletons do, marker sets do not.
     """
 
     name: str
     points: Mapping[str, Recipe]
+    unused: frozenset[str] = frozenset()
 
 
 def read_marker_set(path: Path, name: str) -> MarkerSet:
@@ -73,15 +77,18 @@ def read_marker_set(path: Path, name: str) -> MarkerSet:
         raise ClipError(f"marker set {name}: is not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict) or not isinstance(content.get("points"), dict):
         raise ClipError(f"marker set {name}: needs a mapping 'points' from body points to labels")
-    unknown = set(content) - {"about", "landmarks", "points"}
+    unknown = set(content) - {"about", "landmarks", "points", "unused"}
     if unknown:
-        raise ClipError(f"marker set {name}: unknown entry '{min(map(str, unknown))}' (about, landmarks, points)")
+        raise ClipError(
+            f"marker set {name}: unknown entry '{min(map(str, unknown))}' (about, landmarks, points, unused)"
+        )
     landmarks = _alternatives_by_name(content.get("landmarks") or {}, LANDMARKS, f"marker set {name}: landmark")
     given = content["points"]
     _check_names(given, REQUIRED + OPTIONAL, f"marker set {name}: body point")
-    lacking = [point for point in REQUIRED if point not in given]
+    lacking = [point for point in REQUIRED if point not in given and point not in ESTIMATED]
     if lacking:
         raise ClipError(f"marker set {name}: gives no labels for {', '.join(lacking)}")
+    unused = _alternatives(content["unused"], f"marker set {name}: unused") if "unused" in content else ()
     return MarkerSet(
         name,
         {
@@ -89,6 +96,7 @@ def read_marker_set(path: Path, name: str) -> MarkerSet:
             for point in REQUIRED + OPTIONAL
             if point in given
         },
+        frozenset(label for labels in unused for label in labels),
     )
 
 

@@ -9,9 +9,18 @@ from pathlib import Path
 import numpy as np
 
 from humanoid_control.capture.clip import MarkerClip
-from humanoid_control.capture.marker_set_file import REQUIRED, Alternatives, MarkerSet, Recipe, read_marker_set
+from humanoid_control.capture.marker_set_file import (
+    ESTIMATED,
+    REQUIRED,
+    Alternatives,
+    MarkerSet,
+    Recipe,
+    read_marker_set,
+)
 from humanoid_control.errors import ClipError, UnknownNameError, nearest_names
 
+_NEEDED = tuple(point for point in REQUIRED if point not in ESTIMATED)
+_LISTED = 4  # names that a message lists one by one
 _FOLDER = Path(__file__).parent / "marker_sets"
 MARKER_SETS = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
 
@@ -21,6 +30,9 @@ Labels = Mapping[str, tuple[str, ...]]
 
 class BodyLocator:
     """A marker set applied to one clip: knows which of the clip's labels make which body point.
+
+    `marker_set` is the set, `warnings` name the joints of a skeleton that its set does not know. The sternum may be
+    missing: it can be estimated.
 
     Args:
         clip: the markers.
@@ -37,6 +49,7 @@ class BodyLocator:
         self.marker_set = _choose(clip, labels) if marker_set is None else _named(marker_set)
         if _missing(self.marker_set, labels):
             raise ClipError(_misfit(clip, labels, self.marker_set, "marker set"))
+        self.warnings = _strangers(labels, self.marker_set)
         self._chosen: dict[str, dict[str, list[str]]] = {}
         for point, recipe in self.marker_set.points.items():
             inputs = {name: _pick(alternatives, labels) for name, alternatives in recipe.inputs.items()}
@@ -92,8 +105,14 @@ def _choose(clip: MarkerClip, labels: Labels) -> MarkerSet:
     fitting = [s for s in sets if not _missing(s, labels)]
     if fitting:
         return max(fitting, key=lambda s: sum(_has(recipe, labels) for recipe in s.points.values()))
-    lacking = {s.name: sum(not _has(s.points[point], labels) for point in REQUIRED) for s in sets}
-    nearest = min(sets, key=lambda s: (lacking[s.name], len(_missing(s, labels))))
+    known = {s.name: sum(label in labels for label in _vocabulary(s)) for s in sets}
+    if not any(known.values()):
+        raise ClipError(
+            f"clip '{clip.name}' ({clip.source}): no marker set fits: none of its {len(clip.labels)} labels "
+            f"({', '.join(clip.labels[:3])}, ...) belongs to one: give a marker set of your own (docs/adding_a_clip.md)"
+        )
+    lacking = {s.name: sum(not _has(s.points[point], labels) for point in _NEEDED) for s in sets}
+    nearest = min(sets, key=lambda s: (lacking[s.name], -known[s.name], len(_missing(s, labels))))
     raise ClipError(_misfit(clip, labels, nearest, "no marker set fits, the nearest"))
 
 
@@ -102,12 +121,20 @@ def _plain(label: str) -> str:
     return label.rpartition(":")[2].strip().casefold()
 
 
+def _prefix(labels: tuple[str, ...]) -> str:
+    """What all joints of a skeleton carry before their names, like "Model_"; "" when they do not."""
+    prefix = labels[0][: labels[0].find("_") + 1]
+    return prefix if len(labels) >= len(_NEEDED) and all(label.startswith(prefix) for label in labels) else ""
+
+
 def _plain_labels(clip: MarkerClip) -> dict[str, tuple[str, ...]]:
     """The labels of all markers that are seen at least once."""
     labels: dict[str, tuple[str, ...]] = {}
+    prefix = _prefix(clip.labels)
     for label, seen in zip(clip.labels, ~np.isnan(clip.positions[..., 0]).all(axis=0), strict=True):
         if seen:
-            labels[_plain(label)] = (*labels.get(_plain(label), ()), label)
+            plain = _plain(label.removeprefix(prefix))
+            labels[plain] = (*labels.get(plain, ()), label)
     return labels
 
 
@@ -138,7 +165,7 @@ def _has(recipe: Recipe, labels: Labels) -> bool:
 def _missing(marker_set: MarkerSet, labels: Labels) -> dict[str, list[str]]:
     """Labels the clip lacks, each with the required body points it is needed for; the first alternative counts."""
     missing: dict[str, list[str]] = {}
-    for point in REQUIRED:
+    for point in _NEEDED:
         for alternatives in marker_set.points[point].inputs.values():
             if not _pick(alternatives, labels):
                 for label in alternatives[0]:
@@ -147,21 +174,44 @@ def _missing(marker_set: MarkerSet, labels: Labels) -> dict[str, list[str]]:
     return missing
 
 
-def _misfit(clip: MarkerClip, labels: Labels, marker_set: MarkerSet, opening: str) -> str:
-    """The message for a clip that lacks labels of a set."""
-    known = {
-        _plain(label)
+def _vocabulary(marker_set: MarkerSet) -> dict[str, str]:
+    """Every label a set knows, by its plain form."""
+    used = (
+        label
         for recipe in marker_set.points.values()
         for alternatives in recipe.inputs.values()
         for option in alternatives
         for label in option
-    }
+    )
+    return {_plain(label): label for label in (*used, *marker_set.unused)}
+
+
+def _strangers(labels: Labels, marker_set: MarkerSet) -> tuple[str, ...]:
+    """A warning that names the joints a skeleton's set does not know, and the nearest it knows."""
+    known = _vocabulary(marker_set)
+    if not marker_set.unused:
+        return ()
+    strange = [
+        f"{same[0]}{f' (nearest: {near})' if (near := ', '.join(nearest_names(plain, known.values(), 2))) else ''}"
+        for plain, same in labels.items()
+        if plain not in known and plain.removesuffix("_end") not in known
+    ]
+    if not strange:
+        return ()
+    more = f" and {len(strange) - _LISTED} more" if len(strange) > _LISTED else ""
+    return (f"marker set '{marker_set.name}' does not know {', '.join(strange[:_LISTED])}{more}: not used",)
+
+
+def _misfit(clip: MarkerClip, labels: Labels, marker_set: MarkerSet, opening: str) -> str:
+    """The message for a clip that lacks labels of a set."""
+    known = _vocabulary(marker_set)
     strange = [same[0].rpartition(":")[2] for plain, same in labels.items() if plain not in known]
     described = []
     for label, points in _missing(marker_set, labels).items():
         near = nearest_names(label, strange)[:1]
         described.append(f"{label} (for {', '.join(points)}{f'; is it {near[0]}?' if near else ''})")
+    strangers = "".join(f"; {warning.removesuffix(': not used')}" for warning in _strangers(labels, marker_set))
     return (
-        f"clip '{clip.name}' ({clip.source}): {opening} '{marker_set.name}' misses {', '.join(described)}: "
+        f"clip '{clip.name}' ({clip.source}): {opening} '{marker_set.name}' misses {', '.join(described)}{strangers}: "
         "rename the labels or give a marker set of your own (docs/adding_a_clip.md)"
     )

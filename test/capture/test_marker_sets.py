@@ -75,10 +75,10 @@ def test_old_pelvis_names_and_the_sacrum_marker(mocap):
 
 
 def test_missing_label_is_named_with_what_it_is_for():
-    clip = relabelled(lambda label: None if label == "Sternum" else label)
+    clip = relabelled(lambda label: None if label == "Wrist_R" else label)
     with pytest.raises(ClipError) as caught:
         BodyLocator(clip)
-    assert "no marker set fits, the nearest 'dance16' misses Sternum (for sternum)" in str(caught.value)
+    assert "no marker set fits, the nearest 'dance16' misses Wrist_R (for r_wrist)" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
