@@ -2,10 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from humanoid_control.capture.clip import MarkerClip
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Consecutive frames in which a marker was not seen.
+
+    Args:
+        label: whose.
+        start: the first of them.
+        frames: how many.
+        filled: whether it is short enough to be filled.
+    """
+
+    label: str
+    start: int
+    frames: int
+    filled: bool
+
+
+def find_gaps(clip: MarkerClip, limit_s: float) -> tuple[Gap, ...]:
+    """Every gap of the markers that are seen at all, in the order of labels and frames; those up to `limit_s` [s] are
+    the ones `fill_gaps` fills."""
+    limit = _limit(limit_s, clip.rate)
+    gaps = []
+    for marker, label in enumerate(clip.labels):
+        hidden = np.isnan(clip.positions[:, marker, 0])
+        if hidden.all():
+            continue
+        gaps += [Gap(label, int(a), int(b - a), bool(b - a <= limit)) for a, b in _edges(hidden)]
+    return tuple(gaps)
 
 
 def fill_gaps(clip: MarkerClip, limit_s: float) -> MarkerClip:
@@ -15,12 +47,12 @@ def fill_gaps(clip: MarkerClip, limit_s: float) -> MarkerClip:
     the end, by holding the nearest sample.
     """
     positions = np.array(clip.positions)
-    limit = int(np.floor(limit_s * clip.rate + 1e-6))
+    limit = _limit(limit_s, clip.rate)
     for marker in range(len(clip.labels)):
         hidden = np.isnan(positions[:, marker, 0])
         if hidden.any() and not hidden.all():
             positions[:, marker] = _filled(positions[:, marker], hidden & (_gap_lengths(hidden) <= limit))
-    return MarkerClip(clip.name, clip.labels, clip.rate, positions, clip.source, clip.warnings)
+    return replace(clip, positions=positions)
 
 
 def longest_gap(positions: np.ndarray, rate: float) -> float:
@@ -28,11 +60,20 @@ def longest_gap(positions: np.ndarray, rate: float) -> float:
     return float(_gap_lengths(np.isnan(positions[:, 0])).max(initial=0)) / rate
 
 
+def _limit(limit_s: float, rate: float) -> float:
+    """The longest gap that is filled [frames]."""
+    return float(np.floor(limit_s * rate + 1e-6))
+
+
+def _edges(hidden: np.ndarray) -> np.ndarray:
+    """(G, 2) first frame of each gap and the first after it."""
+    return np.flatnonzero(np.diff(np.concatenate([[0], hidden.astype(np.int8), [0]]))).reshape(-1, 2)
+
+
 def _gap_lengths(hidden: np.ndarray) -> np.ndarray:
     """(T,) for a frame inside a gap the length of that gap [frames], 0 elsewhere."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], hidden.astype(np.int8), [0]])))
     lengths = np.zeros(len(hidden), dtype=int)
-    for start, end in edges.reshape(-1, 2):
+    for start, end in _edges(hidden):
         lengths[start:end] = end - start
     return lengths
 

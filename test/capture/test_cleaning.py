@@ -1,0 +1,129 @@
+"""Cleaning: what is reported is what was done, the result is nearer to the truth, gaps too long stay gaps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from humanoid_control.capture import CleaningSettings, body_points, clean, load_body_points, load_clip, synthetic_dance
+from humanoid_control.errors import ConfigError
+
+TRUTH = synthetic_dance(duration=20, rate=60)
+
+
+def damaged():
+    """Noise of 3 mm, a short and a long gap, a swap and a jump."""
+    positions = np.array(synthetic_dance(duration=20, rate=60, noise=0.003, seed=0).positions)
+    wrists = [TRUTH.index("Wrist_L"), TRUTH.index("Wrist_R")]
+    positions[700:, wrists] = positions[700:, wrists[::-1]]
+    positions[300, TRUTH.index("Chin")] += [0.0, 0.0, 0.4]
+    positions[100:112, TRUTH.index("Elbow_L")] = np.nan
+    positions[500:600, TRUTH.index("Foot_R")] = np.nan
+    return replace(TRUTH, positions=positions)
+
+
+def test_report_names_everything_that_was_wrong():
+    _, report = clean(damaged())
+    assert [(g.label, g.start, g.frames, g.filled) for g in report.gaps] == [
+        ("Elbow_L", 100, 12, True), ("Foot_R", 500, 100, False)
+    ]  # fmt: skip
+    assert report.n_filled == 12
+    assert [(set(s.labels), s.frame) for s in report.swaps] == [({"Wrist_L", "Wrist_R"}, 700)]
+    assert [(j.label, j.first) for j in report.jumps] == [("Chin", 300)]
+    assert report.repaired == ()
+    assert report.cutoff == 10.0
+    text = " | ".join(report.warnings)
+    assert "labels seem to be exchanged: Wrist_L and Wrist_R at frame 700" in text
+    assert "markers jump as no body can: Chin by 0.40 m at frame 300" in text
+    assert "gaps too long to fill: Foot_R for 100 frames from 500" in text
+
+
+def test_warnings_go_with_the_clip_to_the_body_points():
+    clip, report = clean(damaged())
+    assert clip.warnings == report.warnings
+    points = body_points(clip)
+    assert set(report.warnings) <= set(points.warnings)
+    assert "r_toe" not in points.names  # its gap is too long
+
+
+def test_repair_is_an_option():
+    clip, report = clean(damaged(), CleaningSettings(repair_swaps=True))
+    assert report.repaired == report.swaps and len(report.swaps) == 1
+    assert "were exchanged and put right" in report.warnings[0]
+    error = np.linalg.norm(clip.marker("Wrist_L") - TRUTH.marker("Wrist_L"), axis=1)
+    assert error.max() < 0.05
+    left_alone, _ = clean(damaged())
+    assert np.linalg.norm(left_alone.marker("Wrist_L") - TRUTH.marker("Wrist_L"), axis=1).max() > 0.2
+
+
+def test_cleaned_clip_is_nearer_to_the_truth():
+    noisy = synthetic_dance(duration=20, rate=60, noise=0.003)
+    clip, report = clean(noisy)
+    before, after = (np.sqrt(np.mean((c.positions - TRUTH.positions) ** 2)) for c in (noisy, clip))
+    assert before == pytest.approx(0.003, rel=0.02)
+    assert after < 0.65 * before
+    taken = 1 - 1 / np.sqrt(1 + (np.linspace(0, 30, 1000) / 10) ** 8)  # of white noise, by frequency
+    expected = 0.003 * np.sqrt(3 * np.mean(taken**2))
+    assert np.mean(list(report.change.values())) == pytest.approx(expected, rel=0.05)
+
+
+def test_gaps_that_are_too_long_stay_and_do_not_spoil_the_rest():
+    clip, _ = clean(damaged(), CleaningSettings(check_labels=False))
+    foot = clip.marker("Foot_R")
+    assert np.flatnonzero(np.isnan(foot[:, 0])).tolist() == list(range(500, 600))
+    assert np.nanmax(np.linalg.norm(foot - TRUTH.marker("Foot_R"), axis=1)) < 0.02
+    elbow = clip.marker("Elbow_L")
+    assert np.linalg.norm(elbow - TRUTH.marker("Elbow_L"), axis=1).max() < 0.03
+
+
+def test_what_is_not_wanted_is_not_done():
+    settings = CleaningSettings(cutoff=None, max_gap=0.0, check_labels=False)
+    clip, report = clean(damaged(), settings)
+    np.testing.assert_array_equal(clip.positions, damaged().positions)
+    assert (report.swaps, report.jumps, report.cutoff, report.change) == ((), (), None, {})
+
+
+def test_cutoff_above_half_the_rate_filters_nothing():
+    slow = synthetic_dance(duration=20, rate=15)
+    clip, report = clean(slow)
+    assert report.cutoff is None
+    np.testing.assert_array_equal(clip.positions, slow.positions)
+
+
+def test_marker_that_is_never_seen_stays_missing():
+    positions = np.array(TRUTH.positions)
+    positions[:, 3] = np.nan
+    clip, report = clean(replace(TRUTH, positions=positions))
+    assert np.isnan(clip.positions[:, 3]).all() and not np.isnan(np.delete(clip.positions, 3, axis=1)).any()
+    assert TRUTH.labels[3] not in report.change and report.gaps == ()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"cutoff": 0.0}, {"cutoff": -3.0}, {"max_gap": -0.1}, {"max_speed": 0.0}, {"max_acceleration": np.nan}]
+)
+def test_settings_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        CleaningSettings(**wrong)
+
+
+def test_one_call_reads_cleans_and_locates(mocap):
+    path = mocap("dance_markers/walk1.trc")
+    points = load_body_points(path)
+    by_hand = body_points(clean(load_clip(path))[0])
+    np.testing.assert_array_equal(points.positions, by_hand.positions)
+    raw = body_points(load_clip(path))
+    moved = np.linalg.norm(points.in_pelvis() - raw.in_pelvis(), axis=2)
+    assert 1e-4 < moved.max() < 0.03
+
+
+def test_real_gaps_are_counted_as_they_are(mocap):
+    clip = load_clip(mocap("dance_markers/walk1.trc"))
+    _, report = clean(clip)
+    assert report.n_filled == np.isnan(clip.positions[..., 0]).sum() == 27
+    clip = load_clip(mocap("c3d_encodings/Eb015pi.c3d"))
+    cleaned, report = clean(clip)
+    missing = np.isnan(clip.positions[..., 0]).sum()
+    assert sum(gap.frames for gap in report.gaps) == missing == 226
+    assert np.isnan(cleaned.positions[..., 0]).sum() == missing - report.n_filled > 0
