@@ -10,11 +10,13 @@ import numpy as np
 from humanoid_control.capture.axes import find_placement
 from humanoid_control.capture.clip import MarkerClip
 from humanoid_control.capture.gaps import fill_gaps, longest_gap
-from humanoid_control.capture.marker_set_file import REQUIRED
+from humanoid_control.capture.marker_set_file import ESTIMATED, OPTIONAL, REQUIRED
 from humanoid_control.capture.marker_sets import BodyLocator
+from humanoid_control.capture.missing_sternum import complete_sternum
 from humanoid_control.errors import ClipError, UnknownNameError
 
 MAX_GAP = 0.5  # [s] longest gap that is filled by default
+_LEAST_LENGTH = 0.03  # [m] no limb is shorter
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +30,8 @@ class BodyPoints:
             and knee, ankle, toe, heel of both sides where the clip shows them.
         positions: (T, P, 3) [m], world; read-only.
         missing: (P,) share of the frames in which a point was interpolated.
-        warnings: the clip's, and what was left out.
+        warnings: the clip's, and what was left out or estimated.
+        estimated: points that no marker shows, or not all the time, found from the others: the sternum or none.
     """
 
     name: str
@@ -37,6 +40,7 @@ class BodyPoints:
     positions: np.ndarray
     missing: np.ndarray
     warnings: tuple[str, ...] = ()
+    estimated: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for array in (self.positions, self.missing):
@@ -92,14 +96,18 @@ class BodyPoints:
 def body_points(clip: MarkerClip, marker_set: str | Path | None = None, max_gap: float = MAX_GAP) -> BodyPoints:
     """Find the points of the body in a clip: choose the marker set, fill short gaps, turn it upright.
 
+    The clip is taken as it is; `clean` it before, or use `load_body_points`, to check labels and take out noise.
+    A sternum without a marker, or hidden for longer than `max_gap`, is estimated from hips and shoulders, with a
+    warning.
+
     Args:
         clip: markers of one person in the axes of the file.
         marker_set: name of a built-in set, path of a YAML file, or None to choose the built-in set that fits best.
         max_gap: longest gap that is filled [s].
 
     Raises:
-        ClipError: no set fits, a required point is hidden for longer than `max_gap`, or the hips do not tell where
-            the person faces. An optional point hidden for longer is left out with a warning.
+        ClipError: no set fits, a required point is hidden for longer than `max_gap`, a limb has no length, or the hips
+            do not tell where the person faces. An optional point hidden for longer is left out with a warning.
         UnknownNameError: no marker set of that name.
     """
     where = f"clip '{clip.name}' ({clip.source})"
@@ -107,9 +115,9 @@ def body_points(clip: MarkerClip, marker_set: str | Path | None = None, max_gap:
     seen = locator.locate()
     filled = locator.locate(fill_gaps(clip, max_gap))
     names = []
-    warnings = list(clip.warnings)
+    warnings = [*clip.warnings, *locator.warnings]
     for point in locator.points:
-        if not np.isnan(filled[point]).any():
+        if point in ESTIMATED or not np.isnan(filled[point]).any():
             names.append(point)
             continue
         problem = (
@@ -119,6 +127,13 @@ def body_points(clip: MarkerClip, marker_set: str | Path | None = None, max_gap:
         if point in REQUIRED:
             raise ClipError(f"{where}: {problem}: crop the clip, fill the gap where it was recorded, or raise max_gap")
         warnings.append(f"{problem}: left out")
+    _check_lengths(filled, where)
+    names = [point for point in REQUIRED + OPTIONAL if point in {*names, "sternum"}]
+    estimated: tuple[str, ...] = ()
+    if "sternum" not in filled or np.isnan(filled["sternum"]).any():
+        filled["sternum"], note = complete_sternum(filled, clip.rate)
+        warnings.append(note)
+        estimated = ("sternum",)
     placement = find_placement({point: filled[point] for point in names}, clip.rate, where)
     points_W = {point: placement.apply(filled[point]) for point in names}
     return BodyPoints(
@@ -126,9 +141,22 @@ def body_points(clip: MarkerClip, marker_set: str | Path | None = None, max_gap:
         rate=clip.rate,
         names=tuple(names),
         positions=np.stack(list(points_W.values()), axis=1),
-        missing=np.array([np.isnan(seen[point][:, 0]).mean() for point in names]),
+        missing=np.array([np.isnan(seen[point][:, 0]).mean() if point in seen else 1.0 for point in names]),
         warnings=(*warnings, *_backward_feet(points_W)),
+        estimated=estimated,
     )
+
+
+def _check_lengths(points: dict[str, np.ndarray], where: str) -> None:
+    """Raise ClipError when a limb has no length: two labels on one marker."""
+    limbs = [("l_shoulder", "r_shoulder"), ("l_hip", "l_shoulder"), ("r_hip", "r_shoulder")]
+    limbs += [(f"{side}_{a}", f"{side}_{b}") for side in "lr" for a, b in (("shoulder", "elbow"), ("elbow", "wrist"))]
+    for a, b in limbs:
+        length = float(np.median(np.linalg.norm(points[a] - points[b], axis=1)))
+        if not length >= _LEAST_LENGTH:
+            raise ClipError(
+                f"{where}: {a} and {b} are {length:.3f} m apart: check their labels, they lie on one marker"
+            )
 
 
 def _backward_feet(points_W: dict[str, np.ndarray]) -> tuple[str, ...]:

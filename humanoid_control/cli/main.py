@@ -18,6 +18,7 @@ COMMANDS = {
     "robots": "list the robots, or build their URDFs",
     "retarget": "turn a motion clip into a joint trajectory: CSV, NPZ or MCAP",
     "score": "how well robots imitate a clip: errors, collisions, limits; tables, JSON, a page with plots",
+    "sternum": "how well the sternum is estimated from hips and shoulders, on a clip that shows it",
     "bench": "measure: the whole stack, the solver",
     "picture": "a picture of the viewer at one moment of a clip",
     "doctor": "check this machine and say what to do about what is wrong",

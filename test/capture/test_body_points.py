@@ -21,6 +21,7 @@ WHOLE_BODY = (
     "cmu_bvh/02_05.bvh",
     "cmu_bvh/05_02.bvh",
     "cmu_bvh/07_01.bvh",
+    "cmu_asf/11_01.amc",
 )
 ALL = (*WHOLE_BODY, "vicon_c3d/shd01.c3d")
 
