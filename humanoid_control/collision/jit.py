@@ -1,36 +1,15 @@
-"""How the kernels of this room are compiled, and the vector algebra they share.
+"""The vector algebra that the kernels of this room share.
 
 Vectors are tuples of three floats here: the compiler keeps them in registers, so nothing is allocated.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-from numba import njit
+
+from humanoid_control.jit import kernel
 
 Vec = tuple[float, float, float]
-
-
-def _drop_outdated() -> None:
-    """Delete compiled kernels that are older than any source of this room.
-
-    numba renews what it has compiled only when the file of that very function changes, not when a function called
-    from it does; after an update the old code would go on running.
-    """
-    here = Path(__file__).parent
-    newest = max(f.stat().st_mtime for f in here.glob("*.py"))
-    for index in (here / "__pycache__").glob("*.nbi"):
-        try:
-            if index.stat().st_mtime < newest:
-                index.unlink()
-        except OSError:  # not ours to delete, or another process was first
-            continue
-
-
-_drop_outdated()
-kernel = njit(cache=True, error_model="numpy")
 
 
 @kernel

@@ -6,28 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import pinocchio as pin
 
-from humanoid_control.errors import ClipError
+from humanoid_control.imitation.arrays import problem_of, scratch_for
 from humanoid_control.imitation.first_frame import fit_first_frame
+from humanoid_control.imitation.joint_shift import JointShift
+from humanoid_control.imitation.linearise import mean_error, place_points, point_jacobian
 from humanoid_control.imitation.scaling import POINTS, Targets
-from humanoid_control.imitation.weighted_dls import dls_step, limit_gradient, limit_weights
+from humanoid_control.imitation.settings import RetargetSettings
+from humanoid_control.imitation.solve_frame import Numbers, clearance, solve_frame, solve_frames
+from humanoid_control.imitation.weighted_dls import SourceMethod
 from humanoid_control.robots import Robot
 
-
-@dataclass(frozen=True)
-class RetargetSettings:
-    """How a trajectory is solved.
-
-    Attributes:
-        damping: lambda of the damped least squares [m].
-        velocity_scale: share of the joint speed limits that may be used.
-        iterations: solver steps a frame.
-    """
-
-    damping: float = 0.03
-    velocity_scale: float = 1.0
-    iterations: int = 2
+PRICE = 1e3  # of a violated distance, against 1 for a tracking error
+CHUNK = 64  # frames between two reports of progress
 
 
 @dataclass(frozen=True)
@@ -39,7 +30,10 @@ class JointTrajectory:
         rate: [Hz].
         positions: (T, n) [rad]; velocities: (T, n) [rad/s], the difference to the next frame.
         errors: (T, 7) distance of each point to its target [m].
-        saturated: (T,) share of joints at their speed limit.
+        saturated: (T,) share of the moving joints at their speed limit.
+        clearance: (T,) least distance between two shapes [m], infinite where all are farther apart than 5 cm.
+        gave: (T,) what had to give way in a frame: 0 nothing, 1 the acceleration limit, 2 the step was shortened,
+            3 the posture was held. Always 0 for the source's methods.
     """
 
     joint_names: tuple[str, ...]
@@ -48,34 +42,52 @@ class JointTrajectory:
     velocities: np.ndarray
     errors: np.ndarray
     saturated: np.ndarray
+    clearance: np.ndarray
+    gave: np.ndarray
 
 
 class Retargeter:
     """Solves one robot's posture for one frame of targets after another; the same object serves files and live input.
 
     Only the robot's imitation joints move; the others keep the neutral posture.
+
+    Attributes:
+        joints: (n,) the posture of the last frame [rad].
+        saturated, clearance, gave: as in JointTrajectory, of the last frame.
     """
 
     def __init__(self, robot: Robot, settings: RetargetSettings | None = None) -> None:
         self.robot, self.settings = robot, settings or RetargetSettings()
+        s = self.settings
         self.joints = robot.postures["neutral"].copy()
-        self._moving = robot.imitation_joints
-        self._frames = [robot.point_frame(p) for p in POINTS]
-        self._data = robot.model.createData()
-        self._gradient: np.ndarray | None = None
-        self.saturated = 0.0
+        self.moving = robot.imitation_joints
+        self.problem = problem_of(robot)
+        velocity = np.minimum(s.velocity_scale * self.problem.velocity, 1e6)
+        self.problem = self.problem._replace(velocity=velocity)
+        self.shift = JointShift(robot, self.problem) if s.avoidance == "shift" else None
+        watched = self.problem.pairs if s.avoidance == "ours" else self.problem.pairs[:0]
+        self.solved = self.problem._replace(pairs=watched)
+        self.numbers = Numbers(s.damping, s.posture, s.smoothing, s.acceleration, s.margin, s.activation, s.approach,
+                               s.recovery, PRICE, s.iterations)  # fmt: skip
+        self.scratch = scratch_for(self.problem)
+        self.source: SourceMethod | None = None
+        if s.method != "ours":
+            self.source = SourceMethod(self.problem, s.method, s.damping, s.iterations, s.feed_forward)
+        self._begin(self.joints[self.moving])
+        self.saturated, self.clearance, self.gave = 0.0, np.inf, 0
+
+    def _begin(self, x: np.ndarray) -> None:
+        """Rest at a posture (D,) of the moving joints."""
+        self._x, self._v = x.copy(), np.zeros(len(x))
+        if self.source is not None:
+            self.source.begin()
 
     def points(self, moving: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The seven points (7, 3) and their Jacobian (21, m), at the given angles of the imitation joints (m,)."""
-        r, joints = self.robot, self.joints.copy()
-        joints[self._moving] = moving
-        q = r.q(joints)
-        pin.computeJointJacobians(r.model, self._data, q)
-        pin.updateFramePlacements(r.model, self._data)
-        p = np.array([self._data.oMf[f].translation for f in self._frames])
-        world = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
-        J = np.vstack([pin.getFrameJacobian(r.model, self._data, f, world)[:3] for f in self._frames])
-        return p, J[:, r.iv + self._moving]
+        """The seven points (7, 3) and their Jacobian (21, D), at the given angles of the imitation joints (D,)."""
+        J = np.empty((3 * len(POINTS), len(self.moving)))
+        place_points(self.problem, np.ascontiguousarray(moving, dtype=float), self.scratch)
+        point_jacobian(self.problem, self.scratch, J)
+        return self.scratch.points.copy(), J
 
     def start(self, targets: np.ndarray, name: str = "clip") -> np.ndarray:
         """The posture (n,) for the first frame of targets (7, 3).
@@ -83,37 +95,79 @@ class Retargeter:
         Raises:
             ClipError: targets not finite, or no posture converges.
         """
-        if not np.isfinite(targets).all():
-            raise ClipError(f"{name}: the first frame has targets that are not numbers")
-        r, m = self.robot, self._moving
-        rest = r.postures["neutral"][m]
-        self.joints[m] = fit_first_frame(self.points, targets, r.lower[m], r.upper[m], rest, name)
-        self._gradient = None
-        return self.joints.copy()
+        goal = np.ascontiguousarray(targets, dtype=float)
+        self._begin(fit_first_frame(self.solved, self.numbers, goal, self.scratch, name))
+        self.saturated, self.gave = 0.0, 0
+        return self._publish(self._x)
+
+    def start_at(self, joints: np.ndarray) -> None:
+        """Begin at rest from a posture (n,) instead, clipped into the range; for live input."""
+        self._begin(np.clip(joints[self.moving], self.problem.lower, self.problem.upper))
+        self._publish(self._x)
 
     def step(self, targets: np.ndarray, dt: float) -> np.ndarray:
-        """The posture (n,) for the next frame: toward the targets (7, 3), within speed and range. NaN holds."""
-        if not np.isfinite(targets).all():
-            return self.joints.copy()
-        r, m, s = self.robot, self._moving, self.settings
-        before = self.joints[m].copy()
-        reach = s.velocity_scale * r.velocity[m] * dt
-        low = np.maximum(r.lower[m], before - reach)
-        high = np.minimum(r.upper[m], before + reach)
-        q = before
-        for _ in range(s.iterations):
-            p, J = self.points(q)
-            gradient = limit_gradient(q, r.lower[m], r.upper[m])
-            weights = limit_weights(gradient, self._gradient)
-            self._gradient = gradient
-            q = np.clip(q + dls_step(J, (targets - p).ravel(), weights, s.damping), low, high)
-        self.joints[m] = q
-        self.saturated = float(np.mean(np.abs(q - before) >= reach - 1e-9))
+        """The posture (n,) for the next frame: toward the targets (7, 3), within every limit. NaN holds."""
+        goal = np.ascontiguousarray(targets, dtype=float)
+        if self.source is not None:
+            x = self.source.step(goal, self._x, dt)
+        else:
+            x, errors = np.empty(len(self._x)), np.empty(len(POINTS))
+            _, self.gave = solve_frame(self.solved, self.numbers, goal, self._x, self._v, dt, x, errors, self.scratch)
+        self.saturated = float(np.mean(np.abs(x - self._x) >= self.problem.velocity * dt - 1e-9))
+        self._v = (x - self._x) / dt
+        self._x = x
+        return self._publish(x)
+
+    def _publish(self, x: np.ndarray) -> np.ndarray:
+        shown = x if self.shift is None else self.shift(x)
+        self.joints[self.moving] = shown
+        self.robot.follow(self.joints)
+        self.clearance = float(_seen(np.array(clearance(self.problem, shown, self.scratch))))
         return self.joints.copy()
 
     def errors(self, targets: np.ndarray) -> np.ndarray:
         """Distance (7,) of each point to its target [m], at the present posture."""
-        return np.linalg.norm(self.points(self.joints[self._moving])[0] - targets, axis=1)
+        return np.linalg.norm(self.points(self.joints[self.moving])[0] - targets, axis=1)
+
+    def solve(self, targets: Targets, progress: Callable[[int, int], None] | None = None) -> JointTrajectory:
+        """The whole clip, from its own first posture.
+
+        Raises:
+            ClipError: the first posture does not converge.
+        """
+        goals = np.ascontiguousarray(targets.positions, dtype=float)
+        T, dt = len(goals), 1.0 / targets.rate
+        self.start(goals[0], targets.name)
+        x, errors, gave = np.empty((T, len(self._x))), np.empty((T, len(POINTS))), np.zeros(T, dtype=np.int64)
+        x[0] = self._x
+        distance = np.empty(T)
+        for first in range(1, T, CHUNK):
+            last = min(first + CHUNK, T)
+            if self.source is None:
+                solve_frames(self.solved, self.numbers, goals, dt, first, last, x, errors, distance, gave, self.scratch)
+            else:
+                for t in range(first, last):
+                    x[t] = self.source.step(goals[t], x[t - 1], dt)
+            if progress is not None:
+                progress(last, T)
+        saturated = np.zeros(T)
+        saturated[1:] = np.mean(np.abs(np.diff(x, axis=0)) >= self.problem.velocity * dt - 1e-9, axis=1)
+        shown = x if self.shift is None else np.array([self.shift(q) for q in x])
+        for t in range(T):
+            distance[t] = clearance(self.problem, shown[t], self.scratch)
+            mean_error(self.scratch, goals[t], errors[t])
+        q = np.tile(self.robot.postures["neutral"], (T, 1))
+        q[:, self.moving] = shown
+        for row in q:
+            self.robot.follow(row)
+        v = np.zeros_like(q)
+        v[:-1] = np.diff(q, axis=0) * targets.rate
+        self._begin(x[-1])
+        return JointTrajectory(self.robot.joint_names, targets.rate, q, v, errors, saturated, _seen(distance), gave)
+
+
+def _seen(distance: np.ndarray) -> np.ndarray:
+    return np.where(distance > 1e6, np.inf, distance)
 
 
 def retarget(
@@ -133,15 +187,4 @@ def retarget(
     Raises:
         ClipError: the first posture does not converge.
     """
-    solver = Retargeter(robot, settings)
-    T = len(targets)
-    q, errors, saturated = np.empty((T, robot.n)), np.empty((T, len(POINTS))), np.zeros(T)
-    for k in range(T):
-        goal = targets.positions[k]
-        q[k] = solver.start(goal, targets.name) if k == 0 else solver.step(goal, 1.0 / targets.rate)
-        errors[k], saturated[k] = solver.errors(goal), solver.saturated
-        if progress is not None:
-            progress(k + 1, T)
-    v = np.zeros_like(q)
-    v[:-1] = np.diff(q, axis=0) * targets.rate
-    return JointTrajectory(robot.joint_names, targets.rate, q, v, errors, saturated)
+    return Retargeter(robot, settings).solve(targets, progress)

@@ -23,7 +23,7 @@ def targets(robot):
 def trajectory(robot, targets, positions):
     T = len(positions)
     return JointTrajectory(
-        robot.joint_names, targets.rate, positions, np.zeros((T, robot.n)), np.zeros((T, 7)), np.zeros(T)
+        robot.joint_names, targets.rate, positions, np.zeros((T, robot.n)), np.zeros((T, 7)), *np.zeros((3, T))
     )
 
 

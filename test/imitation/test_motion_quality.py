@@ -20,7 +20,7 @@ def motion(robot, joint, angles, rate=RATE):
     q = np.tile(robot.postures["neutral"], (len(angles), 1))
     q[:, robot.joint_index(joint)] = angles
     none = np.zeros((len(angles), 7))
-    return JointTrajectory(robot.joint_names, rate, q, np.zeros_like(q), none, np.zeros(len(angles)))
+    return JointTrajectory(robot.joint_names, rate, q, np.zeros_like(q), none, *np.zeros((3, len(angles))))
 
 
 @pytest.mark.parametrize("rate", [25.0, 100.0])

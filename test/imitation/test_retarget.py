@@ -43,7 +43,7 @@ def test_limit_gradient_is_finite_at_and_beyond_the_limit():
 
 def test_weights_brake_only_toward_the_limit():
     g = np.array([5.0, -5.0, 5.0])
-    assert limit_weights(g, None).tolist() == [6, 6, 6]
+    assert limit_weights(g, np.full(3, np.nan)).tolist() == [6, 6, 6]
     assert limit_weights(g, np.array([4.0, -6.0, 5.0])).tolist() == [6, 1, 6]
 
 

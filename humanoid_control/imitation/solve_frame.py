@@ -1,0 +1,224 @@
+"""Our method: each frame a small constrained least-squares problem, solved to convergence.
+
+minimise  sum_k |p_k(x) - target_k|^2 + posture^2 |x - rest|^2 + smoothing^2 |x - x_before - v_before dt|^2
+subject to  joint range, joint speed, joint acceleration with room to brake (bounds),
+            every near pair of shapes keeps its distance (rows).
+
+It is linearised a few times a frame (Gauss-Newton with all constraints in each step). No frame is ever taken that
+brings shapes into each other: where the linearisation was too rough the acceleration limit gives way first, then the
+step is shortened, and at last the posture is held, which is always possible.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.ik.box_qp import solve_box_qp
+from humanoid_control.imitation.arrays import Problem, Scratch
+from humanoid_control.imitation.linearise import (
+    closest,
+    distance_rows,
+    mean_error,
+    near_pairs,
+    place_points,
+    point_jacobian,
+)
+from humanoid_control.jit import kernel
+
+FREE, RELAXED, SHORTENED, HELD = 0, 1, 2, 3
+CONVERGED = 1e-5  # [rad]
+FAR = 1e9
+
+
+class Numbers(NamedTuple):
+    """Settings as plain numbers; meanings in `RetargetSettings`."""
+
+    damping: float
+    posture: float
+    smoothing: float
+    acceleration: float
+    margin: float
+    activation: float
+    approach: float
+    recovery: float
+    price: float
+    iterations: int
+
+
+@kernel
+def step_bounds(
+    problem: Problem,
+    before: np.ndarray,
+    v: np.ndarray,
+    acceleration: float,
+    dt: float,
+    low: np.ndarray,
+    high: np.ndarray,
+) -> None:
+    """Bounds (D,) on the next posture: range and speed always, acceleration with room to brake where range allows."""
+    for i in range(before.shape[0]):
+        reach = problem.velocity[i] * dt
+        down = max(problem.lower[i], before[i] - reach)
+        up = min(problem.upper[i], before[i] + reach)
+        if np.isfinite(acceleration):
+            step = acceleration * dt
+            half = 0.5 * step
+            spare = 0.125 * step * dt
+            room_down = max(before[i] - problem.lower[i] - spare, 0.0)
+            room_up = max(problem.upper[i] - before[i] - spare, 0.0)
+            brake_down = before[i] - dt * (np.sqrt(half * half + 2.0 * acceleration * room_down) - half)
+            brake_up = before[i] + dt * (np.sqrt(half * half + 2.0 * acceleration * room_up) - half)
+            least = min(max(before[i] + dt * (v[i] - step), down), up)
+            most = min(max(before[i] + dt * (v[i] + step), down), up)
+            down = min(max(max(down, brake_down), least), most)
+            up = min(max(min(up, brake_up), least), most)
+        low[i], high[i] = down, up
+
+
+@kernel
+def descend(
+    problem: Problem,
+    n: Numbers,
+    target: np.ndarray,
+    expected: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    dt: float,
+    trust: float,
+    x: np.ndarray,
+    w: Scratch,
+) -> None:
+    """Gauss-Newton steps from x toward the targets, all inside the bounds, in place.
+
+    Args:
+        target: (7, 3) [m]. expected: (D,) posture that costs no acceleration.
+        low, high: (D,) bounds. dt: length of the frame [s].
+        trust: longest step of a joint in one iteration [rad].
+        x: (D,) start and result.
+    """
+    d, p = x.shape[0], problem.pairs.shape[0]
+    J, G, b = np.empty((3 * problem.point.shape[0], d)), np.empty((p, d)), np.empty(p)
+    H, g = np.empty((d, d)), np.empty(d)
+    step, lower, upper, price = np.empty(d), np.empty(d), np.empty(d), np.empty(d + p)
+    keep = np.exp(-n.approach * dt / n.iterations)
+    for _ in range(n.iterations):
+        place_points(problem, x, w)
+        point_jacobian(problem, w, J)
+        diagonal = n.damping**2 + n.posture**2 + n.smoothing**2
+        for i in range(d):
+            for j in range(i + 1):
+                s = 0.0
+                for r in range(J.shape[0]):
+                    s += J[r, i] * J[r, j]
+                H[i, j] = s
+            H[i, i] += diagonal
+            s = n.posture**2 * (problem.rest[i] - x[i]) + n.smoothing**2 * (expected[i] - x[i])
+            for r in range(J.shape[0]):
+                s += J[r, i] * (target[r // 3, r % 3] - w.points[r // 3, r % 3])
+            g[i] = -s
+            lower[i], upper[i] = max(low[i] - x[i], -trust), min(high[i] - x[i], trust)
+        count = near_pairs(problem, w, n.activation)
+        distance_rows(problem, w, count, G)
+        for k in range(count):
+            over = w.distance[k] - n.margin
+            b[k] = (keep - 1.0) * over if over > 0.0 else min(-over, n.recovery * dt / n.iterations)
+        solve_box_qp(H, g, lower, upper, G, b, count, n.price, step, price)
+        size = 0.0
+        for i in range(d):
+            x[i] = min(max(x[i] + step[i], low[i]), high[i])
+            size = max(size, abs(step[i]))
+        if size < CONVERGED:
+            break
+
+
+@kernel
+def clearance(problem: Problem, x: np.ndarray, w: Scratch) -> float:
+    """The least distance of all pairs nearer than 5 cm, FAR where none is."""
+    place_points(problem, x, w)
+    return closest(w, near_pairs(problem, w, 0.05), FAR)
+
+
+@kernel
+def solve_frame(
+    problem: Problem,
+    n: Numbers,
+    target: np.ndarray,
+    before: np.ndarray,
+    v: np.ndarray,
+    dt: float,
+    x: np.ndarray,
+    errors: np.ndarray,
+    w: Scratch,
+) -> tuple:
+    """The posture of the next frame.
+
+    Args:
+        target: (7, 3) [m]; not finite: the posture is held.
+        before, v: (D,) posture [rad] and velocity [rad/s] of the frame before.
+        dt: [s].
+        x: (D,) filled with the posture. errors: (7,) filled with the points' distances to their targets [m].
+
+    Returns:
+        (clearance [m], what had to give way: FREE, RELAXED, SHORTENED or HELD).
+    """
+    d = before.shape[0]
+    low, high, expected = np.empty(d), np.empty(d), before + dt * v
+    floor = min(0.0, clearance(problem, before, w))
+    if not np.isfinite(target).all():
+        x[:] = before
+        errors[:] = np.nan
+        return floor, HELD
+    gave = FREE
+    for relaxed in range(2):
+        step_bounds(problem, before, v, np.inf if relaxed else n.acceleration, dt, low, high)
+        for i in range(d):
+            x[i] = min(max(before[i], low[i]), high[i])
+        descend(problem, n, target, expected, low, high, dt, np.inf, x, w)
+        distance = clearance(problem, x, w)
+        if distance >= floor and np.isfinite(x).all():
+            break
+        gave = RELAXED
+    if not (distance >= floor and np.isfinite(x).all()):
+        gave = HELD
+        share = 0.5
+        for _ in range(4):
+            trial = before + share * (x - before)
+            distance = clearance(problem, trial, w)
+            if distance >= floor:
+                x[:] = trial
+                gave = SHORTENED
+                break
+            share *= 0.5
+        if gave == HELD:
+            x[:] = before
+            distance = clearance(problem, x, w)
+    mean_error(w, target, errors)
+    return distance, gave
+
+
+@kernel
+def solve_frames(
+    problem: Problem,
+    n: Numbers,
+    targets: np.ndarray,
+    dt: float,
+    first: int,
+    last: int,
+    x: np.ndarray,
+    errors: np.ndarray,
+    distance: np.ndarray,
+    gave: np.ndarray,
+    w: Scratch,
+) -> None:
+    """Frames first .. last - 1 of a clip, each from the ones before; x (T, D) holds the solution up to first - 1.
+
+    Args:
+        targets: (T, 7, 3). errors: (T, 7), distance: (T,), gave: (T,), all filled.
+    """
+    v = np.zeros(x.shape[1])
+    for t in range(first, last):
+        if t > 1:
+            v[:] = (x[t - 1] - x[t - 2]) / dt
+        distance[t], gave[t] = solve_frame(problem, n, targets[t], x[t - 1], v, dt, x[t], errors[t], w)
