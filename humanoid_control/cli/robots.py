@@ -6,6 +6,7 @@ import argparse
 
 from humanoid_control.cli.output import console, print_json, table
 from humanoid_control.cli.robot_dh import print_dh
+from humanoid_control.cli.robot_map import write_map
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.paths import share_dir
 from humanoid_control.robots import CATALOGUE, MODELS, load_robot
@@ -16,15 +17,16 @@ EXAMPLES = """examples:
   humanoid robots show hrp2           joints and limits of one robot, or of any URDF
   humanoid robots dh we4rii           Denavit-Hartenberg table of its left arm, checked against the URDF
   humanoid robots dh hrp2 --tip sternum --json
+  humanoid robots map my_robot.urdf   guess the robot file of a URDF (my_robot.yaml beside it), for you to check
   humanoid robots build               make the URDFs, robot files and docs/robots.md from urdf/source/*.yaml
 """
 
-ACTIONS = ("list", "show", "dh", "build")
+ACTIONS = ("list", "show", "dh", "map", "build")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", default="list", choices=ACTIONS, help="default: list")
-    parser.add_argument("robot", nargs="?", help="for show and dh: a name of the catalogue or the path of a URDF")
+    parser.add_argument("robot", nargs="?", help="for show, dh, map: a name of the catalogue or the path of a URDF")
     parser.add_argument(
         "--tip", default="l_wrist", help="for dh: point or link where the chain ends (default: l_wrist)"
     )
@@ -37,6 +39,8 @@ def run(args: argparse.Namespace) -> int:
         return _build()
     if args.action == "show":
         return _show(args.robot or "hrp2", args.json)
+    if args.action == "map":
+        return write_map(args.robot, args.json)
     if args.action == "dh":
         return print_dh(load_robot(args.robot or "hrp2", "fixed"), args.tip, args.base, args.json)
     rows, models = [_row(name) for name in CATALOGUE], [_row(name) for name in MODELS]

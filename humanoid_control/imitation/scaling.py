@@ -57,7 +57,9 @@ def scale_to_robot(body: BodyPoints, robot: Robot, calibrate: bool = True) -> Ta
 
     Raises:
         ClipError: a segment of length zero.
+        RobotError: the robot lacks some of these points.
     """
+    robot.require_imitation_points()
     p = body.in_pelvis()
     at = {name: p[:, body.names.index(name)] for name in body.names}
     mid_hip = np.zeros_like(at["sternum"])

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from humanoid_control.errors import UnknownNameError
-from humanoid_control.robots.urdf_tree import UrdfTree, link_of, placement, rooted_at
+from humanoid_control.robots.urdf_root import rooted_at
+from humanoid_control.robots.urdf_tree import UrdfTree, link_of, placement
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import pinocchio as pin
 
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots.robot_file import RobotFile
-from humanoid_control.robots.urdf_tree import UrdfTree, placed_in_world, rooted_at
+from humanoid_control.robots.urdf_root import placed_in_world, rooted_at
+from humanoid_control.robots.urdf_tree import UrdfTree
 
 FIXED, FLOATING = "fixed", "floating"
 
@@ -28,6 +29,7 @@ def build_model(tree: UrdfTree, file: RobotFile, base: str, anchor: str, X_world
     Raises:
         RobotError: pinocchio refuses the URDF.
     """
+    tree = tree.bare()
     try:
         if base == FLOATING:
             model = pin.buildModelFromXML(tree.text(), pin.JointModelFreeFlyer())
@@ -68,14 +70,15 @@ def mimicking_joints(tree: UrdfTree, index: Mapping[str, int]) -> list[tuple[int
     Raises:
         UnknownNameError: the leader does not exist.
     """
-    out = []
+    out, joints = [], {j.get("name", "") for j in tree.joints}
     for joint in tree.joints:
         m = joint.find("mimic")
         if m is None:
             continue
-        leader = m.get("joint", "")
-        if leader not in index:
-            raise UnknownNameError("joint", leader, index, hint=f"(mimicked by {joint.get('name')})")
-        follower = index[joint.get("name", "")]
+        leader, follower = m.get("joint", ""), index.get(joint.get("name", ""))
+        if leader not in joints:
+            raise UnknownNameError("joint", leader, joints, hint=f"(mimicked by {joint.get('name')})")
+        if follower is None or leader not in index:
+            continue  # one of the two is fixed
         out.append((follower, index[leader], float(m.get("multiplier", "1")), float(m.get("offset", "0"))))
     return out

@@ -14,6 +14,8 @@ from humanoid_control.robots.model import FIXED, FLOATING, build_model, mimickin
 from humanoid_control.robots.robot_file import Foot, RobotFile, shapes_from_urdf
 from humanoid_control.robots.urdf_tree import UrdfTree
 
+IMITATION_POINTS = ("mid_hip", "sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
+
 
 class Robot:
     """One robot, with its base either floating (root free in the world) or fixed (anchor link held still).
@@ -51,11 +53,13 @@ class Robot:
         self.name, self.title = file.name or tree.name, file.title or file.name or tree.name
         self.height, self.provenance, self.file = file.height, dict(file.provenance), file
         self.urdf = '<?xml version="1.0"?>\n' + tree.text()
+        self._bare = tree.bare().text()
         self.base = base or file.base
         self.anchor = file.anchor or tree.root
         self.root_link = tree.root
         self._check_links(tree, file)
-        self.X_world_root = pin.SE3(np.eye(3), np.array([0.0, 0.0, file.root_height.get("neutral", 0.0)]))
+        height = np.array([0.0, 0.0, file.root_height.get("neutral", 0.0)])
+        self.X_world_root = pin.SE3(pin.rpy.rpyToMatrix(*file.root_rpy), height)
         self.model = build_model(tree, file, self.base, self.anchor, self.X_world_root)
         self.model.name = self.name
         self.data = self.model.createData()
@@ -211,6 +215,19 @@ class Robot:
         except KeyError:
             raise UnknownNameError("point", name, self.points, hint=f"(robot {self.name})") from None
 
+    def require_imitation_points(self) -> None:
+        """Make sure that the points which imitation needs are there.
+
+        Raises:
+            RobotError: naming all that are missing.
+        """
+        missing = [name for name in IMITATION_POINTS if name not in self.points]
+        if missing:
+            raise RobotError(
+                f"{self.name} lacks the points {', '.join(missing)}: imitation needs them in a robot file beside its "
+                "URDF (docs/adding_a_robot.md; `humanoid robots map` guesses one)"
+            )
+
     def link_poses(self, q: np.ndarray) -> dict[str, pin.SE3]:
         """Pose in the world of every link that carries something to see."""
         pin.framesForwardKinematics(self.model, self.data, q)
@@ -241,9 +258,12 @@ class Robot:
 
         Spine: mid-hip to sternum; clavicle: sternum to the glenohumeral centre, also where a girdle lies between
         (Dube 2012, section 4.5). Left and right are averaged.
+
+        Raises:
+            RobotError: points are missing.
         """
-        names = ["mid_hip", "sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist"]
-        p = dict(zip(names, self.point_positions(self.q("zero"), names), strict=True))
+        self.require_imitation_points()
+        p = dict(zip(IMITATION_POINTS, self.point_positions(self.q("zero"), IMITATION_POINTS), strict=True))
 
         def both(a: str, b: str) -> float:
             return float(
@@ -263,4 +283,4 @@ class Robot:
         return float(sum(i.mass for i in self._full_model().inertias))
 
     def _full_model(self) -> pin.Model:
-        return self.model if self.base == FLOATING else pin.buildModelFromXML(self.urdf, pin.JointModelFreeFlyer())
+        return self.model if self.base == FLOATING else pin.buildModelFromXML(self._bare, pin.JointModelFreeFlyer())

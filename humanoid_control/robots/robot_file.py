@@ -37,7 +37,10 @@ class Foot:
 
 @dataclass(frozen=True)
 class RobotFile:
-    """The contents of a robot file; every field has a default, so an empty file is a valid one."""
+    """The contents of a robot file; every field has a default, so an empty file is a valid one.
+
+    `root_rpy` [rad] is the orientation of the root link when the robot stands upright and looks along x.
+    """
 
     name: str = ""
     title: str = ""
@@ -45,6 +48,7 @@ class RobotFile:
     base: str = "fixed"
     anchor: str = ""
     root_height: dict[str, float] = field(default_factory=dict)
+    root_rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
     postures: dict[str, dict[str, float]] = field(default_factory=dict)
     imitation_joints: tuple[str, ...] = ()
     optional_joints: tuple[str, ...] = ()
@@ -83,6 +87,10 @@ def _typed(d: dict[str, Any], where: str) -> dict[str, Any]:
     for key in ("imitation_joints", "optional_joints"):
         if key in out:
             out[key] = tuple(out[key])
+    if "root_rpy" in out:
+        out["root_rpy"] = tuple(float(v) for v in out["root_rpy"])
+        if len(out["root_rpy"]) != 3:
+            raise ValueError("root_rpy must be roll, pitch, yaw")
     if "points" in out:
         out["points"] = {k: (v["link"], tuple(float(x) for x in v["xyz"])) for k, v in out["points"].items()}
     if "feet" in out:

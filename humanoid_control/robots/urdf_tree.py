@@ -1,4 +1,4 @@
-"""A URDF as a tree of links: checked, rooted anew at any link, and put into the world."""
+"""A URDF as a tree of links, checked."""
 
 from __future__ import annotations
 
@@ -45,6 +45,14 @@ class UrdfTree:
     def copy(self) -> UrdfTree:
         return UrdfTree(ET.fromstring(self.text()), self.where)
 
+    def bare(self) -> UrdfTree:
+        """Links with their inertia and joints only: URDF parsers complain aloud about pictures they do not like."""
+        out = self.copy()
+        for link in out.document.findall("link"):
+            for e in link.findall("visual") + link.findall("collision"):
+                link.remove(e)
+        return out
+
 
 def parse_urdf(text: str, where: str) -> UrdfTree:
     """Parse and check a URDF document.
@@ -62,7 +70,10 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
         raise RobotError(f"{where}: not a URDF, XML error: {e}") from None
     if document.tag != "robot":
         raise RobotError(f"{where}: not a URDF: the outermost element is <{document.tag}>, expected <robot>")
+    if any("xacro" in e.tag for e in document.iter()):
+        raise RobotError(f"{where}: a xacro file; turn it into a URDF first: xacro {where} > robot.urdf")
     tree = UrdfTree(document, where)
+    _drop_floating_root(tree)
     if not tree.links:
         raise RobotError(f"{where}: the robot has no links")
     _check_topology(tree)
@@ -75,6 +86,18 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
                 f"{where}: link '{link.get('name')}' has mass {mass.get('value')}; it must not be negative"
             )
     return tree
+
+
+def _drop_floating_root(tree: UrdfTree) -> None:
+    """Leave out a floating joint under a massless root: whether a base floats is said elsewhere."""
+    floating = [j for j in tree.joints if j.get("type") == "floating"]
+    for joint in floating:
+        world = link_of(joint, "parent")
+        others = [j for j in tree.joints if j is not joint and world in (link_of(j, "parent"), link_of(j, "child"))]
+        element = next((e for e in tree.document.findall("link") if e.get("name") == world), None)
+        if element is not None and not others and element.find("inertial") is None:
+            tree.document.remove(joint)
+            tree.document.remove(element)
 
 
 def link_of(joint: ET.Element, role: str) -> str:
@@ -154,69 +177,3 @@ def set_placement(joint: ET.Element, X: pin.SE3) -> None:
         e = ET.SubElement(joint, "origin")
     e.set("xyz", " ".join(f"{v:.15g}" for v in X.translation))
     e.set("rpy", " ".join(f"{v:.15g}" for v in pin.rpy.matrixToRpy(X.rotation)))
-
-
-def rooted_at(tree: UrdfTree, link: str) -> UrdfTree:
-    """The same robot with another link as its root: every joint keeps its name, its angle and its limits.
-
-    A joint on the way from the new root to the old one is turned round. X_parent_child(q) = X_origin Rot(axis, q), so
-    its reverse is Rot(-axis, q) X_origin^-1: a joint at the child's origin about the negated axis, then the fixed
-    transform back to the parent.
-
-    Raises:
-        RobotError: the link does not exist.
-    """
-    if link not in tree.links:
-        raise RobotError(f"{tree.where}: there is no link '{link}'; links: {', '.join(tree.links)}")
-    out = tree.copy()
-    while out.root != link:
-        path = link
-        while True:  # climb to the child of the root on the way to the link
-            joint = next(j for j in out.joints if link_of(j, "child") == path)
-            if link_of(joint, "parent") == out.root:
-                break
-            path = link_of(joint, "parent")
-        _turn_round(out, joint)
-    return out
-
-
-def _turn_round(tree: UrdfTree, joint: ET.Element) -> None:
-    parent, child = link_of(joint, "parent"), link_of(joint, "child")
-    back = placement(joint.find("origin")).inverse()
-    if joint.get("type") == "fixed":
-        set_placement(joint, back)
-        _swap(joint, child, parent)
-        return
-    middle = f"{parent}__turned"
-    ET.SubElement(tree.document, "link", name=middle)
-    fixed = ET.SubElement(tree.document, "joint", name=f"{joint.get('name')}__turned", type="fixed")
-    ET.SubElement(fixed, "parent", link=middle)
-    ET.SubElement(fixed, "child", link=parent)
-    set_placement(fixed, back)
-    set_placement(joint, pin.SE3.Identity())
-    axis = joint.find("axis")
-    if axis is None:
-        axis = ET.SubElement(joint, "axis", xyz="1 0 0")
-    axis.set("xyz", " ".join(f"{-float(v):.15g}" for v in axis.get("xyz", "1 0 0").split()))
-    _swap(joint, child, middle)
-
-
-def _swap(joint: ET.Element, parent: str, child: str) -> None:
-    for role, link in (("parent", parent), ("child", child)):
-        e = joint.find(role)
-        assert e is not None
-        e.set("link", link)
-
-
-def placed_in_world(tree: UrdfTree, X_world_root: pin.SE3) -> UrdfTree:
-    """The robot with its root fixed to a `world` link at the given pose (unless a `world` link is its root)."""
-    out = tree.copy()
-    if out.root == "world":
-        return out
-    root = out.root
-    ET.SubElement(out.document, "link", name="world")
-    joint = ET.SubElement(out.document, "joint", name="world_joint", type="fixed")
-    ET.SubElement(joint, "parent", link="world")
-    ET.SubElement(joint, "child", link=root)
-    set_placement(joint, X_world_root)
-    return out

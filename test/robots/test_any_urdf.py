@@ -5,7 +5,8 @@ import pytest
 
 from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.urdf_tree import parse_urdf, rooted_at
+from humanoid_control.robots.urdf_root import rooted_at
+from humanoid_control.robots.urdf_tree import parse_urdf
 
 ARM = """<robot name="arm">
   <link name="base"><inertial><mass value="2"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>
@@ -49,6 +50,12 @@ BROKEN = {
     "limits swapped": (ARM.replace('lower="-2" upper="2"', 'lower="2" upper="-2"'), "not below the upper"),
     "limit not a number": (ARM.replace('lower="-2"', 'lower="a"'), "not a number"),
     "negative mass": (ARM.replace('<mass value="2"/>', '<mass value="-2"/>'), "mass -2"),
+    "xacro": (
+        ARM.replace("<robot ", '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" ').replace(
+            "</robot>", '<xacro:include filename="a"/></robot>'
+        ),
+        "a xacro file; turn it into a URDF first",
+    ),
     "double name": (ARM.replace('<link name="lower">', '<link name="upper">'), "used twice"),
 }
 
@@ -100,6 +107,7 @@ def test_robot_file_beside_the_urdf(tmp_path):
         ("base: flying", "base must be"),
         ("imitation_joints: [turm]", "did you mean turn"),
         ("feet: 3", "wrong value"),
+        ("root_rpy: [0, 1]", "root_rpy must be roll, pitch, yaw"),
         ("disabled_pairs: [[base, uper]]", "did you mean upper"),
         ("collision: [{name: a, link: base, shape: sphre, radius: 1}]", "did you mean sphere"),
         ("collision: [{name: a, link: base, shape: sphere, center: [0, 0, 0], radius: -1}]", "must be positive"),
@@ -133,6 +141,46 @@ def test_rooting_anew_keeps_relative_poses(tmp_path):
         assert np.allclose(poses[0], poses[1]) and np.allclose(poses[0], poses[2])
     with pytest.raises(RobotError, match="no link 'nowhere'"):
         rooted_at(tree, "nowhere")
+
+
+def test_a_floating_joint_under_a_massless_world_is_what_a_floating_base_says(tmp_path):
+    world = (
+        """<link name="world"/><joint name="free" type="floating"><parent link="world"/><child link="base"/></joint>"""
+    )
+    robot = load_robot(write(tmp_path, ARM.replace("</robot>", f"{world}</robot>")), "floating")
+    assert robot.root_link == "base" and robot.joint_names == ("turn", "bend") and robot.nv == 8
+
+
+def test_a_fixed_joint_that_mimics_another_is_just_fixed(tmp_path):
+    tip = """<link name="tip"/><joint name="finger" type="fixed"><parent link="lower"/><child link="tip"/>
+    <mimic joint="bend"/></joint>"""
+    robot = load_robot(write(tmp_path, ARM.replace("</robot>", f"{tip}</robot>")))
+    assert robot.mimic == [] and robot.joint_names == ("turn", "bend")
+    text = ARM.replace("</robot>", f"{tip}</robot>").replace('<mimic joint="bend"/>', '<mimic joint="bent"/>')
+    with pytest.raises(UnknownNameError, match="did you mean bend"):
+        load_robot(write(tmp_path, text))
+
+
+def test_pictures_that_a_parser_dislikes_are_nobodys_business(tmp_path, capfd):
+    """A visual with a nameless material makes URDF parsers complain on the terminal; only the viewer looks at it."""
+    picture = '<visual><geometry><sphere radius="1"/></geometry><material/></visual>'
+    robot = load_robot(write(tmp_path, ARM.replace('<link name="base">', f'<link name="base">{picture}')))
+    assert robot.n == 2 and robot.mass == pytest.approx(4)
+    assert picture.replace("/>", " />") in robot.urdf, "the published description keeps it"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_root_orientation_of_a_robot_that_looks_elsewhere(tmp_path):
+    path = write(tmp_path, ARM)
+    (tmp_path / "arm.yaml").write_text(
+        "schema: humanoid_robot/1\nroot_height: {neutral: 0.5}\nroot_rpy: [0, 0, 1.5707963]\n"
+        "points: {tip: {link: lower, xyz: [0, 0, 0.3]}}\n"
+    )
+    for base in ("fixed", "floating"):
+        robot = load_robot(path, base)
+        x, y, z = robot.point_positions(robot.q("zero"), ["tip"])[0]
+        # Without the turn the tip is at x = 0.1, y = -0.3 sin 0.1, and z = 0.75 + 0.3 cos 0.1 above the root.
+        assert (x, y, z) == pytest.approx((0.3 * np.sin(0.1), 0.1, 1.25 + 0.3 * np.cos(0.1)), abs=1e-6)
 
 
 def test_a_public_tendon_robot_loads(model_file):

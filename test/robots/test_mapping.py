@@ -1,0 +1,227 @@
+"""The guessed robot file of an unknown URDF, tried on robots whose points are known."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pinocchio as pin
+import pytest
+import yaml
+
+from humanoid_control.errors import RobotError
+from humanoid_control.robots import CATALOGUE, MODELS, load_robot
+from humanoid_control.robots.mapping import guess_mapping
+from humanoid_control.robots.mapping_file import map_urdf
+from humanoid_control.robots.urdf_tree import parse_urdf
+
+POINTS = ["mid_hip", "sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist"]
+# What the structure does not tell, and how far the guess may be off [m]: robots without legs have no hip joints,
+# Lola's arms have no wrist joint.
+WEAK = {(name, "mid_hip"): 0.05 for name in ("armar3", "we4rii", "recommended")}
+WEAK |= {("lola", f"{s}_wrist"): 0.05 for s in "lr"}
+ALL = CATALOGUE + MODELS
+
+
+def guessed_points(mapping, robot):
+    """The guess in the world of the robot's zero posture, {point: (3,)}."""
+    poses = robot.link_poses(robot.q("zero"))
+    return {name: poses[p.link].act(p.xyz) for name, p in mapping.points.items()}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_guess_agrees_with_the_known_points(name):
+    robot = load_robot(name, "fixed")
+    mapping = guess_mapping(parse_urdf(robot.urdf, name))
+    guess = guessed_points(mapping, robot)
+    for point in POINTS:
+        known = robot.point_positions(robot.q("zero"), [point])[0]
+        assert np.linalg.norm(guess[point] - known) < WEAK.get((name, point), 1e-3), point
+        assert mapping.points[point].weak == ((name, point) in WEAK), "a weak guess is marked, a good one is not"
+    assert mapping.has_legs == (robot.joint_for("l_knee_flexion") is not None)
+    assert mapping.yaw == pytest.approx(0)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_guessed_points_move_as_the_known_ones(name):
+    """Each is on a link that moves with the right one: at random postures the distance does not change."""
+    robot = load_robot(name, "fixed")
+    mapping = guess_mapping(parse_urdf(robot.urdf, name))
+    rng = np.random.default_rng(3)
+    offsets = []
+    for _ in range(20):
+        q = robot.q(rng.uniform(robot.lower, robot.upper))
+        poses = robot.link_poses(q)
+        guess = np.array([poses[p.link].act(p.xyz) for p in (mapping.points[name] for name in POINTS)])
+        offsets.append(np.linalg.norm(guess - robot.point_positions(q, POINTS), axis=1))
+    assert np.ptp(offsets, axis=0) == pytest.approx(np.zeros(len(POINTS)), abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_guessed_joints_are_the_ones_that_imitation_moves(name):
+    robot = load_robot(name, "fixed")
+    mapping = guess_mapping(parse_urdf(robot.urdf, name))
+    expected = {robot.joint_names[k] for k in robot.imitation_joints}
+    if name == "wabian2":
+        expected.add("pelvis_rotation")  # between hips and chest too, but not in the published table
+    assert set(mapping.imitation_joints) == expected
+    for meaning, joint in mapping.meanings.items():
+        assert joint == meaning or (name == "lola" and joint.startswith("pelvis_")), "Lola's waist is its pelvis"
+
+
+def anonymous(urdf: str) -> str:
+    """The URDF with names that say nothing."""
+    document = ET.fromstring(urdf)
+    for kind, elements in (("b", document.findall("link")), ("j", document.findall("joint"))):
+        names = {e.get("name"): f"{kind}{n}" for n, e in enumerate(elements)}
+        for e in elements:
+            e.set("name", names[e.get("name")])
+        roles = ("parent", "child") if kind == "b" else ("mimic",)
+        for joint in document.findall("joint"):
+            for role in joint.iter():
+                if role.tag in roles:
+                    key = "link" if kind == "b" else "joint"
+                    role.set(key, names[role.get(key)])
+    return ET.tostring(document, encoding="unicode")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_names_are_not_needed(name):
+    robot = load_robot(name, "fixed")
+    tree = parse_urdf(anonymous(robot.urdf), name)
+    named, nameless = guess_mapping(parse_urdf(robot.urdf, name)), guess_mapping(tree)
+    links = dict(zip([e.get("name") for e in ET.fromstring(robot.urdf).findall("link")], tree.links, strict=True))
+    for point in POINTS:
+        assert nameless.points[point].link == links[named.points[point].link]
+        assert nameless.points[point].xyz == pytest.approx(named.points[point].xyz, abs=1e-12)
+    assert nameless.has_legs == named.has_legs
+
+
+def turned(urdf: str, yaw: float) -> str:
+    """The same robot on a root link that looks elsewhere."""
+    document = ET.fromstring(urdf)
+    ET.SubElement(document, "link", name="turned_root")
+    joint = ET.SubElement(document, "joint", name="turned_joint", type="fixed")
+    ET.SubElement(joint, "parent", link="turned_root")
+    ET.SubElement(joint, "child", link="base_link")
+    ET.SubElement(joint, "origin", rpy=f"0 0 {-yaw}", xyz="0 0 0")
+    return ET.tostring(document, encoding="unicode")
+
+
+@pytest.mark.parametrize("yaw", [np.pi, np.pi / 2, -np.pi / 2])
+def test_a_robot_that_looks_elsewhere_is_turned_round(yaw, tmp_path):
+    original = load_robot("hrp2", "fixed")
+    path = tmp_path / "turned.urdf"
+    path.write_text(turned(original.urdf, yaw))
+    _, mapping = map_urdf(path)
+    assert np.exp(1j * mapping.yaw) == pytest.approx(np.exp(1j * yaw))
+    robot = load_robot(path, "fixed")
+    a, b = (r.point_positions(r.q("zero"), POINTS) for r in (original, robot))
+    assert a - a[0] == pytest.approx(b - b[0], abs=1e-3), "left is left and forward is forward again"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_file_is_written_once_and_can_be_used(name, tmp_path):
+    original = load_robot(name, "fixed")
+    path = tmp_path / "unknown.urdf"
+    path.write_text(original.urdf)
+    written, _ = map_urdf(path)
+    assert written == tmp_path / "unknown.yaml"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["unknown.urdf", "unknown.yaml"]
+    robot = load_robot(path, "fixed")
+    tolerance = 0.05 if name in {n for n, _ in WEAK} else 1e-3
+    assert robot.segment_lengths() == pytest.approx(original.segment_lengths(), abs=tolerance)
+    before = written.read_text()
+    with pytest.raises(RobotError, match="exists already") as e:
+        map_urdf(path)
+    assert "\n" not in str(e.value) and written.read_text() == before
+    text = "\n".join(line for line in before.splitlines() if not line.startswith("  -"))
+    assert text.count("GUESS") == 2 + sum(1 for n, _ in WEAK if n == name), "root height, and every weak point, says so"
+
+
+def test_meshes_get_capsules_that_stand_in_for_them(tmp_path):
+    original = load_robot("we4rii", "fixed")
+    path = tmp_path / "mesh.urdf"
+    path.write_text(
+        re.sub(r"<(box|cylinder|sphere) [^>]*/>", '<mesh filename="package://nowhere/x.stl"/>', original.urdf)
+    )
+    map_urdf(path)
+    robot = load_robot(path, "fixed")
+    assert {s.name for s in robot.shapes} == {"torso", *(f"{s}_{k}_arm" for s in "lr" for k in ("upper", "lower"))}
+    assert len(robot.pairs) >= 6, "both arms are kept from each other and from the trunk"
+    assert robot.shape_clearance(robot.q("neutral")).min() > 0.005
+    for item in robot.shapes:
+        a, b = {"torso": ("sternum", "mid_hip")}.get(item.name) or (
+            item.name[:2] + p for p in (("gh", "elbow") if "upper" in item.name else ("elbow", "wrist"))
+        )
+        link = robot.link_poses(robot.q("zero"))[item.link]
+        ends = robot.point_positions(robot.q("zero"), [a, b])
+        length = np.linalg.norm(ends[1] - ends[0])
+        axis = link.act(np.array(item.shape.p1)) - link.act(np.array(item.shape.p0))
+        assert np.linalg.norm(axis) + 2 * item.shape.radius == pytest.approx(length, abs=1e-3)
+        assert pin.Quaternion.FromTwoVectors(axis, ends[1] - ends[0]).angularDistance(pin.Quaternion.Identity()) < 0.01
+
+
+# -- what cannot be guessed ------------------------------------------------------------------------------------------
+
+
+def without_branches(urdf: str, first_joints: list[str]) -> str:
+    """The URDF without the branches that begin with some joints."""
+    document = ET.fromstring(urdf)
+    gone = set()
+    while True:
+        more = [
+            j for j in document.findall("joint")
+            if j.get("name") in first_joints or j.find("parent").get("link") in gone
+        ]  # fmt: skip
+        if not more:
+            return ET.tostring(document, encoding="unicode")
+        for j in more:
+            gone.add(j.find("child").get("link"))
+            document.remove(j)
+        for link in [e for e in document.findall("link") if e.get("name") in gone]:
+            document.remove(link)
+
+
+def test_a_robot_without_arms_is_refused(tmp_path):
+    urdf = load_robot("hrp2").urdf
+    path = tmp_path / "legs.urdf"
+    path.write_text(without_branches(urdf, ["l_shoulder_flexion", "r_shoulder_flexion"]))
+    with pytest.raises(RobotError, match=r"legs\.urdf: no arms found") as e:
+        map_urdf(path)
+    assert "\n" not in str(e.value) and [p.name for p in tmp_path.iterdir()] == ["legs.urdf"]
+    robot = load_robot(path)
+    with pytest.raises(RobotError, match=f"lacks the points {', '.join(POINTS)}") as e:
+        robot.segment_lengths()
+    assert "\n" not in str(e.value)
+
+
+def test_arms_without_an_elbow_are_refused(tmp_path):
+    path = tmp_path / "stumps.urdf"
+    stumps = without_branches(load_robot("hrp2").urdf, ["l_elbow_flexion", "r_elbow_flexion"])
+    path.write_text(stumps.replace('xyz="0 0.25 0.181"', 'xyz="0 0.25 0.2"'))
+    with pytest.raises(RobotError, match="no arms found"):
+        map_urdf(path)
+
+
+def test_only_some_points_missing_are_named(tmp_path):
+    path = tmp_path / "robot.urdf"
+    path.write_text(load_robot("hrp2").urdf)
+    written, _ = map_urdf(path)
+    content = yaml.safe_load(written.read_text())
+    del content["points"]["l_wrist"], content["points"]["sternum"]
+    written.write_text(yaml.safe_dump(content))
+    with pytest.raises(RobotError, match="lacks the points sternum, l_wrist: imitation"):
+        load_robot(path).segment_lengths()
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path, monkeypatch):
+    path = tmp_path / "robot.urdf"
+    path.write_text(load_robot("hrp2").urdf)
+
+    def full(*_args, **_kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryDirectory", full)
+    with pytest.raises(RobotError, match="cannot be written: No space left"):
+        map_urdf(path)
+    assert not (tmp_path / "robot.yaml").exists()
