@@ -9,6 +9,7 @@ import numpy as np
 from humanoid_control.capture.asf_format import ROOT, Bone, Skeleton, parse_skeleton
 from humanoid_control.capture.clip import MarkerClip, distinct_labels
 from humanoid_control.capture.rotations import rotation
+from humanoid_control.capture.text_numbers import floats
 from humanoid_control.capture.units import scale_of_skeleton
 from humanoid_control.errors import ClipError, nearest_names
 
@@ -133,7 +134,7 @@ def _motion(text: str, skeleton: Skeleton, source: str) -> tuple[bool, dict[str,
     """The frames of an AMC file: whether its angles are degrees, and (T, dof) values by bone."""
     degrees = skeleton.degrees
     width = {bone.name: len(bone.dof) for bone in skeleton.bones}
-    frames: list[dict[str, list[float]]] = []
+    frames: list[dict[str, np.ndarray]] = []
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.split("#", 1)[0].split()
         if not words:
@@ -156,7 +157,7 @@ def _motion(text: str, skeleton: Skeleton, source: str) -> tuple[bool, dict[str,
     return degrees, {bone: np.array([frame[bone] for frame in frames]) for bone in frames[0]}
 
 
-def _values(words: list[str], width: dict[str, int], where: str) -> list[float]:
+def _values(words: list[str], width: dict[str, int], where: str) -> np.ndarray:
     """The numbers of one bone in one frame, as many as its skeleton has degrees of freedom."""
     bone, *rest = words
     if bone not in width:
@@ -165,13 +166,7 @@ def _values(words: list[str], width: dict[str, int], where: str) -> list[float]:
         raise ClipError(f"{where}: the skeleton has no bone {bone[:40]!r}: {offer}")
     if len(rest) != width[bone]:
         raise ClipError(f"{where}: bone '{bone}' has {len(rest)} values, its skeleton {width[bone]} degrees of freedom")
-    try:
-        numbers = [float(word) for word in rest]
-    except ValueError:
-        numbers = [np.nan]
-    if not np.isfinite(numbers).all():
-        raise ClipError(f"{where}: holds something that is not a number: the file is damaged")
-    return numbers
+    return floats(rest, where)
 
 
 def _ankle_to_head(bones: tuple[Bone, ...]) -> float:

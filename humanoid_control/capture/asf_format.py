@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from humanoid_control.capture.text_numbers import floats
 from humanoid_control.errors import ClipError, nearest_names
 
 ROOT = "root"
@@ -75,7 +76,7 @@ def parse_skeleton(text: str, source: str) -> Skeleton:
     unit = units.get("length")
     return Skeleton(
         bones=tuple(ordered),
-        length_unit=_numbers([unit], f"{source}: length in :units")[0] if unit else float("nan"),
+        length_unit=floats([unit], f"{source}: length in :units")[0] if unit else float("nan"),
         degrees=not units.get("angle", "deg").lower().startswith("rad"),
         p_root=p_root,
     )
@@ -140,7 +141,7 @@ def _bone(words: dict[str, list[str]], source: str) -> Bone:
             raise ClipError(f"{where} has no {needed}: the file is damaged")
     direction = _vector(words["direction"], f"{where}: direction")
     size = float(np.linalg.norm(direction))
-    length = _numbers(words["length"][:1], f"{where}: length")
+    length = floats(words["length"][:1], f"{where}: length")
     if length.size != 1 or length[0] < 0 or (size == 0 and length[0] > 0):
         raise ClipError(f"{where}: length {' '.join(words['length'])[:20]} along ({' '.join(words['direction'])[:40]})")
     dof = tuple(word.lower() for word in words.get("dof", []))
@@ -188,18 +189,7 @@ def _order(words: list[str], what: str) -> str:
 
 def _vector(words: list[str], what: str) -> np.ndarray:
     """Three finite numbers."""
-    numbers = _numbers(words, what)
+    numbers = floats(words, what)
     if numbers.shape != (3,):
         raise ClipError(f"{what} has {numbers.size} numbers, not 3")
-    return numbers
-
-
-def _numbers(words: list[str], what: str) -> np.ndarray:
-    """Finite numbers from words."""
-    try:
-        numbers = np.array(words, dtype=float)
-    except ValueError:
-        numbers = np.array([np.nan])
-    if not np.isfinite(numbers).all():
-        raise ClipError(f"{what}: holds something that is not a number: the file is damaged")
     return numbers

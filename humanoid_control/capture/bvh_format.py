@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from humanoid_control.capture.text_numbers import floats
 from humanoid_control.errors import ClipError
 
 _CHANNELS = frozenset(f"{axis}{kind}" for axis in "XYZ" for kind in ("position", "rotation"))
@@ -50,7 +51,7 @@ def parse_hierarchy(text: str, source: str) -> list[Joint]:
         elif keyword == "}" and open_joints:
             open_joints.pop()
         elif keyword == "OFFSET" and current:
-            current.offset = _floats(rest.split(), f"{source}: OFFSET of {current.name!r}")
+            current.offset = floats(rest.split(), f"{source}: OFFSET of {current.name!r}")
             if current.offset.shape != (3,):
                 raise ClipError(f"{source}: OFFSET of {current.name!r} has {current.offset.size} numbers, not 3")
         elif keyword == "CHANNELS" and current:
@@ -72,17 +73,6 @@ def _channels(words: list[str], what: str) -> list[str]:
     return names
 
 
-def _floats(words: list[str], what: str) -> np.ndarray:
-    """Finite numbers from words."""
-    try:
-        numbers = np.array(words, dtype=float)
-    except ValueError:
-        numbers = np.array([np.nan])
-    if not np.isfinite(numbers).all():
-        raise ClipError(f"{what}: holds something that is not a number: the file is damaged")
-    return numbers
-
-
 def parse_motion(text: str, n_channels: int, source: str) -> tuple[float, np.ndarray]:
     """The frames of the MOTION part.
 
@@ -101,10 +91,10 @@ def parse_motion(text: str, n_channels: int, source: str) -> tuple[float, np.nda
     count, separator, dt = (lines[0].partition(":")[2], *lines[1].partition(":")[1:]) if len(lines) > 2 else ("",) * 3
     if not (separator and count.strip().isdigit()):
         raise ClipError(f"{source}: after MOTION must come 'Frames: <count>', 'Frame Time: <s>' and the frames")
-    step = _floats([dt.strip()], f"{source}: Frame Time")[0]
+    step = floats([dt.strip()], f"{source}: Frame Time")[0]
     if not 1e-5 < step < 10:
         raise ClipError(f"{source}: Frame Time is {step:g} s: correct it in the file")
-    values = _floats(lines[2].split(), f"{source}: the frames")
+    values = floats(lines[2].split(), f"{source}: the frames")
     n_frames = int(count)
     if values.size != n_frames * n_channels:
         raise ClipError(

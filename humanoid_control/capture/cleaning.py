@@ -9,14 +9,8 @@ import numpy as np
 
 from humanoid_control.capture.clip import MarkerClip
 from humanoid_control.capture.gaps import Gap, fill_gaps, find_gaps
-from humanoid_control.capture.label_check import (
-    MAX_ACCELERATION,
-    MAX_SPEED,
-    Jump,
-    Swap,
-    check_labels,
-    repair_swaps,
-)
+from humanoid_control.capture.label_check import MAX_ACCELERATION, MAX_SPEED, Jump, Swap, check_labels
+from humanoid_control.capture.label_repair import repair_swaps
 from humanoid_control.capture.low_pass import low_pass
 from humanoid_control.errors import ConfigError
 

@@ -35,6 +35,7 @@ class CsvHeader:
         time: column of the time and its unit [s]; None without one.
         rate: frames a second [Hz]; None when it is not stated.
         unit: as the file spells it; "" when it states none.
+        warnings: columns that were left out.
     """
 
     labels: tuple[str, ...]
@@ -43,18 +44,19 @@ class CsvHeader:
     time: tuple[int, float] | None
     rate: float | None
     unit: str
+    warnings: tuple[str, ...]
 
 
 def read_header(rows: Sequence[list[str]], source: str) -> CsvHeader:
     """Understand the header of a marker table: one row with `LASI_x`, `LASI.y`, or a row of labels over one of X, Y, Z.
 
     Raises:
-        ClipError: there is no such row, or a marker without one of its coordinates.
+        ClipError: there is no such row.
     """
     for number, row in enumerate(rows):
-        found = _named_columns(row, source) or _bare_columns(rows, number)
+        found = _named_columns(row) or _bare_columns(rows, number)
         if found:
-            labels, columns, units = found
+            labels, columns, units, warnings = found
             break
     else:
         raise ClipError(
@@ -69,13 +71,13 @@ def read_header(rows: Sequence[list[str]], source: str) -> CsvHeader:
     rate, unit = _stated(rows[:number])
     unit = next((u for u in units if u), unit)
     time = next(((c, s) for c, cell in enumerate(rows[number]) if (s := _seconds(cell)) is not None), None)
-    return CsvHeader(labels, columns, first, time, rate, unit)
+    return CsvHeader(labels, columns, first, time, rate, unit, warnings)
 
 
-_Columns = tuple[tuple[str, ...], np.ndarray, list[str]]
+_Columns = tuple[tuple[str, ...], np.ndarray, list[str], tuple[str, ...]]
 
 
-def _named_columns(row: list[str], source: str) -> _Columns | None:
+def _named_columns(row: list[str]) -> _Columns | None:
     """Markers of a header row of the kind LASI_x; None when it is none."""
     groups: list[tuple[str, dict[str, int]]] = []
     latest: dict[str, int] = {}
@@ -92,12 +94,13 @@ def _named_columns(row: list[str], source: str) -> _Columns | None:
         units.append(match["unit"] or "")
     if not any(len(axes) == 3 for _, axes in groups):
         return None
-    for label, axes in groups:
-        if len(axes) < 3:
-            lacking = ", ".join(sorted(set("xyz") - set(axes)))
-            raise ClipError(f"{source}: marker {label[:40]!r} has no column for {lacking}: export all three")
-    columns = np.array([[axes[a] for a in "xyz"] for _, axes in groups])
-    return tuple(label for label, _ in groups), columns, units
+    whole = [(label, axes) for label, axes in groups if len(axes) == 3]
+    broken = [
+        f"{label[:40]!r} lacks {', '.join(sorted(set('xyz') - set(axes)))}" for label, axes in groups if len(axes) < 3
+    ]
+    warnings = (f"columns that make no marker are left out: {'; '.join(broken[:3])}",) if broken else ()
+    columns = np.array([[axes[a] for a in "xyz"] for _, axes in whole])
+    return tuple(label for label, _ in whole), columns, units, warnings
 
 
 def _bare_columns(rows: Sequence[list[str]], number: int) -> _Columns | None:
@@ -115,7 +118,7 @@ def _bare_columns(rows: Sequence[list[str]], number: int) -> _Columns | None:
     if labels is None:
         return None
     columns = np.array(starts)[:, None] + np.arange(3)
-    return tuple(labels), columns, [m["unit"] or "" for m in matches if m]
+    return tuple(labels), columns, [m["unit"] or "" for m in matches if m], ()
 
 
 def _labels(row: list[str], starts: list[int]) -> list[str]:

@@ -47,7 +47,7 @@ def parse_csv(data: bytes, source: str, rate: float | None = None) -> MarkerClip
     labels, warnings = distinct_labels(header.labels)
     found, rate_warnings = _rate(numbers, header, rate, source)
     scale, unit_warnings = scale_of_markers(positions, header.unit, source)
-    warnings += rate_warnings + unit_warnings
+    warnings += header.warnings + rate_warnings + unit_warnings
     return MarkerClip(PurePath(source).stem, labels, found, positions * scale, source, warnings)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -157,34 +156,6 @@ def _quiet(positions: np.ndarray) -> np.ndarray:
     still_missing = missing[2:] & missing[1:-1] & missing[:-2]
     quiet[2:] = ((off_course <= _SWAP_STEP) | still_missing).all(axis=1)
     return quiet
-
-
-def repair_swaps(clip: MarkerClip, swaps: Iterable[Swap]) -> tuple[np.ndarray, tuple[Swap, ...]]:
-    """Undo the unambiguous swaps.
-
-    Motion tells when two labels are exchanged, not which of the two is right: the assignment that holds for more frames
-    is taken to be.
-
-    Args:
-        clip: as given to `check_labels`.
-        swaps: what it found.
-
-    Returns:
-        (T, M, 3) positions, and the swaps that were undone.
-    """
-    positions = np.array(clip.positions)
-    undone = tuple(swap for swap in swaps if swap.unambiguous)
-    for swap in undone:
-        a, b = (clip.index(label) for label in swap.labels)
-        positions[swap.frame :, [a, b]] = positions[swap.frame :, [b, a]]
-    for pair in {swap.labels for swap in undone}:
-        if any(set(pair) & set(other.labels) and other.labels != pair for other in undone):
-            continue  # a chain over three markers: the first frame is taken to be right
-        edges = [0, *(swap.frame for swap in undone if swap.labels == pair), clip.n_frames]
-        if sum(np.diff(edges)[1::2]) > sum(np.diff(edges)[::2]):
-            a, b = (clip.index(label) for label in pair)
-            positions[:, [a, b]] = positions[:, [b, a]]
-    return positions, undone
 
 
 def _exchanged(now: np.ndarray, expected: np.ndarray, a: int, b: int) -> bool:

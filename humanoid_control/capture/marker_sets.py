@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -12,20 +11,17 @@ from humanoid_control.capture.clip import MarkerClip
 from humanoid_control.capture.marker_set_file import (
     ESTIMATED,
     REQUIRED,
-    Alternatives,
     MarkerSet,
     Recipe,
     read_marker_set,
 )
+from humanoid_control.capture.plain_labels import Labels, pick_labels, plain_label, plain_labels
 from humanoid_control.errors import ClipError, UnknownNameError, nearest_names
 
 _NEEDED = tuple(point for point in REQUIRED if point not in ESTIMATED)
 _LISTED = 4  # names that a message lists one by one
 _FOLDER = Path(__file__).parent / "marker_sets"
 MARKER_SETS = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
-
-Labels = Mapping[str, tuple[str, ...]]
-"""A clip's labels, as written, by their plain form; several where only the subject or the case differs."""
 
 
 class BodyLocator:
@@ -45,14 +41,14 @@ class BodyLocator:
 
     def __init__(self, clip: MarkerClip, marker_set: str | Path | None = None) -> None:
         self.clip = clip
-        labels = _plain_labels(clip)
+        labels = plain_labels(clip)
         self.marker_set = _choose(clip, labels) if marker_set is None else _named(marker_set)
         if _missing(self.marker_set, labels):
             raise ClipError(_misfit(clip, labels, self.marker_set, "marker set"))
         self.warnings = _strangers(labels, self.marker_set)
         self._chosen: dict[str, dict[str, list[str]]] = {}
         for point, recipe in self.marker_set.points.items():
-            inputs = {name: _pick(alternatives, labels) for name, alternatives in recipe.inputs.items()}
+            inputs = {name: pick_labels(alternatives, labels) for name, alternatives in recipe.inputs.items()}
             if all(inputs.values()):
                 self._chosen[point] = {name: _single(clip, found) for name, found in inputs.items() if found}
 
@@ -116,36 +112,6 @@ def _choose(clip: MarkerClip, labels: Labels) -> MarkerSet:
     raise ClipError(_misfit(clip, labels, nearest, "no marker set fits, the nearest"))
 
 
-def _plain(label: str) -> str:
-    """A label for comparison: without the "Subject:" before it, and without regard to case."""
-    return label.rpartition(":")[2].strip().casefold()
-
-
-def _prefix(labels: tuple[str, ...]) -> str:
-    """What all joints of a skeleton carry before their names, like "Model_"; "" when they do not."""
-    prefix = labels[0][: labels[0].find("_") + 1]
-    return prefix if len(labels) >= len(_NEEDED) and all(label.startswith(prefix) for label in labels) else ""
-
-
-def _plain_labels(clip: MarkerClip) -> dict[str, tuple[str, ...]]:
-    """The labels of all markers that are seen at least once."""
-    labels: dict[str, tuple[str, ...]] = {}
-    prefix = _prefix(clip.labels)
-    for label, seen in zip(clip.labels, ~np.isnan(clip.positions[..., 0]).all(axis=0), strict=True):
-        if seen:
-            plain = _plain(label.removeprefix(prefix))
-            labels[plain] = (*labels.get(plain, ()), label)
-    return labels
-
-
-def _pick(alternatives: Alternatives, labels: Labels) -> list[tuple[str, ...]] | None:
-    """The first alternative of which the clip has all labels, as the clip writes them."""
-    for wanted in alternatives:
-        if all(_plain(label) in labels for label in wanted):
-            return [labels[_plain(label)] for label in wanted]
-    return None
-
-
 def _single(clip: MarkerClip, found: list[tuple[str, ...]]) -> list[str]:
     """Each label of an alternative, which must be there only once."""
     for same in found:
@@ -159,7 +125,7 @@ def _single(clip: MarkerClip, found: list[tuple[str, ...]]) -> list[str]:
 
 def _has(recipe: Recipe, labels: Labels) -> bool:
     """Whether the clip has what a body point needs."""
-    return all(_pick(alternatives, labels) for alternatives in recipe.inputs.values())
+    return all(pick_labels(alternatives, labels) for alternatives in recipe.inputs.values())
 
 
 def _missing(marker_set: MarkerSet, labels: Labels) -> dict[str, list[str]]:
@@ -167,9 +133,9 @@ def _missing(marker_set: MarkerSet, labels: Labels) -> dict[str, list[str]]:
     missing: dict[str, list[str]] = {}
     for point in _NEEDED:
         for alternatives in marker_set.points[point].inputs.values():
-            if not _pick(alternatives, labels):
+            if not pick_labels(alternatives, labels):
                 for label in alternatives[0]:
-                    if _plain(label) not in labels:
+                    if plain_label(label) not in labels:
                         missing.setdefault(label, []).append(point)
     return missing
 
@@ -183,7 +149,7 @@ def _vocabulary(marker_set: MarkerSet) -> dict[str, str]:
         for option in alternatives
         for label in option
     )
-    return {_plain(label): label for label in (*used, *marker_set.unused)}
+    return {plain_label(label): label for label in (*used, *marker_set.unused)}
 
 
 def _strangers(labels: Labels, marker_set: MarkerSet) -> tuple[str, ...]:

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from humanoid_control.capture import load_clip
+from humanoid_control.capture import body_points, clean, load_clip
 from humanoid_control.capture.amc import parse_amc
 from humanoid_control.capture.units import CMU_UNIT
-from humanoid_control.errors import ClipError
+from humanoid_control.errors import ClipError, HumanoidError
 
 # Bones in another order than the hierarchy, dof and axis orders of every kind, a length unit of 1/0.45 inch.
 ASF = """# comment
@@ -297,3 +297,23 @@ def test_motion_cut_off_within_a_frame_is_an_error(mocap, tmp_path, frame):
     with pytest.raises(ClipError, match=r"cut off|values|not a number") as caught:
         load_clip(tmp_path / "11_01.amc")
     assert str(caught.value).isprintable()
+
+
+def test_random_damage_ends_in_a_clip_or_a_message(mocap, tmp_path):
+    motion = mocap("cmu_asf/11_01.amc").read_bytes()
+    files = {"11.asf": mocap("cmu_asf/11.asf").read_bytes(), "11_01.amc": motion[: motion.index(b"\n30\r") + 1]}
+    rng = np.random.default_rng(5)
+    read = 0
+    for trial in range(150):
+        damaged = ("11.asf", "11_01.amc")[trial % 2]
+        for name, content in files.items():
+            data = bytearray(content)
+            for at in rng.integers(0, len(data), (1, 5, 40)[trial % 3]) if name == damaged else ():
+                data[at] = rng.integers(256) if trial % 4 == 0 else rng.choice(list(b"0.-e\tx :"))
+            (tmp_path / name).write_bytes(data)
+        try:
+            body_points(clean(load_clip(tmp_path / "11_01.amc"))[0])
+            read += 1
+        except HumanoidError as error:
+            assert str(error).isprintable() and str(error)
+    assert 0 < read < 150

@@ -8,9 +8,9 @@ import io
 import numpy as np
 import pytest
 
-from humanoid_control.capture import body_points, load_clip, synthetic_dance
+from humanoid_control.capture import body_points, clean, load_clip, synthetic_dance
 from humanoid_control.capture.csv_markers import parse_csv
-from humanoid_control.errors import ClipError
+from humanoid_control.errors import ClipError, HumanoidError
 
 CLIP = synthetic_dance(duration=12, rate=5)
 MM = 1000 * CLIP.positions
@@ -178,6 +178,14 @@ def test_csv_becomes_body_points_like_its_original(tmp_path):
     np.testing.assert_allclose(ours.positions, theirs.positions, atol=1e-5)
 
 
+def test_marker_without_one_of_its_columns_is_left_out_with_a_warning():
+    rows = one_row()
+    rows[0] = [*rows[0][:2], "comment", *rows[0][3:], "force_z"]
+    clip = parse_csv(text_of([rows[0], *([*row, "7"] for row in rows[1:])]), "x.csv")
+    assert clip.labels == CLIP.labels[1:]
+    assert "left out: 'Forehead' lacks y; 'force' lacks x, y" in clip.warnings[0]
+
+
 def changed(row, column, cell):
     rows = one_row()
     rows[row][column] = cell
@@ -188,7 +196,6 @@ def changed(row, column, cell):
     ("rows", "says"),
     [
         ([["a", "b"], ["1", "2"]], "no marker columns found"),
-        (changed(0, 2, "Head_q"), "has no column for y"),
         (changed(5, 7, "abc"), "line 6: 'abc' is not a number"),
         (changed(5, 0, "0.1"), "time column does not grow at frame 4"),
         (changed(5, 0, ""), "time column does not grow"),
@@ -207,3 +214,22 @@ def test_damage_is_named_in_one_line(rows, says):
     assert says in str(caught.value)
     assert "x.csv" in str(caught.value)
     assert str(caught.value).isprintable()
+
+
+def test_random_damage_ends_in_a_clip_or_a_message(tmp_path):
+    whole = text_of(one_row())
+    rng = np.random.default_rng(11)
+    path = tmp_path / "x.csv"
+    read = 0
+    for trial in range(150):
+        data = bytearray(whole)
+        reach = len(data) if trial % 2 else 900
+        for at in rng.integers(0, reach, (1, 5, 40)[trial % 3]):
+            data[at] = rng.integers(256) if trial % 4 == 0 else rng.choice(list(b'0.-e\t,;\n:"x_'))
+        path.write_bytes(data)
+        try:
+            body_points(clean(load_clip(path))[0])
+            read += 1
+        except HumanoidError as error:
+            assert str(error).isprintable() and str(error)
+    assert 0 < read < 150

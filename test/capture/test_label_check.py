@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from humanoid_control.capture import label_check, load_clip, synthetic_dance
-from humanoid_control.capture.label_check import Swap, check_labels, repair_swaps
+from humanoid_control.capture.label_check import Swap, check_labels
+from humanoid_control.capture.label_repair import repair_swaps
 
 DANCE = synthetic_dance(duration=20, rate=60)
 
