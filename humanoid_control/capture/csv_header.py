@@ -135,8 +135,9 @@ def _seconds(cell: str) -> float | None:
 
 
 def _stated(preamble: Sequence[list[str]]) -> tuple[float | None, str]:
-    """Rate [Hz] and unit in the rows above the header: pairs of cells, or `# rate: 120`, or a number alone (Vicon)."""
+    """Rate [Hz] and unit above the header: pairs of cells, `# rate: 120`, or a number below "Trajectories" (Vicon)."""
     rate, unit = None, ""
+    after_title = False
     for row in preamble:
         cells = [part.strip() for cell in row for part in re.split(r"[:=]", cell, maxsplit=1)]
         for key, value in pairwise(cells):
@@ -144,8 +145,9 @@ def _stated(preamble: Sequence[list[str]]) -> tuple[float | None, str]:
                 unit = value
             elif _RATE.match(key) and (number := _number(value)) is not None:
                 rate = number
-        if rate is None and len(filled := [c for c in row if c]) == 1:
+        if after_title and len(filled := [c for c in row if c]) == 1:
             rate = _number(filled[0])
+        after_title = row[0].casefold() == "trajectories"
     return rate, unit
 
 

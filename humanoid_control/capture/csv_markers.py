@@ -13,6 +13,7 @@ from humanoid_control.capture.units import scale_of_markers
 from humanoid_control.errors import ClipError
 
 _NO_NUMBER = ("", "nan", "na", "n/a", "null", "none", "-")
+_USUAL_RATES = (5.0, 2000.0)  # [Hz] of motion capture
 _UNEVEN = 0.2  # relative deviation of a time step from the mean that is worth a warning
 
 
@@ -108,7 +109,11 @@ def _rate(numbers: np.ndarray, header: CsvHeader, given: float | None, source: s
     rate = 1 / step if step > 0 else (header.rate or given or 1.0)
     whole = round(rate)
     rate = float(whole) if whole and abs(rate - whole) < 1e-3 * whole else rate
+    warnings = []
     if len(steps) and np.abs(steps / step - 1).max() > _UNEVEN:
-        uneven = f"the time steps vary from {steps.min():.4g} to {steps.max():.4g} s: {rate:.4g} Hz throughout is taken"
-        return rate, (uneven,)
-    return rate, ()
+        warnings.append(
+            f"the time steps vary from {steps.min():.4g} to {steps.max():.4g} s: {rate:.4g} Hz throughout is taken"
+        )
+    if len(steps) and not _USUAL_RATES[0] <= rate <= _USUAL_RATES[1]:
+        warnings.append(f"the time column runs at {rate:.4g} Hz: name it time_ms if it counts milliseconds")
+    return rate, tuple(warnings)

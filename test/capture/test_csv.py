@@ -141,6 +141,19 @@ def test_milliseconds():
     assert parse_csv(text_of(rows), "x.csv").rate == 5.0
 
 
+def test_milliseconds_that_are_not_named_so_are_warned_of():
+    rows = one_row()
+    for k, row in enumerate(rows[1:]):
+        row[0] = str(200 * k)
+    clip = parse_csv(text_of(rows), "x.csv")
+    assert any("0.005 Hz: name it time_ms" in warning for warning in clip.warnings)
+
+
+def test_number_in_a_title_is_no_rate():
+    with pytest.raises(ClipError, match="states no frame rate"):
+        parse_csv(text_of(one_row(time="", head=[["2024"]])), "x.csv")
+
+
 def test_rate_may_be_given_where_the_file_states_none(tmp_path):
     path = tmp_path / "dance.csv"
     path.write_bytes(text_of(one_row(time="")))
