@@ -22,7 +22,8 @@ class JointShift:
     leaves open which joint, which sign and how often: of shoulder abduction, and elbow flexion where the forearm or the
     hand collides, each in both directions, the shift that brings most distance is taken. Where that gets stuck, the
     smallest combination of whole steps that frees the arm is. Joint ranges are kept, speeds are not: the rule looks at
-    single postures. Only an arm against the rest of the body counts, not one arm against the other.
+    single postures. Only an arm against trunk, pelvis and legs counts: not one arm against the other, nor, as in the
+    source, an arm against the head, which no shift frees from a raised shoulder.
 
     Attributes:
         failures: postures so far that no shift could free.
@@ -33,29 +34,33 @@ class JointShift:
         self._scratch = scratch_for(problem)
         self._lower, self._upper = problem.lower, problem.upper
         column = {int(j): k for k, j in enumerate(robot.imitation_joints)}
-        arms, moved = [], {}
-        for side in SIDES:
-            joints = [robot.joint_for(f"{side}_{m}") for m in ("shoulder_abduction", "elbow_flexion")]
-            known = [column[robot.index[j]] for j in joints if j is not None and robot.index[j] in column]
-            if known:
-                arms.append((side, known))
-                moved[side] = [self._moved_by(c) for c in known]
-        arm_shapes = np.zeros(len(problem.kinds), dtype=bool)
-        for rows in moved.values():
-            arm_shapes |= rows[0]
-        self._arms = [self._arm(known, moved[side], arm_shapes) for side, known in arms]
+        joints = {s: [robot.joint_for(f"{s}_{m}") for m in ("shoulder_abduction", "elbow_flexion")] for s in SIDES}
+        known = {s: [column[robot.index[j]] for j in js if j and robot.index[j] in column] for s, js in joints.items()}
+        moved = {s: [self._moved_by(c) for c in columns] for s, columns in known.items() if columns}
+        trunk = self._trunk(robot, [rows[0] for rows in moved.values()])
+        self._arms = [self._arm(known[s], rows, trunk) for s, rows in moved.items()]
 
     def _moved_by(self, column: int) -> np.ndarray:
         """(S,) which shapes a coordinate moves."""
         joints = np.flatnonzero(self.problem.tree.coordinate == column)
         return self.problem.tree.moves[self.problem.shape_body][:, joints].any(axis=1)
 
-    def _arm(self, columns: list[int], moved: list[np.ndarray], arm_shapes: np.ndarray) -> _Arm:
+    def _trunk(self, robot: Robot, arms: list[np.ndarray]) -> np.ndarray:
+        """(S,) shapes that only those joints move which move all arms too; those on a neck left out."""
+        moves = self.problem.tree.moves[self.problem.shape_body] > 0
+        shared = np.ones(moves.shape[1], dtype=bool)
+        for arm in arms:
+            shared &= moves[arm].all(axis=0)
+        frames = [robot.model.frames[robot.model.getFrameId(s.link)] for s in robot.shapes]
+        on_neck = robot.support[[f.parentJoint for f in frames]][:, robot.optional_joints].any(axis=1)
+        return ~(moves & ~shared).any(axis=1) & ~on_neck
+
+    def _arm(self, columns: list[int], moved: list[np.ndarray], trunk: np.ndarray) -> _Arm:
         i, j = self.problem.pairs[:, 0], self.problem.pairs[:, 1]
-        against_body = (moved[0][i] & ~arm_shapes[j]) | (moved[0][j] & ~arm_shapes[i])
+        against_trunk = (moved[0][i] & trunk[j]) | (moved[0][j] & trunk[i])
         beyond = moved[-1][i] | moved[-1][j]
-        whole = self.problem._replace(pairs=np.ascontiguousarray(self.problem.pairs[against_body]))
-        forearm = self.problem._replace(pairs=np.ascontiguousarray(self.problem.pairs[against_body & beyond]))
+        whole = self.problem._replace(pairs=np.ascontiguousarray(self.problem.pairs[against_trunk]))
+        forearm = self.problem._replace(pairs=np.ascontiguousarray(self.problem.pairs[against_trunk & beyond]))
         return _Arm(columns, whole, forearm)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from humanoid_control.imitation.solve_frame import Numbers, clearance, solve_fra
 from humanoid_control.imitation.weighted_dls import SourceMethod
 from humanoid_control.robots import Robot
 
-PRICE = 1e3  # of a violated distance, against 1 for a tracking error
+PRICE = 1e6  # of a violated distance, against 1 for a tracking error
 CHUNK = 64  # frames between two reports of progress
 
 

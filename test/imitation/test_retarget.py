@@ -1,13 +1,23 @@
 """Joint trajectories: limits always, weights by finite differences, first frames that are real postures."""
 
+from dataclasses import replace
+
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from humanoid_control.capture import body_points, load_clip
-from humanoid_control.errors import ClipError
+from humanoid_control.errors import ClipError, HumanoidError
 from humanoid_control.imitation import POINTS, Retargeter, RetargetSettings, retarget, scale_to_robot
 from humanoid_control.imitation.weighted_dls import dls_step, limit_gradient, limit_weights
 from humanoid_control.robots import CATALOGUE, load_robot
+
+REAL = (
+    "dance_markers/dance1.trc",
+    "vicon_c3d/PiG_Motion-FlatFoot-One.c3d",
+    "vicon_c3d/shd01.c3d",
+    "cmu_bvh/05_02.bvh",
+)
 
 
 @pytest.fixture(scope="module")
@@ -151,3 +161,105 @@ def test_real_clips_are_imitated(clip, name, mocap):
     t = retarget(scale_to_robot(body, robot), robot)
     assert (np.abs(t.velocities) <= robot.velocity * (1 + 1e-9)).all()
     assert t.errors.mean() < (0.05 if "bvh" in clip else 0.03)
+
+
+@pytest.mark.parametrize("clip", [None, *REAL])
+@pytest.mark.parametrize("name", [*CATALOGUE, "recommended"])
+def test_our_trajectories_never_collide_and_keep_their_acceleration(name, clip, dance, mocap):
+    """Distances by coal, which had no part in the solution."""
+    robot = load_robot(name, "fixed")
+    body = dance if clip is None else body_points(load_clip(mocap(clip)))
+    t = retarget(scale_to_robot(body, robot), robot)
+    distance, data = robot.self_distance(), robot.model.createData()
+    moved = np.zeros(len(robot.pairs), dtype=bool)
+    first = None
+    for q in t.positions[::3]:
+        pin.forwardKinematics(robot.model, data, robot.q(q))
+        d = distance.all_distances(data)
+        first = d if first is None else first
+        moved |= np.abs(d - first) > 1e-9
+        assert d[moved].min(initial=1.0) > -2e-3, "coal measures polyhedra up to 0.9 % larger than the shapes"
+    assert t.clearance.min() >= 0
+    a = np.diff(t.positions, 2, axis=0) * t.rate**2
+    assert np.mean(t.gave > 0) < 0.03
+    calm = np.convolve(t.gave > 0, np.ones(15), "full")[: len(t.gave)][2:] == 0
+    assert np.abs(a[calm]).max() <= 200 * (1 + 1e-6)
+
+
+def test_a_clip_and_its_mirror_image_give_mirrored_trajectories(dance):
+    robot = load_robot("we4rii", "fixed")
+    targets = scale_to_robot(dance, robot)
+    order = [0, 2, 1, 4, 3, 6, 5]
+    mirrored = replace(targets, positions=targets.positions[:, order] * [1, -1, 1])
+    ours, other = retarget(targets, robot), retarget(mirrored, robot)
+    swap = [robot.joint_index(_other_side(n)) for n in robot.joint_names]
+    middle = np.array([n in ("waist_rotation", "neck_rotation", "neck_lateral_flexion") for n in robot.joint_names])
+    expected = np.where(middle, -1.0, 1.0) * ours.positions[:, swap]
+    moving = robot.imitation_joints
+    assert np.abs(expected - other.positions)[:, moving].max() < 1e-3
+
+
+def _other_side(name):
+    return {"l_": "r_", "r_": "l_"}.get(name[:2], name[:2]) + name[2:]
+
+
+def test_stepping_frame_by_frame_is_solving_the_clip(dance):
+    robot = load_robot("hrp2", "fixed")
+    targets = scale_to_robot(dance, robot)
+    for settings in (RetargetSettings(), RetargetSettings(method="weighted_dls", avoidance="shift")):
+        whole = retarget(targets, robot, settings)
+        solver = Retargeter(robot, settings)
+        live = [solver.start(targets.positions[0])]
+        live += [solver.step(p, 1 / targets.rate) for p in targets.positions[1:400]]
+        assert np.abs(np.array(live) - whole.positions[:400]).max() < 1e-9
+        assert solver.clearance == pytest.approx(whole.clearance[399])
+
+
+@pytest.mark.parametrize("method", ["pinv", "dls", "weighted_dls"])
+def test_the_sources_methods_follow_and_keep_range_and_speed(method, dance):
+    robot = load_robot("wabian2", "fixed")
+    targets = scale_to_robot(dance, robot)
+    t = retarget(targets, robot, RetargetSettings(method=method))
+    assert (t.positions >= robot.lower).all() and (t.positions <= robot.upper).all()
+    assert (np.abs(t.velocities) <= robot.velocity * (1 + 1e-9)).all()
+    assert t.errors.mean() < 0.08
+    ours = retarget(targets, robot)
+    assert ours.errors.mean() < t.errors.mean(), "with the same limits ours comes nearer"
+
+
+def test_feed_forward_drifts_and_feedback_does_not(dance):
+    robot = load_robot("wabian2", "fixed")
+    targets = scale_to_robot(dance, robot)
+    loose = {"method": "dls", "velocity_scale": np.inf}
+    back = retarget(targets, robot, RetargetSettings(**loose)).errors[-100:].mean()
+    forward = retarget(targets, robot, RetargetSettings(**loose, feed_forward=True)).errors[-100:].mean()
+    assert forward > 2 * back
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"method": "our"}, "did you mean"),
+        ({"avoidance": "shfit"}, "shift"),
+        ({"method": "dls", "avoidance": "ours"}, "use 'shift'"),
+        ({"feed_forward": True}, "source's methods"),
+        ({"margin": np.nan}, "margin"),
+        ({"acceleration": -1.0}, "acceleration"),
+    ],
+)
+def test_wrong_settings_are_named(wrong, message):
+    with pytest.raises(HumanoidError, match=message):
+        RetargetSettings(**wrong)
+
+
+def test_a_posture_that_cannot_get_free_is_held_not_forced():
+    """Targets that pull both hands through the chest at once: every frame is free of collision all the same."""
+    robot = load_robot("armar3", "fixed")
+    solver = Retargeter(robot, RetargetSettings(velocity_scale=np.inf, acceleration=np.inf, approach=1e3))
+    goal = robot.point_positions(robot.q("neutral"), POINTS)
+    solver.start(goal)
+    goal[3:] = goal[0] * [1, 1, 0.8]
+    for _ in range(60):
+        solver.step(goal, 0.02)
+        assert solver.clearance >= 0
+    assert solver.clearance < 0.02, "the hands should press against the chest, or this test shows nothing"

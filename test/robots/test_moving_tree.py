@@ -1,0 +1,84 @@
+"""The moving tree against pinocchio: poses, points, Jacobian rows, held and mimicking joints."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from humanoid_control.errors import RobotError
+from humanoid_control.robots import CATALOGUE, load_robot
+from humanoid_control.robots.moving_tree import MovingTree, add_point_row, body_poses
+
+WORLD = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+
+
+def poses(tree, x):
+    m = len(tree.parent)
+    R, p, axes = np.empty((m + 1, 3, 3)), np.empty((m + 1, 3)), np.empty((m, 3))
+    body_poses(tree, x, R, p, axes)
+    return R, p, axes
+
+
+@pytest.mark.parametrize("name", [*CATALOGUE, "recommended"])
+def test_every_frame_is_where_pinocchio_has_it_and_moves_as_it_says(name):
+    robot, rng = load_robot(name, "fixed"), np.random.default_rng(0)
+    moving = robot.imitation_joints
+    tree, body = MovingTree.of(robot, moving)
+    for _ in range(5):
+        joints = robot.postures["neutral"].copy()
+        x = rng.uniform(robot.lower, robot.upper)[moving]
+        joints[moving] = x
+        R, p, axes = poses(tree, x)
+        pin.computeJointJacobians(robot.model, robot.data, robot.q(joints))
+        pin.updateFramePlacements(robot.model, robot.data)
+        for k, frame in enumerate(robot.model.frames):
+            b, X = body.place(frame.parentJoint, frame.placement)
+            point = p[b] + R[b] @ X.translation
+            assert np.allclose(point, robot.data.oMf[k].translation, atol=1e-12)
+            assert np.allclose(R[b] @ X.rotation, robot.data.oMf[k].rotation, atol=1e-12)
+            J = pin.getFrameJacobian(robot.model, robot.data, k, WORLD)[:3, moving]
+            n, row = rng.normal(size=3), np.zeros(len(x))
+            add_point_row(tree, b, tuple(point), tuple(n), -2.0, p, axes, row)
+            assert np.allclose(row, -2.0 * n @ J, atol=1e-12)
+
+
+SLIDER = """<robot name="gantry">
+  <link name="base"/><link name="cart"/><link name="arm"/><link name="claw"/>
+  <joint name="slide" type="prismatic"><parent link="base"/><child link="cart"/><axis xyz="0 1 0"/>
+    <origin xyz="0 0 1" rpy="0.3 0 0"/><limit lower="-1" upper="1" effort="10" velocity="1"/></joint>
+  <joint name="turn" type="revolute"><parent link="cart"/><child link="arm"/><axis xyz="0 0.6 0.8"/>
+    <origin xyz="0.1 0 0"/><limit lower="-1" upper="1" effort="10" velocity="1"/></joint>
+  <joint name="grip" type="revolute"><parent link="arm"/><child link="claw"/><axis xyz="1 0 0"/>
+    <origin xyz="0 0 0.2"/><limit lower="-3" upper="3" effort="10" velocity="1"/>
+    <mimic joint="turn" multiplier="-2" offset="0.1"/></joint>
+</robot>"""
+
+
+def test_sliding_and_mimicking_joints_move_as_finite_differences_say(tmp_path):
+    (tmp_path / "gantry.urdf").write_text(SLIDER)
+    robot = load_robot(tmp_path / "gantry.urdf", "fixed")
+    tree, body = MovingTree.of(robot, [robot.joint_index("slide"), robot.joint_index("turn")])
+    frame = robot.model.frames[robot.model.getFrameId("claw")]
+    b, X = body.place(frame.parentJoint, frame.placement * pin.SE3(np.eye(3), np.array([0.0, 0.1, 0.2])))
+    x, eps = np.array([0.3, -0.4]), 1e-6
+
+    def point(x):
+        R, p, _ = poses(tree, x)
+        return p[b] + R[b] @ X.translation
+
+    joints = robot.follow(np.array([robot.joint_index(n) * 0.0 for n in robot.joint_names]))
+    joints[[robot.joint_index("slide"), robot.joint_index("turn")]] = x
+    robot.follow(joints)
+    pin.framesForwardKinematics(robot.model, robot.data, robot.q(joints))
+    claw = robot.data.oMf[robot.model.getFrameId("claw")]
+    assert np.allclose(point(x), claw.act(np.array([0.0, 0.1, 0.2])))
+    _, p, axes = poses(tree, x)
+    for n in np.eye(3):
+        row = np.zeros(2)
+        add_point_row(tree, b, tuple(point(x)), tuple(n), 1.0, p, axes, row)
+        numeric = [(point(x + d) - point(x - d)) @ n / (2 * eps) for d in eps * np.eye(2)]
+        assert row == pytest.approx(numeric, abs=1e-8)
+
+
+def test_a_floating_base_is_refused():
+    with pytest.raises(RobotError, match="fixed base"):
+        MovingTree.of(load_robot("hrp2", "floating"), [0])
