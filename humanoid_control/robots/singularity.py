@@ -12,6 +12,7 @@ import numpy as np
 
 from humanoid_control.errors import RobotError
 from humanoid_control.robots.chain import serial_chain
+from humanoid_control.robots.fourth_axis import HORIZONTAL_FLEXION
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.urdf_tree import link_of, parse_urdf
 
@@ -28,17 +29,18 @@ def gh_axes(robot: Robot, joints: np.ndarray) -> np.ndarray:
 
     Returns:
         (..., 2, 3, 3): for the left and the right arm a matrix with the unit axes as columns, in the order flexion,
-        abduction, rotation, in the frame of the link that carries the shoulder.
+        abduction, rotation, in the frame of the link that carries the shoulder. With a fourth axis, which comes first,
+        (..., 2, 3, 4).
 
     Raises:
         RobotError: the robot has no such three joints.
     """
     joints = np.asarray(joints, dtype=float)
-    out = np.empty((*joints.shape[:-1], 2, 3, 3))
-    for side, name in enumerate(SIDES):
-        index, X, axes = _shoulder(robot, name)
+    shoulders = [_shoulder(robot, side) for side in SIDES]
+    out = np.empty((*joints.shape[:-1], 2, 3, len(shoulders[0][0])))
+    for side, (index, X, axes) in enumerate(shoulders):
         R = np.broadcast_to(np.eye(3), (*joints.shape[:-1], 3, 3))
-        for k in range(3):
+        for k in range(len(index)):
             R = R @ X[k]
             out[..., side, :, k] = R @ axes[k]
             R = R @ _rotations(axes[k], joints[..., index[k]])
@@ -48,7 +50,7 @@ def gh_axes(robot: Robot, joints: np.ndarray) -> np.ndarray:
 def gh_singularity(robot: Robot, joints: np.ndarray) -> np.ndarray:
     """How far each shoulder is from its singularity: 0 where axes line up, 1 where all three are perpendicular.
 
-    It is |det| of the unit axes, the volume that the three turning speeds span.
+    It is |det| of the three unit axes A, the volume that they span; of four, sqrt(det(A A^T)), at most 1.
 
     Args:
         robot: see `gh_axes`.
@@ -57,7 +59,10 @@ def gh_singularity(robot: Robot, joints: np.ndarray) -> np.ndarray:
     Returns:
         (..., 2) for the left and the right arm, in [0, 1].
     """
-    return np.minimum(np.abs(np.linalg.det(gh_axes(robot, joints))), 1.0)
+    A = gh_axes(robot, joints)
+    if A.shape[-1] == 3:
+        return np.minimum(np.abs(np.linalg.det(A)), 1.0)
+    return np.sqrt(np.clip(np.linalg.det(A @ np.swapaxes(A, -1, -2)), 0.0, 1.0))
 
 
 def gh_smallest_singular_value(robot: Robot, joints: np.ndarray) -> np.ndarray:
@@ -98,13 +103,15 @@ def singular_stretches(values: np.ndarray, below: float = 0.2) -> list[SingularS
 
 def _shoulder(robot: Robot, side: str) -> tuple[list[int], list[np.ndarray], list[np.ndarray]]:
     """Joint indices, constant rotations before each joint, and axes of one shoulder."""
+    fourth = robot.joint_for(f"{side}_{HORIZONTAL_FLEXION}")
     names = [robot.joint_for(f"{side}_{motion}") for motion in GH_MOTIONS]
     if None in names:
         missing = ", ".join(f"{side}_{m}" for m, n in zip(GH_MOTIONS, names, strict=True) if n is None)
         raise RobotError(f"{robot.name} has no {missing}: name its shoulder joints under 'meanings' in its robot file")
+    names = [fourth, *names] if fourth else names
     tree = parse_urdf(robot.urdf, robot.name)
     elements = {j.get("name"): j for j in tree.joints}
-    chain = serial_chain(tree, link_of(elements[names[0]], "parent"), link_of(elements[names[2]], "child"))
+    chain = serial_chain(tree, link_of(elements[names[0]], "parent"), link_of(elements[names[-1]], "child"))
     found = [j.name for j in chain.joints]
     if found != names or any(j.kind != "revolute" for j in chain.joints):
         raise RobotError(f"{robot.name}: {', '.join(str(n) for n in names)} do not follow one another: found {found}")
