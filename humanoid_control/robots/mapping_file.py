@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -13,9 +14,9 @@ from humanoid_control.errors import RobotError
 from humanoid_control.robots.mapping import Mapping, guess_mapping
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.robot_file import SCHEMA, RobotFile, read_robot_file, shapes_from_urdf
+from humanoid_control.robots.shapes import LinkShape, shape_to_row
 from humanoid_control.robots.urdf_tree import UrdfTree, parse_urdf
 
-ENOUGH_SHAPES = 5  # primitive collision shapes; a URDF with fewer gets guessed capsules
 UPPER_ARM, LOWER_ARM, TORSO = 0.14, 0.13, 0.5  # radii: share of the bone, of the bone, of half the shoulder width
 
 
@@ -70,27 +71,31 @@ def mapping_text(mapping: Mapping, tree: UrdfTree) -> str:
     if mapping.meanings:
         lines.append("meanings:  # anatomical name -> joint; which way is positive stays the joint's own")
         lines += [f"  {k}: {_quoted(v)}" for k, v in mapping.meanings.items()]
-    if len(shapes_from_urdf(tree)) < ENOUGH_SHAPES:
-        lines += [
-            "# GUESS: the URDF has no primitive shapes to keep apart; these stand in for its meshes.",
-            "collision:",
-        ]
-        lines += _capsules(mapping, robot)
+    own = shapes_from_urdf(tree)
+    if capsules := _capsules(mapping, robot, own):
+        lines.append("collision:")
+        lines += [f"  - {json.dumps(shape_to_row(item))}" for item in own]
+        lines.append("  # GUESS: where the URDF has only meshes, or nothing, these keep trunk and arms apart.")
+        lines += capsules
     return "\n".join(lines) + "\n"
 
 
-def _capsules(mapping: Mapping, robot: Robot) -> list[str]:
-    """Capsules along the bones, and one along the trunk."""
+def _capsules(mapping: Mapping, robot: Robot, own: tuple[LinkShape, ...]) -> list[str]:
+    """Capsules along the trunk and the arm bones, for those of which no shape covers the middle."""
     poses = robot.link_poses(robot.q("zero"))
     at = {name: poses[p.link].act(p.xyz) for name, p in mapping.points.items()}
     half_width = float(np.linalg.norm(at["l_gh"] - at["r_gh"])) / 2
-    rows = [_capsule("torso", mapping.points["sternum"].link, at["sternum"], at["mid_hip"], TORSO * half_width, poses)]
+    bones = [("torso", "sternum", "mid_hip", TORSO * half_width)]
     for s in "lr":
         for shape, share, a, b in (("upper_arm", UPPER_ARM, "gh", "elbow"), ("lower_arm", LOWER_ARM, "elbow", "wrist")):
-            p, q = at[f"{s}_{a}"], at[f"{s}_{b}"]
-            radius = share * float(np.linalg.norm(q - p))
-            rows.append(_capsule(f"{s}_{shape}", mapping.points[f"{s}_{a}"].link, p, q, radius, poses))
-    return rows
+            ends = f"{s}_{a}", f"{s}_{b}"
+            bones.append((f"{s}_{shape}", *ends, share * float(np.linalg.norm(at[ends[1]] - at[ends[0]]))))
+    covers = [(poses[item.link].act(c), r) for item in own for c, r in [item.shape.bounding_sphere()]]
+    return [
+        _capsule(f"{name}_guess", mapping.points[a].link, at[a], at[b], radius, poses)
+        for name, a, b, radius in bones
+        if not any(np.linalg.norm((at[a] + at[b]) / 2 - c) < r for c, r in covers)
+    ]
 
 
 def _capsule(name: str, link: str, start: np.ndarray, end: np.ndarray, radius: float, poses: dict[str, pin.SE3]) -> str:

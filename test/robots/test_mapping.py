@@ -146,11 +146,12 @@ def test_meshes_get_capsules_that_stand_in_for_them(tmp_path):
     )
     map_urdf(path)
     robot = load_robot(path, "fixed")
-    assert {s.name for s in robot.shapes} == {"torso", *(f"{s}_{k}_arm" for s in "lr" for k in ("upper", "lower"))}
+    arms = {f"{s}_{k}_arm_guess" for s in "lr" for k in ("upper", "lower")}
+    assert {s.name for s in robot.shapes} == {"torso_guess", *arms}
     assert len(robot.pairs) >= 6, "both arms are kept from each other and from the trunk"
     assert robot.shape_clearance(robot.q("neutral")).min() > 0.005
     for item in robot.shapes:
-        a, b = {"torso": ("sternum", "mid_hip")}.get(item.name) or (
+        a, b = {"torso_guess": ("sternum", "mid_hip")}.get(item.name) or (
             item.name[:2] + p for p in (("gh", "elbow") if "upper" in item.name else ("elbow", "wrist"))
         )
         link = robot.link_poses(robot.q("zero"))[item.link]
@@ -159,6 +160,22 @@ def test_meshes_get_capsules_that_stand_in_for_them(tmp_path):
         axis = link.act(np.array(item.shape.p1)) - link.act(np.array(item.shape.p0))
         assert np.linalg.norm(axis) + 2 * item.shape.radius == pytest.approx(length, abs=1e-3)
         assert pin.Quaternion.FromTwoVectors(axis, ends[1] - ends[0]).angularDistance(pin.Quaternion.Identity()) < 0.01
+
+
+def test_only_what_has_no_shape_is_guessed(tmp_path):
+    """Without shapes on the forearms the other shapes of the URDF stay as they are, and two capsules come in."""
+    document = ET.fromstring(load_robot("we4rii", "fixed").urdf)
+    for link in document.findall("link"):
+        if link.get("name") in ("l_forearm", "r_forearm"):
+            for e in link.findall("collision"):
+                link.remove(e)
+    path = tmp_path / "half.urdf"
+    path.write_text(ET.tostring(document, encoding="unicode"))
+    before = {s.name: s for s in load_robot(path, "fixed").shapes}
+    map_urdf(path)
+    after = {s.name: s for s in load_robot(path, "fixed").shapes}
+    assert set(after) - set(before) == {"l_lower_arm_guess", "r_lower_arm_guess"}
+    assert all(after[name] == shape for name, shape in before.items())
 
 
 # -- what cannot be guessed ------------------------------------------------------------------------------------------
