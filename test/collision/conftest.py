@@ -158,6 +158,13 @@ def brute() -> ModuleType:
     return sys.modules[__name__]
 
 
+@pytest.fixture(scope="session")
+def forearms() -> tuple[np.ndarray, ...]:
+    """2,000 capsules around torsos, and the distance of each capsule's axis from its torso by brute force."""
+    size, p, u, r = forearms_and_torsos(2000)
+    return size, p, u, r, brute_segments(p - u, p + u, size)
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(7)
