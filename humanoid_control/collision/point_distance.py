@@ -13,7 +13,13 @@ from humanoid_control.collision.shape_arrays import BOX, CYLINDER, ELLIPSOID
 
 ITERATIONS = 64
 CONVERGED = 4e-16
-ZERO = 1e-200  # a coordinate this small would overflow on division
+ZERO = 1e-140  # a smaller coordinate is taken as zero: its square would lose digits
+
+
+@kernel
+def _product(e: float, y: float) -> float:
+    g = e * y
+    return g if g > ZERO else 0.0
 
 
 @kernel
@@ -27,9 +33,7 @@ def ellipse(x: float, y: float, a: float, b: float) -> Vec:
     swap = a < b
     e0, e1 = (b, a) if swap else (a, b)
     y0, y1 = (abs(y), abs(x)) if swap else (abs(x), abs(y))
-    k, g0, g1 = (e0 - e1) * (e0 + e1), e0 * y0, e1 * y1
-    if g1 < ZERO:
-        g1 = 0.0
+    k, g0, g1 = (e0 - e1) * (e0 + e1), _product(e0, y0), _product(e1, y1)
     tau = max(max(g1, g0 - k), math.sqrt(g0 * g0 + g1 * g1) - k)
     if tau > 0.0:
         r0, r1 = g0 / (tau + k), g1 / tau
@@ -61,9 +65,7 @@ def _ratio(g: float, w: float) -> float:
 def _ellipsoid_sorted(y0: float, y1: float, y2: float, e0: float, e1: float, e2: float) -> tuple:
     """`ellipsoid` for y >= 0 and e2 the smallest half axis (Dube 2012, eq. (4.56), a sextic solved as in `ellipse`)."""
     k0, k1 = (e0 - e2) * (e0 + e2), (e1 - e2) * (e1 + e2)
-    g0, g1, g2 = e0 * y0, e1 * y1, e2 * y2
-    if g2 < ZERO:
-        g2 = 0.0
+    g0, g1, g2 = _product(e0, y0), _product(e1, y1), _product(e2, y2)
     tau = max(max(g2, math.sqrt(g0 * g0 + g1 * g1 + g2 * g2) - max(k0, k1)), max(g0 - k0, g1 - k1))
     tau = max(tau, 0.0)
     r0, r1, r2 = _ratio(g0, tau + k0), _ratio(g1, tau + k1), _ratio(g2, tau)
