@@ -6,13 +6,18 @@ import argparse
 import importlib
 from typing import Any
 
-from humanoid_control.cli.output import machine, print_json, table
+from humanoid_control.cli.output import console, machine, print_json, table
 from humanoid_control.errors import UnknownNameError
 
-BENCHES = {"stack": "the five nodes together: latency, rates, processor, memory, start (about 90 s)"}
+BENCHES = {
+    "stack": "the five nodes together: latency, rates, processor, memory, start (about 90 s)",
+    "bounding_volumes": "four bounding volumes on nine shapes, beside the published table (about 5 s)",
+    "self_distance": "distances between a robot's shapes: our kernels beside coal (about 10 s)",
+}
+COLUMNS = ["name", "unit", "median", "p99", "n"]
 EXAMPLES = (
     "benches:\n"
-    + "\n".join(f"  {k:10} {v}" for k, v in BENCHES.items())
+    + "\n".join(f"  {k:17} {v}" for k, v in BENCHES.items())
     + """
 
 examples:
@@ -34,9 +39,14 @@ def run(args: argparse.Namespace) -> int:
         raise UnknownNameError("bench", args.name, BENCHES)
     module = importlib.import_module(f"humanoid_control.cli.bench_{args.name}")
     rows: list[dict[str, Any]] = module.measure(args)
+    columns: list[str] = getattr(module, "COLUMNS", COLUMNS)
+    notes: list[str] = module.notes(rows) if hasattr(module, "notes") else []
     if args.json:
-        print_json({"bench": args.name, "robot": args.robot, "machine": machine(), "rows": rows})
+        more = {"notes": notes} if notes else {}
+        print_json({"bench": args.name, "robot": args.robot, "machine": machine(), "rows": rows, **more})
     else:
-        columns = ["name", "unit", "median", "p99", "n"]
-        table(f"bench {args.name}, {args.robot}", columns, [[r[c] for c in columns] for r in rows])
+        title = getattr(module, "TITLE", f"bench {args.name}, {args.robot}")
+        table(title, columns, [[r[c] for c in columns] for r in rows])
+        for line in notes:
+            console.print(line)
     return 0

@@ -6,6 +6,7 @@ import pytest
 
 from humanoid_control.collision.pair_distances import pair_distance, pair_distances
 from humanoid_control.collision.shape_arrays import ELLIPSOID, KIND_NAMES, ShapeArrays, bounding_radius, shape_poses
+from humanoid_control.collision.shape_pairs import ShapePairs
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.robots.geometry import shape_arrays
 
@@ -102,6 +103,23 @@ def test_bounding_sphere_holds_the_shape_and_touches_it(brute, rng, kind):
         # The largest reach in any direction is the distance of the farthest point.
         assert brute.reach(kind, size, np.eye(3), n).max() == pytest.approx(radius, rel=2e-3)
         assert brute.reach(kind, size, np.eye(3), n).max() <= radius + 1e-12
+
+
+def test_pairs_with_their_arrays_give_what_the_kernels_give():
+    robot, rng = load_robot("we4rii", "fixed"), np.random.default_rng(6)
+    buffers, data = Buffers(robot), robot.model.createData()
+    pairs = ShapePairs(buffers.A, robot.pairs)
+    for _ in range(20):
+        pin.forwardKinematics(robot.model, data, random_posture(robot, rng))
+        buffers.poses(data)
+        pairs.place(np.array([X.rotation for X in data.oMi]), np.array([X.translation for X in data.oMi]))
+        count, near = buffers.near(0.1), pairs.near(0.1)
+        columns = (near.pair, near.distance, near.normal, near.point_1, near.point_2)
+        for got, expected in zip(columns, buffers.out, strict=True):
+            assert np.array_equal(got, expected[:count])
+        everything, source = pairs.all_distances(), pairs.dube()
+        assert np.array_equal(everything[near.pair], near.distance) and len(everything) == len(robot.pairs)
+        assert np.array_equal(source.collides, source.collides & (everything <= 1e-9))
 
 
 def test_no_pairs_and_no_shapes_give_no_rows():
