@@ -10,7 +10,8 @@ from humanoid_control.collision.jit import Vec, add, dot, kernel, mul, norm, rot
 from humanoid_control.collision.shape_arrays import BOX
 
 ITERATIONS = 128
-GAP = 1e-14  # relative gap between the upper and the lower bound of the squared distance
+EXACT = 1e-14  # relative gap between the upper and the lower bound of the squared distance
+ROUGH = 1e-9  # enough to start Newton's method from
 TOUCH = 1e-10  # [m] closer than this counts as overlapping
 
 
@@ -103,9 +104,17 @@ def _reduce(W: np.ndarray, n: int, bary: np.ndarray, best: np.ndarray, keep: np.
 
 @kernel
 def gjk(
-    kind1: int, size1: np.ndarray, R1: np.ndarray, p1: Vec, kind2: int, size2: np.ndarray, R2: np.ndarray, p2: Vec
+    kind1: int,
+    size1: np.ndarray,
+    R1: np.ndarray,
+    p1: Vec,
+    kind2: int,
+    size2: np.ndarray,
+    R2: np.ndarray,
+    p2: Vec,
+    tolerance: float,
 ) -> tuple:
-    """Distance of two shapes.
+    """Distance of two shapes, to a tolerance between ROUGH and EXACT.
 
     Returns:
         (d, n, x1, x2): d = 0 when they overlap, n then only the last direction searched.
@@ -122,7 +131,7 @@ def gjk(
         a, b = support(kind1, size1, R1, p1, v), support(kind2, size2, R2, p2, (-v[0], -v[1], -v[2]))
         w = sub(b, a)
         vv = dot(v, v)
-        if not first and vv - dot(v, w) <= GAP * vv:
+        if not first and vv - dot(v, w) <= tolerance * vv:
             break
         for c in range(3):
             W[count, c], X[count, c] = w[c], a[c]

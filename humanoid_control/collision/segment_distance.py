@@ -75,7 +75,8 @@ def segment_solid(kind: int, x: float, y: float, z: float, h: float, a: Vec, u: 
 
     f(s), the signed distance along the segment, is convex, so its minimum is where the slope g = n . u changes sign:
     bracketed by the ends, found by the Illinois method with bisection as a safeguard. Inside the solid, f may have a
-    kink there (two surfaces as near); the normal is then the mix of both sides that has no slope.
+    kink there (two surfaces as near), which is found where the tangents of both sides meet; the normal is then the mix
+    of both sides that has no slope.
 
     Returns:
         (d, n, s): n the unit outward normal, the gradient of d.
@@ -100,7 +101,11 @@ def segment_solid(kind: int, x: float, y: float, z: float, h: float, a: Vec, u: 
     s, side = 0.0, 0
     for k in range(ITERATIONS):
         s = (lo * w_hi - hi * w_lo) / (w_hi - w_lo)
-        if k % 3 == 2:
+        if k % 3 == 1:
+            t = (d_lo - d_hi + g_hi * hi - g_lo * lo) / (g_hi - g_lo)
+            if lo < t < hi:
+                s = t
+        elif k % 3 == 2:
             if hi - lo > 0.5 * width:
                 s = 0.5 * (lo + hi)
             width = hi - lo

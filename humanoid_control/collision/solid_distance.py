@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from humanoid_control.collision.gjk import gjk, support
+from humanoid_control.collision.gjk import EXACT, ROUGH, gjk, support
 from humanoid_control.collision.jit import Vec, add, along, cross, dot, kernel, mul, norm, sub
 from humanoid_control.collision.normal_newton import newton
 from humanoid_control.collision.shape_arrays import BOX
 
 NEAR = 1e-5  # [m] nearer than this, the direction between nearest points is too short to trust
 ASCENTS = 20
+SETTLED = 1e-12  # [m]
 MARGIN = 0.05  # of the shapes' size: how far apart overlapping shapes are pulled to measure them
 
 
@@ -73,29 +74,38 @@ def solid_solid(
 
     Overlapping shapes are pulled apart along the best direction known and their nearest normal is taken as the next
     one. The gap along it is never smaller (it would be only if |n . n'| > 1), so this climbs to a locally shortest way
-    out. Newton's method then makes it exact, unless both are boxes, which are exact already.
+    out. Newton's method makes the result exact, unless both are boxes, which are exact already.
 
     Returns:
         (d, n, x1, x2): normal from the first to the second, nearest points of both surfaces.
     """
-    d, n, x1, _ = gjk(kind1, size1, R1, p1, kind2, size2, R2, p2)
-    if d <= NEAR:
-        n = _best_axis(kind1, size1, R1, p1, kind2, size2, R2, p2, n)
-        d = separation(kind1, size1, R1, p1, kind2, size2, R2, p2, n)
-        margin = MARGIN * (norm((size1[0], size1[1], size1[2])) + norm((size2[0], size2[1], size2[2])))
-        for _ in range(ASCENTS):
-            shift = margin - d
-            apart, m, y1, _ = gjk(kind1, size1, R1, p1, kind2, size2, R2, along(p2, shift, n))
-            if apart <= 0.0:
-                break
-            gap = separation(kind1, size1, R1, p1, kind2, size2, R2, p2, m)
-            x1, climbed = y1, gap - d
-            if climbed > 0.0:
-                n, d = m, gap
-            if climbed <= 1e-12:
-                break
-    if not (kind1 == BOX and kind2 == BOX):
+    flat = kind1 == BOX and kind2 == BOX
+    tolerance = EXACT if flat else ROUGH
+    d, n, x1, _ = gjk(kind1, size1, R1, p1, kind2, size2, R2, p2, tolerance)
+    if d > NEAR:
+        if flat:
+            return d, n, x1, add(x1, mul(d, n))
         ok, e, m, y1 = newton(kind1, size1, R1, p1, kind2, size2, R2, p2, n, d)
         if ok:
             return e, m, y1, along(y1, e, m)
+        d, n, x1, _ = gjk(kind1, size1, R1, p1, kind2, size2, R2, p2, EXACT)
+        return d, n, x1, add(x1, mul(d, n))
+    n = _best_axis(kind1, size1, R1, p1, kind2, size2, R2, p2, n)
+    d = separation(kind1, size1, R1, p1, kind2, size2, R2, p2, n)
+    margin = MARGIN * (norm((size1[0], size1[1], size1[2])) + norm((size2[0], size2[1], size2[2])))
+    for k in range(ASCENTS):
+        apart, m, y1, _ = gjk(kind1, size1, R1, p1, kind2, size2, R2, along(p2, margin - d, n), tolerance)
+        if apart <= 0.0:
+            break
+        gap = separation(kind1, size1, R1, p1, kind2, size2, R2, p2, m)
+        x1, climbed = y1, gap - d
+        if climbed > 0.0:
+            n, d = m, gap
+        if not flat and (k % 4 == 1 or climbed <= SETTLED):
+            ok, e, m, y1 = newton(kind1, size1, R1, p1, kind2, size2, R2, p2, n, d)
+            if ok and e >= d - SETTLED:
+                return e, m, y1, along(y1, e, m)
+            tolerance = EXACT
+        if climbed <= SETTLED:
+            break
     return d, n, x1, add(x1, mul(d, n))
