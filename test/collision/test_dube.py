@@ -98,12 +98,13 @@ def test_arm_parallel_to_the_torso_is_measured_at_the_middle_of_the_overlap():
 
 def test_spheres_and_ellipsoids(brute, rng):
     """F22: head and girdle. A ball against an ellipsoid is exact: only its centre is tested."""
-    for _ in range(300):
-        size = rng.uniform(0.04, 0.2, 3)
-        p, r = rng.normal(size=3) * 0.15, rng.uniform(0.03, 0.1)
-        exact = brute.brute_points(p[None], np.array([[*size, 0.0]]))[0] - r
-        hit, d, section = dube_elliptic(tuple(p), tuple(p), r, *size, 0.0)
-        assert d == pytest.approx(exact, abs=1e-6) and hit == (d <= 0) and section != CYLINDER
+    size, p, r = rng.uniform(0.04, 0.2, (300, 4)), rng.normal(size=(300, 3)) * 0.15, rng.uniform(0.03, 0.1, 300)
+    size[:, 3] = 0.0
+    exact = brute.brute_points(p, size) - r
+    for k in range(300):
+        hit, d, section = dube_elliptic(tuple(p[k]), tuple(p[k]), r[k], *size[k])
+        assert d == pytest.approx(exact[k], abs=1e-6) and hit == (d <= 0) and section != CYLINDER
+    assert 50 < (exact < 0).sum() < 250
     assert dube_circular((0, 0, 0.0), (0, 0, 0.0), 1.0, (0, 0, 3.0), (0, 0, 3.0), 1.0)[:2] == (False, 1.0)
 
 
