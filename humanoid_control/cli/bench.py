@@ -11,6 +11,7 @@ from humanoid_control.errors import UnknownNameError
 
 BENCHES = {
     "stack": "the five nodes together: latency, rates, processor, memory, start (about 90 s)",
+    "retarget": "frames a second of imitation, beside mink and pink where they are installed (about 20 s)",
     "bounding_volumes": "four bounding volumes on nine shapes, beside the published table (about 5 s)",
     "self_distance": "distances between a robot's shapes: our kernels beside coal (about 10 s)",
 }
@@ -23,13 +24,15 @@ EXAMPLES = (
 examples:
   humanoid bench stack
   humanoid bench stack --seconds 60 --robot lola --json
+  humanoid bench retarget --motion my.trc --robot wabian2
 """
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help=", ".join(BENCHES))
-    parser.add_argument("--robot", default="hrp2", help="robot (default: hrp2)")
+    parser.add_argument("--robot", help="robot (default: hrp2; retarget: wabian2)")
+    parser.add_argument("--motion", default="dance", help="clip to retarget (default: dance)")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to measure (default: 60)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -38,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
     if args.name not in BENCHES:
         raise UnknownNameError("bench", args.name, BENCHES)
     module = importlib.import_module(f"humanoid_control.cli.bench_{args.name}")
+    args.robot = args.robot or getattr(module, "ROBOT", "hrp2")
     rows: list[dict[str, Any]] = module.measure(args)
     columns: list[str] = getattr(module, "COLUMNS", COLUMNS)
     notes: list[str] = module.notes(rows) if hasattr(module, "notes") else []

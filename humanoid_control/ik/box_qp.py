@@ -87,17 +87,12 @@ def solve_box_qp(
         for i in range(n):
             x[i] = min(max(0.0, low[i]), high[i])
         return -1
-    # Y: H^-1 times every constraint's normal, one row each; the bounds' normals are unit vectors.
-    Y = np.zeros((m, n))
     for i in range(n):
-        Y[i, i] = 1.0
         x[i] = -g[i]
-    for i in range(rows):
-        for k in range(n):
-            Y[n + i, k] = A[i, k]
-    for i in range(m):
-        solve_factored(L, n, Y[i])
     solve_factored(L, n, x)
+    # Y: H^-1 times a constraint's normal, filled when the constraint first matters; a bound's normal is a unit vector.
+    Y = np.empty((m, n))
+    known = np.zeros(m, dtype=np.bool_)
 
     most = n + rows
     work = np.empty(most, dtype=np.int64)  # constraints in the working set
@@ -124,6 +119,13 @@ def solve_box_qp(
                     worst, p, sign = s, n + i, 1.0
         if p < 0:
             break
+        if not known[p]:
+            known[p] = True
+            for k in range(n):
+                Y[p, k] = A[p - n, k] if p >= n else 0.0
+            if p < n:
+                Y[p, p] = 1.0
+            solve_factored(L, n, Y[p])
         t_p = 0.0
         while used < limit:
             used += 1

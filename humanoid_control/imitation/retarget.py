@@ -13,7 +13,7 @@ from humanoid_control.imitation.joint_shift import JointShift
 from humanoid_control.imitation.linearise import mean_error, place_points, point_jacobian
 from humanoid_control.imitation.scaling import POINTS, Targets
 from humanoid_control.imitation.settings import RetargetSettings
-from humanoid_control.imitation.solve_frame import Numbers, clearance, solve_frame, solve_frames
+from humanoid_control.imitation.solve_frame import FAR, Numbers, clearance, solve_frame, solve_frames
 from humanoid_control.imitation.weighted_dls import SourceMethod
 from humanoid_control.robots import Robot
 
@@ -65,8 +65,9 @@ class Retargeter:
         velocity = np.minimum(s.velocity_scale * self.problem.velocity, 1e6)
         self.problem = self.problem._replace(velocity=velocity)
         self.shift = JointShift(robot, self.problem) if s.avoidance == "shift" else None
-        watched = self.problem.pairs if s.avoidance == "ours" else self.problem.pairs[:0]
-        self.solved = self.problem._replace(pairs=watched)
+        self.solved = self.problem
+        if s.avoidance != "ours":
+            self.solved = self.problem._replace(pairs=self.problem.pairs[:0])
         self.numbers = Numbers(s.damping, s.posture, s.smoothing, s.acceleration, s.margin, s.activation, s.approach,
                                s.recovery, PRICE, s.iterations)  # fmt: skip
         self.scratch = scratch_for(self.problem)
@@ -74,7 +75,8 @@ class Retargeter:
         if s.method != "ours":
             self.source = SourceMethod(self.problem, s.method, s.damping, s.iterations, s.feed_forward)
         self._begin(self.joints[self.moving])
-        self.saturated, self.clearance, self.gave = 0.0, np.inf, 0
+        self.saturated, self.gave = 0.0, 0
+        self.clearance = self._kept = FAR
 
     def _begin(self, x: np.ndarray) -> None:
         """Rest at a posture (D,) of the moving joints."""
@@ -112,7 +114,9 @@ class Retargeter:
             x = self.source.step(goal, self._x, dt)
         else:
             x, errors = np.empty(len(self._x)), np.empty(len(POINTS))
-            _, self.gave = solve_frame(self.solved, self.numbers, goal, self._x, self._v, dt, x, errors, self.scratch)
+            _, self.gave = solve_frame(
+                self.solved, self.numbers, goal, self._x, self._v, self._kept, dt, x, errors, self.scratch
+            )
         self.saturated = float(np.mean(np.abs(x - self._x) >= self.problem.velocity * dt - 1e-9))
         self._v = (x - self._x) / dt
         self._x = x
@@ -122,7 +126,8 @@ class Retargeter:
         shown = x if self.shift is None else self.shift(x)
         self.joints[self.moving] = shown
         self.robot.follow(self.joints)
-        self.clearance = float(_seen(np.array(clearance(self.problem, shown, self.scratch))))
+        self._kept = clearance(self.problem, shown, self.scratch)
+        self.clearance = self._kept if self._kept < FAR else np.inf
         return self.joints.copy()
 
     def errors(self, targets: np.ndarray) -> np.ndarray:
@@ -139,8 +144,9 @@ class Retargeter:
         T, dt = len(goals), 1.0 / targets.rate
         self.start(goals[0], targets.name)
         x, errors, gave = np.empty((T, len(self._x))), np.empty((T, len(POINTS))), np.zeros(T, dtype=np.int64)
-        x[0] = self._x
         distance = np.empty(T)
+        x[0], distance[0] = self._x, self._kept
+        mean_error(self.scratch, goals[0], errors[0])
         for first in range(1, T, CHUNK):
             last = min(first + CHUNK, T)
             if self.source is None:
@@ -152,22 +158,21 @@ class Retargeter:
                 progress(last, T)
         saturated = np.zeros(T)
         saturated[1:] = np.mean(np.abs(np.diff(x, axis=0)) >= self.problem.velocity * dt - 1e-9, axis=1)
-        shown = x if self.shift is None else np.array([self.shift(q) for q in x])
-        for t in range(T):
-            distance[t] = clearance(self.problem, shown[t], self.scratch)
-            mean_error(self.scratch, goals[t], errors[t])
+        shown = x if self.shift is None else np.array([self.shift(row) for row in x])
+        if self.solved.pairs is not self.problem.pairs:  # measured only now
+            for t in range(T):
+                distance[t] = clearance(self.problem, shown[t], self.scratch)
+                mean_error(self.scratch, goals[t], errors[t])
+        distance[distance >= FAR] = np.inf
         q = np.tile(self.robot.postures["neutral"], (T, 1))
         q[:, self.moving] = shown
-        for row in q:
-            self.robot.follow(row)
+        if self.robot.mimic:
+            for row in q:
+                self.robot.follow(row)
         v = np.zeros_like(q)
         v[:-1] = np.diff(q, axis=0) * targets.rate
         self._begin(x[-1])
-        return JointTrajectory(self.robot.joint_names, targets.rate, q, v, errors, saturated, _seen(distance), gave)
-
-
-def _seen(distance: np.ndarray) -> np.ndarray:
-    return np.where(distance > 1e6, np.inf, distance)
+        return JointTrajectory(self.robot.joint_names, targets.rate, q, v, errors, saturated, distance, gave)
 
 
 def retarget(

@@ -78,6 +78,35 @@ def step_bounds(
 
 
 @kernel
+def normal_equations(
+    problem: Problem,
+    n: Numbers,
+    target: np.ndarray,
+    expected: np.ndarray,
+    x: np.ndarray,
+    w: Scratch,
+    J: np.ndarray,
+    H: np.ndarray,
+    g: np.ndarray,
+) -> None:
+    """Lower triangle of H (D, D) and gradient g (D,) of the cost at x, after `point_jacobian`."""
+    d = x.shape[0]
+    for i in range(d):
+        for j in range(i):
+            H[i, j] = 0.0
+        H[i, i] = n.damping**2 + n.posture**2 + n.smoothing**2
+        g[i] = n.posture**2 * (x[i] - problem.rest[i]) + n.smoothing**2 * (x[i] - expected[i])
+    for r in range(J.shape[0]):
+        e = target[r // 3, r % 3] - w.points[r // 3, r % 3]
+        for i in range(d):
+            c = J[r, i]
+            if c != 0.0:  # half of them are: one arm does not move the other
+                g[i] -= c * e
+                for j in range(i + 1):
+                    H[i, j] += c * J[r, j]
+
+
+@kernel
 def descend(
     problem: Problem,
     n: Numbers,
@@ -106,18 +135,8 @@ def descend(
     for _ in range(n.iterations):
         place_points(problem, x, w)
         point_jacobian(problem, w, J)
-        diagonal = n.damping**2 + n.posture**2 + n.smoothing**2
+        normal_equations(problem, n, target, expected, x, w, J, H, g)
         for i in range(d):
-            for j in range(i + 1):
-                s = 0.0
-                for r in range(J.shape[0]):
-                    s += J[r, i] * J[r, j]
-                H[i, j] = s
-            H[i, i] += diagonal
-            s = n.posture**2 * (problem.rest[i] - x[i]) + n.smoothing**2 * (expected[i] - x[i])
-            for r in range(J.shape[0]):
-                s += J[r, i] * (target[r // 3, r % 3] - w.points[r // 3, r % 3])
-            g[i] = -s
             lower[i], upper[i] = max(low[i] - x[i], -trust), min(high[i] - x[i], trust)
         count = near_pairs(problem, w, n.activation)
         distance_rows(problem, w, count, G)
@@ -147,6 +166,7 @@ def solve_frame(
     target: np.ndarray,
     before: np.ndarray,
     v: np.ndarray,
+    kept: float,
     dt: float,
     x: np.ndarray,
     errors: np.ndarray,
@@ -156,7 +176,7 @@ def solve_frame(
 
     Args:
         target: (7, 3) [m]; not finite: the posture is held.
-        before, v: (D,) posture [rad] and velocity [rad/s] of the frame before.
+        before, v, kept: (D,) posture [rad], velocity [rad/s] and clearance [m] of the frame before.
         dt: [s].
         x: (D,) filled with the posture. errors: (7,) filled with the points' distances to their targets [m].
 
@@ -165,11 +185,11 @@ def solve_frame(
     """
     d = before.shape[0]
     low, high, expected = np.empty(d), np.empty(d), before + dt * v
-    floor = min(0.0, clearance(problem, before, w))
+    floor, distance = min(0.0, kept), kept
     if not np.isfinite(target).all():
         x[:] = before
         errors[:] = np.nan
-        return floor, HELD
+        return kept, HELD
     gave = FREE
     for relaxed in range(2):
         step_bounds(problem, before, v, np.inf if relaxed else n.acceleration, dt, low, high)
@@ -193,7 +213,7 @@ def solve_frame(
             share *= 0.5
         if gave == HELD:
             x[:] = before
-            distance = clearance(problem, x, w)
+            distance = clearance(problem, x, w)  # also the points, for the errors
     mean_error(w, target, errors)
     return distance, gave
 
@@ -221,4 +241,4 @@ def solve_frames(
     for t in range(first, last):
         if t > 1:
             v[:] = (x[t - 1] - x[t - 2]) / dt
-        distance[t], gave[t] = solve_frame(problem, n, targets[t], x[t - 1], v, dt, x[t], errors[t], w)
+        distance[t], gave[t] = solve_frame(problem, n, targets[t], x[t - 1], v, distance[t - 1], dt, x[t], errors[t], w)
