@@ -83,6 +83,8 @@ def _write_frames(path: Path, rate: float, r: RunScore) -> None:
         "speed_rad_s": q.speed,
         "acceleration_rad_s2": q.acceleration,
         "jerk_rad_s3": q.jerk,
+        "l_shoulder_singularity": f.singularity[:, 0],
+        "r_shoulder_singularity": f.singularity[:, 1],
     }
     with path.open("w", newline="") as out:
         rows = csv.writer(out)

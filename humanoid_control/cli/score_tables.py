@@ -77,12 +77,13 @@ def quality_table(scores: Sequence[RobotScore]) -> Table:
         rows.append(
             [s.robot, r.label, round(100 * q.at_position_limit, 1), round(100 * q.frames_at_speed_limit, 1)]
             + [f"{level.max:.3g} / {level.p99:.3g}" for level in (q.speed, q.acceleration, q.jerk)]
-            + [round(100 * r.drift.drift, 2), round(100 * r.drift.growth, 2)]
+            + [round(100 * r.singularity.share_near, 1), round(100 * r.drift.drift, 2), round(100 * r.drift.growth, 2)]
         )
     columns = ["robot", "", "joints at limit %", "frames at speed limit %", "speed rad/s max / p99"]
-    columns += ["acceleration rad/s² max / p99", "jerk rad/s³ max / p99", "drift cm", "drift growth cm"]
+    columns += ["acceleration rad/s² max / p99", "jerk rad/s³ max / p99", "near singularity %", "drift cm", "growth cm"]
     note = (
-        "Joints at limit: mean share of the moving joints within 1° of a limit. Drift: root mean square error in the "
+        "Joints at limit: mean share of the moving joints within 1° of a limit. Near singularity: frames with a "
+        "shoulder within 12° of its singular posture. Drift: root mean square error in the "
         "last frame minus that of the best posture solved anew for it; growth: drift minus that of the first frame."
     )
     return Table("quality of the motion", columns, rows, note)

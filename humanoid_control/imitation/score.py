@@ -16,6 +16,7 @@ from humanoid_control.imitation.link_error import link_errors, reached_points
 from humanoid_control.imitation.motion_quality import FrameQuality, MotionQuality, motion_quality
 from humanoid_control.imitation.retarget import JointTrajectory
 from humanoid_control.imitation.scaling import Targets
+from humanoid_control.imitation.shoulder_singularity import ShoulderSingularity, nearness, shoulder_singularity
 from humanoid_control.robots import Robot
 
 
@@ -40,12 +41,15 @@ class Frames:
         errors: link -> (T,) [m].
         penetration: (T,) deepest self-penetration [m], 0 where nothing touches.
         quality: limits, speed, acceleration, jerk.
+        singularity: (T, 2) distance of the left and right shoulder from its singularity: 0 at it, 1 far from it, NaN
+            where the robot has no such shoulder.
         reached: (T, 7, 3) the tracked points on the robot [m].
     """
 
     errors: dict[str, np.ndarray]
     penetration: np.ndarray
     quality: FrameQuality
+    singularity: np.ndarray
     reached: np.ndarray
 
 
@@ -57,7 +61,8 @@ class RunScore:
         label: the way, for example "with avoidance".
         links: link -> its score; "mean" is the mean over the seven points in every frame.
         joints: range used by each imitation joint.
-        collisions: counted as in Table 6.6. quality: limits, speed, acceleration, jerk. drift: against solving anew.
+        collisions: counted as in Table 6.6. quality: limits, speed, acceleration, jerk. singularity: of the
+            shoulders. drift: against solving anew.
         frames: all of it frame by frame.
     """
 
@@ -66,6 +71,7 @@ class RunScore:
     joints: tuple[JointUse, ...]
     collisions: CollisionCount
     quality: MotionQuality
+    singularity: ShoulderSingularity
     drift: DriftCheck
     frames: Frames
 
@@ -147,12 +153,14 @@ def _run(robot: Robot, targets: Targets, label: str, trajectory: JointTrajectory
         )
     distances = self_penetration(robot, joints)
     quality, frames = motion_quality(robot, trajectory)
+    singular = nearness(robot, joints)
     return RunScore(
         label=label,
         links=links,
         joints=joint_use(robot, joints),
         collisions=count_collisions(distances),
         quality=quality,
+        singularity=shoulder_singularity(singular),
         drift=drift_check(robot, targets, trajectory),
-        frames=Frames(errors, distances.penetration(), frames, reached),
+        frames=Frames(errors, distances.penetration(), frames, singular, reached),
     )

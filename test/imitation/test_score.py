@@ -69,3 +69,15 @@ def test_longer_joint_speeds_lower_the_error(robot, targets):
     assert a.links["mean"].mean > b.links["mean"].mean
     assert a.quality.speed.max < b.quality.speed.max
     assert b.quality.speed_share > 1, "the limit counts, whatever the solver was allowed"
+
+
+def test_shoulders_near_their_singularity_are_reported(robot, targets):
+    solved = retarget(targets, robot)
+    for side in "lr":
+        k = robot.joint_index(f"{side}_shoulder_abduction")
+        solved.positions[100:120, k] = np.radians(85 if side == "l" else 60)
+        solved.positions[:100, k] = solved.positions[120:, k] = 0.0
+    (run,) = score(robot, targets, [("made", solved)]).runs
+    assert run.frames.singularity[110, 0] < run.frames.singularity[110, 1] < run.frames.singularity[0, 1]
+    assert run.singularity.smallest == run.frames.singularity.min()
+    assert run.singularity.share_near == pytest.approx(np.mean((run.frames.singularity < 0.2).any(axis=1)))
