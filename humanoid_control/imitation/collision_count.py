@@ -7,7 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.collision.pair_distances import pair_distances
+from humanoid_control.collision.shape_arrays import shape_poses
 from humanoid_control.robots import Robot
+from humanoid_control.robots.geometry import shape_arrays
 
 ARM_PARTS = ("lower arm", "upper arm")
 TORSO_PARTS = ("upper torso", "lower torso")
@@ -21,7 +24,7 @@ class PairDistances:
 
     Attributes:
         pairs: P pairs of shape names.
-        distance: (T, P) signed distance [m], negative inside.
+        distance: (T, P) signed distance [m], negative inside, infinite beyond what was looked for.
     """
 
     pairs: tuple[tuple[str, str], ...]
@@ -61,15 +64,30 @@ class CollisionCount:
     worst_other: float
 
 
-def self_penetration(robot: Robot, joints: np.ndarray) -> PairDistances:
-    """Signed distances of all watched pairs of a robot's collision shapes at joint angles (T, n)."""
-    measure, data = robot.self_distance(), robot.model.createData()
-    rows = np.empty((len(joints), len(robot.pairs)))
+def self_penetration(robot: Robot, joints: np.ndarray, within: float = 0.05) -> PairDistances:
+    """Exact signed distances of all watched pairs of a robot's collision shapes at joint angles (T, n).
+
+    Args:
+        robot: any.
+        joints: (T, n) [rad].
+        within: distance up to which pairs are measured [m].
+    """
+    shapes, pairs = shape_arrays(robot.model, robot.shapes), np.ascontiguousarray(robot.pairs, dtype=np.int64)
+    data, (S, P) = robot.model.createData(), (len(shapes), len(pairs))
+    R, p = np.empty((S, 3, 3)), np.empty((S, 3))
+    pair, near, vectors = np.empty(P, dtype=np.int64), np.empty(P), np.empty((3, P, 3))
+    out = np.full((len(joints), P), np.inf)
     for k, row in enumerate(joints):
         pin.forwardKinematics(robot.model, data, robot.q(row))
-        rows[k] = measure.all_distances(data)
+        joint_R, joint_p = np.array([X.rotation for X in data.oMi]), np.array([X.translation for X in data.oMi])
+        shape_poses(joint_R, joint_p, shapes.joint, shapes.R, shapes.p, R, p)
+        found = pair_distances(
+            *(shapes.kinds, shapes.sizes, R, p, p, shapes.radii, pairs, within),
+            *(pair, near, *vectors),
+        )
+        out[k, pair[:found]] = near[:found]
     names = [s.name for s in robot.shapes]
-    return PairDistances(tuple((names[i], names[j]) for i, j in robot.pairs), rows)
+    return PairDistances(tuple((names[i], names[j]) for i, j in pairs), out)
 
 
 def count_collisions(distances: PairDistances) -> CollisionCount:

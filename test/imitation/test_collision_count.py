@@ -1,6 +1,7 @@
 """Collision counts: the table's rows by hand, and on postures that are known to collide."""
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from humanoid_control.imitation.collision_count import (
@@ -86,3 +87,23 @@ def test_the_mirrored_motion_collides_with_the_other_arm(name):
     assert a.total > 10
     assert (a.per_arm["l"], a.per_arm["r"]) == (b.per_arm["r"], b.per_arm["l"])
     assert a.worst == pytest.approx(b.worst, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_distances_are_coals(name):
+    """coal holds an elliptic capsule as a polyhedron around it, up to 0.9 % larger."""
+    robot = load_robot(name, "fixed")
+    joints = np.random.default_rng(5).uniform(np.maximum(robot.lower, -2), np.minimum(robot.upper, 2), (200, robot.n))
+    ours = self_penetration(robot, joints, within=0.1)
+    measure, data = robot.self_distance(), robot.model.createData()
+    hits = 0
+    for k, row in enumerate(joints):
+        pin.forwardKinematics(robot.model, data, robot.q(row))
+        coal = measure.all_distances(data)
+        shallow = (ours.distance[k] > -0.02) & (ours.distance[k] < 0.1)  # deep inside, both call it differently
+        assert np.all(coal[shallow] <= ours.distance[k][shallow] + 1e-4)
+        assert ours.distance[k][shallow] == pytest.approx(coal[shallow], abs=4e-3)
+        assert np.all(coal[np.isinf(ours.distance[k])] > 0.09)
+        assert np.all(coal[ours.distance[k] < -0.02] < 0)
+        hits += int((ours.distance[k] < 0).sum())
+    assert hits > 20
