@@ -19,6 +19,7 @@ EXAMPLES = """examples:
   humanoid score dance                                   the robots of the source, with and without avoidance
   humanoid score clip.trc --robots wabian2,hrp2 --details
   humanoid score clip.c3d --robots my.urdf --json
+  humanoid score dance --method weighted_dls,ours         the source's solver beside ours
   humanoid score clip.bvh --html page.html               tables and plots in one file that needs nothing else
   humanoid score clip.trc -o out/                        score.json, score.html, and every frame as CSV
 
@@ -31,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("clip", help="'dance' (built in), or a motion file")
     parser.add_argument(
         "--robots", default="all", help="names or URDF paths, separated by commas, or 'all' of the source (default)"
+    )
+    parser.add_argument(
+        "--method", default="ours", help="ours, weighted_dls, dls, pinv; several separated by commas (default: ours)"
     )
     parser.add_argument("--marker-set", default="", help="marker set of the clip, or the path of an own one")
     parser.add_argument("--trough-rule", default="auto", help="auto, both (as printed in the source) or limit")
@@ -49,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.trough_rule not in TROUGH_RULES:
         raise UnknownNameError("trough rule", args.trough_rule, TROUGH_RULES)
-    robots = load_robots(args.robots)
+    robots, solved = load_robots(args.robots), ways(args.method)
     check_outputs(args.html, args.output)
     body = body_points(load_clip(args.clip), args.marker_set or None)
     with progress("scoring", len(robots), quiet=args.json) as show:
@@ -57,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         for k, robot in enumerate(robots):
             show(k, robot.name)
             scores.append(
-                score_robot(body, robot, ways(), args.trough_rule, lambda f, k=k: show(k + f, robots[k].name))
+                score_robot(body, robot, solved, args.trough_rule, lambda f, k=k: show(k + f, robots[k].name))
             )
         show(len(robots), "")
     written = write_outputs(scores, args.html, args.output)
@@ -69,23 +73,23 @@ def run(args: argparse.Namespace) -> int:
         tables += [t for s in scores for t in detail_tables(s)]
     for t in tables:
         table(t.title, t.columns, t.rows)
-    for path in written:
-        console.print(f"written: {path}")
+    for line in written:
+        console.print(f"written: {line}")
     return 0
 
 
 def load_robots(text: str) -> list[Robot]:
-    """The robots of a list separated by commas; 'all' stands for those of the source that the catalogue holds.
+    """The robots of a list separated by commas; 'all' stands for those of the source and the recommended model.
 
     Raises:
         ConfigError: the list names no robot.
         UnknownNameError, RobotError: one of them cannot be loaded.
     """
-    from humanoid_control.robots import CATALOGUE, load_robot
+    from humanoid_control.robots import load_robot
 
     names: list[str] = []
     for name in (part.strip() for part in text.split(",")):
-        names += [n for n in ALL if n in CATALOGUE] if name == "all" else [name] if name else []
+        names += ALL if name == "all" else [name] if name else []
     if not names:
         raise ConfigError(f"--robots '{text}' names no robot: give names, paths, or 'all'")
     robots = [load_robot(name, "fixed") for name in dict.fromkeys(names)]
@@ -95,11 +99,27 @@ def load_robots(text: str) -> list[Robot]:
     return robots
 
 
-def ways() -> list[tuple[str, RetargetSettings]]:
-    """The ways to solve a clip that are compared: label and settings."""
+def ways(methods: str = "ours") -> list[tuple[str, RetargetSettings]]:
+    """The ways to solve a clip that are compared, each method without and with avoidance: label and settings.
+
+    Args:
+        methods: names separated by commas.
+
+    Raises:
+        ConfigError: the list names no method. UnknownNameError: a method that does not exist.
+    """
     from humanoid_control.imitation import RetargetSettings
 
-    return [("no avoidance", RetargetSettings())]
+    names = list(dict.fromkeys(m.strip() for m in methods.split(",") if m.strip()))
+    if not names:
+        raise ConfigError(f"--method '{methods}' names no method")
+    out = []
+    for name in names:
+        first = f"{name}, " if len(names) > 1 else ""
+        avoiding = "ours" if name == "ours" else "shift"
+        out.append((f"{first}no avoidance", RetargetSettings(method=name, avoidance="none")))
+        out.append((f"{first}avoidance", RetargetSettings(method=name, avoidance=avoiding)))
+    return out
 
 
 def score_robot(

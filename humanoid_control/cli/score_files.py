@@ -38,14 +38,14 @@ def check_outputs(html: Path | None, folder: Path | None) -> None:
             raise ConfigError(f"the folder {folder.parent} does not exist")
 
 
-def write_outputs(scores: Sequence[RobotScore], html: Path | None, folder: Path | None) -> list[Path]:
+def write_outputs(scores: Sequence[RobotScore], html: Path | None, folder: Path | None) -> list[str]:
     """Write what was asked for; each file appears whole or not at all.
 
     Args:
         html: file for the page. folder: for score.json, score.html and one CSV of frames for each robot and run.
 
     Returns:
-        The files written.
+        What was written, in words.
     """
     if html is None and folder is None:
         return []
@@ -62,15 +62,16 @@ def write_outputs(scores: Sequence[RobotScore], html: Path | None, folder: Path 
             for s in scores:
                 for r in s.runs:
                     _write_frames(part / f"{s.robot}_{re.sub('[^a-z0-9]+', '_', r.label.lower())}.csv", s.rate, r)
-            for file in sorted(part.iterdir()):
+            files = sorted(part.iterdir())
+            for file in files:
                 os.replace(file, folder / file.name)
-                written.append(folder / file.name)
+            written.append(f"{folder} ({len(files)} files: {', '.join(FOLDER.values())}, and frames as CSV)")
     if html is not None:
         with tempfile.TemporaryDirectory(dir=html.parent, prefix=".writing_") as name:
             whole = Path(name) / html.name
             whole.write_text(text, encoding="utf-8")
             os.replace(whole, html)
-        written.append(html)
+        written.append(str(html))
     return written
 
 

@@ -32,8 +32,8 @@ td.text, th.text { text-align: left; }
 td.long { white-space: normal; min-width: 18rem; }
 .note { font-size: 0.82rem; opacity: 0.8; margin: 0.3rem 0 0; }
 svg { width: 100%; height: auto; display: block; margin: 0.6rem 0; }
-.legend { margin: 0.4rem 0 0; font-size: 0.86rem; }
-.legend span { margin-right: 1.2rem; }
+.legend { margin: 0.4rem 0 0; font-size: 0.86rem; max-width: none; }
+.legend span { margin-right: 1.2rem; white-space: nowrap; }
 summary { cursor: pointer; margin: 0.8rem 0; }
 nav a { margin-right: 0.9rem; }
 a { color: inherit; }
@@ -44,10 +44,10 @@ LONG = 40  # characters from which a cell may break
 def page(scores: Sequence[RobotScore]) -> str:
     """The HTML text; it refers to nothing outside itself."""
     first = scores[0]
-    runs = " and ".join(r.label for r in first.runs)
+    runs = "; ".join(r.label for r in first.runs)
     parts = [
         f"<h1>How well robots imitate “{escape(first.clip)}”</h1>",
-        f"<p>{first.n_frames} frames at {first.rate:g} Hz, {len(scores)} robot{'s' * (len(scores) > 1)}, "
+        f"<p>{first.n_frames} frames at {first.rate:g} Hz, {len(scores)} robot{'s' * (len(scores) > 1)}; "
         f"{escape(runs)}. "
         "The error of a link is the distance of its end point from where it should be: the dancer's segment directions "
         "with the robot's segment lengths.</p>",

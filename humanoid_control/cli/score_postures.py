@@ -21,7 +21,7 @@ CHAIN = (
     *((f"{s}_elbow", f"{s}_wrist") for s in "lr"),
 )
 VIEWS = {"from the front": [1, 2], "from the right": [0, 2]}  # world axes to the right and up
-TARGET = SERIES[2]
+TARGET = INK
 MARGIN = 0.08  # [m]
 LEG = ("knee", "ankle", "toe", "heel")
 
@@ -45,7 +45,7 @@ def postures(s: RobotScore) -> str:
             dancer.set_title(f"dancer {view}")
             robot.set_title(f"{s.robot} {view}")
         axes[4 * row].set_ylabel(f"{what}\n{frame / s.rate:.2f} s", rotation=0, ha="right")
-    keys = [("desired", TARGET), *legend(s)]
+    keys = [("desired, dashed", "currentColor"), *legend(s)]
     return svg(figure, f"{s.robot}: postures at trough and peak, desired and actual", keys)
 
 

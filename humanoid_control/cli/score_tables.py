@@ -77,7 +77,7 @@ def quality_table(scores: Sequence[RobotScore]) -> Table:
         rows.append(
             [s.robot, r.label, round(100 * q.at_position_limit, 1), round(100 * q.frames_at_speed_limit, 1)]
             + [f"{level.max:.3g} / {level.p99:.3g}" for level in (q.speed, q.acceleration, q.jerk)]
-            + [round(100 * r.singularity.share_near, 1), round(100 * r.drift.drift, 2), round(100 * r.drift.growth, 2)]
+            + [round(100 * v, 2) + 0.0 for v in (r.singularity.share_near, r.drift.drift, r.drift.growth)]
         )
     columns = ["robot", "", "joints at limit %", "frames at speed limit %", "speed rad/s max / p99"]
     columns += ["acceleration rad/s² max / p99", "jerk rad/s³ max / p99", "near singularity %", "drift cm", "growth cm"]

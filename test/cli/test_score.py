@@ -138,6 +138,8 @@ MISTAKES = [
     (["score", "dance", "--html", "page.pdf"], "must be a .html file"),
     (["score", "dance", "--html", "nowhere/page.html"], "folder nowhere does not exist"),
     (["score", "dance", "-o", "nowhere/deep"], "folder nowhere does not exist"),
+    (["score", "dance", "--method", "weigthed_dls"], "did you mean weighted_dls"),
+    (["score", "dance", "--method", ""], "names no method"),
     (["score", "dance", "--robot", "hrp2"], "did you mean --robots"),
 ]
 
@@ -164,7 +166,7 @@ def test_interrupted_it_ends_at_once_and_leaves_nothing(humanoid):
 
 def test_all_stands_for_the_robots_of_the_source():
     names = [r.name for r in load_robots("all")]
-    assert names[:5] == ["armar3", "hrp2", "suralp", "wabian2", "we4rii"] and set(names) <= set(ALL)
+    assert names == list(ALL) == ["armar3", "hrp2", "suralp", "wabian2", "we4rii", "recommended"]
     assert [r.name for r in load_robots("hrp2, all ,hrp2")][:2] == ["hrp2", "armar3"]
 
 
@@ -177,3 +179,14 @@ def test_a_robot_that_is_not_in_the_catalogue_is_scored_from_its_files(humanoid,
     result = humanoid("score", clip, "--robots", "mine.urdf", "--json")
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["robots"][0]["robot"] == "wabian2"
+
+
+def test_methods_are_compared_each_with_and_without_avoidance(humanoid, clip):
+    result = humanoid("score", clip, "--robots", "suralp", "--method", "weighted_dls,ours", "--json")
+    assert result.returncode == 0, result.stderr
+    runs = json.loads(result.stdout)["robots"][0]["runs"]
+    ways = [f"{method}, {how}" for method in ("weighted_dls", "ours") for how in ("no avoidance", "avoidance")]
+    assert list(runs) == ways
+    for method in ("weighted_dls", "ours"):
+        assert runs[f"{method}, avoidance"]["collisions"]["total"] == 0
+    assert runs["ours, avoidance"]["links"]["mean"]["mean"] <= runs["weighted_dls, avoidance"]["links"]["mean"]["mean"]

@@ -20,11 +20,11 @@ def targets(robot):
     return scale_to_robot(body_points(load_clip("dance").crop(2, 6)), robot)
 
 
-def trajectory(robot, targets, positions):
-    T = len(positions)
-    return JointTrajectory(
-        robot.joint_names, targets.rate, positions, np.zeros((T, robot.n)), np.zeros((T, 7)), *np.zeros((3, T))
-    )
+def trajectory(robot, targets, q):
+    T = len(q)
+    unused = np.zeros(T)
+    zeros = np.zeros((T, 7))
+    return JointTrajectory(robot.joint_names, targets.rate, q, np.zeros_like(q), zeros, unused, unused, unused)
 
 
 def test_solved_anew_in_every_frame_there_is_next_to_no_drift(robot, targets):

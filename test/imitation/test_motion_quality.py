@@ -17,10 +17,11 @@ def robot():
 
 
 def motion(robot, joint, angles, rate=RATE):
-    q = np.tile(robot.postures["neutral"], (len(angles), 1))
+    T = len(angles)
+    q = np.tile(robot.postures["neutral"], (T, 1))
     q[:, robot.joint_index(joint)] = angles
-    none = np.zeros((len(angles), 7))
-    return JointTrajectory(robot.joint_names, rate, q, np.zeros_like(q), none, *np.zeros((3, len(angles))))
+    unused = np.zeros(T)
+    return JointTrajectory(robot.joint_names, rate, q, np.zeros_like(q), np.zeros((T, 7)), unused, unused, unused)
 
 
 @pytest.mark.parametrize("rate", [25.0, 100.0])

@@ -1,0 +1,48 @@
+"""`humanoid study`: findings as table, JSON and file."""
+
+import json
+
+import pytest
+
+
+def test_json_holds_verdict_rule_and_numbers(humanoid):
+    result = humanoid("study", "imitation", "--only", "h4,H13", "--json", "-o", "findings.md")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    rows = {f["name"]: f for f in report["findings"]}
+    assert list(rows) == ["H4", "H13"]
+    for row in rows.values():
+        assert row["verdict"] in ("holds", "does not hold", "cannot be decided") and len(row["rule"]) > 40
+        assert row["parts"] and all(p["numbers"] for p in row["parts"])
+        assert bool(row["reason"]) == (row["verdict"] == "does not hold")
+    assert rows["H4"]["clip"] == "dance" and rows["H13"]["clip"] is None
+    text = (humanoid.folder / "findings.md").read_text()
+    assert f"## H4, dance: {rows['H4']['verdict']}" in text
+    assert not list(humanoid.folder.glob(".writing_*"))
+
+
+def test_a_clip_of_ones_own_is_tried_beside_the_dance(humanoid, mocap):
+    clip = mocap("dance_markers/dance1.trc")
+    result = humanoid("study", "imitation", "--clip", clip, "--only", "H18,H5", "--details")
+    assert result.returncode == 0, result.stderr
+    for word in ("dance1", "H18", "H5", "rules", "numbers", "holds"):
+        assert word in result.stdout
+
+
+MISTAKES = [
+    (["study"], "required: name"),
+    (["study", "imitatoin"], "did you mean imitation"),
+    (["study", "imitation", "--only", "H22"], "unknown hypothesis 'H22'"),
+    (["study", "imitation", "--clip", "missing.trc"], "missing.trc"),
+    (["study", "imitation", "-o", "findings.pdf"], "unknown format '.pdf'"),
+    (["study", "imitation", "-o", "nowhere/findings.md"], "folder nowhere does not exist"),
+]
+
+
+@pytest.mark.parametrize(("args", "words"), MISTAKES, ids=lambda v: " ".join(v) if isinstance(v, list) else "")
+def test_a_mistake_is_one_line_and_leaves_nothing(humanoid, args, words):
+    result = humanoid(*args)
+    assert result.returncode == 2 and "Traceback" not in result.stderr
+    lines = [line for line in result.stderr.splitlines() if line.strip()]
+    assert len(lines) == 1 and words in lines[0], result.stderr
+    assert list(humanoid.folder.iterdir()) == []
