@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from humanoid_control.cli.score_tables import DEG, NAMES
-from humanoid_control.cli.svg import INK, SERIES, subplots, svg
+from humanoid_control.cli.svg import INK, SERIES, WIDTHS, subplots, svg
 from humanoid_control.imitation.error_histogram import BIN
 from humanoid_control.imitation.link_error import LINKS, MEAN
 from humanoid_control.imitation.score import RobotScore
@@ -45,9 +45,9 @@ def over_time(s: RobotScore) -> str:
     figure, axes = subplots(3, 1, WIDTH, 4.6, sharex=True, height_ratios=[2, 1, 1])
     t = np.arange(s.n_frames) / s.rate
     for i, r in enumerate(s.runs):
-        axes[0].plot(t, 100 * r.frames.errors[MEAN], color=SERIES[i], linewidth=1.2)
-        axes[1].plot(t, 1000 * r.frames.penetration, color=SERIES[i], linewidth=1)
-        axes[2].plot(t, 100 * r.frames.quality.at_position_limit, color=SERIES[i], linewidth=1)
+        axes[0].plot(t, 100 * r.frames.errors[MEAN], color=SERIES[i], linewidth=WIDTHS[i])
+        axes[1].plot(t, 1000 * r.frames.penetration, color=SERIES[i], linewidth=WIDTHS[i])
+        axes[2].plot(t, 100 * r.frames.quality.at_position_limit, color=SERIES[i], linewidth=WIDTHS[i])
     for ax, label in zip(axes, ("mean error\n[cm]", "penetration\n[mm]", "joints at\na limit [%]"), strict=True):
         ax.set_ylabel(label)
         ax.set_ylim(bottom=0)

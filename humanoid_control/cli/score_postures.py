@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from humanoid_control.cli.score_plots import legend
-from humanoid_control.cli.svg import INK, SERIES, subplots, svg
+from humanoid_control.cli.svg import INK, SERIES, WIDTHS, subplots, svg
 from humanoid_control.imitation.figure import BONES
 from humanoid_control.imitation.link_error import MEAN
 from humanoid_control.imitation.scaling import POINTS
@@ -29,17 +29,19 @@ LEG = ("knee", "ankle", "toe", "heel")
 def postures(s: RobotScore) -> str:
     """Dancer and robot at the deepest trough and the highest peak of the mean error (Figs 6.3 to 6.25)."""
     moments = extreme_moments(s)
+    if not moments:  # an error that never changes has neither peak nor trough
+        return ""
     figure, axes = subplots(len(moments), 4, 10.0, 2.9 * len(moments))
     body = _with_mid_hip(s)
     for row, (what, frame) in enumerate(moments):
         for column, (view, plane) in enumerate(VIEWS.items()):
             dancer, robot = axes[4 * row + 2 * column], axes[4 * row + 2 * column + 1]
-            _draw(dancer, {k: v[frame] for k, v in body.items()}, BONES, plane, INK, "-")
+            _draw(dancer, {k: v[frame] for k, v in body.items()}, BONES, plane, INK, "-", WIDTHS[1])
             wanted = dict(zip(POINTS, s.targets.positions[frame], strict=True)) | {"mid_hip": s.mid_hip}
-            _draw(robot, wanted, CHAIN, plane, TARGET, "--")
+            _draw(robot, wanted, CHAIN, plane, TARGET, "--", WIDTHS[1])
             for i, r in enumerate(s.runs):
                 actual = dict(zip(POINTS, r.frames.reached[frame], strict=True)) | {"mid_hip": s.mid_hip}
-                _draw(robot, actual, CHAIN, plane, SERIES[i], "-")
+                _draw(robot, actual, CHAIN, plane, SERIES[i], "-", WIDTHS[i])
             _frame(dancer, np.array([v[frame] for k, v in body.items() if k.split("_")[-1] not in LEG])[:, plane])
             _frame(robot, np.concatenate([list(wanted.values()), *(r.frames.reached[frame] for r in s.runs)])[:, plane])
             dancer.set_title(f"dancer {view}")
@@ -67,11 +69,12 @@ def _draw(
     plane: list[int],
     color: str,
     style: str,
+    width: float,
 ) -> None:
     """Bones between named points, as one line with gaps."""
     rows = [np.array([points[a], points[b], [np.nan] * 3]) for a, b in bones if a in points and b in points]
     line = np.concatenate(rows)[:, plane]
-    ax.plot(line[:, 0], line[:, 1], style, color=color, linewidth=1.6, marker="o", markersize=3)
+    ax.plot(line[:, 0], line[:, 1], style, color=color, linewidth=width, marker="o", markersize=3)
 
 
 def _frame(ax: Axes, points: np.ndarray) -> None:

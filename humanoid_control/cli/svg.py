@@ -13,8 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 INK, GRID = "#010203", "#040506"  # stand for the page's text and line colours; no plot uses them otherwise
-SERIES = ("#d9702b", "#2f83c9", "#4a9d58", "#9a68c4", "#c2a01e", "#c94f6d")
+SERIES = ("#d9702b", "#2f83c9", "#4a9d58", "#9a68c4", "#c2a01e", "#c94f6d", "#3fa7a0", "#8d8d8d")
 """Colours of the runs, in their order; each is readable on white and on black."""
+WIDTHS = (2.6, *([1.2] * 7))
+"""Line widths of the runs: the first shows at both sides of the others where they coincide."""
 FONT = "system-ui, sans-serif"
 STYLE: Any = {
     "svg.fonttype": "none",

@@ -190,3 +190,27 @@ def test_methods_are_compared_each_with_and_without_avoidance(humanoid, clip):
     for method in ("weighted_dls", "ours"):
         assert runs[f"{method}, avoidance"]["collisions"]["total"] == 0
     assert runs["ours, avoidance"]["links"]["mean"]["mean"] <= runs["weighted_dls, avoidance"]["links"]["mean"]["mean"]
+
+
+def test_every_way_to_solve_has_a_colour_and_a_robot_that_stands_still_a_page():
+    import numpy as np
+
+    from humanoid_control.cli.score import ways
+    from humanoid_control.cli.score_page import page
+    from humanoid_control.cli.svg import SERIES, WIDTHS
+    from humanoid_control.imitation import Targets, retarget
+    from humanoid_control.imitation.scaling import POINTS
+    from humanoid_control.imitation.score import score
+
+    solved = ways("ours,weighted_dls,dls,pinv")
+    assert len(SERIES) == len(WIDTHS) == len(solved) == 8
+    robot = load_robot("wabian2", "fixed")
+    still = np.tile(robot.point_positions(robot.q("neutral"), POINTS), (5, 1, 1))
+    body = np.zeros((5, 2, 3))
+    targets = Targets("still", 50.0, still, body, ("l_hip", "r_hip"))
+    held = retarget(targets, robot)
+    held.positions[:] = held.positions[0]
+    text = page([score(robot, targets, [(label, held) for label, _ in solved])])
+    outline = Outline()
+    outline.feed(text)
+    assert outline.open == [] and "nan" not in text.lower()

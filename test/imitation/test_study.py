@@ -86,7 +86,7 @@ def verdict(hypothesis, trials):
 
 
 def test_all_hypotheses_are_there_with_a_rule_each():
-    assert list(HYPOTHESES) == [f"H{k}" for k in range(1, 22)]
+    assert set(HYPOTHESES) == {f"H{k}" for k in range(1, 22)} - {"H19"}
     for name, h in HYPOTHESES.items():
         assert h.name == name and len(h.rule) > 40 and len(h.reason) > 20 and h.statement[0].isupper()
 
