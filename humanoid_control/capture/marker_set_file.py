@@ -15,7 +15,8 @@ from humanoid_control.errors import ClipError, nearest_names
 
 REQUIRED = ("l_hip", "r_hip", "sternum", "l_shoulder", "r_shoulder", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
 ESTIMATED = ("sternum",)  # required too, but found from the others where no marker shows it
-OPTIONAL = ("head", "l_knee", "r_knee", "l_ankle", "r_ankle", "l_toe", "r_toe", "l_heel", "r_heel")
+WRIST_SIDES = ("l_radius", "l_ulna", "r_radius", "r_ulna")  # where the thumb is, and opposite
+OPTIONAL = ("head", "l_knee", "r_knee", "l_ankle", "r_ankle", "l_toe", "r_toe", "l_heel", "r_heel", *WRIST_SIDES)
 
 _PELVIS = ("l_asis", "r_asis", "mid_psis")
 _RULES: dict[str, tuple[Callable[..., np.ndarray], tuple[str, ...]]] = {

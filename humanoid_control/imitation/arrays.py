@@ -19,7 +19,8 @@ class Problem(NamedTuple):
 
     Attributes:
         tree: the moving joints.
-        point_body, point: (7,), (7, 3) the tracked points: body of the tree, position in it [m].
+        point_body, point: (K,), (K, 3) the tracked points: body of the tree, position in it [m]. The seven of POINTS,
+            and where hands are followed one more a side: a lever beside the wrist, which turns with the forearm.
         lower, upper: (D,) [rad]; velocity: (D,) [rad/s]; rest: (D,) preferred posture [rad].
         kinds, sizes, radii: of ShapeArrays; shape_body, shape_R, shape_p: body of each shape and its pose there.
         pairs: (P, 2) shapes that must not touch and that the moving joints move against each other.
@@ -57,14 +58,23 @@ class Scratch(NamedTuple):
     x2: np.ndarray
 
 
-def problem_of(robot: Robot, joints: np.ndarray | None = None) -> Problem:
-    """The arrays of a robot with a fixed base; `joints`: what moves, default its imitation joints."""
-    moving = robot.imitation_joints if joints is None else joints
+def problem_of(robot: Robot, lever: float = 0.0) -> Problem:
+    """The arrays of a robot with a fixed base, whose imitation joints move.
+
+    Args:
+        robot: that has the points of POINTS.
+        lever: length of the levers at the wrists [m]; 0: none.
+    """
+    moving = robot.imitation_joints
     tree, body = MovingTree.of(robot, moving)
     bodies, points = [], []
     for name in POINTS:
         frame = robot.model.frames[robot.point_frame(name)]
         b, X = body.place(frame.parentJoint, frame.placement)
+        bodies.append(b)
+        points.append(X.translation)
+    for joint, place in forearm_levers(robot, lever) if lever > 0 else ():
+        b, X = body.place(joint, pin.SE3(np.eye(3), place))
         bodies.append(b)
         points.append(X.translation)
     shapes = shape_arrays(robot.model, robot.shapes)
@@ -87,6 +97,24 @@ def problem_of(robot: Robot, joints: np.ndarray | None = None) -> Problem:
     )
 
 
+def forearm_levers(robot: Robot, lever: float) -> list[tuple[int, np.ndarray]]:
+    """Left and right: the joint that turns the forearm about its axis, and where in its frame the lever ends.
+
+    With the arm hanging and the palm toward the trunk (zero) the lever points forward, where the thumb is. Empty where
+    a robot cannot turn its forearms.
+    """
+    ends = []
+    for side in "lr":
+        name = robot.joint_for(f"{side}_forearm_pronation")
+        if name is None or robot.index[name] not in robot.imitation_joints:
+            return []
+        joint = robot.model.getJointId(name)
+        wrist = robot.point_positions(robot.q("zero"), [f"{side}_wrist"])[0]
+        pin.forwardKinematics(robot.model, robot.data, robot.q("zero"))
+        ends.append((joint, robot.data.oMi[joint].actInv(wrist + np.array([lever, 0.0, 0.0]))))
+    return ends
+
+
 def _sizes(shapes: ShapeArrays) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return shapes.kinds, shapes.sizes, shapes.radii
 
@@ -98,7 +126,7 @@ def scratch_for(problem: Problem) -> Scratch:
         np.empty((m + 1, 3, 3)),
         np.empty((m + 1, 3)),
         np.empty((m, 3)),
-        np.empty((len(POINTS), 3)),
+        np.empty((len(problem.point), 3)),
         np.empty((s, 3, 3)),
         np.empty((s, 3)),
         np.empty(p, dtype=np.int64),

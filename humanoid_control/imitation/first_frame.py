@@ -7,6 +7,7 @@ import numpy as np
 from humanoid_control.errors import ClipError
 from humanoid_control.imitation.arrays import Problem, Scratch
 from humanoid_control.imitation.linearise import mean_error, place_points
+from humanoid_control.imitation.scaling import POINTS
 from humanoid_control.imitation.solve_frame import Numbers, clearance, descend
 
 STARTS = 6
@@ -26,7 +27,7 @@ def fit_first_frame(
     Args:
         problem: of the robot.
         numbers: of the solver.
-        target: (7, 3) [m].
+        target: (K, 3) [m].
         w: scratch memory.
         name: for the error message.
 
@@ -40,7 +41,7 @@ def fit_first_frame(
     span = np.minimum(problem.upper - problem.lower, np.pi)
     patient = numbers._replace(iterations=ITERATIONS, smoothing=0.0)
     floor = min(0.0, clearance(problem, problem.rest, w))
-    errors, best, least = np.empty(len(target)), None, np.inf
+    errors, best, least = np.empty(len(POINTS)), None, np.inf
     for k in range(STARTS):
         scatter = 0.0 if k == 0 else 0.4 * span * rng.uniform(-1, 1, len(span))
         x = np.clip(problem.rest + scatter, problem.lower, problem.upper)

@@ -28,7 +28,7 @@ def place_points(problem: Problem, x: np.ndarray, w: Scratch) -> None:
 
 @kernel
 def point_jacobian(problem: Problem, w: Scratch, J: np.ndarray) -> None:
-    """Jacobian (21, D) of the tracked points, after `place_points`."""
+    """Jacobian (3 K, D) of the tracked points, after `place_points`."""
     J[:] = 0.0
     for k in range(problem.point.shape[0]):
         at = (w.points[k, 0], w.points[k, 1], w.points[k, 2])
@@ -84,12 +84,12 @@ def closest(w: Scratch, count: int, none: float) -> float:
 
 @kernel
 def mean_error(w: Scratch, target: np.ndarray, out: np.ndarray) -> float:
-    """Distances (7,) of the points to their targets [m], after `place_points`; their mean."""
+    """Distances (7,) of the first points to their targets [m], after `place_points`; their mean."""
     total = 0.0
-    for k in range(target.shape[0]):
+    for k in range(out.shape[0]):
         e = 0.0
         for i in range(3):
             e += (target[k, i] - w.points[k, i]) ** 2
         out[k] = np.sqrt(e)
         total += out[k]
-    return total / target.shape[0]
+    return total / out.shape[0]

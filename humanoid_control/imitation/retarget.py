@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from humanoid_control.imitation.arrays import problem_of, scratch_for
+from humanoid_control.errors import ClipError
+from humanoid_control.imitation.arrays import forearm_levers, problem_of, scratch_for
 from humanoid_control.imitation.first_frame import fit_first_frame
 from humanoid_control.imitation.joint_shift import JointShift
 from humanoid_control.imitation.linearise import mean_error, place_points, point_jacobian
@@ -56,12 +57,20 @@ class Retargeter:
         saturated, clearance, gave: as in JointTrajectory, of the last frame.
     """
 
-    def __init__(self, robot: Robot, settings: RetargetSettings | None = None) -> None:
+    def __init__(self, robot: Robot, settings: RetargetSettings | None = None, forearms: bool = False) -> None:
+        """Prepare.
+
+        Args:
+            robot: with a fixed base.
+            settings: of the solver.
+            forearms: targets come with the turn of the forearms, as `goals` gives them.
+        """
         self.robot, self.settings = robot, settings or RetargetSettings()
         s = self.settings
         self.joints = robot.postures["neutral"].copy()
         self.moving = robot.imitation_joints
-        self.problem = problem_of(robot)
+        self.lever = s.forearms if forearms and forearm_levers(robot, 1.0) else 0.0
+        self.problem = problem_of(robot, self.lever)
         velocity = np.minimum(s.velocity_scale * self.problem.velocity, 1e6)
         self.problem = self.problem._replace(velocity=velocity)
         self.shift = JointShift(robot, self.problem) if s.avoidance == "shift" else None
@@ -86,13 +95,22 @@ class Retargeter:
 
     def points(self, moving: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The seven points (7, 3) and their Jacobian (21, D), at the given angles of the imitation joints (D,)."""
-        J = np.empty((3 * len(POINTS), len(self.moving)))
+        J = np.empty((3 * len(self.problem.point), len(self.moving)))
         place_points(self.problem, np.ascontiguousarray(moving, dtype=float), self.scratch)
         point_jacobian(self.problem, self.scratch, J)
-        return self.scratch.points.copy(), J
+        return self.scratch.points[: len(POINTS)].copy(), J[: 3 * len(POINTS)]
+
+    def goals(self, targets: Targets) -> np.ndarray:
+        """What the solver follows (T, K, 3): the seven points, and the ends of the levers where forearms count."""
+        points = np.ascontiguousarray(targets.positions, dtype=float)
+        if not self.lever:
+            return points
+        if targets.forearms is None:
+            raise ClipError(f"{targets.name}: does not show how the forearms are turned")
+        return np.concatenate([points, points[:, 5:7] + self.lever * targets.forearms], axis=1)
 
     def start(self, targets: np.ndarray, name: str = "clip") -> np.ndarray:
-        """The posture (n,) for the first frame of targets (7, 3).
+        """The posture (n,) for the first frame of targets (7, 3), or a row of `goals`.
 
         Raises:
             ClipError: targets not finite, or no posture converges.
@@ -140,7 +158,7 @@ class Retargeter:
         Raises:
             ClipError: the first posture does not converge.
         """
-        goals = np.ascontiguousarray(targets.positions, dtype=float)
+        goals = self.goals(targets)
         T, dt = len(goals), 1.0 / targets.rate
         self.start(goals[0], targets.name)
         x, errors, gave = np.empty((T, len(self._x))), np.empty((T, len(POINTS))), np.zeros(T, dtype=np.int64)
@@ -192,4 +210,4 @@ def retarget(
     Raises:
         ClipError: the first posture does not converge.
     """
-    return Retargeter(robot, settings).solve(targets, progress)
+    return Retargeter(robot, settings, targets.forearms is not None).solve(targets, progress)

@@ -22,6 +22,8 @@ class Targets:
         name: the clip.
         rate: frames a second [Hz].
         positions: (T, 7, 3) in the order of POINTS, in the robot's world frame [m].
+        forearms: (T, 2, 3) unit vectors, left and right: from the ulnar to the radial side of the wrist, where the
+            thumb is, square to the forearm; None where the clip does not show it.
         body: (T, P, 3) the dancer's own body points in the same frame (mid-hip on the robot's, same heading), for
             showing them beside the robot [m]; body_names: their names.
     """
@@ -31,6 +33,7 @@ class Targets:
     positions: np.ndarray
     body: np.ndarray
     body_names: tuple[str, ...]
+    forearms: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -78,7 +81,18 @@ def scale_to_robot(body: BodyPoints, robot: Robot, calibrate: bool = True) -> Ta
         out[:, 1 + k] = out[:, 0] + length["clavicle"] * u_clavicle[s]
         out[:, 3 + k] = out[:, 1 + k] + length["upper_arm"] * u_upper[s]
         out[:, 5 + k] = out[:, 3 + k] + length["lower_arm"] * u_lower[s]
-    return Targets(body.name, body.rate, out, p + origin, body.names)
+    return Targets(body.name, body.rate, out, p + origin, body.names, _forearms(at, u_lower))
+
+
+def _forearms(at: dict[str, np.ndarray], u_lower: dict[str, np.ndarray]) -> np.ndarray | None:
+    """How the forearms are turned: (T, 2, 3), see Targets; None where a wrist shows only one side."""
+    if not {"l_radius", "l_ulna", "r_radius", "r_ulna"} <= set(at):
+        return None
+    across = np.stack([at[f"{s}_radius"] - at[f"{s}_ulna"] for s in "lr"], axis=1)
+    along = np.stack([u_lower[s] for s in "lr"], axis=1)
+    across -= np.sum(across * along, axis=2, keepdims=True) * along
+    length = np.linalg.norm(across, axis=2, keepdims=True)
+    return across / length if (length > 0.005).all() else None
 
 
 def _unit(v: np.ndarray, what: str, clip: str) -> np.ndarray:

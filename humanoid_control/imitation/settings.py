@@ -33,6 +33,8 @@ class RetargetSettings:
         acceleration: limit on joint accelerations, method 'ours' [rad/s^2].
         posture: pull to the rest posture, where the points do not decide; method 'ours' [m/rad].
         smoothing: cost of a change of joint velocity, method 'ours' [m/rad].
+        forearms: how much the turn of the forearms counts, where the clip shows it: length of a lever beside each wrist
+            whose end is followed like a point [m]; 0: not at all.
         margin: distance that shapes keep, avoidance 'ours' [m].
         activation: distance below which a pair becomes a constraint [m].
         approach: share of its distance above the margin that a pair may lose in a second [1/s].
@@ -48,6 +50,7 @@ class RetargetSettings:
     acceleration: float = 200.0
     posture: float = 0.01
     smoothing: float = 0.005
+    forearms: float = 0.05
     margin: float = 0.01
     activation: float = 0.1
     approach: float = 30.0

@@ -122,7 +122,7 @@ def descend(
     """Gauss-Newton steps from x toward the targets, all inside the bounds, in place.
 
     Args:
-        target: (7, 3) [m]. expected: (D,) posture that costs no acceleration.
+        target: (K, 3) [m]. expected: (D,) posture that costs no acceleration.
         low, high: (D,) bounds. dt: length of the frame [s].
         trust: longest step of a joint in one iteration [rad].
         x: (D,) start and result.
@@ -175,7 +175,7 @@ def solve_frame(
     """The posture of the next frame.
 
     Args:
-        target: (7, 3) [m]; not finite: the posture is held.
+        target: (K, 3) [m]; not finite: the posture is held.
         before, v, kept: (D,) posture [rad], velocity [rad/s] and clearance [m] of the frame before.
         dt: [s].
         x: (D,) filled with the posture. errors: (7,) filled with the points' distances to their targets [m].
@@ -235,7 +235,7 @@ def solve_frames(
     """Frames first .. last - 1 of a clip, each from the ones before; x (T, D) holds the solution up to first - 1.
 
     Args:
-        targets: (T, 7, 3). errors: (T, 7), distance: (T,), gave: (T,), all filled.
+        targets: (T, K, 3). errors: (T, 7), distance: (T,), gave: (T,), all filled.
     """
     v = np.zeros(x.shape[1])
     for t in range(first, last):

@@ -82,7 +82,7 @@ class SourceMethod:
         """The posture (D,) of the next frame.
 
         Args:
-            target: (7, 3) [m]; not finite: the posture is held.
+            target: (K, 3) [m]; not finite: the posture is held.
             before: (D,) posture of the frame before. dt: [s].
         """
         x = before.copy()
