@@ -25,6 +25,8 @@ examples:
   humanoid bench stack
   humanoid bench stack --seconds 60 --robot lola --json
   humanoid bench retarget --motion my.trc --robot wabian2
+  humanoid bench bounding_volumes
+  humanoid bench self_distance --robot we4rii
 """
 )
 

@@ -17,7 +17,14 @@ from humanoid_control.collision.bounding_volumes import (
 )
 
 TITLE = "bounding volumes on nine shapes, averages (published: Dube 2012, Table 4.2)"
-COLUMNS = ["volume", "faces", "published faces", "difference %", "published difference %", "depends on sizes"]
+COLUMNS = [
+    "volume",
+    "faces",
+    "published_faces",
+    "difference_percent",
+    "published_difference_percent",
+    "depends_on_sizes",
+]
 RANDOM_SETS = 50
 CAPS = (0.001, 0.05)  # [m]
 
@@ -34,12 +41,13 @@ def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
             {
                 "volume": volume,
                 "faces": round(count, 2),
-                "published faces": published_faces,
-                "difference %": round(difference, 1),
-                "published difference %": published_difference,
-                "depends on sizes": "difference" if DIFFERENCE_DEPENDS_ON_SIZES[volume] else "no",
+                "published_faces": published_faces,
+                "difference_percent": round(difference, 1),
+                "published_difference_percent": published_difference,
+                "depends_on_sizes": "difference" if DIFFERENCE_DEPENDS_ON_SIZES[volume] else "no",
                 "shapes": {
-                    name: {"faces": f.faces, "difference %": round(f.difference, 1)} for name, f in by_shape.items()
+                    name: {"faces": f.faces, "difference_percent": round(f.difference, 1)}
+                    for name, f in by_shape.items()
                 },
             }
         )
@@ -48,12 +56,14 @@ def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 def notes(rows: list[dict[str, Any]]) -> list[str]:
     """What the table can and cannot decide, and the verdict about the elliptical capsule."""
-    mean = {r["volume"]: (r["faces"], r["difference %"]) for r in rows}
+    mean = {r["volume"]: (r["faces"], r["difference_percent"]) for r in rows}
     by_shape = {r["volume"]: r["shapes"] for r in rows}
     few, tighter, tighter_than_swept = elliptical_is_the_better_capsule(mean)
     shares = share_of_random_sizes(RANDOM_SETS)
     thin, thick = (averages(compare(cap=c, columns=10))[ELLIPTICAL][1] for c in CAPS)
-    swept_wins = [s for s, f in by_shape[SWEPT].items() if f["difference %"] < by_shape[ELLIPTICAL][s]["difference %"]]
+    swept_wins = [
+        s for s, f in by_shape[SWEPT].items() if f["difference_percent"] < by_shape[ELLIPTICAL][s]["difference_percent"]
+    ]
     return [
         "Faces, and the hull's difference, do not depend on the sizes of the shapes. The other three differences do,",
         "and the source does not print its sizes; ours are an adult's (Table 2.1), with caps 1 cm high (c = 1).",

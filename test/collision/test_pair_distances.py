@@ -105,14 +105,44 @@ def test_bounding_sphere_holds_the_shape_and_touches_it(brute, rng, kind):
         assert brute.reach(kind, size, np.eye(3), n).max() <= radius + 1e-12
 
 
+def place(pairs, robot, data, q):
+    pin.computeJointJacobians(robot.model, data, q)
+    pairs.place(np.array([X.rotation for X in data.oMi]), np.array([X.translation for X in data.oMi]))
+
+
+@pytest.mark.parametrize("name", ["hrp2", "we4rii", "lola"])
+def test_gradient_in_joint_space_is_the_finite_difference(name):
+    """To 1e-6, outside and inside, with the joints' Jacobians; pairs with two equally near places are passed over."""
+    robot, rng, eps = load_robot(name, "floating"), np.random.default_rng(2), 1e-6
+    pairs, rows = ShapePairs(shape_arrays(robot.model, robot.shapes), robot.pairs), robot.self_distance()
+    data, moved = robot.model.createData(), robot.model.createData()
+    outside = inside = kinks = 0
+    for _ in range(200):
+        q = random_posture(robot, rng)
+        place(pairs, robot, data, q)
+        near, dv = pairs.near(0.05), rng.normal(size=robot.nv)
+        predicted = rows.gradient(data, near) @ dv
+        ends = []
+        for e in (eps, -eps):
+            place(pairs, robot, moved, pin.integrate(robot.model, q, e * dv))
+            ends.append(pairs.all_distances()[near.pair])
+        smooth = np.abs(ends[0] + ends[1] - 2 * near.distance) < 1e-9
+        radius = pairs.shapes.sizes[:, 0]
+        shallow = near.distance > -0.9 * radius[pairs.pairs[near.pair]].min(axis=1)  # off the medial axis
+        use = smooth & shallow
+        assert np.allclose(predicted[use], (ends[0] - ends[1])[use] / (2 * eps), atol=1e-6)
+        outside, inside = outside + (near.distance[use] > 0).sum(), inside + (near.distance[use] < 0).sum()
+        kinks += (~smooth & shallow).sum()
+    assert outside > 100 and inside > 20 and kinks < 0.1 * (outside + inside)
+
+
 def test_pairs_with_their_arrays_give_what_the_kernels_give():
     robot, rng = load_robot("we4rii", "fixed"), np.random.default_rng(6)
     buffers, data = Buffers(robot), robot.model.createData()
     pairs = ShapePairs(buffers.A, robot.pairs)
     for _ in range(20):
-        pin.forwardKinematics(robot.model, data, random_posture(robot, rng))
+        place(pairs, robot, data, random_posture(robot, rng))
         buffers.poses(data)
-        pairs.place(np.array([X.rotation for X in data.oMi]), np.array([X.translation for X in data.oMi]))
         count, near = buffers.near(0.1), pairs.near(0.1)
         columns = (near.pair, near.distance, near.normal, near.point_1, near.point_2)
         for got, expected in zip(columns, buffers.out, strict=True):

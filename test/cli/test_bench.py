@@ -1,0 +1,42 @@
+"""`humanoid bench` where no nodes are needed: one JSON object, and a table a person can read."""
+
+import json
+
+import pytest
+
+from humanoid_control.cli import bench_self_distance
+from humanoid_control.cli.main import main
+
+
+def test_bounding_volumes_stand_beside_the_published_table(capsys):
+    assert main(["bench", "bounding_volumes", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    rows = {r["volume"]: r for r in said["rows"]}
+    assert list(rows) == ["convex hull", "swept sphere", "elliptical capsule", "circular capsule"]
+    assert all(round(r["faces"], 1) == r["published_faces"] for r in rows.values())
+    assert rows["convex hull"]["difference_percent"] == rows["convex hull"]["published_difference_percent"] == 3.5
+    assert [r["depends_on_sizes"] for r in rows.values()] == ["no", "difference", "difference", "difference"]
+    assert all(len(r["shapes"]) == 9 for r in rows.values())
+    assert any("does not print its sizes" in line for line in said["notes"])
+    assert sum("of 50 random sets" in line for line in said["notes"]) == 3
+
+
+def test_self_distance_gives_a_row_for_each_side_and_threshold(capsys, monkeypatch):
+    monkeypatch.setattr(bench_self_distance, "POSTURES", 20)
+    assert main(["bench", "self_distance", "--robot", "armar3"]) == 0
+    out = capsys.readouterr().out
+    for name in ("ours_50mm", "coal_50mm", "ours_200mm", "coal_200mm", "73 pairs", "coal / ours"):
+        assert name in out
+
+
+def test_unknown_robot_is_one_line(capsys):
+    assert main(["bench", "self_distance", "--robot", "hrp3"]) == 2
+    said = capsys.readouterr()
+    assert "did you mean" in said.err + said.out and "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("word", ["bounding_volumes", "self_distance"])
+def test_help_lists_the_bench(capsys, word):
+    with pytest.raises(SystemExit):
+        main(["bench", "--help"])
+    assert word in capsys.readouterr().out
