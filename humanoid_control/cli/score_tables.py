@@ -65,7 +65,8 @@ def collision_table(scores: Sequence[RobotScore]) -> Table:
         for s, r in _runs(scores)
     ]
     columns = ["robot", "", *TABLE, "sum", "frames N", "deepest mm", "other pairs"]
-    note = "A frame counts once for each arm that collides, left and right added up; other pairs: every pair by itself."
+    note = "A frame counts once for each arm that collides, left and right added up; a hand belongs to its lower arm. "
+    note += "Other pairs: every pair by itself."
     return Table("self-collisions of the arms with the torso [frames]", columns, rows, note)
 
 

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.collision.pair_distances import pair_distances
-from humanoid_control.collision.shape_arrays import shape_poses
+from humanoid_control.collision import ShapePairs
+from humanoid_control.collision.pair_table import ARM_TORSO_COLUMNS, arm_torso_column, segment_of
 from humanoid_control.robots import Robot
 from humanoid_control.robots.geometry import shape_arrays
 
-ARM_PARTS = ("lower arm", "upper arm")
-TORSO_PARTS = ("upper torso", "lower torso")
-TABLE = tuple(f"{arm} - {torso}" for arm in ARM_PARTS for torso in TORSO_PARTS)
-"""Columns of Table 6.6."""
+TABLE = ARM_TORSO_COLUMNS
 
 
 @dataclass(frozen=True)
@@ -24,15 +21,15 @@ class PairDistances:
 
     Attributes:
         pairs: P pairs of shape names.
-        distance: (T, P) signed distance [m], negative inside, infinite beyond what was looked for.
+        distance: (T, P) signed distance [m], negative inside.
     """
 
     pairs: tuple[tuple[str, str], ...]
     distance: np.ndarray
 
     def arm_torso(self) -> PairDistances:
-        """Only the pairs of Table 6.6: upper and lower arms against upper and lower torso."""
-        keep = [k for k, pair in enumerate(self.pairs) if pair_class(*pair) in TABLE]
+        """Only the pairs of Table 6.6: upper and lower arms, hands included, against upper and lower torso."""
+        keep = [k for k, pair in enumerate(self.pairs) if arm_torso_column(*pair)]
         return PairDistances(tuple(self.pairs[k] for k in keep), self.distance[:, keep])
 
     def penetration(self) -> np.ndarray:
@@ -50,7 +47,7 @@ class CollisionCount:
         per_arm: the same for "l" and "r" alone.
         total: sum of `arm_torso`.
         frames_arm_torso: frames in which at least one arm touches the torso.
-        others: "shape - shape" -> frames, of all other pairs that ever touch: hands, arm against arm, head, legs.
+        others: "shape - shape" -> frames, of all other pairs that ever touch: arm against arm, head, legs.
         worst: deepest penetration of an arm-torso pair [m], worst_other: of any other pair.
     """
 
@@ -64,53 +61,39 @@ class CollisionCount:
     worst_other: float
 
 
-def self_penetration(robot: Robot, joints: np.ndarray, within: float = 0.05) -> PairDistances:
-    """Exact signed distances of all watched pairs of a robot's collision shapes at joint angles (T, n).
-
-    Args:
-        robot: any.
-        joints: (T, n) [rad].
-        within: distance up to which pairs are measured [m].
-    """
-    shapes, pairs = shape_arrays(robot.model, robot.shapes), np.ascontiguousarray(robot.pairs, dtype=np.int64)
-    data, (S, P) = robot.model.createData(), (len(shapes), len(pairs))
-    R, p = np.empty((S, 3, 3)), np.empty((S, 3))
-    pair, near, vectors = np.empty(P, dtype=np.int64), np.empty(P), np.empty((3, P, 3))
-    out = np.full((len(joints), P), np.inf)
+def self_penetration(robot: Robot, joints: np.ndarray) -> PairDistances:
+    """Exact signed distances of all watched pairs of a robot's collision shapes at joint angles (T, n)."""
+    measure, data = ShapePairs(shape_arrays(robot.model, robot.shapes), robot.pairs), robot.model.createData()
+    out = np.empty((len(joints), len(robot.pairs)))
     for k, row in enumerate(joints):
         pin.forwardKinematics(robot.model, data, robot.q(row))
-        joint_R, joint_p = np.array([X.rotation for X in data.oMi]), np.array([X.translation for X in data.oMi])
-        shape_poses(joint_R, joint_p, shapes.joint, shapes.R, shapes.p, R, p)
-        found = pair_distances(
-            *(shapes.kinds, shapes.sizes, R, p, p, shapes.radii, pairs, within),
-            *(pair, near, *vectors),
-        )
-        out[k, pair[:found]] = near[:found]
+        measure.place(np.array([X.rotation for X in data.oMi]), np.array([X.translation for X in data.oMi]))
+        out[k] = measure.all_distances()
     names = [s.name for s in robot.shapes]
-    return PairDistances(tuple((names[i], names[j]) for i, j in pairs), out)
+    return PairDistances(tuple((names[i], names[j]) for i, j in robot.pairs), out)
 
 
 def count_collisions(distances: PairDistances) -> CollisionCount:
     """Count the frames in which pairs penetrate each other.
 
     The source does not say whether it adds up the arms; here a frame counts once for each arm that collides, however
-    many of that arm's shapes do.
+    many of that arm's shapes do, and the hand belongs to the lower arm.
     """
     hit = distances.distance < 0
-    T = len(hit)
+    columns = [(arm_torso_column(*pair), _side(pair)) for pair in distances.pairs]
     per_arm = {side: dict.fromkeys(TABLE, 0) for side in "lr"}
-    others: dict[str, int] = {}
     for side in "lr":
         for column in TABLE:
-            mine = [k for k, pair in enumerate(distances.pairs) if pair_class(*pair) == column and _side(pair) == side]
+            mine = [k for k, found in enumerate(columns) if found == (column, side)]
             per_arm[side][column] = int(hit[:, mine].any(axis=1).sum())
-    watched = np.array([pair_class(*pair) in TABLE for pair in distances.pairs], dtype=bool)
+    watched = np.array([column is not None for column, _ in columns], dtype=bool)
+    others = {}
     for k in np.flatnonzero(~watched & hit.any(axis=0)):
         others[" - ".join(distances.pairs[k])] = int(hit[:, k].sum())
     arm_torso = {column: per_arm["l"][column] + per_arm["r"][column] for column in TABLE}
     depth = np.maximum(0.0, -distances.distance)
     return CollisionCount(
-        frames=T,
+        frames=len(hit),
         arm_torso=arm_torso,
         per_arm=per_arm,
         total=sum(arm_torso.values()),
@@ -121,21 +104,7 @@ def count_collisions(distances: PairDistances) -> CollisionCount:
     )
 
 
-def pair_class(a: str, b: str) -> str:
-    """The column of Table 6.6 a pair of shapes belongs to; "" for other pairs.
-
-    Shapes are told by their names: `l_upper_arm`, `r_lower_arm`, `upper_torso`, `lower_torso`, with any ending.
-    """
-    if _part(a, TORSO_PARTS):
-        a, b = b, a
-    arm, torso = _part(a, ARM_PARTS), _part(b, TORSO_PARTS)
-    return f"{arm} - {torso}" if arm and torso else ""
-
-
-def _part(shape: str, parts: tuple[str, ...]) -> str:
-    return next((part for part in parts if part.replace(" ", "_") in shape), "")
-
-
 def _side(pair: tuple[str, str]) -> str:
-    arm = pair[0] if _part(pair[0], ARM_PARTS) else pair[1]
-    return arm[:1]
+    """ "l" or "r", the arm of a pair of Table 6.6."""
+    segments = [segment for segment in map(segment_of, pair) if segment and segment[:2] in ("UA", "LA")]
+    return segments[0][-1] if segments else ""

@@ -16,7 +16,7 @@ _ALL = (
     *(waist.H4, waist.H5, waist.H6, waist.H7),
     *(girdle.H2, girdle.H3, girdle.H10, girdle.H11, girdle.H12),
     *(arm.H8, arm.H9, arm.H13, arm.H14, arm.H21),
-    *(models.H18, models.H20),
+    *(models.H18, models.H19, models.H20),
 )
 HYPOTHESES: dict[str, Hypothesis] = {h.name: h for h in sorted(_ALL, key=lambda h: int(h.name[1:]))}
 
