@@ -50,6 +50,7 @@ class Made:
 
     def __init__(self, error=0.02, spread=0.01, hits=0):
         self._error, self._spread = error, spread
+        self.joints = np.array([error, spread])
         self.collisions = type("Count", (), {"total": hits, "arm_torso": dict.fromkeys(compared.TABLE, hits)})
 
     def error(self, *links, frames=None):

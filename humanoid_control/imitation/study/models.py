@@ -81,7 +81,7 @@ H18 = Hypothesis(
 )
 H19 = Hypothesis(
     "H19",
-    "The elliptical capsule has about as few faces as the circular one and is closer in volume than it and than spheres",
+    "The elliptical capsule has about as few faces as the circular one and is closer in volume than it and spheres",
     f"true for the nine shapes of Table 4.2 in our sizes and in at least 90 % of {SETS} random sets of sizes, since "
     "the source prints none; open where between 10 % and 90 % of them agree",
     elliptical_capsule,
