@@ -23,7 +23,7 @@ EXAMPLES = """examples:
   humanoid doctor --json
 """
 OK, WARN, FAIL = "ok", "warn", "fail"
-PACKAGES = ("numpy", "scipy", "pinocchio", "coal", "daqp", "yaml", "rosbags", "viser", "rich")
+PACKAGES = ("numpy", "scipy", "pinocchio", "coal", "daqp", "yaml", "rosbags", "viser", "rich", "numba", "matplotlib")
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
         _python,
         _packages,
         _share,
+        _kernels,
         _ros,
         _discovery,
         _loopback,
@@ -95,6 +96,17 @@ def _share() -> Finding:
         return Finding("shared files", OK, str(share_dir()))
     except HumanoidError as e:
         return Finding("shared files", FAIL, str(e), "install the package again")
+
+
+def _kernels() -> Finding:
+    if any(importlib.util.find_spec(p) is None for p in ("numba", "pinocchio", "coal")):
+        return Finding("compiled kernels", WARN, "cannot be looked at", "install the missing packages first")
+    from humanoid_control.imitation.warm_up import compiled
+
+    if compiled():
+        return Finding("compiled kernels", OK, "ready")
+    advice = "compile them now: python -m humanoid_control.imitation.warm_up"
+    return Finding("compiled kernels", WARN, "the first clip will wait for the compiler, half a minute", advice)
 
 
 def _ros() -> Finding:

@@ -112,3 +112,12 @@ def _cpu() -> str:
 def warn(text: str) -> None:
     """One line to standard error."""
     print(text, file=sys.stderr, flush=True)
+
+
+def compile_first() -> None:
+    """Compile the imitation's kernels now, with a word about it, where that was not done at installation."""
+    from humanoid_control.imitation.warm_up import ADVICE, compile_kernels, compiled
+
+    if not compiled():
+        warn(ADVICE)
+        compile_kernels()

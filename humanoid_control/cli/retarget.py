@@ -8,22 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.cli.output import console, print_json, progress, table
+from humanoid_control.cli.output import compile_first, console, print_json, progress, table, warn
 from humanoid_control.cli.trajectory_file import FORMATS, write_trajectory
 from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.imitation.settings import AVOIDANCE, METHODS, RetargetSettings
 
+FAR = 0.05  # [m] distances beyond it are not measured
 EXAMPLES = """examples:
   humanoid retarget clip.trc --robot wabian2 -o wabian2.csv
   humanoid retarget dance --robot all -o out/           one file a robot
   humanoid retarget clip.bvh -o motion.mcap             a bag of joint_commands for `humanoid replay`
   humanoid retarget clip.c3d -o motion.npz --speed 0.5 --json
+  humanoid retarget clip.amc --method weighted_dls --avoidance shift    the method of the source
 
+The clip is cleaned first: labels checked, short gaps filled, noise above 10 Hz taken out (--raw: not).
 CSV: time [s], then one column a joint [rad]. NPZ: joint_names, rate, positions, velocities, targets, errors.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("clip", help="'dance' (built in), or a TRC, C3D or BVH file")
+    parser.add_argument("clip", help="'dance' (built in), or a C3D, TRC, BVH, AMC or CSV file")
     parser.add_argument(
         "--robot", default="hrp2", help="name of the catalogue, path of a URDF, or 'all' (default: hrp2)"
     )
@@ -31,20 +35,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=[f.lstrip(".") for f in FORMATS], default="csv", help="for a folder")
     parser.add_argument("--marker-set", default="", help="marker set of the clip, or the path of an own one")
     parser.add_argument("--speed", type=float, default=1.0, help="play the clip faster or slower (default: 1)")
+    parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
+    parser.add_argument("--method", default="ours", help=f"{', '.join(METHODS)} (default: ours)")
+    parser.add_argument("--avoidance", default="", help=f"{', '.join(AVOIDANCE)} (default: as the method)")
     parser.add_argument("--json", action="store_true", help="print the errors as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    from humanoid_control.capture import body_points, load_clip
+    from humanoid_control.capture import body_points, load_body_points, load_clip
     from humanoid_control.robots import CATALOGUE, load_robot
 
+    settings = RetargetSettings(method=args.method, avoidance=args.avoidance)
     if not 0.05 <= args.speed <= 20:
         raise ConfigError(f"--speed must be between 0.05 and 20, got {args.speed:g}")
     names = list(CATALOGUE) if args.robot == "all" else [args.robot]
     robots = [load_robot(name, "fixed") for name in names]
     outputs = _outputs(args, [r.name for r in robots])
-    body = body_points(load_clip(args.clip), args.marker_set or None)
-    results = [_one(body, robot, args, output) for robot, output in zip(robots, outputs, strict=True)]
+    marker_set = args.marker_set or None
+    body = body_points(load_clip(args.clip), marker_set) if args.raw else load_body_points(args.clip, marker_set)
+    for text in body.warnings:
+        warn(text)
+    compile_first()
+    results = [_one(body, robot, settings, args, output) for robot, output in zip(robots, outputs, strict=True)]
     if args.json:
         print_json({"clip": args.clip, "rows": results})
         return 0
@@ -59,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
         "mean",
         "max",
         "at speed limit %",
+        "in collision %",
+        "closest mm",
     ]
     keys = [
         "robot",
@@ -71,6 +85,8 @@ def run(args: argparse.Namespace) -> int:
         "mean",
         "max",
         "saturated_percent",
+        "colliding_percent",
+        "closest_mm",
     ]
     table("distance of each link's end to its target [cm]", columns, [[r[k] for k in keys] for r in results])
     for output in outputs:
@@ -95,7 +111,9 @@ def _outputs(args: argparse.Namespace, names: list[str]) -> list[Path | None]:
     return [args.output / f"{name}.{args.format}" for name in names]
 
 
-def _one(body: Any, robot: Any, args: argparse.Namespace, output: Path | None) -> dict[str, Any]:
+def _one(
+    body: Any, robot: Any, settings: RetargetSettings, args: argparse.Namespace, output: Path | None
+) -> dict[str, Any]:
     from dataclasses import replace
 
     from humanoid_control.imitation import retarget, scale_to_robot
@@ -103,7 +121,7 @@ def _one(body: Any, robot: Any, args: argparse.Namespace, output: Path | None) -
     targets = scale_to_robot(body, robot)
     targets = replace(targets, rate=targets.rate * args.speed)
     with progress(robot.name, len(targets), quiet=args.json) as show:
-        trajectory = retarget(targets, robot, progress=lambda k, n: show(k) if k % 50 == 0 or k == n else None)
+        trajectory = retarget(targets, robot, settings, lambda k, _: show(k))
     if output is not None:
         write_trajectory(output, trajectory, targets.positions)
     e = 100 * trajectory.errors
@@ -116,5 +134,7 @@ def _one(body: Any, robot: Any, args: argparse.Namespace, output: Path | None) -
         "mean": round(float(e.mean()), 2),
         "max": round(float(e.max()), 2),
         "saturated_percent": round(100 * float(np.mean(trajectory.saturated > 0)), 1),
+        "colliding_percent": round(100 * float(np.mean(trajectory.clearance < 0)), 1),
+        "closest_mm": round(1000 * float(min(trajectory.clearance.min(), FAR)), 1),
         "unit": "cm",
     }

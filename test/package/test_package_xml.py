@@ -23,6 +23,7 @@ ROSDEP = {
 }  # fmt: skip
 PYPI = {"pinocchio": "pin", "yaml": "pyyaml"}
 WITHOUT_KEY = {"daqp", "viser"}
+PEERS = {"mink": "mink", "mujoco": "mujoco", "pink": "pin-pink"}  # only for benchmarks: an extra of pip
 # ROS packages that come with rclpy's own dependencies, or are imported only where ROS is installed.
 WHEELS_PULLED_IN = {"builtin_interfaces", "lifecycle_msgs", "rcl_interfaces", "rosgraph_msgs", "std_msgs"}
 ROS_ONLY = {"ament_index_python", "launch", "launch_ros", "tf2_msgs"}
@@ -58,8 +59,7 @@ def test_name_and_version_are_the_packages():
 
 
 def test_every_import_is_declared_for_rosdep():
-    peers = {"mink", "mujoco", "pink", "qpsolvers"}
-    for module in imported() - WITHOUT_KEY - peers:
+    for module in imported() - WITHOUT_KEY - set(PEERS):
         key = ROSDEP.get(module, module)
         if module in WHEELS_PULLED_IN and key not in depends():
             continue
@@ -69,9 +69,11 @@ def test_every_import_is_declared_for_rosdep():
 
 
 def test_every_import_is_declared_for_pip():
-    for module in imported() - WHEELS_PULLED_IN - ROS_ONLY:
+    for module, name in PEERS.items():
+        assert module not in imported() or f'"{name}"' in SETUP
+    for module in imported() - WHEELS_PULLED_IN - ROS_ONLY - set(PEERS):
         name = PYPI.get(module, module).replace("_", "-")
-        names = {name, f"ros-{name}", {"pink": "pin-pink"}.get(name, name)}
+        names = {name, f"ros-{name}"}
         assert names & required_on_pypi(), f"{module} is imported, but setup.py does not require {name}"
 
 
