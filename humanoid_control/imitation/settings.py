@@ -49,7 +49,7 @@ class RetargetSettings:
     velocity_scale: float = 1.0
     acceleration: float = 200.0
     posture: float = 0.01
-    smoothing: float = 0.005
+    smoothing: float = 0.05
     forearms: float = 0.05
     margin: float = 0.01
     activation: float = 0.1
