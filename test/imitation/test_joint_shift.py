@@ -46,8 +46,9 @@ def test_no_arm_is_left_in_the_trunk(name):
     assert (after.positions >= robot.lower).all() and (after.positions <= robot.upper).all()
 
 
-def test_postures_put_into_the_trunk_at_random_are_freed():
-    robot, rng = load_robot("hrp2", "fixed"), np.random.default_rng(5)
+@pytest.mark.parametrize("name", [n for n in CATALOGUE if n != "lola"])  # whose arms hardly reach its trunk
+def test_postures_put_into_the_trunk_at_random_are_freed(name):
+    robot, rng = load_robot(name, "fixed"), np.random.default_rng(5)
     solver = Retargeter(robot, RetargetSettings(avoidance="shift", **LOOSE))
     m, freed = robot.imitation_joints, 0
     for _ in range(300):
@@ -60,4 +61,4 @@ def test_postures_put_into_the_trunk_at_random_are_freed():
         if solver.shift.failures == failures:
             freed += 1
             assert depth(robot, [joints])[0] > -2e-3
-    assert freed > 20
+    assert freed > 10
