@@ -19,7 +19,7 @@ help:
 	@echo "make check     ruff, mypy and the tests"
 	@echo "make bench     the measurements of the README"
 	@echo "make docs      robots, docs and default parameter files, made anew from their sources"
-	@echo "make picture   the picture of the README (needs Chromium)"
+	@echo "make picture   the pictures of the README (needs Chromium)"
 	@echo "make clean     remove .venv and what was generated"
 
 setup: $(VENV)/.ready
@@ -49,6 +49,7 @@ docs: setup
 
 picture: setup
 	@$(RUN)/humanoid picture -o docs/picture.png
+	@$(RUN)/humanoid picture --robot armar3,hrp2,suralp,wabian2,we4rii --at 16 --height 560 -o docs/five.png
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

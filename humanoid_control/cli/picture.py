@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from humanoid_control.cli.output import console, warn
+from humanoid_control.cli.output import compile_first, console, warn
 from humanoid_control.cli.session import Session
 from humanoid_control.cli.supervisor import StackFailure
 from humanoid_control.errors import ConfigError, EnvironmentProblem
@@ -16,9 +16,10 @@ from humanoid_control.viewer.browser import Browser, find_chromium
 EXAMPLES = """examples:
   humanoid picture -o picture.png                          HRP-2, nine seconds into the built-in dance
   humanoid picture --robot lola --motion my.trc --at 4 -o lola.png
+  humanoid picture --robot armar3,hrp2,wabian2 --motion my.trc   several side by side, with the dancer
 
-Runs the real stack, goes to that place of the clip, waits until the robot is there, and photographs the page in a
-headless Chromium (which must be installed).
+One robot: runs the real stack, goes to that place of the clip, waits until the robot is there, photographs the page.
+Several: each in its own solution of that moment, without running nodes. Needs Chromium.
 """
 SCENE_SHARE = 0.7  # the rest is the panel, whose figures never rest
 CLOSE_NOTICES = "document.querySelectorAll('[class*=Notification-closeButton]').forEach(b => b.click())"
@@ -26,7 +27,9 @@ CLOSE_NOTICES = "document.querySelectorAll('[class*=Notification-closeButton]').
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path("picture.png"), help="file (default: picture.png)")
-    parser.add_argument("--robot", default="hrp2", help="name of the catalogue or path of a URDF (default: hrp2)")
+    parser.add_argument(
+        "--robot", default="hrp2", help="name or path of a URDF; several, separated by commas (default: hrp2)"
+    )
     parser.add_argument("--motion", default="dance", help="clip: 'dance' is built in, else a TRC, C3D or BVH file")
     parser.add_argument("--at", type=float, default=9.0, help="place in the clip [s] (default: 9)")
     parser.add_argument("--port", type=int, default=8096, help="port of the viewer (default: 8096)")
@@ -35,13 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    require_ros()
     if find_chromium() is None:
         raise EnvironmentProblem("no Chromium found: install the package 'chromium'")
     if args.output.suffix.lower() != ".png":
         raise ConfigError(f"-o must be a .png file, got {args.output}")
     if not args.output.parent.is_dir():
         raise ConfigError(f"the folder {args.output.parent} does not exist")
+    if "," in args.robot:
+        return _line_up(args)
+    require_ros()
     settings = {"trajectory_streamer": {"clip": args.motion}, "viewer": {"port": args.port}}
     with Session(find_stack("imitation"), {"robot": args.robot}, settings, quiet=True) as session:
         session.start()
@@ -56,5 +61,39 @@ def run(args: argparse.Namespace) -> int:
             if not browser.settle(scene):
                 warn("the page did not come to rest; the picture is of its last state")
             args.output.write_bytes(browser.picture())
+    console.print(f"written: {args.output}")
+    return 0
+
+
+def _line_up(args: argparse.Namespace) -> int:
+    """The robots side by side, the dancer first."""
+    from humanoid_control.capture import load_body_points
+    from humanoid_control.imitation import retarget, scale_to_robot
+    from humanoid_control.imitation.figure import Figure
+    from humanoid_control.robots import load_robot
+    from humanoid_control.viewer.line_up import HIDE_PANEL, LineUp
+
+    body = load_body_points(args.motion)
+    frame = round(args.at * body.rate)
+    if not 0 <= frame < body.n_frames:
+        raise ConfigError(f"--at must be between 0 and {body.duration:.1f} s, got {args.at:g}")
+    robots = [load_robot(name.strip(), "fixed") for name in args.robot.split(",") if name.strip()]
+    compile_first()
+    scene = LineUp(args.port)
+    try:
+        targets = [scale_to_robot(body, robot) for robot in robots]
+        scene.add_dancer(Figure(targets[0], 0.0).segments(targets[0].body[frame]))
+        for robot, goal in zip(robots, targets, strict=True):
+            scene.add_robot(robot, retarget(goal, robot).positions[frame])
+        scene.look()
+        with Browser(args.width, args.height) as browser:
+            browser.open(f"http://127.0.0.1:{args.port}")
+            browser.evaluate(CLOSE_NOTICES)
+            browser.evaluate(HIDE_PANEL)
+            if not browser.settle((0, 0, args.width, args.height)):
+                warn("the page did not come to rest; the picture is of its last state")
+            args.output.write_bytes(browser.picture())
+    finally:
+        scene.stop()
     console.print(f"written: {args.output}")
     return 0

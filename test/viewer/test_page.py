@@ -151,3 +151,19 @@ def test_a_port_in_use_is_noticed():
         s.listen()
         assert not port_is_free("127.0.0.1", s.getsockname()[1])
     assert port_is_free("127.0.0.1", free_port())
+
+
+def test_a_line_up_shows_every_robot_and_the_dancer_upright(tmp_path):
+    from humanoid_control.cli.main import main
+
+    path = tmp_path / "row.png"
+    words = ["--robot", "hrp2,armar3", "--at", "2", "--width", "900", "--height", "500", "--port", str(free_port())]
+    assert main(["picture", *words, "-o", str(path)]) == 0
+    seen = pixels(path.read_bytes())
+    columns = np.flatnonzero((seen[60:, :].min(axis=2) < 120).sum(axis=0) > 10)
+    groups = np.split(columns, np.flatnonzero(np.diff(columns) > 25) + 1)
+    assert len([g for g in groups if len(g) > 15]) >= 3, "two robots and a dancer, apart"
+    blue = (seen[..., 2] - seen[..., 0] > 90) & (seen[..., 2] - seen[..., 1] > 40)
+    rows, columns = np.nonzero(blue)
+    assert len(rows) > 300 and columns.mean() > 450, "the dancer, at the right end"
+    assert np.ptp(rows) > np.ptp(columns), "standing"

@@ -1,0 +1,74 @@
+"""Several robots side by side in one posture of a clip, with the dancer: a still scene for a picture, without ROS."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import viser
+
+from humanoid_control.robots import Robot
+from humanoid_control.robots.urdf_tree import parse_urdf
+from humanoid_control.viewer.meshes import link_meshes
+from humanoid_control.viewer.scene import DANCER_COLOR
+
+HIDE_PANEL = "document.querySelectorAll('[class*=mantine-Paper-root]').forEach(e => { e.style.display = 'none' })"
+
+
+class LineUp:
+    """A page in which robots and a dancer stand in a row, facing the camera."""
+
+    def __init__(self, port: int, spacing: float = 1.15) -> None:
+        """Open the page.
+
+        Args:
+            port: of the page.
+            spacing: between neighbours [m].
+        """
+        self.server = viser.ViserServer(host="127.0.0.1", port=port, verbose=False)
+        self.spacing, self._count = spacing, 0
+        scene = self.server.scene
+        scene.set_up_direction("+z")
+        scene.configure_default_lights(cast_shadow=True)
+
+    def add_robot(self, robot: Robot, joints: np.ndarray) -> None:
+        """Put a robot in a posture (n,) at the right end of the row, as the camera sees it."""
+        place = self._next()
+        poses = robot.link_poses(robot.q(joints))
+        for link, meshes in link_meshes(parse_urdf(robot.urdf, robot.name), None).items():
+            if not meshes:
+                continue
+            X, name = poses[link], f"/{robot.name}/{link}"
+            quaternion = pin.Quaternion(X.rotation)
+            wxyz = np.array([quaternion.w, quaternion.x, quaternion.y, quaternion.z])
+            self.server.scene.add_frame(name, show_axes=False, position=X.translation + place, wxyz=wxyz)
+            for k, ((vertices, faces), color) in enumerate(meshes):
+                self.server.scene.add_mesh_simple(f"{name}/{k}", vertices, faces, color=color, flat_shading=False)
+
+    def add_dancer(self, segments: np.ndarray) -> None:
+        """Draw the dancer from the end points (2 B, 3) of his bones, who stands at the origin."""
+        place = self._next()
+        points = (segments + place).astype(np.float32)
+        scene = self.server.scene
+        scene.add_line_segments("/dancer/bones", points.reshape(-1, 2, 3), DANCER_COLOR, thickness=0.03)
+        scene.add_point_cloud("/dancer/points", points, (20, 60, 140), point_size=0.05, point_shape="circle")
+
+    def _next(self) -> np.ndarray:
+        self._count += 1
+        return np.array([0.0, -self.spacing * (self._count - 1), 0.0])
+
+    def look(self) -> None:
+        """Lay the floor and put the camera in front of the whole row."""
+        middle = -self.spacing * (self._count - 1) / 2
+        size = self.spacing * self._count + 4.0
+        self.server.scene.add_grid(
+            "/floor", width=size, height=size, cell_size=0.25, section_size=1.0, shadow_opacity=0.25,
+            position=(0.0, middle, 0.0),
+        )  # fmt: skip
+        camera = self.server.initial_camera
+        camera.position = (0.32 * self.spacing * self._count, middle, 1.1)
+        camera.look_at = (0.0, middle, 0.9)
+        camera.up = (0.0, 0.0, 1.0)
+
+    def stop(self) -> None:
+        """Close the page."""
+        self.server.stop()
