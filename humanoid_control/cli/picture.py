@@ -85,7 +85,7 @@ def _line_up(args: argparse.Namespace) -> int:
         scene.add_dancer(Figure(targets[0], 0.0).segments(targets[0].body[frame]))
         for robot, goal in zip(robots, targets, strict=True):
             scene.add_robot(robot, retarget(goal, robot).positions[frame])
-        scene.look()
+        scene.look(args.width / args.height)
         with Browser(args.width, args.height) as browser:
             browser.open(f"http://127.0.0.1:{args.port}")
             browser.evaluate(CLOSE_NOTICES)

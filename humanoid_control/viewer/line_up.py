@@ -12,6 +12,8 @@ from humanoid_control.viewer.meshes import link_meshes
 from humanoid_control.viewer.scene import DANCER_COLOR
 
 HIDE_PANEL = "document.querySelectorAll('[class*=mantine-Paper-root]').forEach(e => { e.style.display = 'none' })"
+HALF_VIEW = 0.767  # tangent of half the camera's angle from top to bottom
+TALL = 2.2  # [m] a dancer with raised arms
 
 
 class LineUp:
@@ -56,8 +58,8 @@ class LineUp:
         self._count += 1
         return np.array([0.0, -self.spacing * (self._count - 1), 0.0])
 
-    def look(self) -> None:
-        """Lay the floor and put the camera in front of the whole row."""
+    def look(self, aspect: float) -> None:
+        """Lay the floor and put the camera in front of the whole row; aspect: width over height of the picture."""
         middle = -self.spacing * (self._count - 1) / 2
         size = self.spacing * self._count + 4.0
         self.server.scene.add_grid(
@@ -65,7 +67,8 @@ class LineUp:
             position=(0.0, middle, 0.0),
         )  # fmt: skip
         camera = self.server.initial_camera
-        camera.position = (0.32 * self.spacing * self._count, middle, 1.1)
+        far = max((0.5 * self.spacing * self._count + 0.2) / aspect, 0.5 * TALL) / HALF_VIEW
+        camera.position = (far + 0.3, middle, 1.1)
         camera.look_at = (0.0, middle, 0.9)
         camera.up = (0.0, 0.0, 1.0)
 
