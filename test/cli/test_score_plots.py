@@ -1,0 +1,82 @@
+"""What is drawn is what was measured."""
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+from humanoid_control.capture import body_points, load_clip
+from humanoid_control.cli import score_plots, score_postures
+from humanoid_control.cli.score import score_robot, ways
+from humanoid_control.cli.svg import INK, SERIES, svg
+from humanoid_control.imitation.link_error import LINKS
+from humanoid_control.robots import load_robot
+
+
+@pytest.fixture(scope="module")
+def scores():
+    body = body_points(load_clip("dance").crop(6, 12))
+    return [score_robot(body, load_robot(name, "fixed"), ways("weighted_dls")) for name in ("suralp", "wabian2")]
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The axes of the figure that a plot makes."""
+
+    def axes(plot, *args):
+        kept = []
+        for module in (score_plots, score_postures):
+            monkeypatch.setattr(module, "svg", lambda figure, *rest: kept.append(figure) or svg(figure, *rest))
+        assert plot(*args).count("<svg") == 1
+        return kept[0].axes
+
+    return axes
+
+
+def test_bars_are_as_long_as_the_mean_errors(drawn, scores):
+    axes = drawn(score_plots.error_bars, scores)
+    for ax, links in zip(axes, score_plots.PAIRED.values(), strict=True):
+        for i, bars in enumerate(b for b in ax.containers if hasattr(b, "patches")):
+            expected = [np.mean([s.runs[i].links[k].mean for k in links]) for s in scores]
+            assert [p.get_width() / 100 for p in bars.patches] == pytest.approx(expected)
+
+
+def test_histograms_show_every_frame_of_every_link(drawn, scores):
+    axes = drawn(score_plots.histograms, scores[0])
+    assert len(axes) == len(LINKS)
+    for ax, name in zip(axes, LINKS, strict=True):
+        for patch, run in zip(ax.patches, scores[0].runs, strict=True):
+            assert patch.get_data().values.sum() == scores[0].n_frames
+            assert patch.get_data().edges == pytest.approx(100 * run.links[name].histogram.edges)
+
+
+def test_range_bars_lie_inside_the_range_of_the_joint(drawn, scores):
+    (ax,) = drawn(score_plots.joint_ranges, scores[0])
+    frames, *used = (list(c.patches) for c in _groups(ax, len(scores[0].runs[0].joints)))
+    for bars in used:
+        for outer, inner in zip(frames, bars, strict=True):
+            assert outer.get_x() - 1e-6 <= inner.get_x()
+            assert inner.get_x() + inner.get_width() <= outer.get_x() + outer.get_width() + 1e-6
+
+
+def test_postures_are_those_of_the_best_and_the_worst_frame_desired_beside_actual(drawn, scores):
+    s = scores[0]
+    moments = dict(score_postures.extreme_moments(s))
+    mean = s.runs[0].frames.errors["mean"]
+    assert (moments["trough"], moments["peak"]) == (np.argmin(mean), np.argmax(mean))
+    axes = drawn(score_postures.postures, s)
+    assert len(axes) == 8
+    for row, frame in enumerate((moments["trough"], moments["peak"])):
+        for ax, plane in ((axes[4 * row + 1], [1, 2]), (axes[4 * row + 3], [0, 2])):
+            lines = {(to_hex(line.get_color()), line.get_linestyle()): line.get_xydata() for line in ax.lines}
+            wanted = {(INK, "--"): s.targets.positions[frame]}
+            wanted |= {(SERIES[i], "-"): r.frames.reached[frame] for i, r in enumerate(s.runs)}
+            assert set(lines) == set(wanted)
+            for key, points in wanted.items():
+                for p in points[:, plane]:
+                    assert np.nanmin(np.linalg.norm(lines[key] - p, axis=1)) < 1e-12
+
+
+def _groups(ax, n):
+    """The bars of each run as one container; the ranges there are, drawn one by one, as the first."""
+    single = [c.patches[0] for c in ax.containers if len(c.patches) == 1 and n > 1]
+    return [type("Bars", (), {"patches": single}), *(c for c in ax.containers if len(c.patches) == n)]
