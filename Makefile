@@ -50,6 +50,7 @@ docs: setup
 picture: setup
 	@$(RUN)/humanoid picture -o docs/picture.png
 	@$(RUN)/humanoid picture --robot armar3,hrp2,suralp,wabian2,we4rii --at 16 --height 560 -o docs/five.png
+	@$(RUN)/humanoid score dance -o docs/.score && mv docs/.score/errors.png docs/errors.png && rm -r docs/.score
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.capture import body_points, load_clip
+from humanoid_control.capture import load_body_points
 from humanoid_control.cli.bench_peers import mink_stepper, pink_stepper
-from humanoid_control.cli.output import progress, warn
+from humanoid_control.cli.output import compile_first, progress, warn
 from humanoid_control.errors import ConfigError
 from humanoid_control.imitation import JointTrajectory, Retargeter, RetargetSettings, Targets, retarget, scale_to_robot
 from humanoid_control.robots import Robot, load_robot
@@ -28,10 +28,10 @@ def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Rows: ours_fps, ours_live_tick, five_robots_s, mink_fps, pink_fps, the ratios, and what each achieved."""
     if args.seconds < 1:
         raise ConfigError(f"--seconds must be at least 1, got {args.seconds:g}")
-    body = body_points(load_clip(args.motion))
+    body = load_body_points(args.motion)
     robot = load_robot(args.robot, "fixed")
     targets = scale_to_robot(body, robot)
-    retarget(targets, robot)  # compiled now, if it was not
+    compile_first()
     retarget(targets, robot, RetargetSettings(iterations=1))
     peers: dict[str, Stepper] = {}
     for name, make in (("mink", mink_stepper), ("pink", pink_stepper)):

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from humanoid_control.cli.output import console, print_json, progress, table
+from humanoid_control.cli.output import compile_first, console, print_json, progress, table
 from humanoid_control.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ EXAMPLES = """examples:
   humanoid score clip.c3d --robots my.urdf --json
   humanoid score dance --method weighted_dls,ours         the source's solver beside ours
   humanoid score clip.bvh --html page.html               tables and plots in one file that needs nothing else
-  humanoid score clip.trc -o out/                        score.json, score.html, and every frame as CSV
+  humanoid score clip.trc -o out/                        score.json, score.html, errors.png, and every frame as CSV
 
 JSON and CSV are in metres, radians and seconds; tables and plots in centimetres and degrees.
 """
@@ -38,14 +38,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--marker-set", default="", help="marker set of the clip, or the path of an own one")
     parser.add_argument("--trough-rule", default="auto", help="auto, both (as printed in the source) or limit")
+    parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
     parser.add_argument("--details", action="store_true", help="also every link, joint, peak and trough of each robot")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument("--html", type=Path, metavar="PAGE", help="write a self-contained page")
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder for score.json, score.html, *.csv")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="folder for score.json, score.html, errors.png, *.csv"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    from humanoid_control.capture import body_points, load_clip
+    from humanoid_control.capture import body_points, load_body_points, load_clip
     from humanoid_control.cli.score_files import check_outputs, write_outputs
     from humanoid_control.cli.score_tables import detail_tables, summary_tables, to_json
     from humanoid_control.errors import UnknownNameError
@@ -55,7 +58,9 @@ def run(args: argparse.Namespace) -> int:
         raise UnknownNameError("trough rule", args.trough_rule, TROUGH_RULES)
     robots, solved = load_robots(args.robots), ways(args.method)
     check_outputs(args.html, args.output)
-    body = body_points(load_clip(args.clip), args.marker_set or None)
+    marker_set = args.marker_set or None
+    body = body_points(load_clip(args.clip), marker_set) if args.raw else load_body_points(args.clip, marker_set)
+    compile_first()
     with progress("scoring", len(robots), quiet=args.json) as show:
         scores = []
         for k, robot in enumerate(robots):

@@ -15,7 +15,7 @@ from humanoid_control.cli.score_tables import to_json
 from humanoid_control.errors import ConfigError
 from humanoid_control.imitation.score import RobotScore, RunScore
 
-FOLDER = {"json": "score.json", "page": "score.html"}
+FOLDER = {"json": "score.json", "page": "score.html", "picture": "errors.png"}
 
 
 def check_outputs(html: Path | None, folder: Path | None) -> None:
@@ -42,7 +42,8 @@ def write_outputs(scores: Sequence[RobotScore], html: Path | None, folder: Path 
     """Write what was asked for; each file appears whole or not at all.
 
     Args:
-        html: file for the page. folder: for score.json, score.html and one CSV of frames for each robot and run.
+        html: file for the page.
+        folder: for score.json, score.html, errors.png and one CSV of frames for each robot and run.
 
     Returns:
         What was written, in words.
@@ -50,6 +51,7 @@ def write_outputs(scores: Sequence[RobotScore], html: Path | None, folder: Path 
     if html is None and folder is None:
         return []
     from humanoid_control.cli.score_page import page
+    from humanoid_control.cli.score_plots import error_picture
 
     text = page(scores)
     written = []
@@ -59,6 +61,7 @@ def write_outputs(scores: Sequence[RobotScore], html: Path | None, folder: Path 
             part = Path(name)
             (part / FOLDER["json"]).write_text(json.dumps(plain_values(to_json(scores)), allow_nan=False, indent=1))
             (part / FOLDER["page"]).write_text(text, encoding="utf-8")
+            (part / FOLDER["picture"]).write_bytes(error_picture(scores))
             for s in scores:
                 for r in s.runs:
                     _write_frames(part / f"{s.robot}_{re.sub('[^a-z0-9]+', '_', r.label.lower())}.csv", s.rate, r)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from humanoid_control.cli.score_tables import DEG, NAMES
-from humanoid_control.cli.svg import INK, SERIES, WIDTHS, subplots, svg
+from humanoid_control.cli.svg import INK, SERIES, WIDTHS, png, subplots, svg
 from humanoid_control.imitation.error_histogram import BIN
 from humanoid_control.imitation.link_error import LINKS, MEAN
 from humanoid_control.imitation.score import RobotScore
@@ -21,6 +22,16 @@ WIDTH = 10.0
 
 def error_bars(scores: Sequence[RobotScore]) -> str:
     """Mean and standard deviation of each link on each robot, left and right together (Figs 6.26 and 6.30)."""
+    title = "mean and standard deviation of the error of each link on each robot"
+    return svg(_error_bars(scores), title, legend(scores[0]))
+
+
+def error_picture(scores: Sequence[RobotScore]) -> bytes:
+    """The same as a PNG on white."""
+    return png(_error_bars(scores), legend(scores[0]))
+
+
+def _error_bars(scores: Sequence[RobotScore]) -> Figure:
     figure, axes = subplots(1, len(PAIRED), WIDTH, 1.2 + 0.32 * len(scores) * 1.4, sharex=True, sharey=True)
     runs = len(scores[0].runs)
     height = 0.8 / runs
@@ -37,7 +48,7 @@ def error_bars(scores: Sequence[RobotScore]) -> str:
         ax.set_xlabel("cm")
     axes[0].set_yticks(range(len(scores)), [s.robot for s in scores])
     axes[0].invert_yaxis()
-    return svg(figure, "mean and standard deviation of the error of each link on each robot", legend(scores[0]))
+    return figure
 
 
 def over_time(s: RobotScore) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from humanoid_control.cli.output import console, plain_values, print_json, progress, table
+from humanoid_control.cli.output import compile_first, console, plain_values, print_json, progress, table
 from humanoid_control.errors import ConfigError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.name not in STUDIES:
         raise UnknownNameError("study", args.name, STUDIES)
-    from humanoid_control.capture import body_points, load_clip
+    from humanoid_control.capture import load_body_points
     from humanoid_control.imitation.study import HYPOTHESES, study
 
     names = [n.strip().upper() for n in args.only.split(",") if n.strip()] or list(HYPOTHESES)
@@ -56,8 +56,9 @@ def run(args: argparse.Namespace) -> int:
         if name not in HYPOTHESES:
             raise UnknownNameError("hypothesis", name, HYPOTHESES)
     _check_output(args.output)
-    bodies = [body_points(load_clip("dance"))]
-    bodies += [body_points(load_clip(c), args.marker_set or None) for c in dict.fromkeys(args.clip) if c != "dance"]
+    bodies = [load_body_points("dance")]
+    bodies += [load_body_points(c, args.marker_set or None) for c in dict.fromkeys(args.clip) if c != "dance"]
+    compile_first()
     with progress("study", 1.0, quiet=args.json) as show:
         found = study(bodies, names, lambda done, total, name: show(done / total, name))
     if args.output is not None:

@@ -11,6 +11,7 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 INK, GRID = "#010203", "#040506"  # stand for the page's text and line colours; no plot uses them otherwise
 SERIES = ("#d9702b", "#2f83c9", "#4a9d58", "#9a68c4", "#c2a01e", "#c94f6d", "#3fa7a0", "#8d8d8d")
@@ -37,6 +38,7 @@ STYLE: Any = {
     "path.simplify_threshold": 0.5,
 }
 LARGEST = 115  # pixels an inch
+PALE = "#d8d8d8"
 
 
 def subplots(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
@@ -68,3 +70,17 @@ def svg(figure: Figure, title: str, legend: Sequence[tuple[str, str]] = ()) -> s
     keys = "".join(f'<span><b style="color:{color}">\u25a0</b> {escape(label)}</span>' for label, color in legend)
     image = text.replace("<svg", f'<svg role="img" aria-label="{escape(title)}" style="max-width:{width:.0f}px"', 1)
     return (f'<p class="legend">{keys}</p>\n' if keys else "") + image
+
+
+def png(figure: Figure, legend: Sequence[tuple[str, str]] = ()) -> bytes:
+    """The figure as a PNG on white, its legend below."""
+    out = io.BytesIO()
+    for axes in figure.axes:
+        for line in (*axes.get_xgridlines(), *axes.get_ygridlines(), *axes.spines.values()):
+            line.set_color(PALE)
+    with matplotlib.rc_context(STYLE):
+        keys = [Patch(color=color, label=label) for label, color in legend]
+        if keys:
+            figure.legend(handles=keys, loc="outside lower center", ncols=len(keys), frameon=False)
+        figure.savefig(out, format="png", dpi=LARGEST, facecolor="white")
+    return out.getvalue()

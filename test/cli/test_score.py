@@ -96,12 +96,13 @@ def test_the_folder_holds_json_page_and_every_frame(humanoid, clip):
     result = humanoid("score", clip, "--robots", "hrp2", "-o", "out", "--html", "page.html")
     assert result.returncode == 0, result.stderr
     files = {p.name for p in (humanoid.folder / "out").iterdir()}
-    assert {"score.json", "score.html"} < files and not [f for f in files if f.startswith(".")]
+    assert {"score.json", "score.html", "errors.png"} < files and not [f for f in files if f.startswith(".")]
     page = (humanoid.folder / "page.html").read_text()
     assert page == (humanoid.folder / "out" / "score.html").read_text()
 
     report = json.loads((humanoid.folder / "out" / "score.json").read_text())
-    frames = sorted(files - {"score.json", "score.html"})
+    assert (humanoid.folder / "out" / "errors.png").read_bytes().startswith(b"\x89PNG")
+    frames = sorted(files - {"score.json", "score.html", "errors.png"})
     assert len(frames) == len(report["robots"][0]["runs"])
     for name, run in zip(frames, report["robots"][0]["runs"].values(), strict=True):
         with (humanoid.folder / "out" / name).open() as f:
