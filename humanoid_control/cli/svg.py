@@ -76,7 +76,8 @@ def png(figure: Figure, legend: Sequence[tuple[str, str]] = ()) -> bytes:
     """The figure as a PNG on white, its legend below."""
     out = io.BytesIO()
     for axes in figure.axes:
-        for line in (*axes.get_xgridlines(), *axes.get_ygridlines(), *axes.spines.values()):
+        lines: tuple[Any, ...] = (*axes.get_xgridlines(), *axes.get_ygridlines(), *axes.spines.values())
+        for line in lines:
             line.set_color(PALE)
     with matplotlib.rc_context(STYLE):
         keys = [Patch(color=color, label=label) for label, color in legend]

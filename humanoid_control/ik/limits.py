@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from humanoid_control.jit import kernel
+
 
 def velocity_bounds(
     joints: np.ndarray,
@@ -33,27 +35,49 @@ def velocity_bounds(
     Returns:
         Lower and upper bound (n,) [rad/s], lower <= upper always.
     """
-    back = np.minimum(recovery, velocity)
-    room_down, room_up = joints - lower, upper - joints
-    down = np.clip(-room_down / dt, -velocity, back)
-    up = np.clip(room_up / dt, -back, velocity)
-    down, up = np.minimum(down, up), np.maximum(down, up)
-    if previous is None or not np.isfinite(acceleration):
-        return down, up
-    step = acceleration * dt
-    brake_down = np.maximum(down, -braking_speed(room_down, acceleration, dt))
-    brake_up = np.minimum(up, braking_speed(room_up, acceleration, dt))
-    low = np.clip(previous - step, down, up)
-    high = np.clip(previous + step, down, up)
-    return np.clip(brake_down, low, high), np.clip(brake_up, low, high)
+    low, high = np.empty(len(joints)), np.empty(len(joints))
+    before = np.zeros(len(joints)) if previous is None else previous
+    limit = np.inf if previous is None else acceleration
+    fill_velocity_bounds(joints, lower, upper, velocity, dt, recovery, before, limit, low, high)
+    return low, high
 
 
-def braking_speed(room: np.ndarray, acceleration: float, dt: float) -> np.ndarray:
-    """The highest speed (n,) [rad/s] from which a joint can stop within its room (n,) [rad], in steps of dt.
+@kernel
+def fill_velocity_bounds(
+    joints: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    velocity: np.ndarray,
+    dt: float,
+    recovery: float,
+    previous: np.ndarray,
+    acceleration: float,
+    low: np.ndarray,
+    high: np.ndarray,
+) -> None:
+    """As `velocity_bounds`, into two arrays (n,); an infinite acceleration is no limit."""
+    for i in range(joints.shape[0]):
+        back = min(recovery, velocity[i])
+        below, above = joints[i] - lower[i], upper[i] - joints[i]
+        a = min(max(-below / dt, -velocity[i]), back)
+        b = min(max(above / dt, -back), velocity[i])
+        down, up = min(a, b), max(a, b)
+        if np.isfinite(acceleration):
+            step = acceleration * dt
+            least = min(max(previous[i] - step, down), up)
+            most = min(max(previous[i] + step, down), up)
+            down = min(max(max(down, -braking_speed(below, acceleration, dt)), least), most)
+            up = min(max(min(up, braking_speed(above, acceleration, dt)), least), most)
+        low[i], high[i] = down, up
+
+
+@kernel
+def braking_speed(room: float, acceleration: float, dt: float) -> float:
+    """The highest speed [rad/s] from which a joint can stop within its room [rad], in steps of dt.
 
     A joint that moves at v during this step and brakes by a dt in each of the next ones needs v^2 / (2 a) + v dt / 2,
     and up to a dt^2 / 8 more where v is no whole multiple of a dt.
     """
     half = 0.5 * acceleration * dt
-    sure = np.maximum(room - 0.125 * acceleration * dt * dt, 0.0)
+    sure = max(room - 0.125 * acceleration * dt * dt, 0.0)
     return np.sqrt(half * half + 2.0 * acceleration * sure) - half

@@ -107,11 +107,9 @@ class TargetFilter:
             velocity.append(u + (k - omega * (e + k * dt)) * decay)
         free = (velocity[0], velocity[1], velocity[2])
         self.v = _limited(free, s.max_speed)
-        if self.v is free:
-            self.x = (position[0], position[1], position[2])
-        else:
-            a, b, c = (x + v * dt for x, v in zip(self.x, self.v, strict=True))
-            self.x = (a, b, c)
+        a, b, c = (y - x if self.v is free else v * dt for y, x, v in zip(position, self.x, self.v, strict=True))
+        moved = _limited((a, b, c), s.max_speed * dt)  # in a long tick it may be fast in between and slow at the end
+        self.x = (self.x[0] + moved[0], self.x[1] + moved[1], self.x[2] + moved[2])
         return self.x, self.v
 
 

@@ -13,6 +13,7 @@ from humanoid_control.collision import NearPairs
 from humanoid_control.ik.limits import velocity_bounds
 from humanoid_control.ik.tasks import Task
 from humanoid_control.robots import Robot
+from humanoid_control.robots.near_pairs import RobotPairs
 
 SOFT = 8  # daqp: a row that may be violated when nothing else is possible, at a steep price
 FREE = 1e30
@@ -77,7 +78,7 @@ class VelocityIk:
     def __init__(self, robot: Robot, settings: IkSettings | None = None, collisions: bool = True) -> None:
         self.robot, self.settings = robot, settings or IkSettings()
         self.model, self.data = robot.model, robot.model.createData()
-        self.distance = robot.self_distance() if collisions and len(robot.pairs) else None
+        self.pairs = RobotPairs(robot) if collisions and len(robot.pairs) else None
         self.v = np.zeros(robot.nv)
         self._diagonal = np.arange(robot.nv)
         self._still = np.zeros(robot.nv)
@@ -98,7 +99,7 @@ class VelocityIk:
         pin.updateFramePlacements(self.model, self.data)
         H, g = self._cost(q, tasks)
         low, high = self._bounds(q, dt)
-        near, G, b = self._collision_rows()
+        near, G, b = self._collision_rows(q)
         A = np.ascontiguousarray(G) if len(near) else np.zeros((0, self.robot.nv))
         sense = np.zeros(len(low) + len(near), dtype=np.int32)
         sense[len(low) :] = SOFT
@@ -135,13 +136,13 @@ class VelocityIk:
         )
         return low, high
 
-    def _collision_rows(self) -> tuple[NearPairs, np.ndarray, np.ndarray]:
+    def _collision_rows(self, q: np.ndarray) -> tuple[NearPairs, np.ndarray, np.ndarray]:
         s = self.settings
-        if self.distance is None:
+        if self.pairs is None:
             none = np.zeros((0, 3))
             return NearPairs(np.zeros(0, dtype=int), np.zeros(0), none, none, none), none, np.zeros(0)
-        near = self.distance.near(self.data, s.activation)
+        near = self.pairs.near(q, s.activation)
         if not len(near):
             return near, np.zeros((0, self.robot.nv)), np.zeros(0)
         b = np.minimum(-s.approach * (near.distance - s.margin), s.recovery_speed)
-        return near, self.distance.gradient(self.data, near), b
+        return near, self.pairs.gradient(self.data.J, near), b

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.ik.box_qp import solve_box_qp
+from humanoid_control.ik.limits import fill_velocity_bounds
 from humanoid_control.imitation.arrays import Problem, Scratch
 from humanoid_control.imitation.linearise import (
     closest,
@@ -58,23 +59,10 @@ def step_bounds(
     high: np.ndarray,
 ) -> None:
     """Bounds (D,) on the next posture: range and speed always, acceleration with room to brake where range allows."""
+    fill_velocity_bounds(before, problem.lower, problem.upper, problem.velocity, dt, 0.0, v, acceleration, low, high)
     for i in range(before.shape[0]):
-        reach = problem.velocity[i] * dt
-        down = max(problem.lower[i], before[i] - reach)
-        up = min(problem.upper[i], before[i] + reach)
-        if np.isfinite(acceleration):
-            step = acceleration * dt
-            half = 0.5 * step
-            spare = 0.125 * step * dt
-            room_down = max(before[i] - problem.lower[i] - spare, 0.0)
-            room_up = max(problem.upper[i] - before[i] - spare, 0.0)
-            brake_down = before[i] - dt * (np.sqrt(half * half + 2.0 * acceleration * room_down) - half)
-            brake_up = before[i] + dt * (np.sqrt(half * half + 2.0 * acceleration * room_up) - half)
-            least = min(max(before[i] + dt * (v[i] - step), down), up)
-            most = min(max(before[i] + dt * (v[i] + step), down), up)
-            down = min(max(max(down, brake_down), least), most)
-            up = min(max(min(up, brake_up), least), most)
-        low[i], high[i] = down, up
+        low[i] = max(before[i] + dt * low[i], problem.lower[i])
+        high[i] = min(before[i] + dt * high[i], problem.upper[i])
 
 
 @kernel

@@ -69,7 +69,7 @@ class MovingTree(NamedTuple):
             up = int(model.parents[j])
             X = body.pose[up] * model.jointPlacements[j]
             if j - 1 in coordinate:
-                axis, slides = _axis(model, j)
+                axis, slides = joint_axis(model, j)
                 rows.append((body.index[up], X, axis, slides, *coordinate[j - 1]))
                 body.index[j], body.pose[j] = len(rows), pin.SE3.Identity()
             else:
@@ -115,7 +115,7 @@ class Body:
         return int(self.index[joint]), self.pose[joint] * X
 
 
-def _axis(model: pin.Model, j: int) -> tuple[np.ndarray, bool]:
+def joint_axis(model: pin.Model, j: int) -> tuple[np.ndarray, bool]:
     """Axis of a joint of one degree of freedom in its own frame, and whether it slides."""
     data = model.createData()
     v = np.zeros(model.nv)

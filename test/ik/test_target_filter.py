@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from humanoid_control.ik import FilterSettings, TargetFilter, Verdict
@@ -103,6 +103,7 @@ def test_silence_brings_the_reference_to_rest():
     st.lists(st.tuples(st.floats(0, 0.2), st.floats(allow_nan=True, allow_infinity=True)), max_size=60),
     st.floats(1e-4, 0.05),
 )
+@example([(0.0, 0.0), (0.0, 0.0)], 0.048828125)
 def test_whatever_comes_the_reference_is_a_number_and_not_too_fast(samples, dt):
     f, t = TargetFilter(np.zeros(3)), 0.0
     for gap, value in samples:
@@ -112,4 +113,4 @@ def test_whatever_comes_the_reference_is_a_number_and_not_too_fast(samples, dt):
         x, v = f.step(t, dt)
         assert np.isfinite(x).all() and np.isfinite(v).all()
         assert np.linalg.norm(v) <= f.settings.max_speed + 1e-9
-        assert np.linalg.norm(x - before) <= 2 * f.settings.max_speed * dt + 1e-9
+        assert np.linalg.norm(x - before) <= f.settings.max_speed * dt * (1 + 1e-9) + 1e-9
