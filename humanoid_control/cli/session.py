@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from humanoid_control.cli.monitor import Monitor
-from humanoid_control.cli.output import warn
+from humanoid_control.cli.output import compile_first, warn
 from humanoid_control.cli.run_directory import new_run_directory, write_parameters
 from humanoid_control.cli.supervisor import StackFailure, Supervisor, describe, node_command
 from humanoid_control.nodes.stack import Stack, parameters_file
@@ -62,6 +62,7 @@ class Session:
         Raises:
             StackFailure: a node refused its input or did not start.
         """
+        compile_first()
         self.begin = time.monotonic()
         if self.bag is not None:
             command = [sys.executable, "-u", "-m", "humanoid_control.cli.main", "record", "-o", str(self.bag)]

@@ -82,6 +82,14 @@ class VelocityIk:
         self.v = np.zeros(robot.nv)
         self._diagonal = np.arange(robot.nv)
         self._still = np.zeros(robot.nv)
+        self._compile()
+
+    def _compile(self) -> None:
+        """Run every kernel once, so that no tick waits for the compiler."""
+        q = self.robot.q()
+        pin.computeJointJacobians(self.model, self.data, q)
+        self._bounds(q, 0.01)
+        self._collision_rows(q)
 
     def reset(self) -> None:
         """Forget the velocity of the previous tick."""

@@ -7,25 +7,28 @@ from typing import Any
 
 import numpy as np
 
+from humanoid_control.collision.pair_distances import pair_distances
+from humanoid_control.ik import VelocityIk
 from humanoid_control.imitation.retarget import Retargeter
 from humanoid_control.imitation.scaling import POINTS, Targets
 from humanoid_control.imitation.solve_frame import solve_frame, solve_frames
 from humanoid_control.robots import load_robot
+from humanoid_control.robots.joint_poses import joint_poses
 
 ADVICE = "compiling the solver for this machine, only this once: about half a minute"
 
 
+KERNELS: tuple[Any, ...] = (solve_frame, solve_frames, pair_distances, joint_poses)
+
+
 def compiled() -> bool:
-    """Whether the solver's kernels are in memory or on disk."""
-    kernels: dict[str, Any] = {"solve_frame": solve_frame, "solve_frames": solve_frames}
-    return all(
-        kernel.signatures or any(Path(kernel.stats.cache_path).glob(f"solve_frame.{name}-*.nbi"))
-        for name, kernel in kernels.items()
-    )
+    """Whether the solvers' kernels are in memory or on disk."""
+    return all(k.signatures or any(Path(k.stats.cache_path).glob(f"*.{k.py_func.__name__}-*.nbi")) for k in KERNELS)
 
 
 def compile_kernels() -> None:
-    """Compile what imitation needs, by solving a still clip of three frames; quick where it is done already."""
+    """Compile what imitation and inverse kinematics need, by solving a still clip; quick where it is done already."""
+    VelocityIk(load_robot("lola", "floating"))
     robot = load_robot("wabian2", "fixed")
     still = np.tile(robot.point_positions(robot.q("neutral"), POINTS), (3, 1, 1))
     solver = Retargeter(robot)
