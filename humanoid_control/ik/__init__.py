@@ -2,20 +2,55 @@
 
 from humanoid_control.ik.follower import FollowerSettings, TargetFollower
 from humanoid_control.ik.target_filter import FilterSettings, TargetFilter, Verdict
-from humanoid_control.ik.tasks import FrameTask, PointsTask, PostureTask, Task
+from humanoid_control.ik.tasks import (
+    BipedTasks,
+    CenterOfMass,
+    FramePoint,
+    FrameTask,
+    GazeTask,
+    HalfSpaceTask,
+    JointTask,
+    LimbCenterOfMass,
+    LineTask,
+    OrientationTask,
+    PlaneTask,
+    Point,
+    PointsTask,
+    PointTask,
+    PostureTask,
+    RelativeFrameTask,
+    Task,
+    VectorTask,
+    lola_tasks,
+)
 from humanoid_control.ik.velocity_ik import IkResult, IkSettings, VelocityIk
 
 __all__ = [
+    "BipedTasks",
+    "CenterOfMass",
     "FilterSettings",
     "FollowerSettings",
+    "FramePoint",
     "FrameTask",
+    "GazeTask",
+    "HalfSpaceTask",
     "IkResult",
     "IkSettings",
+    "JointTask",
+    "LimbCenterOfMass",
+    "LineTask",
+    "OrientationTask",
+    "PlaneTask",
+    "Point",
+    "PointTask",
     "PointsTask",
     "PostureTask",
+    "RelativeFrameTask",
     "TargetFilter",
     "TargetFollower",
     "Task",
+    "VectorTask",
     "VelocityIk",
     "Verdict",
+    "lola_tasks",
 ]

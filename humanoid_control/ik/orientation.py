@@ -1,0 +1,91 @@
+"""Orientations of tasks: the angle-axis error, Euler angles Z-X-Z and their rates, the way between two (appendix C)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+STRAIGHT = 1e-12  # sines below this are zero
+NEAR_HALF_TURN = -0.9  # cosines below this are near half a turn
+
+
+def rotation_error(A: np.ndarray, A_d: np.ndarray) -> np.ndarray:
+    """The rotation vector (3,) [rad] that turns the orientation A into A_d, in the axes of A and A_d (C.1, Fig. C.1).
+
+    gamma e_e with gamma = atan2(|v|, (tr - 1) / 2) and v = 1/2 sum e_i x e_i,d: the printed arccos loses half its
+    digits near 0 and pi, and its quotient is 0/0 at pi. Near half a turn the axis is therefore read from the symmetric
+    part of A_d A^T; at exactly half a turn both directions are right, and one is taken.
+
+    Args:
+        A, A_d: (3, 3) rotation matrices, actual and desired.
+    """
+    R = A_d @ A.T
+    (r00, r01, r02), (r10, r11, r12), (r20, r21, r22) = R.tolist()  # plain numbers: ten times faster than numpy's
+    x, y, z = 0.5 * (r21 - r12), 0.5 * (r02 - r20), 0.5 * (r10 - r01)
+    s = math.sqrt(x * x + y * y + z * z)
+    c = 0.5 * (r00 + r11 + r22 - 1.0)
+    angle = math.atan2(s, c)
+    if c > NEAR_HALF_TURN:
+        k = angle / s if s > STRAIGHT else 1.0
+        return np.array([k * x, k * y, k * z])
+    # (R + R^T) / 2 = c E + (1 - c) e e^T: the column with the longest diagonal shows along the axis.
+    k = max((r00, 0), (r11, 1), (r22, 2))[1]
+    e = 0.5 * (R[k] + R[:, k])
+    e[k] -= c
+    e *= angle / np.linalg.norm(e)
+    return e if e @ (x, y, z) >= 0.0 else -e
+
+
+def euler_zxz_matrix(phi: float, theta: float, psi: float) -> np.ndarray:
+    """The rotation matrix R_z(phi) R_x(theta) R_z(psi) (C.3), from angles in rad."""
+    (cp, sp), (ct, st), (cs, ss) = ((np.cos(a), np.sin(a)) for a in (phi, theta, psi))
+    return np.array(
+        [
+            [cp * cs - sp * ct * ss, -cp * ss - sp * ct * cs, sp * st],
+            [sp * cs + cp * ct * ss, -sp * ss + cp * ct * cs, -cp * st],
+            [st * ss, st * cs, ct],
+        ]
+    )
+
+
+def euler_zxz_angles(A: np.ndarray) -> tuple[float, float, float]:
+    """Angles phi, theta in 0..pi, psi [rad] of a rotation matrix (C.4); psi is 0 where only a sum of angles counts."""
+    sine = float(np.hypot(A[2, 0], A[2, 1]))
+    psi = 0.0 if sine < STRAIGHT else float(np.arctan2(A[2, 0], A[2, 1]))
+    c, s = np.cos(psi), np.sin(psi)
+    theta = float(np.arctan2(sine, A[2, 2]))
+    phi = float(np.arctan2(A[1, 0] * c - A[1, 1] * s, A[0, 0] * c - A[0, 1] * s))
+    return phi, theta, psi
+
+
+def omega_of_zxz_rates(phi: float, theta: float) -> np.ndarray:
+    """T (3, 3) with omega = T (phi', theta', psi'), omega in the fixed axes (C.5)."""
+    c, s = np.cos(phi), np.sin(phi)
+    return np.array([[0.0, c, s * np.sin(theta)], [0.0, s, -c * np.sin(theta)], [1.0, 0.0, np.cos(theta)]])
+
+
+def zxz_rates_of_omega(phi: float, theta: float) -> np.ndarray:
+    """The inverse of T, (C.6) with phi where psi is printed; entries grow without bound as sin(theta) goes to 0."""
+    c, s, ct, st = np.cos(phi), np.sin(phi), np.cos(theta), np.sin(theta)
+    return np.array([[-s * ct, c * ct, st], [c * st, s * st, 0.0], [s, -c, 0.0]]) / st
+
+
+def turn_by(vector: np.ndarray) -> np.ndarray:
+    """The rotation matrix of a rotation vector (3,) [rad]."""
+    angle = float(np.linalg.norm(vector))
+    x, y, z = vector
+    K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    sinc = np.sinc(angle / np.pi)
+    half = np.sinc(angle / (2 * np.pi))
+    return np.eye(3) + sinc * K + 0.5 * half**2 * (K @ K)
+
+
+def between(A_0: np.ndarray, A_1: np.ndarray, share: float) -> np.ndarray:
+    """The orientation a share of the way from A_0 to A_1 about one fixed axis: spherical interpolation.
+
+    Args:
+        A_0, A_1: (3, 3) rotation matrices.
+        share: 0 at A_0, 1 at A_1; outside it goes on about the same axis.
+    """
+    return turn_by(share * rotation_error(A_0, A_1)) @ A_0

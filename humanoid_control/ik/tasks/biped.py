@@ -1,0 +1,128 @@
+"""The task vector of a biped, as Lola's controller has it (Schwienbacher 2014, table 4.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.ik.tasks.base import Task, VectorTask, prepare
+from humanoid_control.ik.tasks.joint import JointTask
+from humanoid_control.ik.tasks.orientation_task import OrientationTask
+from humanoid_control.ik.tasks.point import CenterOfMass, FramePoint, LimbCenterOfMass
+from humanoid_control.ik.tasks.point_task import PointTask
+from humanoid_control.robots import Robot
+
+SIDES = (("r", "right"), ("l", "left"))
+
+
+@dataclass
+class BipedTasks:
+    """The rows of table 4.2, by name, each of which can be left out.
+
+    Attributes:
+        tasks: name -> task, in the table's order.
+        held: names of the joints that belong to no row and must not move: the head.
+    """
+
+    robot: Robot
+    tasks: dict[str, Task]
+    held: tuple[str, ...]
+
+    def without(self, *names: str) -> list[Task]:
+        """The tasks but for some of them.
+
+        Raises:
+            UnknownNameError: a name that is not in the table.
+        """
+        for name in names:
+            if name not in self.tasks:
+                raise UnknownNameError("task", name, self.tasks, hint=f"(of {self.robot.name})")
+        return [task for name, task in self.tasks.items() if name not in names]
+
+    def all(self) -> list[Task]:
+        """All of them."""
+        return list(self.tasks.values())
+
+    def take_targets(self, q: np.ndarray) -> None:
+        """Make the robot's configuration q (nq,) what is wanted, at rest."""
+        data = self.robot.model.createData()
+        prepare(self.robot, data, q)
+        for task in self.tasks.values():
+            if isinstance(task, VectorTask):
+                task.target = task.value(self.robot, data, q)
+                task.velocity = np.zeros(len(task.target))
+            elif isinstance(task, OrientationTask):
+                task.target, task.velocity = np.array(task.value(data)), np.zeros(3)
+
+
+def lola_tasks(robot: Robot, gain: float = 30.0, orientation_weight: float = 1.0) -> BipedTasks:
+    """Lola's task vector for any robot with two feet and two arms; what is wanted is the neutral posture.
+
+    Feet relative to the centre of mass and to the upper body, centre of mass, upper body, centres of mass of the arms,
+    joints of the waist and the toes. For Lola these are 28 rows for the base and the 22 joints they move: as many as
+    there are velocities. A robot with longer arms keeps some freedom, one without toes or waist has fewer rows.
+
+    Args:
+        robot: with a floating base, and the points `sternum`, `l_foot_tcp`, `r_foot_tcp`, `l_wrist`, `r_wrist`.
+        gain: of every row [1/s].
+        orientation_weight: weight of the rows in rad.
+
+    Raises:
+        RobotError: the base is held, so that the robot cannot be placed by its feet.
+        UnknownNameError: a point is missing.
+    """
+    if robot.base != "floating":
+        raise RobotError(f"{robot.name}: the task vector of a biped needs a floating base")
+    model = robot.model
+    chest = model.frames[robot.point_frame("sternum")].parentJoint
+    # The link that carries the sternum; its orientation is the upper body's, wherever on it the point is.
+    torso = model.frames[robot.point_frame("sternum")].parentFrame
+    feet = {s: robot.point_frame(f"{s}_foot_tcp") for s, _ in SIDES}
+    arms = {s: _arm(robot, chest, s) for s, _ in SIDES}
+    com = CenterOfMass()
+    tasks: dict[str, Task] = {}
+
+    def add(task: Task) -> None:
+        tasks[task.name] = task
+
+    for s, side in SIDES:
+        add(PointTask(f"{side}_foot_position", FramePoint(robot, feet[s]), com, torso, gain=gain))
+    for s, side in SIDES:
+        add(OrientationTask(f"{side}_foot_orientation", feet[s], torso, orientation_weight, gain))
+    add(PointTask("center_of_mass", com, gain=gain))
+    add(OrientationTask("upper_body", torso, None, orientation_weight, gain))
+    for s, side in SIDES:
+        add(PointTask(f"{side}_arm", LimbCenterOfMass(robot, arms[s]), com, torso, gain=gain))
+    legs = {s: set(_way(model, model.frames[feet[s]].parentJoint)) for s, _ in SIDES}
+    waist = sorted((legs["l"] & legs["r"]) ^ set(_way(model, chest)))
+    toes = [j for s, _ in SIDES for j in _below(model, model.frames[feet[s]].parentJoint)]
+    for j in waist + toes:
+        add(JointTask(model.names[j], robot, [model.names[j]], orientation_weight, gain))
+    used = legs["l"] | legs["r"] | set(arms["l"]) | set(arms["r"]) | set(waist) | set(toes)
+    held = tuple(n for n in robot.joint_names if model.getJointId(n) not in used)
+    out = BipedTasks(robot, tasks, held)
+    out.take_targets(robot.q("neutral"))
+    return out
+
+
+def _way(model: pin.Model, joint: int) -> list[int]:
+    """The joints from the root to one, without the universe and the free base."""
+    return [j for j in model.supports[joint].tolist() if j > 0 and model.joints[j].nq == 1]
+
+
+def _below(model: pin.Model, joint: int) -> list[int]:
+    """The joints that a joint carries, without itself."""
+    return [j for j in model.subtrees[joint].tolist() if j != joint]
+
+
+def _arm(robot: Robot, chest: int, side: str) -> list[int]:
+    """The joints of an arm: all that hang on the first joint between the chest and the wrist."""
+    model = robot.model
+    wrist = model.frames[robot.point_frame(f"{side}_wrist")].parentJoint
+    way = [j for j in model.supports[wrist].tolist() if j > chest and chest in model.supports[j].tolist()]
+    if not way:
+        raise RobotError(f"{robot.name}: no joint between the sternum and the point '{side}_wrist'")
+    return [way[0], *_below(model, way[0])]
