@@ -1,5 +1,7 @@
 """Orientation errors, Euler angles and interpolation against scipy's rotations."""
 
+from itertools import pairwise
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -101,7 +103,7 @@ def test_interpolated_euler_angles_may_go_the_long_way_round():
     a_0, a_1 = np.array(o.euler_zxz_angles(A_0)), np.array(o.euler_zxz_angles(A_1))
 
     def length(way):
-        return sum(np.linalg.norm(o.rotation_error(a, b)) for a, b in zip(way[:-1], way[1:], strict=True))
+        return sum(np.linalg.norm(o.rotation_error(a, b)) for a, b in pairwise(way))
 
     assert length([o.euler_zxz_matrix(*(a_0 + s * (a_1 - a_0))) for s in steps]) == pytest.approx(6.2, abs=1e-3)
     assert length([o.between(A_0, A_1, s) for s in steps]) == pytest.approx(2 * np.pi - 6.2, abs=1e-9)
