@@ -50,7 +50,9 @@ def upright(clip: MarkerClip, marker_set: str | Path | None = None) -> MarkerCli
     return replace(clip, positions=placement.apply(clip.positions))
 
 
-def find_placement(points_F: Mapping[str, np.ndarray], rate: float, where: str) -> Placement:
+def find_placement(
+    points_F: Mapping[str, np.ndarray], rate: float, where: str, up_F: np.ndarray | None = None
+) -> Placement:
     """How a recording has to be turned and moved to stand in the world.
 
     Up is the file axis along which the body is longest from the feet (or, without feet, the hips) to the shoulders,
@@ -61,11 +63,12 @@ def find_placement(points_F: Mapping[str, np.ndarray], rate: float, where: str) 
         points_F: body points (T, 3) [m] in file axes, NaN where missing; hips and shoulders at least.
         rate: frames a second [Hz].
         where: start of an error message: the clip.
+        up_F: (3,) unit vector upward, where it is known.
 
     Raises:
         ClipError: hips and shoulders, or left and right hip, lie on top of each other.
     """
-    up_F = _up(points_F, where)
+    up_F = _up(points_F, where) if up_F is None else up_F
     start = slice(0, max(1, round(_HEADING_TIME * rate)))
     left_F = _mean(points_F["l_hip"] - points_F["r_hip"], start)
     left_F = left_F - (left_F @ up_F) * up_F

@@ -28,8 +28,8 @@ def hip_centre(side: int, *, l_asis: np.ndarray, r_asis: np.ndarray, mid_psis: n
     depth = np.linalg.norm(mid_asis - mid_psis, axis=1, keepdims=True)
     width = np.linalg.norm(l_asis - r_asis, axis=1, keepdims=True)
     y = _unit(l_asis - r_asis)
-    z = _unit(np.cross(mid_asis - mid_psis, y))
-    x = np.cross(y, z)
+    z = _unit(_cross(mid_asis - mid_psis, y))
+    x = _cross(y, z)
     forward, left, up = -0.24 * depth - 0.0099, side * (0.33 * width + 0.0073), -0.30 * width - 0.0109
     return mid_asis + forward * x + left * y + up * z
 
@@ -67,3 +67,8 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
     """Vectors (T, 3) scaled to length 1; zero stays zero, NaN stays NaN."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(length > 0, length, 1.0)
+
+
+def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Cross products of vectors (T, 3); for a single frame several times quicker than numpy's own."""
+    return a[:, [1, 2, 0]] * b[:, [2, 0, 1]] - a[:, [2, 0, 1]] * b[:, [1, 2, 0]]

@@ -42,7 +42,7 @@ class BodyLocator:
     def __init__(self, clip: MarkerClip, marker_set: str | Path | None = None) -> None:
         self.clip = clip
         labels = plain_labels(clip)
-        self.marker_set = _choose(clip, labels) if marker_set is None else _named(marker_set)
+        self.marker_set = _choose(clip, labels) if marker_set is None else find_marker_set(marker_set)
         if _missing(self.marker_set, labels):
             raise ClipError(_misfit(clip, labels, self.marker_set, "marker set"))
         self.warnings = _strangers(labels, self.marker_set)
@@ -60,6 +60,10 @@ class BodyLocator:
     def labels(self, point: str) -> tuple[str, ...]:
         """The clip's labels that a body point is made of."""
         return tuple(dict.fromkeys(label for labels in self._chosen[point].values() for label in labels))
+
+    def inputs(self, point: str) -> dict[str, tuple[str, ...]]:
+        """The clip's labels that are averaged for each input of a body point's recipe."""
+        return {name: tuple(labels) for name, labels in self._chosen[point].items()}
 
     def locate(self, clip: MarkerClip | None = None) -> dict[str, np.ndarray]:
         """Where the body points are.
@@ -87,8 +91,8 @@ def builtin_marker_set(name: str) -> MarkerSet:
     return read_marker_set(_FOLDER / f"{name}.yaml", name)
 
 
-def _named(marker_set: str | Path) -> MarkerSet:
-    """A built-in set by name, or a file."""
+def find_marker_set(marker_set: str | Path) -> MarkerSet:
+    """A built-in set by name, or a file. Raises UnknownNameError or ClipError."""
     path = Path(marker_set)
     if path.suffix.lower() in (".yaml", ".yml"):
         return read_marker_set(path, str(path))
