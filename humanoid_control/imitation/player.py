@@ -31,9 +31,16 @@ class ClipPlayer:
             speed: 1 is the speed of the clip.
         """
         self.targets, self.lead_in, self.loop, self.speed = targets, lead_in, loop, speed
+        self.playing = True
         self.duration = targets.duration
         self._rest = np.array(rest)
         self.restart()
+
+    def begin_at(self, points: np.ndarray) -> None:
+        """Begin with a lead-in from these points (7, 3), playing or paused as it was."""
+        playing, self._rest = self.playing, np.array(points)
+        self.restart()
+        self.playing = playing
 
     def restart(self) -> None:
         """Back to the lead-in."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,26 +63,66 @@ def scale_to_robot(body: BodyPoints, robot: Robot, calibrate: bool = True) -> Ta
         ClipError: a segment of length zero.
         RobotError: the robot lacks some of these points.
     """
-    robot.require_imitation_points()
-    p = body.in_pelvis()
-    at = {name: p[:, body.names.index(name)] for name in body.names}
-    mid_hip = np.zeros_like(at["sternum"])
-    u_spine = _unit(at["sternum"] - mid_hip, "spine", body.name)
-    u_clavicle = {s: _unit(at[f"{s}_shoulder"] - at["sternum"], f"{s} clavicle", body.name) for s in "lr"}
-    u_upper = {s: _unit(at[f"{s}_elbow"] - at[f"{s}_shoulder"], f"{s} upper arm", body.name) for s in "lr"}
-    u_lower = {s: _unit(at[f"{s}_wrist"] - at[f"{s}_elbow"], f"{s} lower arm", body.name) for s in "lr"}
-    if calibrate:
-        u_spine, u_clavicle = _calibrated(robot, u_spine, u_clavicle, at["l_shoulder"] - at["r_shoulder"])
+    return Scaler(body, robot, calibrate).targets(body)
 
-    length = robot.segment_lengths()
-    origin = robot.point_positions(robot.q("neutral"), ["mid_hip"])[0]
-    out = np.empty((len(p), len(POINTS), 3))
-    out[:, 0] = origin + length["spine"] * u_spine
-    for k, s in enumerate("lr"):
-        out[:, 1 + k] = out[:, 0] + length["clavicle"] * u_clavicle[s]
-        out[:, 3 + k] = out[:, 1 + k] + length["upper_arm"] * u_upper[s]
-        out[:, 5 + k] = out[:, 3 + k] + length["lower_arm"] * u_lower[s]
-    return Targets(body.name, body.rate, out, p + origin, body.names, _forearms(at, u_lower))
+
+class Scaler:
+    """The scaling from one dancer to one robot: calibrated once, applied to any frames of that dancer.
+
+    Attributes:
+        origin: (3,) the robot's mid-hip, where that of the dancer is put [m].
+    """
+
+    def __init__(self, body: BodyPoints, robot: Robot, calibrate: bool = True) -> None:
+        """Calibrate.
+
+        Args:
+            body: frames in which the dancer stands upright for a while.
+            robot, calibrate: as for `scale_to_robot`.
+
+        Raises:
+            ClipError, RobotError: as `scale_to_robot`.
+        """
+        robot.require_imitation_points()
+        self._length = robot.segment_lengths()
+        self.origin = robot.point_positions(robot.q("neutral"), ["mid_hip"])[0]
+        self._turns: Turns | None = None
+        if calibrate:
+            at = dict(zip(body.names, np.moveaxis(body.in_pelvis(), 1, 0), strict=True))
+            u_spine, u_clavicle = _trunk_directions(at, body.name)
+            self._turns = _upright_turns(robot, u_spine, u_clavicle, at["l_shoulder"] - at["r_shoulder"])
+
+    def targets(self, body: BodyPoints) -> Targets:
+        """Targets of these frames. Raises ClipError for a segment of length zero."""
+        p = body.in_pelvis()
+        at = {name: p[:, k] for k, name in enumerate(body.names)}
+        positions, u_lower = self.place(at, body.name)
+        return Targets(body.name, body.rate, positions, p + self.origin, body.names, _forearms(at, u_lower))
+
+    def place(self, at: Mapping[str, np.ndarray], clip: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """The seven points (T, 7, 3) and the directions of the lower arms, from body points (T, 3) in the pelvis frame.
+
+        Raises ClipError for a segment of length zero; `clip` begins its message.
+        """
+        length = self._length
+        u_spine, u_clavicle = _trunk_directions(at, clip)
+        u_upper = {s: _unit(at[f"{s}_elbow"] - at[f"{s}_shoulder"], f"{s} upper arm", clip) for s in "lr"}
+        u_lower = {s: _unit(at[f"{s}_wrist"] - at[f"{s}_elbow"], f"{s} lower arm", clip) for s in "lr"}
+        if self._turns is not None:
+            u_spine, u_clavicle = _turned(self._turns, u_spine, u_clavicle, at["l_shoulder"] - at["r_shoulder"])
+        out = np.empty((len(u_spine), len(POINTS), 3))
+        out[:, 0] = self.origin + length["spine"] * u_spine
+        for k, s in enumerate("lr"):
+            out[:, 1 + k] = out[:, 0] + length["clavicle"] * u_clavicle[s]
+            out[:, 3 + k] = out[:, 1 + k] + length["upper_arm"] * u_upper[s]
+            out[:, 5 + k] = out[:, 3 + k] + length["lower_arm"] * u_lower[s]
+        return out, u_lower
+
+
+def _trunk_directions(at: Mapping[str, np.ndarray], clip: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Unit vectors (T, 3) of the spine, from the origin in the middle of the hips, and of the clavicles."""
+    u_spine = _unit(at["sternum"], "spine", clip)
+    return u_spine, {s: _unit(at[f"{s}_shoulder"] - at["sternum"], f"{s} clavicle", clip) for s in "lr"}
 
 
 def _forearms(at: dict[str, np.ndarray], u_lower: dict[str, np.ndarray]) -> np.ndarray | None:
@@ -103,10 +144,14 @@ def _unit(v: np.ndarray, what: str, clip: str) -> np.ndarray:
     return v / n
 
 
-def _calibrated(
+Turns = tuple[np.ndarray, dict[str, np.ndarray]]
+"""Rotation of the spine in the pelvis frame, and of both clavicles in the frame of the torso."""
+
+
+def _upright_turns(
     robot: Robot, u_spine: np.ndarray, u_clavicle: dict[str, np.ndarray], shoulder_line: np.ndarray
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Spine and clavicle directions turned so that standing upright means the robot's zero posture.
+) -> Turns:
+    """How spine and clavicles are turned so that standing upright means the robot's zero posture.
 
     The reference is the median over the most upright fifth of the frames, made left-right symmetric.
     """
@@ -118,13 +163,22 @@ def _calibrated(
 
     upright = u_spine[:, 2] >= np.quantile(u_spine[:, 2], 1 - UPRIGHT_SHARE)
     mean_spine = np.median(u_spine[upright], axis=0) * [1, 0, 1]
-    R_spine = _rotation_between(mean_spine, rest_spine)
     R_torso = _torso_frame(u_spine, shoulder_line)
     local = {s: np.einsum("tji,tj->ti", R_torso, u_clavicle[s]) for s in "lr"}
     mirror = np.array([1.0, -1.0, 1.0])
     mean_left = np.median(local["l"][upright], axis=0) + mirror * np.median(local["r"][upright], axis=0)
     R_left = _rotation_between(mean_left, rest_left)
     R = {"l": R_left, "r": np.diag(mirror) @ R_left @ np.diag(mirror)}
+    return _rotation_between(mean_spine, rest_spine), R
+
+
+def _turned(
+    turns: Turns, u_spine: np.ndarray, u_clavicle: dict[str, np.ndarray], shoulder_line: np.ndarray
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Spine and clavicle directions of any frames, turned."""
+    R_spine, R = turns
+    R_torso = _torso_frame(u_spine, shoulder_line)
+    local = {s: np.einsum("tji,tj->ti", R_torso, u_clavicle[s]) for s in "lr"}
     turned = {s: np.einsum("ij,tjk,kl,tl->ti", R_spine, R_torso, R[s], local[s]) for s in "lr"}
     return u_spine @ R_spine.T, turned
 
