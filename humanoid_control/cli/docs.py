@@ -19,12 +19,20 @@ EXAMPLES = """examples:
 TOPICS = {
     "targets": ("visualization_msgs/MarkerArray", "where points or links should be: ns is the name, pose the target"),
     "joint_commands": ("sensor_msgs/JointState", "position and velocity for every joint, always inside the limits"),
+    "reference_joint_states": (
+        "sensor_msgs/JointState",
+        "position and velocity for every joint, solved by the streamer itself (`solve`); steps of exactly 1 / rate",
+    ),
     "joint_states": ("sensor_msgs/JointState", "measured position, velocity and torque"),
     "estimated_joint_states": ("sensor_msgs/JointState", "filtered position and velocity"),
     "imu": ("sensor_msgs/Imu", "orientation, angular velocity and specific force of the root link"),
     "odometry": ("nav_msgs/Odometry", "pose and twist of the root link in the frame `world`"),
     "/clock": ("rosgraph_msgs/Clock", "simulated time"),
     "robot_description": ("std_msgs/String", "the URDF, for late subscribers"),
+    "markers": (
+        "visualization_msgs/MarkerArray or geometry_msgs/PoseArray",
+        "live markers [m] (`source` live): text or ns is the label, or the place in `live_labels`",
+    ),
     "dancer": ("visualization_msgs/MarkerArray", "the dancer as a stick figure beside the robot"),
     "clip/time": ("std_msgs/Float64", "where the clip is [s]"),
     "clip/duration": ("std_msgs/Float64", "length of the clip [s], for late subscribers"),
@@ -36,7 +44,8 @@ SERVICES = {
     "state_estimator/reset": "forget the estimate",
     "trajectory_streamer/play": "go on",
     "trajectory_streamer/pause": "stand still where the clip is",
-    "trajectory_streamer/restart": "begin again from the rest posture",
+    "trajectory_streamer/restart": "begin again with the lead-in; with live markers: calibrate again",
+    "trajectory_streamer/calibrate": "calibrate live markers again; the targets stay where they are meanwhile",
     "NODE/change_state": "lifecycle transitions of every node (`ros2 lifecycle set`)",
 }
 

@@ -68,7 +68,8 @@ class Session:
             command = [sys.executable, "-u", "-m", "humanoid_control.cli.main", "record", "-o", str(self.bag)]
             self.supervisor.start("record", command)
         for spec in self.stack.nodes:
-            command = node_command(spec.module, self._parameters, self.namespace)
+            remaps = self.stack.remaps.get(spec.executable)
+            command = node_command(spec.module, self._parameters, self.namespace, remaps)
             self.supervisor.start(spec.executable, command)
         self.monitor = Monitor(self.namespace)
         self.supervisor.wait_ready()

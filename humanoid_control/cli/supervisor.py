@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -191,9 +191,12 @@ def child_environment(directory: Path, more: dict[str, str]) -> dict[str, str]:
     return env
 
 
-def node_command(module: str, parameters: Path, namespace: str = "") -> list[str]:
-    """The command line of a node process."""
+def node_command(
+    module: str, parameters: Path, namespace: str = "", remaps: Mapping[str, str] | None = None
+) -> list[str]:
+    """The command line of a node process; `remaps`: topic to topic."""
     command = [sys.executable, "-u", "-m", module, "--ros-args", "--params-file", str(parameters)]
+    command += [word for old, new in (remaps or {}).items() for word in ("-r", f"{old}:={new}")]
     return [*command, "-r", f"__ns:=/{namespace.strip('/')}"] if namespace else command
 
 

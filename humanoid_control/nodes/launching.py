@@ -58,7 +58,8 @@ def _actions(context: Any, stack: Stack) -> list[Any]:
             own["port"] = int(given["port"])
         if spec.executable == "simulator" and rsp:
             own["publish_description"] = False
-        parameters: list[Any] = [*([file] if file else []), own]
+        settings = stack.settings.get(spec.executable)
+        parameters: list[Any] = [*([dict(settings)] if settings else []), *([file] if file else []), own]
         actions.append(
             Node(
                 package=PACKAGE,
@@ -66,6 +67,7 @@ def _actions(context: Any, stack: Stack) -> list[Any]:
                 name=spec.executable,
                 namespace=namespace,
                 parameters=parameters,
+                remappings=list(stack.remaps.get(spec.executable, {}).items()),
                 output="screen",
                 additional_env={"OMP_NUM_THREADS": "1"},
                 respawn=True,

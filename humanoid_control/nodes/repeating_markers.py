@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,14 +29,19 @@ class Layout:
         pose: (M, 7, 8) indices of the bytes of x, y, z and quaternion x, y, z, w. stamp: (M, 8) of the stamps.
     """
 
-    def __init__(self, message: MarkerArray) -> None:
-        probe = copy.deepcopy(message)
+    def __init__(self, message: MarkerArray, data: bytes | None = None) -> None:
+        """Find the places.
+
+        Args:
+            message: of the shape. data: its bytes, where they are known; the message is used up then.
+        """
+        probe = copy.deepcopy(message) if data is None else message
         for k, m in enumerate(probe.markers):
             m.header.stamp = Time(sec=PROBE + k, nanosec=k + 1)
             p, o = m.pose.position, m.pose.orientation
             p.x, p.y, p.z, o.x, o.y, o.z, o.w = (_probe_value(k, i) for i in range(POSE))
         raw = serialize_message(probe)
-        self.template = np.frombuffer(serialize_message(message), dtype=np.uint8).copy()
+        self.template = np.frombuffer(serialize_message(message) if data is None else data, dtype=np.uint8).copy()
         m = len(probe.markers)
         stamps = [_find(raw, struct.pack("<iI", PROBE + k, k + 1)) for k in range(m)]
         poses = [[_find(raw, struct.pack("<d", _probe_value(k, i))) for i in range(POSE)] for k in range(m)]
@@ -81,37 +87,70 @@ class MarkerPoses:
     stamp: float
 
 
-class MarkerReader:
-    """Reads names, poses and stamps of the markers to be added from serialized MarkerArrays."""
+@dataclass(frozen=True)
+class _Known:
+    """A shape that was learnt: where its numbers are, and which markers count."""
 
-    def __init__(self) -> None:
-        self._layout: Layout | None = None
-        self._names: tuple[str, ...] = ()
-        self._rows = np.zeros(0, dtype=int)
+    layout: Layout
+    rows: np.ndarray
+    names: tuple[str, ...]
+
+    def fits(self, raw: np.ndarray) -> bool:
+        """Whether the bytes have this shape."""
+        layout = self.layout
+        return bool(np.array_equal(raw[layout.constant], layout.template[layout.constant]))
+
+
+class MarkerReader:
+    """Reads names, poses and stamps of the markers to be added from serialized MarkerArrays.
+
+    Several shapes are remembered, so that markers may come and go. A shape is learnt at once when none is known, later
+    only when it comes twice in a row: learning takes longer than reading in full.
+    """
+
+    def __init__(self, name_of: Callable[[Marker], str] = lambda m: m.ns, shapes: int = 16) -> None:
+        """Prepare.
+
+        Args:
+            name_of: the name of a marker.
+            shapes: how many are remembered.
+        """
+        self._name_of, self._shapes = name_of, shapes
+        self._known: dict[int, _Known] = {}  # by length of the message
+        self._strange = -1
         self.read_in_full = 0
 
     def read(self, data: bytes) -> MarkerPoses:
         """The contents of a message."""
-        raw, layout = np.frombuffer(data, dtype=np.uint8), self._layout
-        if layout is None or len(raw) != len(layout.template) or not self._repeats(raw, layout):
-            layout = self._learn(data)
-        poses = raw[layout.pose].view("<f8")[:, :, 0][self._rows]
-        stamp = 0.0
-        if len(layout.stamp):
-            sec, nanosec = struct.unpack("<iI", raw[layout.stamp[0]].tobytes())
-            stamp = sec + 1e-9 * nanosec
-        return MarkerPoses(self._names, poses, stamp)
+        raw = np.frombuffer(data, dtype=np.uint8)
+        known = self._known.get(len(raw))
+        if known is not None and known.fits(raw):
+            stamps, layout = known.layout.stamp, known.layout
+            stamp = struct.unpack("<iI", raw[stamps[0]].tobytes()) if len(stamps) else (0, 0)
+            return MarkerPoses(known.names, raw[layout.pose].view("<f8")[:, :, 0][known.rows], _seconds(*stamp))
+        return self._read_in_full(data)
 
-    @staticmethod
-    def _repeats(raw: np.ndarray, layout: Layout) -> bool:
-        return bool(np.array_equal(raw[layout.constant], layout.template[layout.constant]))
-
-    def _learn(self, data: bytes) -> Layout:
+    def _read_in_full(self, data: bytes) -> MarkerPoses:
         message = deserialize_message(data, MarkerArray)
         self.read_in_full += 1
-        self._layout = Layout(message)
-        self._layout.template = np.frombuffer(data, dtype=np.uint8).copy()
-        added = [(k, m.ns) for k, m in enumerate(message.markers) if m.action == Marker.ADD]
-        self._rows = np.array([k for k, _ in added], dtype=int)
-        self._names = tuple(ns for _, ns in added)
-        return self._layout
+        added = [k for k, m in enumerate(message.markers) if m.action == Marker.ADD]
+        names = tuple(self._name_of(message.markers[k]) for k in added)
+        poses = [_numbers(message.markers[k]) for k in added]
+        first = message.markers[0].header.stamp if message.markers else Time()
+        stamp = _seconds(first.sec, first.nanosec)
+        contents = MarkerPoses(names, np.array(poses, dtype=float).reshape(-1, POSE), stamp)
+        if not self._known or self._strange == len(data):
+            if len(self._known) >= self._shapes:
+                del self._known[next(iter(self._known))]
+            self._known[len(data)] = _Known(Layout(message, data), np.array(added, dtype=int), names)
+        self._strange = len(data)
+        return contents
+
+
+def _numbers(m: Marker) -> tuple[float, ...]:
+    p, o = m.pose.position, m.pose.orientation
+    return p.x, p.y, p.z, o.x, o.y, o.z, o.w
+
+
+def _seconds(sec: int, nanosec: int) -> float:
+    return sec + 1e-9 * nanosec

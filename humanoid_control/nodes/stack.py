@@ -6,7 +6,8 @@ Nothing here imports ROS, so that launch files load it anywhere.
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from humanoid_control.errors import ConfigError, UnknownNameError
@@ -66,9 +67,9 @@ NODES = {
         NodeSpec(
             "trajectory_streamer",
             "TrajectoryStreamerParameters",
-            "a motion clip to targets for the robot",
-            ("clip/seek",),
-            ("targets", "dancer", "clip/time", "clip/duration"),
+            "a motion clip or live markers to targets for the robot",
+            ("clip/seek", "markers", "estimated_joint_states"),
+            ("targets", "dancer", "clip/time", "clip/duration", "reference_joint_states"),
         ),
         NodeSpec(
             "viewer",
@@ -92,15 +93,23 @@ NODES = {
 
 @dataclass(frozen=True)
 class Stack:
-    """A set of nodes that together do a job, in the order in which they are started."""
+    """A set of nodes that together do a job, in the order in which they are started.
+
+    Attributes:
+        name, task, nodes: for `humanoid up` and the docs.
+        settings: node -> parameter -> value, where the job needs another than the default.
+        remaps: node -> topic -> topic, where they are wired otherwise than by their names.
+    """
 
     name: str
     task: str
     nodes: tuple[NodeSpec, ...]
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    remaps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-def _stack(name: str, task: str, *nodes: str) -> Stack:
-    return Stack(name, task, tuple(NODES[n] for n in nodes))
+def _stack(name: str, task: str, *nodes: str, **wiring: Any) -> Stack:
+    return Stack(name, task, tuple(NODES[n] for n in nodes), **wiring)
 
 
 STACKS = {
@@ -137,6 +146,16 @@ STACKS = {
             "simulator",
             "state_estimator",
             "whole_body_ik",
+        ),
+        _stack(
+            "direct",
+            "as imitation without the inverse kinematics: the streamer itself solves for the joints",
+            "viewer",
+            "simulator",
+            "state_estimator",
+            "trajectory_streamer",
+            settings={"trajectory_streamer": {"solve": True}},
+            remaps={"trajectory_streamer": {"reference_joint_states": "joint_commands"}},
         ),
     )
 }
@@ -178,11 +197,10 @@ def parameters_file(stack: Stack, shared: dict[str, Any], settings: dict[str, di
     Args:
         stack: the nodes.
         shared: parameters for every node, such as the robot.
-        settings: node -> parameter -> value, stronger than `shared`.
+        settings: node -> parameter -> value, stronger than `shared` and than the stack's own.
     """
-    return {
-        "/**": {
-            spec.executable: {"ros__parameters": {**shared, **settings.get(spec.executable, {})}}
-            for spec in stack.nodes
-        }
-    }
+
+    def values(node: str) -> dict[str, Any]:
+        return {**shared, **stack.settings.get(node, {}), **settings.get(node, {})}
+
+    return {"/**": {spec.executable: {"ros__parameters": values(spec.executable)} for spec in stack.nodes}}

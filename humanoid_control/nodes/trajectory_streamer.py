@@ -1,4 +1,4 @@
-"""Node `trajectory_streamer`: a motion clip in, targets for a robot out, at the clip's own rate."""
+"""Node `trajectory_streamer`: a motion clip or live markers in, targets for a robot out, and joint positions."""
 
 from __future__ import annotations
 
@@ -6,114 +6,154 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from std_msgs.msg import Float64
+import numpy as np
+from builtin_interfaces.msg import Time
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
-from humanoid_control.capture import body_points, load_clip
-from humanoid_control.imitation import POINTS, scale_to_robot
-from humanoid_control.imitation.figure import Figure
-from humanoid_control.imitation.player import ClipPlayer
+from humanoid_control.capture import BodyPoints, body_points, load_body_points, load_clip
+from humanoid_control.imitation import POINTS
+from humanoid_control.imitation.warm_up import ADVICE, compiled
 from humanoid_control.nodes.base import TickNode
+from humanoid_control.nodes.clip_source import ClipSource
+from humanoid_control.nodes.live_source import LiveParameters, LiveSource
 from humanoid_control.nodes.messages import points_of, segments_marker, target_markers
-from humanoid_control.nodes.parameters import NodeParameters, param
-from humanoid_control.nodes.qos import EVENTS, LATCHED, STREAM_OUT
+from humanoid_control.nodes.parameters import param
+from humanoid_control.nodes.qos import STREAM_OUT
+from humanoid_control.nodes.reference_output import ReferenceOutput
 from humanoid_control.nodes.repeating_markers import MarkerWriter
 from humanoid_control.nodes.run import main_of
 from humanoid_control.robots import load_robot
 
-MAX_RATE = 120.0
-
 
 @dataclass(frozen=True)
-class TrajectoryStreamerParameters(NodeParameters):
+class TrajectoryStreamerParameters(LiveParameters):
     """Parameters of the trajectory streamer."""
 
+    source: str = param("clip", "clip: plays a file; live: follows the topic `markers`", choices=("clip", "live"))
     clip: str = param("dance", "motion clip: 'dance' is built in, anything else is the path of a file")
-    marker_set: str = param("", "marker set of the clip, or the path of an own one; empty: found by the labels")
+    clip_rate: float = param(
+        0.0, "frame rate of an AMC or CSV file that states none; 0: as the file says", "Hz", 0.0, 1000.0
+    )
+    clean: bool = param(True, "check the clip's labels, fill short gaps and take out noise before it is played")
+    marker_set: str = param("", "marker set, or the path of an own one; empty: found by the labels")
     loop: bool = param(True, "begin again at the end", live=True)
     speed: float = param(1.0, "speed against the clip's own", "", 0.05, 4.0, live=True)
-    lead_in: float = param(1.5, "time to move from the rest posture to the first frame", "s", 0.0, 10.0)
+    lead_in: float = param(1.5, "time to move from where the robot is to the first frame", "s", 0.0, 10.0)
     paused: bool = param(False, "begin paused")
     dancer_every: int = param(2, "publish the dancer's figure every so many targets", "", 1, 100)
     dancer_offset: float = param(1.1, "how far to the left of the robot the dancer is shown", "m", -10.0, 10.0)
+    solve: bool = param(False, "solve for joint positions too, and publish them as reference_joint_states")
+    start_blind: bool = param(
+        False, "begin to solve at the neutral posture; false: wait for joint states and begin where the robot is"
+    )
 
 
 class TrajectoryStreamer(TickNode):
-    """Plays a clip as targets."""
+    """Streams targets from a clip or from live markers; a frame of markers makes an extra tick at once."""
 
     Parameters = TrajectoryStreamerParameters
     params: TrajectoryStreamerParameters
     node_name = "trajectory_streamer"
+    source: ClipSource | LiveSource
+    scheduled = True  # the present tick is on the node's rate
 
     def configure(self) -> float:
         p = self.params
         robot = load_robot(p.robot, "fixed")
-        body = body_points(load_clip(p.clip), p.marker_set or None)
-        targets = scale_to_robot(body, robot)
-        rest = robot.point_positions(robot.q("neutral"), POINTS)
-        self.player = ClipPlayer(targets, rest, p.lead_in, p.loop, p.speed)
-        self.player.playing = not p.paused
-        self.figure = Figure(targets, p.dancer_offset)
+        robot.require_imitation_points()
+        if p.source == "live":
+            self.source = LiveSource(self, robot, p, p.marker_set, p.lead_in, p.dancer_offset)
+        else:
+            self.source = ClipSource(self, robot, self.read_clip(), p.lead_in, p.dancer_offset)
+            self.parameters_changed(set())
+        if p.paused:
+            self.source.pause()
+        self.reference: ReferenceOutput | None = None
+        if p.solve:
+            if not compiled():
+                self.get_logger().info(ADVICE)
+            self.reference = ReferenceOutput(self, robot, self.source.rate, p.start_blind)
         self.writer = MarkerWriter(target_markers(POINTS))
         self.dancer_message = MarkerArray(markers=[segments_marker("dancer", (0.2, 0.5, 0.9), 0.03)])
         self.targets = self.create_publisher(MarkerArray, "targets", STREAM_OUT)
         self.dancer = self.create_publisher(MarkerArray, "dancer", STREAM_OUT)
-        self.time = self.create_publisher(Float64, "clip/time", STREAM_OUT)
-        self.duration = self.create_publisher(Float64, "clip/duration", LATCHED)
-        self.duration.publish(Float64(data=self.player.duration))
-        self.create_subscription(Float64, "clip/seek", lambda m: self.player.seek(m.data), EVENTS)
-        for name, action in {"play": self.play, "pause": self.pause, "restart": self.player.restart}.items():
-            self.create_service(Trigger, f"~/{name}", self.service(name, action))
-        self.before: float | None = None
-        self.count = 0
-        return min(targets.rate, MAX_RATE)
+        for name in ("play", "pause", "restart", "calibrate"):
+            self.create_service(Trigger, f"~/{name}", self.service(name))
+        self.count = self.stamp = 0
+        return self.source.rate
 
-    def play(self) -> None:
-        self.player.playing = True
+    def read_clip(self) -> BodyPoints:
+        """The body points of the clip; what was guessed on the way is logged."""
+        p = self.params
+        marker_set, rate = p.marker_set or None, p.clip_rate or None
+        if p.clean:
+            body = load_body_points(p.clip, marker_set, rate=rate)
+        else:
+            body = body_points(load_clip(p.clip, rate), marker_set)
+        for text in body.warnings:
+            self.get_logger().warning(text)
+        return body
 
-    def pause(self) -> None:
-        self.player.playing = False
-
-    @staticmethod
-    def service(name: str, action: Any) -> Any:
+    def service(self, name: str) -> Any:
         """A Trigger service that does one thing."""
 
         def callback(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-            action()
             response.success, response.message = True, name
+            if name != "calibrate":
+                getattr(self.source, name)()
+            elif isinstance(self.source, LiveSource):
+                self.source.restart()
+                response.message = "stand upright"
+            else:
+                response.success, response.message = False, "a clip is played: only live markers are calibrated"
             return response
 
         return callback
 
     def parameters_changed(self, changed: set[str]) -> None:
-        if hasattr(self, "player"):
-            self.player.loop, self.player.speed = self.params.loop, self.params.speed
+        if isinstance(source := getattr(self, "source", None), ClipSource):
+            source.player.loop, source.player.speed = self.params.loop, self.params.speed
 
     def activate(self) -> None:
-        self.before = None
+        if isinstance(self.source, ClipSource):
+            self.source.stop()
+        if self.reference is not None:
+            self.reference.restart()
+
+    def run_extra_tick(self) -> None:
+        self.scheduled = False
+        super().run_extra_tick()
+        self.scheduled = True
 
     def tick(self, now: float) -> None:
-        self.player.advance(0.0 if self.before is None else min(now - self.before, 0.2))
-        self.before = now
-        stamp = self.get_clock().now().to_msg()
-        self.targets.publish(self.writer.write(stamp, self.player.points()))
+        if self.reference is not None and not self.reference.started:
+            start = self.reference.start(now)
+            if start is None:
+                return
+            self.source.begin_at(start)
+        points, stamp = self.source.advance(now)
+        if points is not None:
+            self.publish(points, stamp)
+        if self.reference is not None and self.scheduled:
+            self.reference.step(self.source.current)
+
+    def publish(self, points: np.ndarray, stamp: float | None) -> None:
+        """Targets (7, 3) with the stamp of the frame they come from, or the present; now and then the figure."""
+        now = self.get_clock().now().nanoseconds
+        ns = now if stamp is None else round(1e9 * stamp)
+        self.stamp = max(ns, self.stamp) if now > self.stamp else ns  # grows, unless the clock was set back
+        time = Time(sec=self.stamp // 10**9, nanosec=self.stamp % 10**9)
+        self.targets.publish(self.writer.write(time, points))
         self.count += 1
-        if self.count % self.params.dancer_every == 0:
+        if self.count % self.params.dancer_every == 0 and (segments := self.source.segments()) is not None:
             marker = self.dancer_message.markers[0]
-            marker.header.stamp = stamp
-            marker.points = points_of(self.figure.segments(self.player.body()))
+            marker.header.stamp = time
+            marker.points = points_of(segments)
             self.dancer.publish(self.dancer_message)
-            self.time.publish(Float64(data=self.player.time))
 
     def values(self) -> dict[str, Any]:
-        p = self.player
-        return {
-            "clip": p.targets.name,
-            "time_s": round(p.time, 3),
-            "duration_s": round(p.duration, 3),
-            "playing": p.playing,
-        }
+        return {**self.source.values(), **(self.reference.values() if self.reference is not None else {})}
 
 
 def main() -> int:

@@ -131,6 +131,24 @@ def test_a_killed_node_is_restarted_and_the_robot_does_not_jump(humanoid):
     assert not np.delete(fast, gap, axis=0).any()
 
 
+def test_the_direct_stack_moves_the_robot_without_the_inverse_kinematics(humanoid):
+    settings = ("--set", f"viewer.port={port(7)}", "--set", "trajectory_streamer.lead_in=0.5")
+    up = humanoid.start("up", "direct", "--robot", "wabian2", "--record", *settings)
+    wait_for(lambda: "running;" in Path(up.log_path).read_text(), "the stack", timeout=150)
+    time.sleep(4)
+    up.send_signal(signal.SIGINT)
+    assert up.wait(10) == 0
+    robot = load_robot("wabian2", "fixed")
+    bag = BagReader(humanoid.home / "runs" / "latest" / "recording")
+    commands = [m for _, _, m in bag.messages({"/joint_commands"})]
+    states = [m for _, _, m in bag.messages({"/joint_states"})]
+    p, v = np.array([m.position for m in commands]), np.array([m.velocity for m in commands])
+    assert len(p) > 100 and np.ptp(p, axis=0).max() > 0.2
+    assert (p >= robot.lower - 1e-9).all() and (p <= robot.upper + 1e-9).all()
+    assert (np.abs(v) <= robot.velocity + 1e-6).all()
+    assert np.ptp([m.position for m in states], axis=0).max() > 0.15, "the simulated robot moves"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_everything_within_three_seconds(humanoid, number):
     before = set(leftovers())

@@ -1,6 +1,7 @@
 """One dataclass is the truth for a node's parameters: types, ranges, texts, generated files."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 import yaml
@@ -151,6 +152,21 @@ def test_parameter_file_holds_shared_and_own_values():
 def test_every_wire_has_two_ends():
     """In the full stack every relative input comes from some node of it, or from the user."""
     nodes = STACKS["imitation"].nodes
-    published = {t for n in nodes for t in n.publishes} | {"/diagnostics"}
+    published = {t for n in nodes for t in n.publishes} | {"/diagnostics", "markers"}
     for node in nodes:
         assert set(node.subscribes) <= published, node.executable
+
+
+def test_a_stack_brings_its_own_settings_and_wiring():
+    """The user's settings are stronger than the stack's."""
+    from humanoid_control.cli.supervisor import node_command
+
+    stack, node = find_stack("direct"), "trajectory_streamer"
+    file = parameters_file(stack, {"robot": "lola"}, {node: {"speed": 0.5}})["/**"][node]["ros__parameters"]
+    assert file == {"robot": "lola", "solve": True, "speed": 0.5}
+    off = parameters_file(stack, {}, {node: {"solve": False}})["/**"][node]["ros__parameters"]
+    assert off == {"solve": False}
+    command = node_command("module", Path("file"), "left", stack.remaps[node])
+    assert "-r reference_joint_states:=joint_commands -r __ns:=/left" in " ".join(command)
+    commanders = [n.executable for n in stack.nodes if "joint_commands" in n.publishes]
+    assert commanders == [], "nobody else commands the joints"
