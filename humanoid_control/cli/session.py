@@ -15,7 +15,7 @@ from humanoid_control.cli.run_directory import new_run_directory, write_paramete
 from humanoid_control.cli.supervisor import StackFailure, Supervisor, describe, node_command
 from humanoid_control.nodes.stack import Stack, parameters_file
 
-FIRST_MOTION_TIMEOUT = 15.0
+FIRST_MOTION_TIMEOUT = 45.0
 
 
 class Session:

@@ -20,7 +20,7 @@ from humanoid_control.errors import HumanoidError
 from humanoid_control.nodes.ros_env import GUARD
 from humanoid_control.nodes.run import EXIT_BAD_INPUT, READY
 
-READY_TIMEOUT = 30.0
+READY_TIMEOUT = 90.0
 STOP_LIMIT = 2.2
 RESTARTS = 3
 RESTART_WINDOW = 60.0
