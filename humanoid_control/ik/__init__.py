@@ -1,6 +1,8 @@
 """Whole-body inverse kinematics: tasks, limits, self-collision rows, and one solver tick."""
 
 from humanoid_control.ik.follower import FollowerSettings, TargetFollower
+from humanoid_control.ik.momentum_map import MomentumMap, momentum_map
+from humanoid_control.ik.momentum_tasks import AngularMomentumTask, LinearMomentumTask
 from humanoid_control.ik.target_filter import FilterSettings, TargetFilter, Verdict
 from humanoid_control.ik.tasks import (
     BipedTasks,
@@ -26,6 +28,7 @@ from humanoid_control.ik.tasks import (
 from humanoid_control.ik.velocity_ik import IkResult, IkSettings, VelocityIk
 
 __all__ = [
+    "AngularMomentumTask",
     "BipedTasks",
     "CenterOfMass",
     "FilterSettings",
@@ -39,6 +42,8 @@ __all__ = [
     "JointTask",
     "LimbCenterOfMass",
     "LineTask",
+    "LinearMomentumTask",
+    "MomentumMap",
     "OrientationTask",
     "PlaneTask",
     "Point",
@@ -53,4 +58,5 @@ __all__ = [
     "VelocityIk",
     "Verdict",
     "lola_tasks",
+    "momentum_map",
 ]
