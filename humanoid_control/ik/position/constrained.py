@@ -1,0 +1,148 @@
+"""Goals under inequality constraints: joint ranges, half-spaces, clearances (after Badler's JACK)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import daqp
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.ik.position.base import PositionSolver, Solution
+from humanoid_control.ik.position.problem import Problem
+from humanoid_control.ik.position.stopping import Stop, StopSettings
+from humanoid_control.ik.solvers.moving import Moving
+from humanoid_control.ik.tasks import Task
+from humanoid_control.ik.tasks.goals import HalfSpaceTask
+from humanoid_control.robots import Robot
+from humanoid_control.robots.near_pairs import RobotPairs
+
+SOFT = 8  # daqp: a row that may be violated at a price when no step satisfies all
+FREE = 1e30
+PRICE = 2.0  # of a violated constraint in the merit that decides on a step, against the largest multiplier so far
+NEGLIGIBLE = 1e-8  # [m] violation that counts as none: the programs' own rounding would drown the last small steps
+
+
+class Inequality(Protocol):
+    """A constraint h(q) >= 0, of any number of rows."""
+
+    def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """h (p,) and dh/dv (p, nv), at what `prepare` has computed in `data`."""
+        ...
+
+
+class HalfSpaceConstraint:
+    """A point stays on one side of a plane, whatever the goals want."""
+
+    def __init__(self, task: HalfSpaceTask) -> None:
+        self.task = task
+
+    def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.array([self.task.height(robot, data)]), self.task.plane.jacobian(robot, data, q)
+
+
+class ClearanceConstraint:
+    """All pairs of shapes keep a distance.
+
+    Attributes:
+        margin: the distance [m]. horizon: pairs farther apart than this are not looked at [m].
+    """
+
+    def __init__(self, robot: Robot, margin: float = 0.01, horizon: float = 0.15) -> None:
+        self.margin, self.horizon, self.pairs = margin, horizon, RobotPairs(robot)
+
+    def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        near = self.pairs.near(q, self.horizon)
+        if not len(near):
+            return np.zeros(0), np.zeros((0, robot.nv))
+        return near.distance - self.margin, self.pairs.gradient(data.J, near)
+
+
+class ConstrainedGoals(PositionSolver):
+    """The posture that meets the goals best inside the joint ranges and all constraints.
+
+    A sequence of quadratic programs: goals by Gauss-Newton with an adapted mu E, constraints made linear, ranges exact.
+    A step counts when it lowers 1/2 |r|^2 + price * (sum of what is violated). The price is twice the largest
+    multiplier met so far: enough that violating never pays, and no more, or the last steps along a curved wall would
+    be refused.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        constraints: Sequence[Inequality] = (),
+        stop: StopSettings | None = None,
+        moving: Moving | None = None,
+    ) -> None:
+        super().__init__(robot, stop, moving)
+        self.constraints = list(constraints)
+        m, r = self.moving, robot
+        lower, upper = np.full(r.nv, -FREE), np.full(r.nv, FREE)
+        lower[r.iv :], upper[r.iv :] = r.lower, r.upper
+        self._lower, self._upper = lower[m.free], upper[m.free]
+
+    def _constraints(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """h (p,) and dh/du (p, k) of all of them, at the configuration of the last residual."""
+        found = [c.rows(self.robot, self.data, q) for c in self.constraints]
+        h = np.concatenate([f[0] for f in found]) if found else np.zeros(0)
+        G = np.concatenate([f[1] for f in found]) if found else np.zeros((0, self.robot.nv))
+        return h, self.moving.reduce(G)
+
+    def _range(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds (k,) on the step that lead into the joint ranges and keep it there."""
+        x = np.concatenate([np.zeros(self.robot.iv), q[self.robot.iq :]])[self.moving.free]
+        return self._lower - x, self._upper - x
+
+    def solve(self, q: np.ndarray, tasks: Sequence[Task]) -> Solution:
+        """Iterate from q (nq,), which may violate anything but the joint ranges; those it is clipped to."""
+        q = np.array(q)
+        joints = q[self.robot.iq :]
+        joints[:] = np.clip(joints, self.robot.lower, self.robot.upper)
+        problem = Problem(self.robot, tasks, self.moving, self.data)
+        mu, price, k, previous = 1e-3, 1.0, 0, None
+        r, J = problem.both(q)
+        h, G = self._constraints(q)
+        history = [float(np.linalg.norm(r))]
+        end: Stop | None = None
+        while end is None:
+            d, multiplier, ok = self._program(q, J, r, h, G, mu)
+            price = max(price, PRICE * multiplier)
+            there = problem.moved(q, d)
+            np.clip(there[self.robot.iq :], self.robot.lower, self.robot.upper, out=there[self.robot.iq :])
+            r_there, J_there = problem.both(there)
+            h_there, G_there = self._constraints(there)
+            k += 1
+            if ok and np.isfinite(r_there).all() and _merit(r_there, h_there, price) < _merit(r, h, price):
+                previous, q, r, J, h, G = r, there, r_there, J_there, h_there, G_there
+                mu = max(mu / 5, 1e-9)
+                history.append(float(np.linalg.norm(r)))
+                if float(h.min(initial=0.0)) >= -NEGLIGIBLE:
+                    end = self.stop.fired(k, r, previous, d)
+            else:
+                mu *= 8
+                end = Stop.PROGRESS if mu > 1e10 else None
+            if end is None and k >= self.stop.iterations:
+                end = Stop.ITERATIONS
+        return Solution(q, history[-1], k, end, tuple(history), problem.residuals, problem.jacobians)
+
+    def _program(
+        self, q: np.ndarray, J: np.ndarray, r: np.ndarray, h: np.ndarray, G: np.ndarray, mu: float
+    ) -> tuple[np.ndarray, float, bool]:
+        """The step (k,) of least 1/2 |r + J d|^2 + mu/2 |d|^2 with h + G d >= 0 and the joints in range.
+
+        With the largest multiplier of the constraints, and whether there is such a step.
+        """
+        H = J.T @ J
+        H[np.diag_indices_from(H)] += mu
+        low, high = self._range(q)
+        sense = np.zeros(len(low) + len(h), dtype=np.int32)
+        sense[len(low) :] = SOFT
+        upper, lower = np.concatenate([high, np.full(len(h), FREE)]), np.concatenate([low, -h])
+        d, _, flag, info = daqp.solve(H, J.T @ r, np.ascontiguousarray(G), upper, lower, sense)
+        multiplier = float(np.abs(info["lam"][len(low) :]).max(initial=0.0))
+        return np.asarray(d), multiplier, flag > 0 and bool(np.isfinite(d).all())
+
+
+def _merit(r: np.ndarray, h: np.ndarray, price: float) -> float:
+    return 0.5 * float(r @ r) + price * float(np.sum(np.maximum(-h - NEGLIGIBLE, 0.0)))

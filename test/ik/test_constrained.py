@@ -1,0 +1,128 @@
+"""Goals under inequality constraints, against scipy's SLSQP, and from starts that violate everything."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from scipy.optimize import minimize
+
+from humanoid_control.ik import (
+    CenterOfMass,
+    ClearanceConstraint,
+    ConstrainedGoals,
+    FramePoint,
+    HalfSpaceConstraint,
+    HalfSpaceTask,
+    LevenbergMarquardt,
+    Moving,
+    PointTask,
+    StopSettings,
+)
+from humanoid_control.ik.position.problem import Problem
+from humanoid_control.ik.tasks import prepare
+from humanoid_control.robots import load_robot
+from humanoid_control.robots.near_pairs import RobotPairs
+
+STOP = StopSettings(iterations=200)
+
+
+def arm(robot):
+    return Moving(robot, [n for n in robot.joint_names if not n.startswith(("l_shoulder", "l_elbow"))])
+
+
+def hand(robot, target):
+    task = PointTask("hand", FramePoint(robot, robot.point_frame("l_wrist")))
+    task.target = np.array(target, dtype=float)
+    return task
+
+
+def slsqp(robot, moving, tasks, q, heights=()):
+    """The same problem for scipy: least squares, ranges as bounds, half-spaces as inequalities."""
+    problem, data = Problem(robot, tasks, moving, robot.model.createData()), robot.model.createData()
+    x0 = np.concatenate([np.zeros(robot.iv), q[robot.iq :]])[moving.free]
+    low = np.concatenate([np.full(robot.iv, -10.0), robot.lower])[moving.free]
+    high = np.concatenate([np.full(robot.iv, 10.0), robot.upper])[moving.free]
+
+    def height(x, task):
+        prepare(robot, data, problem.moved(q, x))
+        return task.height(robot, data)
+
+    constraints = [{"type": "ineq", "fun": height, "args": (t,)} for t in heights]
+    return minimize(
+        lambda x: 0.5 * np.sum(problem.residual(problem.moved(q, x)) ** 2),
+        np.zeros(moving.k),
+        method="SLSQP",
+        bounds=np.stack([low - x0, high - x0], axis=1),
+        constraints=constraints,
+        options={"maxiter": 500, "ftol": 1e-14},
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_joint_ranges_hold_and_the_cost_is_scipys(seed):
+    robot, rng = load_robot("wabian2", "fixed"), np.random.default_rng(seed)
+    moving, q = arm(robot), robot.q()
+    shoulder = robot.frame_positions(q, [robot.point_frame("l_gh")])[0]
+    tasks = [hand(robot, shoulder + rng.normal(size=3) * 0.4)]
+    found = ConstrainedGoals(robot, stop=STOP, moving=moving).solve(q, tasks)
+    assert (robot.joints(found.q) >= robot.lower).all() and (robot.joints(found.q) <= robot.upper).all()
+    theirs = slsqp(robot, moving, tasks, found.q)
+    assert 0.5 * found.residual**2 <= theirs.fun * (1 + 1e-6) + 1e-12, "from where we end SLSQP finds no way down"
+
+
+def test_ranges_matter_in_these_problems():
+    """The counter-test: without bounds the same targets lead out of the ranges."""
+    robot, outside = load_robot("wabian2", "fixed"), 0
+    moving, q = arm(robot), robot.q()
+    shoulder = robot.frame_positions(q, [robot.point_frame("l_gh")])[0]
+    for seed in range(6):
+        tasks = [hand(robot, shoulder + np.random.default_rng(seed).normal(size=3) * 0.4)]
+        joints = robot.joints(LevenbergMarquardt(robot, STOP, moving).solve(q, tasks).q)
+        outside += bool((joints < robot.lower - 1e-3).any() or (joints > robot.upper + 1e-3).any())
+    assert outside >= 2
+
+
+def test_a_half_space_is_a_wall_for_the_goal_behind_it():
+    """The hand's target lies 10 cm below the table; it ends on the table, straight above, as SLSQP says."""
+    robot = load_robot("hrp2", "fixed")
+    moving = arm(robot)
+    q = robot.q(robot.from_mapping({"l_elbow_flexion": 1.5, "l_shoulder_abduction": 0.4}))
+    wrist = robot.frame_positions(q, [robot.point_frame("l_wrist")])[0]
+    table = HalfSpaceTask("table", FramePoint(robot, robot.point_frame("l_wrist")), wrist - [0, 0, 0.03], (0, 0, 1))
+    tasks = [hand(robot, wrist + [0.02, 0.03, -0.13])]
+    found = ConstrainedGoals(robot, [HalfSpaceConstraint(table)], STOP, moving).solve(q, tasks)
+    end = robot.frame_positions(found.q, [robot.point_frame("l_wrist")])[0]
+    assert np.allclose(end, wrist + [0.02, 0.03, -0.03], atol=1e-5)
+    theirs = slsqp(robot, moving, tasks, q, [table])
+    assert 0.5 * found.residual**2 == pytest.approx(theirs.fun, rel=1e-5)
+    free = ConstrainedGoals(robot, stop=STOP, moving=moving).solve(q, tasks)
+    assert free.residual < 1e-6, "it is the wall that stops it"
+
+
+def test_shapes_keep_their_clearance_where_the_goal_is_inside_the_body():
+    robot = load_robot("hrp2", "fixed")
+    q = robot.q(robot.from_mapping({"l_elbow_flexion": 1.2, "l_shoulder_abduction": 0.4}))
+    chest = robot.frame_positions(q, [robot.point_frame("sternum")])[0]
+    tasks, pairs = [hand(robot, chest - [0.05, 0, 0.1])], RobotPairs(robot)
+    found = ConstrainedGoals(robot, [ClearanceConstraint(robot, 0.01)], STOP, arm(robot)).solve(q, tasks)
+    assert pairs.near(found.q, np.inf).distance.min() > 0.01 - 1e-4
+    blind = ConstrainedGoals(robot, stop=STOP, moving=arm(robot)).solve(q, tasks)
+    assert pairs.near(blind.q, np.inf).distance.min() < -0.01
+    assert blind.residual < found.residual < np.linalg.norm(hand(robot, chest).target)
+
+
+def test_a_start_that_violates_everything_is_led_inside():
+    """Floating base: joints outside their ranges, a constraint on the centre of mass broken, arms in the body."""
+    robot, rng = load_robot("suralp", "floating"), np.random.default_rng(2)
+    constraint = HalfSpaceTask("ahead", CenterOfMass(), (0.05, 0, 0), (1, 0, 0))
+    solver = ConstrainedGoals(robot, [HalfSpaceConstraint(constraint), ClearanceConstraint(robot, 0.005)], STOP)
+    foot = PointTask("foot", FramePoint(robot, robot.point_frame("l_foot_tcp")))
+    foot.target = np.array([0.1, 0.1, 0.0])
+    for _ in range(3):
+        joints = rng.uniform(np.maximum(robot.lower, -1.5) - 0.3, np.minimum(robot.upper, 1.5) + 0.3)
+        q = robot.q(joints, pin.SE3(pin.exp3(0.2 * rng.normal(size=3)), np.array([-0.3, 0.0, 0.7])))
+        found = solver.solve(q, [foot])
+        prepare(robot, robot.data, found.q)
+        assert (robot.joints(found.q) >= robot.lower).all() and (robot.joints(found.q) <= robot.upper).all()
+        assert constraint.height(robot, robot.data) > -1e-6
+        assert RobotPairs(robot).near(found.q, np.inf).distance.min() > 0.005 - 1e-3
+        assert found.residual < 1e-6

@@ -1,0 +1,139 @@
+"""Null-space costs: gradients by finite differences, shapes of the joint costs, manipulability by singular values."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.ik import (
+    ComfortCost,
+    FramePoint,
+    JointLimitCost,
+    ManipulabilityCost,
+    PointTask,
+    ResolvedRate,
+    condition_number,
+    manipulability,
+)
+from humanoid_control.ik.tasks import prepare
+from humanoid_control.robots import load_robot
+
+
+def random_q(robot, rng):
+    return robot.q(rng.uniform(np.maximum(robot.lower, -2.5), np.minimum(robot.upper, 2.5)))
+
+
+def left_hand(robot):
+    task = PointTask("hand", FramePoint(robot, robot.point_frame("l_wrist")))
+    joints = [n for n in robot.joint_names if n.startswith(("l_shoulder", "l_elbow"))]
+    return task, joints
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+@pytest.mark.parametrize("kind", ["limit", "comfort", "manipulability"])
+def test_gradient_is_the_finite_difference(kind, base):
+    robot, rng, h = load_robot("lola", base), np.random.default_rng(1), 1e-6
+    task, joints = left_hand(robot)
+    cost = {
+        "limit": JointLimitCost(0.3, 7.0),
+        "comfort": ComfortCost(robot.postures["neutral"], np.linspace(0, 3, robot.n)),
+        "manipulability": ManipulabilityCost(robot, [task], joints, 20.0),
+    }[kind]
+    data = robot.model.createData()
+    for _ in range(10):
+        q, dv = random_q(robot, rng), rng.normal(size=robot.nv)
+        values = []
+        for s in (1, -1):
+            moved = pin.integrate(robot.model, q, s * h * dv)
+            prepare(robot, data, moved)
+            values.append(cost.cost(robot, data, moved))
+        prepare(robot, data, q)
+        slope = cost.gradient(robot, data, q) @ dv
+        assert slope == pytest.approx((values[0] - values[1]) / (2 * h), rel=1e-5, abs=1e-6)
+
+
+def test_limit_cost_is_smooth_convex_and_zero_in_the_middle():
+    robot = load_robot("lola", "fixed")
+    cost, data = JointLimitCost(0.2, 5.0), robot.data
+    middle = 0.5 * (robot.lower + robot.upper)
+    assert cost.cost(robot, data, robot.q(middle)) == 0
+    j = robot.joint_index("l_knee_flexion")
+    slopes = []
+    for angle in np.linspace(robot.lower[j] - 0.1, robot.upper[j] + 0.1, 500):
+        q = middle.copy()
+        q[j] = angle
+        slopes.append(cost.gradient(robot, data, robot.q(q))[j])
+    assert np.all(np.diff(slopes) >= 0), "convex"
+    assert np.abs(np.diff(slopes)).max() < 0.03, "no jump of the gradient"
+    assert slopes[0] == pytest.approx(-5 * 0.3) and slopes[-1] == pytest.approx(5 * 0.3)
+
+
+def test_a_joint_of_small_range_rests_in_its_middle():
+    """Bands wider than half the range meet there, and do not overlap to push both ways."""
+    robot = load_robot("lola", "fixed")
+    cost = JointLimitCost(2.0, 5.0)
+    assert np.allclose(cost.gradient(robot, robot.data, robot.q(0.5 * (robot.lower + robot.upper))), 0, atol=1e-12)
+
+
+def test_costs_lead_free_joints_from_their_limits_and_home():
+    """In closed loop under a hand task: comfort ends drift, the limit cost leaves the band."""
+    robot = load_robot("wabian2", "fixed")
+    task, _ = left_hand(robot)
+    neutral = robot.postures["neutral"]
+    j, free = robot.joint_index("l_shoulder_rotation"), robot.joint_index("r_elbow_flexion")
+    start = neutral.copy()
+    start[j], start[free] = robot.upper[j] - 0.02, robot.upper[free] - 0.01
+    q = robot.q(start)
+    task.target = robot.frame_positions(q, [robot.point_frame("l_wrist")])[0]
+    solver = ResolvedRate(robot, [JointLimitCost(0.2, 20.0)])
+    moved = q
+    for _ in range(1000):
+        moved = solver.step(moved, [task], 0.005)[0]
+    assert moved[free] == pytest.approx(robot.upper[free] - 0.2, abs=1e-3), "a joint no task needs leaves the band"
+    assert moved[j] < start[j] - 0.02
+    assert np.allclose(robot.frame_positions(moved, [robot.point_frame("l_wrist")])[0], task.target, atol=1e-6)
+    home = ResolvedRate(robot, [ComfortCost(neutral, 2.0)])
+    for _ in range(1500):
+        q = home.step(q, [task], 0.005)[0]
+    assert q[free] == pytest.approx(neutral[free], abs=1e-3)
+    assert np.allclose(robot.frame_positions(q, [robot.point_frame("l_wrist")])[0], task.target, atol=1e-6)
+
+
+def test_measure_is_the_product_and_the_condition_the_quotient_of_singular_values():
+    rng = np.random.default_rng(2)
+    for shape in ((3, 7), (6, 6), (22, 28)):
+        J = rng.normal(size=shape)
+        sigma = np.linalg.svd(J, compute_uv=False)
+        assert manipulability(J) == pytest.approx(np.prod(sigma), rel=1e-9)
+        assert condition_number(J) == pytest.approx(np.linalg.cond(J), rel=1e-9)
+        J[-1] = J[0]
+        assert manipulability(J) < 1e-5 * np.prod(sigma) and condition_number(J) == np.inf
+    assert manipulability(rng.normal(size=(4, 3))) == 0 and condition_number(rng.normal(size=(4, 3))) == np.inf
+
+
+def test_manipulability_is_found_again_after_a_stretched_arm():
+    """A stretched elbow is singular: w is 0 there, and rises when it is what the free joints are for."""
+    robot = load_robot("wabian2", "fixed")
+    task, joints = left_hand(robot)
+    cost = ManipulabilityCost(robot, [task], joints, 1.0)
+    q = robot.q(robot.from_mapping({"l_elbow_flexion": 0.05}))
+    prepare(robot, robot.data, q)
+    before = cost.measure(robot, robot.data, q)
+    solver = ResolvedRate(robot, [cost])
+    for _ in range(300):
+        q = solver.step(q, [], 0.05)[0]
+    prepare(robot, robot.data, q)
+    assert cost.measure(robot, robot.data, q) > 5 * before
+
+
+MISTAKES = [
+    (lambda r: JointLimitCost(0.0), ConfigError, "band > 0"),
+    (lambda r: ComfortCost(r.postures["neutral"], -1.0), ConfigError, "must not be negative"),
+    (lambda r: ManipulabilityCost(r, [], ["l_elbow_flexoin"]), UnknownNameError, "did you mean l_elbow_flexion"),
+]
+
+
+@pytest.mark.parametrize(("make", "error", "words"), MISTAKES, ids=[m[2] for m in MISTAKES])
+def test_a_mistake_is_one_clear_line(make, error, words):
+    with pytest.raises(error, match=words):
+        make(load_robot("lola", "fixed"))
