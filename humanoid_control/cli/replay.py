@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
     supervisor = _start_viewer(bag, args) if args.viewer else None
     player = Player(bag, only or None)
     try:
+        player.meet()
         while not stop.is_set():
             n = player.play(stop, args.speed)
             console.print(f"{n} messages on {len(player.publishers)} topics played")
@@ -99,7 +100,7 @@ class Player:
         import rclpy
         from rclpy.signals import SignalHandlerOptions
 
-        from humanoid_control.nodes.qos import EVENTS, LATCHED
+        from humanoid_control.nodes.qos import LATCHED, PLAYED
 
         self.bag, self.only = bag, only
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
@@ -114,8 +115,17 @@ class Player:
             except (ImportError, AttributeError):
                 warn(f"humanoid replay: {topic} is passed over: its type {type_name} is not installed")
                 continue
-            qos = LATCHED if bag.latched(topic) else EVENTS
+            qos = LATCHED if bag.latched(topic) else PLAYED
             self.publishers[topic] = self.node.create_publisher(message, topic, qos)
+
+    def meet(self, quiet: float = 0.7, most: float = 5.0) -> None:
+        """Wait until no further subscription has been found for a while [s], so that none misses the beginning."""
+        end, found, since = time.monotonic() + most, -1, time.monotonic()
+        while (now := time.monotonic()) < end and now - since < (quiet if found > 0 else 4 * quiet):
+            count = sum(p.get_subscription_count() for p in self.publishers.values())
+            if count != found:
+                found, since = count, now
+            time.sleep(0.05)
 
     def play(self, stop: threading.Event, speed: float) -> int:
         """Play once; how many messages were published."""

@@ -17,3 +17,5 @@ LATCHED = QoSProfile(
 )
 # Messages that should all arrive.
 EVENTS = QoSProfile(depth=20, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
+# A recording that is played faster than a busy subscriber reads.
+PLAYED = QoSProfile(depth=2000, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
