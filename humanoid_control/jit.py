@@ -17,7 +17,7 @@ def _drop_outdated() -> None:
     newest = 0.0
     for source in here.rglob("*.py"):
         text = source.read_bytes()
-        if b"import kernel" in text or b"kernel = njit" in text or b", kernel" in text:
+        if any(mark in text for mark in (b"import kernel", b"import inlined", b"kernel = njit", b", kernel")):
             newest = max(newest, source.stat().st_mtime)
     for index in here.rglob("__pycache__/*.nbi"):
         try:
@@ -29,3 +29,5 @@ def _drop_outdated() -> None:
 
 _drop_outdated()
 kernel = njit(cache=True, error_model="numpy")
+# For the parts of a loop that is to run on several numbers at once: a call that stays a call would prevent that.
+inlined = njit(cache=True, error_model="numpy", forceinline=True)
