@@ -57,7 +57,7 @@ def shape_arrays(model: pin.Model, shapes: tuple[LinkShape, ...]) -> ShapeArrays
     kinds, sizes, joints, rotations, positions = [], [], [], [], []
     for item in shapes:
         frame = model.frames[model.getFrameId(item.link)]
-        size, X_link_shape = _half_axes(item.shape)
+        size, X_link_shape = half_axes(item.shape)
         X = frame.placement * X_link_shape
         kinds.append(item.shape.kind)
         sizes.append(size)
@@ -67,7 +67,7 @@ def shape_arrays(model: pin.Model, shapes: tuple[LinkShape, ...]) -> ShapeArrays
     return ShapeArrays.build(kinds, sizes, joints, rotations, positions)
 
 
-def _half_axes(shape: Shape) -> tuple[tuple[float, float, float, float], pin.SE3]:
+def half_axes(shape: Shape) -> tuple[tuple[float, float, float, float], pin.SE3]:
     """The row of `ShapeArrays.sizes` of a shape, and the pose of its centre in the link frame."""
     if isinstance(shape, Sphere):
         return (shape.radius, shape.radius, shape.radius, 0.0), pin.SE3(np.eye(3), np.array(shape.center))

@@ -1,0 +1,112 @@
+"""A robot's swept-sphere volumes: made from its collision shapes, with its own pairs or pairs found by sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.collision.joint_poses import JointPoses
+from humanoid_control.collision.ssv_distance import SsvDistance
+from humanoid_control.collision.ssv_model import Frame, SsvModel
+from humanoid_control.collision.ssv_pairs import PairChoice, Sampling, choose_pairs
+from humanoid_control.collision.ssv_segments import Segment, SegmentPair, Ssv
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.ssv_shapes import ssvs_of_shape
+
+POSTURES = 2000
+TURN = np.pi  # [rad] a joint without limits is turned this far either way
+
+
+def ssv_of(robot: Robot, by_link: bool = False) -> SsvModel:
+    """The volumes of a robot's collision shapes, with the pairs that the robot watches.
+
+    Args:
+        robot: with shapes and pairs.
+        by_link: False: a segment for each shape, and pair k is `robot.pairs[k]`. True: all shapes of a link are one
+            compound, with a group for each shape, so that a pair uses the shapes that may touch; fewer pairs.
+    """
+    segments = segments_of(robot, by_link)
+    if not by_link:
+        names = [s.name for s in robot.shapes]
+        return build_ssv(robot, segments, [SegmentPair(names[i], names[j]) for i, j in robot.pairs])
+    return build_ssv(robot, segments, _pairs_by_link(robot))
+
+
+def segments_of(robot: Robot, by_link: bool = False) -> tuple[Segment, ...]:
+    """The segments of `ssv_of`."""
+    if not by_link:
+        return tuple(Segment(s.name, s.link, ssvs_of_shape(s.shape, s.name)) for s in robot.shapes)
+    links: dict[str, list[Ssv]] = {}
+    for s in robot.shapes:
+        for v in ssvs_of_shape(s.shape, s.name):
+            links.setdefault(s.link, []).append(Ssv(v.name, v.type, v.radius, v.vertices, s.name))
+    return tuple(Segment(link, link, tuple(ssvs)) for link, ssvs in links.items())
+
+
+def build_ssv(robot: Robot, segments: Iterable[Segment], pairs: Iterable[SegmentPair]) -> SsvModel:
+    """Arrays for segments on a robot's links.
+
+    Raises:
+        UnknownNameError, RobotError: as `SsvModel.build`.
+    """
+    return SsvModel.build(segments, link_frames(robot), pairs)
+
+
+def ssv_distance(
+    robot: Robot, model: SsvModel, activation: float = float("inf"), broad_phase: str = "obb"
+) -> SsvDistance:
+    """The calculator for a robot's volumes; place it with the rows of a `JointPoses`."""
+    return SsvDistance(model, robot.support, activation, broad_phase)
+
+
+def find_pairs(
+    robot: Robot,
+    segments: Iterable[Segment],
+    postures: int = POSTURES,
+    seed: int = 0,
+    sampling: Sampling | None = None,
+) -> PairChoice:
+    """The pairs of segments worth watching, by random postures inside the limits; the same for the same seed."""
+    data = robot.model.createData()
+    poses = JointPoses(data)
+
+    def at(joints: np.ndarray) -> np.ndarray:
+        pin.forwardKinematics(robot.model, data, robot.q(joints))
+        return poses.rows()
+
+    def samples() -> Iterator[np.ndarray]:
+        rng = np.random.default_rng(seed)
+        low, high = np.maximum(robot.lower, -TURN), np.minimum(robot.upper, TURN)
+        for _ in range(postures):
+            yield at(robot.follow(rng.uniform(low, high)))
+
+    rest = at(robot.postures["neutral"]).copy()
+    return choose_pairs(segments, link_frames(robot), robot.model.parents.tolist(), rest, samples(), sampling)
+
+
+def link_frames(robot: Robot) -> dict[str, Frame]:
+    """Every link: the joint that carries it, and its rotation and position in that joint's frame."""
+    return {
+        f.name: (int(f.parentJoint), np.array(f.placement.rotation), np.array(f.placement.translation))
+        for f in robot.model.frames
+        if f.type == pin.FrameType.BODY
+    }
+
+
+def _pairs_by_link(robot: Robot) -> list[SegmentPair]:
+    """The robot's pairs of shapes as pairs of links: shapes with the same partners on the other link go together."""
+    partners: dict[tuple[str, str], dict[str, set[str]]] = {}
+    for i, j in robot.pairs:
+        a, b = robot.shapes[i], robot.shapes[j]
+        if (b.link, a.link) in partners:
+            a, b = b, a
+        partners.setdefault((a.link, b.link), {}).setdefault(a.name, set()).add(b.name)
+    out = []
+    for (first, second), table in partners.items():
+        together: dict[frozenset[str], list[str]] = {}
+        for name, others in table.items():
+            together.setdefault(frozenset(others), []).append(name)
+        out += [SegmentPair(first, second, tuple(a), tuple(sorted(b))) for b, a in together.items()]
+    return out
