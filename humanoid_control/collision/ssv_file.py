@@ -81,9 +81,10 @@ def write_ssv_file(path: Path, file: SsvFile) -> None:
         d["pairs"] = [[_side(p.first, p.groups_1), _side(p.second, p.groups_2)] for p in file.pairs]
     text = yaml.safe_dump(d, sort_keys=False, default_flow_style=None, width=160)
     try:
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False) as f:
-            f.write(text)
-        os.replace(f.name, path)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing_") as folder:
+            part = Path(folder) / path.name
+            part.write_text(text)
+            os.replace(part, path)
     except OSError as e:
         raise RobotError(f"{path}: cannot be written: {e.strerror}") from None
 

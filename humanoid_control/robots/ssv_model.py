@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 import pinocchio as pin
@@ -10,12 +10,11 @@ import pinocchio as pin
 from humanoid_control.collision.joint_poses import JointPoses
 from humanoid_control.collision.ssv_distance import SsvDistance
 from humanoid_control.collision.ssv_model import Frame, SsvModel
-from humanoid_control.collision.ssv_pairs import PairChoice, Sampling, choose_pairs
+from humanoid_control.collision.ssv_pairs import Mechanism, PairChoice, Sampling, choose_pairs
 from humanoid_control.collision.ssv_segments import Segment, SegmentPair, Ssv
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.ssv_shapes import ssvs_of_shape
 
-POSTURES = 2000
 TURN = np.pi  # [rad] a joint without limits is turned this far either way
 
 
@@ -61,29 +60,25 @@ def ssv_distance(
     return SsvDistance(model, robot.support, activation, broad_phase)
 
 
-def find_pairs(
-    robot: Robot,
-    segments: Iterable[Segment],
-    postures: int = POSTURES,
-    seed: int = 0,
-    sampling: Sampling | None = None,
-) -> PairChoice:
-    """The pairs of segments worth watching, by random postures inside the limits; the same for the same seed."""
+def find_pairs(robot: Robot, segments: Iterable[Segment], sampling: Sampling | None = None) -> PairChoice:
+    """The pairs of segments worth watching, by random postures inside the limits, and why the others are not."""
     data = robot.model.createData()
     poses = JointPoses(data)
 
-    def at(joints: np.ndarray) -> np.ndarray:
-        pin.forwardKinematics(robot.model, data, robot.q(joints))
-        return poses.rows()
+    def place(joints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        pin.computeJointJacobians(robot.model, data, robot.q(robot.follow(joints.copy())))
+        return poses.rows(), data.J
 
-    def samples() -> Iterator[np.ndarray]:
-        rng = np.random.default_rng(seed)
-        low, high = np.maximum(robot.lower, -TURN), np.minimum(robot.upper, TURN)
-        for _ in range(postures):
-            yield at(robot.follow(rng.uniform(low, high)))
-
-    rest = at(robot.postures["neutral"]).copy()
-    return choose_pairs(segments, link_frames(robot), robot.model.parents.tolist(), rest, samples(), sampling)
+    mechanism = Mechanism(
+        robot.model.parents.tolist(),
+        robot.support,
+        np.maximum(robot.lower, -TURN),
+        np.minimum(robot.upper, TURN),
+        robot.postures["neutral"],
+        robot.iv,
+        place,
+    )
+    return choose_pairs(segments, link_frames(robot), mechanism, sampling)
 
 
 def link_frames(robot: Robot) -> dict[str, Frame]:

@@ -13,14 +13,8 @@ from scipy.spatial import ConvexHull
 from humanoid_control.collision.point_distance import point_solid
 from humanoid_control.collision.shape_arrays import KIND_NAMES
 from humanoid_control.collision.ssv_batch import distances
-from humanoid_control.collision.ssv_fit import (
-    RECTANGLE,
-    TINY,
-    circumscribed_sphere,
-    fit_polygon,
-    swept_volume,
-    volumes,
-)
+from humanoid_control.collision.ssv_enclose import RECTANGLE, TINY, fit_polygon, swept_volume
+from humanoid_control.collision.ssv_fit import circumscribed_sphere, volumes
 from humanoid_control.collision.ssv_segments import Ssv
 from humanoid_control.robots.geometry import elliptic_capsule_points, half_axes, rotation_of_z_onto
 from humanoid_control.robots.shapes import Box, Capsule, Cylinder, Ellipsoid, EllipticCapsule, Shape, Sphere
@@ -79,7 +73,7 @@ def _around_cylinder(shape: Cylinder) -> tuple[np.ndarray, float]:
         return math.hypot(shape.radius, short)
 
     def volume(short: float) -> float:
-        return swept_volume(np.array([[0, 0, 0], [0, 0, 2 * (half - short)]]), radius(short))
+        return swept_volume(np.array([[0.0, 0, 0], [0, 0, 2 * (half - short)]]), radius(short))
 
     short = float(minimize_scalar(volume, bounds=(0.0, half), method="bounded").x) if half > 0 else 0.0
     reach = (half - short) * axis
@@ -157,7 +151,7 @@ def enlargement(shape: Shape, ssvs: tuple[Ssv, ...]) -> Enlargement:
 
     The distance from a convex shape is a convex function, so that it is largest on the balls around the vertices.
     """
-    ball = circumscribed_sphere()
+    ball = circumscribed_sphere(2000)
     ball /= np.linalg.norm(ball, axis=1)[:, None]
     reach = [signed_distances(shape, np.array(v) + s.radius * ball).max() for s in ssvs for v in s.vertices]
     low = np.min([np.array(v) - s.radius for s in ssvs for v in s.vertices], axis=0)
