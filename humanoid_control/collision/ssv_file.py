@@ -9,7 +9,7 @@ segments:
   - {name: bone, type: line, radius: 0.065, vertices: [[0, 0, -0.05], [0, 0, -0.41]]}
   - {name: inner, type: point, radius: 0.07, vertices: [[0, -0.01, -0.2]], group: inside}
 pairs:
-- [l_thigh:inside, r_thigh:inside]   # these groups only; several as l_thigh:inside,front
+- [l_thigh:inside, r_thigh:inside]   # these groups only; several as l_thigh:inside+front
 - [l_thigh, r_shank]
 """
 
@@ -116,11 +116,11 @@ def _pair(row: Any, where: str) -> SegmentPair:
 
 def _names(text: str) -> tuple[str, tuple[str, ...]]:
     name, _, groups = text.partition(":")
-    return name.strip(), tuple(g.strip() for g in groups.split(",") if g.strip())
+    return name.strip(), tuple(g.strip() for g in groups.split("+") if g.strip())
 
 
 def _side(name: str, groups: tuple[str, ...]) -> str:
-    return f"{name}:{','.join(groups)}" if groups else name
+    return f"{name}:{'+'.join(groups)}" if groups else name
 
 
 def _segment_row(s: Segment) -> dict[str, Any]:

@@ -157,8 +157,7 @@ def place_segments(
     """
     for s in range(joint.shape[0]):
         X = poses[joint[s]]
-        low0, low1, low2 = np.inf, np.inf, np.inf
-        high0, high1, high2 = -np.inf, -np.inf, -np.inf
+        low0, low1, low2, high0, high1, high2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for i in range(start[s], start[s + 1]):
             r = radii[i]
             for k in range(3):
@@ -167,8 +166,13 @@ def place_segments(
                 y = X[10] + X[1] * a + X[4] * b + X[7] * c
                 z = X[11] + X[2] * a + X[5] * b + X[8] * c
                 out_vertices[i, k, 0], out_vertices[i, k, 1], out_vertices[i, k, 2] = x, y, z
+                if i == start[s] and k == 0:  # not from infinity: what is not a number has to stay
+                    low0, low1, low2, high0, high1, high2 = x - r, y - r, z - r, x + r, y + r, z + r
                 low0, low1, low2 = min(low0, x - r), min(low1, y - r), min(low2, z - r)
                 high0, high1, high2 = max(high0, x + r), max(high1, y + r), max(high2, z + r)
+        total = low0 + low1 + low2 + high0 + high1 + high2
+        if total != total:  # one coordinate unknown: nothing may be left out by another
+            low0, low1, low2, high0, high1, high2 = total, total, total, total, total, total
         out_bounds[s, 0], out_bounds[s, 1], out_bounds[s, 2] = low0, low1, low2
         out_bounds[s, 3], out_bounds[s, 4], out_bounds[s, 5] = high0, high1, high2
         a, b, c = boxes[s, 0], boxes[s, 1], boxes[s, 2]

@@ -13,6 +13,7 @@ from humanoid_control.collision.ssv_model import Frame, SsvModel
 from humanoid_control.collision.ssv_segments import Segment, SegmentPair, expand
 
 SAME_BODY, NEIGHBOURS, AT_REST, ALWAYS, NEVER = "same body", "neighbours", "at rest", "always", "never"
+STARTS = 4  # postures, each the nearest of its share, that a descent starts from
 STEP, LEAST_STEP, STEPS = 0.5, 1e-3, 60  # [rad or m] of a descent
 
 
@@ -45,7 +46,8 @@ class Sampling:
         postures: how many; in every second one, half of the coordinates are at a limit, where limbs reach farthest.
         seed: the same for the same result.
         always: pairs that touch in at least this share of them are left out: their volumes overlap at the joint.
-        never: [m] pairs that stay farther apart than this are left out, also after a descent from the nearest posture.
+        never: [m] pairs that stay farther apart than this are left out, also after
+            descents from the nearest postures.
     """
 
     postures: int = 2000
@@ -99,14 +101,14 @@ def choose_pairs(
     distance = SsvDistance(model, mechanism.support)
     distance.place(mechanism.place(mechanism.rest)[0])
     at_rest = distance.nearest().distance
-    touching, least = np.zeros(len(candidates)), np.full(len(candidates), np.inf)
-    nearest = np.tile(mechanism.rest, (len(candidates), 1))
-    for x in random_postures(mechanism, sampling):
+    touching, least = np.zeros(len(candidates)), np.full((STARTS, len(candidates)), np.inf)
+    nearest = np.tile(mechanism.rest, (STARTS, len(candidates), 1))
+    for n, x in enumerate(random_postures(mechanism, sampling)):
         distance.place(mechanism.place(x)[0])
-        d = distance.nearest().distance
+        d, batch = distance.nearest().distance, n % STARTS
         touching += d < 0
-        nearest[d < least] = x
-        least = np.minimum(least, d)
+        nearest[batch, d < least[batch]] = x
+        least[batch] = np.minimum(least[batch], d)
     kept = []
     for k, pair in enumerate(candidates):
         share = touching[k] / max(sampling.postures, 1)
@@ -116,11 +118,15 @@ def choose_pairs(
         elif share >= sampling.always:
             detail = f"they touch in {100 * share:.0f} % of {sampling.postures} random postures"
             left_out.append(LeftOut(*names, ALWAYS, detail))
-        elif least[k] > sampling.never and (d_k := descend(distance, mechanism, k, nearest[k])) > sampling.never:
-            detail = f"never nearer than {1000 * d_k:.0f} mm, from {sampling.postures} random postures downhill"
-            left_out.append(LeftOut(*names, NEVER, detail))
-        else:
+        elif least[:, k].min() <= sampling.never:
             kept.append(pair)
+        else:
+            found = min(descend(distance, mechanism, k, x) for x in nearest[:, k])
+            if found <= sampling.never:
+                kept.append(pair)
+                continue
+            detail = f"never nearer than {1000 * found:.0f} mm, from {sampling.postures} random postures downhill"
+            left_out.append(LeftOut(*names, NEVER, detail))
     return PairChoice(tuple(kept), tuple(left_out))
 
 

@@ -146,14 +146,18 @@ def between(points: np.ndarray, axis: int, low: float, high: float) -> np.ndarra
     return np.vstack(out)
 
 
-def enlargement(shape: Shape, ssvs: tuple[Ssv, ...]) -> Enlargement:
-    """How much larger volumes are than the shape they were made for.
+def excess(shape: Shape, ssvs: tuple[Ssv, ...]) -> float:
+    """How far volumes reach out of a shape at the most [m].
 
     The distance from a convex shape is a convex function, so that it is largest on the balls around the vertices.
     """
     ball = circumscribed_sphere(2000)
     ball /= np.linalg.norm(ball, axis=1)[:, None]
-    reach = [signed_distances(shape, np.array(v) + s.radius * ball).max() for s in ssvs for v in s.vertices]
+    return float(max(signed_distances(shape, np.array(v) + s.radius * ball).max() for s in ssvs for v in s.vertices))
+
+
+def enlargement(shape: Shape, ssvs: tuple[Ssv, ...]) -> Enlargement:
+    """How much larger volumes are than the shape they were made for."""
     low = np.min([np.array(v) - s.radius for s in ssvs for v in s.vertices], axis=0)
     high = np.max([np.array(v) + s.radius for s in ssvs for v in s.vertices], axis=0)
     x = np.random.default_rng(0).uniform(low, high, (SAMPLES, 3))
@@ -162,7 +166,7 @@ def enlargement(shape: Shape, ssvs: tuple[Ssv, ...]) -> Enlargement:
         core = np.broadcast_to(np.array(s.vertices), (SAMPLES, len(s.vertices), 3))
         held |= distances("p" + s.type[0], x[:, None], zero, core, zero + s.radius).distance <= 0
     own = signed_distances(shape, x) <= 0
-    return Enlargement(float(np.max(reach)), float(held.sum() / max(own.sum(), 1)))
+    return Enlargement(excess(shape, ssvs), float(held.sum() / max(own.sum(), 1)))
 
 
 def signed_distances(shape: Shape, points: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from humanoid_control.cli import bench_self_distance
+from humanoid_control.cli import bench_distance, bench_self_distance
 from humanoid_control.cli.main import main
 
 
@@ -29,13 +29,30 @@ def test_self_distance_gives_a_row_for_each_side_and_threshold(capsys, monkeypat
         assert name in out
 
 
+def test_distance_has_a_row_for_each_function_and_for_the_whole_robot(capsys, monkeypatch):
+    for name, value in (("REPEATS", 3), ("POSTURES", 20), ("PAIRS", 100), ("CAPSULES", 10)):
+        monkeypatch.setattr(bench_distance, name, value)
+    assert main(["bench", "distance", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    rows = {r["name"]: r for r in said["rows"]}
+    assert list(rows)[:6] == ["pp", "pl", "pt", "ll", "lt", "tt"]
+    assert rows["tt"]["published_ns"] == 888.7 and rows["tt"]["unit"] == "ns" and rows["tt"]["n"] == 300
+    assert {"lt_two_step", "obb_test", "aabb_test", "coal_capsule_pair"} < set(rows)
+    whole, near = rows["lola_all_pairs"], rows["lola_within_100mm_obb"]
+    assert whole["unit"] == "us" and whole["segments"] == 18 and whole["near_pairs"] == whole["segment_pairs"] == 132
+    assert near["near_pairs"] < 40 and all(r["median"] > 0 for r in said["rows"])
+    assert any("table 6.9" in line and "888.7" in line for line in said["notes"])
+    assert main(["bench", "distance", "--robot", "hrp2"]) == 0
+    assert "hrp2_all_pairs" in capsys.readouterr().out
+
+
 def test_unknown_robot_is_one_line(capsys):
     assert main(["bench", "self_distance", "--robot", "hrp3"]) == 2
     said = capsys.readouterr()
     assert "did you mean" in said.err + said.out and "Traceback" not in said.err
 
 
-@pytest.mark.parametrize("word", ["bounding_volumes", "self_distance"])
+@pytest.mark.parametrize("word", ["bounding_volumes", "self_distance", "distance"])
 def test_help_lists_the_bench(capsys, word):
     with pytest.raises(SystemExit):
         main(["bench", "--help"])

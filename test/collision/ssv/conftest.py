@@ -56,8 +56,3 @@ def weighted(v: np.ndarray, x: np.ndarray) -> np.ndarray:
 def reference() -> ModuleType:
     """The functions of this file."""
     return sys.modules[__name__]
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(7)

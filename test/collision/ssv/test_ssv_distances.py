@@ -1,6 +1,7 @@
 """The six distance functions: against coal and exhaustive enumeration, under motion and mirroring, and degenerate."""
 
 import itertools
+import platform
 
 import coal
 import numpy as np
@@ -8,10 +9,12 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 from scipy.spatial.transform import Rotation
 
 from humanoid_control.collision.ssv_batch import distances
-from humanoid_control.collision.ssv_lanes import LANES
+from humanoid_control.collision.ssv_blocks import line_line_block, triangle_triangle_block
+from humanoid_control.collision.ssv_lanes import LANES, ROWS
 from humanoid_control.errors import UnknownNameError
 
 FUNCTIONS = ("pp", "pl", "pt", "ll", "lt", "tt")
@@ -159,7 +162,7 @@ def awkward(draw):
     ]
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=700, deadline=None)
 @given(awkward(), st.floats(0, 1), st.floats(0, 1))
 def test_degenerate_shapes_are_exact_finite_and_symmetric(reference, case, r0, r1):
     function, (v0, v1) = case
@@ -246,6 +249,16 @@ def test_a_batch_gives_what_single_calls_give(reference, rng):
         for k in {0, count // 2, count - 1}:
             one = distances("tt", v0[k : k + 1], r0[k : k + 1], v1[k : k + 1], r1[k : k + 1])
             assert one.distance[0] == r.distance[k] and np.array_equal(one.normal[0], r.normal[k])
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads the instructions of x86-64")
+@pytest.mark.parametrize("block", [line_line_block, triangle_triangle_block], ids=["ll", "tt"])
+def test_one_instruction_measures_several_pairs(block):
+    """A branch in a kernel, or a call that is not inlined, would silently cost a factor of four."""
+    fresh = njit(error_model="numpy")(block.py_func)
+    fresh(np.ones(ROWS * LANES), LANES)
+    code = next(iter(fresh.inspect_asm().values()))
+    assert "divpd" in code and "sqrtpd" in code
 
 
 def test_unknown_function_names_the_known_ones():
