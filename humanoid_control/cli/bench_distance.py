@@ -131,7 +131,7 @@ def _whole_robot(robot: Robot) -> list[dict[str, Any]]:
 def notes(rows: list[dict[str, Any]]) -> list[str]:
     """What is counted, and the source's numbers."""
     median = {r["name"]: r["median"] for r in rows}
-    whole = next(r for r in rows if r["name"].endswith("_all_pairs"))
+    w = next(r for r in rows if r["name"].endswith("_all_pairs"))
     source = ", ".join(f"{k} {v:g}" for k, v in PUBLISHED.items())
     ours, theirs = (", ".join(f"{k} {t[k] / t['pp']:.1f}" for k in PUBLISHED) for t in (median, PUBLISHED))
     first = sum(r["first_call_s"] for r in rows)
@@ -139,8 +139,8 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
         f"The source's table 6.9 (Core2 Duo 2.33 GHz, 32 bit) [ns]: {source}; its whole Lola 50-500 us.",
         f"Relative to pp: {ours}; the source: {theirs}. Ours measure several pairs with one instruction.",
         f"An OBB test costs {median['obb_test'] / median['ll']:.1f} of our ll (the source: 2 to 3).",
-        f"{whole['name']}: {whole['segments']} segments with {whole['volumes']} volumes, {whole['segment_pairs']} pairs",
-        f"of them with {whole['volume_pairs']} pairs of volumes; poses, boxes, distances, witness points and gradients of",
+        f"{w['name']}: {w['segments']} segments with {w['volumes']} volumes, {w['segment_pairs']} pairs of them with",
+        f"{w['volume_pairs']} pairs of volumes; poses, boxes, distances, witness points and gradients of",
         "all pairs, called from Python. Within 100 mm, boxes leave out far pairs before they are measured: oriented",
         "(obb), along the world's axes (aabb), or none.",
         f"First calls, from the cache of compiled kernels or, once, the compiler: {first:.2f} s.",
