@@ -18,6 +18,7 @@ MODES = {
 }
 """How method 1 turns surplus momentum e into joint rates. (7.9) amplifies where |J| < 1 kg m^2; its units disagree."""
 
+MU = 0.1  # [kg m^2] damping of mode 'damped', about half of |J_r| of light arms
 Weighting = np.ndarray
 """Inverse of the weighting of the velocities: (n,) its diagonal, or (n, n)."""
 
@@ -46,7 +47,7 @@ def _weigh(W_inverse: Weighting, x: np.ndarray) -> np.ndarray:
     return np.asarray((W_inverse * x.T).T)
 
 
-def reducing_rates(J_r: np.ndarray, surplus: np.ndarray, mode: str = "thesis", mu: float = 0.1) -> np.ndarray:
+def reducing_rates(J_r: np.ndarray, surplus: np.ndarray, mode: str = "thesis", mu: float = MU) -> np.ndarray:
     """The rates q_r of method 1 (r,), to be subtracted in the null space: they stand in y of eq. (7.3).
 
     Args:

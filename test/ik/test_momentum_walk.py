@@ -5,6 +5,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
+from humanoid_control.ik.momentum_constrained import ConstrainedWalker
 from humanoid_control.ik.momentum_costs import FreeJointGains
 from humanoid_control.ik.momentum_gait import GaitSettings
 from humanoid_control.ik.momentum_map import momentum_map
@@ -12,7 +13,6 @@ from humanoid_control.ik.momentum_replay import measure, replay
 from humanoid_control.ik.momentum_study.lab import Lab
 from humanoid_control.ik.momentum_walk import WalkTask
 from humanoid_control.ik.momentum_walkers import (
-    ConstrainedWalker,
     NullSpaceWalker,
     SwingWalker,
     TrackingWalker,

@@ -1,5 +1,12 @@
 """Angular momentum while walking: the source's methods and ours on the same steps, and its claims about them."""
 
-from humanoid_control.ik.momentum_study.lab import Lab, Outcome, find_gait
+from humanoid_control.ik.momentum_study.claim import Claim, Judgement, lower_by
+from humanoid_control.ik.momentum_study.lab import MAIN, Lab, Outcome, find_gait
+from humanoid_control.ik.momentum_study.reductions import T27, T27_PRINTED, T28, T29, T30, T31
+from humanoid_control.ik.momentum_study.soundness import OURS, T32, T32_PRINTED, T33, T34, T35, T35_SECOND
 
-__all__ = ["Lab", "Outcome", "find_gait"]
+CLAIMS: dict[str, Claim] = {
+    c.name: c for c in (T27, T27_PRINTED, T28, T29, T30, T31, T32, T32_PRINTED, T33, T34, T35, T35_SECOND, OURS)
+}
+
+__all__ = ["CLAIMS", "MAIN", "Claim", "Judgement", "Lab", "Outcome", "find_gait", "lower_by"]

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.ik.momentum_constrained import ConstrainedWalker
 from humanoid_control.ik.momentum_costs import FreeJointGains
 from humanoid_control.ik.momentum_gait import GaitSettings
 from humanoid_control.ik.momentum_replay import Measures, Replay, measure, replay
 from humanoid_control.ik.momentum_walk import WalkTask, leg_length
 from humanoid_control.ik.momentum_walkers import (
-    ConstrainedWalker,
     NullSpaceWalker,
     SwingWalker,
     TrackingWalker,

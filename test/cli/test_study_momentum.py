@@ -1,0 +1,54 @@
+"""`humanoid study momentum`: claims as table, JSON and a folder with a plot."""
+
+import json
+
+import pytest
+
+
+def test_claims_have_rule_verdict_and_numbers(humanoid):
+    result = humanoid("study", "momentum", "--only", "t-33,T-34,T-27 as printed", "--json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    rows = {f["name"]: f for f in report["findings"]}
+    assert list(rows) == ["T-33", "T-34", "T-27 as printed"] and report["robot"] == "lola"
+    assert report["gait"]["step_length"] == 0.4 and report["gait"]["step_time"] == 0.8 and report["notes"] == []
+    assert rows["T-33"]["verdict"] == rows["T-34"]["verdict"] == "holds"
+    assert rows["T-27 as printed"]["verdict"] == "does not hold" and "E-19" in rows["T-27 as printed"]["reason"]
+    for row in rows.values():
+        assert row["rule"] and all(p["numbers"] for p in row["parts"])
+
+
+def test_the_folder_holds_the_plot_and_the_numbers(humanoid):
+    result = humanoid("study", "momentum", "--step-length", 0.2, "--step-time", 0.5, "--only", "T-34", "-o", "out")
+    assert result.returncode == 0, result.stderr
+    assert "T-34" in result.stdout and "written: out" in result.stdout
+    folder = humanoid.folder / "out"
+    assert sorted(p.name for p in folder.iterdir()) == ["momentum.json", "momentum.png"]
+    assert (folder / "momentum.png").read_bytes().startswith(b"\x89PNG")
+    report = json.loads((folder / "momentum.json").read_text())
+    assert report["gait"]["step_length"] == 0.2 and report["findings"][0]["verdict"] == "holds"
+
+
+MISTAKES = [
+    (["--only", "T-26"], "unknown claim 'T-26': did you mean"),
+    (["--robot", "lolla"], "did you mean lola"),
+    (["--robot", "armar3"], "walking needs a floating base, two arms and two legs"),
+    (["--clip", "dance1.trc"], "--clip is not for the study 'momentum'"),
+    (["--step-length", "-1"], "--step-length must be positive"),
+    (["--step-length", "1.7"], "too long for its legs"),
+    (["-o", "nowhere/out"], "folder nowhere does not exist"),
+]
+
+
+@pytest.mark.parametrize(("args", "words"), MISTAKES, ids=lambda v: " ".join(v) if isinstance(v, list) else "")
+def test_a_mistake_is_one_line_and_leaves_nothing(humanoid, args, words):
+    result = humanoid("study", "momentum", *args)
+    assert result.returncode == 2 and "Traceback" not in result.stderr
+    lines = [line for line in result.stderr.splitlines() if line.strip()]
+    assert len(lines) == 1 and words in lines[0], result.stderr
+    assert list(humanoid.folder.iterdir()) == []
+
+
+def test_options_of_one_study_are_refused_by_the_other(humanoid):
+    result = humanoid("study", "imitation", "--robot", "hrp2")
+    assert result.returncode == 2 and "--robot is not for the study 'imitation'" in result.stderr
