@@ -161,7 +161,7 @@ def test_missing_arms_and_bad_messages_are_said_and_break_nothing(graph):
     process = graph.start(NODE, "source:=live", "lead_in:=0.3", "live_calibration:=0.5")
     camera = Camera(graph, DANCE)
     arms = ("Elbow_L", "Wrist_L", "Elbow_R", "Wrist_R")
-    said = graph.until_said(NODE, "no calibration", lambda: camera.send(gone(DANCE, *arms)))
+    said = graph.until_said(NODE, "so no targets: ", lambda: camera.send(gone(DANCE, *arms)))
     assert all(label in said["message"] for label in arms)
     assert not camera.targets
     graph.until_said(NODE, "in metres", lambda: camera.send(lambda at: 30.0 * at))
