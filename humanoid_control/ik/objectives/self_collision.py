@@ -8,7 +8,7 @@ import pinocchio as pin
 from humanoid_control.collision import NearPairs
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik.objectives.base import Objective
-from humanoid_control.ik.objectives.repulsion import repulsion, repulsion_potential, stable_contact_gradient
+from humanoid_control.ik.objectives.repulsion import push_gradient, repulsion_potential, stable_contact_gradient
 from humanoid_control.ik.tasks.base import prepare
 from humanoid_control.robots import Robot
 from humanoid_control.robots.near_pairs import RobotPairs
@@ -69,6 +69,8 @@ class SelfCollisionCost(Objective):
             raise ConfigError("self-collision cost: activation > 0, contact >= 0 and a blend from 0 to 1 are needed")
         self.blend, self.pairs = blend, RobotPairs(robot)
         self._most = float(self.activation.max(initial=0.0))
+        support = robot.support[self.pairs.pairs.shapes.joint]
+        self._supports = support[robot.pairs[:, 0]], support[robot.pairs[:, 1]]
         self.near: NearPairs | None = None
 
     def _near(self, q: np.ndarray) -> NearPairs:
@@ -80,11 +82,12 @@ class SelfCollisionCost(Objective):
         return float(np.sum(repulsion_potential(near.distance, a, s, self.blend)))
 
     def gradient(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
-        near = self.near = self._near(q)
-        if not len(near):
-            return np.zeros(robot.nv)
-        g = repulsion(near.distance, self.activation[near.pair], self.contact[near.pair], self.blend)
-        return -g @ self.pairs.gradient(data.J, near)
+        near, out = self._near(q), np.zeros(robot.nv)
+        self.near = near
+        if len(near):
+            rows = (near.pair, near.distance, near.normal, near.point_1, near.point_2)
+            push_gradient(data.J, *self._supports, *rows, self.activation, self.contact, self.blend, out)
+        return out
 
     def stiffness(self, data: pin.Data, q: np.ndarray, mobility: np.ndarray | None = None) -> float:
         """How much faster than one pair's push alone all active pairs together may answer [m/s per m].

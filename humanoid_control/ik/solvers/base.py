@@ -13,7 +13,8 @@ from humanoid_control.ik.solvers.clamp import slowed
 from humanoid_control.ik.solvers.integrate import explicit_euler
 from humanoid_control.ik.solvers.interface import SolverSettings, StepReport
 from humanoid_control.ik.solvers.moving import Moving
-from humanoid_control.ik.solvers.rows import Rows, stacked
+from humanoid_control.ik.solvers.rows import Rows
+from humanoid_control.ik.solvers.stack import TaskStack
 from humanoid_control.ik.solvers.switching import Switching
 from humanoid_control.ik.tasks import Task, prepare
 from humanoid_control.robots import Robot
@@ -49,6 +50,7 @@ class VelocitySolver(ABC):
         self.robot, self.objectives = robot, list(objectives)
         self.settings, self.moving = settings or SolverSettings(), moving or Moving(robot)
         self.data = robot.model.createData()
+        self._stack = TaskStack(robot, self.moving)
         s = self.settings.switch
         self._switching = Switching(s) if s is not None else None
         self.reset()
@@ -73,7 +75,7 @@ class VelocitySolver(ABC):
         """The velocity (nv,) of this tick, without moving; arguments as of `step`."""
         r, s, m = self.robot, self.settings, self.moving
         prepare(r, self.data, q)
-        rows = stacked(r, self.data, q, tasks, m, s.gain_share / dt)
+        rows = self._stack.rows(self.data, q, tasks, s.gain_share / dt)
         z = self._wished(q)
         wanted = rows.v
         if self._switching is not None:

@@ -13,7 +13,8 @@ from humanoid_control.ik.solvers.base import Resolved, VelocitySolver
 from humanoid_control.ik.solvers.interface import SolverSettings
 from humanoid_control.ik.solvers.moving import Moving
 from humanoid_control.ik.solvers.resolved_rate import weighted_step
-from humanoid_control.ik.solvers.rows import Rows, stacked
+from humanoid_control.ik.solvers.rows import Rows
+from humanoid_control.ik.solvers.stack import stacked
 from humanoid_control.ik.tasks import Task, prepare
 from humanoid_control.robots import Robot
 

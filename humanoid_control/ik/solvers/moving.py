@@ -15,6 +15,7 @@ class Moving:
 
     Attributes:
         mobility: (k,) inverse weights W^-1.
+        column_of, factor: (nv,) which free velocity moves each, -1 for none, and how many times as fast.
         k: number of free velocities. free: (k,) their indices in v.
     """
 
@@ -45,6 +46,8 @@ class Moving:
                 S[robot.iv + f, free.index(robot.iv + leader)] = multiplier
         self.k, self.mobility = len(free), 1.0 / (W @ S**2)
         self.free = np.array(free, dtype=int)
+        self.column_of = np.where(S.any(axis=1), np.abs(S).argmax(axis=1) if len(free) else 0, -1)
+        self.factor = S.sum(axis=1)
         tied = np.count_nonzero(S) > len(free)
         self._S = S if tied else None
         self._nv = robot.nv

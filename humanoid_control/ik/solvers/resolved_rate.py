@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
 
+from humanoid_control.ik.box_qp import cholesky, solve_factored
 from humanoid_control.ik.solvers.base import Resolved, VelocitySolver
 from humanoid_control.ik.solvers.rows import Rows
+from humanoid_control.jit import kernel
 
 RESCUE = 1e-4  # damping where the rows depend on each other, relative to the largest row
 
@@ -27,17 +28,52 @@ def weighted_step(
         task (k,), null (k,), the manipulability sqrt(det(J W^-1 J^T)) (with the damping, if any), and whether B could
         be factored.
     """
-    m = len(v)
-    if not m:
-        return np.zeros(len(z)), z, 1.0, True
-    WJ = mobility[:, None] * J.T
-    B = J @ WJ
-    B[np.arange(m), np.arange(m)] += damping * damping
-    L, x, info = lapack.dposv(B, np.stack([v, J @ z], axis=1), lower=1)
-    if info != 0:
-        return np.zeros(len(z)), np.zeros(len(z)), 0.0, False
-    parts = WJ @ x
-    return parts[:, 0], z - parts[:, 1], float(np.prod(np.diagonal(L))), True
+    task, null = np.zeros(len(z)), np.array(z, dtype=float)
+    w = _weighted_step(J, v, mobility, null.copy(), damping, task, null)
+    return task, null, max(w, 0.0), w >= 0.0
+
+
+@kernel
+def _weighted_step(
+    J: np.ndarray,
+    v: np.ndarray,
+    mobility: np.ndarray,
+    z: np.ndarray,
+    damping: float,
+    task: np.ndarray,
+    null: np.ndarray,
+) -> float:
+    """As `weighted_step`, into task and null (k,); the manipulability, or -1 where there is no factor."""
+    m, k = J.shape
+    WJ, B = np.empty((m, k)), np.empty((m, m))
+    x, y = np.empty(m), np.empty(m)
+    for i in range(m):
+        s = 0.0
+        for c in range(k):
+            WJ[i, c] = J[i, c] * mobility[c]
+            s += J[i, c] * z[c]
+        x[i], y[i] = v[i], s
+    for i in range(m):
+        for j in range(i + 1):
+            s = 0.0
+            for c in range(k):
+                s += WJ[i, c] * J[j, c]
+            B[i, j] = s
+        B[i, i] += damping * damping
+    L = np.empty((m, m))
+    if not cholesky(B, m, L):
+        task[:], null[:] = 0.0, 0.0
+        return -1.0
+    solve_factored(L, m, x)
+    solve_factored(L, m, y)
+    task[:], null[:] = 0.0, z
+    w = 1.0
+    for i in range(m):
+        w *= L[i, i]
+        for c in range(k):
+            task[c] += WJ[i, c] * x[i]
+            null[c] -= WJ[i, c] * y[i]
+    return w
 
 
 class ResolvedRate(VelocitySolver):
