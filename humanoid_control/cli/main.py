@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from humanoid_control import __version__
+from humanoid_control.cli.interrupts import keep_interrupts
 from humanoid_control.errors import HumanoidError, nearest_names
 
 COMMANDS = {
@@ -69,6 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         offer = f"did you mean {' or '.join(near)}?" if near else f"commands: {', '.join(COMMANDS)}"
         print(f"humanoid: unknown command '{name}': {offer}", file=sys.stderr)
         return EXIT_BAD_INPUT
+    keep_interrupts()
     try:
         module = importlib.import_module(f"humanoid_control.cli.{name}")
         parser = Parser(

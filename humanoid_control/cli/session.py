@@ -16,6 +16,7 @@ from humanoid_control.cli.supervisor import StackFailure, Supervisor, describe, 
 from humanoid_control.nodes.stack import Stack, parameters_file
 
 FIRST_MOTION_TIMEOUT = 45.0
+FIRST_WORD_TIMEOUT = 12.0  # [s] nodes that are ready and can be heard say how they are every second
 
 
 class Session:
@@ -81,13 +82,13 @@ class Session:
             StackFailure: nothing arrives, as where discovery is switched off.
         """
         assert self.monitor is not None
-        end = time.monotonic() + timeout
+        begin = time.monotonic()
         while not self.monitor.moving:
             self.monitor.spin(0.02)
             if self.stopped.is_set():
                 break
             self.check()
-            if time.monotonic() > end:
+            if time.monotonic() - begin > (timeout if self.monitor.nodes else min(timeout, FIRST_WORD_TIMEOUT)):
                 raise StackFailure(self._why_silent())
         return time.monotonic() - self.begin
 

@@ -186,8 +186,8 @@ class LiveTargets:
     def _go(self, markers: np.ndarray, now: float) -> np.ndarray:
         """One step with the markers (M, 3) that are there."""
         assert self._body is not None
-        dt = now - self._last_update
-        self._last_update = now
+        dt = max(0.0, now - self._last_update)  # a frame may be older than the moment for which it was missed
+        self._last_update += dt
         with np.errstate(all="ignore"):
             points = self._body.locate(self._tracks.update(markers, dt))
             wanted = self._wanted(points)

@@ -9,12 +9,14 @@ import sys
 
 import pytest
 
+from test.cli.warm_process import WarmProcess
+
 
 class Command:
     """Runs `humanoid ...` in a home, a ROS domain and a folder of its own."""
 
-    def __init__(self, folder) -> None:
-        self.folder, self.running = folder, []
+    def __init__(self, folder, warm) -> None:
+        self.folder, self.warm, self.running = folder, warm, []
         self.home = folder / "state"
         self.env = {
             **os.environ,
@@ -28,7 +30,11 @@ class Command:
         return [sys.executable, "-m", "humanoid_control.cli.main", *map(str, args)]
 
     def __call__(self, *args: object, timeout: float = 120, **env: str) -> subprocess.CompletedProcess:
-        """Run to the end."""
+        """Run to the end, in a fork of a process that is warm; see `WarmProcess`."""
+        return self.warm.run([*map(str, args)], {**self.env, **env}, self.folder, timeout)
+
+    def fresh(self, *args: object, timeout: float = 120, **env: str) -> subprocess.CompletedProcess:
+        """Run to the end, from the interpreter's start."""
         return subprocess.run(
             self.argv(*args), env={**self.env, **env}, cwd=self.folder, capture_output=True, text=True, timeout=timeout
         )
@@ -59,8 +65,15 @@ class Command:
                     process.wait()
 
 
+@pytest.fixture(scope="session")
+def warm_process():
+    process = WarmProcess()
+    yield process
+    process.close()
+
+
 @pytest.fixture
-def humanoid(tmp_path):
-    command = Command(tmp_path)
+def humanoid(tmp_path, warm_process):
+    command = Command(tmp_path, warm_process)
     yield command
     command.close()

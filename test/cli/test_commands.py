@@ -31,7 +31,7 @@ def test_help_lists_all_commands(humanoid):
     result = humanoid()
     assert result.returncode == 0
     assert all(name in result.stdout for name in COMMANDS)
-    assert "0.1.0" in humanoid("--version").stdout
+    assert "0.1.0" in humanoid.fresh("--version").stdout
 
 
 def test_robots_table_and_json(humanoid):
@@ -153,7 +153,7 @@ def test_a_folder_that_is_not_a_bag(humanoid):
 
 def test_doctor_finds_this_environment_sound(humanoid):
     pytest.importorskip("rclpy", reason="needs ROS 2")
-    result = humanoid("doctor", "--json")
+    result = humanoid.fresh("doctor", "--json")
     findings = {f["check"]: f for f in json.loads(result.stdout)["findings"]}
     assert result.returncode == 0, findings
     assert findings["loopback"]["state"] == "ok"
@@ -162,7 +162,7 @@ def test_doctor_finds_this_environment_sound(humanoid):
 
 def test_doctor_says_what_to_do_when_discovery_is_off(humanoid):
     pytest.importorskip("rclpy", reason="needs ROS 2")
-    result = humanoid("doctor", ROS_AUTOMATIC_DISCOVERY_RANGE="OFF")
+    result = humanoid.fresh("doctor", ROS_AUTOMATIC_DISCOVERY_RANGE="OFF")
     assert result.returncode == 1
     assert "-> unset ROS_AUTOMATIC_DISCOVERY_RANGE" in result.stdout
 

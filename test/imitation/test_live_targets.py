@@ -295,6 +295,20 @@ def test_whatever_is_fed_no_target_jumps_and_none_is_not_a_number(frames):
         assert all(isinstance(text, str) and text for text in live.problems.values())
 
 
+def test_a_frame_older_than_the_moment_it_was_missed_gives_no_extra_speed():
+    """What is sent never goes back in time, so a target may only use the time since the latest moment."""
+    live, _ = play(DANCE, frames=range(120))
+    now = 120 / DANCE.rate
+    far = DANCE.positions[120] + [3.0, 0.0, 0.0]
+    live.hold(now + 0.08)
+    held = live.targets.copy()
+    live.frame(DANCE.labels, far, now + 0.02)
+    assert np.abs(live.targets - held).max() < 1e-12, "no time has passed"
+    live.frame(DANCE.labels, far, now + 0.09)
+    step = np.linalg.norm(live.targets - held, axis=1).max()
+    assert 0.001 < step <= live.settings.max_speed * 0.01 + 1e-9
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.lists(frame, max_size=25))
 def test_whatever_is_fed_the_calibration_never_breaks(frames):

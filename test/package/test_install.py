@@ -58,10 +58,10 @@ def test_the_installed_command_works_away_from_the_source_tree(prefix):
     robots = run(prefix, "robots", "--json")
     assert robots.returncode == 0, robots.stderr
     assert "hrp2" in robots.stdout
-    out = prefix / "out"
-    done = run(prefix, "retarget", "dance", "--robot", "hrp2", "-o", str(out))
-    assert done.returncode == 0, done.stderr
-    assert list(out.iterdir())
+    shown = run(prefix, "robots", "dh", "hrp2")
+    assert shown.returncode == 0, shown.stderr
+    refused = run(prefix, "retarget", "missing.trc", "--robot", "hrp2")
+    assert refused.returncode == 2 and len(refused.stderr.strip().splitlines()) == 1
     assert run(prefix, "robots", "show", "hrp3").returncode == 2
 
 
