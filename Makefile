@@ -31,14 +31,16 @@ demo: setup
 	@$(RUN)/humanoid demo --robot "$(ROBOT)" --motion "$(MOTION)" --speed $(SPEED) --port $(PORT) \
 		--seconds $(TIME) $(if $(HOLD),--hold)
 
+# What only computes runs on two cores at once; nodes and browsers are timed, so they come one after the other.
 test: setup
-	@$(RUN)/python -m pytest
+	@$(RUN)/python -m pytest -n 2 --dist loadfile -m "not ros and not browser"; first=$$?; \
+	$(RUN)/python -m pytest -m "ros or browser" && exit $$first
 
 check: setup
 	$(RUN)/ruff check .
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
-	$(RUN)/python -m pytest
+	@$(MAKE) --no-print-directory test
 
 bench: setup
 	@$(RUN)/humanoid bench stack

@@ -67,7 +67,17 @@ setup(
             "ros-nav-msgs==5.5.1; platform_machine == 'x86_64'",
             "ros-geometry-msgs==5.5.1; platform_machine == 'x86_64'",
         ],
-        "test": ["pytest<9", "ezc3d>=1.5", "hypothesis", "pillow", "mcap", "mcap-ros2-support", "catkin-pkg", "wheel"],
+        "test": [
+            "pytest<9",
+            "pytest-xdist",
+            "ezc3d>=1.5",
+            "hypothesis",
+            "pillow",
+            "mcap",
+            "mcap-ros2-support",
+            "catkin-pkg",
+            "wheel",
+        ],  # fmt: skip
         "check": ["ruff", "mypy", "types-PyYAML"],
         "bench": ["pin-pink", "mink", "mujoco", "qpsolvers"],
     },

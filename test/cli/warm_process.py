@@ -1,7 +1,8 @@
 """Commands as processes of their own that start at once: each is a fork of one process that has imported everything.
 
-A command's start is mostly imports, and the tests run hundreds of commands. What runs in the fork is the same `main`, with its
-own environment, folder, standard streams and exit code. Tests of start-up, signals and running stacks start afresh instead.
+A command's start is mostly imports, and the tests run hundreds of commands. What runs in the fork is the same `main`,
+with its own environment, folder, standard streams and exit code. Tests of start-up, signals and running stacks start
+afresh instead.
 """
 
 from __future__ import annotations
@@ -13,12 +14,9 @@ import sys
 import traceback
 from pathlib import Path
 
-MODULES = (
-    "numpy", "scipy.spatial", "pinocchio", "coal", "numba", "rich.table", "yaml", "daqp",
-    "humanoid_control.cli.demo", "humanoid_control.cli.robots", "humanoid_control.cli.retarget", "humanoid_control.cli.score",
-    "humanoid_control.cli.study", "humanoid_control.imitation", "humanoid_control.imitation.warm_up", "humanoid_control.ik",
-    "humanoid_control.capture", "humanoid_control.collision",
-)  # fmt: skip
+LIBRARIES = ("numpy", "scipy.spatial", "pinocchio", "coal", "numba", "rich.table", "yaml", "daqp")
+ROOMS = ("cli.demo", "cli.robots", "cli.retarget", "cli.score", "cli.study", "imitation.warm_up", "ik", "collision")
+MODULES = (*LIBRARIES, *(f"humanoid_control.{room}" for room in ROOMS))
 
 
 class WarmProcess:
