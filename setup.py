@@ -77,7 +77,7 @@ setup(
             "mcap-ros2-support",
             "catkin-pkg",
             "wheel",
-        ],  # fmt: skip
+        ],
         "check": ["ruff", "mypy", "types-PyYAML"],
         "bench": ["pin-pink", "mink", "mujoco", "qpsolvers"],
     },
