@@ -7,7 +7,19 @@ import pinocchio as pin
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik.objectives.base import Objective
+from humanoid_control.jit import kernel
 from humanoid_control.robots import Robot
+
+
+@kernel
+def fill_into_band(
+    joints: np.ndarray, lower: np.ndarray, upper: np.ndarray, widest: float, scale: float, out: np.ndarray
+) -> None:
+    """How far joints (n,) are in the upper band, or minus how far in the lower one, times `scale`, into out (n,)."""
+    for i in range(joints.shape[0]):
+        band = min(widest, 0.5 * (upper[i] - lower[i]))
+        above, below = joints[i] - (upper[i] - band), joints[i] - (lower[i] + band)
+        out[i] = scale * (max(above, 0.0) + min(below, 0.0))
 
 
 class JointLimitCost(Objective):
@@ -25,16 +37,16 @@ class JointLimitCost(Objective):
 
     def _into_band(self, robot: Robot, q: np.ndarray) -> np.ndarray:
         """How far each joint is in the upper band, or minus how far in the lower one (n,) [rad]."""
-        band = np.minimum(self.band, 0.5 * (robot.upper - robot.lower))
-        joints = robot.joints(q)
-        return np.maximum(joints - (robot.upper - band), 0.0) + np.minimum(joints - (robot.lower + band), 0.0)
+        out = np.empty(robot.n)
+        fill_into_band(q[robot.iq :], robot.lower, robot.upper, self.band, 1.0, out)
+        return out
 
     def cost(self, robot: Robot, data: pin.Data, q: np.ndarray) -> float:
         return 0.5 * self.weight * float(np.sum(self._into_band(robot, q) ** 2))
 
     def gradient(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
         out = np.zeros(robot.nv)
-        out[robot.iv :] = self.weight * self._into_band(robot, q)
+        fill_into_band(q[robot.iq :], robot.lower, robot.upper, self.band, self.weight, out[robot.iv :])
         return out
 
 

@@ -6,6 +6,7 @@ from humanoid_control.ik.solvers.damped import DampedLeastSquares, DampingSchedu
 from humanoid_control.ik.solvers.hierarchy import Hierarchy
 from humanoid_control.ik.solvers.integrate import AdamsMoulton, explicit_euler
 from humanoid_control.ik.solvers.interface import IkSolver, SolverSettings, StepReport
+from humanoid_control.ik.solvers.momentum_tracking import MomentumTracking
 from humanoid_control.ik.solvers.moving import Moving
 from humanoid_control.ik.solvers.resolved_rate import ResolvedRate
 from humanoid_control.ik.solvers.switching import SwitchSettings
@@ -20,6 +21,7 @@ __all__ = [
     "Hierarchy",
     "IkSolver",
     "JacobianTranspose",
+    "MomentumTracking",
     "Moving",
     "ResolvedAcceleration",
     "ResolvedRate",

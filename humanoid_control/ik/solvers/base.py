@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from humanoid_control.ik.objectives import Objective
-from humanoid_control.ik.solvers.clamp import slowed
+from humanoid_control.ik.solvers.clamp import settle
 from humanoid_control.ik.solvers.integrate import explicit_euler
 from humanoid_control.ik.solvers.interface import SolverSettings, StepReport
 from humanoid_control.ik.solvers.moving import Moving
@@ -84,18 +84,15 @@ class VelocitySolver(ABC):
                 self._switching.begin(tasks, rows, at_once.task + at_once.null, self._u)
             wanted, z = self._switching.blended(tasks, rows), z + self._switching.leftover(m.k)
         got = self.resolve(rows, wanted, z)
-        null_scale = speed_scale = 1.0
-        if s.clamp:
-            null_scale, speed_scale = slowed(m.expand(got.task)[r.iv :], m.expand(got.null)[r.iv :], r.velocity)
-        u = speed_scale * (got.task + null_scale * got.null)
-        ok, note = got.ok, got.note
-        if not np.isfinite(u).all():
-            u, ok, note = np.zeros(m.k), False, "not a number in the tasks: the robot holds"
-        self._u, self.v = u, m.expand(u)
+        u, v = np.empty(m.k), np.empty(r.nv)
+        finite, null_scale, speed_scale, unserved = settle(
+            got.task, got.null, m.column_of, m.factor, r.velocity, s.clamp, rows.J, wanted, u, v
+        )
+        ok, note = (got.ok, got.note) if finite else (False, "not a number in the tasks: the robot holds")
+        self._u, self.v = u, v
         if self._switching is not None:
             self._switching.end_tick(tasks, dt)
-        unserved = float(np.linalg.norm(rows.J @ u - wanted))
-        return self.v, StepReport(ok, unserved, got.manipulability, got.damping, null_scale, speed_scale, 1, note)
+        return v, StepReport(ok, unserved, got.manipulability, got.damping, null_scale, speed_scale, 1, note)
 
     def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray, StepReport]:
         """The next configuration (nq,), the velocity (nv,) and a report, by explicit Euler (4.16).
@@ -110,7 +107,9 @@ class VelocitySolver(ABC):
 
     def _wished(self, q: np.ndarray) -> np.ndarray:
         """z = -alpha_N W^-1 grad H^T (k,)."""
+        if not self.objectives:
+            return np.zeros(self.moving.k)
         gradient = np.zeros(self.robot.nv)
         for objective in self.objectives:
             gradient += objective.gradient(self.robot, self.data, q)
-        return -self.settings.null_gain * self.moving.mobility * self.moving.reduce(gradient)
+        return self.moving.downhill(self.settings.null_gain, gradient)

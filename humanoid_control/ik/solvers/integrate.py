@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.jit import kernel
 from humanoid_control.robots import Robot
 
 Rate = Callable[[float, np.ndarray], np.ndarray]
@@ -23,11 +24,16 @@ def explicit_euler(robot: Robot, q: np.ndarray, v: np.ndarray, dt: float, keep_r
     """
     q_next = pin.integrate(robot.model, q, v * dt)
     if keep_range:
-        joints = q[robot.iq :]
-        low, high = np.minimum(robot.lower, joints), np.maximum(robot.upper, joints)
-        q_next[robot.iq :] = np.clip(q_next[robot.iq :], low, high)
+        keep_inside(q[robot.iq :], robot.lower, robot.upper, q_next[robot.iq :])
     robot.follow(q_next[robot.iq :])
     return q_next
+
+
+@kernel
+def keep_inside(joints: np.ndarray, lower: np.ndarray, upper: np.ndarray, after: np.ndarray) -> None:
+    """Clamp angles `after` (n,) a step to their range, or to where they were before it when that was outside."""
+    for i in range(joints.shape[0]):
+        after[i] = min(max(after[i], min(lower[i], joints[i])), max(upper[i], joints[i]))
 
 
 class AdamsMoulton:

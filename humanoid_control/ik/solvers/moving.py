@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.jit import kernel
 from humanoid_control.robots import Robot
 
 
@@ -58,6 +59,12 @@ class Moving:
             return J @ self._S
         return J if self.k == self._nv else J[..., self.free]
 
+    def downhill(self, gain: float, gradient: np.ndarray) -> np.ndarray:
+        """- gain W^-1 gradient^T (k,) for a gradient by v (nv,)."""
+        out = np.zeros(self.k)
+        fill_downhill(gain, gradient, self.column_of, self.factor, self.mobility, out)
+        return out
+
     def expand(self, u: np.ndarray) -> np.ndarray:
         """v (nv,) of u (k,)."""
         if self._S is not None:
@@ -65,3 +72,19 @@ class Moving:
         v = np.zeros(self._nv)
         v[self.free] = u
         return v
+
+
+@kernel
+def fill_downhill(
+    gain: float,
+    gradient: np.ndarray,
+    column_of: np.ndarray,
+    factor: np.ndarray,
+    mobility: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """As `Moving.downhill`, into out (k,) of zeros."""
+    for i in range(gradient.shape[0]):
+        c = column_of[i]
+        if c >= 0:
+            out[c] -= gain * mobility[c] * factor[i] * gradient[i]

@@ -42,7 +42,8 @@ def stacked(
         start += len(v)
     if not start:
         return Rows(np.zeros((0, moving.k)), np.zeros(0), np.zeros(0, dtype=int), parts)
-    return Rows(moving.reduce(np.concatenate(Js)), np.concatenate(vs), np.array(levels, dtype=int), parts)
+    J = np.ascontiguousarray(moving.reduce(np.concatenate(Js)))  # what kernels are compiled for
+    return Rows(J, np.concatenate(vs), np.array(levels, dtype=int), parts)
 
 
 class TaskStack:

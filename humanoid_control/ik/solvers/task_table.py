@@ -128,6 +128,12 @@ class TaskTable:
         )
         self._scale, self._gain = np.empty(count), np.empty(count)
         self._target, self._velocity = np.zeros((count, 3, 3)), np.zeros((count, 3))
+        self._feeds = [
+            (task, part, type(task), target if block[0] == TURN else target[0], velocity)
+            for (task, part), block, target, velocity in zip(
+                self._owner, self._blocks, self._target, self._velocity, strict=True
+            )
+        ]
         self._J, self._v = np.empty((self.rows, self.moving.k)), np.empty(self.rows)
         self._level = np.concatenate(
             [np.full(p.stop - p.start, t.level) for t, p in zip(self.tasks, self.parts, strict=True)] or [np.zeros(0)]
@@ -136,21 +142,20 @@ class TaskTable:
     # -- every tick ---------------------------------------------------------------------------------------------
 
     def _gather(self, most_gain: float) -> None:
-        target, velocity, scale, gain = self._target, self._velocity, self._scale, self._gain
-        for k, (task, part) in enumerate(self._owner):
-            scale[k], gain[k] = task.weight, min(task.gain, most_gain)
-            kind = type(task)
-            if kind is PointTask:
-                target[k, 0], velocity[k] = task.target, task.velocity
-            elif kind is OrientationTask:
-                target[k], velocity[k] = task.target, task.velocity
-            elif kind is JointTask:
-                target[k, 0, 0], velocity[k, 0] = task.target[part], task.velocity[part]
+        scale, gain = [], []
+        for task, part, kind, target, velocity in self._feeds:
+            scale.append(task.weight)
+            gain.append(min(task.gain, most_gain))
+            if kind is JointTask:
+                target[0], velocity[0] = task.target[part], task.velocity[part]
+            elif kind is not FrameTask:
+                target[:], velocity[:] = task.target, task.velocity
             elif part == 0:
-                target[k, 0], velocity[k] = task.X_target.translation, task.target_velocity
+                target[:], velocity[:] = task.X_target.translation, task.target_velocity
             else:
-                target[k], velocity[k] = task.X_target.rotation, task.target_turn
-                scale[k] *= task.orientation_weight
+                target[:], velocity[:] = task.X_target.rotation, task.target_turn
+                scale[-1] *= task.orientation_weight
+        self._scale[:], self._gain[:] = scale, gain
 
     def fill(self, data: pin.Data, q: np.ndarray, most_gain: float = np.inf) -> Rows:
         """The rows at q; the arrays are used again by the next call.
