@@ -14,6 +14,7 @@ BENCHES = {
     "retarget": "frames a second of imitation, beside mink and pink where they are installed (about 20 s)",
     "bounding_volumes": "four bounding volumes on nine shapes, beside the published table (about 5 s)",
     "self_distance": "distances between a robot's shapes: our kernels beside coal (about 10 s)",
+    "ik": "a tick of whole-body inverse kinematics, beside mink and pink where they are installed (about 40 s)",
     "distance": "swept-sphere volumes: six functions beside coal, and a whole robot (about 5 s)",
 }
 COLUMNS = ["name", "unit", "median", "p99", "n"]
@@ -29,13 +30,14 @@ examples:
   humanoid bench bounding_volumes
   humanoid bench self_distance --robot we4rii
   humanoid bench distance --json
+  humanoid bench ik
 """
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help=", ".join(BENCHES))
-    parser.add_argument("--robot", help="robot (default: hrp2; retarget: wabian2; distance: lola)")
+    parser.add_argument("--robot", help="robot (default: hrp2; retarget: wabian2; ik, distance: lola)")
     parser.add_argument("--motion", default="dance", help="clip to retarget (default: dance)")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to measure (default: 60)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pinocchio as pin
@@ -64,7 +65,8 @@ def mink_stepper(robot: Robot, joints: np.ndarray) -> Callable[[np.ndarray, floa
     """
     import mink
 
-    model, pairs = _mujoco_model(robot)
+    moving = [robot.joint_names[j] for j in robot.imitation_joints]
+    model, pairs = mujoco_model(robot, moving, POINTS)
     configuration = mink.Configuration(model)
     order = [model.joint(robot.joint_names[j]).qposadr[0] for j in robot.imitation_joints]
     q = np.zeros(model.nq)
@@ -98,22 +100,35 @@ def mink_stepper(robot: Robot, joints: np.ndarray) -> Callable[[np.ndarray, floa
     return step
 
 
-def _mujoco_model(robot: Robot) -> tuple[Any, list[tuple[list[str], list[str]]]]:
-    """The robot in MuJoCo: its tree with only the imitation joints, points as sites, shapes as geoms, and the pairs."""
+def mujoco_model(
+    robot: Robot, joints: Sequence[str], points: Sequence[str], floating: bool = False
+) -> tuple[Any, list[tuple[list[str], list[str]]]]:
+    """The robot in MuJoCo: its tree with some joints, points as sites, shapes as geoms, and the pairs they can close.
+
+    Args:
+        robot: which.
+        joints: that move; all others are held at zero.
+        points: that become sites.
+        floating: whether the root link is free; else it stays where it is in the neutral posture.
+    """
     import mujoco
 
-    root = f'<mujoco><compiler fusestatic="false" discardvisual="true"/></mujoco>{"</robot>"}'
-    spec = mujoco.MjSpec.from_string(robot.urdf.replace("</robot>", root))
-    moving = {robot.joint_names[j] for j in robot.imitation_joints}
+    tree = ElementTree.fromstring(robot.urdf.encode())
+    for part in tree.iter("link"):
+        for shown in [child for child in part if child.tag in ("visual", "collision")]:
+            part.remove(shown)  # the robot's own shapes take their place
+    compiler = ElementTree.SubElement(ElementTree.SubElement(tree, "mujoco"), "compiler")
+    compiler.set("fusestatic", "false")
+    spec = mujoco.MjSpec.from_string(ElementTree.tostring(tree, encoding="unicode"))
     for joint in list(spec.joints):
-        if joint.name not in moving:
+        if joint.name not in joints:
             spec.delete(joint)
-    for geom in list(spec.geoms):
-        spec.delete(geom)
     base = spec.body(robot.root_link)
     if base is not None:
         base.pos, base.quat = robot.X_world_root.translation, [1.0, 0.0, 0.0, 0.0]
-    for name in POINTS:
+        if floating:
+            base.add_freejoint()
+    for name in points:
         link, xyz = robot.file.points[name]
         spec.body(link).add_site(name=name, pos=xyz)
     for item in robot.shapes:
@@ -121,7 +136,7 @@ def _mujoco_model(robot: Robot) -> tuple[Any, list[tuple[list[str], list[str]]]]
     names = [s.name for s in robot.shapes]
     model = spec.compile()
     joint = [robot.model.frames[robot.model.getFrameId(s.link)].parentJoint for s in robot.shapes]
-    columns = robot.support[joint][:, robot.iv + robot.imitation_joints]
+    columns = robot.support[joint][:, robot.iv + np.array([robot.joint_index(n) for n in joints])]
     apart = [(i, j) for i, j in robot.pairs if (columns[i] != columns[j]).any()]
     return model, [([names[i]], [names[j]]) for i, j in apart]
 

@@ -47,16 +47,17 @@ def weighted_step(
 def factored_rows(J: np.ndarray, mobility: np.ndarray, damping: float) -> tuple[float, np.ndarray, np.ndarray]:
     """(sqrt(det B), J W^-1 (m, k), L (m, m)) with L L^T = B = J W^-1 J^T + damping^2 E; -1 where B has no factor."""
     m, k = J.shape
-    WJ, B, L = np.empty((m, k)), np.empty((m, m)), np.empty((m, m))
+    WJ, B, L = np.empty((m, k)), np.zeros((m, m)), np.empty((m, m))
+    columns = np.empty((k, m))
     for i in range(m):
         for c in range(k):
             WJ[i, c] = J[i, c] * mobility[c]
-    for i in range(m):
-        for j in range(i + 1):
-            s = 0.0
-            for c in range(k):
-                s += WJ[i, c] * J[j, c]
-            B[i, j] = s
+            columns[c, i] = J[i, c]
+    for i in range(m):  # along the columns: several entries of B with one instruction
+        for c in range(k):
+            s = WJ[i, c]
+            for j in range(i + 1):
+                B[i, j] += s * columns[c, j]
         B[i, i] += damping * damping
     if not cholesky(B, m, L):
         return -1.0, WJ, L
@@ -136,6 +137,6 @@ class ResolvedRate(VelocitySolver):
                 return Resolved(np.zeros(m.k), np.zeros(m.k), 0.0, damping, False, DEPENDENT)
         task = task_part(WJ, L, v)
         if self.momentum is not None:
-            z = z - m.mobility * m.reduce(self.momentum.rates(m.expand(task)))
+            z = z + m.downhill(1.0, self.momentum.rates(m.expand(task)))
         null = null_part(J, WJ, L, z)
         return Resolved(task, null, w) if ok else Resolved(task, null, 0.0, damping, False, DEPENDENT)
