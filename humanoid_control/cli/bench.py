@@ -15,6 +15,7 @@ BENCHES = {
     "bounding_volumes": "four bounding volumes on nine shapes, beside the published table (about 5 s)",
     "self_distance": "distances between a robot's shapes: our kernels beside coal (about 10 s)",
     "ik": "a tick of whole-body inverse kinematics, beside mink and pink where they are installed (about 40 s)",
+    "loop": "the inverse kinematics node in closed loop at 500 Hz: latency, period, missed ticks (about 90 s)",
     "distance": "swept-sphere volumes: six functions beside coal, and a whole robot (about 5 s)",
 }
 COLUMNS = ["name", "unit", "median", "p99", "n"]
@@ -31,13 +32,14 @@ examples:
   humanoid bench self_distance --robot we4rii
   humanoid bench distance --json
   humanoid bench ik
+  humanoid bench loop --seconds 20
 """
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help=", ".join(BENCHES))
-    parser.add_argument("--robot", help="robot (default: hrp2; retarget: wabian2; ik, distance: lola)")
+    parser.add_argument("--robot", help="robot (default: hrp2; retarget: wabian2; ik, loop, distance: lola)")
     parser.add_argument("--motion", default="dance", help="clip to retarget (default: dance)")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to measure (default: 60)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
