@@ -15,6 +15,7 @@ from humanoid_control.collision.ssv_segments import Segment, SegmentPair, Ssv
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.ssv_shapes import ssvs_of_shape
 
+WORLD = "world"  # link name of segments that stand still: obstacles
 TURN = np.pi  # [rad] a joint without limits is turned this far either way
 
 
@@ -45,12 +46,13 @@ def segments_of(robot: Robot, by_link: bool = False) -> tuple[Segment, ...]:
 
 
 def build_ssv(robot: Robot, segments: Iterable[Segment], pairs: Iterable[SegmentPair]) -> SsvModel:
-    """Arrays for segments on a robot's links.
+    """Arrays for segments on a robot's links, and on the link WORLD, which are obstacles around it.
 
     Raises:
         UnknownNameError, RobotError: as `SsvModel.build`.
     """
-    return SsvModel.build(segments, link_frames(robot), pairs)
+    still = {WORLD: (0, np.eye(3), np.zeros(3))}
+    return SsvModel.build(segments, still | link_frames(robot), pairs)
 
 
 def ssv_distance(

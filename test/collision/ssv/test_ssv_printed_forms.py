@@ -5,6 +5,7 @@ import pytest
 
 from humanoid_control.collision.ssv_batch import distances
 from humanoid_control.collision.ssv_lines import PARALLEL, is_parallel
+from humanoid_control.collision.ssv_triangles import plane
 
 COUNT = 20000
 
@@ -241,3 +242,18 @@ def test_distance_stays_signed_where_the_printed_one_turns_positive_again():
         last = r.distance[0]
         flipped = (r.point_1 - r.point_0)[0] @ [1, 0, 0] < 0
         assert flipped == (x < 0.2)
+
+
+def test_rows_that_find_the_foot_in_a_triangles_plane_are_the_pseudo_inverse_of_its_edges(rng):
+    """F-46: S = (D^T D)^-1 D^T of (6.21), by cross products; also of a thin triangle, where D^T D loses digits."""
+    for thin in (1.0, 1e-6):
+        for _ in range(50):
+            e0, e1 = rng.normal(size=3), rng.normal(size=3)
+            e1 = thin * e1 + (1 - thin) * 1.3 * e0
+            n, k0, k1 = plane(tuple(e0), tuple(e1))
+            S = np.array([k0, k1])
+            D = np.column_stack([e0, e1])
+            assert np.allclose(S @ D, np.eye(2), atol=1e-8), "it inverts the edges"
+            assert np.abs(S @ np.array(n)).max() < 1e-8 * np.linalg.norm(S), "and has no part across the plane"
+            if thin == 1.0:
+                assert np.allclose(S, np.linalg.pinv(D), rtol=1e-7, atol=1e-9 * np.abs(S).max())
