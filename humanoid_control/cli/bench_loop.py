@@ -42,9 +42,9 @@ def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
     period = [abs(float(after[f"period_{p}_ms"]) - due) for p in ("p50", "p99")]
     latency, tick = ([float(after[f"{k}_{p}_ms"]) for p in ("p50", "p99")] for k in ("latency", "execution"))
     return [
-        _row("command_latency", "ms", *latency, ticks),
-        _row("period_error", "ms", *period, ticks),
-        _row("tick", "ms", *tick, ticks),
+        _row("command_latency", "ms", latency[0], latency[1], ticks),
+        _row("period_error", "ms", period[0], period[1], ticks),
+        _row("tick", "ms", tick[0], tick[1], ticks),
         _row("missed_ticks", "ticks", missed, missed, ticks + missed),
     ]
 

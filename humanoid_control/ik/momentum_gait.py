@@ -1,11 +1,12 @@
-"""A straight, steady walk as references for inverse kinematics: soles, and the centre of mass of a linear pendulum.
+"""A steady walk as references for inverse kinematics: soles, and the centre of mass of a linear pendulum.
 
-One step lasts T and moves the robot on by D. It begins with double support, while the zero-moment point passes from
-the rear sole to the front one; then the rear foot swings past, 2 D far, along smooth quintics. The centre of mass stays
-at one height z and obeys the linear inverted pendulum c'' = w^2 (c - p), w^2 = g / z, for the zero-moment point p: of
-all its motions the one that repeats with the steps, found harmonic by harmonic,
-C_n = P_n w^2 / (w^2 + (2 pi n / period)^2). So the horizontal force on the ground points from p to c: it has no moment
-about the vertical through p, and the vertical contact torque about p is exactly the rate of the vertical momentum.
+One step lasts T, moves the robot on by D and to the left by S, and turns it by phi. It begins with double support,
+while the zero-moment point passes from the rear sole to the front one; then the rear foot swings past along smooth
+quintics. The centre of mass stays at one height z and obeys the linear pendulum c'' = w^2 (c - p), w^2 = g / z,
+for the zero-moment point p: of all its motions the one that repeats with the steps, found harmonic by harmonic,
+C_n = P_n w^2 / (w^2 + (Omega + 2 pi n / period)^2), with Omega = phi / T about the pole of the curve. So the horizontal
+force on the ground points from p to c: it has no moment about the vertical through p, and the vertical contact torque
+about p is exactly the rate of the vertical momentum.
 """
 
 from __future__ import annotations
@@ -32,20 +33,30 @@ class GaitSettings:
         step_time: duration of a step, T [s].
         double_support: share of a step during which both feet stand, 0..1.
         lift: height of the swinging foot at the middle of its way [m].
+        side_step: how far to its left the robot gets with each step, S [m].
+        turn: how far it turns to its left with each step, phi [rad].
     """
 
     step_length: float = 0.4
     step_time: float = 0.8
     double_support: float = 0.2
     lift: float = 0.05
+    side_step: float = 0.0
+    turn: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.step_time > 0:
             raise ConfigError(f"step_time must be positive, got {self.step_time:g} s")
         if not 0 < self.double_support < 1:
             raise ConfigError(f"double_support must lie between 0 and 1, got {self.double_support:g}")
-        if not (np.isfinite(self.step_length) and self.lift >= 0):
-            raise ConfigError(f"step_length {self.step_length:g} m or lift {self.lift:g} m is no length of a step")
+        lengths = np.isfinite([self.step_length, self.side_step])
+        if not (lengths.all() and self.lift >= 0):
+            raise ConfigError(
+                f"step_length {self.step_length:g} m, side_step {self.side_step:g} m or lift {self.lift:g} m is no "
+                "length of a step"
+            )
+        if not abs(self.turn) < 1.0:
+            raise ConfigError(f"turn must be less than 1 rad a step, got {self.turn:g}")
 
 
 @dataclass(frozen=True)
@@ -53,7 +64,8 @@ class GaitPoint:
     """References at one moment, world frame.
 
     Attributes:
-        soles: (2, 3) left and right foot [m]; they stay flat and point ahead.
+        soles: (2, 3) left and right foot [m]; they stay flat.
+        headings: (3,) where left foot, right foot and chest point, about the vertical [rad].
         center: (3,) centre of mass [m].
         acceleration: (3,) of the centre of mass [m/s^2].
         zmp: (2,) zero-moment point on the floor [m].
@@ -61,6 +73,7 @@ class GaitPoint:
     """
 
     soles: np.ndarray
+    headings: np.ndarray
     center: np.ndarray
     acceleration: np.ndarray
     zmp: np.ndarray
@@ -70,34 +83,48 @@ class GaitPoint:
 class Gait:
     """The walk, steady from the first moment: at t = 0 the right foot is a step ahead, and the left one swings next.
 
+    Points of the floor are complex numbers x + i y inside: a turn is a product.
+
     Attributes:
         cycle: duration of a gait cycle, two steps [s].
-        speed: [m/s].
     """
 
     def __init__(self, settings: GaitSettings, width: float, height: float, start: tuple[float, float, float]) -> None:
         """Prepare the walk.
 
         Args:
-            settings: the step.
+            settings: the step. Side steps widen the stance, so that the soles never come nearer than `width`.
             width: lateral distance of the soles [m].
             height: of the centre of mass above the soles [m].
             start: where the middle between the soles is at t = 0 [m].
         """
         if not height > 0:
             raise ConfigError(f"the centre of mass must be above the soles, got {height:g} m")
-        self.settings, self.width, self.height = settings, float(width), float(height)
+        s = settings
+        self.settings, self.width, self.height = s, float(width) + abs(s.side_step), float(height)
         self.start = np.array(start, dtype=float)
-        self.cycle = 2 * settings.step_time
-        self.speed = settings.step_length / settings.step_time
+        self.cycle = 2 * s.step_time
+        self._step = complex(s.step_length, s.side_step)
+        turning = s.turn / s.step_time
         t = np.arange(SAMPLES) * self.cycle / SAMPLES
-        sway = np.array([self.zmp(s) - (self.start[0] + self.speed * s, self.start[1]) for s in t])
-        n = np.arange(HARMONICS)
-        omega = 2 * np.pi * n / self.cycle
+        sway = np.array([complex(*self.zmp(x)) - self._still(x) for x in t]) * np.exp(-1j * turning * t)
+        n = np.arange(-HARMONICS, HARMONICS + 1)
+        self._omega = turning + 2 * np.pi * n / self.cycle
         pendulum = GRAVITY / height
-        P = np.fft.rfft(sway, axis=0)[:HARMONICS] * (np.where(n > 0, 2.0, 1.0) / SAMPLES)[:, None]
-        self._omega = omega
-        self._C = P * (pendulum / (pendulum + omega**2))[:, None]
+        self._C = np.fft.fft(sway)[n] / SAMPLES * pendulum / (pendulum + self._omega**2)
+
+    @property
+    def _middle(self) -> complex:
+        return complex(*self.start[:2])
+
+    @property
+    def _pole(self) -> complex:
+        """The point about which a curve leads."""
+        return self._middle + 1j * self._step / self.settings.turn
+
+    def _still(self, t: float) -> complex:
+        """About what the centre of mass sways: a point that moves evenly straight on, or the pole of the curve."""
+        return self._pole if self.settings.turn else self._middle + self._step * t / self.settings.step_time
 
     def phase(self, t: float) -> tuple[int, float, float]:
         """Number of the step, how far its double support and how far its swing are, each 0..1."""
@@ -110,28 +137,34 @@ class Gait:
     def zmp(self, t: float) -> np.ndarray:
         """The zero-moment point (2,) at time t [m]."""
         step, passed, _ = self.phase(t)
-        rear, front = self._foothold(step - 1), self._foothold(step)
-        return (rear + smooth(passed) * (front - rear))[:2]
+        (rear, _), (front, _) = self._foothold(step - 1), self._foothold(step)
+        p = rear + smooth(passed) * (front - rear)
+        return np.array([p.real, p.imag])
 
-    def _foothold(self, step: int) -> np.ndarray:
-        """Where the foot that stands during a step has its sole: right during even steps."""
-        y = -self.width / 2 if step % 2 == 0 else self.width / 2
-        return self.start + [(step + 0.5) * self.settings.step_length, y, 0.0]
+    def _foothold(self, step: int) -> tuple[complex, float]:
+        """Where the foot that stands during a step has its sole, right during even steps, and where it points."""
+        k, phi = step + 0.5, self.settings.turn
+        middle = (
+            self._pole + np.exp(1j * phi * k) * (self._middle - self._pole) if phi else self._middle + k * self._step
+        )
+        aside = -0.5j if step % 2 == 0 else 0.5j
+        return complex(middle + aside * self.width * np.exp(1j * phi * k)), phi * k
 
     def at(self, t: float) -> GaitPoint:
         """All references at time t [s]."""
         step, _, swung = self.phase(t)
-        stance, rear, goal = self._foothold(step), self._foothold(step - 1), self._foothold(step + 1)
-        swing = rear + smooth(swung) * (goal - rear)
-        swing[2] += self.settings.lift * bump(swung)
-        left_swings = step % 2 == 0
-        soles = np.array([swing, stance] if left_swings else [stance, swing])
-        turn = np.exp(1j * self._omega * t)[:, None]
-        sway, bend = (self._C * turn).real.sum(axis=0), -(self._C * turn * self._omega[:, None] ** 2).real.sum(axis=0)
-        ahead = [self.start[0] + self.speed * t, self.start[1]] + sway
-        center = np.array([*ahead, self.start[2] + self.height])
+        (stance, ahead), (rear, before), (goal, after) = (self._foothold(k) for k in (step, step - 1, step + 1))
+        swing, turned = rear + smooth(swung) * (goal - rear), before + smooth(swung) * (after - before)
+        z = self.start[2]
+        feet = [[swing.real, swing.imag, z + self.settings.lift * bump(swung)], [stance.real, stance.imag, z]]
+        left_swings, chest = step % 2 == 0, self.settings.turn * t / self.settings.step_time
+        soles = np.array(feet if left_swings else feet[::-1])
+        headings = np.array([turned, ahead, chest] if left_swings else [ahead, turned, chest])
+        wave = self._C * np.exp(1j * self._omega * t)
+        c, bend = self._still(t) + wave.sum(), -(self._omega**2 * wave).sum()
+        center, acceleration = np.array([c.real, c.imag, z + self.height]), np.array([bend.real, bend.imag, 0.0])
         support = "both" if swung <= 0 or swung >= 1 else "right" if left_swings else "left"
-        return GaitPoint(soles, center, np.array([*bend, 0.0]), self.zmp(t), support)
+        return GaitPoint(soles, headings, center, acceleration, self.zmp(t), support)
 
 
 def smooth(s: float) -> float:

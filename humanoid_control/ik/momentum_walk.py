@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.ik.momentum_gait import Gait, GaitSettings
+from humanoid_control.ik.momentum_gait import Gait, GaitPoint, GaitSettings
 from humanoid_control.ik.momentum_groups import joint_groups
 from humanoid_control.ik.momentum_map import momentum_map
 from humanoid_control.ik.momentum_methods import rmrc
@@ -89,15 +89,14 @@ class WalkTask(Task):
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
         """Reference minus reached of all rows, at time t [m, rad]."""
         point = self.gait.at(self.clock(self.t))
-        return self._error(robot, data, q, point.soles, point.center - momentum_map(robot, q, data).center)
+        return self._error(robot, data, q, point, momentum_map(robot, q, data).center)
 
-    def _error(
-        self, robot: Robot, data: pin.Data, q: np.ndarray, soles: np.ndarray, center_error: np.ndarray
-    ) -> np.ndarray:
+    def _error(self, robot: Robot, data: pin.Data, q: np.ndarray, point: GaitPoint, center: np.ndarray) -> np.ndarray:
+        wanted = [yawed(h) @ R for h, R in zip(point.headings, self._upright, strict=True)]
         parts = []
-        for X, sole, R in zip((data.oMf[f] for f in self._soles), soles, self._upright, strict=False):
+        for X, sole, R in zip((data.oMf[f] for f in self._soles), point.soles, wanted, strict=False):
             parts += [sole - X.translation, _turn(X.rotation, R)]
-        parts += [center_error, _turn(data.oMf[self._chest].rotation, self._upright[2])]
+        parts += [point.center - center, _turn(data.oMf[self._chest].rotation, wanted[2])]
         return np.concatenate([*parts, self.posture[self.held] - q[robot.iq + self.held]])
 
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -106,10 +105,11 @@ class WalkTask(Task):
         feet = [pin.getFrameJacobian(robot.model, data, f, ALIGNED) for f in self._soles]
         chest = pin.getFrameJacobian(robot.model, data, self._chest, ALIGNED)[3:]
         J = np.vstack([*feet, m.linear / self.mass, chest, self._held_rows])
-        xdot = self.gain * self._error(robot, data, q, now.soles, now.center - m.center)
+        xdot = self.gain * self._error(robot, data, q, now, m.center)
         xdot[0:3] += (then.soles[0] - now.soles[0]) / self.dt
         xdot[6:9] += (then.soles[1] - now.soles[1]) / self.dt
         xdot[12:15] += (then.center - now.center) / self.dt
+        xdot[[5, 11, 17]] += (then.headings - now.headings) / self.dt
         return J, xdot
 
     def foot_errors(self, data: pin.Data, t: float) -> np.ndarray:
@@ -144,31 +144,36 @@ def leg_length(robot: Robot) -> float:
 
 
 def _crouch(robot: Robot, gait: Gait, center: np.ndarray) -> float:
-    """How much lower the hips must walk than in the neutral posture, for the left leg to keep its bend [m].
+    """How much lower the hips must walk than in the neutral posture, for the legs to keep their bend [m].
 
     Raises:
         ConfigError: no height is low enough.
     """
-    leg = joint_groups(robot).l_leg
-    sole = robot.points["l_foot_tcp"]
-    ends = [robot.model.getJointId(robot.joint_names[leg[0]]), robot.model.frames[sole].parentJoint]
-
-    def hip_ankle_sole(posture: str) -> list[np.ndarray]:
-        at = robot.frame_positions(robot.q(posture), [sole])[0]
-        return [*(np.array(robot.data.oMi[k].translation) for k in ends), at]
-
-    hip, ankle, _ = hip_ankle_sole("zero")
-    reach = EXTENSION * float(np.linalg.norm(hip - ankle))
-    hip, ankle, at = hip_ankle_sole("neutral")
+    g = joint_groups(robot)
     most = 0.0
-    for t in np.linspace(0.0, gait.cycle, 80, endpoint=False):
-        point = gait.at(t)
-        way = point.soles[0] + (ankle - at) - (point.center + (hip - center))
-        room = reach**2 - way[0] ** 2 - way[1] ** 2
-        if room <= (0.5 * reach) ** 2:
-            raise ConfigError(f"{robot.name}: steps of {gait.settings.step_length:g} m are too long for its legs")
-        most = max(most, float(-way[2] - np.sqrt(room)))
+    for foot, (side, leg) in enumerate((("l", g.l_leg), ("r", g.r_leg))):
+        sole = robot.points[f"{side}_foot_tcp"]
+        ends = [robot.model.getJointId(robot.joint_names[leg[0]]), robot.model.frames[sole].parentJoint]
+        at = robot.frame_positions(robot.q("zero"), [sole])[0]
+        hip, ankle = (np.array(robot.data.oMi[k].translation) for k in ends)
+        reach = EXTENSION * float(np.linalg.norm(hip - ankle))
+        at = robot.frame_positions(robot.q("neutral"), [sole])[0]
+        hip, ankle = (np.array(robot.data.oMi[k].translation) for k in ends)
+        for t in np.linspace(0.0, gait.cycle, 80, endpoint=False):
+            point = gait.at(t)
+            turned, chest = yawed(point.headings[foot]), yawed(point.headings[2])
+            way = point.soles[foot] + turned @ (ankle - at) - (point.center + chest @ (hip - center))
+            room = reach**2 - way[0] ** 2 - way[1] ** 2
+            if room <= (0.5 * reach) ** 2:
+                raise ConfigError(f"{robot.name}: steps of {gait.settings.step_length:g} m are too long for its legs")
+            most = max(most, float(-way[2] - np.sqrt(room)))
     return most
+
+
+def yawed(angle: float) -> np.ndarray:
+    """The rotation (3, 3) about the vertical."""
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
 
 def _turn(R: np.ndarray, wanted: np.ndarray) -> np.ndarray:

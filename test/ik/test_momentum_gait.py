@@ -19,10 +19,16 @@ def sampled(gait, h=1e-3):
     return t, [gait.at(x) for x in t]
 
 
-@settings(max_examples=8, deadline=None)
-@given(st.floats(0.1, 0.6), st.floats(0.5, 1.5), st.floats(0.15, 0.5))
-def test_the_center_of_mass_is_that_of_the_pendulum_and_moves_at_walking_speed(length, time, both):
-    gait = walk(step_length=length, step_time=time, double_support=both)
+@settings(max_examples=12, deadline=None)
+@given(
+    st.floats(-0.2, 0.6),
+    st.floats(0.5, 1.5),
+    st.floats(0.15, 0.5),
+    st.floats(-0.2, 0.2),
+    st.sampled_from([0, 0.3, -0.1]),
+)
+def test_the_center_of_mass_is_that_of_the_pendulum_and_moves_at_walking_speed(length, time, both, side, turn):
+    gait = walk(step_length=length, step_time=time, double_support=both, side_step=side, turn=turn)
     t, points = sampled(gait, 5e-3)
     c, a, p = (np.array([getattr(x, k) for x in points])[:, :2] for k in ("center", "acceleration", "zmp"))
     bend = (c[2:] - 2 * c[1:-1] + c[:-2]) / (t[1] - t[0]) ** 2
@@ -30,7 +36,37 @@ def test_the_center_of_mass_is_that_of_the_pendulum_and_moves_at_walking_speed(l
     assert np.abs(a - GRAVITY / gait.height * (c - p)).max() < 5e-3
     cycle = round(gait.cycle / (t[1] - t[0]))
     moved = gait.at(gait.cycle).center - gait.at(0.0).center
-    assert np.allclose(moved, [2 * length, 0, 0], atol=1e-12) and cycle > 0
+    assert cycle > 0
+    if turn == 0:
+        assert np.allclose(moved, [2 * length, 2 * side, 0], atol=1e-12)
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.floats(-0.1, 0.5), st.floats(-0.15, 0.15), st.sampled_from([0.0, 0.2, -0.4]), st.floats(0, 3))
+def test_each_cycle_is_the_one_before_moved_and_turned(length, side, turn, t):
+    """Forward, sideways and in a curve: where the feet stand tells how the robot has moved, and all else goes along."""
+    gait = walk(step_length=length, side_step=side, turn=turn)
+    a, b = gait.at(t), gait.at(t + gait.cycle)
+    R = np.array([[np.cos(2 * turn), -np.sin(2 * turn)], [np.sin(2 * turn), np.cos(2 * turn)]])
+    shift = b.soles[0, :2] - R @ a.soles[0, :2]
+    for before, after in ((a.soles[1, :2], b.soles[1, :2]), (a.center[:2], b.center[:2]), (a.zmp, b.zmp)):
+        assert np.allclose(after, R @ before + shift, atol=1e-9)
+    assert np.allclose(b.headings - a.headings, 2 * turn)
+    assert np.allclose(b.acceleration[:2], R @ a.acceleration[:2], atol=1e-9)
+
+
+@pytest.mark.parametrize(("side", "turn"), [(0.12, 0.0), (-0.12, 0.0), (0.0, 0.3), (0.0, -0.3)])
+def test_soles_side_by_side_never_come_nearer_than_the_stance(side, turn):
+    gait = walk(step_length=0.0 if side else 0.2, side_step=side, turn=turn)
+    aside = []
+    for t in np.arange(0, gait.cycle, 0.01):
+        p = gait.at(t)
+        ahead = np.array([-np.sin(p.headings[2]), np.cos(p.headings[2])])
+        aside.append((p.soles[0] - p.soles[1])[:2] @ ahead)
+        assert np.abs(p.headings[:2] - p.headings[2]).max() <= abs(turn) + 1e-12
+    assert min(aside) > 0.19 - 0.01 - 0.2 * abs(turn)
+    if side:
+        assert max(aside) == pytest.approx(0.19 + 2 * abs(side), abs=1e-6)
 
 
 def test_the_pendulum_integrated_numerically_goes_the_same_way():
@@ -80,6 +116,8 @@ def test_left_and_right_are_mirror_images_half_a_cycle_apart():
         ({"double_support": 1.0}, "between 0 and 1"),
         ({"step_length": float("nan")}, "no length of a step"),
         ({"lift": -0.1}, "no length of a step"),
+        ({"side_step": float("inf")}, "no length of a step"),
+        ({"turn": 1.2}, "less than 1 rad"),
     ],
 )
 def test_impossible_steps_are_refused(change, words):

@@ -180,6 +180,34 @@ def test_avoidance_and_momentum_work_together():
     assert ours.z.clearance > 0.005 and ours.z.peak_to_peak < 0.2 * still.z.peak_to_peak
 
 
+@pytest.mark.parametrize(
+    "gait", [GaitSettings(0.0, 0.8, side_step=0.08), GaitSettings(0.2, 0.8, turn=0.2)], ids=["sideways", "in a curve"]
+)
+def test_walking_sideways_and_in_a_curve_keeps_soles_chest_and_limits(lola, gait):
+    """F-70: with method 1 as on the source's robot, and with ours."""
+    for make in (TrackingWalker, ConstrainedWalker):
+        walk = WalkTask(lola, gait, "arms", DT)
+        run = replay(lola, walk, make(lola, walk), cycles=3)
+        found = measure(lola, walk, run)
+        assert run.foot_error.max() < 1e-3 and found.clearance > 0.0 and found.speed_share < 1.0
+        last = walk.gait.at(walk.clock(run.t[-1]))
+        pin.framesForwardKinematics(lola.model, lola.data, run.q[-1])
+        chest, before = (lola.data.oMf[lola.points["sternum"]].rotation[:, 0] for _ in range(2))
+        assert chest @ before > 0 and np.arctan2(chest[1], chest[0]) == pytest.approx(last.headings[2], abs=5e-3)
+
+
+def test_walking_sideways_with_avoidance_arms_stay_clear_of_the_legs():
+    """T-13: HRP-2's arms rest inside its hips; without avoidance they are in them, with it nothing ever touches."""
+    lab = Lab(load_robot("hrp2", "floating"), GaitSettings(0.0, 1.2, lift=0.037, side_step=0.06), 0.01)
+    closest = {}
+    for activation in (0.0, 0.04):
+        gains = FreeJointGains(activation=activation)
+        found = lab.outcome("method 1 damped", gains=gains, arms_in=np.radians(18), cycles=3)
+        closest[activation] = found.run.clearance[found.run.steady].min()
+        assert found.z.foot_error < 1e-3
+    assert closest[0.0] < -0.02 and closest[0.04] > 0.005
+
+
 @pytest.mark.parametrize("name", ["hrp2", "wabian2", "suralp"])
 def test_ours_works_on_every_robot_with_legs(name):
     robot = load_robot(name, "floating")
