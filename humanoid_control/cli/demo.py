@@ -1,4 +1,4 @@
-"""`humanoid demo`: the main job on one line: a robot dances, one watches, a report follows."""
+"""`humanoid demo`: the main job on one line: a robot dances, or reaches, one watches, a report follows."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import argparse
 import math
 from typing import Any
 
+from humanoid_control.cli.demo_reach import ROBOT, run_reach
 from humanoid_control.cli.output import console, print_json, progress
 from humanoid_control.cli.session import Session
-from humanoid_control.errors import ConfigError, EnvironmentProblem
+from humanoid_control.errors import ConfigError, EnvironmentProblem, UnknownNameError
 from humanoid_control.nodes.ros_env import require_ros
 from humanoid_control.robots import Robot
 
@@ -18,17 +19,22 @@ EXAMPLES = """examples:
   humanoid demo --speed 0.5                    at half speed, for slow robots
   humanoid demo --hold                         keep running until Ctrl-C
   humanoid demo --json > report.json           the report as JSON
+  humanoid demo reach                          Lola's hands go to random goals, some out of reach; a proof follows
+  humanoid demo reach --robot hrp2 --seed 7    another robot, other goals
 
 Afterwards `humanoid replay ~/.humanoid/runs/latest/recording --viewer` plays the run again.
 """
+KINDS = ("dance", "reach")
 LEAD_IN = 1.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--robot", default="hrp2", help="name of the catalogue or path of a URDF (default: hrp2)")
+    parser.add_argument("what", nargs="?", default="dance", help="dance, or reach: random goals for the hands")
+    parser.add_argument("--robot", help="name of the catalogue or path of a URDF (default: hrp2; reach: lola)")
     parser.add_argument("--motion", default="dance", help="clip: 'dance' is built in, else a TRC, C3D or BVH file")
-    parser.add_argument("--seconds", type=float, default=25.0, help="how long (default: 25)")
+    parser.add_argument("--seconds", type=float, help="how long (default: 25; reach: 30)")
     parser.add_argument("--speed", type=float, default=1.0, help="speed of the clip (default: 1)")
+    parser.add_argument("--seed", type=int, default=1, help="of the random goals of reach (default: 1)")
     parser.add_argument("--hold", action="store_true", help="keep running until Ctrl-C")
     parser.add_argument("--port", type=int, default=8080, help="port of the viewer (default: 8080)")
     parser.add_argument("--no-viewer", action="store_true", help="without the browser page")
@@ -38,23 +44,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     require_ros()
+    if args.what not in KINDS:
+        raise UnknownNameError("demo", args.what, KINDS)
+    reach = args.what == "reach"
+    args.robot = args.robot or (ROBOT if reach else "hrp2")
+    args.seconds = (30.0 if reach else 25.0) if args.seconds is None else args.seconds
     _check_numbers(args)
-    robot = _check_input(args)
+    robot = None if reach else _check_input(args)
     from humanoid_control.nodes.stack import Stack, find_stack, parse_settings
     from humanoid_control.viewer.page import port_is_free
 
-    stack = find_stack("imitation")
+    stack = find_stack("reach" if reach else "imitation")
     if args.no_viewer:
-        stack = Stack(stack.name, stack.task, tuple(n for n in stack.nodes if n.executable != "viewer"))
+        nodes = tuple(n for n in stack.nodes if n.executable != "viewer")
+        stack = Stack(stack.name, stack.task, nodes, stack.settings, stack.remaps)
     elif not port_is_free("127.0.0.1", args.port):
         raise EnvironmentProblem(
             f"port {args.port} is occupied: choose another with --port, or stop what listens there"
         )
     settings = parse_settings(stack, args.set)
-    settings.setdefault("trajectory_streamer", {}).update(clip=args.motion, speed=args.speed, lead_in=LEAD_IN)
     if not args.no_viewer:
         settings.setdefault("viewer", {})["port"] = args.port
         _tell(args, f"viewer: http://localhost:{args.port}")
+    if robot is None:
+        return run_reach(args, settings, stack)
+    settings.setdefault("trajectory_streamer", {}).update(clip=args.motion, speed=args.speed, lead_in=LEAD_IN)
     _tell(args, f"{robot.title} imitates '{args.motion}'; Ctrl-C ends it early")
     with Session(stack, {"robot": args.robot}, settings, record=True, quiet=args.json) as session:
         session.start()

@@ -18,6 +18,14 @@ EXAMPLES = """examples:
 
 TOPICS = {
     "targets": ("visualization_msgs/MarkerArray", "where points or links should be: ns is the name, pose the target"),
+    "goals": (
+        "visualization_msgs/MarkerArray",
+        "a goal, when the targets have come to it: id is its number, text its kind (reachable, far, inside)",
+    ),
+    "ik_markers": (
+        "visualization_msgs/MarkerArray",
+        "while somebody listens: collision shapes coloured by distance, near pairs, centre of mass, momentum",
+    ),
     "joint_commands": ("sensor_msgs/JointState", "position and velocity for every joint, always inside the limits"),
     "reference_joint_states": (
         "sensor_msgs/JointState",

@@ -112,6 +112,7 @@ def _loop(node: TickNode, executor: Any, stop: threading.Event) -> None:
         node.wake = False
         node.run_tick(skipped)
         node.publish_diagnostics(now)
+        node.run_spare(deadline - time.monotonic())
 
 
 def _teardown(node: TickNode | None, executor: Any) -> None:

@@ -35,11 +35,16 @@ class Samples:
 
 @dataclass(frozen=True)
 class TickReport:
-    """The figures of a window: times in seconds, `missed_percent` of the ticks that were due."""
+    """The figures of a window: times in seconds, `missed_percent` of the ticks that were due.
+
+    `period_error` is how far a period is from the one that was asked for, whether longer or shorter.
+    """
 
     rate: float
     period_p50: float
     period_p99: float
+    period_error_p50: float
+    period_error_p99: float
     execution_p50: float
     execution_p99: float
     ticks: int
@@ -52,7 +57,8 @@ class TickStatistics:
 
     def __init__(self, rate: float, window: float = 5.0) -> None:
         n = max(10, int(rate * window))
-        self.period, self.execution = Samples(n), Samples(n)
+        self.period, self.period_error, self.execution = Samples(n), Samples(n), Samples(n)
+        self._nominal = 1.0 / rate
         self.ticks = self.missed = 0
         self._window_ticks = self._window_missed = 0
         self._last_start = float("nan")
@@ -65,7 +71,9 @@ class TickStatistics:
             skipped: ticks that should have run since the last one and did not.
         """
         if start == start and self._last_start == self._last_start:
-            self.period.add(start - self._last_start)
+            period = start - self._last_start
+            self.period.add(period)
+            self.period_error.add(abs(period - self._nominal))
         self._last_start = start
         self.execution.add(end - start)
         self.ticks += 1
@@ -76,15 +84,17 @@ class TickStatistics:
     def report(self) -> TickReport:
         """The figures since the last report (percentiles: over the sliding window)."""
         period, execution = self.period.percentiles(), self.execution.percentiles()
+        error = self.period_error.percentiles()
         due = self._window_ticks + self._window_missed
         share = 100.0 * self._window_missed / due if due else 0.0
         self._window_ticks = self._window_missed = 0
         rate = 1.0 / period[0] if period[0] > 0 else 0.0
-        return TickReport(rate, *period, *execution, self.ticks, self.missed, share)
+        return TickReport(rate, *period, *error, *execution, self.ticks, self.missed, share)
 
     def restart(self) -> None:
         """Begin anew, as after a pause."""
         self.period.clear()
+        self.period_error.clear()
         self.execution.clear()
         self.ticks = self.missed = self._window_ticks = self._window_missed = 0
         self._last_start = float("nan")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
+from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
@@ -18,14 +19,15 @@ from visualization_msgs.msg import MarkerArray
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.nodes.base import TickNode
 from humanoid_control.nodes.parameters import NodeParameters, param
-from humanoid_control.nodes.qos import EVENTS, LATCHED
+from humanoid_control.nodes.qos import EVENTS, LATCHED, STREAM_IN
 from humanoid_control.nodes.run import main_of
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.viewer.page import Page, port_is_free
-from humanoid_control.viewer.panel import Actions
+from humanoid_control.viewer.panel import HIDDEN, Actions
 from humanoid_control.viewer.state import ViewState
 
+MARKERS_PERIOD = 0.1  # [s] reading a message of a hundred markers takes some 5 ms
 STREAMER = ("play", "pause", "restart")
 
 
@@ -38,6 +40,7 @@ class ViewerParameters(NodeParameters):
     missed_error: float = param(100.0, "as of every node", "%", 0.0, 100.0, live=True)
     rate: float = param(30.0, "frames a second", "Hz", 1.0, 60.0)
     port: int = param(8080, "port of the page", "", 1, 65535)
+    ik_markers: bool = param(False, "show the markers of whole_body_ik from the beginning")
     host: str = param("127.0.0.1", "address to listen on; 0.0.0.0 lets other machines in")
 
 
@@ -58,7 +61,11 @@ class Viewer(TickNode):
         self.streamer: dict[str, Any] = {n: self.create_client(Trigger, f"trajectory_streamer/{n}") for n in STREAMER}
         play, pause, restart = (self.caller(n) for n in STREAMER)
         actions = Actions(self.show, self.seek, play, pause, restart)
-        self.page = Page(p.host, p.port, robot, actions, urdf_path(p.robot).parent)
+        hidden = tuple(name for name in HIDDEN if name != "ik_markers" or not p.ik_markers)
+        self.page = Page(p.host, p.port, robot, actions, urdf_path(p.robot).parent, hidden)
+        self.ik_markers: Any = None
+        self.newest_markers: bytes | None = None
+        self.markers_due = 0.0
         self.listen(JointState, "joint_states", self.state.on_joints)
         self.listen(MarkerArray, "targets", self.state.on_targets)
         self.listen(MarkerArray, "dancer", self.state.on_dancer)
@@ -79,8 +86,26 @@ class Viewer(TickNode):
         self.seeks.publish(Float64(data=float(seconds)))
 
     def tick(self, now: float) -> None:
+        self.hear_ik_markers(now)
         age = self.age("joint_states", now)
         self.page.draw(self.state, age, time.monotonic())
+
+    def hear_ik_markers(self, now: float) -> None:
+        """Listen to the markers only while they are looked at, because nobody makes them for nobody."""
+        wanted = self.page.scene.visible("ik_markers") and self.page.clients > 0
+        if wanted and self.ik_markers is None:
+            self.ik_markers = self.create_subscription(
+                MarkerArray, "ik_markers", self.on_ik_markers, STREAM_IN, raw=True
+            )
+        elif not wanted and self.ik_markers is not None:
+            self.destroy_subscription(self.ik_markers)
+            self.ik_markers, self.newest_markers = None, None
+        if self.newest_markers is not None and now >= self.markers_due:
+            self.state.ik_markers = deserialize_message(self.newest_markers, MarkerArray).markers
+            self.newest_markers, self.markers_due = None, now + MARKERS_PERIOD
+
+    def on_ik_markers(self, data: bytes) -> None:
+        self.newest_markers = data
 
     def close(self) -> None:
         if hasattr(self, "page"):

@@ -13,6 +13,7 @@ from visualization_msgs.msg import MarkerArray
 from humanoid_control.ik import FilterSettings, FollowerSettings, IkSettings, TargetFollower
 from humanoid_control.nodes.base import TickNode
 from humanoid_control.nodes.health import Level
+from humanoid_control.nodes.ik_markers import IkMarkers
 from humanoid_control.nodes.messages import fill_joint_state, joint_state
 from humanoid_control.nodes.parameters import NodeParameters, param
 from humanoid_control.nodes.qos import STREAM_OUT
@@ -48,6 +49,7 @@ class WholeBodyIkParameters(NodeParameters):
     )
     max_jump: float = param(0.4, "step of a target that is not believed at first", "m", 0.01, 10.0, live=True)
     target_timeout: float = param(0.25, "silence of a target after which it is held", "s", 0.02, 10.0, live=True)
+    markers_rate: float = param(20.0, "rate of ik_markers while somebody listens; 0: none", "Hz", 0.0, 100.0, live=True)
     start_blind: bool = param(
         False, "start from the neutral posture when there are no joint states; false: wait for them"
     )
@@ -69,6 +71,7 @@ class WholeBodyIk(TickNode):
         self.follower = TargetFollower(robot, self.settings(), p.self_collision)
         self.message = joint_state(robot.joint_names)
         self.commands = self.create_publisher(JointState, "joint_commands", STREAM_OUT)
+        self.markers = IkMarkers(self, robot)
         self.listen(MarkerArray, "targets", self.on_targets, raw=True, wakes=True)
         self.reader = MarkerReader()
         self.listen(JointState, "estimated_joint_states", self.on_joint_states)
@@ -154,6 +157,11 @@ class WholeBodyIk(TickNode):
             self.stamp = None
         self.report(result.ok)
 
+    def spare(self, left: float) -> None:
+        if (result := self.follower.last) is not None:
+            ik = self.follower.settings.ik
+            self.markers.spare(left, self.params.markers_rate, result, ik.margin, ik.activation)
+
     def report(self, solved: bool) -> None:
         """Say what is held, and why."""
         self.health.check("solver", not solved, Level.ERROR, "the solver found no solution: standing still")
@@ -169,6 +177,7 @@ class WholeBodyIk(TickNode):
             "latency_p50_ms": round(1000 * p50, 3),
             "latency_p99_ms": round(1000 * p99, 3),
             "closest_pair_m": closest,
+            "markers_p50_ms": round(1000 * self.markers.took.percentiles()[0], 3),
         }
 
 

@@ -12,7 +12,7 @@ import pinocchio as pin
 import viser
 
 from humanoid_control.robots import Robot
-from humanoid_control.viewer.panel import Actions, Panel
+from humanoid_control.viewer.panel import HIDDEN, Actions, Panel
 from humanoid_control.viewer.scene import Scene
 from humanoid_control.viewer.state import ViewState
 
@@ -34,12 +34,20 @@ def port_is_free(host: str, port: int) -> bool:
 class Page:
     """A browser page of one robot."""
 
-    def __init__(self, host: str, port: int, robot: Robot, actions: Actions, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        robot: Robot,
+        actions: Actions,
+        folder: Path | None = None,
+        hidden: tuple[str, ...] = HIDDEN,
+    ) -> None:
         logging.getLogger("websockets").setLevel(logging.CRITICAL)
         self.server = viser.ViserServer(host=host, port=port, verbose=False)
         self.robot = robot
-        self.scene = Scene(self.server, robot, folder)
-        self.panel = Panel(self.server, robot.title, actions)
+        self.scene = Scene(self.server, robot, folder, hidden)
+        self.panel = Panel(self.server, robot.title, actions, hidden)
         self._frame = 0
         self.targets: dict[str, tuple[float, float, float]] = {}
         self._look_at_robot()
@@ -78,6 +86,8 @@ class Page:
                 self._draw_robot(state.joints, state.root_pose())
             self.scene.move_targets(targets)
             self.scene.move_dancer(dancer)
+            if (markers := state.take_ik_markers()) is not None:
+                self.scene.draw_ik_markers(markers)
         if self._frame % SLOW_EVERY:
             return
         if not known:

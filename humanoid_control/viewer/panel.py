@@ -17,7 +17,9 @@ SHOWN = {
     "dancer": "dancer",
     "shapes": "collision shapes, coloured by distance",
     "com": "centre of mass",
+    "ik_markers": "what the inverse kinematics sees",
 }
+HIDDEN = ("shapes", "com", "ik_markers")  # at first
 HISTORY = 240
 COLORS = {"ok": "#2b8a3e", "warn": "#b36b00", "error": "#c92a2a"}
 
@@ -36,7 +38,10 @@ class Actions:
 class Panel:
     """Builds the page's controls and keeps their texts up to date."""
 
-    def __init__(self, server: viser.ViserServer, title: str, actions: Actions) -> None:
+    def __init__(
+        self, server: viser.ViserServer, title: str, actions: Actions, hidden: tuple[str, ...] = HIDDEN
+    ) -> None:
+        """Build it; `hidden`: what of SHOWN is not shown at first."""
         self.actions = actions
         gui = server.gui
         gui.set_panel_label(title)
@@ -46,7 +51,7 @@ class Panel:
             buttons = gui.add_button_group("play", ("play", "pause", "restart"))
         with gui.add_folder("Show"):
             for key, label in SHOWN.items():
-                self._checkbox(gui, key, label)
+                self._checkbox(gui, key, label, key not in hidden)
         with gui.add_folder("Error of each target [cm]"):
             self._errors = gui.add_markdown("no targets yet")
             self._plot = self._add_plot(gui, "mean error [cm]")
@@ -64,8 +69,8 @@ class Panel:
         def _(_: viser.GuiEvent) -> None:
             {"play": actions.play, "pause": actions.pause, "restart": actions.restart}[buttons.value]()
 
-    def _checkbox(self, gui: viser.GuiApi, key: str, label: str) -> None:
-        box = gui.add_checkbox(label, initial_value=key not in ("shapes", "com"))
+    def _checkbox(self, gui: viser.GuiApi, key: str, label: str, shown: bool) -> None:
+        box = gui.add_checkbox(label, initial_value=shown)
 
         @box.on_update
         def _(_: viser.GuiEvent) -> None:

@@ -11,7 +11,9 @@ import viser
 
 from humanoid_control.robots import Robot
 from humanoid_control.robots.urdf_tree import parse_urdf
+from humanoid_control.viewer.markers import MarkerLayer
 from humanoid_control.viewer.meshes import link_meshes, shape_mesh
+from humanoid_control.viewer.panel import HIDDEN, SHOWN
 
 TARGET_COLOR = (255, 115, 25)
 TARGET_RADIUS = 0.065  # [m] larger than the limbs, so that a target that is reached can still be seen
@@ -25,13 +27,20 @@ MOVED = 1e-4
 class Scene:
     """What is seen. Poses and positions are handed in; nothing is computed here but colours."""
 
-    def __init__(self, server: viser.ViserServer, robot: Robot, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        server: viser.ViserServer,
+        robot: Robot,
+        folder: Path | None = None,
+        hidden: tuple[str, ...] = HIDDEN,
+    ) -> None:
         """Build the scene.
 
         Args:
             server: of the page.
             robot: whose URDF is shown.
             folder: where its mesh files are, if it has any.
+            hidden: what of the panel's SHOWN is not shown at first.
         """
         self.server, self.robot = server, robot
         scene = server.scene
@@ -60,7 +69,8 @@ class Scene:
         self._dancer_points: viser.PointCloudHandle | None = None
         self._com = scene.add_icosphere("/com/ball", radius=0.03, color=COM_COLOR)
         self._com_floor = scene.add_cylinder("/com/floor", radius=0.035, height=0.004, color=COM_COLOR)
-        self._visible = {"robot": True, "targets": True, "dancer": True, "shapes": False, "com": False}
+        self._ik_markers = MarkerLayer(server, "/ik_markers")
+        self._visible = {name: name not in hidden for name in SHOWN}
         self._folders: dict[str, list] = {
             "robot": list(self._links.values()),
             "shapes": list(self._shape_frames.values()),
@@ -70,8 +80,10 @@ class Scene:
             self.show(name, self._visible[name])
 
     def show(self, what: str, visible: bool) -> None:
-        """Show or hide 'robot', 'targets', 'dancer', 'shapes' or 'com'."""
+        """Show or hide one of the panel's SHOWN."""
         self._visible[what] = visible
+        if what == "ik_markers":
+            self._ik_markers.show(visible)
         handles = list(self._folders.get(what, []))
         if what == "targets":
             handles = list(self._targets.values())
@@ -131,6 +143,10 @@ class Scene:
             return
         assert self._dancer_points is not None
         self._dancer.points, self._dancer_points.points = lines, segments.astype(np.float32)
+
+    def draw_ik_markers(self, markers: list) -> None:
+        """Draw the markers of the inverse kinematics, a list of visualization_msgs/Marker."""
+        self._ik_markers.draw(markers)
 
     def move_com(self, com: np.ndarray) -> None:
         """Put the ball of the centre of mass (3,) and its shadow on the floor."""

@@ -18,6 +18,7 @@ class ViewState:
         X_world_root: pose of the root link where odometry gives it, else None.
         targets: target name -> (x, y, z) [m].
         dancer: (2 B, 3) ends of the bones [m].
+        ik_markers: the newest markers of the inverse kinematics; None where nothing is new.
         clip_time: [s], or None.
         nodes: rows for the panel.
     """
@@ -28,6 +29,7 @@ class ViewState:
         self._targets: Any = None
         self._dancer: Any = None
         self._odometry: Any = None
+        self.ik_markers: list[Any] | None = None
         self.clip_time: float | None = None
         self.nodes: dict[str, tuple[str, int, str, dict[str, str]]] = {}
         self.joints = np.full(robot.n, np.nan)
@@ -69,6 +71,11 @@ class ViewState:
             k.ns: (k.pose.position.x, k.pose.position.y, k.pose.position.z) for k in m.markers if k.action == 0
         }
         return {name: p for name, p in positions.items() if np.isfinite(p).all()}
+
+    def take_ik_markers(self) -> list[Any] | None:
+        """The newest markers of the inverse kinematics, once."""
+        markers, self.ik_markers = self.ik_markers, None
+        return markers
 
     def take_dancer(self) -> np.ndarray:
         """The newest figure of the dancer (2 B, 3); empty when nothing is new."""

@@ -152,7 +152,7 @@ def test_the_direct_stack_moves_the_robot_without_the_inverse_kinematics(humanoi
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_a_signal_stops_everything_within_three_seconds(humanoid, number):
     before = set(leftovers())
-    up = humanoid.start("up", "reach", "--robot", "lola", "--set", f"viewer.port={port(4)}")
+    up = humanoid.start("up", "targets", "--robot", "lola", "--set", f"viewer.port={port(4)}")
     wait_for(lambda: "running;" in Path(up.log_path).read_text(), "the stack")
     assert len(nodes_of(humanoid.home)) == 4
     begin = time.monotonic()

@@ -142,7 +142,7 @@ def test_settings_are_checked_against_the_nodes():
 
 
 def test_parameter_file_holds_shared_and_own_values():
-    stack = STACKS["reach"]
+    stack = STACKS["targets"]
     file = parameters_file(stack, {"robot": "lola"}, {"viewer": {"port": 9}})
     assert file["/**"]["viewer"]["ros__parameters"] == {"robot": "lola", "port": 9}
     assert file["/**"]["simulator"]["ros__parameters"] == {"robot": "lola"}

@@ -1,0 +1,145 @@
+"""A recorded run of random reaching: read as arrays, proven, and printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.cli.bag import BagReader
+from humanoid_control.cli.output import console, table
+from humanoid_control.errors import ConfigError
+from humanoid_control.ik.reach import HANDS
+from humanoid_control.ik.reach.proof import GoalRecord, prove
+from humanoid_control.imitation.run_report import Signal
+from humanoid_control.nodes.stack import NODES
+from humanoid_control.robots import Robot
+
+TOPICS = {"/joint_commands", "/goals", "/diagnostics"}
+IK = "whole_body_ik"
+SETTLED = 2  # diagnostics, which come once a second
+FIGURES = (
+    "rate_hz",
+    "latency_p50_ms",
+    "latency_p99_ms",
+    "period_error_p50_ms",
+    "period_error_p99_ms",
+    "execution_p50_ms",
+    "execution_p99_ms",
+)
+
+
+def read_reach(path: Path, robot: Robot) -> tuple[Signal, list[GoalRecord], dict[str, list[dict[str, str]]]]:
+    """Commands, goals, and every diagnostics message by node, of a bag; times count from the first command.
+
+    Raises:
+        ConfigError: the bag holds no commands.
+    """
+    bag = BagReader(path)
+    rows: list[tuple[int, np.ndarray, np.ndarray]] = []
+    asked: list[tuple[int, Any]] = []
+    nodes: dict[str, list[dict[str, str]]] = {}
+    for topic, _, m in bag.messages(TOPICS):
+        if topic == "/joint_commands":
+            theirs, ours = robot.order_of(m.name)
+            p, v = np.full(robot.n, np.nan), np.full(robot.n, np.nan)
+            p[ours], v[ours] = np.asarray(m.position)[theirs], np.asarray(m.velocity)[theirs]
+            rows.append((_nanoseconds(m.header.stamp), p, v))
+        elif topic == "/goals":
+            asked.append((_nanoseconds(m.markers[0].header.stamp), m.markers))
+        else:
+            for s in m.status:
+                values = {"message": s.message, **{kv.key: kv.value for kv in s.values}}
+                nodes.setdefault(s.name.strip("/"), []).append(values)
+    bag.close()
+    if len(rows) < 2:
+        raise ConfigError(f"{path} holds no commands: did the nodes find each other? try `humanoid doctor`")
+    stamps, positions, velocities = zip(*rows, strict=True)
+    # Stamps since 1970 as floats are only good to a quarter of a microsecond: count from the first one.
+    commands = Signal(1e-9 * (np.array(stamps) - stamps[0]), np.array(positions), np.array(velocities))
+    return commands, [_goal(1e-9 * (ns - stamps[0]), markers) for ns, markers in asked], nodes
+
+
+def _goal(time: float, markers: Any) -> GoalRecord:
+    by_name = {m.ns: m.pose.position for m in markers}
+    points = np.array([[getattr(by_name[h], axis) for axis in "xyz"] for h in HANDS])
+    first = markers[0]
+    stays = first.lifetime.sec + 1e-9 * first.lifetime.nanosec
+    return GoalRecord(int(first.id), first.text, time, time + stays, points)
+
+
+def reach_report(path: Path, robot: Robot, acceleration: float) -> dict[str, Any]:
+    """The proof of a run, and how the loop kept its time, as plain numbers."""
+    commands, goals, nodes = read_reach(path, robot)
+    last = {name: rows[-1] for name, rows in nodes.items()}
+    return {
+        "robot": robot.name,
+        "bag": str(path),
+        "duration_s": float(commands.time[-1]),
+        **prove(robot, commands, goals, acceleration),
+        "loop": closed_loop(nodes.get(IK, [])),
+        "nodes": {name: values for name, values in last.items() if name in NODES},
+    }
+
+
+def closed_loop(rows: list[dict[str, str]]) -> dict[str, Any]:
+    """Latency, period error and missed ticks of the inverse kinematics, by its own diagnostics in the order of time.
+
+    Latency: from the stamp of the targets to the moment after their command was published. What was missed while the
+    processes of the stack started is not counted.
+    """
+    active = [r for r in rows if r.get("state") == "active"]
+    if not active:
+        return {}
+    ticks, missed = (
+        int(active[-1][k]) - int(active[min(SETTLED, len(active) - 1)][k]) for k in ("ticks", "missed_ticks")
+    )
+    share = 100 * missed / max(1, ticks + missed)
+    values = {k: float(active[-1].get(k, "nan")) for k in FIGURES}
+    return values | {"ticks": ticks, "missed_ticks": missed, "missed_percent": share}
+
+
+def print_reach(r: dict[str, Any]) -> None:
+    """The report as tables."""
+    rows = [
+        [g["number"], g["kind"], round(1000 * g["error_m"], 1), round(1000 * g["moved_m"], 1), _verdict(g)]
+        for g in r["goals"]
+    ]
+    table("goals", ["goal", "kind", "error mm", "moved at the end mm", ""], rows)
+    near, others, hits = r["reachable"], r["unreachable"], r["self_collision"]
+    console.print(f"reachable goals: {near['reached']} of {near['goals']} within 10 mm{_median(near)}")
+    console.print(f"unreachable goals: {others['held']} of {others['goals']} held{_median(others)}")
+    closest = "far" if hits["closest_m"] is None else f"{1000 * hits['closest_m']:.1f} mm"
+    who = f", {' and '.join(hits['closest_pair'])}" if hits["closest_m"] is not None else ""
+    console.print(f"self-collision: {hits['in_collision']} of {hits['postures']} postures (closest: {closest}{who})")
+    limits, most = r["limits"], r["acceleration"]
+    console.print(
+        f"limits: {'kept' if limits['kept'] else 'BROKEN'} in {limits['commands']} commands, speed up to "
+        f"{100 * limits['speed_share_of_limit']:.0f} % of its limit; acceleration: "
+        f"{'kept' if most['kept'] else 'BROKEN'}, up to {most['most_rad_s2']:.0f} of {most['limit_rad_s2']:.0f} rad/s^2"
+    )
+    loop = r["loop"]
+    if loop:
+        console.print(
+            f"loop at {loop['rate_hz']:.0f} Hz: targets to command {loop['latency_p50_ms']:.2f} ms "
+            f"(p99 {loop['latency_p99_ms']:.2f}), period error {loop['period_error_p50_ms']:.3f} ms "
+            f"(p99 {loop['period_error_p99_ms']:.3f}), {loop['missed_ticks']} of {loop['ticks']} ticks missed"
+        )
+    wrong = [name for name, holds in r["checks"].items() if not holds]
+    console.print("proven: " + ", ".join(r["checks"]) if not wrong else f"NOT proven: {', '.join(wrong)}")
+
+
+def _verdict(goal: dict[str, Any]) -> str:
+    if goal["kind"] == "reachable":
+        return "reached" if goal["reached"] else "not reached"
+    return "held" if goal["held"] else "moving"
+
+
+def _median(rows: dict[str, Any]) -> str:
+    m = rows["error_median_m"]
+    return "" if m is None else f", error {1000 * m:.1f} mm (median), {1000 * rows['error_max_m']:.1f} mm at the most"
+
+
+def _nanoseconds(stamp: Any) -> int:
+    return int(stamp.sec) * 10**9 + int(stamp.nanosec)

@@ -1,0 +1,110 @@
+"""Node `target_source`: random goals for the hands, reachable ones and others, as targets."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Duration
+from geometry_msgs.msg import Point
+from sensor_msgs.msg import JointState
+from std_msgs.msg import ColorRGBA
+from visualization_msgs.msg import MarkerArray
+
+from humanoid_control.ik.reach import HANDS, REACHABLE, GoalSampler, Leg, ReachScript, ScriptSettings
+from humanoid_control.nodes.base import TickNode
+from humanoid_control.nodes.health import Level
+from humanoid_control.nodes.messages import target_markers
+from humanoid_control.nodes.parameters import NodeParameters, param
+from humanoid_control.nodes.qos import EVENTS, STREAM_OUT
+from humanoid_control.nodes.repeating_markers import MarkerWriter
+from humanoid_control.nodes.run import main_of
+from humanoid_control.robots import load_robot
+
+GREEN, RED = ColorRGBA(r=0.2, g=0.7, b=0.3, a=0.5), ColorRGBA(r=0.85, g=0.2, b=0.2, a=0.5)
+GOAL_RADIUS = 0.035  # [m]
+
+
+@dataclass(frozen=True)
+class TargetSourceParameters(NodeParameters):
+    """Parameters of the target source."""
+
+    rate: float = param(60.0, "rate of the targets", "Hz", 1.0, 200.0)
+    seed: int = param(1, "of the random goals; the same number gives the same goals", "", 0, 2**31 - 1)
+    speed: float = param(0.5, "greatest speed of a target on its way", "m/s", 0.01, 5.0)
+    stay: float = param(1.2, "how long a goal stays after the targets have come to it", "s", 0.2, 60.0)
+    unreachable: float = param(0.4, "share of the goals that are too far away or inside the body", "", 0.0, 1.0)
+    jump: float = param(0.25, "share of the goals to which the targets jump", "", 0.0, 1.0)
+    faults: float = param(0.02, "share of the samples that are not numbers, while a goal stays", "", 0.0, 0.5)
+
+
+class TargetSource(TickNode):
+    """Plays a script of goals, from where the hands are when the first joint states come."""
+
+    Parameters = TargetSourceParameters
+    params: TargetSourceParameters
+    node_name = "target_source"
+    told: int  # number of the last goal that was published
+
+    def configure(self) -> float:
+        p = self.params
+        self.robot = load_robot(p.robot, "fixed")
+        self.sampler = GoalSampler(self.robot)
+        self.settings = ScriptSettings(p.speed, p.stay, unreachable=p.unreachable, jump=p.jump, faults=p.faults)
+        self.writer = MarkerWriter(target_markers(HANDS))
+        self.targets = self.create_publisher(MarkerArray, "targets", STREAM_OUT)
+        self.goals = self.create_publisher(MarkerArray, "goals", EVENTS)
+        self.listen(JointState, "estimated_joint_states", self.on_joint_states)
+        return p.rate
+
+    def activate(self) -> None:
+        self.script: ReachScript | None = None
+        self.estimate, self.told = np.full(self.robot.n, np.nan), -1
+
+    def on_joint_states(self, m: JointState) -> None:
+        theirs, ours = self.robot.order_of(m.name) if self.script is None else (np.zeros(0, int),) * 2
+        if len(ours) and len(m.position) == len(m.name):
+            self.estimate[ours] = np.asarray(m.position)[theirs]
+
+    def tick(self, now: float) -> None:
+        if self.script is None:
+            known = bool(np.isfinite(self.estimate).all())
+            missing = not known and self.silent("estimated_joint_states", now, 0.0)
+            self.health.check("start", missing, Level.WARN, "no joint states yet: no targets")
+            if not known:
+                return
+            begin = self.robot.point_positions(self.robot.q(self.estimate), HANDS)
+            self.script, self.begin = ReachScript(self.sampler, begin, self.params.seed, self.settings), now
+        points = self.script.at(now - self.begin)
+        stamp = self.get_clock().now().to_msg()
+        self.targets.publish(self.writer.write(stamp, points))
+        leg = self.script.leg
+        if leg.number != self.told and now - self.begin >= leg.arrive:
+            self.told = leg.number
+            self.goals.publish(goal_markers(leg, stamp))
+
+    def values(self) -> dict[str, Any]:
+        leg = self.script.leg if self.script is not None else None
+        return {"goal": leg.number if leg else 0, "kind": leg.goal.kind if leg else ""}
+
+
+def goal_markers(leg: Leg, stamp: Any) -> MarkerArray:
+    """A goal to be seen and to be recorded, when the targets have come to it: id is its number, text its kind."""
+    array = target_markers(HANDS, radius=GOAL_RADIUS)
+    stays = leg.end - leg.arrive
+    for m, (x, y, z) in zip(array.markers, leg.goal.points.tolist(), strict=True):
+        m.id, m.text = leg.number, leg.goal.kind
+        m.header.stamp, m.color = stamp, GREEN if leg.goal.kind == REACHABLE else RED
+        m.pose.position = Point(x=x, y=y, z=z)
+        m.lifetime = Duration(sec=int(stays), nanosec=int(1e9 * (stays % 1.0)))
+    return array
+
+
+def main() -> int:
+    return main_of(TargetSource)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
