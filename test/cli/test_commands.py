@@ -97,7 +97,7 @@ MISTAKES = [
     (["demo", "--port", "99999"], "between 1 and 65535"),
     (["demo", "--set", "whole_body_ik.rat=3"], "did you mean rate"),
     (["demo", "--set", "rate=3"], "node.parameter=value"),
-    (["demo", "extra"], "unknown argument 'extra'"),
+    (["demo", "raech"], "did you mean reach"),
     (["up", "imitatoin"], "did you mean imitation"),
     (["up", "reach", "--robot", "lolla"], "did you mean lola"),
     (["up", "reach", "--set", "whole_body_ki.rate=3"], "did you mean whole_body_ik"),

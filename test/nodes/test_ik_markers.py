@@ -128,7 +128,7 @@ def test_lines_join_the_closest_points_of_the_near_pairs(scene):
 
 
 def test_nothing_near_draws_no_lines(scene):
-    robot, markers, (_, result), _ = scene
+    _, markers, (_, result), _ = scene
     drawn = deserialize_message(markers.write(Time(), result, 0.0, 1e-6), MarkerArray).markers
     assert {m.ns: m.action for m in drawn}["near_pairs"] == Marker.DELETE
     assert {m.ns: m.action for m in drawn}["closest_points"] == Marker.DELETE
