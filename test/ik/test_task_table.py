@@ -44,6 +44,8 @@ def many_tasks(robot):
         OrientationTask("turn", frame("head")),
         OrientationTask("relative", point("l_wrist"), point("sternum")),
         FrameTask("pose", frame("l_forearm"), orientation_weight=0.4),
+        FrameTask("another pose", frame("r_forearm")),
+        FrameTask("a third", frame("head"), 2.0),
         JointTask("joints", robot, [robot.joint_names[2], robot.joint_names[0]]),
         PostureTask(robot.postures["neutral"]),
         HalfSpaceTask("outside", FramePoint(robot, point("r_elbow")), (0, 0, 50), (0, 0, 1)),

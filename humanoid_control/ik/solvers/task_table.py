@@ -39,7 +39,7 @@ class TaskTable:
     def __init__(self, robot: Robot, moving: Moving, tasks: Sequence[Task]) -> None:
         """Read what the tasks are made of."""
         self.robot, self.moving, self.tasks = robot, moving, list(tasks)
-        self._points: dict[int, int] = {}
+        self._points: dict[int, tuple[Point, int]] = {}  # keeping a point keeps its id its own
         self._start, self._parts = [0], []  # type: list[int], list[tuple[int, float, np.ndarray]]
         self._blocks: list[tuple[int, int, int, int, int, np.ndarray, int, np.ndarray]] = []
         self.parts: list[slice] = []
@@ -91,7 +91,7 @@ class TaskTable:
 
     def _point(self, point: Point) -> int:
         if id(point) in self._points:
-            return self._points[id(point)]
+            return self._points[id(point)][1]
         model = self.robot.model
         if isinstance(point, FramePoint):
             f = model.frames[point.frame]
@@ -102,7 +102,7 @@ class TaskTable:
             parts = [(j, model.inertias[j].mass / total, np.array(model.inertias[j].lever)) for j in joints]
         self._parts += parts
         self._start.append(len(self._parts))
-        self._points[id(point)] = len(self._start) - 2
+        self._points[id(point)] = point, len(self._start) - 2
         return len(self._start) - 2
 
     def _freeze(self) -> None:
