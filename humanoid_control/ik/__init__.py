@@ -39,6 +39,7 @@ from humanoid_control.ik.position import (
     StopSettings,
     WolfePowell,
 )
+from humanoid_control.ik.safe_types import IkResult, IkSettings, SafeReport
 from humanoid_control.ik.solvers import (
     AdamsMoulton,
     BoundedNorm,
@@ -80,7 +81,7 @@ from humanoid_control.ik.tasks import (
     VectorTask,
     lola_tasks,
 )
-from humanoid_control.ik.velocity_ik import IkResult, IkSettings, VelocityIk
+from humanoid_control.ik.velocity_ik import VelocityIk
 
 __all__ = [
     "AdamsMoulton",
@@ -136,6 +137,7 @@ __all__ = [
     "RelativeFrameTask",
     "ResolvedAcceleration",
     "ResolvedRate",
+    "SafeReport",
     "SelfCollisionCost",
     "Solution",
     "SolverSettings",

@@ -7,7 +7,8 @@ subject to  low <= x <= high                       (hard)
 The rows are inequality constraints of a robot's step: distances to keep. Bounds on the variables can always be met,
 and the slack makes every row possible, so the program always has a solution: there is nothing to fail. The method is
 that of Goldfarb and Idnani (1983): start from the unconstrained optimum, add the most violated constraint, drop those
-whose multiplier would turn negative. The working set stays small, so its system is factored anew each time.
+whose multiplier would turn negative. The working set's
+system keeps its factor: a constraint that joins adds a row to it, one that leaves costs the rows behind it.
 """
 
 from __future__ import annotations
@@ -94,11 +95,12 @@ def solve_box_qp(
     Y = np.empty((m, n))
     known = np.zeros(m, dtype=np.bool_)
 
-    most = n + rows
-    work = np.empty(most, dtype=np.int64)  # constraints in the working set
+    work = np.empty(m, dtype=np.int64)  # constraints in the working set
     side = np.zeros(m)  # +1: a . x >= b, or x >= low; -1: x <= high
-    S, F = np.empty((most, most)), np.empty((most, most))
-    r = np.empty(most)
+    # The working set could hold all m, but hardly ever holds more than n: memory for that is cheaper to get.
+    room = min(m, n + 8)
+    S, F = np.empty((room, room)), np.empty((room, room))
+    r, half, column = np.empty(m), np.empty(m), np.empty(m)
     count, used = 0, 0
     limit = 20 * m + 50
     while used < limit:
@@ -112,9 +114,7 @@ def solve_box_qp(
                     worst, p, sign = high[i] - x[i], i, -1.0
         for i in range(rows):
             if side[n + i] == 0.0:
-                s = -b[i]
-                for k in range(n):
-                    s += A[i, k] * x[k]
+                s = _dot(A[i], x, n) - b[i]
                 if s < worst:
                     worst, p, sign = s, n + i, 1.0
         if p < 0:
@@ -126,63 +126,107 @@ def solve_box_qp(
             if p < n:
                 Y[p, p] = 1.0
             solve_factored(L, n, Y[p])
+        for i in range(count):
+            column[i] = sign * side[work[i]] * _product(A, Y, work[i], p, n)
+        own = _product(A, Y, p, p, n) + (1.0 / rho if p >= n else 0.0)
         t_p = 0.0
         while used < limit:
             used += 1
             # r: how the multipliers of the working set give way; curvature: how fast the constraint closes.
+            curvature = own
             for i in range(count):
-                r[i] = sign * side[work[i]] * _product(A, Y, work[i], p, n)
-                for k in range(i + 1):
-                    S[i, k] = side[work[i]] * side[work[k]] * _product(A, Y, work[i], work[k], n)
-                if work[i] >= n:
-                    S[i, i] += 1.0 / rho
-            curvature = _product(A, Y, p, p, n) + (1.0 / rho if p >= n else 0.0)
-            own = curvature
-            independent = True
-            if count > 0:
-                independent = cholesky(S, count, F)
-                c = r[:count].copy()
-                solve_factored(F, count, r)
-                for i in range(count):
-                    curvature -= c[i] * r[i]
+                t = column[i]
+                for k in range(i):
+                    t -= F[i, k] * half[k]
+                half[i] = t / F[i, i]
+                curvature -= half[i] * half[i]
+            for i in range(count - 1, -1, -1):
+                t = half[i]
+                for k in range(i + 1, count):
+                    t -= F[k, i] * r[k]
+                r[i] = t / F[i, i]
             step, blocking = np.inf, -1
-            if independent and curvature > 1e-14 * own:
+            if curvature > 1e-14 * own:
                 s = x[p] - low[p] if p < n and sign > 0 else 0.0
                 if p < n and sign < 0:
                     s = high[p] - x[p]
                 if p >= n:
-                    s = t_p / rho - b[p - n]
-                    for k in range(n):
-                        s += A[p - n, k] * x[k]
+                    s = t_p / rho - b[p - n] + _dot(A[p - n], x, n)
                 step = max(0.0, -s / curvature)
             for i in range(count):
                 size = side[work[i]] * multipliers[work[i]]
                 if r[i] > 0.0 and size < step * r[i]:
                     step, blocking = size / r[i], i
-            if step == np.inf:
-                side[p] = 0.0
+            if step == np.inf:  # it depends on the working set but for rounding: nothing more to gain from it
+                side[p] = sign
                 break
             for k in range(n):
-                move = sign * Y[p, k]
-                for i in range(count):
-                    move -= r[i] * side[work[i]] * Y[work[i], k]
-                x[k] += step * move
+                x[k] += step * sign * Y[p, k]
             for i in range(count):
-                multipliers[work[i]] -= step * r[i] * side[work[i]]
+                back = step * r[i] * side[work[i]]
+                multipliers[work[i]] -= back
+                for k in range(n):
+                    x[k] -= back * Y[work[i], k]
             t_p += step
             multipliers[p] = sign * t_p
             if blocking < 0:
+                if count == room:
+                    room = m
+                    S, F = _grown(S, room), _grown(F, room)
                 work[count], side[p] = p, sign
+                for i in range(count):
+                    S[count, i], F[count, i] = column[i], half[i]
+                S[count, count], F[count, count] = own, np.sqrt(curvature)
                 count += 1
                 break
             gone = work[blocking]
             side[gone], multipliers[gone] = 0.0, 0.0
-            for i in range(blocking, count - 1):
-                work[i] = work[i + 1]
             count -= 1
+            for i in range(blocking, count):
+                work[i], column[i] = work[i + 1], column[i + 1]
+                for k in range(blocking):
+                    S[i, k] = S[i + 1, k]
+                for k in range(blocking, i + 1):
+                    S[i, k] = S[i + 1, k + 1]
+            _factor_from(S, blocking, count, F)
     for i in range(n):
         x[i] = min(max(x[i], low[i]), high[i])
     return used if used < limit else -2
+
+
+@kernel
+def _grown(M: np.ndarray, room: int) -> np.ndarray:
+    """The same square matrix with room for more."""
+    out = np.empty((room, room))
+    out[: M.shape[0], : M.shape[0]] = M
+    return out
+
+
+@kernel
+def _factor_from(S: np.ndarray, first: int, count: int, F: np.ndarray) -> None:
+    """Rows first .. count - 1 of the Cholesky factor of S, those before being known."""
+    for i in range(first, count):
+        for j in range(i + 1):
+            s = S[i, j]
+            for k in range(j):
+                s -= F[i, k] * F[j, k]
+            F[i, j] = np.sqrt(max(s, 1e-300)) if i == j else s / F[j, j]
+
+
+@kernel
+def _dot(a: np.ndarray, b: np.ndarray, n: int) -> float:
+    """a . b of the first n entries, in four sums that the processor adds side by side."""
+    s0, s1, s2, s3, k = 0.0, 0.0, 0.0, 0.0, 0
+    while k + 3 < n:
+        s0 += a[k] * b[k]
+        s1 += a[k + 1] * b[k + 1]
+        s2 += a[k + 2] * b[k + 2]
+        s3 += a[k + 3] * b[k + 3]
+        k += 4
+    while k < n:
+        s0 += a[k] * b[k]
+        k += 1
+    return (s0 + s1) + (s2 + s3)
 
 
 @kernel
@@ -192,7 +236,4 @@ def _product(A: np.ndarray, Y: np.ndarray, i: int, j: int, n: int) -> float:
         return Y[j, i]
     if j < n:
         return Y[i, j]
-    s = 0.0
-    for k in range(n):
-        s += A[i - n, k] * Y[j, k]
-    return s
+    return _dot(A[i - n], Y[j], n)

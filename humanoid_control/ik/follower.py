@@ -10,9 +10,10 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import nearest_names
+from humanoid_control.ik.safe_types import IkResult, IkSettings
 from humanoid_control.ik.target_filter import FilterSettings, TargetFilter, Verdict
 from humanoid_control.ik.tasks import FrameTask, PointsTask, PostureTask, Task
-from humanoid_control.ik.velocity_ik import IkResult, IkSettings, VelocityIk
+from humanoid_control.ik.velocity_ik import VelocityIk
 from humanoid_control.robots import Robot
 
 

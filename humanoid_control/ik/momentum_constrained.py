@@ -10,8 +10,9 @@ from humanoid_control.ik.momentum_costs import RangeTask
 from humanoid_control.ik.momentum_tasks import AngularMomentumTask
 from humanoid_control.ik.momentum_walk import WalkTask
 from humanoid_control.ik.momentum_walkers import VERTICAL, Walker
+from humanoid_control.ik.safe_types import IkSettings
 from humanoid_control.ik.tasks import PostureTask, Task
-from humanoid_control.ik.velocity_ik import IkSettings, VelocityIk
+from humanoid_control.ik.velocity_ik import VelocityIk
 from humanoid_control.robots import Robot
 
 WAIST_WEIGHT = 3.0  # of its posture against the arms': a pelvis that turns far takes reach from the legs

@@ -3,97 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import daqp
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.collision import NearPairs
-from humanoid_control.ik.limits import velocity_bounds
-from humanoid_control.ik.tasks import Task
+from humanoid_control.ik.box_qp import solve_box_qp
+from humanoid_control.ik.momentum_tasks import AngularMomentumTask
+from humanoid_control.ik.safe_program import add_rows, fill_bounds, fill_cost, fill_pair_rows, fill_reach
+from humanoid_control.ik.safe_types import HOLD, NOTHING_NEAR, IkResult, IkSettings, SafeReport
+from humanoid_control.ik.solvers.moving import Moving
+from humanoid_control.ik.solvers.stack import TaskStack
+from humanoid_control.ik.solvers.task_table import TABLED
+from humanoid_control.ik.swept import SweptCheck
+from humanoid_control.ik.tasks import JointTask, PostureTask, Task, prepare
+from humanoid_control.ik.way_out import AWAY, HOME, WayOut
 from humanoid_control.robots import Robot
-from humanoid_control.robots.near_pairs import RobotPairs
+from humanoid_control.robots.pair_watch import PairWatch
 
-SOFT = 8  # daqp: a row that may be violated when nothing else is possible, at a steep price
-FREE = 1e30
-
-
-@dataclass(frozen=True)
-class IkSettings:
-    """How the solver weighs things.
-
-    Attributes:
-        damping: cost of every joint velocity, keeps the problem well posed at singularities [s/rad].
-        smoothing: cost of a change of joint velocity against the previous tick [s/rad].
-        velocity_scale: share of the joint speed limits that may be used, 0..1.
-        acceleration: limit on the acceleration of a joint [rad/s^2]; range and speed come before it.
-        margin: distance that shapes of the robot keep from each other [m].
-        activation: distance below which a pair becomes a row of the problem [m].
-        approach: a pair may lose this share of its distance above the margin each second [1/s].
-        recovery_speed: how fast a pair that is too close, or inside, must separate at the most [m/s].
-        recovery: how fast a joint outside its range returns [rad/s].
-        base_velocity: bound on the velocity of a floating base [m/s, rad/s].
-    """
-
-    damping: float = 0.02
-    smoothing: float = 0.05
-    velocity_scale: float = 1.0
-    acceleration: float = 200.0
-    margin: float = 0.02
-    activation: float = 0.12
-    approach: float = 8.0
-    recovery_speed: float = 0.2
-    recovery: float = 0.5
-    base_velocity: float = 2.0
-
-
-@dataclass(frozen=True)
-class IkResult:
-    """What one tick gave.
-
-    Attributes:
-        q: (nq,) the configuration after the step.
-        v: (nv,) the velocity that leads there.
-        near: pairs of shapes that were rows of the problem.
-        ok: the solver found the optimum; if not, the robot was told to stand still.
-    """
-
-    q: np.ndarray
-    v: np.ndarray
-    near: NearPairs
-    ok: bool
+FLOOR = 0.5  # of the margin: what the swept check keeps
 
 
 class VelocityIk:
-    """Weighted least squares over all tasks, with joint range, joint speed and self-collision as constraints.
+    """Weighted least squares over all tasks, with joint range, speed, acceleration and self-collision as constraints.
 
-    minimise  sum_i w_i^2 |J_i v - v_i|^2 + damping^2 |v|^2 + smoothing^2 |v - v_previous|^2
-    subject to  velocity bounds that keep range and speed limits (hard), and for each near pair
-        n . J v >= -approach (d - margin)   outside the margin, or a bounded separating speed inside it (soft).
+    minimise  sum_i w_i^2 |J_i v - v_i|^2 + damping^2 |v|^2 + smoothing^2 |v - v_previous|^2 + slack_price |s|^2
+    subject to  velocity bounds that keep acceleration, range and speed (hard), and for each near pair
+        n . J v >= -c(d - margin) - s   outside the margin, a bounded separating speed inside it.
 
-    The result is clipped to the velocity bounds, so range and speed hold whatever the solver's tolerance is.
+    Bounds can always be met and the slack makes every row possible, so there always is an answer. Afterwards the way
+    to the next posture and on to the stop is checked, and the velocity brought nearer to braking where it is blocked.
     """
 
-    def __init__(self, robot: Robot, settings: IkSettings | None = None, collisions: bool = True) -> None:
-        self.robot, self.settings = robot, settings or IkSettings()
-        self.model, self.data = robot.model, robot.model.createData()
-        self.pairs = RobotPairs(robot) if collisions and len(robot.pairs) else None
-        self.v = np.zeros(robot.nv)
-        self._diagonal = np.arange(robot.nv)
-        self._still = np.zeros(robot.nv)
+    def __init__(
+        self,
+        robot: Robot,
+        settings: IkSettings | None = None,
+        collisions: bool = True,
+        moving: Moving | None = None,
+    ) -> None:
+        """Make the solver.
+
+        Args:
+            robot: whose.
+            settings: how it weighs things; may be changed between ticks.
+            collisions: keep the robot's shapes apart.
+            moving: which velocities are free; default: all.
+        """
+        self.robot, self.settings, self.moving = robot, settings or IkSettings(), moving or Moving(robot)
+        self.data = robot.model.createData()
+        self.pairs = PairWatch(robot) if collisions and len(robot.pairs) else None
+        self._swept = SweptCheck(robot, self.pairs) if self.pairs else None
+        self._stack, self._way_out = TaskStack(robot, self.moving), WayOut()
+        k, P = self.moving.k, len(robot.pairs) if self.pairs else 0
+        self._H, self._g, self._x = np.zeros((k, k)), np.zeros(k), np.zeros(k)
+        self._low, self._high = np.zeros(k), np.zeros(k)
+        # One row more than there are pairs: what is left out is written there.
+        self._A, self._b, self._reach = np.zeros((P + 1, k)), np.zeros(P + 1), np.zeros(P)
+        self._scale, self._multipliers = np.ones(P + 1), np.zeros(k + P)
+        self._home = PostureTask(robot.postures["neutral"], weight=1.0, gain=1.0)
         self._compile()
 
     def _compile(self) -> None:
-        """Run every kernel once, so that no tick waits for the compiler."""
-        q = self.robot.q()
-        pin.computeJointJacobians(self.model, self.data, q)
-        self._bounds(q, 0.01)
-        self._collision_rows(q)
+        """Take a step with every kind of task, so that no tick waits for the compiler."""
+        r = self.robot
+        tasks = [PostureTask(r.postures["neutral"]), AngularMomentumTask(), JointTask("", r, r.joint_names[:1])]
+        self.reset()
+        self.step(r.q(), tasks, 0.01)
+        self.reset()
+
+    @property
+    def stage(self) -> int:
+        """How the robot is being led out of a collision; of WayOut."""
+        return self._way_out.stage
 
     def reset(self) -> None:
         """Forget the velocity of the previous tick."""
         self.v = np.zeros(self.robot.nv)
+        self._way_out.reset()
 
     def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> IkResult:
         """The next configuration.
@@ -103,54 +89,130 @@ class VelocityIk:
             tasks: what to do.
             dt: [s] > 0.
         """
-        pin.computeJointJacobians(self.model, self.data, q)
-        pin.updateFramePlacements(self.model, self.data)
-        H, g = self._cost(q, tasks)
-        low, high = self._bounds(q, dt)
-        near, G, b = self._collision_rows(q)
-        A = np.ascontiguousarray(G) if len(near) else np.zeros((0, self.robot.nv))
-        sense = np.zeros(len(low) + len(near), dtype=np.int32)
-        sense[len(low) :] = SOFT
-        upper = np.concatenate([high, np.full(len(near), FREE)])
-        v, _, flag, _ = daqp.solve(H, g, A, upper, np.concatenate([low, b]), sense)
-        ok = flag > 0 and bool(np.isfinite(v).all())
-        self.v = np.clip(v if ok else self._still, low, high)
-        return IkResult(self._integrate(q, dt), self.v, near, ok)
+        s, r, m = self.settings, self.robot, self.moving
+        prepare(r, self.data, q)
+        depth = self._look(q, dt)
+        self._fill_cost(q, self._led(q, tasks), dt)
+        rows = self._fill_constraints(q, dt)
+        used = solve_box_qp(
+            self._H,
+            self._g,
+            self._low,
+            self._high,
+            self._A,
+            self._b,
+            rows,
+            2 * s.slack_price,
+            self._x,
+            self._multipliers,
+        )
+        ok, note = used >= 0 and bool(np.isfinite(self._x).all()), ""
+        brake = self._braking(dt)
+        scale = 1.0
+        if not ok:
+            v, scale, note = brake, 0.0, "no solution: the robot stops"
+        elif depth > 0 and s.on_contact == HOLD:
+            v, scale, note = brake, 0.0, "shapes are inside each other: the robot stops"
+        else:
+            v = m.expand(self._x)
+            if self._swept is not None and s.swept and self._way_out.stage <= HOME:
+                scale = self._swept.scale(q, brake, v, dt, s.acceleration, FLOOR * s.margin)
+                if scale < 1.0:
+                    v, note = brake + scale * (v - brake), "slowed: the way to the stop is not clear"
+            if self._way_out.stage != AWAY:
+                note = "no way out of a collision: led home"
+        self.v = v
+        missed = (self._b[:rows] - self._A[:rows] @ v[m.free]) / self._scale[:rows]
+        near = NOTHING_NEAR if self.pairs is None else self.pairs.near()
+        joints = q[r.iq :]
+        outside = float(np.max(np.maximum(r.lower - joints, joints - r.upper), initial=0.0))
+        slack = float(np.max(missed, initial=0.0))
+        report = SafeReport(
+            ok,
+            speed_scale=scale,
+            iterations=used,
+            note=note,
+            near=near,
+            slack=slack,
+            depth=depth,
+            outside=outside,
+        )
+        return IkResult(self._integrate(q, dt), v, report)
+
+    def _look(self, q: np.ndarray, dt: float) -> float:
+        """Measure the pairs that matter at this speed: how deep the worst is inside [m]."""
+        s, w = self.settings, self.pairs
+        if w is None:
+            return 0.0
+        fill_reach(w.lever, self.v, s.acceleration, s.margin, s.activation, s.approach, self._reach)
+        count = w.look(q, self._reach)
+        closest = float(w.distance[:count].min()) if count else np.inf
+        if closest < 0 or self._way_out.stage != AWAY:
+            away = float(np.abs(self._home.posture - q[self.robot.iq :]).max())
+            self._way_out.look(closest, away, s.patience, dt)
+        return max(0.0, -closest)
+
+    def _led(self, q: np.ndarray, tasks: Sequence[Task]) -> Sequence[Task]:
+        """The tasks, or the way home."""
+        if self._way_out.stage == AWAY:
+            return tasks
+        away = float(np.abs(self._home.posture - q[self.robot.iq :]).max())
+        self._home.gain = self.settings.recovery / max(away, 0.1)
+        return [self._home]
+
+    def _braking(self, dt: float) -> np.ndarray:
+        """The velocity (nv,) within the bounds that is nearest to rest."""
+        m, v = self.moving, self.v
+        step = self.settings.acceleration * dt
+        brake = np.sign(v) * np.maximum(np.abs(v) - step, 0.0)
+        iv = self.robot.iv
+        if iv:
+            fastest = float(np.abs(v[iv:]).max(initial=0.0))
+            brake[:iv] = v[:iv] * (max(0.0, 1.0 - step / fastest) if fastest > 0 else 0.0)
+        return m.expand(np.minimum(np.maximum(brake[m.free], self._low), self._high))
 
     def _integrate(self, q: np.ndarray, dt: float) -> np.ndarray:
-        q_next = pin.integrate(self.model, q, self.v * dt)
+        r = self.robot
+        q_next = pin.integrate(r.model, q, self.v * dt)
         # Rounding must not leave the range by the last bit; a joint that started outside may still be outside.
-        joints = q[self.robot.iq :]
-        low = np.minimum(self.robot.lower, joints)
-        high = np.maximum(self.robot.upper, joints)
-        q_next[self.robot.iq :] = np.clip(q_next[self.robot.iq :], low, high)
-        self.robot.follow(q_next[self.robot.iq :])
+        joints = q[r.iq :]
+        q_next[r.iq :] = np.minimum(
+            np.maximum(q_next[r.iq :], np.minimum(r.lower, joints)), np.maximum(r.upper, joints)
+        )
+        r.follow(q_next[r.iq :])
         return q_next
 
-    def _cost(self, q: np.ndarray, tasks: Sequence[Task]) -> tuple[np.ndarray, np.ndarray]:
-        s = self.settings
-        H, g = np.zeros((self.robot.nv, self.robot.nv)), -(s.smoothing**2) * self.v
-        H[self._diagonal, self._diagonal] = s.damping**2 + s.smoothing**2
+    def _fill_cost(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> None:
+        s, r, m = self.settings, self.robot, self.moving
+        diagonal = np.full(r.nv, s.damping**2 + s.smoothing**2)
+        linear = -(s.smoothing**2) * self.v
+        tabled, others, most_gain = [], [], s.gain_share / dt
         for task in tasks:
-            task.add_to(self.robot, self.data, q, H, g)
-        return H, g
+            if type(task) in TABLED:
+                tabled.append(task)
+            elif type(task) is PostureTask:
+                w = (task.weight * task.weights) ** 2
+                diagonal[r.iv :] += w
+                linear[r.iv :] -= w * min(task.gain, most_gain) * (task.posture - q[r.iq :])
+            else:
+                others.append(task)
+        rows = self._stack.rows(self.data, q, tabled, most_gain)
+        fill_cost(rows.J, rows.v, m.reduce_diagonal(diagonal), m.reduce(linear), self._H, self._g)
+        for task in others:
+            J, v = task.rows(r, self.data, q)
+            if task.gain > most_gain:
+                v = v - (task.gain - most_gain) * task.error(r, self.data, q)
+            add_rows(np.ascontiguousarray(J), v, task.weight, m.column_of, m.factor, self._H, self._g)
 
-    def _bounds(self, q: np.ndarray, dt: float) -> tuple[np.ndarray, np.ndarray]:
-        r, s = self.robot, self.settings
-        low = np.full(r.nv, -s.base_velocity)
-        high = np.full(r.nv, s.base_velocity)
-        low[r.iv :], high[r.iv :] = velocity_bounds(
-            q[r.iq :], r.lower, r.upper, s.velocity_scale * r.velocity, dt, s.recovery, self.v[r.iv :], s.acceleration
+    def _fill_constraints(self, q: np.ndarray, dt: float) -> int:
+        """Bounds, and the rows of the pairs: how many."""
+        r, s, m, w = self.robot, self.settings, self.moving, self.pairs
+        speed, bounds = s.velocity_scale * r.velocity, (m.column_of, m.factor, self._low, self._high)
+        fill_bounds(
+            q[r.iq :], r.lower, r.upper, speed, dt, s.recovery, self.v, s.acceleration, s.base_velocity, *bounds
         )
-        return low, high
-
-    def _collision_rows(self, q: np.ndarray) -> tuple[NearPairs, np.ndarray, np.ndarray]:
-        s = self.settings
-        if self.pairs is None:
-            none = np.zeros((0, 3))
-            return NearPairs(np.zeros(0, dtype=int), np.zeros(0), none, none, none), none, np.zeros(0)
-        near = self.pairs.near(q, s.activation)
-        if not len(near):
-            return near, np.zeros((0, self.robot.nv)), np.zeros(0)
-        b = np.minimum(-s.approach * (near.distance - s.margin), s.recovery_speed)
-        return near, self.pairs.gradient(self.data.J, near), b
+        if w is None:
+            return 0
+        found = (w.count, w.pair, w.distance, w.normal, w.x1, w.x2, w.joint_1, w.joint_2)
+        law = (s.margin, s.approach, s.recovery_speed, s.acceleration, self._way_out.stage)
+        return int(fill_pair_rows(*found, self.data.J, r.support, *law, *bounds, self._A, self._b, self._scale))

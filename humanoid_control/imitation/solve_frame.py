@@ -59,7 +59,8 @@ def step_bounds(
     high: np.ndarray,
 ) -> None:
     """Bounds (D,) on the next posture: range and speed always, acceleration with room to brake where range allows."""
-    fill_velocity_bounds(before, problem.lower, problem.upper, problem.velocity, dt, 0.0, v, acceleration, low, high)
+    limits = (problem.lower, problem.upper, problem.velocity)
+    fill_velocity_bounds(before, *limits, dt, 0.0, v, acceleration, low, high, dt)
     for i in range(before.shape[0]):
         low[i] = max(before[i] + dt * low[i], problem.lower[i])
         high[i] = min(before[i] + dt * high[i], problem.upper[i])

@@ -16,6 +16,7 @@ class JointPoses:
 
     Attributes:
         R, p: (njoints, 3, 3), (njoints, 3) poses in the world, joint 0 being the world itself.
+        arrays: the first arguments of `joint_poses`. floating: whether the base floats.
     """
 
     def __init__(self, model: pin.Model) -> None:
@@ -30,12 +31,11 @@ class JointPoses:
         for j in range(2 if self.floating else 1, n):
             self._axis[j], self._slides[j] = joint_axis(model, j)
         self.R, self.p = np.tile(np.eye(3), (n, 1, 1)), np.zeros((n, 3))
+        self.arrays = (self._parent, self._R0, self._p0, self._axis, self._slides, self._index)
 
     def update(self, q: np.ndarray) -> None:
         """Fill R and p for the configuration q (nq,)."""
-        joint_poses(
-            self._parent, self._R0, self._p0, self._axis, self._slides, self._index, self.floating, q, self.R, self.p
-        )
+        joint_poses(*self.arrays, self.floating, q, self.R, self.p)
 
 
 @kernel

@@ -1,0 +1,123 @@
+"""Swept safety: the way through a tick and on to the stop, against a brute-force walk along it in a thousand steps."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from humanoid_control.ik import IkSettings, PointsTask, PostureTask, VelocityIk
+from humanoid_control.ik.swept import SweptCheck, way
+from humanoid_control.robots import load_robot
+from humanoid_control.robots.near_pairs import RobotPairs
+from humanoid_control.robots.pair_levers import pair_levers
+from humanoid_control.robots.pair_watch import PairWatch
+
+DT = 0.004
+
+
+def braked(robot, q, v, acceleration, ticks):
+    """Where a robot is after some ticks, the first at v, each later one braked."""
+    x, u = q.copy(), v.copy()
+    whole = int(np.floor(ticks))
+    for _ in range(whole):
+        x = pin.integrate(robot.model, x, u * DT)
+        u = np.sign(u) * np.maximum(np.abs(u) - acceleration * DT, 0)
+    return pin.integrate(robot.model, x, u * DT * (ticks - whole))
+
+
+def random_q(robot, rng):
+    joints = rng.uniform(np.maximum(robot.lower, -2), np.minimum(robot.upper, 2))
+    return robot.q(robot.follow(joints))
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+def test_the_way_of_a_joint_is_that_of_ticks_that_brake(base):
+    robot, rng = load_robot("hrp2", base), np.random.default_rng(0)
+    q, v = random_q(robot, rng), rng.uniform(-4, 4, robot.nv)
+    v[: robot.iv] = 0
+    for ticks in (0.3, 1.0, 1.7, 3.0, 6.4, 50.0):
+        expected = braked(robot, q, v, 150.0, ticks)[robot.iq :]
+        gone = [np.sign(u) * DT * way(abs(u), 150.0 * DT, ticks) for u in v[robot.iv :]]
+        assert np.allclose(q[robot.iq :] + gone, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["hrp2", "armar3", "lola"])
+def test_no_distance_changes_by_more_than_levers_times_angles(name):
+    robot, rng = load_robot(name, "floating"), np.random.default_rng(1)
+    lever, watch = pair_levers(robot), PairWatch(robot)
+    everything, tightest = np.full(len(robot.pairs), np.inf), 0.0
+    for _ in range(60):
+        q, size = random_q(robot, rng), 10.0 ** rng.uniform(-4, 0)
+        dv = size * rng.normal(size=robot.nv) * (rng.random(robot.nv) < rng.choice([0.1, 1.0]))
+        watch.look(q, everything)
+        before = watch.lower.copy()
+        watch.look(pin.integrate(robot.model, q, dv), everything)
+        change, bound = np.abs(watch.lower - before), lever @ np.abs(dv)
+        assert (change <= bound + 1e-9).all()
+        tightest = max(tightest, float(np.max(change / np.maximum(bound, 1e-9), initial=0)))
+    assert tightest > 0.5, "bounds this loose would prove nothing"
+
+
+@pytest.mark.parametrize("name", ["hrp2", "lola"])
+def test_a_watched_pair_is_never_nearer_than_its_bound_and_exact_within_reach(name):
+    """Along a walk of small steps with a few jumps, against measuring all pairs anew."""
+    robot, rng = load_robot(name, "fixed"), np.random.default_rng(2)
+    watch, fresh = PairWatch(robot), RobotPairs(robot)
+    reach, q = np.full(len(robot.pairs), 0.1), random_q(robot, rng)
+    for k in range(200):
+        q = random_q(robot, rng) if k % 50 == 0 else pin.integrate(robot.model, q, 0.01 * rng.normal(size=robot.nv))
+        watch.look(q, reach)
+        near = fresh.near(q, np.inf)
+        exact = np.full(len(robot.pairs), np.inf)
+        exact[near.pair] = near.distance
+        assert (watch.lower <= exact + 1e-9).all()
+        assert (np.sort(watch.pair[: watch.count]) == np.flatnonzero(exact < 0.1)).all()
+        assert np.allclose(watch.lower[exact < 0.1], exact[exact < 0.1], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["hrp2", "suralp", "we4rii"])
+def test_a_way_found_clear_is_clear_and_one_that_touches_is_not(name):
+    robot, rng = load_robot(name, "fixed"), np.random.default_rng(3)
+    watch, brute = PairWatch(robot), PairWatch(robot)
+    check, everything = SweptCheck(robot, watch), np.full(len(robot.pairs), np.inf)
+    verdicts = {True: 0, False: 0}
+    for _ in range(30):
+        q = random_q(robot, rng)
+        v = robot.velocity * rng.uniform(-1, 1, robot.n) * rng.choice([0.1, 1.0])
+        a, floor = rng.choice([5.0, 100.0]), 0.01
+        watch.look(q, np.full(len(robot.pairs), 0.12))
+        clear = check.scale(q, np.zeros(robot.nv), v, DT, a, floor) == 1.0
+        brute.look(q, everything)
+        start = closest = brute.lower.copy()
+        for ticks in np.linspace(0, np.ceil(np.abs(v).max() / (a * DT)), 150):
+            at = q + [np.sign(u) * DT * way(abs(u), a * DT, ticks) for u in v]
+            brute.look(at, everything)
+            closest = np.minimum(closest, brute.lower)
+        kept = np.minimum(floor, 0.99 * start)
+        if clear:
+            assert (closest >= 0.75 * kept - 1e-9)[start > 0].all()
+        if (closest < 0)[start > 0].any():
+            assert not clear
+        verdicts[clear] += 1
+    assert min(verdicts.values()) >= 3
+
+
+def test_alone_it_keeps_arms_apart_that_are_thrown_at_each_other(monkeypatch):
+    """Without rows and with weak brakes the arms touch; with the way to the stop checked they stop in time."""
+    robot = load_robot("hrp2", "fixed")
+    bounds_only = VelocityIk._fill_constraints
+    monkeypatch.setattr(VelocityIk, "_fill_constraints", lambda self, q, dt: 0 * bounds_only(self, q, dt))
+    hands = [robot.point_frame("l_wrist"), robot.point_frame("r_wrist")]
+    closest, slowest, pairs = {}, {}, RobotPairs(robot)
+    for swept in (False, True):
+        ik = VelocityIk(robot, IkSettings(acceleration=12.0, smoothing=0.0, swept=swept))
+        points, q = PointsTask(robot, hands, gain=30.0), robot.q()
+        points.targets = points.targets[::-1].copy()  # each hand to where the other is
+        closest[swept], slowest[swept], v = np.inf, 1.0, np.zeros(robot.nv)
+        for _ in range(300):
+            result = ik.step(q, [points, PostureTask(robot.postures["neutral"])], DT)
+            assert (np.abs(result.v - v) <= 12.0 * DT * (1 + 1e-9)).all()
+            q, v = result.q, result.v
+            closest[swept] = min(closest[swept], pairs.near(q, np.inf).distance.min())
+            slowest[swept] = min(slowest[swept], result.report.speed_scale)
+    assert closest[False] < -0.01 and closest[True] > 0.002
+    assert slowest[False] == 1.0 and slowest[True] < 1.0
