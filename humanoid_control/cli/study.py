@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 STUDIES = {
     "imitation": "H1 to H21 of Dube 2012: which joints and ranges matter for imitating a dance (minutes)",
     "momentum": "T-27 to T-35 of Schwienbacher 2014: how much arms lower angular momentum in walking (minutes)",
+    "safety": "bad starts: inside itself, outside its ranges; how the safe solver leaves them (2000 a robot: minutes)",
 }
 ONLY_FOR = {
     "imitation": ("clip", "marker_set"),
-    "momentum": ("robot", "step_length", "step_time"),
+    "momentum": ("step_length", "step_time"),
+    "safety": ("starts",),
 }
+NOT_FOR = {"imitation": ("robot",), "safety": ("only", "details", "output")}
 FORMATS = (".json", ".md")
 EXAMPLES = (
     "studies:\n"
@@ -37,6 +40,8 @@ examples:
   humanoid study imitation --clip dance1.trc -o findings.md
   humanoid study momentum                               Lola, steps of 0.4 m in 0.8 s
   humanoid study momentum --robot hrp2 -o momentum      and a folder with plots and JSON
+  humanoid study safety                                 all robots, 2000 bad starts each
+  humanoid study safety --robot lola --starts 200
 
 The rule by which each is judged was fixed before it was measured, and is printed with --details. A hypothesis that does
 not hold is a finding, not an error: the exit code is 0.
@@ -49,9 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clip", action="append", default=[], help="motion file beside the built-in dance; repeatable")
     parser.add_argument("--only", default="", help="some hypotheses or claims, separated by commas: H1,H4")
     parser.add_argument("--marker-set", default="", help="marker set of the clips, or the path of an own one")
-    parser.add_argument("--robot", help="momentum: robot with legs (default: lola)")
+    parser.add_argument("--robot", help="momentum: robot with legs (default: lola); safety: default all")
     parser.add_argument("--step-length", type=float, help="momentum: [m] (default: 0.4, scaled by the legs' length)")
     parser.add_argument("--step-time", type=float, help="momentum: [s] (default: 0.8, more where joints are slow)")
+    parser.add_argument("--starts", type=int, help="safety: how many starts of each robot (default: 2000)")
     parser.add_argument("--details", action="store_true", help="also the rule and the numbers of every part")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument("-o", "--output", type=Path, help=f"file to write: {', '.join(FORMATS)}; momentum: folder")
@@ -61,8 +67,15 @@ def run(args: argparse.Namespace) -> int:
     if args.name not in STUDIES:
         raise UnknownNameError("study", args.name, STUDIES)
     for option in (o for study, options in ONLY_FOR.items() if study != args.name for o in options):
-        if getattr(args, option):
+        if getattr(args, option) not in (None, "", []):
             raise ConfigError(f"--{option.replace('_', '-')} is not for the study '{args.name}'")
+    for option in NOT_FOR.get(args.name, ()):
+        if getattr(args, option):
+            raise ConfigError(f"--{option} is not for the study '{args.name}'")
+    if args.name == "safety":
+        from humanoid_control.cli.study_safety import run as run_safety
+
+        return run_safety(args)
     if args.name == "momentum":
         from humanoid_control.cli.study_momentum import run as run_momentum
 

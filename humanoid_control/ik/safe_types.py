@@ -36,6 +36,8 @@ class IkSettings:
         on_contact: what to do while shapes are inside each other: `leave`, or `hold`: brake and stay (a safety stop).
         patience: after so long without getting less deep, shapes inside each other are led out by way of the neutral
             posture [s].
+        leaving_speed: no joint is faster than this while shapes are inside each other or a joint is outside its range
+            [rad/s].
     """
 
     damping: float = 0.02
@@ -53,6 +55,7 @@ class IkSettings:
     swept: bool = True
     on_contact: str = LEAVE
     patience: float = 0.4
+    leaving_speed: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("acceleration", "approach", "slack_price", "gain_share"):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,48 +18,60 @@ from humanoid_control.robots.pair_watch import PairWatch
 BEYOND = 0.2  # share of its range by which a joint may start outside it
 WIDEST = 2.5  # [rad] a joint that turns farther starts within this
 SETTLED = 25  # ticks without collision and inside all ranges after which a run ends
-TOLERANCE = 1e-6
-APART = 1e-3  # [m]
+TOLERANCE = 1e-9  # [rad]
+APART = 1e-3  # [m] a pair has to have been apart by, to count as touching anew
+HANDS = ("l_wrist", "r_wrist")
 
 
 @dataclass(frozen=True)
 class Start:
-    """A start: the configuration (nq,), and where the hands should go, if anywhere."""
+    """A bad start.
+
+    Attributes:
+        q: (nq,) where the robot is, at rest.
+        goal: (nq,) a posture within the ranges, whose hands are the targets; None: there are no targets.
+        depth: how deep the worst pair is inside [m]; negative where all are apart.
+        outside: how far the worst joint is outside its range [rad].
+    """
 
     q: np.ndarray
-    posture: np.ndarray
-    deepest: float
+    goal: np.ndarray | None
+    depth: float
     outside: float
-    targets: bool
 
 
-@dataclass(frozen=True)
+@dataclass
 class Run:
     """What became of one start.
 
     Attributes:
-        start: from where.
-        left: time after which it was free of collisions and inside all ranges for good [s]; None: never.
-        closest: smallest distance of a pair at the end, measured anew [m]. outside: largest excess over a range [rad].
+        left: time after which it was free of collisions and inside all ranges, for good [s]; None: never.
+        closest: smallest distance of a pair at the end [m], measured by what the solver does not use.
+        outside: largest excess over a range at the end [rad].
+        leaving: fastest joint while the start was being left [rad/s].
         speed, acceleration: largest shares of the limits that were used.
-        separation: largest speed at which a joint outside its range came back [rad/s].
-        fresh: pairs that were apart and touched later. failures: ticks without an answer.
-        slowest: the longest tick [s].
+        touched: how often a pair that was apart came to touch.
+        failures: ticks without an answer, or with one that is not a number.
+        stage: the last means that was needed; of WayOut.
+        blocking: pairs that are inside each other at the end.
+        ticks: time of each tick [s].
     """
 
     start: Start
-    left: float | None
-    closest: float
-    outside: float
-    speed: float
-    acceleration: float
-    fresh: int
-    failures: int
-    blocking: tuple[str, ...]
-    stage: int
+    left: float | None = None
+    closest: float = np.inf
+    outside: float = 0.0
+    leaving: float = 0.0
+    speed: float = 0.0
+    acceleration: float = 0.0
+    touched: int = 0
+    failures: int = 0
+    stage: int = 0
+    blocking: tuple[str, ...] = ()
+    ticks: list[float] = field(default_factory=list)
 
 
-def starts(robot: Robot, count: int, seed: int = 0) -> Iterator[Start]:
+def bad_starts(robot: Robot, count: int, seed: int = 0) -> Iterator[Start]:
     """Random bad starts: a third anywhere inside the ranges, a third also beyond them, a third the deepest of four.
 
     Every second one has targets for its hands. A start that is neither in collision nor outside a range is not bad,
@@ -67,23 +80,20 @@ def starts(robot: Robot, count: int, seed: int = 0) -> Iterator[Start]:
     rng, watch = np.random.default_rng(seed), PairWatch(robot)
     everything = np.full(len(robot.pairs), np.inf)
     low, high = np.maximum(robot.lower, -WIDEST), np.minimum(robot.upper, WIDEST)
-    width = high - low
     for k in range(count):
-        beyond = 0.0 if k % 3 == 0 else BEYOND
+        beyond = 0.0 if k % 3 == 0 else BEYOND * (high - low)
         best: Start | None = None
         drawn, wanted = 0, 4 if k % 3 == 2 else 1
         while best is None or drawn < wanted:
-            joints = robot.follow(rng.uniform(low - beyond * width, high + beyond * width))
-            goal = robot.follow(rng.uniform(low, high))
-            q = robot.q(joints)
+            q = robot.q(robot.follow(rng.uniform(low - beyond, high + beyond)))
+            goal = robot.q(robot.follow(rng.uniform(low, high)))
             watch.look(q, everything)
-            deepest = float(watch.lower.min()) if len(robot.pairs) else np.inf
-            outside = excess(robot, q)
-            if deepest >= 0 and outside <= 0:
+            depth, outside = -float(watch.lower.min(initial=np.inf)), excess(robot, q)
+            if depth <= 0 and outside <= 0:
                 continue
             drawn += 1
-            if best is None or deepest < best.deepest:
-                best = Start(q, goal, deepest, outside, k % 2 == 1)
+            if best is None or depth > best.depth:
+                best = Start(q, goal if k % 2 else None, depth, outside)
         yield best
 
 
@@ -93,29 +103,26 @@ def excess(robot: Robot, q: np.ndarray) -> float:
     return float(np.max(np.maximum(robot.lower - joints, joints - robot.upper), initial=0.0))
 
 
-def leave(solver: VelocityIk, start: Start, dt: float = 0.004, seconds: float = 10.0) -> Run:
-    """Let the solver lead a robot out of a bad start."""
-    robot, limit, watch = solver.robot, solver.settings.acceleration, solver.pairs
+def leave(solver: VelocityIk, start: Start, dt: float = 0.004, seconds: float = 15.0) -> Run:
+    """Let the solver lead a robot out of a bad start, for so many seconds at the most.
+
+    Raises:
+        RobotError: the robot has no collision pairs.
+    """
+    robot, a, watch, run = solver.robot, solver.settings.acceleration, solver.pairs, Run(start)
     if watch is None:
-        raise RobotError(f"{solver.robot.name} has no pairs of shapes to keep apart")
+        raise RobotError(f"{robot.name} has no pairs of shapes to keep apart")
     solver.reset()
-    tasks: list[Task] = [PostureTask(robot.postures["neutral"])]
-    if start.targets:
-        hands = [robot.point_frame(p) for p in ("l_wrist", "r_wrist") if p in robot.points]
-        points = PointsTask(robot, hands, gain=5.0)
-        points.targets = robot.frame_positions(robot.q(start.posture), hands)
-        tasks.append(points)
-    q, v = start.q, np.zeros(robot.nv)
-    speed = acceleration = 0.0
-    fresh = failures = calm = stage = 0
-    apart = np.zeros(len(robot.pairs), dtype=bool)
-    left = None
+    tasks = _tasks(robot, start)
+    q, v, calm = start.q, np.zeros(robot.nv), 0
+    apart, left = np.zeros(len(robot.pairs), dtype=bool), 0.0
     for k in range(round(seconds / dt)):
+        begin = time.perf_counter()
         result = solver.step(q, tasks, dt)
-        near = result.near
+        run.ticks.append(time.perf_counter() - begin)
         touching = np.zeros(len(robot.pairs), dtype=bool)
-        touching[near.pair[near.distance < 0]] = True
-        fresh += int((touching & apart).sum())
+        touching[result.near.pair[result.near.distance < 0]] = True
+        run.touched += int((touching & apart).sum())
         apart = (apart & ~touching) | (watch.lower > APART)
         free = not touching.any() and excess(robot, q) <= TOLERANCE
         calm = calm + 1 if free else 0
@@ -123,23 +130,26 @@ def leave(solver: VelocityIk, start: Start, dt: float = 0.004, seconds: float = 
             left = k * dt
         if calm >= SETTLED:
             break
-        failures += not result.ok or not bool(np.isfinite(result.q).all())
-        speed = max(speed, float(np.max(np.abs(result.v[robot.iv :]) / robot.velocity)))
-        acceleration = max(acceleration, float(np.max(np.abs(result.v - v)[robot.iv :]) / (limit * dt)))
-        q, v, stage = result.q, result.v, max(stage, solver.stage)
-    near = RobotPairs(robot).near(q, np.inf)  # all of them, by what the solver did not use
-    d = np.full(len(robot.pairs), np.inf)
-    d[near.pair] = near.distance
-    blocking = tuple(" + ".join(watch.name(int(p))) for p in np.flatnonzero(d < -TOLERANCE))
-    return Run(
-        start,
-        left if calm else None,
-        float(d.min()),
-        excess(robot, q),
-        speed,
-        acceleration,
-        fresh,
-        failures,
-        blocking,
-        stage,
-    )
+        u = np.abs(result.v[robot.iv :])
+        run.failures += not result.ok or not bool(np.isfinite(result.q).all())
+        run.speed = max(run.speed, float(np.max(u / robot.velocity)))
+        if not free:
+            run.leaving = max(run.leaving, float(u.max()))
+        change = float(np.max(np.abs(result.v - v)[robot.iv :]))
+        run.acceleration = max(run.acceleration, change / (a * dt))
+        q, v, run.stage = result.q, result.v, max(run.stage, solver.stage)
+    run.left = left if calm else None
+    near = RobotPairs(robot).near(q, np.inf)  # all of them
+    run.closest, run.outside = float(near.distance.min()), excess(robot, q)
+    run.blocking = tuple(" + ".join(watch.name(int(p))) for p in near.pair[near.distance < 0])
+    return run
+
+
+def _tasks(robot: Robot, start: Start) -> list[Task]:
+    tasks: list[Task] = [PostureTask(robot.postures["neutral"])]
+    hands = [robot.point_frame(p) for p in HANDS if p in robot.points]
+    if start.goal is not None and hands:
+        points = PointsTask(robot, hands, gain=5.0)
+        points.targets = robot.frame_positions(start.goal, hands)
+        tasks.append(points)
+    return tasks

@@ -21,6 +21,7 @@ from humanoid_control.robots import Robot
 from humanoid_control.robots.pair_watch import PairWatch
 
 FLOOR = 0.5  # of the margin: what the swept check keeps
+ROUNDING = 1e-9  # [rad] by which a joint may be outside its range for no reason
 
 
 class VelocityIk:
@@ -93,7 +94,12 @@ class VelocityIk:
         prepare(r, self.data, q)
         depth = self._look(q, dt)
         self._fill_cost(q, self._led(q, tasks), dt)
-        rows = self._fill_constraints(q, dt)
+        joints = q[r.iq :]
+        outside = float(np.max(np.maximum(r.lower - joints, joints - r.upper), initial=0.0))
+        speed = s.velocity_scale * r.velocity
+        if depth > 0 or outside > ROUNDING:
+            speed = np.minimum(speed, s.leaving_speed)
+        rows = self._fill_constraints(q, dt, speed)
         used = solve_box_qp(
             self._H,
             self._g,
@@ -124,8 +130,6 @@ class VelocityIk:
         self.v = v
         missed = (self._b[:rows] - self._A[:rows] @ v[m.free]) / self._scale[:rows]
         near = NOTHING_NEAR if self.pairs is None else self.pairs.near()
-        joints = q[r.iq :]
-        outside = float(np.max(np.maximum(r.lower - joints, joints - r.upper), initial=0.0))
         slack = float(np.max(missed, initial=0.0))
         report = SafeReport(
             ok,
@@ -204,10 +208,10 @@ class VelocityIk:
                 v = v - (task.gain - most_gain) * task.error(r, self.data, q)
             add_rows(np.ascontiguousarray(J), v, task.weight, m.column_of, m.factor, self._H, self._g)
 
-    def _fill_constraints(self, q: np.ndarray, dt: float) -> int:
+    def _fill_constraints(self, q: np.ndarray, dt: float, speed: np.ndarray) -> int:
         """Bounds, and the rows of the pairs: how many."""
         r, s, m, w = self.robot, self.settings, self.moving, self.pairs
-        speed, bounds = s.velocity_scale * r.velocity, (m.column_of, m.factor, self._low, self._high)
+        bounds = (m.column_of, m.factor, self._low, self._high)
         fill_bounds(
             q[r.iq :], r.lower, r.upper, speed, dt, s.recovery, self.v, s.acceleration, s.base_velocity, *bounds
         )
