@@ -17,7 +17,8 @@ MODELS = ("recommended",)  # study models, never built
 def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
     """Load a robot of the catalogue or a study model by name, or any robot from the path of its URDF.
 
-    Beside the URDF `robot.urdf` may lie a robot file `robot.yaml` (docs/adding_a_robot.md).
+    Beside the URDF `robot.urdf` may lie a robot file `robot.yaml` (docs/adding_a_robot.md), and its swept-sphere
+    volumes `robot.volumes.yaml` (docs/collision_volumes.md), which are read by who needs them.
 
     Args:
         name_or_path: 'hrp2', or 'my_robot.urdf'.
@@ -34,7 +35,10 @@ def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
         raise RobotError(f"{path}: cannot be read as a URDF: {e.__class__.__name__}") from None
     tree = parse_urdf(text, str(path))
     beside = path.with_suffix(".yaml")
-    return Robot(tree, read_robot_file(beside) if beside.is_file() else RobotFile(), base)
+    robot = Robot(tree, read_robot_file(beside) if beside.is_file() else RobotFile(), base)
+    volumes = volumes_path(path)
+    robot.volumes = volumes if volumes.is_file() else None
+    return robot
 
 
 def urdf_path(name_or_path: str | Path) -> Path:
@@ -56,3 +60,12 @@ def urdf_path(name_or_path: str | Path) -> Path:
         offer = f"; URDF files there: {', '.join(near[:5])}" if near else ""
         raise RobotError(f"there is no URDF file {path}{offer}")
     raise UnknownNameError("robot", text, CATALOGUE + MODELS, hint="(or give the path of a URDF)")
+
+
+def volumes_path(name_or_path: str | Path) -> Path:
+    """Where a robot's swept-sphere volumes are kept: beside its URDF, `hrp2.urdf` -> `hrp2.volumes.yaml`.
+
+    Raises:
+        UnknownNameError, RobotError: no such robot.
+    """
+    return urdf_path(name_or_path).with_suffix(".volumes.yaml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -37,6 +38,7 @@ class Robot:
         support: (njoints, nv) which columns of the Jacobian move which pinocchio joint.
         mimic: joints that follow another: (follower, leader, multiplier, offset) with joint indices.
         X_world_root: pose of the root link in the world in the neutral posture.
+        volumes: file of swept-sphere volumes beside the URDF; None where there is none.
     """
 
     def __init__(self, tree: UrdfTree, file: RobotFile, base: str | None = None) -> None:
@@ -52,6 +54,7 @@ class Robot:
         """
         self.name, self.title = file.name or tree.name, file.title or file.name or tree.name
         self.height, self.provenance, self.file = file.height, dict(file.provenance), file
+        self.volumes: Path | None = None
         self.urdf = '<?xml version="1.0"?>\n' + tree.text()
         self._bare = tree.bare().text()
         self.base = base or file.base

@@ -1,4 +1,4 @@
-"""A robot's swept-sphere volumes: made from its collision shapes, with its own pairs or pairs found by sampling."""
+"""A robot's swept-sphere volumes: from its own file or made from its collision shapes, and their pairs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pinocchio as pin
 
 from humanoid_control.collision.joint_poses import JointPoses
 from humanoid_control.collision.ssv_distance import SsvDistance
+from humanoid_control.collision.ssv_file import SsvFile, read_ssv_file
 from humanoid_control.collision.ssv_model import Frame, SsvModel
 from humanoid_control.collision.ssv_pairs import Mechanism, PairChoice, Sampling, choose_pairs
 from humanoid_control.collision.ssv_segments import Segment, SegmentPair, Ssv
@@ -20,22 +21,41 @@ TURN = np.pi  # [rad] a joint without limits is turned this far either way
 
 
 def ssv_of(robot: Robot, by_link: bool = False) -> SsvModel:
-    """The volumes of a robot's collision shapes, with the pairs that the robot watches.
+    """The robot's volumes: those of its own file where it has one, else made from its collision shapes.
 
     Args:
-        robot: with shapes and pairs.
-        by_link: False: a segment for each shape, and pair k is `robot.pairs[k]`. True: all shapes of a link are one
-            compound, with a group for each shape, so that a pair uses the shapes that may touch; fewer pairs.
+        robot: with a file of volumes (`robot.volumes`), or with shapes and pairs.
+        by_link: how shapes become segments. False: one each, and pair k is `robot.pairs[k]`. True: all shapes of a link
+            are one compound, with a group for each shape, so that a pair uses the shapes that may touch; fewer pairs.
+
+    Raises:
+        UnknownNameError, RobotError: the file cannot be read, or does not fit the robot.
     """
-    segments = segments_of(robot, by_link)
-    if not by_link:
-        names = [s.name for s in robot.shapes]
-        return build_ssv(robot, segments, [SegmentPair(names[i], names[j]) for i, j in robot.pairs])
-    return build_ssv(robot, segments, _pairs_by_link(robot))
+    if robot.volumes is not None:
+        return model_of(robot, read_ssv_file(robot.volumes))
+    if by_link:
+        return model_of(robot, volumes_of_shapes(robot))
+    names = [s.name for s in robot.shapes]
+    return build_ssv(robot, segments_of(robot), [SegmentPair(names[i], names[j]) for i, j in robot.pairs])
+
+
+def volumes_of_shapes(robot: Robot) -> SsvFile:
+    """What a file of the robot's volumes begins with: its collision shapes by link, and its pairs."""
+    return SsvFile(segments_of(robot, by_link=True), tuple(_pairs_by_link(robot)), robot.name)
+
+
+def model_of(robot: Robot, file: SsvFile) -> SsvModel:
+    """The model of a file; pairs that it leaves to sampling are found now, which takes seconds.
+
+    Raises:
+        UnknownNameError, RobotError: as `SsvModel.build`.
+    """
+    pairs = find_pairs(robot, file.segments).pairs if file.pairs is None else file.pairs
+    return build_ssv(robot, file.segments, pairs)
 
 
 def segments_of(robot: Robot, by_link: bool = False) -> tuple[Segment, ...]:
-    """The segments of `ssv_of`."""
+    """The segments that the robot's collision shapes make."""
     if not by_link:
         return tuple(Segment(s.name, s.link, ssvs_of_shape(s.shape, s.name)) for s in robot.shapes)
     links: dict[str, list[Ssv]] = {}

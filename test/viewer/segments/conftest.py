@@ -1,0 +1,35 @@
+"""A robot's document of volumes, and a small one drawn by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from humanoid_control.collision.ssv_file import SsvFile
+from humanoid_control.collision.ssv_segments import Segment, SegmentPair, Ssv
+from humanoid_control.robots import load_robot
+from humanoid_control.robots.ssv_model import model_of
+from humanoid_control.viewer.segments.document import Document
+from humanoid_control.viewer.segments.editor import Editor
+
+THIGH = (
+    Ssv("bone", "line", 0.065, ((0.0, 0.01, -0.05), (0.0, 0.02, -0.41)), "all"),
+    Ssv("inner", "point", 0.07, ((0.0, -0.01, -0.2),), "inside"),
+)
+
+
+def drawn() -> SsvFile:
+    """Both thighs of Lola, the right one drawn as the left one's image, and one shank."""
+    shank = Segment("r_shank", "r_shank", (Ssv("shin", "line", 0.05, ((0.0, 0.0, -0.05), (0.0, 0.0, -0.4))),))
+    pairs = (SegmentPair("l_thigh", "r_thigh", ("inside",), ("inside",)), SegmentPair("l_thigh", "r_shank"))
+    return SsvFile((Segment("l_thigh", "l_thigh", THIGH, "y"), shank), pairs, "lola")
+
+
+@pytest.fixture(scope="session")
+def lola():
+    return load_robot("lola", "fixed")
+
+
+@pytest.fixture
+def editor(lola, tmp_path):
+    document = Document(drawn(), lambda f: model_of(lola, f), tmp_path / "lola.volumes.yaml", saved=False)
+    return Editor(lola, document)

@@ -1,0 +1,154 @@
+"""The editor's page in a real browser: clicked, dragged and written to as a user does; the saved file is right."""
+
+import socket
+
+import numpy as np
+import pytest
+
+from humanoid_control.collision.ssv_file import read_ssv_file
+from humanoid_control.viewer.browser import Browser, find_chromium
+from humanoid_control.viewer.segments.page import SegmentPage
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.skipif(find_chromium() is None, reason="needs Chromium: install the package 'chromium'"),
+]
+WIDTH, HEIGHT, VIEW = 1400, 900, np.radians(75)  # of viser's camera, from top to bottom
+
+
+@pytest.fixture
+def page(editor):
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    made = SegmentPage("127.0.0.1", port, editor)
+    made.url = f"http://127.0.0.1:{port}"
+    yield made
+    made.stop()
+
+
+class User:
+    """Hands and eyes on a page."""
+
+    def __init__(self, page, browser):
+        self.page, self.browser = page, browser
+        browser.open(page.url, 4)
+        for _ in range(20):
+            if "vertex 1" in browser.text():
+                break
+            browser.sleep(1)
+        browser.evaluate("document.querySelectorAll('[class*=Notification-closeButton]').forEach(b => b.click())")
+        browser.sleep(0.5)
+
+    def mouse(self, kind, x, y, held=False):
+        down = held or kind == "mousePressed"
+        button = "left" if down or kind == "mouseReleased" else "none"
+        self.browser.call(
+            "Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, buttons=int(down), clickCount=1
+        )
+
+    def click(self, x, y):
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            self.mouse(kind, x, y)
+        self.browser.sleep(1.0)
+
+    def drag(self, start, end, steps=6):
+        self.mouse("mouseMoved", *start)
+        self.browser.sleep(0.5)
+        self.mouse("mousePressed", *start)
+        for t in np.linspace(0, 1, steps + 1)[1:]:
+            self.mouse("mouseMoved", *((1 - t) * start + t * end), held=True)
+            self.browser.sleep(0.15)
+        self.mouse("mouseReleased", *end)
+        self.browser.sleep(1.5)
+
+    def click_on(self, text, of="button"):
+        script = (
+            f"(() => {{ const e = [...document.querySelectorAll('{of}')].find(b => b.innerText.trim() == '{text}');"
+            "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })()"
+        )
+        self.click(*self.browser.evaluate(script))
+
+    def write(self, label, text):
+        script = (
+            "(() => { const l = [...document.querySelectorAll('label, div')].filter(e => e.children.length == 0 &&"
+            f" e.innerText == '{label}')[0]; let p = l; while (!p.querySelector('input')) p = p.parentElement;"
+            "const i = p.querySelector('input'); i.focus(); i.select(); })()"
+        )
+        self.browser.evaluate(script)
+        self.browser.call("Input.insertText", text=text)
+        self.browser.sleep(1.0)
+
+    def pixel(self, point):
+        """Where a point of the world (3,) is seen, by the camera that the page begins with."""
+        camera = self.page.server.initial_camera
+        eye, at = np.array(camera.position), np.array(camera.look_at)
+        z = (at - eye) / np.linalg.norm(at - eye)
+        x = np.cross(z, [0.0, 0.0, 1.0])
+        x /= np.linalg.norm(x)
+        d = np.asarray(point) - eye
+        scale = HEIGHT / 2 / np.tan(VIEW / 2) / (d @ z)
+        return np.array([WIDTH / 2 + scale * (d @ x), HEIGHT / 2 - scale * (d @ np.cross(x, z))])
+
+
+def test_a_volume_is_picked_added_dragged_written_and_saved(page):
+    editor = page.editor
+    robot, document = editor.robot, editor.document
+    with Browser(WIDTH, HEIGHT) as browser:
+        user = User(page, browser)
+        assert "not saved" in browser.text() and "smallest gap" in browser.text()
+        poses = robot.link_poses(robot.q(editor.joints))
+
+        user.click(*user.pixel(poses["r_shank"].act(np.array([0.0, 0.0, -0.3]))))
+        assert document.selection.segment == "r_shank", "a click in the scene selects"
+        before = document.volume
+        tip = poses["r_shank"].act(np.array(before.vertices[1]) + [0.0, 0.0, 0.06])
+        user.drag(user.pixel(tip), user.pixel(tip + [0.0, 0.0, 0.12]))
+        after = document.volume
+        moved = np.array(after.vertices) - np.array(before.vertices)
+        assert moved[0] == pytest.approx(0.0) and moved[1, :2] == pytest.approx(0.0, abs=1e-5)
+        assert 0.06 < moved[1, 2] < 0.2, "dragged up along the axis of its vertex"
+        user.click_on("undo")
+        assert document.volume == before, "one drag, one step"
+        user.click_on("redo")
+
+        user.click_on("point")
+        user.write("radius [mm]", "42.5")
+        user.write("name", "calf")
+        assert document.volume.radius == pytest.approx(0.0425) and document.volume.name == "calf"
+        user.write("name", "shin")
+        assert "already" in browser.text(), "a name that is taken is refused, in words"
+        user.click_on("save")
+        assert "written:" in browser.text() and "not saved" not in browser.text()
+    file = read_ssv_file(document.path)
+    assert file == document.file
+    shank = next(s for s in file.segments if s.name == "r_shank")
+    assert [(v.name, v.radius) for v in shank.ssvs] == [("shin", 0.05), ("calf", 0.0425)]
+    assert shank.ssvs[0].vertices == after.vertices
+
+
+def test_posture_and_pairs_change_what_is_seen(page):
+    editor = page.editor
+    with Browser(WIDTH, HEIGHT) as browser:
+        user = User(page, browser)
+        scene = (0, 0, 950, HEIGHT)
+        browser.settle(scene, 20)
+        before = browser.picture(scene)
+        first = editor.distances().smallest.distance
+        user.click_on("Posture", "[role=tab]")
+        user.click_on("zero")
+        assert np.allclose(editor.joints, editor.robot.postures["zero"])
+        second = editor.distances().smallest.distance
+        assert f"{1000 * second:.0f} mm" in browser.text() and second != first
+        assert browser.picture(scene) != before
+        user.click_on("Pairs", "[role=tab]")
+        assert "2 pairs watched" in browser.text() and "l_thigh.inner" in browser.text()
+        user.click_on("search pairs by random postures")
+        for _ in range(40):
+            if "left out by the last search" in browser.text():
+                break
+            browser.sleep(0.5)
+        assert "r_thigh - r_shank: one joint connects them" in browser.text()
+        user.click_on("undo")
+        assert len(editor.document.file.pairs) == 2
