@@ -12,6 +12,7 @@ from humanoid_control.collision.ssv_distance import SsvDistance
 from humanoid_control.collision.ssv_model import SsvModel
 from humanoid_control.robots import Robot
 from humanoid_control.robots.ssv_model import ssv_distance
+from humanoid_control.viewer.segments.pick import first_hit
 
 
 @dataclass(frozen=True)
@@ -76,15 +77,11 @@ class Measure:
             model: of this robot.
             joints: (n,) [rad].
         """
-        if self._calculator is None or self._calculator.model is not model:
-            self._calculator = ssv_distance(self.robot, model)
-        pin.forwardKinematics(self.robot.model, self._data, self.robot.q(joints))
+        calculator = self._placed(model, joints)
         volumes, segments = np.full(len(model.radii), np.inf), np.full(len(model.segments), np.inf)
         if not model.pairs:
             return Distances((), volumes, segments)
-        self._calculator.forget()
-        self._calculator.place(self._poses.rows())
-        near = self._calculator.nearest()
+        near = calculator.nearest()
         rows = model.pair_rows[near.pair]
         for side in (0, 1):
             np.minimum.at(volumes, near.ssv[:, side], near.distance)
@@ -101,3 +98,15 @@ class Measure:
             for k in np.argsort(near.distance, kind="stable")
         )
         return Distances(gaps, volumes, segments)
+
+    def hit(self, model: SsvModel, joints: np.ndarray, origin: np.ndarray, direction: np.ndarray) -> int | None:
+        """The volume that a ray enters first; arguments as of `first_hit`."""
+        return first_hit(model, self._placed(model, joints).vertices, origin, direction)
+
+    def _placed(self, model: SsvModel, joints: np.ndarray) -> SsvDistance:
+        if self._calculator is None or self._calculator.model is not model:
+            self._calculator = ssv_distance(self.robot, model)
+        pin.forwardKinematics(self.robot.model, self._data, self.robot.q(joints))
+        self._calculator.forget()
+        self._calculator.place(self._poses.rows())
+        return self._calculator

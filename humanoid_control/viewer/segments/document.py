@@ -8,7 +8,7 @@ from pathlib import Path
 
 from humanoid_control.collision.ssv_file import SsvFile, read_ssv_file, write_ssv_file
 from humanoid_control.collision.ssv_model import SsvModel
-from humanoid_control.collision.ssv_segments import Segment, Ssv
+from humanoid_control.collision.ssv_segments import Segment, Ssv, expand
 from humanoid_control.errors import RobotError, UnknownNameError
 
 DEPTH = 200  # states kept to go back to
@@ -200,3 +200,14 @@ def existing(file: SsvFile, wanted: Selection) -> Selection:
             names = [v.name for v in s.ssvs]
             return Selection(s.name, wanted.volume if wanted.volume in names else names[0])
     return first_of(file)
+
+
+def owners(file: SsvFile) -> dict[Selection, Selection]:
+    """For each volume that is seen, mirror images too, the one in the file that it is drawn from."""
+    return {
+        Selection(image.name, v.name): Selection(s.name, original.name)
+        for s in file.segments
+        for original in s.ssvs
+        for image in expand([replace(s, ssvs=(original,))])
+        for v in image.ssvs
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,18 +34,15 @@ Key = tuple[str, str]  # segment, volume
 class Drawing:
     """What is seen. Everything hangs on frames of the links, so that a posture moves only these."""
 
-    def __init__(
-        self, server: viser.ViserServer, robot: Robot, pick: Callable[[str, str], None], folder: Path | None = None
-    ) -> None:
+    def __init__(self, server: viser.ViserServer, robot: Robot, folder: Path | None = None) -> None:
         """Draw the robot.
 
         Args:
             server: of the page.
             robot: whose links.
-            pick: called with segment and volume, as in the file, when one is clicked.
             folder: where the URDF's mesh files are.
         """
-        self.server, self.robot, self._pick = server, robot, pick
+        self.server, self.robot = server, robot
         self.by_distance = True
         self._visible = {"robot": True, "volumes": True, "gaps": True}
         scene = server.scene
@@ -62,7 +58,6 @@ class Drawing:
                 self._looks.append(mesh)
         self._volumes: dict[Key, viser.MeshHandle] = {}
         self._drawn: dict[Key, tuple[str, Ssv]] = {}
-        self._owner: dict[Key, Key] = {}
         self._net: viser.MeshHandle | None = None
         self._netted: tuple[str, Ssv] | None = None
         self._gaps = GapLines(server)
@@ -88,7 +83,6 @@ class Drawing:
 
     def draw(self, file: SsvFile, selection: Selection, distances: Distances) -> None:
         """Bring the volumes, their colours and the gaps up to date."""
-        self._owner = owners(file)
         seen = {(s.name, v.name): (s.link, v) for s in expand(file.segments) for v in s.ssvs}
         for key in [k for k, (link, _) in self._drawn.items() if k not in seen or seen[k][0] != link]:
             self._volumes.pop(key).remove()
@@ -113,11 +107,6 @@ class Drawing:
                 name, *triangles(ssv), color=color, opacity=opacity, cast_shadow=False, visible=shown
             )
             self._volumes[key] = mesh
-
-            @mesh.on_click
-            async def _(_: object) -> None:
-                self._pick(*self._owner.get(key, key))
-
         else:
             before = self._drawn[key][1]
             if (before.radius, before.vertices) != (ssv.radius, ssv.vertices):
@@ -147,14 +136,3 @@ def triangles(ssv: Ssv) -> tuple[np.ndarray, np.ndarray]:
     """The surface of a volume in its link's frame, as the page takes it."""
     vertices, faces = volume_mesh(np.array(ssv.vertices), ssv.radius)
     return vertices.astype(np.float32), faces
-
-
-def owners(file: SsvFile) -> dict[Key, Key]:
-    """For each volume that is seen, mirror images too, the one in the file that it is drawn from."""
-    return {
-        (image.name, v.name): (s.name, original.name)
-        for s in file.segments
-        for original in s.ssvs
-        for image in expand([replace(s, ssvs=(original,))])
-        for v in image.ssvs
-    }

@@ -16,7 +16,7 @@ from humanoid_control.robots import Robot
 from humanoid_control.robots.ssv_model import find_pairs
 from humanoid_control.viewer.segments import edits, mirrors, watched
 from humanoid_control.viewer.segments.distances import Distances, Measure
-from humanoid_control.viewer.segments.document import Document, Selection
+from humanoid_control.viewer.segments.document import Document, Selection, owners
 from humanoid_control.viewer.segments.fitting import fitted, mesh_points
 
 NEW_RADIUS = 0.05  # [m]
@@ -47,6 +47,16 @@ class Editor:
             self.message, self.failed = str(e), True
             return False
         self.message, self.failed = said if isinstance(said, str) else "", False
+        return True
+
+    def pick(self, origin: np.ndarray, direction: np.ndarray) -> bool:
+        """Select the volume that a ray in the world enters first; whether there was one."""
+        k = self.measure.hit(self.document.model, self.joints, origin, direction)
+        if k is None:
+            return False
+        segment, _, volume = self.document.model.ssv_name(k).rpartition(".")
+        found = owners(self.document.file)[Selection(segment, volume)]
+        self.document.select(found.segment, found.volume)
         return True
 
     def distances(self) -> Distances:

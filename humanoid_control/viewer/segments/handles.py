@@ -14,7 +14,14 @@ from humanoid_control.viewer.segments.edits import moved, with_vertex
 from humanoid_control.viewer.segments.volume_mesh import core_axes
 
 LEAST_RADIUS = 0.001  # [m] that dragging leaves
-SIZES = {"whole": 0.16, "radius": 0.09, "vertex": 0.085}  # [m] length of the arrows
+SIZES = {"whole": 0.14, "radius": 0.09, "vertex": 0.08}  # [m] length of the arrows
+# All at once lie on top of each other where a volume is small.
+SHOWN = {
+    "vertices and radius": ("vertex", "radius"),
+    "the whole": ("whole",),
+    "all": ("whole", "vertex", "radius"),
+    "none": (),
+}
 UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])
 Change = Callable[[str, Callable[[Ssv], Ssv]], None]
 
@@ -40,7 +47,7 @@ class Handles:
         self._dragged = ""
         self._base: Ssv | None = None
         self._ssv: Ssv | None = None
-        self.kinds = {"whole": True, "vertices": True, "radius": True}
+        self.shown = "vertices and radius"
 
     def place(self, link: str, ssv: Ssv | None) -> None:
         """Put the handles on a volume of a link; None: on nothing."""
@@ -61,11 +68,12 @@ class Handles:
         """Position and orientation of each handle in the frame of the link."""
         core = np.array(ssv.vertices)
         out: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-        if self.kinds["whole"]:
+        kinds = SHOWN[self.shown]
+        if "whole" in kinds:
             out["whole"] = core.mean(axis=0), UPRIGHT
-        if self.kinds["vertices"] and len(core) > 1:
+        if "vertex" in kinds and (len(core) > 1 or "whole" not in kinds):
             out |= {f"vertex {k + 1}": (v, UPRIGHT) for k, v in enumerate(core)}
-        if self.kinds["radius"]:
+        if "radius" in kinds:
             anchor, n = radius_line(ssv)
             q = pin.Quaternion.FromTwoVectors(np.array([1.0, 0.0, 0.0]), n)
             out["radius"] = anchor + ssv.radius * n, np.array([q.w, q.x, q.y, q.z])

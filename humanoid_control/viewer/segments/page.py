@@ -15,6 +15,7 @@ from humanoid_control.viewer.segments.colors import bar_html
 from humanoid_control.viewer.segments.controls import Act, on_change, on_choice, on_click
 from humanoid_control.viewer.segments.drawing import SHADE, Drawing
 from humanoid_control.viewer.segments.editor import Editor
+from humanoid_control.viewer.segments.handles import SHOWN as SHOWN_HANDLES
 from humanoid_control.viewer.segments.handles import Handles
 from humanoid_control.viewer.segments.pairs_tab import PairsTab
 from humanoid_control.viewer.segments.posture_tab import PostureTab
@@ -39,10 +40,11 @@ class SegmentPage:
         self.editor = editor
         self.server = viser.ViserServer(host=host, port=port, verbose=False)
         self._lock, self._ready, self._cost = threading.RLock(), 0.0, 0.0
-        self.drawing = Drawing(self.server, editor.robot, self._pick, editor.folder)
+        self.drawing = Drawing(self.server, editor.robot, editor.folder)
         self.handles = Handles(self.server, self._dragged, self._phase)
         self._build_panel()
         self._look_at_robot()
+        self.server.scene.on_click()(self._pick)
         self.refresh()
 
     def _build_panel(self) -> None:
@@ -56,6 +58,8 @@ class SegmentPage:
         tabs = gui.add_tab_group()
         with tabs.add_tab("Volume"):
             self._volume = VolumeTab(gui, editor, self.do)
+            handles = gui.add_dropdown("handles", tuple(SHOWN_HANDLES), hint="what can be dragged in the scene")
+            on_change(handles, self.do, lambda which: setattr(self.handles, "shown", which))
         with tabs.add_tab("Segment"):
             self._segment = SegmentTab(gui, editor, self.do)
         with tabs.add_tab("Posture"):
@@ -72,9 +76,6 @@ class SegmentPage:
         on_change(gui.add_slider("robot's opacity", 0.05, 1.0, 0.05, SHADE), self.do, self.drawing.fade)
         colors = gui.add_dropdown("colours by", (BY_DISTANCE, BY_SEGMENT))
         on_change(colors, self.do, lambda what: setattr(self.drawing, "by_distance", what == BY_DISTANCE))
-        for key in self.handles.kinds:
-            box = gui.add_checkbox(f"handles: {key}", initial_value=True)
-            on_change(box, self.do, partial(self.handles.kinds.__setitem__, key))
 
     def do(self, act: Act) -> None:
         """Do something and show what became of it."""
@@ -114,8 +115,9 @@ class SegmentPage:
     def _save(self) -> str:
         return f"written: {self.editor.document.save()}"
 
-    def _pick(self, segment: str, volume: str) -> None:
-        self.do(lambda: self.editor.document.select(segment, volume))
+    def _pick(self, event: viser.SceneClickEvent) -> None:
+        ray = np.array(event.ray_origin), np.array(event.ray_direction)
+        self.do(lambda: self.editor.pick(*ray))
 
     def _dragged(self, gesture: str, new: object) -> None:
         self.do(lambda: self.editor.change(gesture, new))  # type: ignore[arg-type]

@@ -266,6 +266,47 @@ def test_distances_are_those_of_the_robots_own_volumes(lola):
         editor.set_joint("l_hip", 0.0)
 
 
+def depth(triangles, origin, direction):
+    """Where a ray first meets triangles (F, 3, 3): Moeller and Trumbore."""
+    a, e1, e2 = triangles[:, 0], triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]
+    h = np.cross(direction, e2)
+    scale = np.einsum("ij,ij->i", e1, h)
+    kept = np.abs(scale) > 1e-12
+    a, e1, e2, h, scale = a[kept], e1[kept], e2[kept], h[kept], scale[kept]
+    s = origin - a
+    u, q = np.einsum("ij,ij->i", s, h) / scale, np.cross(s, e1)
+    v, t = q @ direction / scale, np.einsum("ij,ij->i", e2, q) / scale
+    inside = (u >= 0) & (v >= 0) & (u + v <= 1) & (t > 0)
+    return t[inside].min() if inside.any() else np.inf
+
+
+def test_a_ray_hits_the_volume_that_it_enters_first(editor, lola):
+    """Beside rays through the triangles of the drawn surfaces; images lead to what they are drawn from."""
+    from humanoid_control.viewer.segments.volume_mesh import volume_mesh
+
+    poses, rng, hits = lola.link_poses(lola.q(editor.joints)), np.random.default_rng(2), 0
+    meshes, names = [], []
+    for s in expand(editor.document.file.segments):
+        for v in s.ssvs:
+            vertices, faces = volume_mesh(np.array(v.vertices), v.radius)
+            X = poses[s.link]
+            meshes.append((vertices @ X.rotation.T + X.translation)[faces])
+            names.append(("l_thigh" if s.name == "r_thigh" else s.name, v.name))
+    for _ in range(60):
+        eye = np.array([2.0, 0, 0.8]) + rng.normal(size=3) * 0.3
+        aim = rng.uniform([-0.15, -0.3, 0.2], [0.15, 0.3, 1.0]) - eye
+        near = [depth(m, eye, aim / np.linalg.norm(aim)) for m in meshes]
+        best = sorted(near)
+        if np.isfinite(best[0]) and best[1] - best[0] < 5e-3:
+            continue  # too close to tell by facets
+        if editor.pick(eye, aim):
+            assert (editor.document.selection.segment, editor.document.selection.volume) == names[np.argmin(near)]
+            hits += 1
+        else:
+            assert not np.isfinite(best[0])
+    assert 15 < hits < 60
+
+
 def test_a_robot_uses_the_file_beside_its_urdf(lola, tmp_path):
     from humanoid_control.paths import share_dir
     from humanoid_control.robots.catalogue import volumes_path
