@@ -12,26 +12,32 @@ from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.nodes.ros_env import require_ros
 from humanoid_control.nodes.stack import find_stack
 from humanoid_control.viewer.browser import Browser, find_chromium
+from humanoid_control.viewer.line_up import CLOSE_NOTICES, HIDE_PANEL, LineUp
 
 EXAMPLES = """examples:
   humanoid picture -o picture.png                          HRP-2, nine seconds into the built-in dance
   humanoid picture --robot lola --motion my.trc --at 4 -o lola.png
   humanoid picture --robot armar3,hrp2,wabian2 --motion my.trc   several side by side, with the dancer
+  humanoid picture --collision -o collision.png            the collision volumes of all robots, coloured by distance
 
 One robot: runs the real stack, goes to that place of the clip, waits until the robot is there, photographs the page.
 Several: each in its own solution of that moment, without running nodes. Needs Chromium.
 """
 SCENE_SHARE = 0.7  # the rest is the panel, whose figures never rest
-CLOSE_NOTICES = "document.querySelectorAll('[class*=Notification-closeButton]').forEach(b => b.click())"
+MOMENT = 9.0  # [s]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path("picture.png"), help="file (default: picture.png)")
     parser.add_argument(
-        "--robot", default="hrp2", help="name or path of a URDF; several, separated by commas (default: hrp2)"
+        "--robot",
+        help="name or path of a URDF; several, separated by commas (default: hrp2; with --collision: all)",
+    )
+    parser.add_argument(
+        "--collision", action="store_true", help="collision volumes, coloured by distance; at rest unless --at is given"
     )
     parser.add_argument("--motion", default="dance", help="clip: 'dance' is built in, else a TRC, C3D or BVH file")
-    parser.add_argument("--at", type=float, default=9.0, help="place in the clip [s] (default: 9)")
+    parser.add_argument("--at", type=float, help=f"place in the clip [s] (default: {MOMENT:g})")
     parser.add_argument("--port", type=int, default=8096, help="port of the viewer (default: 8096)")
     parser.add_argument("--width", type=int, default=1400, help="pixels (default: 1400)")
     parser.add_argument("--height", type=int, default=860, help="pixels (default: 860)")
@@ -44,6 +50,11 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"-o must be a .png file, got {args.output}")
     if not args.output.parent.is_dir():
         raise ConfigError(f"the folder {args.output.parent} does not exist")
+    if args.collision:
+        from humanoid_control.cli.picture_collision import collision_picture
+
+        return collision_picture(args)
+    args.robot, args.at = args.robot or "hrp2", MOMENT if args.at is None else args.at
     if "," in args.robot:
         return _line_up(args)
     require_ros()
@@ -71,7 +82,6 @@ def _line_up(args: argparse.Namespace) -> int:
     from humanoid_control.imitation import retarget, scale_to_robot
     from humanoid_control.imitation.figure import Figure
     from humanoid_control.robots import load_robot
-    from humanoid_control.viewer.line_up import HIDE_PANEL, LineUp
 
     body = load_body_points(args.motion)
     frame = round(args.at * body.rate)

@@ -31,6 +31,7 @@ FLAGS = (
     "--hide-scrollbars",
     "--remote-debugging-port=0",
 )
+DRAWING_TIME = 240.0  # [s] a page with many translucent meshes, drawn without a GPU on a busy machine
 
 
 def find_chromium() -> str | None:
@@ -86,14 +87,17 @@ class Browser:
         self._id += 1
         self._socket.send(json.dumps({"id": self._id, "method": method, "params": params}))
         end = time.monotonic() + timeout
-        while time.monotonic() < end:
-            message = json.loads(self._socket.recv(timeout=timeout))
+        while (left := end - time.monotonic()) > 0:
+            try:
+                message = json.loads(self._socket.recv(timeout=left))
+            except TimeoutError:
+                break
             if message.get("method") == "Runtime.consoleAPICalled":
                 args = message["params"]["args"]
                 self.console.append(" ".join(str(a.get("value", a.get("description", ""))) for a in args))
             if message.get("id") == self._id:
                 return dict(message.get("result", {}))
-        raise EnvironmentProblem(f"the browser did not answer {method}")
+        raise EnvironmentProblem(f"the browser did not answer {method} within {timeout:g} s: is the machine too busy?")
 
     def open(self, url: str, wait: float = 5.0) -> None:
         """Open a page and give it some time [s] to draw itself."""
@@ -122,7 +126,7 @@ class Browser:
         if part is not None:
             x, y, width, height = part
             clip["clip"] = {"x": x, "y": y, "width": width, "height": height, "scale": 1}
-        return base64.b64decode(self.call("Page.captureScreenshot", format="png", **clip)["data"])
+        return base64.b64decode(self.call("Page.captureScreenshot", DRAWING_TIME, format="png", **clip)["data"])
 
     def settle(self, part: tuple[int, int, int, int], timeout: float = 90.0) -> bool:
         """Wait until a part of the page does not change any more; whether it came to rest in time."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pinocchio as pin
 import viser
@@ -12,7 +14,8 @@ from humanoid_control.viewer.meshes import link_meshes
 from humanoid_control.viewer.scene import DANCER_COLOR
 
 HIDE_PANEL = "document.querySelectorAll('[class*=mantine-Paper-root]').forEach(e => { e.style.display = 'none' })"
-HALF_VIEW = 0.767  # tangent of half the camera's angle from top to bottom
+CLOSE_NOTICES = "document.querySelectorAll('[class*=Notification-closeButton]').forEach(b => b.click())"
+VIEW = 1.309  # [rad] the camera's angle from top to bottom
 TALL = 2.2  # [m] a dancer with raised arms
 
 
@@ -32,8 +35,8 @@ class LineUp:
         scene.set_up_direction("+z")
         scene.configure_default_lights(cast_shadow=True)
 
-    def add_robot(self, robot: Robot, joints: np.ndarray) -> None:
-        """Put a robot in a posture (n,) at the right end of the row, as the camera sees it."""
+    def add_robot(self, robot: Robot, joints: np.ndarray, opacity: float | None = None) -> np.ndarray:
+        """Put a robot in a posture (n,) at the right end of the row, as the camera sees it; where (3,) that is."""
         place = self._next()
         poses = robot.link_poses(robot.q(joints))
         for link, meshes in link_meshes(parse_urdf(robot.urdf, robot.name), None).items():
@@ -44,7 +47,8 @@ class LineUp:
             wxyz = np.array([quaternion.w, quaternion.x, quaternion.y, quaternion.z])
             self.server.scene.add_frame(name, show_axes=False, position=X.translation + place, wxyz=wxyz)
             for k, ((vertices, faces), color) in enumerate(meshes):
-                self.server.scene.add_mesh_simple(f"{name}/{k}", vertices, faces, color=color, flat_shading=False)
+                self.server.scene.add_mesh_simple(f"{name}/{k}", vertices, faces, color=color, opacity=opacity)
+        return place
 
     def add_dancer(self, segments: np.ndarray) -> None:
         """Draw the dancer from the end points (2 B, 3) of his bones, who stands at the origin."""
@@ -58,8 +62,13 @@ class LineUp:
         self._count += 1
         return np.array([0.0, -self.spacing * (self._count - 1), 0.0])
 
-    def look(self, aspect: float) -> None:
-        """Lay the floor and put the camera in front of the whole row; aspect: width over height of the picture."""
+    def look(self, aspect: float, view: float = VIEW) -> None:
+        """Lay the floor and put the camera in front of the whole row.
+
+        Args:
+            aspect: width over height of the picture.
+            view: the camera's angle from top to bottom [rad].
+        """
         middle = -self.spacing * (self._count - 1) / 2
         size = self.spacing * self._count + 4.0
         self.server.scene.add_grid(
@@ -67,10 +76,11 @@ class LineUp:
             position=(0.0, middle, 0.0),
         )  # fmt: skip
         camera = self.server.initial_camera
-        far = max((0.5 * self.spacing * self._count + 0.2) / aspect, 0.5 * TALL) / HALF_VIEW
+        far = max((0.5 * self.spacing * self._count + 0.2) / aspect, 0.5 * TALL) / math.tan(view / 2)
         camera.position = (far + 0.3, middle, 1.1)
         camera.look_at = (0.0, middle, 0.9)
         camera.up = (0.0, 0.0, 1.0)
+        camera.fov = view
 
     def stop(self) -> None:
         """Close the page."""

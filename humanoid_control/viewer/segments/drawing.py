@@ -27,7 +27,7 @@ CLOSEST, OTHERS, PLAIN = (
     0.6,
 )  # opacity of a volume that is the nearest of a pair, that is not, without regard
 SHADE = 0.35  # opacity of the robot itself
-LAYER = 1.5e-4  # [m] between surfaces in one place, which would flicker
+LAYER, LAYERS = 1.5e-4, 4  # [m] between surfaces in one place
 Key = tuple[str, str]  # segment, volume
 
 
@@ -95,7 +95,7 @@ class Drawing:
                 paint = color_of(d, distances.largest), CLOSEST
             else:
                 paint = UNKNOWN, OTHERS
-            self._draw_volume(key, link, replace(ssv, radius=ssv.radius + LAYER * (k % 4)), *paint)
+            self._draw_volume(key, link, layered(ssv, k), *paint)
         self._draw_net(seen.get((selection.segment, selection.volume)) if self._visible["volumes"] else None)
         self._gaps.draw(distances.gaps if self._visible["gaps"] else (), distances.largest)
 
@@ -130,6 +130,11 @@ class Drawing:
             self._net = self.server.scene.add_mesh_simple(
                 f"/links/{link}/selected", *surface, color=NET, wireframe=True, opacity=0.3, cast_shadow=False
             )
+
+
+def layered(ssv: Ssv, k: int) -> Ssv:
+    """A volume a hair larger, by its number: surfaces in one place would flicker."""
+    return replace(ssv, radius=ssv.radius + LAYER * (k % LAYERS))
 
 
 def triangles(ssv: Ssv) -> tuple[np.ndarray, np.ndarray]:
