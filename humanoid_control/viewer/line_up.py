@@ -13,7 +13,9 @@ from humanoid_control.robots.urdf_tree import parse_urdf
 from humanoid_control.viewer.meshes import link_meshes
 from humanoid_control.viewer.scene import DANCER_COLOR
 
-HIDE_PANEL = "document.querySelectorAll('[class*=mantine-Paper-root]').forEach(e => { e.style.display = 'none' })"
+HIDE_PANEL = """(() => { const e = document.createElement('style');
+e.textContent = '[class*=mantine-Paper-root], [class*=Notification] { display: none !important }';
+document.head.appendChild(e) })()"""  # by style: also what appears later
 CLOSE_NOTICES = "document.querySelectorAll('[class*=Notification-closeButton]').forEach(b => b.click())"
 VIEW = 1.309  # [rad] the camera's angle from top to bottom
 TALL = 2.2  # [m] a dancer with raised arms

@@ -51,11 +51,10 @@ def bar_html(largest: float, smallest: float, label: str = "", font: int = 12) -
         f"{1000 * largest * s:.0f}</span>"
         for s in (0.0, 0.25, 0.5, 0.75, 1.0)
     )
-    said = f"smallest gap <b>{1000 * smallest:.0f} mm</b>" + (f": {html.escape(label)}" if label else "")
+    of = f": {html.escape(label)}" if label else ""
+    said = f"smallest gap <b>{1000 * smallest:.0f} mm</b>{of}"
     if smallest < 0:
-        said = (
-            f"<span style='color:rgb{INSIDE}'>overlap of <b>{-1000 * smallest:.0f} mm</b>: {html.escape(label)}</span>"
-        )
+        said = f"<span style='color:rgb{INSIDE}'>overlap of <b>{-1000 * smallest:.0f} mm</b>{of}</span>"
     return (
         f"<div style='margin:2px 14px 6px;font-size:{font}px;line-height:1.35'>{said}"
         f"<div style='position:relative;height:{font}px;margin-top:{font // 2 + 2}px;border-radius:3px;"
