@@ -18,6 +18,7 @@ ROBOT = "lola"
 COLUMNS = ["name", "unit", "median", "best", "p99", "n"]
 ROUNDS = 5
 TICKS = 400  # of each round
+CHUNK = 20  # ticks after which the next solver has its turn
 RATIOS = (
     ("ours_to_pink_all_pairs", "pink_all_pairs", "tick_qp_peers"),
     ("ours_to_mink_all_pairs", "mink_all_pairs", "tick_qp_peers"),
@@ -29,8 +30,8 @@ RATIOS = (
 def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
     """A row for each solver (us a tick) and the ratios to the peers.
 
-    All get the same postures, from each of which they take one step towards the next; the round trips of the solvers
-    take turns, so that other work on the machine hits all alike.
+    All get the same postures, from each of which they take one step towards the next. They take turns, so that
+    other work on the machine hits all alike.
     """
     robot = load_robot(args.robot, "floating")
     compile_first()
@@ -41,13 +42,18 @@ def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
             cases += make(robot, motion)
         except ImportError:
             warn(f"{name} is not installed: its rows are left out (pip install 'humanoid_control[bench]')")
-    for case in cases:
-        _round(case, motion, min(20, TICKS))  # whatever is made at the first call
+    for case in cases:  # whatever is made at the first calls
+        case.begin()
+        _ticks(case, motion, range(min(CHUNK, TICKS)))
         case.failed = 0
-    times: dict[str, list[np.ndarray]] = {case.name: [] for case in cases}
-    for _ in range(ROUNDS):
+    times = {case.name: np.empty((ROUNDS, TICKS)) for case in cases}
+    for k in range(ROUNDS):
         for case in cases:
-            times[case.name].append(_round(case, motion, TICKS))
+            case.begin()
+        for first in range(0, TICKS, CHUNK):
+            part = range(first, min(first + CHUNK, TICKS))
+            for case in cases:
+                times[case.name][k, part.start : part.stop] = _ticks(case, motion, part)
     rows = [_row(case, times[case.name], motion) for case in cases]
     median = {r["name"]: r["median"] for r in rows}
     for name, peer, ours in RATIOS:
@@ -60,21 +66,20 @@ def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
     return rows
 
 
-def _round(case: Case, motion: Motion, ticks: int) -> np.ndarray:
-    """Times (ticks,) of one passage through the motion [s]; targets are set outside of them."""
-    out = np.empty(ticks)
-    case.begin()
-    for k in range(ticks):
+def _ticks(case: Case, motion: Motion, ticks: range) -> list[float]:
+    """Times of some ticks of the motion [s]; targets are set outside of them."""
+    out = []
+    for k in ticks:
         case.aim(k)
         start = time.perf_counter()
         ok = case.tick(motion.q[k])
-        out[k] = time.perf_counter() - start
+        out.append(time.perf_counter() - start)
         case.failed += not ok
     return out
 
 
-def _row(case: Case, rounds: list[np.ndarray], motion: Motion) -> dict[str, Any]:
-    us = 1e6 * np.array(rounds)
+def _row(case: Case, rounds: np.ndarray, motion: Motion) -> dict[str, Any]:
+    us = 1e6 * rounds
     row = {
         "name": case.name,
         "unit": "us",
