@@ -12,6 +12,7 @@ from humanoid_control.ik.objectives.repulsion import push_gradient, repulsion_po
 from humanoid_control.ik.tasks.base import prepare
 from humanoid_control.robots import Robot
 from humanoid_control.robots.near_pairs import RobotPairs
+from humanoid_control.robots.pair_watch import PairWatch
 
 LEAST = 0.002  # [m] activation distance of pairs that touch where the robot stands
 LEAST_MOVED = 0.02  # [m^2/rad^2] pairs that hardly anything moves are not pushed the harder for it
@@ -41,7 +42,7 @@ class SelfCollisionCost(Objective):
         activation: (P,) distance below which a pair is pushed [m].
         contact: (P,) push s_0 at contact [rad/s per m/rad, with a null-space gain of 1].
         blend: t of the law, 0 quadratic, 1 linear.
-        near: the pairs found at the last gradient.
+        near: the pairs within their activation distance at the last gradient.
     """
 
     def __init__(
@@ -68,10 +69,13 @@ class SelfCollisionCost(Objective):
         if not (self.activation > 0).all() or not (self.contact >= 0).all() or not 0 <= blend <= 1:
             raise ConfigError("self-collision cost: activation > 0, contact >= 0 and a blend from 0 to 1 are needed")
         self.blend, self.pairs = blend, RobotPairs(robot)
-        self._most = float(self.activation.max(initial=0.0))
+        self._most, self._watch = float(self.activation.max(initial=0.0)), PairWatch(robot)
         support = robot.support[self.pairs.pairs.shapes.joint]
         self._supports = support[robot.pairs[:, 0]], support[robot.pairs[:, 1]]
-        self.near: NearPairs | None = None
+
+    @property
+    def near(self) -> NearPairs:
+        return self._watch.near()
 
     def _near(self, q: np.ndarray) -> NearPairs:
         return self.pairs.near(q, self._most)
@@ -82,10 +86,10 @@ class SelfCollisionCost(Objective):
         return float(np.sum(repulsion_potential(near.distance, a, s, self.blend)))
 
     def gradient(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
-        near, out = self._near(q), np.zeros(robot.nv)
-        self.near = near
-        if len(near):
-            rows = (near.pair, near.distance, near.normal, near.point_1, near.point_2)
+        w, out = self._watch, np.zeros(robot.nv)
+        n = w.look(q, self.activation)
+        if n:
+            rows = (w.pair[:n], w.distance[:n], w.normal[:n], w.x1[:n], w.x2[:n])
             push_gradient(data.J, *self._supports, *rows, self.activation, self.contact, self.blend, out)
         return out
 
