@@ -378,3 +378,24 @@ MISTAKES = [
 def test_a_mistake_is_one_clear_line(make, words):
     with pytest.raises(ConfigError, match=words):
         make(robot_of("hrp2", "fixed"))
+
+
+def test_newton_needs_the_fewest_iterations_away_from_singularities():
+    """T-07: before every way downhill. T-08: Wolfe's conditions are as good as Armijo's with BFGS; not better, here."""
+    counts = {name: [] for name in ("newton", "gauss-newton", "bfgs wolfe", "bfgs armijo", "cg wolfe")}
+    rng, stop = np.random.default_rng(8), StopSettings(iterations=1000)
+    for _ in range(8):
+        robot, tasks, q = hand_problem(rng)
+        solvers = (
+            NewtonRaphson(robot, stop),
+            Descent(robot, GaussNewton(1e-6), WolfePowell(), stop),
+            *(Descent(robot, Bfgs(), rule, stop) for rule in (WolfePowell(), Armijo())),
+            Descent(robot, ConjugateGradient(), WolfePowell(), stop),
+        )
+        for name, solver in zip(counts, solvers, strict=True):
+            found = solver.solve(q, tasks)
+            assert found.stop is Stop.CONVERGED, name
+            counts[name].append(found.iterations)
+    median = {name: np.median(n) for name, n in counts.items()}
+    assert median["newton"] <= median["gauss-newton"] < 0.5 * median["bfgs wolfe"] < 0.5 * median["cg wolfe"]
+    assert median["bfgs wolfe"] <= 1.1 * median["bfgs armijo"]
