@@ -52,7 +52,7 @@ docs: setup
 picture: setup
 	@$(RUN)/humanoid picture -o docs/picture.png
 	@$(RUN)/humanoid picture --robot armar3,hrp2,suralp,wabian2,we4rii --at 16 --height 560 -o docs/five.png
-	@$(RUN)/humanoid picture --collision --width 1500 --height 640 -o docs/collision.png
+	@$(RUN)/humanoid picture --collision --width 1500 --height 560 -o docs/collision.png
 	@$(RUN)/humanoid score dance -o docs/.score && mv docs/.score/errors.png docs/errors.png && rm -r docs/.score
 
 clean:

@@ -12,7 +12,12 @@ from humanoid_control.robots.robot import Robot
 
 
 class RobotPairs:
-    """The collision pairs of a robot, measured by the exact kernels."""
+    """The collision pairs of a robot, measured by the exact kernels.
+
+    Attributes:
+        count: P, how many pairs.
+        supports: two (P, nv) 1 where a column of the Jacobian moves the first, the second shape of a pair.
+    """
 
     def __init__(self, robot: Robot) -> None:
         """Prepare for a robot's own shapes and pairs."""
@@ -21,7 +26,8 @@ class RobotPairs:
         self.poses = JointPoses(robot.model)
         self._names = [s.name for s in robot.shapes]
         support = robot.support[shapes.joint]
-        self._support_1, self._support_2 = support[robot.pairs[:, 0]], support[robot.pairs[:, 1]]
+        self.count = len(robot.pairs)
+        self.supports = support[robot.pairs[:, 0]], support[robot.pairs[:, 1]]
 
     def name(self, pair: int) -> tuple[str, str]:
         """The names of the two shapes of a pair."""
@@ -42,11 +48,16 @@ class RobotPairs:
                 configuration.
             near: result of `near`.
         """
-        n, a, b = near.normal, near.point_1, near.point_2
-        lever_1, lever_2 = np.empty((len(near), 6)), np.empty((len(near), 6))
-        for lever, p in ((lever_1, a), (lever_2, b)):
-            lever[:, :3] = n
-            lever[:, 3] = p[:, 1] * n[:, 2] - p[:, 2] * n[:, 1]
-            lever[:, 4] = p[:, 2] * n[:, 0] - p[:, 0] * n[:, 2]
-            lever[:, 5] = p[:, 0] * n[:, 1] - p[:, 1] * n[:, 0]
-        return (lever_2 @ J) * self._support_2[near.pair] - (lever_1 @ J) * self._support_1[near.pair]
+        return witness_gradient(J, near, *self.supports)
+
+
+def witness_gradient(J: np.ndarray, near: NearPairs, support_1: np.ndarray, support_2: np.ndarray) -> np.ndarray:
+    """d distance / d v of near pairs, (k, nv); `supports` of the pairs (P, nv)."""
+    n, a, b = near.normal, near.point_1, near.point_2
+    lever_1, lever_2 = np.empty((len(near), 6)), np.empty((len(near), 6))
+    for lever, p in ((lever_1, a), (lever_2, b)):
+        lever[:, :3] = n
+        lever[:, 3] = p[:, 1] * n[:, 2] - p[:, 2] * n[:, 1]
+        lever[:, 4] = p[:, 2] * n[:, 0] - p[:, 0] * n[:, 2]
+        lever[:, 5] = p[:, 0] * n[:, 1] - p[:, 1] * n[:, 0]
+    return (lever_2 @ J) * support_2[near.pair] - (lever_1 @ J) * support_1[near.pair]

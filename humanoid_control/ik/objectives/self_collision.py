@@ -11,8 +11,8 @@ from humanoid_control.ik.objectives.base import Objective
 from humanoid_control.ik.objectives.repulsion import push_gradient, repulsion_potential, stable_contact_gradient
 from humanoid_control.ik.tasks.base import prepare
 from humanoid_control.robots import Robot
-from humanoid_control.robots.near_pairs import RobotPairs
 from humanoid_control.robots.pair_watch import PairWatch
+from humanoid_control.robots.volume_pairs import near_pairs_of
 
 LEAST = 0.002  # [m] activation distance of pairs that touch where the robot stands
 LEAST_MOVED = 0.02  # [m^2/rad^2] pairs that hardly anything moves are not pushed the harder for it
@@ -26,8 +26,8 @@ def activation_distances(robot: Robot, most: float = 0.05, share: float = 0.8) -
         most: at the most [m].
         share: of the clearance in the neutral posture.
     """
-    near = RobotPairs(robot).near(robot.q("neutral"), np.inf)
-    clearance = np.empty(len(robot.pairs))
+    pairs = near_pairs_of(robot)
+    near, clearance = pairs.near(robot.q("neutral"), np.inf), np.empty(pairs.count)
     clearance[near.pair] = near.distance
     return np.clip(share * clearance, LEAST, most)
 
@@ -52,7 +52,7 @@ class SelfCollisionCost(Objective):
         contact: float | np.ndarray = 2.0,
         blend: float = 0.5,
     ) -> None:
-        """Watch all pairs of a robot.
+        """Watch all pairs of a robot: of its volumes where it has a file of them, else of its shapes.
 
         Args:
             robot: whose.
@@ -63,19 +63,19 @@ class SelfCollisionCost(Objective):
         Raises:
             ConfigError: a value outside its range.
         """
+        self.blend, self.pairs = blend, near_pairs_of(robot)
         a = activation_distances(robot) if activation is None else activation
-        self.activation = np.array(np.broadcast_to(np.asarray(a, dtype=float), (len(robot.pairs),)))
-        self.contact = np.array(np.broadcast_to(np.asarray(contact, dtype=float), (len(robot.pairs),)))
+        self.activation = np.array(np.broadcast_to(np.asarray(a, dtype=float), (self.pairs.count,)))
+        self.contact = np.array(np.broadcast_to(np.asarray(contact, dtype=float), (self.pairs.count,)))
         if not (self.activation > 0).all() or not (self.contact >= 0).all() or not 0 <= blend <= 1:
             raise ConfigError("self-collision cost: activation > 0, contact >= 0 and a blend from 0 to 1 are needed")
-        self.blend, self.pairs = blend, RobotPairs(robot)
-        self._most, self._watch = float(self.activation.max(initial=0.0)), PairWatch(robot)
-        support = robot.support[self.pairs.pairs.shapes.joint]
-        self._supports = support[robot.pairs[:, 0]], support[robot.pairs[:, 1]]
+        self._most = float(self.activation.max(initial=0.0))
+        self._watch = PairWatch(robot) if robot.volumes is None else None
+        self._volumes: NearPairs | None = None
 
     @property
-    def near(self) -> NearPairs:
-        return self._watch.near()
+    def near(self) -> NearPairs | None:
+        return self._volumes if self._watch is None else self._watch.near()
 
     def _near(self, q: np.ndarray) -> NearPairs:
         return self.pairs.near(q, self._most)
@@ -86,11 +86,15 @@ class SelfCollisionCost(Objective):
         return float(np.sum(repulsion_potential(near.distance, a, s, self.blend)))
 
     def gradient(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
-        w, out = self._watch, np.zeros(robot.nv)
-        n = w.look(q, self.activation)
-        if n:
+        out, w = np.zeros(robot.nv), self._watch
+        if w is None:
+            self._volumes = near = self._near(q)
+            n, rows = len(near), (near.pair, near.distance, near.normal, near.point_1, near.point_2)
+        else:
+            n = w.look(q, self.activation)
             rows = (w.pair[:n], w.distance[:n], w.normal[:n], w.x1[:n], w.x2[:n])
-            push_gradient(data.J, *self._supports, *rows, self.activation, self.contact, self.blend, out)
+        if n:
+            push_gradient(data.J, *self.pairs.supports, *rows, self.activation, self.contact, self.blend, out)
         return out
 
     def stiffness(self, data: pin.Data, q: np.ndarray, mobility: np.ndarray | None = None) -> float:
@@ -126,7 +130,7 @@ class SelfCollisionCost(Objective):
             seed: of the postures.
         """
         rng, data = np.random.default_rng(seed), robot.model.createData()
-        moved = np.full(len(robot.pairs), LEAST_MOVED)
+        moved = np.full(self.pairs.count, LEAST_MOVED)
         for _ in range(50):
             q = robot.q(rng.uniform(np.maximum(robot.lower, -3.0), np.minimum(robot.upper, 3.0)))
             prepare(robot, data, q)

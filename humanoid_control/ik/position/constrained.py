@@ -16,7 +16,7 @@ from humanoid_control.ik.solvers.moving import Moving
 from humanoid_control.ik.tasks import Task
 from humanoid_control.ik.tasks.goals import HalfSpaceTask
 from humanoid_control.robots import Robot
-from humanoid_control.robots.near_pairs import RobotPairs
+from humanoid_control.robots.volume_pairs import near_pairs_of
 
 SOFT = 8  # daqp: a row that may be violated at a price when no step satisfies all
 FREE = 1e30
@@ -50,7 +50,7 @@ class ClearanceConstraint:
     """
 
     def __init__(self, robot: Robot, margin: float = 0.01, horizon: float = 0.15) -> None:
-        self.margin, self.horizon, self.pairs = margin, horizon, RobotPairs(robot)
+        self.margin, self.horizon, self.pairs = margin, horizon, near_pairs_of(robot)
 
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         near = self.pairs.near(q, self.horizon)

@@ -1,0 +1,66 @@
+"""Pairs of volumes asked as pairs of shapes are: the same where both are exact, and used where a robot has a file."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from humanoid_control.collision.ssv_file import SsvFile, write_ssv_file
+from humanoid_control.collision.ssv_segments import Segment, SegmentPair, Ssv
+from humanoid_control.ik.objectives.self_collision import SelfCollisionCost
+from humanoid_control.ik.tasks.base import prepare
+from humanoid_control.robots import load_robot
+from humanoid_control.robots.near_pairs import RobotPairs
+from humanoid_control.robots.ssv_model import model_of
+from humanoid_control.robots.volume_pairs import VolumePairs, near_pairs_of
+
+
+def thighs(radius=0.065):
+    bone = Ssv("bone", "line", radius, ((0.0, 0.0, -0.05), (0.0, 0.0, -0.41)))
+    return SsvFile((Segment("l_thigh", "l_thigh", (bone,), "y"),), (SegmentPair("l_thigh", "r_thigh"),), "lola")
+
+
+def test_a_pair_of_capsules_is_the_same_as_a_pair_of_lines():
+    """Distance, points and gradient beside the exact shapes, at random and inside; the gradient by differences."""
+    robot = load_robot("lola", "floating")
+    volumes, shapes, rng = VolumePairs(robot, model_of(robot, thighs())), RobotPairs(robot), np.random.default_rng(4)
+    k = next(k for k in range(shapes.count) if set(shapes.name(k)) == {"l_thigh", "r_thigh"})
+    inside = 0
+    for _ in range(40):
+        q = robot.q(rng.uniform(robot.lower, robot.upper))
+        a, b = volumes.near(q, np.inf), shapes.near(q, np.inf)
+        row = int(np.flatnonzero(b.pair == k)[0])
+        assert a.distance[0] == pytest.approx(b.distance[row], abs=1e-9)
+        inside += a.distance[0] < 0
+        prepare(robot, robot.data, q)
+        G = volumes.gradient(robot.data.J, a)[0]
+        assert pytest.approx(shapes.gradient(robot.data.J, b)[row], abs=1e-6) == G
+        v = rng.normal(size=robot.nv)
+        step = 1e-6 * v
+        d = [volumes.near(pin.integrate(robot.model, q, s * step), np.inf).distance[0] for s in (1, -1)]
+        assert (d[0] - d[1]) / 2e-6 == pytest.approx(G @ v, abs=2e-5)
+    assert 2 < inside < 40
+    assert len(volumes.near(robot.q(), 1e-3)) == 0 and volumes.name(0) == ("l_thigh", "r_thigh")
+
+
+def test_a_robot_with_a_file_keeps_clear_of_its_volumes(tmp_path):
+    """Thicker thighs than the shapes: the cost acts earlier, on the one pair that the file watches."""
+    from humanoid_control.paths import share_dir
+
+    for suffix in (".urdf", ".yaml"):
+        (tmp_path / f"mine{suffix}").write_text((share_dir() / "urdf" / f"lola{suffix}").read_text())
+    plain = load_robot(tmp_path / "mine.urdf")
+    write_ssv_file(tmp_path / "mine.volumes.yaml", thighs(0.09))
+    robot = load_robot(tmp_path / "mine.urdf")
+    assert isinstance(near_pairs_of(plain), RobotPairs) and isinstance(near_pairs_of(robot), VolumePairs)
+    q = robot.q()
+    shapes, volumes = (SelfCollisionCost(r, activation=0.05) for r in (plain, robot))
+    gap = RobotPairs(plain)
+    near = gap.near(q, np.inf)
+    row = next(i for i, k in enumerate(near.pair) if set(gap.name(int(k))) == {"l_thigh", "r_thigh"})
+    assert volumes.pairs.near(q, np.inf).distance[0] == pytest.approx(near.distance[row] - 0.05, abs=1e-9)
+    prepare(robot, robot.data, q)
+    H = volumes.gradient(robot, robot.data, q)
+    assert volumes.pairs.count == 1 and volumes.cost(robot, robot.data, q) > 0
+    apart = volumes.pairs.near(pin.integrate(robot.model, q, -1e-3 * H / np.linalg.norm(H)), np.inf)
+    assert apart.distance[0] > volumes.near.distance[0], "downhill is apart"
+    assert shapes.pairs.count == len(plain.pairs)
