@@ -94,7 +94,8 @@ class SelfCollisionCost(Objective):
             n = w.look(q, self.activation)
             rows = (w.pair[:n], w.distance[:n], w.normal[:n], w.x1[:n], w.x2[:n])
         if n:
-            push_gradient(data.J, *self.pairs.supports, *rows, self.activation, self.contact, self.blend, out)
+            first, second = self.pairs.supports
+            push_gradient(data.J, first, second, *rows, self.activation, self.contact, self.blend, out)
         return out
 
     def stiffness(self, data: pin.Data, q: np.ndarray, mobility: np.ndarray | None = None) -> float:
