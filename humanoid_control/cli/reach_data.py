@@ -18,6 +18,7 @@ from humanoid_control.robots import Robot
 
 TOPICS = {"/joint_commands", "/goals", "/diagnostics"}
 IK = "whole_body_ik"
+COMPLETE = 99.0  # [%]
 SETTLED = 2  # diagnostics, which come once a second
 FIGURES = (
     "rate_hz",
@@ -31,7 +32,9 @@ FIGURES = (
 
 
 def read_reach(path: Path, robot: Robot) -> tuple[Signal, list[GoalRecord], dict[str, list[dict[str, str]]]]:
-    """Commands, goals, and every diagnostics message by node, of a bag; times count from the first command.
+    """Commands, goals, and every diagnostics message by node, of a bag.
+
+    Times count from the first command; a diagnostics message has its own, "stamp", in nanoseconds since then.
 
     Raises:
         ConfigError: the bag holds no commands.
@@ -49,8 +52,9 @@ def read_reach(path: Path, robot: Robot) -> tuple[Signal, list[GoalRecord], dict
         elif topic == "/goals":
             asked.append((_nanoseconds(m.markers[0].header.stamp), m.markers))
         else:
+            stamp = str(_nanoseconds(m.header.stamp))
             for s in m.status:
-                values = {"message": s.message, **{kv.key: kv.value for kv in s.values}}
+                values = {"message": s.message, "stamp": stamp, **{kv.key: kv.value for kv in s.values}}
                 nodes.setdefault(s.name.strip("/"), []).append(values)
     bag.close()
     if len(rows) < 2:
@@ -58,6 +62,8 @@ def read_reach(path: Path, robot: Robot) -> tuple[Signal, list[GoalRecord], dict
     stamps, positions, velocities = zip(*rows, strict=True)
     # Stamps since 1970 as floats are only good to a quarter of a microsecond: count from the first one.
     commands = Signal(1e-9 * (np.array(stamps) - stamps[0]), np.array(positions), np.array(velocities))
+    for values in (v for said in nodes.values() for v in said):
+        values["stamp"] = str(int(values["stamp"]) - stamps[0])
     return commands, [_goal(1e-9 * (ns - stamps[0]), markers) for ns, markers in asked], nodes
 
 
@@ -78,9 +84,25 @@ def reach_report(path: Path, robot: Robot, acceleration: float) -> dict[str, Any
         "bag": str(path),
         "duration_s": float(commands.time[-1]),
         **prove(robot, commands, goals, acceleration),
+        "recorded_percent": recorded_percent(commands.time, nodes.get(IK, [])),
         "loop": closed_loop(nodes.get(IK, [])),
         "nodes": {name: values for name, values in last.items() if name in NODES},
     }
+
+
+def recorded_percent(times: np.ndarray, rows: list[dict[str, str]]) -> float | None:
+    """How many of the commands that the node has sent, by its own count, are in the recording [%].
+
+    Args:
+        times: of the recorded commands [s]. rows: the node's diagnostics in the order of time.
+    """
+    counted = [(1e-9 * int(r["stamp"]), int(r["commands"])) for r in rows if "commands" in r]
+    counted = [c for c in counted if c[0] >= 0]
+    if len(counted) < 2 or counted[-1][1] == counted[0][1]:
+        return None
+    (begin, sent_before), (end, sent) = counted[0], counted[-1]
+    recorded = int(((times > begin) & (times <= end)).sum())
+    return min(100.0, 100.0 * recorded / (sent - sent_before))
 
 
 def closed_loop(rows: list[dict[str, str]]) -> dict[str, Any]:
@@ -119,6 +141,8 @@ def print_reach(r: dict[str, Any]) -> None:
         f"{100 * limits['speed_share_of_limit']:.0f} % of its limit; acceleration: "
         f"{'kept' if most['kept'] else 'BROKEN'}, up to {most['most_rad_s2']:.0f} of {most['limit_rad_s2']:.0f} rad/s^2"
     )
+    if (share := r["recorded_percent"]) is not None and share < COMPLETE:
+        console.print(f"only {share:.0f} % of the commands were recorded: this machine is too busy for the recorder")
     loop = r["loop"]
     if loop:
         console.print(

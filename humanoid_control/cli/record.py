@@ -112,11 +112,11 @@ class Recorder:
         )
 
     def close(self) -> dict[str, int]:
-        """Finish the bag; messages per topic."""
+        """Finish the bag, before anything that may take its time; messages per topic."""
         import rclpy
 
+        self.bag.close()
         self._executor.shutdown()
         self.node.destroy_node()
         rclpy.try_shutdown()
-        self.bag.close()
         return dict(self.bag.counts)

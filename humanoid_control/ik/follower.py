@@ -147,7 +147,10 @@ class TargetFollower:
         tasks: list[Task] = [self.posture]
         positions, velocities = [], []
         for name, f in self.targets.items():
-            x, v = f.filter.step(now, dt)
+            x = f.filter.x
+            ends, _ = f.filter.step(now, dt)
+            # The error at the tick's beginning and the mean velocity over it: ticks of uneven length move evenly.
+            v = [(b - a) / dt for a, b in zip(x, ends, strict=True)]
             if f.link is None:
                 positions.append(x)
                 velocities.append(v)

@@ -9,16 +9,27 @@ import numpy as np
 
 from humanoid_control.collision.pair_distances import pair_distances
 from humanoid_control.ik import VelocityIk
+from humanoid_control.ik.box_qp import solve_box_qp
+from humanoid_control.ik.safe_program import fill_pair_rows
 from humanoid_control.imitation.retarget import Retargeter
 from humanoid_control.imitation.scaling import POINTS, Targets
 from humanoid_control.imitation.solve_frame import solve_frame, solve_frames
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.joint_poses import joint_poses
+from humanoid_control.robots.shape_parts import ShapeParts, part_poses
 
 ADVICE = "compiling the solver for this machine, only this once: about half a minute"
 
 
-KERNELS: tuple[Any, ...] = (solve_frame, solve_frames, pair_distances, joint_poses)
+KERNELS: tuple[Any, ...] = (
+    solve_frame,
+    solve_frames,
+    pair_distances,
+    joint_poses,
+    solve_box_qp,
+    fill_pair_rows,
+    part_poses,
+)
 
 
 def compiled() -> bool:
@@ -30,6 +41,7 @@ def compile_kernels() -> None:
     """Compile what imitation and inverse kinematics need, by solving a still clip; quick where it is done already."""
     VelocityIk(load_robot("lola", "floating"))
     robot = load_robot("wabian2", "fixed")
+    ShapeParts(robot)
     still = np.tile(robot.point_positions(robot.q("neutral"), POINTS), (3, 1, 1))
     solver = Retargeter(robot)
     solver.solve(Targets("still", 50.0, still, still, POINTS))

@@ -27,6 +27,7 @@ LIFETIME = 0.5  # [s] without a new message, markers go: they are never older th
 METRES_PER_LINEAR = 0.03  # [m / (kg m/s)]
 METRES_PER_ANGULAR = 0.15  # [m / (kg m^2/s)]
 SHORTEST = 1e-3  # [m] an arrow has a direction at least
+ROOM, SMOOTH = 1.3, 10  # a message needs so much of its mean time, over so many messages
 IDLE = 0.1  # [s] between looks whether somebody listens
 TYPES = {BALL_PART: Marker.SPHERE, CYLINDER_PART: Marker.CYLINDER, BOX_PART: Marker.CUBE}
 
@@ -48,7 +49,7 @@ class IkMarkers:
         self._template = MarkerTemplate(message)
         self._pairs = robot.pairs
         self._moving_mass = float(sum(i.mass for i in list(robot.model.inertias)[1:]))
-        self.took, self._next = Samples(100), 0.0
+        self.took, self._next, self._cost = Samples(100), 0.0, 0.0
         self._points, self._colors = np.zeros((2 * PAIRS, 3)), np.zeros((2 * PAIRS, 4))
         self._poses = np.tile([0.0, 0, 0, 0, 0, 0, 1], (1, 1))
 
@@ -68,12 +69,14 @@ class IkMarkers:
             self._next = now + IDLE
             return
         # Where ticks leave no room, a message that is a whole period late is made all the same.
-        if left < 1.5 * self.took.percentiles()[0] and now < self._next + 1.0 / rate:
+        if left < ROOM * self._cost and now < self._next + 1.0 / rate:
             return
         self._next = max(self._next + 1.0 / rate, now)
         stamp = self._node.get_clock().now().to_msg()
         self._publisher.publish(self.write(stamp, result, margin, activation))
-        self.took.add(time.monotonic() - now)
+        took = time.monotonic() - now
+        self.took.add(took)
+        self._cost += (took - self._cost) / SMOOTH
 
     def write(self, stamp: Time, result: IkResult, margin: float, activation: float) -> bytes:
         """The serialized message of a tick."""

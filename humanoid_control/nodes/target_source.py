@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +19,13 @@ from humanoid_control.nodes.base import TickNode
 from humanoid_control.nodes.health import Level
 from humanoid_control.nodes.messages import target_markers
 from humanoid_control.nodes.parameters import NodeParameters, param
-from humanoid_control.nodes.qos import EVENTS, STREAM_OUT
+from humanoid_control.nodes.qos import KEPT, STREAM_OUT
 from humanoid_control.nodes.repeating_markers import MarkerWriter
 from humanoid_control.nodes.run import main_of
 from humanoid_control.robots import load_robot
 
 GREEN, RED = ColorRGBA(r=0.2, g=0.7, b=0.3, a=0.5), ColorRGBA(r=0.85, g=0.2, b=0.2, a=0.5)
+PATIENCE = 5.0  # [s] before it is said what is waited for
 GOAL_RADIUS = 0.035  # [m]
 
 
@@ -55,13 +57,14 @@ class TargetSource(TickNode):
         self.settings = ScriptSettings(p.speed, p.stay, unreachable=p.unreachable, jump=p.jump, faults=p.faults)
         self.writer = MarkerWriter(target_markers(HANDS))
         self.targets = self.create_publisher(MarkerArray, "targets", STREAM_OUT)
-        self.goals = self.create_publisher(MarkerArray, "goals", EVENTS)
+        self.goals = self.create_publisher(MarkerArray, "goals", KEPT)
         self.listen(JointState, "estimated_joint_states", self.on_joint_states)
         return p.rate
 
     def activate(self) -> None:
         self.script: ReachScript | None = None
         self.estimate, self.told = np.full(self.robot.n, np.nan), -1
+        self.begun, self.since = 0, time.monotonic()
 
     def on_joint_states(self, m: JointState) -> None:
         theirs, ours = self.robot.order_of(m.name) if self.script is None else (np.zeros(0, int),) * 2
@@ -69,21 +72,30 @@ class TargetSource(TickNode):
             self.estimate[ours] = np.asarray(m.position)[theirs]
 
     def tick(self, now: float) -> None:
-        if self.script is None:
-            known = bool(np.isfinite(self.estimate).all())
-            missing = not known and self.silent("estimated_joint_states", now, 0.0)
-            self.health.check("start", missing, Level.WARN, "no joint states yet: no targets")
-            if not known:
-                return
-            begin = self.robot.point_positions(self.robot.q(self.estimate), HANDS)
-            self.script, self.begin = ReachScript(self.sampler, begin, self.params.seed, self.settings), now
-        points = self.script.at(now - self.begin)
-        stamp = self.get_clock().now().to_msg()
-        self.targets.publish(self.writer.write(stamp, points))
+        clock = self.get_clock().now()
+        if self.script is None and not self.begin(now, clock.nanoseconds):
+            return
+        # Where the targets are is asked for the very time they are stamped with, or their speed would be noisy.
+        seconds, stamp = max(0.0, 1e-9 * (clock.nanoseconds - self.begun)), clock.to_msg()
+        assert self.script is not None
+        self.targets.publish(self.writer.write(stamp, self.script.at(seconds)))
         leg = self.script.leg
-        if leg.number != self.told and now - self.begin >= leg.arrive:
+        if leg.number != self.told and seconds >= leg.arrive:
             self.told = leg.number
             self.goals.publish(goal_markers(leg, stamp))
+
+    def begin(self, now: float, nanoseconds: int) -> bool:
+        """Begin at this time of the clock, once it is known where the robot is and somebody commands it."""
+        known = bool(np.isfinite(self.estimate).all())
+        followed = self.count_publishers("joint_commands") > 0
+        late = now - self.since > PATIENCE
+        text = "no joint states yet" if not known else "nobody commands the joints yet"
+        self.health.check("start", late and not (known and followed), Level.WARN, f"{text}: no targets")
+        if not (known and followed):
+            return False
+        hands = self.robot.point_positions(self.robot.q(self.estimate), HANDS)
+        self.script, self.begun = ReachScript(self.sampler, hands, self.params.seed, self.settings), nanoseconds
+        return True
 
     def values(self) -> dict[str, Any]:
         leg = self.script.leg if self.script is not None else None

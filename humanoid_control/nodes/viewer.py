@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from humanoid_control.viewer.panel import HIDDEN, Actions
 from humanoid_control.viewer.state import ViewState
 
 MARKERS_PERIOD = 0.1  # [s] reading a message of a hundred markers takes some 5 ms
+MARKERS_GONE = 1.0  # [s]
 STREAMER = ("play", "pause", "restart")
 
 
@@ -65,7 +67,7 @@ class Viewer(TickNode):
         self.page = Page(p.host, p.port, robot, actions, urdf_path(p.robot).parent, hidden)
         self.ik_markers: Any = None
         self.newest_markers: bytes | None = None
-        self.markers_due = 0.0
+        self.markers_due, self.markers_seen = 0.0, math.inf
         self.listen(JointState, "joint_states", self.state.on_joints)
         self.listen(MarkerArray, "targets", self.state.on_targets)
         self.listen(MarkerArray, "dancer", self.state.on_dancer)
@@ -103,6 +105,9 @@ class Viewer(TickNode):
         if self.newest_markers is not None and now >= self.markers_due:
             self.state.ik_markers = deserialize_message(self.newest_markers, MarkerArray).markers
             self.newest_markers, self.markers_due = None, now + MARKERS_PERIOD
+            self.markers_seen = now
+        elif now - self.markers_seen > MARKERS_GONE:  # nobody sends them any more: as in rviz, they do not stay
+            self.state.ik_markers, self.markers_seen = [], math.inf
 
     def on_ik_markers(self, data: bytes) -> None:
         self.newest_markers = data

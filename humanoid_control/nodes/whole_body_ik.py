@@ -77,7 +77,7 @@ class WholeBodyIk(TickNode):
         self.listen(JointState, "estimated_joint_states", self.on_joint_states)
         self.estimate = np.full(robot.n, np.nan)
         self.latency = Samples(int(MAX_TARGET_RATE * max(10.0, p.window)))
-        self.waiting = False
+        self.waiting, self.sent = False, 0
         return p.rate
 
     def settings(self) -> FollowerSettings:
@@ -152,6 +152,7 @@ class WholeBodyIk(TickNode):
         result = self.follower.step(1e-9 * now, 1e-9 * min(now - before, 2 * period))
         v = result.v[self.robot.iv :]
         self.commands.publish(fill_joint_state(self.message, stamp.to_msg(), self.robot.joints(result.q), v))
+        self.sent += 1
         if self.stamp is not None:
             self.latency.add(self.clock() - self.stamp)
             self.stamp = None
@@ -173,6 +174,7 @@ class WholeBodyIk(TickNode):
         p50, p99 = self.latency.percentiles()
         closest = f"{near.distance.min():.4f}" if near is not None and len(near) else "far"
         return {
+            "commands": self.sent,
             "targets": len(self.follower.targets),
             "latency_p50_ms": round(1000 * p50, 3),
             "latency_p99_ms": round(1000 * p99, 3),

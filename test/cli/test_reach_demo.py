@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.cli.bag import BagReader
-from humanoid_control.cli.reach_data import closed_loop, read_reach
+from humanoid_control.cli.reach_data import closed_loop, read_reach, recorded_percent
 from humanoid_control.cli.shared_memory import leftovers
 from humanoid_control.ik.reach import HANDS, REACHABLE
 from humanoid_control.robots import load_robot
@@ -25,16 +25,23 @@ def test_missed_ticks_are_counted_from_when_the_stack_has_settled():
     assert closed_loop([]) == {}
 
 
+def test_commands_that_were_not_recorded_are_noticed():
+    rows = [{"stamp": str(10**9 * k), "commands": str(500 * k)} for k in range(6)]
+    every = np.arange(0.0005, 5.0, 0.002)
+    assert recorded_percent(every, rows) == pytest.approx(100.0)
+    assert recorded_percent(every[::2], rows) == pytest.approx(50.0)
+    assert recorded_percent(every, rows[:1]) is None, "nothing to compare with"
+
+
 @pytest.mark.ros
 @pytest.mark.slow
 def test_hands_reach_and_the_recorded_commands_prove_it(humanoid):
     before = set(leftovers())
     result = humanoid("demo", "reach", "--seconds", 7, "--port", 9400 + os.getpid() % 500, "--json")
     report = json.loads(result.stdout)
-    wrong = [name for name, holds in report["checks"].items() if not holds]
-    assert set(wrong) <= {"acceleration kept"}, wrong  # ticks of uneven length may still brake too late before a limit
-    assert result.returncode == bool(wrong)
+    assert result.returncode == 0 and report["good"], json.dumps(report["checks"]) + result.stderr[-2000:]
     assert report["robot"] == "lola", "the default"
+    assert report["recorded_percent"] > 50, "even on a busy machine most of it"
     assert report["reachable"]["goals"] >= 1 and report["reachable"]["error_max_m"] < 0.01
     assert report["limits"]["commands"] > 2000, "500 Hz"
     assert report["self_collision"]["closest_m"] is None or report["self_collision"]["closest_m"] > 0

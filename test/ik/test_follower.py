@@ -124,3 +124,25 @@ def test_settings_change_while_running(follower, robot):
         q = follower.step(k * DT, DT).q
         assert (np.abs(q - before) <= 0.05 * robot.velocity * DT + 1e-12).all()
         before = q.copy()
+
+
+def test_ticks_of_uneven_length_move_the_joints_evenly():
+    """Extra ticks come between the others; what they command must not ripple with their length."""
+    robot, rng = load_robot("lola", "fixed"), np.random.default_rng(0)
+    follower, names = TargetFollower(robot), ("l_wrist", "r_wrist")
+    home = robot.point_positions(robot.q(), names)
+    now = sampled = 0.0
+    before, accelerations = None, []
+    while now < 2.5:
+        dt = float(rng.choice([0.002, 0.0006, 0.0014, 0.0025]))
+        now += dt
+        while sampled <= now:
+            for name, p in zip(names, home + np.array([0.1, 0.0, 0.2]) * (1 - np.cos(2 * sampled)) / 2, strict=True):
+                follower.offer(name, p.tolist(), None, sampled)
+            sampled += 1 / 60
+        v = follower.step(now, dt).v
+        if before is not None and now > 0.5:
+            accelerations.append(np.abs(v - before).max() / dt)
+        before = v
+    assert np.abs(v).max() > 0.1, "it moves"
+    assert np.percentile(accelerations, 99) < 20  # [rad/s^2]; of the motion itself: 3

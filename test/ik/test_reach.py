@@ -199,6 +199,13 @@ def test_a_goal_not_reached_and_one_reached_against_all_reason_are_found(run):
     assert broken(prove(robot, commands, there, LIMIT)) == ["others not reached, and held"]
 
 
+def test_a_goal_at_whose_end_nothing_was_recorded_is_not_judged(run):
+    robot, commands, goals = run
+    kept = (commands.time < 3.7) | (commands.time > 3.8)
+    report = prove(robot, Signal(commands.time[kept], commands.position[kept], commands.velocity[kept]), goals, LIMIT)
+    assert [g["number"] for g in report["goals"]] == [1]
+
+
 def test_a_goal_that_was_left_before_the_end_is_not_judged(run):
     robot, commands, goals = run
     late = [*goals, GoalRecord(3, REACHABLE, 3.9, 9.0, goals[0].points + 1.0)]

@@ -18,6 +18,7 @@ REACHED = 0.01  # [m]
 REACHED_SHARE = 0.8  # of the reachable goals; a local method may be held up on its way to the others
 REST = 0.2  # [s] at the end of a goal's stay, when the hands should be at rest
 ROUNDING = 1e-6
+GAP = 0.05  # [s]
 STOPPED = 0.05  # [m] a hand that moves less in that time counts as held
 
 
@@ -83,12 +84,12 @@ def goal_results(robot: Robot, commands: Signal, goals: Sequence[GoalRecord]) ->
     """How near the hands were to each goal at the end of its stay, and whether they had come to rest.
 
     Returns:
-        A row a goal that ended while commands were recorded: number, kind, error_m of the farther hand, moved_m by a
+        A row a goal at whose end commands were recorded: number, kind, error_m of the farther hand, moved_m by a
         hand in the last 0.2 s, reached, held.
     """
     rows = []
     for g in goals:
-        if g.number == 0 or not commands.time[0] <= g.end - REST or g.end > commands.time[-1]:
+        if g.number == 0 or not _recorded(commands.time, g.end - REST, g.end):
             continue
         before, at = (
             robot.point_positions(robot.q(joints), HANDS) for joints in commands.at(np.array([g.end - REST, g.end]))
@@ -106,6 +107,12 @@ def goal_results(robot: Robot, commands: Signal, goals: Sequence[GoalRecord]) ->
             }
         )
     return rows
+
+
+def _recorded(times: np.ndarray, begin: float, end: float) -> bool:
+    """Whether there are commands from `begin` to `end` [s] without a gap that would have to be guessed across."""
+    inside = times[(times >= begin - GAP) & (times <= end + GAP)]
+    return bool(len(inside) > 1 and inside[0] <= begin and inside[-1] >= end and np.diff(inside).max() <= GAP)
 
 
 def prove(robot: Robot, commands: Signal, goals: Sequence[GoalRecord], acceleration: float) -> dict[str, Any]:

@@ -1,0 +1,84 @@
+"""The layer of markers: what a message says is what the page is told, and what is gone is not seen."""
+
+import socket
+from types import SimpleNamespace as N
+
+import numpy as np
+import pytest
+
+viser = pytest.importorskip("viser")
+
+from humanoid_control.viewer.markers import ARROW, CUBE, CYLINDER, LINE_LIST, SPHERE, SPHERE_LIST, MarkerLayer
+
+
+@pytest.fixture(scope="module")
+def server():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    made = viser.ViserServer(host="127.0.0.1", port=port, verbose=False)
+    yield made
+    made.stop()
+
+
+def v(x, y, z):
+    return N(x=x, y=y, z=z)
+
+
+def marker(kind, ns="a", at=(0, 0, 0), size=(0.1, 0.2, 0.3), color=(1, 0.5, 0, 0.4), points=(), action=0):
+    pose = N(position=v(*at), orientation=N(x=0.0, y=0.6, z=0.0, w=0.8))
+    rgba = N(**dict(zip("rgba", color, strict=True)))
+    points = [v(*p) for p in points]
+    return N(
+        type=kind,
+        ns=ns,
+        pose=pose,
+        scale=v(*size),
+        color=rgba,
+        colors=[rgba] * len(points),
+        points=points,
+        action=action,
+    )
+
+
+def test_solids_lines_and_arrows_are_where_the_message_has_them(server):
+    layer = MarkerLayer(server, "/one")
+    ends = [(0, 0, 0), (0, 0, 1), (1, 0, 0), (1, 0, 1)]
+    message = [
+        marker(SPHERE, at=(1, 2, 3)),
+        marker(CUBE, at=(4, 5, 6), color=(0, 0, 1, 1)),
+        marker(CYLINDER, at=(7, 8, 9)),
+        marker(SPHERE_LIST, points=ends),
+        marker(LINE_LIST, points=ends),
+        marker(ARROW, "momentum", points=ends[:2]),
+        marker(9, "text that is passed over"),
+    ]
+    layer.draw(message)
+    balls, boxes = layer._solids[SPHERE], layer._solids[CUBE]
+    assert np.allclose(balls.batched_positions, [(1, 2, 3), *ends])
+    assert np.allclose(boxes.batched_positions, [(4, 5, 6)]) and np.allclose(boxes.batched_wxyzs, [(0.8, 0, 0.6, 0)])
+    assert np.allclose(boxes.batched_scales, [(0.1, 0.2, 0.3)])
+    assert np.array_equal(boxes.batched_colors, [(0, 0, 255)]) and np.allclose(balls.batched_opacities[0], 0.4)
+    assert np.allclose(layer._lines.points.reshape(-1, 3), ends)
+    assert np.allclose(layer._arrows["momentum"].points[0], ends[:2])
+
+    message[1].pose.position.x = -4.0
+    layer.draw(message)
+    assert layer._solids[CUBE] is boxes, "the same handle, told the new place"
+    assert np.allclose(boxes.batched_positions, [(-4, 5, 6)])
+
+
+def test_what_a_message_deletes_or_leaves_out_is_not_seen(server):
+    layer = MarkerLayer(server, "/two")
+    ends = [(0, 0, 0), (0, 0, 1)]
+    solids = [marker(kind, at=(0, 0, k)) for k, kind in enumerate((SPHERE, CUBE, CYLINDER))]
+    others = [marker(LINE_LIST, points=ends), marker(ARROW, "m", points=ends)]
+    layer.draw([*solids, *others])
+    handles = [*layer._solids.values(), layer._lines, *layer._arrows.values()]
+    assert all(h.visible for h in handles)
+    others[0].action = 2
+    layer.draw([solids[0], others[0]])
+    assert [h.visible for h in handles] == [h is layer._solids[SPHERE] for h in handles]
+    layer.show(False)
+    layer.draw([*solids, marker(LINE_LIST, points=ends)])
+    assert not any(h.visible for h in (*layer._solids.values(), layer._lines)), "hidden stays hidden"
