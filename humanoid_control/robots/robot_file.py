@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -105,15 +106,18 @@ def _typed(d: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def shapes_from_urdf(tree: UrdfTree) -> tuple[LinkShape, ...]:
-    """The collision shapes of a URDF that are primitives; meshes are passed over."""
+    """The collision shapes of a URDF that are primitives, each under a name of its own; meshes are passed over."""
     shapes: list[LinkShape] = []
+    taken: set[str] = set()
     for link in tree.document.findall("link"):
         name = link.get("name", "")
         for k, collision in enumerate(link.findall("collision")):
             label = collision.get("name") or (name if k == 0 else f"{name}_{k}")
+            label = next(x for n in count(1) if (x := label if n == 1 else f"{label}_{n}") not in taken)
             item = _primitive(collision, label, name)
             if item is not None:
                 shapes.append(item)
+                taken.add(label)
     return tuple(shapes)
 
 

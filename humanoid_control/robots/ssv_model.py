@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import count
 
 import numpy as np
 import pinocchio as pin
@@ -60,8 +61,11 @@ def segments_of(robot: Robot, by_link: bool = False) -> tuple[Segment, ...]:
         return tuple(Segment(s.name, s.link, ssvs_of_shape(s.shape, s.name)) for s in robot.shapes)
     links: dict[str, list[Ssv]] = {}
     for s in robot.shapes:
+        of_link = links.setdefault(s.link, [])
         for v in ssvs_of_shape(s.shape, s.name):
-            links.setdefault(s.link, []).append(Ssv(v.name, v.type, v.radius, v.vertices, s.name))
+            taken = {x.name for x in of_link}  # the second part of one shape may be called as another shape is
+            name = next(x for k in count(1) if (x := v.name if k == 1 else f"{v.name}_{k}") not in taken)
+            of_link.append(Ssv(name, v.type, v.radius, v.vertices, s.name))
     return tuple(Segment(link, link, tuple(ssvs)) for link, ssvs in links.items())
 
 

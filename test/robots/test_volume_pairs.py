@@ -64,3 +64,18 @@ def test_a_robot_with_a_file_keeps_clear_of_its_volumes(tmp_path):
     apart = volumes.pairs.near(pin.integrate(robot.model, q, -1e-3 * H / np.linalg.norm(H)), np.inf)
     assert apart.distance[0] > volumes.near.distance[0], "downhill is apart"
     assert shapes.pairs.count == len(plain.pairs)
+
+
+def test_a_urdf_alone_has_volumes_though_its_collisions_share_names(tmp_path):
+    """Parts of one capsule, as three collisions of one name, or as none; each volume is found by its name."""
+    from humanoid_control.paths import share_dir
+    from humanoid_control.robots.ssv_model import ssv_of, volumes_of_shapes
+
+    path = tmp_path / "alone.urdf"
+    path.write_text((share_dir() / "urdf" / "wabian2.urdf").read_text())
+    robot = load_robot(path)
+    names = [s.name for s in robot.shapes]
+    assert len(set(names)) == len(names) > 40
+    model = ssv_of(robot, by_link=True)
+    assert len(model.volume_pairs) >= len(robot.pairs) > 0
+    assert sum(len(s.ssvs) for s in volumes_of_shapes(robot).segments) == len(model.radii) == len(ssv_of(robot).radii)

@@ -115,7 +115,9 @@ class Editor:
 
     def _fit(self, ssvs: tuple[Ssv, ...], source: str) -> str:
         s = self.document.need_segment()
-        rounded = tuple(replace(v, radius=float(np.ceil(v.radius * 1e6) / 1e6)) for v in ssvs)
+        rounded = tuple(  # vertices to a micrometre, and still around all that they were fitted to
+            replace(v, radius=round(v.radius + 1.5e-6, 6), vertices=edits.points_of(np.array(v.vertices))) for v in ssvs
+        )
         self.document.change(edits.with_segment(self.document.file, replace(s, ssvs=rounded)))
         return f"{s.name}: {len(ssvs)} volume{'s' if len(ssvs) > 1 else ''} around {source}"
 

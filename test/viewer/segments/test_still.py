@@ -1,0 +1,44 @@
+"""The row of robots with their volumes: one scale for all, and what its bar says."""
+
+import socket
+
+import pytest
+
+from humanoid_control.robots import load_robot
+from humanoid_control.robots.ssv_model import ssv_of
+from humanoid_control.viewer.segments.distances import Measure
+from humanoid_control.viewer.segments.still import CollisionRow
+
+
+def test_all_robots_share_one_scale_and_the_bar_marks_the_smallest_gap(lola):
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    row, largest, smallest = CollisionRow(port), [], []
+    try:
+        for robot in (lola, load_robot("we4rii", "fixed")):
+            model, joints = ssv_of(robot, by_link=True), robot.postures["neutral"]
+            row.add(robot, model, joints)
+            distances = Measure(robot)(model, joints)
+            largest.append(distances.largest)
+            smallest.append(distances.smallest.distance)
+        row.look(2.0)
+        assert row.largest == max(largest) and largest[0] != largest[1]
+        script = row.bar_script(500)
+        assert f"<b>{1000 * min(smallest):.0f} mm</b>" in script and f">{1000 * max(largest):.0f}</span>" in script
+        assert len(script.splitlines()) == 1
+        for robot in ("lola", "we4rii"):
+            names = {n for n in row.row.server.scene._handle_from_node_name if n.startswith(f"/volumes/{robot}/")}
+            assert len(names) == len(ssv_of(load_robot(robot), by_link=True).radii)
+    finally:
+        row.stop()
+
+
+def test_the_wrong_kind_of_picture_is_refused_before_anything_is_drawn(capsys):
+    from humanoid_control.cli.main import main
+
+    assert main(["picture", "--collision", "-o", "x.jpg"]) == 2
+    assert "must be a .png" in capsys.readouterr().err or "Chromium" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["picture", "--colision"])
+    assert "did you mean --collision" in capsys.readouterr().err
