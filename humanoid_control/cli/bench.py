@@ -14,7 +14,7 @@ BENCHES = {
     "retarget": "frames a second of imitation, beside mink and pink where they are installed (about 20 s)",
     "bounding_volumes": "four bounding volumes on nine shapes, beside the published table (about 5 s)",
     "self_distance": "distances between a robot's shapes: our kernels beside coal (about 10 s)",
-    "ik": "a tick of whole-body inverse kinematics, beside mink and pink where they are installed (about 40 s)",
+    "ik": "a tick of whole-body inverse kinematics, beside mink and pink where they are installed (about 80 s)",
     "loop": "the inverse kinematics node in closed loop at 500 Hz: latency, period, missed ticks (about 90 s)",
     "distance": "swept-sphere volumes: six functions beside coal, and a whole robot (about 5 s)",
 }
