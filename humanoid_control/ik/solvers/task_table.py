@@ -128,11 +128,14 @@ class TaskTable:
         )
         self._scale, self._gain = np.empty(count), np.empty(count)
         self._target, self._velocity = np.zeros((count, 3, 3)), np.zeros((count, 3))
-        self._feeds = [
-            (task, part, type(task), target if block[0] == TURN else target[0], velocity)
-            for (task, part), block, target, velocity in zip(
-                self._owner, self._blocks, self._target, self._velocity, strict=True
-            )
+        self._weighed, owners = [task for task, _ in self._owner], list(enumerate(self._owner))
+        self._joints = [(task, part, k) for k, (task, part) in owners if isinstance(task, JointTask)]
+        self._frames = [(task, part, k) for k, (task, part) in owners if isinstance(task, FrameTask)]
+        turns = [block[0] == TURN for block in self._blocks]
+        self._plain = [
+            (task, self._target[k] if turns[k] else self._target[k, 0], self._velocity[k])
+            for k, (task, _) in owners
+            if isinstance(task, PointTask | OrientationTask)
         ]
         self._J, self._v = np.empty((self.rows, self.moving.k)), np.empty(self.rows)
         self._level = np.concatenate(
@@ -142,20 +145,21 @@ class TaskTable:
     # -- every tick ---------------------------------------------------------------------------------------------
 
     def _gather(self, most_gain: float) -> None:
-        scale, gain = [], []
-        for task, part, kind, target, velocity in self._feeds:
-            scale.append(task.weight)
-            gain.append(min(task.gain, most_gain))
-            if kind is JointTask:
-                target[0], velocity[0] = task.target[part], task.velocity[part]
-            elif kind is not FrameTask:
-                target[:], velocity[:] = task.target, task.velocity
-            elif part == 0:
-                target[:], velocity[:] = task.X_target.translation, task.target_velocity
+        target, velocity, scale, gain = self._target, self._velocity, self._scale, self._gain
+        scale[:] = [task.weight for task in self._weighed]
+        gain[:] = [task.gain for task in self._weighed]
+        np.minimum(gain, most_gain, out=gain)
+        for task, x, v in self._plain:
+            x[:] = task.target
+            v[:] = task.velocity
+        for joint, part, k in self._joints:
+            target[k, 0, 0], velocity[k, 0] = joint.target[part], joint.velocity[part]
+        for pose, part, k in self._frames:
+            if part == 0:
+                target[k, 0], velocity[k] = pose.X_target.translation, pose.target_velocity
             else:
-                target[:], velocity[:] = task.X_target.rotation, task.target_turn
-                scale[-1] *= task.orientation_weight
-        self._scale[:], self._gain[:] = scale, gain
+                target[k], velocity[k] = pose.X_target.rotation, pose.target_turn
+                scale[k] *= pose.orientation_weight
 
     def fill(self, data: pin.Data, q: np.ndarray, most_gain: float = np.inf) -> Rows:
         """The rows at q; the arrays are used again by the next call.
@@ -169,7 +173,6 @@ class TaskTable:
         poses, m = self._poses, self.moving
         poses.update(q)
         place_points(poses.R, poses.p, self._parent, *self._table, *self._placed)
-        kind, first, a, b, frame, frame_R, base, base_R = self._frozen
         fill_rows(
             poses.R,
             data.J,
@@ -178,21 +181,7 @@ class TaskTable:
             self._column_joint,
             m.column_of,
             m.factor,
-            *self._placed,
-            kind,
-            first,
-            a,
-            b,
-            frame,
-            frame_R,
-            base,
-            base_R,
-            self._scale,
-            self._gain,
-            self._target,
-            self._velocity,
-            self._J,
-            self._v,
+            *(*self._placed, *self._frozen, self._scale, self._gain, self._target, self._velocity, self._J, self._v),
         )
         return Rows(self._J, self._v, self._level, self.parts)
 
