@@ -15,41 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from humanoid_control.ik.small_cholesky import cholesky, dot, factor_from, grown, solve_factored
 from humanoid_control.jit import kernel
 
 TOLERANCE = 1e-10
-
-
-@kernel
-def cholesky(M: np.ndarray, n: int, L: np.ndarray) -> bool:
-    """Factor the leading n x n block of M = L L'; False where it is not positive definite."""
-    for i in range(n):
-        for j in range(i + 1):
-            s = M[i, j]
-            for k in range(j):
-                s -= L[i, k] * L[j, k]
-            if i == j:
-                if not s > 0.0:
-                    return False
-                L[i, i] = np.sqrt(s)
-            else:
-                L[i, j] = s / L[j, j]
-    return True
-
-
-@kernel
-def solve_factored(L: np.ndarray, n: int, b: np.ndarray) -> None:
-    """b := (L L')^-1 b, for the leading n entries."""
-    for i in range(n):
-        s = b[i]
-        for k in range(i):
-            s -= L[i, k] * b[k]
-        b[i] = s / L[i, i]
-    for i in range(n - 1, -1, -1):
-        s = b[i]
-        for k in range(i + 1, n):
-            s -= L[k, i] * b[k]
-        b[i] = s / L[i, i]
 
 
 @kernel
@@ -114,7 +83,7 @@ def solve_box_qp(
                     worst, p, sign = high[i] - x[i], i, -1.0
         for i in range(rows):
             if side[n + i] == 0.0:
-                s = _dot(A[i], x, n) - b[i]
+                s = dot(A[i], x, n) - b[i]
                 if s < worst:
                     worst, p, sign = s, n + i, 1.0
         if p < 0:
@@ -151,7 +120,7 @@ def solve_box_qp(
                 if p < n and sign < 0:
                     s = high[p] - x[p]
                 if p >= n:
-                    s = t_p / rho - b[p - n] + _dot(A[p - n], x, n)
+                    s = t_p / rho - b[p - n] + dot(A[p - n], x, n)
                 step = max(0.0, -s / curvature)
             for i in range(count):
                 size = side[work[i]] * multipliers[work[i]]
@@ -172,7 +141,7 @@ def solve_box_qp(
             if blocking < 0:
                 if count == room:
                     room = m
-                    S, F = _grown(S, room), _grown(F, room)
+                    S, F = grown(S, room), grown(F, room)
                 work[count], side[p] = p, sign
                 for i in range(count):
                     S[count, i], F[count, i] = column[i], half[i]
@@ -188,45 +157,10 @@ def solve_box_qp(
                     S[i, k] = S[i + 1, k]
                 for k in range(blocking, i + 1):
                     S[i, k] = S[i + 1, k + 1]
-            _factor_from(S, blocking, count, F)
+            factor_from(S, blocking, count, F)
     for i in range(n):
         x[i] = min(max(x[i], low[i]), high[i])
     return used if used < limit else -2
-
-
-@kernel
-def _grown(M: np.ndarray, room: int) -> np.ndarray:
-    """The same square matrix with room for more."""
-    out = np.empty((room, room))
-    out[: M.shape[0], : M.shape[0]] = M
-    return out
-
-
-@kernel
-def _factor_from(S: np.ndarray, first: int, count: int, F: np.ndarray) -> None:
-    """Rows first .. count - 1 of the Cholesky factor of S, those before being known."""
-    for i in range(first, count):
-        for j in range(i + 1):
-            s = S[i, j]
-            for k in range(j):
-                s -= F[i, k] * F[j, k]
-            F[i, j] = np.sqrt(max(s, 1e-300)) if i == j else s / F[j, j]
-
-
-@kernel
-def _dot(a: np.ndarray, b: np.ndarray, n: int) -> float:
-    """a . b of the first n entries, in four sums that the processor adds side by side."""
-    s0, s1, s2, s3, k = 0.0, 0.0, 0.0, 0.0, 0
-    while k + 3 < n:
-        s0 += a[k] * b[k]
-        s1 += a[k + 1] * b[k + 1]
-        s2 += a[k + 2] * b[k + 2]
-        s3 += a[k + 3] * b[k + 3]
-        k += 4
-    while k < n:
-        s0 += a[k] * b[k]
-        k += 1
-    return (s0 + s1) + (s2 + s3)
 
 
 @kernel
@@ -236,4 +170,4 @@ def _product(A: np.ndarray, Y: np.ndarray, i: int, j: int, n: int) -> float:
         return Y[j, i]
     if j < n:
         return Y[i, j]
-    return _dot(A[i - n], Y[j], n)
+    return dot(A[i - n], Y[j], n)

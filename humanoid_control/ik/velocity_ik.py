@@ -9,7 +9,8 @@ import pinocchio as pin
 
 from humanoid_control.ik.box_qp import solve_box_qp
 from humanoid_control.ik.momentum_tasks import AngularMomentumTask
-from humanoid_control.ik.safe_program import add_rows, fill_bounds, fill_cost, fill_pair_rows, fill_reach
+from humanoid_control.ik.pair_rows import fill_pair_rows, fill_reach, worst_miss
+from humanoid_control.ik.safe_program import add_rows, fill_bounds, fill_braking, fill_cost, keep_range
 from humanoid_control.ik.safe_types import HOLD, NOTHING_NEAR, IkResult, IkSettings, SafeReport
 from humanoid_control.ik.solvers.moving import Moving
 from humanoid_control.ik.solvers.stack import TaskStack
@@ -21,7 +22,6 @@ from humanoid_control.robots import Robot
 from humanoid_control.robots.pair_watch import PairWatch
 
 FLOOR = 0.5  # of the margin: what the swept check keeps
-ROUNDING = 1e-9  # [rad] by which a joint may be outside its range for no reason
 
 
 class VelocityIk:
@@ -57,7 +57,7 @@ class VelocityIk:
         self._stack, self._way_out = TaskStack(robot, self.moving), WayOut()
         k, P = self.moving.k, len(robot.pairs) if self.pairs else 0
         self._H, self._g, self._x = np.zeros((k, k)), np.zeros(k), np.zeros(k)
-        self._low, self._high = np.zeros(k), np.zeros(k)
+        self._low, self._high, self._brake = np.zeros(k), np.zeros(k), np.zeros(robot.nv)
         # One row more than there are pairs: what is left out is written there.
         self._A, self._b, self._reach = np.zeros((P + 1, k)), np.zeros(P + 1), np.zeros(P)
         self._scale, self._multipliers = np.ones(P + 1), np.zeros(k + P)
@@ -94,12 +94,7 @@ class VelocityIk:
         prepare(r, self.data, q)
         depth = self._look(q, dt)
         self._fill_cost(q, self._led(q, tasks), dt)
-        joints = q[r.iq :]
-        outside = float(np.max(np.maximum(r.lower - joints, joints - r.upper), initial=0.0))
-        speed = s.velocity_scale * r.velocity
-        if depth > 0 or outside > ROUNDING:
-            speed = np.minimum(speed, s.leaving_speed)
-        rows = self._fill_constraints(q, dt, speed)
+        outside, rows = self._fill_constraints(q, dt, depth > 0)
         used = solve_box_qp(
             self._H,
             self._g,
@@ -113,12 +108,11 @@ class VelocityIk:
             self._multipliers,
         )
         ok, note = used >= 0 and bool(np.isfinite(self._x).all()), ""
-        brake = self._braking(dt)
-        scale = 1.0
+        brake, scale = self._brake, 1.0
         if not ok:
-            v, scale, note = brake, 0.0, "no solution: the robot stops"
+            v, scale, note = brake.copy(), 0.0, "no solution: the robot stops"
         elif depth > 0 and s.on_contact == HOLD:
-            v, scale, note = brake, 0.0, "shapes are inside each other: the robot stops"
+            v, scale, note = brake.copy(), 0.0, "shapes are inside each other: the robot stops"
         else:
             v = m.expand(self._x)
             if self._swept is not None and s.swept and self._way_out.stage <= HOME:
@@ -128,9 +122,8 @@ class VelocityIk:
             if self._way_out.stage != AWAY:
                 note = "no way out of a collision: led home"
         self.v = v
-        missed = (self._b[:rows] - self._A[:rows] @ v[m.free]) / self._scale[:rows]
         near = NOTHING_NEAR if self.pairs is None else self.pairs.near()
-        slack = float(np.max(missed, initial=0.0))
+        slack = float(worst_miss(self._A, self._b, self._scale, rows, v[m.free])) if rows else 0.0
         report = SafeReport(
             ok,
             speed_scale=scale,
@@ -164,26 +157,13 @@ class VelocityIk:
         self._home.gain = self.settings.recovery / max(away, 0.1)
         return [self._home]
 
-    def _braking(self, dt: float) -> np.ndarray:
-        """The velocity (nv,) within the bounds that is nearest to rest."""
-        m, v = self.moving, self.v
-        step = self.settings.acceleration * dt
-        brake = np.sign(v) * np.maximum(np.abs(v) - step, 0.0)
-        iv = self.robot.iv
-        if iv:
-            fastest = float(np.abs(v[iv:]).max(initial=0.0))
-            brake[:iv] = v[:iv] * (max(0.0, 1.0 - step / fastest) if fastest > 0 else 0.0)
-        return m.expand(np.minimum(np.maximum(brake[m.free], self._low), self._high))
-
     def _integrate(self, q: np.ndarray, dt: float) -> np.ndarray:
         r = self.robot
         q_next = pin.integrate(r.model, q, self.v * dt)
-        # Rounding must not leave the range by the last bit; a joint that started outside may still be outside.
-        joints = q[r.iq :]
-        q_next[r.iq :] = np.minimum(
-            np.maximum(q_next[r.iq :], np.minimum(r.lower, joints)), np.maximum(r.upper, joints)
-        )
-        r.follow(q_next[r.iq :])
+        joints = q_next[r.iq :]
+        keep_range(q[r.iq :], r.lower, r.upper, joints)
+        if r.mimic:
+            r.follow(joints)
         return q_next
 
     def _fill_cost(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> None:
@@ -201,22 +181,22 @@ class VelocityIk:
             else:
                 others.append(task)
         rows = self._stack.rows(self.data, q, tabled, most_gain)
-        fill_cost(rows.J, rows.v, m.reduce_diagonal(diagonal), m.reduce(linear), self._H, self._g)
+        fill_cost(rows.J, rows.v, diagonal, linear, m.column_of, m.factor, self._H, self._g)
         for task in others:
             J, v = task.rows(r, self.data, q)
             if task.gain > most_gain:
                 v = v - (task.gain - most_gain) * task.error(r, self.data, q)
             add_rows(np.ascontiguousarray(J), v, task.weight, m.column_of, m.factor, self._H, self._g)
 
-    def _fill_constraints(self, q: np.ndarray, dt: float, speed: np.ndarray) -> int:
-        """Bounds, and the rows of the pairs: how many."""
+    def _fill_constraints(self, q: np.ndarray, dt: float, inside: bool) -> tuple[float, int]:
+        """Bounds, braking and rows: how far outside its range the worst joint is, and how many rows there are."""
         r, s, m, w = self.robot, self.settings, self.moving, self.pairs
-        bounds = (m.column_of, m.factor, self._low, self._high)
-        fill_bounds(
-            q[r.iq :], r.lower, r.upper, speed, dt, s.recovery, self.v, s.acceleration, s.base_velocity, *bounds
-        )
+        speed, bounds = s.velocity_scale * r.velocity, (m.column_of, m.factor, self._low, self._high)
+        law = (dt, s.recovery, self.v, s.acceleration, s.base_velocity, s.leaving_speed)
+        outside: float = fill_bounds(q[r.iq :], r.lower, r.upper, speed, *law, inside, *bounds)
+        fill_braking(self.v, r.iv, s.acceleration * dt, *bounds, self._brake)
         if w is None:
-            return 0
+            return outside, 0
         found = (w.count, w.pair, w.distance, w.normal, w.x1, w.x2, w.joint_1, w.joint_2)
-        law = (s.margin, s.approach, s.recovery_speed, s.acceleration, self._way_out.stage)
-        return int(fill_pair_rows(*found, self.data.J, r.support, *law, *bounds, self._A, self._b, self._scale))
+        way = (s.margin, s.approach, s.recovery_speed, s.acceleration, self._way_out.stage)
+        return outside, fill_pair_rows(*found, self.data.J, r.support, *way, *bounds, self._A, self._b, self._scale)

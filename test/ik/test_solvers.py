@@ -26,6 +26,7 @@ from humanoid_control.ik import (
     SelfCollisionCost,
     SolverSettings,
     TruncatedSvd,
+    VelocityIk,
     lola_tasks,
 )
 from humanoid_control.ik.tasks import prepare
@@ -49,7 +50,7 @@ def biped(name="lola"):
 
 
 def made(cls, robot, moving, settings=None, objectives=()):
-    if cls in (NewtonRaphson, LevenbergMarquardt):
+    if cls in (NewtonRaphson, LevenbergMarquardt, VelocityIk):
         return cls(robot, moving=moving)
     return cls(robot, objectives, settings, moving)
 
@@ -59,7 +60,7 @@ def worst(robot, data, q, tasks):
     return max(np.abs(t.error(robot, data, q)).max(initial=0) for t in tasks)
 
 
-@pytest.mark.parametrize("cls", ALL, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("cls", [*ALL, VelocityIk], ids=lambda c: c.__name__)
 def test_reaches_a_whole_body_target_through_the_one_interface(cls):
     """28 rows of a posture near by: every method arrives, keeps speed limits and ranges, and a unit quaternion."""
     robot, tasks, moving = biped()

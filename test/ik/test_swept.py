@@ -5,7 +5,8 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.ik import IkSettings, PointsTask, PostureTask, VelocityIk
-from humanoid_control.ik.swept import SweptCheck, way
+from humanoid_control.ik.swept import SweptCheck
+from humanoid_control.ik.swept_way import way
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.near_pairs import RobotPairs
 from humanoid_control.robots.pair_levers import pair_levers
@@ -105,7 +106,7 @@ def test_alone_it_keeps_arms_apart_that_are_thrown_at_each_other(monkeypatch):
     """Without rows and with weak brakes the arms touch; with the way to the stop checked they stop in time."""
     robot = load_robot("hrp2", "fixed")
     bounds_only = VelocityIk._fill_constraints
-    monkeypatch.setattr(VelocityIk, "_fill_constraints", lambda *args: 0 * bounds_only(*args))
+    monkeypatch.setattr(VelocityIk, "_fill_constraints", lambda *args: (bounds_only(*args)[0], 0))
     hands = [robot.point_frame("l_wrist"), robot.point_frame("r_wrist")]
     closest, slowest, pairs = {}, {}, RobotPairs(robot)
     for swept in (False, True):

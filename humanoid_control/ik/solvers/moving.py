@@ -65,12 +65,6 @@ class Moving:
         fill_downhill(gain, gradient, self.column_of, self.factor, self.mobility, out)
         return out
 
-    def reduce_diagonal(self, d: np.ndarray) -> np.ndarray:
-        """The diagonal (k,) of S^T diag(d) S, for d (nv,)."""
-        if self._S is not None:
-            return d @ self._S**2
-        return d if self.k == self._nv else d[self.free]
-
     def expand(self, u: np.ndarray) -> np.ndarray:
         """v (nv,) of u (k,)."""
         if self._S is not None:

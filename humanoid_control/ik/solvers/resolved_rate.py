@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from humanoid_control.ik.box_qp import cholesky, solve_factored
 from humanoid_control.ik.objectives import Objective
+from humanoid_control.ik.small_cholesky import cholesky, solve_factored
 from humanoid_control.ik.solvers.base import Resolved, VelocitySolver
 from humanoid_control.ik.solvers.interface import SolverSettings, StepReport
 from humanoid_control.ik.solvers.momentum_tracking import MomentumTracking

@@ -1,0 +1,123 @@
+"""The safe solver: bad starts are left within all limits, rows come without a jump, braking is always possible."""
+
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from humanoid_control.errors import HumanoidError
+from humanoid_control.ik import IkSettings, PointsTask, PostureTask, VelocityIk
+from humanoid_control.ik.limits import keep_acceleration, velocity_bounds
+from humanoid_control.ik.pair_rows import SHARE, closing_speed
+from humanoid_control.ik.safety_study import bad_starts, leave
+from humanoid_control.robots import CATALOGUE, load_robot
+from humanoid_control.robots.near_pairs import RobotPairs
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_bad_starts_are_left_within_every_limit(name):
+    """In collision and outside ranges, with targets and without: `humanoid study safety` in small."""
+    robot = load_robot(name, "fixed")
+    solver = VelocityIk(robot)
+    runs = [leave(solver, start) for start in bad_starts(robot, 18, seed=1)]
+    assert sum(r.start.depth > 0.01 for r in runs) >= 6 and sum(r.start.outside > 0.01 for r in runs) >= 6
+    for r in runs:
+        assert r.left is not None, f"still inside: {r.blocking}"
+        assert r.closest > 0 and r.outside < 1e-9 and r.failures == 0
+        assert r.leaving <= solver.settings.leaving_speed + 1e-9
+        assert r.speed <= 1 + 1e-9 and r.acceleration <= 1 + 1e-6
+        assert r.stage > 0 or r.touched <= 1, "what was apart stays apart, unless there is no other way"
+
+
+def test_where_gradients_lead_nowhere_the_robot_is_led_home():
+    """Arms through the neck: with all patience they stay there; without it they come out by the neutral posture."""
+    robot = load_robot("we4rii", "fixed")
+    solver, stuck = VelocityIk(robot), VelocityIk(robot, IkSettings(patience=np.inf))
+    led = [r for r in (leave(solver, start) for start in bad_starts(robot, 40)) if r.stage > 0]
+    assert led
+    assert any(leave(stuck, r.start, seconds=4.0).left is None for r in led[:2])
+
+
+@pytest.mark.parametrize("name", ["hrp2", "suralp"])
+def test_a_row_that_appears_allows_the_present_velocity_and_no_tick_exceeds_the_acceleration(name):
+    """Wild targets in ticks of changing length: rows come and go, and none asks for a jump when it comes."""
+    robot, rng = load_robot(name, "fixed"), np.random.default_rng(5)
+    s = IkSettings(acceleration=40.0)
+    ik, pairs = VelocityIk(robot, s), RobotPairs(robot)
+    hands = [robot.point_frame(p) for p in ("l_wrist", "r_wrist", "l_elbow", "r_elbow")]
+    points, q, v = PointsTask(robot, hands, gain=30.0), robot.q(), np.zeros(robot.nv)
+    home, known, came, fastest, closest = points.targets.copy(), set(), 0, 0.0, np.inf
+    for k in range(1200):
+        if k % 60 == 0:
+            points.targets = home + rng.uniform(-0.5, 0.5, home.shape)
+        dt = rng.uniform(0.001, 0.006)
+        result = ik.step(q, [points, PostureTask(robot.postures["neutral"])], dt)
+        assert (np.abs(result.v - v) <= s.acceleration * dt * (1 + 1e-9)).all()
+        near = result.near
+        pin.computeJointJacobians(robot.model, robot.data, q)
+        g = pairs.gradient(robot.data.J, near)
+        for i, p in enumerate(near.pair):
+            x = near.distance[i] - s.margin
+            if p not in known and x > 0 and k > 0:
+                allowed = closing_speed(x, s.approach, SHARE * s.acceleration * np.abs(g[i]).sum())
+                assert g[i] @ v >= -allowed - 1e-9
+                came, fastest = came + 1, max(fastest, -(g[i] @ v))
+        known, q, v = set(near.pair), result.q, result.v
+        closest = min(closest, near.distance.min(initial=np.inf))
+    assert came > 50 and fastest > 0.3, "rows must have come, some of them at speed"
+    assert 0 < closest < s.margin + 0.02
+
+
+@given(st.floats(0.5, 50), st.floats(1, 200), st.floats(1e-4, 2))
+def test_the_closing_speed_is_smooth_and_never_brakes_harder_than_it_may(approach, deceleration, x):
+    c = closing_speed(x, approach, deceleration)
+    h = 1e-6 * x
+    slope = (closing_speed(x + h, approach, deceleration) - closing_speed(x - h, approach, deceleration)) / (2 * h)
+    assert 0 < c <= approach * x * (1 + 1e-9)
+    assert c * slope <= deceleration * (1 + 1e-4)
+
+
+@settings(deadline=None)
+@given(st.floats(0, 1), st.floats(0.05, 3), st.floats(0.1, 10), st.floats(1, 500), st.integers(0, 999))
+def test_a_joint_in_ticks_of_any_length_keeps_acceleration_and_range(share, width, velocity, acceleration, seed):
+    rng = np.random.default_rng(seed)
+    lower, upper, limit = np.zeros(1), np.full(1, width), np.full(1, velocity)
+    q, v, wish = np.full(1, share * width), np.zeros(1), velocity
+    for _ in range(200):
+        dt = 10 ** rng.uniform(-4, -1.7)
+        low, high = velocity_bounds(q, lower, upper, limit, dt, 0.5, v, acceleration, next_dt=0.0)
+        shifted = low.copy(), high.copy()
+        keep_acceleration(*shifted, v, acceleration * dt)
+        assert np.allclose(shifted, (low, high), atol=1e-9), "inside the range nothing has to give way"
+        if rng.random() < 0.05:
+            wish = -wish
+        before, v = v, np.clip(wish, low, high)
+        q = q + v * dt
+        assert np.abs(v - before) <= acceleration * dt * (1 + 1e-6) + 1e-9
+        assert -1e-9 <= q <= width + 1e-9
+
+
+def test_a_safety_stop_brakes_holds_and_says_so():
+    robot = load_robot("hrp2", "fixed")
+    start = next(s for s in bad_starts(robot, 30) if s.depth > 0.05 and s.outside == 0)
+    ik = VelocityIk(robot, IkSettings(on_contact="hold", acceleration=50.0))
+    rng = np.random.default_rng(0)
+    q = start.q
+    ik.v = v = rng.uniform(-0.5, 0.5, robot.nv) * (np.minimum(q - robot.lower, robot.upper - q) > 0.1)
+    for _ in range(20):
+        result = ik.step(q, [PostureTask(robot.postures["zero"], weight=5.0)], 0.004)
+        assert result.report.depth > 0 and result.report.speed_scale == 0 and "stops" in result.report.note
+        assert np.allclose(result.v, np.sign(v) * np.maximum(np.abs(v) - 0.2, 0), atol=1e-12)
+        q, v = result.q, result.v
+    assert (v == 0).all()
+    leaving = VelocityIk(robot, replace(ik.settings, on_contact="leave"))
+    assert leave(leaving, replace(start, q=q)).left is not None
+
+
+def test_settings_that_make_no_sense_are_refused():
+    for bad in ({"acceleration": 0.0}, {"approach": -1.0}, {"slack_price": float("nan")}, {"on_contact": "flee"}):
+        with pytest.raises(HumanoidError):
+            IkSettings(**bad)
