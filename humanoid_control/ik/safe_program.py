@@ -112,10 +112,12 @@ def fill_bounds(
     outside = 0.0
     for i in range(n):
         outside = max(outside, lower[i] - joints[i], joints[i] - upper[i])
-    if inside or outside > ROUNDING:
-        speed = np.minimum(speed, leaving_speed)
+    most = leaving_speed if inside or outside > ROUNDING else np.inf
+    limit = np.empty(n)
+    for i in range(n):
+        limit[i] = min(speed[i], most)
     before, step = previous[nv - n :], acceleration * dt
-    fill_velocity_bounds(joints, lower, upper, speed, dt, recovery, before, acceleration, down, up, 0.0)
+    fill_velocity_bounds(joints, lower, upper, limit, dt, recovery, before, acceleration, down, up, 0.0)
     keep_acceleration(down, up, before, step)
     low[:], high[:] = -base_speed, base_speed
     for i in range(n):

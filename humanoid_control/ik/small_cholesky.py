@@ -43,7 +43,9 @@ def solve_factored(L: np.ndarray, n: int, b: np.ndarray) -> None:
 def grown(M: np.ndarray, room: int) -> np.ndarray:
     """The same square matrix with room for more."""
     out = np.empty((room, room))
-    out[: M.shape[0], : M.shape[0]] = M
+    for i in range(M.shape[0]):
+        for j in range(M.shape[0]):
+            out[i, j] = M[i, j]
     return out
 
 
