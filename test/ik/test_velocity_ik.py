@@ -3,7 +3,7 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from humanoid_control.ik import FrameTask, PointsTask, PostureTask, VelocityIk
@@ -164,8 +164,7 @@ def test_without_collision_rows_the_same_motion_does_collide():
     assert closest[True] > 0.005 and closest[False] < 0
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.integers(0, 10**6))
+@pytest.mark.parametrize("seed", range(12))
 def test_mirrored_targets_give_the_mirrored_command(seed):
     robot = load_robot("suralp", "fixed")
     rng = np.random.default_rng(seed)
@@ -178,9 +177,11 @@ def test_mirrored_targets_give_the_mirrored_command(seed):
     flip = np.array([1.0, -1.0, 1.0])
     offset = rng.normal(size=(7, 3)) * 0.1
     order = [0, 2, 1, 4, 3, 6, 5]
+    # Not the neutral posture itself: where shapes are parallel, their witness points are any of many.
+    start = np.clip(robot.q() + 0.1 * rng.normal(size=robot.n), robot.lower, robot.upper)
     out = []
     for mirrored in (False, True):
-        ik, tasks, q = VelocityIk(robot), tasks_of(robot), robot.q()
+        ik, tasks, q = VelocityIk(robot), tasks_of(robot), (sign * start)[twin] if mirrored else start
         home = robot.point_positions(q, POINTS)
         d = (offset * flip)[order] if mirrored else offset
         tasks[0].targets = home + d
