@@ -10,7 +10,8 @@ import numpy as np
 from humanoid_control.collision.pair_distances import pair_distances
 from humanoid_control.ik import VelocityIk
 from humanoid_control.ik.box_qp import solve_box_qp
-from humanoid_control.ik.safe_program import fill_pair_rows
+from humanoid_control.ik.pair_rows import fill_pair_rows
+from humanoid_control.ik.swept_way import fastest_clear
 from humanoid_control.imitation.retarget import Retargeter
 from humanoid_control.imitation.scaling import POINTS, Targets
 from humanoid_control.imitation.solve_frame import solve_frame, solve_frames
@@ -28,6 +29,7 @@ KERNELS: tuple[Any, ...] = (
     joint_poses,
     solve_box_qp,
     fill_pair_rows,
+    fastest_clear,
     part_poses,
 )
 
