@@ -30,10 +30,19 @@ class Session:
         namespace: str = "",
         record: bool = False,
         quiet: bool = False,
+        topics: tuple[str, ...] = (),
     ) -> None:
+        """Prepare.
+
+        Args:
+            stack, shared, settings: the nodes and their parameters, as of `parameters_file`.
+            namespace: of the nodes.
+            record, topics: record these topics, all where none is named.
+            quiet: do not print what nodes complain about; it is in `said`.
+        """
         self.stack, self.namespace, self.quiet = stack, namespace, quiet
         self.directory = new_run_directory(stack.name)
-        self.bag = self.directory / "recording" if record else None
+        self.bag, self._topics = self.directory / "recording" if record else None, topics
         self.stopped = threading.Event()
         self.said: list[tuple[str, str]] = []
         self.supervisor = Supervisor(self.directory, self._say)
@@ -67,7 +76,7 @@ class Session:
         self.begin = time.monotonic()
         if self.bag is not None:
             command = [sys.executable, "-u", "-m", "humanoid_control.cli.main", "record", "-o", str(self.bag)]
-            self.supervisor.start("record", command)
+            self.supervisor.start("record", [*command, *(["--topics", *self._topics] if self._topics else [])])
         for spec in self.stack.nodes:
             remaps = self.stack.remaps.get(spec.executable)
             command = node_command(spec.module, self._parameters, self.namespace, remaps)
