@@ -66,6 +66,7 @@ class Recorder:
         self.bag = BagWriter(output)
         self._only = {t if t.startswith("/") else f"/{t}" for t in only}
         self._seen: set[str] = set()
+        self._stop = threading.Event()
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         self.node: Any = rclpy.create_node("recorder")
         self._executor = make_executor()
@@ -73,6 +74,7 @@ class Recorder:
 
     def run(self, stop: threading.Event, seconds: float) -> None:
         """Record until told to stop, or for some time [s] if that is positive."""
+        self._stop = stop
         end = time.monotonic() + seconds if seconds > 0 else float("inf")
         look = 0.0
         while not stop.is_set() and time.monotonic() < end:
@@ -107,9 +109,12 @@ class Recorder:
             durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
         )
         self.bag.add_topic(topic, type_name, latched)
-        self.node.create_subscription(
-            message, topic, lambda data: self.bag.write(topic, time.time_ns(), bytes(data)), qos, raw=True
-        )
+
+        def received(data: bytes) -> None:
+            if not self._stop.is_set():  # one call of the executor may bring all that has piled up
+                self.bag.write(topic, time.time_ns(), bytes(data))
+
+        self.node.create_subscription(message, topic, received, qos, raw=True)
 
     def close(self) -> dict[str, int]:
         """Finish the bag, before anything that may take its time; messages per topic."""

@@ -22,6 +22,7 @@ from humanoid_control.nodes.run import EXIT_BAD_INPUT, READY
 
 READY_TIMEOUT = 90.0
 STOP_LIMIT = 2.2
+FINISH_LIMIT = 10.0
 RESTARTS = 3
 RESTART_WINDOW = 60.0
 PR_SET_PDEATHSIG = 1
@@ -150,17 +151,22 @@ class Supervisor:
         return not any(c.gave_up for c in self.children.values())
 
     def stop(self, first: str = "") -> float:
-        """Stop every child, the one named first, then the last started first; how long it took [s]."""
-        begin = time.monotonic()
+        """Stop every child, the one named first, then the last started first; how long it took [s].
+
+        The one named first has a file to finish, and is given time for it.
+        """
+        begin = since = time.monotonic()
         names = [first, *reversed(self.children)]
         order = [self.children[n] for n in dict.fromkeys(names) if n in self.children]
         for child in order:
             if child.alive:
                 assert child.process is not None
                 self._signal(child, signal.SIGINT)
-                left = max(0.1, STOP_LIMIT - (time.monotonic() - begin))
+                left = max(0.1, STOP_LIMIT - (time.monotonic() - since))
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    child.process.wait(min(left, 1.0))
+                    child.process.wait(FINISH_LIMIT if child.name == first else min(left, 1.0))
+                if child.name == first:
+                    since = time.monotonic()
         for child in self.children.values():
             if child.alive:
                 self.report(child.name, "did not stop: killed")
