@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 from typing import Any
 
 from humanoid_control.cli.output import console, machine, print_json, table
@@ -48,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.name not in BENCHES:
         raise UnknownNameError("bench", args.name, BENCHES)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core each, and small matrices are faster so; before numpy
     module = importlib.import_module(f"humanoid_control.cli.bench_{args.name}")
     args.robot = args.robot or getattr(module, "ROBOT", "hrp2")
     rows: list[dict[str, Any]] = module.measure(args)
