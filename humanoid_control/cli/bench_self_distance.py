@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.pair_distances import pair_distances
-from humanoid_control.collision.shape_arrays import shape_poses
+from humanoid_control.collision.shape_poses import shape_poses
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.geometry import shape_arrays
 

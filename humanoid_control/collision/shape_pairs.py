@@ -9,7 +9,8 @@ import numpy as np
 from humanoid_control.collision.dube import dube_pairs
 from humanoid_control.collision.pair_distances import pair_distances
 from humanoid_control.collision.self_distance import NearPairs
-from humanoid_control.collision.shape_arrays import ShapeArrays, shape_poses
+from humanoid_control.collision.shape_arrays import ShapeArrays
+from humanoid_control.collision.shape_poses import shape_poses
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from humanoid_control.collision.pair_distances import pair_distance
-from humanoid_control.collision.shape_arrays import shape_poses
+from humanoid_control.collision.shape_poses import shape_poses
 from humanoid_control.jit import kernel
 from humanoid_control.robots.joint_poses import joint_poses
 

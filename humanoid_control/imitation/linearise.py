@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from humanoid_control.collision.pair_distances import pair_distances
-from humanoid_control.collision.shape_arrays import shape_poses
+from humanoid_control.collision.shape_poses import shape_poses
 from humanoid_control.imitation.arrays import Problem, Scratch
 from humanoid_control.jit import kernel
 from humanoid_control.robots.moving_tree import add_point_row, body_poses

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from humanoid_control.collision import NearPairs
-from humanoid_control.collision.shape_arrays import shape_poses
+from humanoid_control.collision.shape_poses import shape_poses
 from humanoid_control.collision.watch import approach_bounds, watch_pairs
 from humanoid_control.robots.geometry import shape_arrays
 from humanoid_control.robots.joint_poses import JointPoses

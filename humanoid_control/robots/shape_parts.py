@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from humanoid_control.collision.shape_arrays import BOX, CYLINDER, ELLIPSOID, SPHERE, shape_poses
+from humanoid_control.collision.shape_arrays import BOX, CYLINDER, ELLIPSOID, SPHERE
+from humanoid_control.collision.shape_poses import shape_poses
 from humanoid_control.jit import kernel
 from humanoid_control.robots.geometry import shape_arrays
 from humanoid_control.robots.joint_poses import JointPoses

@@ -9,7 +9,8 @@ from humanoid_control.collision.dube import BOTTOM, CYLINDER, TOP, dube_circular
 from humanoid_control.collision.dube_critical import nearest_on_axis
 from humanoid_control.collision.pair_distances import pair_distance
 from humanoid_control.collision.segment_distance import capsule_capsule, segment_solid
-from humanoid_control.collision.shape_arrays import ELLIPTIC_CAPSULE, ShapeArrays, shape_poses
+from humanoid_control.collision.shape_arrays import ELLIPTIC_CAPSULE, ShapeArrays
+from humanoid_control.collision.shape_poses import shape_poses
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.geometry import shape_arrays
 

@@ -5,8 +5,9 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.collision.pair_distances import pair_distance, pair_distances
-from humanoid_control.collision.shape_arrays import ELLIPSOID, KIND_NAMES, ShapeArrays, bounding_radius, shape_poses
+from humanoid_control.collision.shape_arrays import ELLIPSOID, KIND_NAMES, ShapeArrays, bounding_radius
 from humanoid_control.collision.shape_pairs import ShapePairs
+from humanoid_control.collision.shape_poses import shape_poses
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.robots.geometry import shape_arrays
 
