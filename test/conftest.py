@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from pathlib import Path
 
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # A shell starts what runs in its background deaf to interrupts, and the commands under test would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 DATA = Path(os.environ.get("HUMANOID_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
 
 
