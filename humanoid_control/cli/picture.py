@@ -12,6 +12,7 @@ from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.nodes.ros_env import require_ros
 from humanoid_control.nodes.stack import find_stack
 from humanoid_control.viewer.browser import Browser, find_chromium
+from humanoid_control.viewer.page import port_is_free
 from humanoid_control.viewer.line_up import CLOSE_NOTICES, HIDE_PANEL, LineUp
 
 EXAMPLES = """examples:
@@ -50,6 +51,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"-o must be a .png file, got {args.output}")
     if not args.output.parent.is_dir():
         raise ConfigError(f"the folder {args.output.parent} does not exist")
+    if not port_is_free("127.0.0.1", args.port):
+        raise EnvironmentProblem(f"port {args.port} is occupied: choose another with --port")
     if args.collision:
         from humanoid_control.cli.picture_collision import collision_picture
 

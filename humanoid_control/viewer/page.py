@@ -11,6 +11,7 @@ import numpy as np
 import pinocchio as pin
 import viser
 
+from humanoid_control.errors import ConfigError
 from humanoid_control.robots import Robot
 from humanoid_control.viewer.panel import HIDDEN, Actions, Panel
 from humanoid_control.viewer.scene import Scene
@@ -21,11 +22,19 @@ STALE = 1.0
 
 
 def port_is_free(host: str, port: int) -> bool:
-    """Whether a server could listen there."""
+    """Whether a server could listen there.
+
+    Raises:
+        ConfigError: not a port, or not an address.
+    """
+    if not 1 <= port <= 65535:
+        raise ConfigError(f"a port is a number from 1 to 65535, got {port}")
     with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as s:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             s.bind((host, port))
+        except socket.gaierror:
+            raise ConfigError(f"'{host}' is no address of this machine to listen on") from None
         except OSError:
             return False
     return True

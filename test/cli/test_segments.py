@@ -47,6 +47,8 @@ def test_mistakes_are_one_line(humanoid):
     assert "has no volume" in one_line(humanoid("segments", "lola", "--file", path.name))
     write_ssv_file(path, SsvFile((Segment("a", "heda", thighs(0.1).segments[0].ssvs),), ()))
     assert "did you mean head" in one_line(humanoid("segments", "lola", "--check", "--file", path.name))
+    assert "from 1 to 65535, got 99999" in one_line(humanoid("segments", "lola", "--port", 99999))
+    assert "'nowhere' is no address" in one_line(humanoid("segments", "lola", "--host", "nowhere"))
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         s.listen()
