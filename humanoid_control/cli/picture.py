@@ -12,8 +12,8 @@ from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.nodes.ros_env import require_ros
 from humanoid_control.nodes.stack import find_stack
 from humanoid_control.viewer.browser import Browser, find_chromium
-from humanoid_control.viewer.page import port_is_free
 from humanoid_control.viewer.line_up import CLOSE_NOTICES, HIDE_PANEL, LineUp
+from humanoid_control.viewer.page import port_is_free
 
 EXAMPLES = """examples:
   humanoid picture -o picture.png                          HRP-2, nine seconds into the built-in dance
