@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from humanoid_control.cli.output import compile_first, console, warn
+from humanoid_control.cli.output import compile_first, console
+from humanoid_control.cli.photograph import photograph
 from humanoid_control.cli.session import Session
 from humanoid_control.cli.supervisor import StackFailure
 from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.nodes.ros_env import require_ros
 from humanoid_control.nodes.stack import find_stack
-from humanoid_control.viewer.browser import Browser, find_chromium
+from humanoid_control.viewer.browser import find_chromium
 from humanoid_control.viewer.line_up import CLOSE_NOTICES, HIDE_PANEL, LineUp
 from humanoid_control.viewer.page import port_is_free
 
@@ -68,13 +69,8 @@ def run(args: argparse.Namespace) -> int:
         assert session.monitor is not None
         if not session.monitor.hold_clip_at(args.at):
             raise StackFailure("the trajectory streamer did not answer")
-        with Browser(args.width, args.height) as browser:
-            browser.open(f"http://127.0.0.1:{args.port}")
-            browser.evaluate(CLOSE_NOTICES)
-            scene = (0, 0, int(args.width * SCENE_SHARE), args.height)
-            if not browser.settle(scene):
-                warn("the page did not come to rest; the picture is of its last state")
-            args.output.write_bytes(browser.picture())
+        picture = photograph(args.port, args.width, args.height, (CLOSE_NOTICES,), SCENE_SHARE)
+        args.output.write_bytes(picture)
     console.print(f"written: {args.output}")
     return 0
 
@@ -99,13 +95,7 @@ def _line_up(args: argparse.Namespace) -> int:
         for robot, goal in zip(robots, targets, strict=True):
             scene.add_robot(robot, retarget(goal, robot).positions[frame])
         scene.look(args.width / args.height)
-        with Browser(args.width, args.height) as browser:
-            browser.open(f"http://127.0.0.1:{args.port}")
-            browser.evaluate(CLOSE_NOTICES)
-            browser.evaluate(HIDE_PANEL)
-            if not browser.settle((0, 0, args.width, args.height)):
-                warn("the page did not come to rest; the picture is of its last state")
-            args.output.write_bytes(browser.picture())
+        args.output.write_bytes(photograph(args.port, args.width, args.height, (CLOSE_NOTICES, HIDE_PANEL)))
     finally:
         scene.stop()
     console.print(f"written: {args.output}")

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from humanoid_control.cli.output import compile_first, console, warn
+from humanoid_control.cli.output import compile_first, console
+from humanoid_control.cli.photograph import photograph
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import CATALOGUE, Robot, load_robot
 from humanoid_control.robots.ssv_model import ssv_of
-from humanoid_control.viewer.browser import Browser
 from humanoid_control.viewer.line_up import CLOSE_NOTICES, HIDE_PANEL
 from humanoid_control.viewer.segments.still import CollisionRow
 
@@ -28,13 +28,8 @@ def collision_picture(args: argparse.Namespace) -> int:
         for robot, joints in zip(robots, postures, strict=True):
             row.add(robot, ssv_of(robot, by_link=True), joints)
         row.look(args.width / args.height)
-        with Browser(args.width, args.height) as browser:
-            browser.open(f"http://127.0.0.1:{args.port}")
-            for script in (CLOSE_NOTICES, HIDE_PANEL, row.bar_script(min(BAR, args.width - 40))):
-                browser.evaluate(script)
-            if not browser.settle((0, 0, args.width, args.height)):
-                warn("the page did not come to rest; the picture is of its last state")
-            args.output.write_bytes(browser.picture())
+        scripts = (CLOSE_NOTICES, HIDE_PANEL, row.bar_script(min(BAR, args.width - 40)))
+        args.output.write_bytes(photograph(args.port, args.width, args.height, scripts))
     finally:
         row.stop()
     console.print(f"written: {args.output}")
