@@ -1,0 +1,175 @@
+"""A model as flat arrays, ready for the compiled recursions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.multibody import layout as at
+from humanoid_control.multibody.angle import IDENTITY
+from humanoid_control.multibody.model import Model
+from humanoid_control.multibody.subsystems import Node
+
+
+class Tables(NamedTuple):
+    """What the recursions read.
+
+    Attributes:
+        ints (bodies, NI), floats (bodies NF,), par: bodies. qpos (nv,): entry of q of each coordinate.
+        columns (bodies,): number of coordinates of each body's group.
+        nodes (nodes, NN), members, group_columns: the tree with sub-systems.
+        rank (nv,): place of a coordinate in the order of the tree. lam (nv,): parent of a rank, -1 for none.
+    """
+
+    ints: np.ndarray
+    floats: np.ndarray
+    par: np.ndarray
+    qpos: np.ndarray
+    columns: np.ndarray
+    nodes: np.ndarray
+    members: np.ndarray
+    group_columns: np.ndarray
+    rank: np.ndarray
+    lam: np.ndarray
+
+
+class Work(NamedTuple):
+    """What the recursions write: bodies (row 0 the environment), members' Jacobians, sub-systems, M and right side."""
+
+    W: np.ndarray
+    J: np.ndarray
+    S: np.ndarray
+    M: np.ndarray
+    rhs: np.ndarray
+
+
+class Arrays:
+    """A model's tables and the memory of its recursions."""
+
+    def __init__(
+        self, model: Model, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), with_matrix: bool = False
+    ) -> None:
+        """Lay out a model.
+
+        Args:
+            gravity: in the environment's axes [m/s^2].
+            with_matrix: memory for the inertia matrix too.
+        """
+        nb = len(model.bodies)
+        self.model = model
+        self.ints = np.zeros((nb, at.NI), dtype=np.int64)
+        self.floats = np.zeros(nb * at.NF)
+        self.columns = np.zeros(nb, dtype=np.int64)
+        par: list[float] = []
+        for i, body in enumerate(model.bodies):
+            self._body(i)
+            self.ints[i, at.PAR] = len(par)
+            par += body.joint.parameters
+        self._nodes()
+        self._ranks()
+        self.tables = Tables(
+            self.ints,
+            self.floats,
+            np.array(par or [0.0]),
+            model.qpos,
+            self.columns,
+            self.nodes,
+            self.members,
+            self.group_columns,
+            self.rank,
+            self.lam,
+        )
+        n = model.nv if with_matrix else 0
+        W = np.zeros((nb + 1) * at.NW)
+        for k in (0, 4, 8):
+            W[at.ROT + k] = W[at.A + k] = 1.0
+        self.work = Work(
+            W, np.zeros(max(1, self._jacobians)), np.zeros(max(1, self._works)), np.zeros((n, n)), np.zeros(n)
+        )
+        self.set_gravity(gravity)
+
+    def set_gravity(self, gravity: tuple[float, float, float]) -> None:
+        """Gravity in the environment's axes [m/s^2]."""
+        self.work.W[at.G : at.G + 3] = gravity
+
+    def _body(self, i: int) -> None:
+        model, body, row = self.model, self.model.bodies[i], self.ints[i]
+        row[at.PARENT] = model.parents[i] + 1
+        row[at.MOTION], row[at.COUPLING] = body.joint.motion, body.joint.coupling
+        own = model.coords[i]
+        row[at.NC] = len(own)
+        row[at.COORD : at.COORD + len(own)] = own
+        row[at.QPOS] = model.qpos[own[0]]
+        row[at.GROUP] = -1
+        f = self.floats[i * at.NF : (i + 1) * at.NF]
+        f[at.A0 : at.A0 + 9], f[at.R0 : at.R0 + 3] = body.A.ravel(), body.r
+        f[at.MASS], f[at.MC : at.MC + 3] = body.inertia.mass, body.inertia.mass * body.inertia.com
+        inertia, upper = body.inertia.about_origin, np.triu_indices(3)
+        f[at.IO : at.IO + 6] = inertia[upper]
+        f[at.IP : at.IP + 6] = (body.A.T @ inertia @ body.A)[upper]
+        d = np.diag(inertia)
+        symmetric = np.count_nonzero(inertia - np.diag(d)) == 0 and d[0] == d[1]
+        leaf = i not in model.parents
+        plain = body.inertia.mass == 0 and body.joint.motion == at.REVOLUTE
+        row[at.SPIN] = int(symmetric and leaf and plain)
+
+    def _nodes(self) -> None:
+        rows: list[list[int]] = []
+        members: list[int] = []
+        columns: list[int] = []
+        work = jacobian = 0
+        for node in self.model.nodes[1:]:
+            inside = [self.model.index[m.name] for m in node.members] or [self.model.index[node.name]]
+            first = self._first_level(node, inside)
+            kind = self._kind(node, inside, first)
+            if kind == at.GEARED:
+                inside.sort(key=lambda i: self.ints[i, at.SPIN])
+            outside = int(self.ints[inside[0] if inside[0] in first else first[0], at.PARENT])
+            n = len(node.coordinates)
+            rows.append([kind, len(members), len(members) + len(inside), len(columns), n, outside, work])
+            members += inside
+            columns += node.coordinates
+            if kind == at.SUBSYSTEM:
+                work += n * n + 7 * n
+                for i in inside:
+                    own = [node.coordinates.index(k) for k in self.model.coords[i]]
+                    self.ints[i, at.LOCAL : at.LOCAL + len(own)] = own
+                    self.ints[i, at.GROUP], self.ints[i, at.LEVEL] = len(rows) - 1, int(i not in first)
+                    self.ints[i, at.JHAT], self.columns[i] = jacobian, n
+                    jacobian += 6 * n
+        self.nodes = np.array(rows, dtype=np.int64)
+        self.members = np.array(members, dtype=np.int64)
+        self.group_columns = np.array(columns, dtype=np.int64)
+        self._works, self._jacobians = work, jacobian
+
+    def _first_level(self, node: Node, inside: list[int]) -> list[int]:
+        """Members that hang on the parent outside. A spinning leaf further down is an ordinary body."""
+        own = {i + 1 for i in inside}
+        first = [i for i in inside if int(self.ints[i, at.PARENT]) not in own]
+        for i in set(inside) - set(first):
+            self.ints[i, at.SPIN] = 0
+        return first
+
+    def _kind(self, node: Node, inside: list[int], first: list[int]) -> int:
+        spins = [i for i in inside if self.ints[i, at.SPIN]]
+        if not node.members:
+            return at.ROTOR if spins else at.SINGLE
+        links = [i for i in inside if not self.ints[i, at.SPIN]]
+        plain = len(links) == 1 and self.ints[links[0], at.COUPLING] == IDENTITY
+        plain = plain and self.ints[links[0], at.MOTION] <= at.PRISMATIC and links[0] in first
+        return at.GEARED if plain and len(node.coordinates) == 1 else at.SUBSYSTEM
+
+    def _ranks(self) -> None:
+        """Order of the coordinates in which a parent comes first, and the parent of each (for the sparse solver)."""
+        nv = self.model.nv
+        self.rank, self.lam = np.full(nv, -1, dtype=np.int64), np.full(nv, -1, dtype=np.int64)
+        tip = np.full(len(self.model.bodies) + 1, -1, dtype=np.int64)
+        k = 0
+        for row in self.nodes:
+            last = tip[row[at.OUTSIDE]]
+            for c in self.group_columns[row[at.COLUMNS] : row[at.COLUMNS] + row[at.NCOLUMNS]]:
+                self.rank[c], self.lam[k], last = k, last, k
+                k += 1
+            for i in self.members[row[at.FIRST] : row[at.LAST]]:
+                tip[i + 1] = last

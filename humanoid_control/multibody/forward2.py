@@ -1,0 +1,117 @@
+"""Third recursion: accelerations from the environment to the leaves."""
+
+from __future__ import annotations
+
+from humanoid_control.jit import inlined, kernel
+from humanoid_control.multibody.layout import (
+    A0,
+    ACC,
+    COLUMNS,
+    COORD,
+    FIRST,
+    GEARED,
+    HAT_A,
+    HAT_B,
+    HAT_R,
+    IO,
+    JHAT,
+    KIND,
+    LAST,
+    MOTION,
+    NCOLUMNS,
+    NF,
+    NW,
+    OUTSIDE,
+    REVOLUTE,
+    ROTOR,
+    SINGLE,
+    SPIN,
+    WORK,
+    B,
+    D,
+    P,
+    U,
+)
+from humanoid_control.multibody.spatial import acceleration_down, motion_down
+
+
+@kernel
+def forward2(t, w, qdd):
+    """Generalised accelerations into qdd (nv), bodies' accelerations into their rows (algorithm 2.4)."""
+    ints, floats, nodes, members, W = t.ints, t.floats, t.nodes, t.members, w.W
+    for n in range(nodes.shape[0]):
+        kind, po = nodes[n, KIND], nodes[n, OUTSIDE] * NW
+        i = members[nodes[n, FIRST]]
+        o = (i + 1) * NW
+        if kind == SINGLE:
+            x = acceleration_down(W, o, po, ACC)
+            u = o + U
+            along = (
+                W[u] * x[0] + W[u + 1] * x[1] + W[u + 2] * x[2] + W[u + 3] * x[3] + W[u + 4] * x[4] + W[u + 5] * x[5]
+            )
+            a = W[o + P] - along / W[o + D]
+            qdd[ints[i, COORD]] = a
+            _accelerate(ints[i, MOTION], W, o, x, a)
+        elif kind == ROTOR:
+            k, p = i * NF, po + ACC
+            along = W[p] * floats[k + A0 + 6] + W[p + 1] * floats[k + A0 + 7] + W[p + 2] * floats[k + A0 + 8]
+            qdd[ints[i, COORD]] = W[o + P] - floats[k + IO + 5] * along / W[o + D]
+        elif kind == GEARED:
+            u, p = o + U, po + ACC
+            along = (
+                W[u] * W[p]
+                + W[u + 1] * W[p + 1]
+                + W[u + 2] * W[p + 2]
+                + W[u + 3] * W[p + 3]
+                + W[u + 4] * W[p + 4]
+                + W[u + 5] * W[p + 5]
+            )
+            a = W[o + P] - along / W[o + D]
+            qdd[ints[i, COORD]] = a
+            _accelerate(ints[i, MOTION], W, o, acceleration_down(W, o, po, ACC), a)
+        else:
+            _subsystem(t, n, w, qdd)
+
+
+@inlined
+def _accelerate(motion, W, o, x, a):
+    """a_i = C a_p + J qdd + b."""
+    b, t = o + B, o + ACC
+    W[t], W[t + 1], W[t + 2] = x[0] + W[b], x[1] + W[b + 1], x[2] + W[b + 2]
+    W[t + 3], W[t + 4], W[t + 5] = x[3] + W[b + 3], x[4] + W[b + 4], x[5] + W[b + 5]
+    if motion == REVOLUTE:
+        W[t + 2] += a
+    else:
+        W[t + 5] += a
+
+
+@kernel
+def _subsystem(t, n, w, qdd):
+    ints, nodes, members, group_columns, W, J, S = t.ints, t.nodes, t.members, t.group_columns, w.W, w.J, w.S
+    po = nodes[n, OUTSIDE] * NW
+    size, first, s, p = nodes[n, NCOLUMNS], nodes[n, COLUMNS], nodes[n, WORK], po + ACC
+    yb, yr = s + size * size, s + size * size + 6 * size
+    for c in range(size - 1, -1, -1):  # qdd = L^-T (y - Y a_p)
+        b = yb + 6 * c
+        x = S[yr + c]
+        if po != 0:
+            for k in range(6):
+                x -= S[b + k] * W[p + k]
+        for e in range(c + 1, size):
+            x -= S[s + e * size + c] * qdd[group_columns[first + e]]
+        qdd[group_columns[first + c]] = x / S[s + c * size + c]
+    for m in range(nodes[n, FIRST], nodes[n, LAST]):
+        i = members[m]
+        if ints[i, SPIN] == 1:
+            continue
+        o, j0 = (i + 1) * NW, ints[i, JHAT]
+        x0, x1, x2, x3, x4, x5 = motion_down(
+            W, o + HAT_A, o + HAT_R, W[p], W[p + 1], W[p + 2], W[p + 3], W[p + 4], W[p + 5]
+        )
+        h, t = o + HAT_B, o + ACC
+        W[t], W[t + 1], W[t + 2] = x0 + W[h], x1 + W[h + 1], x2 + W[h + 2]
+        W[t + 3], W[t + 4], W[t + 5] = x3 + W[h + 3], x4 + W[h + 4], x5 + W[h + 5]
+        for c in range(size):
+            a = qdd[group_columns[first + c]]
+            for k in range(6):
+                W[t + k] += J[j0 + 6 * c + k] * a

@@ -1,0 +1,75 @@
+"""Where each number of a body lies in the flat arrays that the compiled recursions read and write.
+
+Row 0 of the work array is the environment; body i has row i + 1. Spatial quantities are angular first, each body's in
+its own frame with its own origin O as the reference point (Schwienbacher 2014, eq. (2.32)).
+"""
+
+from __future__ import annotations
+
+# Whole numbers of a body.
+PARENT = 0  # work row of the parent
+MOTION = 1  # REVOLUTE, PRISMATIC, FREE, FREE_EULER
+COUPLING = 2  # how the angle follows from the coordinates
+NC = 3  # number of coordinates
+COORD = 4  # .. 9 velocity coordinates
+QPOS = 10  # first entry in q of a free joint
+PAR = 11  # offset of the coupling's parameters
+SPIN = 12  # 1: a massless leaf, symmetric about its axis: its angle moves no inertia
+GROUP = 13  # node that holds the body, when that is a group; -1 otherwise
+LEVEL = 14  # 1: the parent is a member of the same group
+JHAT = 15  # offset of the body's Jacobian in the group's coordinates
+LOCAL = 16  # .. 21 the coordinates as columns of the group
+NI = 22
+
+MAX_COORDINATES = 6
+
+REVOLUTE, PRISMATIC, FREE, FREE_EULER = 0, 1, 2, 3
+
+# Real numbers of a body, constant.
+A0 = 0  # .. 8 constant turn from the parent to the joint, A_k'p, row by row
+R0 = 9  # .. 11 joint's origin in the parent
+MASS = 12
+MC = 13  # .. 15 mass times centre of gravity
+IO = 16  # .. 21 inertia about O: xx xy xz yy yz zz
+IP = 22  # .. 27 the same in the parent's frame, of a spinning body
+NF = 28
+
+# Real numbers of a body, written by the recursions.
+A = 0  # .. 8 A_kp
+R = 9  # .. 11 origin in the parent, r_PO
+OMEGA = 12  # .. 14
+VEL = 15  # .. 17
+G = 18  # .. 20 gravity
+B = 21  # .. 26 velocity-dependent acceleration, eq. (2.37)
+ROT = 27  # .. 35 turn from the body into the environment, row by row
+POS = 36  # .. 38 origin in the environment
+GRAD = 39  # .. 44 derivative of the angle by the coordinates
+RATE = 45  # rate of the angle
+BIAS = 46  # acceleration of the angle at constant coordinate rates
+INERTIA = 47  # .. 52 articulated inertia, angular block
+CROSS = 53  # .. 61 angular by linear block
+LINEAR = 62  # .. 67 linear block
+F = 68  # .. 73 force
+U = 74  # .. 79 articulated inertia along the joint
+D = 80
+P = 81
+ACC = 82  # .. 87 acceleration
+HAT_A = 88  # .. 96 turn from the group's frame
+HAT_R = 97  # .. 99 origin in the group's frame
+HAT_B = 100  # .. 105
+NW = 106
+
+# Nodes: what one step of a recursion treats.
+KIND = 0  # SINGLE, ROTOR, GEARED, SUBSYSTEM
+FIRST = 1  # first entry in the list of members
+LAST = 2  # one behind the last
+COLUMNS = 3  # first entry in the list of the group's coordinates
+NCOLUMNS = 4
+OUTSIDE = 5  # work row of the parent outside
+WORK = 6  # offset in the groups' work array
+NN = 7
+
+SINGLE = 0  # a body with one coordinate of its own
+ROTOR = 1  # the same, a spinning leaf
+GEARED = 2  # a body with one coordinate, and spinning leaves on the same parent that share it
+SUBSYSTEM = 3  # anything else: shared coordinates, free joints

@@ -1,0 +1,165 @@
+"""Algebra of the recursions, in scalars: turns, forces and inertias between neighbouring frames."""
+
+from __future__ import annotations
+
+from humanoid_control.jit import inlined
+from humanoid_control.multibody.layout import CROSS, INERTIA, LINEAR, A, R
+
+
+@inlined
+def turn(W, a, x, y, z):
+    """A x for the turn at offset a."""
+    return (
+        W[a] * x + W[a + 1] * y + W[a + 2] * z,
+        W[a + 3] * x + W[a + 4] * y + W[a + 5] * z,
+        W[a + 6] * x + W[a + 7] * y + W[a + 8] * z,
+    )
+
+
+@inlined
+def turn_back(W, a, x, y, z):
+    """A^T x for the turn at offset a."""
+    return (
+        W[a] * x + W[a + 3] * y + W[a + 6] * z,
+        W[a + 1] * x + W[a + 4] * y + W[a + 7] * z,
+        W[a + 2] * x + W[a + 5] * y + W[a + 8] * z,
+    )
+
+
+@inlined
+def cross(ax, ay, az, bx, by, bz):
+    """The cross product."""
+    return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
+
+
+@inlined
+def motion_down(W, a, r, wx, wy, wz, vx, vy, vz):
+    """C x: a motion of the parent seen at the child's origin in its axes, eq. (2.36)."""
+    cx, cy, cz = cross(wx, wy, wz, W[r], W[r + 1], W[r + 2])
+    ox, oy, oz = turn(W, a, wx, wy, wz)
+    lx, ly, lz = turn(W, a, vx + cx, vy + cy, vz + cz)
+    return ox, oy, oz, lx, ly, lz
+
+
+@inlined
+def force_up(W, a, r, nx, ny, nz, fx, fy, fz):
+    """C^T f: a force on the child seen at the parent's origin in its axes."""
+    tx, ty, tz = turn_back(W, a, nx, ny, nz)
+    lx, ly, lz = turn_back(W, a, fx, fy, fz)
+    mx, my, mz = cross(W[r], W[r + 1], W[r + 2], lx, ly, lz)
+    return tx + mx, ty + my, tz + mz, lx, ly, lz
+
+
+@inlined
+def inertia_times(W, o, wx, wy, wz, vx, vy, vz):
+    """M x for the articulated inertia of the body whose row begins at o."""
+    i, h, m = o + INERTIA, o + CROSS, o + LINEAR
+    return (
+        W[i] * wx + W[i + 1] * wy + W[i + 2] * wz + W[h] * vx + W[h + 1] * vy + W[h + 2] * vz,
+        W[i + 1] * wx + W[i + 3] * wy + W[i + 4] * wz + W[h + 3] * vx + W[h + 4] * vy + W[h + 5] * vz,
+        W[i + 2] * wx + W[i + 4] * wy + W[i + 5] * wz + W[h + 6] * vx + W[h + 7] * vy + W[h + 8] * vz,
+        W[h] * wx + W[h + 3] * wy + W[h + 6] * wz + W[m] * vx + W[m + 1] * vy + W[m + 2] * vz,
+        W[h + 1] * wx + W[h + 4] * wy + W[h + 7] * wz + W[m + 1] * vx + W[m + 3] * vy + W[m + 4] * vz,
+        W[h + 2] * wx + W[h + 5] * wy + W[h + 8] * wz + W[m + 2] * vx + W[m + 4] * vy + W[m + 5] * vz,
+    )
+
+
+@inlined
+def symmetric_up(W, a, xx, xy, xz, yy, yz, zz):
+    """A^T S A of a symmetric 3 x 3 block."""
+    a0, a1, a2 = W[a], W[a + 1], W[a + 2]
+    a3, a4, a5 = W[a + 3], W[a + 4], W[a + 5]
+    a6, a7, a8 = W[a + 6], W[a + 7], W[a + 8]
+    p0, p1, p2 = xx * a0 + xy * a3 + xz * a6, xx * a1 + xy * a4 + xz * a7, xx * a2 + xy * a5 + xz * a8
+    p3, p4, p5 = xy * a0 + yy * a3 + yz * a6, xy * a1 + yy * a4 + yz * a7, xy * a2 + yy * a5 + yz * a8
+    p6, p7, p8 = xz * a0 + yz * a3 + zz * a6, xz * a1 + yz * a4 + zz * a7, xz * a2 + yz * a5 + zz * a8
+    return (
+        a0 * p0 + a3 * p3 + a6 * p6,
+        a0 * p1 + a3 * p4 + a6 * p7,
+        a0 * p2 + a3 * p5 + a6 * p8,
+        a1 * p1 + a4 * p4 + a7 * p7,
+        a1 * p2 + a4 * p5 + a7 * p8,
+        a2 * p2 + a5 * p5 + a8 * p8,
+    )
+
+
+@inlined
+def add_inertia_up(W, o, a, r, T, t):
+    """Add C^T M C of the body at o to the inertia at T[t...]: C by the turn at a and the origin at r."""
+    i, h, m = o + INERTIA, o + CROSS, o + LINEAR
+    ixx, ixy, ixz, iyy, iyz, izz = symmetric_up(W, a, W[i], W[i + 1], W[i + 2], W[i + 3], W[i + 4], W[i + 5])
+    lxx, lxy, lxz, lyy, lyz, lzz = symmetric_up(W, a, W[m], W[m + 1], W[m + 2], W[m + 3], W[m + 4], W[m + 5])
+    a0, a1, a2 = W[a], W[a + 1], W[a + 2]
+    a3, a4, a5 = W[a + 3], W[a + 4], W[a + 5]
+    a6, a7, a8 = W[a + 6], W[a + 7], W[a + 8]
+    h0, h1, h2 = W[h], W[h + 1], W[h + 2]
+    h3, h4, h5 = W[h + 3], W[h + 4], W[h + 5]
+    h6, h7, h8 = W[h + 6], W[h + 7], W[h + 8]
+    p0, p1, p2 = h0 * a0 + h1 * a3 + h2 * a6, h0 * a1 + h1 * a4 + h2 * a7, h0 * a2 + h1 * a5 + h2 * a8
+    p3, p4, p5 = h3 * a0 + h4 * a3 + h5 * a6, h3 * a1 + h4 * a4 + h5 * a7, h3 * a2 + h4 * a5 + h5 * a8
+    p6, p7, p8 = h6 * a0 + h7 * a3 + h8 * a6, h6 * a1 + h7 * a4 + h8 * a7, h6 * a2 + h7 * a5 + h8 * a8
+    h0, h1, h2 = a0 * p0 + a3 * p3 + a6 * p6, a0 * p1 + a3 * p4 + a6 * p7, a0 * p2 + a3 * p5 + a6 * p8
+    h3, h4, h5 = a1 * p0 + a4 * p3 + a7 * p6, a1 * p1 + a4 * p4 + a7 * p7, a1 * p2 + a4 * p5 + a7 * p8
+    h6, h7, h8 = a2 * p0 + a5 * p3 + a8 * p6, a2 * p1 + a5 * p4 + a8 * p7, a2 * p2 + a5 * p5 + a8 * p8
+    x, y, z = W[r], W[r + 1], W[r + 2]
+    # G = H' + r~ L'
+    g0, g1, g2 = h0 + y * lxz - z * lxy, h1 + y * lyz - z * lyy, h2 + y * lzz - z * lyz
+    g3, g4, g5 = h3 + z * lxx - x * lxz, h4 + z * lxy - x * lyz, h5 + z * lxz - x * lzz
+    g6, g7, g8 = h6 + x * lxy - y * lxx, h7 + x * lyy - y * lxy, h8 + x * lyz - y * lxz
+    # I' + r~ H'^T - G r~
+    T[t] += ixx + y * h2 - z * h1 + y * g2 - z * g1
+    T[t + 1] += ixy + y * h5 - z * h4 + z * g0 - x * g2
+    T[t + 2] += ixz + y * h8 - z * h7 + x * g1 - y * g0
+    T[t + 3] += iyy + z * h3 - x * h5 + z * g3 - x * g5
+    T[t + 4] += iyz + z * h6 - x * h8 + x * g4 - y * g3
+    T[t + 5] += izz + x * h7 - y * h6 + x * g7 - y * g6
+    T[t + 6] += g0
+    T[t + 7] += g1
+    T[t + 8] += g2
+    T[t + 9] += g3
+    T[t + 10] += g4
+    T[t + 11] += g5
+    T[t + 12] += g6
+    T[t + 13] += g7
+    T[t + 14] += g8
+    T[t + 15] += lxx
+    T[t + 16] += lxy
+    T[t + 17] += lxz
+    T[t + 18] += lyy
+    T[t + 19] += lyz
+    T[t + 20] += lzz
+
+
+@inlined
+def subtract_square(T, t, n0, n1, n2, f0, f1, f2, s):
+    """Take s b b^T with b = [n; f] off the inertia at T[t...]."""
+    c0, c1, c2 = s * n0, s * n1, s * n2
+    d0, d1, d2 = s * f0, s * f1, s * f2
+    T[t] -= c0 * n0
+    T[t + 1] -= c0 * n1
+    T[t + 2] -= c0 * n2
+    T[t + 3] -= c1 * n1
+    T[t + 4] -= c1 * n2
+    T[t + 5] -= c2 * n2
+    T[t + 6] -= c0 * f0
+    T[t + 7] -= c0 * f1
+    T[t + 8] -= c0 * f2
+    T[t + 9] -= c1 * f0
+    T[t + 10] -= c1 * f1
+    T[t + 11] -= c1 * f2
+    T[t + 12] -= c2 * f0
+    T[t + 13] -= c2 * f1
+    T[t + 14] -= c2 * f2
+    T[t + 15] -= d0 * f0
+    T[t + 16] -= d0 * f1
+    T[t + 17] -= d0 * f2
+    T[t + 18] -= d1 * f1
+    T[t + 19] -= d1 * f2
+    T[t + 20] -= d2 * f2
+
+
+@inlined
+def acceleration_down(W, o, po, acc):
+    """C a of the parent's acceleration, for the body at o whose parent's row begins at po."""
+    q = po + acc
+    return motion_down(W, o + A, o + R, W[q], W[q + 1], W[q + 2], W[q + 3], W[q + 4], W[q + 5])
