@@ -77,7 +77,10 @@ setup(
             "mcap-ros2-support",
             "catkin-pkg",
             "wheel",
+            "mujoco>=3.17",
         ],
+        # The second engine of the simulator.
+        "simulation": ["mujoco>=3.17"],
         "check": ["ruff", "mypy", "types-PyYAML"],
         "bench": ["pin-pink", "mink", "mujoco", "qpsolvers"],
     },

@@ -1,5 +1,6 @@
 """Simulation: the world a robot moves in. Drives, ground contact, sensors, and the step that ties them together."""
 
+from humanoid_control.simulation.engine import ENGINES, Engine, make_engine
 from humanoid_control.simulation.world import World, WorldSettings
 
-__all__ = ["World", "WorldSettings"]
+__all__ = ["ENGINES", "Engine", "World", "WorldSettings", "make_engine"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.simulation.world import World
+if TYPE_CHECKING:
+    from humanoid_control.simulation.engine_base import EngineBase
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class ImuReading:
     linear_acceleration: np.ndarray
 
 
-def read_imu(world: World) -> ImuReading:
+def read_imu(world: EngineBase) -> ImuReading:
     """The reading at the world's present state."""
     model, data = world.model, world.data
     pin.forwardKinematics(model, data, world.q, world.v, world.acceleration)
@@ -34,11 +36,11 @@ def read_imu(world: World) -> ImuReading:
     X = data.oMf[frame]
     twist = pin.getFrameVelocity(model, data, frame, pin.ReferenceFrame.LOCAL)
     a = pin.getFrameClassicalAcceleration(model, data, frame, pin.ReferenceFrame.LOCAL)
-    up = np.array([0.0, 0.0, world.settings.gravity])
+    up = -np.array(model.gravity.linear)
     return ImuReading(pin.SE3ToXYZQUAT(X)[3:], twist.angular.copy(), a.linear + X.rotation.T @ up)
 
 
-def base_state(world: World) -> tuple[np.ndarray, np.ndarray]:
+def base_state(world: EngineBase) -> tuple[np.ndarray, np.ndarray]:
     """Pose (7,) of the root link in the world (x y z, quaternion x y z w) and its twist (6,) in its own axes."""
     model, data = world.model, world.data
     pin.forwardKinematics(model, data, world.q, world.v)

@@ -10,7 +10,8 @@ import pinocchio as pin
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.contact import GroundContact, GroundSettings
-from humanoid_control.simulation.drives import DriveGains, default_gains, drive_step
+from humanoid_control.simulation.drives import DriveGains, DriveStep, default_gains, drive_step
+from humanoid_control.simulation.engine_base import EngineBase
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,17 @@ class WorldSettings:
     coast: float = 0.01
     ground: GroundSettings = field(default_factory=GroundSettings)
 
+    def check(self) -> None:
+        """Make sure of the step.
 
-class World:
+        Raises:
+            ConfigError: it makes no sense.
+        """
+        if not 0 < self.step <= 0.01:
+            raise ConfigError(f"simulation step must be between 0 and 0.01 s, got {self.step:g}")
+
+
+class World(EngineBase):
     """Integrates one robot under position-controlled drives (semi-implicit Euler, drives implicit).
 
     Attributes:
@@ -40,13 +50,9 @@ class World:
     """
 
     def __init__(self, robot: Robot, settings: WorldSettings | None = None, gains: DriveGains | None = None) -> None:
-        self.robot, self.settings = robot, settings or WorldSettings()
-        if not 0 < self.settings.step <= 0.01:
-            raise ConfigError(f"simulation step must be between 0 and 0.01 s, got {self.settings.step:g}")
-        self.model = robot.model.copy()
-        self.model.gravity.linear = np.array([0.0, 0.0, -self.settings.gravity])
-        self.data = self.model.createData()
-        self.gains = gains or default_gains(robot)
+        self.settings = settings or WorldSettings()
+        self.settings.check()
+        super().__init__(robot, gains or default_gains(robot), self.settings.gravity, self.settings.coast)
         self.contact = GroundContact(robot, self.settings.ground) if robot.base == "floating" else None
         self._f_ext = pin.StdVec_Force()
         for _ in range(self.model.njoints):
@@ -55,41 +61,9 @@ class World:
         self._armature = np.zeros(robot.nv)
         self.reset()
 
-    def reset(self, joints: np.ndarray | str = "neutral") -> None:
-        """Put the robot at rest in a posture, standing where it floats, commanded to stay there."""
-        r = self.robot
-        self.q, self.v = r.q(joints), np.zeros(r.nv)
-        self.q_ref, self.v_ref = r.joints(self.q).copy(), np.zeros(r.n)
-        self.time, self.diverged, self._commanded = 0.0, False, 0.0
-        self.torque, self.acceleration = np.zeros(r.n), np.zeros(r.nv)
+    def _place(self) -> None:
         if self.contact is not None:
             self.contact.reset()
-
-    @property
-    def joints(self) -> np.ndarray:
-        """Joint angles (n,) [rad]."""
-        return self.q[self.robot.iq :]
-
-    @property
-    def joint_velocity(self) -> np.ndarray:
-        """Joint velocities (n,) [rad/s]."""
-        return self.v[self.robot.iv :]
-
-    def command(self, positions: np.ndarray, velocities: np.ndarray | None = None) -> None:
-        """Set what the drives aim at from now on; values outside the limits are clipped, NaN entries change nothing.
-
-        Between commands the reference moves on with the commanded velocity, for at most `coast`.
-
-        Args:
-            positions: (n,) [rad].
-            velocities: (n,) [rad/s], default 0.
-        """
-        r = self.robot
-        velocities = np.zeros(r.n) if velocities is None else velocities
-        good = np.isfinite(positions) & np.isfinite(velocities)
-        self.q_ref = np.where(good, np.clip(positions, r.lower, r.upper), self.q_ref)
-        self.v_ref = np.where(good, np.clip(velocities, -r.velocity, r.velocity), 0.0)
-        self._commanded = self.time
 
     def step(self, steps: int = 1) -> None:
         """Advance by a number of integration steps."""
@@ -100,16 +74,16 @@ class World:
 
     def _step(self) -> None:
         r, h = self.robot, self.settings.step
-        if self.time - self._commanded < self.settings.coast:
-            self.q_ref = np.clip(self.q_ref + h * self.v_ref, r.lower, r.upper)
-        else:
-            self.v_ref = np.zeros(r.n)
-        motors, stops = drive_step(
-            self.gains, self.joints, self.joint_velocity, self.q_ref, self.v_ref, r.lower, r.upper, h
-        )
-        if self.contact is not None:
+        d = self.drives
+        d.advance(self.time, self.joints, h)
+        motors, stops = drive_step(self.gains, self.joints, self.joint_velocity, d.q_ref, d.v_ref, r.lower, r.upper, h)
+        gain = d.driven * motors.gain
+        motors = DriveStep(d.driven * motors.torque + d.effort, gain, self.gains.rotor + gain)
+        if self.contact is not None or self.pushes:
             pin.forwardKinematics(self.model, self.data, self.q, self.v)
+        if self.contact is not None:
             self.contact.apply(self.data, self._f_ext)
+        self._all_ext = self._with_pushes() if self.pushes else self._f_ext
         torque, armature = motors.torque + stops.torque, motors.armature + stops.armature
         a = self._forward_dynamics(torque, armature)
         reached = motors.reached(a[r.iv :])
@@ -123,8 +97,7 @@ class World:
             reached = np.where(over, clipped, motors.reached(a[r.iv :]))
         v = self.v + h * a
         q = pin.integrate(self.model, self.q, h * v)
-        if not (np.isfinite(q).all() and np.abs(v).max() < 1e4):
-            self.diverged = True
+        if self._fails(q, v):
             return
         self.q, self.v, self.acceleration = q, v, a
         self.torque = np.clip(reached, -limit, limit)
@@ -134,10 +107,21 @@ class World:
         iv = self.robot.iv
         self._tau[iv:], self._armature[iv:] = torque, armature
         self.model.armature = self._armature
-        return pin.aba(self.model, self.data, self.q, self.v, self._tau, self._f_ext).copy()
+        return pin.aba(self.model, self.data, self.q, self.v, self._tau, self._all_ext).copy()
 
-    def stored_energy(self) -> float:
-        """Kinetic plus potential energy of the links [J]."""
-        pin.computeAllTerms(self.model, self.data, self.q, self.v)
-        kinetic = float(pin.computeKineticEnergy(self.model, self.data))
-        return kinetic + float(pin.computePotentialEnergy(self.model, self.data))
+    def _with_pushes(self) -> pin.StdVec_Force:
+        total = pin.StdVec_Force(self._f_ext)
+        for p in self.pushes.active(self.time):
+            total[p.joint] = total[p.joint] + p.in_joint(self.data.oMi[p.joint].rotation)
+        return total
+
+    def foot_wrenches(self) -> dict[str, np.ndarray]:
+        """See `engine.Engine.foot_wrenches`."""
+        if self.contact is None:
+            return self.soles.no_wrenches()
+        pin.forwardKinematics(self.model, self.data, self.q)
+        points = [
+            self.data.oMi[j].act(c) for j, foot in zip(self.soles.joints, self.soles.corners, strict=True) for c in foot
+        ]
+        forces = self.contact.force
+        return self.soles.wrenches(self.data, ((k // 4, points[k], forces[k]) for k in range(len(points))))

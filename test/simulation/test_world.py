@@ -149,15 +149,15 @@ def test_commands_are_clipped_and_wrong_ones_passed_over():
     wanted = robot.postures["neutral"].copy()
     wanted[k] = 99.0
     world.command(wanted)
-    assert world.q_ref[k] == robot.upper[k]
+    assert world.drives.q_ref[k] == robot.upper[k]
     wanted[:] = np.nan
-    before = world.q_ref.copy()
+    before = world.drives.q_ref.copy()
     world.command(wanted)
-    assert np.array_equal(world.q_ref, before)
+    assert np.array_equal(world.drives.q_ref, before)
     world.command(robot.postures["neutral"], np.full(robot.n, 1e9))
-    assert (np.abs(world.v_ref) <= robot.velocity).all()
+    assert (np.abs(world.drives.v_ref) <= robot.velocity).all()
     world.step(200)
-    assert (world.v_ref == 0).all(), "without a further command the reference comes to rest"
+    assert (world.drives.v_ref == 0).all(), "without a further command the reference comes to rest"
     assert np.isfinite(world.q).all()
 
 

@@ -1,0 +1,124 @@
+"""The robot in MuJoCo is the same robot: mass, inertia matrix, forward dynamics, drives, standing."""
+
+import sys
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from humanoid_control.errors import EnvironmentProblem, RobotError
+from humanoid_control.robots import CATALOGUE, load_robot
+from humanoid_control.simulation import WorldSettings, make_engine
+
+mujoco = pytest.importorskip("mujoco", reason="needs MuJoCo: pip install mujoco")
+
+BIPEDS = ("hrp2", "suralp", "wabian2", "lola")
+
+
+def moved(world, seed=0):
+    """The world in a random state without drives and far from the ground."""
+    r, rng = world.robot, np.random.default_rng(seed)
+    X = None
+    if r.base == "floating":
+        X = pin.SE3(pin.Quaternion(*rng.normal(size=4)).normalized().toRotationMatrix(), np.array([0.3, -0.5, 5.0]))
+    middle = np.clip(0.3 * rng.normal(size=r.n), r.lower + 1e-3, r.upper - 1e-3)
+    world.set_state(middle, rng.normal(size=r.n), X, rng.normal(size=6) if X is not None else None)
+    return rng
+
+
+def pinocchio_order(world):
+    """Columns of MuJoCo's velocities in our order, and the rotation of the base's linear part."""
+    r = world.robot
+    T = np.zeros((r.nv, r.nv))
+    T[np.arange(r.iv, r.nv), world._iv] = 1.0
+    if r.base == "floating":
+        T[:3, :3] = pin.Quaternion(world.q[3:7]).toRotationMatrix().T
+        T[3:6, 3:6] = np.eye(3)
+    return T
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_mass_inertia_matrix_and_forward_dynamics_are_pinocchios(name, base):
+    """T M_mujoco T^T = M_crba + rotors, and M a + h = tau gives the acceleration of ABA with those rotors."""
+    robot = load_robot(name, base)
+    world = make_engine(robot, "mujoco")
+    rng = moved(world)
+    m, d, T = world.mj_model, world.mj_data, pinocchio_order(world)
+    if base == "floating":
+        assert m.body_mass.sum() == pytest.approx(robot.mass, rel=1e-12)
+    rotors = np.concatenate([np.zeros(robot.iv), world.gains.rotor])
+    M = np.zeros((robot.nv, robot.nv))
+    mujoco.mj_fullM(m, d, M)
+    data = robot.model.createData()
+    ours = pin.crba(robot.model, data, world.q)
+    ours = np.triu(ours) + np.triu(ours, 1).T + np.diag(rotors)
+    assert np.abs(T @ M @ T.T - ours).max() < 1e-9 * max(1.0, np.abs(ours).max())
+
+    tau = robot.effort * rng.uniform(-0.9, 0.9, robot.n)
+    world.command(efforts=tau)
+    world._set_controls()
+    mujoco.mj_forward(m, d)
+    model = world.model
+    model.armature = rotors
+    a = pin.aba(model, data, world.q, world.v, np.concatenate([np.zeros(robot.iv), tau]))
+    spin = np.zeros(robot.nv)
+    if base == "floating":  # in axes that turn with the base
+        spin[:3] = np.cross(world.v[3:6], world.v[:3])
+    assert d.ncon == 0 and d.nefc == 0
+    assert np.abs(T @ d.qacc - spin - a).max() < 1e-8 * max(1.0, np.abs(a).max())
+
+
+@pytest.mark.parametrize("name", ["armar3", "lola"])
+def test_an_arm_motion_is_the_same_in_both_engines(name):
+    """Fixed base, no contact, drives below their limits: two programs, one trajectory."""
+    robot = load_robot(name, "fixed")
+    worlds = [make_engine(robot, engine) for engine in ("multibody", "mujoco")]
+    elbow, shoulder = robot.joint_index("l_elbow_flexion"), robot.joint_index("r_shoulder_flexion")
+    goal, speed = robot.postures["neutral"].copy(), np.zeros(robot.n)
+    for k in range(150):
+        goal[elbow] = 0.8 + 0.4 * np.sin(0.02 * k)
+        goal[shoulder] = 0.3 * (1 - np.cos(0.02 * k))
+        speed[elbow] = 0.4 * 0.02 / 0.005 * np.cos(0.02 * k)
+        for w in worlds:
+            w.command(goal, speed)
+            w.step(5)
+        if k == 40:
+            assert np.abs(worlds[0].v).max() > 0.1, "it moves"
+    assert np.abs(worlds[0].q - worlds[1].q).max() < 1e-6
+    assert np.abs(worlds[0].torque - worlds[1].torque).max() < 1e-3
+
+
+@pytest.mark.parametrize("name", BIPEDS)
+def test_stands_for_ten_seconds(name):
+    robot = load_robot(name, "floating")
+    world = make_engine(robot, "mujoco", WorldSettings(step=0.002))
+    world.step(1500)
+    settled = world.q.copy()
+    world.step(3500)
+    assert np.linalg.norm(world.q[:2] - settled[:2]) < 0.002
+    assert np.degrees(np.linalg.norm(pin.log3(pin.Quaternion(world.q[3:7]).toRotationMatrix()))) < 2.0
+    assert sum(f[2] for f in world.foot_wrenches().values()) == pytest.approx(9.81 * robot.mass, rel=0.01)
+    assert world.imu().linear_acceleration == pytest.approx([0, 0, 9.81], abs=0.4)
+
+
+def test_without_mujoco_one_line_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(EnvironmentProblem, match=r"pip install 'humanoid_control\[simulation\]'"):
+        make_engine(load_robot("hrp2"), "mujoco")
+
+
+def test_what_mujoco_refuses_is_one_line(tmp_path):
+    """A mass without extension: our engine can do with it, MuJoCo cannot."""
+    path = tmp_path / "point.urdf"
+    path.write_text(
+        '<robot name="point"><link name="base"/><link name="arm"><inertial><origin xyz="0 0 .1"/><mass value="1"/>'
+        '<inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j" type="revolute">'
+        '<parent link="base"/><child link="arm"/><axis xyz="0 1 0"/>'
+        '<limit lower="-1" upper="1" effort="10" velocity="3"/></joint></robot>'
+    )
+    robot = load_robot(path)
+    make_engine(robot).step(10)
+    with pytest.raises(RobotError, match="MuJoCo refuses the model") as refused:
+        make_engine(robot, "mujoco")
+    assert "\n" not in str(refused.value)
