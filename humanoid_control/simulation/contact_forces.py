@@ -1,0 +1,196 @@
+"""Contact of all points of all bodies with the ground: compiled loops over flat arrays, without allocation.
+
+Layout (nb bodies, np points): R (nb, 3, 3) body axes to world axes; r (nb, 3) origins in the world [m];
+V (nb, 6) angular velocity, then velocity of the origin, both in world axes; body (np,) which body carries a point;
+points (np, 4) x y z in the frame of that body and a radius [m] (0: a corner, else the centre of a ball);
+s (np, 3) deflections of the layers; ground and par: `Ground.array` and `ContactSettings.array`.
+Results: force (np, 3) on each point in world axes [N]; wrench (nb, 6) on each body about its origin in its own axes,
+torque first, then force; bodies without points get zeros.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from humanoid_control.jit import inlined, kernel
+from humanoid_control.simulation.contact_law import contact_point, contact_point_step
+from humanoid_control.simulation.ground import ground_height
+
+Vec = tuple[float, float, float]
+Array = np.ndarray
+
+
+@inlined
+def _arm(R: Array, b: int, points: Array, p: int) -> Vec:
+    """From the body's origin to its point, in world axes."""
+    x, y, z = points[p, 0], points[p, 1], points[p, 2]
+    return (
+        R[b, 0, 0] * x + R[b, 0, 1] * y + R[b, 0, 2] * z,
+        R[b, 1, 0] * x + R[b, 1, 1] * y + R[b, 1, 2] * z,
+        R[b, 2, 0] * x + R[b, 2, 1] * y + R[b, 2, 2] * z,
+    )
+
+
+@inlined
+def _tangents(nx: float, ny: float, nz: float) -> tuple[float, float, float, float, float]:
+    """Two unit tangents of the ground: the first as world x seems from above, the second to its left."""
+    c = 1.0 / np.sqrt(nx * nx + nz * nz)
+    ax, az = c * nz, -c * nx
+    return ax, az, ny * az, nz * ax - nx * az, -ny * ax
+
+
+@inlined
+def _add_wrench(
+    R: Array, b: int, cx: float, cy: float, cz: float, fx: float, fy: float, fz: float, wrench: Array
+) -> None:
+    """Add a force at an arm from the body's origin, both in world axes, to the body's wrench in its own axes."""
+    mx, my, mz = cy * fz - cz * fy, cz * fx - cx * fz, cx * fy - cy * fx
+    for a in range(3):
+        wrench[b, a] += R[b, 0, a] * mx + R[b, 1, a] * my + R[b, 2, a] * mz
+        wrench[b, 3 + a] += R[b, 0, a] * fx + R[b, 1, a] * fy + R[b, 2, a] * fz
+
+
+@kernel
+def _all_points(
+    R: Array,
+    r: Array,
+    V: Array,
+    body: Array,
+    points: Array,
+    s: Array,
+    ground: Array,
+    par: Array,
+    h: float,
+    force: Array,
+    out: Array,
+    wrench: Array,
+) -> None:
+    """Forces at all points; `out` gets the rates of s (h == 0) or the new s (h > 0, and may then be s itself)."""
+    wrench[:] = 0.0
+    for p in range(body.shape[0]):
+        b = body[p]
+        cx, cy, cz = _arm(R, b, points, p)
+        z, nx, ny, nz = ground_height(ground, r[b, 0] + cx, r[b, 1] + cy)
+        radius = points[p, 3]
+        gap = (r[b, 2] + cz - z) * nz - radius
+        if h > 0.0 and gap > 0.0 and s[p, 0] == 0.0 and s[p, 1] == 0.0 and s[p, 2] == 0.0:
+            force[p, 0], force[p, 1], force[p, 2] = 0.0, 0.0, 0.0
+            out[p, 0], out[p, 1], out[p, 2] = 0.0, 0.0, 0.0
+            continue
+        cx, cy, cz = cx - radius * nx, cy - radius * ny, cz - radius * nz
+        ux = V[b, 3] + V[b, 1] * cz - V[b, 2] * cy
+        uy = V[b, 4] + V[b, 2] * cx - V[b, 0] * cz
+        uz = V[b, 5] + V[b, 0] * cy - V[b, 1] * cx
+        ax, az, bx, by, bz = _tangents(nx, ny, nz)
+        v1, v2 = ax * ux + az * uz, bx * ux + by * uy + bz * uz
+        if h > 0.0:
+            fn, f1, f2, o0, o1, o2 = contact_point_step(gap, v1, v2, h, s[p], par)
+        else:
+            fn, f1, f2, o0, o1, o2 = contact_point(gap, nx * ux + ny * uy + nz * uz, v1, v2, s[p], par)
+        out[p, 0], out[p, 1], out[p, 2] = o0, o1, o2
+        fx, fy, fz = nx * fn + ax * f1 + bx * f2, ny * fn + by * f2, nz * fn + az * f1 + bz * f2
+        force[p, 0], force[p, 1], force[p, 2] = fx, fy, fz
+        if fn > 0.0:
+            _add_wrench(R, b, cx, cy, cz, fx, fy, fz, wrench)
+
+
+@kernel
+def contact_forces(
+    R: Array,
+    r: Array,
+    V: Array,
+    body: Array,
+    points: Array,
+    s: Array,
+    ground: Array,
+    par: Array,
+    force: Array,
+    sdot: Array,
+    wrench: Array,
+) -> None:
+    """Forces and rates of the layers' deflections (np, 3) [m/s], for integrators that ask for rates.
+
+    Reads R, r, V, body, points, s, ground, par; writes force, sdot, wrench (layout: see the module).
+    """
+    _all_points(R, r, V, body, points, s, ground, par, 0.0, force, sdot, wrench)
+
+
+@kernel
+def contact_update(
+    R: Array,
+    r: Array,
+    V: Array,
+    body: Array,
+    points: Array,
+    s: Array,
+    ground: Array,
+    par: Array,
+    h: float,
+    force: Array,
+    wrench: Array,
+) -> None:
+    """Fixed steps: move the deflections s to the end of the step of length h that led here, and give the forces.
+
+    Call it once a step, with the present poses and velocities, before the accelerations are computed. Writes s, force
+    and wrench (layout: see the module).
+    """
+    _all_points(R, r, V, body, points, s, ground, par, h, force, s, wrench)
+
+
+@kernel
+def contact_settle(
+    R: Array,
+    r: Array,
+    body: Array,
+    points: Array,
+    s: Array,
+    ground: Array,
+) -> None:
+    """Deflections for a robot that was put here at rest: closed on the ground, nothing held along it. Writes s."""
+    for p in range(body.shape[0]):
+        b = body[p]
+        cx, cy, cz = _arm(R, b, points, p)
+        z, _, _, nz = ground_height(ground, r[b, 0] + cx, r[b, 1] + cy)
+        s[p, 0] = max(0.0, points[p, 3] - (r[b, 2] + cz - z) * nz)
+        s[p, 1], s[p, 2] = 0.0, 0.0
+
+
+@kernel
+def sensor_wrenches(
+    R: Array,
+    r: Array,
+    body: Array,
+    points: Array,
+    sensor: Array,
+    sensor_body: Array,
+    pose: Array,
+    force: Array,
+    ground: Array,
+    out: Array,
+) -> None:
+    """What force-torque sensors in the feet feel from the ground, in their own frames.
+
+    Args:
+        sensor: (np,) which sensor a point loads, -1: none. sensor_body: (ns,) the body that carries a sensor.
+        pose: (ns, 3, 4) rotation and origin of the sensor's frame in its body. force: (np,3) of `contact_forces`.
+        out: (ns, 6) written: torque [N m], then force [N], on the foot, about the sensor's origin in its axes.
+    """
+    out[:] = 0.0
+    for p in range(body.shape[0]):
+        k = sensor[p]
+        if k < 0 or (force[p, 0] == 0.0 and force[p, 1] == 0.0 and force[p, 2] == 0.0):
+            continue
+        b, c = body[p], sensor_body[k]
+        x, y, z = _arm(R, b, points, p)
+        _, nx, ny, nz = ground_height(ground, r[b, 0] + x, r[b, 1] + y)
+        ox, oy, oz = pose[k, 0, 3], pose[k, 1, 3], pose[k, 2, 3]
+        x += r[b, 0] - points[p, 3] * nx - r[c, 0] - (R[c, 0, 0] * ox + R[c, 0, 1] * oy + R[c, 0, 2] * oz)
+        y += r[b, 1] - points[p, 3] * ny - r[c, 1] - (R[c, 1, 0] * ox + R[c, 1, 1] * oy + R[c, 1, 2] * oz)
+        z += r[b, 2] - points[p, 3] * nz - r[c, 2] - (R[c, 2, 0] * ox + R[c, 2, 1] * oy + R[c, 2, 2] * oz)
+        fx, fy, fz = force[p, 0], force[p, 1], force[p, 2]
+        mx, my, mz = y * fz - z * fy, z * fx - x * fz, x * fy - y * fx
+        for a in range(3):  # world to body to sensor
+            for e in range(3):
+                w = pose[k, e, a]
+                out[k, a] += w * (R[c, 0, e] * mx + R[c, 1, e] * my + R[c, 2, e] * mz)
+                out[k, 3 + a] += w * (R[c, 0, e] * fx + R[c, 1, e] * fy + R[c, 2, e] * fz)

@@ -1,0 +1,173 @@
+"""What the robot stands on: a plane, stairs, waves or any grid of heights, as one flat array that kernels can read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.jit import inlined, kernel
+
+PLANE, GRID = 0.0, 1.0
+_HEADER = 7
+MOST_POINTS = 4_000_000
+
+
+@kernel
+def ground_height(ground: np.ndarray, x: float, y: float) -> tuple[float, float, float, float]:
+    """Height of the ground [m] and its upward unit normal at (x, y) of the world.
+
+    Inside a grid the height is bilinear between the four neighbours; outside it is that of the nearest edge.
+
+    Args:
+        ground: the `array` of a `Ground`. Plane: [0, height, dz/dx, dz/dy].
+            Grid: [1, x0, y0, dx, dy, nx, ny, heights (nx * ny), y running fastest].
+
+    Returns:
+        z, nx, ny, nz.
+    """
+    if ground[0] == 0.0:
+        sx, sy = ground[2], ground[3]
+        z = ground[1] + sx * x + sy * y
+    else:
+        nx, ny = int(ground[5]), int(ground[6])
+        i, u, inside_x = _cell((x - ground[1]) / ground[3], nx)
+        j, w, inside_y = _cell((y - ground[2]) / ground[4], ny)
+        k = 7 + i * ny + j
+        z00, z01, z10, z11 = ground[k], ground[k + 1], ground[k + ny], ground[k + ny + 1]
+        z = (1 - u) * ((1 - w) * z00 + w * z01) + u * ((1 - w) * z10 + w * z11)
+        sx = inside_x * ((1 - w) * (z10 - z00) + w * (z11 - z01)) / ground[3]
+        sy = inside_y * ((1 - u) * (z01 - z00) + u * (z11 - z10)) / ground[4]
+    nz = 1.0 / np.sqrt(1.0 + sx * sx + sy * sy)
+    return z, -sx * nz, -sy * nz, nz
+
+
+@inlined
+def _cell(a: float, n: int) -> tuple[int, float, float]:
+    """The cell of a grid coordinate, the fraction inside it, and 1.0 inside the grid or 0.0 beyond its edge."""
+    if not a > 0.0:
+        return 0, 0.0, 0.0
+    if a >= n - 1:
+        return n - 2, 1.0, 0.0
+    i = int(a)
+    return i, a - i, 1.0
+
+
+@dataclass(frozen=True)
+class Ground:
+    """The shape of the ground. Make one by `plane`, `stairs`, `waves`, `from_grid` or `from_function`.
+
+    Attributes:
+        name: one word for messages.
+        array: what `ground_height` reads, (4,) for a plane, (7 + nx * ny,) for a grid of heights.
+    """
+
+    name: str
+    array: np.ndarray
+
+    @classmethod
+    def plane(cls, height: float = 0.0, slope: float = 0.0, direction: float = 0.0) -> Ground:
+        """A plane through (0, 0, height) that rises by the angle `slope` [rad] toward `direction` [rad from x].
+
+        Raises:
+            ConfigError: a slope beyond 60 degrees, a number that is not finite.
+        """
+        _finite("plane", height=height, slope=slope, direction=direction)
+        if abs(slope) > np.pi / 3:
+            raise ConfigError(f"ground 'plane': slope must be within 60 degrees, got {np.degrees(slope):g}")
+        rise = np.tan(slope)
+        return cls("plane", np.array([PLANE, height, rise * np.cos(direction), rise * np.sin(direction)]))
+
+    @classmethod
+    def stairs(cls, rise: float, run: float, steps: int = 1, start: float = 0.5, edge: float = 0.01) -> Ground:
+        """Steps across x, flat before `start` and after the last one; with one step: a kerb.
+
+        Args:
+            rise: height of each step, negative for downstairs [m].
+            run: depth of a step [m].
+            steps: how many.
+            start: x of the first edge [m].
+            edge: length over which an edge rises [m]; a grid of heights cannot be vertical.
+        """
+        _finite("stairs", rise=rise, run=run, steps=steps, start=start, edge=edge)
+        if not (0 < edge < run and 1 <= steps <= 1000):
+            raise ConfigError(
+                f"ground 'stairs': needs 0 < edge < run and 1 to 1000 steps, got {edge:g}, {run:g}, {steps}"
+            )
+        per_run = max(2, int(np.ceil(run / edge)))  # an edge is one cell long
+        cells = np.arange(steps * per_run + 1)
+        heights = rise * np.minimum((cells + per_run - 1) // per_run, steps)
+        return cls._grid("stairs", np.repeat(heights[:, None], 2, axis=1), (start, -1.0), (run / per_run, 2.0))
+
+    @classmethod
+    def waves(cls, amplitude: float, length: float, size: float = 10.0, spacing: float = 0.05) -> Ground:
+        """Egg-box waves, amplitude * sin(2 pi x / length) * sin(2 pi y / length), on a square of `size` about 0."""
+        _finite("waves", amplitude=amplitude, length=length)
+        if not length > 2 * spacing:
+            raise ConfigError(f"ground 'waves': length must be more than two spacings of {spacing:g} m, got {length:g}")
+        k = 2 * np.pi / length
+        half = size / 2
+        return cls.from_function(
+            lambda x, y: amplitude * np.sin(k * x) * np.sin(k * y), (-half, half), (-half, half), spacing, "waves"
+        )
+
+    @classmethod
+    def from_function(
+        cls,
+        height: Callable[[np.ndarray, np.ndarray], np.ndarray],
+        x: tuple[float, float],
+        y: tuple[float, float],
+        spacing: float = 0.05,
+        name: str = "function",
+    ) -> Ground:
+        """Heights of a function of two arrays x, y (as from np.meshgrid) over a rectangle."""
+        _finite(name, x0=x[0], x1=x[1], y0=y[0], y1=y[1], spacing=spacing)
+        if not (spacing > 0 and x[1] > x[0] and y[1] > y[0]):
+            raise ConfigError(f"ground '{name}': needs x0 < x1, y0 < y1 and a positive spacing")
+        nx, ny = (max(2, int(np.ceil((hi - lo) / spacing)) + 1) for lo, hi in (x, y))
+        if nx * ny > MOST_POINTS:
+            raise ConfigError(f"ground '{name}': {nx} x {ny} heights are too many: use a larger spacing")
+        xs, ys = np.linspace(*x, nx), np.linspace(*y, ny)
+        grid = np.broadcast_to(height(*np.meshgrid(xs, ys, indexing="ij")), (nx, ny))
+        return cls._grid(name, grid, (x[0], y[0]), (xs[1] - xs[0], ys[1] - ys[0]))
+
+    @classmethod
+    def from_grid(cls, heights: np.ndarray, spacing: Sequence[float], origin: Sequence[float] = (0.0, 0.0)) -> Ground:
+        """A grid of heights.
+
+        Args:
+            heights: (nx, ny) [m], first index along x.
+            spacing: (dx, dy) [m]. origin: x, y of heights[0, 0] [m].
+
+        Raises:
+            ConfigError: fewer than 2 by 2 heights, heights that are not finite, a spacing that is not positive.
+        """
+        return cls._grid("grid", np.asarray(heights, dtype=float), tuple(origin), tuple(spacing))
+
+    @classmethod
+    def _grid(cls, name: str, heights: np.ndarray, origin: Sequence[float], spacing: Sequence[float]) -> Ground:
+        if heights.ndim != 2 or min(heights.shape) < 2 or heights.size > MOST_POINTS:
+            raise ConfigError(f"ground '{name}': heights must be a table of at least 2 x 2, got shape {heights.shape}")
+        if not np.isfinite(heights).all():
+            i, j = np.argwhere(~np.isfinite(heights))[0]
+            raise ConfigError(f"ground '{name}': height [{i}, {j}] is {heights[i, j]:g}: give a number everywhere")
+        if len(spacing) != 2 or len(origin) != 2 or not min(spacing) > 0 or not np.isfinite([*spacing, *origin]).all():
+            raise ConfigError(f"ground '{name}': spacing must be two positive numbers and origin two, got {spacing}")
+        head = [GRID, *origin, *spacing, *heights.shape]
+        return cls(name, np.concatenate([head, np.ravel(heights)]).astype(float))
+
+    def height(self, x: float, y: float) -> float:
+        """Height at (x, y) of the world [m]."""
+        return float(ground_height(self.array, float(x), float(y))[0])
+
+    def normal(self, x: float, y: float) -> np.ndarray:
+        """Upward unit normal (3,) at (x, y) of the world."""
+        return np.array(ground_height(self.array, float(x), float(y))[1:])
+
+
+def _finite(name: str, **values: float) -> None:
+    for key, value in values.items():
+        if not np.isfinite(value):
+            raise ConfigError(f"ground '{name}': {key} must be a finite number, got {value:g}")

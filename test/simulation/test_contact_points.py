@@ -1,0 +1,165 @@
+"""Contact points of whole robots: layout, wrenches on the bodies and in the feet, against pinocchio."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.robots import load_robot
+from humanoid_control.robots.shapes import Box, Capsule, Cylinder, Ellipsoid, EllipticCapsule, Sphere
+from humanoid_control.simulation.contact_forces import contact_forces, contact_settle, contact_update
+from humanoid_control.simulation.contact_law import ContactSettings
+from humanoid_control.simulation.contact_points import ContactPoints, pinocchio_bodies, shape_points
+from humanoid_control.simulation.ground import Ground
+
+PAR = ContactSettings().array()
+
+
+def poses(robot, seed=0):
+    """A random moving posture near the ground: R, r, V of all pinocchio joints, and the data."""
+    rng, model = np.random.default_rng(seed), robot.model
+    q = pin.integrate(model, robot.q("neutral"), 0.05 * rng.normal(size=model.nv))
+    q[2] = robot.q("neutral")[2] - 0.01
+    v = 0.3 * rng.normal(size=model.nv)
+    data = model.createData()
+    pin.forwardKinematics(model, data, q, v)
+    pin.updateFramePlacements(model, data)
+    R = np.array([X.rotation for X in data.oMi])
+    r = np.array([X.translation for X in data.oMi])
+    twists = [X.rotation @ t for X, t in zip(data.oMi, [[w.angular, w.linear] for w in data.v], strict=True) for t in t]
+    return R, r, np.array(twists).reshape(-1, 6), q, v, data
+
+
+def test_lola_has_48_contact_layer_states_and_two_foot_sensors():
+    """Table 2.3: 48 first-order states of independent contacts. The toes hang on the feet and load their sensors."""
+    points = ContactPoints(load_robot("lola", "floating"))
+    assert len(points) == 16 and points.n_states == 48 and points.new_state().shape == (16, 3)
+    assert points.sensor_names == ("l_foot", "r_foot")
+    assert [points.sensor_names[k] for k in points.sensor[[0, 4, 8, 12]]] == ["l_foot", "r_foot", "l_foot", "r_foot"]
+    assert [points.names[k] for k in (0, 7, 15)] == ["l_foot_0", "r_foot_3", "r_toe_3"]
+
+
+@pytest.mark.parametrize("name", ["lola", "hrp2"])
+def test_wrenches_do_the_power_of_the_point_forces(name):
+    """Virtual power: the body wrenches through pinocchio's Jacobians equal the forces at the points' own Jacobians."""
+    robot = load_robot(name, "floating")
+    cp, ground = ContactPoints(robot, links="all"), Ground.waves(0.02, 0.4)
+    R, r, V, q, _, data = poses(robot)
+    r[:, 2] -= 0.4
+    s = np.abs(np.random.default_rng(1).normal(size=(len(cp), 3))) * 2e-3
+    force, sdot, wrench = np.zeros((len(cp), 3)), np.zeros((len(cp), 3)), np.zeros((len(R), 6))
+    contact_forces(R, r, V, cp.body, cp.points, s, ground.array, PAR, force, sdot, wrench)
+    assert (force[:, 2] > 1).sum() >= 10
+    model = robot.model
+    pin.computeJointJacobians(model, data, q)
+    from_points, from_bodies = np.zeros(model.nv), np.zeros(model.nv)
+    for k in range(len(cp)):
+        b, centre = cp.body[k], r[cp.body[k]] + R[cp.body[k]] @ cp.points[k, :3]
+        touch = centre - cp.points[k, 3] * ground.normal(*centre[:2])
+        J = pin.getJointJacobian(model, data, int(b), pin.ReferenceFrame.LOCAL_WORLD_ALIGNED)
+        from_points += (J[:3] - pin.skew(touch - r[b]) @ J[3:]).T @ force[k]
+    for b in range(1, len(R)):
+        J = pin.getJointJacobian(model, data, b, pin.ReferenceFrame.LOCAL)
+        from_bodies += J[:3].T @ wrench[b, 3:] + J[3:].T @ wrench[b, :3]
+    assert from_bodies == pytest.approx(from_points, abs=1e-9 * np.abs(from_points).max())
+
+
+def test_forces_do_not_depend_on_the_bodies_frames_nor_on_the_heading():
+    robot = load_robot("lola", "floating")
+    R, r, V, *_ = poses(robot, 3)
+    base, rng = ContactPoints(robot), np.random.default_rng(5)
+    pin.seed(2)
+    offsets = [pin.SE3.Random() for _ in R]  # other frames in the same bodies
+    bodies = {k: (b, offsets[b].inverse() * X) for k, (b, X) in pinocchio_bodies(robot).items()}
+    other = ContactPoints(robot, bodies)
+    turn = pin.rpy.rpyToMatrix(0, 0, 1.1)  # and the world turned
+    R2 = np.array([turn @ A @ X.rotation for A, X in zip(R, offsets, strict=True)])
+    shift = np.array([A @ X.translation for A, X in zip(R, offsets, strict=True)])
+    r2 = (r + shift) @ turn.T
+    V2 = np.hstack([V[:, :3] @ turn.T, (V[:, 3:] + np.cross(V[:, :3], shift)) @ turn.T])
+    ground, s = Ground.plane().array, rng.normal(size=(16, 3)) * 1e-3
+    s[:, 0] = np.abs(s[:, 0])
+    s2 = s.copy()
+    s2[:, 1:] = s[:, 1:] @ turn[:2, :2].T
+    out = []
+    for cp, args, state in ((base, (R, r, V), s), (other, (R2, r2, V2), s2)):
+        force, wrench = np.zeros((16, 3)), np.zeros((len(R), 6))
+        contact_update(*args, cp.body, cp.points, state, ground, PAR, 1e-3, force, wrench)
+        out.append((force, cp.foot_wrenches(args[0], args[1], force, ground), state))
+    assert np.abs(out[0][0]).max() > 10
+    assert out[1][0] == pytest.approx(out[0][0] @ turn.T, abs=1e-7)
+    assert out[1][1] == pytest.approx(out[0][1], abs=1e-7), "a sensor reads the same whatever the heading"
+    assert out[1][2][:, 1:] == pytest.approx(out[0][2][:, 1:] @ turn[:2, :2].T, abs=1e-12)
+
+
+def test_foot_sensors_read_the_sum_of_their_points_in_the_foots_frame():
+    robot = load_robot("lola", "floating")
+    R, r, V, _, _, data = poses(robot, 4)
+    cp, ground = ContactPoints(robot), Ground.plane().array
+    s, force, wrench = cp.new_state(), np.zeros((16, 3)), np.zeros((len(R), 6))
+    contact_update(R, r, V, cp.body, cp.points, s, ground, PAR, 1e-3, force, wrench)
+    read = cp.foot_wrenches(R, r, force, ground)
+    total = np.zeros(3)
+    for k, name in enumerate(cp.sensor_names):
+        X = data.oMf[robot.model.getFrameId(name)]
+        expected = pin.Force.Zero()
+        for j in ("l", "r"):
+            for link in (f"{j}_foot", f"{j}_toe"):
+                body = robot.model.frames[robot.model.getFrameId(link)].parentJoint
+                if name.startswith(j):  # what the bodies feel, moved to the sensor by pinocchio
+                    expected += (X.inverse() * data.oMi[body]).act(pin.Force(wrench[body, 3:], wrench[body, :3]))
+        assert read[k, :3] == pytest.approx(expected.angular, abs=1e-8)
+        assert read[k, 3:] == pytest.approx(expected.linear, abs=1e-8)
+        total += X.rotation @ read[k, 3:]
+    assert np.abs(read).max() > 10
+    assert total == pytest.approx(force.sum(axis=0), abs=1e-8)
+
+
+def test_a_robot_put_down_at_rest_feels_its_springs_and_nothing_else():
+    robot = load_robot("hrp2", "floating")
+    cp, ground = ContactPoints(robot), Ground.plane().array
+    model, data = robot.model, robot.data
+    q = robot.q("neutral")
+    q[2] -= 0.002
+    pin.forwardKinematics(model, data, q)
+    R, r = np.array([X.rotation for X in data.oMi]), np.array([X.translation for X in data.oMi])
+    s, force, wrench = cp.new_state() + 9.0, np.zeros((8, 3)), np.zeros((len(R), 6))
+    contact_settle(R, r, cp.body, cp.points, s, ground)
+    contact_update(R, r, np.zeros((len(R), 6)), cp.body, cp.points, s, ground, PAR, 1e-3, force, wrench)
+    depth = -(r[cp.body] + np.einsum("pij,pj->pi", R[cp.body], cp.points[:, :3]))[:, 2]
+    assert depth.min() > 1e-3
+    assert force[:, 2] == pytest.approx(4e4 * depth, rel=1e-9) and np.abs(force[:, :2]).max() == 0
+
+
+def test_hands_touch_the_ground_when_asked_for():
+    robot = load_robot("hrp2", "floating")
+    hand = next(s.link for s in robot.shapes if "arm" in s.link or "hand" in s.link)
+    cp = ContactPoints(robot, links=[hand])
+    assert len(cp) > 8 and (cp.sensor[8:] == -1).all() and (cp.sole[8:] == -1).all()
+    assert set(cp.body[8:]) == {robot.model.frames[robot.model.getFrameId(hand)].parentJoint}
+
+
+def test_points_of_shapes_lie_on_their_surfaces():
+    turned = Box((0.1, 0, 0.2), (0.2, 0.4, 0.6), (0.3, 0.2, 0.1))
+    corners = shape_points(turned)[:, :3] - turned.center
+    assert np.abs(corners @ pin.rpy.rpyToMatrix(*turned.rpy)) == pytest.approx(np.tile([0.1, 0.2, 0.3], (8, 1)))
+    assert shape_points(Sphere((1, 2, 3), 0.4)).tolist() == [[1, 2, 3, 0.4]]
+    assert shape_points(Capsule((0, 0, 0), (0, 0, 1), 0.1)).tolist() == [[0, 0, 0, 0.1], [0, 0, 1, 0.1]]
+    p0, axis = np.array([0.1, 0.2, 0.3]), np.array([0.3, -0.2, -0.5])
+    rim = shape_points(Cylinder(tuple(p0), tuple(p0 + axis), 0.07))[:, :3] - p0
+    along = rim @ axis / (axis @ axis)
+    assert np.sort(along.round(9)).tolist() == [0.0] * 8 + [1.0] * 8
+    assert np.linalg.norm(rim - np.outer(along, axis), axis=1) == pytest.approx([0.07] * 16)
+    ball = shape_points(Ellipsoid((1, 0, 0), (0.1, 0.2, 0.3)))[:, :3] - [1, 0, 0]
+    assert len(ball) == 18 and ((ball / [0.1, 0.2, 0.3]) ** 2).sum(axis=1) == pytest.approx([1.0] * 18)
+    egg = shape_points(EllipticCapsule((0, 0, 0.5), 0.1, 0.06, 0.04, 0.3))
+    assert egg[:, 2].max() == pytest.approx(0.54) and egg[:, 2].min() == pytest.approx(0.16)
+
+
+def test_unknown_links_and_links_without_shape_are_named():
+    robot = load_robot("hrp2", "floating")
+    with pytest.raises(UnknownNameError, match="did you mean"):
+        ContactPoints(robot, links=["l_forarm"])
+    bare = next(k for k in pinocchio_bodies(robot) if k not in {s.link for s in robot.shapes})
+    with pytest.raises(ConfigError, match=f"'{bare}' of hrp2 has no collision shape"):
+        ContactPoints(robot, links=[bare])
