@@ -109,13 +109,13 @@ class Mechanism(ABC):
     def _inside(self, q: np.ndarray) -> bool:
         return bool((q >= self.lower - 1e-6).all() and (q <= self.upper + 1e-6).all())
 
-    def check(self, samples: int = 41) -> None:
+    def check(self) -> None:
         """Make sure that the loop closes over the whole joint range, with a transmission that keeps its sign.
 
         Raises:
             RobotError: it does not; the message says at which joint angles.
         """
-        sign = 0.0
+        sign, samples = 0.0, 41 if self.n == 1 else 15
         for point in product(*np.linspace(self.lower, self.upper, samples).T):
             q = np.array(point)
             at = f"at joint angle{'s' * (self.n > 1)} {', '.join(f'{np.degrees(x):.1f}' for x in q)} deg"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from humanoid_control.multibody.coupling_parameters import coupler_parameters, hinge_parameters, positive, unit, vector
 from humanoid_control.multibody.gear_mechanisms import OneJoint
@@ -45,7 +44,7 @@ class KneeScrew(OneJoint):
         return np.array([self._at(q)[0] - float(np.linalg.norm(r))])
 
     def screw_axis(self) -> np.ndarray:
-        """Direction (3,) of the screw on the parent at joint angle zero: the rotor's axis where the tilt is left out."""
+        """Direction (3,) of the screw on the parent at joint angle zero: the rotor's axis with the tilt left out."""
         return (self.r_a - self.r_b) / self.at_zero
 
     def tilt(self, q: float) -> tuple[float, float, float]:
@@ -68,8 +67,8 @@ class AnkleScrews(Mechanism):
     def __init__(
         self,
         name: str,
-        lower: Sequence[float],
-        upper: Sequence[float],
+        lower: ArrayLike,
+        upper: ArrayLike,
         *,
         r_pc_a: np.ndarray,
         axis_1: np.ndarray,
@@ -82,7 +81,7 @@ class AnkleScrews(Mechanism):
         lead: float,
         branch: int = -1,
     ) -> None:
-        super().__init__(name, np.asarray(lower), np.asarray(upper))
+        super().__init__(name, lower, upper)
         directions = np.broadcast_to(np.asarray(direction, dtype=float), (2, 3))
         self.pars = np.array(
             [

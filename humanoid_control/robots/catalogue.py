@@ -17,8 +17,8 @@ MODELS = ("recommended",)  # study models, never built
 def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
     """Load a robot of the catalogue or a study model by name, or any robot from the path of its URDF.
 
-    Beside the URDF `robot.urdf` may lie a robot file `robot.yaml` (docs/adding_a_robot.md), and its swept-sphere
-    volumes `robot.volumes.yaml` (docs/collision_volumes.md), which are read by who needs them.
+    Beside the URDF `robot.urdf` may lie a robot file `robot.yaml` (docs/adding_a_robot.md). Its swept-sphere volumes
+    `robot.volumes.yaml` (docs/collision_volumes.md) and its drives `robot.drives.yaml` are read by who needs them.
 
     Args:
         name_or_path: 'hrp2', or 'my_robot.urdf'.
@@ -38,6 +38,8 @@ def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
     robot = Robot(tree, read_robot_file(beside) if beside.is_file() else RobotFile(), base)
     volumes = volumes_path(path)
     robot.volumes = volumes if volumes.is_file() else None
+    drives = path.with_suffix(".drives.yaml")
+    robot.drives = drives if drives.is_file() else None
     return robot
 
 

@@ -45,6 +45,7 @@ class RobotSource:
     derived: dict[str, Any]
     notes: list[str]
     not_modelled: list[str]
+    drives: dict[str, Any]
     provenance: dict[str, int]
 
     @property
@@ -103,6 +104,7 @@ def read_source(path: Path) -> RobotSource:
             derived=d.get("derived", {}),
             notes=d.get("notes", []),
             not_modelled=d.get("not_modelled", []),
+            drives=d.get("drives", {}),
             provenance=count_provenance({k: v for k, v in d.items() if k not in ("sources", "visual")}),
         )
     except KeyError as e:
