@@ -17,6 +17,7 @@ class Tables(NamedTuple):
 
     Attributes:
         ints (bodies, NI), floats (bodies NF,), par: bodies. qpos (nv,): entry of q of each coordinate.
+        single (nv,): 1 where the rate of that entry is the velocity itself.
         columns (bodies,): number of coordinates of each body's group.
         nodes (nodes, NN), members, group_columns: the tree with sub-systems.
         rank (nv,): place of a coordinate in the order of the tree. lam (nv,): parent of a rank, -1 for none.
@@ -26,6 +27,7 @@ class Tables(NamedTuple):
     floats: np.ndarray
     par: np.ndarray
     qpos: np.ndarray
+    single: np.ndarray
     columns: np.ndarray
     nodes: np.ndarray
     members: np.ndarray
@@ -68,11 +70,13 @@ class Arrays:
             par += body.joint.parameters
         self._nodes()
         self._ranks()
+        quaternions = {k + c for _, k in model.free for c in range(6)}
         self.tables = Tables(
             self.ints,
             self.floats,
             np.array(par or [0.0]),
             model.qpos,
+            np.array([int(c not in quaternions) for c in range(model.nv)]),
             self.columns,
             self.nodes,
             self.members,
