@@ -163,3 +163,34 @@ def acceleration_down(W, o, po, acc):
     """C a of the parent's acceleration, for the body at o whose parent's row begins at po."""
     q = po + acc
     return motion_down(W, o + A, o + R, W[q], W[q + 1], W[q + 2], W[q + 3], W[q + 4], W[q + 5])
+
+
+@inlined
+def add_point_inertia(W, o, x, y, z, xx, xy, xz, yy, yz, zz):
+    """Add J^T K J to the inertia of the body at o: J of its point x y z, K symmetric, all in the body's axes."""
+    i, h, m = o + INERTIA, o + CROSS, o + LINEAR
+    # G = c~ K
+    g0, g1, g2 = y * xz - z * xy, y * yz - z * yy, y * zz - z * yz
+    g3, g4, g5 = z * xx - x * xz, z * xy - x * yz, z * xz - x * zz
+    g6, g7, g8 = x * xy - y * xx, x * yy - y * xy, x * yz - y * xz
+    W[i] += y * g2 - z * g1
+    W[i + 1] += z * g0 - x * g2
+    W[i + 2] += x * g1 - y * g0
+    W[i + 3] += z * g3 - x * g5
+    W[i + 4] += x * g4 - y * g3
+    W[i + 5] += x * g7 - y * g6
+    W[h] += g0
+    W[h + 1] += g1
+    W[h + 2] += g2
+    W[h + 3] += g3
+    W[h + 4] += g4
+    W[h + 5] += g5
+    W[h + 6] += g6
+    W[h + 7] += g7
+    W[h + 8] += g8
+    W[m] += xx
+    W[m + 1] += xy
+    W[m + 2] += xz
+    W[m + 3] += yy
+    W[m + 4] += yz
+    W[m + 5] += zz

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from humanoid_control.jit import kernel
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.drives import DriveGains
 
@@ -23,13 +24,15 @@ class DriveCommands:
     Attributes:
         mode: (n,) POSITION, VELOCITY or EFFORT.
         q_ref [rad], v_ref [rad/s], effort [N m]: (n,) references and feed-forward.
+        lead: (n,) how far a velocity drive's reference may be ahead of the joint [rad].
+        since: time of the last command [s].
         driven: (n,) 1 where kp and kd act, 0 for joints under effort command.
     """
 
     def __init__(self, robot: Robot, gains: DriveGains, coast: float) -> None:
         self.robot, self.coast, self._limit = robot, coast, gains.effort
         with np.errstate(divide="ignore"):
-            self._lead = np.where(gains.kp > 0, gains.effort / gains.kp, np.inf)
+            self.lead = np.where(gains.kp > 0, gains.effort / gains.kp, np.inf)
         self.reset(robot.joints(robot.q()))
 
     def reset(self, joints: np.ndarray, time: float = 0.0) -> None:
@@ -37,7 +40,7 @@ class DriveCommands:
         n = self.robot.n
         self.mode = np.full(n, POSITION)
         self.q_ref, self.v_ref, self.effort = np.array(joints, dtype=float), np.zeros(n), np.zeros(n)
-        self.driven, self._since = np.ones(n), time
+        self.driven, self.since = np.ones(n), time
 
     def set(
         self,
@@ -69,7 +72,7 @@ class DriveCommands:
         self.v_ref = np.where(given, speed, held)
         tau = np.clip(np.where(np.isfinite(tau), tau, 0.0), -self._limit, self._limit)
         self.effort = np.where(given, tau, self.effort)
-        self._since = time
+        self.since = time
         self.driven = (self.mode != EFFORT).astype(float)
 
     @property
@@ -79,12 +82,24 @@ class DriveCommands:
 
     def advance(self, time: float, joints: np.ndarray, h: float) -> None:
         """Move the references on by a step of length h."""
-        r, velocity = self.robot, self.mode == VELOCITY
-        if time - self._since >= self.coast:
-            self.v_ref = np.where(velocity, self.v_ref, 0.0)
-        if not self.v_ref.any():
-            return
-        self.q_ref = np.clip(self.q_ref + h * self.v_ref, r.lower, r.upper)
-        if velocity.any():
-            bound = np.clip(self.q_ref, joints - self._lead, joints + self._lead)
-            self.q_ref = np.where(velocity, bound, self.q_ref)
+        r = self.robot
+        silent = time - self.since >= self.coast
+        advance_references(self.mode, self.q_ref, self.v_ref, self.lead, r.lower, r.upper, joints, silent, h)
+
+
+@kernel
+def advance_references(mode, q_ref, v_ref, lead, lower, upper, joints, silent, h):
+    """Move the references (n,) on by a step of length h, in place.
+
+    Args:
+        silent: no command for longer than references of position drives coast.
+        lead: how far the reference of a velocity drive may be ahead of its joint. The others: see `DriveCommands`.
+    """
+    for k in range(mode.shape[0]):
+        if silent and mode[k] != VELOCITY:
+            v_ref[k] = 0.0
+        if v_ref[k] != 0.0:
+            q = min(max(q_ref[k] + h * v_ref[k], lower[k]), upper[k])
+            if mode[k] == VELOCITY:
+                q = min(max(q, joints[k] - lead[k]), joints[k] + lead[k])
+            q_ref[k] = q

@@ -40,7 +40,7 @@ def _tangents(nx: float, ny: float, nz: float) -> tuple[float, float, float, flo
 
 
 @inlined
-def _add_wrench(
+def add_wrench(
     R: Array, b: int, cx: float, cy: float, cz: float, fx: float, fy: float, fz: float, wrench: Array
 ) -> None:
     """Add a force at an arm from the body's origin, both in world axes, to the body's wrench in its own axes."""
@@ -64,9 +64,15 @@ def _all_points(
     force: Array,
     out: Array,
     wrench: Array,
+    arms: Array,
+    gains: Array,
 ) -> None:
-    """Forces at all points; `out` gets the rates of s (h == 0) or the new s (h > 0, and may then be s itself)."""
+    """Forces at all points; `out` gets the rates of s (h == 0) or the new s (h > 0, and may then be s itself).
+
+    Where `gains` (np, 6) has rows, they and `arms` (np, 3) are written: see `contact_step`.
+    """
     wrench[:] = 0.0
+    implicit = gains.shape[0] > 0
     for p in range(body.shape[0]):
         b = body[p]
         cx, cy, cz = _arm(R, b, points, p)
@@ -76,6 +82,8 @@ def _all_points(
         if h > 0.0 and gap > 0.0 and s[p, 0] == 0.0 and s[p, 1] == 0.0 and s[p, 2] == 0.0:
             force[p, 0], force[p, 1], force[p, 2] = 0.0, 0.0, 0.0
             out[p, 0], out[p, 1], out[p, 2] = 0.0, 0.0, 0.0
+            if implicit:
+                gains[p, :] = 0.0
             continue
         cx, cy, cz = cx - radius * nx, cy - radius * ny, cz - radius * nz
         ux = V[b, 3] + V[b, 1] * cz - V[b, 2] * cy
@@ -91,7 +99,59 @@ def _all_points(
         fx, fy, fz = nx * fn + ax * f1 + bx * f2, ny * fn + by * f2, nz * fn + az * f1 + bz * f2
         force[p, 0], force[p, 1], force[p, 2] = fx, fy, fz
         if fn > 0.0:
-            _add_wrench(R, b, cx, cy, cz, fx, fy, fz, wrench)
+            add_wrench(R, b, cx, cy, cz, fx, fy, fz, wrench)
+        if implicit:
+            arms[p, 0], arms[p, 1], arms[p, 2] = cx, cy, cz
+            _gain(p, fn, f1, f2, v1, v2, nx, ny, nz, ax, az, bx, by, bz, h, par, gains)
+
+
+@inlined
+def _gain(
+    p: int, fn: float, f1: float, f2: float, v1: float, v2: float, nx: float, ny: float, nz: float, ax: float,
+    az: float, bx: float, by: float, bz: float, h: float, par: Array, gains: Array,
+) -> None:  # fmt: skip
+    """By how much the force falls for each m/s that the point gains, symmetric 3 x 3 in world axes [N s/m].
+
+    Along the normal, and along the ground while the point sticks, that is d + h k. A sliding point has a force that
+    only turns with its direction of motion.
+    """
+    if fn <= 0.0:
+        gains[p, :] = 0.0
+        return
+    dn, dt = par[1] + h * par[0], par[3] + h * par[2]
+    size, along = np.sqrt(f1 * f1 + f2 * f2), 0.0
+    c1, c2 = 1.0, 0.0
+    if size > 0.9999 * par[5] * fn and size > 0.0:
+        c1, c2 = f1 / size, f2 / size
+        across = min(dt, size / max(np.sqrt(v1 * v1 + v2 * v2), 1e-6))
+    else:
+        along = across = dt
+    # unit vectors in the world: u along the force, w across it
+    ux, uy, uz = c1 * ax + c2 * bx, c2 * by, c1 * az + c2 * bz
+    wx, wy, wz = c1 * bx - c2 * ax, c1 * by, c1 * bz - c2 * az
+    gains[p, 0] = dn * nx * nx + along * ux * ux + across * wx * wx
+    gains[p, 1] = dn * nx * ny + along * ux * uy + across * wx * wy
+    gains[p, 2] = dn * nx * nz + along * ux * uz + across * wx * wz
+    gains[p, 3] = dn * ny * ny + along * uy * uy + across * wy * wy
+    gains[p, 4] = dn * ny * nz + along * uy * uz + across * wy * wz
+    gains[p, 5] = dn * nz * nz + along * uz * uz + across * wz * wz
+
+
+@kernel
+def contact_step(
+    R: Array, r: Array, V: Array, body: Array, points: Array, s: Array, ground: Array, par: Array, h: float,
+    force: Array, wrench: Array, arms: Array, gains: Array,
+) -> None:  # fmt: skip
+    """As `contact_update`, with what a step needs that is implicit in the contact forces as well.
+
+    The force at the end of the step is force - h K (acceleration of the point), with K of `gains`; so h J^T K J is
+    added to the inertia of the body, which keeps stiff ground under light feet stable at any step.
+
+    Args:
+        arms: (np, 3) written: from the body's origin to the point that touches, in world axes [m].
+        gains: (np, 6) written: xx xy xz yy yz zz of K in world axes [N s/m].
+    """
+    _all_points(R, r, V, body, points, s, ground, par, h, force, s, wrench, arms, gains)
 
 
 @kernel
@@ -112,7 +172,8 @@ def contact_forces(
 
     Reads R, r, V, body, points, s, ground, par; writes force, sdot, wrench (layout: see the module).
     """
-    _all_points(R, r, V, body, points, s, ground, par, 0.0, force, sdot, wrench)
+    none = np.empty((0, 6))
+    _all_points(R, r, V, body, points, s, ground, par, 0.0, force, sdot, wrench, none, none)
 
 
 @kernel
@@ -134,7 +195,8 @@ def contact_update(
     Call it once a step, with the present poses and velocities, before the accelerations are computed. Writes s, force
     and wrench (layout: see the module).
     """
-    _all_points(R, r, V, body, points, s, ground, par, h, force, s, wrench)
+    none = np.empty((0, 6))
+    _all_points(R, r, V, body, points, s, ground, par, h, force, s, wrench, none, none)
 
 
 @kernel

@@ -40,10 +40,10 @@ class ContactSettings:
             before a touch-down, which keeps the force continuous. Only the continuous law needs it.
     """
 
-    stiffness: float = 4.0e4
-    damping: float = 2.5e2
-    shear_stiffness: float = 4.0e4
-    shear_damping: float = 2.5e2
+    stiffness: float = 1.0e5
+    damping: float = 1.0e3
+    shear_stiffness: float = 1.0e5
+    shear_damping: float = 1.0e3
     friction: float = 0.8
     kinetic_friction: float | None = None
     stribeck_speed: float = 0.05

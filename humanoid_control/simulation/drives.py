@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.jit import kernel
 from humanoid_control.robots import Robot
 
 
@@ -44,45 +45,29 @@ def default_gains(robot: Robot, stiffness: float = 60.0, damping_ratio: float = 
     return DriveGains(kp, kd, rotor, robot.effort.copy(), 10 * kp)
 
 
-@dataclass
-class DriveStep:
-    """The drives' part of one implicit step: the torque at the old velocity and the inertia that stands for the rest.
+@kernel
+def drive_terms(d, joints, speed, h, tau, armature, iv):
+    """Motors and mechanical stops for one implicit step: generalised forces, and inertia that stands for the rest.
 
-    The torque at the end of the step, kp (q_ref - q - h v+) + kd (v_ref - v+) with v+ = v + h a, equals
-    `torque - armature_gain a`; so the equations of motion are solved with `armature` added to the joint inertias.
+    The motor's torque at the end of the step, kp (q_ref - q - h v+) + kd (v_ref - v+) + effort with v+ = v + h a, is
+    `scratch[0] - scratch[1] a`; so the equations of motion are solved with scratch[1] added to the joint's inertia.
+    A stop does the same with its own spring and the drive's damping, and is as strong as it needs to be.
+
+    Args:
+        d: `DriveTable`; its scratch is written: motor torque, motor gain, stop torque, stop gain.
+        joints [rad], speed [rad/s]: (n,). h: length of the step [s].
+        tau, armature: (nv,) written from `iv` on.
     """
-
-    torque: np.ndarray
-    gain: np.ndarray
-    armature: np.ndarray
-
-    def reached(self, acceleration: np.ndarray) -> np.ndarray:
-        """Motor torque (n,) at the end of the step [N m]."""
-        return self.torque - self.gain * acceleration
-
-
-def drive_step(
-    gains: DriveGains,
-    joints: np.ndarray,
-    velocity: np.ndarray,
-    q_ref: np.ndarray,
-    v_ref: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    h: float,
-) -> tuple[DriveStep, DriveStep]:
-    """Motors and mechanical stops for one step of length h; all arrays (n,).
-
-    Returns:
-        The motors (whose torque is to be clipped) and the stops (which are as strong as they need to be).
-    """
-    gain = h * gains.kd + h * h * gains.kp
-    torque = gains.kp * (q_ref - joints - h * velocity) + gains.kd * (v_ref - velocity)
-    motors = DriveStep(torque, gain, gains.rotor + gain)
-    beyond = np.clip(joints, lower, upper) - joints
-    pressed = beyond != 0
-    k = np.where(pressed, gains.stop, 0.0)
-    c = np.where(pressed, gains.kd, 0.0)
-    stop_gain = h * c + h * h * k
-    stops = DriveStep(k * (beyond - h * velocity) - c * velocity, stop_gain, stop_gain)
-    return motors, stops
+    for k in range(joints.shape[0]):
+        q, v = joints[k], speed[k]
+        kp, kd = d.driven[k] * d.kp[k], d.driven[k] * d.kd[k]
+        torque = kp * (d.q_ref[k] - q - h * v) + kd * (d.v_ref[k] - v) + d.effort[k]
+        gain = h * kd + h * h * kp
+        beyond = min(max(q, d.lower[k]), d.upper[k]) - q
+        stop, stop_gain = 0.0, 0.0
+        if beyond != 0.0:
+            stop = d.stop[k] * (beyond - h * v) - d.kd[k] * v
+            stop_gain = h * d.kd[k] + h * h * d.stop[k]
+        d.scratch[0, k], d.scratch[1, k], d.scratch[2, k], d.scratch[3, k] = torque, gain, stop, stop_gain
+        tau[iv + k] = torque + stop
+        armature[iv + k] = d.rotor[k] + gain + stop_gain

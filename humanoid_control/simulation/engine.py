@@ -14,7 +14,7 @@ from humanoid_control.simulation.check import check_model
 if TYPE_CHECKING:
     from humanoid_control.simulation.drives import DriveGains
     from humanoid_control.simulation.sensors import ImuReading
-    from humanoid_control.simulation.world import WorldSettings
+    from humanoid_control.simulation.settings import WorldSettings
 
 ENGINES = ("multibody", "mujoco")
 

@@ -12,8 +12,7 @@ from humanoid_control.simulation.drives import DriveGains
 from humanoid_control.simulation.pushes import Pushes
 from humanoid_control.simulation.sensors import ImuReading, base_state, read_imu
 from humanoid_control.simulation.soles import Soles
-
-FASTEST = 1e4  # [rad/s] or [m/s]: nothing real moves faster, so the integration has failed
+from humanoid_control.simulation.step import FASTEST
 
 
 class EngineBase:
@@ -109,10 +108,14 @@ class EngineBase:
         if np.isfinite(q).all() and np.abs(v).max() < FASTEST:
             return False
         bad = np.flatnonzero(~(np.abs(v) < FASTEST))
-        k = int(bad[0]) - self.robot.iv if len(bad) else 0
+        self._fail(int(bad[0]) if len(bad) else self.robot.iv)
+        return True
+
+    def _fail(self, coordinate: int) -> None:
+        """The velocity of a coordinate is none any more."""
+        k = coordinate - self.robot.iv
         what = f"joint {self.robot.joint_names[k]}" if k >= 0 else "the base"
         self.diverged, self.failure = True, f"diverged at {self.time:.3f} s ({what}); the last finite state is kept"
-        return True
 
     # -- what it is asked ---------------------------------------------------------------------------------------
 

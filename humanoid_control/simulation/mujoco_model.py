@@ -10,8 +10,8 @@ import pinocchio as pin
 
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.drives import DriveGains
+from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.soles import Soles
-from humanoid_control.simulation.world import WorldSettings
 
 POINT_RADIUS = 0.002  # [m] of the balls whose lowest points are the corners of the soles
 CONTACT_TIME = 0.005  # [s] in which a contact settles, critically damped
@@ -24,7 +24,7 @@ def mjcf_text(robot: Robot, settings: WorldSettings, gains: DriveGains) -> str:
 
     A body is called as the pinocchio joint that carries it, and so are joints and actuators. Each actuator gives
     gain * ctrl + bias, with bias = -kp q - (kd + h kp) v: with the implicitfast integrator, which takes the part in v
-    at the end of the step, that is the drive of `drives.drive_step`, implicit in position and velocity.
+    at the end of the step, that is the drive of `drives.drive_terms`, implicit in position and velocity.
     """
     top = ET.Element("mujoco", model=robot.name)
     ET.SubElement(top, "compiler", angle="radian", inertiafromgeom="false", autolimits="false")
@@ -36,7 +36,7 @@ def mjcf_text(robot: Robot, settings: WorldSettings, gains: DriveGains) -> str:
     if robot.base == "floating":
         ground = ET.SubElement(world, "geom", name="ground", type="plane", size="0 0 1", condim="3")
         ground.attrib.update(contype="1", conaffinity="0", solref=f"{CONTACT_TIME} 1", solimp=IMPEDANCE)
-        ground.attrib.update(friction=f"{settings.ground.friction!r} 0 0", priority="1")
+        ground.attrib.update(friction=f"{settings.contact.friction!r} 0 0", priority="1")
     bodies = {0: world}
     for joint in range(1, robot.model.njoints):
         bodies[joint] = _body(bodies[robot.model.parents[joint]], robot, joint, gains)

@@ -12,7 +12,7 @@ from humanoid_control.robots import Robot
 from humanoid_control.simulation.drives import DriveGains, default_gains
 from humanoid_control.simulation.engine_base import EngineBase
 from humanoid_control.simulation.mujoco_model import actuator_gains, mjcf_text
-from humanoid_control.simulation.world import WorldSettings
+from humanoid_control.simulation.settings import WorldSettings
 
 CHUNK = 20  # steps after which is looked whether the state is still one
 

@@ -2,126 +2,120 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.errors import ConfigError
+from humanoid_control.multibody import Model
+from humanoid_control.multibody.arrays import Arrays
+from humanoid_control.multibody.from_pinocchio import bodies_of
+from humanoid_control.multibody.motion import forward1
 from humanoid_control.robots import Robot
-from humanoid_control.simulation.contact import GroundContact, GroundSettings
-from humanoid_control.simulation.drives import DriveGains, DriveStep, default_gains, drive_step
+from humanoid_control.simulation.contact_forces import contact_settle
+from humanoid_control.simulation.contact_points import ContactPoints, pinocchio_bodies
+from humanoid_control.simulation.drives import DriveGains, default_gains
 from humanoid_control.simulation.engine_base import EngineBase
-
-
-@dataclass(frozen=True)
-class WorldSettings:
-    """What the world is like.
-
-    Attributes:
-        step: length of an integration step [s].
-        gravity: [m/s^2], downward.
-        coast: how long the position reference moves on with the commanded velocity until the next command [s].
-        ground: of the floor; it acts on the feet of robots whose base floats.
-    """
-
-    step: float = 0.001
-    gravity: float = 9.81
-    coast: float = 0.01
-    ground: GroundSettings = field(default_factory=GroundSettings)
-
-    def check(self) -> None:
-        """Make sure of the step.
-
-        Raises:
-            ConfigError: it makes no sense.
-        """
-        if not 0 < self.step <= 0.01:
-            raise ConfigError(f"simulation step must be between 0 and 0.01 s, got {self.step:g}")
+from humanoid_control.simulation.settings import WorldSettings
+from humanoid_control.simulation.step import ContactTable, DriveTable, PushTable, State, place_carriers, run_steps
 
 
 class World(EngineBase):
-    """Integrates one robot under position-controlled drives (semi-implicit Euler, drives implicit).
+    """One robot in the compiled multibody engine: semi-implicit Euler, drives implicit. See `engine.Engine`.
 
     Attributes:
-        q (nq,), v (nv,): state. time [s]. torque: (n,) motor torques of the last step [N m].
-        acceleration: (nv,) of the last step.
-        diverged: the state stopped being a number; the world then keeps its last good state until `reset`.
+        arrays: the robot's bodies, one for each of its joints, in the engine's form.
+        points: where it can touch the ground. layers (np, 3): deflections there [m]; forces (np, 3): on the robot, in
+            the world, of the last step [N].
     """
 
     def __init__(self, robot: Robot, settings: WorldSettings | None = None, gains: DriveGains | None = None) -> None:
         self.settings = settings or WorldSettings()
         self.settings.check()
         super().__init__(robot, gains or default_gains(robot), self.settings.gravity, self.settings.coast)
-        self.contact = GroundContact(robot, self.settings.ground) if robot.base == "floating" else None
-        self._f_ext = pin.StdVec_Force()
-        for _ in range(self.model.njoints):
-            self._f_ext.append(pin.Force.Zero())
-        self._tau = np.zeros(robot.nv)
-        self._armature = np.zeros(robot.nv)
+        tree = bodies_of(robot.model)
+        self.arrays = Arrays(Model(tree.bodies), (0.0, 0.0, -self.settings.gravity))
+        self._turn = [tree.turn[b.name] for b in tree.bodies]
+        self._set_up_contact()
+        self._scratch = np.zeros((4, robot.n))
+        self._no_push = PushTable(np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 3)), np.zeros((0, 6)))
         self.reset()
 
+    def _set_up_contact(self) -> None:
+        r, nb = self.robot, len(self._turn)
+        self.points = None
+        body, points = np.zeros(0, np.int64), np.zeros((0, 4))
+        if r.base == "floating":
+            placed = {
+                link: (j - 1, pin.SE3(self._turn[j - 1].T @ X.rotation, self._turn[j - 1].T @ X.translation))
+                for link, (j, X) in pinocchio_bodies(r).items()
+                if j > 0
+            }
+            self.points = ContactPoints(r, placed, self.settings.touching)
+            body, points = self.points.body, self.points.points
+        self.layers, self.forces = np.zeros((len(body), 3)), np.zeros((len(body), 3))
+        self._contact = ContactTable(
+            np.zeros((nb, 3, 3)),
+            np.zeros((nb, 3)),
+            np.zeros((nb, 6)),
+            np.unique(body),
+            body,
+            points,
+            self.settings.ground.array,
+            self.settings.contact.array(),
+            np.zeros((nb, 6)),
+            np.zeros((len(body), 3)),
+            np.zeros((len(body), 6)),
+        )
+
     def _place(self) -> None:
-        if self.contact is not None:
-            self.contact.reset()
+        self.forces[:] = 0.0
+        if self.points is not None:
+            forward1(self.arrays.tables, self.q, self.v, self.arrays.work)
+            c = self._contact
+            place_carriers(self.arrays.work.W, c)
+            contact_settle(c.R, c.r, c.body, c.points, self.layers, c.ground)
 
     def step(self, steps: int = 1) -> None:
-        """Advance by a number of integration steps."""
-        for _ in range(steps):
-            if self.diverged:
-                return
-            self._step()
-
-    def _step(self) -> None:
-        r, h = self.robot, self.settings.step
-        d = self.drives
-        d.advance(self.time, self.joints, h)
-        motors, stops = drive_step(self.gains, self.joints, self.joint_velocity, d.q_ref, d.v_ref, r.lower, r.upper, h)
-        gain = d.driven * motors.gain
-        motors = DriveStep(d.driven * motors.torque + d.effort, gain, self.gains.rotor + gain)
-        if self.contact is not None or self.pushes:
-            pin.forwardKinematics(self.model, self.data, self.q, self.v)
-        if self.contact is not None:
-            self.contact.apply(self.data, self._f_ext)
-        self._all_ext = self._with_pushes() if self.pushes else self._f_ext
-        torque, armature = motors.torque + stops.torque, motors.armature + stops.armature
-        a = self._forward_dynamics(torque, armature)
-        reached = motors.reached(a[r.iv :])
-        limit = self.gains.effort
-        over = np.abs(reached) > limit
-        if over.any():  # those motors give their limit instead, whatever the velocity does
-            clipped = np.clip(reached, -limit, limit)
-            torque = np.where(over, clipped + stops.torque, torque)
-            armature = np.where(over, self.gains.rotor + stops.armature, armature)
-            a = self._forward_dynamics(torque, armature)
-            reached = np.where(over, clipped, motors.reached(a[r.iv :]))
-        v = self.v + h * a
-        q = pin.integrate(self.model, self.q, h * v)
-        if self._fails(q, v):
+        """Advance by a number of integration steps; nothing happens while `diverged`."""
+        if self.diverged:
             return
-        self.q, self.v, self.acceleration = q, v, a
-        self.torque = np.clip(reached, -limit, limit)
-        self.time += h
+        d, g, r, h = self.drives, self.gains, self.robot, self.settings.step
+        x = State(self.q.copy(), self.v.copy(), self.acceleration.copy(), self.torque.copy(), self.layers, self.forces)
+        drives = DriveTable(
+            d.mode, d.q_ref, d.v_ref, d.effort, d.driven, d.lead, g.kp, g.kd, g.rotor, g.effort, g.stop, r.lower,
+            r.upper, self._scratch,
+        )  # fmt: skip
+        done, bad = run_steps(
+            self.arrays.tables, self.arrays.work, x, drives, self._contact, self._pushing(), self.time, d.since,
+            d.coast, h, steps,
+        )  # fmt: skip
+        self.q, self.v, self.acceleration, self.torque = x.q, x.v, x.acceleration, x.torque
+        self.time += done * h
+        if bad >= 0:
+            self._fail(bad)
 
-    def _forward_dynamics(self, torque: np.ndarray, armature: np.ndarray) -> np.ndarray:
-        iv = self.robot.iv
-        self._tau[iv:], self._armature[iv:] = torque, armature
-        self.model.armature = self._armature
-        return pin.aba(self.model, self.data, self.q, self.v, self._tau, self._all_ext).copy()
-
-    def _with_pushes(self) -> pin.StdVec_Force:
-        total = pin.StdVec_Force(self._f_ext)
-        for p in self.pushes.active(self.time):
-            total[p.joint] = total[p.joint] + p.in_joint(self.data.oMi[p.joint].rotation)
-        return total
+    def _pushing(self) -> PushTable:
+        """The pushes under way, in the axes of the engine's bodies."""
+        if not self.pushes:
+            return self._no_push
+        active = [p for p in self.pushes.active(self.time) if p.joint > 0]
+        if not active:
+            return self._no_push
+        return PushTable(
+            np.array([p.joint - 1 for p in active]),
+            np.array([p.until for p in active]),
+            np.array([self._turn[p.joint - 1].T @ p.point for p in active]),
+            np.array([p.wrench for p in active]),
+        )
 
     def foot_wrenches(self) -> dict[str, np.ndarray]:
         """See `engine.Engine.foot_wrenches`."""
-        if self.contact is None:
+        if self.points is None:
             return self.soles.no_wrenches()
         pin.forwardKinematics(self.model, self.data, self.q)
-        points = [
-            self.data.oMi[j].act(c) for j, foot in zip(self.soles.joints, self.soles.corners, strict=True) for c in foot
-        ]
-        forces = self.contact.force
-        return self.soles.wrenches(self.data, ((k // 4, points[k], forces[k]) for k in range(len(points))))
+        rows = (k for k in range(len(self.points)) if self.points.sole[k] >= 0 and self.forces[k].any())
+        found = []
+        for k in rows:
+            j = int(self.points.body[k])
+            at = self.data.oMi[j + 1].act(self._turn[j] @ self.points.points[k, :3])
+            found.append((int(self.points.sole[k]), at, self.forces[k]))
+        return self.soles.wrenches(self.data, found)

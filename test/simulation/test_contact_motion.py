@@ -4,9 +4,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.simulation.contact_law import ContactSettings
 from humanoid_control.simulation.ground import Ground
-from test.simulation.box import Box, G
+from test.simulation.box import Box, G, soft
 
 
 def test_a_dropped_box_comes_to_rest_and_never_gains_energy():
@@ -33,7 +32,7 @@ def test_the_fixed_step_follows_the_adaptive_solution():
     for h in (1e-3, 2.5e-4):
         boxes = [Box() for _ in range(2)]
         for box in boxes:
-            box.law = ContactSettings(closure_rate=1e4)
+            box.law = soft(closure_rate=1e4)
             box.r[0], box.R[0] = [0, 0, 0.12], pin.rpy.rpyToMatrix(0.15, 0.1, 0.0)
             box.V[0, 3:] = [0.8, 0.3, 0.0]
         for _ in range(round(0.4 / h)):
@@ -46,7 +45,7 @@ def test_the_fixed_step_follows_the_adaptive_solution():
 @pytest.mark.parametrize("stepped", [True, False])
 def test_below_the_friction_angle_a_box_sticks_for_ever(stepped):
     mu, slope = 0.5, np.arctan(0.48)
-    box = Box(Ground.plane(slope=slope), ContactSettings(friction=mu)).lay(slope)
+    box = Box(Ground.plane(slope=slope), soft(friction=mu)).lay(slope)
     if stepped:
         for k in range(10000):
             box.step()
@@ -60,7 +59,7 @@ def test_below_the_friction_angle_a_box_sticks_for_ever(stepped):
 
 def test_above_the_friction_angle_it_slides_with_g_sin_minus_mu_g_cos():
     mu, slope = 0.5, np.radians(35)
-    box = Box(Ground.plane(slope=slope), ContactSettings(friction=mu)).lay(slope)
+    box = Box(Ground.plane(slope=slope), soft(friction=mu)).lay(slope)
     for _ in range(300):
         box.step()
     v0 = np.linalg.norm(box.V[0, 3:])
@@ -72,7 +71,7 @@ def test_above_the_friction_angle_it_slides_with_g_sin_minus_mu_g_cos():
 
 @pytest.mark.parametrize("yaw", [0.0, 2.1])
 def test_a_sliding_box_slows_down_by_mu_g_whatever_its_heading(yaw):
-    mu, box = 0.3, Box(law=ContactSettings(friction=0.3), size=(0.4, 0.4, 0.04)).lay()
+    mu, box = 0.3, Box(law=soft(friction=0.3), size=(0.4, 0.4, 0.04)).lay()
     box.V[0, 3:5] = 1.5 * np.cos(yaw), 1.5 * np.sin(yaw)
     start = box.r[0].copy()
     speeds = []
@@ -91,7 +90,7 @@ def test_a_sliding_box_slows_down_by_mu_g_whatever_its_heading(yaw):
 def test_a_grid_of_heights_that_is_flat_or_sloped_is_the_plane():
     slope = np.radians(12)
     grid = Ground.from_function(lambda x, y: np.tan(slope) * x, (-2, 2), (-2, 2), 0.11)
-    boxes = [Box(g, ContactSettings(friction=0.1)).lay(slope) for g in (grid, Ground.plane(slope=slope))]
+    boxes = [Box(g, soft(friction=0.1)).lay(slope) for g in (grid, Ground.plane(slope=slope))]
     for box in boxes:
         box.V[0] = [0, 0, 0.7, -0.4, 0.5, 0]
         for _ in range(500):
@@ -103,7 +102,7 @@ def test_a_grid_of_heights_that_is_flat_or_sloped_is_the_plane():
 
 def test_pulled_by_a_slow_spring_it_sticks_and_slips_without_chatter():
     """The spring's end moves steadily; the block waits, slips, waits. Each change of state happens once."""
-    law = ContactSettings(friction=0.5, kinetic_friction=0.3, stribeck_speed=0.02)
+    law = soft(friction=0.5, kinetic_friction=0.3, stribeck_speed=0.02)
     box, k, speed = Box(law=law, size=(0.4, 0.4, 0.04)).lay(), 60.0, 0.1
     shear, speeds, spring = [], [], []
     for n in range(15000):
@@ -146,7 +145,7 @@ def test_mujoco_slides_as_far():
         <geom type="box" size="0.2 0.2 0.02" mass="5" friction="{mu} 0 0"/></body></worldbody></mujoco>""")
     data = mujoco.MjData(model)
     data.qvel[0], data.qvel[5] = speed, 2.0
-    box = Box(law=ContactSettings(friction=mu), size=(0.4, 0.4, 0.04)).lay()
+    box = Box(law=soft(friction=mu), size=(0.4, 0.4, 0.04)).lay()
     box.V[0] = [0, 0, 2.0, speed, 0, 0]
     for _ in range(1600):
         mujoco.mj_step(model, data)

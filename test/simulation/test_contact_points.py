@@ -12,7 +12,7 @@ from humanoid_control.simulation.contact_law import ContactSettings
 from humanoid_control.simulation.contact_points import ContactPoints, pinocchio_bodies, shape_points
 from humanoid_control.simulation.ground import Ground
 
-PAR = ContactSettings().array()
+PAR = ContactSettings(4.0e4, 250.0, 4.0e4, 250.0).array()
 
 
 def poses(robot, seed=0):

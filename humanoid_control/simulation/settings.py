@@ -1,0 +1,44 @@
+"""What the simulated world is like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.simulation.contact_law import ContactSettings
+from humanoid_control.simulation.ground import Ground
+
+
+@dataclass(frozen=True)
+class WorldSettings:
+    """What the world is like.
+
+    Attributes:
+        step: length of an integration step [s].
+        gravity: [m/s^2], downward.
+        coast: how long the position reference moves on with the commanded velocity until the next command [s].
+        ground: its shape; it acts on the soles of robots whose base floats.
+        contact: what soles and ground are made of.
+        touching: other links whose collision shapes meet the ground too, or 'all'.
+    """
+
+    step: float = 0.001
+    gravity: float = 9.81
+    coast: float = 0.01
+    ground: Ground = field(default_factory=Ground.plane)
+    contact: ContactSettings = field(default_factory=ContactSettings)
+    touching: tuple[str, ...] | str = ()
+
+    def check(self) -> None:
+        """Make sure of the numbers.
+
+        Raises:
+            ConfigError: one makes no sense.
+        """
+        if not 0 < self.step <= 0.01:
+            raise ConfigError(f"simulation step must be between 0 and 0.01 s, got {self.step:g}")
+        for what, value in (("gravity", self.gravity), ("coast", self.coast)):
+            if not (np.isfinite(value) and value >= 0):
+                raise ConfigError(f"simulation {what} must be 0 or more, got {value:g}")
