@@ -34,6 +34,10 @@ class ConfigError(HumanoidError):
     """A parameter or setting outside its range or of the wrong kind."""
 
 
+class SimulationError(HumanoidError):
+    """A simulation that cannot go on: a step that diverged, a solver that gave up."""
+
+
 class EnvironmentProblem(HumanoidError):
     """Something outside the program is missing: a port, ROS 2, a package."""
 
