@@ -1,4 +1,4 @@
-"""Numerical integration of a state-space model dz/dt = f(t, z, u): fixed steps, adaptive steps, several rates.
+"""Numerical integration of a state-space model dz/dt = f(t, z, u): fixed steps, adaptive steps, split models.
 
 Chosen by name from `INTEGRATORS`. The input u is held over the time asked for, as a controller holds its output until
 its next cycle.
@@ -14,6 +14,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from humanoid_control.errors import ConfigError, SimulationError, UnknownNameError
+from humanoid_control.simulation.split_integrators import mixed_mode, multirate, runge_kutta_4
 from humanoid_control.simulation.state_layout import Rates, StateLayout
 
 
@@ -26,8 +27,8 @@ class IntegratorSettings:
         step: longest step of the fixed-step methods, first step of the adaptive ones [s].
         rtol, atol: relative and absolute tolerance of the adaptive methods.
         substeps: of the fast states in each step of 'multirate'.
-        extrapolate: the fast states see the slow ones moving on at their rate meanwhile, else standing still, which
-            is of first order only and acts on a stiff gear like a false damper.
+        extrapolate: in 'multirate' and 'mixed' the fast states see the slow ones moving on at their rate meanwhile,
+            else standing still, which is of first order only and acts on a stiff gear like a false damper.
         limit: a state larger than this has diverged.
         most_calls: evaluations of f after which an adaptive method is given up.
     """
@@ -115,42 +116,6 @@ def semi_implicit_euler(
     return out
 
 
-def runge_kutta_4(
-    f: Rates, t: float, z: np.ndarray, u: Any, h: float, layout: StateLayout, settings: IntegratorSettings
-) -> np.ndarray:
-    """The classical Runge-Kutta method of fourth order."""
-    a = np.array(f(t, z, u))
-    b = np.array(f(t + h / 2, z + h / 2 * a, u))
-    c = np.array(f(t + h / 2, z + h / 2 * b, u))
-    return z + h / 6 * (a + 2 * (b + c) + f(t + h, z + h * c, u))
-
-
-def multirate(
-    f: Rates, t: float, z: np.ndarray, u: Any, h: float, layout: StateLayout, settings: IntegratorSettings
-) -> np.ndarray:
-    """Fast states in sub-steps (Runge-Kutta 4), slow ones in one step (Heun) with the fast states' end. Second order.
-
-    The slow states must be slow by themselves: h must be short enough for them while the fast ones stand still.
-    """
-    fast, n = layout.fast, settings.substeps
-    slow = np.ones(layout.n, dtype=bool)
-    slow[fast] = False
-    rate = np.array(f(t, z, u))
-    drift = np.where(slow, rate, 0.0) if settings.extrapolate else np.zeros(layout.n)
-
-    def fast_rates(time: float, w: np.ndarray, u: Any) -> np.ndarray:
-        at = w + (time - t) * drift  # the slow entries of w stay those of the start
-        out = np.zeros(layout.n)
-        out[fast] = f(time, at, u)[fast]
-        return out
-
-    w = z.copy()
-    for k in range(n):
-        w = runge_kutta_4(fast_rates, t + k * h / n, w, u, h / n, layout, settings)
-    end = np.where(slow, z + h * rate, w)
-    return np.where(slow, z + h / 2 * (rate + f(t + h, end, u)), w)
-
-
 def _adaptive(method: str) -> Step:
     def solve(
         f: Rates, t: float, z: np.ndarray, u: Any, h: float, layout: StateLayout, settings: IntegratorSettings
@@ -193,8 +158,9 @@ INTEGRATORS: dict[str, tuple[Step, bool]] = {  # name -> (function, whether it f
     "semi_implicit": (semi_implicit_euler, False),
     "rk4": (runge_kutta_4, False),
     "multirate": (multirate, False),
+    "mixed": (mixed_mode, False),
     "rk45": (_adaptive("RK45"), True),
     "lsoda": (_adaptive("LSODA"), True),
     "radau": (_adaptive("Radau"), True),
 }
-_NEEDS = {"semi_implicit": "velocities", "multirate": "fast"}
+_NEEDS = {"semi_implicit": "velocities", "multirate": "fast", "mixed": "fast"}
