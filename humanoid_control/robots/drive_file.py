@@ -2,11 +2,11 @@
 
 schema: humanoid_drives/1
 motors:
-- {name: hip, torque_constant: 0.0875, resistance: 0.12, inductance: 1.2e-4, current: 50, voltage: 80,
-   inertia: [1.6e-4, 1.0e-4]}                 # about the shaft, across it
+- {name: hip, torque_constant: 0.0875, resistance: 0.12, inductance: 0.00012, current_limit: 50, voltage_limit: 80,
+   inertia: [0.00016, 0.0001]}                # about the shaft, across it
 drives:
 - {name: l_hip_flexion, mirror: y, kind: harmonic, joints: [l_hip_flexion], motor: hip, ratio: 80,
-   elastic: {stiffness: 4.0e4, damping: 20}, friction: {coulomb: 0.1, viscous: 1.0e-4}}
+   elastic: {stiffness: 40000, damping: 20}, friction: {coulomb: 0.1, viscous: 0.0001}}
 - {name: l_knee, mirror: y, kind: knee_screw, joints: [l_knee_flexion], motor: knee, lead: 0.005,
    hinge: [-0.045, 0, -0.14], pivot: [-0.034, 0, -0.043]}        # in the frames of thigh and shank
 
@@ -30,7 +30,7 @@ from humanoid_control.robots.yaml_rows import check_keys, check_row, count, know
 
 SCHEMA = "humanoid_drives/1"
 FILE_KEYS = ("schema", "robot", "motors", "drives")
-MOTOR_KEYS = ("name", "torque_constant", "resistance", "inductance", "current", "voltage", "inertia")
+MOTOR_KEYS = ("name", "torque_constant", "resistance", "inductance", "current_limit", "voltage_limit", "inertia")
 COUNT_KEYS = ("motor_counts", "joint_counts")
 DRIVE_KEYS = ("name", "kind", "joints", "mirror", "carrier", "motor", "axis", "elastic", "friction", *COUNT_KEYS)
 FRICTION_KEYS = tuple(Friction.__dataclass_fields__)
@@ -113,6 +113,7 @@ class _Reader:
             twist = ("stiffness", "damping")
             elastic = Elasticity(**number_rows(row["elastic"], twist, twist, f"{where}: elastic"))
         friction = number_rows(row.get("friction") or {}, FRICTION_KEYS, (), f"{where}: friction")
+        friction.setdefault("stiction", friction.get("coulomb", 0.0))
         try:
             return Drive(
                 name=str(row["name"]),

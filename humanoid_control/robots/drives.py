@@ -63,7 +63,7 @@ class Motor:
     Attributes:
         name: by which drives refer to it.
         torque_constant: k [N m/A] = [V s/rad]. resistance [ohm]. inductance [H].
-        current, voltage: limits [A], [V].
+        current_limit [A], voltage_limit [V].
         inertia: of the rotor about its shaft, and across it [kg m^2].
     """
 
@@ -71,14 +71,14 @@ class Motor:
     torque_constant: float
     resistance: float
     inductance: float
-    current: float
-    voltage: float
+    current_limit: float
+    voltage_limit: float
     inertia: tuple[float, float]
 
     def __post_init__(self) -> None:
         owner = f"motor '{self.name}'"
-        numbers = {k: getattr(self, k) for k in ("torque_constant", "resistance", "inductance", "current", "voltage")}
-        _above_zero(owner, **numbers)
+        keys = ("torque_constant", "resistance", "inductance", "current_limit", "voltage_limit")
+        _above_zero(owner, **{k: getattr(self, k) for k in keys})
         _not_negative(owner, inertia=min(self.inertia))
         if self.inertia[0] > 2 * self.inertia[1] + 1e-15:
             raise RobotError(f"{owner}: inertia about the shaft is at most twice the one across it in any body")
@@ -91,7 +91,7 @@ class Motor:
     @property
     def torque(self) -> float:
         """At the current limit [N m]."""
-        return self.torque_constant * self.current
+        return self.torque_constant * self.current_limit
 
 
 @dataclass(frozen=True)
@@ -104,12 +104,21 @@ class Elasticity:
 
 @dataclass(frozen=True)
 class Friction:
-    """At the motor's shaft: Coulomb [N m], viscous [N m s/rad], and what is added at rest [N m], fading with speed."""
+    """Of motor and gear together, at the motor's shaft; speeds [rad/s] and torques [N m] of the shaft.
+
+    Attributes:
+        coulomb: at moderate speed, without load. viscous: [N m s/rad].
+        stiction: peak about standstill, at least `coulomb`; it has fallen off at `stribeck_speed`.
+        smoothing_speed: below which the torque is in proportion to speed.
+        load_share: part of the transmitted torque that is lost, as in screws.
+    """
 
     coulomb: float = 0.0
     viscous: float = 0.0
-    static: float = 0.0
-    stribeck_speed: float = 1.0
+    stiction: float = 0.0
+    stribeck_speed: float = 10.0
+    smoothing_speed: float = 1.0
+    load_share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -151,8 +160,10 @@ class Drive:
             _above_zero(owner, stiffness=self.elastic.stiffness)
             _not_negative(owner, damping=self.elastic.damping)
         f = self.friction
-        _not_negative(owner, coulomb=f.coulomb, viscous=f.viscous, static=f.static)
-        _above_zero(owner, stribeck_speed=f.stribeck_speed)
+        _not_negative(owner, coulomb=f.coulomb, viscous=f.viscous, load_share=f.load_share)
+        _above_zero(owner, stribeck_speed=f.stribeck_speed, smoothing_speed=f.smoothing_speed)
+        if f.stiction < f.coulomb or f.load_share >= 1:
+            raise RobotError(f"{owner}: friction needs stiction >= coulomb and load_share < 1")
         _not_negative(owner, motor_counts=self.motor_counts, joint_counts=self.joint_counts)
 
 

@@ -9,6 +9,8 @@ from humanoid_control.errors import RobotError
 from humanoid_control.paths import share_dir
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.drive_file import drives_of, read_drive_file
+from humanoid_control.simulation.drive_parts import elastic_gear, gear_friction, motor_settings
+from humanoid_control.simulation.gear import friction_torque
 from humanoid_control.simulation.mechanisms import mechanisms_of
 
 RNG = np.random.default_rng(7)
@@ -80,7 +82,7 @@ def test_motors_reach_effort_and_speed_limits(lola, mechanisms, drives):
         k = [lola.index[j] for j in drive.joints]
         J = np.abs(mechanisms[name].jacobian(neutral[k]))
         assert (J.sum(axis=0) * drive.motor.torque >= lola.effort[k]).all(), name
-        assert (J.max(axis=0) * lola.velocity[k] * drive.motor.torque_constant < drive.motor.voltage).all(), name
+        assert (J.max(axis=0) * lola.velocity[k] * drive.motor.torque_constant < drive.motor.voltage_limit).all(), name
         assert 0.3e-3 <= drive.motor.time_constant <= 3e-3, name
         if drive.elastic is not None:
             reflected = drive.ratio**2 * drive.motor.inertia[0]
@@ -125,3 +127,18 @@ def test_a_loop_that_cannot_close_is_answered_in_one_line(tmp_path, lola, change
     with pytest.raises(RobotError, match=says) as e:
         mechanisms_of(lola, read_drive_file(path, lola))
     assert "\n" not in str(e.value) and str(path) in str(e.value)
+
+
+def test_every_drive_gives_motor_friction_and_gear_of_the_simulation(drives):
+    for drive in drives.values():
+        friction = gear_friction(drive)
+        assert friction.stiction >= friction.coulomb and (friction.load_share > 0) == ("screw" in drive.kind)
+        assert (elastic_gear(drive) is None) == (drive.elastic is None)
+        if drive.motor is None:
+            with pytest.raises(RobotError, match="drive 'vergence' has no motor"):
+                motor_settings(drive)
+            continue
+        settings = motor_settings(drive)
+        assert settings.array()[2] == settings.array()[3] == drive.motor.torque_constant
+        loss = friction_torque(1e3, 0.0, friction.array())[0] * abs(drive.ratio)
+        assert loss < 0.2 * drive.motor.torque * abs(drive.ratio)
