@@ -19,18 +19,20 @@ if TYPE_CHECKING:
 STUDIES = {
     "imitation": "H1 to H21 of Dube 2012: which joints and ranges matter for imitating a dance (minutes)",
     "momentum": "T-27 to T-35 of Schwienbacher 2014: how much arms lower angular momentum in walking (minutes)",
+    "calibration": "encoder offsets of each leg, planted and found again in a simulated jig (seconds)",
     "safety": "bad starts: inside itself, outside its ranges; how the safe solver leaves them (2000 a robot: minutes)",
 }
 ONLY_FOR = {
     "imitation": ("clip", "marker_set"),
     "momentum": ("step_length", "step_time"),
+    "calibration": ("poses", "noise", "seeds"),
     "safety": ("starts",),
 }
-NOT_FOR = {"imitation": ("robot",), "safety": ("only", "details", "output")}
+NOT_FOR = {"imitation": ("robot",), "safety": ("only", "details", "output"), "calibration": ("only", "details")}
 FORMATS = (".json", ".md")
 EXAMPLES = (
     "studies:\n"
-    + "\n".join(f"  {k:10} {v}" for k, v in STUDIES.items())
+    + "\n".join(f"  {k:11} {v}" for k, v in STUDIES.items())
     + """
 
 examples:
@@ -40,6 +42,7 @@ examples:
   humanoid study imitation --clip dance1.trc -o findings.md
   humanoid study momentum                               Lola, steps of 0.4 m in 0.8 s
   humanoid study momentum --robot hrp2 -o momentum      and a folder with plots and JSON
+  humanoid study calibration --robot hrp2 --poses 5 --noise 0.05
   humanoid study safety                                 all robots, 2000 bad starts each
   humanoid study safety --robot lola --starts 200
 
@@ -54,13 +57,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clip", action="append", default=[], help="motion file beside the built-in dance; repeatable")
     parser.add_argument("--only", default="", help="some hypotheses or claims, separated by commas: H1,H4")
     parser.add_argument("--marker-set", default="", help="marker set of the clips, or the path of an own one")
-    parser.add_argument("--robot", help="momentum: robot with legs (default: lola); safety: default all")
+    parser.add_argument("--robot", help="momentum, calibration: robot with legs (default: lola); safety: default all")
     parser.add_argument("--step-length", type=float, help="momentum: [m] (default: 0.4, scaled by the legs' length)")
     parser.add_argument("--step-time", type=float, help="momentum: [s] (default: 0.8, more where joints are slow)")
     parser.add_argument("--starts", type=int, help="safety: how many starts of each robot (default: 2000)")
+    parser.add_argument("--poses", type=int, help="calibration: poses in the jig (default: 3)")
+    parser.add_argument("--noise", type=float, help="calibration: of an encoder reading [deg] (default: 0.02)")
+    parser.add_argument("--seeds", type=int, help="calibration: how often, with other offsets each time (default: 10)")
     parser.add_argument("--details", action="store_true", help="also the rule and the numbers of every part")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    parser.add_argument("-o", "--output", type=Path, help=f"file to write: {', '.join(FORMATS)}; momentum: folder")
+    parser.add_argument("-o", "--output", type=Path, help=f"file to write: {', '.join(FORMATS)}; others: folder")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -76,6 +82,10 @@ def run(args: argparse.Namespace) -> int:
         from humanoid_control.cli.study_safety import run as run_safety
 
         return run_safety(args)
+    if args.name == "calibration":
+        from humanoid_control.cli.study_calibration import run as run_calibration
+
+        return run_calibration(args)
     if args.name == "momentum":
         from humanoid_control.cli.study_momentum import run as run_momentum
 

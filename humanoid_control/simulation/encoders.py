@@ -1,0 +1,151 @@
+"""Encoders: absolute ones at the links, incremental ones at the motors, and how the latter learn where they are.
+
+At start-up the absolute encoders give the joint angles, the drives turn them into motor angles, and the incremental
+counters are set to these: no homing. Joints without an absolute encoder (Lola's head) are driven to a limit switch
+(Schwienbacher 2014, section 3.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
+from humanoid_control.multibody.mechanism import Mechanism
+from humanoid_control.robots import Robot
+from humanoid_control.robots.drives import DriveFile
+
+TURN = 2 * np.pi
+
+
+class AbsoluteEncoders:
+    """Link-side encoders: reading = angle + mounting offset + noise, in steps of one turn / counts.
+
+    Attributes:
+        counts: (n,) steps in a turn; 0 where a joint has none.
+        mounting: (n,) by how much each is mounted wrongly [rad]; what calibration looks for.
+        noise: standard deviation of one reading [rad].
+    """
+
+    def __init__(
+        self, counts: np.ndarray, mounting: np.ndarray | None = None, noise: float = 0.0, seed: int = 0
+    ) -> None:
+        self.counts = np.asarray(counts, dtype=float)
+        self.mounting = np.zeros(len(self.counts)) if mounting is None else np.asarray(mounting, dtype=float)
+        if self.mounting.shape != self.counts.shape or not np.isfinite(self.mounting).all():
+            raise ConfigError(f"mounting offsets must be {len(self.counts)} finite angles")
+        if not (np.isfinite(noise) and noise >= 0):
+            raise ConfigError(f"encoder noise must not be negative, got {noise:g}")
+        self.noise, self.random = float(noise), np.random.default_rng(seed)
+
+    def read(self, joints: np.ndarray) -> np.ndarray:
+        """Readings (n,) at joint angles (n,) [rad], not wrapped; NaN where there is no encoder."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = TURN / self.counts
+            angle = joints + self.mounting + self.noise * self.random.standard_normal(len(self.counts))
+            return np.where(self.counts > 0, step * np.round(angle / step), np.nan)
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """Standard deviation (n,) of a reading, noise and rounding together [rad]."""
+        with np.errstate(divide="ignore"):
+            return np.sqrt(self.noise**2 + (TURN / self.counts) ** 2 / 12)
+
+
+def absolute_encoders(
+    robot: Robot, file: DriveFile, mounting: np.ndarray | None = None, noise: float = 0.0, seed: int = 0
+) -> AbsoluteEncoders:
+    """The link-side encoders that a file of drives names; 17 bits on every joint where the robot has no such file."""
+    counts = np.full(robot.n, 0.0 if file.drives else 2.0**17)
+    for drive in file.drives:
+        counts[[robot.index[j] for j in drive.joints]] = drive.joint_counts
+    return AbsoluteEncoders(counts, mounting, noise, seed)
+
+
+class MotorEncoders:
+    """Incremental encoders of all drives: counters that are zero at power-on, wherever the motors then are.
+
+    Joint vectors (n,) are the robot's, in radians.
+
+    Args:
+        robot: whose joints they are.
+        file: its drives.
+        mechanisms: by the drives' names, from `mechanisms_of`.
+        joints: (n,) true angles at power-on.
+    """
+
+    def __init__(self, robot: Robot, file: DriveFile, mechanisms: Mapping[str, Mechanism], joints: np.ndarray) -> None:
+        self.robot = robot
+        self.drives = [d for d in file.drives if d.motor_counts > 0]
+        self.mechanisms = mechanisms
+        self.index = {d.name: np.array([robot.index[j] for j in d.joints]) for d in self.drives}
+        self.counts = {d.name: d.motor_counts for d in self.drives}
+        self.at_power_on = self._motors(joints)
+        self.reference = {d.name: np.full(len(d.joints), np.nan) for d in self.drives}
+
+    def counters(self, joints: np.ndarray) -> dict[str, np.ndarray]:
+        """Whole counts (m,) of each drive at true joint angles (n,)."""
+        now = self._motors(joints)
+        return {
+            name: np.floor((phi - self.at_power_on[name]) * self.counts[name] / TURN).astype(np.int64)
+            for name, phi in now.items()
+        }
+
+    def start_up(self, joints: np.ndarray, reading: np.ndarray) -> None:
+        """Set the counters of all drives whose joints have absolute encoders.
+
+        Args:
+            joints: (n,) true angles while this is done, which the counters see.
+            reading: (n,) of the absolute encoders, less their known offsets; NaN where there is none.
+
+        Raises:
+            RobotError: a reading so far off that a drive's loop cannot close there.
+        """
+        counters = self.counters(joints)
+        for name, index in self.index.items():
+            if np.isfinite(reading[index]).all():
+                self._refer(name, reading[index], counters[name])
+
+    def home(self, name: str, joints: np.ndarray, switch: np.ndarray | None = None) -> None:
+        """Set a drive's counters at its limit switch, where the joints now stand.
+
+        Args:
+            name: of the drive.
+            joints: (n,) true angles.
+            switch: (k,) joint angles where the switch is said to be; default: the lower ends of the ranges.
+
+        Raises:
+            UnknownNameError, RobotError: no such drive, or one without a motor encoder.
+        """
+        if name not in self.index:
+            raise UnknownNameError("drive", name, self.index, hint=f"(with a motor encoder, robot {self.robot.name})")
+        angles = self.mechanisms[name].lower if switch is None else np.atleast_1d(np.asarray(switch, dtype=float))
+        self._refer(name, angles, self.counters(joints)[name])
+
+    def joints(self, counters: Mapping[str, np.ndarray], start: np.ndarray | None = None) -> np.ndarray:
+        """Joint angles (n,) from the counters, by Newton's method where a drive needs it; NaN where not yet referred.
+
+        Args:
+            counters: of each drive.
+            start: (n,) where Newton's method begins, the last known angles; default: the middle of the ranges.
+
+        Raises:
+            RobotError: counters that no joint angles inside the ranges give.
+        """
+        out = np.full(self.robot.n, np.nan)
+        for name, index in self.index.items():
+            if np.isfinite(self.reference[name]).all():
+                near = None if start is None or not np.isfinite(start[index]).all() else start[index]
+                phi = self.reference[name] + (counters[name] + 0.5) * TURN / self.counts[name]
+                out[index] = self.mechanisms[name].joint(phi, near)
+        return self.robot.follow(out)
+
+    def _motors(self, joints: np.ndarray) -> dict[str, np.ndarray]:
+        return {name: self.mechanisms[name].motor(joints[index]) for name, index in self.index.items()}
+
+    def _refer(self, name: str, angles: np.ndarray, counters: np.ndarray) -> None:
+        phi = self.mechanisms[name].motor(angles)
+        if not np.isfinite(phi).all():
+            raise RobotError(f"drive '{name}': its loop cannot close at {np.degrees(angles).round(2).tolist()} deg")
+        self.reference[name] = phi - (counters + 0.5) * TURN / self.counts[name]
