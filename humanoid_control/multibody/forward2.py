@@ -70,7 +70,7 @@ def forward2(t, w, qdd):
             qdd[ints[i, COORD]] = a
             _accelerate(ints[i, MOTION], W, o, acceleration_down(W, o, po, ACC), a)
         else:
-            _subsystem(t, n, w, qdd)
+            subsystem_forward(t, n, w, qdd)
 
 
 @inlined
@@ -86,7 +86,8 @@ def _accelerate(motion, W, o, x, a):
 
 
 @kernel
-def _subsystem(t, n, w, qdd):
+def subsystem_forward(t, n, w, qdd):
+    """Accelerations of the coordinates of one sub-system and of its members, eq. (2.79), (2.90)."""
     ints, nodes, members, group_columns, W, J, S = t.ints, t.nodes, t.members, t.group_columns, w.W, w.J, w.S
     po = nodes[n, OUTSIDE] * NW
     size, first, s, p = nodes[n, NCOLUMNS], nodes[n, COLUMNS], nodes[n, WORK], po + ACC

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.errors import UnknownNameError
+from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.check import check_model
+from humanoid_control.simulation.settings import IDEAL
 
 if TYPE_CHECKING:
     from humanoid_control.simulation.drives import DriveGains
@@ -144,9 +145,15 @@ def make_engine(
         raise UnknownNameError("engine", name, ENGINES)
     check_model(robot)
     if name == "mujoco":
+        if settings is not None and settings.drives != IDEAL:
+            raise ConfigError(f"drives '{settings.drives}' need engine 'multibody', not 'mujoco'")
         from humanoid_control.simulation.mujoco_world import MujocoWorld
 
         return MujocoWorld(robot, settings, gains)
+    if settings is not None and settings.drives != IDEAL:
+        from humanoid_control.simulation.driven_world import DrivenWorld
+
+        return DrivenWorld(robot, settings, gains)
     from humanoid_control.simulation.world import World
 
     return World(robot, settings, gains)

@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from humanoid_control.errors import ConfigError
+from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.simulation.contact_law import ContactSettings
 from humanoid_control.simulation.ground import Ground
+
+IDEAL = "ideal"
+DRIVES = (IDEAL, "rigid", "elastic")
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,7 @@ class WorldSettings:
         coast: how long the position reference moves on with the commanded velocity until the next command [s].
         ground: its shape; it acts on the soles of robots whose base floats.
         contact: what soles and ground are made of.
+        drives: 'ideal': torque at once; 'rigid' or 'elastic': motors and gears of the robot's file of drives.
         touching: other links whose collision shapes meet the ground too, or 'all'.
     """
 
@@ -30,6 +34,7 @@ class WorldSettings:
     ground: Ground = field(default_factory=Ground.plane)
     contact: ContactSettings = field(default_factory=ContactSettings)
     touching: tuple[str, ...] | str = ()
+    drives: str = IDEAL
 
     def check(self) -> None:
         """Make sure of the numbers.
@@ -39,6 +44,8 @@ class WorldSettings:
         """
         if not 0 < self.step <= 0.01:
             raise ConfigError(f"simulation step must be between 0 and 0.01 s, got {self.step:g}")
+        if self.drives not in DRIVES:
+            raise UnknownNameError("kind of drives", self.drives, DRIVES)
         for what, value in (("gravity", self.gravity), ("coast", self.coast)):
             if not (np.isfinite(value) and value >= 0):
                 raise ConfigError(f"simulation {what} must be 0 or more, got {value:g}")

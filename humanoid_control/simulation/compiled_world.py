@@ -1,0 +1,106 @@
+"""What the worlds in the compiled engine share: bodies, contact with the ground, pushes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.multibody import Model
+from humanoid_control.multibody.arrays import Arrays
+from humanoid_control.multibody.from_pinocchio import Tree
+from humanoid_control.multibody.motion import forward1
+from humanoid_control.robots import Robot
+from humanoid_control.simulation.contact_forces import contact_settle
+from humanoid_control.simulation.drives import DriveGains
+from humanoid_control.simulation.engine_base import EngineBase
+from humanoid_control.simulation.robot_contact import contact_points, contact_table
+from humanoid_control.simulation.settings import WorldSettings
+from humanoid_control.simulation.step import DriveTable
+from humanoid_control.simulation.step_forces import PushTable, place_carriers
+
+
+class CompiledWorld(EngineBase):
+    """One robot in the compiled multibody engine. A subclass steps; see `engine.Engine`.
+
+    Attributes:
+        arrays: the bodies in the engine's form.
+        points: where the robot can touch the ground. layers (np, 3): deflections there [m]; forces (np, 3): on the
+            robot, in the world, of the last step [N].
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        settings: WorldSettings,
+        gains: DriveGains,
+        pinocchio: pin.Model,
+        tree: Tree,
+        model: Model,
+    ) -> None:
+        """Lay out the bodies.
+
+        Args:
+            pinocchio, tree: the joints that move. model: their bodies, and more after them.
+        """
+        settings.check()
+        self.settings = settings
+        super().__init__(robot, gains, settings.gravity, settings.coast)
+        self.arrays = Arrays(model, (0.0, 0.0, -settings.gravity))
+        self._moving = pinocchio
+        self._turn = [tree.turn[b.name] for b in tree.bodies]
+        self.points = contact_points(robot, pinocchio, tree, settings)
+        self._contact = contact_table(self.points, len(model.bodies), settings)
+        touching = len(self._contact.body)
+        self.layers, self.forces = np.zeros((touching, 3)), np.zeros((touching, 3))
+        self._scratch = np.zeros((4, robot.n))
+
+    def _settle(self, q: np.ndarray) -> None:
+        """The layers of a robot that was put down at rest at the engine's configuration q."""
+        self.forces[:] = 0.0
+        if self.points is not None:
+            forward1(self.arrays.tables, q, np.zeros(self.arrays.model.nv), self.arrays.work)
+            c = self._contact
+            place_carriers(self.arrays.work.W, c)
+            contact_settle(c.R, c.r, c.body, c.points, self.layers, c.ground)
+
+    def _drive_table(self) -> DriveTable:
+        d, g, r = self.drives, self.gains, self.robot
+        return DriveTable(
+            d.mode, d.q_ref, d.v_ref, d.effort, d.driven, d.lead, g.kp, g.kd, g.rotor, g.effort, g.stop, r.lower,
+            r.upper, self._scratch,
+        )  # fmt: skip
+
+    def _push_table(self) -> PushTable:
+        """The pushes under way, in the axes of the engine's bodies."""
+        body, until, point, wrench = [], [], [], []
+        for p in self.pushes.active(self.time) if self.pushes else ():
+            frame = self._moving.frames[self._moving.getFrameId(str(self.robot.model.names[p.joint]))]
+            k = int(frame.parentJoint) - 1
+            if k < 0:
+                continue  # on what holds the robot
+            at = frame.placement.act(p.point) if k + 1 != p.joint or self._moving is not self.robot.model else p.point
+            body.append(k)
+            until.append(p.until)
+            point.append(self._turn[k].T @ at)
+            wrench.append(p.wrench)
+        n = len(body)
+        return PushTable(
+            np.array(body, dtype=np.int64),
+            np.array(until, dtype=float),
+            np.array(point, dtype=float).reshape(n, 3),
+            np.array(wrench, dtype=float).reshape(n, 6),
+        )
+
+    def foot_wrenches(self) -> dict[str, np.ndarray]:
+        """See `engine.Engine.foot_wrenches`."""
+        if self.points is None:
+            return self.soles.no_wrenches()
+        pin.forwardKinematics(self.model, self.data, self.q)
+        found = []
+        for k in range(len(self.points)):
+            if self.points.sole[k] >= 0 and self.forces[k].any():
+                i = int(self.points.body[k])
+                j = self.model.getJointId(str(self._moving.names[i + 1]))
+                at = self.data.oMi[j].act(self._turn[i] @ self.points.points[k, :3])
+                found.append((int(self.points.sole[k]), at, self.forces[k]))
+        return self.soles.wrenches(self.data, found)

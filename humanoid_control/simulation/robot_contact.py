@@ -1,0 +1,49 @@
+"""The contact points of a robot, in the axes of the multibody engine's bodies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.multibody.from_pinocchio import Tree
+from humanoid_control.robots import Robot
+from humanoid_control.simulation.contact_points import ContactPoints
+from humanoid_control.simulation.settings import WorldSettings
+from humanoid_control.simulation.step_forces import ContactTable
+
+
+def engine_links(model: pin.Model, tree: Tree) -> dict[str, tuple[int, pin.SE3]]:
+    """link -> (index of its body, pose of the link's frame in that body's frame), of all links that move."""
+    out = {}
+    for f in model.frames:
+        if f.type == pin.FrameType.BODY and f.parentJoint > 0:
+            Q = tree.turn[tree.bodies[f.parentJoint - 1].name].T
+            out[f.name] = (int(f.parentJoint) - 1, pin.SE3(Q @ f.placement.rotation, Q @ f.placement.translation))
+    return out
+
+
+def contact_points(robot: Robot, model: pin.Model, tree: Tree, settings: WorldSettings) -> ContactPoints | None:
+    """Where a robot with a floating base can touch the ground; None where its base is fixed."""
+    return ContactPoints(robot, engine_links(model, tree), settings.touching) if robot.base == "floating" else None
+
+
+def contact_table(points: ContactPoints | None, bodies: int, settings: WorldSettings) -> ContactTable:
+    """The contact points and the ground as the compiled steps read them.
+
+    Args:
+        bodies: number of bodies of the model.
+    """
+    body = np.zeros(0, np.int64) if points is None else points.body
+    return ContactTable(
+        np.zeros((bodies, 3, 3)),
+        np.zeros((bodies, 3)),
+        np.zeros((bodies, 6)),
+        np.unique(body),
+        body,
+        np.zeros((0, 4)) if points is None else points.points,
+        settings.ground.array,
+        settings.contact.array(),
+        np.zeros((bodies, 6)),
+        np.zeros((len(body), 3)),
+        np.zeros((len(body), 6)),
+    )

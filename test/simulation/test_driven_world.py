@@ -1,0 +1,108 @@
+"""Lola with her motors and gears: stands, keeps limits and loops, and its power is accounted for."""
+
+import numpy as np
+import pytest
+
+from humanoid_control.errors import HumanoidError
+from humanoid_control.multibody.layout import NW, RATE
+from humanoid_control.multibody.motion import forward1
+from humanoid_control.robots import load_robot
+from humanoid_control.simulation import World, WorldSettings, make_engine
+from humanoid_control.simulation.mechanisms import mechanisms_of
+
+
+@pytest.fixture(scope="module")
+def lola():
+    return load_robot("lola", "floating")
+
+
+@pytest.mark.parametrize("drives", ["rigid", "elastic"])
+def test_stands_where_ideal_drives_stand(lola, drives):
+    ideal, driven = World(lola), make_engine(lola, settings=WorldSettings(drives=drives))
+    start = driven.q.copy()
+    for _ in range(8):
+        ideal.step(1000)
+        driven.step(1000)
+        assert np.linalg.norm(driven.q[:3] - start[:3]) < 0.01
+    assert driven.q == pytest.approx(ideal.q, abs=2e-3)
+    assert np.abs(driven.v).max() < 1e-3
+    assert driven.torque == pytest.approx(ideal.torque, abs=1.5), "the motors carry what ideal drives carry"
+    assert driven.forces[:, 2].sum() == pytest.approx(9.81 * lola.mass, rel=1e-3)
+
+
+@pytest.mark.parametrize("drives", ["rigid", "elastic"])
+def test_loops_stay_closed_and_limits_kept_in_fast_motion(lola, drives):
+    """Rotors turn as their mechanisms say, to rounding, after seconds of hard motion: nothing can drift."""
+    robot = load_robot("lola", "fixed")
+    world, rng = make_engine(robot, settings=WorldSettings(drives=drives)), np.random.default_rng(5)
+    mechanisms = mechanisms_of(robot)
+    neutral = robot.postures["neutral"]
+    for _ in range(30):
+        goal = np.clip(neutral + rng.normal(size=robot.n) * 0.5, robot.lower, robot.upper)
+        world.command(goal)
+        world.step(100)
+        assert (np.abs(world.current) <= world._shafts.motor[:, 4] * 1.0001).all()
+    assert np.abs(world.v).max() > 0.05
+    forward1(world.arrays.tables, world.full_q, world.full_v, world.arrays.work)
+    rows = world.arrays.work.W.reshape(-1, NW)
+    for k, s in enumerate(world.train.shafts):
+        if not s.elastic:
+            index = [robot.index[j] for j in s.joints]
+            J = mechanisms[s.drive.name].jacobian(world.joints[index])
+            number = 0 if len(J) == 1 else int(s.body[-1]) - 1
+            rate = rows[world._shafts.body[k] + 1, RATE]
+            assert rate == pytest.approx(float(J[number] @ world.joint_velocity[index]), rel=1e-9, abs=1e-9)
+    held = [robot.index[j] for j in world.train.held]
+    assert world.joints[held] == pytest.approx(world.drives.q_ref[held], abs=1e-9), "cameras go where they are told"
+
+
+def test_elastic_gears_twist_by_torque_over_stiffness(lola):
+    world = make_engine(lola, settings=WorldSettings(drives="elastic"))
+    world.command(lola.from_mapping({"l_shoulder_flexion": 0.8, "r_shoulder_flexion": 0.8}))
+    world.step(6000)
+    shafts = [s for s in world.train.shafts if s.elastic]
+    twisted = 0
+    for s in shafts:
+        k = world.train.model.qpos[world.train.model.coordinates.index(s.body)]
+        j = lola.index[s.joints[0]]
+        twist = world.full_q[k] / s.drive.ratio - world.joints[j]
+        passed = s.drive.elastic.stiffness * twist
+        lost = 1.5 * s.drive.ratio * (s.drive.friction.stiction)
+        assert abs(passed - world.torque[j]) <= lost + 0.01, s.body
+        twisted += abs(passed) > 1.0
+    assert len(shafts) == 16 and twisted >= 4
+
+
+def test_a_push_and_a_command_move_it_as_the_ideal_world(lola):
+    robot = load_robot("lola", "fixed")
+    ideal, driven = World(robot), make_engine(robot, settings=WorldSettings(drives="rigid"))
+    goal = robot.postures["neutral"].copy()
+    goal[robot.joint_index("l_elbow_flexion")] += 0.4
+    for w in (ideal, driven):
+        w.step(500)
+        w.command(goal)
+        w.push("r_forearm", np.array([20.0, 0, 0, 0, 0, 0]), 2.0)
+        w.step(1500)
+    assert driven.joints == pytest.approx(ideal.joints, abs=0.01)
+    k = robot.joint_index("r_shoulder_flexion")
+    assert abs(driven.joints[k] - robot.postures["neutral"][k]) > 1e-4, "the push is felt"
+
+
+def test_same_commands_same_bytes(lola):
+    out = []
+    for _ in range(2):
+        world, rng = make_engine(lola, settings=WorldSettings(drives="elastic")), np.random.default_rng(4)
+        for _ in range(20):
+            world.command(lola.postures["neutral"] + 0.03 * rng.normal(size=lola.n))
+            world.step(5)
+        out.append(world.q.tobytes() + world.full_v.tobytes() + world.current.tobytes())
+    assert out[0] == out[1]
+
+
+def test_robots_without_a_file_of_drives_and_other_engines_are_refused(lola):
+    for robot, engine in ((load_robot("hrp2", "floating"), "multibody"), (lola, "mujoco")):
+        with pytest.raises(HumanoidError) as e:
+            make_engine(robot, engine, WorldSettings(drives="rigid"))
+        assert "\n" not in str(e.value) and "drives" in str(e.value)
+    with pytest.raises(HumanoidError, match="elastic"):
+        World(lola, WorldSettings(drives="elastik"))
