@@ -26,7 +26,12 @@ TOPICS = {
         "visualization_msgs/MarkerArray",
         "while somebody listens: collision shapes coloured by distance, near pairs, centre of mass, momentum",
     ),
-    "joint_commands": ("sensor_msgs/JointState", "position and velocity for every joint, always inside the limits"),
+    "joint_commands": (
+        "sensor_msgs/JointState",
+        "position and velocity for every joint, always inside the limits; the simulator also takes velocities alone "
+        "(velocity drives) and efforts alone (torques), for the joints that a message names; an effort beside a "
+        "position is feed-forward",
+    ),
     "reference_joint_states": (
         "sensor_msgs/JointState",
         "position and velocity for every joint, solved by the streamer itself (`solve`); steps of exactly 1 / rate",
@@ -35,7 +40,21 @@ TOPICS = {
     "estimated_joint_states": ("sensor_msgs/JointState", "filtered position and velocity"),
     "imu": ("sensor_msgs/Imu", "orientation, angular velocity and specific force of the root link"),
     "odometry": ("nav_msgs/Odometry", "pose and twist of the root link in the frame `world`"),
+    "wrench/FOOT": (
+        "geometry_msgs/WrenchStamped",
+        "what the ground does to each foot; frame `FOOT_sole`: axes of the foot's link, origin in the middle of the "
+        "sole (base: floating)",
+    ),
     "/clock": ("rosgraph_msgs/Clock", "simulated time"),
+    "simulator/set_state": (
+        "sensor_msgs/JointState",
+        "put joints, by name, to positions and velocities; a topic, because std_srvs has no service that takes data",
+    ),
+    "simulator/set_base": ("geometry_msgs/PoseStamped", "put the root link somewhere in the frame `world`, at rest"),
+    "simulator/push": (
+        "geometry_msgs/WrenchStamped",
+        "push the link in `frame_id`, at its origin and in its axes, for `push_duration`",
+    ),
     "robot_description": ("std_msgs/String", "the URDF, for late subscribers"),
     "markers": (
         "visualization_msgs/MarkerArray or geometry_msgs/PoseArray",
@@ -48,7 +67,9 @@ TOPICS = {
     "/diagnostics": ("diagnostic_msgs/DiagnosticArray", "once a second from every node: rates, times, ages, problems"),
 }
 SERVICES = {
-    "simulator/reset": "back to the neutral posture at rest",
+    "simulator/reset": "time zero, the neutral posture at rest, the sensors' random numbers from the start",
+    "simulator/pause": "std_srvs/SetBool: let simulated time stand still, or go on",
+    "simulator/step": "while paused: advance by `step_periods` (a live parameter) periods of the joint states",
     "state_estimator/reset": "forget the estimate",
     "trajectory_streamer/play": "go on",
     "trajectory_streamer/pause": "stand still where the clip is",

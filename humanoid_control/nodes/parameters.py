@@ -66,6 +66,8 @@ def check_value(cls: type[NodeParameters], name: str, value: Any) -> Any:
     kind = type(default)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
+    if kind is str and isinstance(value, (int, float)) and not isinstance(value, bool):
+        value = str(value)  # `delay:=0.01` reaches us as a number
     if isinstance(value, tuple):
         value = list(value)
     if type(value) is not kind:

@@ -108,6 +108,8 @@ def _loop(node: TickNode, executor: Any, stop: threading.Event) -> None:
             continue
         period = 1.0 / node.rate
         skipped = int(-wait / period)
+        if skipped:  # a node that cannot keep its rate still listens
+            executor.spin_once(timeout_sec=0)
         deadline += (1 + skipped) * period
         node.wake = False
         node.run_tick(skipped)

@@ -47,8 +47,8 @@ NODES = {
             "simulator",
             "SimulatorParameters",
             "the robot in a simulated world",
-            ("joint_commands",),
-            ("joint_states", "imu", "odometry", "robot_description", "/clock"),
+            ("joint_commands", "simulator/set_state", "simulator/set_base", "simulator/push"),
+            ("joint_states", "imu", "odometry", "wrench/FOOT", "robot_description", "/clock"),
         ),
         NodeSpec(
             "state_estimator",

@@ -152,7 +152,8 @@ def test_parameter_file_holds_shared_and_own_values():
 def test_every_wire_has_two_ends():
     """In the full stack every relative input comes from some node of it, or from the user."""
     nodes = STACKS["imitation"].nodes
-    published = {t for n in nodes for t in n.publishes} | {"/diagnostics", "markers"}
+    from_users = {"markers", "simulator/set_state", "simulator/set_base", "simulator/push"}
+    published = {t for n in nodes for t in n.publishes} | {"/diagnostics"} | from_users
     for node in nodes:
         assert set(node.subscribes) <= published, node.executable
 

@@ -5,12 +5,14 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
+from geometry_msgs.msg import PoseStamped, WrenchStamped
 from nav_msgs.msg import Odometry
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
+from std_srvs.srv import SetBool, Trigger
 
+from humanoid_control.nodes.messages import seconds
 from humanoid_control.nodes.qos import LATCHED
 from humanoid_control.robots import load_robot
 
@@ -73,11 +75,13 @@ def test_wrong_commands_are_held_and_reported(graph):
     bad = robot.postures["neutral"].copy()
     bad[3] = np.nan
     short = JointState(name=list(robot.joint_names), position=[0.1])
-    unknown = command(robot, np.zeros(1), names=["not_a_joint"])
+    unknown = command(robot, np.zeros(1), names=["l_elbow_flexon"])
+    endless = JointState(name=["l_elbow_flexion"], effort=[np.inf])
     for message, words in (
-        (command(robot, bad), "not a number"),
+        (command(robot, bad), f"position of {robot.joint_names[3]} is not a number: held"),
+        (endless, "effort of l_elbow_flexion is not a number: held"),
         (short, "without a position"),
-        (unknown, "not_a_joint"),
+        (unknown, "l_elbow_flexon (did you mean l_elbow_flexion?)"),
     ):
         graph.until_said("simulator", words, lambda m=message: publisher.publish(m))
         assert all(np.isfinite(s.position).all() for s in states)
@@ -98,3 +102,96 @@ def test_stands_on_the_ground_with_a_floating_base(graph):
     graph.until(lambda: len(odometry) > 40, "odometry")
     heights = [o.pose.pose.position.z for o in odometry]
     assert min(heights) > 0.6 and max(heights) - min(heights) < 0.03
+
+
+def test_paused_it_steps_on_request_and_the_same_seed_gives_the_same_bytes(graph):
+    """Two simulators, the same commands at the same simulated times, bad sensors: the same messages, byte by byte."""
+    robot = load_robot("wabian2", "fixed")
+    settings = ("robot:=wabian2", "paused:=true", "stamp:=sim", "seed:=3", "slow_every:=2")
+    bad_sensors = ("noise:=position=0.001,velocity=0.01,gyro=0.1", "delay:=joint_states=0.004", "dropout:=imu=0.3")
+    goal = command(robot, robot.from_mapping({"l_elbow_flexion": 1.0}))
+    spin = JointState(name=["r_elbow_flexion"], velocity=[0.5])
+    heard = {}
+    for name in ("left", "right"):
+        process = graph.start("simulator", *settings, *bad_sensors, args=("-r", f"__ns:=/{name}"))
+        states, imu = graph.listen(JointState, f"/{name}/joint_states"), graph.listen(Imu, f"/{name}/imu")
+        clock = graph.listen(Clock, "/clock")
+        publisher = graph.publisher(JointState, f"/{name}/joint_commands")
+        for k in range(24):
+            if k in (2, 10):
+                for _ in range(10):  # time stands still: hearing it twice changes nothing
+                    publisher.publish(goal if k == 2 else spin)
+                    graph.spin(0.02)
+            assert graph.call(Trigger, f"/{name}/simulator/step").success
+            graph.until(lambda k=k, c=clock: c and seconds(c[-1].clock) >= 0.002 * (k + 1) - 1e-9, "the clock")
+        graph.spin(0.3)
+        found = {round(1e6 * seconds(m.header.stamp)): m for m in states}
+        assert max(found) == 48000 and 0 not in found, "with a delay there is nothing to read at first"
+        assert len(found) >= 20, "stamps are simulated time, one message a step"
+        fields = {t: (m.position.tobytes(), m.velocity.tobytes(), m.effort.tobytes()) for t, m in found.items()}
+        turns = {seconds(m.header.stamp): (m.angular_velocity.x, m.angular_velocity.y) for m in imu}
+        assert len(turns) < 12, "some are lost"
+        assert graph.call(SetBool, f"/{name}/simulator/pause", SetBool.Request(data=False)).message == "running"
+        assert not graph.call(Trigger, f"/{name}/simulator/step").success
+        heard[name] = (fields, turns)
+        graph.stop(process)
+    for left, right in zip(*heard.values(), strict=True):
+        common = left.keys() & right.keys()
+        assert len(common) > 4 and all(left[t] == right[t] for t in common)
+
+
+def test_pushes_states_from_outside_and_foot_wrenches_in_mujoco(graph):
+    pytest.importorskip("mujoco")
+    robot = load_robot("suralp", "floating")
+    graph.start("simulator", "robot:=suralp", "base:=floating", "engine:=mujoco", "rate:=100.0", "step:=0.002")
+    odometry, states = graph.listen(Odometry, "odometry"), graph.listen(JointState, "joint_states")
+    feet = [graph.listen(WrenchStamped, f"wrench/{foot}") for foot in ("l_foot", "r_foot")]
+    graph.until(lambda: all(len(f) > 20 for f in feet), "wrenches")
+    assert feet[0][-1].header.frame_id == "l_foot_sole"
+    assert sum(f[-1].wrench.force.z for f in feet) == pytest.approx(9.81 * robot.mass, rel=0.03)
+
+    push = graph.publisher(WrenchStamped, "simulator/push")
+    wrench = WrenchStamped()
+    wrench.header.frame_id = "base_linc"
+    graph.until_said("simulator", "unknown link 'base_linc': did you mean base_link", lambda: push.publish(wrench))
+    wrench.header.frame_id, wrench.wrench.force.y = "base_link", 150.0
+    push.publish(wrench)
+    graph.until(lambda: abs(odometry[-1].twist.twist.linear.y) > 0.02, "the push")
+
+    base, state = graph.publisher(PoseStamped, "simulator/set_base"), graph.publisher(JointState, "simulator/set_state")
+    up = PoseStamped()
+    up.pose.position.z, up.pose.orientation.w = 3.0, 1.0
+    base.publish(up)
+    graph.until(lambda: odometry[-1].pose.pose.position.z > 1.5, "the robot in the air")
+    state.publish(JointState(name=["l_elbow_flexion"], position=[1.1]))
+    k = robot.joint_index("l_elbow_flexion")
+    graph.until(lambda: abs(states[-1].position[k] - 1.1) < 0.05, "the elbow set")
+    assert graph.call(Trigger, "simulator/reset").success
+    graph.until(lambda: abs(odometry[-1].pose.pose.position.z - robot.X_world_root.translation[2]) < 0.02, "reset")
+
+
+def test_a_diverged_world_stops_says_so_and_recovers(graph):
+    graph.start("simulator", "robot:=armar3", "rate:=200.0")
+    states, clock = graph.listen(JointState, "joint_states"), graph.listen(Clock, "/clock")
+    push = graph.publisher(WrenchStamped, "simulator/push")
+    wrench = WrenchStamped()
+    wrench.header.frame_id, wrench.wrench.force.x = "l_hand", 1e14
+    graph.until_said("simulator", "the simulation diverged at", lambda: push.publish(wrench))
+    at = seconds(clock[-1].clock)
+    graph.spin(0.5)
+    assert seconds(clock[-1].clock) == at and np.isfinite(states[-1].position).all()
+    assert graph.call(Trigger, "simulator/reset").success
+    assert "diverged" not in graph.diagnostics("simulator")["message"]
+    graph.until(lambda: 0.2 < seconds(clock[-1].clock) < at + 60, "time to pass")
+
+
+def test_faster_than_it_can_it_says_how_fast_it_is_and_still_listens(graph):
+    graph.start("simulator", "robot:=armar3", "real_time_factor:=100.0")
+    clock = graph.listen(Clock, "/clock")
+    said = graph.until_said("simulator", "simulation too slow")
+    assert "asked for 100" in said["message"] and 1.5 < float(said["real_time_factor"]) < 100
+    assert graph.call(SetBool, "simulator/pause", SetBool.Request(data=True)).success
+    graph.spin(0.3)
+    at = seconds(clock[-1].clock)
+    graph.spin(0.5)
+    assert seconds(clock[-1].clock) == at > 4.0

@@ -1,0 +1,72 @@
+"""Parameters of the simulator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from humanoid_control.nodes.parameters import NodeParameters, param
+from humanoid_control.robots import Robot
+from humanoid_control.simulation import ENGINES, Engine, make_engine
+from humanoid_control.simulation.sensor_model import Imperfection
+
+
+@dataclass(frozen=True)
+class SimulatorParameters(NodeParameters):
+    """Parameters of the simulator."""
+
+    rate: float = param(500.0, "rate of the joint states, in simulated time", "Hz", 10.0, 1000.0)
+    engine: str = param("multibody", "what computes the motion: our own dynamics, or MuJoCo", choices=ENGINES)
+    base: str = param(
+        "fixed", "fixed: the anchor link is held; floating: the robot stands on its feet", choices=("fixed", "floating")
+    )
+    step: float = param(0.001, "length of an integration step", "s", 0.0001, 0.01)
+    stiffness: float = param(
+        60.0, "position gain of each drive, as a multiple of its effort limit", "1/rad", 1.0, 1000.0
+    )
+    damping_ratio: float = param(1.0, "damping of each drive, 1 is critical", "", 0.05, 10.0)
+    friction: float = param(0.8, "friction of the ground", "", 0.0, 10.0)
+    gravity: float = param(9.81, "downward acceleration", "m/s^2", 0.0, 100.0)
+    real_time_factor: float = param(1.0, "simulated by real time; 0: as fast as possible", "", 0.0, 100.0)
+    paused: bool = param(False, "begin paused: wait for ~/pause or ~/step")
+    stamp: str = param(
+        "wall", "time in the headers: of this computer, or simulated as on /clock", choices=("wall", "sim")
+    )
+    slow_every: int = param(5, "publish imu, odometry, wrenches and clock every so many joint states", "", 1, 500)
+    command_timeout: float = param(
+        0.5, "silence of the commands after which the last position is held at rest", "s", 0.01, 60.0, live=True
+    )
+    step_periods: int = param(1, "periods of the joint states that ~/step advances by", "", 1, 10000, live=True)
+    push_duration: float = param(0.1, "how long a wrench on ~/push acts", "s", 0.001, 60.0, live=True)
+    seed: int = param(0, "of everything random in the sensors: the same seed, the same bytes", "", 0, 2147483647)
+    noise: str = param(
+        "",
+        "standard deviations, as 'position=0.001,gyro=0.02'; also velocity, effort, orientation, accel, force, torque",
+    )
+    bias: str = param("", "standard deviations of constant offsets, drawn once; as noise")
+    resolution: str = param("", "steps that readings are rounded to; as noise")
+    delay: str = param("", "age of readings [s]: '0.01', or 'joint_states=0.002,imu=0.01,wrench=0.005'")
+    dropout: str = param("", "probability that a message is left out; as delay")
+    publish_description: bool = param(True, "publish robot_description; false where robot_state_publisher does")
+
+
+def engine_of(p: SimulatorParameters, robot: Robot) -> Engine:
+    """The engine that the parameters ask for.
+
+    Raises:
+        HumanoidError: as `make_engine`.
+    """
+    from humanoid_control.simulation import WorldSettings
+    from humanoid_control.simulation.contact import GroundSettings
+    from humanoid_control.simulation.drives import default_gains
+
+    settings = WorldSettings(step=p.step, gravity=p.gravity, ground=GroundSettings(friction=p.friction))
+    return make_engine(robot, p.engine, settings, default_gains(robot, p.stiffness, p.damping_ratio))
+
+
+def imperfection_of(p: SimulatorParameters) -> Imperfection:
+    """What is wrong with the sensors.
+
+    Raises:
+        UnknownNameError, ConfigError: see `Imperfection.from_texts`.
+    """
+    return Imperfection.from_texts(p.noise, p.bias, p.resolution, p.delay, p.dropout)

@@ -1,0 +1,161 @@
+"""Sensors as they are: noise, bias, resolution, delay, lost samples. All from one seed."""
+
+from __future__ import annotations
+
+import zlib
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import ConfigError, UnknownNameError
+
+# Each is one number a quantity; the unit of its noise, bias and resolution.
+QUANTITIES = {
+    "position": "rad",
+    "velocity": "rad/s",
+    "effort": "N m",
+    "orientation": "rad",
+    "gyro": "rad/s",
+    "accel": "m/s^2",
+    "force": "N",
+    "torque": "N m",
+}
+SENSORS = {
+    "joint_states": ("position", "velocity", "effort"),
+    "imu": ("orientation", "gyro", "accel"),
+    "wrench": ("force", "torque"),
+}
+
+
+@dataclass(frozen=True)
+class Imperfection:
+    """What is wrong with the sensors of a robot; the default is nothing.
+
+    Attributes:
+        noise: quantity -> standard deviation of white noise.
+        bias: quantity -> standard deviation of an offset that is drawn once for each component.
+        resolution: quantity -> size of a step; readings are rounded to it.
+        delay: sensor -> [s] by which a reading is old. A whole sample: the newest that is old enough.
+        dropout: sensor -> probability that a sample is lost.
+    """
+
+    noise: Mapping[str, float]
+    bias: Mapping[str, float]
+    resolution: Mapping[str, float]
+    delay: Mapping[str, float]
+    dropout: Mapping[str, float]
+
+    @classmethod
+    def from_texts(
+        cls, noise: str = "", bias: str = "", resolution: str = "", delay: str = "", dropout: str = ""
+    ) -> Imperfection:
+        """From texts such as 'position=0.001,gyro=0.02'; for delay and dropout one number may stand for all sensors.
+
+        Raises:
+            UnknownNameError: an unknown quantity or sensor. ConfigError: not a number, negative, a probability over 1.
+        """
+        out = cls(
+            _parse("noise", noise, QUANTITIES),
+            _parse("bias", bias, QUANTITIES),
+            _parse("resolution", resolution, QUANTITIES),
+            _parse("delay", delay, SENSORS, single=True),
+            _parse("dropout", dropout, SENSORS, single=True),
+        )
+        if max(out.dropout.values(), default=0.0) > 1:
+            raise ConfigError(f"dropout is a probability, at most 1, got '{dropout}'")
+        return out
+
+
+def _parse(what: str, text: str, known: Iterable[str], single: bool = False) -> dict[str, float]:
+    parts = [p.strip() for p in text.split(",") if p.strip()]
+    if single and len(parts) == 1 and "=" not in parts[0]:
+        parts = [f"{name}={parts[0]}" for name in known]
+    out = {}
+    for part in parts:
+        name, equals, value = (t.strip() for t in part.partition("="))
+        if not equals:
+            raise ConfigError(f"{what} must be name=number, for example {next(iter(known))}=0.01, got '{part}'")
+        if name not in known:
+            raise UnknownNameError(f"name in {what}", name, known)
+        try:
+            out[name] = float(value)
+        except ValueError:
+            raise ConfigError(f"{what} of {name} must be a number, got '{value}'") from None
+        if not 0 <= out[name] < np.inf:
+            raise ConfigError(f"{what} of {name} must be a number from 0 up, got {value}")
+    return out
+
+
+class Sensor:
+    """One sensor: takes the true values, gives what is read of them, or None where a sample is missing.
+
+    The same seed and the same calls give the same bytes: each call draws the same random numbers whether its sample
+    is lost or not.
+    """
+
+    def __init__(self, sensor: str, sizes: Sequence[int], model: Imperfection, seed: int, label: str = "") -> None:
+        """Prepare.
+
+        Args:
+            sensor: one of SENSORS. sizes: of each of its quantities; an orientation is a quaternion x y z w.
+            model: what is wrong with it.
+            seed: of the robot; `label` makes several sensors of a kind differ.
+        """
+        if sensor not in SENSORS:
+            raise UnknownNameError("sensor", sensor, SENSORS)
+        self._quantities, self._sizes = SENSORS[sensor], tuple(sizes)
+        self._seed = [seed, zlib.crc32(f"{sensor}/{label}".encode())]
+        self._noise, self._bias, self._resolution = (
+            [float(table.get(k, 0.0)) for k in self._quantities]
+            for table in (model.noise, model.bias, model.resolution)
+        )
+        self.delay, self.dropout = float(model.delay.get(sensor, 0.0)), float(model.dropout.get(sensor, 0.0))
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin again, with the same random numbers."""
+        self._rng = np.random.default_rng(self._seed)
+        self._old: deque[tuple[float, tuple[np.ndarray, ...]]] = deque()
+        self._offset = [
+            self._rng.normal(size=_free(k, n)) * s
+            for k, n, s in zip(self._quantities, self._sizes, self._bias, strict=True)
+        ]
+
+    def read(self, time: float, *values: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """What is read now.
+
+        Args:
+            time: simulated [s], never going back but by `reset`.
+            values: the true ones, one array a quantity.
+        """
+        if self.delay:
+            self._old.append((time, tuple(np.array(v) for v in values)))
+        errors = [
+            offset + noise * self._rng.normal(size=len(offset)) if noise else offset
+            for offset, noise in zip(self._offset, self._noise, strict=True)
+        ]
+        lost = self.dropout and self._rng.random() < self.dropout
+        if self.delay:
+            while len(self._old) > 1 and self._old[1][0] <= time - self.delay + 1e-9:
+                self._old.popleft()
+            then, values = self._old[0]
+            if then > time - self.delay + 1e-9:
+                return None
+        return None if lost else tuple(map(_disturbed, self._quantities, values, errors, self._resolution))
+
+
+def _free(quantity: str, size: int) -> int:
+    """How many numbers may be wrong: three for an orientation."""
+    return 3 if quantity == "orientation" else size
+
+
+def _disturbed(quantity: str, value: np.ndarray, error: np.ndarray, resolution: float) -> np.ndarray:
+    if quantity == "orientation":
+        if not error.any():
+            return np.asarray(value)
+        return (pin.Quaternion(*np.roll(value, 1)) * pin.Quaternion(pin.exp3(error))).coeffs()
+    out = value + error
+    return resolution * np.round(out / resolution) if resolution else out
