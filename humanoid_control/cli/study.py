@@ -21,14 +21,21 @@ STUDIES = {
     "momentum": "T-27 to T-35 of Schwienbacher 2014: how much arms lower angular momentum in walking (minutes)",
     "calibration": "encoder offsets of each leg, planted and found again in a simulated jig (seconds)",
     "safety": "bad starts: inside itself, outside its ranges; how the safe solver leaves them (2000 a robot: minutes)",
+    "worlds": "one robot standing in many simulated worlds: which conditions and pushes topple it (seconds)",
 }
 ONLY_FOR = {
     "imitation": ("clip", "marker_set"),
     "momentum": ("step_length", "step_time"),
     "calibration": ("poses", "noise", "seeds"),
     "safety": ("starts",),
+    "worlds": ("vary", "seconds", "workers", "engine"),
 }
-NOT_FOR = {"imitation": ("robot",), "safety": ("only", "details", "output"), "calibration": ("only", "details")}
+NOT_FOR = {
+    "imitation": ("robot",),
+    "safety": ("only", "details", "output"),
+    "calibration": ("only", "details"),
+    "worlds": ("only", "details"),
+}
 FORMATS = (".json", ".md")
 EXAMPLES = (
     "studies:\n"
@@ -45,6 +52,8 @@ examples:
   humanoid study calibration --robot hrp2 --poses 5 --noise 0.05
   humanoid study safety                                 all robots, 2000 bad starts each
   humanoid study safety --robot lola --starts 200
+  humanoid study worlds --robot lola --vary friction=0.2,0.4,0.8 --vary stiffness=30,60
+  humanoid study worlds --robot hrp2 --vary push_x=50,100,150 --engine mujoco --seconds 3 -o pushed
 
 The rule by which each is judged was fixed before it was measured, and is printed with --details. A hypothesis that does
 not hold is a finding, not an error: the exit code is 0.
@@ -57,13 +66,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clip", action="append", default=[], help="motion file beside the built-in dance; repeatable")
     parser.add_argument("--only", default="", help="some hypotheses or claims, separated by commas: H1,H4")
     parser.add_argument("--marker-set", default="", help="marker set of the clips, or the path of an own one")
-    parser.add_argument("--robot", help="momentum, calibration: robot with legs (default: lola); safety: default all")
+    parser.add_argument("--robot", help="momentum, calibration, worlds: with legs (default: lola); safety: default all")
     parser.add_argument("--step-length", type=float, help="momentum: [m] (default: 0.4, scaled by the legs' length)")
     parser.add_argument("--step-time", type=float, help="momentum: [s] (default: 0.8, more where joints are slow)")
     parser.add_argument("--starts", type=int, help="safety: how many starts of each robot (default: 2000)")
     parser.add_argument("--poses", type=int, help="calibration: poses in the jig (default: 3)")
     parser.add_argument("--noise", type=float, help="calibration: of an encoder reading [deg] (default: 0.02)")
     parser.add_argument("--seeds", type=int, help="calibration: how often, with other offsets each time (default: 10)")
+    parser.add_argument(
+        "--vary", action="append", help="worlds: name=1,2,3: friction, stiffness, push_x ...; repeatable"
+    )
+    parser.add_argument("--seconds", type=float, help="worlds: simulated time (default: 5)")
+    parser.add_argument("--engine", help="worlds: multibody (default) or mujoco")
+    parser.add_argument("--workers", type=int, help="worlds: processes (default: one a core)")
     parser.add_argument("--details", action="store_true", help="also the rule and the numbers of every part")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument("-o", "--output", type=Path, help=f"file to write: {', '.join(FORMATS)}; others: folder")
@@ -78,6 +93,10 @@ def run(args: argparse.Namespace) -> int:
     for option in NOT_FOR.get(args.name, ()):
         if getattr(args, option):
             raise ConfigError(f"--{option} is not for the study '{args.name}'")
+    if args.name == "worlds":
+        from humanoid_control.cli.study_worlds import run as run_worlds
+
+        return run_worlds(args)
     if args.name == "safety":
         from humanoid_control.cli.study_safety import run as run_safety
 

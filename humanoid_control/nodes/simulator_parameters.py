@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from humanoid_control.nodes.parameters import NodeParameters, param
 from humanoid_control.robots import Robot
-from humanoid_control.simulation import ENGINES, Engine, make_engine
+from humanoid_control.simulation import ENGINES, Engine
+from humanoid_control.simulation.recipe import Recipe
 from humanoid_control.simulation.sensor_model import Imperfection
 
 
@@ -53,14 +54,10 @@ def engine_of(p: SimulatorParameters, robot: Robot) -> Engine:
     """The engine that the parameters ask for.
 
     Raises:
-        HumanoidError: as `make_engine`.
+        HumanoidError: as `Recipe.build`.
     """
-    from humanoid_control.simulation import WorldSettings
-    from humanoid_control.simulation.contact import GroundSettings
-    from humanoid_control.simulation.drives import default_gains
-
-    settings = WorldSettings(step=p.step, gravity=p.gravity, ground=GroundSettings(friction=p.friction))
-    return make_engine(robot, p.engine, settings, default_gains(robot, p.stiffness, p.damping_ratio))
+    recipe = Recipe(p.robot, p.base, p.engine, p.step, p.gravity, p.friction, p.stiffness, p.damping_ratio)
+    return recipe.build(robot)
 
 
 def imperfection_of(p: SimulatorParameters) -> Imperfection:

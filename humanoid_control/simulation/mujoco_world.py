@@ -143,4 +143,7 @@ def _import_mujoco() -> Any:
         raise EnvironmentProblem(
             "the engine 'mujoco' needs MuJoCo: pip install 'humanoid_control[simulation]' (or pip install mujoco)"
         ) from None
+    mujoco.set_mju_user_warning(
+        lambda message: None
+    )  # else it writes MUJOCO_LOG.TXT wherever we are; we look ourselves
     return mujoco

@@ -1,0 +1,163 @@
+"""Many worlds at once: the same experiment under many conditions, on all cores."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from humanoid_control.errors import ConfigError, HumanoidError
+from humanoid_control.simulation.engine import Engine
+
+Variation = Mapping[str, Any]
+Progress = Callable[[int, int, str], None]
+
+
+class Observer(Protocol):
+    """Looks at a world while it runs."""
+
+    def look(self, engine: Engine) -> None:
+        """Called at the start and every `every` seconds."""
+
+    def result(self) -> Any:
+        """What was found; it must be picklable."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One world's outcome.
+
+    Attributes:
+        variation: its conditions. result: of its observer.
+        real_time_factor: simulated seconds by seconds of computing, on one core, without observing.
+        failure: why it diverged; empty where it did not.
+    """
+
+    variation: Variation
+    result: Any
+    real_time_factor: float
+    failure: str
+
+
+def simulate_many(
+    make: Callable[[Variation], Engine],
+    variations: Sequence[Variation],
+    seconds: float,
+    observe: Callable[[Variation], Observer],
+    workers: int | None = None,
+    progress: Progress | None = None,
+    every: float = 0.01,
+) -> list[Observed]:
+    """Simulate a world for each variation; the outcomes are in the order of the variations, whoever was first.
+
+    Worker processes are started afresh (spawn), so nothing is shared but what `make` builds. The outcome of a
+    variation does not depend on how many workers there are.
+
+    Args:
+        make: builds the world of a variation. With several workers, a function that can be imported.
+        variations: conditions by name.
+        seconds: simulated time of each.
+        observe: makes the observer of a variation; as `make`.
+        workers: processes; default one a core, but no more than variations. 1: in this process.
+        progress: called with (done, total, text).
+        every: simulated time between looks [s].
+
+    Raises:
+        HumanoidError: bad input, or an exception in a world; the variation is named.
+    """
+    if not 0 < seconds < float("inf"):
+        raise ConfigError(f"the simulated time must be positive, got {seconds:g} s")
+    if workers is not None and workers < 1:
+        raise ConfigError(f"workers must be at least 1, got {workers}")
+    if not variations:
+        return []
+    workers = min(workers or os.cpu_count() or 1, len(variations))
+    tell = progress or (lambda done, total, text: None)
+    out: list[Observed | None] = [None] * len(variations)
+    runs = _here if workers == 1 else _pooled
+    for done, (k, observed) in enumerate(runs(make, variations, seconds, observe, every, workers), 1):
+        out[k] = observed
+        tell(done, len(variations), name_of(variations[k]))
+    return [o for o in out if o is not None]
+
+
+def name_of(variation: Variation) -> str:
+    """A variation as text: 'friction=0.2, stiffness=30'."""
+    return ", ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in variation.items()) or "as it is"
+
+
+def _here(make, variations, seconds, observe, every, _workers) -> Iterator[tuple[int, Observed]]:  # type: ignore[no-untyped-def]
+    for k, variation in enumerate(variations):
+        yield k, _one(make, variation, seconds, observe, every)
+
+
+def _pooled(make, variations, seconds, observe, every, workers) -> Iterator[tuple[int, Observed]]:  # type: ignore[no-untyped-def]
+    try:
+        pickle.dumps((make, observe, variations))
+    except (pickle.PicklingError, AttributeError, TypeError) as e:
+        raise ConfigError(f"with several workers, make and observe must be importable functions: {e}") from None
+    context = multiprocessing.get_context("spawn")
+    before = set(multiprocessing.active_children())
+    executor = ProcessPoolExecutor(workers, mp_context=context)
+    try:
+        with _interrupts_blocked():  # the workers inherit that: an interrupt is ours to answer
+            futures: dict[Future[Observed], int] = {
+                executor.submit(_one, make, v, seconds, observe, every): k for k, v in enumerate(variations)
+            }
+        waiting = set(futures)
+        while waiting:
+            finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in finished:
+                yield futures[future], future.result()
+        executor.shutdown()
+    except BrokenProcessPool:
+        raise HumanoidError("a worker process died; was there enough memory? try fewer workers") from None
+    finally:  # an interrupt or an error: nobody waits for the others
+        executor.shutdown(wait=False, cancel_futures=True)
+        for child in set(multiprocessing.active_children()) - before:
+            child.terminate()
+            child.join(2.0)
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+def _one(
+    make: Callable[[Variation], Engine],
+    variation: Variation,
+    seconds: float,
+    observe: Callable[[Variation], Observer],
+    every: float,
+) -> Observed:
+    try:
+        engine, observer = make(variation), observe(variation)
+        h = engine.settings.step
+        total, stride = max(1, round(seconds / h)), max(1, round(every / h))
+        done, spent = 0, 0.0
+        observer.look(engine)
+        while done < total and not engine.diverged:
+            n = min(stride, total - done)
+            begin = time.perf_counter()
+            engine.step(n)
+            spent += time.perf_counter() - begin
+            done += n
+            observer.look(engine)
+        return Observed(variation, observer.result(), done * h / max(spent, 1e-9), engine.failure)
+    except HumanoidError as e:
+        raise HumanoidError(f"variation {name_of(variation)}: {e}") from None
+    except Exception as e:
+        raise HumanoidError(f"variation {name_of(variation)}: {type(e).__name__}: {e}") from e

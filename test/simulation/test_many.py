@@ -1,0 +1,67 @@
+"""Many worlds at once: the same outcomes in one process and in two, in order, and mistakes that name their world."""
+
+import multiprocessing
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
+from humanoid_control.simulation.many import name_of, simulate_many
+from humanoid_control.simulation.recipe import Recipe
+from humanoid_control.simulation.standing import make_observer, make_world, standing_study
+
+RECIPE = Recipe(robot="suralp", step=0.002)
+VARIED = [{"stiffness": 60.0}, {"friction": 0.1, "push_y": 250.0}, {"gravity": 20.0}, {"push_x": 4000.0}]
+
+
+def test_outcomes_do_not_depend_on_the_number_of_workers():
+    told = []
+    alone = standing_study(RECIPE, VARIED, 1.6, workers=1)
+    pooled = standing_study(RECIPE, VARIED, 1.6, workers=2, progress=lambda *args: told.append(args))
+    assert [o.variation for o in pooled] == VARIED, "in the order asked for"
+    assert [replace(o, real_time_factor=0) for o in pooled] == [replace(o, real_time_factor=0) for o in alone]
+    assert sorted(t[0] for t in told) == [1, 2, 3, 4] and {t[2] for t in told} == {name_of(v) for v in VARIED}
+    assert not multiprocessing.active_children()
+
+    stands = [o.result for o in alone]
+    assert [s.stood for s in stands] == [True, True, True, False]
+    assert 1.0 < stands[3].fell_at < 1.6
+    assert stands[1].drift > 2 * stands[0].drift, "pushed on ice"
+    assert stands[2].torque_share == pytest.approx(20 / 9.81 * stands[0].torque_share, rel=0.25), "twice the weight"
+    assert all(o.real_time_factor > 0.1 for o in alone)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_mistake_names_its_world(workers):
+    with pytest.raises(HumanoidError, match=r"variation step=0.5: simulation step must be between"):
+        simulate_many(partial(make_world, RECIPE), [{}, {"step": 0.5}], 0.01, make_observer, workers)
+    assert not multiprocessing.active_children()
+
+
+class Broken:
+    def look(self, engine):
+        if engine.time > 0.02:
+            raise ZeroDivisionError("in an observer")
+
+
+def test_an_exception_in_a_world_is_named_too():
+    with pytest.raises(HumanoidError, match=r"variation friction=0\.5: ZeroDivisionError: in an observer"):
+        simulate_many(partial(make_world, RECIPE), [{"friction": 0.5}], 0.1, lambda v: Broken(), 1)
+
+
+def test_what_is_refused():
+    with pytest.raises(UnknownNameError, match="did you mean friction"):
+        standing_study(RECIPE, [{"fricton": 0.5}], 2.0)
+    with pytest.raises(ConfigError, match="longer than that, got 1 s"):
+        standing_study(RECIPE, [{}], 1.0)
+    with pytest.raises(ConfigError, match="must be importable"):
+        simulate_many(lambda v: RECIPE.build(), [{}, {}], 0.1, make_observer, 2)
+    with pytest.raises(ConfigError, match="workers must be at least 1"):
+        simulate_many(partial(make_world, RECIPE), [{}], 0.1, make_observer, 0)
+    with pytest.raises(ConfigError, match="simulated time must be positive"):
+        simulate_many(partial(make_world, RECIPE), [{}], np.nan, make_observer)
+    with pytest.raises(ConfigError, match="friction must be 0 or more"):
+        RECIPE.changed({"friction": -1.0}).build()
+    assert simulate_many(partial(make_world, RECIPE), [], 0.1, make_observer) == []
