@@ -1,0 +1,99 @@
+"""The control loop: a cascade written out by hand with pinocchio does the same; cycles, exit conditions, sensors."""
+
+import itertools
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.robots import load_robot
+from humanoid_control.simulation import make_engine
+from humanoid_control.simulation.loop import Inputs, Level, run_loop
+from humanoid_control.simulation.sensor_model import Imperfection
+
+ROBOT = load_robot("wabian2", "fixed")
+GOAL = ROBOT.from_mapping({"l_elbow_flexion": 0.9, "r_shoulder_flexion": 0.3})
+# A position loop at 100 Hz gives a speed to a speed loop at 500 Hz, which gives torques: the inner one is much faster.
+SLOW, FAST, KP = 0.01, 0.002, 4.0
+
+
+def speed_gain(world):
+    return 0.02 * world.gains.kd
+
+
+def cascade(world, log):
+    def outer(reading, above):
+        assert above is None
+        log.append(("outer", reading.time))
+        return KP * (GOAL - reading.position)
+
+    def inner(reading, speed):
+        log.append(("inner", reading.time))
+        return Inputs(efforts=gravity(world, reading.position) + speed_gain(world) * (speed - reading.velocity))
+
+    return [Level(SLOW, outer), Level(FAST, inner)]
+
+
+def gravity(world, joints):
+    return pin.computeGeneralizedGravity(world.model, world.model.createData(), joints)
+
+
+def test_a_cascade_does_what_the_same_written_out_does():
+    """Two nested loops, sampled and held, over pinocchio's ABA with rotors, semi-implicit Euler."""
+    world, log = make_engine(ROBOT), []
+    world.set_state(ROBOT.postures["neutral"] * 0.9 + 0.1 * GOAL)
+    q, v, h = world.joints.copy(), np.zeros(ROBOT.n), world.settings.step
+    assert run_loop(world, cascade(world, log), 0.4) == "time"
+
+    model, limit = world.model.copy(), world.gains.effort
+    model.armature, data, gain = world.gains.rotor, model.createData(), speed_gain(world)
+    for k in range(400):
+        if k % 10 == 0:
+            speed = KP * (GOAL - q)
+        if k % 2 == 0:
+            tau = np.clip(gravity(world, q) + gain * (speed - v), -limit, limit)
+        v = v + h * pin.aba(model, data, q, v, tau)
+        q = q + h * v
+    assert np.abs(q - world.joints).max() < 1e-6
+    assert np.abs(q - GOAL).max() < 0.5 * np.abs(ROBOT.postures["neutral"] - GOAL).max(), "it went somewhere"
+    inner = [t for name, t in log if name == "inner"]
+    outer = [t for name, t in log if name == "outer"]
+    assert len(inner) == 200 and outer == pytest.approx(inner[::5])
+    assert log[0][0] == "outer" and log[1] == ("inner", log[0][1]), "from above to below in the same cycle"
+
+
+def test_it_ends_when_the_condition_holds_or_the_world_diverges():
+    world = make_engine(ROBOT)
+    raise_it = Level(0.005, lambda reading, _: Inputs(positions=GOAL))
+    elbow = ROBOT.joint_index("l_elbow_flexion")
+    assert run_loop(world, [raise_it], 5.0, lambda w: w.joints[elbow] > 0.5) == "until"
+    assert 0.5 < world.joints[elbow] < 0.8 and world.time < 2.0
+    world.push("l_hand", np.array([1e13, 0, 0, 0, 0, 0]), 1.0)
+    assert run_loop(world, [raise_it], 5.0) == "diverged"
+    assert np.isfinite(world.q).all()
+
+
+def test_the_controller_sees_the_sensors_not_the_truth():
+    world, seen = make_engine(load_robot("suralp", "floating")), []
+    model = Imperfection.from_texts(noise="position=0.01", delay="imu=0.01", dropout="wrench=0.5")
+    neutral = world.robot.postures["neutral"]
+
+    def watch(reading, _):
+        seen.append((reading, world.joints.copy(), world.imu()))
+        return Inputs(positions=neutral)
+
+    run_loop(world, [Level(0.005, watch)], 0.5, imperfection=model)
+    errors = np.array([r.position - truth for r, truth, _ in seen])
+    assert errors.std() == pytest.approx(0.01, rel=0.1)
+    for late, early in zip(seen[2:], seen[:-2], strict=True):
+        assert np.array_equal(late[0].accel, early[2].linear_acceleration), "two cycles old"
+    loads = [r.feet["l_foot"][2] for r, _, _ in seen]
+    repeated = sum(a == b for a, b in itertools.pairwise(loads))
+    assert 30 < repeated < 70 and loads[-1] > 100, "lost samples leave the one before"
+
+
+@pytest.mark.parametrize("periods", [[], [0.0015], [0.01, 0.003], [0.001, 0.002], [np.nan]])
+def test_periods_that_do_not_fit_are_refused(periods):
+    with pytest.raises(ConfigError, match=r"multiple of|at least one level"):
+        run_loop(make_engine(ROBOT), [Level(p, lambda r, a: Inputs()) for p in periods], 0.1)
