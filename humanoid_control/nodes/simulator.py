@@ -38,8 +38,8 @@ class Simulator(TickNode):
         self.engine = engine_of(p, self.robot)
         self.steps = max(1, round(1.0 / (p.rate * p.step)))
         period = self.steps * p.step
-        self.outputs = SimulatorOutputs(self, self.engine, p)
-        self.inputs_ = SimulatorInputs(self, self.engine)
+        self.outgoing = SimulatorOutputs(self, self.engine, p)
+        self.incoming = SimulatorInputs(self, self.engine)
         self.pacer, self.paused = Pacer(period, p.real_time_factor), p.paused
         self.create_service(Trigger, "~/reset", self.on_reset)
         self.create_service(SetBool, "~/pause", self.on_pause)
@@ -55,7 +55,7 @@ class Simulator(TickNode):
         now = time.monotonic()
         self.pacer.restart(now)
         self._looked = self._repeated = now
-        self.outputs.publish()
+        self.outgoing.publish()
 
     # -- time -----------------------------------------------------------------------------------------------------
 
@@ -63,7 +63,7 @@ class Simulator(TickNode):
         if self.paused or self.engine.diverged:
             if now - self._repeated >= REPEAT:
                 self._repeated = now
-                self.outputs.repeat()
+                self.outgoing.repeat()
             return
         factor, end = self.params.real_time_factor, now + SHARE / self.rate
         due, done = self.pacer.due(now), 0
@@ -79,19 +79,19 @@ class Simulator(TickNode):
 
     def advance(self, before: float = 0.0) -> None:
         """One period of the joint states; `before`: how long ago it was due [s]."""
-        self.inputs_.hold_when_silent(self.params.command_timeout)
+        self.incoming.hold_when_silent(self.params.command_timeout)
         self.engine.step(self.steps)
         failed = self.engine.diverged
         self.health.check("diverged", failed, Level.ERROR, f"the simulation {self.engine.failure}: call ~/reset")
-        self.outputs.publish(before)
+        self.outgoing.publish(before)
 
     # -- services -------------------------------------------------------------------------------------------------
 
     def on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Time zero, neutral posture, sensors as at the start."""
         self.engine.reset()
-        self.inputs_.restart()
-        self.outputs.restart()
+        self.incoming.restart()
+        self.outgoing.restart()
         self.health.clear("diverged")
         self._begin()
         response.success, response.message = True, "standing in the neutral posture"

@@ -107,7 +107,7 @@ def test_stands_on_the_ground_with_a_floating_base(graph):
 def test_paused_it_steps_on_request_and_the_same_seed_gives_the_same_bytes(graph):
     """Two simulators, the same commands at the same simulated times, bad sensors: the same messages, byte by byte."""
     robot = load_robot("wabian2", "fixed")
-    settings = ("robot:=wabian2", "paused:=true", "stamp:=sim", "seed:=3", "slow_every:=2")
+    settings = ("robot:=wabian2", "paused:=true", "stamp:=sim", "seed:=3", "slow_every:=2", "command_timeout:=0.02")
     bad_sensors = ("noise:=position=0.001,velocity=0.01,gyro=0.1", "delay:=joint_states=0.004", "dropout:=imu=0.3")
     goal = command(robot, robot.from_mapping({"l_elbow_flexion": 1.0}))
     spin = JointState(name=["r_elbow_flexion"], velocity=[0.5])
@@ -129,6 +129,9 @@ def test_paused_it_steps_on_request_and_the_same_seed_gives_the_same_bytes(graph
         assert max(found) == 48000 and 0 not in found, "with a delay there is nothing to read at first"
         assert len(found) >= 20, "stamps are simulated time, one message a step"
         fields = {t: (m.position.tobytes(), m.velocity.tobytes(), m.effort.tobytes()) for t, m in found.items()}
+        elbow = robot.joint_index("r_elbow_flexion")
+        speed = {t: m.velocity[elbow] for t, m in found.items()}
+        assert max(speed.values()) > 0.15 and speed[48000] < 0.5 * max(speed.values()), "held once commands cease"
         turns = {seconds(m.header.stamp): (m.angular_velocity.x, m.angular_velocity.y) for m in imu}
         assert len(turns) < 12, "some are lost"
         assert graph.call(SetBool, f"/{name}/simulator/pause", SetBool.Request(data=False)).message == "running"
