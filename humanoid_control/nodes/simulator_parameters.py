@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from humanoid_control.nodes.parameters import NodeParameters, param
 from humanoid_control.robots import Robot
@@ -56,8 +56,8 @@ def engine_of(p: SimulatorParameters, robot: Robot) -> Engine:
     Raises:
         HumanoidError: as `Recipe.build`.
     """
-    recipe = Recipe(p.robot, p.base, p.engine, p.step, p.gravity, p.friction, p.stiffness, p.damping_ratio)
-    return recipe.build(robot)
+    names = {f.name for f in fields(Recipe)} & {f.name for f in fields(p)}
+    return Recipe(**{name: getattr(p, name) for name in names}).build(robot)
 
 
 def imperfection_of(p: SimulatorParameters) -> Imperfection:

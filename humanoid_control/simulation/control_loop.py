@@ -57,7 +57,7 @@ def run_loop(
         ConfigError: no level, a period that is not positive or no multiple of the next one.
         SimulationError: the model diverged.
     """
-    ratios = _cycles(levels)
+    ratios = cycle_ratios(levels)
     outputs: list[Any] = [None] * len(levels)
     period, cycle, z = levels[-1].period, 0, np.array(z, dtype=float)
     last = duration / period - 1e-9
@@ -76,7 +76,7 @@ def run_loop(
         cycle += 1
 
 
-def _cycles(levels: Sequence[ControlLevel]) -> list[int]:
+def cycle_ratios(levels: Sequence[ControlLevel]) -> list[int]:
     """How many cycles of the fastest level one of each level takes."""
     if not levels:
         raise ConfigError("the control loop needs at least one level")

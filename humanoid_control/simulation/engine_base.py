@@ -87,7 +87,7 @@ class EngineBase:
             q[: r.iq] = self.q[: r.iq] if X_world_root is None else pin.SE3ToXYZQUAT(X_world_root)
             v[: r.iv] = 0.0 if twist is None else twist
         v[r.iv :] = 0.0 if velocities is None else velocities
-        if not np.isfinite(q).all() or not np.abs(v).max() < FASTEST:
+        if not (np.isfinite(q).all() and (np.abs(v) < FASTEST).all()):
             bad = np.flatnonzero(~np.isfinite(q[r.iq :]) | ~(np.abs(v[r.iv :]) < FASTEST))
             what = f"joint {r.joint_names[bad[0]]}" if len(bad) else "the base"
             raise ConfigError(f"state of {what} is not a number or impossibly fast: nothing was changed")
@@ -105,7 +105,7 @@ class EngineBase:
 
     def _fails(self, q: np.ndarray, v: np.ndarray) -> bool:
         """Whether a new state is none; says why in `failure`."""
-        if np.isfinite(q).all() and np.abs(v).max() < FASTEST:
+        if np.isfinite(q).all() and (np.abs(v) < FASTEST).all():
             return False
         bad = np.flatnonzero(~(np.abs(v) < FASTEST))
         self._fail(int(bad[0]) if len(bad) else self.robot.iv)

@@ -8,10 +8,12 @@ from collections.abc import Iterable
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.errors import ConfigError
 from humanoid_control.robots import Robot
+from humanoid_control.simulation.contact_points import ContactPoints
 from humanoid_control.simulation.drives import DriveGains
+from humanoid_control.simulation.ground import PLANE, Ground
 from humanoid_control.simulation.settings import WorldSettings
-from humanoid_control.simulation.soles import Soles
 
 POINT_RADIUS = 0.002  # [m] of the balls whose lowest points are the corners of the soles
 CONTACT_TIME = 0.005  # [s] in which a contact settles, critically damped
@@ -32,16 +34,11 @@ def mjcf_text(robot: Robot, settings: WorldSettings, gains: DriveGains) -> str:
     option.attrib.update(integrator="implicitfast", cone="elliptic", impratio="20", solver="Newton", tolerance="1e-10")
     ET.SubElement(option, "flag", autoreset="disable")
     world = ET.SubElement(top, "worldbody")
-    soles = Soles(robot)
-    if robot.base == "floating":
-        ground = ET.SubElement(world, "geom", name="ground", type="plane", size="0 0 1", condim="3")
-        ground.attrib.update(contype="1", conaffinity="0", solref=f"{CONTACT_TIME} 1", solimp=IMPEDANCE)
-        ground.attrib.update(friction=f"{settings.contact.friction!r} 0 0", priority="1")
     bodies = {0: world}
     for joint in range(1, robot.model.njoints):
         bodies[joint] = _body(bodies[robot.model.parents[joint]], robot, joint, gains)
-        if robot.base == "floating":
-            _points(bodies[joint], soles, joint)
+    if robot.base == "floating":
+        _contact(bodies, robot, settings)
     actuators = ET.SubElement(top, "actuator")
     for k, name in enumerate(robot.joint_names):
         limit = float(gains.effort[k])
@@ -76,13 +73,36 @@ def _body(parent: ET.Element, robot: Robot, joint: int, gains: DriveGains) -> ET
     return body
 
 
-def _points(body: ET.Element, soles: Soles, joint: int) -> None:
-    for foot, carrier in enumerate(soles.joints):
-        if carrier == joint:
-            up = POINT_RADIUS * soles.placement[foot].rotation[:, 2]
-            for k, corner in enumerate(soles.corners[foot]):
-                e = ET.SubElement(body, "geom", name=f"{soles.names[foot]}_{k}", type="sphere", size=repr(POINT_RADIUS))
-                e.attrib.update(pos=_text(corner + up), contype="0", conaffinity="1", condim="3")
+def ground_points(robot: Robot, settings: WorldSettings) -> ContactPoints:
+    """Where the robot can touch the ground, in the frames of its pinocchio joints; the k-th is the geom `point_k`."""
+    return ContactPoints(robot, None, settings.touching)
+
+
+def _contact(bodies: dict[int, ET.Element], robot: Robot, settings: WorldSettings) -> None:
+    """The ground, fixed to the world, and the balls that meet it."""
+    ground = ET.SubElement(bodies[0], "geom", name="ground", type="plane", size="0 0 1", condim="3")
+    ground.attrib.update(contype="1", conaffinity="0", solref=f"{CONTACT_TIME} 1", solimp=IMPEDANCE)
+    ground.attrib.update(friction=f"{settings.contact.friction!r} 0 0", priority="1", **_plane(settings.ground))
+    points = ground_points(robot, settings)
+    for k in range(len(points)):
+        _ball(bodies[int(points.body[k])], robot, points, k)
+
+
+def _ball(body: ET.Element, robot: Robot, points: ContactPoints, k: int) -> None:
+    centre, radius = points.points[k, :3], float(points.points[k, 3])
+    if points.sole[k] >= 0:  # lifted, so that the ball's lowest point is the corner
+        link = robot.model.getFrameId(robot.feet[points.sole[k]].link)
+        centre = centre + POINT_RADIUS * robot.model.frames[link].placement.rotation[:, 2]
+    size = max(radius, POINT_RADIUS)
+    e = ET.SubElement(body, "geom", name=f"point_{k}", type="sphere", size=repr(size), pos=_text(centre))
+    e.attrib.update(contype="0", conaffinity="1", condim="3")
+
+
+def _plane(ground: Ground) -> dict[str, str]:
+    if ground.array[0] != PLANE:
+        raise ConfigError(f"the engine 'mujoco' knows the ground as a plane, not as '{ground.name}': use 'multibody'")
+    _, height, dx, dy = ground.array
+    return {"pos": _text((0, 0, height)), "zaxis": _text((-dx, -dy, 1))}
 
 
 def _quaternion(R: np.ndarray) -> str:

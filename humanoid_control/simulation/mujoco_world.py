@@ -11,7 +11,7 @@ from humanoid_control.errors import EnvironmentProblem, RobotError
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.drives import DriveGains, default_gains
 from humanoid_control.simulation.engine_base import EngineBase
-from humanoid_control.simulation.mujoco_model import actuator_gains, mjcf_text
+from humanoid_control.simulation.mujoco_model import actuator_gains, ground_points, mjcf_text
 from humanoid_control.simulation.settings import WorldSettings
 
 CHUNK = 20  # steps after which is looked whether the state is still one
@@ -20,8 +20,8 @@ CHUNK = 20  # steps after which is looked whether the state is still one
 class MujocoWorld(EngineBase):
     """One robot in MuJoCo. Attributes and methods: see `engine.Engine`.
 
-    Contact is MuJoCo's own: the corners of the soles are small balls on a plane, with the friction of the settings;
-    the settings' stiffness and damping do not apply to it.
+    Contact is MuJoCo's own: the corners of the soles, and the points of other links that may touch the ground, are
+    balls on a plane, with the friction of the settings; the settings' stiffness and damping do not apply to it.
 
     Attributes:
         mj_model, mj_data: MuJoCo's own objects.
@@ -40,13 +40,11 @@ class MujocoWorld(EngineBase):
         m = self.mj_model
         self._iq = np.array([m.joint(n).qposadr[0] for n in robot.joint_names])
         self._iv = np.array([m.joint(n).dofadr[0] for n in robot.joint_names])
-        self._foot = {m.geom(f"{n}_{k}").id: i for i, n in enumerate(self._ground_feet()) for k in range(4)}
+        sole = ground_points(robot, self.settings).sole if robot.base == "floating" else ()
+        self._foot = {m.geom(f"point_{k}").id: int(i) for k, i in enumerate(sole) if i >= 0}
         self._body = [m.body(name).id if k else 0 for k, name in enumerate(robot.model.names)]
         self._driven = np.full(robot.n, np.nan)
         self.reset()
-
-    def _ground_feet(self) -> tuple[str, ...]:
-        return self.soles.names if self.robot.base == "floating" else ()
 
     # -- state ------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,8 @@ class Recipe:
 
     Attributes:
         robot: of the catalogue, or path of a URDF. base: 'fixed' or 'floating'. engine: see `make_engine`.
-        step: of the integration [s]. gravity: [m/s^2]. friction: of the ground.
+        step: of the integration [s]. gravity: [m/s^2]. friction, slope: of the
+            ground, a plane that rises forward [rad].
         stiffness: of each drive as a multiple of its effort limit [1/rad]. damping_ratio: of each drive.
     """
 
@@ -27,6 +28,7 @@ class Recipe:
     step: float = 0.001
     gravity: float = 9.81
     friction: float = 0.8
+    slope: float = 0.0
     stiffness: float = 60.0
     damping_ratio: float = 1.0
 
@@ -47,15 +49,17 @@ class Recipe:
         Raises:
             HumanoidError: as `load_robot` and `make_engine`; a number out of range.
         """
-        from humanoid_control.simulation.contact import GroundSettings
+        from humanoid_control.simulation.contact_law import ContactSettings
         from humanoid_control.simulation.drives import default_gains
-        from humanoid_control.simulation.world import WorldSettings
+        from humanoid_control.simulation.ground import Ground
+        from humanoid_control.simulation.settings import WorldSettings
 
-        for name, least in (("stiffness", 0.0), ("damping_ratio", 0.0), ("friction", 0.0), ("gravity", 0.0)):
-            if not least <= getattr(self, name) < float("inf"):
-                raise ConfigError(f"{name} must be {least:g} or more, got {getattr(self, name):g}")
+        for name in ("stiffness", "damping_ratio"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name):g}")
         robot = robot or load_robot(self.robot, self.base)
-        settings = WorldSettings(step=self.step, gravity=self.gravity, ground=GroundSettings(friction=self.friction))
+        ground, contact = Ground.plane(slope=self.slope), ContactSettings(friction=self.friction)
+        settings = WorldSettings(step=self.step, gravity=self.gravity, ground=ground, contact=contact)
         return make_engine(robot, self.engine, settings, default_gains(robot, self.stiffness, self.damping_ratio))
 
 

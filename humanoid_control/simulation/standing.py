@@ -17,7 +17,7 @@ from humanoid_control.simulation.recipe import VARIABLES, Recipe
 SETTLING = 1.0  # [s] the robot sinks into its drives and the ground
 LOW, TILTED = 0.7, np.radians(45.0)  # of its height, of its root link: it has fallen
 PUSHED = 0.1  # [s]
-STUDIED = (*VARIABLES, "push_x", "push_y")
+STUDIED = (*(v for v in VARIABLES if v != "slope"), "slope_deg", "push_x", "push_y")
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class StandingObserver:
                 engine.push(engine.robot.root_link, self._push, PUSHED)
         self._drift = max(self._drift, float(np.linalg.norm(pose[:2] - self._settled[:2])))
         share = np.abs(engine.torque) / engine.robot.effort
-        k = int(np.argmax(share))
-        if share[k] > self._share:
+        k = int(np.argmax(share)) if len(share) else -1
+        if k >= 0 and share[k] > self._share:
             self._share, self._joint = float(share[k]), engine.robot.joint_names[k]
 
     def result(self) -> Stand:
@@ -81,7 +81,10 @@ class StandingObserver:
 
 def make_world(base: Recipe, variation: Mapping[str, Any]) -> Engine:
     """The world of a variation of a recipe."""
-    return base.changed({k: v for k, v in variation.items() if k in VARIABLES}).build()
+    values = {k: v for k, v in variation.items() if k in VARIABLES}
+    if "slope_deg" in variation:
+        values["slope"] = np.radians(variation["slope_deg"])
+    return base.changed(values).build()
 
 
 def make_observer(variation: Mapping[str, Any]) -> StandingObserver:
@@ -100,7 +103,7 @@ def standing_study(
 
     Args:
         recipe: what they have in common.
-        variations: numbers by name, of STUDIED.
+        variations: numbers by name, of STUDIED; pushes in N, `slope_deg` in degrees.
         seconds: simulated, more than the settling time of 1 s.
 
     Raises:

@@ -13,7 +13,13 @@ from humanoid_control.simulation.recipe import Recipe
 from humanoid_control.simulation.standing import make_observer, make_world, standing_study
 
 RECIPE = Recipe(robot="suralp", step=0.002)
-VARIED = [{"stiffness": 60.0}, {"friction": 0.1, "push_y": 250.0}, {"gravity": 20.0}, {"push_x": 4000.0}]
+VARIED = [
+    {"stiffness": 60.0},
+    {"friction": 0.1, "push_y": 250.0},
+    {"gravity": 20.0},
+    {"push_x": 4000.0},
+    {"slope_deg": 2.0},
+]
 
 
 def test_outcomes_do_not_depend_on_the_number_of_workers():
@@ -22,14 +28,15 @@ def test_outcomes_do_not_depend_on_the_number_of_workers():
     pooled = standing_study(RECIPE, VARIED, 1.6, workers=2, progress=lambda *args: told.append(args))
     assert [o.variation for o in pooled] == VARIED, "in the order asked for"
     assert [replace(o, real_time_factor=0) for o in pooled] == [replace(o, real_time_factor=0) for o in alone]
-    assert sorted(t[0] for t in told) == [1, 2, 3, 4] and {t[2] for t in told} == {name_of(v) for v in VARIED}
+    assert sorted(t[0] for t in told) == [1, 2, 3, 4, 5] and {t[2] for t in told} == {name_of(v) for v in VARIED}
     assert not multiprocessing.active_children()
 
     stands = [o.result for o in alone]
-    assert [s.stood for s in stands] == [True, True, True, False]
+    assert [s.stood for s in stands] == [True, True, True, False, True]
     assert 1.0 < stands[3].fell_at < 1.6
     assert stands[1].drift > 2 * stands[0].drift, "pushed on ice"
     assert stands[2].torque_share == pytest.approx(20 / 9.81 * stands[0].torque_share, rel=0.25), "twice the weight"
+    assert np.degrees(stands[4].tilt) > 1.5, "a slope of two degrees turns it"
     assert all(o.real_time_factor > 0.1 for o in alone)
 
 

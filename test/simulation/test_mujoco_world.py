@@ -6,9 +6,11 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.errors import EnvironmentProblem, RobotError
+from humanoid_control.errors import ConfigError, EnvironmentProblem, RobotError
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.simulation import WorldSettings, make_engine
+from humanoid_control.simulation.contact_law import ContactSettings
+from humanoid_control.simulation.ground import Ground
 
 mujoco = pytest.importorskip("mujoco", reason="needs MuJoCo: pip install mujoco")
 
@@ -100,6 +102,36 @@ def test_stands_for_ten_seconds(name):
     assert np.degrees(np.linalg.norm(pin.log3(pin.Quaternion(world.q[3:7]).toRotationMatrix()))) < 2.0
     assert sum(f[2] for f in world.foot_wrenches().values()) == pytest.approx(9.81 * robot.mass, rel=0.01)
     assert world.imu().linear_acceleration == pytest.approx([0, 0, 9.81], abs=0.4)
+
+
+def test_the_ground_is_the_one_of_the_settings():
+    """A slope below the angle of friction is stood on and above it slid down; other shapes are refused."""
+    robot = load_robot("armar3", "floating")
+    tan = {}
+    for friction in (0.3, 0.1):
+        settings = WorldSettings(ground=Ground.plane(0.5, 0.2, np.pi), contact=ContactSettings(friction=friction))
+        world = make_engine(robot, "mujoco", settings)
+        R = pin.rpy.rpyToMatrix(0, 0.2, 0)
+        start = robot.X_world_root.translation
+        world.set_state(X_world_root=pin.SE3(R, R @ start + [0, 0, 0.5]))
+        world.step(1000)
+        tan[friction] = world.base_state()[0][0] - (R @ start)[0]
+    assert abs(tan[0.3]) < 0.02
+    assert tan[0.1] == pytest.approx(0.5 * 9.81 * (np.sin(0.2) - 0.1 * np.cos(0.2)) * np.cos(0.2), rel=0.1)
+    with pytest.raises(ConfigError, match="as a plane, not as 'stairs'"):
+        make_engine(robot, "mujoco", WorldSettings(ground=Ground.stairs(0.1, 0.3)))
+
+
+def test_other_links_touch_the_ground_where_they_are_told_to():
+    robot = load_robot("suralp", "floating")
+    lying = pin.SE3(pin.rpy.rpyToMatrix(0, np.pi / 2, 0), np.array([0, 0, 0.5]))
+    heights = []
+    for touching in ((), "all"):
+        world = make_engine(robot, "mujoco", WorldSettings(touching=touching, step=0.002))
+        world.set_state(X_world_root=lying)
+        world.step(750)
+        heights.append(world.base_state()[0][2])
+    assert heights[0] < 0.05 < heights[1], "only its soles: it sinks into the ground; all of it: it lies there"
 
 
 def test_without_mujoco_one_line_names_the_extra(monkeypatch):

@@ -9,7 +9,8 @@ import pytest
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import make_engine
-from humanoid_control.simulation.loop import Inputs, Level, run_loop
+from humanoid_control.simulation.control_loop import ControlLevel
+from humanoid_control.simulation.robot_loop import Inputs, run_robot
 from humanoid_control.simulation.sensor_model import Imperfection
 
 ROBOT = load_robot("wabian2", "fixed")
@@ -23,16 +24,16 @@ def speed_gain(world):
 
 
 def cascade(world, log):
-    def outer(reading, above):
-        assert above is None
+    def outer(t, reading, above):
+        assert above is None and t == reading.time
         log.append(("outer", reading.time))
         return KP * (GOAL - reading.position)
 
-    def inner(reading, speed):
+    def inner(t, reading, speed):
         log.append(("inner", reading.time))
         return Inputs(efforts=gravity(world, reading.position) + speed_gain(world) * (speed - reading.velocity))
 
-    return [Level(SLOW, outer), Level(FAST, inner)]
+    return [ControlLevel(SLOW, outer), ControlLevel(FAST, inner)]
 
 
 def gravity(world, joints):
@@ -44,7 +45,7 @@ def test_a_cascade_does_what_the_same_written_out_does():
     world, log = make_engine(ROBOT), []
     world.set_state(ROBOT.postures["neutral"] * 0.9 + 0.1 * GOAL)
     q, v, h = world.joints.copy(), np.zeros(ROBOT.n), world.settings.step
-    assert run_loop(world, cascade(world, log), 0.4) == "time"
+    assert run_robot(world, cascade(world, log), 0.4) == "time"
 
     model, limit = world.model.copy(), world.gains.effort
     model.armature, data, gain = world.gains.rotor, model.createData(), speed_gain(world)
@@ -65,12 +66,12 @@ def test_a_cascade_does_what_the_same_written_out_does():
 
 def test_it_ends_when_the_condition_holds_or_the_world_diverges():
     world = make_engine(ROBOT)
-    raise_it = Level(0.005, lambda reading, _: Inputs(positions=GOAL))
+    raise_it = ControlLevel(0.005, lambda t, reading, _: Inputs(positions=GOAL))
     elbow = ROBOT.joint_index("l_elbow_flexion")
-    assert run_loop(world, [raise_it], 5.0, lambda w: w.joints[elbow] > 0.5) == "until"
+    assert run_robot(world, [raise_it], 5.0, lambda w: w.joints[elbow] > 0.5) == "until"
     assert 0.5 < world.joints[elbow] < 0.8 and world.time < 2.0
     world.push("l_hand", np.array([1e13, 0, 0, 0, 0, 0]), 1.0)
-    assert run_loop(world, [raise_it], 5.0) == "diverged"
+    assert run_robot(world, [raise_it], 5.0) == "diverged"
     assert np.isfinite(world.q).all()
 
 
@@ -79,11 +80,11 @@ def test_the_controller_sees_the_sensors_not_the_truth():
     model = Imperfection.from_texts(noise="position=0.01", delay="imu=0.01", dropout="wrench=0.5")
     neutral = world.robot.postures["neutral"]
 
-    def watch(reading, _):
+    def watch(t, reading, _):
         seen.append((reading, world.joints.copy(), world.imu()))
         return Inputs(positions=neutral)
 
-    run_loop(world, [Level(0.005, watch)], 0.5, imperfection=model)
+    run_robot(world, [ControlLevel(0.005, watch)], 0.5, imperfection=model)
     errors = np.array([r.position - truth for r, truth, _ in seen])
     assert errors.std() == pytest.approx(0.01, rel=0.1)
     for late, early in zip(seen[2:], seen[:-2], strict=True):
@@ -95,5 +96,5 @@ def test_the_controller_sees_the_sensors_not_the_truth():
 
 @pytest.mark.parametrize("periods", [[], [0.0015], [0.01, 0.003], [0.001, 0.002], [np.nan]])
 def test_periods_that_do_not_fit_are_refused(periods):
-    with pytest.raises(ConfigError, match=r"multiple of|at least one level"):
-        run_loop(make_engine(ROBOT), [Level(p, lambda r, a: Inputs()) for p in periods], 0.1)
+    with pytest.raises(ConfigError, match=r"whole multiple|at least one level|positive number"):
+        run_robot(make_engine(ROBOT), [ControlLevel(p, lambda t, r, a: Inputs()) for p in periods], 0.1)

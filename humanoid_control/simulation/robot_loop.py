@@ -1,8 +1,10 @@
-"""The simulation loop: state to sensors to controllers to inputs, integrate to the next control cycle, and again."""
+"""A simulated robot under control: what its sensors read goes to a cascade of controllers, what they say to its drives.
+
+The loop of `control_loop`, for an engine instead of a state-space model.
+"""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.simulation.control_loop import ControlLevel, cycle_ratios
 from humanoid_control.simulation.engine import Engine
 from humanoid_control.simulation.sensor_model import Imperfection, Sensor
 
@@ -44,23 +47,9 @@ class Inputs:
     efforts: np.ndarray | None = None
 
 
-@dataclass(frozen=True)
-class Level:
-    """One level of a cascade.
-
-    Attributes:
-        period: of its control cycle [s].
-        control: called with the reading and the last output of the level above (None for the highest); what it
-            returns is held until its next cycle. The lowest one returns `Inputs`.
-    """
-
-    period: float
-    control: Callable[[Reading, Any], Any]
-
-
-def run_loop(
+def run_robot(
     engine: Engine,
-    levels: Sequence[Level],
+    levels: Sequence[ControlLevel],
     seconds: float,
     until: Callable[[Engine], bool] | None = None,
     imperfection: Imperfection | None = None,
@@ -72,7 +61,8 @@ def run_loop(
 
     Args:
         engine: in its initial state; time goes on from where it is.
-        levels: highest first; each period a multiple of the next one, the last one a multiple of the engine's step.
+        levels: outermost first; `act` is given the time, a `Reading` and the output of the level above, and the last
+            one returns `Inputs`. Each period is a multiple of the next one, the last one of the engine's step.
         seconds: after which it ends anyway.
         until: further exit condition, looked at before each cycle of the lowest level.
         imperfection: of the sensors; default none. seed: of their random numbers.
@@ -83,7 +73,10 @@ def run_loop(
     Raises:
         ConfigError: no levels, or periods that do not fit into each other.
     """
-    stride, every = _cycles(engine.settings.step, levels)
+    ratios = cycle_ratios([*levels, ControlLevel(engine.settings.step, lambda t, s, above: None)])
+    if not levels:
+        raise ConfigError("the control loop needs at least one level")
+    stride = ratios[-2]  # integration steps in a cycle of the last level
     sensors = _Sensors(engine, imperfection or Imperfection.from_texts(), seed)
     outputs: list[Any] = [None] * len(levels)
     for cycle in range(max(1, round(seconds / (stride * engine.settings.step)))):
@@ -93,27 +86,12 @@ def run_loop(
             return "until"
         reading = sensors.read()
         for k, level in enumerate(levels):
-            if cycle % every[k] == 0:
-                outputs[k] = level.control(reading, outputs[k - 1] if k else None)
+            if cycle * stride % ratios[k] == 0:
+                outputs[k] = level.act(engine.time, reading, outputs[k - 1] if k else None)
         inputs = outputs[-1]
         engine.command(inputs.positions, inputs.velocities, inputs.efforts)
         engine.step(stride)
     return "diverged" if engine.diverged else "until" if until is not None and until(engine) else "time"
-
-
-def _cycles(step: float, levels: Sequence[Level]) -> tuple[int, list[int]]:
-    """Integration steps in a cycle of the lowest level, and such cycles in one of each level."""
-    if not levels:
-        raise ConfigError("a control loop needs at least one level")
-    periods = [*(level.period for level in levels), step]
-    ratios = []
-    for long, short in itertools.pairwise(periods):
-        ratio = long / short
-        if not (ratio >= 1 - 1e-9 and abs(ratio - round(ratio)) < 1e-6 * ratio):
-            raise ConfigError(f"a control period of {long:g} s is not a multiple of {short:g} s, the next faster one")
-        ratios.append(round(ratio))
-    every = [int(np.prod(ratios[k:-1])) for k in range(len(levels))]
-    return ratios[-1], every
 
 
 class _Sensors:
