@@ -16,7 +16,7 @@ from std_msgs.msg import String
 from humanoid_control.nodes.messages import WORLD, fill_joint_state, joint_state
 from humanoid_control.nodes.qos import EVENTS, LATCHED, STREAM_OUT
 from humanoid_control.nodes.simulator_parameters import SimulatorParameters, imperfection_of
-from humanoid_control.robots.urdf_writer import BASE_LINK
+from humanoid_control.robots.urdf_tree import BASE_LINK  # not by way of its writer, which loads scipy
 from humanoid_control.simulation import Engine
 from humanoid_control.simulation.sensor_model import Sensor
 

@@ -11,6 +11,7 @@ import pinocchio as pin
 from humanoid_control.errors import RobotError
 
 WIDE = 1.0e3  # [rad] stands for "no limit" on a continuous joint
+BASE_LINK = "base_link"  # the massless root of the catalogue's URDFs
 MOVING = ("revolute", "continuous", "prismatic")
 
 

@@ -7,9 +7,8 @@ import xml.etree.ElementTree as ET
 from typing import Any
 
 from humanoid_control.robots.source import RobotSource
+from humanoid_control.robots.urdf_tree import BASE_LINK
 from humanoid_control.robots.visuals import DEFAULT_COLORS, Primitive, primitives_of_shape, visuals_of
-
-BASE_LINK = "base_link"
 
 
 def urdf_text(source: RobotSource) -> str:

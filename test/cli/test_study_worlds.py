@@ -36,7 +36,10 @@ def test_every_combination_has_a_row_in_json_table_and_file(humanoid):
         (["--vary", "fricton=1"], "did you mean friction"),
         (["--vary", "friction"], "must be name=values"),
         (["--vary", "friction=a,b"], "are not numbers"),
-        (["--vary", "friction=-1,1", "--seconds", "1.1", "--workers", "1"], "variation friction=-1: friction must be"),
+        (
+            ["--vary", "friction=-1,1", "--seconds", "1.1", "--workers", "1"],
+            "variation friction=-1: contact friction must",
+        ),
         (["--robot", "lolla"], "did you mean lola"),
         (["--engine", "mujocco"], "did you mean mujoco"),
         (["--seconds", "0.5"], "simulate longer than that"),

@@ -69,6 +69,6 @@ def test_what_is_refused():
         simulate_many(partial(make_world, RECIPE), [{}], 0.1, make_observer, 0)
     with pytest.raises(ConfigError, match="simulated time must be positive"):
         simulate_many(partial(make_world, RECIPE), [{}], np.nan, make_observer)
-    with pytest.raises(ConfigError, match="friction must be 0 or more"):
+    with pytest.raises(ConfigError, match="contact friction must be 0 or more"):
         RECIPE.changed({"friction": -1.0}).build()
     assert simulate_many(partial(make_world, RECIPE), [], 0.1, make_observer) == []
