@@ -21,6 +21,7 @@ EXAMPLES = """examples:
   humanoid picture --robot lola --motion my.trc --at 4 -o lola.png
   humanoid picture --robot armar3,hrp2,wabian2 --motion my.trc   several side by side, with the dancer
   humanoid picture --collision -o collision.png            the collision volumes of all robots, coloured by distance
+  humanoid picture --standing -o standing.png              Lola on simulated ground, with the forces that carry her
 
 One robot: runs the real stack, goes to that place of the clip, waits until the robot is there, photographs the page.
 Several: each in its own solution of that moment, without running nodes. Needs Chromium.
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--collision", action="store_true", help="collision volumes, coloured by distance; at rest unless --at is given"
     )
+    parser.add_argument("--standing", action="store_true", help="robots standing in simulation (default: lola)")
     parser.add_argument("--motion", default="dance", help="clip: 'dance' is built in, else a TRC, C3D or BVH file")
     parser.add_argument("--at", type=float, help=f"place in the clip [s] (default: {MOMENT:g})")
     parser.add_argument("--port", type=int, default=8096, help="port of the viewer (default: 8096)")
@@ -58,6 +60,10 @@ def run(args: argparse.Namespace) -> int:
         from humanoid_control.cli.picture_collision import collision_picture
 
         return collision_picture(args)
+    if args.standing:
+        from humanoid_control.cli.picture_standing import standing_picture
+
+        return standing_picture(args)
     args.robot, args.at = args.robot or "hrp2", MOMENT if args.at is None else args.at
     if "," in args.robot:
         return _line_up(args)

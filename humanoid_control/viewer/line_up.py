@@ -37,10 +37,20 @@ class LineUp:
         scene.set_up_direction("+z")
         scene.configure_default_lights(cast_shadow=True)
 
-    def add_robot(self, robot: Robot, joints: np.ndarray, opacity: float | None = None) -> np.ndarray:
-        """Put a robot in a posture (n,) at the right end of the row, as the camera sees it; where (3,) that is."""
+    def add_robot(
+        self,
+        robot: Robot,
+        joints: np.ndarray,
+        opacity: float | None = None,
+        X_world_root: pin.SE3 | None = None,
+    ) -> np.ndarray:
+        """Put a robot in a posture (n,) at the right end of the row, as the camera sees it; where (3,) that is.
+
+        Args:
+            X_world_root: where its root is, for a floating base; default: standing in the neutral posture.
+        """
         place = self._next()
-        poses = robot.link_poses(robot.q(joints))
+        poses = robot.link_poses(robot.q(joints, X_world_root))
         for link, meshes in link_meshes(parse_urdf(robot.urdf, robot.name), None).items():
             if not meshes:
                 continue
