@@ -9,22 +9,19 @@ from humanoid_control.multibody.spatial import cross
 
 @inlined
 def rotor_terms(ints, i, floats, W, po):
-    """A spinning leaf in its parent's frame: its axis e, Jz, and I b - f (angular only).
+    """A spinning leaf in its parent's frame: its axis e, Jz, and the moment it needs at zero accelerations.
 
     Symmetric about its axis and without mass, it looks the same at any angle.
     """
     k, o, w = i * NF, (i + 1) * NW, po + OMEGA
     ex, ey, ez = floats[k + A0 + 6], floats[k + A0 + 7], floats[k + A0 + 8]
     rate, bias, j = W[o + RATE], W[o + BIAS], k + IP
-    sx, sy, sz = cross(W[w], W[w + 1], W[w + 2], ex * rate, ey * rate, ez * rate)
-    sx, sy, sz = sx + ex * bias, sy + ey * bias, sz + ez * bias
     wx, wy, wz = W[w] + ex * rate, W[w + 1] + ey * rate, W[w + 2] + ez * rate
     lx = floats[j] * wx + floats[j + 1] * wy + floats[j + 2] * wz
     ly = floats[j + 1] * wx + floats[j + 3] * wy + floats[j + 4] * wz
     lz = floats[j + 2] * wx + floats[j + 4] * wy + floats[j + 5] * wz
-    # The symmetric body seen in its parent's frame: I does not turn with it, its momentum turns with the parent.
+    # In the parent's frame I does not turn, so L = I omega changes there by I e bias, and turns with the parent.
     cx, cy, cz = cross(W[w], W[w + 1], W[w + 2], lx, ly, lz)
-    nx = floats[j] * sx + floats[j + 1] * sy + floats[j + 2] * sz + cx
-    ny = floats[j + 1] * sx + floats[j + 3] * sy + floats[j + 4] * sz + cy
-    nz = floats[j + 2] * sx + floats[j + 4] * sy + floats[j + 5] * sz + cz
+    spun = floats[k + IO + 5] * bias
+    nx, ny, nz = cx + ex * spun, cy + ey * spun, cz + ez * spun
     return ex, ey, ez, floats[k + IO + 5], nx, ny, nz

@@ -1,0 +1,118 @@
+"""All three solvers on random trees with sub-systems: against each other, and against a plain reference."""
+
+import numpy as np
+import pytest
+
+from humanoid_control.multibody import ENVIRONMENT, Body, ForwardDynamics, Model, quadratic, revolute
+from test.multibody.plain_reference import equations
+from test.multibody.random_trees import BASES, random_bodies, random_inertia, random_state, random_wrenches
+
+SOLVERS = ("recursive", "sparse", "dense")
+GRAVITY = (0.4, -1.1, -9.7)
+
+
+def all_solvers(model, *state):
+    return [ForwardDynamics(model, s, GRAVITY)(*state) for s in SOLVERS]
+
+
+def difference(a, b):
+    return np.abs(a - b).max() / max(np.abs(a).max(), np.abs(b).max())
+
+
+def test_three_solvers_agree_on_300_random_trees_with_shared_coordinates():
+    rng = np.random.default_rng(11)
+    loops, sizes, nested = 0, set(), 0
+    for trial in range(300):
+        model = Model(random_bodies(rng, int(rng.integers(3, 25)), BASES[trial % 3]))
+        loops += len(model.loops)
+        sizes |= {len(loop.coordinates) for loop in model.loops}
+        nested += sum(any(model.bodies[model.index[b]].parent in x.bodies for b in x.bodies) for x in model.loops)
+        q, v = random_state(model, rng)
+        tau, wrench = rng.normal(size=model.nv), random_wrenches(model, rng)
+        a, b, c = all_solvers(model, q, v, tau, wrench, rng.random(model.nv) * 0.1)
+        assert difference(a, b) < 1e-9 and difference(a, c) < 1e-9, f"tree {trial}: {model.loops}"
+    assert loops > 500 and nested > 100 and {1, 2, 3, 4, 5} <= sizes
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_solvers_obey_newton_and_euler_as_a_plain_program_writes_them(base):
+    rng = np.random.default_rng(BASES.index(base))
+    for trial in range(9):
+        model = Model(random_bodies(rng, 3 + trial // 2, base, sharing=0.5))
+        q, v = random_state(model, rng)
+        tau, wrench = rng.normal(size=model.nv), random_wrenches(model, rng)
+        armature = rng.random(model.nv) * 0.1
+        M, rhs = equations(model, q, v, wrench, np.array(GRAVITY))
+        expected = np.linalg.solve(M + np.diag(armature), rhs + tau)
+        for solver, qdd in zip(SOLVERS, all_solvers(model, q, v, tau, wrench, armature), strict=True):
+            assert difference(qdd, expected) < 1e-8, f"{solver}, tree {trial}: {model.loops}"
+
+
+def five_bodies(rng, coupling):
+    """The example of figure 2.12: shank, ankle, foot, screw that depends on both joints, toe."""
+
+    def body(name, parent, joint):
+        return Body(name, parent, joint, random_inertia(rng), r=rng.normal(size=3) * 0.2)
+
+    return Model(
+        [
+            body("B1", ENVIRONMENT, revolute("q1")),
+            body("B2", "B1", revolute("q2")),
+            body("B3", "B2", revolute("q3")),
+            body("B4", "B1", coupling),
+            body("B5", "B3", revolute("q5")),
+        ]
+    )
+
+
+def test_example_of_five_bodies_has_one_subsystem_of_three_and_the_plain_accelerations():
+    rng = np.random.default_rng(3)
+    model = five_bodies(rng, quadratic(["q2", "q3"], 0.2, [7.0, -5.0], np.array([[2.0, 1.0], [1.0, -3.0]])))
+    assert [loop.bodies for loop in model.loops] == [("B2", "B3", "B4")]
+    assert model.loops[0].coordinates == ("q2", "q3") and model.coordinates == ("q1", "q2", "q3", "q5")
+    assert [n.name for n in model.nodes] == ["environment", "B1", "B2", "B5"]
+    q, v = random_state(model, rng)
+    M, rhs = equations(model, q, v, np.zeros((5, 6)), np.array(GRAVITY))
+    for qdd in all_solvers(model, q, v):
+        assert difference(qdd, np.linalg.solve(M, rhs)) < 1e-9
+
+
+def test_members_below_members_bodies_between_them_and_loops_on_loops_join_as_they_must():
+    rng = np.random.default_rng(9)
+
+    def body(name, parent, joint):
+        return Body(name, parent, joint, random_inertia(rng), r=rng.normal(size=3) * 0.2)
+
+    def both(*c):
+        return quadratic(c, 0.1, np.ones(len(c)), np.eye(len(c)))
+
+    model = Model(
+        [
+            body("a", ENVIRONMENT, revolute("a")),
+            body("between", "a", revolute("between")),  # shares nothing, but lies between two that do
+            body("c", "between", both("a")),
+            body("d", "c", revolute("d")),  # a loop that hangs on a member of the first
+            body("e", "c", both("d")),
+            body("f", "d", revolute("f")),
+            body("g", "f", prismatic_like("f", "d")),  # nested: its coordinates reach up into the second
+        ]
+    )
+    assert [loop.bodies for loop in model.loops] == [("a", "between", "c"), ("d", "e", "f", "g")]
+    q, v = random_state(model, rng)
+    M, rhs = equations(model, q, v, np.zeros((7, 6)), np.array(GRAVITY))
+    for qdd in all_solvers(model, q, v):
+        assert difference(qdd, np.linalg.solve(M, rhs)) < 1e-9
+
+
+def prismatic_like(*coordinates):
+    return quadratic(coordinates, 0.1, [0.3] * len(coordinates), np.full((len(coordinates),) * 2, 0.2), motion=1)
+
+
+def test_nan_in_gives_nan_out_and_leaves_no_trace_in_the_next_call():
+    model = five_bodies(np.random.default_rng(3), quadratic(["q2", "q3"], 0.2, [1.0, 1.0], np.eye(2)))
+    for solver in SOLVERS:
+        dynamics = ForwardDynamics(model, solver)
+        q, v = np.full(4, 0.3), np.ones(4)
+        before = dynamics(q, v)
+        assert np.isnan(dynamics(np.full(4, np.nan), v)).all()
+        assert np.array_equal(dynamics(q, v), before)
