@@ -4,14 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from humanoid_control.errors import RobotError
-from humanoid_control.multibody.angle import IDENTITY, LINEAR, QUADRATIC
+from humanoid_control.multibody.angle import (
+    COUPLER_SCREW,
+    FOUR_BAR,
+    HINGE_SCREW,
+    HINGE_TILT,
+    IDENTITY,
+    LINEAR,
+    QUADRATIC,
+)
 from humanoid_control.multibody.layout import FREE, FREE_EULER, PRISMATIC, REVOLUTE
 
 ENVIRONMENT = ""
+# Coordinates and parameters of each coupling; its name for messages.
+COUPLINGS = {
+    LINEAR: ("linear", 1, 2),
+    HINGE_SCREW: ("hinge screw", 1, 7),
+    HINGE_TILT: ("hinge tilt", 1, 7),
+    COUPLER_SCREW: ("coupler screw", 2, 22),
+    FOUR_BAR: ("four-bar", 1, 9),
+}
 
 
 @dataclass(frozen=True)
@@ -48,6 +65,22 @@ class Joint:
     coordinates: tuple[str, ...]
     coupling: int = IDENTITY
     parameters: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        names, n, got = ", ".join(self.coordinates), len(self.coordinates), len(self.parameters)
+        if self.coupling == QUADRATIC:
+            kind, coordinates, size = "quadratic", n, 1 + n + n * (n + 1) // 2
+        elif self.coupling in COUPLINGS:
+            kind, coordinates, size = COUPLINGS[self.coupling]
+        elif self.coupling == IDENTITY:
+            kind, coordinates, size = "identity", n, 0
+        else:
+            raise RobotError(f"joint of '{names}': no such coupling: {self.coupling}")
+        if (n, got) != (coordinates, size):
+            need = f"{coordinates} coordinate{'s' * (coordinates > 1)} and {size} parameters"
+            raise RobotError(f"joint of '{names}': a {kind} coupling has {need}, not {n} and {got}")
+        if not np.isfinite(np.asarray(self.parameters, float)).all():
+            raise RobotError(f"joint of '{names}': a parameter of its coupling is not a number")
 
 
 def revolute(coordinate: str) -> Joint:
@@ -103,8 +136,17 @@ class Body:
     def __post_init__(self) -> None:
         if not np.allclose(self.A @ self.A.T, np.eye(3), atol=1e-9) or np.linalg.det(self.A) < 0:
             raise RobotError(f"body '{self.name}': its turn from the parent is not a rotation")
-        for what, value in (("mass", self.inertia.mass), ("r", self.r), ("inertia", self.inertia.about_origin)):
+        about = self.inertia.about_origin
+        numbers: dict[str, Any] = {
+            "mass": self.inertia.mass,
+            "centre of gravity": self.inertia.com,
+            "inertia": about,
+            "r": self.r,
+        }
+        for what, value in numbers.items():
             if not np.isfinite(value).all():
                 raise RobotError(f"body '{self.name}': its {what} is not a number")
-        if self.inertia.mass < 0 or np.linalg.eigvalsh(self.inertia.about_origin).min() < -1e-12:
+        if np.abs(about - about.T).max() > 1e-9 * np.abs(about).max():
+            raise RobotError(f"body '{self.name}': its inertia is not symmetric")
+        if self.inertia.mass < 0 or np.linalg.eigvalsh(about).min() < -1e-12:
             raise RobotError(f"body '{self.name}': mass and inertia must not be negative")

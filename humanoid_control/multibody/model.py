@@ -57,6 +57,8 @@ class Model:
             self.index[body.name] = k
         named = list(dict.fromkeys(c for body in self.bodies for c in body.joint.coordinates))
         self.coordinates = tuple(coordinates) if coordinates is not None else tuple(named)
+        if double := [c for c in named if self.coordinates.count(c) > 1]:
+            raise RobotError(f"coordinate '{double[0]}' is listed twice")
         if sorted(self.coordinates) != sorted(named):
             odd = set(self.coordinates) ^ set(named)
             raise RobotError(f"coordinates that no body uses, or that are missing: {', '.join(sorted(odd)[:4])}")

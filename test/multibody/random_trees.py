@@ -51,6 +51,15 @@ def random_bodies(rng: np.random.Generator, n: int, base: str, sharing: float = 
     return bodies
 
 
+def geared_model(rng: np.random.Generator, n: int, base: str) -> Model:
+    """A random tree of n joints with rotors and at least two loops."""
+    while True:
+        bodies = random_bodies(rng, n, base, sharing=0.5)
+        model = Model(bodies)
+        if any(b.inertia.mass == 0 for b in bodies) and len(model.loops) > 1:
+            return model
+
+
 def random_state(model: Model, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Configuration and velocity."""
     q = rng.uniform(-1.0, 1.0, model.nq)
