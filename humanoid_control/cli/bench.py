@@ -17,6 +17,7 @@ BENCHES = {
     "self_distance": "distances between a robot's shapes: our kernels beside coal (about 10 s)",
     "ik": "a tick of whole-body inverse kinematics, beside mink and pink where they are installed (about 80 s)",
     "loop": "the inverse kinematics node in closed loop at 500 Hz: latency, period, missed ticks (about 90 s)",
+    "dynamics": "forward dynamics by three solvers, Lola with drives and Dill, beside pinocchio (about 2 min)",
     "distance": "swept-sphere volumes: six functions beside coal, and a whole robot (about 5 s)",
 }
 COLUMNS = ["name", "unit", "median", "p99", "n"]
@@ -32,6 +33,7 @@ examples:
   humanoid bench bounding_volumes
   humanoid bench self_distance --robot we4rii
   humanoid bench distance --json
+  humanoid bench dynamics --json
   humanoid bench ik
   humanoid bench loop --seconds 20
 """

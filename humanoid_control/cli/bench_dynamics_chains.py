@@ -198,7 +198,7 @@ class ClosedChains:
             if np.abs(e).max() < 1e-15:
                 break
             x[self.loop_q] -= np.linalg.solve(J[:, self.loop_v], e)
-        if np.abs(e).max() > 1e-12:
+        if not np.abs(e).max() < 1e-12:
             raise ArithmeticError(f"loops stay open by {np.abs(e).max():g} m")
         u[self.loop_v] = np.linalg.solve(J[:, self.loop_v], -J[:, self.tree_v] @ v)
         return x, u

@@ -9,6 +9,8 @@ from humanoid_control.multibody.dill import dill, dill_state
 from humanoid_control.multibody.inertia_matrix import inertia_matrix
 from humanoid_control.multibody.motion import forward1
 from humanoid_control.multibody.sparsity import solver_pattern, sparsity, structure
+from humanoid_control.robots import load_robot
+from humanoid_control.simulation.drive_train import build_drive_train
 from test.multibody.random_trees import BASES, random_bodies, random_state
 
 SOLVERS = ("recursive", "sparse", "dense")
@@ -83,3 +85,13 @@ def test_the_sparse_factor_has_the_pattern_of_the_inertia_matrix_and_solves_like
         assert not (structure(model) & ~solver_pattern(model)).any()
         if not model.loops:
             assert np.array_equal(structure(model), solver_pattern(model))
+
+
+@pytest.mark.parametrize("depth, counts, loops", [("rigid", (30, 267, 465), 22), ("elastic", (46, 420, 1081), 6)])
+def test_sparsity_of_lola_with_drives_is_that_of_table_2_4(depth, counts, loops):
+    model = build_drive_train(load_robot("lola", "floating"), depth).model
+    s = sparsity(model)
+    assert (s.nv, s.n_nz, s.n_dense) == counts and len(model.loops) == loops and len(model.bodies) == 49
+    published = {30: (0.57419, 3.0331), 46: (0.38853, 6.6245)}[s.nv]
+    assert (round(s.alpha, 5), round(s.speed_up, 4)) == published
+    assert np.array_equal(structure(model), solver_pattern(model))
