@@ -18,6 +18,7 @@ from humanoid_control.viewer.page import port_is_free
 
 EXAMPLES = """examples:
   humanoid picture -o picture.png                          HRP-2, nine seconds into the built-in dance
+  humanoid picture --dill 7 -o dill.png                    Dill(7), 128 links, on which solvers are measured
   humanoid picture --robot lola --motion my.trc --at 4 -o lola.png
   humanoid picture --robot armar3,hrp2,wabian2 --motion my.trc   several side by side, with the dancer
   humanoid picture --collision -o collision.png            the collision volumes of all robots, coloured by distance
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=8096, help="port of the viewer (default: 8096)")
     parser.add_argument("--width", type=int, default=1400, help="pixels (default: 1400)")
     parser.add_argument("--height", type=int, default=860, help="pixels (default: 860)")
+    parser.add_argument("--dill", type=int, metavar="N", help="the branched test system of 2^N links, no robot")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,6 +58,10 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"the folder {args.output.parent} does not exist")
     if not port_is_free("127.0.0.1", args.port):
         raise EnvironmentProblem(f"port {args.port} is occupied: choose another with --port")
+    if args.dill is not None:
+        from humanoid_control.cli.picture_dill import dill_picture
+
+        return dill_picture(args)
     if args.collision:
         from humanoid_control.cli.picture_collision import collision_picture
 
