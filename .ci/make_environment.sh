@@ -45,5 +45,7 @@ say "installing into $venv with $($python --version) (about a minute)"
 "$venv/bin/python" -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[ros,test,check]'
 say "compiling the solver (about half a minute)"
 "$venv/bin/python" -m humanoid_control.imitation.warm_up
+say "compiling the simulation (about a minute)"
+"$venv/bin/python" -m humanoid_control.simulation.warm_up
 touch "$venv/.ready"
 say "ready"

@@ -101,12 +101,17 @@ def _share() -> Finding:
 def _kernels() -> Finding:
     if any(importlib.util.find_spec(p) is None for p in ("numba", "pinocchio", "coal")):
         return Finding("compiled kernels", WARN, "cannot be looked at", "install the missing packages first")
-    from humanoid_control.imitation.warm_up import compiled
+    from humanoid_control.imitation import warm_up as imitation
+    from humanoid_control.simulation import warm_up as simulation
 
-    if compiled():
-        return Finding("compiled kernels", OK, "ready")
-    advice = "compile them now: python -m humanoid_control.imitation.warm_up"
-    return Finding("compiled kernels", WARN, "the first clip will wait for the compiler, half a minute", advice)
+    advice = "compile them now: python -m humanoid_control."
+    if not imitation.compiled():
+        wait = "the first clip will wait for the compiler, half a minute"
+        return Finding("compiled kernels", WARN, wait, f"{advice}imitation.warm_up")
+    if not simulation.compiled():
+        wait = "the first simulation will wait for the compiler, a minute"
+        return Finding("compiled kernels", WARN, wait, f"{advice}simulation.warm_up")
+    return Finding("compiled kernels", OK, "ready")
 
 
 def _ros() -> Finding:

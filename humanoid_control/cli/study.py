@@ -28,7 +28,7 @@ ONLY_FOR = {
     "momentum": ("step_length", "step_time"),
     "calibration": ("poses", "noise", "seeds"),
     "safety": ("starts",),
-    "worlds": ("vary", "seconds", "workers", "engine"),
+    "worlds": ("vary", "seconds", "workers", "engine", "drives"),
 }
 NOT_FOR = {
     "imitation": ("robot",),
@@ -78,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seconds", type=float, help="worlds: simulated time (default: 5)")
     parser.add_argument("--engine", help="worlds: multibody (default) or mujoco")
+    parser.add_argument("--drives", help="worlds: ideal (default), rigid or elastic")
     parser.add_argument("--workers", type=int, help="worlds: processes (default: one a core)")
     parser.add_argument("--details", action="store_true", help="also the rule and the numbers of every part")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")

@@ -31,13 +31,19 @@ def run(args: argparse.Namespace) -> int:
     variations = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
     if len(variations) > MOST:
         raise ConfigError(f"{len(variations)} combinations are too many, at most {MOST}: vary less")
-    recipe = Recipe(robot=args.robot or "lola", engine=args.engine or "multibody")
+    recipe = Recipe(args.robot or "lola", engine=args.engine or "multibody", drives=args.drives or "ideal")
     recipe.build()  # mistakes are said before anything is started
     seconds = SECONDS if args.seconds is None else args.seconds
     with progress("study", len(variations), quiet=args.json) as show:
         found = standing_study(recipe, variations, seconds, args.workers, lambda done, total, text: show(done, text))
     rows = [as_row(o) for o in found]
-    report = {"study": "worlds", "robot": recipe.robot, "engine": recipe.engine, "seconds": seconds, "worlds": rows}
+    report: dict[str, Any] = {
+        "study": "worlds",
+        "robot": recipe.robot,
+        "engine": recipe.engine,
+        "drives": recipe.drives,
+    }
+    report |= {"seconds": seconds, "worlds": rows}
     if args.output is not None:
         _write(args.output, {**report, "machine": machine()})
     if args.json:

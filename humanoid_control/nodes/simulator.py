@@ -16,6 +16,7 @@ from humanoid_control.nodes.simulator_outputs import SimulatorOutputs
 from humanoid_control.nodes.simulator_parameters import SimulatorParameters, engine_of
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation.pacing import Pacer
+from humanoid_control.simulation.warm_up import ADVICE, compiled
 
 SHARE = 0.8  # of a tick's time may be spent on simulating; messages need the rest
 FREE_RATE = 50.0  # [Hz] of the ticks where time passes as fast as possible
@@ -35,7 +36,11 @@ class Simulator(TickNode):
     def configure(self) -> float:
         p = self.params
         self.robot = load_robot(p.robot, p.base)
+        if p.engine == "multibody" and not compiled():
+            self.get_logger().info(ADVICE)
         self.engine = engine_of(p, self.robot)
+        self.engine.step()  # loads what is compiled, now and not in a tick
+        self.engine.reset()
         self.steps = max(1, round(1.0 / (p.rate * p.step)))
         period = self.steps * p.step
         self.outgoing = SimulatorOutputs(self, self.engine, p)

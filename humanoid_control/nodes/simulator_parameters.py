@@ -9,6 +9,7 @@ from humanoid_control.robots import Robot
 from humanoid_control.simulation import ENGINES, Engine
 from humanoid_control.simulation.recipe import Recipe
 from humanoid_control.simulation.sensor_model import Imperfection
+from humanoid_control.simulation.settings import DRIVES
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,11 @@ class SimulatorParameters(NodeParameters):
     engine: str = param("multibody", "what computes the motion: our own dynamics, or MuJoCo", choices=ENGINES)
     base: str = param(
         "fixed", "fixed: the anchor link is held; floating: the robot stands on its feet", choices=("fixed", "floating")
+    )
+    drives: str = param(
+        "ideal",
+        "ideal: torque at once; rigid, elastic: motors and gears from the robot's file of drives",
+        choices=DRIVES,
     )
     step: float = param(0.001, "length of an integration step", "s", 0.0001, 0.01)
     stiffness: float = param(

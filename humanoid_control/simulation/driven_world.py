@@ -111,12 +111,13 @@ class DrivenWorld(CompiledWorld):
         self.q, self.v, self.acceleration = q, v, a
 
 
-def driven_gains(robot: Robot, train: DriveTrain) -> DriveGains:
+def driven_gains(robot: Robot, train: DriveTrain, stiffness: float = 60.0, damping_ratio: float = 1.0) -> DriveGains:
     """`default_gains`, damped for the inertia that each joint moves together with its rotors."""
-    gains = default_gains(robot)
+    gains = default_gains(robot, stiffness, damping_ratio)
     reflected = reflected_inertia(robot, train)
     M = np.diag(pin.crba(robot.model, robot.model.createData(), robot.q("neutral")))[robot.iv :]
-    return DriveGains(gains.kp, 2 * np.sqrt(gains.kp * (M + reflected)), reflected, gains.effort, gains.stop)
+    kd = 2 * damping_ratio * np.sqrt(gains.kp * (M + reflected))
+    return DriveGains(gains.kp, kd, reflected, gains.effort, gains.stop)
 
 
 def reflected_inertia(robot: Robot, train: DriveTrain) -> np.ndarray:

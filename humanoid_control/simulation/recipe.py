@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.simulation.engine import Engine, make_engine
+from humanoid_control.simulation.settings import IDEAL
+
+if TYPE_CHECKING:
+    from humanoid_control.simulation.drives import DriveGains
 
 
 @dataclass(frozen=True)
@@ -17,6 +21,7 @@ class Recipe:
 
     Attributes:
         robot: of the catalogue, or path of a URDF. base: 'fixed' or 'floating'. engine: see `make_engine`.
+        drives: 'ideal', 'rigid' or 'elastic', see `WorldSettings`.
         step: of the integration [s]. gravity: [m/s^2]. friction, slope: of the
             ground, a plane that rises forward [rad].
         stiffness: of each drive as a multiple of its effort limit [1/rad]. damping_ratio: of each drive.
@@ -25,6 +30,7 @@ class Recipe:
     robot: str = "lola"
     base: str = "floating"
     engine: str = "multibody"
+    drives: str = IDEAL
     step: float = 0.001
     gravity: float = 9.81
     friction: float = 0.8
@@ -50,7 +56,6 @@ class Recipe:
             HumanoidError: as `load_robot` and `make_engine`; a number out of range.
         """
         from humanoid_control.simulation.contact_law import ContactSettings
-        from humanoid_control.simulation.drives import default_gains
         from humanoid_control.simulation.ground import Ground
         from humanoid_control.simulation.settings import WorldSettings
 
@@ -59,8 +64,19 @@ class Recipe:
                 raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name):g}")
         robot = robot or load_robot(self.robot, self.base)
         ground, contact = Ground.plane(slope=self.slope), ContactSettings(friction=self.friction)
-        settings = WorldSettings(step=self.step, gravity=self.gravity, ground=ground, contact=contact)
-        return make_engine(robot, self.engine, settings, default_gains(robot, self.stiffness, self.damping_ratio))
+        settings = WorldSettings(self.step, self.gravity, ground=ground, contact=contact, drives=self.drives)
+        settings.check()
+        return make_engine(robot, self.engine, settings, self._gains(robot))
+
+    def _gains(self, robot: Robot) -> DriveGains:
+        from humanoid_control.simulation.drives import default_gains
+
+        if self.drives == IDEAL:
+            return default_gains(robot, self.stiffness, self.damping_ratio)
+        from humanoid_control.simulation.drive_train import build_drive_train
+        from humanoid_control.simulation.driven_world import driven_gains
+
+        return driven_gains(robot, build_drive_train(robot, self.drives), self.stiffness, self.damping_ratio)
 
 
 VARIABLES = tuple(f.name for f in fields(Recipe) if f.type == "float")

@@ -58,6 +58,19 @@ def test_an_exception_in_a_world_is_named_too():
         simulate_many(partial(make_world, RECIPE), [{"friction": 0.5}], 0.1, lambda v: Broken(), 1)
 
 
+def test_a_recipe_makes_the_world_it_names():
+    assert type(RECIPE.build()).__name__ == "World"
+    driven = replace(RECIPE, robot="lola", step=0.001, drives="rigid", stiffness=40.0, friction=0.5).build()
+    assert type(driven).__name__ == "DrivenWorld" and driven.settings.contact.friction == 0.5
+    assert driven.gains.kp == pytest.approx(40 * driven.robot.effort)
+    with pytest.raises(HumanoidError, match="drives"):
+        replace(RECIPE, drives="rigid").build()
+    with pytest.raises(ConfigError, match="need engine 'multibody'"):
+        replace(RECIPE, robot="lola", drives="rigid", engine="mujoco").build()
+    with pytest.raises(UnknownNameError, match="did you mean elastic"):
+        replace(RECIPE, drives="elastik").build()
+
+
 def test_what_is_refused():
     with pytest.raises(UnknownNameError, match="did you mean friction"):
         standing_study(RECIPE, [{"fricton": 0.5}], 2.0)
