@@ -19,8 +19,7 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     """Lines under the table."""
     t = {r["name"]: r["median"] for r in rows}
     lines = [
-        "One core; medians over all calls from Python (about 4 us of each are the way there and back). Stages and",
-        "in_loop: compiled loops without that way.",
+        "One core; medians over calls from Python. Stages, and table 2.6 'in a loop': measured in compiled loops.",
         *_table_2_6(t),
         f"pinocchio: articulated bodies without rotors and loops {t['pinocchio_aba_tree']:.1f} us; constrained",
         f"dynamics with the screws as loops {t['pinocchio_constrained_type2']:.1f} us,"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from humanoid_control.errors import UnknownNameError
+from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.multibody.arrays import Arrays
-from humanoid_control.multibody.inertia_matrix import accelerate_dense, accelerate_sparse
+from humanoid_control.multibody.handle import dense_at, handle_of, recursive_at, sparse_at
 from humanoid_control.multibody.model import Model
-from humanoid_control.multibody.recursive import accelerate
 
 RECURSIVE, SPARSE, DENSE = "recursive", "sparse", "dense"
-SOLVERS = {RECURSIVE: accelerate, SPARSE: accelerate_sparse, DENSE: accelerate_dense}
+SOLVERS = {RECURSIVE: recursive_at, SPARSE: sparse_at, DENSE: dense_at}
 
 
 class ForwardDynamics:
@@ -37,10 +38,21 @@ class ForwardDynamics:
         if solver not in SOLVERS:
             raise UnknownNameError("solver", solver, SOLVERS)
         self.model, self.solver = model, solver
-        self._solve = SOLVERS[solver]
         self.arrays = Arrays(model, gravity, with_matrix=solver != RECURSIVE)
         self._zero = np.zeros(model.nv)
         self._no_wrench = np.zeros((len(model.bodies), 6))
+        self._q_shape, self._v_shape = (model.nq,), (model.nv,)
+        self._bind()
+
+    def _bind(self) -> None:
+        self._solve, self._handle = SOLVERS[self.solver], handle_of(self.arrays.tables, self.arrays.work)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: x for k, x in self.__dict__.items() if k not in ("_solve", "_handle")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._bind()  # a copy has its arrays elsewhere
 
     def __call__(
         self,
@@ -58,16 +70,24 @@ class ForwardDynamics:
             wrench: (bodies, 6) impressed force on each body, [moment, force] at its origin in its axes; rotors, that
                 is massless symmetric leaves, feel none.
             armature: (nv,) inertia added to each coordinate.
+
+        Raises:
+            RobotError: one of them has another shape.
         """
-        a, qdd = self.arrays, np.empty(self.model.nv)
-        self._solve(
-            a.tables,
-            q,
-            v,
-            self._zero if tau is None else tau,
-            self._no_wrench if wrench is None else wrench,
-            self._zero if armature is None else armature,
-            a.work,
-            qdd,
-        )
+        q, v = np.ascontiguousarray(q, dtype=float), np.ascontiguousarray(v, dtype=float)
+        if q.shape != self._q_shape or v.shape != self._v_shape:
+            _check("q", q, self._q_shape)
+            _check("v", v, self._v_shape)
+        tau = self._zero if tau is None else _check("tau", tau, self._v_shape)
+        wrench = self._no_wrench if wrench is None else _check("wrench", wrench, self._no_wrench.shape)
+        armature = self._zero if armature is None else _check("armature", armature, self._v_shape)
+        qdd = np.empty(self._v_shape)
+        self._solve(self._handle, q, v, tau, wrench, armature, qdd)
         return qdd
+
+
+def _check(name: str, value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    out = np.ascontiguousarray(value, dtype=float)
+    if out.shape != shape:
+        raise RobotError(f"{name} must have the shape {shape}, got {out.shape}")
+    return out

@@ -1,9 +1,8 @@
-"""The O(n^3) solvers: the inertia matrix by composite bodies, then Cholesky, dense or along the branches."""
+"""The inertia matrix by composite bodies, and the right-hand side that goes with it."""
 
 from __future__ import annotations
 
 from humanoid_control.jit import inlined, kernel
-from humanoid_control.multibody.cholesky import clear_pattern, dense_solve, sparse_solve
 from humanoid_control.multibody.layout import (
     COORD,
     FREE,
@@ -24,7 +23,6 @@ from humanoid_control.multibody.layout import (
     F,
     R,
 )
-from humanoid_control.multibody.motion import add_wrenches, forward1
 from humanoid_control.multibody.spatial import add_inertia_up, force_up, inertia_times, motion_down
 from humanoid_control.multibody.spinning import rotor_terms
 
@@ -176,27 +174,3 @@ def _above(ints, b, rank, W, J, y, k, M):
                 _add(M, k, rank[ints[b, COORD + c]], W[o + GRAD + c] * along, False)
         n0, n1, n2, f0, f1, f2 = force_up(W, o + A, o + R, n0, n1, n2, f0, f1, f2)
         b = ints[b, PARENT] - 1
-
-
-@kernel
-def accelerate_dense(t, q, v, tau, wrench, armature, w, qdd):
-    """Accelerations into qdd by a dense Cholesky decomposition."""
-    forward1(t, q, v, w)
-    add_wrenches(t, wrench, w)
-    w.M[:] = 0.0
-    inertia_matrix(t, tau, armature, w)
-    dense_solve(w.M, w.rhs)
-    for k in range(t.rank.shape[0]):
-        qdd[k] = w.rhs[t.rank[k]]
-
-
-@kernel
-def accelerate_sparse(t, q, v, tau, wrench, armature, w, qdd):
-    """Accelerations into qdd by the reversed sparse Cholesky decomposition."""
-    forward1(t, q, v, w)
-    add_wrenches(t, wrench, w)
-    clear_pattern(w.M, t.lam)
-    inertia_matrix(t, tau, armature, w)
-    sparse_solve(w.M, t.lam, w.rhs)
-    for k in range(t.rank.shape[0]):
-        qdd[k] = w.rhs[t.rank[k]]

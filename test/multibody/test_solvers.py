@@ -1,8 +1,12 @@
 """All three solvers on random trees with sub-systems: against each other, and against a plain reference."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
+from humanoid_control.errors import RobotError
 from humanoid_control.multibody import ENVIRONMENT, Body, ForwardDynamics, Model, quadratic, revolute
 from test.multibody.plain_reference import equations
 from test.multibody.random_trees import BASES, random_bodies, random_inertia, random_state, random_wrenches
@@ -116,3 +120,33 @@ def test_nan_in_gives_nan_out_and_leaves_no_trace_in_the_next_call():
         before = dynamics(q, v)
         assert np.isnan(dynamics(np.full(4, np.nan), v)).all()
         assert np.array_equal(dynamics(q, v), before)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
+def test_a_copy_of_the_dynamics_has_arrays_of_its_own(copied):
+    rng = np.random.default_rng(5)
+    model = Model(random_bodies(rng, 6, "quaternion"))
+    for solver in SOLVERS:
+        one = ForwardDynamics(model, solver)
+        q, v = random_state(model, rng)
+        expected = one(q, v)
+        other = copied(one)
+        other.arrays.set_gravity((0.0, 0.0, 0.0))
+        assert not np.allclose(other(q, v), expected)
+        assert np.array_equal(one(q, v), expected)
+        del one
+        assert not np.allclose(other(q, v), expected)
+
+
+def test_arguments_of_a_wrong_shape_are_refused_and_any_memory_layout_is_taken():
+    rng = np.random.default_rng(6)
+    model = Model(random_bodies(rng, 6, "quaternion"))
+    dynamics, (q, v) = ForwardDynamics(model), random_state(model, rng)
+    expected = dynamics(q, v)
+    table = np.zeros((model.nq, 2))
+    table[:, 0] = q
+    assert np.array_equal(dynamics(table[:, 0], list(v)), expected)
+    for bad in ({"q": q[1:]}, {"v": q}, {"tau": q}, {"wrench": np.zeros(6)}, {"armature": np.zeros(0)}):
+        (name,) = bad
+        with pytest.raises(RobotError, match=f"{name} must have the shape"):
+            dynamics(**({"q": q, "v": v} | bad))
