@@ -38,6 +38,18 @@ def test_bad_parameters_end_in_one_line_and_code_2(graph, node, parameters, word
     assert any(line.startswith(f"{node}: ") and words in line for line in text.splitlines())
 
 
+def test_a_robot_that_cannot_be_simulated_ends_in_one_line_and_code_2(graph, tmp_path):
+    path = tmp_path / "ghost.urdf"
+    path.write_text(
+        '<robot name="ghost"><link name="base"/><link name="arm"/><joint name="j" type="continuous">'
+        '<parent link="base"/><child link="arm"/><axis xyz="0 1 0"/></joint></robot>'
+    )
+    process = graph.start("simulator", f"robot:={path}", wait=False)
+    assert process.wait(20) == 2
+    text = graph.output(process)
+    assert "simulator: ghost: link 'arm' moves and has no mass" in text and "Traceback" not in text
+
+
 def test_an_occupied_port_is_said(graph):
     import socket
 

@@ -91,6 +91,20 @@ def test_an_arm_motion_is_the_same_in_both_engines(name):
     assert np.abs(worlds[0].torque - worlds[1].torque).max() < 1e-3
 
 
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_drives_hold_the_posture_against_gravity(name):
+    """Nobody moves, and every joint inside its range carries what pinocchio says gravity asks of it."""
+    robot = load_robot(name, "fixed")
+    world = make_engine(robot, "mujoco")
+    world.step(2000)
+    assert np.degrees(np.abs(world.joints - robot.postures["neutral"])).max() < 0.5
+    assert np.abs(world.v).max() < 1e-3
+    gravity = pin.computeGeneralizedGravity(robot.model, robot.model.createData(), world.q)
+    free = (world.joints > robot.lower) & (world.joints < robot.upper)
+    assert free.sum() >= robot.n - 4
+    assert world.torque[free] == pytest.approx(gravity[free], abs=0.02 * np.abs(gravity).max() + 0.01)
+
+
 @pytest.mark.parametrize("name", BIPEDS)
 def test_stands_for_ten_seconds(name):
     robot = load_robot(name, "floating")
