@@ -96,11 +96,5 @@ class CompiledWorld(EngineBase):
         if self.points is None:
             return self.soles.no_wrenches()
         pin.forwardKinematics(self.model, self.data, self.q)
-        found = []
-        for k in range(len(self.points)):
-            if self.points.sole[k] >= 0 and self.forces[k].any():
-                i = int(self.points.body[k])
-                j = self.model.getJointId(str(self._moving.names[i + 1]))
-                at = self.data.oMi[j].act(self._turn[i] @ self.points.points[k, :3])
-                found.append((int(self.points.sole[k]), at, self.forces[k]))
-        return self.soles.wrenches(self.data, found)
+        corners = self.forces[: 4 * len(self.soles.names)]  # the soles' points come first
+        return self.soles.wrenches(self.data, corners.reshape(-1, 4, 3))

@@ -41,7 +41,7 @@ class MujocoWorld(EngineBase):
         self._iq = np.array([m.joint(n).qposadr[0] for n in robot.joint_names])
         self._iv = np.array([m.joint(n).dofadr[0] for n in robot.joint_names])
         sole = ground_points(robot, self.settings).sole if robot.base == "floating" else ()
-        self._foot = {m.geom(f"point_{k}").id: int(i) for k, i in enumerate(sole) if i >= 0}
+        self._corner = {m.geom(f"point_{k}").id: (int(i), k % 4) for k, i in enumerate(sole) if i >= 0}
         self._body = [m.body(name).id if k else 0 for k, name in enumerate(robot.model.names)]
         self._driven = np.full(robot.n, np.nan)
         self.reset()
@@ -123,15 +123,16 @@ class MujocoWorld(EngineBase):
 
     def foot_wrenches(self) -> dict[str, np.ndarray]:
         """See `engine.Engine.foot_wrenches`; of the last step."""
-        d, local, found = self.mj_data, np.zeros(6), []
+        d, local = self.mj_data, np.zeros(6)
+        forces = np.zeros((len(self.soles.names), 4, 3))
         for k in range(d.ncon):
             contact = d.contact[k]
-            foot = self._foot.get(int(contact.geom2))
-            if foot is not None:
+            corner = self._corner.get(int(contact.geom2))
+            if corner is not None:
                 self.mujoco.mj_contactForce(self.mj_model, d, k, local)
-                found.append((foot, contact.pos.copy(), contact.frame.reshape(3, 3).T @ local[:3]))
+                forces[corner] += contact.frame.reshape(3, 3).T @ local[:3]
         pin.forwardKinematics(self.model, self.data, self.q)
-        return self.soles.wrenches(self.data, found)
+        return self.soles.wrenches(self.data, forces)
 
 
 def _import_mujoco() -> Any:

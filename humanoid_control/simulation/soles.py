@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import pinocchio as pin
 
@@ -32,23 +30,29 @@ class Soles:
             self.placement.append(frame.placement * pin.SE3(np.eye(3), local.mean(axis=0)))
             corners.append([frame.placement.act(c) for c in local])
         self.corners = np.array(corners).reshape(-1, 4, 3)
+        levers = [[X.actInv(c) for c in foot] for X, foot in zip(self.placement, corners, strict=True)]
+        self._levers = np.array(levers).reshape(-1, 4, 3)
 
     def no_wrenches(self) -> dict[str, np.ndarray]:
         """Zeros for every foot."""
         return {name: np.zeros(6) for name in self.names}
 
-    def wrenches(self, data: pin.Data, forces: Iterable[tuple[int, np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
+    def wrenches(self, data: pin.Data, forces: np.ndarray) -> dict[str, np.ndarray]:
         """The wrench of the ground on each foot (6,): force [N], torque [N m], in its sole frame.
 
         Args:
             data: after `pin.forwardKinematics`.
-            forces: (index of the foot, point in the world (3,), force in the world (3,)).
+            forces: (F, 4, 3) on the corners, in the world [N].
         """
-        out = self.no_wrenches()
-        poses = [data.oMi[j] * X for j, X in zip(self.joints, self.placement, strict=True)]
-        for k, point, force in forces:
-            X, wrench = poses[k], out[self.names[k]]
-            local = X.rotation.T @ force
-            wrench[:3] += local
-            wrench[3:] += np.cross(X.actInv(point), local)
-        return out
+        R = [data.oMi[j].rotation @ X.rotation for j, X in zip(self.joints, self.placement, strict=True)]
+        local = forces @ np.array(R).reshape(-1, 3, 3)  # R^T f, a row a corner
+        moments = cross(self._levers, local).sum(axis=1)
+        rows = np.concatenate([local.sum(axis=1), moments], axis=1)
+        return dict(zip(self.names, rows, strict=True))
+
+
+def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Cross product over the last axis, broadcast; np.cross spends most of its time on checking axes."""
+    ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
+    bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
+    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)

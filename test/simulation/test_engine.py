@@ -108,6 +108,22 @@ def test_foot_wrenches_carry_the_weight_about_the_sole(engine):
     assert np.abs(moment).max() < 6.0
 
 
+def test_a_push_sideways_shows_in_the_wrenches(engine):
+    """Pushed to the left, gently and for long: the ground answers to the right, and the load moves to the left foot."""
+    w = engine(FLOATING)
+    w.step(1500)
+    before = w.foot_wrenches()
+    w.push("base_link", np.array([0, 40.0, 0, 0, 0, 0]), 4.0)
+    w.step(2000)
+    forces, after = [], before
+    for _ in range(100):  # it sways a little
+        w.step(15)
+        after = w.foot_wrenches()
+        forces.append(sum(w.link_pose("l_foot").rotation @ f[:3] for f in after.values()))
+    assert np.mean(forces, axis=0)[1] == pytest.approx(-40.0, abs=3.0)
+    assert after["l_foot"][2] > before["l_foot"][2] + 50 and after["r_foot"][2] < before["r_foot"][2] - 50
+
+
 def test_a_state_from_outside_is_taken_over_and_held(engine):
     w = engine(FLOATING, gravity=0.0)
     X = pin.SE3(pin.rpy.rpyToMatrix(0.1, -0.4, 0.9), np.array([0.3, -0.2, 2.0]))
