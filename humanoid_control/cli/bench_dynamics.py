@@ -15,6 +15,7 @@ import pinocchio as pin
 from humanoid_control.cli.bench_dynamics_lola import chains_of
 from humanoid_control.cli.bench_dynamics_notes import notes
 from humanoid_control.cli.bench_dynamics_stages import STAGES, stage_runs
+from humanoid_control.cli.bench_dynamics_world import world_steps
 from humanoid_control.cli.output import progress, warn
 from humanoid_control.multibody import ForwardDynamics
 from humanoid_control.multibody.dill import dill, dill_state
@@ -26,6 +27,7 @@ ROBOT = "lola"
 COLUMNS = ["name", "unit", "median", "p99", "n", "dof"]
 SHORT = {"recursive": "on", "sparse": "sparse", "dense": "dense"}
 CALLS = 2000  # of each row of the robot
+WORLD_CALLS = 1000  # of whole world steps, each over several of 1 ms
 DILL_CALLS, DILL_LEVELS = 1000, range(1, 11)
 CHUNK = 20  # calls after which the next has its turn
 
@@ -38,6 +40,7 @@ class Case:
     call: Callable[[], Any]
     dof: int
     timed: bool = False  # the call measures itself and returns seconds
+    stage: bool = False  # its time includes that of the stages before it
 
 
 def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -47,7 +50,7 @@ def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
     warn("kernels are compiled first where that was not done before (up to a minute)")
     groups = [(robot_cases(args.robot), CALLS)]
     groups += [(dill_cases(n), DILL_CALLS) for n in DILL_LEVELS]
-    # Whole world steps (`world_step_lola`, `mujoco_step_lola`) are one more group: (cases, calls).
+    groups.append((world_cases(args.robot), WORLD_CALLS))
     weights = [len(cases) * calls * max(1.0, cases[0].dof / 64) ** 1.5 for cases, calls in groups]
     rows: list[dict[str, Any]] = []
     with progress("measuring", sum(weights), quiet=args.json) as show:
@@ -75,7 +78,7 @@ def robot_cases(name: str) -> list[Case]:
             cases.append(_case(f"fd_{kind}_{short}", dynamics, q, v))
             dynamics = ForwardDynamics(train.model, solver)
             for last, run in enumerate(stage_runs(dynamics, q, v)):
-                stages.append(Case(f"{kind}_{short}_{STAGES[solver][last]}", run, train.model.nv, True))
+                stages.append(Case(f"{kind}_{short}_{STAGES[solver][last]}", run, train.model.nv, True, True))
         if depth == RIGID:
             cases += pinocchio_cases(robot, train, q, v)
     return cases + stages
@@ -105,6 +108,11 @@ def dill_cases(n: int) -> list[Case]:
     q, v = dill_state(model)
     rows = [(f"dill_{n}" if s == "on" else f"dill_{n}_{s}", solver) for solver, s in SHORT.items()]
     return [_case(name, ForwardDynamics(model, solver, (0.0, 0.0, 0.0)), q, v) for name, solver in rows]
+
+
+def world_cases(name: str) -> list[Case]:
+    """Whole steps of 1 ms with contact, of our worlds and of MuJoCo's."""
+    return [Case(row, call, dof, True) for row, call, dof in world_steps(name)]
 
 
 def _case(name: str, dynamics: ForwardDynamics, q: np.ndarray, v: np.ndarray) -> Case:
@@ -137,7 +145,7 @@ def _rows(cases: list[Case], times: np.ndarray) -> list[dict[str, Any]]:
         us = 1e6 * sample
         row = {"name": case.name, "unit": "us", "n": int(us.size), "dof": case.dof}
         row |= {"median": round(float(np.median(us)), 3), "p99": round(float(np.percentile(us, 99)), 3)}
-        if case.timed:
+        if case.stage:
             if case.name.endswith("fw1"):
                 before = 0.0
             whole = float(np.median(us))

@@ -26,8 +26,20 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
         f" {t['pinocchio_constrained_type2'] / t['fd_type2_on']:.1f} times ours; its harmonic drives are only",
         "armature there, which spares it 18 rotors.",
     ]
+    lines += _world(t)
     if "dill_10" in t:
         lines += _growth(rows)
+    return lines
+
+
+def _world(t: dict[str, float]) -> list[str]:
+    """How fast whole steps of 1 ms are."""
+    words = {"world_step_lola": "ideal drives", "world_step_lola_rigid": "rigid", "world_step_lola_elastic": "elastic"}
+    parts = [f"{word} {t[name]:.1f} us, {1000 / t[name]:.0f} times real time" for name, word in words.items()]
+    lines = ["A step of 1 ms of the whole world, Lola on her feet:", *(f"  {part}" for part in parts)]
+    if "mujoco_step_lola" in t:
+        ratio = t["mujoco_step_lola"] / t["world_step_lola"]
+        lines.append(f"  MuJoCo, ideal drives, its own contact {t['mujoco_step_lola']:.1f} us, {ratio:.1f} times ours")
     return lines
 
 

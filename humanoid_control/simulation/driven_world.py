@@ -15,7 +15,7 @@ from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.shafts import shaft_table
 from humanoid_control.simulation.step import State
 
-SHORT = 2.5e-4  # [s] longest step of motors and gears
+SHORT = {"rigid": 5.0e-4, "elastic": 2.5e-4}  # [s] longest step of motors and gears
 
 
 class DrivenWorld(CompiledWorld):
@@ -41,7 +41,7 @@ class DrivenWorld(CompiledWorld):
         self._shafts = shaft_table(t)
         given = gains or driven_gains(robot, t)
         super().__init__(robot, settings, given, t.pinocchio, t.tree, t.model)
-        self._parts = max(1, int(np.ceil(settings.step / SHORT - 1e-9)))
+        self._parts = max(1, int(np.ceil(settings.step / SHORT[settings.drives] - 1e-9)))
         own = {s.joints[0]: k for k, s in enumerate(t.shafts) if s.elastic}
         m = len(t.shafts)
         self._wiring = Wiring(
