@@ -1,0 +1,189 @@
+"""How a tendon is routed: points on links, spheres and cylinders that it bends around, pulleys that divide it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from humanoid_control.errors import RobotError, UnknownNameError
+
+Vec3 = tuple[float, float, float]
+SPHERE, CYLINDER = "sphere", "cylinder"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point that the tendon passes, fixed on a link: `xyz` [m] in the link frame."""
+
+    link: str
+    xyz: Vec3
+
+
+@dataclass(frozen=True)
+class Wrap:
+    """A solid between two points that the tendon does not cut through but bends around, or is led through.
+
+    The conventions are MuJoCo's. Without `side` the tendon takes the shorter way around a solid that is in its way.
+    With a `side` outside the solid it passes on that side; with one inside the solid it is led through a ring of the
+    solid's radius.
+
+    Attributes:
+        kind: 'sphere', or 'cylinder' (of any length).
+        link: that carries it. centre: [m] in the link frame. radius: [m].
+        axis: of the cylinder, in the link frame, any length but zero.
+        side: [m] in the link frame; None where the side does not matter.
+    """
+
+    kind: str
+    link: str
+    centre: Vec3
+    radius: float
+    axis: Vec3 = (0.0, 0.0, 1.0)
+    side: Vec3 | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in (SPHERE, CYLINDER):
+            raise UnknownNameError("wrapping solid", self.kind, (SPHERE, CYLINDER))
+        if not self.radius > 0:
+            raise RobotError(f"the radius of a {self.kind} must be above zero, got {self.radius:g}")
+        if not float(np.linalg.norm(self.axis)) > 1e-9:
+            raise RobotError("the axis of a cylinder must not be zero")
+
+
+@dataclass(frozen=True)
+class Pulley:
+    """Ends a branch of the path; the branch after it counts for 1 / `divisor` of its length.
+
+    The branches of one tendon hang in a block and tackle: the next point begins a new branch.
+    """
+
+    divisor: float
+
+    def __post_init__(self) -> None:
+        if not self.divisor > 0:
+            raise RobotError(f"the divisor of a pulley must be above zero, got {self.divisor:g}")
+
+
+@dataclass(frozen=True)
+class Tendon:
+    """One tendon, from its origin to its insertion.
+
+    Attributes:
+        name: of the tendon, or of the muscle or motor that pulls it.
+        path: points in order, solids between two of them, pulleys between two branches.
+        group: name of the group of tendons that it belongs to; empty where there are no groups.
+        min_tension, max_tension: [N] what it is meant to be pulled with.
+    """
+
+    name: str
+    path: tuple[Point | Wrap | Pulley, ...]
+    group: str = ""
+    min_tension: float = 0.0
+    max_tension: float = float("inf")
+
+    def __post_init__(self) -> None:
+        for branch in self.branches():
+            where = f"tendon '{self.name}'"
+            points = [isinstance(e, Point) for e in branch]
+            if sum(points) < 2 or not points[0] or not points[-1]:
+                raise RobotError(f"{where}: needs a point at both ends of its path")
+            if any(not a and not b for a, b in zip(points[:-1], points[1:], strict=True)):
+                raise RobotError(f"{where}: two wrapping solids follow each other; put a point between them")
+        if not 0 <= self.min_tension <= self.max_tension:
+            raise RobotError(
+                f"tendon '{self.name}': needs 0 <= min_tension <= max_tension, "
+                f"got {self.min_tension:g} and {self.max_tension:g}"
+            )
+
+    def branches(self) -> list[list[Point | Wrap]]:
+        """The path cut at its pulleys."""
+        out: list[list[Point | Wrap]] = [[]]
+        for element in self.path:
+            if isinstance(element, Pulley):
+                out.append([])
+            else:
+                out[-1].append(element)
+        if len(out) > 1 and not out[0]:  # a pulley may come first, to divide the first branch
+            del out[0]
+        return out
+
+    def divisors(self) -> list[float]:
+        """What the length of each branch is divided by."""
+        given = [e.divisor for e in self.path if isinstance(e, Pulley)]
+        return given if self.path and isinstance(self.path[0], Pulley) else [1.0, *given]
+
+    def links(self) -> tuple[str, ...]:
+        """The links that it touches, each once, in the order of its path."""
+        return tuple(dict.fromkeys(e.link for e in self.path if not isinstance(e, Pulley)))
+
+
+def straight(name: str, points: Iterable[tuple[str, Vec3]], **more: str | float) -> Tendon:
+    """A tendon that runs straight from point to point, each (link, xyz [m] in the link frame)."""
+    return Tendon(name, tuple(Point(link, xyz) for link, xyz in points), **more)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class TendonGroup:
+    """Joints that are estimated together from the lengths of some tendons.
+
+    Attributes:
+        own: joints that this group estimates. borrow: joints that its tendons cross too, estimated elsewhere.
+        tendons: names.
+    """
+
+    name: str
+    own: tuple[str, ...]
+    borrow: tuple[str, ...]
+    tendons: tuple[str, ...]
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """All joints of the group, its own first."""
+        return self.own + self.borrow
+
+
+@dataclass(frozen=True)
+class TendonSet:
+    """The tendons of a robot, and their groups.
+
+    Raises:
+        RobotError, UnknownNameError: a tendon name used twice, a group that names an unknown tendon.
+    """
+
+    tendons: tuple[Tendon, ...]
+    groups: dict[str, TendonGroup] = field(default_factory=dict)
+    where: str = ""
+
+    def __post_init__(self) -> None:
+        names = self.names
+        if double := sorted({n for n in names if names.count(n) > 1}):
+            raise RobotError(f"{self.where or 'tendons'}: the tendon '{double[0]}' appears twice")
+        for group in self.groups.values():
+            for name in group.tendons:
+                self[name]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(t.name for t in self.tendons)
+
+    def __len__(self) -> int:
+        return len(self.tendons)
+
+    def __iter__(self) -> Iterator[Tendon]:
+        return iter(self.tendons)
+
+    def __getitem__(self, name: str) -> Tendon:
+        for t in self.tendons:
+            if t.name == name:
+                return t
+        raise UnknownNameError("tendon", name, self.names, hint=f"(in {self.where})" if self.where else "")
+
+    def only(self, names: Iterable[str]) -> TendonSet:
+        """Some of the tendons, in the order asked for, without groups.
+
+        Raises:
+            UnknownNameError: no such tendon; the nearest names are offered.
+        """
+        return TendonSet(tuple(self[n] for n in names), where=self.where)
