@@ -1,4 +1,4 @@
-"""Where the bodies and points of a routing are, and how fast they move: forward kinematics of the needed joints only."""
+"""Where the bodies and points of a routing are, and how fast they move: kinematics of the needed joints only."""
 
 from __future__ import annotations
 

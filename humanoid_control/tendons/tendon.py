@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -89,7 +90,7 @@ class Tendon:
             points = [isinstance(e, Point) for e in branch]
             if sum(points) < 2 or not points[0] or not points[-1]:
                 raise RobotError(f"{where}: needs a point at both ends of its path")
-            if any(not a and not b for a, b in zip(points[:-1], points[1:], strict=True)):
+            if any(not a and not b for a, b in itertools.pairwise(points)):
                 raise RobotError(f"{where}: two wrapping solids follow each other; put a point between them")
         if not 0 <= self.min_tension <= self.max_tension:
             raise RobotError(

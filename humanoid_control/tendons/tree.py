@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 import numpy as np
@@ -92,7 +93,7 @@ def crossed_joints(model: pin.Model, tendons: TendonSet) -> tuple[str, ...]:
     for tendon in tendons:
         for branch in tendon.branches():
             joints = [link_frame(model, e.link, f"tendon '{tendon.name}'").parentJoint for e in branch]
-            for a, b in zip(joints[:-1], joints[1:], strict=True):
+            for a, b in itertools.pairwise(joints):
                 crossed |= set(model.supports[a]) ^ set(model.supports[b])
     return tuple(model.names[j] for j in sorted(crossed))
 

@@ -39,7 +39,7 @@ def test_vrpuppet_is_read_with_its_six_tendons(model_file):
         ends = [[X.act(np.array(e.xyz)) for X, e in zip(*pair, strict=True)] for pair in paths]
         expected = [np.linalg.norm(b - a) for a, b in ends]
         for geometry in (box, whole):
-            lengths, G = geometry.raw(geometry.theta(q)[None])
+            lengths, _G = geometry.raw(geometry.theta(q)[None])
             np.testing.assert_allclose(lengths[0], expected, atol=1e-12)
         assert np.linalg.matrix_rank(box.jacobian(box.theta(q)), 1e-6) == 6
 

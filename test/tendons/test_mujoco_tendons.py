@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from humanoid_control.errors import HumanoidError
 from humanoid_control.tendons.mjcf import read_mjcf
 
 mujoco = pytest.importorskip("mujoco", reason="needs the package mujoco, to compare with it")
@@ -26,8 +25,8 @@ def compare(path, postures=40, seed=0, joints=None):
             mujoco.mju_sparse2dense(J, d.ten_J.ravel(), m.ten_J_rownnz, m.ten_J_rowadr, m.ten_J_colind)
         else:
             J[:] = d.ten_J.reshape(J.shape)
-        l, G = geometry.raw(theta[None])
-        length.append(np.abs(l[0] - d.ten_length))
+        ours, G = geometry.raw(theta[None])
+        length.append(np.abs(ours[0] - d.ten_length))
         arm.append(np.abs(G[0] - J[:, m.jnt_dofadr[ids]]))
         wrapped += int((d.wrap_obj.ravel()[: d.ten_wrapnum.sum()] >= 0).sum())
     return np.array(length), np.array(arm), wrapped, geometry
@@ -62,7 +61,8 @@ def scene(rng, sides):
     <default><joint limited="true" range="-1.5 1.5"/><default class="s"><joint type="slide" range="-.1 .1"/></default>
     </default><worldbody><body pos="0.3 -0.2 1" euler="0.3 0.1 -2">{ends}
       <body name="u" pos="0.01 0.02 0.03" axisangle="1 0.2 0 0.7"><joint name="j0" axis="0.1 1 0.3" pos="0.01 0 0.02"/>
-        <joint name="j1" axis="1 0 0.2" ref="0.2"/><geom size=".01" mass="1"/><frame euler="0.1 0.2 0.3">{solids}</frame>
+        <joint name="j1" axis="1 0 0.2" ref="0.2"/><geom size=".01" mass="1"/>
+        <frame euler="0.1 0.2 0.3">{solids}</frame>
         <body name="f" pos="0.02 0 0.01"><joint name="j2" class="s" axis="0 0.3 1"/><geom size=".01" mass="1"/>{mids}
           <body><joint name="j3" axis="0 1 0"/><geom size=".01" mass="1"/>{tips}</body></body></body></body></worldbody>
     <tendon>{spatial}</tendon></mujoco>"""
@@ -76,7 +76,7 @@ def test_random_spheres_and_cylinders_are_wrapped_as_in_mujoco(sides, tmp_path):
     for seed in range(8):
         path = tmp_path / f"{sides[0]}{seed}.xml"
         path.write_text(scene(np.random.default_rng(seed), sides))
-        length, arm, wrapped, geometry = compare(path, 25, seed, ("j3", "j0", "j2", "j1"))
+        length, arm, wrapped, _geometry = compare(path, 25, seed, ("j3", "j0", "j2", "j1"))
         bound = 1e-6 if sides == ("inside",) else 1e-9
         assert length.max() < bound, f"seed {seed}: {np.argwhere(length > bound)}"
         assert arm.max() < 1e2 * bound

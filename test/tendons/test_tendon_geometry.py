@@ -1,5 +1,7 @@
 """Lengths, moment arms and how these change: finite differences, pinocchio, mirror images, other places."""
 
+import itertools
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -104,8 +106,8 @@ def _without_solids(t):
 def test_many_postures_at_once_are_the_single_ones(arm):
     X = postures(arm, 20)
     lengths, G = arm.raw(X)
-    for x, l, g in zip(X, lengths, G, strict=True):
-        np.testing.assert_array_equal(l - arm.zero, arm.lengths(x))
+    for x, whole, g in zip(X, lengths, G, strict=True):
+        np.testing.assert_array_equal(whole - arm.zero, arm.lengths(x))
         np.testing.assert_array_equal(g, arm.jacobian(x))
     np.testing.assert_array_equal(arm.lengths_of(X), lengths - arm.zero)
     assert arm.raw(X[:0])[0].shape == (0, 4)
@@ -124,7 +126,7 @@ def test_lengths_are_distances_between_pinocchios_link_frames(arm, hrp2):
             q[hrp2.model.joints[hrp2.model.getJointId(name)].idx_q] = value
         pin.framesForwardKinematics(hrp2.model, data, q)
         p = [data.oMf[hrp2.model.getFrameId(e.link)].act(np.array(e.xyz)) for e in BICEPS.path]
-        total = sum(np.linalg.norm(b - a) for a, b in zip(p[:-1], p[1:], strict=True))
+        total = sum(np.linalg.norm(b - a) for a, b in itertools.pairwise(p))
         assert arm.raw(x[None])[0][0, 0] == pytest.approx(total, abs=1e-12)
         np.testing.assert_allclose(arm.paths(x)[0], p, atol=1e-12)
         np.testing.assert_array_equal(arm.theta(q), x)
@@ -200,25 +202,30 @@ def test_a_tendon_crosses_the_joints_between_its_links(arm):
     assert not G[:, ~arm.crossed].any()
 
 
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (lambda m: TendonGeometry(m, TendonSet((straight("a", [("chest", (0, 0, 0)), ("l_elbwo", (0, 0, 0))]),))), "unknown link 'l_elbwo': did you mean l_elbow"),
-        (lambda m: TendonGeometry(m, ALL, ["l_elbow_flexoin"]), "unknown joint 'l_elbow_flexoin': did you mean l_elbow_flexion"),
-        (lambda m: TendonGeometry(m, ALL, ["l_elbow_flexion"] * 2), "named twice"),
-        (lambda m: TendonGeometry(m, ALL, held=np.zeros(3)), r"must be \(30,\), got \(3,\)"),
-        (lambda m: TendonGeometry(m, ALL).raw(np.zeros((4, 2))), r"must be \(N, 6\), got \(4, 2\)"),
-        (lambda m: TendonGeometry(load_robot("hrp2", "floating").model, ALL, ["root_joint"]), "has 6 degrees of freedom"),
-        (lambda m: straight("a", [("chest", (0, 0, 0))]), "tendon 'a': needs a point at both ends"),
-        (lambda m: Tendon("a", (BICEPS.path[0], Wrap("sphere", "chest", (0, 0, 0), 1), Wrap("sphere", "chest", (0, 0, 0), 1), BICEPS.path[1])), "two wrapping solids follow each other"),
-        (lambda m: Wrap("cube", "chest", (0, 0, 0), 1), "unknown wrapping solid 'cube'"),
-        (lambda m: Wrap("sphere", "chest", (0, 0, 0), 0), "must be above zero, got 0"),
-        (lambda m: Pulley(-1), "divisor of a pulley must be above zero"),
-        (lambda m: TendonSet((BICEPS, BICEPS)), "'biceps' appears twice"),
-        (lambda m: ALL.only(["bicps"]), "unknown tendon 'bicps': did you mean biceps"),
-    ],
-)  # fmt: skip
-def test_bad_input_is_answered_in_one_line(make, says, hrp2):
+LOST = TendonSet((straight("a", [("chest", (0, 0, 0)), ("l_elbwo", (0, 0, 0))]),))
+BALL = Wrap("sphere", "chest", (0, 0, 0), 1)
+BAD = {
+    "link": (lambda m: TendonGeometry(m, LOST), "unknown link 'l_elbwo': did you mean l_elbow"),
+    "joint": (lambda m: TendonGeometry(m, ALL, ["l_elbow_flexoin"]), "'l_elbow_flexoin': did you mean l_elbow_flexion"),
+    "twice": (lambda m: TendonGeometry(m, ALL, ["l_elbow_flexion"] * 2), "named twice"),
+    "held": (lambda m: TendonGeometry(m, ALL, held=np.zeros(3)), r"must be \(30,\), got \(3,\)"),
+    "shape": (lambda m: TendonGeometry(m, ALL).raw(np.zeros((4, 2))), r"must be \(N, 6\), got \(4, 2\)"),
+    "base": (lambda m: TendonGeometry(load_robot("hrp2").model, ALL, ["root_joint"]), "has 6 degrees of freedom"),
+    "one point": (lambda m: straight("a", [("chest", (0, 0, 0))]), "tendon 'a': needs a point at both ends"),
+    "solids": (lambda m: Tendon("a", (BICEPS.path[0], BALL, BALL, BICEPS.path[1])), "two wrapping solids follow"),
+    "kind": (lambda m: Wrap("cube", "chest", (0, 0, 0), 1), "unknown wrapping solid 'cube'"),
+    "radius": (lambda m: Wrap("sphere", "chest", (0, 0, 0), 0), "must be above zero, got 0"),
+    "axis": (lambda m: Wrap("cylinder", "chest", (0, 0, 0), 1, (0, 0, 0)), "axis of a cylinder must not be zero"),
+    "divisor": (lambda m: Pulley(-1), "divisor of a pulley must be above zero"),
+    "name": (lambda m: TendonSet((BICEPS, BICEPS)), "'biceps' appears twice"),
+    "tension": (lambda m: Tendon("a", BICEPS.path, "", 5, 1), "needs 0 <= min_tension <= max_tension, got 5 and 1"),
+    "unknown": (lambda m: ALL.only(["bicps"]), "unknown tendon 'bicps': did you mean biceps"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_answered_in_one_line(case, hrp2):
+    make, says = BAD[case]
     with pytest.raises((RobotError, UnknownNameError), match=says) as e:
         make(hrp2.model)
     assert "\n" not in str(e.value)
