@@ -9,7 +9,7 @@ from humanoid_control.cli.robot_dh import print_dh
 from humanoid_control.cli.robot_map import write_map
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.paths import share_dir
-from humanoid_control.robots import CATALOGUE, MODELS, load_robot
+from humanoid_control.robots import CATALOGUE, MODELS, REFERENCES, load_robot
 
 EXAMPLES = """examples:
   humanoid robots                     the table
@@ -43,11 +43,12 @@ def run(args: argparse.Namespace) -> int:
         return write_map(args.robot, args.json)
     if args.action == "dh":
         return print_dh(load_robot(args.robot or "hrp2", "fixed"), args.tip, args.base, args.json)
-    rows, models = [_row(name) for name in CATALOGUE], [_row(name) for name in MODELS]
+    rows, models, references = ([_row(name) for name in names] for names in (CATALOGUE, MODELS, REFERENCES))
     if args.json:
-        print_json({"robots": rows, "models": models})
+        print_json({"robots": rows, "models": models, "references": references})
         return 0
     rows += [{**row, "robot": f"{row['robot']} (study model)"} for row in models]
+    rows += [{**row, "robot": f"{row['robot']} (reference model)"} for row in references]
     columns = ["name", "robot", "height_m", "mass_kg", "joints", "imitation", "published", "recalled", "estimated"]
     table("robots", columns, [[r[c] for c in columns] for r in rows])
     console.print(

@@ -1,4 +1,4 @@
-"""Everything that is made from a robot's source file: URDF, robot file, drives, and the table in the docs."""
+"""Everything that is made from a robot's source file: URDF, robot file, drives, tendons, and the table in the docs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import yaml
 from humanoid_control.paths import share_dir
 from humanoid_control.robots.docs_table import docs_page
 from humanoid_control.robots.shapes import shape_to_row
-from humanoid_control.robots.source import RobotSource, read_source, source_dir, source_names
+from humanoid_control.robots.source import ROBOT, RobotSource, count_provenance, read_source, source_dir, source_names
 from humanoid_control.robots.urdf_writer import urdf_text
+from humanoid_control.robots.virtual_tendons import virtual_tendons
 
 ROBOT_FILE_SCHEMA = "humanoid_robot/1"
 DRIVE_FILE_SCHEMA = "humanoid_drives/1"
+TENDON_FILE_SCHEMA = "humanoid_tendons/1"
+ESTIMATED = "estimated: ours, by the rule of humanoid_control/robots/virtual_tendons.py; the robot has no tendons"
 
 
 def robot_file(source: RobotSource) -> dict[str, Any]:
@@ -46,6 +49,18 @@ def drive_file(source: RobotSource) -> dict[str, Any]:
     return {"schema": DRIVE_FILE_SCHEMA, "robot": source.name, **plain}
 
 
+def tendon_file(source: RobotSource) -> dict[str, Any]:
+    """The robot's tendons: those of the source, or virtual ones for the arms of a robot; empty where there are none."""
+    head = {"schema": TENDON_FILE_SCHEMA, "robot": source.name}
+    if source.tendons:
+        rows = [{k: v for k, v in row.items() if k != "prov"} for row in source.tendons]
+        kinds = count_provenance(source.tendons)
+        provenance = ", ".join(f"{n} values {kind}" for kind, n in kinds.items() if n) + "; see the source file"
+        return {**head, "provenance": provenance, "tendons": rows, "groups": source.tendon_groups}
+    virtual = virtual_tendons(source) if source.kind == ROBOT else {}
+    return {**head, "provenance": ESTIMATED, **virtual} if virtual else {}
+
+
 def generated_files() -> dict[Path, str]:
     """Every generated file of every robot, path (below the share directory) to text."""
     sources = [read_source(source_dir() / f"{name}.yaml") for name in source_names()]
@@ -56,6 +71,8 @@ def generated_files() -> dict[Path, str]:
         files = {f"{source.name}.yaml": robot_file(source)}
         if source.drives:
             files[f"{source.name}.drives.yaml"] = drive_file(source)
+        if tendons := tendon_file(source):
+            files[f"{source.name}.tendons.yaml"] = tendons
         for name, content in files.items():
             body = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=140)
             out[Path("urdf") / name] = head + body

@@ -12,13 +12,16 @@ from humanoid_control.robots.urdf_tree import parse_urdf
 
 CATALOGUE = ("armar3", "hrp2", "suralp", "wabian2", "we4rii", "lola")  # robots that exist
 MODELS = ("recommended",)  # study models, never built
+REFERENCES = ("kengoro_upper",)  # reference models of a mechanism, never built; not made to imitate
+KNOWN = CATALOGUE + MODELS + REFERENCES
 
 
 def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
-    """Load a robot of the catalogue or a study model by name, or any robot from the path of its URDF.
+    """Load a robot of the catalogue or a model by name, or any robot from the path of its URDF.
 
     Beside the URDF `robot.urdf` may lie a robot file `robot.yaml` (docs/adding_a_robot.md). Its swept-sphere volumes
-    `robot.volumes.yaml` (docs/collision_volumes.md) and its drives `robot.drives.yaml` are read by who needs them.
+    `robot.volumes.yaml` (docs/collision_volumes.md), its drives `robot.drives.yaml` and its tendons
+    `robot.tendons.yaml` (docs/tendons.md) are read by who needs them.
 
     Args:
         name_or_path: 'hrp2', or 'my_robot.urdf'.
@@ -40,6 +43,8 @@ def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
     robot.volumes = volumes if volumes.is_file() else None
     drives = path.with_suffix(".drives.yaml")
     robot.drives = drives if drives.is_file() else None
+    tendons = path.with_suffix(".tendons.yaml")
+    robot.tendons = tendons if tendons.is_file() else None
     return robot
 
 
@@ -50,7 +55,7 @@ def urdf_path(name_or_path: str | Path) -> Path:
         UnknownNameError: neither.
     """
     text = str(name_or_path)
-    if text in CATALOGUE + MODELS:
+    if text in KNOWN:
         return share_dir() / "urdf" / f"{text}.urdf"
     path = Path(text).expanduser()
     if path.is_dir():
@@ -61,7 +66,7 @@ def urdf_path(name_or_path: str | Path) -> Path:
         near = sorted(p.name for p in path.parent.glob("*.urdf")) if path.parent.is_dir() else []
         offer = f"; URDF files there: {', '.join(near[:5])}" if near else ""
         raise RobotError(f"there is no URDF file {path}{offer}")
-    raise UnknownNameError("robot", text, CATALOGUE + MODELS, hint="(or give the path of a URDF)")
+    raise UnknownNameError("robot", text, KNOWN, hint="(or give the path of a URDF)")
 
 
 def volumes_path(name_or_path: str | Path) -> Path:

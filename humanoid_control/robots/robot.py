@@ -40,6 +40,7 @@ class Robot:
         X_world_root: pose of the root link in the world in the neutral posture.
         volumes: file of swept-sphere volumes beside the URDF; None where there is none.
         drives: file of its drives beside the URDF, which `drive_file.drives_of` reads; None where there is none.
+        tendons: file of its tendons beside the URDF, which `tendon_file.tendons_of` reads; None where there is none.
     """
 
     def __init__(self, tree: UrdfTree, file: RobotFile, base: str | None = None) -> None:
@@ -57,6 +58,7 @@ class Robot:
         self.height, self.provenance, self.file = file.height, dict(file.provenance), file
         self.volumes: Path | None = None
         self.drives: Path | None = None
+        self.tendons: Path | None = None
         self.urdf = '<?xml version="1.0"?>\n' + tree.text()
         self._bare = tree.bare().text()
         self.base = base or file.base

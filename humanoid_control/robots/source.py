@@ -14,14 +14,15 @@ from humanoid_control.paths import share_dir
 from humanoid_control.robots.shapes import LinkShape, shape_from_row
 
 SCHEMA = "humanoid_source/1"
-ROBOT, STUDY_MODEL = "robot", "study model"
+ROBOT, STUDY_MODEL, REFERENCE_MODEL = "robot", "study model", "reference model"
+KINDS = (ROBOT, STUDY_MODEL, REFERENCE_MODEL)
 
 
 @dataclass(frozen=True)
 class RobotSource:
     """One robot as its source file tells it. Angles of limits and postures are degrees here, as in the file.
 
-    `kind` is 'robot', or 'study model' for one that was never built.
+    `kind` is 'robot'; 'study model' or 'reference model' for one that was never built.
     """
 
     kind: str
@@ -46,6 +47,8 @@ class RobotSource:
     notes: list[str]
     not_modelled: list[str]
     drives: dict[str, Any]
+    tendons: list[dict[str, Any]]
+    tendon_groups: dict[str, Any]
     provenance: dict[str, int]
 
     @property
@@ -105,12 +108,15 @@ def read_source(path: Path) -> RobotSource:
             notes=d.get("notes", []),
             not_modelled=d.get("not_modelled", []),
             drives=d.get("drives", {}),
+            tendons=d.get("tendons", []),
+            tendon_groups=d.get("tendon_groups", {}),
             provenance=count_provenance({k: v for k, v in d.items() if k not in ("sources", "visual")}),
         )
     except KeyError as e:
         raise RobotError(f"{path}: section {e} is missing") from None
-    if source.kind not in (ROBOT, STUDY_MODEL):
-        raise RobotError(f"{path}: kind must be '{ROBOT}' or '{STUDY_MODEL}', got '{source.kind}'")
+    if source.kind not in KINDS:
+        known = " or ".join(f"'{k}'" for k in KINDS)
+        raise RobotError(f"{path}: kind must be {known}, got '{source.kind}'")
     unknown = sorted(t for t in tags_of(d) if not any(t.startswith(key) for key in source.references))
     if unknown:
         raise RobotError(f"{path}: provenance {', '.join(unknown)} is not explained under 'sources'")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.cli.main import COMMANDS
-from humanoid_control.robots import CATALOGUE, MODELS, load_robot
+from humanoid_control.robots import CATALOGUE, MODELS, REFERENCES, load_robot
 
 
 def one_line(result):
@@ -41,6 +41,7 @@ def test_robots_table_and_json(humanoid):
     rows = {r["name"]: r for r in json.loads(humanoid("robots", "--json").stdout)["robots"]}
     assert set(rows) == set(CATALOGUE)
     assert [r["name"] for r in json.loads(humanoid("robots", "--json").stdout)["models"]] == list(MODELS)
+    assert [r["name"] for r in json.loads(humanoid("robots", "--json").stdout)["references"]] == list(REFERENCES)
     assert "study model" in table.stdout
     assert rows["hrp2"]["mass_kg"] == 58.0 and rows["hrp2"]["published"] > 200
     shown = json.loads(humanoid("robots", "show", "lola", "--json").stdout)

@@ -22,7 +22,7 @@ ROS = {
     "nav_msgs",
     "launch",
 }
-SIDEWAYS = {("robots", "collision")}  # the only room of ring 1 that may use another one
+SIDEWAYS = {("robots", "collision"), ("robots", "tendons")}  # the only room of ring 1 that may use another one
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 

@@ -7,9 +7,17 @@ import pytest
 
 from humanoid_control.errors import RobotError
 from humanoid_control.paths import share_dir
-from humanoid_control.robots import CATALOGUE, MODELS, load_robot
+from humanoid_control.robots import CATALOGUE, MODELS, REFERENCES, load_robot
 from humanoid_control.robots.build import generated_files
-from humanoid_control.robots.source import ROBOT, STUDY_MODEL, count_provenance, read_source, source_dir, source_names
+from humanoid_control.robots.source import (
+    REFERENCE_MODEL,
+    ROBOT,
+    STUDY_MODEL,
+    count_provenance,
+    read_source,
+    source_dir,
+    source_names,
+)
 
 
 def test_generated_files_are_what_the_sources_give():
@@ -19,11 +27,12 @@ def test_generated_files_are_what_the_sources_give():
 
 def test_the_catalogue_is_the_set_of_sources():
     kinds = {name: read_source(source_dir() / f"{name}.yaml").kind for name in source_names()}
-    assert kinds == {**dict.fromkeys(CATALOGUE, ROBOT), **dict.fromkeys(MODELS, STUDY_MODEL)}
+    of_kind = {ROBOT: CATALOGUE, STUDY_MODEL: MODELS, REFERENCE_MODEL: REFERENCES}
+    assert kinds == {name: kind for kind, names in of_kind.items() for name in names}
     assert len(CATALOGUE) == 6, "a study model is not counted among the robots"
 
 
-@pytest.mark.parametrize("name", CATALOGUE + MODELS)
+@pytest.mark.parametrize("name", CATALOGUE + MODELS + REFERENCES)
 def test_every_value_has_an_explained_provenance(name):
     source = read_source(source_dir() / f"{name}.yaml")
     assert sum(source.provenance.values()) > 100
@@ -36,7 +45,7 @@ def test_a_mixed_provenance_counts_as_the_weaker_kind():
     assert count_provenance(node) == {"published": 2, "recalled": 1, "estimated": 1}
 
 
-@pytest.mark.parametrize("name", CATALOGUE + MODELS)
+@pytest.mark.parametrize("name", CATALOGUE + MODELS + REFERENCES)
 def test_left_and_right_are_mirror_images(name):
     source = read_source(source_dir() / f"{name}.yaml")
     joints = {j["name"]: j for j in source.joints}
@@ -56,7 +65,7 @@ def test_left_and_right_are_mirror_images(name):
 def test_a_source_of_an_unknown_kind_is_refused(tmp_path):
     path = tmp_path / "recommended.yaml"
     path.write_text((source_dir() / "recommended.yaml").read_text().replace("kind: study model", "kind: toy"))
-    with pytest.raises(RobotError, match="kind must be 'robot' or 'study model', got 'toy'"):
+    with pytest.raises(RobotError, match="kind must be 'robot' or 'study model' or 'reference model', got 'toy'"):
         read_source(path)
 
 
@@ -68,7 +77,7 @@ def test_a_source_with_an_unexplained_tag_is_refused(tmp_path):
         read_source(path)
 
 
-@pytest.mark.parametrize("name", CATALOGUE + MODELS)
+@pytest.mark.parametrize("name", CATALOGUE + MODELS + REFERENCES)
 def test_urdf_is_plain_and_complete(name):
     """No meshes, a massless base_link on top, all joints of the source, limits in radians."""
     document = ET.parse(share_dir() / "urdf" / f"{name}.urdf").getroot()
