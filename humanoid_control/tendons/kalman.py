@@ -1,0 +1,161 @@
+"""Kalman updates, one scalar measurement after the other in Joseph's form, and the test that finds a lying tendon.
+
+Taking independent measurements one by one is the same as taking them together, needs no matrix inverse, leaves out a
+tendon by leaving out its row, and yields whitened innovations whose squares add up to the NIS.
+"""
+
+from __future__ import annotations
+
+from humanoid_control.jit import kernel
+
+
+@kernel
+def absorb(x, P, H, i, e, r, w, k):
+    """Take in one measurement: e = H[i] (truth - x) + noise of variance r.
+
+    P <- (I - k h) P (I - k h)^T + k r k^T, written so that P stays exactly symmetric.
+
+    Args:
+        x: (n,) state; P: (n, n) covariance; both changed. w, k: (n,) room.
+
+    Returns:
+        Variance of e.
+    """
+    n = x.shape[0]
+    for j in range(n):
+        w[j] = 0.0
+    for a in range(n):
+        h = H[i, a]
+        if h != 0.0:
+            for j in range(n):
+                w[j] += h * P[a, j]
+    s = r
+    for a in range(n):
+        s += H[i, a] * w[a]
+    for j in range(n):
+        k[j] = w[j] / s
+        x[j] += k[j] * e
+        w[j] -= 0.5 * s * k[j]
+    for a in range(n):
+        ka, ua = k[a], w[a]
+        if ka != 0.0 or ua != 0.0:
+            for j in range(n):
+                P[a, j] -= ka * w[j] + ua * k[j]
+    return s
+
+
+@kernel
+def _variance(P, H, i):
+    """H[i] P H[i]^T."""
+    n = P.shape[0]
+    total = 0.0
+    for a in range(n):
+        if H[i, a] != 0.0:
+            for b in range(n):
+                if H[i, b] != 0.0:
+                    total += H[i, a] * H[i, b] * P[a, b]
+    return total
+
+
+@kernel
+def update(x, P, H, nu, r, use, bend, gate, most, x0, P0, w, k, score):
+    """Take in all measurements in use, and leave out those that contradict the rest.
+
+    Each measurement is compared with what all others together say of it (leave-one-out innovation, from the residual
+    after the update). While the worst one exceeds the gate it is left out and the update is made again.
+
+    Args:
+        x: (n,), P: (n, n): prior, becoming posterior. H: (M, n), nu: (M,) innovations at the prior, r: (M,) variances.
+        use: (M,) 1 to use, 0 to leave out; cleared where the gate closes.
+        bend: (M,) variance that the gate grants the curvature of the measurement [like r]; the update ignores it.
+        gate: largest admitted |innovation| in standard deviations; most: how many may be left out by it.
+        x0: (n,), P0: (n, n), w, k: (n,): room. score: (M,), written: leave-one-out innovation in standard deviations.
+
+    Returns:
+        NIS of the measurements used, their number, and how many the gate left out.
+    """
+    n, m = x.shape[0], nu.shape[0]
+    for a in range(n):
+        x0[a] = x[a]
+        for b in range(n):
+            P0[a, b] = P[a, b]
+    dropped = 0
+    while True:
+        nis, count = 0.0, 0
+        for i in range(m):
+            if use[i] != 0:
+                e = nu[i]
+                for a in range(n):
+                    e -= H[i, a] * (x[a] - x0[a])
+                s = absorb(x, P, H, i, e, r[i], w, k)
+                nis += e * e / s
+                count += 1
+        worst, at = gate, -1
+        for i in range(m):
+            e = nu[i]
+            if e != e:
+                score[i] = 0.0
+                continue
+            for a in range(n):
+                e -= H[i, a] * (x[a] - x0[a])
+            share = _variance(P, H, i) / r[i]
+            if use[i] == 0:
+                score[i] = e / ((1.0 + share) * r[i] + bend[i]) ** 0.5
+                continue
+            free = 1.0 - share
+            if free < 1e-9:  # nothing else speaks of what this tendon measures
+                score[i] = 0.0
+                continue
+            score[i] = e / free / (r[i] / free + bend[i]) ** 0.5
+            if abs(score[i]) > worst:
+                worst, at = abs(score[i]), i
+        if at < 0 or dropped >= most:
+            return nis, count, dropped
+        use[at] = 0
+        dropped += 1
+        for a in range(n):
+            x[a] = x0[a]
+            for b in range(n):
+                P[a, b] = P0[a, b]
+
+
+@kernel
+def hold_limits(x, P, lower, upper, r, H, w, k):
+    """Where an angle is beyond its limit, take the limit as a measurement of variance r [rad^2]; count them.
+
+    Args:
+        x: (n,), P: (n, n): the first len(lower) states are the angles. H: (1, n) room, zero on entry and on return.
+    """
+    count = 0
+    for d in range(lower.shape[0]):
+        e = 0.0
+        if x[d] < lower[d]:
+            e = lower[d] - x[d]
+        elif x[d] > upper[d]:
+            e = upper[d] - x[d]
+        if e != 0.0:
+            H[0, d] = 1.0
+            absorb(x, P, H, 0, e, r, w, k)
+            H[0, d] = 0.0
+            count += 1
+    return count
+
+
+@kernel
+def smallest_pivot(P, L):
+    """Smallest pivot of the Cholesky factors of P (n, n); not positive when P is no covariance. L: (n, n) room."""
+    n = P.shape[0]
+    least = P[0, 0]
+    for i in range(n):
+        for j in range(i + 1):
+            s = P[i, j]
+            for c in range(j):
+                s -= L[i, c] * L[j, c]
+            if i == j:
+                if not s > 0.0:
+                    return s
+                least = min(least, s)
+                L[i, i] = s**0.5
+            else:
+                L[i, j] = s / L[j, j]
+    return least

@@ -1,0 +1,132 @@
+"""What every joint-muscle mapping can do: tendon lengths, the muscle Jacobian and how it changes along a direction."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from humanoid_control.errors import ConfigError
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+# (S, D) angles [rad] -> (S, M) lengths [m], (S, M, D) Jacobians [m/rad].
+Geometry = Callable[[Array], tuple[Array, Array]]
+# Called with the share done, 0..1; answering False interrupts.
+Progress = Callable[[float], bool | None]
+
+
+class MappingInterrupted(ConfigError):
+    """The building of a mapping was interrupted by its progress callback; nothing was kept."""
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """How well a mapping repeats the geometry it was made from.
+
+    Attributes:
+        samples: number of postures it was fitted to.
+        rms: length error over these postures, root mean square over postures and muscles [m].
+        zero_error: largest length at the zero posture before the offset was taken off [m].
+        seconds: time that building took [s].
+    """
+
+    samples: int
+    rms: float
+    zero_error: float
+    seconds: float
+
+
+class JointMuscleMapping(ABC):
+    """l = f(theta), eq. (3): lengths of M tendons as a function of D joint angles, with f(0) = 0.
+
+    Lengths are changes from the posture where all angles are zero; a shortening tendon counts negative, so that the
+    muscle Jacobian is G = + dl/dtheta.
+
+    Attributes:
+        joint_names, muscle_names: the order of angles and of lengths.
+        limits: (D, 2) range of each joint in which the mapping was made [rad].
+        model_hash: names the model that the mapping came from.
+        fit: how well it fits; None for the geometry itself.
+    """
+
+    kind = ""
+
+    def __init__(
+        self,
+        joint_names: Sequence[str],
+        muscle_names: Sequence[str],
+        limits: Array,
+        model_hash: str = "",
+        fit: FitReport | None = None,
+    ) -> None:
+        self.joint_names = tuple(joint_names)
+        self.muscle_names = tuple(muscle_names)
+        self.limits = np.ascontiguousarray(limits, float)
+        self.model_hash = model_hash
+        self.fit = fit
+        for what, names in (("joint", self.joint_names), ("muscle", self.muscle_names)):
+            if len(set(names)) != len(names):
+                twice = next(n for n in names if names.count(n) > 1)
+                raise ConfigError(f"mapping: {what} '{twice}' is named twice; give each {what} once")
+        shape = (len(self.joint_names), 2)
+        if self.limits.shape != shape or not (self.limits[:, 0] < self.limits[:, 1]).all():
+            raise ConfigError(f"mapping: limits must be {shape} with lower below upper, got shape {self.limits.shape}")
+
+    @abstractmethod
+    def evaluate_into(self, theta: Array, lengths: Array, jacobian: Array) -> None:
+        """Lengths (M,) [m] and Jacobian (M, D) [m/rad] at angles theta (D,) [rad], written into the arrays given."""
+
+    @abstractmethod
+    def directional_into(self, theta: Array, v: Array, out: Array) -> None:
+        """Derivative of the Jacobian along v (D,), (M, D): because f has symmetric second derivatives, it is also
+        d(G(theta) v)/dtheta, the matrix that the relative filter R1 observes with."""
+
+    def lengths(self, theta: Array) -> Array:
+        """Lengths (M,) or (S, M) [m] at angles (D,) or (S, D) [rad]."""
+        return self.evaluate(theta)[0]
+
+    def jacobian(self, theta: Array) -> Array:
+        """G = dl/dtheta, (M, D) or (S, M, D) [m/rad], at angles (D,) or (S, D) [rad]."""
+        return self.evaluate(theta)[1]
+
+    def evaluate(self, theta: Array) -> tuple[Array, Array]:
+        """Lengths and Jacobian at one posture (D,) or at many (S, D).
+
+        Raises:
+            ConfigError: when the number of angles is not D or one is not finite.
+        """
+        rows, single = self._rows(theta)
+        lengths, jacobians = self._evaluate_rows(rows)
+        return (lengths[0], jacobians[0]) if single else (lengths, jacobians)
+
+    def jacobian_directional(self, theta: Array, v: Array) -> Array:
+        """d(G(theta) v)/dtheta, (M, D) or (S, M, D) [m/rad^2], for directions v of the shape of theta."""
+        rows, single = self._rows(theta)
+        along, _ = self._rows(v)
+        out = np.empty((len(rows), len(self.muscle_names), len(self.joint_names)))
+        for row, direction, into in zip(rows, along, out, strict=True):
+            self.directional_into(row, direction, into)
+        return out[0] if single else out
+
+    def _evaluate_rows(self, rows: Array) -> tuple[Array, Array]:
+        lengths = np.empty((len(rows), len(self.muscle_names)))
+        jacobians = np.empty((*lengths.shape, len(self.joint_names)))
+        for row, length, jacobian in zip(rows, lengths, jacobians, strict=True):
+            self.evaluate_into(row, length, jacobian)
+        return lengths, jacobians
+
+    def _rows(self, theta: Array) -> tuple[Array, bool]:
+        rows = np.ascontiguousarray(theta, float)
+        single = rows.ndim == 1
+        rows = rows[None] if single else rows
+        d = len(self.joint_names)
+        if rows.ndim != 2 or rows.shape[1] != d:
+            raise ConfigError(f"mapping: expected {d} angles ({', '.join(self.joint_names)}), got shape {theta.shape}")
+        if not np.isfinite(rows).all():
+            bad = self.joint_names[int(np.argwhere(~np.isfinite(rows))[0, 1])]
+            raise ConfigError(f"mapping: angle of '{bad}' is not finite")
+        return rows, single

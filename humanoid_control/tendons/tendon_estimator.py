@@ -1,0 +1,127 @@
+"""Joint angles of a whole tendon-driven body: several groups, each its own filter, that lend each other angles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.tendons.filter_settings import FilterSettings
+from humanoid_control.tendons.group_filter import GroupFilter
+from humanoid_control.tendons.groups import JointGroup, owners
+from humanoid_control.tendons.mapping import Array, Ints, JointMuscleMapping
+from humanoid_control.tendons.tendon_faults import FaultMonitor
+
+
+class TendonEstimator:
+    """Estimates every joint once, by the group that owns it.
+
+    A step: all groups predict (7); borrowed angles are exchanged; all groups update from that; they are exchanged again
+    (8)-(10). No result depends on the order of the groups.
+
+    Args:
+        groups: who owns and borrows what. mappings: by the name of the group.
+        settings: of all filters. With `share` off each group estimates all its joints, the conventional filter.
+
+    Attributes:
+        joint_names: joints that are estimated, in the order of the groups. muscle_names: tendons, each once.
+        filters: one per group. faults: what is known of each tendon.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[JointGroup],
+        mappings: Mapping[str, JointMuscleMapping],
+        settings: FilterSettings | None = None,
+    ) -> None:
+        owner = owners(groups)
+        self.settings = settings or FilterSettings()
+        missing = [g.name for g in groups if g.name not in mappings]
+        if missing:
+            raise ConfigError(f"tendon estimator: no mapping for group '{missing[0]}'; have {', '.join(mappings)}")
+        self.groups = tuple(groups)
+        self.filters = [GroupFilter(g, mappings[g.name], self.settings) for g in groups]
+        self.joint_names = tuple(owner)
+        self.muscle_names = tuple(dict.fromkeys(m for g in groups for m in g.muscles))
+        self._rows = [np.array([self.muscle_names.index(m) for m in g.muscles]) for g in groups]
+        self._own = [np.array([self.joint_names.index(j) for j in g.own]) for g in groups]
+        number = {g.name: k for k, g in enumerate(groups)}
+        # (borrower, positions there, owner, positions there), one for each owner that a group borrows from
+        self._loans: list[tuple[int, Ints, int, Ints]] = []
+        for k, g in enumerate(groups if self.settings.share else ()):
+            for name in dict.fromkeys(owner[j] for j in g.borrow):
+                joints = [j for j in g.borrow if owner[j] == name]
+                lender = number[name]
+                here = np.array([g.joints.index(j) for j in joints])
+                self._loans.append((k, here, lender, np.array([groups[lender].own.index(j) for j in joints])))
+        self.faults = FaultMonitor(self.muscle_names, self.settings.length_noise, self.settings.slack_tension)
+        self.faults.relative = self.settings.observation != "absolute"
+        self.theta = np.zeros(len(self.joint_names))
+        self.deviation = np.zeros(len(self.joint_names))
+        self.reset()
+
+    def reset(self, angles: Mapping[str, float] | None = None) -> None:
+        """Start again, from the angles given by name [rad]; joints not named start at 0, within their limits.
+
+        Raises:
+            ConfigError: an angle for a joint that is not estimated, or one that is not finite.
+        """
+        angles = dict(angles or {})
+        for name, value in angles.items():
+            if name not in self.joint_names or not np.isfinite(value):
+                known = ", ".join(self.joint_names)
+                raise ConfigError(f"tendon estimator: start angle {value} of '{name}'; give finite angles of {known}")
+        for f in self.filters:
+            low, high = f.mapping.limits.T
+            middle = np.clip(0.0, low, high)
+            f.reset(np.array([angles.get(j, m) for j, m in zip(f.group.joints, middle, strict=True)]))
+        self.faults.reset()
+        self._exchange()
+        self._collect()
+
+    def zero(self, lengths: Array, angles: Mapping[str, float] | None = None) -> None:
+        """Calibrate here: lengths (M,) [m] as measured now belong to the angles given, others to the estimate."""
+        for f, rows in zip(self.filters, self._rows, strict=True):
+            theta = [dict(angles or {}).get(j, x) for j, x in zip(f.group.joints, f.theta, strict=True)]
+            f.zero(lengths[rows], np.array(theta))
+
+    def step(self, lengths: Array, tensions: Array | None = None) -> Array:
+        """One step with all lengths (M,) [m], NaN where a tendon is missing; tensions (M,) [N] where known.
+
+        Returns:
+            (J,) estimated angles in the order of `joint_names` [rad].
+
+        Raises:
+            ConfigError: the number of lengths is not that of the tendons.
+        """
+        if lengths.shape != (len(self.muscle_names),):
+            raise ConfigError(f"tendon estimator: expected {len(self.muscle_names)} lengths, got shape {lengths.shape}")
+        use = self.faults.usable(lengths, tensions)
+        for f, rows in zip(self.filters, self._rows, strict=True):
+            f.predict(lengths[rows], use[rows])
+        self._exchange()
+        for f in self.filters:
+            f.correct()
+        self._exchange()
+        for f, rows in zip(self.filters, self._rows, strict=True):
+            if f.count:
+                self.faults.judge(rows, f)
+            f.close()
+        self._collect()
+        return self.theta.copy()
+
+    def _exchange(self) -> None:
+        lent = [self.filters[lender].lend(there) for _, _, lender, there in self._loans]
+        for (k, here, _, _), (values, covariance) in zip(self._loans, lent, strict=True):
+            self.filters[k].borrow(here, values, covariance)
+
+    def _collect(self) -> None:
+        for f, own in zip(self.filters, self._own, strict=True):
+            self.theta[own] = f.x[: len(own)]
+            self.deviation[own] = np.sqrt(np.diagonal(f.P)[: len(own)])
+
+    @property
+    def nis(self) -> tuple[float, int]:
+        """Normalised innovation squared over all groups at the last step, and its degrees of freedom."""
+        return sum(f.nis for f in self.filters), sum(f.count for f in self.filters)

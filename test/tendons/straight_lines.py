@@ -1,0 +1,120 @@
+"""Straight tendons over a small arm, in plain numpy: a geometry for tests, written without the package."""
+
+from __future__ import annotations
+
+import numpy as np
+
+# A point is (body, x, y, z); body 0 is the scapula, 1 the humerus, 2 the forearm.
+ARM = {
+    "deltoid_front": [(0, 0.035, 0, 0.035), (1, 0.02, 0.02, -0.12)],
+    "deltoid_middle": [(0, 0, 0.045, 0.045), (1, 0, 0.025, -0.12)],
+    "deltoid_rear": [(0, -0.04, 0, 0.035), (1, -0.02, 0.02, -0.12)],
+    "pectoralis_major": [(0, 0.06, -0.16, -0.06), (1, 0.022, 0, -0.06)],
+    "latissimus_dorsi": [(0, -0.06, -0.16, -0.22), (1, 0.018, -0.012, -0.05)],
+    "infraspinatus": [(0, -0.06, -0.09, -0.03), (1, -0.02, 0.018, -0.005)],
+    "subscapularis": [(0, -0.02, -0.10, -0.05), (1, 0.02, -0.010, -0.005)],
+    "biceps": [(0, 0.03, -0.005, 0.02), (1, 0.032, 0, -0.03), (2, 0.025, 0, -0.045)],
+    "triceps": [(0, -0.035, -0.01, -0.02), (1, -0.022, 0, -0.22), (2, -0.025, 0, 0.012)],
+    "brachialis": [(1, 0.022, 0, -0.18), (2, 0.018, 0, -0.03)],
+}
+JOINTS = ("gh_roll", "gh_pitch", "gh_yaw", "elbow_pitch")
+MUSCLES = tuple(ARM)
+LIMITS = np.deg2rad([[-20, 90], [-60, 40], [-60, 60], [-110, -5]])
+_AXES = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0]])
+_ELBOW = np.array([0, 0, -0.30])
+
+
+def rotation(axis, angle):
+    """(S, 3, 3) turns by the angles (S,) about a unit axis (Rodrigues)."""
+    x, y, z = axis
+    k = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    s, c = np.sin(angle)[:, None, None], np.cos(angle)[:, None, None]
+    return np.eye(3) + s * k + (1 - c) * (k @ k)
+
+
+def chain(q, muscles, axes, origins, body_after):
+    """Lengths (S, M) and Jacobians (S, M, D) of polylines over a serial chain of turning joints.
+
+    Args:
+        origins: (D, 3) where each joint sits in the frame before it. body_after: body b moves with the first
+            body_after[b] joints.
+    """
+    n, d = q.shape
+    R, p = [np.broadcast_to(np.eye(3), (n, 3, 3))], [np.zeros((n, 3))]
+    world_axes, centres = [], []
+    for j in range(d):
+        centre = p[-1] + R[-1] @ origins[j]
+        world_axes.append(R[-1] @ axes[j])
+        centres.append(centre)
+        R.append(R[-1] @ rotation(axes[j], q[:, j]))
+        p.append(centre)
+    lengths, jacobians = np.zeros((n, len(muscles))), np.zeros((n, len(muscles), d))
+    for i, points in enumerate(muscles):
+        places, speeds = [], []
+        for body, *xyz in points:
+            k = body_after[body]
+            at = p[k] + R[k] @ np.array(xyz)
+            places.append(at)
+            speed = np.zeros((n, 3, d))
+            for j in range(k):
+                speed[:, :, j] = np.cross(world_axes[j], at - centres[j])
+            speeds.append(speed)
+        for a in range(len(points) - 1):
+            segment = places[a + 1] - places[a]
+            length = np.linalg.norm(segment, axis=1)
+            lengths[:, i] += length
+            jacobians[:, i] += np.einsum("sc,scd->sd", segment / length[:, None], speeds[a + 1] - speeds[a])
+    return lengths, jacobians
+
+
+def arm(q):
+    """The arm of four joints and ten muscles."""
+    origins = np.zeros((4, 3))
+    origins[3] = _ELBOW
+    return chain(np.asarray(q, float), ARM.values(), _AXES, origins, (0, 3, 4))
+
+
+GIRDLE_JOINTS = ("sc_roll", "sc_pitch", "ac_roll", "ac_yaw", *JOINTS)
+GIRDLE_LIMITS = np.vstack([np.deg2rad([[-8, 25], [-20, 20], [-10, 30], [-10, 10]]), LIMITS])
+
+
+def random_walk(limits, start, steps, sigma, seed):
+    """(steps, D) angles: velocity v <- 0.9 v + sqrt(0.19) sigma xi, reflected at the limits [rad]."""
+    rng = np.random.default_rng(seed)
+    q, v, out = np.array(start, float), np.zeros(len(start)), []
+    for _ in range(steps):
+        v = 0.9 * v + np.sqrt(1 - 0.81) * sigma * rng.standard_normal(len(v))
+        q = q + v
+        for j, (lo, hi) in enumerate(limits):
+            if not lo <= q[j] <= hi:
+                q[j] = 2 * (lo if q[j] < lo else hi) - q[j]
+                v[j] = -v[j]
+        out.append(q.copy())
+    return np.array(out)
+
+
+SCAPULA = {
+    "trapezius_middle": [(3, -0.04, 0.0, 0.02), (0, -0.035, -0.02, -0.007)],
+    "trapezius_lower": [(3, -0.06, 0.03, -0.19), (0, -0.043, -0.049, 0.007)],
+    "levator_scapulae": [(3, -0.02, 0.0, 0.10), (0, -0.057, -0.03, -0.027)],
+    "serratus_anterior": [(3, 0.06, 0.17, -0.09), (0, -0.047, -0.067, -0.10)],
+    "rhomboid": [(3, -0.06, 0.0, 0.0), (0, -0.066, -0.052, -0.088)],
+    "pectoralis_minor": [(3, 0.08, 0.10, -0.11), (0, 0.044, -0.041, -0.018)],
+    "pectoralis_abdominal": [(3, 0.06, 0.03, -0.15), (1, 0.03, 0.0, -0.07)],
+    "latissimus_upper": [(3, -0.08, 0.0, -0.13), (1, 0.02, -0.03, -0.05)],
+}
+SHOULDER = {
+    **ARM,
+    "pectoralis_major": [(3, 0.06, -0.01, -0.06), (1, 0.022, 0, -0.06)],
+    "latissimus_dorsi": [(3, -0.06, -0.01, -0.22), (1, 0.018, -0.012, -0.05)],
+}
+GIRDLE_MUSCLES = (*SCAPULA, *SHOULDER)
+
+
+def girdle(q, muscles=GIRDLE_MUSCLES):
+    """The arm behind a clavicle and a scapula: eight joints; all eighteen tendons or those named."""
+    axes = np.vstack([[[1.0, 0, 0], [0, 0, -1.0], [1, 0, 0], [0, 1, 0]], _AXES])
+    origins = np.zeros((8, 3))
+    origins[2], origins[7] = [0, 0.15, 0], _ELBOW
+    routes = SCAPULA | SHOULDER
+    return chain(np.asarray(q, float), [routes[m] for m in muscles], axes, origins, (4, 7, 8, 0))

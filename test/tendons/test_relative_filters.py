@@ -1,0 +1,136 @@
+"""Angles from changes of length alone: what the source's equations can do as printed, and what works (TE-13, T4)."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from humanoid_control.tendons.filter_settings import FilterSettings
+from humanoid_control.tendons.geometry_mapping import GeometryMapping
+from humanoid_control.tendons.group_filter import GroupFilter
+from humanoid_control.tendons.groups import JointGroup
+from humanoid_control.tendons.mapping import JointMuscleMapping
+from humanoid_control.tendons.observability import observability, relative_observability
+from humanoid_control.tendons.polynomial_grid_fit import fit_polynomial_on_grid
+from test.tendons.straight_lines import JOINTS, LIMITS, MUSCLES, arm, random_walk
+
+GROUP = JointGroup("arm", JOINTS, (), MUSCLES)
+START, GUESS = np.deg2rad([30, -30, 30, -30]), np.deg2rad([0, 0, 0, -45])
+DEGREE = np.deg2rad(1.0)
+
+
+@pytest.fixture(scope="module")
+def mapping():
+    return fit_polynomial_on_grid(arm, JOINTS, MUSCLES, LIMITS, (7, 7, 7, 7), 6)
+
+
+def walk(mapping, seed, noise, steps=1500, sigma=DEGREE):
+    q = np.vstack([START, random_walk(LIMITS, START, steps, sigma, seed)])
+    return q, mapping.lengths(q) + noise * np.random.default_rng(seed + 100).standard_normal((len(q), 10))
+
+
+def errors(mapping, settings, noise, seeds, **kinds):
+    """(seeds, 4) mean absolute error over the last fifth of the walk [deg]."""
+    out = []
+    for seed in seeds:
+        q, z = walk(mapping, seed, noise, **kinds)
+        f = GroupFilter(GROUP, mapping, settings)
+        f.reset(GUESS)
+        f.zero(z[0], np.zeros(4))  # the wrong calibration; relative observations are blind to it
+        error = np.array([f.step(a) for a in z]) - q
+        out.append(np.abs(np.rad2deg(error[-len(q) // 5 :])).mean(axis=0))
+    return np.array(out)
+
+
+def test_the_printed_filter_is_dead_reckoning(mapping):
+    """T4c: innovation and Jacobian as printed give no correction at all, whatever the noise and the covariance."""
+    q, z = walk(mapping, 1, 1e-4, steps=200, sigma=0.2 * DEGREE)
+    reckoned, theta = [GUESS], GUESS
+    for before, after in pairwise(z):
+        theta = theta + np.linalg.pinv(mapping.jacobian(theta)) @ (after - before)
+        reckoned.append(theta)
+    for noise, spread in ((1e-5, 0.1), (1e-3, 1.0)):
+        settings = FilterSettings("literal", length_noise=noise, start_noise=spread, limits="off", gate=0.0)
+        f = GroupFilter(GROUP, mapping, settings)
+        f.reset(GUESS)
+        for k, a in enumerate(z):
+            f.predict(a)
+            predicted = f.theta.copy()
+            f.correct()
+            assert np.abs(f.theta - predicted).max() < 1e-9
+            assert np.abs(f.theta - reckoned[k]).max() < 1e-7
+        assert k == 200 and f.count == 10
+    assert np.rad2deg(np.abs(theta - q[-1])).max() > 10  # and so the wrong start stays
+
+
+def test_a_wrong_zero_stays_wrong_with_the_absolute_filter(mapping):
+    """T4a."""
+    settings = FilterSettings("absolute", length_noise=5e-4, limits="off", gate=0.0)
+    assert np.median(errors(mapping, settings, 1e-4, range(3), steps=600), axis=0)[:3].min() > 15
+
+
+@pytest.mark.parametrize("kind,median,worst,step", [("r1", 5, 20, 0.02), ("r2", 1, 5, 0.2), ("r3", 1, 5, 1.0)])
+def test_changes_of_length_alone_find_the_posture(mapping, kind, median, worst, step):
+    """T4b: from errors of 30 deg; the median over seeds, and the worst of any joint and seed [deg]."""
+    settings = FilterSettings(kind, length_noise=1e-4, step_noise=step * DEGREE)
+    found = errors(mapping, settings, 1e-4, range(5))
+    assert np.median(found, axis=0).max() < median and found.max() < worst
+
+
+@pytest.mark.parametrize("kind", ["r1", "r2", "r3"])
+def test_at_rest_nothing_is_learnt(mapping, kind):
+    f = GroupFilter(GROUP, mapping, FilterSettings(kind, length_noise=1e-4))
+    f.reset(GUESS)
+    before = np.diagonal(f.covariance).copy()
+    z = mapping.lengths(START)
+    for _ in range(100):
+        f.step(z)
+    assert (np.diagonal(f.covariance) >= before * (1 - 1e-9)).all()
+    assert np.abs(f.theta - GUESS).max() < 1e-9
+
+
+class Pulleys(JointMuscleMapping):
+    """Tendons on round pulleys: moment arms that never change."""
+
+    arms = np.random.default_rng(0).uniform(-0.03, 0.03, (10, 4))
+
+    def evaluate_into(self, theta, lengths, jacobian):
+        lengths[:] = self.arms @ theta
+        jacobian[:] = self.arms
+
+    def directional_into(self, theta, v, out):
+        out[:] = 0.0
+
+
+@pytest.mark.parametrize("kind", ["r1", "r2", "r3"])
+def test_constant_moment_arms_tell_nothing_of_the_posture(kind):
+    """7.4: without a change of moment arms the start error cannot be seen, and the filter must know it."""
+    pulleys = Pulleys(JOINTS, MUSCLES, LIMITS)
+    f = GroupFilter(GROUP, pulleys, FilterSettings(kind, length_noise=1e-4, limits="off"))
+    f.reset(GUESS)
+    q, z = walk(pulleys, 0, 0.0, steps=100)
+    for a in z:
+        f.step(a)
+    assert np.abs((f.theta - q[-1]) - (GUESS - START)).max() < 1e-3
+    assert np.sqrt(np.diagonal(f.covariance)).min() > np.deg2rad(29)
+    assert relative_observability(pulleys, q).rank == 0
+
+
+def test_as_many_tendons_as_joints_leave_no_innovation(mapping):
+    """7.4: four tendons for four joints explain every change of length; nothing is left over to correct with."""
+    four = [0, 2, 5, 8]
+    names = tuple(MUSCLES[i] for i in four)
+    few = GeometryMapping(lambda q: tuple(a[:, four] for a in arm(q)), JOINTS, names, LIMITS)
+    path = walk(mapping, 0, 0.0, steps=60)[0]
+    assert relative_observability(few, path, 1e-6).smallest < 1e-12
+    assert relative_observability(mapping, path, 1e-6).observable
+
+
+def test_an_unseen_direction_is_named(mapping):
+    G = mapping.jacobian(START).copy()
+    assert observability(G, JOINTS).observable
+    G[:, 2] = 0.0
+    seen = observability(G, JOINTS)
+    assert not seen.observable and seen.joints == ("gh_yaw",) and seen.smallest < 1e-15 and seen.rank == 3
+    assert "unobservable along gh_yaw" in str(seen)
+    assert observability(G[:2], JOINTS).rank == 2

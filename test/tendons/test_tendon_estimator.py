@@ -1,0 +1,167 @@
+"""Groups that share joints: exchange, accuracy beside the conventional filter, order (TE-09, TE-11, TE-12, TE-14)."""
+
+import numpy as np
+import pytest
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.tendons.filter_settings import FilterSettings
+from humanoid_control.tendons.groups import JointGroup, kengoro_groups, mirrored, owner_table, owners
+from humanoid_control.tendons.polynomial_fit import fit_polynomial
+from humanoid_control.tendons.posture_grid import random_postures
+from humanoid_control.tendons.tendon_estimator import TendonEstimator
+from test.tendons.straight_lines import (
+    GIRDLE_JOINTS,
+    GIRDLE_LIMITS,
+    SCAPULA,
+    SHOULDER,
+    girdle,
+    random_walk,
+)
+
+SC, GH = GIRDLE_JOINTS[:4], GIRDLE_JOINTS[4:]
+GROUPS = (JointGroup("scapula", SC, GH[:3], tuple(SCAPULA)), JointGroup("shoulder", GH, SC, tuple(SHOULDER)))
+
+
+def columns(group):
+    return [GIRDLE_JOINTS.index(j) for j in group.joints]
+
+
+def fitted(group):
+    """The group's polynomial, which also is the plant of these tests: what the filter does is tested, not the fit."""
+    at = columns(group)
+
+    def geometry(q):
+        whole = np.zeros((len(q), 8))
+        whole[:, at] = q
+        lengths, jacobians = girdle(whole, group.muscles)
+        return lengths, jacobians[:, :, at]
+
+    limits = GIRDLE_LIMITS[at]
+    return fit_polynomial(geometry, group.joints, group.muscles, limits, random_postures(limits, 2500), 4)
+
+
+@pytest.fixture(scope="module")
+def mappings():
+    return {g.name: fitted(g) for g in GROUPS}
+
+
+def plant(mappings, q):
+    """(T, 18) lengths of both groups along the angles (T, 8)."""
+    return np.hstack([mappings[g.name].lengths(q[:, columns(g)]) for g in GROUPS])
+
+
+def run(estimator, q, z, offset=0.0):
+    estimator.reset(dict(zip(GIRDLE_JOINTS, q[0] + offset, strict=True)))
+    order = [GIRDLE_JOINTS.index(j) for j in estimator.joint_names]
+    return np.rad2deg(np.array([estimator.step(a) for a in z]) - q[:, order])
+
+
+def rms(error):
+    return np.sqrt(np.mean(error[len(error) // 4 :] ** 2, axis=0))
+
+
+@pytest.fixture(scope="module")
+def motion(mappings):
+    q = random_walk(GIRDLE_LIMITS, GIRDLE_LIMITS.mean(axis=1), 600, np.deg2rad(0.5), 3)
+    return q, plant(mappings, q)
+
+
+def test_shared_groups_find_all_joints_to_a_degree(mappings, motion):
+    """T2: calibrated lengths with 0.1 mm of noise, start 5 deg off."""
+    q, z = motion
+    noisy = z + 1e-4 * np.random.default_rng(0).standard_normal(z.shape)
+    estimator = TendonEstimator(GROUPS, mappings, FilterSettings("absolute"))
+    assert rms(run(estimator, q, noisy, np.deg2rad(5))).max() < 1.0
+    assert estimator.faults.report() == {}
+
+
+def test_borrowed_angles_are_the_owners(mappings, motion):
+    """Eqs (8)-(10): after every step value and covariance are the owner's, and nothing ties them to own angles."""
+    q, z = motion
+    for kind in ("absolute", "r2"):
+        estimator = TendonEstimator(GROUPS, mappings, FilterSettings(kind))
+        run(estimator, q[:40], z[:40])
+        scapula, shoulder = estimator.filters
+        assert np.array_equal(shoulder.theta[4:], scapula.theta[:4])
+        assert np.array_equal(scapula.theta[4:], shoulder.theta[:3])
+        assert np.array_equal(shoulder.covariance[4:, 4:], scapula.covariance[:4, :4])
+        assert not shoulder.covariance[:4, 4:].any()
+
+
+def test_the_order_of_the_groups_does_not_matter(mappings, motion):
+    q, z = motion
+    one = TendonEstimator(GROUPS, mappings, FilterSettings("absolute"))
+    other = TendonEstimator(GROUPS[::-1], mappings, FilterSettings("absolute"))
+    first, second = run(one, q[:50], z[:50]), run(other, q[:50], np.hstack([z[:50, 8:], z[:50, :8]]))
+    assert np.array_equal(first, second[:, [other.joint_names.index(j) for j in one.joint_names]])
+
+
+def test_sharing_keeps_borrowed_angles_better_than_the_conventional_filter(mappings, motion):
+    """T3b: noise of 0.5 mm and 2 % spikes of 5 mm; the shoulder's idea of the scapula."""
+    q, z = motion
+    rng = np.random.default_rng(5)
+    noisy = (
+        z
+        + 5e-4 * rng.standard_normal(z.shape)
+        + 5e-3 * (rng.uniform(size=z.shape) < 0.02) * rng.choice([-1, 1], z.shape)
+    )
+    found = {}
+    for share in (True, False):
+        settings = FilterSettings("absolute", share=share, limits="off", gate=6.0 if share else 0.0)
+        estimator = TendonEstimator(GROUPS, mappings, settings)
+        estimator.reset(dict(zip(GIRDLE_JOINTS, q[0], strict=True)))
+        own, borrowed = [], []
+        for a, truth in zip(noisy, q, strict=True):
+            estimator.step(a)
+            own.append(estimator.filters[1].theta[:4] - truth[4:])
+            borrowed.append(estimator.filters[1].theta[4:] - truth[:4])
+        found[share] = rms(np.rad2deg(own)).max(), rms(np.rad2deg(borrowed)).max()
+    assert found[True][0] < 5.0
+    assert found[True][1] < found[False][1]
+
+
+def test_changes_of_length_find_a_shared_arm(mappings, motion):
+    """The default, r2, without calibration: from 10 deg off everywhere, most of the error goes."""
+    q, z = motion
+    noisy = z + 5e-5 * np.random.default_rng(2).standard_normal(z.shape)
+    estimator = TendonEstimator(GROUPS, mappings, FilterSettings(length_noise=5e-5, borrowed_start=np.deg2rad(30)))
+    error = run(estimator, q, noisy, np.deg2rad(10))
+    assert np.abs(error[-100:]).mean() < 0.3 * 10
+
+
+def test_the_sources_groups_have_its_sizes_and_owners():
+    groups = kengoro_groups()
+    assert [(len(g.own), len(g.joints), len(g.muscles)) for g in groups] == [(4, 8, 10), (4, 8, 8), (4, 8, 10)] + [
+        (4, 8, 8),
+        (4, 8, 10),
+    ]
+    assert len(owners(groups)) == 20 and len({m for g in groups for m in g.muscles}) == 46
+    table = {joint: (owner, borrowers) for joint, owner, borrowers in owner_table(groups)}
+    assert table["l_ac_roll"] == ("l_scapula", ("neck", "l_shoulder"))
+    assert table["neck_roll"] == ("neck", ("l_scapula", "r_scapula"))
+    assert table["r_elbow_pitch"] == ("r_shoulder", ())
+    assert mirrored(groups[1]) == groups[3] and mirrored(mirrored(groups[2])) == groups[2]
+
+
+@pytest.mark.parametrize(
+    "groups,message",
+    [
+        ((GROUPS[0],), "borrows 'gh_roll', which no group estimates"),
+        ((GROUPS[0], JointGroup("b", SC[:1], (), ("x",))), "owned by 'scapula' and 'b'"),
+        ((JointGroup("a", ("j",), ("j",), ("x",)),), "'j' is listed twice"),
+        ((JointGroup("a", ("j",), (), ()),), "has no tendon"),
+    ],
+)
+def test_groups_that_cannot_be_are_refused(groups, message):
+    with pytest.raises(ConfigError, match=message):
+        owners(groups)
+
+
+def test_wrong_counts_and_names_are_refused(mappings):
+    estimator = TendonEstimator(GROUPS, mappings)
+    with pytest.raises(ConfigError, match="expected 18 lengths"):
+        estimator.step(np.zeros(17))
+    with pytest.raises(ConfigError, match="'knee'"):
+        estimator.reset({"knee": 0.1})
+    with pytest.raises(ConfigError, match="no mapping for group 'shoulder'"):
+        TendonEstimator(GROUPS, {"scapula": mappings["scapula"]})
