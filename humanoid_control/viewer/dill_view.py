@@ -9,9 +9,10 @@ import numpy as np
 import pinocchio as pin
 import viser
 
-from humanoid_control.multibody import ForwardDynamics
 from humanoid_control.multibody import layout as at
+from humanoid_control.multibody.arrays import Arrays
 from humanoid_control.multibody.dill import dill, dill_state
+from humanoid_control.multibody.motion import forward1
 
 LENGTH, RADIUS = 0.1, 0.01  # of the smallest link [m]; the others are larger by whole numbers
 VIEW = 0.6  # [rad] the camera's angle from top to bottom
@@ -31,9 +32,9 @@ class DillView:
         """
         model = dill(n)
         q, v = dill_state(model)
-        dynamics = ForwardDynamics(model, gravity=(0.0, 0.0, 0.0))
-        dynamics(q, v)
-        rows = dynamics.arrays.work.W.reshape(-1, at.NW)[1:]
+        arrays = Arrays(model)
+        forward1(arrays.tables, q, v, arrays.work)
+        rows = arrays.work.W.reshape(-1, at.NW)[1:]
         turns, places = rows[:, at.ROT : at.ROT + 9].reshape(-1, 3, 3), rows[:, at.POS : at.POS + 3]
         sizes = np.array([round((b.inertia.mass / 0.1) ** (1 / 3)) for b in model.bodies])
         ends = places + LENGTH * sizes[:, None] * turns[:, :, 0]
