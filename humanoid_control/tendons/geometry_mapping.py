@@ -17,6 +17,7 @@ class GeometryMapping(JointMuscleMapping):
     Args:
         geometry: path lengths (S, M) [m] and their Jacobians (S, M, D) [m/rad] for angles (S, D) [rad].
         into: the same for one posture without allocation: (theta, lengths, jacobian); else `geometry` is used.
+        directional: writes d(G v)/dtheta, (theta, v, out); else a central difference of the Jacobian is taken.
     """
 
     kind = "geometry"
@@ -28,11 +29,12 @@ class GeometryMapping(JointMuscleMapping):
         muscle_names: Sequence[str],
         limits: Array,
         model_hash: str = "",
-        into: Callable[[Array, Array, Array], None] | None = None,
+        into: Callable[[Array, Array, Array], object] | None = None,
+        directional: Callable[[Array, Array, Array], object] | None = None,
     ) -> None:
         super().__init__(joint_names, muscle_names, limits, model_hash)
         self._geometry = geometry
-        self._into = into
+        self._into, self._directional = into, directional
         self.zero_lengths = geometry(np.zeros((1, len(self.joint_names))))[0][0].copy()  # (M,) [m]
         shape = (len(self.muscle_names), len(self.joint_names))
         self._lengths = np.empty(shape[0])
@@ -49,7 +51,10 @@ class GeometryMapping(JointMuscleMapping):
         lengths -= self.zero_lengths
 
     def directional_into(self, theta: Array, v: Array, out: Array) -> None:
-        """As the interface says, by a central difference of the Jacobian along v."""
+        """As the interface says."""
+        if self._directional is not None:
+            self._directional(theta, v, out)
+            return
         size = float(np.sqrt(v @ v))
         if size == 0.0:
             out[:] = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
 
 import numpy as np
@@ -9,7 +10,13 @@ import numpy as np
 from humanoid_control.errors import ConfigError
 from humanoid_control.tendons.filter_settings import FilterSettings
 from humanoid_control.tendons.groups import JointGroup
-from humanoid_control.tendons.increments import granted_to_change, granted_to_update, increments, wanted
+from humanoid_control.tendons.increments import (
+    granted_to_change,
+    granted_to_update,
+    increments,
+    overwrite,
+    wanted,
+)
 from humanoid_control.tendons.kalman import hold_limits, smallest_pivot, update
 from humanoid_control.tendons.mapping import Array, Ints, JointMuscleMapping
 from humanoid_control.tendons.prediction import predict
@@ -210,18 +217,17 @@ class GroupFilter:
         """(M,) lengths that the last update expected [m]; with a relative observation only their changes count."""
         return self._f
 
-    def lend(self, joints: Ints) -> tuple[Array, Array]:
-        """Values and covariance of own angles at positions joints (k,); with r2 and r3 (2 k,), the earlier ones too."""
-        at = np.concatenate([joints, joints + self.d]) if self.cloned else joints
-        return self.x[at], self.P[np.ix_(at, at)]
+    def positions(self, joints: Sequence[str]) -> Ints:
+        """Where the angles of these joints are in the state; with r2 and r3 also those of the earlier moment."""
+        at = np.array([self.group.joints.index(j) for j in joints])
+        return np.concatenate([at, at + self.d]) if self.cloned else at
 
-    def borrow(self, joints: Ints, values: Array, covariance: Array) -> None:
-        """Overwrite angles at positions joints (k,), eqs (8)-(10), with what their owner lends."""
-        at = np.concatenate([joints, joints + self.d]) if self.cloned else joints
-        self.x[at] = values
-        self.P[at, :] = 0.0
-        self.P[:, at] = 0.0
-        self.P[np.ix_(at, at)] = covariance
+    def borrow(self, at: Ints, owner: GroupFilter, there: Ints) -> None:
+        """Overwrite the state at positions at (k,) with the owner's at positions there (k,), eqs (8)-(10).
+
+        Only own angles are lent and only borrowed ones overwritten, so that the order of groups does not matter.
+        """
+        overwrite(self.x, self.P, at, owner.x, owner.P, there)
 
     def close(self) -> None:
         """End of a step: where it is time, the estimate becomes the earlier moment that r2 compares with."""

@@ -62,3 +62,20 @@ def wanted(nu, asked, use):
     """use: (M,) 1 where the innovation nu is a number and the tendon is wanted."""
     for i in range(nu.shape[0]):
         use[i] = asked[i] if nu[i] - nu[i] == 0.0 else 0
+
+
+@kernel
+def overwrite(x, P, at, other_x, other_P, there):
+    """Copy angles and their covariance from another filter, eqs (8)-(10); what tied them to the rest is dropped.
+
+    Args:
+        x: (n,), P: (n, n): changed at positions at (k,). other_x, other_P: the owner's, at positions there (k,).
+    """
+    for i in range(at.shape[0]):
+        x[at[i]] = other_x[there[i]]
+        for j in range(x.shape[0]):
+            P[at[i], j] = 0.0
+            P[j, at[i]] = 0.0
+    for i in range(at.shape[0]):
+        for j in range(at.shape[0]):
+            P[at[i], at[j]] = other_P[there[i], there[j]]

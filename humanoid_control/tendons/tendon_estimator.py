@@ -47,14 +47,13 @@ class TendonEstimator:
         self._rows = [np.array([self.muscle_names.index(m) for m in g.muscles]) for g in groups]
         self._own = [np.array([self.joint_names.index(j) for j in g.own]) for g in groups]
         number = {g.name: k for k, g in enumerate(groups)}
-        # (borrower, positions there, owner, positions there), one for each owner that a group borrows from
-        self._loans: list[tuple[int, Ints, int, Ints]] = []
+        # (borrower, positions, owner, positions), one for each owner that a group borrows from
+        self._loans: list[tuple[GroupFilter, Ints, GroupFilter, Ints]] = []
         for k, g in enumerate(groups if self.settings.share else ()):
             for name in dict.fromkeys(owner[j] for j in g.borrow):
                 joints = [j for j in g.borrow if owner[j] == name]
-                lender = number[name]
-                here = np.array([g.joints.index(j) for j in joints])
-                self._loans.append((k, here, lender, np.array([groups[lender].own.index(j) for j in joints])))
+                mine, lender = self.filters[k], self.filters[number[name]]
+                self._loans.append((mine, mine.positions(joints), lender, lender.positions(joints)))
         self.faults = FaultMonitor(self.muscle_names, self.settings.length_noise, self.settings.slack_tension)
         self.faults.relative = self.settings.observation != "absolute"
         self.theta = np.zeros(len(self.joint_names))
@@ -112,14 +111,13 @@ class TendonEstimator:
         return self.theta.copy()
 
     def _exchange(self) -> None:
-        lent = [self.filters[lender].lend(there) for _, _, lender, there in self._loans]
-        for (k, here, _, _), (values, covariance) in zip(self._loans, lent, strict=True):
-            self.filters[k].borrow(here, values, covariance)
+        for borrower, at, lender, there in self._loans:
+            borrower.borrow(at, lender, there)
 
     def _collect(self) -> None:
         for f, own in zip(self.filters, self._own, strict=True):
             self.theta[own] = f.x[: len(own)]
-            self.deviation[own] = np.sqrt(np.diagonal(f.P)[: len(own)])
+            self.deviation[own] = np.sqrt(f.P.diagonal()[: len(own)])
 
     @property
     def nis(self) -> tuple[float, int]:
