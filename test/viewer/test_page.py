@@ -167,3 +167,18 @@ def test_a_line_up_shows_every_robot_and_the_dancer_upright(tmp_path):
     rows, columns = np.nonzero(blue[:440])  # above the little axes in the corner
     assert len(rows) > 300 and columns.mean() > 450, "the dancer, at the right end"
     assert np.ptp(rows) > np.ptp(columns), "standing"
+
+
+def test_robots_stand_in_simulation_on_the_forces_of_their_soles(tmp_path):
+    from humanoid_control.cli.main import main
+
+    path = tmp_path / "standing.png"
+    words = ["--robot", "hrp2,lola", "--at", "1", "--width", "900", "--height", "500", "--port", str(free_port())]
+    assert main(["picture", "--standing", *words, "-o", str(path)]) == 0
+    seen = pixels(path.read_bytes())
+    green = (seen[..., 1] - seen[..., 0] > 60) & (seen[..., 1] - seen[..., 2] > 30)
+    rows, columns = np.nonzero(green[:440])  # above the little axes in the corner
+    assert len(rows) > 200, "the forces are seen"
+    left, right = columns[columns < 450], columns[columns > 450]
+    assert len(left) > 80 and len(right) > 80, "under both robots"
+    assert np.ptp(rows[columns < 450]) > np.ptp(left), "upright"
