@@ -19,7 +19,7 @@ def bend(routing: Routing, theta: np.ndarray, rate: np.ndarray, at: Placed, out:
 
     Args:
         theta, rate: (D,) joint values and velocities.
-        at: memory of `memory_for`.
+        at: memory that is used again and again.
     """
     place(routing, theta, at)
     move(routing, rate, at)

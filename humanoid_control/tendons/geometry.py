@@ -8,11 +8,10 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import RobotError
-from humanoid_control.tendons.bending import bend
 from humanoid_control.tendons.compiling import compiled
-from humanoid_control.tendons.measuring import measure, measure_many
+from humanoid_control.tendons.entries import bend_at, measure_at
+from humanoid_control.tendons.packing import packed, packed_memory, placed_in, unpacked
 from humanoid_control.tendons.path_points import path_points
-from humanoid_control.tendons.routing import memory_for
 from humanoid_control.tendons.tendon import TendonSet
 from humanoid_control.tendons.tree import JointTree, crossed_joints
 
@@ -21,12 +20,14 @@ class TendonGeometry:
     """M tendons over D joints of a mechanism.
 
     Lengths are zeroed where all joints are zero, l(theta) = raw(theta) - raw(0), so that a tendon which got shorter
-    since then has a negative length; the moment arms are G = dl / dtheta. One instance is for one thread.
+    since then has a negative length; the moment arms are G = dl / dtheta. One instance is for one thread. Arrays `out`
+    given to be filled are contiguous.
 
     Attributes:
         tendon_names: (M,). joint_names: (D,), the order of theta. limits: (D, 2) of the joints [rad, m].
         zero: (M,) raw lengths where all joints are zero [m].
-        routing: the arrays for `measuring.measure` and `bending.bend`, for kernels of other rooms. at: their memory.
+        routing: the arrays behind it. arrays: the first three arguments of the kernels in `entries`, for compiled code
+            elsewhere.
         tendons, model: what it was made of.
     """
 
@@ -55,54 +56,54 @@ class TendonGeometry:
         self._tree = JointTree(model, names, _configuration(model, held))
         self.joint_names, self.tendon_names = self._tree.names, tendons.names
         self.routing = compiled(self._tree, tendons)
-        self.at = memory_for(self.routing)
+        self.arrays = (*packed(self.routing), packed_memory(self.routing))
         self._q = np.array([model.joints[model.getJointId(n)].idx_q for n in names], dtype=int)
         lower, upper = model.lowerPositionLimit[self._q], model.upperPositionLimit[self._q]
         self.limits = np.column_stack([lower, upper])
-        self._l, self._G = np.zeros(len(tendons)), np.zeros((len(tendons), len(names)))
+        self._l, self._shape = np.zeros((1, len(tendons))), (len(tendons), len(names))
+        self._no_arms = np.zeros((0, *self._shape))
         self.zero = np.zeros(len(tendons))
-        measure(self.routing, np.zeros(len(names)), self.at, self.zero, self._G, False)
+        measure_at(*self.arrays, np.zeros((1, len(names))), self.zero[None], self._no_arms)
 
     # -- one posture ------------------------------------------------------------------------------------------
 
     def lengths(self, theta: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Lengths (M,) since zero [m]."""
         out = np.empty(len(self.zero)) if out is None else out
-        measure(self.routing, theta, self.at, out, self._G, False)
+        measure_at(*self.arrays, _row(theta)[None], out[None], self._no_arms)
         out -= self.zero
         return out
 
     def jacobian(self, theta: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Moment arms G (M, D) = d length / d theta [m/rad, m/m]."""
-        out = np.empty(self._G.shape) if out is None else out
-        measure(self.routing, theta, self.at, self._l, out, True)
+        out = np.empty(self._shape) if out is None else out
+        measure_at(*self.arrays, _row(theta)[None], self._l, out[None])
         return out
 
     def jacobian_directional(self, theta: np.ndarray, v: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """d(G(theta) v) / d theta (M, D), which is also the derivative of G by time at the velocity v (D,)."""
-        out = np.empty(self._G.shape) if out is None else out
-        bend(self.routing, theta, v, self.at, out)
+        out = np.empty(self._shape) if out is None else out
+        bend_at(*self.arrays, _row(theta), _row(v), out)
         return out
 
     def raw_into(self, theta: np.ndarray, lengths: np.ndarray, jacobian: np.ndarray) -> None:
         """Lengths (M,) of the whole paths, not zeroed, and moment arms (M, D), written into the arrays given."""
-        measure(self.routing, theta, self.at, lengths, jacobian, True)
+        measure_at(*self.arrays, _row(theta)[None], lengths[None], jacobian[None])
 
     # -- many postures ----------------------------------------------------------------------------------------
 
     def raw(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Lengths (N, M) of the whole paths, not zeroed, and moment arms (N, M, D) in postures (N, D)."""
         thetas = self._postures(thetas)
-        lengths, G = np.empty((len(thetas), len(self.zero))), np.empty((len(thetas), *self._G.shape))
-        if len(thetas):
-            measure_many(self.routing, thetas, self.at, lengths, G, True)
+        lengths, G = np.empty((len(thetas), len(self.zero))), np.empty((len(thetas), *self._shape))
+        measure_at(*self.arrays, thetas, lengths, G)
         return lengths, G
 
     def lengths_of(self, thetas: np.ndarray) -> np.ndarray:
         """Lengths (N, M) since zero [m] in postures (N, D)."""
         thetas = self._postures(thetas)
         out = np.empty((len(thetas), len(self.zero)))
-        measure_many(self.routing, thetas, self.at, out, self._G[None], False)
+        measure_at(*self.arrays, thetas, out, self._no_arms)
         out -= self.zero
         return out
 
@@ -121,7 +122,7 @@ class TendonGeometry:
     @property
     def crossed(self) -> np.ndarray:
         """(M, D) which joints each tendon crosses, by its path."""
-        out = np.zeros(self._G.shape, dtype=bool)
+        out = np.zeros(self._shape, dtype=bool)
         r = self.routing
         for m in range(len(self.zero)):
             which = r.lever_joint[r.lever_first[3 * r.first[m]] : r.lever_first[3 * r.first[m + 1]]]
@@ -135,7 +136,14 @@ class TendonGeometry:
     def paths(self, theta: np.ndarray) -> list[np.ndarray]:
         """The way of every tendon, to be drawn: points (K, 3) in the world of the model, K differing, curved ways in
         steps. The branches of a tendon with pulleys follow each other, with a row of NaN between them."""
-        return path_points(self.routing, theta, self.at)
+        ints, reals, memory = self.arrays
+        theta = _row(theta)
+        return path_points(unpacked(ints, reals), theta, placed_in(ints, memory))
+
+
+def _row(theta: np.ndarray) -> np.ndarray:
+    """As compiled code wants it; an array of another layout would be compiled for anew."""
+    return np.ascontiguousarray(theta, dtype=float)
 
 
 def _configuration(model: pin.Model, held: np.ndarray | Mapping[str, float] | None) -> np.ndarray | None:

@@ -24,7 +24,8 @@ def measure(routing: Routing, theta: np.ndarray, at: Placed, length: np.ndarray,
 
     Args:
         theta: (D,) joint values [rad, m].
-        at: memory of `memory_for`.
+        at: memory that is used again and again.
+        G: may be empty where `arms` is False.
     """
     place(routing, theta, at)
     if arms:
@@ -97,12 +98,3 @@ def levers(routing: Routing, at: Placed, which: int, x0: Vec, x1: Vec, share: fl
         else:
             arm = dot(u, cross(a, sub(x1 if sign > 0.0 else x0, row(at.p, j))))
         G[m, routing.coordinate[j]] += sign * arm
-
-
-@kernel
-def measure_many(
-    routing: Routing, thetas: np.ndarray, at: Placed, lengths: np.ndarray, G: np.ndarray, arms: bool
-) -> None:
-    """`measure` for every row of thetas (N, D): lengths (N, M) and G (N, M, D)."""
-    for k in range(thetas.shape[0]):
-        measure(routing, thetas[k], at, lengths[k], G[k if arms else 0], arms)

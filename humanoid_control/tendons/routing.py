@@ -68,10 +68,3 @@ class Placed(NamedTuple):
     w: np.ndarray
     v: np.ndarray
     xd: np.ndarray
-
-
-def memory_for(routing: Routing) -> Placed:
-    """Memory for the kernels, for one thread."""
-    B, P = len(routing.parent), len(routing.point)
-    R = np.tile(np.eye(3), (B, 1, 1))
-    return Placed(R, *(np.zeros((k, 3)) for k in (B, B, P, B, B, P)))
