@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -14,6 +15,8 @@ from humanoid_control.tendons.packing import packed, packed_memory, placed_in, u
 from humanoid_control.tendons.path_points import path_points
 from humanoid_control.tendons.tendon import TendonSet
 from humanoid_control.tendons.tree import JointTree, crossed_joints
+
+PROBES = 16  # postures that tell one routing from another
 
 
 class TendonGeometry:
@@ -128,6 +131,18 @@ class TendonGeometry:
             which = r.lever_joint[r.lever_first[3 * r.first[m]] : r.lever_first[3 * r.first[m + 1]]]
             out[m, r.coordinate[which]] = True
         return out
+
+    @property
+    def model_hash(self) -> str:
+        """Names these tendons on this mechanism (SHA-256): joints, tendons, and lengths in some postures to 10 nm.
+
+        So it is the same wherever the base stands, and whether it floats.
+        """
+        D = len(self.joint_names)
+        thetas = np.sin(1.0 + np.arange(PROBES * D, dtype=float) ** 2).reshape(PROBES, D)
+        lengths = np.rint(self.raw(thetas)[0] * 1e8).astype(np.int64)
+        names = "\n".join((*self.joint_names, "", *self.tendon_names))
+        return hashlib.sha256(names.encode() + lengths.tobytes()).hexdigest()
 
     def theta(self, q: np.ndarray) -> np.ndarray:
         """The values (D,) of the joints in a configuration (nq,) of the model."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
+from humanoid_control.tendons.exact_mapping import exact_mapping
 from humanoid_control.tendons.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import Point, Pulley, Tendon, TendonSet, Wrap, straight
 
@@ -200,6 +201,33 @@ def test_a_tendon_crosses_the_joints_between_its_links(arm):
     assert arm.crossed[0].all() and not arm.crossed[1, 3:].any() and arm.crossed[1, :3].all()
     G = arm.jacobians_of(postures(arm, 50))
     assert not G[:, ~arm.crossed].any()
+
+
+def test_the_geometry_is_a_joint_muscle_mapping_with_exact_derivatives(arm):
+    mapping = exact_mapping(arm)
+    assert (mapping.joint_names, mapping.muscle_names) == (arm.joint_names, arm.tendon_names)
+    rng = np.random.default_rng(9)
+    for x in postures(arm, 20, 9):
+        v = rng.normal(size=len(x))
+        np.testing.assert_array_equal(mapping.lengths(x), arm.lengths(x))
+        np.testing.assert_array_equal(mapping.jacobian(x), arm.jacobian(x))
+        np.testing.assert_array_equal(mapping.jacobian_directional(x, v), arm.jacobian_directional(x, v))
+
+
+def test_the_hash_tells_one_routing_from_another(arm, hrp2):
+    assert TendonGeometry(hrp2.model, ALL).model_hash == arm.model_hash == exact_mapping(arm).model_hash
+    moved = straight("biceps", [*((e.link, e.xyz) for e in BICEPS.path[:2]), ("l_hand", (0.02, 0, -0.0501))])
+    others = TendonSet((moved, OVER_SPHERE, SIDED, THROUGH))
+    hashes = {
+        arm.model_hash,
+        TendonGeometry(hrp2.model, others).model_hash,
+        TendonGeometry(hrp2.model, ALL, arm.joint_names[::-1]).model_hash,
+        TendonGeometry(hrp2.model, ALL, arm.joint_names[:-1], {arm.joint_names[-1]: 0.1}).model_hash,
+        TendonGeometry(hrp2.model, ALL.only(ALL.names[::-1])).model_hash,
+    }
+    assert len(hashes) == 5
+    elsewhere = TendonGeometry(load_robot("hrp2", "floating").model, ALL, held={"waist_flexion": 0.3})
+    assert elsewhere.model_hash == arm.model_hash, "where the chest is changes nothing"
 
 
 LOST = TendonSet((straight("a", [("chest", (0, 0, 0)), ("l_elbwo", (0, 0, 0))]),))
