@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from humanoid_control.cli.bench_dynamics_chains import ClosedChains, Shaft
+from humanoid_control.cli.bench_dynamics_chains import ClosedChains
+from humanoid_control.cli.bench_dynamics_parts import Shaft
 from humanoid_control.multibody.gear_mechanisms import HarmonicDrive
 from humanoid_control.multibody.screw_mechanisms import AnkleScrews, KneeScrew
 from humanoid_control.robots import Robot

@@ -19,7 +19,8 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     """Lines under the table."""
     t = {r["name"]: r["median"] for r in rows}
     lines = [
-        "One core; medians over calls from Python. Stages, and table 2.6 'in a loop': measured in compiled loops.",
+        "One core; median and shortest (best) of calls from Python. Stages, and table 2.6 'in a loop': measured in",
+        "compiled loops.",
         *_table_2_6(t),
         f"pinocchio: articulated bodies without rotors and loops {t['pinocchio_aba_tree']:.1f} us; constrained",
         f"dynamics with the screws as loops {t['pinocchio_constrained_type2']:.1f} us,"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.cli.bench_dynamics_chains import ClosedChains, Shaft
+from humanoid_control.cli.bench_dynamics_chains import ClosedChains
+from humanoid_control.cli.bench_dynamics_parts import Shaft
 from humanoid_control.multibody import Body, Inertia, Joint, Model
 from humanoid_control.multibody.angle import COUPLER_SCREW, HINGE_SCREW, HINGE_TILT
 from humanoid_control.multibody.coupling_parameters import coupler_parameters, hinge_parameters
