@@ -144,6 +144,15 @@ class Graph:
         rclpy.try_shutdown()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def compiled_kernels():
+    """A simulator that has to wait for the compiler would not be ready in time."""
+    from humanoid_control.simulation.warm_up import compile_kernels, compiled
+
+    if not compiled():
+        compile_kernels()
+
+
 @pytest.fixture
 def graph(tmp_path):
     g = Graph(tmp_path)
