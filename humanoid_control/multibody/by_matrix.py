@@ -9,12 +9,18 @@ from humanoid_control.multibody.motion import add_wrenches, forward1
 
 
 @kernel
-def accelerate_dense(t, q, v, tau, wrench, armature, w, qdd):
-    """Accelerations into qdd by a dense Cholesky decomposition."""
+def dense_matrix(t, q, v, tau, wrench, armature, w):
+    """Inertia matrix and right-hand side, in the order of the tree, into the work arrays."""
     forward1(t, q, v, w)
     add_wrenches(t, wrench, w)
     w.M[:] = 0.0
     inertia_matrix(t, tau, armature, w)
+
+
+@kernel
+def accelerate_dense(t, q, v, tau, wrench, armature, w, qdd):
+    """Accelerations into qdd by a dense Cholesky decomposition."""
+    dense_matrix(t, q, v, tau, wrench, armature, w)
     dense_solve(w.M, w.rhs)
     for k in range(t.rank.shape[0]):
         qdd[k] = w.rhs[t.rank[k]]

@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from humanoid_control.jit import kernel
-
-BLOCKED = 96  # above this size the library's blocked decomposition is faster
 
 
 @kernel
 def dense_solve(M, x):
     """Solve M x = b in place; the lower triangle of M is given and becomes its factor."""
     n = M.shape[0]
-    if n > BLOCKED:
-        M[:] = np.linalg.cholesky(M)
-    else:
-        for j in range(n):
-            s = M[j, j]
+    for j in range(n):
+        s = M[j, j]
+        for k in range(j):
+            s -= M[j, k] * M[j, k]
+        s = math.sqrt(s)
+        M[j, j] = s
+        r = 1.0 / s
+        for i in range(j + 1, n):
+            s = M[i, j]
             for k in range(j):
-                s -= M[j, k] * M[j, k]
-            s = math.sqrt(s)
-            M[j, j] = s
-            r = 1.0 / s
-            for i in range(j + 1, n):
-                s = M[i, j]
-                for k in range(j):
-                    s -= M[i, k] * M[j, k]
-                M[i, j] = s * r
+                s -= M[i, k] * M[j, k]
+            M[i, j] = s * r
     for i in range(n):
         s = x[i]
         for k in range(i):

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.multibody.arrays import Arrays
-from humanoid_control.multibody.handle import dense_at, handle_of, recursive_at, sparse_at
+from humanoid_control.multibody.handle import dense_at, dense_matrix_at, handle_of, recursive_at, sparse_at
 from humanoid_control.multibody.model import Model
 
 RECURSIVE, SPARSE, DENSE = "recursive", "sparse", "dense"
+BLOCKED = 96  # above this size the library's blocked decomposition is faster than a simple loop
 SOLVERS = {RECURSIVE: recursive_at, SPARSE: sparse_at, DENSE: dense_at}
 
 
@@ -46,6 +48,15 @@ class ForwardDynamics:
 
     def _bind(self) -> None:
         self._solve, self._handle = SOLVERS[self.solver], handle_of(self.arrays.tables, self.arrays.work)
+        if self.solver == DENSE and self.model.nv > BLOCKED:
+            self._solve = self._solve_large
+
+    def _solve_large(self, handle: np.ndarray, *given: np.ndarray) -> None:
+        """The dense solver with LAPACK's decomposition; the last argument takes the accelerations."""
+        dense_matrix_at(handle, *given[:-1])
+        a = self.arrays
+        factor = cho_factor(a.work.M, lower=True, check_finite=False)
+        given[-1][:] = cho_solve(factor, a.work.rhs, check_finite=False)[a.tables.rank]
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: x for k, x in self.__dict__.items() if k not in ("_solve", "_handle")}

@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.arrays import Tables, Work
-from humanoid_control.multibody.by_matrix import accelerate_dense, accelerate_sparse
+from humanoid_control.multibody.by_matrix import accelerate_dense, accelerate_sparse, dense_matrix
 from humanoid_control.multibody.recursive import accelerate
 
 DIMENSIONS = (2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1) + (1, 1, 1, 2, 1)  # of the fields of `Tables` and of `Work`
@@ -85,3 +85,9 @@ def sparse_at(h, q, v, tau, wrench, armature, qdd):
 def dense_at(h, q, v, tau, wrench, armature, qdd):
     """`accelerate_dense` behind a handle."""
     accelerate_dense(tables_at(h), q, v, tau, wrench, armature, work_at(h), qdd)
+
+
+@kernel
+def dense_matrix_at(h, q, v, tau, wrench, armature):
+    """`dense_matrix` behind a handle."""
+    dense_matrix(tables_at(h), q, v, tau, wrench, armature, work_at(h))

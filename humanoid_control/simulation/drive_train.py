@@ -89,6 +89,8 @@ def build_drive_train(robot: Robot, depth: str) -> DriveTrain:
         mechanism = mechanism_of(drive, robot, frames)
         mechanism.check()
         elastic = depth == ELASTIC and drive.elastic is not None
+        if elastic and not drive.motor.inertia[0] > 0:
+            raise RobotError(f"{file.where}: drive '{drive.name}': an elastic gear needs a rotor with inertia")
         for k, (joint, axis) in enumerate(_shafts(drive, mechanism, frames, elastic)):
             name = f"{drive.name}_rotor{k + 1 if len(drive.joints) > 1 else ''}"
             if elastic:
