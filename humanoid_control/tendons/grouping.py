@@ -3,12 +3,13 @@
 The source grouped by hand and names this as future work. The algorithm is this project's:
 
 1. A tendon crosses a joint when its largest moment arm over sampled postures is above a threshold.
-2. Every joint starts as a group of its own. A tendon belongs to the group on whose joints its arms are largest.
-   A group borrows the other joints that its tendons cross.
-3. The two groups whose joints are moved most alike, by the cosine between the summed arms of their tendons, are joined
-   while both stay within the limit on joints. Groups that cannot tell their own joints apart from their tendons
-   (the rank of the arms is too low) are joined first.
-4. A group still beyond the limit borrows only the joints with the largest arms; what that neglects is reported.
+2. Every joint starts as a cluster of its own. The two clusters whose joints are moved most alike, by the cosine between
+   the arms of all tendons on either, are joined, again and again, while they own no more than h joints together.
+   Clusters that their own tendons cannot tell apart (the rank of the arms is too low) are joined first.
+3. A tendon belongs to the cluster on whose joints its arms are largest; a group borrows the other joints that its
+   tendons cross, those with the largest arms first, up to the limit on joints. What that neglects is reported.
+4. Of all h from half the limit to the limit the one that neglects the least length is taken, then the one with the
+   fewest blind groups, then the one with the fewest groups.
 """
 
 from __future__ import annotations
@@ -60,22 +61,31 @@ def find_groups(
     idle = np.flatnonzero(~arms.any(axis=0))
     if len(idle):
         raise ConfigError(f"grouping: no tendon moves joint '{joint_names[idle[0]]}'; leave it out of the model")
-    own: list[list[int]] = [[j] for j in range(len(joint_names))]
-    while len(own) > 1:
-        best, pair = 0.0, None
+    found = []
+    for h in range(max(max_joints // 2, 1), max_joints + 1):
+        own = _clusters(jacobians, arms, h)
+        found.append(_named(jacobians, arms, own, joint_names, muscle_names, limits, max_joints))
+    return min(found, key=lambda g: (round(sum(n[2] for n in g.neglected), 6), len(g.blind), len(g.groups)))
+
+
+def _clusters(jacobians: Array, arms: Array, most: int) -> list[list[int]]:
+    """Joints put together by likeness, at most so many to a cluster, in the order of the joints."""
+    own = [[j] for j in range(arms.shape[1])]
+    while True:
+        blind = [_blind(jacobians, arms, own, k) for k in range(len(own))]
+        best, pair = 0.0, (0, 0)
         for a in range(len(own)):
             for b in range(a):
                 score = _likeness(arms, own[a], own[b])
-                joined = [c for k, c in enumerate(own) if k not in (a, b)] + [sorted(own[a] + own[b])]
-                if score > 0 and (_blind(jacobians, arms, own, a) or _blind(jacobians, arms, own, b)):
+                if score > 0 and (blind[a] or blind[b]):
                     score += 1.0
-                if score > best and _fits(arms, joined, max_joints, len(own[a]) + len(own[b])):
-                    best, pair = score, (joined,)
-        if pair is None:
-            break
-        own = pair[0]
-    own.sort()
-    return _named(jacobians, arms, own, joint_names, muscle_names, limits, max_joints)
+                if score > best and len(own[a]) + len(own[b]) <= most:
+                    best, pair = score, (a, b)
+        if best == 0.0:
+            return sorted(own)
+        a, b = pair
+        own[b] = sorted(own[b] + own[a])
+        del own[a]
 
 
 def _likeness(arms: Array, a: list[int], b: list[int]) -> float:
@@ -95,12 +105,8 @@ def _borrowed(arms: Array, own: list[list[int]], k: int) -> list[int]:
     return [int(j) for j in np.argsort(-largest, kind="stable") if largest[j] > 0 and j not in own[k]]
 
 
-def _fits(arms: Array, own: list[list[int]], most: int, joined: int) -> bool:
-    """Whether the group joined last keeps within the limit, or would be beyond it however it were grouped."""
-    return len(own[-1]) + len(_borrowed(arms, own, len(own) - 1)) <= most and joined <= most
-
-
 def _blind(jacobians: Array, arms: Array, own: list[list[int]], k: int) -> bool:
+    """Whether the group's tendons leave a direction of its own joints unseen, in the median posture."""
     rows = jacobians[:, _homes(arms, own) == k][:, :, own[k]]
     if rows.shape[1] < len(own[k]):
         return True

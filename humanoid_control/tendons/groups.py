@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from humanoid_control.errors import ConfigError
 
 
@@ -107,3 +110,24 @@ def owner_table(groups: Sequence[JointGroup]) -> list[tuple[str, str, tuple[str,
     """Rows (joint, group that owns it, groups that borrow it), in the order of the groups."""
     owner = owners(groups)
     return [(joint, name, tuple(g.name for g in groups if joint in g.borrow)) for joint, name in owner.items()]
+
+
+def completed(
+    groups: Sequence[JointGroup], crossed: NDArray[np.bool_], joint_names: Sequence[str], muscle_names: Sequence[str]
+) -> tuple[JointGroup, ...]:
+    """The groups with every joint borrowed that their tendons cross, however many these are.
+
+    A group that leaves crossed joints out takes them to be at zero, and its lengths are wrong by what they move. With
+    the geometry as the mapping nothing is gained by that; fitted mappings need small groups.
+
+    Args:
+        crossed: (M, D) which joints each tendon crosses.
+    """
+    out = []
+    for g in groups:
+        rows = [list(muscle_names).index(m) for m in g.muscles]
+        used = np.flatnonzero(np.any(crossed[rows], axis=0))
+        more = tuple(joint_names[j] for j in used if joint_names[j] not in g.joints)
+        out.append(JointGroup(g.name, g.own, g.borrow + more, g.muscles))
+    owners(out)
+    return tuple(out)

@@ -32,6 +32,11 @@ def test_limbs_that_share_no_tendon_become_groups_of_their_own(seed):
     assert all(not g.borrow for g in found.groups) and not found.neglected and not found.blind
 
 
+def test_scapula_and_shoulder_are_told_apart_as_the_source_does():
+    found = find_groups(girdle(POSTURES)[1], GIRDLE_JOINTS, GIRDLE_MUSCLES, GIRDLE_LIMITS, 7)
+    assert [g.own for g in found.groups] == [GIRDLE_JOINTS[:4], GIRDLE_JOINTS[4:]] and not found.blind
+
+
 def test_a_whole_arm_within_the_limit_is_one_group():
     found = find_groups(girdle(POSTURES)[1], GIRDLE_JOINTS, GIRDLE_MUSCLES, GIRDLE_LIMITS, 8)
     assert len(found.groups) == 1 and found.groups[0].own == GIRDLE_JOINTS and not found.blind

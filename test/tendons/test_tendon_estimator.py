@@ -5,9 +5,10 @@ import pytest
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.tendons.filter_settings import FilterSettings
-from humanoid_control.tendons.groups import JointGroup, kengoro_groups, mirrored, owner_table, owners
+from humanoid_control.tendons.groups import JointGroup, completed, kengoro_groups, mirrored, owner_table, owners
 from humanoid_control.tendons.polynomial_fit import fit_polynomial
 from humanoid_control.tendons.posture_grid import random_postures
+from humanoid_control.tendons.side_by_side import SideBySide
 from humanoid_control.tendons.tendon_estimator import TendonEstimator
 from test.tendons.straight_lines import (
     GIRDLE_JOINTS,
@@ -165,3 +166,27 @@ def test_wrong_counts_and_names_are_refused(mappings):
         estimator.reset({"knee": 0.1})
     with pytest.raises(ConfigError, match="no mapping for group 'shoulder'"):
         TendonEstimator(GROUPS, {"scapula": mappings["scapula"]})
+
+
+def test_completed_groups_borrow_every_joint_that_their_tendons_cross(mappings):
+    """A group that leaves crossed joints out is wrong where these move; the completed one is not."""
+    small = (JointGroup("scapula", SC, GH[:1], tuple(SCAPULA)), JointGroup("shoulder", GH, SC[:1], tuple(SHOULDER)))
+    names = tuple(SCAPULA) + tuple(SHOULDER)
+    crossed = np.abs(girdle(random_postures(GIRDLE_LIMITS, 10), names)[1]).max(axis=0) > 1e-9
+    full = completed(small, crossed, GIRDLE_JOINTS, names)
+    assert set(full[0].borrow) == set(GH[:3]) and full[0].borrow[0] == GH[0] and set(full[1].borrow) == set(SC)
+    assert [(g.own, g.muscles) for g in full] == [(g.own, g.muscles) for g in small]
+    assert completed(full, crossed, GIRDLE_JOINTS, names) == full
+
+
+def test_the_difference_of_two_estimators_is_followed(mappings, motion):
+    """TE-14: a calibrated absolute estimator beside one that was zeroed 5 deg off."""
+    q, z = motion
+    pair = SideBySide(*(TendonEstimator(GROUPS, mappings, FilterSettings("absolute")) for _ in range(2)))
+    for e in (pair.reference, pair.other):
+        e.reset(dict(zip(GIRDLE_JOINTS, q[0], strict=True)))
+    pair.other.zero(z[0], dict(zip(GIRDLE_JOINTS, q[0] + np.deg2rad(5), strict=True)))
+    for a in z[:100]:
+        theta = pair.step(a)
+    assert np.rad2deg(np.abs(theta - q[99]).max()) < 1 < np.rad2deg(np.abs(pair.error).max()) < 20
+    assert np.allclose(pair.other.theta - pair.reference.theta, pair.error)
