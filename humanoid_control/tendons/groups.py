@@ -126,7 +126,7 @@ def completed(
     out = []
     for g in groups:
         rows = [list(muscle_names).index(m) for m in g.muscles]
-        used = np.flatnonzero(np.any(crossed[rows], axis=0))
+        used = np.flatnonzero(np.any(crossed[rows], axis=0)).tolist()
         more = tuple(joint_names[j] for j in used if joint_names[j] not in g.joints)
         out.append(JointGroup(g.name, g.own, g.borrow + more, g.muscles))
     owners(out)
