@@ -63,7 +63,7 @@ class GroupFilter:
         self._Gc, self._fc = np.zeros((m, d)), np.zeros(m)
         self._A, self._B, self._L = np.zeros((d, d)), np.zeros((d, d)), np.zeros((n, n))
         self._x0, self._P0, self._w, self._k = np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n)
-        self._limit_row, self._delta, self._bend = np.zeros((1, n)), np.zeros(d), np.zeros(m)
+        self._delta, self._bend = np.zeros(d), np.zeros(m)
         self._dz = np.zeros(m)
         self._nu, self.score, self.use = np.zeros(m), np.zeros(m), np.ones(m, dtype=np.int64)
         self._gate, self._most = (s.gate, m // 3) if s.gate > 0 else (np.inf, 0)
@@ -167,8 +167,7 @@ class GroupFilter:
                 self._x0, self._P0, self._w, self._k, self.score,
             )  # fmt: skip
         if s.limits == "soft":
-            r = s.limit_noise**2
-            hold_limits(self.x, self.P, self._lower, self._upper, r, self._limit_row, self._w, self._k)
+            hold_limits(self.x, self.P, self._lower, self._upper, s.limit_noise**2)
         elif s.limits == "hard":
             np.clip(self.x[:d], self._lower, self._upper, out=self.x[:d])
         self._check()

@@ -120,11 +120,14 @@ def update(x, P, H, nu, r, use, bend, gate, most, x0, P0, w, k, score):
 
 
 @kernel
-def hold_limits(x, P, lower, upper, r, H, w, k):
-    """Where an angle is beyond its limit, take the limit as a measurement of variance r [rad^2]; count them.
+def hold_limits(x, P, lower, upper, r):
+    """Where an angle is beyond its limit, pull the state back as a measurement of variance r [rad^2] would; count them.
+
+    The covariance stays: a limit that is touched step after step says nothing new, and a filter that takes it for news
+    becomes sure of a wrong posture.
 
     Args:
-        x: (n,), P: (n, n): the first len(lower) states are the angles. H: (1, n) room, zero on entry and on return.
+        x: (n,), changed. P: (n, n). lower, upper: (D,) of the first D states, the angles.
     """
     count = 0
     for d in range(lower.shape[0]):
@@ -134,9 +137,9 @@ def hold_limits(x, P, lower, upper, r, H, w, k):
         elif x[d] > upper[d]:
             e = upper[d] - x[d]
         if e != 0.0:
-            H[0, d] = 1.0
-            absorb(x, P, H, 0, e, r, w, k)
-            H[0, d] = 0.0
+            gain = e / (P[d, d] + r)
+            for a in range(x.shape[0]):
+                x[a] += gain * P[a, d]
             count += 1
     return count
 

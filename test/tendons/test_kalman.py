@@ -117,12 +117,12 @@ def test_the_gate_leaves_out_the_lying_tendon_and_nothing_else():
 
 
 def test_limits_pull_softly_and_only_what_is_beyond_them():
-    x, P = np.array([0.5, 2.0]), np.diag([0.04, 0.09])
-    beyond = hold_limits(
-        x, P, np.array([-1.0, -1.0]), np.array([1.0, 1.0]), 0.01, np.zeros((1, 2)), np.zeros(2), np.zeros(2)
-    )
-    assert beyond == 1 and x[0] == 0.5 and x[1] == pytest.approx(2.0 - 0.09 / 0.1)
-    assert P[1, 1] == pytest.approx(0.09 * 0.01 / 0.1) and P[0, 0] == 0.04
+    x, P = np.array([0.5, 2.0, -3.0]), np.array([[0.04, 0.01, 0], [0.01, 0.09, 0.02], [0, 0.02, 0.05]])
+    before = P.copy()
+    assert hold_limits(x, P, np.array([-1.0, -1.0]), np.array([1.0, 1.0]), 0.01) == 1
+    pull = -1.0 / (0.09 + 0.01)
+    assert np.allclose(x, [0.5 + 0.01 * pull, 2.0 + 0.09 * pull, -3.0 + 0.02 * pull])
+    assert np.array_equal(P, before)  # a limit touched again and again is no news
 
 
 @pytest.mark.parametrize("rank", [4, 3, 2])

@@ -69,11 +69,14 @@ def test_a_wrong_zero_stays_wrong_with_the_absolute_filter(mapping):
     assert np.median(errors(mapping, settings, 1e-4, range(3), steps=600), axis=0)[:3].min() > 15
 
 
-@pytest.mark.parametrize("kind,median,worst,step", [("r1", 5, 20, 0.02), ("r2", 1, 5, 0.2), ("r3", 1, 5, 1.0)])
-def test_changes_of_length_alone_find_the_posture(mapping, kind, median, worst, step):
+@pytest.mark.parametrize(
+    "kind,median,worst,step,sigma",
+    [("r1", 5, 20, 0.02, 1.0), ("r2", 1, 5, 0.2, 1.0), ("r3", 1, 5, 1.0, 1.0), ("r2", 2, 5, 0.2, 0.3)],
+)
+def test_changes_of_length_alone_find_the_posture(mapping, kind, median, worst, step, sigma):
     """T4b: from errors of 30 deg; the median over seeds, and the worst of any joint and seed [deg]."""
     settings = FilterSettings(kind, length_noise=1e-4, step_noise=step * DEGREE)
-    found = errors(mapping, settings, 1e-4, range(5))
+    found = errors(mapping, settings, 1e-4, range(5), sigma=sigma * DEGREE)
     assert np.median(found, axis=0).max() < median and found.max() < worst
 
 
