@@ -9,7 +9,6 @@ import numpy as np
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.tendons.filter_settings import FilterSettings
-from humanoid_control.tendons.groups import JointGroup
 from humanoid_control.tendons.increments import (
     granted_to_change,
     granted_to_update,
@@ -20,6 +19,7 @@ from humanoid_control.tendons.increments import (
 from humanoid_control.tendons.kalman import hold_limits, smallest_pivot, update
 from humanoid_control.tendons.mapping import Array, Ints, JointMuscleMapping
 from humanoid_control.tendons.prediction import predict
+from humanoid_control.tendons.tendon import TendonGroup
 
 
 class GroupFilter:
@@ -36,16 +36,16 @@ class GroupFilter:
         recoveries: how often the covariance had to be started afresh.
     """
 
-    def __init__(self, group: JointGroup, mapping: JointMuscleMapping, settings: FilterSettings | None = None) -> None:
+    def __init__(self, group: TendonGroup, mapping: JointMuscleMapping, settings: FilterSettings | None = None) -> None:
         self.settings = s = settings or FilterSettings()
         for what, have, want in (
             ("joints", mapping.joint_names, group.joints),
-            ("tendons", mapping.muscle_names, group.muscles),
+            ("tendons", mapping.muscle_names, group.tendons),
         ):
             if tuple(have) != tuple(want):
                 raise ConfigError(f"group '{group.name}': its mapping has other {what}: {', '.join(have)}")
         self.group, self.mapping = group, mapping
-        d, m = len(group.joints), len(group.muscles)
+        d, m = len(group.joints), len(group.tendons)
         self.d, self.m = d, m
         self.cloned = s.observation in ("r2", "r3")
         n = self.n = 2 * d if self.cloned else d

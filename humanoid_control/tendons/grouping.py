@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.tendons.groups import JointGroup
 from humanoid_control.tendons.mapping import Array
+from humanoid_control.tendons.tendon import TendonGroup
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Grouping:
         blind: groups whose tendons cannot tell all their own joints apart.
     """
 
-    groups: tuple[JointGroup, ...]
+    groups: tuple[TendonGroup, ...]
     neglected: tuple[tuple[str, str, float], ...]
     blind: tuple[str, ...]
 
@@ -137,5 +137,5 @@ def _named(
         if _blind(jacobians, arms, own, k):
             blind.append(name)
         mine, others = (tuple(joint_names[j] for j in part) for part in (joints, sorted(borrow[:keep])))
-        groups.append(JointGroup(name, mine, others, tuple(muscle_names[i] for i in muscles)))
+        groups.append(TendonGroup(name, mine, others, tuple(muscle_names[i] for i in muscles)))
     return Grouping(tuple(groups), tuple(neglected), tuple(blind))

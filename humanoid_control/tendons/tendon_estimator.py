@@ -9,8 +9,9 @@ import numpy as np
 from humanoid_control.errors import ConfigError
 from humanoid_control.tendons.filter_settings import FilterSettings
 from humanoid_control.tendons.group_filter import GroupFilter
-from humanoid_control.tendons.groups import JointGroup, owners
+from humanoid_control.tendons.groups import owners
 from humanoid_control.tendons.mapping import Array, Ints, JointMuscleMapping
+from humanoid_control.tendons.tendon import TendonGroup
 from humanoid_control.tendons.tendon_faults import FaultMonitor
 
 
@@ -31,7 +32,7 @@ class TendonEstimator:
 
     def __init__(
         self,
-        groups: Sequence[JointGroup],
+        groups: Sequence[TendonGroup],
         mappings: Mapping[str, JointMuscleMapping],
         settings: FilterSettings | None = None,
     ) -> None:
@@ -43,8 +44,8 @@ class TendonEstimator:
         self.groups = tuple(groups)
         self.filters = [GroupFilter(g, mappings[g.name], self.settings) for g in groups]
         self.joint_names = tuple(owner)
-        self.muscle_names = tuple(dict.fromkeys(m for g in groups for m in g.muscles))
-        self._rows = [np.array([self.muscle_names.index(m) for m in g.muscles]) for g in groups]
+        self.muscle_names = tuple(dict.fromkeys(m for g in groups for m in g.tendons))
+        self._rows = [np.array([self.muscle_names.index(m) for m in g.tendons]) for g in groups]
         self._own = [np.array([self.joint_names.index(j) for j in g.own]) for g in groups]
         number = {g.name: k for k, g in enumerate(groups)}
         # (borrower, positions, owner, positions), one for each owner that a group borrows from

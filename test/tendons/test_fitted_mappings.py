@@ -8,7 +8,6 @@ from humanoid_control.tendons.antagonism import AntagonismUpdater
 from humanoid_control.tendons.filter_settings import FilterSettings
 from humanoid_control.tendons.geometry_mapping import GeometryMapping
 from humanoid_control.tendons.group_filter import GroupFilter
-from humanoid_control.tendons.groups import JointGroup
 from humanoid_control.tendons.mapping import MappingInterrupted
 from humanoid_control.tendons.mapping_file import load_mapping, save_mapping
 from humanoid_control.tendons.neural_fit import fit_neural
@@ -16,6 +15,7 @@ from humanoid_control.tendons.neural_mapping import NeuralMapping
 from humanoid_control.tendons.polynomial_grid_fit import fit_polynomial_on_grid
 from humanoid_control.tendons.posture_grid import grid_axes, grid_postures, random_postures
 from humanoid_control.tendons.table_mapping import build_table
+from humanoid_control.tendons.tendon import TendonGroup
 from test.tendons.straight_lines import JOINTS, LIMITS, MUSCLES, arm, random_walk
 
 NAMES = (JOINTS, MUSCLES, LIMITS)
@@ -114,7 +114,7 @@ def test_a_mapping_of_another_robot_is_refused(network, tmp_path):
 
 def compared(mapping, q, z, updater=None):
     """Mean difference between absolute and relative estimates [deg]; the updater, if any, learns from the former."""
-    absolute = GroupFilter(JointGroup("arm", JOINTS, (), MUSCLES), mapping, FilterSettings("absolute", gate=0.0))
+    absolute = GroupFilter(TendonGroup("arm", JOINTS, (), MUSCLES), mapping, FilterSettings("absolute", gate=0.0))
     relative = GroupFilter(absolute.group, mapping, FilterSettings("r2", gate=0.0))
     apart = []
     for f in (absolute, relative):

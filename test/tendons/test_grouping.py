@@ -46,19 +46,19 @@ def test_a_whole_arm_within_the_limit_is_one_group():
 def test_every_joint_has_one_owner_and_every_tendon_one_group(most):
     J = girdle(POSTURES)[1]
     found = find_groups(J, GIRDLE_JOINTS, GIRDLE_MUSCLES, GIRDLE_LIMITS, most)
-    groups = [g for g in found.groups if g.muscles]
+    groups = [g for g in found.groups if g.tendons]
     assert sorted(owners(groups)) == sorted(GIRDLE_JOINTS)
-    assert sorted(m for g in groups for m in g.muscles) == sorted(GIRDLE_MUSCLES)
+    assert sorted(m for g in groups for m in g.tendons) == sorted(GIRDLE_MUSCLES)
     arms = np.abs(J).max(axis=0)
     for g in groups:
         assert len(g.joints) <= most
         left_out = {joint for name, joint, _ in found.neglected if name == g.name}
-        rows = [GIRDLE_MUSCLES.index(m) for m in g.muscles]
+        rows = [GIRDLE_MUSCLES.index(m) for m in g.tendons]
         crossed = {GIRDLE_JOINTS[j] for j in np.flatnonzero(arms[rows].max(axis=0) >= 3e-3)}
         assert crossed - set(g.own) == set(g.borrow) | left_out
     for name, joint, size in found.neglected:  # the least important ones are left out first
         g = next(g for g in groups if g.name == name)
-        rows = [GIRDLE_MUSCLES.index(m) for m in g.muscles]
+        rows = [GIRDLE_MUSCLES.index(m) for m in g.tendons]
         kept = [arms[rows, GIRDLE_JOINTS.index(j)].max() for j in g.borrow]
         assert size > 0 and min(kept, default=1.0) >= arms[rows, GIRDLE_JOINTS.index(joint)].max()
 

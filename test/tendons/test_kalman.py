@@ -7,13 +7,13 @@ from humanoid_control.tendons.consistency import ChiSquareMean, nees
 from humanoid_control.tendons.filter_settings import FilterSettings
 from humanoid_control.tendons.geometry_mapping import GeometryMapping
 from humanoid_control.tendons.group_filter import GroupFilter
-from humanoid_control.tendons.groups import JointGroup
 from humanoid_control.tendons.kalman import hold_limits, smallest_pivot, update
 from humanoid_control.tendons.polynomial_grid_fit import fit_polynomial_on_grid
 from humanoid_control.tendons.prediction import predict, squared_pseudo_inverse
+from humanoid_control.tendons.tendon import TendonGroup
 from test.tendons.straight_lines import JOINTS, LIMITS, MUSCLES, arm, random_walk
 
-GROUP = JointGroup("arm", JOINTS, (), MUSCLES)
+GROUP = TendonGroup("arm", JOINTS, (), MUSCLES)
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,13 @@ import pytest
 from humanoid_control.tendons.filter_settings import FilterSettings
 from humanoid_control.tendons.geometry_mapping import GeometryMapping
 from humanoid_control.tendons.group_filter import GroupFilter
-from humanoid_control.tendons.groups import JointGroup
 from humanoid_control.tendons.mapping import JointMuscleMapping
 from humanoid_control.tendons.observability import observability, relative_observability
 from humanoid_control.tendons.polynomial_grid_fit import fit_polynomial_on_grid
+from humanoid_control.tendons.tendon import TendonGroup
 from test.tendons.straight_lines import JOINTS, LIMITS, MUSCLES, arm, random_walk
 
-GROUP = JointGroup("arm", JOINTS, (), MUSCLES)
+GROUP = TendonGroup("arm", JOINTS, (), MUSCLES)
 START, GUESS = np.deg2rad([30, -30, 30, -30]), np.deg2rad([0, 0, 0, -45])
 DEGREE = np.deg2rad(1.0)
 

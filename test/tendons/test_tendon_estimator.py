@@ -5,10 +5,11 @@ import pytest
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.tendons.filter_settings import FilterSettings
-from humanoid_control.tendons.groups import JointGroup, completed, kengoro_groups, mirrored, owner_table, owners
+from humanoid_control.tendons.groups import completed, owners
 from humanoid_control.tendons.polynomial_fit import fit_polynomial
 from humanoid_control.tendons.posture_grid import random_postures
 from humanoid_control.tendons.side_by_side import SideBySide
+from humanoid_control.tendons.tendon import TendonGroup
 from humanoid_control.tendons.tendon_estimator import TendonEstimator
 from test.tendons.straight_lines import (
     GIRDLE_JOINTS,
@@ -20,7 +21,7 @@ from test.tendons.straight_lines import (
 )
 
 SC, GH = GIRDLE_JOINTS[:4], GIRDLE_JOINTS[4:]
-GROUPS = (JointGroup("scapula", SC, GH[:3], tuple(SCAPULA)), JointGroup("shoulder", GH, SC, tuple(SHOULDER)))
+GROUPS = (TendonGroup("scapula", SC, GH[:3], tuple(SCAPULA)), TendonGroup("shoulder", GH, SC, tuple(SHOULDER)))
 
 
 def columns(group):
@@ -34,11 +35,11 @@ def fitted(group):
     def geometry(q):
         whole = np.zeros((len(q), 8))
         whole[:, at] = q
-        lengths, jacobians = girdle(whole, group.muscles)
+        lengths, jacobians = girdle(whole, group.tendons)
         return lengths, jacobians[:, :, at]
 
     limits = GIRDLE_LIMITS[at]
-    return fit_polynomial(geometry, group.joints, group.muscles, limits, random_postures(limits, 2500), 4)
+    return fit_polynomial(geometry, group.joints, group.tendons, limits, random_postures(limits, 2500), 4)
 
 
 @pytest.fixture(scope="module")
@@ -130,27 +131,13 @@ def test_changes_of_length_find_a_shared_arm(mappings, motion):
     assert np.abs(error[-100:]).mean() < 0.3 * 10
 
 
-def test_the_sources_groups_have_its_sizes_and_owners():
-    groups = kengoro_groups()
-    assert [(len(g.own), len(g.joints), len(g.muscles)) for g in groups] == [(4, 8, 10), (4, 8, 8), (4, 8, 10)] + [
-        (4, 8, 8),
-        (4, 8, 10),
-    ]
-    assert len(owners(groups)) == 20 and len({m for g in groups for m in g.muscles}) == 46
-    table = {joint: (owner, borrowers) for joint, owner, borrowers in owner_table(groups)}
-    assert table["l_ac_roll"] == ("l_scapula", ("neck", "l_shoulder"))
-    assert table["neck_roll"] == ("neck", ("l_scapula", "r_scapula"))
-    assert table["r_elbow_pitch"] == ("r_shoulder", ())
-    assert mirrored(groups[1]) == groups[3] and mirrored(mirrored(groups[2])) == groups[2]
-
-
 @pytest.mark.parametrize(
     "groups,message",
     [
         ((GROUPS[0],), "borrows 'gh_roll', which no group estimates"),
-        ((GROUPS[0], JointGroup("b", SC[:1], (), ("x",))), "owned by 'scapula' and 'b'"),
-        ((JointGroup("a", ("j",), ("j",), ("x",)),), "'j' is listed twice"),
-        ((JointGroup("a", ("j",), (), ()),), "has no tendon"),
+        ((GROUPS[0], TendonGroup("b", SC[:1], (), ("x",))), "owned by 'scapula' and 'b'"),
+        ((TendonGroup("a", ("j",), ("j",), ("x",)),), "'j' is listed twice"),
+        ((TendonGroup("a", ("j",), (), ()),), "has no tendon"),
     ],
 )
 def test_groups_that_cannot_be_are_refused(groups, message):
@@ -170,12 +157,12 @@ def test_wrong_counts_and_names_are_refused(mappings):
 
 def test_completed_groups_borrow_every_joint_that_their_tendons_cross(mappings):
     """A group that leaves crossed joints out is wrong where these move; the completed one is not."""
-    small = (JointGroup("scapula", SC, GH[:1], tuple(SCAPULA)), JointGroup("shoulder", GH, SC[:1], tuple(SHOULDER)))
+    small = (TendonGroup("scapula", SC, GH[:1], tuple(SCAPULA)), TendonGroup("shoulder", GH, SC[:1], tuple(SHOULDER)))
     names = tuple(SCAPULA) + tuple(SHOULDER)
     crossed = np.abs(girdle(random_postures(GIRDLE_LIMITS, 10), names)[1]).max(axis=0) > 1e-9
     full = completed(small, crossed, GIRDLE_JOINTS, names)
     assert set(full[0].borrow) == set(GH[:3]) and full[0].borrow[0] == GH[0] and set(full[1].borrow) == set(SC)
-    assert [(g.own, g.muscles) for g in full] == [(g.own, g.muscles) for g in small]
+    assert [(g.own, g.tendons) for g in full] == [(g.own, g.tendons) for g in small]
     assert completed(full, crossed, GIRDLE_JOINTS, names) == full
 
 

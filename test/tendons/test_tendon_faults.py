@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from humanoid_control.tendons.filter_settings import FilterSettings
-from humanoid_control.tendons.groups import JointGroup
 from humanoid_control.tendons.polynomial_grid_fit import fit_polynomial_on_grid
+from humanoid_control.tendons.tendon import TendonGroup
 from humanoid_control.tendons.tendon_estimator import TendonEstimator
 from test.tendons.straight_lines import JOINTS, LIMITS, MUSCLES, arm, random_walk
 
-GROUP = JointGroup("arm", JOINTS, (), MUSCLES)
+GROUP = TendonGroup("arm", JOINTS, (), MUSCLES)
 BEGIN, END, TOTAL = 300, 1200, 2600
 A, B = MUSCLES.index("biceps"), MUSCLES.index("deltoid_rear")
 

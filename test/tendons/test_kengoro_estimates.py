@@ -1,0 +1,118 @@
+"""The tendon-driven reference robot: its groups, fits, and estimates from its tendons (TE-01, TE-04, TE-09, T2, T4)."""
+
+import numpy as np
+import pytest
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.robots import load_robot
+from humanoid_control.robots.tendon_file import tendon_geometry, tendons_of
+from humanoid_control.tendons.filter_settings import FilterSettings
+from humanoid_control.tendons.geometry import TendonGeometry
+from humanoid_control.tendons.group_filter import GroupFilter
+from humanoid_control.tendons.group_geometry import geometry_mapping, group_mappings, lengths_only, model_hash
+from humanoid_control.tendons.grouping import find_groups
+from humanoid_control.tendons.groups import completed, mirrored, owner_table, owners
+from humanoid_control.tendons.mapping_file import load_mapping, save_mapping
+from humanoid_control.tendons.polynomial_grid_fit import fit_polynomial_on_grid
+from humanoid_control.tendons.posture_grid import random_postures
+from humanoid_control.tendons.tendon import TendonGroup
+from humanoid_control.tendons.tendon_estimator import TendonEstimator
+from test.tendons.straight_lines import random_walk
+
+ARM = ("l_gh_roll", "l_gh_pitch", "l_gh_yaw", "l_elbow_pitch")
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return load_robot("kengoro_upper", "fixed")
+
+
+@pytest.fixture(scope="module")
+def whole(robot):
+    return tendon_geometry(robot)
+
+
+@pytest.fixture(scope="module")
+def groups(robot):
+    return tuple(tendons_of(robot).groups.values())
+
+
+def test_the_sources_groups_have_its_sizes_and_owners(groups):
+    """Section III-B and table I: 8 joints each, 4 of them own; 10, 8 and 10 tendons; five groups for 20 joints."""
+    sizes = {g.name: (len(g.own), len(g.joints), len(g.tendons)) for g in groups}
+    sides = {f"{s}_{part}": size for s in "lr" for part, size in (("scapula", (4, 8, 8)), ("shoulder", (4, 8, 10)))}
+    assert sizes == {"neck": (4, 8, 10), **sides}
+    assert len(owners(groups)) == 20 and len({m for g in groups for m in g.tendons}) == 46
+    table = {joint: (owner, borrowers) for joint, owner, borrowers in owner_table(groups)}
+    assert table["l_ac_roll"][0] == "l_scapula" and set(table["l_ac_roll"][1]) == {"neck", "l_shoulder"}
+    assert table["neck_roll"][0] == "neck" and set(table["neck_roll"][1]) == {"l_scapula", "r_scapula"}
+    assert table["r_elbow_pitch"] == ("r_shoulder", ())
+    named = {g.name: g for g in groups}
+    for part in ("scapula", "shoulder"):
+        left, right = mirrored(named[f"l_{part}"]), named[f"r_{part}"]
+        assert [set(x) for x in (left.own, left.borrow, left.tendons)] == [
+            set(x) for x in (right.own, right.borrow, right.tendons)
+        ]
+        assert mirrored(left) == named[f"l_{part}"]
+
+
+def test_the_sources_groups_are_found_automatically(whole, groups):
+    """TE-20: neck, both scapulae, both shoulders with elbows, from nothing but the moment arms."""
+    J = whole.jacobians_of(random_postures(whole.limits, 150))
+    found = find_groups(J, whole.joint_names, whole.tendon_names, whole.limits, 8)
+    assert {frozenset(g.own) for g in found.groups} == {frozenset(g.own) for g in groups}
+    assert not found.blind and max(len(g.joints) for g in found.groups) == 8
+
+
+def test_the_whole_upper_body_is_found_to_a_degree(robot, whole, groups):
+    """T2: 20 joints of five groups from 46 tendons with 0.1 mm of noise, start 10 deg off."""
+    full = completed(groups, whole.crossed, whole.joint_names, whole.tendon_names)
+    mappings = group_mappings(robot.model, tendons_of(robot), full)
+    estimator = TendonEstimator(full, mappings, FilterSettings("absolute"))
+    order = [whole.joint_names.index(j) for j in estimator.joint_names]
+    middle = np.clip(0.0, whole.limits[:, 0] + 0.1, whole.limits[:, 1] - 0.1)
+    q = random_walk(whole.limits, middle, 400, np.deg2rad(0.5), 0)
+    z = whole.lengths_of(q)[:, [whole.tendon_names.index(t) for t in estimator.muscle_names]]
+    z += 1e-4 * np.random.default_rng(0).standard_normal(z.shape)
+    estimator.reset(dict(zip(estimator.joint_names, q[0, order] + np.deg2rad(10), strict=True)))
+    error = np.rad2deg(np.array([estimator.step(a) for a in z]) - q[:, order])
+    assert np.sqrt(np.mean(error[200:] ** 2, axis=0)).max() < 1.0
+    assert estimator.faults.report() == {}
+
+
+def test_an_arm_that_was_zeroed_wrongly_is_found_from_changes_of_length(robot):
+    """T4b, E4: from (0, 0, 0, -45) deg to the truth; median and worst over walks."""
+    geometry = tendon_geometry(robot, "l_shoulder", ARM)
+    mapping = geometry_mapping(geometry)
+    group = TendonGroup("arm", ARM, (), geometry.tendon_names)
+    start, guess = np.deg2rad([30, -30, 30, -30]), np.deg2rad([0, 0, 0, -45])
+    found = []
+    for seed in range(4):
+        q = np.vstack([start, random_walk(geometry.limits, start, 1500, np.deg2rad(1), seed)])
+        z = geometry.lengths_of(q) + 1e-4 * np.random.default_rng(seed).standard_normal((len(q), 10))
+        f = GroupFilter(group, mapping, FilterSettings(length_noise=1e-4))
+        f.reset(guess)
+        error = np.array([f.step(a) for a in z]) - q
+        found.append(np.rad2deg(np.abs(error[-300:]).mean(axis=0)))
+    assert np.median(found, axis=0).max() < 1.0 and np.max(found) < 5.0
+
+
+def test_a_group_fitted_on_a_grid_keeps_to_the_geometry_and_to_its_robot(robot, tmp_path):
+    """T1d with a reduced grid: eight joints and ten tendons of the shoulder."""
+    geometry = tendon_geometry(robot, "l_shoulder")
+    made = model_hash(geometry)
+    names = (geometry.joint_names, geometry.tendon_names, geometry.limits)
+    mapping = fit_polynomial_on_grid(lengths_only(geometry), *names, (6, 6, 5, 5, 3, 3, 3, 3), 5, made)
+    q = random_postures(geometry.limits, 500, seed=2)
+    lengths, jacobians = geometry.raw(q)
+    found, slopes = mapping.evaluate(q)
+    error = found + geometry.zero - lengths
+    assert np.sqrt(np.mean((error - error.mean(axis=0)) ** 2)) < 1e-3
+    assert np.sqrt(np.mean((slopes - jacobians) ** 2)) < 0.03 * np.abs(jacobians).max()
+    save_mapping(tmp_path / "shoulder.npz", mapping)
+    load_mapping(tmp_path / "shoulder.npz", made, geometry.joint_names, geometry.tendon_names)
+    other = TendonGeometry(robot.model, geometry.tendons, geometry.joint_names, {"neck_roll": 0.0})
+    assert model_hash(other) == made
+    mirrored = model_hash(tendon_geometry(robot, "r_shoulder"))
+    with pytest.raises(ConfigError, match="another robot or model"):
+        load_mapping(tmp_path / "shoulder.npz", mirrored)
