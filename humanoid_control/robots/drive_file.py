@@ -20,13 +20,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from humanoid_control.errors import HumanoidError, RobotError
 from humanoid_control.robots.drives import KINDS, Drive, DriveFile, Elasticity, Friction, Geometry, Kind, Motor
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.urdf_tree import link_of, parse_urdf
-from humanoid_control.robots.yaml_rows import check_keys, check_row, count, known, number, number_rows, numbers, rows_of
+from humanoid_control.robots.yaml_rows import (
+    check_keys,
+    check_row,
+    count,
+    known,
+    number,
+    number_rows,
+    numbers,
+    rows_of,
+    schema_file,
+)
 
 SCHEMA = "humanoid_drives/1"
 FILE_KEYS = ("schema", "robot", "motors", "drives")
@@ -52,12 +61,7 @@ def read_drive_file(path: Path, robot: Robot) -> DriveFile:
     Raises:
         RobotError, UnknownNameError: one line that names the file, the place in it, and the nearest right word.
     """
-    try:
-        d = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
-        raise RobotError(f"{path}: not a readable file of drives: {str(e).splitlines()[0]}") from None
-    if not isinstance(d, dict) or d.get("schema") != SCHEMA:
-        raise RobotError(f"{path}: the first key must be 'schema: {SCHEMA}'")
+    d = schema_file(path, SCHEMA, "drives")
     check_keys(d, FILE_KEYS, ("drives",), str(path))
     listed = [_motor(row, f"{path}: motors[{k}]") for k, row in enumerate(rows_of(d, "motors", str(path)))]
     motors = {m.name: m for m in listed}

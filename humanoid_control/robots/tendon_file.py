@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import yaml
 
 from humanoid_control.errors import HumanoidError, RobotError
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendon_rows import mirrored, names_of
 from humanoid_control.robots.urdf_tree import parse_urdf
-from humanoid_control.robots.yaml_rows import check_keys, check_row, known, number, numbers, rows_of
+from humanoid_control.robots.yaml_rows import check_keys, check_row, known, number, numbers, rows_of, schema_file
 from humanoid_control.tendons.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import (
     CYLINDER,
@@ -83,12 +82,7 @@ def read_tendon_file(path: Path, robot: Robot) -> TendonSet:
     Raises:
         RobotError, UnknownNameError: one line that names the file, the place in it, and the nearest right word.
     """
-    try:
-        d = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
-        raise RobotError(f"{path}: not a readable file of tendons: {str(e).splitlines()[0]}") from None
-    if not isinstance(d, dict) or d.get("schema") != SCHEMA:
-        raise RobotError(f"{path}: the first key must be 'schema: {SCHEMA}'")
+    d = schema_file(path, SCHEMA, "tendons")
     check_keys(d, FILE_KEYS, ("tendons",), str(path))
     links = parse_urdf(robot.urdf, robot.name).links
     tendons: list[Tendon] = []
