@@ -63,6 +63,7 @@ class GroupFilter:
         self._Gc, self._fc = np.zeros((m, d)), np.zeros(m)
         self._A, self._B, self._L = np.zeros((d, d)), np.zeros((d, d)), np.zeros((n, n))
         self._x0, self._P0, self._w, self._k = np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n)
+        self._at = np.zeros(n, dtype=np.int64)
         self._delta, self._bend = np.zeros(d), np.zeros(m)
         self._dz = np.zeros(m)
         self._nu, self.score, self.use = np.zeros(m), np.zeros(m), np.ones(m, dtype=np.int64)
@@ -164,7 +165,7 @@ class GroupFilter:
             granted_to_update(self.x, self.P, absolute, self._delta, self._curvature, self._bend)
             self.nis, self.count, _ = update(
                 self.x, self.P, self._H, self._nu, self._r, self.use, self._bend, self._gate, self._most,
-                self._x0, self._P0, self._w, self._k, self.score,
+                self._x0, self._P0, self._w, self._k, self._at, self.score,
             )  # fmt: skip
         if s.limits == "soft":
             hold_limits(self.x, self.P, self._lower, self._upper, s.limit_noise**2)

@@ -10,13 +10,32 @@ from humanoid_control.jit import kernel
 
 
 @kernel
-def absorb(x, P, H, i, e, r, w, k):
-    """Take in one measurement: e = H[i] (truth - x) + noise of variance r.
+def _crossed(h, at):
+    """Positions of the entries of h that are not zero, into at; their number. Most tendons cross few joints."""
+    count = 0
+    for a in range(h.shape[0]):
+        if h[a] != 0.0:
+            at[count] = a
+            count += 1
+    return count
+
+
+@kernel
+def _left(nu, h, x, x0, at, count):
+    """What is left of the innovation nu at x0 when the state has moved to x."""
+    for c in range(count):
+        nu -= h[at[c]] * (x[at[c]] - x0[at[c]])
+    return nu
+
+
+@kernel
+def _absorb(x, P, h, e, r, w, k, at, count):
+    """Take in one measurement: e = h (truth - x) + noise of variance r.
 
     P <- (I - k h) P (I - k h)^T + k r k^T, written so that P stays exactly symmetric.
 
     Args:
-        x: (n,) state; P: (n, n) covariance; both changed. w, k: (n,) room.
+        x: (n,) state; P: (n, n) covariance; both changed. w, k: (n,) room. at, count: where h (n,) is not zero.
 
     Returns:
         Variance of e.
@@ -24,41 +43,37 @@ def absorb(x, P, H, i, e, r, w, k):
     n = x.shape[0]
     for j in range(n):
         w[j] = 0.0
-    for a in range(n):
-        h = H[i, a]
-        if h != 0.0:
-            for j in range(n):
-                w[j] += h * P[a, j]
+    for c in range(count):
+        g, row = h[at[c]], P[at[c]]
+        for j in range(n):
+            w[j] += g * row[j]
     s = r
-    for a in range(n):
-        s += H[i, a] * w[a]
+    for c in range(count):
+        s += h[at[c]] * w[at[c]]
     for j in range(n):
         k[j] = w[j] / s
         x[j] += k[j] * e
         w[j] -= 0.5 * s * k[j]
     for a in range(n):
         ka, ua = k[a], w[a]
-        if ka != 0.0 or ua != 0.0:
-            for j in range(n):
-                P[a, j] -= ka * w[j] + ua * k[j]
+        for j in range(n):
+            P[a, j] -= ka * w[j] + ua * k[j]
     return s
 
 
 @kernel
-def _variance(P, H, i):
-    """H[i] P H[i]^T."""
-    n = P.shape[0]
+def _variance(P, h, at, count):
+    """h P h^T."""
     total = 0.0
-    for a in range(n):
-        if H[i, a] != 0.0:
-            for b in range(n):
-                if H[i, b] != 0.0:
-                    total += H[i, a] * H[i, b] * P[a, b]
+    for c in range(count):
+        row = P[at[c]]
+        for d in range(count):
+            total += h[at[c]] * h[at[d]] * row[at[d]]
     return total
 
 
 @kernel
-def update(x, P, H, nu, r, use, bend, gate, most, x0, P0, w, k, score):
+def update(x, P, H, nu, r, use, bend, gate, most, x0, P0, w, k, at, score):
     """Take in all measurements in use, and leave out those that contradict the rest.
 
     Each measurement is compared with what all others together say of it (leave-one-out innovation, from the residual
@@ -69,7 +84,8 @@ def update(x, P, H, nu, r, use, bend, gate, most, x0, P0, w, k, score):
         use: (M,) 1 to use, 0 to leave out; cleared where the gate closes.
         bend: (M,) variance that the gate grants the curvature of the measurement [like r]; the update ignores it.
         gate: largest admitted |innovation| in standard deviations; most: how many may be left out by it.
-        x0: (n,), P0: (n, n), w, k: (n,): room. score: (M,), written: leave-one-out innovation in standard deviations.
+        x0: (n,), P0: (n, n), w, k: (n,), at: (n,) integers: room.
+        score: (M,), written: leave-one-out innovation in standard deviations.
 
     Returns:
         NIS of the measurements used, their number, and how many the gate left out.
@@ -84,21 +100,19 @@ def update(x, P, H, nu, r, use, bend, gate, most, x0, P0, w, k, score):
         nis, count = 0.0, 0
         for i in range(m):
             if use[i] != 0:
-                e = nu[i]
-                for a in range(n):
-                    e -= H[i, a] * (x[a] - x0[a])
-                s = absorb(x, P, H, i, e, r[i], w, k)
+                held = _crossed(H[i], at)
+                e = _left(nu[i], H[i], x, x0, at, held)
+                s = _absorb(x, P, H[i], e, r[i], w, k, at, held)
                 nis += e * e / s
                 count += 1
-        worst, at = gate, -1
+        worst, liar = gate, -1
         for i in range(m):
-            e = nu[i]
-            if e != e:
+            if nu[i] != nu[i]:
                 score[i] = 0.0
                 continue
-            for a in range(n):
-                e -= H[i, a] * (x[a] - x0[a])
-            share = _variance(P, H, i) / r[i]
+            held = _crossed(H[i], at)
+            e = _left(nu[i], H[i], x, x0, at, held)
+            share = _variance(P, H[i], at, held) / r[i]
             if use[i] == 0:
                 score[i] = e / ((1.0 + share) * r[i] + bend[i]) ** 0.5
                 continue
@@ -108,10 +122,10 @@ def update(x, P, H, nu, r, use, bend, gate, most, x0, P0, w, k, score):
                 continue
             score[i] = e / free / (r[i] / free + bend[i]) ** 0.5
             if abs(score[i]) > worst:
-                worst, at = abs(score[i]), i
-        if at < 0 or dropped >= most:
+                worst, liar = abs(score[i]), i
+        if liar < 0 or dropped >= most:
             return nis, count, dropped
-        use[at] = 0
+        use[liar] = 0
         dropped += 1
         for a in range(n):
             x[a] = x0[a]

@@ -30,7 +30,7 @@ def run_update(x, P, H, nu, r, use=None, gate=np.inf, most=0, bend=0.0):
     m, n = H.shape
     use = np.ones(m, dtype=np.int64) if use is None else use
     score = np.zeros(m)
-    room = (np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n))
+    room = (np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64))
     out = update(x, P, H, nu, r, use, np.full(m, bend), gate, most, *room, score)
     return (*out, score, use)
 
