@@ -8,6 +8,7 @@ from math import isfinite
 import numpy as np
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.tendons.curvature import typical_curvature
 from humanoid_control.tendons.filter_settings import FilterSettings
 from humanoid_control.tendons.increments import (
     granted_to_change,
@@ -68,25 +69,13 @@ class GroupFilter:
         self._dz = np.zeros(m)
         self._nu, self.score, self.use = np.zeros(m), np.zeros(m), np.ones(m, dtype=np.int64)
         self._gate, self._most = (s.gate, m // 3) if s.gate > 0 else (np.inf, 0)
-        self._curvature = self._bent()
+        self._curvature = typical_curvature(mapping)
         self.nis, self.count, self.rank, self.recoveries = 0.0, 0, 0, 0
         self.offset = np.zeros(m)
         self.z, self._z_before, self._now = np.full(m, np.nan), np.full(m, np.nan), np.full(m, np.nan)
         self._asked = np.ones(m, dtype=np.int64)
         self._since = -1
         self.reset(np.zeros(d))
-
-    def _bent(self) -> Array:
-        """(M,) typical second derivative of each length, from the change of the Jacobian over the range [m/rad^2]."""
-        middle, half = self.mapping.limits.mean(axis=1), np.ptp(self.mapping.limits, axis=1) / 2
-        rng = np.random.default_rng(0)
-        out = np.zeros(self.m)
-        for _ in range(8):
-            v = rng.standard_normal(self.d)
-            theta = middle + 0.7 * half * rng.uniform(-1, 1, self.d)
-            slope = self.mapping.jacobian_directional(theta, v / np.sqrt(v @ v))
-            out += np.einsum("md,md->m", slope, slope) / 8
-        return np.sqrt(out)
 
     @property
     def theta(self) -> Array:
