@@ -54,7 +54,9 @@ def observability(matrix: Array, joint_names: Sequence[str], cutoff: float = 1e-
     return Observability(float(s[-1]), float(s[0]), direction, joints, rank)
 
 
-def relative_observability(mapping: JointMuscleMapping, path: Array, cutoff: float = 1e-3) -> Observability:
+def relative_observability(
+    mapping: JointMuscleMapping, path: Array, cutoff: float = 1e-3, own: int | None = None
+) -> Observability:
     """What changes of length along a path say about the posture itself: the differentiated mapping, stacked.
 
     A constant error e of the angles changes the increment along dtheta by d(G dtheta)/dtheta e. It shows only where
@@ -62,11 +64,12 @@ def relative_observability(mapping: JointMuscleMapping, path: Array, cutoff: flo
     another motion would also make are taken out.
 
     Args:
-        path: (K, D) angles passed through [rad].
+        path: (K, D) angles passed through [rad], K >= 2.
+        own: only the first so many joints are unknown; default all.
     """
     rows = []
     for theta, step in zip(path[:-1], np.diff(path, axis=0), strict=True):
-        G = mapping.jacobian(theta)
-        change = mapping.jacobian_directional(theta, step)
+        G = mapping.jacobian(theta)[:, :own]
+        change = mapping.jacobian_directional(theta, step)[:, :own]
         rows.append(change - G @ np.linalg.lstsq(G, change, rcond=cutoff)[0])
-    return observability(np.vstack(rows), mapping.joint_names, cutoff)
+    return observability(np.vstack(rows), mapping.joint_names[:own], cutoff)

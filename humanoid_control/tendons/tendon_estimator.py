@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,8 +12,11 @@ from humanoid_control.tendons.filter_settings import FilterSettings
 from humanoid_control.tendons.group_filter import GroupFilter
 from humanoid_control.tendons.groups import owners
 from humanoid_control.tendons.mapping import Array, Ints, JointMuscleMapping
+from humanoid_control.tendons.observability import Observability, observability, relative_observability
 from humanoid_control.tendons.tendon import TendonGroup
 from humanoid_control.tendons.tendon_faults import FaultMonitor
+
+_EVERY, _KEPT = 10, 50  # steps between postures kept for `observability`, and how many
 
 
 class TendonEstimator:
@@ -57,6 +61,8 @@ class TendonEstimator:
                 self._loans.append((mine, mine.positions(joints), lender, lender.positions(joints)))
         self.faults = FaultMonitor(self.muscle_names, self.settings.length_noise, self.settings.slack_tension)
         self.faults.relative = self.settings.observation != "absolute"
+        self._steps = 0
+        self._passed: list[deque[Array]] = [deque(maxlen=_KEPT) for _ in groups]
         self.theta = np.zeros(len(self.joint_names))
         self.deviation = np.zeros(len(self.joint_names))
         self.reset()
@@ -77,6 +83,9 @@ class TendonEstimator:
             middle = np.clip(0.0, low, high)
             f.reset(np.array([angles.get(j, m) for j, m in zip(f.group.joints, middle, strict=True)]))
         self.faults.reset()
+        self._steps = 0
+        for passed in self._passed:
+            passed.clear()
         self._exchange()
         self._collect()
 
@@ -109,7 +118,25 @@ class TendonEstimator:
                 self.faults.judge(rows, f)
             f.close()
         self._collect()
+        self._steps += 1
+        if self._steps % _EVERY == 0:
+            for passed, f in zip(self._passed, self.filters, strict=True):
+                passed.append(f.theta.copy())
         return self.theta.copy()
+
+    def observability(self) -> dict[str, Observability]:
+        """What each group's lengths tell of its own joints: at this posture, or with a relative observation by the
+        motion of the last while. Not for every step: it decomposes matrices."""
+        out = {}
+        for f, passed in zip(self.filters, self._passed, strict=True):
+            own, names = len(f.group.own), f.group.own
+            if self.settings.observation == "absolute":
+                out[f.group.name] = observability(f.mapping.jacobian(f.theta)[:, :own], names)
+            elif len(passed) < 2:
+                out[f.group.name] = observability(np.zeros((own, own)), names)
+            else:
+                out[f.group.name] = relative_observability(f.mapping, np.array(passed), own=own)
+        return out
 
     def _exchange(self) -> None:
         for borrower, at, lender, there in self._loans:

@@ -177,3 +177,15 @@ def test_the_difference_of_two_estimators_is_followed(mappings, motion):
         theta = pair.step(a)
     assert np.rad2deg(np.abs(theta - q[99]).max()) < 1 < np.rad2deg(np.abs(pair.error).max()) < 20
     assert np.allclose(pair.other.theta - pair.reference.theta, pair.error)
+
+
+def test_what_the_lengths_tell_is_known_while_running(mappings, motion):
+    q, z = motion
+    absolute, relative = (TendonEstimator(GROUPS, mappings, FilterSettings(k)) for k in ("absolute", "r2"))
+    assert not relative.observability()["shoulder"].observable  # nothing has moved yet
+    for estimator in (absolute, relative):
+        run(estimator, q[:200], z[:200])
+        seen = estimator.observability()
+        assert list(seen) == ["scapula", "shoulder"] and all(o.observable and o.smallest > 0 for o in seen.values())
+    G = mappings["shoulder"].jacobian(absolute.filters[1].theta)[:, :4]
+    assert absolute.observability()["shoulder"].smallest == pytest.approx(np.linalg.svd(G)[1][-1])
