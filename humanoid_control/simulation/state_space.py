@@ -105,8 +105,8 @@ class StateSpace:
         names = [f"d/dt {c}" for c in self.model.coordinates[:nv]] + [f"q[{k}]" for k in range(nq)]
         names += [f"layer {x} {a}" for x in (self.points.names if self.points else ()) for a in "n12"]
         names += [f"current {s.body}" for s in (self.train.shafts if self.train else ())]
-        own = 0 if self.train is None else sum(s.elastic for s in self.train.shafts)
-        fast = [*range(nv - own, nv), *range(nv + nq - own, self.n)]
+        # Light links hang on stiff gears and stand on stiff layers: only the base is slow.
+        fast = [*range(6, nv), *range(nv + self._nb, self.n)]
         return StateLayout(self.n, range(nv), fast, [] if self.euler else [nv + 3], names)
 
     def rates(self, t: float, z: np.ndarray, u: np.ndarray) -> np.ndarray:

@@ -6,6 +6,8 @@ import pytest
 
 from humanoid_control.errors import HumanoidError
 from humanoid_control.robots import load_robot
+from humanoid_control.simulation import WorldSettings
+from humanoid_control.simulation.contact_law import ContactSettings
 from humanoid_control.simulation.drive_train import build_drive_train
 from humanoid_control.simulation.integrators import IntegratorSettings, integrate
 from humanoid_control.simulation.state_space import TYPES, StateSpace
@@ -129,6 +131,21 @@ def test_stands_by_any_integrator(lola):
         out.append(z)
         assert np.linalg.norm(model.base(z)[0][:3] - lola.q()[:3]) < 0.01
     assert out[0] == pytest.approx(out[1], abs=2e-5)
+
+
+def test_several_rates_take_steps_that_are_too_long_for_one(lola):
+    """Elastic gears, motors under voltage, feet on the ground: only the base at 1 ms, the rest in five short steps."""
+    model = StateSpace(lola, "elastic", WorldSettings(contact=ContactSettings(4e4, 250.0, 4e4, 250.0)))
+    nv, nq = model.model.nv, model.model.nq
+
+    def moved(settings):
+        z = integrate(model.rates, model.initial(), 0.02, u=np.ones(24), settings=settings, layout=model.layout)
+        return z[nv : nv + nq]
+
+    right = moved(IntegratorSettings("rk4", 1e-4))
+    assert np.abs(right - model.initial()[nv : nv + nq]).max() > 0.1, "it has moved"
+    assert np.abs(moved(IntegratorSettings("multirate", 1e-3, substeps=5)) - right).max() < 2e-3
+    assert np.abs(moved(IntegratorSettings("rk4", 1e-3)) - right).max() > 2e-2
 
 
 @pytest.mark.parametrize("what", ["depth", "fixed", "input", "drives"])
