@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.robots import load_robot
+from humanoid_control.robots import REFERENCES, load_robot
 from humanoid_control.robots.shapes import Box, Capsule, EllipticCapsule, Sphere
 from humanoid_control.robots.source import read_source, source_dir, source_names
 from humanoid_control.robots.urdf_writer import urdf_text
@@ -26,7 +26,7 @@ JOINT_REACH, HOUSING_STANDS_OUT = 0.1, 0.07
 # A cover slimmer than its shape is the safe side: the robot keeps more distance than it looks.
 SLIMMER = 0.06
 
-ROBOTS = source_names()
+ROBOTS = tuple(n for n in source_names() if n not in REFERENCES)  # those show bare bones for their tendons
 BALL = [np.arange(400) + 0.5, np.pi * (1 + 5**0.5)]
 
 
