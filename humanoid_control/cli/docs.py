@@ -38,6 +38,19 @@ TOPICS = {
     ),
     "joint_states": ("sensor_msgs/JointState", "measured position, velocity and torque"),
     "estimated_joint_states": ("sensor_msgs/JointState", "filtered position and velocity"),
+    "tendon_states": (
+        "sensor_msgs/JointState",
+        "tendons: name, position = length of the whole way [m], effort = tension [N]; missing tendons are left out "
+        "(simulator: `tendons`)",
+    ),
+    "tendon_markers": (
+        "visualization_msgs/MarkerArray",
+        "while somebody listens: the tendons, green where they agree, red where one contradicts, violet where left out",
+    ),
+    "state_estimator/covariance": (
+        "std_msgs/Float64MultiArray",
+        "while somebody listens, `source` tendons: of the joints named in the label of both dimensions [rad^2]",
+    ),
     "imu": ("sensor_msgs/Imu", "orientation, angular velocity and specific force of the root link"),
     "odometry": ("nav_msgs/Odometry", "pose and twist of the root link in the frame `world`"),
     "wrench/FOOT": (
@@ -71,6 +84,9 @@ SERVICES = {
     "simulator/pause": "std_srvs/SetBool: let simulated time stand still, or go on",
     "simulator/step": "while paused: advance by `step_periods` (a live parameter) periods of the joint states",
     "state_estimator/reset": "forget the estimate",
+    "state_estimator/zero": "`source` tendons: calibrate, the robot stands in `zero_posture` now",
+    "state_estimator/learn": "std_srvs/SetBool, `source` tendons: correct a neural mapping by what is measured, or "
+    "freeze it",
     "trajectory_streamer/play": "go on",
     "trajectory_streamer/pause": "stand still where the clip is",
     "trajectory_streamer/restart": "begin again with the lead-in; with live markers: calibrate again",

@@ -50,10 +50,10 @@ class Monitor:
         self._states = True
 
     def _on_commands(self, m: Any) -> None:
-        p = np.asarray(m.position)
+        p = np.asarray(m.position or m.velocity)  # a robot under feedback is commanded velocities alone
         if self._first is None:
             self._first = p
-        elif self._states and p.shape == self._first.shape and np.abs(p - self._first).max() > 1e-3:
+        elif self._states and p.shape == self._first.shape and np.abs(p - self._first).max(initial=0.0) > 1e-3:
             self.moving = True
             # Enough is known; the streams would only cost time from now on.
             for s in self._subscriptions[1:]:

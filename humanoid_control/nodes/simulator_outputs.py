@@ -50,6 +50,11 @@ class SimulatorOutputs:
         self._clock = node.create_publisher(Clock, "/clock", STREAM_OUT)
         self._tf = node.create_publisher(TFMessage, "/tf", EVENTS) if TFMessage is not None else None
         self._feet = {f.name: node.create_publisher(WrenchStamped, foot_topic(f.name), STREAM_OUT) for f in feet}
+        self._tendons: Any = None
+        if p.tendons:  # what they need is loaded for nobody else
+            from humanoid_control.nodes.simulator_tendons import SimulatorTendons
+
+            self._tendons = SimulatorTendons(node, engine, p)
         self._description = None
         if p.publish_description:
             self._description = node.create_publisher(String, "robot_description", LATCHED)
@@ -62,6 +67,8 @@ class SimulatorOutputs:
         self._joints: tuple[np.ndarray, ...] | None = None
         for sensor in (self._joint_sensor, self._imu_sensor, *self._foot_sensors.values()):
             sensor.reset()
+        if self._tendons is not None:
+            self._tendons.restart()
 
     def publish(self, before: float = 0.0) -> None:
         """Read the sensors and publish; what is not at every period, where it is due.
@@ -76,6 +83,8 @@ class SimulatorOutputs:
         self._joints = self._joint_sensor.read(w.time, w.joints, w.joint_velocity, w.torque)
         stamp = self._stamp(before)
         self._send_joints(stamp)
+        if self._tendons is not None:
+            self._tendons.publish(stamp)
         if slow:
             self._send_imu(stamp)
             self._send_odometry(stamp)
@@ -86,6 +95,8 @@ class SimulatorOutputs:
         stamp = self._stamp()
         self._send_joints(stamp)
         self._send_odometry(stamp)
+        if self._tendons is not None:
+            self._tendons.repeat(stamp)
         self._clock.publish(Clock(clock=self._simulated()))
 
     def _simulated(self) -> Time:

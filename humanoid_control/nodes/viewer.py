@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
-from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
@@ -20,16 +18,15 @@ from visualization_msgs.msg import MarkerArray
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.nodes.base import TickNode
 from humanoid_control.nodes.parameters import NodeParameters, param
-from humanoid_control.nodes.qos import EVENTS, LATCHED, STREAM_IN
+from humanoid_control.nodes.qos import EVENTS, LATCHED
 from humanoid_control.nodes.run import main_of
+from humanoid_control.nodes.viewer_markers import MarkerTopic
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.viewer.page import Page, port_is_free
-from humanoid_control.viewer.panel import HIDDEN, Actions
+from humanoid_control.viewer.panel import HIDDEN, MARKERS, Actions
 from humanoid_control.viewer.state import ViewState
 
-MARKERS_PERIOD = 0.1  # [s] reading a message of a hundred markers takes some 5 ms
-MARKERS_GONE = 1.0  # [s]
 STREAMER = ("play", "pause", "restart")
 
 
@@ -65,9 +62,7 @@ class Viewer(TickNode):
         actions = Actions(self.show, self.seek, play, pause, restart)
         hidden = tuple(name for name in HIDDEN if name != "ik_markers" or not p.ik_markers)
         self.page = Page(p.host, p.port, robot, actions, urdf_path(p.robot).parent, hidden)
-        self.ik_markers: Any = None
-        self.newest_markers: bytes | None = None
-        self.markers_due, self.markers_seen = 0.0, math.inf
+        self.markers = [MarkerTopic(self, self.state, topic) for topic in MARKERS]
         self.listen(JointState, "joint_states", self.state.on_joints)
         self.listen(MarkerArray, "targets", self.state.on_targets)
         self.listen(MarkerArray, "dancer", self.state.on_dancer)
@@ -88,29 +83,10 @@ class Viewer(TickNode):
         self.seeks.publish(Float64(data=float(seconds)))
 
     def tick(self, now: float) -> None:
-        self.hear_ik_markers(now)
+        for topic in self.markers:
+            topic.hear(self.page.scene.visible(topic.topic) and self.page.clients > 0, now)
         age = self.age("joint_states", now)
         self.page.draw(self.state, age, time.monotonic())
-
-    def hear_ik_markers(self, now: float) -> None:
-        """Listen to the markers only while they are looked at, because nobody makes them for nobody."""
-        wanted = self.page.scene.visible("ik_markers") and self.page.clients > 0
-        if wanted and self.ik_markers is None:
-            self.ik_markers = self.create_subscription(
-                MarkerArray, "ik_markers", self.on_ik_markers, STREAM_IN, raw=True
-            )
-        elif not wanted and self.ik_markers is not None:
-            self.destroy_subscription(self.ik_markers)
-            self.ik_markers, self.newest_markers = None, None
-        if self.newest_markers is not None and now >= self.markers_due:
-            self.state.ik_markers = deserialize_message(self.newest_markers, MarkerArray).markers
-            self.newest_markers, self.markers_due = None, now + MARKERS_PERIOD
-            self.markers_seen = now
-        elif now - self.markers_seen > MARKERS_GONE:  # nobody sends them any more: as in rviz, they do not stay
-            self.state.ik_markers, self.markers_seen = [], math.inf
-
-    def on_ik_markers(self, data: bytes) -> None:
-        self.newest_markers = data
 
     def close(self) -> None:
         if hasattr(self, "page"):

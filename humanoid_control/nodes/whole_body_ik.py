@@ -22,6 +22,8 @@ from humanoid_control.nodes.run import main_of
 from humanoid_control.nodes.statistics import Samples
 from humanoid_control.robots import load_robot
 
+LOST = 0.2  # [s] without an estimate after which a robot under feedback stands still
+NO_POSITIONS = np.zeros(0)
 MIN_STEP = 100_000  # [ns]
 MAX_TARGET_RATE = 120.0  # [Hz]
 
@@ -50,6 +52,13 @@ class WholeBodyIkParameters(NodeParameters):
     max_jump: float = param(0.4, "step of a target that is not believed at first", "m", 0.01, 10.0, live=True)
     target_timeout: float = param(0.25, "silence of a target after which it is held", "s", 0.02, 10.0, live=True)
     markers_rate: float = param(20.0, "rate of ik_markers while somebody listens; 0: none", "Hz", 0.0, 100.0, live=True)
+    feedback: float = param(
+        0.0,
+        "0: command positions; above: command velocities, corrected by so much of the error of the estimated positions",
+        "1/s",
+        0.0,
+        50.0,
+    )
     start_blind: bool = param(
         False, "start from the neutral posture when there are no joint states; false: wait for them"
     )
@@ -106,7 +115,8 @@ class WholeBodyIk(TickNode):
         self.follower.start(self.robot.postures["neutral"])
 
     def on_joint_states(self, m: JointState) -> None:
-        theirs, ours = self.robot.order_of(m.name) if self.waiting else (np.zeros(0, int),) * 2
+        wanted = self.waiting or self.params.feedback > 0
+        theirs, ours = self.robot.order_of(m.name) if wanted else (np.zeros(0, int),) * 2
         if len(ours) and len(m.position) == len(m.name):
             self.estimate[ours] = np.asarray(m.position)[theirs]
 
@@ -138,6 +148,12 @@ class WholeBodyIk(TickNode):
             self.health.clear("start")
             self.follower.start(self.estimate)
             self.waiting = False
+        lost = self.params.feedback > 0 and self.age("estimated_joint_states", now) > LOST
+        if self.health.check("lost", lost, Level.WARN, "no estimates of the joints: standing still"):
+            self.commands.publish(
+                fill_joint_state(self.message, self.get_clock().now().to_msg(), NO_POSITIONS, np.zeros(self.robot.n))
+            )
+            return
         self.command()
 
     def command(self) -> None:
@@ -151,7 +167,12 @@ class WholeBodyIk(TickNode):
         self.before = now
         result = self.follower.step(1e-9 * now, 1e-9 * min(now - before, 2 * period))
         v = result.v[self.robot.iv :]
-        self.commands.publish(fill_joint_state(self.message, stamp.to_msg(), self.robot.joints(result.q), v))
+        joints, gain = self.robot.joints(result.q), self.params.feedback
+        if gain > 0:
+            most = self.params.velocity_scale * self.robot.velocity
+            v = np.clip(v + gain * np.nan_to_num(joints - self.estimate), -most, most)
+            joints = NO_POSITIONS
+        self.commands.publish(fill_joint_state(self.message, stamp.to_msg(), joints, v))
         self.sent += 1
         if self.stamp is not None:
             self.latency.add(self.clock() - self.stamp)

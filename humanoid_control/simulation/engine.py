@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from humanoid_control.simulation.drives import DriveGains
     from humanoid_control.simulation.sensors import ImuReading
     from humanoid_control.simulation.settings import WorldSettings
+    from humanoid_control.simulation.tendon_plant import TendonStates
 
 ENGINES = ("multibody", "mujoco")
 
@@ -106,8 +107,12 @@ class Engine(Protocol):
     def foot_wrenches(self) -> dict[str, np.ndarray]:
         """The wrench of the ground on each foot (6,): force [N], torque [N m], in its sole frame (`soles.Soles`)."""
 
-    def tendon_states(self) -> np.ndarray | None:
-        """Tendon tensions [N]; None for a robot without tendons."""
+    def tendon_states(self) -> TendonStates | None:
+        """Lengths of the tendons' ways [m] and their tensions [N]; None for a robot without a file of tendons.
+
+        Raises:
+            RobotError, UnknownNameError: the file has an error.
+        """
 
     def base_state(self) -> tuple[np.ndarray, np.ndarray]:
         """Pose (7,) of the root link (x y z, quaternion x y z w) and its twist (6,) in its own axes."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pinocchio as pin
 
@@ -13,6 +15,9 @@ from humanoid_control.simulation.pushes import Pushes
 from humanoid_control.simulation.sensors import ImuReading, base_state, read_imu
 from humanoid_control.simulation.soles import Soles
 from humanoid_control.simulation.step import FASTEST
+
+if TYPE_CHECKING:
+    from humanoid_control.simulation.tendon_plant import TendonPlant, TendonStates
 
 
 class EngineBase:
@@ -38,6 +43,7 @@ class EngineBase:
         self.drives = DriveCommands(robot, gains, coast)
         self.pushes = Pushes(robot)
         self.soles = Soles(robot)
+        self._tendons: TendonPlant | None = None
 
     @property
     def joints(self) -> np.ndarray:
@@ -119,9 +125,15 @@ class EngineBase:
 
     # -- what it is asked ---------------------------------------------------------------------------------------
 
-    def tendon_states(self) -> np.ndarray | None:
-        """None: no robot has tendons yet."""
-        return None
+    def tendon_states(self) -> TendonStates | None:
+        """See `engine.Engine.tendon_states`."""
+        if self.robot.tendons is None:
+            return None
+        if self._tendons is None:  # loaded only for those who ask
+            from humanoid_control.simulation.tendon_plant import TendonPlant
+
+            self._tendons = TendonPlant(self.robot)
+        return self._tendons.states(self.joints, self.torque)
 
     def base_state(self) -> tuple[np.ndarray, np.ndarray]:
         """See `engine.Engine.base_state`."""

@@ -22,11 +22,14 @@ QUANTITIES = {
     "accel": "m/s^2",
     "force": "N",
     "torque": "N m",
+    "length": "m",
+    "tension": "N",
 }
 SENSORS = {
     "joint_states": ("position", "velocity", "effort"),
     "imu": ("orientation", "gyro", "accel"),
     "wrench": ("force", "torque"),
+    "tendon_states": ("length", "tension"),
 }
 
 

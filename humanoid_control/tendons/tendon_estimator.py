@@ -127,16 +127,18 @@ class TendonEstimator:
     def observability(self) -> dict[str, Observability]:
         """What each group's lengths tell of its own joints: at this posture, or with a relative observation by the
         motion of the last while. Not for every step: it decomposes matrices."""
-        out = {}
-        for f, passed in zip(self.filters, self._passed, strict=True):
-            own, names = len(f.group.own), f.group.own
-            if self.settings.observation == "absolute":
-                out[f.group.name] = observability(f.mapping.jacobian(f.theta)[:, :own], names)
-            elif len(passed) < 2:
-                out[f.group.name] = observability(np.zeros((own, own)), names)
-            else:
-                out[f.group.name] = relative_observability(f.mapping, np.array(passed), own=own)
-        return out
+        return {f.group.name: self.observability_of(k) for k, f in enumerate(self.filters)}
+
+    def observability_of(self, group: int, postures: int = _KEPT) -> Observability:
+        """The same of one group, by its number; a relative one from so many postures of the motion at most."""
+        f, passed = self.filters[group], self._passed[group]
+        own, names = len(f.group.own), f.group.own
+        if self.settings.observation == "absolute":
+            return observability(f.mapping.jacobian(f.theta)[:, :own], names)
+        if len(passed) < 2:
+            return observability(np.zeros((own, own)), names)
+        path = np.array(passed)
+        return relative_observability(f.mapping, path[:: max(1, -(-len(path) // postures))], own=own)
 
     def _exchange(self) -> None:
         for borrower, at, lender, there in self._loans:

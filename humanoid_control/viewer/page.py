@@ -13,7 +13,7 @@ import viser
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import Robot
-from humanoid_control.viewer.panel import HIDDEN, Actions, Panel
+from humanoid_control.viewer.panel import HIDDEN, MARKERS, Actions, Panel
 from humanoid_control.viewer.scene import Scene
 from humanoid_control.viewer.state import ViewState
 
@@ -95,8 +95,9 @@ class Page:
                 self._draw_robot(state.joints, state.root_pose())
             self.scene.move_targets(targets)
             self.scene.move_dancer(dancer)
-            if (markers := state.take_ik_markers()) is not None:
-                self.scene.draw_ik_markers(markers)
+            for topic in MARKERS:
+                if (markers := state.take_markers(topic)) is not None:
+                    self.scene.draw_markers(topic, markers)
         if self._frame % SLOW_EVERY:
             return
         if not known:

@@ -18,8 +18,10 @@ SHOWN = {
     "shapes": "collision shapes, coloured by distance",
     "com": "centre of mass",
     "ik_markers": "what the inverse kinematics sees",
+    "tendon_markers": "tendons, coloured by agreement",
 }
 HIDDEN = ("shapes", "com", "ik_markers")  # at first
+MARKERS = ("ik_markers", "tendon_markers")  # topics among SHOWN
 HISTORY = 240
 COLORS = {"ok": "#2b8a3e", "warn": "#b36b00", "error": "#c92a2a"}
 

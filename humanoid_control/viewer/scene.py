@@ -13,7 +13,7 @@ from humanoid_control.robots import Robot
 from humanoid_control.robots.urdf_tree import parse_urdf
 from humanoid_control.viewer.markers import MarkerLayer
 from humanoid_control.viewer.meshes import link_meshes, shape_mesh
-from humanoid_control.viewer.panel import HIDDEN, SHOWN
+from humanoid_control.viewer.panel import HIDDEN, MARKERS, SHOWN
 
 TARGET_COLOR = (255, 115, 25)
 TARGET_RADIUS = 0.065  # [m] larger than the limbs, so that a target that is reached can still be seen
@@ -69,7 +69,7 @@ class Scene:
         self._dancer_points: viser.PointCloudHandle | None = None
         self._com = scene.add_icosphere("/com/ball", radius=0.03, color=COM_COLOR)
         self._com_floor = scene.add_cylinder("/com/floor", radius=0.035, height=0.004, color=COM_COLOR)
-        self._ik_markers = MarkerLayer(server, "/ik_markers")
+        self._markers = {topic: MarkerLayer(server, f"/{topic}") for topic in MARKERS}
         self._visible = {name: name not in hidden for name in SHOWN}
         self._folders: dict[str, list] = {
             "robot": list(self._links.values()),
@@ -82,8 +82,8 @@ class Scene:
     def show(self, what: str, visible: bool) -> None:
         """Show or hide one of the panel's SHOWN."""
         self._visible[what] = visible
-        if what == "ik_markers":
-            self._ik_markers.show(visible)
+        if what in self._markers:
+            self._markers[what].show(visible)
         handles = list(self._folders.get(what, []))
         if what == "targets":
             handles = list(self._targets.values())
@@ -144,9 +144,9 @@ class Scene:
         assert self._dancer_points is not None
         self._dancer.points, self._dancer_points.points = lines, segments.astype(np.float32)
 
-    def draw_ik_markers(self, markers: list) -> None:
-        """Draw the markers of the inverse kinematics, a list of visualization_msgs/Marker."""
-        self._ik_markers.draw(markers)
+    def draw_markers(self, topic: str, markers: list) -> None:
+        """Draw the markers of a topic, a list of visualization_msgs/Marker."""
+        self._markers[topic].draw(markers)
 
     def move_com(self, com: np.ndarray) -> None:
         """Put the ball of the centre of mass (3,) and its shadow on the floor."""

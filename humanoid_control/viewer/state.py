@@ -18,7 +18,7 @@ class ViewState:
         X_world_root: pose of the root link where odometry gives it, else None.
         targets: target name -> (x, y, z) [m].
         dancer: (2 B, 3) ends of the bones [m].
-        ik_markers: the newest markers of the inverse kinematics; None where nothing is new.
+        markers: topic -> its newest markers; None where nothing is new.
         clip_time: [s], or None.
         nodes: rows for the panel.
     """
@@ -29,7 +29,7 @@ class ViewState:
         self._targets: Any = None
         self._dancer: Any = None
         self._odometry: Any = None
-        self.ik_markers: list[Any] | None = None
+        self.markers: dict[str, list[Any] | None] = {}
         self.clip_time: float | None = None
         self.nodes: dict[str, tuple[str, int, str, dict[str, str]]] = {}
         self.joints = np.full(robot.n, np.nan)
@@ -72,9 +72,9 @@ class ViewState:
         }
         return {name: p for name, p in positions.items() if np.isfinite(p).all()}
 
-    def take_ik_markers(self) -> list[Any] | None:
-        """The newest markers of the inverse kinematics, once."""
-        markers, self.ik_markers = self.ik_markers, None
+    def take_markers(self, topic: str) -> list[Any] | None:
+        """The newest markers of a topic, once."""
+        markers, self.markers[topic] = self.markers.get(topic), None
         return markers
 
     def take_dancer(self) -> np.ndarray:

@@ -1,0 +1,60 @@
+"""Parameters of the state estimator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import radians
+
+from humanoid_control.nodes.parameters import NodeParameters, param
+
+SOURCES = ("joints", "tendons")
+MODES = ("absolute", "r1", "r2", "r3", "literal")  # `tendons.filter_settings.OBSERVATIONS`, not loaded for encoders
+GROUPS = ("file", "completed", "whole", "automatic")  # `robots.tendon_groups.GROUPINGS`, likewise
+
+
+@dataclass(frozen=True)
+class StateEstimatorParameters(NodeParameters):
+    """Parameters of the state estimator."""
+
+    rate: float = param(250.0, "rate of the estimate", "Hz", 10.0, 1000.0)
+    bandwidth: float = param(30.0, "bandwidth of the joint filter", "Hz", 0.5, 200.0, live=True)
+    timeout: float = param(0.2, "silence of the sensors after which nothing is published", "s", 0.01, 10.0, live=True)
+    source: str = param("joints", "joints: encoders of the joints; tendons: lengths of tendons", choices=SOURCES)
+    mode: str = param(
+        "r2",
+        "of tendons: absolute needs lengths zeroed at a known posture, the others only their changes (docs/tendons.md)",
+        choices=MODES,
+    )
+    groups: str = param("completed", "how the tendons' joints are grouped (docs/tendons.md)", choices=GROUPS)
+    mapping: str = param("", "file of a fitted joint-muscle mapping for one of the groups; empty: the geometry")
+    lengths: str = param(
+        "path",
+        "path: lengths of the whole ways, as the geometry has them; counted: changes since some moment",
+        choices=("path", "counted"),
+    )
+    length_noise: float = param(5e-4, "standard deviation of a measured length, model error included", "m", 1e-6, 0.1)
+    step_noise: float = param(
+        round(radians(0.2), 6), "what an angle may stray from the tendons' word in a step", "rad", 1e-6, 1.0
+    )
+    limits: str = param(
+        "soft", "joint limits: pull the estimate back, clip it, or let it be", choices=("soft", "hard", "off")
+    )
+    gate: float = param(
+        6.0, "innovation at which a tendon is left out, in standard deviations; 0: none is", "", 0.0, 100.0
+    )
+    slack_tension: float = param(
+        1.0, "tension below which a tendon is left out, where tensions are measured", "N", 0.0, 1e4
+    )
+    tendon_stiffness: float = param(
+        0.0, "of each wire: its stretch is added to the measured length; 0: none is", "N/m", 0.0, 1e9
+    )
+    tendon_rate: float = param(250.0, "rate at which tendon_states should come", "Hz", 1.0, 5000.0)
+    start_posture: str = param(
+        "neutral", "where the estimate begins: a posture of the robot, or angles [rad] as 'l_elbow=0.5,l_wrist=0'"
+    )
+    zero_posture: str = param(
+        "neutral", "where the robot stands when ~/zero is called, as start_posture; or 'estimate'", live=True
+    )
+    markers_rate: float = param(
+        10.0, "rate of tendon_markers while somebody listens; 0: none", "Hz", 0.0, 100.0, live=True
+    )

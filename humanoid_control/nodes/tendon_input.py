@@ -1,0 +1,133 @@
+"""Tendon lengths on their way to joint angles: checked, put in order, estimated from; and what to say of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from sensor_msgs.msg import JointState
+
+from humanoid_control.errors import HumanoidError
+from humanoid_control.motion import JointFilter
+from humanoid_control.nodes.base import TickNode
+from humanoid_control.nodes.health import Level
+from humanoid_control.nodes.messages import seconds
+from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
+from humanoid_control.nodes.tendon_outputs import TendonOutputs
+from humanoid_control.nodes.tendon_report import TendonReport
+from humanoid_control.nodes.tendon_services import TendonServices
+from humanoid_control.nodes.tendon_setup import estimator_of, start
+from humanoid_control.robots import Robot
+from humanoid_control.tendons.mapping import Array
+from humanoid_control.tendons.tendon_samples import TendonSamples
+
+CLOCK_BACK = 1.0  # [s] a sample so much older than the last one comes from a clock that was set back
+HOLD_AFTER, LEAST = 3.0, 0.05  # periods, and time [s], without a sample after which the estimate is held
+
+
+class TendonInput:
+    """Subscribes `tendon_states` and feeds the joint filter with the angles estimated from them.
+
+    Attributes:
+        topic: that is subscribed. estimator: of the joints that tendons move.
+        estimated: (n,) True for these joints. stamp: of the last sample used [s].
+        lengths, tensions: of that sample, in the estimator's order, wires' stretch taken out.
+    """
+
+    topic = "tendon_states"
+
+    def __init__(self, node: TickNode, robot: Robot, joint_filter: JointFilter) -> None:
+        """Build the estimator, subscribe, offer services.
+
+        Raises:
+            HumanoidError: see `tendon_setup.estimator_of`.
+        """
+        self.node, self.robot, self.filter, self.health = node, robot, joint_filter, node.health
+        p = self.params
+        self.estimator = estimator_of(robot, p)
+        names, m = self.estimator.muscle_names, len(self.estimator.muscle_names)
+        self.samples = TendonSamples(names, 1.0 / p.tendon_rate, relative=p.lengths == "counted")
+        self._joints = np.array([robot.joint_index(name) for name in self.estimator.joint_names])
+        self.estimated = np.zeros(robot.n, dtype=bool)
+        self.estimated[self._joints] = True
+        self._measured, self._nothing = np.full(robot.n, np.nan), np.full(m, np.nan)
+        for _ in range(self.estimator.settings.every + 2):
+            self.estimator.step(self._nothing)  # loads what is compiled, now and not in a tick
+        self.report, self.outputs = TendonReport(node, self.estimator), TendonOutputs(node, robot, self.estimator)
+        self.services = TendonServices(node, self, robot)
+        self.reset()
+        node.listen(JointState, self.topic, self.on_tendon_states)
+
+    def reset(self) -> None:
+        """Back to the start posture; a calibration and the counts are kept."""
+        start(self.estimator, self.robot, self.params)
+        self.samples.reset()
+        self.stamp: float | None = None
+        self._used = self._sampled = 0.0
+        self.lengths: Array = self._nothing.copy()
+        self.tensions: Array | None = None
+
+    def on_tendon_states(self, m: JointState) -> None:
+        """A sample: estimate from it, or say what is wrong with it."""
+        stamp, now = seconds(m.header.stamp), self._now()
+        if self.stamp is not None and stamp < self.stamp - CLOCK_BACK:
+            self.samples.reset()
+            self.filter.reset()
+        try:
+            sample = self.samples.accept(stamp, m.name, m.position, m.effort, now)
+            self.health.clear("sample")
+        except HumanoidError as e:
+            self.health.report("sample", Level.ERROR, str(e))
+            return
+        if sample is None:
+            return
+        lengths, k = sample.lengths, self.params.tendon_stiffness
+        if k and sample.tensions is not None:
+            lengths = lengths + np.nan_to_num(sample.tensions) / k
+        self.stamp, self.lengths, self.tensions, self._sampled = stamp, lengths, sample.tensions, now
+        self._step(stamp, lengths, sample.tensions)
+        self.services.learn(lengths, sample.tensions)
+        faults = self.estimator.faults
+        if not (faults.missing | faults.slack | faults.excluded).all():
+            self._used = now
+
+    def hold(self, stamp: float, now: float) -> None:
+        """Called at every tick, with its time on the node's clock and on the monotonic one [s].
+
+        Where no usable lengths come, the angles stay, and how little they are known is made to grow.
+        """
+        if self.stamp is None:
+            return
+        waits = stamp - self._sampled > max(HOLD_AFTER / self.params.tendon_rate, LEAST)
+        if waits:
+            self._step(stamp, self._nothing, None)
+        held = stamp - self._used > self.params.timeout
+        self.health.check("held", held, Level.ERROR, "no tendon can be used: estimate held, its uncertainty grows")
+        if held or not waits:
+            self.report.look(now)
+
+    def _step(self, stamp: float, lengths: Array, tensions: Array | None) -> None:
+        self._measured[self._joints] = self.estimator.step(lengths, tensions)
+        self.report.add()
+        self.filter.update(stamp, self._measured)
+
+    def _now(self) -> float:
+        return 1e-9 * self.node.get_clock().now().nanoseconds
+
+    def spare(self, left: float) -> None:
+        """Between ticks: what is published only while somebody listens, and what may wait."""
+        self.outputs.spare(left, self.params.markers_rate)
+        self.report.spare(left)
+        self.services.spare(left)
+
+    @property
+    def params(self) -> StateEstimatorParameters:
+        """The node's parameters, of which some change while it runs."""
+        assert isinstance(self.node.params, StateEstimatorParameters)
+        return self.node.params
+
+    def values(self) -> dict[str, Any]:
+        """Figures for diagnostics."""
+        counts = {f"samples_{k}": v for k, v in dataclasses.asdict(self.samples.counts).items()}
+        return {"mode": self.params.mode, **self.report.values(), **counts, "learning": self.services.state}

@@ -1,0 +1,112 @@
+"""What is measured of a simulated robot's tendons: wires that stretch, encoders with errors, tendons that fail."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.simulation.sensor_model import Imperfection, Sensor
+from humanoid_control.simulation.tendon_plant import TendonStates
+from humanoid_control.tendons.encoders import EncoderErrors, TendonEncoders
+
+FAULTS = {
+    "slack": "wire hangs loose: no tension, and the encoder reads more than the way is long",
+    "broken": "wire is reeled in: no tension, and the encoder reads less than the way is long",
+    "stuck": "encoder gives the length that it gave first",
+    "missing": "nothing is measured",
+}
+LOOSE, REELED = 0.03, 0.05  # [m] what the encoder of a slack tendon reads more, of a broken one less
+
+
+def parse_faults(text: str, names: tuple[str, ...]) -> dict[str, str]:
+    """Faults from a text such as 'l_biceps=slack,r_triceps=stuck'.
+
+    Raises:
+        UnknownNameError: no such tendon or fault. ConfigError: not of that form.
+    """
+    out = {}
+    for part in (p.strip() for p in text.split(",")):
+        name, equals, fault = (t.strip() for t in part.partition("="))
+        if not part:
+            continue
+        if not equals:
+            raise ConfigError(f"tendon_faults must be tendon=fault, for example {names[0]}=slack, got '{part}'")
+        for what, value, known in (("tendon", name, names), ("fault of a tendon", fault, tuple(FAULTS))):
+            if value not in known:
+                raise UnknownNameError(what, value, known)
+        out[name] = fault
+    return out
+
+
+class TendonSensor:
+    """Measures the tendons: the wire is shorter than the way by what it stretches, l = path - t / k.
+
+    Attributes:
+        faults: tendon -> one of FAULTS, to be changed at any time.
+    """
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        wrong: Imperfection,
+        seed: int = 0,
+        stiffness: float = 0.0,
+        drift: float = 0.0,
+        spikes: float = 0.0,
+        period: float = 0.004,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            names: of the tendons, in the order of the states.
+            wrong: noise, bias and resolution of 'length' [m] and 'tension' [N]; delay and dropout of 'tendon_states'.
+            seed: of everything random. stiffness: k of every wire [N/m]; 0: it does not stretch.
+            drift: standard deviation of what a length drifts in a second [m]. spikes: share of lengths with one, 0..1.
+            period: between two measurements [s].
+
+        Raises:
+            ConfigError: a number out of range.
+        """
+        if not (0 <= stiffness < np.inf and 0 < period < np.inf):
+            raise ConfigError(f"tendon sensor: stiffness {stiffness} N/m from 0 up, period {period} s above 0 needed")
+        self.names = names
+        self.faults: dict[str, str] = {}
+        self._stiffness, self._seed = stiffness, seed
+        self._errors = EncoderErrors(drift=drift * float(np.sqrt(period)), spikes=spikes)
+        self._sensor = Sensor("tendon_states", (len(names),) * 2, wrong, seed)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin again, with the same random numbers; the faults stay."""
+        self._encoders = TendonEncoders(len(self.names), self._errors, self._seed)
+        self._sensor.reset()
+        self._held: dict[str, float] = {}
+
+    def read(self, time: float, states: TendonStates) -> TendonStates | None:
+        """What is measured now at a simulated time [s]; None where the sample is lost. Missing tendons are left out."""
+        lengths, tensions = states.lengths.copy(), states.tensions.copy()
+        for name, fault in self.faults.items():
+            if fault in ("slack", "broken"):
+                tensions[self.names.index(name)] = 0.0
+        if self._stiffness:
+            lengths -= tensions / self._stiffness
+        self._encoders.slack[:] = self._unwound()
+        read = self._sensor.read(time, self._encoders.measure(lengths), tensions)
+        if read is None:
+            return None
+        lengths, tensions = (np.array(values) for values in read)
+        self._hold(lengths)
+        keep = [k for k, name in enumerate(self.names) if self.faults.get(name) != "missing"]
+        return TendonStates(tuple(self.names[k] for k in keep), lengths[keep], tensions[keep])
+
+    def _unwound(self) -> np.ndarray:
+        """What each encoder reads more than its wire's way [m]."""
+        more = {"slack": LOOSE, "broken": -REELED}
+        return np.array([more.get(self.faults.get(name, ""), 0.0) for name in self.names])
+
+    def _hold(self, lengths: np.ndarray) -> None:
+        """Encoders that are stuck repeat their first reading."""
+        stuck = [name for name, fault in self.faults.items() if fault == "stuck"]
+        self._held = {name: self._held.get(name, lengths[self.names.index(name)]) for name in stuck}
+        for name, value in self._held.items():
+            lengths[self.names.index(name)] = value

@@ -1,0 +1,191 @@
+"""State estimation from tendons over real DDS: angles, bad input, services, and the loop closed on estimates alone."""
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
+from visualization_msgs.msg import MarkerArray
+
+from humanoid_control.ik.follower import TargetFollower
+from humanoid_control.nodes.messages import target_markers
+from humanoid_control.nodes.state_estimator_parameters import GROUPS, MODES, StateEstimatorParameters
+from humanoid_control.nodes.tendon_setup import estimator_of
+from humanoid_control.robots import load_robot
+from humanoid_control.robots.tendon_file import tendon_geometry
+from humanoid_control.robots.tendon_groups import GROUPINGS
+from humanoid_control.simulation.tendon_plant import TendonPlant
+from humanoid_control.tendons.filter_settings import OBSERVATIONS
+
+pytestmark = pytest.mark.ros
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_tendons():
+    """What the nodes need is compiled here, or they would not be ready in time."""
+    robot = load_robot("kengoro_upper", "fixed")
+    TendonPlant(robot).states(robot.postures["neutral"], np.zeros(robot.n))
+    estimator = estimator_of(robot, StateEstimatorParameters(robot.name, source="tendons", mode="absolute"))
+    for _ in range(3):
+        estimator.step(np.full(len(estimator.muscle_names), np.nan))
+    follower = TargetFollower(robot)
+    follower.offer("l_wrist", [0.2, 0.3, 1.0], [0.0, 0.0, 0.0, 1.0], 0.0)
+    follower.step(0.0, 0.004)
+
+
+def test_parameters_offer_what_the_library_has():
+    assert tuple(MODES) == tuple(sorted(OBSERVATIONS, key=MODES.index)) and set(GROUPS) == set(GROUPINGS)
+
+
+class Tendons:
+    """Publishes the lengths of a robot's tendons in a posture, or something else in their place."""
+
+    def __init__(self, graph, robot, joints):
+        self.graph, self.geometry = graph, tendon_geometry(robot, joints=robot.joint_names)
+        self.publisher = graph.publisher(JointState, "tendon_states")
+        self.names, self.lengths = list(self.geometry.tendon_names), self.geometry.raw(joints[None])[0][0]
+
+    def send(self, names=None, lengths=None, tensions=None):
+        m = JointState(
+            name=names or self.names, position=list(map(float, self.lengths if lengths is None else lengths))
+        )
+        m.effort = [] if tensions is None else list(map(float, tensions))
+        m.header.stamp = self.graph.node.get_clock().now().to_msg()
+        self.publisher.publish(m)
+        self.graph.spin(0.004)
+
+    def sending(self, **other):
+        return lambda: self.send(**other)
+
+
+def test_angles_from_lengths_whatever_else_arrives(graph):
+    robot = load_robot("kengoro_upper", "fixed")
+    graph.start("state_estimator", "robot:=kengoro_upper", "source:=tendons", "mode:=absolute")
+    estimates = graph.listen(JointState, "estimated_joint_states")
+    covariances = graph.listen(Float64MultiArray, "state_estimator/covariance")
+    markers = graph.listen(MarkerArray, "tendon_markers")
+    assert not graph.call(Trigger, "state_estimator/zero").success, "nothing measured yet"
+    posture = robot.postures["neutral"] + 0.12 * np.cos(np.arange(robot.n))
+    posture = np.clip(posture, robot.lower + 0.02, robot.upper - 0.02)
+    tendons = Tendons(graph, robot, posture)
+
+    def error():
+        by_name = dict(zip(estimates[-1].name, estimates[-1].position, strict=True))
+        return max(abs(by_name[n] - a) for n, a in zip(robot.joint_names, posture, strict=True))
+
+    graph.until(lambda: estimates and error() < 0.01, "the posture", meanwhile=tendons.send)
+    said = graph.until_said("state_estimator", "ok", tendons.send)
+    assert (said["mode"], said["tendons"], said["joints_estimated"]) == ("absolute", "46", "20")
+    graph.until(lambda: covariances and markers, "covariance and markers", meanwhile=tendons.send)
+    dims = covariances[-1].layout.dim
+    assert set(dims[0].label.split(",")) == set(robot.joint_names) and dims[0].size == dims[1].size == robot.n
+    known = np.array(covariances[-1].data).reshape(robot.n, robot.n)
+    assert np.linalg.eigvalsh(known).min() > 0
+    ends = np.array([(p.x, p.y, p.z) for p in markers[-1].markers[0].points])
+    origin = tendons.geometry.paths(posture)[0][0]
+    assert np.linalg.norm(ends - origin, axis=1).min() < 2e-3, "in the world, where the first tendon begins"
+
+    # what is wrong is said in one line, and changes nothing
+    z = tendons.lengths
+    bad = {
+        "millimetres": {"lengths": 1e3 * z},
+        "path lengths are positive": {"lengths": -z},
+        "'l_bicep'": {"names": ["l_bicep", *tendons.names[1:]]},
+        "46 names, 45 lengths": {"lengths": z[:-1]},
+    }
+    for words, message in bad.items():
+        said = graph.until_said("state_estimator", words, tendons.sending(**message))
+    assert "estimate held" in said["message"] and int(said["samples_refused"]) > 50
+    graph.until_said("state_estimator", "ok", tendons.send)
+    slack = np.where(np.arange(46) == 5, np.nan, z)
+    graph.until_said("state_estimator", f"left out: {tendons.names[5]} missing", tendons.sending(lengths=slack))
+    assert error() < 0.01
+
+    covariances.clear()
+    graph.until_said("state_estimator", "estimate held", tendons.sending(tensions=np.zeros(46)))
+    assert "slack: tension" in graph.diagnostics("state_estimator", tendons.sending(tensions=np.zeros(46)))["message"]
+    sure = [np.trace(np.array(m.data).reshape(robot.n, robot.n)) for m in covariances]
+    assert sure[-1] > 2 * sure[0] and (np.diff(sure) > -1e-12).sum() > 0.9 * len(sure) - 1, "ever less sure"
+    assert error() < 0.01 and np.abs(estimates[-1].velocity).max() < 0.05, "held"
+    graph.until_said("state_estimator", "ok", tendons.sending(tensions=np.full(46, 20.0)))
+    assert error() < 0.01
+
+    # calibrate here: from now on these lengths are the neutral posture
+    response = graph.call(Trigger, "state_estimator/zero")
+    tendons.send()
+    response = graph.call(Trigger, "state_estimator/zero")
+    assert response.success and "46 tendons calibrated at 'neutral'" in response.message
+    posture = robot.postures["neutral"]
+    graph.until(lambda: error() < 0.01, "neutral to be believed", meanwhile=tendons.send)
+    response = graph.call(SetBool, "state_estimator/learn", SetBool.Request(data=True))
+    assert not response.success and "neural" in response.message
+    assert graph.call(Trigger, "state_estimator/reset").success
+
+
+def test_the_hand_follows_its_target_on_estimated_angles_alone(graph):
+    """Simulator with stretching, noisy tendons -> estimator -> inverse kinematics under feedback -> simulator."""
+    robot = load_robot("kengoro_upper", "fixed")
+    wires = ("tendons:=true", "noise:='length=0.0001,position=0.5'", "tendon_stiffness:=200000.0")
+    graph.start("simulator", "robot:=kengoro_upper", *wires)
+    graph.start("state_estimator", "robot:=kengoro_upper", "source:=tendons", "mode:=absolute")
+    graph.start("whole_body_ik", "robot:=kengoro_upper", "feedback:=5.0")
+    estimates, states = graph.listen(JointState, "estimated_joint_states"), graph.listen(JointState, "joint_states")
+    publisher = graph.publisher(MarkerArray, "targets")
+    hands = ("l_wrist",)
+    start = robot.point_positions(robot.q("neutral"), hands)[0]
+    goal = start + (0.12, 0.05, 0.1)
+    message = target_markers(hands)
+
+    def reach():
+        p = message.markers[0].pose.position
+        p.x, p.y, p.z = goal.tolist()
+        message.markers[0].header.stamp = graph.node.get_clock().now().to_msg()
+        publisher.publish(message)
+        graph.spin(0.015)
+
+    def gap(row):
+        joints = robot.postures["neutral"].copy()
+        theirs, ours = robot.order_of(row.name)
+        joints[ours] = np.asarray(row.position)[theirs]
+        return float(np.linalg.norm(robot.point_positions(robot.q(joints), hands)[0] - goal))
+
+    graph.until(lambda: estimates and states, "estimates")
+
+    # the encoders of the joints are useless: 0.5 rad of noise; their mean is the truth
+    def true_gap():
+        if len(states) < 400:
+            return 1.0
+        rows = states[-400:]
+        mean = JointState(name=rows[-1].name, position=np.mean([r.position for r in rows], axis=0).tolist())
+        return gap(mean)
+
+    graph.until(lambda: gap(estimates[-1]) < 0.01, "the estimated hand at its target", meanwhile=reach)
+    states.clear()
+    graph.until(lambda: true_gap() < 0.03, "the hand at its target", meanwhile=reach)
+
+
+def test_a_mapping_of_another_robot_is_refused(graph, tmp_path):
+    from humanoid_control.robots.tendon_groups import tendon_groups
+    from humanoid_control.tendons.mapping_file import save_mapping
+    from humanoid_control.tendons.posture_grid import random_postures
+    from humanoid_control.tendons.table_mapping import TableMapping
+
+    robot = load_robot("hrp2", "fixed")
+    group = tendon_groups(robot)[0]
+    geometry = tendon_geometry(robot, group.name, group.joints)
+    rows = random_postures(geometry.limits, 50)
+    mapping = TableMapping(rows, geometry.lengths_of(rows), group.joints, group.tendons, geometry.limits)
+    save_mapping(tmp_path / "arm.npz", mapping)
+    process = graph.start(
+        "state_estimator",
+        "robot:=kengoro_upper",
+        "source:=tendons",
+        f"mapping:={tmp_path / 'arm.npz'}",
+        wait=False,
+    )
+    assert process.wait(20) == 2
+    text = graph.output(process)
+    assert "is of another robot" in text and "Traceback" not in text
