@@ -82,7 +82,7 @@ setup(
         # The second engine of the simulator.
         "simulation": ["mujoco>=3.17"],
         "check": ["ruff", "mypy", "types-PyYAML"],
-        "bench": ["pin-pink", "mink", "mujoco", "qpsolvers"],
+        "bench": ["pin-pink", "mink", "mujoco", "qpsolvers", "filterpy"],
     },
     zip_safe=False,
     entry_points={

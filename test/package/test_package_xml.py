@@ -23,7 +23,7 @@ ROSDEP = {
 }  # fmt: skip
 PYPI = {"pinocchio": "pin", "yaml": "pyyaml"}
 WITHOUT_KEY = {"daqp", "viser"}
-PEERS = {"mink": "mink", "mujoco": "mujoco", "pink": "pin-pink"}  # optional: extras of pip
+PEERS = {"filterpy": "filterpy", "mink": "mink", "mujoco": "mujoco", "pink": "pin-pink"}  # optional: extras of pip
 # ROS packages that come with rclpy's own dependencies, or are imported only where ROS is installed.
 WHEELS_PULLED_IN = {"builtin_interfaces", "lifecycle_msgs", "rcl_interfaces", "rosgraph_msgs", "std_msgs"}
 ROS_ONLY = {"ament_index_python", "launch", "launch_ros", "tf2_msgs"}

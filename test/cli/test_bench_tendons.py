@@ -1,0 +1,74 @@
+"""`humanoid bench tendons`: its rows, and that the peer is given the same problem."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from humanoid_control.cli import bench_tendons
+from humanoid_control.cli.bench_tendons_cases import NOISE, SIZES, FilterpyUpdate, OurUpdate, problem
+from humanoid_control.cli.main import main
+from humanoid_control.simulation.tendon_study.table_one import TABLE_ONE
+
+ROWS = ["jmm_neck_s", "jmm_scapula_s", "jmm_shoulder_s", "update_8x10", "update_60x80", "update_60x80_dense"]
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(bench_tendons, "COUNTS", {g.name: (3,) * 8 for g in TABLE_ONE})
+    monkeypatch.setattr(bench_tendons, "CALLS", 40)
+    monkeypatch.setattr(bench_tendons, "STEPS", 40)
+
+
+def test_the_grids_are_those_of_table_one():
+    """T1a."""
+    sizes = {g.name: int(np.prod(g.counts)) for g in TABLE_ONE}
+    assert sizes == {"neck": 1_071_875, "scapula": 2_205_000, "shoulder": 2_646_000}
+    assert all(len(g.counts) == len(set(g.joints)) == 8 and set(g.counts) <= {5, 6, 7, 8, 9} for g in TABLE_ONE)
+
+
+def test_tendons_has_a_row_for_each_mapping_update_and_group(capsys, small):
+    pytest.importorskip("filterpy")
+    assert main(["bench", "tendons", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    rows = {r["name"]: r for r in said["rows"]}
+    assert list(rows) == [*ROWS, "filterpy_8x10", "filterpy_60x80", "three_groups", "three_groups_absolute"]
+    neck = rows["jmm_neck_s"]
+    assert (neck["data"], neck["degree"], neck["states"], neck["tendons"]) == (3**8, 5, 8, 10)
+    assert neck["source"] == "8579 + 5514" and 0 < neck["lengths_s"] < neck["median"] and neck["peak_mb"] > 50
+    assert [rows[f"update_{s}"]["crossed"] for s in SIZES] == [8, 6, 60]
+    for name in ("update_8x10", "filterpy_60x80"):
+        assert rows[name]["unit"] == "us" and rows[name]["n"] == 40
+        assert 0 < rows[name]["best"] <= rows[name]["median"] <= rows[name]["p99"]
+    groups = rows["three_groups"]
+    assert groups["unit"] == "Hz" and groups["p99"] <= groups["median"] <= groups["best"]
+    assert any("filterpy / ours" in line for line in said["notes"])
+
+
+def test_without_filterpy_its_rows_are_left_out_in_one_line(capsys, small, monkeypatch):
+    monkeypatch.setitem(sys.modules, "filterpy", None)
+    assert main(["bench", "tendons"]) == 0
+    said = capsys.readouterr().out
+    assert "filterpy_8x10" not in said and "three_groups" in said
+    assert sum("filterpy is not installed" in line for line in said.splitlines()) == 1
+
+
+def test_another_robot_is_refused_in_one_line(capsys):
+    assert main(["bench", "tendons", "--robot", "hrp2"]) == 2
+    assert "only kengoro_upper has" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_update_finds_what_filterpy_finds(size):
+    """The same posterior, and the one that the information form gives: no tendon was left out."""
+    pytest.importorskip("filterpy")
+    given = problem(size)
+    ours, theirs = OurUpdate(given), FilterpyUpdate(given)
+    for case in (ours, theirs):
+        assert case() > 0 and case() > 0  # the second call begins where the first did
+    P = np.linalg.inv(np.linalg.inv(given.P) + given.H.T @ given.H / NOISE**2)
+    x = P @ given.H.T @ given.nu / NOISE**2
+    for case in (ours, theirs):
+        np.testing.assert_allclose(case.x, x, atol=1e-9)
+        np.testing.assert_allclose(case.P, P, atol=1e-11)
