@@ -1,0 +1,153 @@
+"""Arms of others: lengths from MuJoCo or pinocchio as the plant, angles from our estimator."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import radians
+from pathlib import Path
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError, EnvironmentProblem
+from humanoid_control.simulation.tendon_study.finding import DEGREES, MILLIMETRES, Finding, Row, Runs, Trace, tail
+from humanoid_control.simulation.tendon_study.lab import NOISE, measured
+from humanoid_control.simulation.tendon_study.plants import muscle_walk, placed_lengths
+from humanoid_control.tendons.cardsflow import read_cardsflow
+from humanoid_control.tendons.exact_mapping import exact_mapping
+from humanoid_control.tendons.filter_settings import FilterSettings
+from humanoid_control.tendons.geometry import TendonGeometry
+from humanoid_control.tendons.geometry_mapping import GeometryMapping
+from humanoid_control.tendons.group_filter import GroupFilter
+from humanoid_control.tendons.mapping import Array
+from humanoid_control.tendons.mjcf import read_mjcf
+from humanoid_control.tendons.random_walk import random_walk
+from humanoid_control.tendons.tendon import TendonGroup
+
+VARIABLE = "HUMANOID_TEST_DATA"
+ELBOWS = ("myoelbow_1dof6muscles", "myoelbow_2dof6muscles")
+PUPPET = "VRpuppet"
+PUPPET_JOINTS = tuple(f"axis{k}" for k in range(6))
+START_ERROR = radians(20.0)
+# With all motors at one height, or the box not turned, the tendons do not see all six directions to first order.
+MOTORS = {f"motor{k}": -1.0 if k % 2 else -0.2 for k in range(6)}  # [m], counted downwards
+BOX_RANGE = np.array([[-0.3, 0.3], [-0.3, 0.3], [0.3, 0.9], *[[-0.1, 0.1]] * 3])  # turns [rad], then shifts [m]
+BOX_STEP, BOX_START = 0.003, np.array([0.1] * 3 + [0.03] * 3)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A model of others, its mapping, its walks: (steps, seed) -> joint values (T, D), lengths (T, M) since zero."""
+
+    name: str
+    mapping: GeometryMapping
+    walk: Callable[[int, int], tuple[Array, Array]]
+    start_error: Array
+    units: tuple[str, ...]
+    relative: bool
+
+
+def models_folder(path: Path | None) -> Path | None:
+    """The folder of the models: the one given, or that of the environment; None where neither is said.
+
+    Raises:
+        ConfigError: it does not exist.
+    """
+    asked = path or (Path(os.environ[VARIABLE]) / "muscles" if os.environ.get(VARIABLE) else None)
+    if asked is not None and not asked.is_dir():
+        raise ConfigError(f"the folder {asked} does not exist: give the folder of the models with --models")
+    return asked
+
+
+def others(folder: Path | None, runs: Runs) -> Finding:
+    """Estimate the joints of each arm: absolute and, where there are more tendons than joints, relative.
+
+    Raises:
+        ConfigError: no folder, or a model that is not in it. EnvironmentProblem: MuJoCo is not installed.
+    """
+    folder = models_folder(folder)
+    if folder is None:
+        raise ConfigError(f"others' arms need their models: give --models FOLDER, or set {VARIABLE}")
+    if importlib.util.find_spec("mujoco") is None:
+        raise EnvironmentProblem("others' arms need MuJoCo as the plant: pip install 'humanoid_control[simulation]'")
+    arms = [_elbow(_file(folder, f"{name}*.xml"), name) for name in ELBOWS]
+    arms.append(_puppet(_file(folder, f"{PUPPET}/cardsflow.xml")))
+    rows, traces = [], []
+    for k, arm in enumerate(arms):
+
+        def show(share: float, done: int = k) -> None:
+            runs.show((done + share) / len(arms))
+
+        found, trace = _estimate(arm, runs, show)
+        rows += found
+        traces.append(trace)
+    measure = (
+        "mean absolute error of the last fifth; lengths with 0.1 mm of noise; start 20 deg off (box: 0.1 rad, 3 cm)"
+    )
+    source = "not in the source; MuJoCo moves both elbows by their muscles, pinocchio places the box of VRpuppet"
+    return Finding("others", "others' arms", source, measure, tuple(rows), (), tuple(traces))
+
+
+def _file(folder: Path, pattern: str) -> Path:
+    found = sorted(folder.rglob(pattern))
+    if not found:
+        raise ConfigError(f"no {pattern} in {folder}: give the folder of others' models with --models")
+    return found[0]
+
+
+def _elbow(path: Path, name: str) -> Arm:
+    geometry = read_mjcf(path).geometry()
+    mapping = exact_mapping(geometry)
+    off = np.full(len(geometry.joint_names), START_ERROR)
+    units = (DEGREES,) * len(off)
+    return Arm(name, mapping, lambda steps, seed: muscle_walk(path, geometry, steps, seed), off, units, True)
+
+
+def _puppet(path: Path) -> Arm:
+    """The six tendons of the box, the motors that hold their ends at rest."""
+    puppet = read_cardsflow(path)
+    whole = TendonGeometry(puppet.model, puppet.tendons, PUPPET_JOINTS, MOTORS)
+    mapping = GeometryMapping(
+        whole.raw, whole.joint_names, whole.tendon_names, BOX_RANGE, "", whole.raw_into, whole.jacobian_directional
+    )
+
+    def walk(steps: int, seed: int) -> tuple[Array, Array]:
+        q = random_walk(BOX_RANGE, BOX_RANGE.mean(axis=1), steps, BOX_STEP, seed)
+        return q, placed_lengths(puppet, PUPPET_JOINTS, q, MOTORS)
+
+    units = (DEGREES,) * 3 + (MILLIMETRES,) * 3
+    return Arm(PUPPET, mapping, walk, BOX_START, units, False)
+
+
+def _estimate(arm: Arm, runs: Runs, show: Callable[[float], None]) -> tuple[list[Row], Trace]:
+    joints = arm.mapping.joint_names
+    group = TendonGroup(arm.name, joints, (), arm.mapping.muscle_names)
+    kinds = ("absolute", "r2") if arm.relative else ("absolute",)
+    filters = [GroupFilter(group, arm.mapping, FilterSettings(kind, length_noise=NOISE)) for kind in kinds]
+    found: list[list[Array]] = [[] for _ in kinds]
+    lines: dict[str, Array] = {}
+    first: Array = np.empty(0)
+    for seed in range(runs.seeds):
+        show(seed / runs.seeds)
+        q, lengths = arm.walk(runs.steps, seed)
+        z = measured(lengths, seed)
+        sign = np.random.default_rng(seed).choice([-1.0, 1.0], len(joints))
+        for k, (f, kind) in enumerate(zip(filters, kinds, strict=True)):
+            f.reset(np.clip(q[0] + sign * arm.start_error, *arm.mapping.limits.T))
+            estimate = np.array([f.step(row) for row in z])
+            found[k].append(tail(estimate - q))
+            if seed == 0:
+                lines[kind], first = estimate, q
+    rows = []
+    for kind, errors in zip(kinds, found, strict=True):
+        for unit in dict.fromkeys(arm.units):
+            which = [k for k, u in enumerate(arm.units) if u == unit]
+            names = tuple(joints[k] for k in which)
+            name = f"{arm.name}, {kind}" if unit == DEGREES else f"{arm.name} [{unit}], {kind}"
+            rows.append(Row(name, names, np.array(errors)[:, which], unit))
+    turning = [k for k, u in enumerate(arm.units) if u == DEGREES]
+    return rows, Trace(
+        arm.name, tuple(joints[k] for k in turning), first[:, turning], {k: v[:, turning] for k, v in lines.items()}
+    )

@@ -1,0 +1,61 @@
+"""E4: an arm that was zeroed at the wrong posture, by the absolute and by the relative filters."""
+
+from __future__ import annotations
+
+from math import radians
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.simulation.tendon_study.finding import Finding, Row, Runs, Trace, tail
+from humanoid_control.simulation.tendon_study.lab import ARM, NOISE, TendonLab, measured
+from humanoid_control.tendons.filter_settings import FilterSettings
+from humanoid_control.tendons.group_filter import GroupFilter
+from humanoid_control.tendons.mapping import Array
+from humanoid_control.tendons.random_walk import random_walk
+
+ZEROED, GUESS = np.radians([30.0, -30.0, 30.0, -30.0]), np.radians([0.0, 0.0, 0.0, -45.0])
+SIGMA = radians(1.0)
+NETWORK = "r2, neural mapping"
+VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("absolute, right zero", {"observation": "absolute"}),
+    ("absolute, wrong zero", {"observation": "absolute", "gate": 0.0}),
+    ("as printed", {"observation": "literal", "limits": "off"}),
+    ("r1", {"observation": "r1", "step_noise": radians(0.02)}),
+    ("r2", {"observation": "r2"}),
+    ("r3", {"observation": "r3", "step_noise": radians(1.0)}),
+    (NETWORK, {"observation": "r2"}),
+)
+SHOWN = ("absolute, wrong zero", "r1", "r2")
+
+
+def wrong_zero(lab: TendonLab, runs: Runs) -> Finding:
+    """E4: zeroed at (30, -30, 30, -30) deg as if that were zero, start at (0, 0, 0, -45) deg."""
+    arm = lab.limb(ARM)
+    network = lab.network(arm)
+    misfit = network.fit.rms if network.fit else 0.0
+    filters = []
+    for name, settings in VARIANTS:
+        noise = float(np.hypot(NOISE, misfit)) if name == NETWORK else NOISE
+        mapping = network if name == NETWORK else arm.mapping
+        filters.append(GroupFilter(arm.group, mapping, FilterSettings(length_noise=noise, **settings)))
+    found: list[list[Array]] = [[] for _ in VARIANTS]
+    lines: dict[str, Array] = {}
+    first: Array = np.empty(0)
+    for seed in range(runs.seeds):
+        q = random_walk(arm.geometry.limits, ZEROED, runs.steps, SIGMA, seed)
+        z = measured(arm.geometry.lengths_of(q), seed)
+        for k, (f, (name, _)) in enumerate(zip(filters, VARIANTS, strict=True)):
+            runs.show((seed + k / len(VARIANTS)) / runs.seeds)
+            f.reset(GUESS)
+            if name == "absolute, wrong zero":
+                f.zero(z[0], np.zeros(len(ARM)))
+            estimate = np.array([f.step(row) for row in z])
+            found[k].append(tail(estimate - q))
+            if seed == 0 and name in SHOWN:
+                lines[name], first = estimate, q
+    rows = [Row(name, ARM, np.array(e)) for (name, _), e in zip(VARIANTS, found, strict=True)]
+    source = "absolute stays 'about 30 deg' off, relative ends 'almost the same' (figures 8, 9)"
+    measure = "mean absolute error of the last fifth; lengths with 0.1 mm of noise"
+    trace = Trace("wrong zero (figures 8 and 9)", ARM, first, lines)
+    return Finding("E4", "wrong zero", source, measure, tuple(rows), (), (trace,))

@@ -1,0 +1,113 @@
+"""The source's experiments on tendons, shortened: what each must show (T1 to T6), and the arms of others."""
+
+import numpy as np
+import pytest
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.robots import load_robot
+from humanoid_control.simulation.tendon_study import lab as laboratory
+from humanoid_control.simulation.tendon_study import whole_body
+from humanoid_control.simulation.tendon_study.experiments import EXPERIMENTS, chosen
+from humanoid_control.simulation.tendon_study.finding import Row, Runs, settled, tail
+from humanoid_control.simulation.tendon_study.lab import TendonLab
+from humanoid_control.simulation.tendon_study.others import others
+from humanoid_control.simulation.tendon_study.table_one import TABLE_ONE
+
+
+@pytest.fixture(scope="module")
+def lab():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(laboratory, "ITERATIONS", 100)
+        yield TendonLab(load_robot("kengoro_upper", "fixed"))
+
+
+def rows_of(finding):
+    return {r.name: r for r in finding.rows}
+
+
+def test_errors_are_averaged_over_the_end_and_summed_up_over_the_seeds():
+    errors = np.zeros((60, 2))
+    errors[:10, 0], errors[48:, 1] = 5.0, -2.0
+    assert np.allclose(tail(errors), [0.0, 2.0]) and np.allclose(settled(errors), [0.0, np.sqrt(48 / 50)])
+    row = Row("r", ("a", "b"), np.radians([[1.0, 2.0], [3.0, 9.0], [2.0, 4.0]]))
+    assert np.allclose(row.median, [2.0, 4.0]) and np.allclose(row.worst, [3.0, 9.0])
+    assert np.allclose(Row("r", ("a",), np.array([[0.002]]), "mm").worst, 2.0)
+
+
+def test_e1_builds_the_three_groups(lab, monkeypatch):
+    """T1: with a reduced grid."""
+    counts = {g.name: (5, 5, 4, 4, 3, 3, 3, 3) for g in TABLE_ONE} | {"scapula": (3, 3, 3, 3, 4, 4, 5, 5)}
+    monkeypatch.setattr(whole_body, "COUNTS", counts)
+    table = EXPERIMENTS["E1"](lab, Runs()).table
+    assert [(r["group"], r["data"], r["tendons"]) for r in table] == [
+        (g.name, 32400, m) for g, m in zip(TABLE_ONE, (10, 8, 10), strict=True)
+    ]
+    assert all(r["length rms mm"] < 1.0 and r["arms rms %"] < 3.0 for r in table), table
+    assert [r["source regression s"] for r in table] == [5514, 12885, 25287]
+
+
+def test_e2_finds_every_joint(lab):
+    """T2."""
+    found = rows_of(EXPERIMENTS["E2"](lab, Runs(1, 120)))
+    assert len(found["absolute, 0.1 mm"].joints) == 20
+    assert found["absolute, no noise"].worst.max() < 0.5 and found["absolute, 0.1 mm"].worst.max() < 1.0
+    assert found["absolute, 0.5 mm"].worst.max() < 3.0
+
+
+def test_e3_sharing_keeps_borrowed_angles_right(lab):
+    """T3b; T3a is printed beside it."""
+    found = EXPERIMENTS["E3"](lab, Runs(1, 200))
+    rows = rows_of(found)
+    shared, alone = rows["shared, cut-off 1e-3"], rows["conventional, cut-off 1e-3"]
+    assert shared.median[:4].max() < 5.0
+    assert shared.median[4:].mean() < alone.median[4:].mean()
+    held = rows["shared, default, angles held"]
+    assert held.worst.max() < 2.0, "a spike in a length does not reach the angles"
+    assert len(found.table) == len(rows) == 6
+
+
+def test_e4_absolute_stays_wrong_and_relative_converges(lab):
+    """T4."""
+    found = EXPERIMENTS["E4"](lab, Runs(2, 800))
+    rows = rows_of(found)
+    assert rows["absolute, wrong zero"].median[:3].min() > 10.0 and rows["as printed"].median.max() > 10.0
+    assert rows["absolute, right zero"].worst.max() < 1.0
+    assert rows["r2"].median.max() < 2.0 and rows["r3"].median.max() < 2.0 and rows["r1"].median.max() < 10.0
+    assert found.traces[0].actual.shape == (801, 4)
+
+
+@pytest.mark.parametrize("name", ["E5", "E6"])
+def test_learning_brings_relative_and_absolute_together(lab, name):
+    """T5, T6: less difference after the updater, nothing diverges; and the mapping is given back as it was."""
+    before = {k: n.weights.W3.copy() for k, n in lab._networks.items()}
+    rows = rows_of(EXPERIMENTS[name](lab, Runs(4, 500)))
+    assert rows["r3, after"].errors.mean() < rows["r3, before"].errors.mean()
+    assert np.median(rows["r3, before"].errors) < np.radians(40) and np.median(rows["r3, after"].errors) < np.radians(
+        20
+    )
+    assert max(r.worst.max() for r in rows.values()) < 120.0
+    for k, weights in before.items():
+        assert np.array_equal(lab._networks[k].weights.W3, weights)
+
+
+def test_arms_of_others_are_estimated(model_file):
+    folder = model_file("muscles/cardsflow/VRpuppet/cardsflow.xml").parents[2]
+    pytest.importorskip("mujoco", reason="needs the package mujoco as the plant")
+    found = rows_of(others(folder, Runs(1, 300)))
+    assert {name.split(",")[0] for name in found} == {
+        "myoelbow_1dof6muscles",
+        "myoelbow_2dof6muscles",
+        "VRpuppet",
+        "VRpuppet [mm]",
+    }
+    assert all(row.worst.max() < 2.0 for row in found.values()), {n: r.worst for n, r in found.items()}
+
+
+def test_what_cannot_be_run_is_said(monkeypatch, tmp_path):
+    monkeypatch.delenv("HUMANOID_TEST_DATA", raising=False)
+    assert chosen([], None) == (list(EXPERIMENTS), ["others' arms are left out: give their models with --models"])
+    assert chosen(["e4", "Others"], None)[0] == ["E4", "others"]
+    with pytest.raises(ConfigError, match="give --models FOLDER"):
+        others(None, Runs(1, 50))
+    with pytest.raises(ConfigError, match=r"no myoelbow_1dof6muscles\*.xml in"):
+        others(tmp_path, Runs(1, 50))
