@@ -25,6 +25,7 @@ WIDTH = 0.006  # [m]
 LIFETIME = 0.5  # [s]
 SPARE_SEGMENTS = 16  # beyond those at first: ways get more of them where they bend around something
 ROOM, SMOOTH, IDLE = 1.3, 0.1, 0.1
+_GAP = np.full((1, 3), np.nan)
 
 
 class TendonMarkers:
@@ -77,13 +78,13 @@ class TendonMarkers:
     def lines(self) -> tuple[np.ndarray, np.ndarray]:
         """Ends (2 S, 3) of the pieces of all ways in the world [m], and their colours (2 S, 4)."""
         self._theta[self._joints] = self.estimator.theta
-        ends, counts = [], []
-        for path in self.geometry.paths(self._theta):
-            pieces = np.stack([path[:-1], path[1:]], axis=1)
-            pieces = pieces[np.isfinite(pieces).all(axis=(1, 2))]  # between the branches of a pulley nothing runs
-            ends.append(pieces.reshape(-1, 3))
-            counts.append(2 * len(pieces))
-        return np.concatenate(ends), np.repeat(self.colors()[self._order], counts, axis=0)
+        paths = self.geometry.paths(self._theta)
+        rows = np.concatenate([part for path in paths for part in (path, _GAP)])
+        tendon = np.repeat(self._order, [len(path) + 1 for path in paths])
+        # between two tendons, and between the branches of a pulley, nothing runs
+        drawn = np.isfinite(rows[:-1, 0]) & np.isfinite(rows[1:, 0])
+        ends = np.stack([rows[:-1], rows[1:]], axis=1)[drawn].reshape(-1, 3)
+        return ends, np.repeat(self.colors()[tendon[:-1][drawn]], 2, axis=0)
 
     def colors(self) -> np.ndarray:
         """(M, 4) by innovation, in the order of the estimator's tendons."""
