@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from humanoid_control.robots import load_robot
 
 LOST = 0.2  # [s] without an estimate after which a robot under feedback stands still
 NO_POSITIONS = np.zeros(0)
+MATCHING = 0.3  # [s] before the first command: what executes it has to have found this node, or it would jump later
 MIN_STEP = 100_000  # [ns]
 MAX_TARGET_RATE = 120.0  # [Hz]
 
@@ -111,6 +113,7 @@ class WholeBodyIk(TickNode):
     def activate(self) -> None:
         """Start where the robot is: the first command waits for its joint states."""
         self.waiting, self.stamp, self.before = True, None, None
+        self.known_since = time.monotonic()
         self.estimate[:] = np.nan
         self.follower.start(self.robot.postures["neutral"])
 
@@ -124,10 +127,10 @@ class WholeBodyIk(TickNode):
         if not self.active or self.waiting:
             return
         m = self.reader.read(data)
-        time = self.now_like(m.stamp)
+        at = self.now_like(m.stamp)
         for name, pose in zip(m.names, m.poses.tolist(), strict=True):
-            self.follower.offer(name, pose[:3], pose[3:], time)
-        self.stamp = time if m.names else None
+            self.follower.offer(name, pose[:3], pose[3:], at)
+        self.stamp = at if m.names else None
 
     def clock(self) -> float:
         """ROS time [s]."""
@@ -144,6 +147,9 @@ class WholeBodyIk(TickNode):
             missing = self.silent("estimated_joint_states", now, 0.0) and not known
             self.health.check("start", missing, Level.WARN, "no joint states yet: nothing is commanded")
             if not known and not self.params.start_blind:
+                self.known_since = now
+                return
+            if now - self.known_since < MATCHING:  # meanwhile the estimate goes on being read
                 return
             self.health.clear("start")
             self.follower.start(self.estimate)
