@@ -61,7 +61,7 @@ class CompiledWorld(EngineBase):
             forward1(self.arrays.tables, q, np.zeros(self.arrays.model.nv), self.arrays.work)
             c = self._contact
             place_carriers(self.arrays.work.W, c)
-            contact_settle(c.R, c.r, c.body, c.points, self.layers, c.ground)
+            contact_settle(c, self.layers)
 
     def _drive_table(self) -> DriveTable:
         d, g, r = self.drives, self.gains, self.robot

@@ -1,14 +1,12 @@
 """Contact of all points of all bodies with the ground: compiled loops over flat arrays, without allocation.
 
-Layout (nb bodies, np points): R (nb, 3, 3) body axes to world axes; r (nb, 3) origins in the world [m];
-V (nb, 6) angular velocity, then velocity of the origin, both in world axes; body (np,) which body carries a point;
-points (np, 4) x y z in the frame of that body and a radius [m] (0: a corner, else the centre of a ball);
-s (np, 3) deflections of the layers; ground and par: `Ground.array` and `ContactSettings.array`.
-Results: force (np, 3) on each point in world axes [N]; wrench (nb, 6) on each body about its origin in its own axes,
-torque first, then force; bodies without points get zeros.
+The bodies, the points and what is known of the ground are in a `ContactTable`; the layers' deflections s (np, 3) [m]
+and the forces (np, 3) on the points in world axes [N] belong to the state of whoever integrates.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +18,53 @@ Vec = tuple[float, float, float]
 Array = np.ndarray
 
 
+class ContactTable(NamedTuple):
+    """nb bodies with np points on a ground.
+
+    Attributes:
+        R (nb, 3, 3): body axes to world axes. r (nb, 3): origins in the world [m].
+        V (nb, 6): angular velocity, then velocity of the origin, both in world axes.
+        carriers: the bodies that carry points. body (np,): which body carries a point.
+        points (np, 4): x y z in the frame of that body and a radius [m] (0: a corner, else the centre of a ball).
+        ground, par: `Ground.array` and `ContactSettings.array`.
+        wrench (nb, 6): written: on each body about its origin in its own axes, torque first, then force; zero for
+            bodies without points.
+        arms (np, 3), gains (np, 6): written by `contact_step`.
+    """
+
+    R: Array
+    r: Array
+    V: Array
+    carriers: Array
+    body: Array
+    points: Array
+    ground: Array
+    par: Array
+    wrench: Array
+    arms: Array
+    gains: Array
+
+
+def contact_table_of(body: Array, points: Array, ground: Array, par: Array, bodies: int) -> ContactTable:
+    """The table of points (np, 4) on bodies (np,), of `bodies` bodies that are nowhere yet."""
+    n = len(body)
+    return ContactTable(
+        np.zeros((bodies, 3, 3)),
+        np.zeros((bodies, 3)),
+        np.zeros((bodies, 6)),
+        np.unique(body),
+        body,
+        points,
+        ground,
+        par,
+        np.zeros((bodies, 6)),
+        np.zeros((n, 3)),
+        np.zeros((n, 6)),
+    )
+
+
 @inlined
-def _arm(R: Array, b: int, points: Array, p: int) -> Vec:
+def arm_of(R: Array, b: int, points: Array, p: int) -> Vec:
     """From the body's origin to its point, in world axes."""
     x, y, z = points[p, 0], points[p, 1], points[p, 2]
     return (
@@ -51,39 +94,20 @@ def add_wrench(
 
 
 @kernel
-def _all_points(
-    R: Array,
-    r: Array,
-    V: Array,
-    body: Array,
-    points: Array,
-    s: Array,
-    ground: Array,
-    par: Array,
-    h: float,
-    force: Array,
-    out: Array,
-    wrench: Array,
-    arms: Array,
-    gains: Array,
-) -> None:
-    """Forces at all points; `out` gets the rates of s (h == 0) or the new s (h > 0, and may then be s itself).
-
-    Where `gains` (np, 6) has rows, they and `arms` (np, 3) are written: see `contact_step`.
-    """
-    wrench[:] = 0.0
-    implicit = gains.shape[0] > 0
+def _all_points(c: ContactTable, s: Array, h: float, force: Array, out: Array) -> None:
+    """Forces at all points; `out` gets the rates of s (h == 0) or the new s (h > 0, and may then be s itself)."""
+    R, r, V, body, points, ground, par = c.R, c.r, c.V, c.body, c.points, c.ground, c.par
+    c.wrench[:] = 0.0
     for p in range(body.shape[0]):
         b = body[p]
-        cx, cy, cz = _arm(R, b, points, p)
+        cx, cy, cz = arm_of(R, b, points, p)
         z, nx, ny, nz = ground_height(ground, r[b, 0] + cx, r[b, 1] + cy)
         radius = points[p, 3]
         gap = (r[b, 2] + cz - z) * nz - radius
         if h > 0.0 and gap > 0.0 and s[p, 0] == 0.0 and s[p, 1] == 0.0 and s[p, 2] == 0.0:
             force[p, 0], force[p, 1], force[p, 2] = 0.0, 0.0, 0.0
             out[p, 0], out[p, 1], out[p, 2] = 0.0, 0.0, 0.0
-            if implicit:
-                gains[p, :] = 0.0
+            c.gains[p, :] = 0.0
             continue
         cx, cy, cz = cx - radius * nx, cy - radius * ny, cz - radius * nz
         ux = V[b, 3] + V[b, 1] * cz - V[b, 2] * cy
@@ -99,10 +123,10 @@ def _all_points(
         fx, fy, fz = nx * fn + ax * f1 + bx * f2, ny * fn + by * f2, nz * fn + az * f1 + bz * f2
         force[p, 0], force[p, 1], force[p, 2] = fx, fy, fz
         if fn > 0.0:
-            add_wrench(R, b, cx, cy, cz, fx, fy, fz, wrench)
-        if implicit:
-            arms[p, 0], arms[p, 1], arms[p, 2] = cx, cy, cz
-            _gain(p, fn, f1, f2, v1, v2, nx, ny, nz, ax, az, bx, by, bz, h, par, gains)
+            add_wrench(R, b, cx, cy, cz, fx, fy, fz, c.wrench)
+        if h > 0.0:
+            c.arms[p, 0], c.arms[p, 1], c.arms[p, 2] = cx, cy, cz
+            _gain(p, fn, f1, f2, v1, v2, nx, ny, nz, ax, az, bx, by, bz, h, par, c.gains)
 
 
 @inlined
@@ -138,121 +162,33 @@ def _gain(
 
 
 @kernel
-def contact_step(
-    R: Array, r: Array, V: Array, body: Array, points: Array, s: Array, ground: Array, par: Array, h: float,
-    force: Array, wrench: Array, arms: Array, gains: Array,
-) -> None:  # fmt: skip
-    """As `contact_update`, with what a step needs that is implicit in the contact forces as well.
-
-    The force at the end of the step is force - h K (acceleration of the point), with K of `gains`; so h J^T K J is
-    added to the inertia of the body, which keeps stiff ground under light feet stable at any step.
-
-    Args:
-        arms: (np, 3) written: from the body's origin to the point that touches, in world axes [m].
-        gains: (np, 6) written: xx xy xz yy yz zz of K in world axes [N s/m].
-    """
-    _all_points(R, r, V, body, points, s, ground, par, h, force, s, wrench, arms, gains)
-
-
-@kernel
-def contact_forces(
-    R: Array,
-    r: Array,
-    V: Array,
-    body: Array,
-    points: Array,
-    s: Array,
-    ground: Array,
-    par: Array,
-    force: Array,
-    sdot: Array,
-    wrench: Array,
-) -> None:
-    """Forces and rates of the layers' deflections (np, 3) [m/s], for integrators that ask for rates.
-
-    Reads R, r, V, body, points, s, ground, par; writes force, sdot, wrench (layout: see the module).
-    """
-    none = np.empty((0, 6))
-    _all_points(R, r, V, body, points, s, ground, par, 0.0, force, sdot, wrench, none, none)
-
-
-@kernel
-def contact_update(
-    R: Array,
-    r: Array,
-    V: Array,
-    body: Array,
-    points: Array,
-    s: Array,
-    ground: Array,
-    par: Array,
-    h: float,
-    force: Array,
-    wrench: Array,
-) -> None:
+def contact_step(c: ContactTable, s: Array, h: float, force: Array) -> None:
     """Fixed steps: move the deflections s to the end of the step of length h that led here, and give the forces.
 
     Call it once a step, with the present poses and velocities, before the accelerations are computed. Writes s, force
-    and wrench (layout: see the module).
+    and the table's wrench, and what a step needs that is implicit in the contact forces as well: its arms, from the
+    body's origin to the point that touches, in world axes [m], and its gains, xx xy xz yy yz zz of a K in world axes
+    [N s/m]. The force at the end of the step is force - h K (acceleration of the point); so h J^T K J is added to the
+    inertia of the body, which keeps stiff ground under light feet stable at any step.
     """
-    none = np.empty((0, 6))
-    _all_points(R, r, V, body, points, s, ground, par, h, force, s, wrench, none, none)
+    _all_points(c, s, h, force, s)
 
 
 @kernel
-def contact_settle(
-    R: Array,
-    r: Array,
-    body: Array,
-    points: Array,
-    s: Array,
-    ground: Array,
-) -> None:
+def contact_forces(c: ContactTable, s: Array, force: Array, sdot: Array) -> None:
+    """Forces and rates of the layers' deflections (np, 3) [m/s], for integrators that ask for rates.
+
+    Writes force, sdot and the table's wrench.
+    """
+    _all_points(c, s, 0.0, force, sdot)
+
+
+@kernel
+def contact_settle(c: ContactTable, s: Array) -> None:
     """Deflections for a robot that was put here at rest: closed on the ground, nothing held along it. Writes s."""
-    for p in range(body.shape[0]):
-        b = body[p]
-        cx, cy, cz = _arm(R, b, points, p)
-        z, _, _, nz = ground_height(ground, r[b, 0] + cx, r[b, 1] + cy)
-        s[p, 0] = max(0.0, points[p, 3] - (r[b, 2] + cz - z) * nz)
+    for p in range(c.body.shape[0]):
+        b = c.body[p]
+        cx, cy, cz = arm_of(c.R, b, c.points, p)
+        z, _, _, nz = ground_height(c.ground, c.r[b, 0] + cx, c.r[b, 1] + cy)
+        s[p, 0] = max(0.0, c.points[p, 3] - (c.r[b, 2] + cz - z) * nz)
         s[p, 1], s[p, 2] = 0.0, 0.0
-
-
-@kernel
-def sensor_wrenches(
-    R: Array,
-    r: Array,
-    body: Array,
-    points: Array,
-    sensor: Array,
-    sensor_body: Array,
-    pose: Array,
-    force: Array,
-    ground: Array,
-    out: Array,
-) -> None:
-    """What force-torque sensors in the feet feel from the ground, in their own frames.
-
-    Args:
-        sensor: (np,) which sensor a point loads, -1: none. sensor_body: (ns,) the body that carries a sensor.
-        pose: (ns, 3, 4) rotation and origin of the sensor's frame in its body. force: (np,3) of `contact_forces`.
-        out: (ns, 6) written: torque [N m], then force [N], on the foot, about the sensor's origin in its axes.
-    """
-    out[:] = 0.0
-    for p in range(body.shape[0]):
-        k = sensor[p]
-        if k < 0 or (force[p, 0] == 0.0 and force[p, 1] == 0.0 and force[p, 2] == 0.0):
-            continue
-        b, c = body[p], sensor_body[k]
-        x, y, z = _arm(R, b, points, p)
-        _, nx, ny, nz = ground_height(ground, r[b, 0] + x, r[b, 1] + y)
-        ox, oy, oz = pose[k, 0, 3], pose[k, 1, 3], pose[k, 2, 3]
-        x += r[b, 0] - points[p, 3] * nx - r[c, 0] - (R[c, 0, 0] * ox + R[c, 0, 1] * oy + R[c, 0, 2] * oz)
-        y += r[b, 1] - points[p, 3] * ny - r[c, 1] - (R[c, 1, 0] * ox + R[c, 1, 1] * oy + R[c, 1, 2] * oz)
-        z += r[b, 2] - points[p, 3] * nz - r[c, 2] - (R[c, 2, 0] * ox + R[c, 2, 1] * oy + R[c, 2, 2] * oz)
-        fx, fy, fz = force[p, 0], force[p, 1], force[p, 2]
-        mx, my, mz = y * fz - z * fy, z * fx - x * fz, x * fy - y * fx
-        for a in range(3):  # world to body to sensor
-            for e in range(3):
-                w = pose[k, e, a]
-                out[k, a] += w * (R[c, 0, e] * mx + R[c, 1, e] * my + R[c, 2, e] * mz)
-                out[k, 3 + a] += w * (R[c, 0, e] * fx + R[c, 1, e] * fy + R[c, 2, e] * fz)

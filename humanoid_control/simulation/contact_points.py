@@ -10,8 +10,8 @@ import pinocchio as pin
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import Robot
 from humanoid_control.robots.shapes import Box, Capsule, Cylinder, Ellipsoid, EllipticCapsule, Shape, Sphere
-from humanoid_control.simulation.contact_forces import sensor_wrenches
 from humanoid_control.simulation.contact_law import STATES_PER_POINT
+from humanoid_control.simulation.foot_sensors import sensor_wrenches
 
 Bodies = Mapping[str, tuple[int, pin.SE3]]
 RIM = 8  # points around the rim of a round shape

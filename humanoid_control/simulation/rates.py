@@ -61,7 +61,7 @@ def reduced_rates(t, w, c, z, u, dz, nb, q, v, qdd, zero, rate, force, sdot):
 def _contact(t, w, c, layers, force, sdot):
     if layers.shape[0] > 0:
         place_carriers(w.W, c)
-        contact_forces(c.R, c.r, c.V, c.body, c.points, layers, c.ground, c.par, force, sdot, c.wrench)
+        contact_forces(c, layers, force, sdot)
         add_wrenches(t, c.wrench, w)
 
 

@@ -7,9 +7,9 @@ import pinocchio as pin
 
 from humanoid_control.multibody.from_pinocchio import Tree
 from humanoid_control.robots import Robot
+from humanoid_control.simulation.contact_forces import ContactTable, contact_table_of
 from humanoid_control.simulation.contact_points import ContactPoints
 from humanoid_control.simulation.settings import WorldSettings
-from humanoid_control.simulation.step_forces import ContactTable
 
 
 def engine_links(model: pin.Model, tree: Tree) -> dict[str, tuple[int, pin.SE3]]:
@@ -34,16 +34,5 @@ def contact_table(points: ContactPoints | None, bodies: int, settings: WorldSett
         bodies: number of bodies of the model.
     """
     body = np.zeros(0, np.int64) if points is None else points.body
-    return ContactTable(
-        np.zeros((bodies, 3, 3)),
-        np.zeros((bodies, 3)),
-        np.zeros((bodies, 6)),
-        np.unique(body),
-        body,
-        np.zeros((0, 4)) if points is None else points.points,
-        settings.ground.array,
-        settings.contact.array(),
-        np.zeros((bodies, 6)),
-        np.zeros((len(body), 3)),
-        np.zeros((len(body), 6)),
-    )
+    where = np.zeros((0, 4)) if points is None else points.points
+    return contact_table_of(body, where, settings.ground.array, settings.contact.array(), bodies)

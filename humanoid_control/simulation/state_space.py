@@ -151,7 +151,7 @@ class StateSpace:
             forward1(self.arrays.tables, self._q, np.zeros(self.model.nv), self.arrays.work)
             c, layers = self._contact, np.zeros((len(self.points), 3))
             place_carriers(self.arrays.work.W, c)
-            contact_settle(c.R, c.r, c.body, c.points, layers, c.ground)
+            contact_settle(c, layers)
             at = self._nv + self._nq
             z[at : at + layers.size] = layers.ravel()
         return z

@@ -17,25 +17,6 @@ from humanoid_control.simulation.contact_forces import add_wrench, contact_step
 from humanoid_control.simulation.ground import ground_height
 
 
-class ContactTable(NamedTuple):
-    """Contact: layout of `contact_forces`; `carriers` lists the bodies that carry points; wrench (bodies, 6).
-
-    `arms` and `gains` as in `contact_step`.
-    """
-
-    R: np.ndarray
-    r: np.ndarray
-    V: np.ndarray
-    carriers: np.ndarray
-    body: np.ndarray
-    points: np.ndarray
-    ground: np.ndarray
-    par: np.ndarray
-    wrench: np.ndarray
-    arms: np.ndarray
-    gains: np.ndarray
-
-
 class PushTable(NamedTuple):
     """Pushes: body, until when [s], point in the body's frame (3,), force and torque in the world (6,)."""
 
@@ -51,7 +32,7 @@ def impressed_forces(t, w, x, c, p, now, h):
     forward1(t, x.q, x.v, w)
     if c.body.shape[0] > 0:
         place_carriers(w.W, c)
-        contact_step(c.R, c.r, c.V, c.body, c.points, x.layers, c.ground, c.par, h, x.forces, c.wrench, c.arms, c.gains)
+        contact_step(c, x.layers, h, x.forces)
     else:
         c.wrench[:] = 0.0
     for k in range(p.body.shape[0]):

@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 from scipy.integrate import solve_ivp
 
-from humanoid_control.simulation.contact_forces import contact_forces, contact_settle, contact_update
+from humanoid_control.simulation.contact_forces import contact_forces, contact_settle, contact_step, contact_table_of
 from humanoid_control.simulation.contact_law import ContactSettings
 from humanoid_control.simulation.ground import Ground
 
@@ -38,8 +38,13 @@ class Box:
         n = self.ground.normal(0, 0)
         sink = self.mass * G * np.cos(slope) / (4 * self.law.stiffness)
         self.r[0] = [0, 0, self.ground.height(0, 0)] + (self.size[2] / 2 - sink) * n
-        contact_settle(self.R, self.r, self.body, self.points, self.s, self.ground.array)
+        contact_settle(self.table(), self.s)
         return self
+
+    def table(self):
+        """The box as the compiled loops read it."""
+        table = contact_table_of(self.body, self.points, self.ground.array, self.law.array(), 1)
+        return table._replace(R=self.R, r=self.r, V=self.V, wrench=self.wrench)
 
     def _accelerations(self):
         w = self.R[0].T @ self.V[0, :3]
@@ -48,10 +53,7 @@ class Box:
 
     def step(self, h=1e-3):
         """One semi-implicit Euler step."""
-        contact_update(
-            self.R, self.r, self.V, self.body, self.points, self.s, self.ground.array, self.law.array(), h,
-            self.force, self.wrench,
-        )  # fmt: skip
+        contact_step(self.table(), self.s, h, self.force)
         turn, a = self._accelerations()
         self.V[0, :3] += h * turn
         self.V[0, 3:] += h * a
@@ -70,9 +72,7 @@ class Box:
         """The same as a state-space model: z = rotation (9), centre (3), velocity (6), layers (24)."""
         R, r, V, s = z[:9].reshape(1, 3, 3), z[9:12].reshape(1, 3), z[12:18].reshape(1, 6), z[18:].reshape(8, 3)
         self.R, self.r, self.V, self.s, sdot = R.copy(), r, V, s, np.zeros((8, 3))
-        contact_forces(
-            self.R, r, V, self.body, self.points, s, self.ground.array, self.law.array(), self.force, sdot, self.wrench
-        )
+        contact_forces(self.table(), s, self.force, sdot)
         turn, a = self._accelerations()
         return np.concatenate([(pin.skew(V[0, :3]) @ R[0]).ravel(), V[0, 3:], turn, a, sdot.ravel()])
 

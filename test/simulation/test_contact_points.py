@@ -7,7 +7,7 @@ import pytest
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.shapes import Box, Capsule, Cylinder, Ellipsoid, EllipticCapsule, Sphere
-from humanoid_control.simulation.contact_forces import contact_forces, contact_settle, contact_update
+from humanoid_control.simulation.contact_forces import contact_forces, contact_settle, contact_step, contact_table_of
 from humanoid_control.simulation.contact_law import ContactSettings
 from humanoid_control.simulation.contact_points import ContactPoints, pinocchio_bodies, shape_points
 from humanoid_control.simulation.ground import Ground
@@ -30,6 +30,11 @@ def poses(robot, seed=0):
     return R, r, np.array(twists).reshape(-1, 6), q, v, data
 
 
+def placed(points, ground, R, r, V):
+    """The points on bodies with these poses and velocities, as the compiled loops read them."""
+    return contact_table_of(points.body, points.points, ground, PAR, len(R))._replace(R=R, r=r, V=V)
+
+
 def test_lola_has_48_contact_layer_states_and_two_foot_sensors():
     """Table 2.3: 48 first-order states of independent contacts. The toes hang on the feet and load their sensors."""
     points = ContactPoints(load_robot("lola", "floating"))
@@ -47,8 +52,10 @@ def test_wrenches_do_the_power_of_the_point_forces(name):
     R, r, V, q, _, data = poses(robot)
     r[:, 2] -= 0.4
     s = np.abs(np.random.default_rng(1).normal(size=(len(cp), 3))) * 2e-3
-    force, sdot, wrench = np.zeros((len(cp), 3)), np.zeros((len(cp), 3)), np.zeros((len(R), 6))
-    contact_forces(R, r, V, cp.body, cp.points, s, ground.array, PAR, force, sdot, wrench)
+    force, sdot = np.zeros((len(cp), 3)), np.zeros((len(cp), 3))
+    table = placed(cp, ground.array, R, r, V)
+    contact_forces(table, s, force, sdot)
+    wrench = table.wrench
     assert (force[:, 2] > 1).sum() >= 10
     model = robot.model
     pin.computeJointJacobians(model, data, q)
@@ -83,8 +90,8 @@ def test_forces_do_not_depend_on_the_bodies_frames_nor_on_the_heading():
     s2[:, 1:] = s[:, 1:] @ turn[:2, :2].T
     out = []
     for cp, args, state in ((base, (R, r, V), s), (other, (R2, r2, V2), s2)):
-        force, wrench = np.zeros((16, 3)), np.zeros((len(R), 6))
-        contact_update(*args, cp.body, cp.points, state, ground, PAR, 1e-3, force, wrench)
+        force = np.zeros((16, 3))
+        contact_step(placed(cp, ground, *args), state, 1e-3, force)
         out.append((force, cp.foot_wrenches(args[0], args[1], force, ground), state))
     assert np.abs(out[0][0]).max() > 10
     assert out[1][0] == pytest.approx(out[0][0] @ turn.T, abs=1e-7)
@@ -96,8 +103,9 @@ def test_foot_sensors_read_the_sum_of_their_points_in_the_foots_frame():
     robot = load_robot("lola", "floating")
     R, r, V, _, _, data = poses(robot, 4)
     cp, ground = ContactPoints(robot), Ground.plane().array
-    s, force, wrench = cp.new_state(), np.zeros((16, 3)), np.zeros((len(R), 6))
-    contact_update(R, r, V, cp.body, cp.points, s, ground, PAR, 1e-3, force, wrench)
+    s, force, table = cp.new_state(), np.zeros((16, 3)), placed(cp, ground, R, r, V)
+    contact_step(table, s, 1e-3, force)
+    wrench = table.wrench
     read = cp.foot_wrenches(R, r, force, ground)
     total = np.zeros(3)
     for k, name in enumerate(cp.sensor_names):
@@ -123,9 +131,9 @@ def test_a_robot_put_down_at_rest_feels_its_springs_and_nothing_else():
     q[2] -= 0.002
     pin.forwardKinematics(model, data, q)
     R, r = np.array([X.rotation for X in data.oMi]), np.array([X.translation for X in data.oMi])
-    s, force, wrench = cp.new_state() + 9.0, np.zeros((8, 3)), np.zeros((len(R), 6))
-    contact_settle(R, r, cp.body, cp.points, s, ground)
-    contact_update(R, r, np.zeros((len(R), 6)), cp.body, cp.points, s, ground, PAR, 1e-3, force, wrench)
+    s, force, table = cp.new_state() + 9.0, np.zeros((8, 3)), placed(cp, ground, R, r, np.zeros((len(R), 6)))
+    contact_settle(table, s)
+    contact_step(table, s, 1e-3, force)
     depth = -(r[cp.body] + np.einsum("pij,pj->pi", R[cp.body], cp.points[:, :3]))[:, 2]
     assert depth.min() > 1e-3
     assert force[:, 2] == pytest.approx(4e4 * depth, rel=1e-9) and np.abs(force[:, :2]).max() == 0
@@ -163,3 +171,31 @@ def test_unknown_links_and_links_without_shape_are_named():
     bare = next(k for k in pinocchio_bodies(robot) if k not in {s.link for s in robot.shapes})
     with pytest.raises(ConfigError, match=f"'{bare}' of hrp2 has no collision shape"):
         ContactPoints(robot, links=[bare])
+
+
+@pytest.mark.parametrize("ground", [Ground.plane(), Ground.plane(0.1, 0.2, 0.6)], ids=["flat", "tilted"])
+def test_gains_are_how_fast_the_forces_fall(ground):
+    """Finite differences: a point that sticks and moves on by h dv meets a force changed by -K dv."""
+    h, step = 1e-3, 1e-5
+    rng = np.random.default_rng(3)
+    points, body = np.array([[0.1, 0.05, -0.02, 0.0], [-0.1, 0.02, -0.02, 0.015]]), np.zeros(2, np.int64)
+    R, r = pin.exp3(0.1 * rng.normal(size=3))[None], np.array([[0.0, 0.0, ground.height(0, 0) - 0.08]])
+    V = 0.01 * rng.normal(size=(1, 6))
+    V[0, :3] = 0.0  # both points move alike
+
+    def forces(dv):
+        table = contact_table_of(body, points, ground.array, PAR, 1)
+        table = table._replace(R=R, r=r + h * dv, V=V + np.concatenate([np.zeros(3), dv]))
+        force = np.zeros((2, 3))
+        s = np.array([[2e-2, 1e-3, -1e-3]] * 2)
+        contact_step(table, s, h, force)
+        return force, table.gains
+
+    force, gains = forces(np.zeros(3))
+    assert (np.linalg.norm(force, axis=1) > 50).all()
+    rows = [(forces(step * e)[0] - forces(-step * e)[0]) / (-2 * step) for e in np.eye(3)]
+    for p in range(2):
+        xx, xy, xz, yy, yz, zz = gains[p]
+        K = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        assert np.allclose(np.array(rows)[:, p].T, K, rtol=1e-6, atol=1e-5 * np.abs(K).max())
+        assert np.linalg.eigvalsh(K)[0] > 100
