@@ -56,6 +56,9 @@ class SimulatorInputs:
             unknown = [n for n in m.name if n not in self.robot.index]
             text = ", ".join(_offer(n, self.robot.index) for n in unknown[:3])
             self.health.check("names", bool(unknown), Level.WARN, f"unknown joints in command: {text}")
+            deaf = [self.robot.joint_names[k] for k in self._order[2] if k in self.engine.uncommanded]
+            text = f"tendons at constant tensions move {', '.join(deaf[:3])}: commands for them are passed over"
+            self.health.check("deaf", bool(deaf), Level.WARN, text)
         if not (len(m.position) or len(m.velocity) or len(m.effort)):
             raise ConfigError("command without a position, velocity or effort: passed over")
         position, velocity, effort = (

@@ -23,7 +23,8 @@ class SimulatorParameters(NodeParameters):
     )
     drives: str = param(
         "ideal",
-        "ideal: torque at once; rigid, elastic: motors and gears from the robot's file of drives",
+        "ideal: torque at once; rigid, elastic: motors and gears from the robot's file of drives; tendons: tendons at "
+        "constant tensions, and no command moves the joints they cross",
         choices=DRIVES,
     )
     step: float = param(0.001, "length of an integration step", "s", 0.0001, 0.01)
@@ -44,6 +45,16 @@ class SimulatorParameters(NodeParameters):
     )
     step_periods: int = param(1, "periods of the joint states that ~/step advances by", "", 1, 10000, live=True)
     push_duration: float = param(0.1, "how long a wrench on ~/push acts", "s", 0.001, 60.0, live=True)
+    tension: float = param(
+        0.0, "of every tendon with drives 'tendons'; 0: of each what holds the neutral posture", "N", 0.0, 10000.0
+    )
+    moment_arm_error: float = param(
+        0.0,
+        "standard deviation of the factors by which the tendons' moment arms are not those of the file",
+        "",
+        0.0,
+        0.5,
+    )
     seed: int = param(0, "of everything random in the sensors: the same seed, the same bytes", "", 0, 2147483647)
     noise: str = param(
         "",

@@ -10,7 +10,7 @@ import pinocchio as pin
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.check import check_model
-from humanoid_control.simulation.settings import IDEAL
+from humanoid_control.simulation.settings import IDEAL, TENDONS
 
 if TYPE_CHECKING:
     from humanoid_control.simulation.drives import DriveGains
@@ -32,6 +32,7 @@ class Engine(Protocol):
         acceleration: (nv,) of the last step. torque: (n,) of the motors in the last step [N m].
         diverged: the state stopped being finite; the last good one is kept until `reset` or `set_state`.
         failure: one line why; empty while all is well.
+        uncommanded: which joints take no commands, because tendons at constant tensions move them.
     """
 
     robot: Robot
@@ -43,6 +44,7 @@ class Engine(Protocol):
     torque: np.ndarray
     diverged: bool
     failure: str
+    uncommanded: np.ndarray
 
     @property
     def joints(self) -> np.ndarray:
@@ -155,6 +157,10 @@ def make_engine(
         from humanoid_control.simulation.mujoco_world import MujocoWorld
 
         return MujocoWorld(robot, settings, gains)
+    if settings is not None and settings.drives == TENDONS:
+        from humanoid_control.simulation.tension_world import TensionWorld
+
+        return TensionWorld(robot, settings, gains)
     if settings is not None and settings.drives != IDEAL:
         from humanoid_control.simulation.driven_world import DrivenWorld
 

@@ -17,6 +17,7 @@ from humanoid_control.simulation.soles import Soles
 from humanoid_control.simulation.step import FASTEST
 
 if TYPE_CHECKING:
+    from humanoid_control.simulation.settings import WorldSettings
     from humanoid_control.simulation.tendon_plant import TendonPlant, TendonStates
 
 
@@ -25,6 +26,9 @@ class EngineBase:
 
     A subclass integrates: it sets `q`, `v`, `time`, `acceleration`, `torque`, `diverged`, `failure` in `step`, and
     takes a new state in `_place`.
+
+    Attributes:
+        uncommanded: which joints take no commands.
     """
 
     q: np.ndarray
@@ -34,6 +38,7 @@ class EngineBase:
     torque: np.ndarray
     diverged: bool
     failure: str
+    settings: WorldSettings
 
     def __init__(self, robot: Robot, gains: DriveGains, gravity: float, coast: float) -> None:
         self.robot, self.gains = robot, gains
@@ -43,6 +48,7 @@ class EngineBase:
         self.drives = DriveCommands(robot, gains, coast)
         self.pushes = Pushes(robot)
         self.soles = Soles(robot)
+        self.uncommanded = np.zeros(0, dtype=int)
         self._tendons: TendonPlant | None = None
 
     @property
@@ -70,6 +76,11 @@ class EngineBase:
         efforts: np.ndarray | None = None,
     ) -> None:
         """See `engine.Engine.command`."""
+        if len(self.uncommanded):
+            positions, velocities, efforts = (
+                x if x is None else np.where(np.isin(np.arange(self.robot.n), self.uncommanded), np.nan, x)
+                for x in (positions, velocities, efforts)
+            )
         self.drives.set(self.time, self.joints, positions, velocities, efforts)
 
     def push(self, link: str, wrench: np.ndarray, duration: float, point: np.ndarray | None = None) -> None:
@@ -132,7 +143,7 @@ class EngineBase:
         if self._tendons is None:  # loaded only for those who ask
             from humanoid_control.simulation.tendon_plant import TendonPlant
 
-            self._tendons = TendonPlant(self.robot)
+            self._tendons = TendonPlant(self.robot, self.settings.moment_arm_error, self.settings.seed)
         return self._tendons.states(self.joints, self.torque)
 
     def base_state(self) -> tuple[np.ndarray, np.ndarray]:

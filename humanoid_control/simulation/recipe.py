@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.simulation.engine import Engine, make_engine
-from humanoid_control.simulation.settings import IDEAL
+from humanoid_control.simulation.settings import IDEAL, TENDONS
 
 if TYPE_CHECKING:
     from humanoid_control.simulation.drives import DriveGains
@@ -21,7 +21,8 @@ class Recipe:
 
     Attributes:
         robot: of the catalogue, or path of a URDF. base: 'fixed' or 'floating'. engine: see `make_engine`.
-        drives: 'ideal', 'rigid' or 'elastic', see `WorldSettings`.
+        drives: 'ideal', 'rigid', 'elastic' or 'tendons'; tension: of the tendons then [N]; moment_arm_error: of the
+            tendons, drawn with seed; see `WorldSettings`.
         step: of the integration [s]. gravity: [m/s^2]. friction, slope: of the
             ground, a plane that rises forward [rad].
         stiffness: of each drive as a multiple of its effort limit [1/rad]. damping_ratio: of each drive.
@@ -31,6 +32,9 @@ class Recipe:
     base: str = "floating"
     engine: str = "multibody"
     drives: str = IDEAL
+    tension: float = 0.0
+    moment_arm_error: float = 0.0
+    seed: int = 0
     step: float = 0.001
     gravity: float = 9.81
     friction: float = 0.8
@@ -64,7 +68,8 @@ class Recipe:
                 raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name):g}")
         robot = robot or load_robot(self.robot, self.base)
         ground, contact = Ground.plane(slope=self.slope), ContactSettings(friction=self.friction)
-        settings = WorldSettings(self.step, self.gravity, ground=ground, contact=contact, drives=self.drives)
+        same = {f.name: getattr(self, f.name) for f in fields(WorldSettings) if hasattr(self, f.name)}
+        settings = WorldSettings(ground=ground, contact=contact, **same)
         settings.check()
         return make_engine(robot, self.engine, settings, self._gains(robot))
 
@@ -73,6 +78,10 @@ class Recipe:
 
         if self.drives == IDEAL:
             return default_gains(robot, self.stiffness, self.damping_ratio)
+        if self.drives == TENDONS:
+            from humanoid_control.simulation.tension_world import tension_gains
+
+            return tension_gains(robot, self.stiffness, self.damping_ratio)
         from humanoid_control.simulation.drive_train import build_drive_train
         from humanoid_control.simulation.driven_world import driven_gains
 

@@ -11,7 +11,8 @@ from humanoid_control.simulation.contact_law import ContactSettings
 from humanoid_control.simulation.ground import Ground
 
 IDEAL = "ideal"
-DRIVES = (IDEAL, "rigid", "elastic")
+TENDONS = "tendons"
+DRIVES = (IDEAL, "rigid", "elastic", TENDONS)
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,11 @@ class WorldSettings:
         coast: how long the position reference moves on with the commanded velocity until the next command [s].
         ground: its shape; it acts on the soles of robots whose base floats.
         contact: what soles and ground are made of.
-        drives: 'ideal': torque at once; 'rigid' or 'elastic': motors and gears of the robot's file of drives.
+        drives: 'ideal': torque at once; 'rigid' or 'elastic': motors and gears of the robot's file of drives;
+            'tendons': tendons at constant tensions, see `tension_world.TensionWorld`.
+        tension: of every tendon under drives 'tendons' [N]; 0: those that hold the neutral posture.
+        moment_arm_error: standard deviation of the factors by which the moment arms of the tendons differ from those
+            of the robot's file. seed: of the factors.
         touching: other links whose collision shapes meet the ground too, or 'all'.
     """
 
@@ -35,6 +40,9 @@ class WorldSettings:
     contact: ContactSettings = field(default_factory=ContactSettings)
     touching: tuple[str, ...] | str = ()
     drives: str = IDEAL
+    tension: float = 0.0
+    moment_arm_error: float = 0.0
+    seed: int = 0
 
     def check(self) -> None:
         """Make sure of the numbers.
@@ -46,6 +54,7 @@ class WorldSettings:
             raise ConfigError(f"simulation step must be between 0 and 0.01 s, got {self.step:g}")
         if self.drives not in DRIVES:
             raise UnknownNameError("kind of drives", self.drives, DRIVES)
-        for what, value in (("gravity", self.gravity), ("coast", self.coast)):
+        for what in ("gravity", "coast", "tension", "moment_arm_error", "seed"):
+            value = getattr(self, what)
             if not (np.isfinite(value) and value >= 0):
                 raise ConfigError(f"simulation {what} must be 0 or more, got {value:g}")

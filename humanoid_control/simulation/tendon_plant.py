@@ -9,6 +9,7 @@ import numpy as np
 from humanoid_control.ik.box_qp import solve_box_qp
 from humanoid_control.robots import Robot
 from humanoid_control.robots.tendon_file import tendon_geometry
+from humanoid_control.tendons.encoders import EncoderErrors, TendonEncoders
 
 PRETENSION = 10.0  # [N] of a tendon whose file names no least tension; a wire without tension leaves its pulley
 STRONGEST = 1e6  # [N] of a tendon whose file names no greatest tension
@@ -36,30 +37,51 @@ class TendonPlant:
     drives, and of these the smallest ones; the least tension keeps every tendon taut.
 
     Attributes:
-        geometry: of the tendons over the joints that they cross. least, most: (M,) range of the tensions [N].
+        geometry: of the tendons over the joints that they cross. joints: (D,) which joints of the robot these are.
+        least, most: (M,) range of the tensions [N].
+        factors: (M,) by which moment arms and changes of length differ from those of the geometry.
     """
 
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Robot, moment_arm_error: float = 0.0, seed: int = 0) -> None:
         """Prepare.
+
+        Args:
+            moment_arm_error: standard deviation of `factors`, 1 on average, as in `encoders.EncoderErrors.scale`;
+                with all joints at zero the lengths are right nevertheless.
+            seed: of the factors.
 
         Raises:
             RobotError, UnknownNameError: the robot has no tendons, or a file of them with an error.
+            ConfigError: an error below 0.
         """
         self.robot, self.geometry = robot, tendon_geometry(robot)
         self.names = self.geometry.tendon_names
-        self._joints = np.array([robot.joint_index(name) for name in self.geometry.joint_names])
+        self.factors = TendonEncoders(len(self.names), EncoderErrors(scale=moment_arm_error), seed).factors
+        self.joints = np.array([robot.joint_index(name) for name in self.geometry.joint_names])
         given = np.array([(t.min_tension, t.max_tension) for t in self.geometry.tendons])
         self.least = np.where(given[:, 0] > 0, given[:, 0], np.minimum(PRETENSION, given[:, 1]))
         self.most = np.minimum(given[:, 1], STRONGEST)
-        m, d = len(self.names), len(self._joints)
+        m, d = len(self.names), len(self.joints)
         self._lengths, self._arms = np.zeros(m), np.zeros((m, d))
         self._x, self._multipliers = np.zeros(m), np.zeros(m + 1)
         self._no_rows, self._no_bounds = np.zeros((1, m)), np.zeros(1)
 
     def states(self, joints: np.ndarray, torque: np.ndarray) -> TendonStates:
         """Lengths and tensions at joint angles (n,) [rad] under torques (n,) of the drives [N m]."""
-        self.geometry.raw_into(joints[self._joints], self._lengths, self._arms)
-        return TendonStates(self.names, self._lengths.copy(), self.tensions(self._arms, torque[self._joints]))
+        lengths, arms = self.measure(joints)
+        return TendonStates(self.names, lengths.copy(), self.tensions(arms, torque[self.joints]))
+
+    def torques(self, joints: np.ndarray, tensions: np.ndarray) -> np.ndarray:
+        """Torques (D,) [N m] of tensions (M,) [N] on the joints they cross, at joint angles (n,) [rad]: -G^T t."""
+        return -(tensions @ self.measure(joints)[1])
+
+    def measure(self, joints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Lengths (M,) [m] and moment arms (M, D) [m] at joint angles (n,) [rad], in arrays that are used again."""
+        zero, factors = self.geometry.zero, self.factors
+        self.geometry.raw_into(joints[self.joints], self._lengths, self._arms)
+        self._lengths += (factors - 1.0) * (self._lengths - zero)
+        self._arms *= factors[:, None]
+        return self._lengths, self._arms
 
     def tensions(self, arms: np.ndarray, torque: np.ndarray) -> np.ndarray:
         """Tensions (M,) [N] for torques (D,) [N m] with moment arms (M, D) [m]: argmin |G^T t + torque|^2 in range."""

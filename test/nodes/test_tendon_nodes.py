@@ -7,6 +7,7 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
+from geometry_msgs.msg import WrenchStamped
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
@@ -202,6 +203,35 @@ def test_the_hand_follows_its_target_on_estimated_angles_alone(graph):
     graph.until_said("state_estimator", "ok", reach)
     states.clear()
     graph.until(lambda: true_gap() < 0.03, "the hand still at its target", meanwhile=reach)
+
+
+def test_tendons_at_constant_tensions_give_way_to_a_push(graph):
+    """No command moves the arm; a push does, and its tendons tell how far (TE-19)."""
+    robot = load_robot("kengoro_upper", "fixed")
+    graph.start("simulator", "robot:=kengoro_upper", "drives:=tendons", "tendons:=true", "moment_arm_error:=0.1")
+    states, tendons = graph.listen(JointState, "joint_states"), graph.listen(JointState, "tendon_states")
+    graph.until(lambda: states and tendons, "states")
+    tensions, elbow = np.array(tendons[-1].effort), states[-1].name.index("l_elbow_pitch")
+    assert tensions.min() > 9.9 and tensions.max() > 50, "those that hold the posture"
+    commands, pushes = graph.publisher(JointState, "joint_commands"), graph.publisher(WrenchStamped, "simulator/push")
+    command = JointState(name=list(robot.joint_names), position=robot.upper.tolist())
+    said = graph.until_said("simulator", "tendons at constant tensions", lambda: commands.publish(command))
+    assert "commands for them are passed over" in said["message"]
+    before = states[-1].position[elbow]
+    push = WrenchStamped()
+    push.header.frame_id, push.wrench.torque.y = "l_forearm", -3.0
+    graph.until(
+        lambda: states[-1].position[elbow] < before - 0.5, "the elbow to bend", meanwhile=lambda: pushes.publish(push)
+    )
+    last = min(tendons, key=lambda m: abs(stamp(m) - stamp(states[-1])))
+    assert np.array(last.effort) == pytest.approx(tensions, abs=1e-9), "constant"
+    plant = TendonPlant(robot, 0.1, 0)
+    nearest = min(states, key=lambda m: abs(stamp(m) - stamp(last)))
+    assert np.array(last.position) == pytest.approx(plant.measure(np.array(nearest.position))[0], abs=1e-9)
+
+
+def stamp(message):
+    return message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
 
 
 def fault(graph, text):

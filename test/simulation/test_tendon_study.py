@@ -11,6 +11,8 @@ from humanoid_control.simulation.tendon_study.experiments import EXPERIMENTS, ch
 from humanoid_control.simulation.tendon_study.finding import Row, Runs, settled, tail
 from humanoid_control.simulation.tendon_study.lab import TendonLab
 from humanoid_control.simulation.tendon_study.others import others
+from humanoid_control.simulation.tendon_study.pushed import HandPushes
+from humanoid_control.simulation.tendon_study.sharing import BEYOND
 from humanoid_control.simulation.tendon_study.table_one import TABLE_ONE
 
 
@@ -55,15 +57,30 @@ def test_e2_finds_every_joint(lab):
 
 
 def test_e3_sharing_keeps_borrowed_angles_right(lab):
-    """T3b; T3a is printed beside it."""
+    """T3b, walking at random and pushed under constant tensions; T3a is printed beside it."""
     found = EXPERIMENTS["E3"](lab, Runs(1, 200))
     rows = rows_of(found)
-    shared, alone = rows["shared, cut-off 1e-3"], rows["conventional, cut-off 1e-3"]
-    assert shared.median[:4].max() < 5.0
-    assert shared.median[4:].mean() < alone.median[4:].mean()
-    held = rows["shared, default, angles held"]
-    assert held.worst.max() < 2.0, "a spike in a length does not reach the angles"
-    assert len(found.table) == len(rows) == 6
+    for plant in ("random walk", "pushed"):
+        shared, alone = rows[f"{plant}: shared, cut-off 1e-3"], rows[f"{plant}: conventional, cut-off 1e-3"]
+        assert shared.median[:4].max() < 5.0
+        assert shared.median[4:].mean() < alone.median[4:].mean()
+    assert rows["random walk: shared, default, angles held"].worst.max() < 2.0, "a spike does not reach the angles"
+    assert alone.joints[0] == "r_gh_roll" and shared.joints[0] == "l_gh_roll"
+    assert len(found.table) == len(rows) == 12 and len(found.traces) == 3
+
+
+def test_pushes_move_both_arms_alike_and_are_repeated(lab):
+    """E3's plant: symmetric as long as the head has not fallen to a side, the same for the same seed."""
+    hands = HandPushes(lab)
+    q, lengths = hands.walk(60, 4)
+    assert np.array_equal(hands.walk(60, 4)[0], q) and not np.array_equal(hands.walk(60, 5)[0], q)
+    left, right = (
+        [lab.whole.joint_names.index(s + j[1:]) for j in (*laboratory.SCAPULA, *laboratory.ARM)] for s in "lr"
+    )
+    assert q[:, left] == pytest.approx(q[:, right], abs=1e-4) and np.ptp(q[:, left], axis=0).min() > 0.02
+    low, high = lab.whole.limits.T
+    assert (q > low - BEYOND).all() and (q < high + BEYOND).all()
+    assert lengths == pytest.approx(lab.whole.lengths_of(q))
 
 
 def test_e4_absolute_stays_wrong_and_relative_converges(lab):
