@@ -35,7 +35,7 @@ OPTIONS = {
     "models": ("tendons",),
     "robot": ("momentum", "calibration", "safety", "worlds", "tendons"),
     "only": ("imitation", "momentum", "tendons"),
-    "details": ("imitation", "momentum"),
+    "details": ("imitation", "momentum", "tendons"),
     "output": ("imitation", "momentum", "calibration", "worlds", "tendons"),
 }
 EXAMPLES = (
@@ -56,7 +56,7 @@ examples:
   humanoid study worlds --robot lola --vary friction=0.2,0.4,0.8 --vary stiffness=30,60
   humanoid study worlds --robot hrp2 --vary push_x=50,100,150 --engine mujoco --seconds 3 -o pushed
   humanoid study tendons -o tendons                     all, 20 seeds; JSON and plots
-  humanoid study tendons --only E4,E5 --seeds 5
+  humanoid study tendons --only E4,E5 --seeds 5 --details
   humanoid study tendons --only others --models my_models
 
 The rule by which each is judged was fixed before it was measured, and is printed with --details. A hypothesis that does
@@ -88,7 +88,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, help="worlds: processes (default: one a core)")
     parser.add_argument("--steps", type=int, help="tendons: of each walk (default: 1500)")
     parser.add_argument("--models", type=Path, help="tendons: others' arms (default: $HUMANOID_TEST_DATA/muscles)")
-    parser.add_argument("--details", action="store_true", help="also the rule and the numbers of every part")
+    parser.add_argument(
+        "--details", action="store_true", help="also the rule and every part's numbers; tendons: every joint"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument("-o", "--output", type=Path, help="imitation: file to write, .json or .md; others: folder")
 

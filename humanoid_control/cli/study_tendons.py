@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from humanoid_control.cli.output import console, machine, plain_values, print_json, progress, table, warn
+from humanoid_control.cli.output import console, machine, plain_values, print_json, progress, warn
+from humanoid_control.cli.study_tendons_tables import print_details, print_summary
 from humanoid_control.errors import ConfigError
 
 if TYPE_CHECKING:
-    from humanoid_control.simulation.tendon_study.finding import Finding, Row, Runs
+    from humanoid_control.simulation.tendon_study.finding import Finding, Runs
 
 ROBOT = "kengoro_upper"
-FEW = 6  # joints that have a column each; more have a line each
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,8 +43,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(report)
         return 0
-    for f in found:
-        _print(f, runs)
+    print_summary(found, runs)
+    for f in found if args.details else ():
+        print_details(f, runs)
     if args.output is not None:
         console.print(f"written: {args.output}")
     return 0
@@ -60,6 +61,7 @@ def to_json(robot: str, found: Sequence[Finding], runs: Runs, left_out: Sequence
             "measure": f.measure or None,
             "rows": [
                 {"name": r.name, "unit": r.unit, "joints": r.joints, "median": r.median, "worst": r.worst}
+                | ({"goal": str(r.goal), "reached": r.reached} if r.goal else {})
                 for r in f.rows
             ],
             "table": f.table,
@@ -68,26 +70,6 @@ def to_json(robot: str, found: Sequence[Finding], runs: Runs, left_out: Sequence
     ]
     head = {"study": "tendons", "robot": robot, "seeds": runs.seeds, "steps": runs.steps, "left_out": left_out}
     return {**head, "experiments": experiments, "machine": machine()}
-
-
-def _print(f: Finding, runs: Runs) -> None:
-    console.print(f"{f.name}, {f.title}. Source: {f.source}")
-    if f.table:
-        table(f"{f.name}, {f.title}", list(f.table[0]), [list(line.values()) for line in f.table])
-    for joints, unit in dict.fromkeys((r.joints, r.unit) for r in f.rows):
-        these = [r for r in f.rows if (r.joints, r.unit) == (joints, unit)]
-        title = f"{f.name}: median (worst) of {runs.seeds} seeds, {runs.steps} steps [{unit}]"
-        if len(joints) <= FEW:
-            table(title, ["filter", *joints], [[r.name, *(_pair(r, k) for k in range(len(joints)))] for r in these])
-        else:
-            lines = [[joint, *(_pair(r, k) for r in these)] for k, joint in enumerate(joints)]
-            table(title, ["joint", *(r.name for r in these)], lines)
-    if f.measure:
-        console.print(f"{f.measure}\n")
-
-
-def _pair(row: Row, k: int) -> str:
-    return f"{row.median[k]:.2f} ({row.worst[k]:.2f})"
 
 
 def _check_folder(path: Path | None) -> None:
@@ -101,7 +83,7 @@ def _check_folder(path: Path | None) -> None:
 
 def _write(folder: Path, report: dict[str, Any], found: Sequence[Finding]) -> None:
     """tendons.json and a PNG an experiment, each whole or not at all."""
-    from humanoid_control.cli.study_tendons_plot import tendons_plot
+    from humanoid_control.cli.study_tendons_plot import pictures
 
     folder.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".writing_") as name:
@@ -109,8 +91,7 @@ def _write(folder: Path, report: dict[str, Any], found: Sequence[Finding]) -> No
         text = json.dumps(plain_values(report), indent=1, allow_nan=False)
         (whole / "tendons.json").write_text(text + "\n", encoding="utf-8")
         for f in found:
-            for k, trace in enumerate(f.traces):
-                more = f"_{k + 1}" if len(f.traces) > 1 else ""
-                (whole / f"{f.name}{more}.png").write_bytes(tendons_plot(trace))
+            for file, content in pictures(f).items():
+                (whole / file).write_bytes(content)
         for path in list(whole.iterdir()):
             os.replace(path, folder / path.name)

@@ -9,20 +9,25 @@ import pytest
 
 
 def test_table_json_and_folder(humanoid):
-    args = ("study", "tendons", "--only", "e3", "--seeds", 1, "--steps", 50)
+    args = ("study", "tendons", "--only", "e4", "--seeds", 1, "--steps", 50)
     result = humanoid(*args, "--json", "-o", "out")
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
     assert json.loads((humanoid.folder / "out" / "tendons.json").read_text()) == report
-    assert sorted(p.name for p in (humanoid.folder / "out").iterdir()) == ["E3.png", "tendons.json"]
-    assert (humanoid.folder / "out" / "E3.png").read_bytes()[:4] == b"\x89PNG"
+    assert sorted(p.name for p in (humanoid.folder / "out").iterdir()) == ["E4.png", "tendons.json"]
+    assert (humanoid.folder / "out" / "E4.png").read_bytes()[:4] == b"\x89PNG"
     (found,) = report["experiments"]
-    assert (report["seeds"], report["steps"], found["name"]) == (1, 50, "E3")
+    assert (report["seeds"], report["steps"], found["name"]) == (1, 50, "E4")
     row = found["rows"][0]
-    assert row["unit"] == "deg" and len(row["median"]) == len(row["worst"]) == len(row["joints"]) >= 8
-    assert len(found["table"]) == len(found["rows"]) == 6
+    assert row["unit"] == "deg" and len(row["median"]) == len(row["worst"]) == len(row["joints"]) == 4
+    assert len(found["rows"]) == 7 and found["rows"][4]["goal"] == "median < 1, worst < 5"
     result = humanoid(*args)
-    for word in ("l_elbow_pitch", "median (worst) of 1 seeds", "vibrate", "jitter", "first sixth"):
+    assert result.returncode == 0 and "│ E4" in result.stdout
+    for word in ("median", "worst", "goal", "almost the same", "last fifth", "1 seeds, 50 steps"):
+        assert word in result.stdout
+    assert sum("relative r3" in line for line in result.stdout.splitlines()) == 1
+    result = humanoid(*args, "--details")
+    for word in ("l_elbow_pitch", "median (worst) of 1 seeds"):
         assert word in result.stdout
 
 

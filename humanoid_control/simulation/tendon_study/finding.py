@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,8 +11,8 @@ import numpy as np
 from humanoid_control.errors import ConfigError
 from humanoid_control.tendons.mapping import Array
 
-DEGREES, MILLIMETRES = "deg", "mm"
-_SCALE = {DEGREES: 180.0 / np.pi, MILLIMETRES: 1e3}
+DEGREES, MILLIMETRES, SECONDS, GIGABYTES = "deg", "mm", "s", "GB"
+_SCALE = {DEGREES: 180.0 / np.pi, MILLIMETRES: 1e3, SECONDS: 1.0, GIGABYTES: 1e-9}
 
 
 @dataclass(frozen=True)
@@ -38,43 +38,82 @@ LEAST_STEPS = 50
 
 
 @dataclass(frozen=True)
-class Row:
-    """Errors of one filter.
+class Goal:
+    """What the values of a row should stay below [its unit].
 
     Attributes:
-        name: of the filter and its conditions. joints: (J,). errors: (seeds, J), not negative [rad or m].
-        unit: in which `median` and `worst` over the seeds are.
+        median: the median over the seeds, of every joint. worst: every seed and joint. Infinite where nothing is asked.
+    """
+
+    median: float = np.inf
+    worst: float = np.inf
+
+    def __str__(self) -> str:
+        asked = {"median": self.median, "worst": self.worst}
+        return ", ".join(f"{name} < {value:g}" for name, value in asked.items() if value < np.inf)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Errors of one filter, or what building some mappings took.
+
+    Attributes:
+        name: of the filter and its conditions. joints: (J,), or other things that each have a value.
+        errors: (seeds, J), not negative [rad, m, s or bytes].
+        unit: in which `median` and `worst` over the seeds are. goal: None where nothing is asked.
     """
 
     name: str
     joints: tuple[str, ...]
     errors: Array
     unit: str = DEGREES
+    goal: Goal | None = None
+
+    @property
+    def scale(self) -> float:
+        """From rad, m, s or bytes to the unit."""
+        return _SCALE[self.unit]
 
     @property
     def median(self) -> Array:
         """(J,) [unit]."""
-        return np.median(self.errors, axis=0) * _SCALE[self.unit]
+        return np.median(self.errors, axis=0) * self.scale
 
     @property
     def worst(self) -> Array:
         """(J,) [unit]."""
-        return np.max(self.errors, axis=0) * _SCALE[self.unit]
+        return np.max(self.errors, axis=0) * self.scale
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the goal is; None where there is none."""
+        if self.goal is None:
+            return None
+        return bool(self.median.max() < self.goal.median and self.worst.max() < self.goal.worst)
 
 
 @dataclass(frozen=True)
 class Trace:
-    """One walk of the first seed.
+    """One walk of the first seed, and how wrong the filters were on all of them.
 
     Attributes:
-        title: of the plot. joints: (J,). actual: (T, J) angles [rad]; None where the lines are differences.
-        lines: (T, J) by the name of the filter [rad].
+        title: of the plot. joints: (J,). actual: (T, J) values [rad or m]; None where the lines are differences.
+        lines: (T, J) by the name of the filter [rad or m]. unit: in which to draw them.
+        spread: (2, T) by the name of the filter, as of `spread`. of: whose errors these are.
     """
 
     title: str
     joints: tuple[str, ...]
     actual: Array | None
     lines: dict[str, Array]
+    unit: str = DEGREES
+    spread: dict[str, Array] = field(default_factory=dict)
+    of: str = ""
+
+    @property
+    def scale(self) -> float:
+        """From rad or m to the unit."""
+        return _SCALE[self.unit]
 
 
 @dataclass(frozen=True)
@@ -93,6 +132,17 @@ class Finding:
     rows: tuple[Row, ...] = ()
     table: tuple[dict[str, Any], ...] = ()
     traces: tuple[Trace, ...] = ()
+
+
+def walks_of(runs: Runs) -> str:
+    """How many walks there are, in words."""
+    return "1 walk" if runs.seeds == 1 else f"{runs.seeds} walks"
+
+
+def spread(errors: Sequence[Array]) -> Array:
+    """(2, T): median and worst over all seeds and joints at each step, of the walks (T, J) of all seeds."""
+    size = np.abs(np.array(errors))
+    return np.array([np.median(size, axis=(0, 2)), size.max(axis=(0, 2))])
 
 
 def tail(errors: Array, share: float = 0.2) -> Array:

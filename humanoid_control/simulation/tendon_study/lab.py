@@ -20,6 +20,7 @@ from humanoid_control.tendons.groups import completed
 from humanoid_control.tendons.mapping import Array
 from humanoid_control.tendons.neural_fit import fit_neural
 from humanoid_control.tendons.neural_mapping import NeuralMapping
+from humanoid_control.tendons.parted_mapping import PartedMapping, fit_polynomial_parts
 from humanoid_control.tendons.posture_grid import random_postures
 from humanoid_control.tendons.random_walk import random_walk
 from humanoid_control.tendons.tendon import TendonGroup
@@ -69,6 +70,13 @@ class TendonLab:
     def mappings(self) -> dict[str, GeometryMapping]:
         """The exact mapping of each group."""
         return group_mappings(self.robot.model, self.tendons, self.groups)
+
+    @cached_property
+    def polynomials(self) -> dict[str, PartedMapping]:
+        """The fitted mapping of each group, for all of what its tendons cross."""
+        return {
+            g.name: fit_polynomial_parts(self.robot.model, self.tendons.only(g.tendons), g.joints) for g in self.groups
+        }
 
     @cached_property
     def start(self) -> Array:

@@ -7,7 +7,7 @@ from math import radians
 
 import numpy as np
 
-from humanoid_control.simulation.tendon_study.finding import Finding, Row, Runs, Trace
+from humanoid_control.simulation.tendon_study.finding import Finding, Row, Runs, Trace, spread, walks_of
 from humanoid_control.simulation.tendon_study.lab import ARM, NOISE, Limb, TendonLab, measured
 from humanoid_control.tendons.antagonism import AntagonismUpdater
 from humanoid_control.tendons.encoders import EncoderErrors
@@ -71,7 +71,7 @@ def learn(lab: TendonLab, runs: Runs, setup: Setup) -> Finding:
     start, guess = np.radians(setup.zeroed), np.radians(setup.guess)
     replay = random_postures(limb.geometry.limits, REPLAY, seed=1)
     found: dict[tuple[str, str], list[Array]] = {}
-    lines: dict[str, Array] = {}
+    walks: dict[str, list[Array]] = {}
     for seed in range(runs.seeds):
         runs.show(seed / runs.seeds)
         q, teaching = (random_walk(limb.geometry.limits, start, runs.steps, SIGMA, s) for s in (seed, 1000 + seed))
@@ -86,8 +86,7 @@ def learn(lab: TendonLab, runs: Runs, setup: Setup) -> Finding:
                     half = len(z) // 2
                     found.setdefault((kind, when), []).append(np.abs(other - reference)[half:].mean(axis=0))
                     found.setdefault((f"{kind} to truth", when), []).append(np.abs(other - q)[half:].mean(axis=0))
-                    if seed == 0 and kind == "r2":
-                        lines[f"{kind}, {when}"] = other - reference
+                    walks.setdefault(f"{kind}, {when}", []).append(other - reference)
                 found.setdefault(("absolute to truth", when), []).append(np.abs(reference - q).mean(axis=0))
                 if when == "before":
                     updater.start()
@@ -100,7 +99,14 @@ def learn(lab: TendonLab, runs: Runs, setup: Setup) -> Finding:
         "mean difference from the rightly zeroed absolute filter (JAEs-error), or to the truth, second half; "
         f"tendon lengths scaled by 1 with a deviation of {SCALE:g}"
     )
-    trace = Trace(f"difference between both filters (figure {10 if setup is ELBOW else 11})", setup.joints, None, lines)
+    trace = Trace(
+        f"{setup.title}: relative minus rightly zeroed absolute estimate, before and after learning",
+        setup.joints,
+        None,
+        {name: walks[name][0] for name in sorted(walks, reverse=True)},
+        spread={name: spread(w) for name, w in walks.items()},
+        of=f"difference, {walks_of(runs)}",
+    )
     return Finding(setup.name, setup.title, setup.source, measure, tuple(rows), (), (trace,))
 
 

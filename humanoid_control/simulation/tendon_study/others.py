@@ -12,7 +12,18 @@ from pathlib import Path
 import numpy as np
 
 from humanoid_control.errors import ConfigError, EnvironmentProblem
-from humanoid_control.simulation.tendon_study.finding import DEGREES, MILLIMETRES, Finding, Row, Runs, Trace, tail
+from humanoid_control.simulation.tendon_study.finding import (
+    DEGREES,
+    MILLIMETRES,
+    Finding,
+    Goal,
+    Row,
+    Runs,
+    Trace,
+    spread,
+    tail,
+    walks_of,
+)
 from humanoid_control.simulation.tendon_study.lab import NOISE, measured
 from humanoid_control.simulation.tendon_study.plants import muscle_walk, placed_lengths
 from humanoid_control.tendons.cardsflow import read_cardsflow
@@ -34,6 +45,7 @@ START_ERROR = radians(20.0)
 # With all motors at one height, or the box not turned, the tendons do not see all six directions to first order.
 MOTORS = {f"motor{k}": -1.0 if k % 2 else -0.2 for k in range(6)}  # [m], counted downwards
 BOX_RANGE = np.array([[-0.3, 0.3], [-0.3, 0.3], [0.3, 0.9], *[[-0.1, 0.1]] * 3])  # turns [rad], then shifts [m]
+GOAL = Goal(worst=2.0)
 BOX_STEP, BOX_START = 0.003, np.array([0.1] * 3 + [0.03] * 3)
 
 
@@ -80,9 +92,9 @@ def others(folder: Path | None, runs: Runs) -> Finding:
         def show(share: float, done: int = k) -> None:
             runs.show((done + share) / len(arms))
 
-        found, trace = _estimate(arm, runs, show)
+        found, drawn = _estimate(arm, runs, show)
         rows += found
-        traces.append(trace)
+        traces += drawn
     measure = (
         "mean absolute error of the last fifth; lengths with 0.1 mm of noise; start 20 deg off (box: 0.1 rad, 3 cm)"
     )
@@ -121,12 +133,12 @@ def _puppet(path: Path) -> Arm:
     return Arm(PUPPET, mapping, walk, BOX_START, units, False)
 
 
-def _estimate(arm: Arm, runs: Runs, show: Callable[[float], None]) -> tuple[list[Row], Trace]:
+def _estimate(arm: Arm, runs: Runs, show: Callable[[float], None]) -> tuple[list[Row], list[Trace]]:
     joints = arm.mapping.joint_names
     group = TendonGroup(arm.name, joints, (), arm.mapping.muscle_names)
-    kinds = ("absolute", "r2") if arm.relative else ("absolute",)
-    filters = [GroupFilter(group, arm.mapping, FilterSettings(kind, length_noise=NOISE)) for kind in kinds]
-    found: list[list[Array]] = [[] for _ in kinds]
+    kinds = {"absolute": "absolute", "relative r2": "r2"} if arm.relative else {"absolute": "absolute"}
+    filters = [GroupFilter(group, arm.mapping, FilterSettings(kind, length_noise=NOISE)) for kind in kinds.values()]
+    walks: dict[str, list[Array]] = {name: [] for name in kinds}
     lines: dict[str, Array] = {}
     first: Array = np.empty(0)
     for seed in range(runs.seeds):
@@ -134,20 +146,22 @@ def _estimate(arm: Arm, runs: Runs, show: Callable[[float], None]) -> tuple[list
         q, lengths = arm.walk(runs.steps, seed)
         z = measured(lengths, seed)
         sign = np.random.default_rng(seed).choice([-1.0, 1.0], len(joints))
-        for k, (f, kind) in enumerate(zip(filters, kinds, strict=True)):
+        for f, name in zip(filters, kinds, strict=True):
             f.reset(np.clip(q[0] + sign * arm.start_error, *arm.mapping.limits.T))
             estimate = np.array([f.step(row) for row in z])
-            found[k].append(tail(estimate - q))
+            walks[name].append(estimate - q)
             if seed == 0:
-                lines[kind], first = estimate, q
-    rows = []
-    for kind, errors in zip(kinds, found, strict=True):
-        for unit in dict.fromkeys(arm.units):
-            which = [k for k, u in enumerate(arm.units) if u == unit]
-            names = tuple(joints[k] for k in which)
-            name = f"{arm.name}, {kind}" if unit == DEGREES else f"{arm.name} [{unit}], {kind}"
-            rows.append(Row(name, names, np.array(errors)[:, which], unit))
-    turning = [k for k, u in enumerate(arm.units) if u == DEGREES]
-    return rows, Trace(
-        arm.name, tuple(joints[k] for k in turning), first[:, turning], {k: v[:, turning] for k, v in lines.items()}
-    )
+                lines[name], first = estimate, q
+    rows, traces = [], []
+    for unit in dict.fromkeys(arm.units):
+        which = [k for k, u in enumerate(arm.units) if u == unit]
+        names = tuple(joints[k] for k in which)
+        title = arm.name if unit == DEGREES else f"{arm.name} shifts"
+        for name, errors in walks.items():
+            goal = GOAL if unit == DEGREES else None
+            rows.append(Row(f"{title}, {name}", names, np.array([tail(e[:, which]) for e in errors]), unit, goal))
+        drawn = {name: line[:, which] for name, line in lines.items()}
+        strip = {name: spread([e[:, which] for e in errors]) for name, errors in walks.items()}
+        of = f"error, {walks_of(runs)}"
+        traces.append(Trace(title, names, first[:, which], drawn, unit, strip, of))
+    return rows, traces
