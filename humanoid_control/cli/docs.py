@@ -51,6 +51,10 @@ TOPICS = {
         "std_msgs/Float64MultiArray",
         "while somebody listens, `source` tendons: of the joints named in the label of both dimensions [rad^2]",
     ),
+    "state_estimator/jae_error": (
+        "sensor_msgs/JointState",
+        "while somebody listens, `side_by_side`: position = relative minus absolute estimate of each joint [rad]",
+    ),
     "imu": ("sensor_msgs/Imu", "orientation, angular velocity and specific force of the root link"),
     "odometry": ("nav_msgs/Odometry", "pose and twist of the root link in the frame `world`"),
     "wrench/FOOT": (

@@ -55,7 +55,7 @@ NODES = {
             "StateEstimatorParameters",
             "joint positions and velocities as believed",
             ("joint_states", "tendon_states"),
-            ("estimated_joint_states", "state_estimator/covariance", "tendon_markers"),
+            ("estimated_joint_states", "state_estimator/covariance", "state_estimator/jae_error", "tendon_markers"),
         ),
         NodeSpec(
             "whole_body_ik",

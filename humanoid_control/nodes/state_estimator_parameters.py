@@ -25,6 +25,9 @@ class StateEstimatorParameters(NodeParameters):
         "of tendons: absolute needs lengths zeroed at a known posture, the others only their changes (docs/tendons.md)",
         choices=MODES,
     )
+    side_by_side: bool = param(
+        False, "run an absolute and a relative estimator together; ~/jae_error is how they differ"
+    )
     groups: str = param("completed", "how the tendons' joints are grouped (docs/tendons.md)", choices=GROUPS)
     mapping: str = param("", "file of a fitted joint-muscle mapping for one of the groups; empty: the geometry")
     lengths: str = param(

@@ -15,6 +15,7 @@ from humanoid_control.nodes.health import Level
 from humanoid_control.nodes.messages import seconds
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
 from humanoid_control.nodes.tendon_outputs import TendonOutputs
+from humanoid_control.nodes.tendon_pair import TendonPair
 from humanoid_control.nodes.tendon_report import TendonReport
 from humanoid_control.nodes.tendon_services import TendonServices
 from humanoid_control.nodes.tendon_setup import estimator_of, start
@@ -31,6 +32,7 @@ class TendonInput:
 
     Attributes:
         topic: that is subscribed. estimator: of the joints that tendons move.
+        pair: the estimator beside one of the other kind, where that is asked for.
         estimated: (n,) True for these joints. stamp: of the last sample used [s].
         lengths, tensions: of that sample, in the estimator's order, wires' stretch taken out.
     """
@@ -46,6 +48,7 @@ class TendonInput:
         self.node, self.robot, self.filter, self.health = node, robot, joint_filter, node.health
         p = self.params
         self.estimator = estimator_of(robot, p)
+        self.pair = TendonPair(node, robot, self.estimator, p) if p.side_by_side else None
         names, m = self.estimator.muscle_names, len(self.estimator.muscle_names)
         self.samples = TendonSamples(names, 1.0 / p.tendon_rate, relative=p.lengths == "counted")
         self._joints = np.array([robot.joint_index(name) for name in self.estimator.joint_names])
@@ -53,7 +56,7 @@ class TendonInput:
         self.estimated[self._joints] = True
         self._measured, self._nothing = np.full(robot.n, np.nan), np.full(m, np.nan)
         for _ in range(self.estimator.settings.every + 2):
-            self.estimator.step(self._nothing)  # loads what is compiled, now and not in a tick
+            self._estimate(self._nothing, None)  # loads what is compiled, now and not in a tick
         self.report, self.outputs = TendonReport(node, self.estimator), TendonOutputs(node, robot, self.estimator)
         self.services = TendonServices(node, self, robot)
         self.reset()
@@ -62,9 +65,12 @@ class TendonInput:
     def reset(self) -> None:
         """Back to the start posture; a calibration and the counts are kept."""
         start(self.estimator, self.robot, self.params)
+        if self.pair is not None:
+            self.pair.reset()
         self.samples.reset()
         self.stamp: float | None = None
         self._used = self._sampled = 0.0
+        self._dropped = self.samples.dropped
         self.lengths: Array = self._nothing.copy()
         self.tensions: Array | None = None
 
@@ -82,6 +88,7 @@ class TendonInput:
             return
         if sample is None:
             return
+        self._dropped = self.samples.dropped
         lengths, k = sample.lengths, self.params.tendon_stiffness
         if k and sample.tensions is not None:
             lengths = lengths + np.nan_to_num(sample.tensions) / k
@@ -97,20 +104,33 @@ class TendonInput:
 
         Where no usable lengths come, the angles stay, and how little they are known is made to grow.
         """
+        self.health.check("uncalibrated", self.services.uncalibrated, Level.WARN, self.services.advice)
         if self.stamp is None:
             return
         waits = stamp - self._sampled > max(HOLD_AFTER / self.params.tendon_rate, LEAST)
         if waits:
             self._step(stamp, self._nothing, None)
         held = stamp - self._used > self.params.timeout
-        self.health.check("held", held, Level.ERROR, "no tendon can be used: estimate held, its uncertainty grows")
+        self.health.check("held", held, Level.ERROR, f"{self._reason()}: estimate held, its uncertainty grows")
         if held or not waits:
             self.report.look(now)
 
+    def _reason(self) -> str:
+        """Why there is nothing to estimate from."""
+        if self.samples.dropped > self._dropped:
+            return "tendon samples are of the same time as the last, or older: stamp each when it is measured"
+        return "no tendon can be used"
+
     def _step(self, stamp: float, lengths: Array, tensions: Array | None) -> None:
-        self._measured[self._joints] = self.estimator.step(lengths, tensions)
+        self._measured[self._joints] = self._estimate(lengths, tensions)
         self.report.add()
         self.filter.update(stamp, self._measured)
+
+    def _estimate(self, lengths: Array, tensions: Array | None) -> Array:
+        if self.pair is None:
+            return self.estimator.step(lengths, tensions)
+        self.pair.step(lengths, tensions)
+        return self.estimator.theta
 
     def _now(self) -> float:
         return 1e-9 * self.node.get_clock().now().nanoseconds
@@ -120,6 +140,8 @@ class TendonInput:
         self.outputs.spare(left, self.params.markers_rate)
         self.report.spare(left)
         self.services.spare(left)
+        if self.pair is not None:
+            self.pair.spare()
 
     @property
     def params(self) -> StateEstimatorParameters:
@@ -130,4 +152,5 @@ class TendonInput:
     def values(self) -> dict[str, Any]:
         """Figures for diagnostics."""
         counts = {f"samples_{k}": v for k, v in dataclasses.asdict(self.samples.counts).items()}
-        return {"mode": self.params.mode, **self.report.values(), **counts, "learning": self.services.state}
+        error = self.pair.values() if self.pair is not None else {}
+        return {"mode": self.params.mode, **self.report.values(), **error, **counts, "learning": self.services.state}

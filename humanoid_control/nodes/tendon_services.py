@@ -25,7 +25,11 @@ REPLAYED = 500  # postures at which the mapping is remembered
 
 
 class TendonServices:
-    """Offers ~/zero and ~/learn."""
+    """Offers ~/zero and ~/learn.
+
+    Attributes:
+        uncalibrated: absolute angles are asked for, but it is not known to which posture the lengths belong.
+    """
 
     def __init__(self, node: TickNode, tendons: TendonInput, robot: Robot) -> None:
         self.node, self.tendons, self.robot = node, tendons, robot
@@ -40,8 +44,18 @@ class TendonServices:
                 tension = tendons.params.slack_tension
                 self._learners.append((k, rows, AntagonismUpdater(f.mapping, replay, tension=tension)))
         self._learning, self._updated, self._misfit = False, 0.0, float("nan")
+        p = tendons.params
+        self.uncalibrated = p.lengths == "counted" and (p.mode == "absolute" or p.side_by_side)
         node.create_service(Trigger, "~/zero", self.on_zero)
         node.create_service(SetBool, "~/learn", self.on_learn)
+
+    @property
+    def advice(self) -> str:
+        """What to do where lengths have to be calibrated first."""
+        return (
+            "lengths are counted from an unknown posture, absolute angles are wrong: put the robot into "
+            f"'{self.tendons.params.zero_posture}' (zero_posture) and call {self.node.get_fully_qualified_name()}/zero"
+        )
 
     @property
     def state(self) -> str:
@@ -61,14 +75,19 @@ class TendonServices:
             return response
         text = t.params.zero_posture
         try:
-            t.estimator.zero(t.lengths, zero_angles(t.estimator, self.robot, text))
+            angles = zero_angles(t.estimator, self.robot, text)
+            for e in (t.estimator,) if t.pair is None else (t.estimator, t.pair.partner):
+                e.zero(t.lengths, angles)
         except HumanoidError as e:
             response.success, response.message = False, str(e)
             return response
+        self.uncalibrated = False
         missing = [n for n, ok in zip(t.estimator.muscle_names, measured, strict=True) if not ok]
         words = f"{int(measured.sum())} tendons calibrated at '{text}'"
         words += f"; not measured: {', '.join(missing[:4])}" if missing else ""
-        words += "" if t.params.mode == "absolute" else f"; mode {t.params.mode} uses changes alone and needs none"
+        words += (
+            "" if t.params.mode == "absolute" or t.pair else f"; mode {t.params.mode} uses changes alone and needs none"
+        )
         response.success, response.message = True, words
         return response
 
@@ -81,6 +100,9 @@ class TendonServices:
         if request.data and self.tendons.params.mode != "absolute":
             response.success = False
             response.message = f"mode {self.tendons.params.mode} has no calibrated lengths to learn from: use absolute"
+            return response
+        if request.data and self.uncalibrated:
+            response.success, response.message = False, self.advice
             return response
         self._learning = bool(request.data)
         for *_, updater in self._learners:

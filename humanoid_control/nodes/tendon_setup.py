@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,21 @@ def estimator_of(robot: Robot, p: StateEstimatorParameters) -> TendonEstimator:
     )
     groups = tendon_groups(robot, p.groups)
     mappings = tendon_mappings(robot, groups, Path(p.mapping).expanduser() if p.mapping else None)
-    estimator = TendonEstimator(groups, mappings, settings)
+    return _begun(TendonEstimator(groups, mappings, settings), robot, p)
+
+
+def partner_of(estimator: TendonEstimator, robot: Robot, p: StateEstimatorParameters) -> TendonEstimator:
+    """An estimator to be compared with: relative by r2 where the other is absolute, else absolute.
+
+    It shares the other's mappings, so that both know what is learnt.
+    """
+    observation = "r2" if p.mode == "absolute" else "absolute"
+    mappings = {f.group.name: f.mapping for f in estimator.filters}
+    settings = replace(estimator.settings, observation=observation)
+    return _begun(TendonEstimator(estimator.groups, mappings, settings), robot, p)
+
+
+def _begun(estimator: TendonEstimator, robot: Robot, p: StateEstimatorParameters) -> TendonEstimator:
     start(estimator, robot, p)
     if p.lengths == "path":
         geometry = tendon_geometry(robot)

@@ -100,6 +100,11 @@ class TendonSamples:
         self.counts.incomplete += bool(np.isnan(sample.lengths).any())
         return sample
 
+    @property
+    def dropped(self) -> int:
+        """How many samples were dropped, because they were not newer than the last."""
+        return self.counts.duplicated + self.counts.reordered
+
     def reset(self) -> None:
         """Start afresh, after a clock that jumped back; the counts stay."""
         self._last = None

@@ -15,7 +15,6 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from visualization_msgs.msg import MarkerArray
 
-from humanoid_control.ik.follower import TargetFollower
 from humanoid_control.nodes.messages import target_markers
 from humanoid_control.nodes.state_estimator_parameters import GROUPS, MODES, StateEstimatorParameters
 from humanoid_control.nodes.tendon_markers import OUT, TendonMarkers
@@ -28,21 +27,14 @@ from humanoid_control.tendons.filter_settings import OBSERVATIONS
 from humanoid_control.tendons.mapping_file import save_mapping
 from humanoid_control.tendons.neural_mapping import NeuralMapping, Weights
 from humanoid_control.tendons.posture_grid import random_postures
+from test.nodes.tendon_talker import Tendons, compile_tendons
 
 pytestmark = pytest.mark.ros
 
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled_tendons():
-    """What the nodes need is compiled here, or they would not be ready in time."""
-    robot = load_robot("kengoro_upper", "fixed")
-    TendonPlant(robot).states(robot.postures["neutral"], np.zeros(robot.n))
-    estimator = estimator_of(robot, StateEstimatorParameters(robot.name, source="tendons", mode="absolute"))
-    for _ in range(3):
-        estimator.step(np.full(len(estimator.muscle_names), np.nan))
-    follower = TargetFollower(robot)
-    follower.offer("l_wrist", [0.2, 0.3, 1.0], [0.0, 0.0, 0.0, 1.0], 0.0)
-    follower.step(0.0, 0.004)
+    compile_tendons(load_robot("kengoro_upper", "fixed"))
 
 
 def test_parameters_offer_what_the_library_has():
@@ -65,28 +57,7 @@ def test_markers_follow_every_way_and_show_what_is_left_out():
     assert pieces[violet[::2]].sum() == pytest.approx(way, rel=5e-3)
 
 
-class Tendons:
-    """Publishes the lengths of a robot's tendons in a posture, or something else in their place."""
-
-    def __init__(self, graph, robot, joints):
-        self.graph, self.geometry = graph, tendon_geometry(robot, joints=robot.joint_names)
-        self.publisher = graph.publisher(JointState, "tendon_states")
-        self.names, self.lengths = list(self.geometry.tendon_names), self.geometry.raw(joints[None])[0][0]
-
-    def send(self, names=None, lengths=None, tensions=None):
-        m = JointState(
-            name=names or self.names, position=list(map(float, self.lengths if lengths is None else lengths))
-        )
-        m.effort = [] if tensions is None else list(map(float, tensions))
-        m.header.stamp = self.graph.node.get_clock().now().to_msg()
-        self.publisher.publish(m)
-        self.graph.spin(0.004)
-
-    def sending(self, **other):
-        return lambda: self.send(**other)
-
-
-def test_angles_from_lengths_whatever_else_arrives(graph):
+def test_angles_from_lengths_and_how_sure_they_are(graph):
     robot = load_robot("kengoro_upper", "fixed")
     graph.start("state_estimator", "robot:=kengoro_upper", "source:=tendons", "mode:=absolute")
     estimates = graph.listen(JointState, "estimated_joint_states")
@@ -113,28 +84,10 @@ def test_angles_from_lengths_whatever_else_arrives(graph):
     origin = tendons.geometry.paths(posture)[0][0]
     assert np.linalg.norm(ends - origin, axis=1).min() < 2e-3, "in the world, where the first tendon begins"
 
-    # what is wrong is said in one line, and changes nothing
-    z = tendons.lengths
-    bad = {
-        "millimetres": {"lengths": 1e3 * z},
-        "'l_bicep'": {"names": ["l_bicep", *tendons.names[1:]]},
-    }
-    for words, message in bad.items():
-        said = graph.until_said("state_estimator", words, tendons.sending(**message))
-    assert "estimate held" in said["message"] and int(said["samples_refused"]) > 20
+    missing = np.where(np.arange(46) == 5, np.nan, tendons.lengths)
+    graph.until_said("state_estimator", f"left out: {tendons.names[5]} missing", tendons.sending(lengths=missing))
+    assert error() < 0.01
     graph.until_said("state_estimator", "ok", tendons.send)
-    slack = np.where(np.arange(46) == 5, np.nan, z)
-    graph.until_said("state_estimator", f"left out: {tendons.names[5]} missing", tendons.sending(lengths=slack))
-    assert error() < 0.01
-
-    covariances.clear()
-    said = graph.until_said("state_estimator", "estimate held", tendons.sending(tensions=np.zeros(46)))
-    assert "slack: tension" in said["message"]
-    sure = [np.trace(np.array(m.data).reshape(robot.n, robot.n)) for m in covariances]
-    assert sure[-1] > 2 * sure[0] and (np.diff(sure) > -1e-12).sum() > 0.9 * len(sure) - 1, "ever less sure"
-    assert error() < 0.01 and np.abs(estimates[-1].velocity).max() < 0.05, "held"
-    graph.until_said("state_estimator", "ok", tendons.sending(tensions=np.full(46, 20.0)))
-    assert error() < 0.01
 
     # calibrate here: from now on these lengths are the neutral posture
     response = graph.call(Trigger, "state_estimator/zero")
@@ -223,15 +176,12 @@ def test_tendons_at_constant_tensions_give_way_to_a_push(graph):
     graph.until(
         lambda: states[-1].position[elbow] < before - 0.5, "the elbow to bend", meanwhile=lambda: pushes.publish(push)
     )
-    last = min(tendons, key=lambda m: abs(stamp(m) - stamp(states[-1])))
-    assert np.array(last.effort) == pytest.approx(tensions, abs=1e-9), "constant"
+    assert np.array(tendons[-1].effort) == pytest.approx(tensions, abs=1e-9), "constant"
+    by_stamp = {(m.header.stamp.sec, m.header.stamp.nanosec): m for m in states}
+    pairs = [(by_stamp.get((m.header.stamp.sec, m.header.stamp.nanosec)), m) for m in tendons]
+    state, tendon = [pair for pair in pairs if pair[0]][-1]
     plant = TendonPlant(robot, 0.1, 0)
-    nearest = min(states, key=lambda m: abs(stamp(m) - stamp(last)))
-    assert np.array(last.position) == pytest.approx(plant.measure(np.array(nearest.position))[0], abs=1e-9)
-
-
-def stamp(message):
-    return message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+    assert np.array(tendon.position) == pytest.approx(plant.measure(np.array(state.position))[0], abs=1e-9)
 
 
 def fault(graph, text):
