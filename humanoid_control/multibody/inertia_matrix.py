@@ -57,19 +57,13 @@ def inertia_matrix(t, tau, armature, w):
             _rotor(ints, i, floats, rank, W, po, J, M, rhs)
             continue
         f, g = o + F, po + F
-        _project(ints, i, rank, W, J, W[f], W[f + 1], W[f + 2], W[f + 3], W[f + 4], W[f + 5], rhs)
-        if ints[i, MOTION] >= FREE:
-            for c in range(6):
-                j = ints[i, JHAT] + 6 * c
-                y = inertia_times(W, o, J[j], J[j + 1], J[j + 2], J[j + 3], J[j + 4], J[j + 5])
-                _column(ints, i, rank, W, J, y, ints[i, COORD + c], 1.0, M)
-        else:
-            if ints[i, MOTION] == REVOLUTE:
-                y = inertia_times(W, o, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
-            else:
-                y = inertia_times(W, o, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
-            for c in range(ints[i, NC]):
-                _column(ints, i, rank, W, J, y, ints[i, COORD + c], W[o + GRAD + c], M)
+        for c in range(ints[i, NC]):
+            rhs[rank[ints[i, COORD + c]]] -= _along(
+                ints, i, c, W, J, W[f], W[f + 1], W[f + 2], W[f + 3], W[f + 4], W[f + 5]
+            )
+            x = _direction(ints, i, c, W, J)
+            y = inertia_times(W, o, x[0], x[1], x[2], x[3], x[4], x[5])
+            _column(ints, i, rank, W, J, y, c, M)
         if po != 0:
             add_inertia_up(W, o, o + A, o + R, W, po + INERTIA)
             x = force_up(W, o + A, o + R, W[f], W[f + 1], W[f + 2], W[f + 3], W[f + 4], W[f + 5])
@@ -78,54 +72,39 @@ def inertia_matrix(t, tau, armature, w):
 
 
 @inlined
-def _project(ints, i, rank, W, J, n0, n1, n2, f0, f1, f2, rhs):
-    """Take J_i^T [n; f] off the right-hand side."""
+def _direction(ints, i, c, W, J):
+    """Motion of body i against its parent for a unit rate of its coordinate c: that column of J_i."""
     if ints[i, MOTION] >= FREE:
-        for c in range(6):
-            j = ints[i, JHAT] + 6 * c
-            rhs[rank[ints[i, COORD + c]]] -= (
-                J[j] * n0 + J[j + 1] * n1 + J[j + 2] * n2 + J[j + 3] * f0 + J[j + 4] * f1 + J[j + 5] * f2
-            )
-    else:
-        along = n2 if ints[i, MOTION] == REVOLUTE else f2
-        for c in range(ints[i, NC]):
-            rhs[rank[ints[i, COORD + c]]] -= W[(i + 1) * NW + GRAD + c] * along
-
-
-@kernel
-def _column(ints, i, rank, W, J, y, coordinate, scale, M):
-    """Couple one coordinate of body i, whose unit acceleration needs the force y, with all above it."""
-    k = rank[coordinate]
-    n0, n1, n2, f0, f1, f2 = y
-    own, b = True, i
-    while b >= 0:
-        o = (b + 1) * NW
-        if ints[b, MOTION] >= FREE:
-            for c in range(6):
-                j = ints[b, JHAT] + 6 * c
-                s = J[j] * n0 + J[j + 1] * n1 + J[j + 2] * n2 + J[j + 3] * f0 + J[j + 4] * f1 + J[j + 5] * f2
-                _add(M, k, rank[ints[b, COORD + c]], scale * s, own)
-        else:
-            along = n2 if ints[b, MOTION] == REVOLUTE else f2
-            for c in range(ints[b, NC]):
-                _add(M, k, rank[ints[b, COORD + c]], scale * W[o + GRAD + c] * along, own)
-        own = False
-        n0, n1, n2, f0, f1, f2 = force_up(W, o + A, o + R, n0, n1, n2, f0, f1, f2)
-        b = ints[b, PARENT] - 1
+        j = ints[i, JHAT] + 6 * c
+        return J[j], J[j + 1], J[j + 2], J[j + 3], J[j + 4], J[j + 5]
+    g = W[(i + 1) * NW + GRAD + c]
+    if ints[i, MOTION] == REVOLUTE:
+        return 0.0, 0.0, g, 0.0, 0.0, 0.0
+    return 0.0, 0.0, 0.0, 0.0, 0.0, g
 
 
 @inlined
-def _add(M, k, m, s, own):
-    """Into the lower triangle. Two bodies with the same coordinate couple it with itself, from both sides."""
-    if k == m:
-        M[k, k] += s if own else 2 * s
-    elif own:
-        if m < k:
-            M[k, m] += s
-    elif m < k:
-        M[k, m] += s
-    else:
-        M[m, k] += s
+def _along(ints, i, c, W, J, n0, n1, n2, f0, f1, f2):
+    """What the wrench [n; f] on body i does along the body's coordinate c: that row of J_i^T [n; f]."""
+    if ints[i, MOTION] >= FREE:
+        j = ints[i, JHAT] + 6 * c
+        return J[j] * n0 + J[j + 1] * n1 + J[j + 2] * n2 + J[j + 3] * f0 + J[j + 4] * f1 + J[j + 5] * f2
+    return W[(i + 1) * NW + GRAD + c] * (n2 if ints[i, MOTION] == REVOLUTE else f2)
+
+
+@inlined
+def _column(ints, i, rank, W, J, y, c, M):
+    """Couple coordinate c of body i, whose unit acceleration needs the force y, with its others and all above it."""
+    k = rank[ints[i, COORD + c]]
+    n0, n1, n2, f0, f1, f2 = y
+    for d in range(ints[i, NC]):  # each pair comes twice, once from either side
+        m = rank[ints[i, COORD + d]]
+        if m <= k:
+            M[k, m] += _along(ints, i, d, W, J, n0, n1, n2, f0, f1, f2)
+    p = ints[i, PARENT] - 1
+    if p >= 0:
+        o = (i + 1) * NW
+        _above(ints, p, rank, W, J, force_up(W, o + A, o + R, n0, n1, n2, f0, f1, f2), k, M)
 
 
 @inlined
@@ -162,15 +141,15 @@ def _above(ints, b, rank, W, J, y, k, M):
     """Couple the rank k, whose unit acceleration needs the force y on body b, with b and all above it."""
     n0, n1, n2, f0, f1, f2 = y
     while b >= 0:
+        for c in range(ints[b, NC]):
+            m = rank[ints[b, COORD + c]]
+            s = _along(ints, b, c, W, J, n0, n1, n2, f0, f1, f2)
+            if m == k:  # bodies that share a coordinate couple it with itself, from both sides
+                M[k, k] += 2 * s
+            elif m < k:
+                M[k, m] += s
+            else:
+                M[m, k] += s
         o = (b + 1) * NW
-        if ints[b, MOTION] >= FREE:
-            for c in range(6):
-                j = ints[b, JHAT] + 6 * c
-                s = J[j] * n0 + J[j + 1] * n1 + J[j + 2] * n2 + J[j + 3] * f0 + J[j + 4] * f1 + J[j + 5] * f2
-                _add(M, k, rank[ints[b, COORD + c]], s, False)
-        else:
-            along = n2 if ints[b, MOTION] == REVOLUTE else f2
-            for c in range(ints[b, NC]):
-                _add(M, k, rank[ints[b, COORD + c]], W[o + GRAD + c] * along, False)
         n0, n1, n2, f0, f1, f2 = force_up(W, o + A, o + R, n0, n1, n2, f0, f1, f2)
         b = ints[b, PARENT] - 1
