@@ -13,10 +13,10 @@ from humanoid_control.robots import Robot
 from humanoid_control.simulation.contact_forces import contact_settle
 from humanoid_control.simulation.drives import DriveGains
 from humanoid_control.simulation.engine_base import EngineBase
-from humanoid_control.simulation.robot_contact import contact_points, contact_table
+from humanoid_control.simulation.robot_contact import contact_points, contact_table, engine_links
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.step import DriveTable
-from humanoid_control.simulation.step_forces import PushTable, place_carriers
+from humanoid_control.simulation.step_forces import PushTable, place_carriers, push_table
 
 
 class CompiledWorld(EngineBase):
@@ -46,13 +46,13 @@ class CompiledWorld(EngineBase):
         self.settings = settings
         super().__init__(robot, gains, settings.gravity, settings.coast)
         self.arrays = Arrays(model, (0.0, 0.0, -settings.gravity))
-        self._moving = pinocchio
-        self._turn = [tree.turn[b.name] for b in tree.bodies]
-        self.points = contact_points(robot, pinocchio, tree, settings)
+        self._links = engine_links(pinocchio, tree)
+        self.points = contact_points(robot, self._links, settings)
         self._contact = contact_table(self.points, len(model.bodies), settings)
         touching = len(self._contact.body)
         self.layers, self.forces = np.zeros((touching, 3)), np.zeros((touching, 3))
         self._scratch = np.zeros((4, robot.n))
+        self._no_pushes = push_table([])
 
     def _settle(self, q: np.ndarray) -> None:
         """The layers of a robot that was put down at rest at the engine's configuration q."""
@@ -72,24 +72,14 @@ class CompiledWorld(EngineBase):
 
     def _push_table(self) -> PushTable:
         """The pushes under way, in the axes of the engine's bodies."""
-        body, until, point, wrench = [], [], [], []
-        for p in self.pushes.active(self.time) if self.pushes else ():
-            frame = self._moving.frames[self._moving.getFrameId(str(self.robot.model.names[p.joint]))]
-            k = int(frame.parentJoint) - 1
-            if k < 0:
-                continue  # on what holds the robot
-            at = frame.placement.act(p.point) if k + 1 != p.joint or self._moving is not self.robot.model else p.point
-            body.append(k)
-            until.append(p.until)
-            point.append(self._turn[k].T @ at)
-            wrench.append(p.wrench)
-        n = len(body)
-        return PushTable(
-            np.array(body, dtype=np.int64),
-            np.array(until, dtype=float),
-            np.array(point, dtype=float).reshape(n, 3),
-            np.array(wrench, dtype=float).reshape(n, 6),
-        )
+        if not self.pushes:
+            return self._no_pushes
+        rows = []
+        for p in self.pushes.active(self.time):
+            if p.link in self._links:  # else it is fixed to what holds the robot
+                body, X = self._links[p.link]
+                rows.append((body, p.until, X.act(p.point), p.wrench))
+        return push_table(rows)
 
     def foot_wrenches(self) -> dict[str, np.ndarray]:
         """See `engine.Engine.foot_wrenches`."""

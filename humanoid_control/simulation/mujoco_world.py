@@ -113,9 +113,10 @@ class MujocoWorld(EngineBase):
             return
         d.xfrc_applied[:] = 0.0
         for p in self.pushes.active(self.time):
-            body = self._body[p.joint]
+            frame = self.model.frames[self.pushes.frame(p.link)]
+            body = self._body[frame.parentJoint]
             R = d.xmat[body].reshape(3, 3)
-            arm = d.xpos[body] + R @ p.point - d.xipos[body]
+            arm = d.xpos[body] + R @ frame.placement.act(p.point) - d.xipos[body]
             d.xfrc_applied[body, :3] += p.wrench[:3]
             d.xfrc_applied[body, 3:] += p.wrench[3:] + np.cross(arm, p.wrench[:3])
 

@@ -14,24 +14,18 @@ from humanoid_control.robots import Robot
 
 @dataclass(frozen=True)
 class Push:
-    """A wrench (6,) [force N, torque N m] in world axes, at a point of the frame of pinocchio joint `joint`."""
+    """A wrench (6,) [force N, torque N m] in world axes, at a point (3,) of the link's frame [m], until a time [s]."""
 
-    joint: int
+    link: str
     point: np.ndarray
     wrench: np.ndarray
     until: float
-
-    def in_joint(self, R: np.ndarray) -> pin.Force:
-        """In the frame of the joint, whose rotation in the world is R."""
-        force = R.T @ self.wrench[:3]
-        return pin.Force(force, R.T @ self.wrench[3:] + np.cross(self.point, force))
 
 
 class Pushes:
     """The pushes that are under way."""
 
     def __init__(self, robot: Robot) -> None:
-        self._model = robot.model
         self._links = {f.name: k for k, f in enumerate(robot.model.frames) if f.type == pin.FrameType.BODY}
         self._robot_name = robot.name
         self._list: list[Push] = []
@@ -48,14 +42,14 @@ class Pushes:
 
     def add(self, time: float, link: str, wrench: np.ndarray, duration: float, point: np.ndarray | None = None) -> None:
         """Begin a push; see `Engine.push`."""
-        f = self._model.frames[self.frame(link)]
+        self.frame(link)  # refuses one that is unknown
         wrench = np.array(wrench, dtype=float)
         if wrench.shape != (6,) or not np.isfinite(wrench).all():
             raise ConfigError(f"a push on {link} must be six numbers (force, torque), got {wrench.tolist()}")
         if not 0 < duration < np.inf:
             raise ConfigError(f"a push must last longer than 0 s, got {duration:g}")
-        at = f.placement.act(np.zeros(3) if point is None else np.asarray(point, float))
-        self._list.append(Push(int(f.parentJoint), at, wrench, time + duration))
+        at = np.zeros(3) if point is None else np.array(point, dtype=float)
+        self._list.append(Push(link, at, wrench, time + duration))
 
     def clear(self) -> None:
         """End all."""

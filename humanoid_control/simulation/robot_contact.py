@@ -8,7 +8,7 @@ import pinocchio as pin
 from humanoid_control.multibody.from_pinocchio import Tree
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.contact_forces import ContactTable, contact_table_of
-from humanoid_control.simulation.contact_points import ContactPoints
+from humanoid_control.simulation.contact_points import Bodies, ContactPoints
 from humanoid_control.simulation.settings import WorldSettings
 
 
@@ -22,9 +22,13 @@ def engine_links(model: pin.Model, tree: Tree) -> dict[str, tuple[int, pin.SE3]]
     return out
 
 
-def contact_points(robot: Robot, model: pin.Model, tree: Tree, settings: WorldSettings) -> ContactPoints | None:
-    """Where a robot with a floating base can touch the ground; None where its base is fixed."""
-    return ContactPoints(robot, engine_links(model, tree), settings.touching) if robot.base == "floating" else None
+def contact_points(robot: Robot, links: Bodies, settings: WorldSettings) -> ContactPoints | None:
+    """Where a robot with a floating base can touch the ground; None where its base is fixed.
+
+    Args:
+        links: of `engine_links`.
+    """
+    return ContactPoints(robot, links, settings.touching) if robot.base == "floating" else None
 
 
 def contact_table(points: ContactPoints | None, bodies: int, settings: WorldSettings) -> ContactTable:

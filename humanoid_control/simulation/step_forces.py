@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,17 @@ class PushTable(NamedTuple):
     until: np.ndarray
     point: np.ndarray
     wrench: np.ndarray
+
+
+def push_table(rows: Sequence[tuple[int, float, np.ndarray, np.ndarray]]) -> PushTable:
+    """A table of rows (body, until, point, wrench)."""
+    n = len(rows)
+    return PushTable(
+        np.array([r[0] for r in rows], dtype=np.int64),
+        np.array([r[1] for r in rows], dtype=float),
+        np.array([r[2] for r in rows], dtype=float).reshape(n, 3),
+        np.array([r[3] for r in rows], dtype=float).reshape(n, 6),
+    )
 
 
 @inlined

@@ -88,6 +88,20 @@ def test_a_push_and_a_command_move_it_as_the_ideal_world(lola):
     assert abs(driven.joints[k] - robot.postures["neutral"][k]) > 1e-4, "the push is felt"
 
 
+def test_a_push_on_a_link_behind_a_held_joint_acts_on_what_carries_it(lola):
+    """Cameras move without dynamics: who pushes one pushes the head, at the same point."""
+    rates = []
+    for link in ("l_camera", "head"):
+        w, point = make_engine(lola, settings=WorldSettings(drives="rigid", gravity=0.0)), np.array([0.1, 0.05, 0.02])
+        assert "l_camera_vergence" in w.train.held
+        if link == "head":
+            point = w.link_pose("head").actInv(w.link_pose("l_camera").act(point))
+        w.push(link, np.array([5.0, -8.0, 3.0, 0.1, 0.0, 0.2]), 0.1, point)
+        w.step(40)
+        rates.append(w.v)
+    assert np.abs(rates[0]).max() > 0.01 and rates[0] == pytest.approx(rates[1], abs=1e-9)
+
+
 def test_same_commands_same_bytes(lola):
     out = []
     for _ in range(2):

@@ -89,6 +89,23 @@ def test_a_push_gives_its_impulse_and_ends(engine):
         w.push("l_foot", [np.inf] * 6, 0.1)
 
 
+def test_a_push_acts_at_its_point_on_whatever_carries_the_link(engine):
+    """Lola held at her pelvis: a link that is fixed to another is pushed as that one, one that is held not at all."""
+    robot, rates = load_robot("lola", "fixed"), []
+    anchor, link, carrier = "pelvis", "pelvis_1", "pelvis_1__turned"
+    same = [robot.model.frames[robot.model.getFrameId(x)] for x in (link, carrier)]
+    assert same[0].parentJoint == same[1].parentJoint and not same[0].placement.isApprox(same[1].placement)
+    for pushed, force in ((link, 40.0), (carrier, 40.0), (anchor, 40.0), (anchor, 0.0)):
+        w, point = engine(robot, gravity=0.0), np.array([0.05, 0.2, 0.3])
+        if pushed == carrier:
+            point = w.link_pose(carrier).actInv(w.link_pose(link).act(point))
+        w.push(pushed, np.array([force, force / 2, 0, 0, 0, 1.0]), 0.05, point)
+        w.step(30)
+        rates.append(w.v)
+    assert np.abs(rates[0]).max() > 0.01 and rates[0] == pytest.approx(rates[1], abs=1e-9)
+    assert np.array_equal(rates[2], rates[3])
+
+
 def test_foot_wrenches_carry_the_weight_about_the_sole(engine):
     """Standing still: they add up to the weight, and their moments about the centre of mass to nothing."""
     w = engine(FLOATING)

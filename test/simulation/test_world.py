@@ -5,6 +5,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.multibody.from_pinocchio import bodies_of
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.simulation import World, WorldSettings
 from humanoid_control.simulation.contact_law import ContactSettings
@@ -69,6 +70,7 @@ def test_a_step_with_drives_contact_and_a_push_is_pinocchios():
     robot = load_robot("lola", "floating")
     world = World(robot)
     rng = np.random.default_rng(3)
+    turn = bodies_of(robot.model).turn
     world.step(400)
     for link, force in (("torso", 60.0), ("l_forearm", 5.0)):
         world.push(link, np.array([force, -3.0, 4.0, 0.5, 1.0, -2.0]), 0.5, point=np.array([0.01, 0.02, 0.1]))
@@ -81,11 +83,15 @@ def test_a_step_with_drives_contact_and_a_push_is_pinocchios():
         forces = [pin.Force.Zero() for _ in range(model.njoints)]
         for k, f in enumerate(world.forces):
             j = int(world.points.body[k]) + 1
-            at = world._turn[j - 1] @ world.points.points[k, :3]
+            at = turn[model.names[j]] @ world.points.points[k, :3]
             local = data.oMi[j].rotation.T @ f
             forces[j] += pin.Force(local, np.cross(at, local))
         for p in world.pushes.active(world.time - 1e-3):
-            forces[p.joint] += p.in_joint(data.oMi[p.joint].rotation)
+            frame = model.frames[model.getFrameId(p.link)]
+            X = data.oMi[frame.parentJoint]
+            lever = X.act(frame.placement.act(p.point))
+            total = np.append(p.wrench[:3], p.wrench[3:] + np.cross(lever, p.wrench[:3]))  # about the world's origin
+            forces[frame.parentJoint] += X.actInv(pin.Force(total))
         model.armature = np.concatenate([np.zeros(6), world.gains.rotor])
         reached = np.concatenate([np.zeros(6), world.torque])
         stops = np.zeros(robot.nv)
