@@ -94,9 +94,7 @@ class DrivenWorld(CompiledWorld):
         self.time += done * h
         self._read()
         if bad >= 0:
-            name = self.train.model.coordinates[bad]
-            self.diverged = True
-            self.failure = f"diverged at {self.time:.3f} s ({name}); the last finite state is kept"
+            self._fail(self.train.model.coordinates[bad])
 
     def _read(self) -> None:
         """The robot's own q, v and acceleration from those of all coordinates."""

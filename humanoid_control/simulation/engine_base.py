@@ -125,14 +125,16 @@ class EngineBase:
         if np.isfinite(q).all() and (np.abs(v) < FASTEST).all():
             return False
         bad = np.flatnonzero(~(np.abs(v) < FASTEST))
-        self._fail(int(bad[0]) if len(bad) else self.robot.iv)
+        self._fail(self._coordinate(int(bad[0]) if len(bad) else self.robot.iv))
         return True
 
-    def _fail(self, coordinate: int) -> None:
-        """The velocity of a coordinate is none any more."""
-        k = coordinate - self.robot.iv
-        what = f"joint {self.robot.joint_names[k]}" if k >= 0 else "the base"
+    def _fail(self, what: str) -> None:
+        """The velocity of a coordinate, named for the message, is none any more."""
         self.diverged, self.failure = True, f"diverged at {self.time:.3f} s ({what}); the last finite state is kept"
+
+    def _coordinate(self, k: int) -> str:
+        """A velocity coordinate of the robot, for messages."""
+        return f"joint {self.robot.joint_names[k - self.robot.iv]}" if k >= self.robot.iv else "the base"
 
     # -- what it is asked ---------------------------------------------------------------------------------------
 

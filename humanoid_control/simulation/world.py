@@ -36,4 +36,4 @@ class World(CompiledWorld):
         self.q, self.v, self.acceleration, self.torque = x.q, x.v, x.acceleration, x.torque
         self.time += done * h
         if bad >= 0:
-            self._fail(bad)
+            self._fail(self._coordinate(bad))
