@@ -6,7 +6,7 @@ import numpy as np
 
 from humanoid_control.jit import kernel
 from humanoid_control.robots import Robot
-from humanoid_control.simulation.drives import DriveGains
+from humanoid_control.simulation.gains import DriveGains
 
 POSITION, VELOCITY, EFFORT = 0, 1, 2
 

@@ -11,8 +11,8 @@ from humanoid_control.multibody.from_pinocchio import Tree
 from humanoid_control.multibody.motion import forward1
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.contact_forces import contact_settle
-from humanoid_control.simulation.drives import DriveGains
 from humanoid_control.simulation.engine_base import EngineBase
+from humanoid_control.simulation.gains import DriveGains
 from humanoid_control.simulation.robot_contact import contact_points, contact_table, engine_links
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.step import DriveTable

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pinocchio as pin
 
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.compiled_world import CompiledWorld
-from humanoid_control.simulation.drive_train import DriveTrain, build_drive_train
+from humanoid_control.simulation.drive_train import build_drive_train
 from humanoid_control.simulation.driven_step import Wiring, run_driven_steps
-from humanoid_control.simulation.drives import DriveGains, default_gains
-from humanoid_control.simulation.mechanisms import mechanisms_of
+from humanoid_control.simulation.gains import DriveGains, driven_gains
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.shafts import shaft_table
 from humanoid_control.simulation.step import State
@@ -39,8 +37,7 @@ class DrivenWorld(CompiledWorld):
         self.train = build_drive_train(robot, settings.drives)
         t = self.train
         self._shafts = shaft_table(t)
-        given = gains or driven_gains(robot, t)
-        super().__init__(robot, settings, given, t.pinocchio, t.tree, t.model)
+        super().__init__(robot, settings, gains or driven_gains(robot), t.pinocchio, t.tree, t.model)
         self._parts = max(1, int(np.ceil(settings.step / SHORT[settings.drives] - 1e-9)))
         own = {s.joints[0]: k for k, s in enumerate(t.shafts) if s.elastic}
         m = len(t.shafts)
@@ -107,24 +104,3 @@ class DrivenWorld(CompiledWorld):
         q[r.iq :], v[r.iv :] = joints, rates
         a[r.iv + w.joint] = self._full_a[r.iv : r.iv + k]
         self.q, self.v, self.acceleration = q, v, a
-
-
-def driven_gains(robot: Robot, train: DriveTrain, stiffness: float = 60.0, damping_ratio: float = 1.0) -> DriveGains:
-    """`default_gains`, damped for the inertia that each joint moves together with its rotors."""
-    gains = default_gains(robot, stiffness, damping_ratio)
-    reflected = reflected_inertia(robot, train)
-    M = np.diag(pin.crba(robot.model, robot.model.createData(), robot.q("neutral")))[robot.iv :]
-    kd = 2 * damping_ratio * np.sqrt(gains.kp * (M + reflected))
-    return DriveGains(gains.kp, kd, reflected, gains.effort, gains.stop)
-
-
-def reflected_inertia(robot: Robot, train: DriveTrain) -> np.ndarray:
-    """Inertia (n,) of the rotors as the joints feel it in the neutral posture: sum of (dphi/dq)^2 J [kg m^2]."""
-    mechanisms, out = mechanisms_of(robot), np.zeros(robot.n)
-    joints = robot.joints(robot.q("neutral"))
-    for name in dict.fromkeys(s.drive.name for s in train.shafts):
-        drive = next(s.drive for s in train.shafts if s.drive.name == name)
-        index = [robot.index[j] for j in drive.joints]
-        G = mechanisms[name].jacobian(joints[index])
-        out[index] += (drive.motor.inertia[0] if drive.motor else 0.0) * (G**2).sum(axis=0)
-    return out

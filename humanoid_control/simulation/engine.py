@@ -13,7 +13,7 @@ from humanoid_control.simulation.check import check_model
 from humanoid_control.simulation.settings import IDEAL, TENDONS
 
 if TYPE_CHECKING:
-    from humanoid_control.simulation.drives import DriveGains
+    from humanoid_control.simulation.gains import DriveGains
     from humanoid_control.simulation.sensors import ImuReading
     from humanoid_control.simulation.settings import WorldSettings
     from humanoid_control.simulation.tendon_plant import TendonStates
@@ -142,7 +142,7 @@ def make_engine(
         robot: base fixed or floating.
         name: 'multibody', or 'mujoco' (the extra `simulation` of pip).
         settings: of the world; default: see there.
-        gains: of the drives; default: `drives.default_gains`.
+        gains: of the drives; default: `gains.default_gains`.
 
     Raises:
         UnknownNameError: no such engine. EnvironmentProblem: MuJoCo is not installed.

@@ -10,7 +10,7 @@ import pinocchio as pin
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.commands import DriveCommands
-from humanoid_control.simulation.drives import DriveGains
+from humanoid_control.simulation.gains import DriveGains
 from humanoid_control.simulation.pushes import Pushes
 from humanoid_control.simulation.sensors import ImuReading, base_state, read_imu
 from humanoid_control.simulation.soles import Soles

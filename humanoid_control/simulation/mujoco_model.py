@@ -11,7 +11,7 @@ import pinocchio as pin
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.contact_points import ContactPoints
-from humanoid_control.simulation.drives import DriveGains
+from humanoid_control.simulation.gains import DriveGains
 from humanoid_control.simulation.ground import PLANE, Ground
 from humanoid_control.simulation.settings import WorldSettings
 

@@ -9,8 +9,8 @@ import pinocchio as pin
 
 from humanoid_control.errors import EnvironmentProblem, RobotError
 from humanoid_control.robots import Robot
-from humanoid_control.simulation.drives import DriveGains, default_gains
 from humanoid_control.simulation.engine_base import EngineBase
+from humanoid_control.simulation.gains import DriveGains, default_gains
 from humanoid_control.simulation.mujoco_model import actuator_gains, ground_points, mjcf_text
 from humanoid_control.simulation.settings import WorldSettings
 

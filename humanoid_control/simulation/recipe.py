@@ -12,7 +12,7 @@ from humanoid_control.simulation.engine import Engine, make_engine
 from humanoid_control.simulation.settings import IDEAL, TENDONS
 
 if TYPE_CHECKING:
-    from humanoid_control.simulation.drives import DriveGains
+    from humanoid_control.simulation.gains import DriveGains
 
 
 @dataclass(frozen=True)
@@ -74,18 +74,14 @@ class Recipe:
         return make_engine(robot, self.engine, settings, self._gains(robot))
 
     def _gains(self, robot: Robot) -> DriveGains:
-        from humanoid_control.simulation.drives import default_gains
+        from humanoid_control.simulation.gains import default_gains, driven_gains
 
-        if self.drives == IDEAL:
-            return default_gains(robot, self.stiffness, self.damping_ratio)
+        make = default_gains if self.drives == IDEAL else driven_gains
         if self.drives == TENDONS:
             from humanoid_control.simulation.tension_world import tension_gains
 
-            return tension_gains(robot, self.stiffness, self.damping_ratio)
-        from humanoid_control.simulation.drive_train import build_drive_train
-        from humanoid_control.simulation.driven_world import driven_gains
-
-        return driven_gains(robot, build_drive_train(robot, self.drives), self.stiffness, self.damping_ratio)
+            make = tension_gains
+        return make(robot, self.stiffness, self.damping_ratio)
 
 
 VARIABLES = tuple(f.name for f in fields(Recipe) if f.type == "float")

@@ -10,7 +10,7 @@ from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.configuration import integrate
 from humanoid_control.multibody.motion import forward1
 from humanoid_control.simulation.commands import advance_references
-from humanoid_control.simulation.drives import drive_terms
+from humanoid_control.simulation.position_drives import drive_terms
 from humanoid_control.simulation.step_forces import (
     correct_contact,
     forces_at_the_end,

@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.robots import Robot
-from humanoid_control.simulation.drives import DriveGains, default_gains
+from humanoid_control.simulation.gains import DriveGains, default_gains
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.tendon_plant import TendonPlant, TendonStates
 from humanoid_control.simulation.world import World

@@ -6,7 +6,7 @@ from humanoid_control.multibody import Model
 from humanoid_control.multibody.from_pinocchio import bodies_of
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.compiled_world import CompiledWorld
-from humanoid_control.simulation.drives import DriveGains, default_gains
+from humanoid_control.simulation.gains import DriveGains, default_gains
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.step import State, run_steps
 

@@ -1,13 +1,18 @@
 """Lola with her motors and gears: stands, keeps limits and loops, and its power is accounted for."""
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import HumanoidError
+from humanoid_control.multibody import ForwardDynamics
+from humanoid_control.multibody.energy import totals
 from humanoid_control.multibody.layout import NW, RATE
 from humanoid_control.multibody.motion import forward1
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import World, WorldSettings, make_engine
+from humanoid_control.simulation.drive_train import build_drive_train
+from humanoid_control.simulation.gains import driven_gains
 from humanoid_control.simulation.mechanisms import mechanisms_of
 
 
@@ -28,6 +33,21 @@ def test_stands_where_ideal_drives_stand(lola, drives):
     assert np.abs(driven.v).max() < 1e-3
     assert driven.torque == pytest.approx(ideal.torque, abs=1.5), "the motors carry what ideal drives carry"
     assert driven.forces[:, 2].sum() == pytest.approx(9.81 * lola.mass, rel=1e-3)
+
+
+def test_position_loops_are_damped_for_the_inertia_with_the_rotors(lola):
+    """A joint's inertia is twice the energy of all bodies at 1 rad/s; rotors that only ride along count for little."""
+    gains, train = driven_gains(lola), build_drive_train(lola, "rigid")
+    dynamics, q = ForwardDynamics(train.model), train.model.neutral()
+    joints = lola.joints(lola.q("neutral"))
+    links = np.diag(pin.crba(lola.model, lola.model.createData(), lola.q("neutral")))[6:]
+    q[7 : 7 + len(train.joints)] = [joints[lola.index[j]] for j in train.joints]
+    for k, name in enumerate(train.joints):
+        v, j = np.zeros(train.model.nv), lola.index[name]
+        v[6 + k] = 1.0
+        inertia = 2 * totals(dynamics, q, v).kinetic
+        assert gains.rotor[j] == pytest.approx(inertia - links[j], rel=2e-3), name
+        assert gains.kd[j] == pytest.approx(2 * np.sqrt(gains.kp[j] * inertia), rel=1e-3), name
 
 
 @pytest.mark.parametrize("drives", ["rigid", "elastic"])

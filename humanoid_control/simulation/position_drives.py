@@ -2,47 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
-import pinocchio as pin
-
 from humanoid_control.jit import kernel
-from humanoid_control.robots import Robot
-
-
-@dataclass(frozen=True)
-class DriveGains:
-    """One drive a joint: torque = kp (q_ref - q) + kd (v_ref - v), clipped at the effort limit.
-
-    Attributes:
-        kp: (n,) [N m/rad]. kd: (n,) [N m s/rad].
-        rotor: (n,) rotor inertia seen at the joint [kg m^2].
-        effort: (n,) torque limit [N m].
-        stop: (n,) stiffness of the mechanical stops at the ends of the range [N m/rad].
-    """
-
-    kp: np.ndarray
-    kd: np.ndarray
-    rotor: np.ndarray
-    effort: np.ndarray
-    stop: np.ndarray
-
-
-def default_gains(robot: Robot, stiffness: float = 60.0, damping_ratio: float = 1.0) -> DriveGains:
-    """Gains for a robot whose drives are not published: our choice, the same rule for all.
-
-    `stiffness` is the proportional gain as a multiple of the effort limit, so a joint that carries a third of its
-    effort limit sags by 0.3 degrees. Damping is set for the inertia that the joint moves in the neutral posture. The
-    rotor inertia is 1 g m^2 for each N m of effort limit, the order of a brushless motor behind a harmonic drive.
-    """
-    data = robot.model.createData()
-    M = pin.crba(robot.model, data, robot.q("neutral"))
-    rotor = 1e-3 * robot.effort
-    inertia = np.diag(M)[robot.iv :] + rotor
-    kp = stiffness * robot.effort
-    kd = 2 * damping_ratio * np.sqrt(kp * inertia)
-    return DriveGains(kp, kd, rotor, robot.effort.copy(), 10 * kp)
 
 
 @kernel
