@@ -8,7 +8,7 @@ import numpy as np
 
 from humanoid_control.jit import kernel
 from humanoid_control.multibody.layout import COORD, GRAD, NC, NW, RATE
-from humanoid_control.simulation.drive_parts import gear_friction, motor_settings
+from humanoid_control.simulation.drive_parts import elastic_gear, gear_friction, motor_settings
 from humanoid_control.simulation.drive_train import DriveTrain
 from humanoid_control.simulation.gear import GearFriction, friction_torque, gear_torque
 
@@ -38,8 +38,9 @@ def shaft_table(train: DriveTrain, friction: bool = True) -> ShaftTable:
     gear = np.zeros((m, 3))
     for k, s in enumerate(train.shafts):
         joints[k, : len(s.joints)] = [number[j] for j in s.joints]
-        if s.elastic and s.drive.elastic is not None:
-            gear[k] = s.drive.ratio, s.drive.elastic.stiffness, s.drive.elastic.damping
+        own = elastic_gear(s.drive) if s.elastic else None
+        if own is not None:
+            gear[k] = own.array()
     return ShaftTable(
         np.array([model.body(s.body) for s in train.shafts]),
         joints,
