@@ -14,7 +14,7 @@ STUDIES = {
     "calibration": "encoder offsets of each leg, planted and found again in a simulated jig (seconds)",
     "safety": "bad starts: inside itself, outside its ranges; how the safe solver leaves them (2000 a robot: minutes)",
     "worlds": "one robot standing in many simulated worlds: which conditions and pushes topple it (seconds)",
-    "tendons": "joint angles from tendon lengths: the source's experiments E1 to E6, others' arms (minutes)",
+    "tendons": "joint angles from tendon lengths: the source's E1 to E6, earlier estimators, others' arms (minutes)",
 }
 # Which studies an option is for.
 OPTIONS = {

@@ -24,6 +24,8 @@ def print_summary(found: Sequence[Finding], runs: Runs) -> None:
     walks = f"{runs.seeds} seeds, {runs.steps} steps"
     table(f"study tendons: {walks}", COLUMNS, lines)
     for f in found:
+        if f.table:
+            table(f"{f.name}, {f.title}", list(f.table[0]), [list(line.values()) for line in f.table])
         console.print(f"{f.name}, {f.title}{': ' if f.measure else ''}{f.measure}. Source: {f.source}.")
 
 
@@ -45,9 +47,7 @@ def summary_line(row: Row) -> list[Any]:
 
 
 def print_details(f: Finding, runs: Runs) -> None:
-    """The tables of one experiment: its other numbers, and every joint by every filter."""
-    if f.table:
-        table(f"{f.name}, {f.title}", list(f.table[0]), [list(line.values()) for line in f.table])
+    """Every joint by every filter of one experiment."""
     errors = [r for r in f.rows if r.unit not in SPENT]
     for joints, unit in dict.fromkeys((r.joints, r.unit) for r in errors):
         these = [r for r in errors if (r.joints, r.unit) == (joints, unit)]

@@ -19,7 +19,8 @@ class TableMapping(JointMuscleMapping):
     the angles of the row that fits best, without regard to the time before.
 
     Args:
-        postures: (n, D) [rad]. table: (n, M) lengths at these [m].
+        postures: (n, D) [rad]. table: (n, M) lengths at these since the zero posture [m]. Where no row is at the zero
+            posture, f(0) is that of the nearest row and not 0: taking it off would bend the search.
     """
 
     kind = "table"
@@ -42,7 +43,7 @@ class TableMapping(JointMuscleMapping):
             )
         self.postures, self._scale = postures, 2.0 / np.ptp(self.limits, axis=1)
         self._angles = cKDTree(postures * self._scale)
-        self.table = table - table[self._angles.query(np.zeros(d))[1]]
+        self.table = table
         self._patterns = cKDTree(self.table)
         self._spacing = float(np.median(self._angles.query(postures[:200] * self._scale, 2)[0][:, 1]))
 
@@ -78,9 +79,9 @@ def build_table(
 ) -> TableMapping:
     """The table of the lengths at the postures given (n, D) [rad]."""
     begin = perf_counter()
-    mapping = TableMapping(postures, geometry(postures)[0], joint_names, muscle_names, limits, model_hash)
-    zero = float(
-        np.abs(geometry(np.zeros((1, postures.shape[1])))[0][0] - geometry(postures)[0][0] + mapping.table[0]).max()
-    )
-    mapping.fit = FitReport(len(postures), 0.0, zero, perf_counter() - begin)
+    zero = np.zeros((1, postures.shape[1]))
+    table = geometry(postures)[0] - geometry(zero)[0]
+    mapping = TableMapping(postures, table, joint_names, muscle_names, limits, model_hash)
+    off = float(np.abs(mapping.lengths(zero[0])).max())
+    mapping.fit = FitReport(len(postures), 0.0, off, perf_counter() - begin)
     return mapping

@@ -5,6 +5,7 @@ import pytest
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import load_robot
+from humanoid_control.simulation.tendon_study import baselines as study_baselines
 from humanoid_control.simulation.tendon_study import lab as laboratory
 from humanoid_control.simulation.tendon_study import whole_body
 from humanoid_control.simulation.tendon_study.experiments import EXPERIMENTS, chosen
@@ -116,6 +117,20 @@ def test_learning_brings_relative_and_absolute_together(lab, name):
     assert max(r.worst.max() for r in rows.values()) < 120.0
     for k, weights in before.items():
         assert np.array_equal(lab._networks[k].weights.W3, weights)
+
+
+def test_the_baselines_are_worse_and_larger_tables_better(lab, monkeypatch):
+    """TE-03, and the same data by a table, polynomials and a network."""
+    for name, value in (("DATA", 2000), ("ROWS", 40_000), ("ITERATIONS", 60), ("DEGREE", 4), ("TIMED", 30)):
+        monkeypatch.setattr(study_baselines, name, value)
+    found = EXPERIMENTS["baselines"](lab, Runs(1, 120))
+    rows = rows_of(found)
+    small, large = (rows[f"table search, {n} rows"].errors.mean() for n in ("2,000", "40,000"))
+    polynomials, network = (rows[f"absolute, {kind}"].errors.mean() for kind in ("polynomials", "network"))
+    exact = rows["absolute, geometry"]
+    assert exact.reached and exact.errors.mean() < min(polynomials, network) and polynomials < np.radians(2)
+    assert np.radians(15) > small > large > 3 * max(polynomials, network)
+    assert [line["filter"] for line in found.table] == list(rows) and all(line["step us"] > 0 for line in found.table)
 
 
 def test_arms_of_others_are_estimated(model_file):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.robots import Robot
+from humanoid_control.simulation.tendon_study.baselines import baselines
 from humanoid_control.simulation.tendon_study.finding import Finding, Runs
 from humanoid_control.simulation.tendon_study.lab import TendonLab
 from humanoid_control.simulation.tendon_study.learning import elbow, shoulder
@@ -25,6 +26,7 @@ EXPERIMENTS: dict[str, Callable[[TendonLab, Runs], Finding]] = {
     "E4": wrong_zero,
     "E5": elbow,
     "E6": shoulder,
+    "baselines": baselines,
 }
 NAMES = (*EXPERIMENTS, OTHERS)
 

@@ -89,6 +89,11 @@ class TendonLab:
         q = random_walk(self.whole.limits, self.start, steps, sigma, seed)
         return q, self.whole.lengths_of(q)
 
+    def geometry_of(self, group: str) -> TendonGeometry:
+        """All tendons of one of `groups` over all its joints, by its name."""
+        g = next(g for g in self.groups if g.name == group)
+        return TendonGeometry(self.robot.model, self.tendons.only(g.tendons), g.joints)
+
     def limb(self, joints: Sequence[str]) -> Limb:
         """These joints with those tendons of the left shoulder's group that cross one of them."""
         shoulder = self.tendons.groups["l_shoulder"].tendons
