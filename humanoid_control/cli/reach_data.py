@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from humanoid_control.cli.bag import BagReader
+from humanoid_control.cli.bag_joints import MEASURED, JointRows, commands_of, nanoseconds, postures_from, tell_postures
 from humanoid_control.cli.output import console, table
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik.reach import HANDS
@@ -16,7 +18,7 @@ from humanoid_control.imitation.run_report import Signal
 from humanoid_control.nodes.stack import NODES
 from humanoid_control.robots import Robot
 
-TOPICS = {"/joint_commands", "/goals", "/diagnostics"}
+TOPICS = {"/joint_commands", "/joint_states", "/goals", "/diagnostics"}
 IK = "whole_body_ik"
 COMPLETE = 99.0  # [%]
 SETTLED = 2  # diagnostics, which come once a second
@@ -31,40 +33,53 @@ FIGURES = (
 )
 
 
-def read_reach(path: Path, robot: Robot) -> tuple[Signal, list[GoalRecord], dict[str, list[dict[str, str]]]]:
-    """Commands, goals, and every diagnostics message by node, of a bag.
+@dataclass(frozen=True)
+class Reach:
+    """A bag's commands, goals, and every diagnostics message by node.
+
+    Attributes:
+        postures_from: the topic that tells the postures of the commands, which may be velocities alone.
+    """
+
+    commands: Signal
+    goals: list[GoalRecord]
+    nodes: dict[str, list[dict[str, str]]]
+    postures_from: str
+
+
+def read_reach(path: Path, robot: Robot) -> Reach:
+    """Read a bag.
 
     Times count from the first command; a diagnostics message has its own, "stamp", in nanoseconds since then.
 
     Raises:
-        ConfigError: the bag holds no commands.
+        ConfigError: the bag holds no commands, or nothing that tells their postures.
     """
     bag = BagReader(path)
-    rows: list[tuple[int, np.ndarray, np.ndarray]] = []
+    rows = {topic: JointRows(robot) for topic in ("/joint_states", "/joint_commands")}
     asked: list[tuple[int, Any]] = []
     nodes: dict[str, list[dict[str, str]]] = {}
     for topic, _, m in bag.messages(TOPICS):
-        if topic == "/joint_commands":
-            theirs, ours = robot.order_of(m.name)
-            p, v = np.full(robot.n, np.nan), np.full(robot.n, np.nan)
-            p[ours], v[ours] = np.asarray(m.position)[theirs], np.asarray(m.velocity)[theirs]
-            rows.append((_nanoseconds(m.header.stamp), p, v))
+        if topic in rows:
+            rows[topic].add(m)
         elif topic == "/goals":
-            asked.append((_nanoseconds(m.markers[0].header.stamp), m.markers))
+            asked.append((nanoseconds(m.markers[0].header.stamp), m.markers))
         else:
-            stamp = str(_nanoseconds(m.header.stamp))
+            stamp = str(nanoseconds(m.header.stamp))
             for s in m.status:
                 values = {"message": s.message, "stamp": stamp, **{kv.key: kv.value for kv in s.values}}
                 nodes.setdefault(s.name.strip("/"), []).append(values)
     bag.close()
-    if len(rows) < 2:
+    given = rows["/joint_commands"]
+    if len(given) < 2:
         raise ConfigError(f"{path} holds no commands: did the nodes find each other? try `humanoid doctor`")
-    stamps, positions, velocities = zip(*rows, strict=True)
     # Stamps since 1970 as floats are only good to a quarter of a microsecond: count from the first one.
-    commands = Signal(1e-9 * (np.array(stamps) - stamps[0]), np.array(positions), np.array(velocities))
+    first = given.stamps[0]
+    commands = commands_of(given, rows["/joint_states"], first, path)
     for values in (v for said in nodes.values() for v in said):
-        values["stamp"] = str(int(values["stamp"]) - stamps[0])
-    return commands, [_goal(1e-9 * (ns - stamps[0]), markers) for ns, markers in asked], nodes
+        values["stamp"] = str(int(values["stamp"]) - first)
+    goals = [_goal(1e-9 * (ns - first), markers) for ns, markers in asked]
+    return Reach(commands, goals, nodes, postures_from(given))
 
 
 def _goal(time: float, markers: Any) -> GoalRecord:
@@ -77,13 +92,15 @@ def _goal(time: float, markers: Any) -> GoalRecord:
 
 def reach_report(path: Path, robot: Robot, acceleration: float) -> dict[str, Any]:
     """The proof of a run, and how the loop kept its time, as plain numbers."""
-    commands, goals, nodes = read_reach(path, robot)
+    read = read_reach(path, robot)
+    commands, nodes = read.commands, read.nodes
     last = {name: rows[-1] for name, rows in nodes.items()}
     return {
         "robot": robot.name,
         "bag": str(path),
         "duration_s": float(commands.time[-1]),
-        **prove(robot, commands, goals, acceleration),
+        "postures_from": read.postures_from,
+        **prove(robot, commands, read.goals, acceleration, measured=read.postures_from == MEASURED),
         "recorded_percent": recorded_percent(commands.time, nodes.get(IK, [])),
         "loop": closed_loop(nodes.get(IK, [])),
         "nodes": {name: values for name, values in last.items() if name in NODES},
@@ -130,6 +147,7 @@ def print_reach(r: dict[str, Any]) -> None:
     ]
     table("goals", ["goal", "kind", "error mm", "moved at the end mm", ""], rows)
     near, others, hits = r["reachable"], r["unreachable"], r["self_collision"]
+    tell_postures(r)
     console.print(f"reachable goals: {near['reached']} of {near['goals']} within 10 mm{_median(near)}")
     console.print(f"unreachable goals: {others['held']} of {others['goals']} held{_median(others)}")
     closest = "far" if hits["closest_m"] is None else f"{1000 * hits['closest_m']:.1f} mm"
@@ -163,7 +181,3 @@ def _verdict(goal: dict[str, Any]) -> str:
 def _median(rows: dict[str, Any]) -> str:
     m = rows["error_median_m"]
     return "" if m is None else f", error {1000 * m:.1f} mm (median), {1000 * rows['error_max_m']:.1f} mm at the most"
-
-
-def _nanoseconds(stamp: Any) -> int:
-    return int(stamp.sec) * 10**9 + int(stamp.nanosec)

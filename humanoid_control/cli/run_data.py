@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.cli.bag import BagReader
+from humanoid_control.cli.bag_joints import MEASURED, JointRows, commands_of, nanoseconds, postures_from, tell_postures
 from humanoid_control.cli.output import console, table
 from humanoid_control.errors import ConfigError
 from humanoid_control.imitation import POINTS
-from humanoid_control.imitation.run_report import Signal, limits_kept, link_errors, self_collisions, smoothness
+from humanoid_control.imitation.run_report import limits_kept, link_errors, self_collisions, smoothness
 from humanoid_control.robots import Robot
 
 TOO_FAST = 30.0  # [%]
@@ -25,42 +26,37 @@ def read_run(path: Path, robot: Robot) -> dict[str, Any]:
         ConfigError: the bag holds no commands or no targets.
     """
     bag = BagReader(path)
-    rows: dict[str, list] = {"/joint_states": [], "/joint_commands": []}
+    rows = {topic: JointRows(robot) for topic in ("/joint_states", "/joint_commands")}
     target_rows: list[tuple[int, np.ndarray]] = []
     nodes: dict[str, dict[str, str]] = {}
     for topic, _, m in bag.messages(TOPICS):
         if topic in rows:
-            theirs, ours = robot.order_of(m.name)
-            p, v = np.full(robot.n, np.nan), np.zeros(robot.n)
-            p[ours], v[ours] = np.asarray(m.position)[theirs], np.asarray(m.velocity)[theirs]
-            rows[topic].append((_nanoseconds(m.header.stamp), p, v))
+            rows[topic].add(m)
         elif topic == "/targets":
             at = {k.ns: (k.pose.position.x, k.pose.position.y, k.pose.position.z) for k in m.markers}
             if all(name in at for name in POINTS):
-                target_rows.append((_nanoseconds(m.markers[0].header.stamp), np.array([at[n] for n in POINTS])))
+                target_rows.append((nanoseconds(m.markers[0].header.stamp), np.array([at[n] for n in POINTS])))
         else:
             for s in m.status:
                 nodes[s.name.strip("/")] = {"message": s.message, **{kv.key: kv.value for kv in s.values}}
     rates = bag.rates()
     duration = bag.duration
     bag.close()
-    for what, found in {
-        "joint states": rows["/joint_states"],
-        "commands": rows["/joint_commands"],
-        "targets": target_rows,
-    }.items():
-        if len(found) < 2:
+    states, commands = rows["/joint_states"], rows["/joint_commands"]
+    for what, count in {"joint states": len(states), "commands": len(commands), "targets": len(target_rows)}.items():
+        if count < 2:
             raise ConfigError(f"{path} holds no {what}: did the nodes find each other? try `humanoid doctor`")
     # Stamps since 1970 as floats are only good to a quarter of a microsecond: count from the first one.
     first = target_rows[0][0]
-    signals = {}
-    for topic, recorded in rows.items():
-        stamps, positions, velocities = zip(*recorded, strict=True)
-        signals[topic] = Signal(1e-9 * (np.array(stamps) - first), np.array(positions), np.array(velocities))
+    signals = {
+        "/joint_states": states.signal(first),
+        "/joint_commands": commands_of(commands, states, first, path),
+    }
     times = 1e-9 * (np.array([stamp for stamp, _ in target_rows]) - first)
     targets = np.array([points for _, points in target_rows])
     return {
         "signals": signals,
+        "postures_from": postures_from(commands),
         "times": times,
         "targets": targets,
         "nodes": nodes,
@@ -85,9 +81,10 @@ def run_report(path: Path, robot: Robot, skip: float = 0.0) -> dict[str, Any]:
         "robot": robot.name,
         "bag": str(path),
         "duration_s": run["duration"],
+        "postures_from": run["postures_from"],
         "error_of_robot": link_errors(robot, states, times, targets),
         "error_of_command": link_errors(robot, commands, times, targets),
-        "limits": limits_kept(robot, commands),
+        "limits": limits_kept(robot, commands, run["postures_from"] == MEASURED),
         "self_collision": self_collisions(robot, states),
         "smoothness": smoothness(commands),
         "topics_hz": run["rates"],
@@ -106,6 +103,7 @@ def print_report(r: dict[str, Any]) -> None:
         ["link", "mean", "std", "max", "command mean"],
         rows,
     )
+    tell_postures(r)
     limits, hits = r["limits"], r["self_collision"]
     kept = "kept" if limits["kept"] else "BROKEN"
     console.print(
@@ -130,7 +128,3 @@ def print_report(r: dict[str, Any]) -> None:
         share = 100 * missed / (ticks + missed) if ticks else 0.0
         rows.append([name, *(float(v.get(k, "nan")) for k in keys), round(share, 2), v.get("message", "")])
     table("nodes", columns, rows)
-
-
-def _nanoseconds(stamp: Any) -> int:
-    return int(stamp.sec) * 10**9 + int(stamp.nanosec)

@@ -53,15 +53,18 @@ def link_errors(robot: Robot, signal: Signal, target_time: np.ndarray, targets: 
     return {k: {"mean": float(e.mean()), "std": float(e.std()), "max": float(e.max())} for k, e in rows.items()}
 
 
-def limits_kept(robot: Robot, commands: Signal) -> dict[str, Any]:
+def limits_kept(robot: Robot, commands: Signal, measured: bool = False) -> dict[str, Any]:
     """Whether every command kept the joint range and the joint speed, also between two commands.
 
     The speed between commands is the difference of positions over the difference of stamps.
+
+    Args:
+        measured: the positions were not commanded but measured, at other times: nothing is said between commands.
     """
     p, v = commands.position, commands.velocity
     outside = np.maximum(robot.lower - p, p - robot.upper).max(initial=-np.inf)
     dt = np.diff(commands.time)
-    moved = np.abs(np.diff(p, axis=0)) / np.maximum(dt, 1e-9)[:, None]
+    moved = np.zeros((0, robot.n)) if measured else np.abs(np.diff(p, axis=0)) / np.maximum(dt, 1e-9)[:, None]
     speed = max(float((np.abs(v) / robot.velocity).max(initial=0)), float((moved / robot.velocity).max(initial=0)))
     bad = int(np.sum(~np.isfinite(p)) + np.sum(~np.isfinite(v)))
     return {

@@ -50,8 +50,8 @@ def test_hands_reach_and_the_recorded_commands_prove_it(humanoid):
 
     robot = load_robot("lola", "fixed")
     path = humanoid.home / "runs" / "latest" / "recording"
-    commands, goals, _ = read_reach(path, robot)
-    first = next(g for g in goals if g.number == 1)
+    read = read_reach(path, robot)
+    commands, first = read.commands, next(g for g in read.goals if g.number == 1)
     assert first.kind == REACHABLE
     k = int(np.searchsorted(commands.time, first.end))
     reached = robot.point_positions(robot.q(commands.position[k]), HANDS)
