@@ -13,10 +13,10 @@ from humanoid_control.robots import Robot
 from humanoid_control.simulation.contact_forces import contact_settle
 from humanoid_control.simulation.engine_base import EngineBase
 from humanoid_control.simulation.gains import DriveGains
-from humanoid_control.simulation.robot_contact import contact_points, contact_table, engine_links
+from humanoid_control.simulation.robot_contact import contact_points, contact_table, engine_links, place_carriers
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.step import DriveTable
-from humanoid_control.simulation.step_forces import PushTable, place_carriers, push_table
+from humanoid_control.simulation.step_forces import PushTable, push_table
 
 
 class CompiledWorld(EngineBase):
@@ -47,8 +47,8 @@ class CompiledWorld(EngineBase):
         super().__init__(robot, gains, settings.gravity, settings.coast)
         self.arrays = Arrays(model, (0.0, 0.0, -settings.gravity))
         self._links = engine_links(pinocchio, tree)
-        self.points = contact_points(robot, self._links, settings)
-        self._contact = contact_table(self.points, len(model.bodies), settings)
+        self.points = contact_points(robot, self._links, settings.touching)
+        self._contact = contact_table(self.points, len(model.bodies), settings.ground, settings.contact)
         touching = len(self._contact.body)
         self.layers, self.forces = np.zeros((touching, 3)), np.zeros((touching, 3))
         self._scratch = np.zeros((4, robot.n))

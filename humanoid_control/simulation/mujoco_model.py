@@ -26,7 +26,7 @@ def mjcf_text(robot: Robot, settings: WorldSettings, gains: DriveGains) -> str:
 
     A body is called as the pinocchio joint that carries it, and so are joints and actuators. Each actuator gives
     gain * ctrl + bias, with bias = -kp q - (kd + h kp) v: with the implicitfast integrator, which takes the part in v
-    at the end of the step, that is the drive of `drives.drive_terms`, implicit in position and velocity.
+    at the end of the step, that is the drive of `position_drives.drive_terms`, implicit in position and velocity.
     """
     top = ET.Element("mujoco", model=robot.name)
     ET.SubElement(top, "compiler", angle="radian", inertiafromgeom="false", autolimits="false")

@@ -11,8 +11,8 @@ from humanoid_control.multibody.motion import add_wrenches, forward1
 from humanoid_control.multibody.prescribed import base_acceleration
 from humanoid_control.simulation.contact_forces import contact_forces
 from humanoid_control.simulation.motor import current_rate
+from humanoid_control.simulation.robot_contact import place_carriers
 from humanoid_control.simulation.shafts import shaft_forces
-from humanoid_control.simulation.step_forces import place_carriers
 
 
 @kernel

@@ -16,11 +16,10 @@ from humanoid_control.simulation.contact_forces import contact_settle
 from humanoid_control.simulation.drive_train import ELASTIC, RIGID, build_drive_train
 from humanoid_control.simulation.euler_base import euler_state, euler_turn, quaternion_state
 from humanoid_control.simulation.rates import full_rates, reduced_rates
-from humanoid_control.simulation.robot_contact import contact_points, contact_table, engine_links
+from humanoid_control.simulation.robot_contact import contact_points, contact_table, engine_links, place_carriers
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.shafts import no_shafts, shaft_table
 from humanoid_control.simulation.state_layout import StateLayout
-from humanoid_control.simulation.step_forces import place_carriers
 
 REDUCED = "reduced"
 TYPES = {REDUCED: 1, RIGID: 2, ELASTIC: 3}
@@ -82,9 +81,9 @@ class StateSpace:
         self.joints = robot.joint_names if self.train is None else self.train.joints
         if euler:
             self.model = _with_euler_base(self.model)
-        self.points = contact_points(robot, engine_links(pinocchio, tree), self.settings)
+        self.points = contact_points(robot, engine_links(pinocchio, tree), self.settings.touching)
         self.arrays = Arrays(self.model, (0.0, 0.0, -self.settings.gravity))
-        self._contact = contact_table(self.points, len(self.model.bodies), self.settings)
+        self._contact = contact_table(self.points, len(self.model.bodies), self.settings.ground, self.settings.contact)
         self._shafts = no_shafts() if self.train is None else shaft_table(self.train)
         m, p = len(self._shafts.body), 0 if self.points is None else len(self.points)
         self._nb = 6 if euler else 7

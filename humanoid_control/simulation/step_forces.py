@@ -8,14 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import inlined, kernel
+from humanoid_control.jit import inlined
 from humanoid_control.multibody.backward import backward
 from humanoid_control.multibody.forward2 import forward2
-from humanoid_control.multibody.layout import ACC, NW, OMEGA, POS, ROT, VEL
+from humanoid_control.multibody.layout import ACC, NW, ROT
 from humanoid_control.multibody.motion import add_wrenches, forward1
 from humanoid_control.multibody.spatial import add_point_inertia, cross, symmetric_up, turn, turn_back
 from humanoid_control.simulation.contact_forces import add_wrench, contact_step
 from humanoid_control.simulation.ground import ground_height
+from humanoid_control.simulation.robot_contact import place_carriers
 
 
 class PushTable(NamedTuple):
@@ -136,21 +137,6 @@ def forces_at_the_end(W, x, c, h):
             x.forces[k, 0] -= dx
             x.forces[k, 1] -= dy
             x.forces[k, 2] -= dz
-
-
-@kernel
-def place_carriers(W, c):
-    """Poses and velocities of the bodies that carry contact points, in the world, from the rows of `forward1`."""
-    for k in range(c.carriers.shape[0]):
-        i = c.carriers[k]
-        o = (i + 1) * NW
-        for a in range(3):
-            c.r[i, a] = W[o + POS + a]
-            for b in range(3):
-                c.R[i, a, b] = W[o + ROT + 3 * a + b]
-        e = o + ROT
-        c.V[i, 0], c.V[i, 1], c.V[i, 2] = turn(W, e, W[o + OMEGA], W[o + OMEGA + 1], W[o + OMEGA + 2])
-        c.V[i, 3], c.V[i, 4], c.V[i, 5] = turn(W, e, W[o + VEL], W[o + VEL + 1], W[o + VEL + 2])
 
 
 @inlined
