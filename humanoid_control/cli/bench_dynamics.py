@@ -20,7 +20,7 @@ from humanoid_control.cli.output import progress, warn
 from humanoid_control.multibody import ForwardDynamics
 from humanoid_control.multibody.dill import dill, dill_state
 from humanoid_control.robots import load_robot
-from humanoid_control.simulation.drive_train import ELASTIC, RIGID, build_drive_train
+from humanoid_control.simulation.drives.drive_train import ELASTIC, RIGID, build_drive_train
 
 __all__ = ["measure", "notes"]
 ROBOT = "lola"

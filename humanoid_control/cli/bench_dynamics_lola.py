@@ -9,8 +9,8 @@ from humanoid_control.cli.bench_dynamics_parts import Shaft
 from humanoid_control.multibody.gear_mechanisms import HarmonicDrive
 from humanoid_control.multibody.screw_mechanisms import AnkleScrews, KneeScrew
 from humanoid_control.robots import Robot
-from humanoid_control.simulation.drive_train import DriveTrain
-from humanoid_control.simulation.mechanisms import ZeroFrames, mechanism_of
+from humanoid_control.simulation.drives.drive_train import DriveTrain
+from humanoid_control.simulation.drives.mechanisms import ZeroFrames, mechanism_of
 
 
 def chains_of(robot: Robot, train: DriveTrain) -> ClosedChains:

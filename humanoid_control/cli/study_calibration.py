@@ -17,7 +17,7 @@ from humanoid_control.errors import ConfigError
 
 if TYPE_CHECKING:
     from humanoid_control.robots import Robot
-    from humanoid_control.simulation.calibration_study import Case, LegStudy
+    from humanoid_control.simulation.studies.calibration_study import Case, LegStudy
 
 POSES, NOISE, SEEDS = 3, 0.02, 10  # noise [deg]
 COLUMNS = ["leg", "measured", "poses", "condition", "weakest deg", "worst rms deg", "within 3 s.e. %"]
@@ -29,8 +29,8 @@ within: share of all errors within three predicted standard errors (99.7 % when 
 def run(args: argparse.Namespace) -> int:
     """Try it and print the tables."""
     from humanoid_control.robots import load_robot
-    from humanoid_control.simulation.calibration_study import study_calibration
-    from humanoid_control.simulation.jig import JigAccuracy
+    from humanoid_control.simulation.studies.calibration_study import study_calibration
+    from humanoid_control.simulation.studies.jig import JigAccuracy
 
     poses: int = POSES if args.poses is None else args.poses
     seeds: int = SEEDS if args.seeds is None else args.seeds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from humanoid_control.cli.svg import SERIES, png, subplots
-from humanoid_control.simulation.calibration_study import LegStudy
+from humanoid_control.simulation.studies.calibration_study import LegStudy
 
 
 def calibration_plot(legs: list[LegStudy]) -> bytes:

@@ -24,7 +24,7 @@ limit after that, and whose. real time: simulated by computing time on one core.
 def run(args: argparse.Namespace) -> int:
     """Simulate all combinations and print the table."""
     from humanoid_control.simulation.recipe import Recipe
-    from humanoid_control.simulation.standing import STUDIED, as_row, standing_study
+    from humanoid_control.simulation.studies.standing import STUDIED, as_row, standing_study
 
     varied = parse_varied(args.vary or [], STUDIED)
     _check_folder(args.output)

@@ -15,7 +15,7 @@ from humanoid_control.nodes.simulator_inputs import SimulatorInputs
 from humanoid_control.nodes.simulator_outputs import SimulatorOutputs
 from humanoid_control.nodes.simulator_parameters import SimulatorParameters, engine_of
 from humanoid_control.robots import load_robot
-from humanoid_control.simulation.pacing import Pacer
+from humanoid_control.simulation.loops.pacing import Pacer
 from humanoid_control.simulation.warm_up import ADVICE, compiled
 
 SHARE = 0.8  # of a tick's time may be spent on simulating; messages need the rest

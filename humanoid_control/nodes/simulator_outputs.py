@@ -18,7 +18,7 @@ from humanoid_control.nodes.qos import EVENTS, LATCHED, STREAM_OUT
 from humanoid_control.nodes.simulator_parameters import SimulatorParameters, imperfection_of
 from humanoid_control.robots.urdf_tree import BASE_LINK  # not by way of its writer, which loads scipy
 from humanoid_control.simulation import Engine
-from humanoid_control.simulation.sensor_model import Sensor
+from humanoid_control.simulation.sensors.sensor_model import Sensor
 
 try:  # not among the ROS wheels; there, nothing needs transforms
     from geometry_msgs.msg import TransformStamped

@@ -8,7 +8,7 @@ from humanoid_control.nodes.parameters import NodeParameters, param
 from humanoid_control.robots import Robot
 from humanoid_control.simulation import ENGINES, Engine
 from humanoid_control.simulation.recipe import Recipe
-from humanoid_control.simulation.sensor_model import Imperfection
+from humanoid_control.simulation.sensors.sensor_model import Imperfection
 from humanoid_control.simulation.settings import DRIVES
 
 

@@ -13,8 +13,8 @@ from humanoid_control.simulation.check import check_model
 from humanoid_control.simulation.settings import IDEAL, TENDONS
 
 if TYPE_CHECKING:
-    from humanoid_control.simulation.gains import DriveGains
-    from humanoid_control.simulation.sensors import ImuReading
+    from humanoid_control.simulation.drives.gains import DriveGains
+    from humanoid_control.simulation.sensors.root_link import ImuReading
     from humanoid_control.simulation.settings import WorldSettings
     from humanoid_control.simulation.tendon_plant import TendonStates
 
@@ -154,7 +154,7 @@ def make_engine(
     if name == "mujoco":
         if settings is not None and settings.drives != IDEAL:
             raise ConfigError(f"drives '{settings.drives}' need engine 'multibody', not 'mujoco'")
-        from humanoid_control.simulation.mujoco_world import MujocoWorld
+        from humanoid_control.simulation.worlds.mujoco_world import MujocoWorld
 
         return MujocoWorld(robot, settings, gains)
     if settings is not None and settings.drives == TENDONS:
@@ -162,9 +162,9 @@ def make_engine(
 
         return TensionWorld(robot, settings, gains)
     if settings is not None and settings.drives != IDEAL:
-        from humanoid_control.simulation.driven_world import DrivenWorld
+        from humanoid_control.simulation.worlds.driven_world import DrivenWorld
 
         return DrivenWorld(robot, settings, gains)
-    from humanoid_control.simulation.world import World
+    from humanoid_control.simulation.worlds.world import World
 
     return World(robot, settings, gains)

@@ -12,7 +12,7 @@ from humanoid_control.simulation.engine import Engine, make_engine
 from humanoid_control.simulation.settings import IDEAL, TENDONS
 
 if TYPE_CHECKING:
-    from humanoid_control.simulation.gains import DriveGains
+    from humanoid_control.simulation.drives.gains import DriveGains
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Recipe:
         Raises:
             HumanoidError: as `load_robot` and `make_engine`; a number out of range.
         """
-        from humanoid_control.simulation.contact_law import ContactSettings
-        from humanoid_control.simulation.ground import Ground
+        from humanoid_control.simulation.contact.ground import Ground
+        from humanoid_control.simulation.contact.law import ContactSettings
         from humanoid_control.simulation.settings import WorldSettings
 
         for name in ("stiffness", "damping_ratio"):
@@ -74,7 +74,7 @@ class Recipe:
         return make_engine(robot, self.engine, settings, self._gains(robot))
 
     def _gains(self, robot: Robot) -> DriveGains:
-        from humanoid_control.simulation.gains import default_gains, driven_gains
+        from humanoid_control.simulation.drives.gains import default_gains, driven_gains
 
         make = default_gains if self.drives == IDEAL else driven_gains
         if self.drives == TENDONS:

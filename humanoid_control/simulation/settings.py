@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.simulation.contact_law import ContactSettings
-from humanoid_control.simulation.ground import Ground
+from humanoid_control.simulation.contact.ground import Ground
+from humanoid_control.simulation.contact.law import ContactSettings
 
 IDEAL = "ideal"
 TENDONS = "tendons"

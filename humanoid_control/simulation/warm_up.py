@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from humanoid_control.simulation.driven_step import run_driven_steps
-from humanoid_control.simulation.step import run_steps
+from humanoid_control.simulation.steps.driven_step import run_driven_steps
+from humanoid_control.simulation.steps.step import run_steps
 
 ADVICE = "compiling the simulation for this machine, only this once: about a minute"
 KERNELS = (run_steps, run_driven_steps)

@@ -11,7 +11,7 @@ from humanoid_control.cli.bench_dynamics_notes import growth, slope
 from humanoid_control.cli.main import main
 from humanoid_control.multibody import ForwardDynamics, Model
 from humanoid_control.robots import load_robot
-from humanoid_control.simulation.drive_train import RIGID, build_drive_train
+from humanoid_control.simulation.drives.drive_train import RIGID, build_drive_train
 
 
 def test_dynamics_has_a_row_for_each_model_solver_and_stage(capsys, monkeypatch):

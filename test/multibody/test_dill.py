@@ -12,7 +12,7 @@ from humanoid_control.multibody.inertia_matrix import inertia_matrix
 from humanoid_control.multibody.motion import forward1
 from humanoid_control.multibody.sparsity import solver_pattern, sparsity, structure
 from humanoid_control.robots import load_robot
-from humanoid_control.simulation.drive_train import build_drive_train
+from humanoid_control.simulation.drives.drive_train import build_drive_train
 from test.multibody.random_trees import BASES, random_bodies, random_state
 
 SOLVERS = ("recursive", "sparse", "dense")

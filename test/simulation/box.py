@@ -6,9 +6,9 @@ import numpy as np
 import pinocchio as pin
 from scipy.integrate import solve_ivp
 
-from humanoid_control.simulation.contact_forces import contact_forces, contact_settle, contact_step, contact_table_of
-from humanoid_control.simulation.contact_law import ContactSettings
-from humanoid_control.simulation.ground import Ground
+from humanoid_control.simulation.contact.forces import contact_forces, contact_settle, contact_step, contact_table_of
+from humanoid_control.simulation.contact.ground import Ground
+from humanoid_control.simulation.contact.law import ContactSettings
 
 G = 9.81
 

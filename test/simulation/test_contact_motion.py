@@ -4,7 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.simulation.ground import Ground
+from humanoid_control.simulation.contact.ground import Ground
 from test.simulation.box import Box, G, soft
 
 

@@ -11,9 +11,9 @@ from humanoid_control.multibody.layout import NW, RATE
 from humanoid_control.multibody.motion import forward1
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import World, WorldSettings, make_engine
-from humanoid_control.simulation.drive_train import build_drive_train
-from humanoid_control.simulation.gains import driven_gains
-from humanoid_control.simulation.mechanisms import mechanisms_of
+from humanoid_control.simulation.drives.drive_train import build_drive_train
+from humanoid_control.simulation.drives.gains import driven_gains
+from humanoid_control.simulation.drives.mechanisms import mechanisms_of
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.simulation.ground import Ground
+from humanoid_control.simulation.contact.ground import Ground
 
 
 def test_a_plane_rises_by_its_slope_in_its_direction():

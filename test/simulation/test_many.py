@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
-from humanoid_control.simulation.many import name_of, simulate_many
 from humanoid_control.simulation.recipe import Recipe
-from humanoid_control.simulation.standing import make_observer, make_world, standing_study
+from humanoid_control.simulation.studies.many import name_of, simulate_many
+from humanoid_control.simulation.studies.standing import make_observer, make_world, standing_study
 
 RECIPE = Recipe(robot="suralp", step=0.002)
 VARIED = [

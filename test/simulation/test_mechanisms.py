@@ -9,9 +9,9 @@ from humanoid_control.errors import RobotError
 from humanoid_control.paths import share_dir
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.drive_file import drives_of, read_drive_file
-from humanoid_control.simulation.drive_parts import elastic_gear, gear_friction, motor_settings
-from humanoid_control.simulation.gear import friction_torque
-from humanoid_control.simulation.mechanisms import mechanisms_of
+from humanoid_control.simulation.drives.gear import friction_torque
+from humanoid_control.simulation.drives.mechanisms import mechanisms_of
+from humanoid_control.simulation.drives.parts import elastic_gear, gear_friction, motor_settings
 
 RNG = np.random.default_rng(7)
 

@@ -9,8 +9,8 @@ import pytest
 from humanoid_control.errors import ConfigError, EnvironmentProblem, RobotError
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.simulation import WorldSettings, make_engine
-from humanoid_control.simulation.contact_law import ContactSettings
-from humanoid_control.simulation.ground import Ground
+from humanoid_control.simulation.contact.ground import Ground
+from humanoid_control.simulation.contact.law import ContactSettings
 
 mujoco = pytest.importorskip("mujoco", reason="needs MuJoCo: pip install mujoco")
 

@@ -7,7 +7,7 @@ import pytest
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import make_engine
-from humanoid_control.simulation.sensor_model import Imperfection, Sensor
+from humanoid_control.simulation.sensors.sensor_model import Imperfection, Sensor
 
 N = 20000
 

@@ -10,11 +10,11 @@ import pytest
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import make_engine
-from humanoid_control.simulation.gains import default_gains
-from humanoid_control.simulation.mujoco_model import mjcf_text
+from humanoid_control.simulation.drives.gains import default_gains
 from humanoid_control.simulation.recipe import Recipe
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.tension_world import TensionWorld, tension_gains
+from humanoid_control.simulation.worlds.mujoco_model import mjcf_text
 from humanoid_control.tendons.encoders import EncoderErrors, TendonEncoders
 
 

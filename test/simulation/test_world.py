@@ -8,9 +8,9 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.multibody.from_pinocchio import bodies_of
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.simulation import World, WorldSettings
-from humanoid_control.simulation.contact_law import ContactSettings
-from humanoid_control.simulation.gains import DriveGains, default_gains
-from humanoid_control.simulation.sensors import base_state, read_imu
+from humanoid_control.simulation.contact.law import ContactSettings
+from humanoid_control.simulation.drives.gains import DriveGains, default_gains
+from humanoid_control.simulation.sensors.root_link import base_state, read_imu
 
 BIPEDS = ("hrp2", "suralp", "wabian2", "lola")
 

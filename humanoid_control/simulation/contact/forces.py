@@ -1,0 +1,194 @@
+"""Contact of all points of all bodies with the ground: compiled loops over flat arrays, without allocation.
+
+The bodies, the points and what is known of the ground are in a `ContactTable`; the layers' deflections s (np, 3) [m]
+and the forces (np, 3) on the points in world axes [N] belong to the state of whoever integrates.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.jit import inlined, kernel
+from humanoid_control.simulation.contact.ground import ground_height
+from humanoid_control.simulation.contact.law import contact_point, contact_point_step
+
+Vec = tuple[float, float, float]
+Array = np.ndarray
+
+
+class ContactTable(NamedTuple):
+    """nb bodies with np points on a ground.
+
+    Attributes:
+        R (nb, 3, 3): body axes to world axes. r (nb, 3): origins in the world [m].
+        V (nb, 6): angular velocity, then velocity of the origin, both in world axes.
+        carriers: the bodies that carry points. body (np,): which body carries a point.
+        points (np, 4): x y z in the frame of that body and a radius [m] (0: a corner, else the centre of a ball).
+        ground, par: `Ground.array` and `ContactSettings.array`.
+        wrench (nb, 6): written: on each body about its origin in its own axes, torque first, then force; zero for
+            bodies without points.
+        arms (np, 3), gains (np, 6): written by `contact_step`.
+    """
+
+    R: Array
+    r: Array
+    V: Array
+    carriers: Array
+    body: Array
+    points: Array
+    ground: Array
+    par: Array
+    wrench: Array
+    arms: Array
+    gains: Array
+
+
+def contact_table_of(body: Array, points: Array, ground: Array, par: Array, bodies: int) -> ContactTable:
+    """The table of points (np, 4) on bodies (np,), of `bodies` bodies that are nowhere yet."""
+    n = len(body)
+    return ContactTable(
+        np.zeros((bodies, 3, 3)),
+        np.zeros((bodies, 3)),
+        np.zeros((bodies, 6)),
+        np.unique(body),
+        body,
+        points,
+        ground,
+        par,
+        np.zeros((bodies, 6)),
+        np.zeros((n, 3)),
+        np.zeros((n, 6)),
+    )
+
+
+@inlined
+def arm_of(R: Array, b: int, points: Array, p: int) -> Vec:
+    """From the body's origin to its point, in world axes."""
+    x, y, z = points[p, 0], points[p, 1], points[p, 2]
+    return (
+        R[b, 0, 0] * x + R[b, 0, 1] * y + R[b, 0, 2] * z,
+        R[b, 1, 0] * x + R[b, 1, 1] * y + R[b, 1, 2] * z,
+        R[b, 2, 0] * x + R[b, 2, 1] * y + R[b, 2, 2] * z,
+    )
+
+
+@inlined
+def _tangents(nx: float, ny: float, nz: float) -> tuple[float, float, float, float, float]:
+    """Two unit tangents of the ground: the first as world x seems from above, the second to its left."""
+    c = 1.0 / np.sqrt(nx * nx + nz * nz)
+    ax, az = c * nz, -c * nx
+    return ax, az, ny * az, nz * ax - nx * az, -ny * ax
+
+
+@inlined
+def add_wrench(
+    R: Array, b: int, cx: float, cy: float, cz: float, fx: float, fy: float, fz: float, wrench: Array
+) -> None:
+    """Add a force at an arm from the body's origin, both in world axes, to the body's wrench in its own axes."""
+    mx, my, mz = cy * fz - cz * fy, cz * fx - cx * fz, cx * fy - cy * fx
+    for a in range(3):
+        wrench[b, a] += R[b, 0, a] * mx + R[b, 1, a] * my + R[b, 2, a] * mz
+        wrench[b, 3 + a] += R[b, 0, a] * fx + R[b, 1, a] * fy + R[b, 2, a] * fz
+
+
+@kernel
+def _all_points(c: ContactTable, s: Array, h: float, force: Array, out: Array) -> None:
+    """Forces at all points; `out` gets the rates of s (h == 0) or the new s (h > 0, and may then be s itself)."""
+    R, r, V, body, points, ground, par = c.R, c.r, c.V, c.body, c.points, c.ground, c.par
+    c.wrench[:] = 0.0
+    for p in range(body.shape[0]):
+        b = body[p]
+        cx, cy, cz = arm_of(R, b, points, p)
+        z, nx, ny, nz = ground_height(ground, r[b, 0] + cx, r[b, 1] + cy)
+        radius = points[p, 3]
+        gap = (r[b, 2] + cz - z) * nz - radius
+        if h > 0.0 and gap > 0.0 and s[p, 0] == 0.0 and s[p, 1] == 0.0 and s[p, 2] == 0.0:
+            force[p, 0], force[p, 1], force[p, 2] = 0.0, 0.0, 0.0
+            out[p, 0], out[p, 1], out[p, 2] = 0.0, 0.0, 0.0
+            c.gains[p, :] = 0.0
+            continue
+        cx, cy, cz = cx - radius * nx, cy - radius * ny, cz - radius * nz
+        ux = V[b, 3] + V[b, 1] * cz - V[b, 2] * cy
+        uy = V[b, 4] + V[b, 2] * cx - V[b, 0] * cz
+        uz = V[b, 5] + V[b, 0] * cy - V[b, 1] * cx
+        ax, az, bx, by, bz = _tangents(nx, ny, nz)
+        v1, v2 = ax * ux + az * uz, bx * ux + by * uy + bz * uz
+        if h > 0.0:
+            fn, f1, f2, o0, o1, o2 = contact_point_step(gap, v1, v2, h, s[p], par)
+        else:
+            fn, f1, f2, o0, o1, o2 = contact_point(gap, nx * ux + ny * uy + nz * uz, v1, v2, s[p], par)
+        out[p, 0], out[p, 1], out[p, 2] = o0, o1, o2
+        fx, fy, fz = nx * fn + ax * f1 + bx * f2, ny * fn + by * f2, nz * fn + az * f1 + bz * f2
+        force[p, 0], force[p, 1], force[p, 2] = fx, fy, fz
+        if fn > 0.0:
+            add_wrench(R, b, cx, cy, cz, fx, fy, fz, c.wrench)
+        if h > 0.0:
+            c.arms[p, 0], c.arms[p, 1], c.arms[p, 2] = cx, cy, cz
+            _gain(p, fn, f1, f2, v1, v2, nx, ny, nz, ax, az, bx, by, bz, h, par, c.gains)
+
+
+@inlined
+def _gain(
+    p: int, fn: float, f1: float, f2: float, v1: float, v2: float, nx: float, ny: float, nz: float, ax: float,
+    az: float, bx: float, by: float, bz: float, h: float, par: Array, gains: Array,
+) -> None:  # fmt: skip
+    """By how much the force falls for each m/s that the point gains, symmetric 3 x 3 in world axes [N s/m].
+
+    Along the normal, and along the ground while the point sticks, that is d + h k. A sliding point has a force that
+    only turns with its direction of motion.
+    """
+    if fn <= 0.0:
+        gains[p, :] = 0.0
+        return
+    dn, dt = par[1] + h * par[0], par[3] + h * par[2]
+    size, along = np.sqrt(f1 * f1 + f2 * f2), 0.0
+    c1, c2 = 1.0, 0.0
+    if size > 0.9999 * par[5] * fn and size > 0.0:
+        c1, c2 = f1 / size, f2 / size
+        across = min(dt, size / max(np.sqrt(v1 * v1 + v2 * v2), 1e-6))
+    else:
+        along = across = dt
+    # unit vectors in the world: u along the force, w across it
+    ux, uy, uz = c1 * ax + c2 * bx, c2 * by, c1 * az + c2 * bz
+    wx, wy, wz = c1 * bx - c2 * ax, c1 * by, c1 * bz - c2 * az
+    gains[p, 0] = dn * nx * nx + along * ux * ux + across * wx * wx
+    gains[p, 1] = dn * nx * ny + along * ux * uy + across * wx * wy
+    gains[p, 2] = dn * nx * nz + along * ux * uz + across * wx * wz
+    gains[p, 3] = dn * ny * ny + along * uy * uy + across * wy * wy
+    gains[p, 4] = dn * ny * nz + along * uy * uz + across * wy * wz
+    gains[p, 5] = dn * nz * nz + along * uz * uz + across * wz * wz
+
+
+@kernel
+def contact_step(c: ContactTable, s: Array, h: float, force: Array) -> None:
+    """Fixed steps: move the deflections s to the end of the step of length h that led here, and give the forces.
+
+    Call it once a step, with the present poses and velocities, before the accelerations are computed. Writes s, force
+    and the table's wrench, and what a step needs that is implicit in the contact forces as well: its arms, from the
+    body's origin to the point that touches, in world axes [m], and its gains, xx xy xz yy yz zz of a K in world axes
+    [N s/m]. The force at the end of the step is force - h K (acceleration of the point); so h J^T K J is added to the
+    inertia of the body, which keeps stiff ground under light feet stable at any step.
+    """
+    _all_points(c, s, h, force, s)
+
+
+@kernel
+def contact_forces(c: ContactTable, s: Array, force: Array, sdot: Array) -> None:
+    """Forces and rates of the layers' deflections (np, 3) [m/s], for integrators that ask for rates.
+
+    Writes force, sdot and the table's wrench.
+    """
+    _all_points(c, s, 0.0, force, sdot)
+
+
+@kernel
+def contact_settle(c: ContactTable, s: Array) -> None:
+    """Deflections for a robot that was put here at rest: closed on the ground, nothing held along it. Writes s."""
+    for p in range(c.body.shape[0]):
+        b = c.body[p]
+        cx, cy, cz = arm_of(c.R, b, c.points, p)
+        z, _, _, nz = ground_height(c.ground, c.r[b, 0] + cx, c.r[b, 1] + cy)
+        s[p, 0] = max(0.0, c.points[p, 3] - (c.r[b, 2] + cz - z) * nz)
+        s[p, 1], s[p, 2] = 0.0, 0.0

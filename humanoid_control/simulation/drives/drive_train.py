@@ -1,0 +1,140 @@
+"""A robot with its motors and gears as bodies: rotors on their shafts, screws that close loops, elastic gears."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.multibody import Body, Inertia, Joint, Model, revolute
+from humanoid_control.multibody.angle import COUPLER_SCREW, FOUR_BAR, HINGE_SCREW
+from humanoid_control.multibody.body import rotor
+from humanoid_control.multibody.from_pinocchio import Tree, axis_to_z, bodies_of
+from humanoid_control.multibody.gear_mechanisms import FourBar, HarmonicDrive
+from humanoid_control.multibody.layout import REVOLUTE
+from humanoid_control.multibody.mechanism import Mechanism
+from humanoid_control.multibody.screw_mechanisms import AnkleScrews, KneeScrew
+from humanoid_control.robots import Robot
+from humanoid_control.robots.drive_file import drives_of
+from humanoid_control.robots.drives import Drive, Motor
+from humanoid_control.simulation.drives.mechanisms import ZeroFrames, mechanism_of
+
+RIGID, ELASTIC = "rigid", "elastic"
+DEPTHS = (RIGID, ELASTIC)
+
+
+@dataclass(frozen=True)
+class Shaft:
+    """One motor: its rotor's body, and what it drives.
+
+    Attributes:
+        drive, motor: of the file of drives.
+        body: name of the rotor's body. joints: names of the joints it moves.
+        elastic: whether the rotor has a coordinate of its own behind an elastic gear.
+    """
+
+    drive: Drive
+    motor: Motor
+    body: str
+    joints: tuple[str, ...]
+    elastic: bool
+
+
+@dataclass(frozen=True)
+class DriveTrain:
+    """The multibody model of a robot with its drives (Table 2.3: Type 2 rigid, Type 3 elastic).
+
+    Attributes:
+        model: coordinates in the order of the base, the moving joints, the elastic rotors.
+        pinocchio: the tree without rotors and with the held joints fixed. tree: the same as bodies.
+        joints: the moving joints. held: joints whose dynamics are neglected; they follow their command.
+        shafts: one a motor.
+    """
+
+    model: Model
+    pinocchio: pin.Model
+    tree: Tree
+    joints: tuple[str, ...]
+    held: tuple[str, ...]
+    shafts: tuple[Shaft, ...]
+
+
+def build_drive_train(robot: Robot, depth: str) -> DriveTrain:
+    """Put rotors onto a robot.
+
+    Args:
+        robot: with a file of drives beside its URDF.
+        depth: 'rigid': rotors share their joints' coordinates, every such joint is a small loop; 'elastic': gears
+            that have a stiffness get a coordinate for their rotor.
+
+    Raises:
+        UnknownNameError: no such depth. RobotError: no drives, a joint without one, a loop that cannot close.
+    """
+    if depth not in DEPTHS:
+        raise UnknownNameError("depth of drives", depth, DEPTHS)
+    file = drives_of(robot)
+    if not any(d.motor for d in file.drives):
+        raise RobotError(f"{robot.name} has no file of drives with motors: use drives 'ideal', or write one")
+    held = _held(robot, {j for d in file.drives if d.motor for j in d.joints})
+    ids = [robot.model.getJointId(j) for j in held]
+    reduced = pin.buildReducedModel(robot.model, ids, robot.q("neutral")) if ids else robot.model
+    tree = bodies_of(reduced)
+    frames = ZeroFrames(robot)
+    bodies, rotors, shafts, own = list(tree.bodies), [], [], []
+    for drive in file.drives:
+        if drive.motor is None:
+            continue
+        mechanism = mechanism_of(drive, robot, frames)
+        mechanism.check()
+        elastic = depth == ELASTIC and drive.elastic is not None
+        if elastic and not drive.motor.inertia[0] > 0:
+            raise RobotError(f"{file.where}: drive '{drive.name}': an elastic gear needs a rotor with inertia")
+        for k, (joint, axis) in enumerate(_shafts(drive, mechanism, frames, elastic)):
+            name = f"{drive.name}_rotor{k + 1 if len(drive.joints) > 1 else ''}"
+            if elastic:
+                own.append(name)
+                joint = revolute(name)
+            rotors.append(_rotor(name, drive, joint, axis, reduced, tree))
+            shafts.append(Shaft(drive, drive.motor, name, drive.joints, elastic))
+    joints = tuple(j for j in robot.joint_names if j not in held)
+    base = [c for b in bodies if len(b.joint.coordinates) == 6 for c in b.joint.coordinates]
+    model = Model(bodies + rotors, [*base, *joints, *own])
+    return DriveTrain(model, reduced, tree, joints, held, tuple(shafts))
+
+
+def _held(robot: Robot, driven: set[str]) -> tuple[str, ...]:
+    """Joints without a motor: those of mechanisms that are kinematics only, and those that mimic one."""
+    idle = [j for j in robot.joint_names if j not in driven]
+    known = {j for d in drives_of(robot).drives if d.motor is None for j in d.joints}
+    known |= {robot.joint_names[f] for f, leader, _, _ in robot.mimic if robot.joint_names[leader] in known}
+    for j in idle:
+        if j not in known:
+            raise RobotError(f"{robot.name}: joint '{j}' has no drive in {drives_of(robot).where}: add one for it")
+    return tuple(idle)
+
+
+def _shafts(drive: Drive, m: Mechanism, frames: ZeroFrames, elastic: bool) -> list[tuple[Joint, np.ndarray]]:
+    """The rotors' joints, and their axes in the carrier's frame."""
+    if isinstance(m, AnkleScrews):
+        scale = [(float(m.ratio), float(-m.ratio * m.at_zero[k]), *map(float, m.pars[k])) for k in range(2)]
+        return [(Joint(REVOLUTE, drive.joints, COUPLER_SCREW, p), np.array(p[17:20])) for p in scale]
+    axis = frames.joint(drive.joints[0], drive.carrier)[1] if drive.axis is None else np.array(drive.axis, float)
+    if isinstance(m, KneeScrew):
+        p = (float(m.ratio), float(-m.ratio * m.at_zero), *map(float, m.par))
+        return [(Joint(REVOLUTE, drive.joints, HINGE_SCREW, p), m.screw_axis())]
+    if isinstance(m, FourBar):
+        return [(Joint(REVOLUTE, drive.joints, FOUR_BAR, (float(m.ratio), 0.0, *map(float, m.par))), axis)]
+    if isinstance(m, HarmonicDrive):
+        return [(rotor(drive.joints[0], *map(float, m.par)), axis)]
+    raise RobotError(f"drive '{drive.name}': a {drive.kind} cannot have a motor here, only its kinematics is known")
+
+
+def _rotor(name: str, drive: Drive, joint: Joint, axis: np.ndarray, model: pin.Model, tree: Tree) -> Body:
+    frame = model.frames[model.getFrameId(drive.carrier)]
+    parent = str(model.names[frame.parentJoint]) if frame.parentJoint else ""
+    turn = tree.turn.get(parent, np.eye(3))
+    along, across = drive.motor.inertia if drive.motor else (0.0, 0.0)
+    A = axis_to_z(turn.T @ frame.placement.rotation @ axis).T
+    return Body(name, parent, joint, Inertia(about_origin=np.diag([across, across, along])), A)

@@ -1,0 +1,1 @@
+"""Controllers around a simulated robot, and simulated beside real time."""

@@ -1,0 +1,1 @@
+"""What sensors read, and what is wrong with them."""

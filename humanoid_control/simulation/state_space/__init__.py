@@ -1,0 +1,1 @@
+"""A robot as one first-order model dz/dt = f(t, z, u), and integrators for it."""

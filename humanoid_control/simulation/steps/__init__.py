@@ -1,0 +1,1 @@
+"""Steps of a world, each many of them in one compiled call."""

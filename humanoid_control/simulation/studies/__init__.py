@@ -1,0 +1,1 @@
+"""Experiments: many worlds at once, standing, calibration in a jig."""

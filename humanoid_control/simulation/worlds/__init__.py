@@ -1,0 +1,1 @@
+"""The worlds behind the interface `engine.Engine`: ideal drives, real drives, MuJoCo."""
