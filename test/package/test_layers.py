@@ -1,6 +1,7 @@
 """Imports point inwards only: nodes and commands use the algorithms, never the other way round."""
 
 import ast
+import graphlib
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,19 @@ def test_imports_point_inwards(path):
             assert RING[other] <= RING[own], f"{path.name} ({own}) imports {name}: outwards"
             if RING[other] == RING[own] == 1:
                 assert (own, other) in SIDEWAYS, f"{path.name} ({own}) imports {name}: sideways"
+
+
+def test_parts_of_the_simulation_import_one_way():
+    """Sub-packages and single files of the room, by what they import when they are loaded: no circle."""
+    room_of, needs = PACKAGE / "simulation", {}
+    for path in room_of.rglob("*.py"):
+        own = path.relative_to(room_of).parts[0].removesuffix(".py")
+        tree = ast.parse(path.read_text())
+        names = [node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module]
+        parts = {n.split(".")[2] for n in names if n.startswith("humanoid_control.simulation.")}
+        needs.setdefault(own, set()).update(parts - {own})
+    assert {"contact", "drives", "steps", "worlds"} <= set(needs)
+    graphlib.TopologicalSorter(needs).prepare()  # raises CycleError with the circle
 
 
 def test_every_room_is_a_package():
