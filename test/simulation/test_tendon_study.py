@@ -67,16 +67,21 @@ def test_e2_finds_every_joint(lab):
 
 
 def test_e3_sharing_keeps_borrowed_angles_right(lab):
-    """T3b, walking at random and pushed under constant tensions; T3a is printed beside it."""
+    """T3b, and T3a with polynomials as in the source; walking at random, and pushed under constant tensions."""
     found = EXPERIMENTS["E3"](lab, Runs(1, 200))
     rows = rows_of(found)
     for plant in ("random walk", "pushed"):
         shared, alone = rows[f"{plant}: shared, cut-off 1e-3"], rows[f"{plant}: conventional, cut-off 1e-3"]
         assert shared.median[:4].max() < 5.0
         assert shared.median[4:].mean() < alone.median[4:].mean()
+        table = {line["filter"]: line for line in found.table}
+        vibrates, smooth = (table[f"{plant}: {kind}, polynomial, plain inverse"] for kind in ("conventional", "shared"))
+        assert smooth["conventional beside it"] > 2.0, "jitter"
+        assert vibrates["borrowed 2 deg beyond limits %"] > 20.0 and smooth["borrowed 2 deg beyond limits %"] < 5.0
+        assert rows[f"{plant}: shared, polynomial, plain inverse"].worst.max() < 5.0, "bounded"
     assert rows["random walk: shared, default, angles held"].worst.max() < 2.0, "a spike does not reach the angles"
     assert alone.joints[0] == "r_gh_roll" and shared.joints[0] == "l_gh_roll"
-    assert len(found.table) == len(rows) == 12 and len(found.traces) == 3
+    assert len(found.table) == len(rows) == 16 and len(found.traces) == 3
 
 
 def test_pushes_move_both_arms_alike_and_are_repeated(lab):
