@@ -47,5 +47,7 @@ say "compiling the solver (about half a minute)"
 "$venv/bin/python" -m humanoid_control.imitation.warm_up
 say "compiling the simulation (about a minute)"
 "$venv/bin/python" -m humanoid_control.simulation.warm_up
+say "compiling the tendons (about half a minute)"
+"$venv/bin/python" -m humanoid_control.simulation.tendon_warm_up
 touch "$venv/.ready"
 say "ready"

@@ -10,7 +10,7 @@ import numpy as np
 
 from humanoid_control.cli.bench_dynamics import Case, take_turns
 from humanoid_control.cli.bench_tendons_cases import SIZES, three_groups, update_cases
-from humanoid_control.cli.output import progress, warn
+from humanoid_control.cli.output import TENDONS, compile_first, progress
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.simulation.tendon_study.table_one import TABLE_ONE, Built, build
@@ -26,7 +26,7 @@ def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Rows in s, us or Hz. Ours and the peer take turns, so that other work on the machine hits both alike."""
     if args.robot != ROBOT:
         raise ConfigError(f"bench tendons measures the three groups of table I, which only {ROBOT} has")
-    warn("kernels are compiled first where that was not done before (up to a minute)")
+    compile_first(TENDONS)
     robot = load_robot(ROBOT, "fixed")
     with progress("measuring", 1.0, quiet=args.json) as show:
         built = {}

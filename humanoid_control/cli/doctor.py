@@ -102,6 +102,7 @@ def _kernels() -> Finding:
     if any(importlib.util.find_spec(p) is None for p in ("numba", "pinocchio", "coal")):
         return Finding("compiled kernels", WARN, "cannot be looked at", "install the missing packages first")
     from humanoid_control.imitation import warm_up as imitation
+    from humanoid_control.simulation import tendon_warm_up as tendons
     from humanoid_control.simulation import warm_up as simulation
 
     advice = "compile them now: python -m humanoid_control."
@@ -111,6 +112,9 @@ def _kernels() -> Finding:
     if not simulation.compiled():
         wait = "the first simulation will wait for the compiler, a minute"
         return Finding("compiled kernels", WARN, wait, f"{advice}simulation.warm_up")
+    if not tendons.compiled():
+        wait = "the first estimate from tendons will wait for the compiler, half a minute"
+        return Finding("compiled kernels", WARN, wait, f"{advice}simulation.tendon_warm_up")
     return Finding("compiled kernels", OK, "ready")
 
 

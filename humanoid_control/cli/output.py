@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import platform
@@ -18,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 WIDTH_OF_FILES = 140
+IMITATION, TENDONS = "imitation.warm_up", "simulation.tendon_warm_up"
 console = Console(highlight=False, markup=False, soft_wrap=True)
 if not console.is_terminal:
     console = Console(highlight=False, markup=False, soft_wrap=True, width=WIDTH_OF_FILES)
@@ -114,10 +116,14 @@ def warn(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def compile_first() -> None:
-    """Compile the imitation's kernels now, with a word about it, where that was not done at installation."""
-    from humanoid_control.imitation.warm_up import ADVICE, compile_kernels, compiled
+def compile_first(*rooms: str) -> None:
+    """Compile kernels now, with a word about it, where that was not done at installation.
 
-    if not compiled():
-        warn(ADVICE)
-        compile_kernels()
+    Args:
+        rooms: modules that do it; the imitation's where none is given.
+    """
+    for room in rooms or (IMITATION,):
+        warm_up = importlib.import_module(f"humanoid_control.{room}")
+        if not warm_up.compiled():
+            warn(warm_up.ADVICE)
+            warm_up.compile_kernels()

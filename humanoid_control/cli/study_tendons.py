@@ -10,7 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from humanoid_control.cli.output import console, machine, plain_values, print_json, progress, warn
+from humanoid_control.cli.output import (
+    TENDONS,
+    compile_first,
+    console,
+    machine,
+    plain_values,
+    print_json,
+    progress,
+    warn,
+)
 from humanoid_control.cli.study_tendons_tables import print_details, print_summary
 from humanoid_control.errors import ConfigError
 
@@ -25,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
     from humanoid_control.robots import load_robot
     from humanoid_control.simulation.tendon_study.experiments import chosen, run_experiments
     from humanoid_control.simulation.tendon_study.finding import Runs
+    from humanoid_control.simulation.tendon_study.lab import TendonLab
 
     defaults = Runs()
     runs = Runs(
@@ -35,8 +45,10 @@ def run(args: argparse.Namespace) -> int:
     robot = load_robot(args.robot or ROBOT, "fixed")
     for line in left_out:
         warn(line)
+    lab = TendonLab(robot)
+    compile_first(TENDONS)
     with progress("study", 1.0, quiet=args.json) as show:
-        found = run_experiments(robot, names, runs, args.models, show)
+        found = run_experiments(lab, names, runs, args.models, show)
     report = to_json(robot.name, found, runs, left_out)
     if args.output is not None:
         _write(args.output, report, found)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from humanoid_control.errors import UnknownNameError
-from humanoid_control.robots import Robot
 from humanoid_control.simulation.tendon_study.baselines import baselines
 from humanoid_control.simulation.tendon_study.finding import Finding, Runs
 from humanoid_control.simulation.tendon_study.lab import TendonLab
@@ -54,7 +53,7 @@ def chosen(only: Sequence[str], models: Path | None) -> tuple[list[str], list[st
 
 
 def run_experiments(
-    robot: Robot, names: Sequence[str], runs: Runs, models: Path | None, show: Callable[[float, str], object]
+    lab: TendonLab, names: Sequence[str], runs: Runs, models: Path | None, show: Callable[[float, str], object]
 ) -> list[Finding]:
     """Run the experiments one after the other.
 
@@ -65,7 +64,7 @@ def run_experiments(
     Raises:
         ConfigError, EnvironmentProblem: what an experiment needs is not there.
     """
-    lab, out = TendonLab(robot), []
+    out: list[Finding] = []
     for k, name in enumerate(names):
 
         def part(share: float, done: int = k, name: str = name) -> None:
