@@ -22,14 +22,14 @@ SETTLE = 5.0
 
 
 def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
-    """Rows: ik_tick, marker_to_command, missed_ticks_percent, cores, memory_mb, start_s."""
+    """Rows: ik_tick, marker_to_command, missed_ticks_percent, cores, memory_mb, start_s; missed ticks, memory and
+    time until it is ready of every node."""
     require_ros()
     if not 5 <= args.seconds <= 3600:
         raise ConfigError(f"--seconds must be between 5 and 3600, got {args.seconds:g}")
     starts = [_start_once(args) for _ in range(STARTS - 1)]
     with _session(args) as session:
-        session.start()
-        starts.append(session.wait_first_motion())
+        starts.append(_started(session))
         session.run(SETTLE)
         before = _totals(session)
         samples = _sample(session, args)
@@ -47,8 +47,10 @@ def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
         _row("missed_ticks_percent", "%", total, max(shares.values()), sum(ticks.values()) + sum(missed.values())),
         *(_row(f"missed_{n}", "%", share, share, ticks[n] + missed[n]) for n, share in sorted(shares.items())),
         _row("cores", "cores", *_p50_p99([s[0] for s in samples]), len(samples)),
-        _row("memory_mb", "MB", *_p50_p99([s[1] for s in samples]), len(samples)),
-        _row("start_s", "s", *_p50_p99(starts), len(starts)),
+        _row("memory_mb", "MB", *_p50_p99([sum(memory.values()) for _, memory in samples]), len(samples)),
+        *(_row(f"memory_{n}_mb", "MB", *_p50_p99([m[n] for _, m in samples]), len(samples)) for n in sorted(ticks)),
+        _row("start_s", "s", *_p50_p99([first for first, _ in starts]), len(starts)),
+        *(_row(f"ready_{n}_s", "s", *_p50_p99([ready[n] for _, ready in starts]), len(starts)) for n in sorted(ticks)),
     ]
 
 
@@ -58,24 +60,31 @@ def _session(args: argparse.Namespace) -> Session:
     return Session(find_stack("imitation"), shared, settings, quiet=True)
 
 
-def _start_once(args: argparse.Namespace) -> float:
+def _start_once(args: argparse.Namespace) -> tuple[float, dict[str, float]]:
     with _session(args) as session:
-        session.start()
-        return session.wait_first_motion()
+        return _started(session)
 
 
-def _sample(session: Session, args: argparse.Namespace) -> list[tuple[float, float]]:
-    """(cores, MB) of all nodes together, once a second."""
-    pids = [row["pid"] for row in session.processes()]
+def _started(session: Session) -> tuple[float, dict[str, float]]:
+    """Time until the robot first moves, and until each node was ready since it was started [s]."""
+    session.start()
+    ready = {row["name"]: float(row["ready_s"]) for row in session.processes()}
+    return session.wait_first_motion(), ready
+
+
+def _sample(session: Session, args: argparse.Namespace) -> list[tuple[float, dict[str, float]]]:
+    """Cores of all nodes together and MB of each, once a second."""
+    nodes = {row["name"]: row["pid"] for row in session.processes()}
+    pids = list(nodes.values())
     clock = os.sysconf("SC_CLK_TCK")
-    out: list[tuple[float, float]] = []
+    out: list[tuple[float, dict[str, float]]] = []
     with progress("measuring", args.seconds, quiet=args.json) as show:
         begin = last = time.monotonic()
         used = sum(_cpu_ticks(p) for p in pids)
         while last - begin < args.seconds and not session.stopped.is_set():
             session.run(1.0)
             now, total = time.monotonic(), sum(_cpu_ticks(p) for p in pids)
-            out.append(((total - used) / clock / (now - last), sum(_memory_mb(p) for p in pids)))
+            out.append(((total - used) / clock / (now - last), {n: _memory_mb(p) for n, p in nodes.items()}))
             last, used = now, total
             show(last - begin)
     return out

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 WIDTH_OF_FILES = 140
-IMITATION, TENDONS = "imitation.warm_up", "simulation.tendon_warm_up"
+IMITATION, SIMULATION, TENDONS = "imitation.warm_up", "simulation.warm_up", "simulation.tendon_warm_up"
 console = Console(highlight=False, markup=False, soft_wrap=True)
 if not console.is_terminal:
     console = Console(highlight=False, markup=False, soft_wrap=True, width=WIDTH_OF_FILES)

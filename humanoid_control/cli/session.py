@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from humanoid_control.cli.monitor import Monitor
-from humanoid_control.cli.output import IMITATION, TENDONS, compile_first, warn
+from humanoid_control.cli.output import IMITATION, SIMULATION, TENDONS, compile_first, warn
 from humanoid_control.cli.run_directory import new_run_directory, write_parameters
 from humanoid_control.cli.supervisor import StackFailure, Supervisor, describe, node_command
 from humanoid_control.nodes.stack import Stack, parameters_file
@@ -47,7 +47,9 @@ class Session:
         self.said: list[tuple[str, str]] = []
         self.supervisor = Supervisor(self.directory, self._say)
         source = {**stack.settings.get("state_estimator", {}), **settings.get("state_estimator", {})}.get("source")
-        self._has_tendons = source == "tendons"  # several nodes would compile the same at once
+        self._rooms = [IMITATION]  # several nodes would compile the same at once, and be late
+        self._rooms += [SIMULATION] if any(n.executable == "simulator" for n in stack.nodes) else []
+        self._rooms += [TENDONS] if source == "tendons" else []
         self._parameters = write_parameters(self.directory, parameters_file(stack, shared, settings))
         self.monitor: Monitor | None = None
         self._stopping = False
@@ -74,7 +76,7 @@ class Session:
         Raises:
             StackFailure: a node refused its input or did not start.
         """
-        compile_first(IMITATION, *([TENDONS] if self._has_tendons else []))
+        compile_first(*self._rooms)
         self.begin = time.monotonic()
         if self.bag is not None:
             command = [sys.executable, "-u", "-m", "humanoid_control.cli.main", "record", "-o", str(self.bag)]
