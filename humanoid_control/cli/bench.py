@@ -19,7 +19,7 @@ BENCHES = {
     "loop": "the inverse kinematics node in closed loop at 500 Hz: latency, period, missed ticks (about 90 s)",
     "dynamics": "forward dynamics by three solvers, Lola with drives and Dill, beside pinocchio (about 2 min)",
     "distance": "swept-sphere volumes: six functions beside coal, and a whole robot (about 5 s)",
-    "tendons": "joint-muscle mappings of table I, filter updates beside filterpy, three groups (about 60 s)",
+    "tendons": "joint-muscle mappings of table I, filter updates beside filterpy, three groups (about 45 s)",
 }
 COLUMNS = ["name", "unit", "median", "p99", "n"]
 EXAMPLES = (

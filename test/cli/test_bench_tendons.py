@@ -19,6 +19,7 @@ def small(monkeypatch):
     monkeypatch.setattr(bench_tendons, "COUNTS", {g.name: (3,) * 8 for g in TABLE_ONE})
     monkeypatch.setattr(bench_tendons, "CALLS", 40)
     monkeypatch.setattr(bench_tendons, "STEPS", 40)
+    monkeypatch.setattr(bench_tendons, "BUILDS", 2)
 
 
 def test_the_grids_are_those_of_table_one():
@@ -43,7 +44,27 @@ def test_tendons_has_a_row_for_each_mapping_update_and_group(capsys, small):
         assert 0 < rows[name]["best"] <= rows[name]["median"] <= rows[name]["p99"]
     groups = rows["three_groups"]
     assert groups["unit"] == "Hz" and groups["p99"] <= groups["median"] <= groups["best"]
-    assert any("filterpy / ours" in line for line in said["notes"])
+    assert any("no form for sparse H" in line for line in said["notes"])
+    assert neck["n"] == 2 and neck["goal"] == "< 20 s, < 4 GB" and neck["reached"] == "yes"
+    assert rows["filterpy_8x10"]["goal"] == "" and rows["three_groups"]["goal"] == "> 2000 Hz"
+    assert rows["update_8x10"]["goal"] == "< 40 us, 5x filterpy"
+    ours, peer = (rows[f"{who}_60x80"]["median"] for who in ("update", "filterpy"))
+    assert abs(rows["update_60x80"]["ratio"] - peer / ours) < 0.06
+
+
+def test_a_goal_is_reached_where_the_median_is_on_its_side():
+    def row(name, unit, median, peak=""):
+        return {"name": name, "unit": unit, "median": median, "peak_mb": peak}
+
+    rows = [
+        row("jmm_neck_s", "s", 21.0, 100),
+        row("jmm_scapula_s", "s", 19.0, 4100),
+        row("jmm_shoulder_s", "s", 19.0, 10),
+    ]
+    rows += [row("update_8x10", "us", 10.0), row("filterpy_8x10", "us", 49.0), row("three_groups", "Hz", 1999.0)]
+    rows += [row("update_60x80", "us", 100.0), row("filterpy_60x80", "us", 500.0)]
+    bench_tendons.judge(rows)
+    assert [r["reached"] for r in rows] == ["no", "no", "yes", "no", "", "no", "yes", ""]
 
 
 def test_without_filterpy_its_rows_are_left_out_in_one_line(capsys, small, monkeypatch):
