@@ -124,7 +124,7 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     if any(r["name"].startswith("filterpy_") for r in rows):
         return [
             *lines,
-            "filterpy: ExtendedKalmanFilter.update as its users call it, H and h(x) given ready-made; ratio: its time by",
-            "ours. It has no test for lying tendons and no form for sparse H: its time for 60x80 is that of full rows.",
+            "filterpy: ExtendedKalmanFilter.update as its users call it, H and h(x) given ready-made; ratio: its time",
+            "by ours. It has no test for lying tendons and no form for sparse H: full rows take it as long.",
         ]
     return [*lines, "filterpy is not installed: pip install 'humanoid_control[bench]' adds its rows"]
