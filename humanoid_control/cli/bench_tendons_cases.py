@@ -54,8 +54,8 @@ class OurUpdate:
     def __init__(self, given: Measured) -> None:
         m, n = given.H.shape
         self.given, self.x, self.P = given, np.zeros(n), given.P.copy()
-        self._r, self._use, self._bend = np.full(m, given.r), np.ones(m, dtype=np.int64), np.zeros(m)
-        self._x0, self._P0, self._w, self._k = np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n)
+        self._r, self._use = np.full(m, given.r), np.ones(m, dtype=np.int64)
+        self._x0, self._P0, self._w = np.zeros(n), np.zeros((n, n)), np.zeros(n)
         self._at, self._score = np.zeros(n, dtype=np.int64), np.zeros(m)
 
     def __call__(self) -> float:
@@ -63,8 +63,8 @@ class OurUpdate:
         self.x[:], self.P[:], self._use[:] = 0.0, self.given.P, 1
         begin = perf_counter()
         update(
-            self.x, self.P, self.given.H, self.given.nu, self._r, self._use, self._bend, GATE, len(self._r) // 3,
-            self._x0, self._P0, self._w, self._k, self._at, self._score,
+            self.x, self.P, self.given.H, self.given.nu, self._r, self._use, GATE, len(self._r) // 3,
+            self._x0, self._P0, self._w, self._at, self._score,
         )  # fmt: skip
         return perf_counter() - begin
 

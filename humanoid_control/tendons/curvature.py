@@ -6,18 +6,18 @@ import numpy as np
 
 from humanoid_control.tendons.mapping import Array, JointMuscleMapping
 
-_SAMPLES = 8
+_SAMPLES = 8  # postures
+_SHARE = 0.7  # of each range
 
 
-def typical_curvature(mapping: JointMuscleMapping) -> Array:
-    """(M,) root mean square of the second derivative of each length along random directions [m/rad^2]."""
+def squared_curvature(mapping: JointMuscleMapping) -> Array:
+    """(M, D, D) mean square over postures of each second derivative of each length [m^2/rad^4]."""
     d = len(mapping.joint_names)
     middle, half = mapping.limits.mean(axis=1), np.ptp(mapping.limits, axis=1) / 2
     rng = np.random.default_rng(0)
-    out = np.zeros(len(mapping.muscle_names))
+    out = np.zeros((len(mapping.muscle_names), d, d))
     for _ in range(_SAMPLES):
-        v = rng.standard_normal(d)
-        theta = middle + 0.7 * half * rng.uniform(-1, 1, d)
-        slope = mapping.jacobian_directional(theta, v / np.sqrt(v @ v))
-        out += np.einsum("md,md->m", slope, slope) / _SAMPLES
-    return np.sqrt(out)
+        theta = middle + _SHARE * half * rng.uniform(-1, 1, d)
+        for e, along in enumerate(np.eye(d)):
+            out[:, :, e] += mapping.jacobian_directional(theta, along) ** 2 / _SAMPLES
+    return out

@@ -24,8 +24,11 @@ class FilterSettings:
         observation: one of `OBSERVATIONS`.
         length_noise: standard deviation of a measured length, model error included [m].
         step_noise, borrowed_noise: what an owned and a borrowed angle may stray in one step [rad].
+        motion_noise: what the prediction may be wrong by, as a share of the motion that the lengths show.
+        fastest: an angle moves no more than this in one step [rad].
         start_noise, borrowed_start: uncertainty of the first estimate [rad].
-        predict: "tendons" by eq. (7), or "hold": the angles stay, and step_noise must cover the motion.
+        predict: "tendons" by eq. (7); "hold": the angles stay and become less sure the more the lengths change; "auto":
+            hold with absolute lengths, which take the noise of the changes in once less, else by the tendons.
         cutoff: singular values of the Jacobian below this share of the largest count as zero in eq. (7).
         every: steps between the two estimates that r2 compares.
         limits: "soft" pulls an estimate beyond a joint limit back, "hard" clips it, "off" lets it be.
@@ -39,9 +42,11 @@ class FilterSettings:
     length_noise: float = 5e-4
     step_noise: float = radians(0.2)
     borrowed_noise: float = radians(0.2)
+    motion_noise: float = 1.0
+    fastest: float = radians(5.0)
     start_noise: float = radians(30.0)
     borrowed_start: float = radians(5.0)
-    predict: str = "tendons"
+    predict: str = "auto"
     cutoff: float = 1e-3
     every: int = 10
     limits: str = "soft"
@@ -51,14 +56,19 @@ class FilterSettings:
     slack_tension: float = 0.0
 
     def __post_init__(self) -> None:
-        choices = (("observation", tuple(OBSERVATIONS)), ("predict", ("tendons", "hold")))
+        choices = (("observation", tuple(OBSERVATIONS)), ("predict", ("auto", "tendons", "hold")))
         for what, known in (*choices, ("limits", ("soft", "hard", "off"))):
             if getattr(self, what) not in known:
                 raise UnknownNameError(f"{what} of a tendon filter", getattr(self, what), known)
-        positive = ("length_noise", "step_noise", "start_noise", "limit_noise", "every")
+        positive = ("length_noise", "step_noise", "fastest", "start_noise", "limit_noise", "every")
         for what in positive:
             if not getattr(self, what) > 0:
                 raise ConfigError(f"tendon filter: {what} is {getattr(self, what)}, must be above 0")
-        for what in ("borrowed_noise", "borrowed_start", "gate", "cutoff", "slack_tension"):
+        for what in ("borrowed_noise", "motion_noise", "borrowed_start", "gate", "cutoff", "slack_tension"):
             if not getattr(self, what) >= 0:
                 raise ConfigError(f"tendon filter: {what} is {getattr(self, what)}, must not be negative")
+
+    @property
+    def by_tendons(self) -> bool:
+        """Whether the changes of the lengths move the angles, eq. (7)."""
+        return self.predict == "tendons" or (self.predict == "auto" and self.observation != "absolute")

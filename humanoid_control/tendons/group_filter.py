@@ -8,17 +8,18 @@ from math import isfinite
 import numpy as np
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.tendons.curvature import typical_curvature
+from humanoid_control.tendons.cholesky import smallest_pivot
 from humanoid_control.tendons.filter_settings import FilterSettings
 from humanoid_control.tendons.increments import (
-    granted_to_change,
-    granted_to_update,
     increments,
+    mean_motion,
     overwrite,
+    total_variance,
     wanted,
 )
-from humanoid_control.tendons.kalman import hold_limits, smallest_pivot, update
+from humanoid_control.tendons.kalman import hold_limits, update
 from humanoid_control.tendons.mapping import Array, Ints, JointMuscleMapping
+from humanoid_control.tendons.observations import observation_of
 from humanoid_control.tendons.prediction import predict
 from humanoid_control.tendons.tendon import TendonGroup
 
@@ -30,9 +31,11 @@ class GroupFilter:
 
     Attributes:
         x: (D,) or (2 D,) state, the group's angles first [rad]. P: its covariance.
+        now: (M,) lengths of this step [m]. since: steps after the first lengths, or after r2's earlier moment.
+        dz: (M,) their change [m]. delta: (D,) what eq. (7) made of it [rad]. G: (M, D) before that [m/rad].
         nis, count: normalised innovation squared of the last update, and how many lengths it used.
         score: (M,) leave-one-out innovation of each tendon at the last update [standard deviations].
-        use: (M,) 1 where the last update used the tendon.
+        asked: (M,) 1 where the step may use the tendon. use: (M,) 1 where the last update used it.
         rank: of the Jacobian at the last prediction.
         recoveries: how often the covariance had to be started afresh.
     """
@@ -46,35 +49,27 @@ class GroupFilter:
             if tuple(have) != tuple(want):
                 raise ConfigError(f"group '{group.name}': its mapping has other {what}: {', '.join(have)}")
         self.group, self.mapping = group, mapping
-        d, m = len(group.joints), len(group.tendons)
+        self.observation = observation_of(mapping, s)
+        d, m, ny = len(group.joints), len(group.tendons), len(group.own)
         self.d, self.m = d, m
-        self.cloned = s.observation in ("r2", "r3")
-        n = self.n = 2 * d if self.cloned else d
-        ny = len(group.own)
+        n = d * self.observation.moments
         self._angles = np.arange(d)
         self._own = (np.arange(d) < ny if s.share else np.ones(d)).astype(float)
-        own = self._own > 0
-        self._steps = np.where(own, s.step_noise, s.borrowed_noise)
+        self._steps = np.where(self._own > 0, s.step_noise, s.borrowed_noise)
         self._starts = np.where(np.arange(d) < ny, s.start_noise, s.borrowed_start)
         self._lower, self._upper = mapping.limits[:, 0].copy(), mapping.limits[:, 1].copy()
-        relative = s.observation != "absolute"
-        self._r = np.full(m, s.length_noise**2 * (2.0 if relative else 1.0))
         self.x, self.P = np.zeros(n), np.zeros((n, n))
-        self._f, self._G, self._H = np.zeros(m), np.zeros((m, d)), np.zeros((m, n))
-        self._Gc, self._fc = np.zeros((m, d)), np.zeros(m)
+        self._f, self.G, self.delta = np.zeros(m), np.zeros((m, d)), np.zeros(d)
         self._A, self._B, self._L = np.zeros((d, d)), np.zeros((d, d)), np.zeros((n, n))
-        self._x0, self._P0, self._w, self._k = np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n)
+        self._x0, self._P0, self._w = np.zeros(n), np.zeros((n, n)), np.zeros(n)
         self._at = np.zeros(n, dtype=np.int64)
-        self._delta, self._bend = np.zeros(d), np.zeros(m)
-        self._dz = np.zeros(m)
-        self._nu, self.score, self.use = np.zeros(m), np.zeros(m), np.ones(m, dtype=np.int64)
+        self._bend, self.dz, self.score = np.zeros(m), np.zeros(m), np.zeros(m)
+        self.use, self.asked = np.ones(m, dtype=np.int64), np.ones(m, dtype=np.int64)
         self._gate, self._most = (s.gate, m // 3) if s.gate > 0 else (np.inf, 0)
-        self._curvature = typical_curvature(mapping)
         self.nis, self.count, self.rank, self.recoveries = 0.0, 0, 0, 0
         self.offset = np.zeros(m)
-        self.z, self._z_before, self._now = np.full(m, np.nan), np.full(m, np.nan), np.full(m, np.nan)
-        self._asked = np.ones(m, dtype=np.int64)
-        self._since = -1
+        self.z, self.now = np.full(m, np.nan), np.full(m, np.nan)
+        self.since = -1
         self.reset(np.zeros(d))
 
     @property
@@ -93,18 +88,14 @@ class GroupFilter:
         if theta.shape != (self.d,) or not np.isfinite(theta).all():
             raise ConfigError(f"group '{self.group.name}': start needs {self.d} finite angles, got {theta.shape}")
         self.x[: self.d] = theta
-        self._spread(self._starts if noise is None else np.asarray(noise, float))
         self.z[:] = np.nan
-        self._since = -1
-        if self.cloned:
-            self._clone()
+        self._spread(self._starts if noise is None else np.asarray(noise, float))
+        self.since = -1
 
     def _spread(self, noise: Array) -> None:
         self.P[:] = 0.0
         self.P[self._angles, self._angles] = noise**2
-        if self.cloned:
-            self.x[self.d :] = self.x[: self.d]
-            self.P[:] = np.tile(self.P[: self.d, : self.d], (2, 2))
+        self.observation.restart(self)
 
     def zero(self, z: Array, theta: Array | None = None) -> None:
         """Calibrate: the tendons now measured at z (M,) [m] belong to the posture theta (D,), else the estimate."""
@@ -118,43 +109,34 @@ class GroupFilter:
             use: (M,) 0 for tendons to leave out in this step.
         """
         s, d = self.settings, self.d
-        self._now[:] = z
-        self._asked[:] = 1 if use is None else use
-        dz = self._dz
-        increments(self._now, self.z, self._asked, self.use, dz)
-        self.mapping.evaluate_into(self.x[:d], self._f, self._G)
-        if s.predict == "tendons":
-            granted_to_change(self.P, self._G, dz, self._curvature, self._bend)
+        self.now[:] = z
+        self.asked[:] = 1 if use is None else use
+        increments(self.now, self.z, self.asked, self.use, self.dz)
+        self.mapping.evaluate_into(self.x[:d], self._f, self.G)
+        motion = mean_motion(self.G, self.dz, s.fastest)
+        if s.by_tendons:
+            # what the error of the angles does to the moment arms
+            np.multiply(self.observation.bend, total_variance(self.P, d) * motion, out=self._bend)
             self.rank = predict(
-                self.x, self.P, self._G, dz, self.use, self._own, self._steps, 2 * s.length_noise**2, s.cutoff,
-                self._bend, self._gate, self._most, self._A, self._B, self._L, self._delta,
+                self.x, self.P, self.G, self.dz, self.use, self._own, self._steps, 2 * s.length_noise**2,
+                s.motion_noise**2 * motion, s.cutoff, self._bend, self._gate, self._most, self._A, self._B, self._L,
+                self.delta,
             )  # fmt: skip
         else:
-            self._delta[:] = 0.0
-            self.P[self._angles, self._angles] += self._steps**2
-        if s.observation in ("r1", "literal"):  # its Jacobian belongs to the estimate before, which is at hand here
-            np.subtract(dz, self._G @ self._delta, out=self._nu)
-            self._asked *= self.use  # a change that contradicted the others is no measurement either
-            if s.observation == "literal":
-                self._H[:] = self._G
-            else:
-                self.mapping.directional_into(self.x - self._delta, self._delta, self._H)
-        self._since += 1
-        if self._since == 0:  # the first lengths: nothing to compare with yet
-            self._z_before[:] = z
+            self.delta[:] = 0.0
+            self.P[self._angles, self._angles] += self._steps**2 + self._own * (s.motion_noise**2 * motion)
+        self.observation.predicted(self)
+        self.since += 1
 
     def correct(self) -> None:
         """Compare with the lengths given to `predict` and update; pull angles beyond their limits back."""
-        s, d = self.settings, self.d
+        s, d, o = self.settings, self.d, self.observation
         self.nis, self.count = 0.0, 0
-        if self._due():
-            self._observe()
-            wanted(self._nu, self._asked, self.use)
-            absolute = s.observation == "absolute"
-            granted_to_update(self.x, self.P, absolute, self._delta, self._curvature, self._bend)
+        if o.compare(self):
+            wanted(o.nu, self.asked, self.use)
             self.nis, self.count, _ = update(
-                self.x, self.P, self._H, self._nu, self._r, self.use, self._bend, self._gate, self._most,
-                self._x0, self._P0, self._w, self._k, self._at, self.score,
+                self.x, self.P, o.H, o.nu, o.R, self.use, self._gate, self._most,
+                self._x0, self._P0, self._w, self._at, self.score,
             )  # fmt: skip
         if s.limits == "soft":
             hold_limits(self.x, self.P, self._lower, self._upper, s.limit_noise**2)
@@ -162,54 +144,35 @@ class GroupFilter:
             np.clip(self.x[:d], self._lower, self._upper, out=self.x[:d])
         self._check()
 
-    def _due(self) -> bool:
-        kind = self.settings.observation
-        least = {"absolute": 0, "r2": self.settings.every}.get(kind, 1)
-        return self._since >= least
-
-    def _observe(self) -> None:
-        """Innovation and its Jacobian by the observation chosen."""
-        kind, d = self.settings.observation, self.d
-        if kind in ("r1", "literal"):
-            return
-        self.mapping.evaluate_into(self.x[:d], self._f, self._G if self.cloned else self._H)
-        if kind == "absolute":
-            self._nu[:] = self._now + self.offset - self._f
-            return
-        self._H[:, :d] = self._G
-        if kind == "r3":  # the angles at power-on are corrected with every update
-            self.mapping.evaluate_into(self.x[d:], self._fc, self._Gc)
-        self._H[:, d:] = -self._Gc
-        self._nu[:] = self._now - self._z_before - (self._f - self._fc)
-
     def _check(self) -> None:
-        """A covariance that is none any more is started afresh, and counted."""
-        L = self._L
+        """A covariance that is none any more is started afresh."""
+        # with the angles of an earlier moment P is singular by construction, so the block of those now is judged
+        if not smallest_pivot(self.covariance, self._L) > 0.0 or not isfinite(self.x @ self.x):
+            self.restart()
+
+    def restart(self) -> None:
+        """Start afresh from where the angles are, or the nearest that they can be, as unsure as at first; counted."""
         d = self.d
-        # with the copy of an earlier moment P is singular by construction, so the angles' own block is judged
-        if not smallest_pivot(self.P[:d, :d], L) > 0.0 or not isfinite(self.x @ self.x):
-            self.x[:d] = np.where(np.isfinite(self.x[:d]), self.x[:d], (self._lower + self._upper) / 2)
-            self._spread(self._starts)
-            if self.cloned:
-                self._clone()
-                self._z_before[:] = self._now
-                self._since = 0
-            self.recoveries += 1
+        at = np.where(np.isfinite(self.x[:d]), self.x[:d], (self._lower + self._upper) / 2)
+        self.x[:d] = np.clip(at, self._lower, self._upper)
+        self._spread(self._starts)
+        self.since = min(self.since, 0)
+        self.recoveries += 1
 
     @property
     def measured(self) -> Array:
         """(M,) lengths of the last step, calibrated where `zero` was called [m]."""
-        return self._now + self.offset
+        return self.now + self.offset
 
     @property
     def expected(self) -> Array:
         """(M,) lengths that the last update expected [m]; with a relative observation only their changes count."""
-        return self._f
+        return self.observation.lengths
 
     def positions(self, joints: Sequence[str]) -> Ints:
         """Where the angles of these joints are in the state; with r2 and r3 also those of the earlier moment."""
         at = np.array([self.group.joints.index(j) for j in joints])
-        return np.concatenate([at, at + self.d]) if self.cloned else at
+        return np.concatenate([at + k * self.d for k in range(self.observation.moments)])
 
     def borrow(self, at: Ints, owner: GroupFilter, there: Ints) -> None:
         """Overwrite the state at positions at (k,) with the owner's at positions there (k,), eqs (8)-(10).
@@ -220,16 +183,7 @@ class GroupFilter:
 
     def close(self) -> None:
         """End of a step: where it is time, the estimate becomes the earlier moment that r2 compares with."""
-        if self.settings.observation == "r2" and self._since >= self.settings.every:
-            self._clone()
-            self._z_before[:] = self._now
-            self._since = 0
-
-    def _clone(self) -> None:
-        d = self.d
-        self.x[d:] = self.x[:d]
-        self.P[:] = np.tile(self.P[:d, :d], (2, 2))
-        self.mapping.evaluate_into(self.x[d:], self._fc, self._Gc)
+        self.observation.close(self)
 
     def step(self, z: Array, use: Ints | None = None) -> Array:
         """Predict, correct and close with lengths z (M,) [m]; the angles (D,) [rad]."""

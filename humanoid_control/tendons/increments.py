@@ -1,4 +1,4 @@
-"""The small sums of a filter step: changes of length, which tendons may be used, and what the gates grant."""
+"""The small sums of a filter step: changes of length, how much moved, which tendons may be used, what is lent."""
 
 from __future__ import annotations
 
@@ -23,38 +23,27 @@ def increments(z, last, asked, use, dz):
 
 
 @kernel
-def granted_to_change(P, G, dz, curvature, bend):
-    """bend: (M,) variance that an error of the angles adds to the changes, (|f''| |error| |change of angles|)^2.
+def mean_motion(G, dz, fastest):
+    """Mean square change of an angle that goes with changes dz (M,) of the lengths by the mean gain of G [rad^2].
 
-    The change of the angles is taken from that of the lengths by the mean gain of G (M, D).
+    Args:
+        fastest: an angle changes by no more than this in one step, whatever a lying tendon says [rad].
     """
-    m, d = G.shape
-    error, gain, size = 0.0, 1e-12, 0.0
-    for a in range(d):
-        error += P[a, a]
-    for i in range(m):
+    gain, size = 1e-12, 0.0
+    for i in range(dz.shape[0]):
         size += dz[i] * dz[i]
-        for a in range(d):
+        for a in range(G.shape[1]):
             gain += G[i, a] * G[i, a]
-    for i in range(m):
-        bend[i] = curvature[i] ** 2 * error * size / gain
+    return min(size / gain, fastest * fastest)
 
 
 @kernel
-def granted_to_update(x, P, absolute, delta, curvature, bend):
-    """bend: (M,) variance of the second-order term that an update neglects.
-
-    Absolute: (|f''| |error|^2 / 2)^2. Relative: (|f''| |error| |change|)^2 with the change delta (D,), or with the
-    difference between both moments where the state x (2 D,) has two.
-    """
-    d = delta.shape[0]
-    error, change = 0.0, 0.0
+def total_variance(P, d):
+    """Sum of the variances of the first d states of P (n, n) [rad^2]."""
+    total = 0.0
     for a in range(d):
-        error += P[a, a]
-        step = x[a] - x[d + a] if x.shape[0] > d else delta[a]
-        change += step * step
-    for i in range(bend.shape[0]):
-        bend[i] = curvature[i] ** 2 * error * (0.25 * error if absolute else change)
+        total += P[a, a]
+    return total
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Kalman updates, one scalar measurement after the other in Joseph's form, and the test that finds a lying tendon.
+"""Kalman updates, one scalar measurement after the other, and the test that finds a lying tendon.
 
 Taking independent measurements one by one is the same as taking them together, needs no matrix inverse, leaves out a
 tendon by leaving out its row, and yields whitened innovations whose squares add up to the NIS.
@@ -14,9 +14,8 @@ def _crossed(h, at):
     """Positions of the entries of h that are not zero, into at; their number. Most tendons cross few joints."""
     count = 0
     for a in range(h.shape[0]):
-        if h[a] != 0.0:
-            at[count] = a
-            count += 1
+        at[count] = a  # without a branch, which would be guessed wrongly most of the time
+        count += h[a] != 0.0
     return count
 
 
@@ -29,13 +28,14 @@ def _left(nu, h, x, x0, at, count):
 
 
 @kernel
-def _absorb(x, P, h, e, r, w, k, at, count):
+def _absorb(x, P, h, e, r, w, at, count):
     """Take in one measurement: e = h (truth - x) + noise of variance r.
 
-    P <- (I - k h) P (I - k h)^T + k r k^T, written so that P stays exactly symmetric.
+    P <- P - v v^T with v = P h^T / sqrt(h P h^T + r): Joseph's form of it, with the best gain put in. Every entry has
+    the same product as its mirror image, so that P stays symmetric to the last digit.
 
     Args:
-        x: (n,) state; P: (n, n) covariance; both changed. w, k: (n,) room. at, count: where h (n,) is not zero.
+        x: (n,) state; P: (n, n) covariance; both changed. w: (n,) room. at, count: where h (n,) is not zero.
 
     Returns:
         Variance of e.
@@ -50,30 +50,31 @@ def _absorb(x, P, h, e, r, w, k, at, count):
     s = r
     for c in range(count):
         s += h[at[c]] * w[at[c]]
+    gain, root = e / s, 1.0 / s**0.5
     for j in range(n):
-        k[j] = w[j] / s
-        x[j] += k[j] * e
-        w[j] -= 0.5 * s * k[j]
+        x[j] += w[j] * gain
+        w[j] *= root
     for a in range(n):
-        ka, ua = k[a], w[a]
+        v, row = w[a], P[a]
         for j in range(n):
-            P[a, j] -= ka * w[j] + ua * k[j]
+            row[j] -= v * w[j]
     return s
 
 
 @kernel
 def _variance(P, h, at, count):
-    """h P h^T."""
+    """h P h^T of a symmetric P."""
     total = 0.0
     for c in range(count):
-        row = P[at[c]]
-        for d in range(count):
-            total += h[at[c]] * h[at[d]] * row[at[d]]
+        g, row = h[at[c]], P[at[c]]
+        total += g * g * row[at[c]]
+        for d in range(c + 1, count):
+            total += 2.0 * g * h[at[d]] * row[at[d]]
     return total
 
 
 @kernel
-def update(x, P, H, nu, r, use, bend, gate, most, x0, P0, w, k, at, score):
+def update(x, P, H, nu, r, use, gate, most, x0, P0, w, at, score):
     """Take in all measurements in use, and leave out those that contradict the rest.
 
     Each measurement is compared with what all others together say of it (leave-one-out innovation, from the residual
@@ -82,9 +83,8 @@ def update(x, P, H, nu, r, use, bend, gate, most, x0, P0, w, k, at, score):
     Args:
         x: (n,), P: (n, n): prior, becoming posterior. H: (M, n), nu: (M,) innovations at the prior, r: (M,) variances.
         use: (M,) 1 to use, 0 to leave out; cleared where the gate closes.
-        bend: (M,) variance that the gate grants the curvature of the measurement [like r]; the update ignores it.
         gate: largest admitted |innovation| in standard deviations; most: how many may be left out by it.
-        x0: (n,), P0: (n, n), w, k: (n,), at: (n,) integers: room.
+        x0: (n,), P0: (n, n), w: (n,), at: (n,) integers: room.
         score: (M,), written: leave-one-out innovation in standard deviations.
 
     Returns:
@@ -102,7 +102,7 @@ def update(x, P, H, nu, r, use, bend, gate, most, x0, P0, w, k, at, score):
             if use[i] != 0:
                 held = _crossed(H[i], at)
                 e = _left(nu[i], H[i], x, x0, at, held)
-                s = _absorb(x, P, H[i], e, r[i], w, k, at, held)
+                s = _absorb(x, P, H[i], e, r[i], w, at, held)
                 nis += e * e / s
                 count += 1
         worst, liar = gate, -1
@@ -114,13 +114,13 @@ def update(x, P, H, nu, r, use, bend, gate, most, x0, P0, w, k, at, score):
             e = _left(nu[i], H[i], x, x0, at, held)
             share = _variance(P, H[i], at, held) / r[i]
             if use[i] == 0:
-                score[i] = e / ((1.0 + share) * r[i] + bend[i]) ** 0.5
+                score[i] = e / ((1.0 + share) * r[i]) ** 0.5
                 continue
             free = 1.0 - share
             if free < 1e-9:  # nothing else speaks of what this tendon measures
                 score[i] = 0.0
                 continue
-            score[i] = e / free / (r[i] / free + bend[i]) ** 0.5
+            score[i] = e / (free * r[i]) ** 0.5
             if abs(score[i]) > worst:
                 worst, liar = abs(score[i]), i
         if liar < 0 or dropped >= most:
@@ -156,23 +156,3 @@ def hold_limits(x, P, lower, upper, r):
                 x[a] += gain * P[a, d]
             count += 1
     return count
-
-
-@kernel
-def smallest_pivot(P, L):
-    """Smallest pivot of the Cholesky factors of P (n, n); not positive when P is no covariance. L: (n, n) room."""
-    n = P.shape[0]
-    least = P[0, 0]
-    for i in range(n):
-        for j in range(i + 1):
-            s = P[i, j]
-            for c in range(j):
-                s -= L[i, c] * L[j, c]
-            if i == j:
-                if not s > 0.0:
-                    return s
-                least = min(least, s)
-                L[i, i] = s**0.5
-            else:
-                L[i, j] = s / L[j, j]
-    return least

@@ -5,23 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from humanoid_control.jit import kernel
+from humanoid_control.tendons.cholesky import smallest_pivot
 
 
 @kernel
 def _inverse_by_cholesky(A, out, L):
     """out = A^-1 (D, D) by Cholesky; False when a pivot is not positive."""
     n = A.shape[0]
-    for i in range(n):
-        for j in range(i + 1):
-            s = A[i, j]
-            for c in range(j):
-                s -= L[i, c] * L[j, c]
-            if i == j:
-                if not s > 0.0:
-                    return False
-                L[i, i] = s**0.5
-            else:
-                L[i, j] = s / L[j, j]
+    if not smallest_pivot(A, L) > 0.0:
+        return False
     for col in range(n):
         for i in range(n):
             s = 1.0 if i == col else 0.0
@@ -96,8 +88,11 @@ def _worst(G, dz, use, r, bend, gate, delta, inverse):
 
 
 @kernel
-def predict(x, P, G, dz, use, owned, step, r, cutoff, bend, gate, most, A, B, L, delta):
-    """theta += S G^+ dz, eq. (7), and P += diag(step^2) + S G^+ r G^+T S.
+def predict(x, P, G, dz, use, owned, step, r, motion, cutoff, bend, gate, most, A, B, L, delta):
+    """theta += S G^+ dz, eq. (7), and P += diag(step^2) + motion S + S G^+ r G^+T S.
+
+    The measured changes move the angles here and are compared with them once more afterwards. `motion` keeps that from
+    counting twice, and stands for the error of G, which grows with the motion.
 
     Equation (7) as printed has rows for the owned angles only; S keeps the borrowed ones in place with zeros.
     A tendon whose change cannot be explained together with the others' is left out.
@@ -105,8 +100,9 @@ def predict(x, P, G, dz, use, owned, step, r, cutoff, bend, gate, most, A, B, L,
     Args:
         x: (n,), P: (n, n): changed in their first D entries. G: (M, D) at the last estimate. dz: (M,) [m].
         use: (M,) 1 where dz may be used, cleared where it contradicts. owned: (D,) 1 for estimated angles, else 0.
-        step: (D,) [rad]. r: variance of dz [m^2]. cutoff: of the pseudo-inverse. bend: (M,) variance that the gate
-            grants the error of G [m^2]. gate [standard deviations], most: how many tendons may be left out.
+        step: (D,) [rad]. r: variance of dz [m^2]. motion: [rad^2]. cutoff: of the pseudo-inverse.
+        bend: (M,) variance that the gate grants the error of G [m^2]. gate [standard deviations], most: how many
+            tendons may be left out.
         A, B, L: (D, D) room. delta: (D,), written: the change of the angles [rad].
 
     Returns:
@@ -134,7 +130,7 @@ def predict(x, P, G, dz, use, owned, step, r, cutoff, bend, gate, most, A, B, L,
         delta[a] *= owned[a]
         x[a] += delta[a]
     for a in range(n):
-        P[a, a] += step[a] * step[a]
+        P[a, a] += step[a] * step[a] + owned[a] * motion
         for b in range(n):
             # (a, b) and (b, a) of B may differ in the last digit; their mean keeps P symmetric
             P[a, b] += owned[a] * owned[b] * r * 0.5 * (B[a, b] + B[b, a])

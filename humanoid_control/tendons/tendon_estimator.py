@@ -116,6 +116,9 @@ class TendonEstimator:
         for f, rows in zip(self.filters, self._rows, strict=True):
             if f.count:
                 self.faults.judge(rows, f)
+                if self.faults.outvoted(rows):
+                    self.faults.forgive(rows)
+                    f.restart()
             f.close()
         self._collect()
         self._steps += 1

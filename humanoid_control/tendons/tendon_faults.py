@@ -72,6 +72,14 @@ class FaultMonitor:
         self._bad[rows], self._good[rows] = bad, good
         self.excluded[rows] = np.where(self.excluded[rows], good < _IN, bad >= _OUT)
 
+    def outvoted(self, rows: Ints) -> bool:
+        """Whether more of these tendons are left out than are likely to lie: then it is the estimate that is wrong."""
+        return int(np.count_nonzero(self.excluded[rows])) > max(1, len(rows) // 2)
+
+    def forgive(self, rows: Ints) -> None:
+        """Take these tendons back."""
+        self.excluded[rows], self._bad[rows], self._good[rows] = False, 0.0, 0
+
     def report(self) -> dict[str, str]:
         """What is wrong with each tendon that is left out: name -> one line. Swapped tendons name each other."""
         partner = self._swapped()

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from humanoid_control.tendons.cholesky import smallest_pivot
 from humanoid_control.tendons.consistency import ChiSquareMean, nees
 from humanoid_control.tendons.filter_settings import FilterSettings
 from humanoid_control.tendons.geometry_mapping import GeometryMapping
 from humanoid_control.tendons.group_filter import GroupFilter
-from humanoid_control.tendons.kalman import hold_limits, smallest_pivot, update
+from humanoid_control.tendons.kalman import hold_limits, update
 from humanoid_control.tendons.polynomial_grid_fit import fit_polynomial_on_grid
 from humanoid_control.tendons.prediction import predict, squared_pseudo_inverse
 from humanoid_control.tendons.tendon import TendonGroup
@@ -26,12 +27,12 @@ def covariance(rng, n):
     return A @ A.T + 0.1 * np.eye(n)
 
 
-def run_update(x, P, H, nu, r, use=None, gate=np.inf, most=0, bend=0.0):
+def run_update(x, P, H, nu, r, use=None, gate=np.inf, most=0):
     m, n = H.shape
     use = np.ones(m, dtype=np.int64) if use is None else use
     score = np.zeros(m)
-    room = (np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64))
-    out = update(x, P, H, nu, r, use, np.full(m, bend), gate, most, *room, score)
+    room = (np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n, dtype=np.int64))
+    out = update(x, P, H, nu, r, use, gate, most, *room, score)
     return (*out, score, use)
 
 
@@ -142,16 +143,16 @@ def test_the_prediction_moves_own_angles_only():
     G, dz, owned = rng.standard_normal((7, 4)), rng.standard_normal(7), np.array([1.0, 1, 0, 0])
     x, P, delta, room = np.zeros(4), np.eye(4), np.zeros(4), [np.zeros((4, 4)) for _ in range(3)]
     use = np.ones(7, dtype=np.int64)
-    predict(x, P, G, dz, use, owned, np.full(4, 0.1), 0.5, 1e-3, np.zeros(7), np.inf, 0, *room, delta)
+    predict(x, P, G, dz, use, owned, np.full(4, 0.1), 0.5, 0.07, 1e-3, np.zeros(7), np.inf, 0, *room, delta)
     plus, S = np.linalg.pinv(G), np.diag(owned)
     assert np.abs(x - S @ plus @ dz).max() < 1e-12 and np.array_equal(x, delta)
-    assert np.abs(P - (1.01 * np.eye(4) + 0.5 * S @ plus @ plus.T @ S)).max() < 1e-12
+    assert np.abs(P - (1.01 * np.eye(4) + 0.07 * S + 0.5 * S @ plus @ plus.T @ S)).max() < 1e-12
 
 
 def test_the_absolute_filter_knows_how_wrong_it_is(mapping):
     """NEES over independent runs and NIS over all steps stay within the bounds of an honest filter."""
     step, noise = np.deg2rad(0.5), 1e-3
-    settings = FilterSettings("absolute", length_noise=noise, step_noise=step, predict="hold", limits="off", gate=0.0)
+    settings = FilterSettings("absolute", length_noise=noise, step_noise=step, motion_noise=0.0, limits="off", gate=0.0)
     errors, innovations = ChiSquareMean(), ChiSquareMean()
     for seed in range(30):
         rng = np.random.default_rng(seed)

@@ -64,20 +64,70 @@ def test_the_sources_groups_are_found_automatically(whole, groups):
     assert not found.blind and max(len(g.joints) for g in found.groups) == 8
 
 
+class Walk:
+    """The whole upper body with the source's groups, walking at random: angles, lengths and an estimator."""
+
+    def __init__(self, robot, whole, groups, steps, seed=0, still=()):
+        self.groups = completed(groups, whole.crossed, whole.joint_names, whole.tendon_names)
+        self.mappings = group_mappings(robot.model, tendons_of(robot), self.groups)
+        self.joints = [j for g in self.groups for j in g.own]
+        self.muscles = list(dict.fromkeys(t for g in self.groups for t in g.tendons))
+        middle = np.clip(0.0, whole.limits[:, 0] + 0.1, whole.limits[:, 1] - 0.1)
+        q = random_walk(whole.limits, middle, steps, np.deg2rad(0.5), seed)
+        for joint in still:
+            q[:, whole.joint_names.index(joint)] = 0.2
+        self.q = q[:, [whole.joint_names.index(j) for j in self.joints]]
+        self.lengths = whole.lengths_of(q)[:, [whole.tendon_names.index(t) for t in self.muscles]]
+
+    def errors(self, settings, z, off=10.0):
+        """(T, 20) errors [deg] from a start that is off [deg], and the estimator."""
+        estimator = TendonEstimator(self.groups, self.mappings, settings)
+        assert list(estimator.joint_names) == self.joints and list(estimator.muscle_names) == self.muscles
+        estimator.reset(dict(zip(self.joints, self.q[0] + np.deg2rad(off), strict=True)))
+        return np.rad2deg(np.array([estimator.step(a) for a in z]) - self.q), estimator
+
+
 def test_the_whole_upper_body_is_found_to_a_degree(robot, whole, groups):
     """T2: 20 joints of five groups from 46 tendons with 0.1 mm of noise, start 10 deg off."""
-    full = completed(groups, whole.crossed, whole.joint_names, whole.tendon_names)
-    mappings = group_mappings(robot.model, tendons_of(robot), full)
-    estimator = TendonEstimator(full, mappings, FilterSettings("absolute"))
-    order = [whole.joint_names.index(j) for j in estimator.joint_names]
-    middle = np.clip(0.0, whole.limits[:, 0] + 0.1, whole.limits[:, 1] - 0.1)
-    q = random_walk(whole.limits, middle, 400, np.deg2rad(0.5), 0)
-    z = whole.lengths_of(q)[:, [whole.tendon_names.index(t) for t in estimator.muscle_names]]
-    z += 1e-4 * np.random.default_rng(0).standard_normal(z.shape)
-    estimator.reset(dict(zip(estimator.joint_names, q[0, order] + np.deg2rad(10), strict=True)))
-    error = np.rad2deg(np.array([estimator.step(a) for a in z]) - q[:, order])
+    walk = Walk(robot, whole, groups, 400)
+    z = walk.lengths + 1e-4 * np.random.default_rng(0).standard_normal(walk.lengths.shape)
+    error, estimator = walk.errors(FilterSettings("absolute"), z)
     assert np.sqrt(np.mean(error[200:] ** 2, axis=0)).max() < 1.0
     assert estimator.faults.report() == {}
+
+
+def test_spikes_lead_no_joint_astray(robot, whole, groups):
+    """T3: 0.5 mm of noise and 5 mm in 2 % of all lengths, settings as they come."""
+    walk = Walk(robot, whole, groups, 800)
+    rng = np.random.default_rng(0)
+    z = walk.lengths + 5e-4 * rng.standard_normal(walk.lengths.shape)
+    z += np.where(rng.uniform(size=z.shape) < 0.02, 5e-3 * rng.choice([-1.0, 1.0], z.shape), 0.0)
+    error, estimator = walk.errors(FilterSettings("absolute"), z)
+    assert np.sqrt(np.mean(error[100:] ** 2, axis=0)).max() < 1.5
+    assert not estimator.faults.excluded.any() and not any(f.recoveries for f in estimator.filters)
+
+
+def test_joints_that_rest_while_others_move_are_not_lost(robot, whole, groups):
+    """A neck that stands still for long keeps its angles by changes of length, and knows how unsure it is of them."""
+    neck = groups[0].own
+    walk = Walk(robot, whole, groups, 2000, 1, still=neck)
+    z = walk.lengths + 1e-4 * np.random.default_rng(0).standard_normal(walk.lengths.shape)
+    error, estimator = walk.errors(FilterSettings("r2", length_noise=1e-4), z)
+    assert (np.abs(error[-1]) < 4 * np.rad2deg(estimator.deviation)).all()
+    moving = [k for k, joint in enumerate(walk.joints) if joint not in neck]
+    assert np.abs(error[-300:, moving]).mean(axis=0).max() < 2
+    assert np.abs(error[-300:]).max() < 20  # neck top and neck pitch move tendons alike
+
+
+def test_a_filter_that_is_sure_of_a_wrong_posture_begins_anew(robot, whole, groups):
+    """When most tendons contradict the estimate it is the estimate that is wrong."""
+    walk = Walk(robot, whole, groups, 300)
+    estimator = TendonEstimator(walk.groups, walk.mappings, FilterSettings("absolute", length_noise=1e-4))
+    for f in estimator.filters:
+        f.reset(np.clip(f.theta + 1.0, *f.mapping.limits.T), np.full(f.d, 1e-3))
+    error = np.rad2deg(np.array([estimator.step(a) for a in walk.lengths]) - walk.q)
+    assert any(f.recoveries for f in estimator.filters)
+    assert np.abs(error[-1]).max() < 0.5 and not estimator.faults.excluded.any()
 
 
 def test_an_arm_that_was_zeroed_wrongly_is_found_from_changes_of_length(robot):

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from humanoid_control.tendons.curvature import squared_curvature
 from humanoid_control.tendons.filter_settings import FilterSettings
 from humanoid_control.tendons.geometry_mapping import GeometryMapping
 from humanoid_control.tendons.group_filter import GroupFilter
@@ -12,6 +13,7 @@ from humanoid_control.tendons.mapping import JointMuscleMapping
 from humanoid_control.tendons.observability import observability, relative_observability
 from humanoid_control.tendons.polynomial_grid_fit import fit_polynomial_on_grid
 from humanoid_control.tendons.tendon import TendonGroup
+from humanoid_control.tendons.two_moments import compare_moments
 from test.tendons.straight_lines import JOINTS, LIMITS, MUSCLES, arm, random_walk
 
 GROUP = TendonGroup("arm", JOINTS, (), MUSCLES)
@@ -90,6 +92,41 @@ def test_at_rest_nothing_is_learnt(mapping, kind):
         f.step(z)
     assert (np.diagonal(f.covariance) >= before * (1 - 1e-9)).all()
     assert np.abs(f.theta - GUESS).max() < 1e-9
+
+
+@pytest.mark.parametrize("kind", ["r2", "r3"])
+def test_noise_at_rest_teaches_nothing_either(mapping, kind):
+    """7.4: errors of the estimated motion look like changes of the moment arms; they must not pass for knowledge."""
+    f = GroupFilter(GROUP, mapping, FilterSettings(kind, length_noise=1e-4))
+    f.reset(GUESS, np.full(4, np.deg2rad(10)))
+    z = mapping.lengths(START) + 1e-4 * np.random.default_rng(0).standard_normal((2000, 10))
+    for a in z:
+        f.step(a)
+    assert np.sqrt(np.diagonal(f.covariance)).min() > np.deg2rad(8)
+    assert np.rad2deg(np.abs(f.theta - GUESS)).max() < 10  # no further than it knows to be unsure
+
+
+def test_two_moments_are_compared_by_their_exact_jacobian_less_what_noise_explains(mapping):
+    """Finite differences of f(now) - f(before); with noise the change of a moment arm counts by its square less that
+    of noise, and with much noise not at all."""
+    now, before = START, START + np.deg2rad([12, -8, 10, -9])
+    x, step = np.concatenate([now, before]), 1e-6
+    G, Gb = mapping.jacobian(now), mapping.jacobian(before)
+    rows = [(change(mapping, x + step * e) - change(mapping, x - step * e)) / (2 * step) for e in np.eye(8)]
+    curvature, r = squared_curvature(mapping), np.full(10, 1e-8)
+    H, R, B = np.zeros((10, 8)), np.zeros(10), np.linalg.inv(G.T @ G)
+    compare_moments(x, np.zeros((8, 8)), G, Gb, 0 * B, curvature, r, H, R)
+    assert np.abs(H - np.array(rows).T).max() < 1e-8 and np.array_equal(R, r)
+    compare_moments(x, np.zeros((8, 8)), G, Gb, B, curvature, r, H, R)
+    noise = 9 * 1e-8 * np.einsum("iae,e->ia", curvature, np.diagonal(B))
+    kept = np.sign(G - Gb) * np.sqrt(np.maximum((G - Gb) ** 2 - noise, 0))
+    assert np.abs(H[:, 4:] - (kept - G)).max() < 1e-12 and np.array_equal(H[:, :4], G)
+    compare_moments(x, 0.3 * np.eye(8), G, Gb, B, curvature, 1e6 * r, H, R)
+    assert np.array_equal(H[:, 4:], -H[:, :4]) and (R - 1e6 * r).min() > 0
+
+
+def change(mapping, x):
+    return mapping.lengths(x[:4]) - mapping.lengths(x[4:])
 
 
 class Pulleys(JointMuscleMapping):
