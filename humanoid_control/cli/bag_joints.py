@@ -88,8 +88,8 @@ def tell_postures(report: dict[str, Any]) -> None:
     """Say so where the postures of a report are not those that were commanded."""
     if report["postures_from"] == MEASURED:
         console.print(
-            "the commands are velocities, or of some joints: postures are those of joint_states, and what the drives "
-            "give way under load counts"
+            "the commands are velocities, or of some joints: postures are those of joint_states, and joints may press "
+            "into their stops by 1 deg"
         )
 
 

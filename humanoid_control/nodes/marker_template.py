@@ -60,11 +60,13 @@ class MarkerTemplate:
 
     def set_poses(self, first: int, poses: np.ndarray) -> None:
         """Poses (K, 7) of the markers from `first` on: x, y, z and quaternion x, y, z, w."""
-        self._bytes[self._pose[first : first + len(poses)]] = _view(poses, "<f8", len(poses))
+        if len(poses):
+            self._bytes[self._pose[first : first + len(poses)]] = _view(poses, "<f8", len(poses))
 
     def set_colors(self, first: int, colors: np.ndarray) -> None:
         """Colours (K, 4) of the markers from `first` on: red, green, blue, alpha, 0 .. 1."""
-        self._bytes[self._color[first : first + len(colors)]] = _view(colors, "<f4", len(colors))
+        if len(colors):
+            self._bytes[self._color[first : first + len(colors)]] = _view(colors, "<f4", len(colors))
 
     def set_points(self, marker: int, points: np.ndarray, colors: np.ndarray | None = None) -> None:
         """All points (N, 3) [m] of a marker, and their colours (N, 4) where it has one for each."""

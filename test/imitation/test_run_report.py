@@ -76,3 +76,13 @@ def test_smoothness_of_a_sine(robot):
     report = smoothness(s)
     assert report["speed_p99_rad_s"] == pytest.approx(a * w, rel=0.02)
     assert report["acceleration_p99_rad_s2"] == pytest.approx(a * w**2, rel=0.02)
+
+
+def test_postures_that_were_measured_may_press_into_a_stop_and_have_other_times(robot):
+    s = still(robot)
+    s.position[50, 3] = robot.upper[3] + np.radians(0.9)
+    assert limits_kept(robot, s, measured=True)["kept"] and not limits_kept(robot, s)["kept"]
+    s.position[50, 3] = robot.upper[3] + np.radians(1.1)
+    assert not limits_kept(robot, s, measured=True)["kept"]
+    s.position[50, 3], s.velocity[50, 3] = robot.postures["neutral"][3], 1.1 * robot.velocity[3]
+    assert not limits_kept(robot, s, measured=True)["kept"], "the speed was commanded"

@@ -51,6 +51,18 @@ def scene(request):
     return robot, markers, (moving, result), read
 
 
+def test_a_robot_without_shapes_shows_the_rest():
+    robot = load_robot("kengoro_upper", "fixed")
+    assert not len(robot.shapes), "else this says nothing"
+    markers, follower = IkMarkers(NoNode(), robot), TargetFollower(robot)
+    follower.offer("l_wrist", [0.2, 0.3, 1.0], None, 0.0)
+    result = follower.step(0.01, 0.01)
+    read = deserialize_message(markers.write(Time(sec=7), result, MARGIN, ACTIVATION), MarkerArray).markers
+    assert {m.ns for m in read} == NAMES - {"shapes"}
+    shown = next(m for m in read if m.ns == "centre_of_mass")
+    assert xyz(shown.pose.position) == pytest.approx(robot.center_of_mass(result.q), abs=1e-9)
+
+
 def test_every_marker_is_in_the_world_has_its_stamp_and_goes_by_itself(scene):
     *_, (_, markers) = scene
     assert {m.ns for m in markers} == NAMES
