@@ -30,7 +30,7 @@ from humanoid_control.multibody.layout import (
     R,
     U,
 )
-from humanoid_control.multibody.spatial import add_inertia_up, force_up, inertia_times, subtract_square
+from humanoid_control.multibody.spatial import add_inertia_up, force_up, inertia_times, subtract_square, take_off
 from humanoid_control.multibody.spinning import rotor_terms
 
 
@@ -94,13 +94,7 @@ def _single(ints, i, tau, armature, W, po):
         W[u + 4] * p + W[f + 4],
         W[u + 5] * p + W[f + 5],
     )
-    g = po + F
-    W[g] -= nx
-    W[g + 1] -= ny
-    W[g + 2] -= nz
-    W[g + 3] -= fx
-    W[g + 4] -= fy
-    W[g + 5] -= fz
+    take_off(W, po + F, nx, ny, nz, fx, fy, fz)
 
 
 @inlined
@@ -159,10 +153,4 @@ def _geared(ints, floats, nodes, n, members, tau, armature, W):
     if po == 0:
         return
     subtract_square(W, t, bx, by, bz, cx, cy, cz, 1.0 / d)
-    g = po + F
-    W[g] -= nx + bx * p
-    W[g + 1] -= ny + by * p
-    W[g + 2] -= nz + bz * p
-    W[g + 3] -= fx + cx * p
-    W[g + 4] -= fy + cy * p
-    W[g + 5] -= fz + cz * p
+    take_off(W, po + F, nx + bx * p, ny + by * p, nz + bz * p, fx + cx * p, fy + cy * p, fz + cz * p)

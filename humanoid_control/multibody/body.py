@@ -19,15 +19,17 @@ from humanoid_control.multibody.angle import (
     QUADRATIC,
 )
 from humanoid_control.multibody.layout import FREE, FREE_EULER, PRISMATIC, REVOLUTE
+from humanoid_control.multibody.lever_couplings import FOUR_BAR_SIZE, LINEAR_SIZE
+from humanoid_control.multibody.screw_couplings import COUPLER_SIZE, HINGE_SIZE
 
 ENVIRONMENT = ""
-# Coordinates and parameters of each coupling; its name for messages.
+# Coordinates and parameters of each coupling, the last four behind a gear; its name for messages.
 COUPLINGS = {
-    LINEAR: ("linear", 1, 2),
-    HINGE_SCREW: ("hinge screw", 1, 7),
-    HINGE_TILT: ("hinge tilt", 1, 7),
-    COUPLER_SCREW: ("coupler screw", 2, 22),
-    FOUR_BAR: ("four-bar", 1, 9),
+    LINEAR: ("linear", 1, LINEAR_SIZE),
+    HINGE_SCREW: ("hinge screw", 1, LINEAR_SIZE + HINGE_SIZE),
+    HINGE_TILT: ("hinge tilt", 1, LINEAR_SIZE + HINGE_SIZE),
+    COUPLER_SCREW: ("coupler screw", 2, LINEAR_SIZE + COUPLER_SIZE),
+    FOUR_BAR: ("four-bar", 1, LINEAR_SIZE + FOUR_BAR_SIZE),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from humanoid_control.jit import inlined
 from humanoid_control.multibody.layout import ACC, COORD, GRAD, IO, IP, MASS, MC, NC, NF, NW, OMEGA
-from humanoid_control.multibody.spatial import cross
+from humanoid_control.multibody.spatial import cross, symmetric_times
 from humanoid_control.multibody.spinning import rotor_terms
 
 
@@ -15,14 +15,11 @@ def force_needed(floats, k, W, o):
     wx, wy, wz = W[o + OMEGA], W[o + OMEGA + 1], W[o + OMEGA + 2]
     m, x, y, z = floats[k + MASS], floats[k + MC], floats[k + MC + 1], floats[k + MC + 2]
     i = k + IO
-    hx = floats[i] * wx + floats[i + 1] * wy + floats[i + 2] * wz
-    hy = floats[i + 1] * wx + floats[i + 3] * wy + floats[i + 4] * wz
-    hz = floats[i + 2] * wx + floats[i + 4] * wy + floats[i + 5] * wz
+    hx, hy, hz = symmetric_times(floats, i, wx, wy, wz)
     hx, hy, hz = cross(wx, wy, wz, hx, hy, hz)
     cx, cy, cz = cross(x, y, z, lx, ly, lz)
-    nx = floats[i] * ax + floats[i + 1] * ay + floats[i + 2] * az + hx + cx
-    ny = floats[i + 1] * ax + floats[i + 3] * ay + floats[i + 4] * az + hy + cy
-    nz = floats[i + 2] * ax + floats[i + 4] * ay + floats[i + 5] * az + hz + cz
+    nx, ny, nz = symmetric_times(floats, i, ax, ay, az)
+    nx, ny, nz = nx + hx + cx, ny + hy + cy, nz + hz + cz
     sx, sy, sz = cross(wx, wy, wz, x, y, z)
     sx, sy, sz = cross(wx, wy, wz, sx, sy, sz)
     cx, cy, cz = cross(ax, ay, az, x, y, z)
@@ -37,9 +34,5 @@ def moment_of_rotor(ints, i, floats, W, po, qdd):
     for c in range(ints[i, NC]):
         spun += W[(i + 1) * NW + GRAD + c] * qdd[ints[i, COORD + c]]
     spun *= jz
-    ax, ay, az = W[a], W[a + 1], W[a + 2]
-    return (
-        nx + spun * ex + floats[j] * ax + floats[j + 1] * ay + floats[j + 2] * az,
-        ny + spun * ey + floats[j + 1] * ax + floats[j + 3] * ay + floats[j + 4] * az,
-        nz + spun * ez + floats[j + 2] * ax + floats[j + 4] * ay + floats[j + 5] * az,
-    )
+    hx, hy, hz = symmetric_times(floats, j, W[a], W[a + 1], W[a + 2])
+    return nx + spun * ex + hx, ny + spun * ey + hy, nz + spun * ez + hz

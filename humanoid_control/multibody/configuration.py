@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.layout import COORD, FREE, MOTION, QPOS
 
@@ -75,9 +73,3 @@ def configuration_rate(t, q, v, rate):
             rate[p + 4] = 0.5 * (w * wy + z * wx - x * wz)
             rate[p + 5] = 0.5 * (w * wz + x * wy - y * wx)
             rate[p + 6] = -0.5 * (x * wx + y * wy + z * wz)
-
-
-def normalise(q: np.ndarray, free: list[tuple[int, int]]) -> None:
-    """Bring the quaternions of free joints back to unit length, in place."""
-    for at, _ in free:
-        q[at + 3 : at + 7] /= np.linalg.norm(q[at + 3 : at + 7])

@@ -11,7 +11,7 @@ from humanoid_control.multibody.body_forces import force_needed, moment_of_rotor
 from humanoid_control.multibody.dynamics import ForwardDynamics
 from humanoid_control.multibody.layout import IO, IP, MASS, MC, NF, NW, OMEGA, PARENT, POS, RATE, ROT, SPIN, VEL, G
 from humanoid_control.multibody.motion import forward1
-from humanoid_control.multibody.spatial import cross, turn
+from humanoid_control.multibody.spatial import cross, symmetric_times, turn
 
 SUMS = 12  # mass, kinetic, potential energy, first moment (3,), momentum (3,), angular momentum about the origin (3,)
 
@@ -74,9 +74,8 @@ def sums(t, w, out):
         sx, sy, sz = cross(wx, wy, wz, x, y, z0)
         px, py, pz = m * ux + sx, m * uy + sy, m * uz + sz
         cx, cy, cz = cross(x, y, z0, ux, uy, uz)
-        lx = floats[j] * wx + floats[j + 1] * wy + floats[j + 2] * wz + cx
-        ly = floats[j + 1] * wx + floats[j + 3] * wy + floats[j + 4] * wz + cy
-        lz = floats[j + 2] * wx + floats[j + 4] * wy + floats[j + 5] * wz + cz
+        lx, ly, lz = symmetric_times(floats, j, wx, wy, wz)
+        lx, ly, lz = lx + cx, ly + cy, lz + cz
         out[0] += m
         out[1] += 0.5 * (wx * lx + wy * ly + wz * lz + ux * px + uy * py + uz * pz)
         ax, ay, az = W[e + POS], W[e + POS + 1], W[e + POS + 2]

@@ -32,7 +32,7 @@ from humanoid_control.multibody.layout import (
     P,
     U,
 )
-from humanoid_control.multibody.spatial import acceleration_down, motion_down
+from humanoid_control.multibody.spatial import acceleration_down, dot, motion_down
 
 
 @kernel
@@ -45,11 +45,7 @@ def forward2(t, w, qdd):
         o = (i + 1) * NW
         if kind == SINGLE:
             x = acceleration_down(W, o, po, ACC)
-            u = o + U
-            along = (
-                W[u] * x[0] + W[u + 1] * x[1] + W[u + 2] * x[2] + W[u + 3] * x[3] + W[u + 4] * x[4] + W[u + 5] * x[5]
-            )
-            a = W[o + P] - along / W[o + D]
+            a = W[o + P] - dot(W, o + U, x[0], x[1], x[2], x[3], x[4], x[5]) / W[o + D]
             qdd[ints[i, COORD]] = a
             _accelerate(ints[i, MOTION], W, o, x, a)
         elif kind == ROTOR:
@@ -57,15 +53,8 @@ def forward2(t, w, qdd):
             along = W[p] * floats[k + A0 + 6] + W[p + 1] * floats[k + A0 + 7] + W[p + 2] * floats[k + A0 + 8]
             qdd[ints[i, COORD]] = W[o + P] - floats[k + IO + 5] * along / W[o + D]
         elif kind == GEARED:
-            u, p = o + U, po + ACC
-            along = (
-                W[u] * W[p]
-                + W[u + 1] * W[p + 1]
-                + W[u + 2] * W[p + 2]
-                + W[u + 3] * W[p + 3]
-                + W[u + 4] * W[p + 4]
-                + W[u + 5] * W[p + 5]
-            )
+            p = po + ACC
+            along = dot(W, o + U, W[p], W[p + 1], W[p + 2], W[p + 3], W[p + 4], W[p + 5])
             a = W[o + P] - along / W[o + D]
             qdd[ints[i, COORD]] = a
             _accelerate(ints[i, MOTION], W, o, acceleration_down(W, o, po, ACC), a)

@@ -26,7 +26,7 @@ from humanoid_control.multibody.layout import (
     WORK,
     F,
 )
-from humanoid_control.multibody.spatial import add_inertia_up, force_up, inertia_times, subtract_square
+from humanoid_control.multibody.spatial import add_inertia_up, dot, force_up, inertia_times, subtract_square, take_off
 from humanoid_control.multibody.spinning import rotor_terms
 
 
@@ -56,17 +56,11 @@ def subsystem_backward(t, n, tau, armature, w):
     _factorise(S, s, size, po != 0)
     if po == 0:
         return
-    t, g = po + INERTIA, po + F
     for c in range(size):
         b, y = yb + 6 * c, S[yr + c]
         n0, n1, n2, f0, f1, f2 = S[b], S[b + 1], S[b + 2], S[b + 3], S[b + 4], S[b + 5]
-        subtract_square(W, t, n0, n1, n2, f0, f1, f2, 1.0)
-        W[g] -= n0 * y
-        W[g + 1] -= n1 * y
-        W[g + 2] -= n2 * y
-        W[g + 3] -= f0 * y
-        W[g + 4] -= f1 * y
-        W[g + 5] -= f2 * y
+        subtract_square(W, po + INERTIA, n0, n1, n2, f0, f1, f2, 1.0)
+        take_off(W, po + F, n0 * y, n1 * y, n2 * y, f0 * y, f1 * y, f2 * y)
 
 
 @inlined
@@ -78,32 +72,18 @@ def _add_member(ints, i, W, po, J, S, s, size):
     fx, fy, fz = fx - W[f + 3], fy - W[f + 4], fz - W[f + 5]
     for c in range(size):
         a = j0 + 6 * c
-        S[yr + c] -= J[a] * nx + J[a + 1] * ny + J[a + 2] * nz + J[a + 3] * fx + J[a + 4] * fy + J[a + 5] * fz
+        S[yr + c] -= dot(J, a, nx, ny, nz, fx, fy, fz)
         m0, m1, m2, m3, m4, m5 = inertia_times(W, o, J[a], J[a + 1], J[a + 2], J[a + 3], J[a + 4], J[a + 5])
         for d in range(c + 1):
-            b = j0 + 6 * d
-            S[s + c * size + d] += (
-                J[b] * m0 + J[b + 1] * m1 + J[b + 2] * m2 + J[b + 3] * m3 + J[b + 4] * m4 + J[b + 5] * m5
-            )
+            S[s + c * size + d] += dot(J, j0 + 6 * d, m0, m1, m2, m3, m4, m5)
         if po != 0:
-            p0, p1, p2, p3, p4, p5 = force_up(W, o + HAT_A, o + HAT_R, m0, m1, m2, m3, m4, m5)
-            b = yb + 6 * c
-            S[b] += p0
-            S[b + 1] += p1
-            S[b + 2] += p2
-            S[b + 3] += p3
-            S[b + 4] += p4
-            S[b + 5] += p5
+            x = force_up(W, o + HAT_A, o + HAT_R, m0, m1, m2, m3, m4, m5)
+            for j in range(6):
+                S[yb + 6 * c + j] += x[j]
     if po != 0:
         add_inertia_up(W, o, o + HAT_A, o + HAT_R, W, po + INERTIA)
         p0, p1, p2, p3, p4, p5 = force_up(W, o + HAT_A, o + HAT_R, nx, ny, nz, fx, fy, fz)
-        g = po + F
-        W[g] -= p0
-        W[g + 1] -= p1
-        W[g + 2] -= p2
-        W[g + 3] -= p3
-        W[g + 4] -= p4
-        W[g + 5] -= p5
+        take_off(W, po + F, p0, p1, p2, p3, p4, p5)
 
 
 @inlined

@@ -23,7 +23,14 @@ from humanoid_control.multibody.layout import (
     F,
     R,
 )
-from humanoid_control.multibody.spatial import add_inertia_up, force_up, inertia_times, motion_down
+from humanoid_control.multibody.spatial import (
+    add_inertia_up,
+    dot,
+    force_up,
+    inertia_times,
+    motion_down,
+    symmetric_times,
+)
 from humanoid_control.multibody.spinning import rotor_terms
 
 
@@ -87,8 +94,7 @@ def _direction(ints, i, c, W, J):
 def _along(ints, i, c, W, J, n0, n1, n2, f0, f1, f2):
     """What the wrench [n; f] on body i does along the body's coordinate c: that row of J_i^T [n; f]."""
     if ints[i, MOTION] >= FREE:
-        j = ints[i, JHAT] + 6 * c
-        return J[j] * n0 + J[j + 1] * n1 + J[j + 2] * n2 + J[j + 3] * f0 + J[j + 4] * f1 + J[j + 5] * f2
+        return dot(J, ints[i, JHAT] + 6 * c, n0, n1, n2, f0, f1, f2)
     return W[(i + 1) * NW + GRAD + c] * (n2 if ints[i, MOTION] == REVOLUTE else f2)
 
 
@@ -113,9 +119,8 @@ def _rotor(ints, i, floats, rank, W, po, J, M, rhs):
     ex, ey, ez, jz, nx, ny, nz = rotor_terms(ints, i, floats, W, po)
     j = k + IP
     # `rotor_terms` knows the parent's velocity, not what accelerates it.
-    nx += floats[j] * W[h] + floats[j + 1] * W[h + 1] + floats[j + 2] * W[h + 2]
-    ny += floats[j + 1] * W[h] + floats[j + 3] * W[h + 1] + floats[j + 4] * W[h + 2]
-    nz += floats[j + 2] * W[h] + floats[j + 4] * W[h + 1] + floats[j + 5] * W[h + 2]
+    lx, ly, lz = symmetric_times(floats, j, W[h], W[h + 1], W[h + 2])
+    nx, ny, nz = nx + lx, ny + ly, nz + lz
     along = ex * nx + ey * ny + ez * nz
     p = ints[i, PARENT] - 1
     for c in range(ints[i, NC]):

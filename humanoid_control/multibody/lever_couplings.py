@@ -12,7 +12,6 @@ from humanoid_control.jit import kernel
 
 LINEAR_SIZE = 2  # ratio, offset
 FOUR_BAR_SIZE = 7  # crank, coupler, rocker, ground, crank's zero, branch, rocker's zero
-VERGENCE_SIZE = 10  # r_ax, lever, coupler, r_kx, r_kz, b_x, b_z, share, branch, lever's zero
 
 
 @kernel

@@ -38,7 +38,7 @@ from humanoid_control.multibody.layout import (
     G,
     R,
 )
-from humanoid_control.multibody.spatial import cross, turn
+from humanoid_control.multibody.spatial import cross, symmetric_times, turn
 
 
 @kernel
@@ -123,10 +123,7 @@ def _load(floats, k, W, o, po):
     m0 = o + LINEAR
     W[m0], W[m0 + 1], W[m0 + 2], W[m0 + 3], W[m0 + 4], W[m0 + 5] = m, 0.0, 0.0, m, 0.0, m
     wx, wy, wz = W[o + OMEGA], W[o + OMEGA + 1], W[o + OMEGA + 2]
-    i = k + IO
-    lx = floats[i] * wx + floats[i + 1] * wy + floats[i + 2] * wz
-    ly = floats[i + 1] * wx + floats[i + 3] * wy + floats[i + 4] * wz
-    lz = floats[i + 2] * wx + floats[i + 4] * wy + floats[i + 5] * wz
+    lx, ly, lz = symmetric_times(floats, k + IO, wx, wy, wz)
     tx, ty, tz = cross(wx, wy, wz, lx, ly, lz)
     sx, sy, sz = cross(wx, wy, wz, x, y, z)
     sx, sy, sz = cross(wx, wy, wz, sx, sy, sz)

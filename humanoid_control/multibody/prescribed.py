@@ -5,8 +5,8 @@ from __future__ import annotations
 from humanoid_control.jit import kernel
 from humanoid_control.multibody.forward2 import subsystem_forward
 from humanoid_control.multibody.group_backward import subsystem_backward
-from humanoid_control.multibody.layout import COORD, FREE, INERTIA, MOTION, NW, PARENT, REVOLUTE, A, B, F, R
-from humanoid_control.multibody.spatial import add_inertia_up, force_up, inertia_times
+from humanoid_control.multibody.layout import COORD, INERTIA, MOTION, NW, PARENT, REVOLUTE, A, B, F, R
+from humanoid_control.multibody.spatial import add_inertia_up, force_up, inertia_times, take_off
 
 
 @kernel
@@ -14,18 +14,16 @@ def base_acceleration(t, tau, armature, w, qdd):
     """Acceleration of the base, the first node, when all other coordinates accelerate as given; after `forward1`.
 
     Args:
-        t: `Tables` of a model without loops whose first body is free. w: `Work`.
+        t: `Tables` of a model without loops whose first body is free and no other. w: `Work`.
         tau, armature: (nv,) generalised forces and added inertia; only those of the base count.
         qdd: (nv,) accelerations; the first six are written, the others are read.
     """
     W = w.W
     for i in range(t.ints.shape[0] - 1, 0, -1):
         o, po = (i + 1) * NW, t.ints[i, PARENT] * NW
-        if t.ints[i, MOTION] >= FREE:
-            continue
         row = 2 if t.ints[i, MOTION] == REVOLUTE else 5
         W[o + B + row] += qdd[t.ints[i, COORD]]
-        b, f, g = o + B, o + F, po + F
+        b, f = o + B, o + F
         y = inertia_times(W, o, W[b], W[b + 1], W[b + 2], W[b + 3], W[b + 4], W[b + 5])
         x = force_up(
             W,
@@ -38,8 +36,7 @@ def base_acceleration(t, tau, armature, w, qdd):
             y[4] - W[f + 4],
             y[5] - W[f + 5],
         )
-        for j in range(6):
-            W[g + j] -= x[j]
+        take_off(W, po + F, x[0], x[1], x[2], x[3], x[4], x[5])
         add_inertia_up(W, o, o + A, o + R, W, po + INERTIA)
     subsystem_backward(t, 0, tau, armature, w)
     subsystem_forward(t, 0, w, qdd)

@@ -33,6 +33,33 @@ def cross(ax, ay, az, bx, by, bz):
 
 
 @inlined
+def dot(W, a, nx, ny, nz, fx, fy, fz):
+    """Scalar product of the spatial vector at offset a with another."""
+    return W[a] * nx + W[a + 1] * ny + W[a + 2] * nz + W[a + 3] * fx + W[a + 4] * fy + W[a + 5] * fz
+
+
+@inlined
+def take_off(W, a, nx, ny, nz, fx, fy, fz):
+    """Subtract a spatial vector from the one at offset a."""
+    W[a] -= nx
+    W[a + 1] -= ny
+    W[a + 2] -= nz
+    W[a + 3] -= fx
+    W[a + 4] -= fy
+    W[a + 5] -= fz
+
+
+@inlined
+def symmetric_times(S, s, x, y, z):
+    """S x for the symmetric 3 x 3 matrix at offset s: xx xy xz yy yz zz."""
+    return (
+        S[s] * x + S[s + 1] * y + S[s + 2] * z,
+        S[s + 1] * x + S[s + 3] * y + S[s + 4] * z,
+        S[s + 2] * x + S[s + 4] * y + S[s + 5] * z,
+    )
+
+
+@inlined
 def motion_down(W, a, r, wx, wy, wz, vx, vy, vz):
     """C x: a motion of the parent seen at the child's origin in its axes, eq. (2.36)."""
     cx, cy, cz = cross(wx, wy, wz, W[r], W[r + 1], W[r + 2])

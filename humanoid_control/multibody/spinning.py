@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from humanoid_control.jit import inlined
 from humanoid_control.multibody.layout import A0, BIAS, IO, IP, NF, NW, OMEGA, RATE
-from humanoid_control.multibody.spatial import cross
+from humanoid_control.multibody.spatial import cross, symmetric_times
 
 
 @inlined
@@ -17,9 +17,7 @@ def rotor_terms(ints, i, floats, W, po):
     ex, ey, ez = floats[k + A0 + 6], floats[k + A0 + 7], floats[k + A0 + 8]
     rate, bias, j = W[o + RATE], W[o + BIAS], k + IP
     wx, wy, wz = W[w] + ex * rate, W[w + 1] + ey * rate, W[w + 2] + ez * rate
-    lx = floats[j] * wx + floats[j + 1] * wy + floats[j + 2] * wz
-    ly = floats[j + 1] * wx + floats[j + 3] * wy + floats[j + 4] * wz
-    lz = floats[j + 2] * wx + floats[j + 4] * wy + floats[j + 5] * wz
+    lx, ly, lz = symmetric_times(floats, j, wx, wy, wz)
     # In the parent's frame I does not turn, so L = I omega changes there by I e bias, and turns with the parent.
     cx, cy, cz = cross(W[w], W[w + 1], W[w + 2], lx, ly, lz)
     spun = floats[k + IO + 5] * bias
