@@ -7,13 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.jit import inlined, kernel
-from humanoid_control.multibody.configuration import integrate
 from humanoid_control.multibody.layout import COORD, GRAD, NW, RATE
 from humanoid_control.multibody.motion import forward1
 from humanoid_control.simulation.drives.commands import advance_references
 from humanoid_control.simulation.drives.motor import current_controlled_step
 from humanoid_control.simulation.drives.shafts import shaft_forces, wanted_currents
-from humanoid_control.simulation.steps.step import FASTEST, FINE
+from humanoid_control.simulation.steps.step import FASTEST, FINE, move
 from humanoid_control.simulation.steps.step_forces import (
     correct_contact,
     forces_at_the_end,
@@ -81,12 +80,9 @@ def run_driven_steps(t, w, x, d, c, p, s, e, clock, since, coast, h, steps):
             forward1(t, x.q, x.v, w)
             solve_step(t, w, x, c, tau, armature, h)
         forces_at_the_end(w.W, x, c, h)
-        for k in range(nv):
-            moved[k] = x.v[k] + h * x.acceleration[k]
-            if not abs(moved[k]) < 200 * FASTEST:  # rotors are fast
-                return done, k
-        x.v[:] = moved
-        integrate(t, x.q, x.v, h)
+        bad = move(t, x, moved, h, 200 * FASTEST)  # rotors are fast
+        if bad != FINE:
+            return done, bad
         done += 1
         now = clock + done * h
     return done, FINE

@@ -81,18 +81,31 @@ def run_steps(t, w, x, d, c, p, clock, since, coast, h, steps):
             forward1(t, x.q, x.v, w)
             solve_step(t, w, x, c, tau, armature, h)
         forces_at_the_end(w.W, x, c, h)
-        for k in range(nv):
-            moved[k] = x.v[k] + h * x.acceleration[k]
-            if not abs(moved[k]) < FASTEST:
-                return done, k
+        bad = move(t, x, moved, h, FASTEST)
+        if bad != FINE:
+            return done, bad
         for k in range(n):
             reached = d.scratch[0, k] - d.scratch[1, k] * x.acceleration[iv + k]
             x.torque[k] = min(max(reached, -d.limit[k]), d.limit[k])
-        x.v[:] = moved
-        integrate(t, x.q, x.v, h)
         done += 1
         now = clock + done * h
     return done, FINE
+
+
+@inlined
+def move(t, x, moved, h, fastest):
+    """Velocities, then positions with them; or nothing, and the coordinate whose velocity stopped being one.
+
+    Args:
+        moved: (nv,) scratch. fastest: limit of all velocities.
+    """
+    for k in range(moved.shape[0]):
+        moved[k] = x.v[k] + h * x.acceleration[k]
+        if not abs(moved[k]) < fastest:
+            return k
+    x.v[:] = moved
+    integrate(t, x.q, x.v, h)
+    return FINE
 
 
 @inlined
