@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.simulation.drives.gear import ElasticGear, GearFriction, friction_torque, gear_energy, gear_torque
+from humanoid_control.simulation.drives.gear import ElasticGear, GearFriction, friction_torque, gear_torque
 
 HD = GearFriction.harmonic_drive(2.0, 0.5, stiction=3.0, stribeck_speed=0.2)
 SCREW = GearFriction.roller_screw(0.5, 0.1, load_share=0.15)
@@ -58,7 +58,7 @@ def _two_inertias(gear, J, inertia):
         return [z[2], z[3], on_rotor / J, on_link / inertia]
 
     def energy(z):
-        return 0.5 * J * z[2] ** 2 + 0.5 * inertia * z[3] ** 2 + gear_energy(z[0], z[1], g)
+        return 0.5 * J * z[2] ** 2 + 0.5 * inertia * z[3] ** 2 + 0.5 * gear.stiffness * (z[0] / gear.ratio - z[1]) ** 2
 
     return rates, energy
 

@@ -13,8 +13,6 @@ from humanoid_control.simulation.drives.motor import (
     current_rate,
     deadbeat_voltage,
     motor_step,
-    motors_step,
-    pi_voltage,
 )
 
 MOTOR = MotorSettings(0.6, 0.3e-3, 0.05)  # L / R = 0.5 ms
@@ -77,36 +75,20 @@ def test_deadbeat_control_reaches_any_current_in_one_step():
         assert motor_step(i0, u, speed, 1e-3, M)[0] == pytest.approx(wanted, abs=1e-9)
 
 
-def test_pi_control_has_the_bandwidth_asked_for_and_does_not_wind_up():
-    h, w, i, integral = 2e-5, 1500.0, 0.0, 0.0
-    for k in range(500):
-        if k == round(1 / w / h):
-            assert i == pytest.approx(5 * (1 - np.exp(-1)), rel=0.03)
-        u, integral = pi_voltage(i, 5.0, integral, 80.0, w, h, M)
-        i = motor_step(i, u, 80.0, h, M)[0]
-    assert i == pytest.approx(5.0, rel=1e-4)
-    weak = MotorSettings(0.6, 0.3e-3, 0.05, voltage_limit=3.0).array()
-    i, integral = 0.0, 0.0
-    for k in range(3000):  # 3 V hold 5 A only without speed; the wish is dropped after 2000 steps
-        u, integral = pi_voltage(i, 20.0 if k < 2000 else 1.0, integral, 0.0, w, h, weak)
-        i = motor_step(i, u, 0.0, h, weak)[0]
-        if k == 1999:
-            assert i == pytest.approx(5.0, rel=1e-3)
-        if k == 2000 + round(5 / w / h):
-            assert i == pytest.approx(1.0, abs=0.1), "no integral to be unwound first"
-
-
 def test_all_drives_at_once_are_the_single_ones():
     rng, n = np.random.default_rng(2), 24
-    motors = np.array([MotorSettings(*row).array() for row in rng.uniform(0.1, 1.0, (n, 3))])
-    current, voltage, speed, torque = rng.normal(size=n), rng.normal(size=n), rng.normal(size=n), np.zeros(n)
-    single = [motor_step(*row, 1e-3, m) for *row, m in zip(current, voltage, speed, motors, strict=True)]
-    motors_step(current, voltage, speed, 1e-3, motors, torque)
+    motors = np.array([MotorSettings(*row, voltage_limit=400.0).array() for row in rng.uniform(0.1, 1.0, (n, 3))])
+    current, wanted, speed, torque = rng.normal(size=n), rng.normal(size=n), rng.normal(size=n), np.zeros(n)
+    single = [
+        motor_step(i, deadbeat_voltage(i, goal, w, 1e-3, m), w, 1e-3, m)
+        for i, goal, w, m in zip(current, wanted, speed, motors, strict=True)
+    ]
+    current_controlled_step(current, wanted, speed, 1e-3, motors, torque)
     assert current == pytest.approx([a for a, _, _ in single])
     assert torque == pytest.approx([m[3] * mean for (_, mean, _), m in zip(single, motors, strict=True)])
-    wanted = rng.normal(size=n)
-    current_controlled_step(current, wanted, speed, 1e-3, motors, torque)
-    assert current == pytest.approx(wanted)
+    in_reach = np.abs([u for _, _, u in single]) < 400.0
+    assert 3 < in_reach.sum() < n - 3
+    assert current[in_reach] == pytest.approx(wanted[in_reach])
 
 
 @pytest.mark.parametrize(

@@ -121,10 +121,3 @@ def gear_torque(
     ratio, k, d = gear
     torque = k * (rotor / ratio - link) + d * (rotor_speed / ratio - link_speed)
     return torque, -torque / ratio
-
-
-@kernel
-def gear_energy(rotor: float, link: float, gear: np.ndarray) -> float:
-    """Energy stored in the gear's spring [J]."""
-    twist = rotor / gear[0] - link
-    return 0.5 * gear[1] * twist * twist

@@ -69,24 +69,6 @@ def deadbeat_voltage(current: float, wanted: float, speed: float, h: float, moto
 
 
 @kernel
-def pi_voltage(
-    current: float, wanted: float, integral: float, speed: float, bandwidth: float, h: float, motor: np.ndarray
-) -> tuple[float, float]:
-    """A current controller with one pole at `bandwidth` [rad/s] and the back-EMF fed forward.
-
-    Returns:
-        Voltage within the limit [V], and the new integral [V], which waits while the voltage is at its limit.
-    """
-    error = min(max(wanted, -motor[4]), motor[4]) - current
-    grown = integral + h * bandwidth * motor[0] * error
-    u = bandwidth * motor[1] * error + grown + motor[2] * speed
-    limited = min(max(u, -motor[5]), motor[5])
-    if limited != u and (u - limited) * error > 0.0:
-        return limited, integral
-    return limited, grown
-
-
-@kernel
 def motor_step(current: float, voltage: float, speed: float, h: float, motor: np.ndarray) -> tuple[float, float, float]:
     """Current after a step of constant voltage and speed, exactly, within the limits of the amplifier.
 
@@ -114,20 +96,13 @@ def motor_step(current: float, voltage: float, speed: float, h: float, motor: np
 
 
 @kernel
-def motors_step(
-    current: np.ndarray, voltage: np.ndarray, speed: np.ndarray, h: float, motors: np.ndarray, torque: np.ndarray
-) -> None:
-    """`motor_step` for all drives (n,): moves `current` in place and writes the mean torque [N m]; motors (n, 6)."""
-    for k in range(current.shape[0]):
-        current[k], mean, _ = motor_step(current[k], voltage[k], speed[k], h, motors[k])
-        torque[k] = motors[k, 3] * mean
-
-
-@kernel
 def current_controlled_step(
     current: np.ndarray, wanted: np.ndarray, speed: np.ndarray, h: float, motors: np.ndarray, torque: np.ndarray
 ) -> None:
-    """All drives (n,) under a deadbeat current controller: `wanted` [A] is reached in one step where limits allow."""
+    """All drives (n,) under a deadbeat current controller: `wanted` [A] is reached in one step where limits allow.
+
+    Moves `current` (n,) in place and writes the mean torque (n,) [N m]; motors (n, 6).
+    """
     for k in range(current.shape[0]):
         goal = min(max(wanted[k], -motors[k, 4]), motors[k, 4])
         u = deadbeat_voltage(current[k], goal, speed[k], h, motors[k])
