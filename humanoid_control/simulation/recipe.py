@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import Robot, load_robot
+from humanoid_control.simulation.contact.ground import Ground
+from humanoid_control.simulation.contact.law import ContactSettings
+from humanoid_control.simulation.drives.gains import DriveGains, default_gains, driven_gains
 from humanoid_control.simulation.engine import Engine, make_engine
-from humanoid_control.simulation.settings import IDEAL, TENDONS
-
-if TYPE_CHECKING:
-    from humanoid_control.simulation.drives.gains import DriveGains
+from humanoid_control.simulation.settings import IDEAL, TENDONS, WorldSettings
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Recipe:
         robot: of the catalogue, or path of a URDF. base: 'fixed' or 'floating'. engine: see `make_engine`.
         drives: 'ideal', 'rigid', 'elastic' or 'tendons'; tension: of the tendons then [N]; moment_arm_error: of the
             tendons, drawn with seed; see `WorldSettings`.
-        step: of the integration [s]. gravity: [m/s^2]. friction, slope: of the
-            ground, a plane that rises forward [rad].
+        step: of the integration [s]. gravity: [m/s^2].
+        friction, slope: of the ground, a plane that rises forward [rad].
         stiffness: of each drive as a multiple of its effort limit [1/rad]. damping_ratio: of each drive.
     """
 
@@ -59,10 +59,6 @@ class Recipe:
         Raises:
             HumanoidError: as `load_robot` and `make_engine`; a number out of range.
         """
-        from humanoid_control.simulation.contact.ground import Ground
-        from humanoid_control.simulation.contact.law import ContactSettings
-        from humanoid_control.simulation.settings import WorldSettings
-
         for name in ("stiffness", "damping_ratio"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name):g}")
@@ -74,8 +70,6 @@ class Recipe:
         return make_engine(robot, self.engine, settings, self._gains(robot))
 
     def _gains(self, robot: Robot) -> DriveGains:
-        from humanoid_control.simulation.drives.gains import default_gains, driven_gains
-
         make = default_gains if self.drives == IDEAL else driven_gains
         if self.drives == TENDONS:
             from humanoid_control.simulation.tension_world import tension_gains

@@ -9,10 +9,11 @@ import numpy as np
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.simulation.contact.ground import Ground
 from humanoid_control.simulation.contact.law import ContactSettings
+from humanoid_control.simulation.drives.drive_train import DEPTHS
 
 IDEAL = "ideal"
 TENDONS = "tendons"
-DRIVES = (IDEAL, "rigid", "elastic", TENDONS)
+DRIVES = (IDEAL, *DEPTHS, TENDONS)
 
 
 @dataclass(frozen=True)

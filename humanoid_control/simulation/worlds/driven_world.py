@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from humanoid_control.robots import Robot
-from humanoid_control.simulation.drives.drive_train import build_drive_train
+from humanoid_control.simulation.drives.drive_train import ELASTIC, RIGID, build_drive_train
 from humanoid_control.simulation.drives.gains import DriveGains, driven_gains
 from humanoid_control.simulation.drives.shafts import shaft_table
 from humanoid_control.simulation.settings import WorldSettings
@@ -13,7 +13,7 @@ from humanoid_control.simulation.steps.driven_step import Wiring, run_driven_ste
 from humanoid_control.simulation.steps.step import State
 from humanoid_control.simulation.worlds.compiled_world import CompiledWorld
 
-SHORT = {"rigid": 5.0e-4, "elastic": 2.5e-4}  # [s] longest step of motors and gears
+SHORT = {RIGID: 5.0e-4, ELASTIC: 2.5e-4}  # [s] longest step of motors and gears
 
 
 class DrivenWorld(CompiledWorld):
