@@ -122,9 +122,14 @@ def _pooled(make, variations, seconds, observe, every, workers) -> Iterator[tupl
         raise HumanoidError("a worker process died; was there enough memory? try fewer workers") from None
     finally:  # an interrupt or an error: nobody waits for the others
         executor.shutdown(wait=False, cancel_futures=True)
-        for child in set(multiprocessing.active_children()) - before:
+        workers_left = set(multiprocessing.active_children()) - before
+        for child in workers_left:
             child.terminate()
+        for child in workers_left:
             child.join(2.0)
+            if child.is_alive():  # busy machine, or one that is still being started
+                child.kill()
+                child.join(2.0)
 
 
 @contextlib.contextmanager
