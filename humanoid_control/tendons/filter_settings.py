@@ -24,7 +24,7 @@ class FilterSettings:
         observation: one of `OBSERVATIONS`.
         length_noise: standard deviation of a measured length, model error included [m].
         step_noise, borrowed_noise: what an owned and a borrowed angle may stray in one step [rad].
-        motion_noise: what the prediction may be wrong by, as a share of the motion that the lengths show.
+        motion_noise: what the prediction may be wrong by, as a share of the motion that the lengths admit.
         fastest: an angle moves no more than this in one step [rad].
         start_noise, borrowed_start: uncertainty of the first estimate [rad].
         predict: "tendons" by eq. (7); "hold": the angles stay and become less sure the more the lengths change; "auto":
@@ -42,7 +42,7 @@ class FilterSettings:
     length_noise: float = 5e-4
     step_noise: float = radians(0.2)
     borrowed_noise: float = radians(0.2)
-    motion_noise: float = 1.0
+    motion_noise: float = 0.5
     fastest: float = radians(5.0)
     start_noise: float = radians(30.0)
     borrowed_start: float = radians(5.0)

@@ -10,13 +10,7 @@ import numpy as np
 from humanoid_control.errors import ConfigError
 from humanoid_control.tendons.cholesky import smallest_pivot
 from humanoid_control.tendons.filter_settings import FilterSettings
-from humanoid_control.tendons.increments import (
-    increments,
-    mean_motion,
-    overwrite,
-    total_variance,
-    wanted,
-)
+from humanoid_control.tendons.increments import bent, increments, motions, overwrite, wanted
 from humanoid_control.tendons.kalman import hold_limits, update
 from humanoid_control.tendons.mapping import Array, Ints, JointMuscleMapping
 from humanoid_control.tendons.observations import observation_of
@@ -64,6 +58,7 @@ class GroupFilter:
         self._x0, self._P0, self._w = np.zeros(n), np.zeros((n, n)), np.zeros(n)
         self._at = np.zeros(n, dtype=np.int64)
         self._bend, self.dz, self.score = np.zeros(m), np.zeros(m), np.zeros(m)
+        self._motion, self._nothing = np.zeros(d), np.zeros(m)
         self.use, self.asked = np.ones(m, dtype=np.int64), np.ones(m, dtype=np.int64)
         self._gate, self._most = (s.gate, m // 3) if s.gate > 0 else (np.inf, 0)
         self.nis, self.count, self.rank, self.recoveries = 0.0, 0, 0, 0
@@ -81,6 +76,11 @@ class GroupFilter:
     def covariance(self) -> Array:
         """(D, D) covariance of `theta` [rad^2]."""
         return self.P[: self.d, : self.d]
+
+    @property
+    def variance(self) -> Array:
+        """(D,) variances of `theta` [rad^2]."""
+        return np.diagonal(self.P)[: self.d]
 
     def reset(self, theta: Array, noise: Array | None = None) -> None:
         """Start from angles (D,) with standard deviations noise (D,) [rad]; lengths seen before are forgotten."""
@@ -113,18 +113,19 @@ class GroupFilter:
         self.asked[:] = 1 if use is None else use
         increments(self.now, self.z, self.asked, self.use, self.dz)
         self.mapping.evaluate_into(self.x[:d], self._f, self.G)
-        motion = mean_motion(self.G, self.dz, s.fastest)
+        motions(self.G, self.dz, s.fastest, self._motion)
         if s.by_tendons:
-            # what the error of the angles does to the moment arms
-            np.multiply(self.observation.bend, total_variance(self.P, d) * motion, out=self._bend)
+            # the gate grants what the error of the angles does to the moment arms
+            bent(self.observation.curvature, self.variance, self._motion, 1.0, self._nothing, self._bend)
+            self._motion *= s.motion_noise**2
             self.rank = predict(
                 self.x, self.P, self.G, self.dz, self.use, self._own, self._steps, 2 * s.length_noise**2,
-                s.motion_noise**2 * motion, s.cutoff, self._bend, self._gate, self._most, self._A, self._B, self._L,
-                self.delta,
+                self._motion, s.cutoff, self._bend, self._gate, self._most, self._A, self._B, self._L, self.delta,
             )  # fmt: skip
         else:
             self.delta[:] = 0.0
-            self.P[self._angles, self._angles] += self._steps**2 + self._own * (s.motion_noise**2 * motion)
+            self._motion *= s.motion_noise**2
+            self.P[self._angles, self._angles] += self._steps**2 + self._own * self._motion
         self.observation.predicted(self)
         self.since += 1
 

@@ -23,27 +23,39 @@ def increments(z, last, asked, use, dz):
 
 
 @kernel
-def mean_motion(G, dz, fastest):
-    """Mean square change of an angle that goes with changes dz (M,) of the lengths by the mean gain of G [rad^2].
+def motions(G, dz, fastest, out):
+    """Mean square change of each angle that changes dz (M,) of the lengths admit, (D,) [rad^2].
+
+    Each angle as if it alone had moved the tendons that cross it, so that angles and shifts can be mixed.
 
     Args:
-        fastest: an angle changes by no more than this in one step, whatever a lying tendon says [rad].
+        fastest: no angle changes by more than this in one step, whatever a lying tendon says [rad].
     """
-    gain, size = 1e-12, 0.0
-    for i in range(dz.shape[0]):
-        size += dz[i] * dz[i]
-        for a in range(G.shape[1]):
-            gain += G[i, a] * G[i, a]
-    return min(size / gain, fastest * fastest)
+    for a in range(G.shape[1]):
+        gain, size = 1e-12, 0.0
+        for i in range(G.shape[0]):
+            if G[i, a] != 0.0:
+                gain += G[i, a] * G[i, a]
+                size += dz[i] * dz[i]
+        out[a] = min(size / gain, fastest * fastest)
 
 
 @kernel
-def total_variance(P, d):
-    """Sum of the variances of the first d states of P (n, n) [rad^2]."""
-    total = 0.0
-    for a in range(d):
-        total += P[a, a]
-    return total
+def bent(curvature, u, v, factor, r, out):
+    """Variance of lengths with what a linear filter neglects of them: r + factor sum K_ae^2 u_a v_e, (M,) [m^2].
+
+    Args:
+        curvature: (M, D, D) mean squares of the second derivatives [m^2/rad^4]. u, v: (D,) squares of angles [rad^2].
+        r: (M,) [m^2]. out: (M,), written.
+    """
+    m, d = curvature.shape[0], curvature.shape[1]
+    for i in range(m):
+        total = 0.0
+        for a in range(d):
+            if curvature[i, a, a] > 0.0:
+                for e in range(d):
+                    total += curvature[i, a, e] * u[a] * v[e]
+        out[i] = r[i] + factor * total
 
 
 @kernel

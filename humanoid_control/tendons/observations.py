@@ -8,7 +8,7 @@ import numpy as np
 
 from humanoid_control.tendons.curvature import squared_curvature
 from humanoid_control.tendons.filter_settings import FilterSettings
-from humanoid_control.tendons.increments import total_variance
+from humanoid_control.tendons.increments import bent
 from humanoid_control.tendons.mapping import JointMuscleMapping
 from humanoid_control.tendons.prediction import squared_pseudo_inverse
 from humanoid_control.tendons.two_moments import compare_moments
@@ -24,7 +24,7 @@ class Observation:
         moments: how often the state has the angles. H: (M, moments * D) Jacobian. nu: (M,) innovation [m].
         R: (M,) variance, of what a linear update neglects too, so that weights and gate are right far from the truth as
             well [m^2]. lengths: (M,) that the angles would have [m]; by changes alone only their changes count.
-        bend: (M,) mean square change of the moment arms of each length [m^2/rad^4].
+        curvature: (M, D, D) mean squares of the second derivatives of the lengths [m^2/rad^4].
     """
 
     moments = 1
@@ -34,7 +34,6 @@ class Observation:
         self.mapping, self.settings = mapping, settings
         self.lengths, self.nu = np.zeros(m), np.zeros(m)
         self.curvature = squared_curvature(mapping)
-        self.bend = self.curvature.sum(axis=(1, 2)) / d
         self.H = np.zeros((m, self.moments * d))
         self.r = np.full(m, settings.length_noise**2 * (1.0 if settings.observation == "absolute" else 2.0))
         self.R = self.r.copy()
@@ -60,8 +59,7 @@ class Lengths(Observation):
         """As the interface says."""
         self.mapping.evaluate_into(f.theta, self.lengths, self.H)
         np.subtract(f.measured, self.lengths, out=self.nu)
-        np.multiply(self.bend, 0.25 * total_variance(f.P, f.d) ** 2, out=self.R)
-        self.R += self.r
+        bent(self.curvature, f.variance, f.variance, 0.5, self.r, self.R)
         return True
 
 
@@ -80,7 +78,7 @@ class Steps(Observation):
             self.H[:] = f.G
         else:
             self.mapping.directional_into(f.x - f.delta, f.delta, self.H)
-            self.R[:] = self.r + self.bend * (total_variance(f.P, f.d) * (f.delta @ f.delta))
+            bent(self.curvature, f.variance, f.delta**2, 1.0, self.r, self.R)
 
     def compare(self, f: GroupFilter) -> bool:
         """As the interface says."""

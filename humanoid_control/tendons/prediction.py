@@ -89,7 +89,7 @@ def _worst(G, dz, use, r, bend, gate, delta, inverse):
 
 @kernel
 def predict(x, P, G, dz, use, owned, step, r, motion, cutoff, bend, gate, most, A, B, L, delta):
-    """theta += S G^+ dz, eq. (7), and P += diag(step^2) + motion S + S G^+ r G^+T S.
+    """theta += S G^+ dz, eq. (7), and P += diag(step^2 + S motion) + S G^+ r G^+T S.
 
     The measured changes move the angles here and are compared with them once more afterwards. `motion` keeps that from
     counting twice, and stands for the error of G, which grows with the motion.
@@ -100,7 +100,7 @@ def predict(x, P, G, dz, use, owned, step, r, motion, cutoff, bend, gate, most, 
     Args:
         x: (n,), P: (n, n): changed in their first D entries. G: (M, D) at the last estimate. dz: (M,) [m].
         use: (M,) 1 where dz may be used, cleared where it contradicts. owned: (D,) 1 for estimated angles, else 0.
-        step: (D,) [rad]. r: variance of dz [m^2]. motion: [rad^2]. cutoff: of the pseudo-inverse.
+        step: (D,) [rad]. r: variance of dz [m^2]. motion: (D,) [rad^2]. cutoff: of the pseudo-inverse.
         bend: (M,) variance that the gate grants the error of G [m^2]. gate [standard deviations], most: how many
             tendons may be left out.
         A, B, L: (D, D) room. delta: (D,), written: the change of the angles [rad].
@@ -130,7 +130,7 @@ def predict(x, P, G, dz, use, owned, step, r, motion, cutoff, bend, gate, most, 
         delta[a] *= owned[a]
         x[a] += delta[a]
     for a in range(n):
-        P[a, a] += step[a] * step[a] + owned[a] * motion
+        P[a, a] += step[a] * step[a] + owned[a] * motion[a]
         for b in range(n):
             # (a, b) and (b, a) of B may differ in the last digit; their mean keeps P symmetric
             P[a, b] += owned[a] * owned[b] * r * 0.5 * (B[a, b] + B[b, a])

@@ -143,7 +143,7 @@ def test_the_prediction_moves_own_angles_only():
     G, dz, owned = rng.standard_normal((7, 4)), rng.standard_normal(7), np.array([1.0, 1, 0, 0])
     x, P, delta, room = np.zeros(4), np.eye(4), np.zeros(4), [np.zeros((4, 4)) for _ in range(3)]
     use = np.ones(7, dtype=np.int64)
-    predict(x, P, G, dz, use, owned, np.full(4, 0.1), 0.5, 0.07, 1e-3, np.zeros(7), np.inf, 0, *room, delta)
+    predict(x, P, G, dz, use, owned, np.full(4, 0.1), 0.5, np.full(4, 0.07), 1e-3, np.zeros(7), np.inf, 0, *room, delta)
     plus, S = np.linalg.pinv(G), np.diag(owned)
     assert np.abs(x - S @ plus @ dz).max() < 1e-12 and np.array_equal(x, delta)
     assert np.abs(P - (1.01 * np.eye(4) + 0.07 * S + 0.5 * S @ plus @ plus.T @ S)).max() < 1e-12

@@ -22,9 +22,9 @@ from humanoid_control.tendons.posture_grid import random_postures
 from humanoid_control.tendons.tendon_estimator import TendonEstimator
 
 SIGMA = radians(0.5)
-HELD = SIGMA  # what an angle may stray in one step where it is not predicted from the tendons
 ERRORS = EncoderErrors(noise=5e-4, spikes=0.02, spike=5e-3)
-AS_PRINTED: dict[str, Any] = {"gate": 0.0, "limits": "off"}  # the source has neither
+# the source predicts by eq. (7), and has no gate, no limits and no noise that grows with the motion
+AS_PRINTED: dict[str, Any] = {"predict": "tendons", "motion_noise": 0.0, "gate": 0.0, "limits": "off"}
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,8 @@ VARIANTS = (
     Variant("shared, polynomial, plain inverse", {"share": True, "cutoff": 0.0, **AS_PRINTED}, True),
     Variant("conventional, cut-off 1e-3", {"share": False, **AS_PRINTED}),
     Variant("shared, cut-off 1e-3", {"share": True, **AS_PRINTED}),
-    Variant("shared, default: gate, soft limits", {"share": True}),
-    Variant(
-        "shared, default, angles held", {"share": True, "predict": "hold", "step_noise": HELD, "borrowed_noise": HELD}
-    ),
+    Variant("shared, default by eq. (7)", {"share": True, "predict": "tendons"}),
+    Variant("shared, default", {"share": True}),
 )
 SHOWN = (2, 3, 7)
 DEGREE, DATA = 5, 5000  # of the polynomials: the source's example, and how many postures they are fitted to
