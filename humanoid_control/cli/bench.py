@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 from humanoid_control.cli.output import console, machine, print_json, table
-from humanoid_control.errors import UnknownNameError
+from humanoid_control.errors import ConfigError, UnknownNameError
 
 BENCHES = {
     "stack": "the five nodes together: latency, rates, processor, memory, start (about 90 s)",
@@ -21,6 +21,10 @@ BENCHES = {
     "distance": "swept-sphere volumes: six functions beside coal, and a whole robot (about 5 s)",
     "tendons": "joint-muscle mappings of table I, filter updates beside filterpy, three groups (about 45 s)",
 }
+# Which benches an option is for; --robot is for all but the first of these.
+ROBOTLESS = "bounding_volumes"
+OPTIONS = {"motion": ("retarget",), "seconds": ("stack", "retarget", "loop")}
+DEFAULTS = {"motion": "dance", "seconds": 60.0}
 COLUMNS = ["name", "unit", "median", "p99", "n"]
 EXAMPLES = (
     "benches:\n"
@@ -45,14 +49,20 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help=", ".join(BENCHES))
     parser.add_argument("--robot", help="robot (default: hrp2; retarget: wabian2; ik, loop, distance: lola)")
-    parser.add_argument("--motion", default="dance", help="clip to retarget (default: dance)")
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long to measure (default: 60)")
+    parser.add_argument("--motion", help="retarget: the clip (default: dance)")
+    parser.add_argument("--seconds", type=float, help="stack, retarget, loop: how long to measure (default: 60)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
     if args.name not in BENCHES:
         raise UnknownNameError("bench", args.name, BENCHES)
+    for option, benches in (*OPTIONS.items(), ("robot", set(BENCHES) - {ROBOTLESS})):
+        if getattr(args, option) is not None and args.name not in benches:
+            raise ConfigError(f"--{option} is not for the bench '{args.name}'")
+    for option, value in DEFAULTS.items():
+        if getattr(args, option) is None:
+            setattr(args, option, value)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core each, and small matrices are faster so; before numpy
     module = importlib.import_module(f"humanoid_control.cli.bench_{args.name}")
     args.robot = args.robot or getattr(module, "ROBOT", "hrp2")

@@ -28,10 +28,10 @@ COUNTS: dict[str, tuple[int, ...]] = {}  # other values per joint than those of 
 
 def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Rows in s, us or Hz. Ours and the peer take turns, so that other work on the machine hits both alike."""
-    if args.robot != ROBOT:
+    robot = load_robot(args.robot, "fixed")
+    if robot.name != ROBOT:
         raise ConfigError(f"bench tendons measures the three groups of table I, which only {ROBOT} has")
     compile_first(TENDONS)
-    robot = load_robot(ROBOT, "fixed")
     with progress("measuring", 1.0, quiet=args.json) as show:
         built: dict[str, list[Built]] = {g.name: [] for g in TABLE_ONE}
         for k in range(BUILDS * len(TABLE_ONE)):

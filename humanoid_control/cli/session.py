@@ -45,6 +45,7 @@ class Session:
         self.bag, self._topics = self.directory / "recording" if record else None, topics
         self.stopped = threading.Event()
         self.said: list[tuple[str, str]] = []
+        self._held: list[str] | None = []  # lines that wait until the nodes are ready
         self.supervisor = Supervisor(self.directory, self._say)
         source = {**stack.settings.get("state_estimator", {}), **settings.get("state_estimator", {})}.get("source")
         self._rooms = [IMITATION]  # several nodes would compile the same at once, and be late
@@ -59,8 +60,17 @@ class Session:
         if self._stopping and "killed" not in text:
             return  # nodes that miss those already stopped
         self.said.append((name, text))
-        if not self.quiet:
+        if self._held is not None:
+            self._held.append(f"{name}: {text}")
+        elif not self.quiet:
             warn(f"  {name}: {text}")
+
+    def _print_held(self, but: str = "") -> None:
+        """Print what was said so far, but for lines that an error repeats."""
+        lines, self._held = self._held or [], None
+        for line in lines:
+            if not self.quiet and line not in but:
+                warn(f"  {line}")
 
     def __enter__(self) -> Session:
         for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -86,7 +96,12 @@ class Session:
             command = node_command(spec.module, self._parameters, self.namespace, remaps)
             self.supervisor.start(spec.executable, command)
         self.monitor = Monitor(self.namespace)
-        self.supervisor.wait_ready()
+        try:
+            self.supervisor.wait_ready()
+        except StackFailure as e:
+            self._print_held(str(e))
+            raise
+        self._print_held()
 
     def wait_first_motion(self, timeout: float = FIRST_MOTION_TIMEOUT) -> float:
         """Wait until joint states arrive and commands move; how long after the start [s].

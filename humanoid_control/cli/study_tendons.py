@@ -41,11 +41,14 @@ def run(args: argparse.Namespace) -> int:
         defaults.seeds if args.seeds is None else args.seeds, defaults.steps if args.steps is None else args.steps
     )
     _check_folder(args.output)
-    names, left_out = chosen([n.strip() for n in args.only.split(",") if n.strip()], args.models)
+    only = [n.strip() for n in args.only.split(",") if n.strip()]
+    if args.only and not only:
+        raise ConfigError(f"--only names no experiment: '{args.only}'")
+    names, left_out = chosen(only, args.models)
     robot = load_robot(args.robot or ROBOT, "fixed")
+    lab = TendonLab(robot)
     for line in left_out:
         warn(line)
-    lab = TendonLab(robot)
     compile_first(TENDONS)
     with progress("study", 1.0, quiet=args.json) as show:
         found = run_experiments(lab, names, runs, args.models, show)
@@ -85,12 +88,23 @@ def to_json(robot: str, found: Sequence[Finding], runs: Runs, left_out: Sequence
 
 
 def _check_folder(path: Path | None) -> None:
+    """So that an hour's work is not lost at its end.
+
+    Raises:
+        ConfigError: it is a file, its parent does not exist, or nothing can be written there.
+    """
     if path is None:
         return
     if path.exists() and not path.is_dir():
         raise ConfigError(f"-o must be a folder for this study, got the file {path}")
     if not path.absolute().parent.is_dir():
         raise ConfigError(f"the folder {path.parent} does not exist")
+    place = path if path.is_dir() else path.absolute().parent
+    try:
+        with tempfile.TemporaryDirectory(dir=place, prefix=".writing_"):
+            pass
+    except OSError as e:
+        raise ConfigError(f"cannot write to {place}: {e.strerror}") from e
 
 
 def _write(folder: Path, report: dict[str, Any], found: Sequence[Finding]) -> None:

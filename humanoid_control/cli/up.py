@@ -38,6 +38,8 @@ def run(args: argparse.Namespace) -> int:
     stack = find_stack(args.stack)
     if args.namespace and not args.namespace.replace("_", "").replace("/", "").isalnum():
         raise ConfigError(f"--namespace must be letters, digits and _, got '{args.namespace}'")
+    if not args.seconds > 0:
+        raise ConfigError(f"--seconds must be above 0, got {args.seconds:g}")
     require_ros()
     from humanoid_control.robots import load_robot
 

@@ -78,6 +78,14 @@ def test_without_filterpy_its_rows_are_left_out_in_one_line(capsys, small, monke
 def test_another_robot_is_refused_in_one_line(capsys):
     assert main(["bench", "tendons", "--robot", "hrp2"]) == 2
     assert "only kengoro_upper has" in capsys.readouterr().err
+    assert main(["bench", "tendons", "--robot", "kengoro_uper"]) == 2
+    assert "did you mean kengoro_upper" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [["--motion", "walk"], ["--seconds", "3"]])
+def test_an_option_of_other_benches_is_refused(capsys, option):
+    assert main(["bench", "tendons", *option]) == 2
+    assert f"{option[0]} is not for the bench 'tendons'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("size", SIZES)

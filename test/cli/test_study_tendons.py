@@ -38,6 +38,10 @@ MISTAKES = [
     (["--seeds", "0"], "--seeds must be at least 1"),
     (["--steps", "3"], "--steps must be at least 50"),
     (["--only", "others", "--models", "nowhere"], "the folder nowhere does not exist"),
+    (["--only", "E4,others", "--models", "."], "no myoelbow_1dof6muscles*.xml in ."),
+    (["--only", "E4", "--models", "nowhere"], "the folder nowhere does not exist"),
+    (["--only", ","], "--only names no experiment"),
+    (["-o", "/proc/out", "--only", "E4"], "cannot write to /proc"),
     (["--poses", "3"], "--poses is not for the study 'tendons'"),
     (["-o", "nowhere/out"], "folder nowhere does not exist"),
 ]

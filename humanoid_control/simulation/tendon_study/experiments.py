@@ -12,7 +12,7 @@ from humanoid_control.simulation.tendon_study.baselines import baselines
 from humanoid_control.simulation.tendon_study.finding import Finding, Runs
 from humanoid_control.simulation.tendon_study.lab import TendonLab
 from humanoid_control.simulation.tendon_study.learning import elbow, shoulder
-from humanoid_control.simulation.tendon_study.others import models_folder, others
+from humanoid_control.simulation.tendon_study.others import model_files, models_folder, others
 from humanoid_control.simulation.tendon_study.sharing import shared_and_conventional
 from humanoid_control.simulation.tendon_study.whole_body import random_walks, table_one
 from humanoid_control.simulation.tendon_study.wrong_zero import wrong_zero
@@ -37,18 +37,23 @@ def chosen(only: Sequence[str], models: Path | None) -> tuple[list[str], list[st
         Names, and what is to be said of those left out.
 
     Raises:
-        UnknownNameError: no such experiment. ConfigError: the folder of the models does not exist.
+        UnknownNameError: no such experiment. ConfigError, EnvironmentProblem: what others' arms need is not there.
     """
     known = {n.lower(): n for n in NAMES}
     for name in only:
         if name.lower() not in known:
             raise UnknownNameError("experiment", name, NAMES)
-    if only:
-        return [known[n.lower()] for n in dict.fromkeys(only)], []
-    if models_folder(models) is None:
+    folder = models_folder(models)
+    names = [known[n] for n in dict.fromkeys(name.lower() for name in only)]
+    if OTHERS in names:
+        model_files(folder)
+    if names:
+        return names, []
+    if folder is None:
         return list(EXPERIMENTS), ["others' arms are left out: give their models with --models"]
     if importlib.util.find_spec("mujoco") is None:
         return list(EXPERIMENTS), ["others' arms are left out: they need the package mujoco"]
+    model_files(folder)
     return list(NAMES), []
 
 

@@ -62,30 +62,39 @@ class Arm:
 
 
 def models_folder(path: Path | None) -> Path | None:
-    """The folder of the models: the one given, or that of the environment; None where neither is said.
+    """The folder of the models: the one given, or that of the environment where it exists, else None.
 
     Raises:
-        ConfigError: it does not exist.
+        ConfigError: the one given is no folder.
     """
-    asked = path or (Path(os.environ[VARIABLE]) / "muscles" if os.environ.get(VARIABLE) else None)
-    if asked is not None and not asked.is_dir():
-        raise ConfigError(f"the folder {asked} does not exist: give the folder of the models with --models")
-    return asked
+    if path is not None and not path.is_dir():
+        what = "is not a folder" if path.exists() else "does not exist"
+        raise ConfigError(f"the folder {path} {what}: give the folder of the models with --models")
+    usual = Path(os.environ[VARIABLE]) / "muscles" if os.environ.get(VARIABLE) else None
+    return path or (usual if usual is not None and usual.is_dir() else None)
+
+
+def model_files(folder: Path | None) -> list[Path]:
+    """The files of both elbows and of the box.
+
+    Raises:
+        ConfigError: no folder, or a model that is not in it. EnvironmentProblem: MuJoCo is not installed.
+    """
+    if folder is None:
+        raise ConfigError(f"others' arms need their models: give --models FOLDER, or set {VARIABLE}")
+    if importlib.util.find_spec("mujoco") is None:
+        raise EnvironmentProblem("others' arms need MuJoCo as the plant: pip install 'humanoid_control[simulation]'")
+    return [_file(folder, pattern) for pattern in (*(f"{name}*.xml" for name in ELBOWS), f"{PUPPET}/cardsflow.xml")]
 
 
 def others(folder: Path | None, runs: Runs) -> Finding:
     """Estimate the joints of each arm: absolute and, where there are more tendons than joints, relative.
 
     Raises:
-        ConfigError: no folder, or a model that is not in it. EnvironmentProblem: MuJoCo is not installed.
+        ConfigError, EnvironmentProblem: see `model_files`.
     """
-    folder = models_folder(folder)
-    if folder is None:
-        raise ConfigError(f"others' arms need their models: give --models FOLDER, or set {VARIABLE}")
-    if importlib.util.find_spec("mujoco") is None:
-        raise EnvironmentProblem("others' arms need MuJoCo as the plant: pip install 'humanoid_control[simulation]'")
-    arms = [_elbow(_file(folder, f"{name}*.xml"), name) for name in ELBOWS]
-    arms.append(_puppet(_file(folder, f"{PUPPET}/cardsflow.xml")))
+    *elbows, box = model_files(models_folder(folder))
+    arms = [*(_elbow(path, name) for path, name in zip(elbows, ELBOWS, strict=True)), _puppet(box)]
     rows, traces = [], []
     for k, arm in enumerate(arms):
 
