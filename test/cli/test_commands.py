@@ -106,7 +106,6 @@ MISTAKES = [
     (["up", "tendons", "--seconds", "-5"], "--seconds must be above 0, got -5"),
     (["up", "tendons", "--seconds", "nan"], "--seconds must be above 0, got nan"),
     (["up", "tendons", "--set", "state_estimator.mode=absolut"], "did you mean absolute"),
-    (["up", "tendons", "--set", "simulator.noise=lenght=0.1"], "simulator: .*did you mean length"),
     (["robots", "shwo"], "invalid choice: 'shwo'"),
     (["robots", "show", "hrp"], "did you mean hrp2"),
     (["retarget"], "required: clip"),

@@ -73,7 +73,7 @@ def ways(lab: TendonLab, show: Callable[[float], object]) -> list[Way]:
 
     trained(0.0)
     network = fit_neural(lengths, *names, postures, WIDTH, ITERATIONS, progress=trained)
-    printed = {"share": False, "gate": 0.0, "limits": "off"}
+    printed = {"share": False, "predict": "tendons", "gate": 0.0, "limits": "off"}
     return [
         Way(f"table search, {DATA:,} rows", small, None, DATA),
         Way(f"table search, {ROWS:,} rows", large, None, ROWS),

@@ -156,7 +156,7 @@ def _estimate(arm: Arm, runs: Runs, show: Callable[[float], None]) -> tuple[list
         z = measured(lengths, seed)
         sign = np.random.default_rng(seed).choice([-1.0, 1.0], len(joints))
         for f, name in zip(filters, kinds, strict=True):
-            f.reset(np.clip(q[0] + sign * arm.start_error, *arm.mapping.limits.T))
+            f.reset(np.clip(q[0] + sign * arm.start_error, *arm.mapping.limits.T), arm.start_error)
             estimate = np.array([f.step(row) for row in z])
             walks[name].append(estimate - q)
             if seed == 0:

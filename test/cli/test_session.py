@@ -1,0 +1,54 @@
+"""What a session of nodes says while it starts."""
+
+import pytest
+
+from humanoid_control.cli import session as module
+from humanoid_control.cli.session import Session
+from humanoid_control.cli.supervisor import StackFailure
+from humanoid_control.nodes.stack import find_stack
+
+
+@pytest.fixture
+def session(monkeypatch, tmp_path):
+    """A session whose nodes are not started: its supervisor says what it is told to, then fails or not."""
+    pytest.importorskip("rclpy", reason="needs ROS 2")
+    monkeypatch.setattr(module, "new_run_directory", lambda name: tmp_path)
+    monkeypatch.setattr(module, "compile_first", lambda *rooms: made.rooms.extend(rooms))
+    monkeypatch.setattr(module, "Monitor", lambda namespace: type("Silent", (), {"close": lambda self: None})())
+    made = Session(find_stack("tendons"), {"robot": "hrp2"}, {})
+    made.rooms, made.answer = [], ""
+
+    def wait_ready():
+        for line in ("no targets", "unknown tendon 'l_bicps'"):
+            made._say("simulator", line)
+        if made.answer:
+            raise StackFailure(made.answer)
+
+    monkeypatch.setattr(made.supervisor, "start", lambda name, command: None)
+    monkeypatch.setattr(made.supervisor, "wait_ready", wait_ready)
+    yield made
+    made.stop()
+
+
+def test_what_an_error_says_is_not_said_twice(session, capsys):
+    session.answer = "simulator: unknown tendon 'l_bicps'"
+    with pytest.raises(StackFailure):
+        session.start()
+    assert capsys.readouterr().err.splitlines() == ["  simulator: no targets"]
+
+
+def test_words_of_starting_nodes_come_when_they_are_ready_and_later_ones_at_once(session, capsys):
+    session.start()
+    assert [line.split(": ")[1] for line in capsys.readouterr().err.splitlines()] == [
+        "no targets",
+        "unknown tendon 'l_bicps'",
+    ]
+    session._say("viewer", "no browser")
+    assert capsys.readouterr().err == "  viewer: no browser\n"
+    assert [text for _, text in session.said][-1] == "no browser"
+
+
+def test_what_a_stack_of_tendons_needs_is_compiled_before_its_nodes_wait_for_it(session):
+    session.start()
+    assert [room.split(".")[0] for room in session.rooms] == ["imitation", "simulation", "simulation"]
+    assert session.rooms[-1].endswith("tendon_warm_up")
