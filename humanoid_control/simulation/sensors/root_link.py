@@ -1,15 +1,25 @@
-"""What the robot's own sensors would read in the simulated world."""
+"""How the root link moves: what an inertial measurement unit in it would read, and the truth."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import pinocchio as pin
 
-if TYPE_CHECKING:
-    from humanoid_control.simulation.worlds.engine_base import EngineBase
+from humanoid_control.robots import Robot
+
+
+class Moving(Protocol):
+    """What is read: a robot, its pinocchio model with data to write into, and its state."""
+
+    robot: Robot
+    model: pin.Model
+    data: pin.Data
+    q: np.ndarray
+    v: np.ndarray
+    acceleration: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -27,7 +37,7 @@ class ImuReading:
     linear_acceleration: np.ndarray
 
 
-def read_imu(world: EngineBase) -> ImuReading:
+def read_imu(world: Moving) -> ImuReading:
     """The reading at the world's present state."""
     model, data = world.model, world.data
     pin.forwardKinematics(model, data, world.q, world.v, world.acceleration)
@@ -40,7 +50,7 @@ def read_imu(world: EngineBase) -> ImuReading:
     return ImuReading(pin.SE3ToXYZQUAT(X)[3:], twist.angular.copy(), a.linear + X.rotation.T @ up)
 
 
-def base_state(world: EngineBase) -> tuple[np.ndarray, np.ndarray]:
+def base_state(world: Moving) -> tuple[np.ndarray, np.ndarray]:
     """Pose (7,) of the root link in the world (x y z, quaternion x y z w) and its twist (6,) in its own axes."""
     model, data = world.model, world.data
     pin.forwardKinematics(model, data, world.q, world.v)
