@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -59,3 +60,10 @@ def inlined(function: Any) -> Any:
 def _kept(compiled: Any) -> Any:
     _drop_outdated(str(compiled.stats.cache_path))
     return compiled
+
+
+def are_compiled(kernels: Iterable[Any]) -> bool:
+    """Whether all these kernels are in memory or on disk."""
+    return all(
+        k.signatures or any(Path(str(k.stats.cache_path)).glob(f"*.{k.py_func.__name__}-*.nbi")) for k in kernels
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from humanoid_control.ik.swept_way import fastest_clear
 from humanoid_control.imitation.retarget import Retargeter
 from humanoid_control.imitation.scaling import POINTS, Targets
 from humanoid_control.imitation.solve_frame import solve_frame, solve_frames
+from humanoid_control.jit import are_compiled
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.joint_poses import joint_poses
 from humanoid_control.robots.shape_parts import ShapeParts, part_poses
@@ -36,7 +36,7 @@ KERNELS: tuple[Any, ...] = (
 
 def compiled() -> bool:
     """Whether the solvers' kernels are in memory or on disk."""
-    return all(k.signatures or any(Path(k.stats.cache_path).glob(f"*.{k.py_func.__name__}-*.nbi")) for k in KERNELS)
+    return are_compiled(KERNELS)
 
 
 def compile_kernels() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from humanoid_control.jit import are_compiled
 from humanoid_control.tendons import kalman, neural_kernels, polynomial_kernels, prediction
 from humanoid_control.tendons.entries import bend_at, measure_at
 
@@ -27,7 +27,7 @@ SMALL = 4  # values per joint of the grid, degree and width of the mappings that
 
 def compiled() -> bool:
     """Whether the kernels of geometry, mappings and filters are in memory or on disk."""
-    return all(k.signatures or any(Path(k.stats.cache_path).glob(f"*.{k.py_func.__name__}-*.nbi")) for k in KERNELS)
+    return are_compiled(KERNELS)
 
 
 def compile_kernels() -> None:

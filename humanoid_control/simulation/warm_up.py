@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from humanoid_control.jit import are_compiled
 from humanoid_control.simulation.steps.driven_step import run_driven_steps
 from humanoid_control.simulation.steps.step import run_steps
 
@@ -13,9 +12,7 @@ KERNELS = (run_steps, run_driven_steps)
 
 def compiled() -> bool:
     """Whether the simulation's kernels are in memory or on disk."""
-    return all(
-        k.signatures or any(Path(str(k.stats.cache_path)).glob(f"*.{k.py_func.__name__}-*.nbi")) for k in KERNELS
-    )
+    return are_compiled(KERNELS)
 
 
 def compile_kernels() -> None:
