@@ -13,7 +13,7 @@ from humanoid_control.cli.bench_tendons_cases import SIZES, three_groups, update
 from humanoid_control.cli.output import TENDONS, compile_first, progress
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import Robot, load_robot
-from humanoid_control.simulation.tendon_study.table_one import TABLE_ONE, Built, build
+from humanoid_control.simulation.studies.tendons.table_one import TABLE_ONE, Built, build
 
 ROBOT = "kengoro_upper"
 TITLE = "bench tendons, kengoro_upper"

@@ -14,7 +14,7 @@ import numpy as np
 from humanoid_control.cli.bench_dynamics import Case
 from humanoid_control.robots import Robot
 from humanoid_control.robots.tendon_file import tendons_of
-from humanoid_control.simulation.tendon_study.table_one import TABLE_ONE
+from humanoid_control.simulation.studies.tendons.table_one import TABLE_ONE
 from humanoid_control.tendons.filter_settings import FilterSettings
 from humanoid_control.tendons.kalman import update
 from humanoid_control.tendons.mapping import Array, JointMuscleMapping

@@ -24,7 +24,7 @@ from humanoid_control.cli.study_tendons_tables import print_details, print_summa
 from humanoid_control.errors import ConfigError
 
 if TYPE_CHECKING:
-    from humanoid_control.simulation.tendon_study.finding import Finding, Runs
+    from humanoid_control.simulation.studies.tendons.finding import Finding, Runs
 
 ROBOT = "kengoro_upper"
 
@@ -32,9 +32,9 @@ ROBOT = "kengoro_upper"
 def run(args: argparse.Namespace) -> int:
     """Run the experiments, print the tables, and write the folder that is asked for."""
     from humanoid_control.robots import load_robot
-    from humanoid_control.simulation.tendon_study.experiments import chosen, run_experiments
-    from humanoid_control.simulation.tendon_study.finding import Runs
-    from humanoid_control.simulation.tendon_study.lab import TendonLab
+    from humanoid_control.simulation.studies.tendons.experiments import chosen, run_experiments
+    from humanoid_control.simulation.studies.tendons.finding import Runs
+    from humanoid_control.simulation.studies.tendons.lab import TendonLab
 
     defaults = Runs()
     runs = Runs(

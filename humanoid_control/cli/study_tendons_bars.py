@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from humanoid_control.cli.svg import SERIES, png, subplots
-from humanoid_control.simulation.tendon_study.finding import Finding
+from humanoid_control.simulation.studies.tendons.finding import Finding
 
 PARTS = {"lengths of all postures": "data s", "regression": "regression s"}
 SHORT = 0.01  # [s] where the logarithmic scale begins

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from humanoid_control.cli.svg import SERIES, STYLE, png
-from humanoid_control.simulation.tendon_study.finding import DEGREES, Finding, Trace
+from humanoid_control.simulation.studies.tendons.finding import DEGREES, Finding, Trace
 
 ACTUAL, WIDE = "#bdbdbd", 4.0  # the actual angles lie as a wide line below the estimates
 THIN, THICKER = 1.0, 0.6  # of the estimates: the last, and by how much those below it are wider

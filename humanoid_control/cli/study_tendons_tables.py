@@ -10,7 +10,7 @@ import numpy as np
 from humanoid_control.cli.output import console, table
 
 if TYPE_CHECKING:
-    from humanoid_control.simulation.tendon_study.finding import Finding, Row, Runs
+    from humanoid_control.simulation.studies.tendons.finding import Finding, Row, Runs
 
 COLUMNS = ("", "filter", "median", "worst joint's median", "worst", "unit", "goal", "reached")
 REACHED = {True: "yes", False: "no", None: ""}

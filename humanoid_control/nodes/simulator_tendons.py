@@ -13,7 +13,7 @@ from humanoid_control.nodes.messages import fill_joint_state, joint_state
 from humanoid_control.nodes.qos import STREAM_OUT
 from humanoid_control.nodes.simulator_parameters import SimulatorParameters, imperfection_of
 from humanoid_control.simulation import Engine
-from humanoid_control.simulation.tendon_sensor import TendonSensor, parse_faults
+from humanoid_control.simulation.sensors.tendon_sensor import TendonSensor, parse_faults
 
 
 class SimulatorTendons:

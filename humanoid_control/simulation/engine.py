@@ -14,9 +14,9 @@ from humanoid_control.simulation.settings import IDEAL, TENDONS
 
 if TYPE_CHECKING:
     from humanoid_control.simulation.drives.gains import DriveGains
+    from humanoid_control.simulation.drives.tendon_plant import TendonStates
     from humanoid_control.simulation.sensors.root_link import ImuReading
     from humanoid_control.simulation.settings import WorldSettings
-    from humanoid_control.simulation.tendon_plant import TendonStates
 
 ENGINES = ("multibody", "mujoco")
 
@@ -158,7 +158,7 @@ def make_engine(
 
         return MujocoWorld(robot, settings, gains)
     if settings is not None and settings.drives == TENDONS:
-        from humanoid_control.simulation.tension_world import TensionWorld
+        from humanoid_control.simulation.worlds.tension_world import TensionWorld
 
         return TensionWorld(robot, settings, gains)
     if settings is not None and settings.drives != IDEAL:

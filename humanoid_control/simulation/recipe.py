@@ -72,7 +72,7 @@ class Recipe:
     def _gains(self, robot: Robot) -> DriveGains:
         make = default_gains if self.drives == IDEAL else driven_gains
         if self.drives == TENDONS:
-            from humanoid_control.simulation.tension_world import tension_gains
+            from humanoid_control.simulation.worlds.tension_world import tension_gains
 
             make = tension_gains
         return make(robot, self.stiffness, self.damping_ratio)

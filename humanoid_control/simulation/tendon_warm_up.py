@@ -33,8 +33,8 @@ def compiled() -> bool:
 def compile_kernels() -> None:
     """Compile what tendons need, by some steps of each kind of filter and mapping; quick where it is done already."""
     from humanoid_control.robots import load_robot
-    from humanoid_control.simulation.tendon_plant import TendonPlant
-    from humanoid_control.simulation.tendon_study.lab import TendonLab
+    from humanoid_control.simulation.drives.tendon_plant import TendonPlant
+    from humanoid_control.simulation.studies.tendons.lab import TendonLab
     from humanoid_control.tendons.filter_settings import OBSERVATIONS, FilterSettings
     from humanoid_control.tendons.group_filter import GroupFilter
     from humanoid_control.tendons.group_geometry import lengths_only

@@ -7,7 +7,7 @@ import pytest
 from humanoid_control.cli import study_tendons_bars, study_tendons_plot
 from humanoid_control.cli.study_tendons_tables import summary_line
 from humanoid_control.cli.svg import png
-from humanoid_control.simulation.tendon_study.finding import Finding, Goal, Row, Trace, spread
+from humanoid_control.simulation.studies.tendons.finding import Finding, Goal, Row, Trace, spread
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from humanoid_control.nodes.tendon_setup import estimator_of
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.tendon_file import tendon_geometry
 from humanoid_control.robots.tendon_groups import GROUPINGS, tendon_groups, tendon_mappings
-from humanoid_control.simulation.tendon_plant import TendonPlant
+from humanoid_control.simulation.drives.tendon_plant import TendonPlant
 from humanoid_control.tendons.filter_settings import OBSERVATIONS
 from humanoid_control.tendons.mapping_file import save_mapping
 from humanoid_control.tendons.neural_mapping import NeuralMapping, Weights

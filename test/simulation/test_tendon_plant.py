@@ -8,9 +8,9 @@ from scipy.optimize import lsq_linear
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import make_engine
+from humanoid_control.simulation.drives.tendon_plant import TendonPlant, TendonStates
 from humanoid_control.simulation.sensors.sensor_model import Imperfection
-from humanoid_control.simulation.tendon_plant import TendonPlant, TendonStates
-from humanoid_control.simulation.tendon_sensor import LOOSE, REELED, TendonSensor, parse_faults
+from humanoid_control.simulation.sensors.tendon_sensor import LOOSE, REELED, TendonSensor, parse_faults
 
 PERFECT = Imperfection.from_texts()
 

@@ -13,8 +13,8 @@ from humanoid_control.simulation import make_engine
 from humanoid_control.simulation.drives.gains import default_gains
 from humanoid_control.simulation.recipe import Recipe
 from humanoid_control.simulation.settings import WorldSettings
-from humanoid_control.simulation.tension_world import TensionWorld, tension_gains
 from humanoid_control.simulation.worlds.mujoco_model import mjcf_text
+from humanoid_control.simulation.worlds.tension_world import TensionWorld, tension_gains
 from humanoid_control.tendons.encoders import EncoderErrors, TendonEncoders
 
 

@@ -17,8 +17,8 @@ from humanoid_control.simulation.steps.step import FASTEST
 from humanoid_control.simulation.worlds.pushes import Pushes
 
 if TYPE_CHECKING:
+    from humanoid_control.simulation.drives.tendon_plant import TendonPlant, TendonStates
     from humanoid_control.simulation.settings import WorldSettings
-    from humanoid_control.simulation.tendon_plant import TendonPlant, TendonStates
 
 
 class EngineBase:
@@ -143,7 +143,7 @@ class EngineBase:
         if self.robot.tendons is None:
             return None
         if self._tendons is None:  # loaded only for those who ask
-            from humanoid_control.simulation.tendon_plant import TendonPlant
+            from humanoid_control.simulation.drives.tendon_plant import TendonPlant
 
             self._tendons = TendonPlant(self.robot, self.settings.moment_arm_error, self.settings.seed)
         return self._tendons.states(self.joints, self.torque)

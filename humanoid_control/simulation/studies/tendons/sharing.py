@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.simulation.tendon_study.finding import Finding, Row, Runs, Trace, settled
-from humanoid_control.simulation.tendon_study.lab import ARM, TendonLab, measured
-from humanoid_control.simulation.tendon_study.pushed import HandPushes
+from humanoid_control.simulation.studies.tendons.finding import Finding, Row, Runs, Trace, settled
+from humanoid_control.simulation.studies.tendons.lab import ARM, TendonLab, measured
+from humanoid_control.simulation.studies.tendons.pushed import HandPushes
 from humanoid_control.tendons.encoders import EncoderErrors
 from humanoid_control.tendons.filter_settings import FilterSettings
 from humanoid_control.tendons.group_geometry import lengths_only

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.simulation.tendon_study.finding import Finding, Goal, Row, Runs, Trace, spread, tail, walks_of
-from humanoid_control.simulation.tendon_study.lab import ARM, NOISE, TendonLab, measured
+from humanoid_control.simulation.studies.tendons.finding import Finding, Goal, Row, Runs, Trace, spread, tail, walks_of
+from humanoid_control.simulation.studies.tendons.lab import ARM, NOISE, TendonLab, measured
 from humanoid_control.tendons.filter_settings import FilterSettings
 from humanoid_control.tendons.group_filter import GroupFilter
 from humanoid_control.tendons.mapping import Array

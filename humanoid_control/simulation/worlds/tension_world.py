@@ -9,8 +9,8 @@ import pinocchio as pin
 
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.drives.gains import DriveGains, default_gains
+from humanoid_control.simulation.drives.tendon_plant import TendonPlant, TendonStates
 from humanoid_control.simulation.settings import WorldSettings
-from humanoid_control.simulation.tendon_plant import TendonPlant, TendonStates
 from humanoid_control.simulation.worlds.world import World
 
 SWING = 5.0  # [rad/s] natural frequency for which damping ratio 1 is critical; nothing pulls a joint back: our choice

@@ -7,8 +7,8 @@ from math import radians
 
 import numpy as np
 
-from humanoid_control.simulation.tendon_study.finding import Finding, Row, Runs, Trace, spread, walks_of
-from humanoid_control.simulation.tendon_study.lab import ARM, NOISE, Limb, TendonLab, measured
+from humanoid_control.simulation.studies.tendons.finding import Finding, Row, Runs, Trace, spread, walks_of
+from humanoid_control.simulation.studies.tendons.lab import ARM, NOISE, Limb, TendonLab, measured
 from humanoid_control.tendons.antagonism import AntagonismUpdater
 from humanoid_control.tendons.encoders import EncoderErrors
 from humanoid_control.tendons.filter_settings import FilterSettings

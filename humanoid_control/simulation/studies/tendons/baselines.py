@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.simulation.tendon_study.finding import (
+from humanoid_control.simulation.studies.tendons.finding import (
     Finding,
     Goal,
     Row,
@@ -20,7 +20,7 @@ from humanoid_control.simulation.tendon_study.finding import (
     spread,
     walks_of,
 )
-from humanoid_control.simulation.tendon_study.lab import ARM, NOISE, TendonLab, measured
+from humanoid_control.simulation.studies.tendons.lab import ARM, NOISE, TendonLab, measured
 from humanoid_control.tendons.filter_settings import FilterSettings
 from humanoid_control.tendons.group_filter import GroupFilter
 from humanoid_control.tendons.group_geometry import lengths_only

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from humanoid_control.errors import UnknownNameError
-from humanoid_control.simulation.tendon_study.baselines import baselines
-from humanoid_control.simulation.tendon_study.finding import Finding, Runs
-from humanoid_control.simulation.tendon_study.lab import TendonLab
-from humanoid_control.simulation.tendon_study.learning import elbow, shoulder
-from humanoid_control.simulation.tendon_study.others import model_files, models_folder, others
-from humanoid_control.simulation.tendon_study.sharing import shared_and_conventional
-from humanoid_control.simulation.tendon_study.whole_body import random_walks, table_one
-from humanoid_control.simulation.tendon_study.wrong_zero import wrong_zero
+from humanoid_control.simulation.studies.tendons.baselines import baselines
+from humanoid_control.simulation.studies.tendons.finding import Finding, Runs
+from humanoid_control.simulation.studies.tendons.lab import TendonLab
+from humanoid_control.simulation.studies.tendons.learning import elbow, shoulder
+from humanoid_control.simulation.studies.tendons.others import model_files, models_folder, others
+from humanoid_control.simulation.studies.tendons.sharing import shared_and_conventional
+from humanoid_control.simulation.studies.tendons.whole_body import random_walks, table_one
+from humanoid_control.simulation.studies.tendons.wrong_zero import wrong_zero
 
 OTHERS = "others"
 EXPERIMENTS: dict[str, Callable[[TendonLab, Runs], Finding]] = {

@@ -6,7 +6,7 @@ from math import radians
 
 import numpy as np
 
-from humanoid_control.simulation.tendon_study.finding import (
+from humanoid_control.simulation.studies.tendons.finding import (
     GIGABYTES,
     SECONDS,
     Finding,
@@ -18,8 +18,8 @@ from humanoid_control.simulation.tendon_study.finding import (
     spread,
     walks_of,
 )
-from humanoid_control.simulation.tendon_study.lab import ARM, NECK, SCAPULA, TendonLab, measured
-from humanoid_control.simulation.tendon_study.table_one import DEGREE, TABLE_ONE, build
+from humanoid_control.simulation.studies.tendons.lab import ARM, NECK, SCAPULA, TendonLab, measured
+from humanoid_control.simulation.studies.tendons.table_one import DEGREE, TABLE_ONE, build
 from humanoid_control.tendons.encoders import EncoderErrors
 from humanoid_control.tendons.filter_settings import FilterSettings
 from humanoid_control.tendons.mapping import Array

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from humanoid_control.errors import ConfigError, EnvironmentProblem
-from humanoid_control.simulation.tendon_study.finding import (
+from humanoid_control.simulation.studies.tendons.finding import (
     DEGREES,
     MILLIMETRES,
     Finding,
@@ -24,8 +24,8 @@ from humanoid_control.simulation.tendon_study.finding import (
     tail,
     walks_of,
 )
-from humanoid_control.simulation.tendon_study.lab import NOISE, measured
-from humanoid_control.simulation.tendon_study.plants import muscle_walk, placed_lengths
+from humanoid_control.simulation.studies.tendons.lab import NOISE, measured
+from humanoid_control.simulation.studies.tendons.plants import muscle_walk, placed_lengths
 from humanoid_control.tendons.cardsflow import read_cardsflow
 from humanoid_control.tendons.exact_mapping import exact_mapping
 from humanoid_control.tendons.filter_settings import FilterSettings
