@@ -93,7 +93,9 @@ def judge(rows: list[dict[str, Any]]) -> None:
     by = {r["name"]: r for r in rows}
     for row in rows:
         name = row["name"]
-        peer = by.get(name.replace("update_", "filterpy_")) if name.startswith("update_") else None
+        peer = (
+            by.get(name.replace("update_", "filterpy_").removesuffix("_dense")) if name.startswith("update_") else None
+        )
         ratio = round(float(peer["median"]) / float(row["median"]), 1) if peer else 0.0
         met: list[bool] = []
         goals: list[str] = []
@@ -108,7 +110,7 @@ def judge(rows: list[dict[str, Any]]) -> None:
             goals.append(f"< {PEAK / 1000:g} GB")
         if ratio and name in RATIO:
             met.append(ratio >= RATIO[name])
-            goals.append(f"{RATIO[name]:g} x filterpy")
+            goals.append(f"{RATIO[name]:g} x peer")
         row |= {"ratio": ratio or "", "goal": ", ".join(goals), "reached": ("yes" if all(met) else "no") if met else ""}
 
 

@@ -47,9 +47,10 @@ def test_tendons_has_a_row_for_each_mapping_update_and_group(capsys, small):
     assert any("no form for sparse H" in line for line in said["notes"])
     assert neck["n"] == 2 and neck["goal"] == "< 20 s, < 4 GB" and neck["reached"] == "yes"
     assert rows["filterpy_8x10"]["goal"] == "" and rows["three_groups"]["goal"] == "> 2000 Hz"
-    assert rows["update_8x10"]["goal"] == "< 40 us, 5 x filterpy"
+    assert rows["update_8x10"]["goal"] == "< 40 us, 5 x peer"
     ours, peer = (rows[f"{who}_60x80"]["median"] for who in ("update", "filterpy"))
     assert abs(rows["update_60x80"]["ratio"] - peer / ours) < 0.06
+    assert rows["update_60x80_dense"]["ratio"] == pytest.approx(peer / rows["update_60x80_dense"]["median"], abs=0.06)
 
 
 def test_a_goal_is_reached_where_the_median_is_on_its_side():
