@@ -176,7 +176,7 @@ STACKS = {
             "target_source",
             settings={
                 "simulator": {"tendons": True, "noise": "length=0.0001"},
-                "state_estimator": {"source": "tendons", "mode": "absolute"},
+                "state_estimator": {"source": "tendons", "mode": "absolute", "compare": "joint_states"},
                 "whole_body_ik": {"feedback": 5.0},
                 "target_source": {"unreachable": 0.0, "jump": 0.0, "faults": 0.0},
             },

@@ -28,6 +28,9 @@ class StateEstimatorParameters(NodeParameters):
     side_by_side: bool = param(
         False, "run an absolute and a relative estimator together; ~/jae_error is how they differ"
     )
+    compare: str = param(
+        "", "topic of true joint states, of a simulator or encoders, that the angles from tendons are compared with"
+    )
     groups: str = param("completed", "how the tendons' joints are grouped (docs/tendons.md)", choices=GROUPS)
     mapping: str = param("", "file of a fitted joint-muscle mapping for one of the groups; empty: the geometry")
     lengths: str = param(

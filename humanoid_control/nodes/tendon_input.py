@@ -19,6 +19,7 @@ from humanoid_control.nodes.tendon_pair import TendonPair
 from humanoid_control.nodes.tendon_report import TendonReport
 from humanoid_control.nodes.tendon_services import TendonServices
 from humanoid_control.nodes.tendon_setup import estimator_of, start
+from humanoid_control.nodes.tendon_truth import TendonTruth
 from humanoid_control.robots import Robot
 from humanoid_control.tendons.mapping import Array
 from humanoid_control.tendons.tendon_samples import TendonSamples
@@ -33,6 +34,7 @@ class TendonInput:
     Attributes:
         topic: that is subscribed. estimator: of the joints that tendons move.
         pair: the estimator beside one of the other kind, where that is asked for.
+        truth: what compares it with joint states that are true, where that is asked for.
         estimated: (n,) True for these joints. stamp: of the last sample used [s].
         lengths, tensions: of that sample, in the estimator's order, wires' stretch taken out.
     """
@@ -49,6 +51,7 @@ class TendonInput:
         p = self.params
         self.estimator = estimator_of(robot, p)
         self.pair = TendonPair(node, robot, self.estimator, p) if p.side_by_side else None
+        self.truth = TendonTruth(node, self.estimator, p.compare) if p.compare else None
         names, m = self.estimator.muscle_names, len(self.estimator.muscle_names)
         self.samples = TendonSamples(names, 1.0 / p.tendon_rate, relative=p.lengths == "counted")
         self._joints = np.array([robot.joint_index(name) for name in self.estimator.joint_names])
@@ -94,6 +97,8 @@ class TendonInput:
             lengths = lengths + np.nan_to_num(sample.tensions) / k
         self.stamp, self.lengths, self.tensions, self._sampled = stamp, lengths, sample.tensions, now
         self._step(stamp, lengths, sample.tensions)
+        if self.truth is not None:
+            self.truth.add(stamp)
         self.services.learn(lengths, sample.tensions)
         faults = self.estimator.faults
         if not (faults.missing | faults.slack | faults.excluded).all():
@@ -153,4 +158,6 @@ class TendonInput:
         """Figures for diagnostics."""
         counts = {f"samples_{k}": v for k, v in dataclasses.asdict(self.samples.counts).items()}
         error = self.pair.values() if self.pair is not None else {}
-        return {"mode": self.params.mode, **self.report.values(), **error, **counts, "learning": self.services.state}
+        truth = self.truth.values() if self.truth is not None else {}
+        said = {"mode": self.params.mode, **self.report.values(), **truth, **error}
+        return {**said, **counts, "learning": self.services.state}

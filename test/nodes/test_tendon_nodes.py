@@ -15,7 +15,7 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from visualization_msgs.msg import MarkerArray
 
-from humanoid_control.nodes.messages import target_markers
+from humanoid_control.nodes.messages import fill_joint_state, joint_state, target_markers
 from humanoid_control.nodes.state_estimator_parameters import GROUPS, MODES, StateEstimatorParameters
 from humanoid_control.nodes.tendon_markers import OUT, TendonMarkers
 from humanoid_control.nodes.tendon_setup import estimator_of
@@ -59,8 +59,12 @@ def test_markers_follow_every_way_and_show_what_is_left_out():
 
 def test_angles_from_lengths_and_how_sure_they_are(graph):
     robot = load_robot("kengoro_upper", "fixed")
-    graph.start("state_estimator", "robot:=kengoro_upper", "source:=tendons", "mode:=absolute")
-    estimates = graph.listen(JointState, "estimated_joint_states")
+    own = ("source:=tendons", "mode:=absolute", "compare:=true_joint_states")
+    graph.start("state_estimator", "robot:=kengoro_upper", *own)
+    estimates, truths = (
+        graph.listen(JointState, "estimated_joint_states"),
+        graph.publisher(JointState, "true_joint_states"),
+    )
     covariances = graph.listen(Float64MultiArray, "state_estimator/covariance")
     markers = graph.listen(MarkerArray, "tendon_markers")
     assert not graph.call(Trigger, "state_estimator/zero").success, "nothing measured yet"
@@ -83,6 +87,18 @@ def test_angles_from_lengths_and_how_sure_they_are(graph):
     ends = np.array([(p.x, p.y, p.z) for p in markers[-1].markers[0].points])
     origin = tendons.geometry.paths(posture)[0][0]
     assert np.linalg.norm(ends - origin, axis=1).min() < 2e-3, "in the world, where the first tendon begins"
+
+    # what a simulator knows to be true, and one joint of it half a degree off
+    def compared():
+        stamp = tendons.now()
+        true = posture + np.deg2rad(0.5) * (np.array(robot.joint_names) == "l_elbow_pitch")
+        truths.publish(fill_joint_state(joint_state(robot.joint_names), stamp, true))
+        tendons.send(stamp=stamp)
+
+    graph.until_said("state_estimator", "ok", compared)
+    said = graph.until_said("state_estimator", "ok", compared)
+    assert said["error_max_joint"] == "l_elbow_pitch" and float(said["error_max_deg"]) == pytest.approx(0.5, abs=0.1)
+    assert float(said["error_mean_deg"]) < 0.1 and 0 < float(said["nees_per_degree"]) < 20
 
     missing = np.where(np.arange(46) == 5, np.nan, tendons.lengths)
     graph.until_said("state_estimator", f"left out: {tendons.names[5]} missing", tendons.sending(lengths=missing))
