@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from humanoid_control.tendons.group_filter import GroupFilter
 
 
+# By how many deviations moment arms must have changed to tell anything: r3 compares ten times as often as r2, and
+# always with the same lengths.
+_CLEAR = {"r2": 2.0, "r3": 3.0}
+
+
 class Observation:
     """One way to observe D angles by M lengths.
 
@@ -93,6 +98,7 @@ class Moments(Observation):
     def __init__(self, mapping: JointMuscleMapping, settings: FilterSettings) -> None:
         super().__init__(mapping, settings)
         m, d = len(mapping.muscle_names), len(mapping.joint_names)
+        self._clear = _CLEAR[settings.observation]
         self._since_start = settings.observation == "r3"
         self._G, self._before, self._f = np.zeros((m, d)), np.zeros((m, d)), np.zeros(m)
         self._z = np.full(m, np.nan)
@@ -117,7 +123,7 @@ class Moments(Observation):
         if self._since_start:  # the angles at power-on are corrected with every update
             self.mapping.evaluate_into(f.x[d:], self._f, self._before)
         squared_pseudo_inverse(self._G, f.use, self.settings.cutoff, self._A, self._B, self._L)
-        compare_moments(f.x, f.P, self._G, self._before, self._B, self.curvature, self.r, self.H, self.R)
+        compare_moments(f.x, f.P, self._G, self._before, self._B, self.curvature, self.r, self._clear, self.H, self.R)
         np.subtract(f.now, self._z, out=self.nu)
         self.nu -= self.lengths
         self.nu += self._f

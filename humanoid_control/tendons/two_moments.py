@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from humanoid_control.jit import kernel
 
-_CLEAR = 3.0  # deviations by which moment arms must have changed to tell anything
-
 
 @kernel
-def compare_moments(x, P, G, before, B, curvature, r, H, R):
+def compare_moments(x, P, G, before, B, curvature, r, clear, H, R):
     """Jacobian and variance of f(c + d) - f(c): c the angles at the earlier moment, d how far they have moved.
 
     By (d, c) the Jacobian is G(c + d) and G(c + d) - G(c). The second tells where the robot is, and motion makes it.
     But where a joint rests, errors of d make it as well, and what a filter learns from that is wrong and never ends.
-    So each entry keeps only what exceeds `_CLEAR` times the deviation that the uncertainty of d gives it: at rest
+    So each entry keeps only what exceeds `clear` times the deviation that the uncertainty of d gives it: at rest
     nothing is learnt. That of d is what the lengths leave, (G^T G)^+ times their variance, to which the error of the
     moment arms adds: by K e_c d with the second derivatives K.
 
@@ -24,7 +22,7 @@ def compare_moments(x, P, G, before, B, curvature, r, H, R):
     Args:
         x: (2 D,) c + d, then c [rad]. P: (2 D, 2 D) its covariance. G, before: (M, D) Jacobians at both [m/rad].
         B: (D, D) (G^T G)^+. curvature: (M, D, D) mean squares of the second derivatives [m^2/rad^4].
-        r: (M,) variance of the measured change [m^2].
+        r: (M,) variance of the measured change [m^2]. clear: [standard deviations].
         H: (M, 2 D), R: (M,), written: Jacobian by x, and variance.
     """
     m, d = G.shape
@@ -50,7 +48,7 @@ def compare_moments(x, P, G, before, B, curvature, r, H, R):
                     noise += curvature[i, a, e] * B[e, e] * arms
                     square += curvature[i, a, e] * error * P[d + e, d + e]
                 linear += error * noise
-            left = change * change - _CLEAR * _CLEAR * noise
+            left = change * change - clear * clear * noise
             if left > 0.0:
                 change = left**0.5 if change > 0.0 else -(left**0.5)
             else:
