@@ -18,6 +18,7 @@ COMMANDS = {
     "up": "start a stack of nodes, watch it, stop it",
     "robots": "list the robots, or build their URDFs",
     "segments": "edit a robot's collision volumes in the browser, or list them",
+    "tendons": "a robot's tendons and the groups of its joints; mappings fitted to them",
     "retarget": "turn a motion clip into a joint trajectory: CSV, NPZ or MCAP",
     "score": "how well robots imitate a clip: errors, collisions, limits; tables, JSON, a page with plots",
     "sternum": "how well the sternum is estimated from hips and shoulders, on a clip that shows it",

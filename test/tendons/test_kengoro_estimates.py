@@ -6,10 +6,11 @@ import pytest
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.tendon_file import tendon_geometry, tendons_of
+from humanoid_control.tendons.exact_mapping import exact_mapping
 from humanoid_control.tendons.filter_settings import FilterSettings
 from humanoid_control.tendons.geometry import TendonGeometry
 from humanoid_control.tendons.group_filter import GroupFilter
-from humanoid_control.tendons.group_geometry import geometry_mapping, group_mappings, lengths_only, model_hash
+from humanoid_control.tendons.group_geometry import group_mappings, lengths_only
 from humanoid_control.tendons.grouping import find_groups
 from humanoid_control.tendons.groups import completed, mirrored, owner_table, owners
 from humanoid_control.tendons.mapping_file import load_mapping, save_mapping
@@ -133,7 +134,7 @@ def test_a_filter_that_is_sure_of_a_wrong_posture_begins_anew(robot, whole, grou
 def test_an_arm_that_was_zeroed_wrongly_is_found_from_changes_of_length(robot):
     """T4b, E4: from (0, 0, 0, -45) deg to the truth; median and worst over walks."""
     geometry = tendon_geometry(robot, "l_shoulder", ARM)
-    mapping = geometry_mapping(geometry)
+    mapping = exact_mapping(geometry)
     group = TendonGroup("arm", ARM, (), geometry.tendon_names)
     start, guess = np.deg2rad([30, -30, 30, -30]), np.deg2rad([0, 0, 0, -45])
     found = []
@@ -150,7 +151,7 @@ def test_an_arm_that_was_zeroed_wrongly_is_found_from_changes_of_length(robot):
 def test_a_group_fitted_on_a_grid_keeps_to_the_geometry_and_to_its_robot(robot, tmp_path):
     """T1d with a reduced grid: eight joints and ten tendons of the shoulder."""
     geometry = tendon_geometry(robot, "l_shoulder")
-    made = model_hash(geometry)
+    made = geometry.model_hash
     names = (geometry.joint_names, geometry.tendon_names, geometry.limits)
     mapping = fit_polynomial_on_grid(lengths_only(geometry), *names, (6, 6, 5, 5, 3, 3, 3, 3), 5, made)
     q = random_postures(geometry.limits, 500, seed=2)
@@ -162,7 +163,7 @@ def test_a_group_fitted_on_a_grid_keeps_to_the_geometry_and_to_its_robot(robot, 
     save_mapping(tmp_path / "shoulder.npz", mapping)
     load_mapping(tmp_path / "shoulder.npz", made, geometry.joint_names, geometry.tendon_names)
     other = TendonGeometry(robot.model, geometry.tendons, geometry.joint_names, {"neck_roll": 0.0})
-    assert model_hash(other) == made
-    mirrored = model_hash(tendon_geometry(robot, "r_shoulder"))
+    assert other.model_hash == made
+    mirrored = tendon_geometry(robot, "r_shoulder").model_hash
     with pytest.raises(ConfigError, match="another robot or model"):
         load_mapping(tmp_path / "shoulder.npz", mirrored)

@@ -1,0 +1,115 @@
+"""`humanoid tendons`: a robot's tendons, the groups of its joints, and joint-muscle mappings fitted to them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.cli.output import TENDONS, compile_first, console, print_json, progress, table
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.robots import Robot, load_robot
+from humanoid_control.robots.tendon_file import tendon_geometry, tendons_of
+from humanoid_control.robots.tendon_groups import GROUPINGS, tendon_groups
+from humanoid_control.tendons.fitting import KINDS, Accuracy, accuracy, fit
+from humanoid_control.tendons.geometry import TendonGeometry
+from humanoid_control.tendons.groups import owner_table
+from humanoid_control.tendons.mapping_file import save_mapping
+from humanoid_control.tendons.posture_grid import random_postures
+from humanoid_control.tendons.tendon import TendonGroup
+
+EXAMPLES = """examples:
+  humanoid tendons kengoro_upper                        groups, who owns and who borrows each joint, tendons
+  humanoid tendons hrp2 --groups automatic --json
+  humanoid tendons kengoro_upper --fit l_shoulder -o shoulder.npz
+  humanoid tendons kengoro_upper --fit neck --kind neural -o neck.npz
+  state_estimator --ros-args -p robot:=kengoro_upper -p source:=tendons -p groups:=file -p mapping:=shoulder.npz
+
+More: docs/tendons.md.
+"""
+LOOKED_AT = 200  # postures from which moment arms are told
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("robot", nargs="?", default="kengoro_upper", help="name or path of a URDF (kengoro_upper)")
+    parser.add_argument("--groups", default="file", help=f"one of: {', '.join(GROUPINGS)} (default: file)")
+    parser.add_argument("--fit", metavar="GROUP", help="fit a mapping to this group and write it to --output")
+    parser.add_argument("--kind", help=f"with --fit, one of: {', '.join(KINDS)} (default: polynomial)")
+    parser.add_argument("-o", "--output", type=Path, help="with --fit: the file (.npz)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.fit is None and (args.kind or args.output):
+        raise ConfigError(f"--{'kind' if args.kind else 'output'} belongs to --fit GROUP")
+    if args.fit is not None and args.output is None:
+        raise ConfigError("--fit needs --output FILE.npz")
+    if args.output is not None and (args.output.suffix != ".npz" or not args.output.absolute().parent.is_dir()):
+        raise ConfigError(f"--output {args.output}: must be a file .npz in a folder that exists")
+    kind = args.kind or "polynomial"
+    if kind not in KINDS:
+        raise UnknownNameError("kind of mapping", kind, KINDS)
+    robot = load_robot(args.robot, "fixed")
+    groups = {g.name: g for g in tendon_groups(robot, args.groups)}
+    if args.fit is None:
+        return _show(robot, tuple(groups.values()), args.json)
+    if args.fit not in groups:
+        raise UnknownNameError(f"group of {robot.name}", args.fit, groups)
+    return _fit(robot, groups[args.fit], kind, args.output, args.json)
+
+
+def _show(robot: Robot, groups: tuple[TendonGroup, ...], as_json: bool) -> int:
+    geometry = tendon_geometry(robot)
+    arms = np.abs(geometry.jacobians_of(random_postures(geometry.limits, LOOKED_AT))).max(axis=0)
+    lengths = geometry.raw(np.array([geometry.theta(robot.q("neutral"))]))[0][0]
+    tendons = []
+    for k, name in enumerate(geometry.tendon_names):
+        crosses = [j for j, crossed in zip(geometry.joint_names, geometry.crossed[k], strict=True) if crossed]
+        tendons.append((name, 1e3 * lengths[k], 1e3 * arms[k].max(), ", ".join(crosses)))
+    sizes = [(g.name, len(g.own), len(g.borrow), len(g.tendons)) for g in groups]
+    owned = [(joint, owner, ", ".join(borrowers)) for joint, owner, borrowers in owner_table(groups)]
+    columns: dict[str, tuple[list[str], Sequence[tuple[Any, ...]]]] = {
+        "groups": (["group", "own joints", "borrowed", "tendons"], sizes),
+        "joints": (["joint", "owned by", "borrowed by"], owned),
+        "tendons": (["tendon", "length mm", "largest moment arm mm", "crosses"], tendons),
+    }
+    if as_json:
+        print_json(
+            {what: [dict(zip(names, row, strict=True)) for row in rows] for what, (names, rows) in columns.items()}
+        )
+        return 0
+    for what, (names, rows) in columns.items():
+        table(f"{robot.title}: {what}", names, rows)
+    return 0
+
+
+def _fit(robot: Robot, group: TendonGroup, kind: str, path: Path, as_json: bool) -> int:
+    compile_first(TENDONS)
+    geometry = TendonGeometry(robot.model, tendons_of(robot).only(group.tendons), group.joints)
+    with progress(f"fitting {group.name}", 1.0, as_json) as show:
+        mapping = fit(geometry, kind, show)
+    found = accuracy(mapping, geometry)
+    save_mapping(path, mapping)
+    _report(group, kind, path, found, mapping.fit.samples if mapping.fit else 0, as_json)
+    return 0
+
+
+def _report(group: TendonGroup, kind: str, path: Path, found: Accuracy, samples: int, as_json: bool) -> None:
+    said = {
+        "group": group.name,
+        "kind": kind,
+        "joints": len(group.joints),
+        "tendons": len(group.tendons),
+        "postures": samples,
+        "length rms mm": 1e3 * found.length,
+        "moment arm rms mm": 1e3 * found.arm,
+        "file": str(path),
+    }
+    if as_json:
+        print_json(said)
+        return
+    table(f"mapping of {group.name}", list(said), [list(said.values())])
+    console.print("errors: at postures that it was not fitted to")
