@@ -15,9 +15,9 @@ from humanoid_control.cli.bench_dynamics import Case
 from humanoid_control.robots import Robot
 from humanoid_control.robots.tendon_file import tendons_of
 from humanoid_control.simulation.studies.tendons.table_one import TABLE_ONE
-from humanoid_control.tendons.filter_settings import FilterSettings
-from humanoid_control.tendons.kalman import update
-from humanoid_control.tendons.mapping import Array, JointMuscleMapping
+from humanoid_control.tendons.filters.filter_settings import FilterSettings
+from humanoid_control.tendons.filters.kalman import update
+from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
 from humanoid_control.tendons.random_walk import random_walk
 from humanoid_control.tendons.tendon import TendonGroup
 from humanoid_control.tendons.tendon_estimator import TendonEstimator

@@ -14,11 +14,11 @@ from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.tendon_file import tendon_geometry, tendons_of
 from humanoid_control.robots.tendon_groups import GROUPINGS, tendon_groups
-from humanoid_control.tendons.fitting import KINDS, Accuracy, accuracy, fit
-from humanoid_control.tendons.geometry import TendonGeometry
 from humanoid_control.tendons.groups import owner_table
-from humanoid_control.tendons.mapping_file import save_mapping
-from humanoid_control.tendons.posture_grid import random_postures
+from humanoid_control.tendons.mappings.fitting import KINDS, Accuracy, accuracy, fit
+from humanoid_control.tendons.mappings.mapping_file import save_mapping
+from humanoid_control.tendons.mappings.posture_grid import random_postures
+from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import TendonGroup
 
 EXAMPLES = """examples:

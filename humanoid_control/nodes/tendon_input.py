@@ -21,7 +21,7 @@ from humanoid_control.nodes.tendon_services import TendonServices
 from humanoid_control.nodes.tendon_setup import estimator_of, start
 from humanoid_control.nodes.tendon_truth import TendonTruth
 from humanoid_control.robots import Robot
-from humanoid_control.tendons.mapping import Array
+from humanoid_control.tendons.mappings.mapping import Array
 from humanoid_control.tendons.tendon_samples import TendonSamples
 
 CLOCK_BACK = 1.0  # [s] a sample so much older than the last one comes from a clock that was set back

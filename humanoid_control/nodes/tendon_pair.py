@@ -14,7 +14,7 @@ from humanoid_control.nodes.qos import STREAM_OUT
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
 from humanoid_control.nodes.tendon_setup import partner_of, start
 from humanoid_control.robots import Robot
-from humanoid_control.tendons.mapping import Array
+from humanoid_control.tendons.mappings.mapping import Array
 from humanoid_control.tendons.side_by_side import SideBySide
 from humanoid_control.tendons.tendon_estimator import TendonEstimator
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from humanoid_control.nodes.base import TickNode
 from humanoid_control.nodes.health import Level
-from humanoid_control.tendons.consistency import ChiSquareMean
-from humanoid_control.tendons.observability import Observability
+from humanoid_control.tendons.filters.consistency import ChiSquareMean
+from humanoid_control.tendons.filters.observability import Observability
 from humanoid_control.tendons.tendon_estimator import TendonEstimator
 
 LOOK = 0.25  # [s] between looks at the faults

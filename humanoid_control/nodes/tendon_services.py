@@ -12,9 +12,9 @@ from humanoid_control.errors import HumanoidError
 from humanoid_control.nodes.base import TickNode
 from humanoid_control.nodes.tendon_setup import zero_angles
 from humanoid_control.robots import Robot
-from humanoid_control.tendons.mapping import Array
-from humanoid_control.tendons.neural_mapping import NeuralMapping
-from humanoid_control.tendons.posture_grid import random_postures
+from humanoid_control.tendons.mappings.mapping import Array
+from humanoid_control.tendons.mappings.neural_mapping import NeuralMapping
+from humanoid_control.tendons.mappings.posture_grid import random_postures
 
 if TYPE_CHECKING:
     from humanoid_control.nodes.tendon_input import TendonInput

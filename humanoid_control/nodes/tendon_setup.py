@@ -12,7 +12,7 @@ from humanoid_control.nodes.state_estimator_parameters import StateEstimatorPara
 from humanoid_control.robots import Robot
 from humanoid_control.robots.tendon_file import tendon_geometry
 from humanoid_control.robots.tendon_groups import tendon_groups, tendon_mappings
-from humanoid_control.tendons.filter_settings import FilterSettings
+from humanoid_control.tendons.filters.filter_settings import FilterSettings
 from humanoid_control.tendons.tendon_estimator import TendonEstimator
 
 

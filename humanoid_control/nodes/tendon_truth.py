@@ -10,8 +10,8 @@ from sensor_msgs.msg import JointState
 
 from humanoid_control.nodes.base import TickNode
 from humanoid_control.nodes.messages import seconds
-from humanoid_control.tendons.consistency import ChiSquareMean, nees
-from humanoid_control.tendons.mapping import Array
+from humanoid_control.tendons.filters.consistency import ChiSquareMean, nees
+from humanoid_control.tendons.mappings.mapping import Array
 from humanoid_control.tendons.tendon_estimator import TendonEstimator
 
 KEPT = 8  # estimates that wait for the truth of their time, and the other way round

@@ -25,7 +25,8 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendon_rows import mirrored, names_of
 from humanoid_control.robots.urdf_tree import parse_urdf
 from humanoid_control.robots.yaml_rows import check_keys, check_row, known, number, numbers, rows_of, schema_file
-from humanoid_control.tendons.geometry import TendonGeometry
+from humanoid_control.tendons.files.units import refuse_millimetres
+from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import (
     CYLINDER,
     SPHERE,
@@ -37,7 +38,6 @@ from humanoid_control.tendons.tendon import (
     Vec3,
     Wrap,
 )
-from humanoid_control.tendons.units import refuse_millimetres
 
 Step = TypeVar("Step")
 SCHEMA = "humanoid_tendons/1"

@@ -8,12 +8,12 @@ from pathlib import Path
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendon_file import tendon_geometry, tendons_of
-from humanoid_control.tendons.group_geometry import group_mappings
 from humanoid_control.tendons.grouping import find_groups
 from humanoid_control.tendons.groups import completed, owners
-from humanoid_control.tendons.mapping import JointMuscleMapping
-from humanoid_control.tendons.mapping_file import load_mapping
-from humanoid_control.tendons.posture_grid import random_postures
+from humanoid_control.tendons.mappings.group_geometry import group_mappings
+from humanoid_control.tendons.mappings.mapping import JointMuscleMapping
+from humanoid_control.tendons.mappings.mapping_file import load_mapping
+from humanoid_control.tendons.mappings.posture_grid import random_postures
 from humanoid_control.tendons.tendon import TendonGroup
 
 GROUPINGS = {

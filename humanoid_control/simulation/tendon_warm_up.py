@@ -7,14 +7,17 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.jit import are_compiled
-from humanoid_control.tendons import kalman, neural_kernels, polynomial_kernels, prediction
-from humanoid_control.tendons.entries import bend_at, measure_at
+from humanoid_control.tendons.filters import increments, kalman, prediction, two_moments
+from humanoid_control.tendons.mappings import neural_kernels, polynomial_kernels
+from humanoid_control.tendons.routing.entries import bend_at, measure_at
 
 ADVICE = "compiling the tendons for this machine, only this once: about half a minute"
 KERNELS: tuple[Any, ...] = (
     measure_at,
     bend_at,
     prediction.predict,
+    increments.bent,
+    two_moments.compare_moments,
     kalman.update,
     kalman.hold_limits,
     polynomial_kernels.evaluate,
@@ -35,12 +38,12 @@ def compile_kernels() -> None:
     from humanoid_control.robots import load_robot
     from humanoid_control.simulation.drives.tendon_plant import TendonPlant
     from humanoid_control.simulation.studies.tendons.lab import TendonLab
-    from humanoid_control.tendons.filter_settings import OBSERVATIONS, FilterSettings
-    from humanoid_control.tendons.group_filter import GroupFilter
-    from humanoid_control.tendons.group_geometry import lengths_only
-    from humanoid_control.tendons.neural_fit import fit_neural
-    from humanoid_control.tendons.polynomial_fit import fit_polynomial
-    from humanoid_control.tendons.posture_grid import random_postures
+    from humanoid_control.tendons.filters.filter_settings import OBSERVATIONS, FilterSettings
+    from humanoid_control.tendons.filters.group_filter import GroupFilter
+    from humanoid_control.tendons.mappings.group_geometry import lengths_only
+    from humanoid_control.tendons.mappings.neural_fit import fit_neural
+    from humanoid_control.tendons.mappings.polynomial_fit import fit_polynomial
+    from humanoid_control.tendons.mappings.posture_grid import random_postures
     from humanoid_control.tendons.tendon_estimator import TendonEstimator
 
     lab = TendonLab(load_robot("kengoro_upper", "fixed"))

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.tendons.mapping import Array
-from humanoid_control.tendons.neural_mapping import NeuralMapping
+from humanoid_control.tendons.mappings.mapping import Array
+from humanoid_control.tendons.mappings.neural_mapping import NeuralMapping
 
 
 class AntagonismUpdater:

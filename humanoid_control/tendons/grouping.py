@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.tendons.mapping import Array
+from humanoid_control.tendons.mappings.mapping import Array
 from humanoid_control.tendons.tendon import TendonGroup
 
 

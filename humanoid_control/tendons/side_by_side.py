@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.tendons.mapping import Array
+from humanoid_control.tendons.mappings.mapping import Array
 from humanoid_control.tendons.tendon_estimator import TendonEstimator
 
 

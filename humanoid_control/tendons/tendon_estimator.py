@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.tendons.filter_settings import FilterSettings
-from humanoid_control.tendons.group_filter import GroupFilter
+from humanoid_control.tendons.filters.filter_settings import FilterSettings
+from humanoid_control.tendons.filters.group_filter import GroupFilter
+from humanoid_control.tendons.filters.observability import Observability, observability, relative_observability
+from humanoid_control.tendons.filters.tendon_faults import FaultMonitor
 from humanoid_control.tendons.groups import owners
-from humanoid_control.tendons.mapping import Array, Ints, JointMuscleMapping
-from humanoid_control.tendons.observability import Observability, observability, relative_observability
+from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMapping
 from humanoid_control.tendons.tendon import TendonGroup
-from humanoid_control.tendons.tendon_faults import FaultMonitor
 
 _EVERY, _KEPT = 10, 50  # steps between postures kept for `observability`, and how many
 

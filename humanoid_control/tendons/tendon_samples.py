@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.tendons.mapping import Array
+from humanoid_control.tendons.mappings.mapping import Array
 
 _LONGEST = 5.0  # m; no tendon of a robot is longer, and in millimetres every one is
 _DUE = 1.5  # periods without a sample after which one is missing

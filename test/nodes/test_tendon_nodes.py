@@ -23,10 +23,10 @@ from humanoid_control.robots import load_robot
 from humanoid_control.robots.tendon_file import tendon_geometry
 from humanoid_control.robots.tendon_groups import GROUPINGS, tendon_groups, tendon_mappings
 from humanoid_control.simulation.drives.tendon_plant import TendonPlant
-from humanoid_control.tendons.filter_settings import OBSERVATIONS
-from humanoid_control.tendons.mapping_file import save_mapping
-from humanoid_control.tendons.neural_mapping import NeuralMapping, Weights
-from humanoid_control.tendons.posture_grid import random_postures
+from humanoid_control.tendons.filters.filter_settings import OBSERVATIONS
+from humanoid_control.tendons.mappings.mapping_file import save_mapping
+from humanoid_control.tendons.mappings.neural_mapping import NeuralMapping, Weights
+from humanoid_control.tendons.mappings.posture_grid import random_postures
 from test.nodes.tendon_talker import Tendons, compile_tendons
 
 pytestmark = pytest.mark.ros

@@ -56,16 +56,23 @@ def test_imports_point_inwards(path):
                 assert (own, other) in SIDEWAYS, f"{path.name} ({own}) imports {name}: sideways"
 
 
-def test_parts_of_the_simulation_import_one_way():
+@pytest.mark.parametrize(
+    "name,parts_of",
+    [
+        ("simulation", {"contact", "drives", "steps", "worlds"}),
+        ("tendons", {"routing", "files", "mappings", "filters"}),
+    ],
+)
+def test_parts_of_a_room_import_one_way(name, parts_of):
     """Sub-packages and single files of the room, by what they import when they are loaded: no circle."""
-    room_of, needs = PACKAGE / "simulation", {}
+    room_of, needs = PACKAGE / name, {}
     for path in room_of.rglob("*.py"):
         own = path.relative_to(room_of).parts[0].removesuffix(".py")
         tree = ast.parse(path.read_text())
         names = [node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module]
-        parts = {n.split(".")[2] for n in names if n.startswith("humanoid_control.simulation.")}
+        parts = {n.split(".")[2] for n in names if n.startswith(f"humanoid_control.{name}.")}
         needs.setdefault(own, set()).update(parts - {own})
-    assert {"contact", "drives", "steps", "worlds"} <= set(needs)
+    assert parts_of <= set(needs)
     graphlib.TopologicalSorter(needs).prepare()  # raises CycleError with the circle
 
 

@@ -5,9 +5,9 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.tendons.cardsflow import read_cardsflow
-from humanoid_control.tendons.geometry import TendonGeometry
-from humanoid_control.tendons.mjcf import read_mjcf
+from humanoid_control.tendons.files.cardsflow import read_cardsflow
+from humanoid_control.tendons.files.mjcf import read_mjcf
+from humanoid_control.tendons.routing.geometry import TendonGeometry
 
 MJCF = """<mujoco model="toy"><compiler angle="radian"/>
 <default><default class="arm"><joint axis="0 1 0" range="-1 2"/></default></default>

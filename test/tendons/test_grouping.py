@@ -6,7 +6,7 @@ import pytest
 from humanoid_control.errors import ConfigError
 from humanoid_control.tendons.grouping import find_groups
 from humanoid_control.tendons.groups import owners
-from humanoid_control.tendons.posture_grid import random_postures
+from humanoid_control.tendons.mappings.posture_grid import random_postures
 from test.tendons.straight_lines import GIRDLE_JOINTS, GIRDLE_LIMITS, GIRDLE_MUSCLES, SHOULDER, girdle
 
 POSTURES = random_postures(GIRDLE_LIMITS, 60)

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from humanoid_control.tendons.cholesky import smallest_pivot
-from humanoid_control.tendons.consistency import ChiSquareMean, nees
-from humanoid_control.tendons.filter_settings import FilterSettings
-from humanoid_control.tendons.geometry_mapping import GeometryMapping
-from humanoid_control.tendons.group_filter import GroupFilter
-from humanoid_control.tendons.kalman import hold_limits, update
-from humanoid_control.tendons.polynomial_grid_fit import fit_polynomial_on_grid
-from humanoid_control.tendons.prediction import predict, squared_pseudo_inverse
+from humanoid_control.tendons.filters.cholesky import smallest_pivot
+from humanoid_control.tendons.filters.consistency import ChiSquareMean, nees
+from humanoid_control.tendons.filters.filter_settings import FilterSettings
+from humanoid_control.tendons.filters.group_filter import GroupFilter
+from humanoid_control.tendons.filters.kalman import hold_limits, update
+from humanoid_control.tendons.filters.prediction import predict, squared_pseudo_inverse
+from humanoid_control.tendons.mappings.geometry_mapping import GeometryMapping
+from humanoid_control.tendons.mappings.polynomial_grid_fit import fit_polynomial_on_grid
 from humanoid_control.tendons.tendon import TendonGroup
 from test.tendons.straight_lines import JOINTS, LIMITS, MUSCLES, arm, random_walk
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from humanoid_control.tendons.mjcf import read_mjcf
+from humanoid_control.tendons.files.mjcf import read_mjcf
 
 mujoco = pytest.importorskip("mujoco", reason="needs the package mujoco, to compare with it")
 

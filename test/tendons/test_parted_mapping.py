@@ -6,10 +6,10 @@ import pytest
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.tendon_file import tendon_geometry, tendons_of
-from humanoid_control.tendons.exact_mapping import exact_mapping
-from humanoid_control.tendons.geometry import TendonGeometry
-from humanoid_control.tendons.parted_mapping import PartedMapping, fit_polynomial_parts
-from humanoid_control.tendons.posture_grid import random_postures
+from humanoid_control.tendons.mappings.exact_mapping import exact_mapping
+from humanoid_control.tendons.mappings.parted_mapping import PartedMapping, fit_polynomial_parts
+from humanoid_control.tendons.mappings.posture_grid import random_postures
+from humanoid_control.tendons.routing.geometry import TendonGeometry
 
 
 @pytest.fixture(scope="module")

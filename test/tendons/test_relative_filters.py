@@ -5,15 +5,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from humanoid_control.tendons.curvature import squared_curvature
-from humanoid_control.tendons.filter_settings import FilterSettings
-from humanoid_control.tendons.geometry_mapping import GeometryMapping
-from humanoid_control.tendons.group_filter import GroupFilter
-from humanoid_control.tendons.mapping import JointMuscleMapping
-from humanoid_control.tendons.observability import observability, relative_observability
-from humanoid_control.tendons.polynomial_grid_fit import fit_polynomial_on_grid
+from humanoid_control.tendons.filters.curvature import squared_curvature
+from humanoid_control.tendons.filters.filter_settings import FilterSettings
+from humanoid_control.tendons.filters.group_filter import GroupFilter
+from humanoid_control.tendons.filters.observability import observability, relative_observability
+from humanoid_control.tendons.filters.two_moments import compare_moments
+from humanoid_control.tendons.mappings.geometry_mapping import GeometryMapping
+from humanoid_control.tendons.mappings.mapping import JointMuscleMapping
+from humanoid_control.tendons.mappings.polynomial_grid_fit import fit_polynomial_on_grid
 from humanoid_control.tendons.tendon import TendonGroup
-from humanoid_control.tendons.two_moments import compare_moments
 from test.tendons.straight_lines import JOINTS, LIMITS, MUSCLES, arm, random_walk
 
 GROUP = TendonGroup("arm", JOINTS, (), MUSCLES)

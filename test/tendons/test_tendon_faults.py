@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from humanoid_control.tendons.filter_settings import FilterSettings
-from humanoid_control.tendons.polynomial_grid_fit import fit_polynomial_on_grid
+from humanoid_control.tendons.filters.filter_settings import FilterSettings
+from humanoid_control.tendons.mappings.polynomial_grid_fit import fit_polynomial_on_grid
 from humanoid_control.tendons.tendon import TendonGroup
 from humanoid_control.tendons.tendon_estimator import TendonEstimator
 from test.tendons.straight_lines import JOINTS, LIMITS, MUSCLES, arm, random_walk

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from humanoid_control.tendons.wrapping import APART, AROUND, FREE, SIDED, THROUGH, TOUCH, wrap
+from humanoid_control.tendons.routing.wrapping import APART, AROUND, FREE, SIDED, THROUGH, TOUCH, wrap
 
 coordinate = st.floats(-0.2, 0.2)
 point = st.tuples(coordinate, coordinate, coordinate)

@@ -22,14 +22,14 @@ from humanoid_control.simulation.studies.tendons.finding import (
     walks_of,
 )
 from humanoid_control.simulation.studies.tendons.lab import ARM, NOISE, TendonLab, measured
-from humanoid_control.tendons.filter_settings import FilterSettings
-from humanoid_control.tendons.group_filter import GroupFilter
-from humanoid_control.tendons.group_geometry import lengths_only
-from humanoid_control.tendons.mapping import Array, JointMuscleMapping
-from humanoid_control.tendons.neural_fit import fit_neural
-from humanoid_control.tendons.polynomial_fit import fit_polynomial
-from humanoid_control.tendons.posture_grid import random_postures
-from humanoid_control.tendons.table_mapping import TableMapping, build_table
+from humanoid_control.tendons.filters.filter_settings import FilterSettings
+from humanoid_control.tendons.filters.group_filter import GroupFilter
+from humanoid_control.tendons.mappings.group_geometry import lengths_only
+from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
+from humanoid_control.tendons.mappings.neural_fit import fit_neural
+from humanoid_control.tendons.mappings.polynomial_fit import fit_polynomial
+from humanoid_control.tendons.mappings.posture_grid import random_postures
+from humanoid_control.tendons.mappings.table_mapping import TableMapping, build_table
 from humanoid_control.tendons.tendon_estimator import TendonEstimator
 
 GROUP = "l_shoulder"  # the group whose mapping is tried; the others have their geometry

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.tendons.mapping import Array
+from humanoid_control.tendons.mappings.mapping import Array
 
 DEGREES, MILLIMETRES, SECONDS, GIGABYTES = "deg", "mm", "s", "GB"
 _SCALE = {DEGREES: 180.0 / np.pi, MILLIMETRES: 1e3, SECONDS: 1.0, GIGABYTES: 1e-9}

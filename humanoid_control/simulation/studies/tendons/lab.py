@@ -12,17 +12,17 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.robots import Robot
 from humanoid_control.robots.tendon_file import tendon_geometry, tendons_of
 from humanoid_control.tendons.encoders import EncoderErrors, TendonEncoders
-from humanoid_control.tendons.exact_mapping import exact_mapping
-from humanoid_control.tendons.geometry import TendonGeometry
-from humanoid_control.tendons.geometry_mapping import GeometryMapping
-from humanoid_control.tendons.group_geometry import group_mappings, lengths_only
 from humanoid_control.tendons.groups import completed
-from humanoid_control.tendons.mapping import Array
-from humanoid_control.tendons.neural_fit import fit_neural
-from humanoid_control.tendons.neural_mapping import NeuralMapping
-from humanoid_control.tendons.parted_mapping import PartedMapping, fit_polynomial_parts
-from humanoid_control.tendons.posture_grid import random_postures
+from humanoid_control.tendons.mappings.exact_mapping import exact_mapping
+from humanoid_control.tendons.mappings.geometry_mapping import GeometryMapping
+from humanoid_control.tendons.mappings.group_geometry import group_mappings, lengths_only
+from humanoid_control.tendons.mappings.mapping import Array
+from humanoid_control.tendons.mappings.neural_fit import fit_neural
+from humanoid_control.tendons.mappings.neural_mapping import NeuralMapping
+from humanoid_control.tendons.mappings.parted_mapping import PartedMapping, fit_polynomial_parts
+from humanoid_control.tendons.mappings.posture_grid import random_postures
 from humanoid_control.tendons.random_walk import random_walk
+from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import TendonGroup
 
 ARM = ("l_gh_roll", "l_gh_pitch", "l_gh_yaw", "l_elbow_pitch")

@@ -11,11 +11,11 @@ from humanoid_control.simulation.studies.tendons.finding import Finding, Row, Ru
 from humanoid_control.simulation.studies.tendons.lab import ARM, NOISE, Limb, TendonLab, measured
 from humanoid_control.tendons.antagonism import AntagonismUpdater
 from humanoid_control.tendons.encoders import EncoderErrors
-from humanoid_control.tendons.filter_settings import FilterSettings
-from humanoid_control.tendons.group_filter import GroupFilter
-from humanoid_control.tendons.mapping import Array
-from humanoid_control.tendons.neural_mapping import NeuralMapping
-from humanoid_control.tendons.posture_grid import random_postures
+from humanoid_control.tendons.filters.filter_settings import FilterSettings
+from humanoid_control.tendons.filters.group_filter import GroupFilter
+from humanoid_control.tendons.mappings.mapping import Array
+from humanoid_control.tendons.mappings.neural_mapping import NeuralMapping
+from humanoid_control.tendons.mappings.posture_grid import random_postures
 from humanoid_control.tendons.random_walk import random_walk
 
 SCALE = 0.1  # standard deviation of the factors on the tendons' lengths

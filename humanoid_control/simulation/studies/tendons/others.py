@@ -26,15 +26,15 @@ from humanoid_control.simulation.studies.tendons.finding import (
 )
 from humanoid_control.simulation.studies.tendons.lab import NOISE, measured
 from humanoid_control.simulation.studies.tendons.plants import muscle_walk, placed_lengths
-from humanoid_control.tendons.cardsflow import read_cardsflow
-from humanoid_control.tendons.exact_mapping import exact_mapping
-from humanoid_control.tendons.filter_settings import FilterSettings
-from humanoid_control.tendons.geometry import TendonGeometry
-from humanoid_control.tendons.geometry_mapping import GeometryMapping
-from humanoid_control.tendons.group_filter import GroupFilter
-from humanoid_control.tendons.mapping import Array
-from humanoid_control.tendons.mjcf import read_mjcf
+from humanoid_control.tendons.files.cardsflow import read_cardsflow
+from humanoid_control.tendons.files.mjcf import read_mjcf
+from humanoid_control.tendons.filters.filter_settings import FilterSettings
+from humanoid_control.tendons.filters.group_filter import GroupFilter
+from humanoid_control.tendons.mappings.exact_mapping import exact_mapping
+from humanoid_control.tendons.mappings.geometry_mapping import GeometryMapping
+from humanoid_control.tendons.mappings.mapping import Array
 from humanoid_control.tendons.random_walk import random_walk
+from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import TendonGroup
 
 VARIABLE = "HUMANOID_TEST_DATA"

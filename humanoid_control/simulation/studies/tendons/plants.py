@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.tendons.geometry import TendonGeometry
-from humanoid_control.tendons.mapping import Array
+from humanoid_control.tendons.files.tendon_model import TendonModel
+from humanoid_control.tendons.mappings.mapping import Array
+from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import Point
-from humanoid_control.tendons.tendon_model import TendonModel
 
 RATE, HOLD = 100.0, 40  # of the samples [Hz]; how many samples the muscles are excited alike
 

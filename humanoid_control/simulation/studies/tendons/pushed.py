@@ -7,7 +7,7 @@ import numpy as np
 from humanoid_control.simulation.settings import TENDONS, WorldSettings
 from humanoid_control.simulation.studies.tendons.lab import TendonLab
 from humanoid_control.simulation.worlds.tension_world import TensionWorld
-from humanoid_control.tendons.mapping import Array
+from humanoid_control.tendons.mappings.mapping import Array
 
 PERIOD, STEP = 0.01, 0.002  # of the samples and of the simulation [s]; our choice, the source gives none
 HELD = 40  # samples for which a push stays the same

@@ -13,12 +13,12 @@ from humanoid_control.simulation.studies.tendons.finding import Finding, Row, Ru
 from humanoid_control.simulation.studies.tendons.lab import ARM, TendonLab, measured
 from humanoid_control.simulation.studies.tendons.pushed import HandPushes
 from humanoid_control.tendons.encoders import EncoderErrors
-from humanoid_control.tendons.filter_settings import FilterSettings
-from humanoid_control.tendons.group_geometry import lengths_only
-from humanoid_control.tendons.mapping import Array, JointMuscleMapping
-from humanoid_control.tendons.polynomial_fit import fit_polynomial
-from humanoid_control.tendons.polynomial_mapping import PolynomialMapping
-from humanoid_control.tendons.posture_grid import random_postures
+from humanoid_control.tendons.filters.filter_settings import FilterSettings
+from humanoid_control.tendons.mappings.group_geometry import lengths_only
+from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
+from humanoid_control.tendons.mappings.polynomial_fit import fit_polynomial
+from humanoid_control.tendons.mappings.polynomial_mapping import PolynomialMapping
+from humanoid_control.tendons.mappings.posture_grid import random_postures
 from humanoid_control.tendons.tendon_estimator import TendonEstimator
 
 SIGMA = radians(0.5)

@@ -12,10 +12,10 @@ import numpy as np
 
 from humanoid_control.robots import Robot
 from humanoid_control.robots.tendon_file import tendon_geometry
-from humanoid_control.tendons.group_geometry import lengths_only
-from humanoid_control.tendons.mapping import Array, Progress
-from humanoid_control.tendons.polynomial_grid_fit import fit_polynomial_on_grid
-from humanoid_control.tendons.polynomial_mapping import PolynomialMapping
+from humanoid_control.tendons.mappings.group_geometry import lengths_only
+from humanoid_control.tendons.mappings.mapping import Array, Progress
+from humanoid_control.tendons.mappings.polynomial_grid_fit import fit_polynomial_on_grid
+from humanoid_control.tendons.mappings.polynomial_mapping import PolynomialMapping
 
 DEGREE = 5
 

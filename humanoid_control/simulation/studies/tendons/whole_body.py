@@ -21,8 +21,8 @@ from humanoid_control.simulation.studies.tendons.finding import (
 from humanoid_control.simulation.studies.tendons.lab import ARM, NECK, SCAPULA, TendonLab, measured
 from humanoid_control.simulation.studies.tendons.table_one import DEGREE, TABLE_ONE, build
 from humanoid_control.tendons.encoders import EncoderErrors
-from humanoid_control.tendons.filter_settings import FilterSettings
-from humanoid_control.tendons.mapping import Array
+from humanoid_control.tendons.filters.filter_settings import FilterSettings
+from humanoid_control.tendons.mappings.mapping import Array
 from humanoid_control.tendons.tendon_estimator import TendonEstimator
 
 COUNTS: dict[str, tuple[int, ...]] = {}  # other values per joint than those of table I, by the name of its column

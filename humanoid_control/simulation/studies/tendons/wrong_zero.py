@@ -9,9 +9,9 @@ import numpy as np
 
 from humanoid_control.simulation.studies.tendons.finding import Finding, Goal, Row, Runs, Trace, spread, tail, walks_of
 from humanoid_control.simulation.studies.tendons.lab import ARM, NOISE, TendonLab, measured
-from humanoid_control.tendons.filter_settings import FilterSettings
-from humanoid_control.tendons.group_filter import GroupFilter
-from humanoid_control.tendons.mapping import Array
+from humanoid_control.tendons.filters.filter_settings import FilterSettings
+from humanoid_control.tendons.filters.group_filter import GroupFilter
+from humanoid_control.tendons.mappings.mapping import Array
 from humanoid_control.tendons.random_walk import random_walk
 
 ZEROED, GUESS = np.radians([30.0, -30.0, 30.0, -30.0]), np.radians([0.0, 0.0, 0.0, -45.0])

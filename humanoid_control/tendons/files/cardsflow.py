@@ -1,0 +1,82 @@
+"""Tendons of CARDSflow robots: `cardsflow.xml`, whose via points are on the links of a URDF beside it."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
+from humanoid_control.tendons.files.mjcf_text import label, read_xml
+from humanoid_control.tendons.files.tendon_model import TendonModel
+from humanoid_control.tendons.files.units import refuse_millimetres
+from humanoid_control.tendons.routing.tree import link_frame
+from humanoid_control.tendons.tendon import Point, Tendon, TendonSet
+
+ROUTING_FILE, URDF_FILE = "cardsflow.xml", "model.urdf"
+STRAIGHT = "FIXPOINT"
+
+
+def read_cardsflow(path: str | Path, urdf: str | Path | None = None) -> TendonModel:
+    """The robot and the tendons of a CARDSflow folder, or of its `cardsflow.xml`.
+
+    Args:
+        path: the folder or the file.
+        urdf: the robot; default: `model.urdf` beside the file.
+
+    Raises:
+        RobotError, UnknownNameError: one line that names the file and the muscle.
+    """
+    path = Path(path)
+    path = path / ROUTING_FILE if path.is_dir() else path
+    urdf = path.with_name(URDF_FILE) if urdf is None else Path(urdf)
+    root = read_xml(path, "a CARDSflow routing")
+    if root.tag != "cardsflow":
+        raise RobotError(
+            f"{path}: not a CARDSflow routing: the outermost element is <{root.tag}>, expected <cardsflow>"
+        )
+    model = _model(urdf)
+    tendons = tuple(_tendon(e, model, f"{path}: {label(e)}") for e in root.findall("myoMuscle"))
+    if not tendons:
+        raise RobotError(f"{path}: it has no <myoMuscle>")
+    return TendonModel(model.name, model, TendonSet(tendons, where=str(path)))
+
+
+def _model(urdf: Path) -> pin.Model:
+    """The kinematics of a URDF, without its pictures."""
+    root = read_xml(urdf, "a URDF")
+    for link in root.findall("link"):
+        for e in link.findall("visual") + link.findall("collision"):
+            link.remove(e)
+    try:
+        return pin.buildModelFromXML(ET.tostring(root, encoding="unicode"))
+    except (ValueError, RuntimeError) as e:
+        raise RobotError(f"{urdf}: pinocchio cannot build a model: {str(e).splitlines()[0]}") from None
+
+
+def _tendon(e: ET.Element, model: pin.Model, where: str) -> Tendon:
+    path: list[Point] = []
+    for link in e.findall("link"):
+        name = link.get("name", "")
+        link_frame(model, name, where)
+        for via in link.findall("viaPoint"):
+            if (kind := via.get("type", STRAIGHT)) != STRAIGHT:
+                raise UnknownNameError("type of via point", kind, (STRAIGHT,), hint=f"({where})")
+            path.append(Point(name, _xyz(via, where)))
+    refuse_millimetres([p.xyz for p in path], where)
+    try:
+        return Tendon(e.get("name", ""), tuple(path))
+    except HumanoidError as error:
+        raise RobotError(f"{where}: {error}") from None
+
+
+def _xyz(via: ET.Element, where: str) -> tuple[float, float, float]:
+    try:
+        x = np.array([float(v) for v in (via.text or "").split()])
+    except ValueError:
+        x = np.array([np.nan])
+    if x.shape != (3,) or not np.isfinite(x).all():
+        raise RobotError(f"{where}: a via point must be 'x y z' in metres, got '{(via.text or '').strip()}'")
+    return float(x[0]), float(x[1]), float(x[2])

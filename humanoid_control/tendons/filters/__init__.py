@@ -1,0 +1,1 @@
+"""The filters of joint groups: what is predicted, what is observed, what is believed."""

@@ -1,0 +1,134 @@
+"""Which tendons lie, and how: slack, broken, stuck, swapped, missing; the estimate goes on without them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from humanoid_control.tendons.mappings.mapping import Array, Ints
+
+if TYPE_CHECKING:
+    from humanoid_control.tendons.filters.group_filter import GroupFilter
+
+_WINDOW = 60  # updates that a diagnosis looks back on
+_OUT, _IN = 4.0, 30  # leaky count of bad updates that excludes a tendon; good ones in a row that take it back
+_CLEAR = 8.0  # how many standard deviations make a motion or a difference clear
+
+
+class FaultMonitor:
+    """Leaves a tendon out while it contradicts the others, says why, and takes it back when it agrees again.
+
+    Attributes:
+        names: of the tendons. excluded: (M,) True where a tendon is left out until it agrees again.
+        relative: only changes of lengths compare with what is expected, not the lengths.
+        missing: (M,) True where the last lengths had none. slack: (M,) True where the last tension was too low.
+    """
+
+    def __init__(self, names: Sequence[str], length_noise: float, slack_tension: float = 0.0) -> None:
+        self.names = tuple(names)
+        self._noise, self._least = length_noise, slack_tension
+        m = len(self.names)
+        self.excluded, self.missing, self.slack = (np.zeros(m, dtype=bool) for _ in range(3))
+        self._bad, self._good = np.zeros(m), np.zeros(m, dtype=np.int64)
+        self._measured, self._expected = np.full((_WINDOW, m), np.nan), np.full((_WINDOW, m), np.nan)
+        self._tension = np.full(m, np.nan)
+        self._row, self._fresh = 0, True
+        self.relative = False
+        self._use = np.ones(m, dtype=np.int64)
+
+    def reset(self) -> None:
+        """Forget all that is known."""
+        for flags in (self.excluded, self.missing, self.slack):
+            flags[:] = False
+        self._bad[:], self._good[:] = 0.0, 0
+        self._measured[:], self._expected[:], self._tension[:] = np.nan, np.nan, np.nan
+
+    def usable(self, lengths: Array, tensions: Array | None = None) -> Ints:
+        """(M,) 1 for tendons to use with these lengths (M,) [m] and tensions (M,) [N]."""
+        np.isnan(lengths, out=self.missing)
+        if tensions is not None:
+            self._tension[:] = tensions
+            np.less(tensions, self._least, out=self.slack)
+        np.logical_not(self.missing | self.slack | self.excluded, out=self._use)
+        self._fresh = True
+        return self._use
+
+    def judge(self, rows: Ints, f: GroupFilter) -> None:
+        """Count what the update of a group said of its tendons, at positions rows (k,) of the body's."""
+        gate = f.settings.gate
+        if gate <= 0:
+            return
+        if self._fresh:  # one row of the window for all groups of a step that had an update
+            self._row = (self._row + 1) % _WINDOW
+            self._measured[self._row] = np.nan
+            self._fresh = False
+        self._measured[self._row, rows], self._expected[self._row, rows] = f.measured, f.expected
+        out = np.abs(f.score) > gate
+        out |= (f.use == 0) & (self._use[rows] != 0)
+        bad = np.where(out, np.minimum(self._bad[rows] + 1.0, 2 * _OUT), np.maximum(self._bad[rows] - 0.25, 0.0))
+        good = np.where(out, 0, self._good[rows] + 1)
+        self._bad[rows], self._good[rows] = bad, good
+        self.excluded[rows] = np.where(self.excluded[rows], good < _IN, bad >= _OUT)
+
+    def outvoted(self, rows: Ints) -> bool:
+        """Whether more of these tendons are left out than are likely to lie: then it is the estimate that is wrong."""
+        return int(np.count_nonzero(self.excluded[rows])) > max(1, len(rows) // 2)
+
+    def forgive(self, rows: Ints) -> None:
+        """Take these tendons back."""
+        self.excluded[rows], self._bad[rows], self._good[rows] = False, 0.0, 0
+
+    def report(self) -> dict[str, str]:
+        """What is wrong with each tendon that is left out: name -> one line. Swapped tendons name each other."""
+        partner = self._swapped()
+        out = {}
+        for i, name in enumerate(self.names):
+            if self.missing[i]:
+                out[name] = "missing: no length is measured"
+            elif self.slack[i]:
+                out[name] = f"slack: tension {self._tension[i]:.1f} N is below {self._least:g} N"
+            elif self.excluded[i]:
+                out[name] = f"swapped with {self.names[partner[i]]}" if i in partner else self._reason(i)
+        return out
+
+    def _history(self, i: int) -> tuple[Array, Array]:
+        """Measured and expected lengths of tendon i in the window, oldest first [m]."""
+        order = np.roll(np.arange(_WINDOW), -self._row - 1)
+        z, f = self._measured[order, i], self._expected[order, i]
+        known = np.isfinite(z) & np.isfinite(f)
+        return z[known], f[known]
+
+    def _reason(self, i: int) -> str:
+        z, f = self._history(i)
+        if len(z) < 3:
+            return "inconsistent: contradicts the other tendons"
+        clear = _CLEAR * self._noise
+        if np.ptp(z) < 1e-9 + 0.01 * self._noise and np.ptp(f) > clear:
+            return "stuck: the measured length does not change"
+        difference = (z - z[0]) - (f - f[0]) if self.relative else z - f
+        if difference.max() > clear and difference.min() > -clear:
+            return f"slack: measured {difference.max() * 1e3:.1f} mm longer than its path"
+        if difference.min() < -clear and difference.max() < clear:
+            return f"broken: measured {-difference.min() * 1e3:.1f} mm shorter than its path"
+        return "inconsistent: contradicts the other tendons"
+
+    def _swapped(self) -> dict[int, int]:
+        """Pairs of excluded tendons of which each moves as the other should."""
+        pairs: dict[int, int] = {}
+        bad = [int(i) for i in np.flatnonzero(self.excluded)]
+        for a in bad:
+            for b in bad:
+                if a < b and self._moves_as(a, b) and self._moves_as(b, a):
+                    pairs[a], pairs[b] = b, a
+        return pairs
+
+    def _moves_as(self, a: int, b: int) -> bool:
+        """Whether the changes measured at a are those expected of b, and not those expected of a."""
+        known = np.isfinite(self._measured[:, a]) & np.isfinite(self._expected[:, a] + self._expected[:, b])
+        if known.sum() < 10:
+            return False
+        z, own, other = self._measured[known, a], self._expected[known, a], self._expected[known, b]
+        apart = np.std(z - own)
+        return bool(apart > 2 * self._noise and np.std(z - other) < 0.3 * apart)

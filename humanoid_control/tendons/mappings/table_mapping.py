@@ -1,0 +1,87 @@
+"""The joint-muscle mapping as a data table, and the search of its nearest pattern: the oldest estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.tendons.mappings.mapping import Array, FitReport, Geometry, JointMuscleMapping
+
+
+class TableMapping(JointMuscleMapping):
+    """Lengths of the nearest posture of a table; moment arms by a plane through the rows around it.
+
+    Kept as a baseline: it is not smooth, and its size grows as N^D. `search` goes the other way round, from lengths to
+    the angles of the row that fits best, without regard to the time before.
+
+    Args:
+        postures: (n, D) [rad]. table: (n, M) lengths at these since the zero posture [m]. Where no row is at the zero
+            posture, f(0) is that of the nearest row and not 0: taking it off would bend the search.
+    """
+
+    kind = "table"
+
+    def __init__(
+        self,
+        postures: Array,
+        table: Array,
+        joint_names: Sequence[str],
+        muscle_names: Sequence[str],
+        limits: Array,
+        model_hash: str = "",
+        fit: FitReport | None = None,
+    ) -> None:
+        super().__init__(joint_names, muscle_names, limits, model_hash, fit)
+        d, m = len(self.joint_names), len(self.muscle_names)
+        if postures.shape != (len(table), d) or table.shape[1] != m or len(table) < 3 * d:
+            raise ConfigError(
+                f"table mapping: {postures.shape} postures with {table.shape} lengths; needs >= {3 * d} rows"
+            )
+        self.postures, self._scale = postures, 2.0 / np.ptp(self.limits, axis=1)
+        self._angles = cKDTree(postures * self._scale)
+        self.table = table
+        self._patterns = cKDTree(self.table)
+        self._spacing = float(np.median(self._angles.query(postures[:200] * self._scale, 2)[0][:, 1]))
+
+    def evaluate_into(self, theta: Array, lengths: Array, jacobian: Array) -> None:
+        """As the interface says; lengths jump from row to row."""
+        d = len(self.joint_names)
+        _, near = self._angles.query(theta * self._scale, 3 * d)
+        lengths[:] = self.table[near[0]]
+        steps = self.postures[near[1:]] - self.postures[near[0]]
+        jacobian[:] = np.linalg.lstsq(steps, self.table[near[1:]] - lengths, rcond=None)[0].T
+
+    def directional_into(self, theta: Array, v: Array, out: Array) -> None:
+        """As the interface says, by a difference over two rows."""
+        size = float(np.linalg.norm(v * self._scale))
+        if size == 0.0:
+            out[:] = 0.0
+            return
+        step = v * (self._spacing / size)
+        out[:] = (self.jacobian(theta + step) - self.jacobian(theta - step)) * (size / (2 * self._spacing))
+
+    def search(self, lengths: Array) -> Array:
+        """(D,) or (S, D) angles of the rows nearest to calibrated lengths (M,) or (S, M) [rad]."""
+        return self.postures[self._patterns.query(lengths)[1]]
+
+
+def build_table(
+    geometry: Geometry,
+    joint_names: Sequence[str],
+    muscle_names: Sequence[str],
+    limits: Array,
+    postures: Array,
+    model_hash: str = "",
+) -> TableMapping:
+    """The table of the lengths at the postures given (n, D) [rad]."""
+    begin = perf_counter()
+    zero = np.zeros((1, postures.shape[1]))
+    table = geometry(postures)[0] - geometry(zero)[0]
+    mapping = TableMapping(postures, table, joint_names, muscle_names, limits, model_hash)
+    off = float(np.abs(mapping.lengths(zero[0])).max())
+    mapping.fit = FitReport(len(postures), 0.0, off, perf_counter() - begin)
+    return mapping
