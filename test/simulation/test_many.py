@@ -1,6 +1,7 @@
 """Many worlds at once: the same outcomes in one process and in two, in order, and mistakes that name their world."""
 
 import multiprocessing
+import time
 from dataclasses import replace
 from functools import partial
 
@@ -29,7 +30,7 @@ def test_outcomes_do_not_depend_on_the_number_of_workers():
     assert [o.variation for o in pooled] == VARIED, "in the order asked for"
     assert [replace(o, real_time_factor=0) for o in pooled] == [replace(o, real_time_factor=0) for o in alone]
     assert sorted(t[0] for t in told) == [1, 2, 3, 4, 5] and {t[2] for t in told} == {name_of(v) for v in VARIED}
-    assert not multiprocessing.active_children()
+    assert nobody_left()
 
     stands = [o.result for o in alone]
     assert [s.stood for s in stands] == [True, True, True, False, True]
@@ -40,11 +41,19 @@ def test_outcomes_do_not_depend_on_the_number_of_workers():
     assert all(o.real_time_factor > 0.1 for o in alone)
 
 
+def nobody_left():
+    """No worker after at most five seconds: one that was killed may still be listed for a moment on a busy machine."""
+    end = time.monotonic() + 5.0
+    while multiprocessing.active_children() and time.monotonic() < end:
+        time.sleep(0.02)
+    return not multiprocessing.active_children()
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_mistake_names_its_world(workers):
     with pytest.raises(HumanoidError, match=r"variation step=0.5: simulation step must be between"):
         simulate_many(partial(make_world, RECIPE), [{}, {"step": 0.5}], 0.01, make_observer, workers)
-    assert not multiprocessing.active_children()
+    assert nobody_left()
 
 
 class Broken:
