@@ -19,7 +19,7 @@ def signatures():
     """How many versions of each kernel of the tendons there are in memory."""
     modules = [
         importlib.import_module(m.name)
-        for m in pkgutil.iter_modules(humanoid_control.tendons.__path__, "humanoid_control.tendons.")
+        for m in pkgutil.walk_packages(humanoid_control.tendons.__path__, "humanoid_control.tendons.")
     ]
     found = {v for m in modules for v in vars(m).values() if isinstance(v, Dispatcher)}
     return {f"{k.py_func.__module__}.{k.py_func.__name__}": len(k.signatures) for k in found}
