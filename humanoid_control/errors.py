@@ -34,6 +34,10 @@ class ConfigError(HumanoidError):
     """A parameter or setting outside its range or of the wrong kind."""
 
 
+class NotANumberError(ConfigError):
+    """A value from outside that is not a number, or is infinite."""
+
+
 class SimulationError(HumanoidError):
     """A simulation that cannot go on: a step that diverged, a solver that gave up."""
 

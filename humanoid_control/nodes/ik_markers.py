@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,10 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.ik import IkResult, momentum_map
 from humanoid_control.nodes.base import TickNode
+from humanoid_control.nodes.between_ticks import BetweenTicks
 from humanoid_control.nodes.marker_template import MarkerTemplate
 from humanoid_control.nodes.messages import WORLD
 from humanoid_control.nodes.qos import STREAM_OUT
-from humanoid_control.nodes.statistics import Samples
 from humanoid_control.robots import Robot
 from humanoid_control.robots.shape_parts import BALL_PART, BOX_PART, CYLINDER_PART, ShapeParts
 
@@ -27,8 +26,6 @@ LIFETIME = 0.5  # [s] without a new message, markers go: they are never older th
 METRES_PER_LINEAR = 0.03  # [m / (kg m/s)]
 METRES_PER_ANGULAR = 0.15  # [m / (kg m^2/s)]
 SHORTEST = 1e-3  # [m] an arrow has a direction at least
-ROOM, SMOOTH = 1.3, 10  # a message needs so much of its mean time, over so many messages
-IDLE = 0.1  # [s] between looks whether somebody listens
 TYPES = {BALL_PART: Marker.SPHERE, CYLINDER_PART: Marker.CYLINDER, BOX_PART: Marker.CUBE}
 
 
@@ -38,18 +35,18 @@ class IkMarkers:
     Namespaces: shapes, near_pairs, closest_points, centre_of_mass, linear_momentum, angular_momentum.
 
     Attributes:
-        took: how long each message took [s].
+        timing: when messages are made, and how long they took.
     """
 
     def __init__(self, node: TickNode, robot: Robot) -> None:
         self.robot, self._node = robot, node
-        self._publisher: Any = node.create_publisher(MarkerArray, "ik_markers", STREAM_OUT)
+        publisher: Any = node.create_publisher(MarkerArray, "ik_markers", STREAM_OUT)
         self._parts, self._data = ShapeParts(robot), robot.model.createData()
         message, self._first = _message(self._parts)
         self._template = MarkerTemplate(message)
         self._pairs = robot.pairs
         self._moving_mass = float(sum(i.mass for i in list(robot.model.inertias)[1:]))
-        self.took, self._next, self._cost = Samples(100), 0.0, 0.0
+        self.timing = BetweenTicks(publisher)
         self._points, self._colors = np.zeros((2 * PAIRS, 3)), np.zeros((2 * PAIRS, 4))
         self._poses = np.tile([0.0, 0, 0, 0, 0, 0, 1], (1, 1))
 
@@ -62,21 +59,11 @@ class IkMarkers:
             result: of the last tick.
             margin, activation: distances at and below which a shape is red, and at which it begins to be yellow [m].
         """
-        now = time.monotonic()
-        if rate <= 0 or now < self._next:
-            return
-        if not self._publisher.get_subscription_count():
-            self._next = now + IDLE
-            return
-        # Where ticks leave no room, a message that is a whole period late is made all the same.
-        if left < ROOM * self._cost and now < self._next + 1.0 / rate:
-            return
-        self._next = max(self._next + 1.0 / rate, now)
-        stamp = self._node.get_clock().now().to_msg()
-        self._publisher.publish(self.write(stamp, result, margin, activation))
-        took = time.monotonic() - now
-        self.took.add(took)
-        self._cost += (took - self._cost) / SMOOTH
+
+        def made() -> bytes:
+            return self.write(self._node.get_clock().now().to_msg(), result, margin, activation)
+
+        self.timing.publish(left, rate, made)
 
     def write(self, stamp: Time, result: IkResult, margin: float, activation: float) -> bytes:
         """The serialized message of a tick."""

@@ -10,7 +10,7 @@ import pinocchio as pin
 from geometry_msgs.msg import PoseStamped, WrenchStamped
 from sensor_msgs.msg import JointState
 
-from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError, nearest_names
+from humanoid_control.errors import ConfigError, HumanoidError, NotANumberError, UnknownNameError, nearest_names
 from humanoid_control.nodes.health import Level
 from humanoid_control.nodes.messages import WORLD
 from humanoid_control.nodes.qos import EVENTS
@@ -43,7 +43,7 @@ class SimulatorInputs:
                 callback(message)
                 self.health.clear(key)
             except HumanoidError as e:
-                self.health.report(key, Level.ERROR if "not a number" in str(e) else Level.WARN, str(e))
+                self.health.report(key, Level.ERROR if isinstance(e, NotANumberError) else Level.WARN, str(e))
 
         return call
 
@@ -78,7 +78,7 @@ class SimulatorInputs:
         out[ours] = np.asarray(values)[theirs]
         bad = ours[~np.isfinite(out[ours])]
         if len(bad):
-            raise ConfigError(f"{what}: {kind} of {self.robot.joint_names[bad[0]]} is not a number: held")
+            raise NotANumberError(f"{what}: {kind} of {self.robot.joint_names[bad[0]]} is not a number: held")
         return out
 
     def hold_when_silent(self, timeout: float) -> None:
@@ -113,7 +113,7 @@ class SimulatorInputs:
         p, o = m.pose.position, m.pose.orientation
         numbers = np.array([p.x, p.y, p.z, o.x, o.y, o.z, o.w])
         if not np.isfinite(numbers).all() or np.linalg.norm(numbers[3:]) < 0.1:
-            raise ConfigError("set_base: the pose is not a number, or its quaternion is zero: nothing was changed")
+            raise NotANumberError("set_base: the pose is not a number, or its quaternion is zero: nothing was changed")
         numbers[3:] /= np.linalg.norm(numbers[3:])
         self.engine.set_state(X_world_root=pin.XYZQUATToSE3(numbers))
         self.restart()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.nodes.base import TickNode
+from humanoid_control.nodes.between_ticks import BetweenTicks
 from humanoid_control.nodes.marker_template import MarkerTemplate
 from humanoid_control.nodes.messages import WORLD
 from humanoid_control.nodes.qos import STREAM_OUT
@@ -24,7 +24,6 @@ OUT = np.array([0.45, 0.2, 0.8, 0.6])  # left out
 WIDTH = 0.006  # [m]
 LIFETIME = 0.5  # [s]
 SPARE_SEGMENTS = 16  # beyond those at first: ways get more of them where they bend around something
-ROOM, SMOOTH, IDLE = 1.3, 0.1, 0.1
 _GAP = np.full((1, 3), np.nan)
 
 
@@ -37,7 +36,7 @@ class TendonMarkers:
 
     def __init__(self, node: TickNode, robot: Robot, estimator: TendonEstimator) -> None:
         self._node, self.estimator = node, estimator
-        self._publisher: Any = node.create_publisher(MarkerArray, "tendon_markers", STREAM_OUT)
+        publisher: Any = node.create_publisher(MarkerArray, "tendon_markers", STREAM_OUT)
         drawn = robot if robot.base == "fixed" else load_robot(node.params.robot, "fixed")
         self.geometry = tendon_geometry(drawn, joints=drawn.joint_names)
         self._theta = drawn.postures["neutral"].copy()
@@ -46,21 +45,11 @@ class TendonMarkers:
         self._rows = [np.array([estimator.muscle_names.index(m) for m in g.tendons]) for g in estimator.groups]
         self._size = 0
         self._template: MarkerTemplate | None = None
-        self._next, self._cost = 0.0, 2e-3
+        self._timing = BetweenTicks(publisher)
 
     def spare(self, left: float, rate: float) -> None:
         """Publish if it is time, somebody listens, and there is room; left: time to the next tick [s], rate [Hz]."""
-        now = time.monotonic()
-        if rate <= 0 or now < self._next:
-            return
-        if not self._publisher.get_subscription_count():
-            self._next = now + IDLE
-            return
-        if left < ROOM * self._cost and now < self._next + 1.0 / rate:
-            return
-        self._next = max(self._next + 1.0 / rate, now)
-        self._publisher.publish(self.write(self._node.get_clock().now().to_msg()))
-        self._cost += SMOOTH * (time.monotonic() - now - self._cost)
+        self._timing.publish(left, rate, lambda: self.write(self._node.get_clock().now().to_msg()))
 
     def write(self, stamp: Time) -> bytes:
         """The serialized message for the estimate as it is."""

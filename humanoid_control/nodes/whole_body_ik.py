@@ -206,7 +206,7 @@ class WholeBodyIk(TickNode):
             "latency_p50_ms": round(1000 * p50, 3),
             "latency_p99_ms": round(1000 * p99, 3),
             "closest_pair_m": closest,
-            "markers_p50_ms": round(1000 * self.markers.took.percentiles()[0], 3),
+            "markers_p50_ms": round(1000 * self.markers.timing.took.percentiles()[0], 3),
         }
 
 

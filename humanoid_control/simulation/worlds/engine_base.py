@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.errors import ConfigError
+from humanoid_control.errors import ConfigError, NotANumberError
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.contact.soles import Soles
 from humanoid_control.simulation.drives.commands import DriveCommands
@@ -107,7 +107,7 @@ class EngineBase:
         if not (np.isfinite(q).all() and (np.abs(v) < FASTEST).all()):
             bad = np.flatnonzero(~np.isfinite(q[r.iq :]) | ~(np.abs(v[r.iv :]) < FASTEST))
             what = f"joint {r.joint_names[bad[0]]}" if len(bad) else "the base"
-            raise ConfigError(f"state of {what} is not a number or impossibly fast: nothing was changed")
+            raise NotANumberError(f"state of {what} is not a number or impossibly fast: nothing was changed")
         self._restart(q, v)
 
     def _restart(self, q: np.ndarray, v: np.ndarray) -> None:
