@@ -80,7 +80,7 @@ class GroupFilter:
     @property
     def variance(self) -> Array:
         """(D,) variances of `theta` [rad^2]."""
-        return np.diagonal(self.P)[: self.d]
+        return self.P.diagonal()[: self.d]
 
     def reset(self, theta: Array, noise: Array | None = None) -> None:
         """Start from angles (D,) with standard deviations noise (D,) [rad]; lengths seen before are forgotten."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from humanoid_control.jit import kernel
 from humanoid_control.tendons.mappings.mapping import Array, Ints
 
 if TYPE_CHECKING:
@@ -15,6 +16,24 @@ if TYPE_CHECKING:
 _WINDOW = 60  # updates that a diagnosis looks back on
 _OUT, _IN = 4.0, 30  # leaky count of bad updates that excludes a tendon; good ones in a row that take it back
 _CLEAR = 8.0  # how many standard deviations make a motion or a difference clear
+
+
+@kernel
+def count(rows, now, offset, lengths, score, use, wanted, gate, measured, expected, bad, good, excluded):
+    """What the update of a group said of its k tendons, at positions rows (k,) of the body's M.
+
+    Args:
+        now, offset, lengths, score, use: (k,) of the group's filter. wanted: (M,) 1 for tendons it was to use.
+        measured, expected: (M,) row of the window, written. bad, good, excluded: (M,), brought up to date.
+    """
+    for k in range(rows.shape[0]):
+        i = rows[k]
+        measured[i], expected[i] = now[k] + offset[k], lengths[k]
+        if abs(score[k]) > gate or (use[k] == 0 and wanted[i] != 0):
+            bad[i], good[i] = min(bad[i] + 1.0, 2 * _OUT), 0
+        else:
+            bad[i], good[i] = max(bad[i] - 0.25, 0.0), good[i] + 1
+        excluded[i] = good[i] < _IN if excluded[i] else bad[i] >= _OUT
 
 
 class FaultMonitor:
@@ -64,13 +83,10 @@ class FaultMonitor:
             self._row = (self._row + 1) % _WINDOW
             self._measured[self._row] = np.nan
             self._fresh = False
-        self._measured[self._row, rows], self._expected[self._row, rows] = f.measured, f.expected
-        out = np.abs(f.score) > gate
-        out |= (f.use == 0) & (self._use[rows] != 0)
-        bad = np.where(out, np.minimum(self._bad[rows] + 1.0, 2 * _OUT), np.maximum(self._bad[rows] - 0.25, 0.0))
-        good = np.where(out, 0, self._good[rows] + 1)
-        self._bad[rows], self._good[rows] = bad, good
-        self.excluded[rows] = np.where(self.excluded[rows], good < _IN, bad >= _OUT)
+        count(
+            rows, f.now, f.offset, f.expected, f.score, f.use, self._use, gate,
+            self._measured[self._row], self._expected[self._row], self._bad, self._good, self.excluded,
+        )  # fmt: skip
 
     def outvoted(self, rows: Ints) -> bool:
         """Whether more of these tendons are left out than are likely to lie: then it is the estimate that is wrong."""
