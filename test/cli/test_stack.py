@@ -9,7 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("rclpy", reason="needs ROS 2")
+rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.signals import SignalHandlerOptions
 
 from humanoid_control.cli.bag import BagReader
 from humanoid_control.cli.shared_memory import leftovers
@@ -41,6 +44,49 @@ def nodes_of(home) -> dict[str, int]:
                 if "record" in words:
                     found["record"] = int(proc.name)
     return found
+
+
+class Ear:
+    """Hears the joint commands of a stack while it runs."""
+
+    def __init__(self, humanoid) -> None:
+        from sensor_msgs.msg import JointState
+
+        self.context = rclpy.Context()
+        rclpy.init(
+            context=self.context,
+            domain_id=int(humanoid.env["ROS_DOMAIN_ID"]),
+            signal_handler_options=SignalHandlerOptions.NO,
+        )
+        self.node = rclpy.create_node("ear", context=self.context)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+        self.times: list[int] = []
+        self.node.create_subscription(JointState, "joint_commands", self._take, 50)
+
+    def _take(self, m) -> None:
+        self.times.append(m.header.stamp.sec * 10**9 + m.header.stamp.nanosec)
+
+    def wait_for(self, seconds: float, after: int = 0, timeout: float = 60.0) -> None:
+        """Until commands were heard for some time [s], of those later than a moment [ns]."""
+        end = time.monotonic() + timeout
+        while not (late := [ns for ns in self.times if ns > after]) or late[-1] - late[0] < 1e9 * seconds:
+            assert time.monotonic() < end, f"{seconds} s of commands: only {len(late)} came"
+            self.executor.spin_once(timeout_sec=0.05)
+
+    def close(self) -> None:
+        self.executor.shutdown()
+        self.node.destroy_node()
+        self.context.shutdown()
+
+
+@pytest.fixture
+def ear(humanoid, monkeypatch):
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    monkeypatch.setenv("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")  # no shared memory that a later test could find
+    ear = Ear(humanoid)
+    yield ear
+    ear.close()
 
 
 def port(k):
@@ -103,16 +149,16 @@ def test_a_real_dance_with_progress_and_tables(humanoid, mocap):
     assert len(copied) > 0.8 * len(original)
 
 
-def test_a_killed_node_is_restarted_and_the_robot_does_not_jump(humanoid):
+def test_a_killed_node_is_restarted_and_the_robot_does_not_jump(humanoid, ear):
     up = humanoid.start("up", "imitation", "--robot", "wabian2", "--set", f"viewer.port={port(3)}", "--record")
     wait_for(lambda: "running;" in Path(up.log_path).read_text(), "the stack")
-    time.sleep(3)
+    ear.wait_for(1.5)
     pid = nodes_of(humanoid.home)["whole_body_ik"]
     os.kill(pid, signal.SIGKILL)
     killed = time.time_ns()
     wait_for(lambda: nodes_of(humanoid.home).get("whole_body_ik") not in (None, pid), "a new process")
     assert "whole_body_ik: ended with code -9: restarted (1 of 3)" in Path(up.log_path).read_text()
-    time.sleep(7)
+    ear.wait_for(1.5, after=killed)
     up.send_signal(signal.SIGINT)
     assert up.wait(10) == 0
     robot = load_robot("wabian2", "fixed")
@@ -123,7 +169,7 @@ def test_a_killed_node_is_restarted_and_the_robot_does_not_jump(humanoid):
     ns, p = (np.array(c) for c in zip(*heard["/joint_commands"], strict=True))
     t = 1e-9 * (ns - ns[0])
     gap = int(np.searchsorted(ns, killed)) - 1
-    assert 0.2 < t[gap + 1] - t[gap] < 10, "the node was away for a while"
+    assert t[gap + 1] - t[gap] > 0.2, "the node was away for a while"
     state = min(heard["/joint_states"], key=lambda row: abs(row[0] - ns[gap + 1]))[1]
     assert np.abs(p[gap + 1] - state).max() < 0.08, "the first command after the restart is where the robot is"
     assert t[-1] - t[gap + 1] > 1.0, "commands go on after the restart"
@@ -131,11 +177,11 @@ def test_a_killed_node_is_restarted_and_the_robot_does_not_jump(humanoid):
     assert not np.delete(fast, gap, axis=0).any()
 
 
-def test_the_direct_stack_moves_the_robot_without_the_inverse_kinematics(humanoid):
+def test_the_direct_stack_moves_the_robot_without_the_inverse_kinematics(humanoid, ear):
     settings = ("--set", f"viewer.port={port(7)}", "--set", "trajectory_streamer.lead_in=0.5")
     up = humanoid.start("up", "direct", "--robot", "wabian2", "--record", *settings)
     wait_for(lambda: "running;" in Path(up.log_path).read_text(), "the stack", timeout=150)
-    time.sleep(4)
+    ear.wait_for(3.5)
     up.send_signal(signal.SIGTERM)
     assert up.wait(10) == 0
     robot = load_robot("wabian2", "fixed")

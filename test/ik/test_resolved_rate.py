@@ -96,8 +96,8 @@ def test_of_all_answers_the_one_of_least_weighted_norm_and_nearest_to_the_wish(s
     N = explicit(J, v, mobility, z)[1]
     for _ in range(5):
         other = N @ rng.normal(size=len(z))
-        assert W @ (task + other) ** 2 >= W @ task**2 - 1e-8
-        assert W @ (task + null + other - z) ** 2 >= W @ (task + null - z) ** 2 - 1e-8
+        assert W @ (task + other) ** 2 >= (1 - 1e-12) * (W @ task**2) - 1e-8
+        assert W @ (task + null + other - z) ** 2 >= (1 - 1e-12) * (W @ (task + null - z) ** 2) - 1e-8
 
 
 @CALM
