@@ -11,6 +11,7 @@ from humanoid_control.simulation.contact.forces import contact_forces, contact_s
 from humanoid_control.simulation.contact.ground import Ground
 from humanoid_control.simulation.contact.law import ContactSettings
 from humanoid_control.simulation.contact.points import ContactPoints, pinocchio_bodies, shape_points
+from humanoid_control.simulation.contact.soles import Soles
 
 PAR = ContactSettings(4.0e4, 250.0, 4.0e4, 250.0).array()
 
@@ -35,13 +36,14 @@ def placed(points, ground, R, r, V):
     return contact_table_of(points.body, points.points, ground, PAR, len(R))._replace(R=R, r=r, V=V)
 
 
-def test_lola_has_48_contact_layer_states_and_two_foot_sensors():
-    """Table 2.3: 48 first-order states of independent contacts. The toes hang on the feet and load their sensors."""
-    points = ContactPoints(load_robot("lola", "floating"))
+def test_lola_has_48_contact_layer_states_four_to_a_sole_in_the_order_of_its_soles():
+    """Table 2.3: 48 first-order states of independent contacts."""
+    robot = load_robot("lola", "floating")
+    points, soles = ContactPoints(robot), Soles(robot)
     assert len(points) == 16 and points.n_states == 48 and points.new_state().shape == (16, 3)
-    assert points.sensor_names == ("l_foot", "r_foot")
-    assert [points.sensor_names[k] for k in points.sensor[[0, 4, 8, 12]]] == ["l_foot", "r_foot", "l_foot", "r_foot"]
-    assert [points.names[k] for k in (0, 7, 15)] == ["l_foot_0", "r_foot_3", "r_toe_3"]
+    assert points.names == [f"{name}_{k}" for name in soles.names for k in range(4)]
+    assert points.body.tolist() == np.repeat(soles.joints, 4).tolist()
+    assert points.points[:, :3].reshape(-1, 4, 3) == pytest.approx(soles.corners, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["lola", "hrp2"])
@@ -92,35 +94,32 @@ def test_forces_do_not_depend_on_the_bodies_frames_nor_on_the_heading():
     for cp, args, state in ((base, (R, r, V), s), (other, (R2, r2, V2), s2)):
         force = np.zeros((16, 3))
         contact_step(placed(cp, ground, *args), state, 1e-3, force)
-        out.append((force, cp.foot_wrenches(args[0], args[1], force, ground), state))
+        out.append((force, state))
     assert np.abs(out[0][0]).max() > 10
     assert out[1][0] == pytest.approx(out[0][0] @ turn.T, abs=1e-7)
-    assert out[1][1] == pytest.approx(out[0][1], abs=1e-7), "a sensor reads the same whatever the heading"
-    assert out[1][2][:, 1:] == pytest.approx(out[0][2][:, 1:] @ turn[:2, :2].T, abs=1e-12)
+    assert out[1][1][:, 1:] == pytest.approx(out[0][1][:, 1:] @ turn[:2, :2].T, abs=1e-12)
 
 
-def test_foot_sensors_read_the_sum_of_their_points_in_the_foots_frame():
+def test_soles_read_what_their_bodies_feel_about_the_middle_of_the_sole_in_its_axes():
+    """The compiled wrenches on the bodies, moved to the sole frames by pinocchio; the same whatever the heading."""
     robot = load_robot("lola", "floating")
-    R, r, V, _, _, data = poses(robot, 4)
-    cp, ground = ContactPoints(robot), Ground.plane().array
+    R, r, V, q, _, data = poses(robot, 4)
+    cp, soles, ground = ContactPoints(robot), Soles(robot), Ground.plane().array
     s, force, table = cp.new_state(), np.zeros((16, 3)), placed(cp, ground, R, r, V)
     contact_step(table, s, 1e-3, force)
-    wrench = table.wrench
-    read = cp.foot_wrenches(R, r, force, ground)
-    total = np.zeros(3)
-    for k, name in enumerate(cp.sensor_names):
-        X = data.oMf[robot.model.getFrameId(name)]
-        expected = pin.Force.Zero()
-        for j in ("l", "r"):
-            for link in (f"{j}_foot", f"{j}_toe"):
-                body = robot.model.frames[robot.model.getFrameId(link)].parentJoint
-                if name.startswith(j):  # what the bodies feel, moved to the sensor by pinocchio
-                    expected += (X.inverse() * data.oMi[body]).act(pin.Force(wrench[body, 3:], wrench[body, :3]))
-        assert read[k, :3] == pytest.approx(expected.angular, abs=1e-8)
-        assert read[k, 3:] == pytest.approx(expected.linear, abs=1e-8)
-        total += X.rotation @ read[k, 3:]
-    assert np.abs(read).max() > 10
-    assert total == pytest.approx(force.sum(axis=0), abs=1e-8)
+    read = soles.wrenches(data, force.reshape(-1, 4, 3))
+    for foot in robot.feet:
+        frame = robot.model.frames[robot.model.getFrameId(foot.link)]
+        X_joint_sole = frame.placement * pin.SE3(np.eye(3), foot.corners().mean(axis=0))
+        felt = table.wrench[frame.parentJoint]  # moment, then force, in the axes of the joint
+        expected = X_joint_sole.actInv(pin.Force(felt[3:], felt[:3]))
+        assert read[foot.name] == pytest.approx(expected.vector, abs=1e-8)
+    assert max(np.abs(w).max() for w in read.values()) > 10
+    turn = pin.SE3(pin.rpy.rpyToMatrix(0, 0, 1.1), np.array([3.0, -2.0, 0.0]))
+    q[:7] = pin.SE3ToXYZQUAT(turn * pin.XYZQUATToSE3(q[:7]))
+    pin.forwardKinematics(robot.model, data, q)
+    turned = soles.wrenches(data, (force @ turn.rotation.T).reshape(-1, 4, 3))
+    assert all(turned[name] == pytest.approx(read[name], abs=1e-8) for name in read)
 
 
 def test_a_robot_put_down_at_rest_feels_its_springs_and_nothing_else():
@@ -143,7 +142,7 @@ def test_hands_touch_the_ground_when_asked_for():
     robot = load_robot("hrp2", "floating")
     hand = next(s.link for s in robot.shapes if "arm" in s.link or "hand" in s.link)
     cp = ContactPoints(robot, links=[hand])
-    assert len(cp) > 8 and (cp.sensor[8:] == -1).all() and (cp.sole[8:] == -1).all()
+    assert len(cp) > 8 and (cp.sole[:8] >= 0).all() and (cp.sole[8:] == -1).all()
     assert set(cp.body[8:]) == {robot.model.frames[robot.model.getFrameId(hand)].parentJoint}
 
 

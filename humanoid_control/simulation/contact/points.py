@@ -10,7 +10,6 @@ import pinocchio as pin
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import Robot
 from humanoid_control.robots.shapes import Box, Capsule, Cylinder, Ellipsoid, EllipticCapsule, Shape, Sphere
-from humanoid_control.simulation.contact.foot_sensors import sensor_wrenches
 from humanoid_control.simulation.contact.law import STATES_PER_POINT
 
 Bodies = Mapping[str, tuple[int, pin.SE3]]
@@ -30,9 +29,6 @@ class ContactPoints:
         names: (np,) of the points, such as l_foot_2.
         body: (np,) index of the body that carries a point. points: (np, 4) x y z in its frame and a radius [m].
         sole: (np,) index into `robot.feet`, -1 for points of other links.
-        sensor_names: one force-torque sensor a foot. A sole that hangs on another one (a toe) loads that one's sensor.
-        sensor: (np,) index of the sensor a point loads, -1: none. sensor_body: (ns,) body that carries the sensor.
-        sensor_pose: (ns, 3, 4) rotation and origin of the sensor's frame, which is its link's, in that body.
     """
 
     def __init__(self, robot: Robot, bodies: Bodies | None = None, links: Iterable[str] | str = ()) -> None:
@@ -78,25 +74,12 @@ class ContactPoints:
         self.points = np.array(rows, dtype=float).reshape(-1, 4)
         self.body = np.array(body, dtype=np.int64)
         self.sole = np.array(sole, dtype=np.int64)
-        self._place_sensors(robot)
 
     def _body(self, link: str) -> tuple[int, pin.SE3]:
         try:
             return self.bodies[link]
         except KeyError:
             raise UnknownNameError("link", link, self.bodies) from None
-
-    def _place_sensors(self, robot: Robot) -> None:
-        model = robot.model
-        joints = [model.frames[model.getFrameId(f.link)].parentJoint for f in robot.feet]
-        carrier = [_first_above(model, joints, k) for k in range(len(joints))]
-        carriers = sorted(set(carrier))
-        self.sensor_names = tuple(robot.feet[k].name for k in carriers)
-        of_sole = np.array([carriers.index(k) for k in carrier] + [-1], dtype=np.int64)
-        self.sensor = of_sole[self.sole]
-        placed = [self._body(robot.feet[k].link) for k in carriers]
-        self.sensor_body = np.array([b for b, _ in placed], dtype=np.int64)
-        self.sensor_pose = np.array([X.homogeneous[:3] for _, X in placed], dtype=float).reshape(-1, 3, 4)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -109,24 +92,6 @@ class ContactPoints:
     def new_state(self) -> np.ndarray:
         """Layers at rest and unloaded, (np, 3)."""
         return np.zeros((len(self), STATES_PER_POINT))
-
-    def foot_wrenches(self, R: np.ndarray, r: np.ndarray, force: np.ndarray, ground: np.ndarray) -> np.ndarray:
-        """Torque [N m] and force [N] that the ground exerts on each foot, (ns, 6), in its sensor's frame.
-
-        Args:
-            R (nb, 3, 3), r (nb, 3): poses of the bodies. force: (np, 3) at the points. ground: `Ground.array`.
-        """
-        out = np.zeros((len(self.sensor_names), 6))
-        sensor_wrenches(
-            R, r, self.body, self.points, self.sensor, self.sensor_body, self.sensor_pose, force, ground, out
-        )
-        return out
-
-
-def _first_above(model: pin.Model, joints: list[int], k: int) -> int:
-    """The sole nearest to the trunk among those that this sole hangs on, itself if it hangs on none."""
-    above = set(model.supports[joints[k]])
-    return next((i for i, joint in sorted(enumerate(joints), key=lambda x: (x[1], x[0])) if joint in above), k)
 
 
 def shape_points(shape: Shape) -> np.ndarray:
