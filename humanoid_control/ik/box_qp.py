@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from humanoid_control.ik.small_cholesky import cholesky, dot, factor_from, grown, solve_factored
+from humanoid_control.cholesky import cholesky
+from humanoid_control.ik.small_cholesky import dot, factor_from, grown, solve_factored
 from humanoid_control.jit import kernel
 
 TOLERANCE = 1e-10

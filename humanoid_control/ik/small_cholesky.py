@@ -1,27 +1,10 @@
-"""Cholesky factors of small matrices, compiled: whole, and row by row as a working set grows and shrinks."""
+"""Solving with Cholesky factors, and factors that grow row by row as a working set does; compiled."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from humanoid_control.jit import kernel
-
-
-@kernel
-def cholesky(M: np.ndarray, n: int, L: np.ndarray) -> bool:
-    """Factor the leading n x n block of M = L L'; False where it is not positive definite."""
-    for i in range(n):
-        for j in range(i + 1):
-            s = M[i, j]
-            for k in range(j):
-                s -= L[i, k] * L[j, k]
-            if i == j:
-                if not s > 0.0:
-                    return False
-                L[i, i] = np.sqrt(s)
-            else:
-                L[i, j] = s / L[j, j]
-    return True
 
 
 @kernel

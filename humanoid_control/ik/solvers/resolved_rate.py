@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from humanoid_control.cholesky import cholesky
 from humanoid_control.ik.objectives import Objective
-from humanoid_control.ik.small_cholesky import cholesky, solve_factored
+from humanoid_control.ik.small_cholesky import solve_factored
 from humanoid_control.ik.solvers.base import Resolved, VelocitySolver
 from humanoid_control.ik.solvers.interface import SolverSettings, StepReport
 from humanoid_control.ik.solvers.momentum_tracking import MomentumTracking

@@ -7,8 +7,8 @@ from math import isfinite
 
 import numpy as np
 
+from humanoid_control.cholesky import cholesky
 from humanoid_control.errors import ConfigError
-from humanoid_control.tendons.filters.cholesky import smallest_pivot
 from humanoid_control.tendons.filters.filter_settings import FilterSettings
 from humanoid_control.tendons.filters.increments import bent, increments, motions, overwrite, wanted
 from humanoid_control.tendons.filters.kalman import hold_limits, update
@@ -148,7 +148,7 @@ class GroupFilter:
     def _check(self) -> None:
         """A covariance that is none any more is started afresh."""
         # with the angles of an earlier moment P is singular by construction, so the block of those now is judged
-        if not smallest_pivot(self.covariance, self._L) > 0.0 or not isfinite(self.x @ self.x):
+        if not cholesky(self.covariance, self.d, self._L) or not isfinite(self.x @ self.x):
             self.restart()
 
     def restart(self) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from humanoid_control.cholesky import cholesky
 from humanoid_control.jit import kernel
-from humanoid_control.tendons.filters.cholesky import smallest_pivot
 
 
 @kernel
 def _inverse_by_cholesky(A, out, L):
     """out = A^-1 (D, D) by Cholesky; False when a pivot is not positive."""
     n = A.shape[0]
-    if not smallest_pivot(A, L) > 0.0:
+    if not cholesky(A, n, L):
         return False
     for col in range(n):
         for i in range(n):
