@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.collision.joint_poses import JointPoses
+from humanoid_control.collision.pose_rows import PoseRows
 from humanoid_control.collision.ssv_batch import measure_blocks, pack
 from humanoid_control.collision.ssv_boxes import bounds_apart, boxes_apart
 from humanoid_control.collision.ssv_lanes import FUNCTIONS
@@ -106,7 +106,7 @@ def _coal_capsules(rng: np.random.Generator) -> dict[str, Any]:
 def _whole_robot(robot: Robot) -> list[dict[str, Any]]:
     """From the joints' poses and Jacobian to distances, witness points and gradients."""
     model, data = ssv_of(robot), robot.model.createData()
-    poses, rng, n = JointPoses(data), np.random.default_rng(3), POSTURES
+    poses, rng, n = PoseRows(data), np.random.default_rng(3), POSTURES
     neutral = robot.postures["neutral"]
     rows = []
     cases = [(f"{robot.name}_all_pairs", ALL, "obb")]

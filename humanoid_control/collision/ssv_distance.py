@@ -101,7 +101,7 @@ class SsvDistance:
         self._columns = np.zeros((6, self._support.shape[1]))
 
     def place(self, poses: np.ndarray) -> None:
-        """Move the segments to where the joints are; `poses` (J, 12) as in JointPoses."""
+        """Move the segments to where the joints are; `poses` (J, 12) as in PoseRows."""
         m = self.model
         place_segments(poses, m.joint, m.start, m.vertices, m.radii, m.boxes, self.vertices, self.boxes, self.bounds)
 

@@ -150,7 +150,7 @@ def place_segments(
     """Move all volumes and boxes to where the joints are.
 
     Args:
-        poses: (J, 12) of JointPoses.
+        poses: (J, 12) of PoseRows.
         joint, start, vertices, radii, boxes: of SsvModel.
         out_vertices: (N, 3, 3), out_boxes: (S, 15), in the world, filled.
         out_bounds: (S, 6) low and high corner of each segment along the world's axes, filled.

@@ -8,7 +8,7 @@ from itertools import count
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.collision.joint_poses import JointPoses
+from humanoid_control.collision.pose_rows import PoseRows
 from humanoid_control.collision.ssv_distance import SsvDistance
 from humanoid_control.collision.ssv_file import SsvFile, read_ssv_file
 from humanoid_control.collision.ssv_model import Frame, SsvModel
@@ -82,14 +82,14 @@ def build_ssv(robot: Robot, segments: Iterable[Segment], pairs: Iterable[Segment
 def ssv_distance(
     robot: Robot, model: SsvModel, activation: float = float("inf"), broad_phase: str = "obb"
 ) -> SsvDistance:
-    """The calculator for a robot's volumes; place it with the rows of a `JointPoses`."""
+    """The calculator for a robot's volumes; place it with the rows of a `PoseRows`."""
     return SsvDistance(model, robot.support, activation, broad_phase)
 
 
 def find_pairs(robot: Robot, segments: Iterable[Segment], sampling: Sampling | None = None) -> PairChoice:
     """The pairs of segments worth watching, by random postures inside the limits, and why the others are not."""
     data = robot.model.createData()
-    poses = JointPoses(data)
+    poses = PoseRows(data)
 
     def place(joints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         pin.computeJointJacobians(robot.model, data, robot.q(robot.follow(joints.copy())))

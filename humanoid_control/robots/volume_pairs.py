@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision import NearPairs
-from humanoid_control.collision.joint_poses import JointPoses
+from humanoid_control.collision.pose_rows import PoseRows
 from humanoid_control.collision.ssv_model import SsvModel
 from humanoid_control.robots.near_pairs import RobotPairs, witness_gradient
 from humanoid_control.robots.robot import Robot
@@ -37,7 +37,7 @@ class VolumePairs:
         support = robot.support[self.model.joint[self.model.pair_rows[:, :2]]]
         self.supports = np.ascontiguousarray(support[:, 0]), np.ascontiguousarray(support[:, 1])
         self._pinocchio, self._data = robot.model, robot.model.createData()
-        self._poses, self._distance = JointPoses(self._data), ssv_distance(robot, self.model)
+        self._poses, self._distance = PoseRows(self._data), ssv_distance(robot, self.model)
 
     def name(self, pair: int) -> tuple[str, str]:
         """The names of the two segments of a pair."""

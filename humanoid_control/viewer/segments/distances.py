@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.collision.joint_poses import JointPoses
+from humanoid_control.collision.pose_rows import PoseRows
 from humanoid_control.collision.ssv_distance import SsvDistance
 from humanoid_control.collision.ssv_model import SsvModel
 from humanoid_control.robots import Robot
@@ -67,7 +67,7 @@ class Measure:
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
         self._data = robot.model.createData()
-        self._poses = JointPoses(self._data)
+        self._poses = PoseRows(self._data)
         self._calculator: SsvDistance | None = None
 
     def __call__(self, model: SsvModel, joints: np.ndarray) -> Distances:

@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.collision.joint_poses import JointPoses
+from humanoid_control.collision.pose_rows import PoseRows
 from humanoid_control.collision.ssv_distance import pair_gradients
 from humanoid_control.collision.ssv_segments import Ssv
 from humanoid_control.robots import CATALOGUE, load_robot
@@ -39,7 +39,7 @@ def test_gradient_is_the_finite_difference(name):
     """To 1e-6 in all coordinates of a floating robot; pairs with two equally near places are passed over."""
     robot, rng = load_robot(name, "floating"), np.random.default_rng(3)
     model, data = ssv_of(robot), robot.model.createData()
-    calculator, poses = ssv_distance(robot, model), JointPoses(data)
+    calculator, poses = ssv_distance(robot, model), PoseRows(data)
     outside = inside = kinks = 0
     for _ in range(40):
         X = pin.SE3(pin.exp3(rng.normal(size=3)), rng.normal(size=3))
@@ -63,7 +63,7 @@ def test_gradient_holds_at_contact_and_just_inside(target):
     """Each pair is brought to the same small distance by thicker volumes; one normal, no division by d (E-2)."""
     robot, rng = load_robot("lola", "floating"), np.random.default_rng(4)
     model, data = ssv_of(robot), robot.model.createData()
-    poses, checked = JointPoses(data), 0
+    poses, checked = PoseRows(data), 0
     for _ in range(3):
         q = robot.q(robot.postures["neutral"] + 0.1 * rng.normal(size=robot.n))
         pin.computeJointJacobians(robot.model, data, q)
@@ -90,7 +90,7 @@ def test_no_pair_depends_on_where_the_robot_stands():
     """Columns of the base are zero, as those of every joint that carries both or none of the segments."""
     robot = load_robot("lola", "floating")
     model, data = ssv_of(robot), robot.model.createData()
-    calculator, poses = ssv_distance(robot, model), JointPoses(data)
+    calculator, poses = ssv_distance(robot, model), PoseRows(data)
     pin.computeJointJacobians(robot.model, data, robot.q("neutral", pin.SE3(pin.exp3(np.ones(3)), 50 * np.ones(3))))
     calculator.place(poses.rows())
     near = calculator.nearest()
@@ -105,7 +105,7 @@ def test_no_pair_depends_on_where_the_robot_stands():
 def test_the_same_with_and_without_scratch_and_for_a_few_pairs():
     robot = load_robot("hrp2", "floating")
     model, data = ssv_of(robot), robot.model.createData()
-    calculator, poses = ssv_distance(robot, model, 0.1), JointPoses(data)
+    calculator, poses = ssv_distance(robot, model, 0.1), PoseRows(data)
     pin.computeJointJacobians(robot.model, data, robot.q("neutral"))
     calculator.place(poses.rows())
     near = calculator.nearest()

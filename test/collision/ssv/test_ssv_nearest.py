@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.collision.joint_poses import JointPoses, pose_rows
+from humanoid_control.collision.pose_rows import PoseRows, pose_rows
 from humanoid_control.collision.ssv_batch import distances
 from humanoid_control.collision.ssv_distance import SsvDistance
 from humanoid_control.collision.ssv_model import SsvModel
@@ -94,7 +94,7 @@ def test_each_pair_of_segments_gives_its_nearest_pair_of_volumes(rng, groups):
 def test_boxes_leave_out_nothing_nearer_than_the_activation_distance(name, broad_phase):
     robot, rng = load_robot(name, "floating"), np.random.default_rng(1)
     model, data = ssv_of(robot), robot.model.createData()
-    poses, everything = JointPoses(data), ssv_distance(robot, model)
+    poses, everything = PoseRows(data), ssv_distance(robot, model)
     for activation in (-0.02, 0.05, 0.3):
         calculator = ssv_distance(robot, model, activation, broad_phase)
         for _ in range(40):
@@ -114,7 +114,7 @@ def test_boxes_leave_out_nothing_nearer_than_the_activation_distance(name, broad
 def test_volumes_move_with_pinocchios_links(name):
     robot, rng = load_robot(name, "floating"), np.random.default_rng(2)
     model, data = ssv_of(robot), robot.model.createData()
-    poses, calculator = JointPoses(data), ssv_distance(robot, model)
+    poses, calculator = PoseRows(data), ssv_distance(robot, model)
     X = pin.SE3(pin.exp3(rng.normal(size=3)), rng.normal(size=3))
     q = robot.q(rng.uniform(robot.lower, robot.upper), X)
     pin.framesForwardKinematics(robot.model, data, q)
@@ -225,7 +225,7 @@ def test_wrong_settings_are_one_clear_line(make, message):
 def test_joint_poses_follow_the_data_and_outlive_other_references():
     robot = load_robot("lola", "floating")
     data = robot.model.createData()
-    poses = JointPoses(data)
+    poses = PoseRows(data)
     for posture in ("zero", "neutral"):
         pin.forwardKinematics(robot.model, data, robot.q(posture))
         assert np.array_equal(poses.rows(), pose_rows(list(data.oMi)))

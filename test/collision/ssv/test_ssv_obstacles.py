@@ -5,7 +5,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.collision.joint_poses import JointPoses
+from humanoid_control.collision.pose_rows import PoseRows
 from humanoid_control.collision.ssv_segments import Segment, SegmentPair, Ssv
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.robots import load_robot
@@ -37,7 +37,7 @@ def standing_somewhere(robot, rng):
 def distances_at(robot, calculator, q):
     data = robot.model.createData()
     pin.computeJointJacobians(robot.model, data, q)
-    calculator.place(JointPoses(data).rows())
+    calculator.place(PoseRows(data).rows())
     near = calculator.nearest()
     return near, calculator.gradient(data.J, near)
 

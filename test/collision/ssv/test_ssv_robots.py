@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.collision import ShapePairs
-from humanoid_control.collision.joint_poses import JointPoses
+from humanoid_control.collision.pose_rows import PoseRows
 from humanoid_control.collision.ssv_batch import distances
 from humanoid_control.collision.ssv_pairs import NEIGHBOURS, NEVER, SAME_BODY, Sampling
 from humanoid_control.robots import CATALOGUE, load_robot
@@ -107,7 +107,7 @@ def test_pairs_are_the_robots_own_and_distances_those_of_its_shapes(name):
     swept = np.array([isinstance(s.shape, (Sphere, Capsule)) for s in robot.shapes])
     both, slack = swept[robot.pairs].all(axis=1), out[robot.pairs].clip(0).sum(axis=1)
     data, calculator = robot.model.createData(), ssv_distance(robot, model)
-    poses = JointPoses(data)
+    poses = PoseRows(data)
     for _ in range(40):
         pin.forwardKinematics(robot.model, data, robot.q(rng.uniform(robot.lower, robot.upper)))
         calculator.place(poses.rows())
@@ -130,7 +130,7 @@ def test_segments_by_link_give_the_nearest_of_their_shapes(name):
     # No pair of shapes twice, none lost.
     assert len(by_link.volume_pairs) == len(by_shape.volume_pairs)
     data = robot.model.createData()
-    poses = JointPoses(data)
+    poses = PoseRows(data)
     calculators = [ssv_distance(robot, m) for m in (by_shape, by_link)]
     for _ in range(20):
         pin.forwardKinematics(robot.model, data, robot.q(rng.uniform(robot.lower, robot.upper)))
@@ -172,7 +172,7 @@ def test_pairs_left_out_never_touch_in_other_postures(name):
     assert len(never) > 20
     model, data, rng = ssv_of(robot), robot.model.createData(), np.random.default_rng(99)
     watched = [k for k in range(len(model.pairs)) if frozenset(model.names(k)) in never]
-    calculator, poses = ssv_distance(robot, model), JointPoses(data)
+    calculator, poses = ssv_distance(robot, model), PoseRows(data)
     for _ in range(1000):
         x = np.where(rng.random(robot.n) < 0.5, np.where(rng.random(robot.n) < 0.5, robot.lower, robot.upper), 0)
         x = np.where(x == 0, rng.uniform(robot.lower, robot.upper), x)

@@ -10,7 +10,7 @@ import pinocchio as pin
 POSE_COLUMNS = 12  # the three columns of the rotation, then the position
 
 
-class JointPoses:
+class PoseRows:
     """Where all joints are, after forward kinematics, as rows (J, 12): columns of the rotation, then the position.
 
     pinocchio keeps them just so, one after the other; building arrays from its objects would take longer (30 us for
