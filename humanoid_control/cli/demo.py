@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import math
-from typing import Any
 
 from humanoid_control.cli.demo_reach import ROBOT, run_reach
-from humanoid_control.cli.output import console, print_json, progress
+from humanoid_control.cli.demo_run import Watched, print_end, tell, watch
+from humanoid_control.cli.output import print_json
 from humanoid_control.cli.session import Session
 from humanoid_control.errors import ConfigError, EnvironmentProblem, UnknownNameError
 from humanoid_control.nodes.ros_env import require_ros
@@ -65,23 +64,14 @@ def run(args: argparse.Namespace) -> int:
     settings = parse_settings(stack, args.set)
     if not args.no_viewer:
         settings.setdefault("viewer", {})["port"] = args.port
-        _tell(args, f"viewer: http://localhost:{args.port}")
+        tell(args, f"viewer: http://localhost:{args.port}")
     if robot is None:
         return run_reach(args, settings, stack)
     settings.setdefault("trajectory_streamer", {}).update(clip=args.motion, speed=args.speed, lead_in=LEAD_IN)
-    _tell(args, f"{robot.title} imitates '{args.motion}'; Ctrl-C ends it early")
+    tell(args, f"{robot.title} imitates '{args.motion}'; Ctrl-C ends it early")
     with Session(stack, {"robot": args.robot}, settings, record=True, quiet=args.json) as session:
-        session.start()
-        started = session.wait_first_motion()
-        _tell(args, f"moving after {started:.1f} s; logs and recording: {session.directory}")
-        with progress("dance", args.seconds, quiet=args.json) as show:
-            session.run(args.seconds, show)
-        if args.hold and not session.stopped.is_set():
-            _tell(args, "holding: Ctrl-C ends it")
-            session.run(math.inf)
-        processes = session.processes()
-        stopped = session.stop()
-    return _report(args, session, robot, started, stopped, processes)
+        ran = watch(args, session, "dance")
+    return _report(args, session, robot, ran)
 
 
 def _check_numbers(args: argparse.Namespace) -> None:
@@ -104,23 +94,16 @@ def _check_input(args: argparse.Namespace) -> Robot:
     return robot
 
 
-def _tell(args: argparse.Namespace, text: str) -> None:
-    if not args.json:
-        console.print(text)
-
-
-def _report(
-    args: argparse.Namespace, session: Session, robot: Robot, started: float, stopped: float, processes: list[Any]
-) -> int:
+def _report(args: argparse.Namespace, session: Session, robot: Robot, ran: Watched) -> int:
     from humanoid_control.cli.run_data import print_report, run_report
 
     assert session.bag is not None
     report = run_report(session.bag, robot, skip=LEAD_IN)
     report |= {
         "motion": args.motion,
-        "start_s": round(started, 2),
-        "stop_s": round(stopped, 2),
-        "processes": processes,
+        "start_s": round(ran.started, 2),
+        "stop_s": round(ran.stopped, 2),
+        "processes": ran.processes,
         "warnings": [f"{name}: {text}" for name, text in session.said],
     }
     good = report["limits"]["kept"] and report["self_collision"]["frames_in_collision"] == 0
@@ -129,6 +112,5 @@ def _report(
         print_json(report)
     else:
         print_report(report)
-        console.print(f"started in {started:.1f} s, stopped in {stopped:.1f} s; play it again:")
-        console.print(f"  humanoid replay {session.bag} --viewer")
+        print_end(session, ran)
     return 0 if good else 1

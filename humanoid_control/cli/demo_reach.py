@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import math
 from typing import Any
 
-from humanoid_control.cli.output import console, print_json, progress
+from humanoid_control.cli.demo_run import Watched, print_end, tell, watch
+from humanoid_control.cli.output import console, print_json
 from humanoid_control.cli.session import Session
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import Robot
@@ -30,32 +30,22 @@ def run_reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], sta
     shared = {"robot": args.robot, "window": min(600.0, max(5.0, args.seconds))}
     ik = settings.get("whole_body_ik", {})
     acceleration = float(ik.get("acceleration", WholeBodyIkParameters.acceleration))
-    _tell(args, f"{robot.title} reaches for random goals, seed {args.seed}; Ctrl-C ends it early")
+    tell(args, f"{robot.title} reaches for random goals, seed {args.seed}; Ctrl-C ends it early")
     # Half of what the nodes say is what is asked for here: jumps and samples that are no numbers.
     with Session(stack, shared, settings, record=True, quiet=True, topics=TOPICS) as session:
-        session.start()
-        started = session.wait_first_motion()
-        _tell(args, f"moving after {started:.1f} s; logs and recording: {session.directory}")
-        with progress("reach", args.seconds, quiet=args.json) as show:
-            session.run(args.seconds, show)
-        if args.hold and not session.stopped.is_set():
-            _tell(args, "holding: Ctrl-C ends it")
-            session.run(math.inf)
-        stopped = session.stop()
-    return _report(args, session, robot, acceleration, started, stopped)
+        ran = watch(args, session, "reach")
+    return _report(args, session, robot, acceleration, ran)
 
 
-def _report(
-    args: argparse.Namespace, session: Session, robot: Robot, acceleration: float, started: float, stopped: float
-) -> int:
+def _report(args: argparse.Namespace, session: Session, robot: Robot, acceleration: float, ran: Watched) -> int:
     from humanoid_control.cli.reach_data import print_reach, reach_report
 
     assert session.bag is not None
     report = reach_report(session.bag, robot, acceleration)
     report |= {
         "seed": args.seed,
-        "start_s": round(started, 2),
-        "stop_s": round(stopped, 2),
+        "start_s": round(ran.started, 2),
+        "stop_s": round(ran.stopped, 2),
         "warnings": [f"{name}: {text}" for name, text in session.said if not _asked_for(text)],
     }
     if args.json:
@@ -64,16 +54,10 @@ def _report(
         print_reach(report)
         for text in report["warnings"]:
             console.print(f"  {text}")
-        console.print(f"started in {started:.1f} s, stopped in {stopped:.1f} s; play it again:")
-        console.print(f"  humanoid replay {session.bag} --viewer")
+        print_end(session, ran)
     return 0 if report["good"] else 1
 
 
 def _asked_for(text: str) -> bool:
     """Whether a warning is about nothing but what the script of goals does on purpose."""
     return all("is not a number: held" in t or "jumped: held" in t for t in text.split("; "))
-
-
-def _tell(args: argparse.Namespace, text: str) -> None:
-    if not args.json:
-        console.print(text)
