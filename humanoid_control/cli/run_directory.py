@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,16 @@ def new_run_directory(name: str) -> Path:
         latest.symlink_to(path.name)
         return path
     raise AssertionError
+
+
+def discard_run_directory(path: Path) -> None:
+    """Remove the directory of a run that never was one; `latest` is again the one before."""
+    shutil.rmtree(path, ignore_errors=True)
+    latest = path.parent / "latest"
+    if latest.is_symlink() and not latest.exists():
+        latest.unlink()
+        if others := sorted(p.name for p in path.parent.iterdir() if p.is_dir()):
+            latest.symlink_to(others[-1])
 
 
 def write_parameters(directory: Path, parameters: dict[str, Any]) -> Path:

@@ -11,8 +11,8 @@ from typing import Any
 
 from humanoid_control.cli.monitor import Monitor
 from humanoid_control.cli.output import IMITATION, SIMULATION, TENDONS, compile_first, warn
-from humanoid_control.cli.run_directory import new_run_directory, write_parameters
-from humanoid_control.cli.supervisor import StackFailure, Supervisor, describe, node_command
+from humanoid_control.cli.run_directory import discard_run_directory, new_run_directory, write_parameters
+from humanoid_control.cli.supervisor import InputRefused, StackFailure, Supervisor, describe, node_command
 from humanoid_control.nodes.stack import Stack, parameters_file
 
 FIRST_MOTION_TIMEOUT = 45.0
@@ -77,14 +77,17 @@ class Session:
             signal.signal(s, lambda *_: self.stopped.set())
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: object, *_: object) -> None:
         self.stop()
+        if isinstance(error, InputRefused):  # its line is all that there is to know
+            discard_run_directory(self.directory)
 
     def start(self) -> None:
         """Start recorder, nodes and monitor; wait until all are ready.
 
         Raises:
-            StackFailure: a node refused its input or did not start.
+            InputRefused: a node refused its input; leaving the context then removes the run's directory.
+            StackFailure: a node did not start.
         """
         compile_first(*self._rooms)
         self.begin = time.monotonic()

@@ -50,7 +50,11 @@ class Child:
 
 
 class StackFailure(HumanoidError):
-    """A node refused its input or would not start."""
+    """A node would not start, or could not be kept alive."""
+
+
+class InputRefused(StackFailure):
+    """A node refused its input: it said all there is to say, and nothing ran."""
 
 
 class Supervisor:
@@ -124,16 +128,17 @@ class Supervisor:
             while not child.ready.wait(0.02):
                 if not child.alive:
                     time.sleep(0.1)  # let the pump read the last words
-                    raise StackFailure(self._last_words(child))
+                    raise self._failure(child)
                 if time.monotonic() > deadline:
                     raise StackFailure(f"{child.name} was not ready after {timeout:g} s: see {child.log}")
 
-    def _last_words(self, child: Child) -> str:
+    def _failure(self, child: Child) -> StackFailure:
+        """What became of a child that ended before it was ready, in its last words."""
         code = child.process.returncode if child.process else None
         if code == EXIT_BAD_INPUT and child.last_lines:
-            return child.last_lines[-1]
+            return InputRefused(child.last_lines[-1])
         last = child.last_lines[-1] if child.last_lines else "no output"
-        return f"{child.name} ended with code {code}: {last} (see {child.log})"
+        return StackFailure(f"{child.name} ended with code {code}: {last} (see {child.log})")
 
     def watch(self) -> bool:
         """Look after the children once: restart the dead. False when one could not be kept alive."""

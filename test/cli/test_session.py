@@ -1,10 +1,13 @@
 """What a session of nodes says while it starts."""
 
+import sys
+
 import pytest
 
 from humanoid_control.cli import session as module
+from humanoid_control.cli.run_directory import new_run_directory
 from humanoid_control.cli.session import Session
-from humanoid_control.cli.supervisor import StackFailure
+from humanoid_control.cli.supervisor import InputRefused, StackFailure
 from humanoid_control.nodes.stack import find_stack
 
 
@@ -52,3 +55,26 @@ def test_what_a_stack_of_tendons_needs_is_compiled_before_its_nodes_wait_for_it(
     session.start()
     assert [room.split(".")[0] for room in session.rooms] == ["imitation", "simulation", "simulation"]
     assert session.rooms[-1].endswith("tendon_warm_up")
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_run_that_a_node_refused_leaves_nothing_behind(before, monkeypatch, tmp_path):
+    """A child of that exit code stands for the node; any other one leaves its log."""
+    pytest.importorskip("rclpy", reason="needs ROS 2")
+    monkeypatch.setenv("HUMANOID_HOME", str(tmp_path))
+    monkeypatch.setattr(module, "compile_first", lambda *rooms: None)
+    monkeypatch.setattr(module, "Monitor", lambda namespace: type("Silent", (), {"close": lambda self: None})())
+    earlier = [new_run_directory("earlier")] if before else []
+    refuses = "import sys; print('simulator: parameter gravity must be in 0 .. 30'); sys.exit(2)"
+    monkeypatch.setattr(module, "node_command", lambda *_: [sys.executable, "-c", refuses])
+    refused = pytest.raises(InputRefused, match=r"^simulator: parameter gravity")
+    with refused, Session(find_stack("simulation"), {"robot": "hrp2"}, {}) as session:
+        session.start()
+    assert [p for p in (tmp_path / "runs").iterdir() if not p.is_symlink()] == earlier
+    latest = tmp_path / "runs" / "latest"
+    assert [latest.resolve()] == earlier if before else not latest.is_symlink()
+    monkeypatch.setattr(module, "node_command", lambda *_: [sys.executable, "-c", "import sys; sys.exit(3)"])
+    failed = pytest.raises(StackFailure, match=f"ended with code 3: no output .see {tmp_path}")
+    with failed, Session(find_stack("simulation"), {"robot": "hrp2"}, {}) as session:
+        session.start()
+    assert (latest / "viewer.log").is_file()
