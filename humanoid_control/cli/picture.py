@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from humanoid_control.cli.output import compile_first, console
+from humanoid_control.cli.output_places import check_file
 from humanoid_control.cli.photograph import photograph
 from humanoid_control.cli.session import Session
 from humanoid_control.cli.supervisor import StackFailure
@@ -15,6 +16,7 @@ from humanoid_control.nodes.stack import find_stack
 from humanoid_control.viewer.browser import find_chromium
 from humanoid_control.viewer.line_up import CLOSE_NOTICES, HIDE_PANEL, LineUp
 from humanoid_control.viewer.page import port_is_free
+from humanoid_control.whole_files import whole_file
 
 EXAMPLES = """examples:
   humanoid picture -o picture.png                          HRP-2, nine seconds into the built-in dance
@@ -54,8 +56,7 @@ def run(args: argparse.Namespace) -> int:
         raise EnvironmentProblem("no Chromium found: install the package 'chromium'")
     if args.output.suffix.lower() != ".png":
         raise ConfigError(f"-o must be a .png file, got {args.output}")
-    if not args.output.parent.is_dir():
-        raise ConfigError(f"the folder {args.output.parent} does not exist")
+    check_file(args.output)
     if not port_is_free("127.0.0.1", args.port):
         raise EnvironmentProblem(f"port {args.port} is occupied: choose another with --port")
     if args.dill is not None:
@@ -82,7 +83,8 @@ def run(args: argparse.Namespace) -> int:
         if not session.monitor.hold_clip_at(args.at):
             raise StackFailure("the trajectory streamer did not answer")
         picture = photograph(args.port, args.width, args.height, (CLOSE_NOTICES,), SCENE_SHARE)
-        args.output.write_bytes(picture)
+        with whole_file(args.output) as file:
+            file.write_bytes(picture)
     console.print(f"written: {args.output}")
     return 0
 
@@ -107,7 +109,8 @@ def _line_up(args: argparse.Namespace) -> int:
         for robot, goal in zip(robots, targets, strict=True):
             scene.add_robot(robot, retarget(goal, robot).positions[frame])
         scene.look(args.width / args.height)
-        args.output.write_bytes(photograph(args.port, args.width, args.height, (CLOSE_NOTICES, HIDE_PANEL)))
+        with whole_file(args.output) as file:
+            file.write_bytes(photograph(args.port, args.width, args.height, (CLOSE_NOTICES, HIDE_PANEL)))
     finally:
         scene.stop()
     console.print(f"written: {args.output}")

@@ -14,6 +14,7 @@ from humanoid_control.robots import CATALOGUE, Robot, load_robot
 from humanoid_control.robots.ssv_model import ssv_of
 from humanoid_control.viewer.line_up import CLOSE_NOTICES, HIDE_PANEL
 from humanoid_control.viewer.segments.still import CollisionRow
+from humanoid_control.whole_files import whole_file
 
 BAR = 620  # [px] width of the colour bar
 
@@ -29,7 +30,8 @@ def collision_picture(args: argparse.Namespace) -> int:
             row.add(robot, ssv_of(robot, by_link=True), joints)
         row.look(args.width / args.height)
         scripts = (CLOSE_NOTICES, HIDE_PANEL, row.bar_script(min(BAR, args.width - 40)))
-        args.output.write_bytes(photograph(args.port, args.width, args.height, scripts))
+        with whole_file(args.output) as file:
+            file.write_bytes(photograph(args.port, args.width, args.height, scripts))
     finally:
         row.stop()
     console.print(f"written: {args.output}")

@@ -9,6 +9,7 @@ from humanoid_control.cli.photograph import photograph
 from humanoid_control.errors import ConfigError
 from humanoid_control.viewer.dill_view import DillView
 from humanoid_control.viewer.line_up import CLOSE_NOTICES, HIDE_PANEL
+from humanoid_control.whole_files import whole_file
 
 LARGEST = 8  # 256 links; more are a blot
 
@@ -25,6 +26,7 @@ def dill_picture(args: argparse.Namespace) -> int:
         picture = photograph(args.port, args.width, args.height, (CLOSE_NOTICES, HIDE_PANEL))
     finally:
         view.stop()
-    args.output.write_bytes(picture)
+    with whole_file(args.output) as file:
+        file.write_bytes(picture)
     console.print(f"written: {args.output} ({2**args.dill} links)")
     return 0

@@ -13,6 +13,7 @@ from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.drive_file import drives_of
 from humanoid_control.simulation import Engine, WorldSettings, make_engine
 from humanoid_control.viewer.line_up import CLOSE_NOTICES, HIDE_PANEL, LineUp
+from humanoid_control.whole_files import whole_file
 
 FORCE_COLOR = (30, 140, 60)
 METRES_PER_NEWTON = 1 / 500.0
@@ -33,7 +34,8 @@ def standing_picture(args: argparse.Namespace) -> int:
                 show(k, robot.name)
                 _add(row, robot, seconds)
         row.look(args.width / args.height, 0.7)
-        args.output.write_bytes(photograph(args.port, args.width, args.height, (CLOSE_NOTICES, HIDE_PANEL)))
+        with whole_file(args.output) as file:
+            file.write_bytes(photograph(args.port, args.width, args.height, (CLOSE_NOTICES, HIDE_PANEL)))
     finally:
         row.stop()
     console.print(f"written: {args.output}")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.cli.output import compile_first, console, print_json, progress, table, warn
+from humanoid_control.cli.output_places import check_file, check_folder
 from humanoid_control.cli.trajectory_file import FORMATS, write_trajectory
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.imitation.settings import AVOIDANCE, METHODS, RetargetSettings
@@ -102,12 +103,12 @@ def _outputs(args: argparse.Namespace, names: list[str]) -> list[Path | None]:
     if len(names) == 1 and args.output.suffix:
         if args.output.suffix not in FORMATS:
             raise UnknownNameError("format", args.output.suffix, FORMATS, hint=f"(of {args.output})")
-        if not args.output.parent.is_dir():
-            raise ConfigError(f"the folder {args.output.parent} does not exist")
+        check_file(args.output)
         return [args.output]
     if args.output.suffix:
         raise ConfigError(f"for several robots -o must be a folder, got {args.output}")
-    args.output.mkdir(parents=True, exist_ok=True)
+    check_folder(args.output)
+    args.output.mkdir(exist_ok=True)
     return [args.output / f"{name}.{args.format}" for name in names]
 
 

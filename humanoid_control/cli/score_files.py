@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from humanoid_control.cli.output import plain_values
+from humanoid_control.cli.output_places import check_file, check_folder
 from humanoid_control.cli.score_tables import to_json
 from humanoid_control.errors import ConfigError
 from humanoid_control.imitation.score import RobotScore, RunScore
+from humanoid_control.whole_files import whole_file, whole_files
 
 FOLDER = {"json": "score.json", "page": "score.html", "picture": "errors.png"}
 
@@ -22,20 +22,12 @@ def check_outputs(html: Path | None, folder: Path | None) -> None:
     """Whether the files can be written, before anything is computed.
 
     Raises:
-        ConfigError: a folder that does not exist, or a file in its place.
+        ConfigError: a folder that does not exist, a file in its place, or nothing can be written there.
     """
-    if html is not None:
-        if html.suffix.lower() not in (".html", ".htm"):
-            raise ConfigError(f"--html must be a .html file, got {html}")
-        if html.is_dir():
-            raise ConfigError(f"--html must be a file, and {html} is a folder")
-        if not html.parent.is_dir():
-            raise ConfigError(f"the folder {html.parent} does not exist")
-    if folder is not None:
-        if folder.exists() and not folder.is_dir():
-            raise ConfigError(f"-o must be a folder, and {folder} is a file")
-        if not folder.parent.is_dir():
-            raise ConfigError(f"the folder {folder.parent} does not exist")
+    if html is not None and html.suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"--html must be a .html file, got {html}")
+    check_file(html, "--html")
+    check_folder(folder)
 
 
 def write_outputs(scores: Sequence[RobotScore], html: Path | None, folder: Path | None) -> list[str]:
@@ -56,24 +48,18 @@ def write_outputs(scores: Sequence[RobotScore], html: Path | None, folder: Path 
     text = page(scores)
     written = []
     if folder is not None:
-        folder.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".writing_") as name:
-            part = Path(name)
+        with whole_files(folder) as part:
             (part / FOLDER["json"]).write_text(json.dumps(plain_values(to_json(scores)), allow_nan=False, indent=1))
             (part / FOLDER["page"]).write_text(text, encoding="utf-8")
             (part / FOLDER["picture"]).write_bytes(error_picture(scores))
             for s in scores:
                 for r in s.runs:
                     _write_frames(part / f"{s.robot}_{re.sub('[^a-z0-9]+', '_', r.label.lower())}.csv", s.rate, r)
-            files = sorted(part.iterdir())
-            for file in files:
-                os.replace(file, folder / file.name)
-            written.append(f"{folder} ({len(files)} files: {', '.join(FOLDER.values())}, and frames as CSV)")
+            files = len(list(part.iterdir()))
+        written.append(f"{folder} ({files} files: {', '.join(FOLDER.values())}, and frames as CSV)")
     if html is not None:
-        with tempfile.TemporaryDirectory(dir=html.parent, prefix=".writing_") as name:
-            whole = Path(name) / html.name
+        with whole_file(html) as whole:
             whole.write_text(text, encoding="utf-8")
-            os.replace(whole, html)
         written.append(str(html))
     return written
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from humanoid_control.cli.output import console, machine, plain_values, print_json, progress, table
+from humanoid_control.cli.output_places import check_folder
 from humanoid_control.errors import ConfigError
+from humanoid_control.whole_files import whole_files
 
 if TYPE_CHECKING:
     from humanoid_control.robots import Robot
@@ -35,7 +35,12 @@ def run(args: argparse.Namespace) -> int:
     poses: int = POSES if args.poses is None else args.poses
     seeds: int = SEEDS if args.seeds is None else args.seeds
     noise: float = NOISE if args.noise is None else args.noise
-    _check_folder(args.output)
+    for option, value in (("poses", poses), ("seeds", seeds)):
+        if value < 1:
+            raise ConfigError(f"--{option} must be at least 1, got {value}")
+    if not 0 <= noise < math.inf:
+        raise ConfigError(f"--noise must be a number from 0 up, got {noise:g}")
+    check_folder(args.output)
     robot, accuracy = load_robot(args.robot or "lola", "fixed"), JigAccuracy()
     with progress("study", 1.0, quiet=args.json) as show:
         legs = study_calibration(robot, poses, math.radians(noise), seeds, accuracy, show)
@@ -129,24 +134,11 @@ def _angle(x: float) -> Any:
     return round(math.degrees(x), 4) if math.isfinite(x) else "-"
 
 
-def _check_folder(path: Path | None) -> None:
-    if path is None:
-        return
-    if path.exists() and not path.is_dir():
-        raise ConfigError(f"-o must be a folder for this study, got the file {path}")
-    if not path.parent.is_dir():
-        raise ConfigError(f"the folder {path.parent} does not exist")
-
-
 def _write_folder(folder: Path, report: dict[str, Any], legs: list[LegStudy]) -> None:
     """calibration.json and calibration.png, each whole or not at all."""
     from humanoid_control.cli.study_calibration_plot import calibration_plot
 
-    folder.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing_") as temporary:
-        whole = Path(temporary)
+    with whole_files(folder) as whole:
         text = json.dumps(plain_values(report), indent=1, allow_nan=False)
         (whole / "calibration.json").write_text(text + "\n", encoding="utf-8")
         (whole / "calibration.png").write_bytes(calibration_plot(legs))
-        for path in list(whole.iterdir()):
-            os.replace(path, folder / path.name)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from humanoid_control.cli.output import compile_first, console, plain_values, print_json, progress, table
-from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.cli.output_places import check_file
+from humanoid_control.errors import UnknownNameError
+from humanoid_control.whole_files import whole_file
 
 if TYPE_CHECKING:
     from humanoid_control.imitation.study import Finding
@@ -36,10 +36,8 @@ def run(args: argparse.Namespace) -> int:
         found = study(bodies, names, lambda done, total, name: show(done / total, name))
     if args.output is not None:
         text = _markdown(found) if args.output.suffix == ".md" else json.dumps(plain_values(to_json(found)), indent=1)
-        with tempfile.TemporaryDirectory(dir=args.output.parent, prefix=".writing_") as folder:
-            whole = Path(folder) / args.output.name
+        with whole_file(args.output) as whole:
             whole.write_text(text + "\n", encoding="utf-8")
-            os.replace(whole, args.output)
     if args.json:
         print_json(to_json(found))
         return 0
@@ -86,8 +84,7 @@ def _check_output(path: Path | None) -> None:
         return
     if path.suffix not in FORMATS:
         raise UnknownNameError("format", path.suffix, FORMATS, hint=f"(of {path})")
-    if not path.parent.is_dir():
-        raise ConfigError(f"the folder {path.parent} does not exist")
+    check_file(path)
 
 
 def _short(f: Finding) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from humanoid_control.cli.output import console, machine, plain_values, print_json, progress, table
+from humanoid_control.cli.output_places import check_folder
 from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.whole_files import whole_files
 
 if TYPE_CHECKING:
     from humanoid_control.ik.momentum_gait import GaitSettings
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     for option, value in (("step-length", args.step_length), ("step-time", args.step_time)):
         if value is not None and not (math.isfinite(value) and value > 0):
             raise ConfigError(f"--{option} must be positive, got {value:g}")
-    _check_folder(args.output)
+    check_folder(args.output)
     chosen = [CLAIMS[names[n.lower()]] for n in asked] or list(CLAIMS.values())
     robot = load_robot(args.robot or "lola", "floating")
     with progress("study", 1.0, quiet=args.json) as show:
@@ -176,23 +176,10 @@ def _change(value: float, reference: float) -> float:
     return round(100.0 * (value / reference - 1.0), 1)
 
 
-def _check_folder(path: Path | None) -> None:
-    if path is None:
-        return
-    if path.exists() and not path.is_dir():
-        raise ConfigError(f"-o must be a folder for this study, got the file {path}")
-    if not path.parent.is_dir():
-        raise ConfigError(f"the folder {path.parent} does not exist")
-
-
 def _write_folder(folder: Path, lab: Lab, report: dict[str, Any]) -> None:
     """momentum.json and momentum.png, each whole or not at all."""
     from humanoid_control.cli.study_momentum_plot import momentum_plot
 
-    folder.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing_") as name:
-        whole = Path(name)
+    with whole_files(folder) as whole:
         (whole / "momentum.json").write_text(json.dumps(plain_values(report), indent=1) + "\n", encoding="utf-8")
         momentum_plot(lab, whole / "momentum.png")
-        for path in sorted(whole.iterdir()):
-            os.replace(path, folder / path.name)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +18,10 @@ from humanoid_control.cli.output import (
     progress,
     warn,
 )
+from humanoid_control.cli.output_places import check_folder
 from humanoid_control.cli.study_tendons_tables import print_details, print_summary
 from humanoid_control.errors import ConfigError
+from humanoid_control.whole_files import whole_files
 
 if TYPE_CHECKING:
     from humanoid_control.simulation.studies.tendons.finding import Finding, Runs
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     runs = Runs(
         defaults.seeds if args.seeds is None else args.seeds, defaults.steps if args.steps is None else args.steps
     )
-    _check_folder(args.output)
+    check_folder(args.output)
     only = [n.strip() for n in args.only.split(",") if n.strip()]
     if args.only and not only:
         raise ConfigError(f"--only names no experiment: '{args.only}'")
@@ -87,37 +87,13 @@ def to_json(robot: str, found: Sequence[Finding], runs: Runs, left_out: Sequence
     return {**head, "experiments": experiments, "machine": machine()}
 
 
-def _check_folder(path: Path | None) -> None:
-    """So that an hour's work is not lost at its end.
-
-    Raises:
-        ConfigError: it is a file, its parent does not exist, or nothing can be written there.
-    """
-    if path is None:
-        return
-    if path.exists() and not path.is_dir():
-        raise ConfigError(f"-o must be a folder for this study, got the file {path}")
-    if not path.absolute().parent.is_dir():
-        raise ConfigError(f"the folder {path.parent} does not exist")
-    place = path if path.is_dir() else path.absolute().parent
-    try:
-        with tempfile.TemporaryDirectory(dir=place, prefix=".writing_"):
-            pass
-    except OSError as e:
-        raise ConfigError(f"cannot write to {place}: {e.strerror}") from e
-
-
 def _write(folder: Path, report: dict[str, Any], found: Sequence[Finding]) -> None:
     """tendons.json and a PNG an experiment, each whole or not at all."""
     from humanoid_control.cli.study_tendons_plot import pictures
 
-    folder.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing_") as name:
-        whole = Path(name)
+    with whole_files(folder) as whole:
         text = json.dumps(plain_values(report), indent=1, allow_nan=False)
         (whole / "tendons.json").write_text(text + "\n", encoding="utf-8")
         for f in found:
             for file, content in pictures(f).items():
                 (whole / file).write_bytes(content)
-        for path in list(whole.iterdir()):
-            os.replace(path, folder / path.name)

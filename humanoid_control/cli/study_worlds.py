@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from humanoid_control.cli.output import console, machine, plain_values, print_json, progress, table
+from humanoid_control.cli.output_places import check_folder
 from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.whole_files import whole_file
 
 SECONDS = 5.0
 MOST = 10000
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     from humanoid_control.simulation.studies.standing import STUDIED, as_row, standing_study
 
     varied = parse_varied(args.vary or [], STUDIED)
-    _check_folder(args.output)
+    check_folder(args.output)
     variations = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
     if len(variations) > MOST:
         raise ConfigError(f"{len(variations)} combinations are too many, at most {MOST}: vary less")
@@ -90,19 +90,8 @@ def _row(r: dict[str, Any], varied: list[str]) -> list[Any]:
     return [*(r[k] for k in varied), verdict, drift, tilt, torque, r["torque_joint"], round(r["real_time_factor"], 1)]
 
 
-def _check_folder(path: Path | None) -> None:
-    if path is None:
-        return
-    if path.exists() and not path.is_dir():
-        raise ConfigError(f"-o must be a folder for this study, got the file {path}")
-    if not path.absolute().parent.is_dir():
-        raise ConfigError(f"the folder {path.parent} does not exist")
-
-
 def _write(folder: Path, report: dict[str, Any]) -> None:
     """worlds.json, whole or not at all."""
     folder.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing_") as name:
-        whole = Path(name) / "worlds.json"
-        whole.write_text(json.dumps(plain_values(report), indent=1) + "\n", encoding="utf-8")
-        os.replace(whole, folder / whole.name)
+    with whole_file(folder / "worlds.json") as file:
+        file.write_text(json.dumps(plain_values(report), indent=1) + "\n", encoding="utf-8")

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.cli.output import TENDONS, compile_first, console, print_json, progress, table
+from humanoid_control.cli.output_places import check_file
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.tendon_file import tendon_geometry, tendons_of
 from humanoid_control.robots.tendon_groups import GROUPINGS, tendon_groups
 from humanoid_control.tendons.groups import owner_table
-from humanoid_control.tendons.mappings.fitting import KINDS, Accuracy, accuracy, fit
+from humanoid_control.tendons.mappings.fitting import KINDS, Accuracy, accuracy, check_size, fit
 from humanoid_control.tendons.mappings.mapping_file import save_mapping
 from humanoid_control.tendons.mappings.posture_grid import random_postures
 from humanoid_control.tendons.routing.geometry import TendonGeometry
@@ -47,8 +48,9 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"--{'kind' if args.kind else 'output'} belongs to --fit GROUP")
     if args.fit is not None and args.output is None:
         raise ConfigError("--fit needs --output FILE.npz")
-    if args.output is not None and (args.output.suffix != ".npz" or not args.output.absolute().parent.is_dir()):
-        raise ConfigError(f"--output {args.output}: must be a file .npz in a folder that exists")
+    if args.output is not None and args.output.suffix != ".npz":
+        raise ConfigError(f"--output must be a .npz file, got {args.output}")
+    check_file(args.output, "--output")
     kind = args.kind or "polynomial"
     if kind not in KINDS:
         raise UnknownNameError("kind of mapping", kind, KINDS)
@@ -87,6 +89,7 @@ def _show(robot: Robot, groups: tuple[TendonGroup, ...], as_json: bool) -> int:
 
 
 def _fit(robot: Robot, group: TendonGroup, kind: str, path: Path, as_json: bool) -> int:
+    check_size(len(group.joints), kind)
     compile_first(TENDONS)
     geometry = TendonGeometry(robot.model, tendons_of(robot).only(group.tendons), group.joints)
     with progress(f"fitting {group.name}", 1.0, as_json) as show:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import os
 import shutil
-import tempfile
 from pathlib import Path
 
 import numpy as np
 
 from humanoid_control.imitation import JointTrajectory
+from humanoid_control.whole_files import whole_file
 
 FORMATS = (".csv", ".npz", ".mcap")
 
@@ -22,12 +21,13 @@ def write_trajectory(path: Path, trajectory: JointTrajectory, targets: np.ndarra
         path: .csv, .npz or .mcap.
         trajectory: what to write.
         targets: (T, 7, 3) what it was solved for, kept in the NPZ [m].
+
+    Raises:
+        ConfigError: it cannot be written.
     """
     writer = {".csv": _csv, ".npz": _npz, ".mcap": _mcap}[path.suffix]
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing_") as folder:
-        part = Path(folder) / f"part{path.suffix}"
+    with whole_file(path) as part:
         writer(part, trajectory, targets)
-        os.replace(part, path)
 
 
 def _csv(path: Path, t: JointTrajectory, _: np.ndarray) -> None:

@@ -15,8 +15,6 @@ pairs:
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ import yaml
 
 from humanoid_control.collision.ssv_segments import Segment, SegmentPair, Ssv
 from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
+from humanoid_control.whole_files import whole_file
 
 SCHEMA = "humanoid_ssv/1"
 FILE_KEYS = ("schema", "robot", "segments", "pairs")
@@ -71,7 +70,7 @@ def write_ssv_file(path: Path, file: SsvFile) -> None:
     """Write a file that `read_ssv_file` reads as the same; never half of it.
 
     Raises:
-        RobotError: the place cannot be written to.
+        ConfigError: it cannot be written.
     """
     d: dict[str, Any] = {"schema": SCHEMA}
     if file.robot:
@@ -80,13 +79,8 @@ def write_ssv_file(path: Path, file: SsvFile) -> None:
     if file.pairs is not None:
         d["pairs"] = [[_side(p.first, p.groups_1), _side(p.second, p.groups_2)] for p in file.pairs]
     text = yaml.safe_dump(d, sort_keys=False, default_flow_style=None, width=160)
-    try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing_") as folder:
-            part = Path(folder) / path.name
-            part.write_text(text)
-            os.replace(part, path)
-    except OSError as e:
-        raise RobotError(f"{path}: cannot be written: {e.strerror}") from None
+    with whole_file(path) as part:
+        part.write_text(text)
 
 
 def _segment(row: Any, where: str) -> Segment:

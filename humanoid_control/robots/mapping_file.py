@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +14,7 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.robot_file import SCHEMA, RobotFile, read_robot_file, shapes_from_urdf
 from humanoid_control.robots.shapes import LinkShape, shape_to_row
 from humanoid_control.robots.urdf_tree import UrdfTree, parse_urdf
+from humanoid_control.whole_files import whole_file
 
 UPPER_ARM, LOWER_ARM, TORSO = 0.14, 0.13, 0.5  # radii: share of the bone, of the bone, of half the shoulder width
 
@@ -27,7 +26,8 @@ def map_urdf(path: Path) -> tuple[Path, Mapping]:
         The file written, and what was guessed.
 
     Raises:
-        RobotError: not a usable URDF, no arms in it, a robot file is there already, or it cannot be written.
+        RobotError: not a usable URDF, no arms in it, or a robot file is there already.
+        ConfigError: it cannot be written.
     """
     beside = path.with_suffix(".yaml")
     if beside.exists():
@@ -37,14 +37,9 @@ def map_urdf(path: Path) -> tuple[Path, Mapping]:
     except (OSError, UnicodeDecodeError) as e:
         raise RobotError(f"{path}: cannot be read as a URDF: {e.__class__.__name__}") from None
     mapping = guess_mapping(tree)
-    try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing_") as folder:
-            part = Path(folder) / beside.name
-            part.write_text(mapping_text(mapping, tree))
-            Robot(tree, read_robot_file(part), "fixed")  # what is written can be read
-            os.replace(part, beside)
-    except OSError as e:
-        raise RobotError(f"{beside} cannot be written: {e.strerror}") from None
+    with whole_file(beside) as part:
+        part.write_text(mapping_text(mapping, tree))
+        Robot(tree, read_robot_file(part), "fixed")  # what is written can be read
     return beside, mapping
 
 

@@ -41,7 +41,7 @@ MISTAKES = [
     (["--only", "E4,others", "--models", "."], "no myoelbow_1dof6muscles*.xml in ."),
     (["--only", "E4", "--models", "nowhere"], "the folder nowhere does not exist"),
     (["--only", ","], "--only names no experiment"),
-    (["-o", "/proc/out", "--only", "E4"], "cannot write to /proc"),
+    (["-o", "/proc/out", "--only", "E4"], "/proc/out cannot be written"),
     (["--poses", "3"], "--poses is not for the study 'tendons'"),
     (["-o", "nowhere/out"], "folder nowhere does not exist"),
 ]

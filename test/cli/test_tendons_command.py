@@ -47,7 +47,7 @@ def test_a_fitted_mapping_is_one_that_the_nodes_take(kind, tmp_path, capsys, mon
         (["--groups", "automtic"], "did you mean automatic"),
         (["--fit", "nek", "-o", "a.npz"], "did you mean neck"),
         (["--fit", "neck", "-o", "a.npz", "--kind", "polynom"], "did you mean polynomial"),
-        (["--fit", "neck", "-o", "nowhere/a.npz"], "a folder that exists"),
+        (["--fit", "neck", "-o", "nowhere/a.npz"], "the folder nowhere does not exist"),
         (["--fit", "neck"], "needs --output"),
         (["--kind", "neural"], "--kind belongs to --fit"),
         (["--groups", "whole", "--fit", "whole", "-o", "a.npz"], "20 joints in one group, at most 8"),

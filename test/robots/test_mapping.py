@@ -8,7 +8,7 @@ import pinocchio as pin
 import pytest
 import yaml
 
-from humanoid_control.errors import RobotError
+from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.robots import CATALOGUE, MODELS, load_robot
 from humanoid_control.robots.mapping import guess_mapping
 from humanoid_control.robots.mapping_file import map_urdf
@@ -239,6 +239,6 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("tempfile.TemporaryDirectory", full)
-    with pytest.raises(RobotError, match="cannot be written: No space left"):
+    with pytest.raises(ConfigError, match="cannot be written: No space left"):
         map_urdf(path)
     assert not (tmp_path / "robot.yaml").exists()

@@ -132,5 +132,5 @@ def test_what_cannot_be_calibrated_is_said_in_one_line(leg, postures):
         calibrate(leg, [], deviation, ACCURACY)
     with pytest.raises(ConfigError, match="accuracy of the jig must be above zero"):
         calibrate(leg, measured, deviation, EXACT)
-    with pytest.raises(ConfigError, match="--poses must be at least 1, got 0"):
+    with pytest.raises(ConfigError, match=r"^poses must be at least 1, got 0"):
         study_calibration(leg.robot, poses=0)

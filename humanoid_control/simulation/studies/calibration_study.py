@@ -80,9 +80,9 @@ def study_calibration(
     """
     for name, value in (("poses", poses), ("seeds", seeds)):
         if value < 1:
-            raise ConfigError(f"--{name} must be at least 1, got {value}")
+            raise ConfigError(f"{name} must be at least 1, got {value}")
     if not (np.isfinite(noise) and noise >= 0):
-        raise ConfigError(f"--noise must not be negative, got {np.degrees(noise):g}")
+        raise ConfigError(f"noise must be a number from 0 up, got {noise:g} rad")
     accuracy, file = accuracy or JigAccuracy(), drives_of(robot)
     wanted = dict.fromkeys([(POSE, poses), (POSE, 1), (POSITION, poses), (POSITION, 1)])
     legs, out = legs_of(robot), []

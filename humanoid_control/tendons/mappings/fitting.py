@@ -12,7 +12,7 @@ from humanoid_control.tendons.mappings.group_geometry import lengths_only
 from humanoid_control.tendons.mappings.mapping import JointMuscleMapping
 from humanoid_control.tendons.mappings.neural_fit import fit_neural
 from humanoid_control.tendons.mappings.polynomial_grid_fit import fit_polynomial_on_grid
-from humanoid_control.tendons.mappings.posture_grid import counts_by_range, random_postures
+from humanoid_control.tendons.mappings.posture_grid import check_cost, counts_by_range, random_postures
 from humanoid_control.tendons.mappings.table_mapping import build_table
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 
@@ -27,6 +27,16 @@ class Accuracy:
 
     length: float
     arm: float
+
+
+def check_size(joints: int, kind: str = "polynomial") -> None:
+    """Refuse a group that `fit` would refuse for its number of joints, before anything is compiled.
+
+    Raises:
+        ConfigError: more joints than a grid admits.
+    """
+    if kind == "polynomial":
+        check_cost((2,) * joints, 1)
 
 
 def fit(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +14,7 @@ from humanoid_control.tendons.mappings.monomials import monomials
 from humanoid_control.tendons.mappings.neural_mapping import NeuralMapping, Weights
 from humanoid_control.tendons.mappings.polynomial_mapping import PolynomialMapping
 from humanoid_control.tendons.mappings.table_mapping import TableMapping
+from humanoid_control.whole_files import whole_file
 
 _FORMAT = "humanoid_control joint-muscle mapping 1"
 _UNITS = ("rad", "m")
@@ -25,7 +24,7 @@ def save_mapping(path: Path, mapping: JointMuscleMapping) -> None:
     """Write a fitted mapping as .npz; the file appears whole or not at all.
 
     Raises:
-        ConfigError: the mapping is the geometry itself, which is kept as its model.
+        ConfigError: the mapping is the geometry itself, which is kept as its model; or the file cannot be written.
     """
     if isinstance(mapping, PolynomialMapping):
         content = {"exponents": mapping.basis.exponents, "coefficients": mapping.coefficients}
@@ -46,10 +45,8 @@ def save_mapping(path: Path, mapping: JointMuscleMapping) -> None:
         "model_hash": np.array(mapping.model_hash),
         "fit": np.array([fit.samples, fit.rms, fit.zero_error, fit.seconds]),
     }
-    with tempfile.TemporaryDirectory(dir=Path(path).parent, prefix=".writing_") as folder:
-        part = Path(folder) / "part.npz"
-        np.savez_compressed(part, **content)
-        os.replace(part, path)
+    with whole_file(path) as part, part.open("wb") as file:
+        np.savez_compressed(file, **content)
 
 
 def load_mapping(

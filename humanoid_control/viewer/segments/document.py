@@ -168,7 +168,7 @@ class Document:
             path: instead of the document's own, which it becomes.
 
         Raises:
-            RobotError: no path is known, or it cannot be written.
+            RobotError: no path is known. ConfigError: it cannot be written.
         """
         path = path or self.path
         if path is None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from humanoid_control.collision.ssv_file import SsvFile, read_ssv_file, write_ssv_file
 from humanoid_control.collision.ssv_segments import Segment, SegmentPair, Ssv
-from humanoid_control.errors import HumanoidError, RobotError
+from humanoid_control.errors import ConfigError, HumanoidError, RobotError
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.ssv_model import build_ssv, segments_of, ssv_of
 
@@ -129,5 +129,5 @@ def test_a_mistake_names_the_file_the_place_and_the_right_word(tmp_path, text, m
 def test_missing_files_and_folders_are_one_line(tmp_path):
     with pytest.raises(RobotError, match="not a readable file"):
         read_ssv_file(tmp_path / "none.yaml")
-    with pytest.raises(RobotError, match="cannot be written"):
+    with pytest.raises(ConfigError, match="cannot be written"):
         write_ssv_file(tmp_path / "no_folder" / "x.yaml", SsvFile(()))
