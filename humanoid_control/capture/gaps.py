@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
 
 from humanoid_control.capture.clip import MarkerClip
 
@@ -80,6 +79,8 @@ def _gap_lengths(hidden: np.ndarray) -> np.ndarray:
 
 def _filled(path: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """One marker's path (T, 3) with the wanted frames interpolated."""
+    from scipy.interpolate import PchipInterpolator  # slow to import, and seldom needed
+
     seen = np.flatnonzero(~np.isnan(path[:, 0]))
     frames = np.clip(np.flatnonzero(wanted), seen[0], seen[-1])
     path = path.copy()

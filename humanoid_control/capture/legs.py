@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from humanoid_control.capture.human import SIDES, HumanBody, Posture
 from humanoid_control.capture.rotations import X, Y, Z, rotation
@@ -46,7 +45,9 @@ def legs_to_feet(
         z = -np.cos(ahead) * down - np.sin(ahead) * np.cross(down, y)
         R_WT = np.stack([np.cross(y, z), y, z], axis=2)
         R_WS = R_WT @ rotation(Y, knee)
-        flexion, abduction, turn = Rotation.from_matrix(R_WP.swapaxes(1, 2) @ R_WT).as_euler("YXZ").T
+        R = R_WP.swapaxes(1, 2) @ R_WT  # turns about y, then the new x, then the new z
+        flexion, turn = np.arctan2(R[:, 0, 2], R[:, 2, 2]), np.arctan2(R[:, 1, 0], R[:, 1, 1])
+        abduction = -np.arcsin(np.clip(R[:, 1, 2], -1.0, 1.0))
         joints |= {
             f"{side}_hp_flex": -flexion,
             f"{side}_hp_abd": s * abduction,

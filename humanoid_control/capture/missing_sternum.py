@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
 
 from humanoid_control.capture.sternum import estimate_sternum, fit_sternum
 
@@ -37,6 +36,8 @@ def complete_sternum(points: Mapping[str, np.ndarray], rate: float) -> tuple[np.
     learnt = fit_sternum(l_hip, r_hip, l_gh, r_gh, sternum)
     estimate = estimate_sternum(l_hip, r_hip, l_gh, r_gh, learnt)
     frames = np.flatnonzero(seen)
+    from scipy.interpolate import PchipInterpolator  # slow to import, and seldom needed
+
     shift = PchipInterpolator(frames, (sternum - estimate)[seen])(np.clip(np.arange(len(seen)), frames[0], frames[-1]))
     note = (
         f"the sternum is hidden in {100 * (~seen).mean():.0f} % of the frames, partly for long: there it is estimated "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import ConvexHull
 
 from humanoid_control.collision.bounding_shapes import BALL, RECTANGLE, TestShape
 
@@ -37,5 +36,7 @@ def hull_points(shape: TestShape) -> np.ndarray:
 
 def hull(shape: TestShape) -> tuple[int, float]:
     """(triangles, volume [m^3]) of the convex hull."""
+    from scipy.spatial import ConvexHull  # slow to import, and seldom needed
+
     h = ConvexHull(hull_points(shape))
     return len(h.simplices), float(h.volume)

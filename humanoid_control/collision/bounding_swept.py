@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
 
 from humanoid_control.collision.bounding_shapes import BALL, ELLIPSE, TestShape
 
@@ -30,6 +29,8 @@ def cover_ellipse(a: float, b: float) -> tuple[float, float]:
     outer = lambda s: a - centre(s)  # noqa: E731
     if a - b < 1e-12:
         return 0.0, a
+    from scipy.optimize import brentq  # slow to import, and seldom needed
+
     s = brentq(lambda s: middle(s) - outer(s), 0.0, a * (1 - 1e-12))
     return centre(s), max(middle(s), outer(s))
 
@@ -56,6 +57,8 @@ def _ball_around_discs(c0: float, r0: float, c1: float, r1: float, h: float) -> 
         return z, math.sqrt(max(low + z * z, high + (h - z) ** 2))
 
     span = sorted((c0, c1))
+    from scipy.optimize import minimize_scalar  # slow to import, and seldom needed
+
     c = c0 if c0 == c1 else float(minimize_scalar(lambda x: fit(x)[1], bounds=span, method="bounded").x)
     return (c, *fit(c))
 

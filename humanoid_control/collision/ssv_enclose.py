@@ -10,8 +10,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.spatial.transform import Rotation
 
 from humanoid_control.collision.jit import along, cross, dot, kernel, norm, row, sub
 from humanoid_control.collision.ssv_lines import inverse, point_line
@@ -63,6 +61,8 @@ def _search(
         starts: parameters.
         size: of what the points fill [m]; a first step goes a tenth of it.
     """
+
+    from scipy.optimize import minimize  # slow to import, and seldom needed
 
     def volume(x: np.ndarray) -> float:
         core = core_of(x)
@@ -127,6 +127,8 @@ def fit_polygon(points: np.ndarray, polygon: np.ndarray, axes: np.ndarray | None
         axes: (3, 3) rows: the polygon's two and its normal, all kept; None: the search turns them, too. With given
             axes the polygon stays in the middle of the points along both, so that what is symmetric stays so.
     """
+    from scipy.spatial.transform import Rotation  # slow to import, and seldom needed
+
     if axes is None:
         middle, start, half = _principal(points)
     else:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
 from humanoid_control.collision.ssv_enclose import Fit, fit_line, fit_point, fit_rectangle, fit_triangle
 from humanoid_control.collision.ssv_segments import Ssv
@@ -67,6 +66,8 @@ def volumes(core: np.ndarray, radius: float, name: str) -> tuple[Ssv, ...]:
 
 def hull_points(points: np.ndarray) -> np.ndarray:
     """The corners (m, 3) of the convex hull of points (n, 3); all of them where they lie in a plane."""
+    from scipy.spatial import ConvexHull, QhullError  # slow to import, and seldom needed
+
     if len(points) < 5:
         return points
     try:
@@ -94,6 +95,8 @@ def inertia_points(mass: float, center: np.ndarray, inertia: np.ndarray) -> np.n
 
 def circumscribed_sphere(count: int = DIRECTIONS) -> np.ndarray:
     """Corners (count, 3) of a polyhedron that holds the unit ball, evenly spread."""
+    from scipy.spatial import ConvexHull  # slow to import, and seldom needed
+
     k = np.arange(count) + 0.5
     z, turn = 1 - 2 * k / count, np.pi * (1 + 5**0.5) * k
     n = np.stack([np.sqrt(1 - z * z) * np.cos(turn), np.sqrt(1 - z * z) * np.sin(turn), z], axis=1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from humanoid_control.errors import ClipError
 from humanoid_control.imitation.retarget import JointTrajectory, Retargeter
@@ -74,6 +73,8 @@ def _place(solver: Retargeter, goal: np.ndarray, joints: np.ndarray) -> tuple[fl
 
 
 def _converged(solver: Retargeter, goal: np.ndarray, start: np.ndarray) -> float:
+    from scipy.optimize import least_squares  # slow to import, and seldom needed
+
     r = solver.robot
     lower, upper = r.lower[r.imitation_joints], r.upper[r.imitation_joints]
     fit = least_squares(

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
-from scipy.optimize import minimize_scalar
-from scipy.spatial import ConvexHull
 
 from humanoid_control.collision.point_distance import point_solid
 from humanoid_control.collision.shape_arrays import KIND_NAMES
@@ -65,6 +63,8 @@ def ssvs_of_shape(shape: Shape, name: str) -> tuple[Ssv, ...]:
 
 def _around_cylinder(shape: Cylinder) -> tuple[np.ndarray, float]:
     """The core may be shorter than the cylinder: its balls then stand out at the side, but less at the ends."""
+    from scipy.optimize import minimize_scalar  # slow to import, and seldom needed
+
     p0, p1 = np.array(shape.p0), np.array(shape.p1)
     half = float(np.linalg.norm(p1 - p0)) / 2
     middle, axis = (p0 + p1) / 2, rotation_of_z_onto(p1 - p0)[:, 2]
@@ -136,6 +136,8 @@ def outline(shape: Shape) -> np.ndarray:
 
 def between(points: np.ndarray, axis: int, low: float, high: float) -> np.ndarray:
     """Corners (m, 3) of what two planes across an axis leave of the convex hull of points (n, 3)."""
+    from scipy.spatial import ConvexHull  # slow to import, and seldom needed
+
     edges = {tuple(sorted(e)) for t in ConvexHull(points).simplices for e in ((t[0], t[1]), (t[1], t[2]), (t[2], t[0]))}
     out = [points[(points[:, axis] >= low) & (points[:, axis] <= high)]]
     for cut in (low, high):

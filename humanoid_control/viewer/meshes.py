@@ -97,8 +97,8 @@ def _sphere(radius: float) -> trimesh.Trimesh:
 
 def _merged(meshes: list[trimesh.Trimesh]) -> Triangles:
     """One mesh of all; edges sharper than EDGE keep a normal on each side, or flat ends would be shaded as domes."""
-    parts = [trimesh.graph.smooth_shade(m, angle=EDGE) for m in meshes]
-    mesh: Any = trimesh.util.concatenate(parts) if len(parts) > 1 else parts[0]
+    whole: Any = trimesh.util.concatenate(meshes) if len(meshes) > 1 else meshes[0]
+    mesh = trimesh.graph.smooth_shade(whole, angle=EDGE, facet_minarea=None)
     return np.asarray(mesh.vertices), np.asarray(mesh.faces)
 
 

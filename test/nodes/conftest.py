@@ -69,12 +69,13 @@ class Graph:
         return publisher
 
     def until(self, condition, what: str, timeout: float = TIMEOUT, meanwhile=None) -> None:
-        """Take messages until something is the case; `meanwhile` is called again and again."""
+        """Take messages until something is the case; `meanwhile` is called every 20 ms, or as often as it returns."""
         end = time.monotonic() + timeout
         while not condition():
+            due = time.monotonic() + 0.02
             if meanwhile is not None:
                 meanwhile()
-            self.executor.spin_once(timeout_sec=0.02)
+            self.executor.spin_once(timeout_sec=max(due - time.monotonic(), 0.0))
             if time.monotonic() > end:
                 logs = "\n".join(f"--- {n}\n{self.output(p)[-1500:]}" for n, p in self.processes.items())
                 raise AssertionError(f"waited {timeout:g} s in vain: {what}\n{logs}")
