@@ -31,10 +31,11 @@ demo: setup
 	@$(RUN)/humanoid demo --robot "$(ROBOT)" --motion "$(MOTION)" --speed $(SPEED) --port $(PORT) \
 		--seconds $(TIME) $(if $(HOLD),--hold)
 
-# What only computes runs on two cores at once; nodes and browsers are timed, so they come one after the other.
+# What only computes, or may take its time, runs on two cores at once; what is timed comes one after the other.
+TIMED := (ros or browser) and not patient
 test: setup
-	@$(RUN)/python -m pytest -n 2 --dist loadfile -m "not ros and not browser"; first=$$?; \
-	$(RUN)/python -m pytest -m "ros or browser" && exit $$first
+	@$(RUN)/python -m pytest -n 2 --dist loadfile -m "not ($(TIMED))"; first=$$?; \
+	$(RUN)/python -m pytest -m "$(TIMED)" && exit $$first
 
 check: setup
 	$(RUN)/ruff check .

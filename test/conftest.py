@@ -8,7 +8,12 @@ import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+# The suite tries the same examples everywhere; `pytest --hypothesis-profile=explore` looks for new ones.
+settings.register_profile("suite", derandomize=True, deadline=None)
+settings.register_profile("explore", deadline=None)
+settings.load_profile("suite")
 REPOSITORY = Path(__file__).resolve().parent.parent
 if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # A shell starts what runs in its background deaf to interrupts, and the commands under test would inherit that.

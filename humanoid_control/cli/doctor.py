@@ -148,6 +148,8 @@ def _loopback() -> Finding:
     """Two processes, one message."""
     if ros_flavour() == "none":
         return Finding("loopback", WARN, "not checked without ROS 2")
+    if os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE") == "OFF":
+        return Finding("loopback", WARN, "not checked while discovery is off")
     env = {**os.environ}
     env.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     command = [sys.executable, "-m", "humanoid_control.cli.ping"]

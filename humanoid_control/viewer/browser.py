@@ -111,6 +111,15 @@ class Browser:
             with contextlib.suppress(TimeoutError):
                 self._socket.recv(timeout=left)
 
+    def wait_for(self, text: str, timeout: float = 90.0) -> bool:
+        """Wait until the page shows a text; whether it came in time."""
+        end = time.monotonic() + timeout
+        while text not in self.text():
+            if time.monotonic() > end:
+                return False
+            self.sleep(0.2)
+        return True
+
     def evaluate(self, script: str) -> Any:
         """Value of a JavaScript expression in the page."""
         result = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)

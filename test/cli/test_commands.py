@@ -160,6 +160,7 @@ def test_a_folder_that_is_not_a_bag(humanoid):
     assert "is not a ROS 2 bag" in one_line(humanoid("replay", "bag"))
 
 
+@pytest.mark.patient
 @pytest.mark.ros
 def test_doctor_finds_this_environment_sound(humanoid):
     pytest.importorskip("rclpy", reason="needs ROS 2")
@@ -170,6 +171,7 @@ def test_doctor_finds_this_environment_sound(humanoid):
     assert {"Python", "packages", "ROS 2", "port", "cores"} <= set(findings)
 
 
+@pytest.mark.patient
 @pytest.mark.ros
 def test_doctor_says_what_to_do_when_discovery_is_off(humanoid):
     pytest.importorskip("rclpy", reason="needs ROS 2")

@@ -63,5 +63,5 @@ def test_an_interrupt_ends_it_and_leaves_nothing(humanoid):
         time.sleep(0.1)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 130
+    assert process.wait(60) == 130
     assert not (humanoid.folder / "out").exists()

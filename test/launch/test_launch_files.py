@@ -101,7 +101,7 @@ def test_the_real_launch_system_runs_the_demo(tmp_path):
     env = {
         **os.environ,
         "AMENT_PREFIX_PATH": os.pathsep.join([str(prefix), os.environ.get("AMENT_PREFIX_PATH", "")]),
-        "ROS_DOMAIN_ID": str(10 + (os.getpid() + 7) % 80),
+        "ROS_DOMAIN_ID": str(10 + (os.getpid() + 59) % 80),
         "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
         "ROS_LOG_DIR": str(tmp_path / "log"),
     }

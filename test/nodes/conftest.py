@@ -15,7 +15,7 @@ import pytest
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2: run `make setup`, or source a ROS 2 installation")
 
 DOMAIN = str(10 + os.getpid() % 80)
-TIMEOUT = 25.0
+TIMEOUT = 60.0
 
 
 class Graph:

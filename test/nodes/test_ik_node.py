@@ -118,6 +118,7 @@ def test_no_command_before_activation(graph):
     driver.check()
 
 
+@pytest.mark.patient
 def test_a_robot_that_does_not_exist_cannot_be_configured(graph):
     process = graph.start("whole_body_ik", "robot:=lolla", "autostart:=false")
     request = ChangeState.Request()

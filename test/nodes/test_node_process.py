@@ -15,6 +15,7 @@ pytestmark = pytest.mark.ros
 NODES = ("simulator", "state_estimator", "whole_body_ik", "trajectory_streamer", "viewer")
 
 
+@pytest.mark.patient
 @pytest.mark.parametrize(
     ("node", "parameters", "words"),
     [
@@ -31,13 +32,14 @@ NODES = ("simulator", "state_estimator", "whole_body_ik", "trajectory_streamer",
 )
 def test_bad_parameters_end_in_one_line_and_code_2(graph, node, parameters, words):
     process = graph.start(node, *parameters, wait=False)
-    assert process.wait(20) == 2
+    assert process.wait(60) == 2
     text = graph.output(process)
     assert words in text
     assert "Traceback" not in text
     assert any(line.startswith(f"{node}: ") and words in line for line in text.splitlines())
 
 
+@pytest.mark.patient
 def test_a_robot_that_cannot_be_simulated_ends_in_one_line_and_code_2(graph, tmp_path):
     path = tmp_path / "ghost.urdf"
     path.write_text(
@@ -45,11 +47,12 @@ def test_a_robot_that_cannot_be_simulated_ends_in_one_line_and_code_2(graph, tmp
         '<parent link="base"/><child link="arm"/><axis xyz="0 1 0"/></joint></robot>'
     )
     process = graph.start("simulator", f"robot:={path}", wait=False)
-    assert process.wait(20) == 2
+    assert process.wait(60) == 2
     text = graph.output(process)
     assert "simulator: ghost: link 'arm' moves and has no mass" in text and "Traceback" not in text
 
 
+@pytest.mark.patient
 def test_an_occupied_port_is_said(graph):
     import socket
 
@@ -58,7 +61,7 @@ def test_an_occupied_port_is_said(graph):
         s.listen()
         port = s.getsockname()[1]
         process = graph.start("viewer", f"port:={port}", wait=False)
-        assert process.wait(20) == 2
+        assert process.wait(60) == 2
     assert f"port {port} is occupied" in graph.output(process)
 
 
@@ -82,6 +85,7 @@ def test_two_interrupts_are_one(graph):
     assert process.wait(5) == 0
 
 
+@pytest.mark.patient
 def test_a_namespace_puts_two_robots_side_by_side(graph):
     graph.start("simulator", "robot:=hrp2", "rate:=100.0", args=("-r", "__ns:=/left"))
     graph.start("simulator", "robot:=lola", "rate:=100.0", args=("-r", "__ns:=/right"))
@@ -90,12 +94,14 @@ def test_a_namespace_puts_two_robots_side_by_side(graph):
     assert "l_hand_grip" in left[0].name and "l_toe_flexion" in right[0].name
 
 
+@pytest.mark.patient
 def test_the_parameter_file_of_the_repository_is_accepted(graph):
     file = Path(__file__).resolve().parents[2] / "config" / "simulator.yaml"
     process = graph.start("simulator", args=("--params-file", str(file)))
     assert process.poll() is None and "READY" in graph.output(process)
 
 
+@pytest.mark.patient
 def test_the_single_threaded_executor_serves_as_well(graph, monkeypatch):
     monkeypatch.setenv("HUMANOID_EXECUTOR", "single")
     process = graph.start("simulator", "rate:=100.0")

@@ -19,7 +19,8 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(find_chromium() is None, reason="needs Chromium: install the package 'chromium'"),
 ]
-SCENE = (0, 0, 900, 800)
+WIDTH, HEIGHT = 1000, 620
+SCENE = (0, 0, 660, 620)
 
 
 def free_port():
@@ -65,9 +66,9 @@ def draw(page, state, times=7):
 
 
 def test_the_page_shows_the_robot_and_follows_it(page):
-    with Browser(1300, 800) as browser:
-        browser.open(page.url, 6)
-        assert "waiting for joint states" in browser.text()
+    with Browser(WIDTH, HEIGHT) as browser:
+        browser.open(page.url, 1)
+        assert browser.wait_for("waiting for joint states")
         assert browser.settle(SCENE), "the scene did not come to rest"
         neutral = pixels(browser.picture(SCENE))
         assert neutral.std() > 10, "a blank page"
@@ -98,8 +99,9 @@ def test_the_page_shows_the_robot_and_follows_it(page):
 
 def test_shapes_are_coloured_by_distance_and_the_panel_acts(page):
     robot = page.robot
-    with Browser(1300, 800) as browser:
-        browser.open(page.url, 6)
+    with Browser(WIDTH, HEIGHT) as browser:
+        browser.open(page.url, 1)
+        assert browser.wait_for("waiting for joint states")
         for what in ("robot", "targets", "dancer"):
             page.scene.show(what, False)
         page.scene.show("shapes", True)
@@ -131,18 +133,18 @@ def test_shapes_are_coloured_by_distance_and_the_panel_acts(page):
 def test_without_webgl_the_page_says_so(page):
     flags = (*(f for f in FLAGS if "swiftshader" not in f), "--disable-gpu", "--disable-3d-apis")
     with Browser(1000, 700, flags) as browser:
-        browser.open(page.url, 8)
-        assert "WebGL" in browser.text()
+        browser.open(page.url, 1)
+        assert browser.wait_for("WebGL")
 
 
 def test_an_old_picture_is_called_old(page):
     with Browser(1000, 700) as browser:
-        browser.open(page.url, 5)
+        browser.open(page.url, 1)
+        assert browser.wait_for("waiting for joint states")
         state = heard(page, page.robot.postures["neutral"])
         for k in range(7):
             page.draw(state, 12.0, 0.1 * k)
-        browser.sleep(1.0)
-        assert "no joint states for 12 s" in browser.text()
+        assert browser.wait_for("no joint states for 12 s")
 
 
 def test_a_port_in_use_is_noticed():
