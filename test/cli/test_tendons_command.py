@@ -8,7 +8,7 @@ import pytest
 from humanoid_control.cli.main import main
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.tendon_groups import tendon_groups, tendon_mappings
-from humanoid_control.tendons.mappings import fitting
+from humanoid_control.tendons.mappings import fitting, parted_mapping
 
 
 def test_who_owns_and_who_borrows_is_listed(capsys):
@@ -27,6 +27,7 @@ def test_a_fitted_mapping_is_one_that_the_nodes_take(kind, tmp_path, capsys, mon
     for name, value in (("POSTURES_PER_JOINT", 150), ("ITERATIONS", 60), ("ROWS", 4000)):
         monkeypatch.setattr(fitting, name, value)
     monkeypatch.setattr(fitting, "counts_by_range", lambda limits: (4,) * len(limits))
+    monkeypatch.setattr(parted_mapping, "counts_by_range", lambda limits, *_: (4,) * len(limits))
     file = tmp_path / "neck.npz"
     assert main(["tendons", "kengoro_upper", "--fit", "neck", "--kind", kind, "-o", str(file), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)

@@ -1,5 +1,7 @@
 """Neural and table mappings, their files, and learning while running (TE-02, TE-03, TE-05, TE-16)."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -93,6 +95,11 @@ def test_a_saved_mapping_comes_back_the_same(kind, network, table, tmp_path):
     assert back.fit == mapping.fit and back.kind == kind and [p.name for p in tmp_path.iterdir()] == ["a.npz"]
 
 
+def path_of(mapping, folder):
+    save_mapping(folder / "whole.npz", mapping)
+    return folder / "whole.npz"
+
+
 def test_a_mapping_of_another_robot_is_refused(network, tmp_path):
     path = tmp_path / "a.npz"
     save_mapping(path, network)
@@ -105,6 +112,23 @@ def test_a_mapping_of_another_robot_is_refused(network, tmp_path):
     path.write_bytes(path.read_bytes()[:500])
     with pytest.raises(ConfigError, match="damaged"):
         load_mapping(path)
+    save_mapping(path, network)
+    whole = bytearray(path.read_bytes())
+    for place in range(60, len(whole), len(whole) // 60):  # a bit turned anywhere: told, or in what is not read
+        turned = whole.copy()
+        turned[place] ^= 0x10
+        path.write_bytes(turned)
+        with contextlib.suppress(ConfigError):
+            load_mapping(path)
+    with np.load(path_of(network, tmp_path)) as file:
+        content = dict(file)
+    for key, value in (("W1", None), ("W1", content["W1"] * np.nan), ("fit", np.zeros(2)), ("kind", np.array("x"))):
+        np.savez(path, **{k: v for k, v in content.items() if k != key}, **({} if value is None else {key: value}))
+        with pytest.raises(ConfigError, match="does not hold a whole mapping"):
+            load_mapping(path)
+    np.save(tmp_path / "one.npy", np.zeros(3))
+    with pytest.raises(ConfigError, match="damaged or no mapping"):
+        load_mapping(tmp_path / "one.npy")
     np.savez(path, a=np.zeros(2))
     with pytest.raises(ConfigError, match="no joint-muscle mapping"):
         load_mapping(path)

@@ -7,6 +7,7 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.tendon_file import tendon_geometry, tendons_of
 from humanoid_control.tendons.mappings.exact_mapping import exact_mapping
+from humanoid_control.tendons.mappings.mapping_file import load_mapping, save_mapping
 from humanoid_control.tendons.mappings.parted_mapping import PartedMapping, fit_polynomial_parts
 from humanoid_control.tendons.mappings.posture_grid import random_postures
 from humanoid_control.tendons.routing.geometry import TendonGeometry
@@ -50,6 +51,39 @@ def test_polynomials_of_the_joints_that_each_tendon_crosses_fit_a_group_too_larg
     assert np.sqrt(np.mean((lengths - truth) ** 2)) < 1e-3, "T1d"
     assert np.sqrt(np.mean((arms - slopes) ** 2)) < 0.03 * np.abs(slopes).max(), "T1d"
     assert np.abs(mapping.lengths(np.zeros(len(joints)))).max() < 1e-12
+
+
+def test_a_saved_mapping_of_parts_comes_back_the_same_and_is_refused_for_other_robots(robot, scapula, tmp_path):
+    tendons, joints, whole = scapula
+    mapping = fit_polynomial_parts(robot.model, tendons, joints, degree=3, fewest=4, most=4)
+    path = tmp_path / "scapula.npz"
+    save_mapping(path, mapping)
+    back = load_mapping(path, whole.model_hash, joints, whole.tendon_names)
+    assert (
+        isinstance(back, PartedMapping)
+        and back.fit == mapping.fit
+        and [p.name for p in tmp_path.iterdir()] == [path.name]
+    )
+    assert [(p.joint_names, p.muscle_names, p.fit) for p in back.parts] == [
+        (p.joint_names, p.muscle_names, p.fit) for p in mapping.parts
+    ]
+    for q, v in random_postures(whole.limits, 10).reshape(5, 2, -1):
+        for one, other in zip(back.evaluate(q), mapping.evaluate(q), strict=True):
+            assert np.array_equal(one, other)
+        assert np.array_equal(back.jacobian_directional(q, v), mapping.jacobian_directional(q, v))
+    with pytest.raises(ConfigError, match="another robot or model"):
+        load_mapping(path, "another")
+    with pytest.raises(ConfigError, match="has other joints"):
+        load_mapping(path, joint_names=joints[::-1])
+    with np.load(path) as file:
+        content = dict(file)
+    for key, value in (("part1_coefficients", None), ("parts", np.array(1)), ("part0_kind", np.array("spline"))):
+        changed = {k: v for k, v in content.items() if k != key} | ({} if value is None else {key: value})
+        np.savez(path, **changed)
+        with pytest.raises(ConfigError, match="does not hold a whole mapping"):
+            load_mapping(path)
+    with pytest.raises(ConfigError, match="keep its model file"):
+        save_mapping(path, PartedMapping([exact_mapping(whole)], joints, whole.tendon_names, whole.limits))
 
 
 def test_parts_that_do_not_make_a_whole_are_refused(robot, scapula):

@@ -11,12 +11,13 @@ from humanoid_control.tendons.mappings.exact_mapping import exact_mapping
 from humanoid_control.tendons.mappings.group_geometry import lengths_only
 from humanoid_control.tendons.mappings.mapping import JointMuscleMapping
 from humanoid_control.tendons.mappings.neural_fit import fit_neural
+from humanoid_control.tendons.mappings.parted_mapping import fit_polynomial_parts
 from humanoid_control.tendons.mappings.polynomial_grid_fit import fit_polynomial_on_grid
 from humanoid_control.tendons.mappings.posture_grid import check_cost, counts_by_range, random_postures
 from humanoid_control.tendons.mappings.table_mapping import build_table
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 
-KINDS = ("polynomial", "neural", "table")
+KINDS = ("polynomial", "parts", "neural", "table")
 POSTURES_PER_JOINT, ITERATIONS, ROWS = 600, 600, 100_000  # of the network; of the table
 TRIED = 500  # postures that tell the accuracy
 
@@ -44,8 +45,9 @@ def fit(
 ) -> JointMuscleMapping:
     """A mapping of the geometry's joints and tendons, fitted to it over the joints' ranges.
 
-    A polynomial is of degree 5, from a grid of 5 to 9 values for each joint by its range (section V-A); a network has
-    two layers of 32; a table has 100,000 random postures.
+    A polynomial is of degree 5, from a grid of 5 to 9 values for each joint by its range (section V-A). Parts are such
+    polynomials, each over the joints alone that its tendons cross, from grids of 5 or 6 values. A network has two
+    layers of 32; a table has 100,000 random postures.
 
     Args:
         kind: one of KINDS. show: called with the share done; answering False interrupts.
@@ -62,6 +64,8 @@ def fit(
     if kind == "polynomial":
         counts = counts_by_range(geometry.limits)
         return fit_polynomial_on_grid(lengths, *names, counts, model_hash=made, progress=progress)
+    if kind == "parts":
+        return fit_polynomial_parts(geometry.model, geometry.tendons, geometry.joint_names, progress=progress)
     if kind == "neural":
         postures = random_postures(geometry.limits, POSTURES_PER_JOINT * len(geometry.joint_names))
         return fit_neural(lengths, *names, postures, iterations=ITERATIONS, model_hash=made, progress=progress)

@@ -9,8 +9,16 @@ import pinocchio as pin
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.tendons.mappings.group_geometry import lengths_only
-from humanoid_control.tendons.mappings.mapping import Array, FitReport, Ints, JointMuscleMapping
+from humanoid_control.tendons.mappings.mapping import (
+    Array,
+    FitReport,
+    Ints,
+    JointMuscleMapping,
+    MappingInterrupted,
+    Progress,
+)
 from humanoid_control.tendons.mappings.polynomial_grid_fit import fit_polynomial_on_grid
+from humanoid_control.tendons.mappings.polynomial_mapping import PolynomialMapping
 from humanoid_control.tendons.mappings.posture_grid import counts_by_range
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import TendonSet
@@ -81,25 +89,29 @@ def fit_polynomial_parts(
     degree: int = 5,
     fewest: int = 5,
     most: int = 6,
+    progress: Progress | None = None,
 ) -> PartedMapping:
     """Polynomials of degree P on grids, one for all tendons that cross the same joints.
 
     Args:
         joint_names: (D,) that the whole is to have, in this order; others are held at neutral.
         fewest, most: values of a grid for the joints of a part with the smallest and the largest range.
+        progress: called with the share done; answering False interrupts.
 
     Raises:
-        ConfigError: a tendon crosses more joints than a grid may have.
+        ConfigError: a tendon crosses more joints than a grid may have. MappingInterrupted: by `progress`.
     """
     whole = TendonGeometry(model, tendons, tuple(joint_names))
     sets: dict[tuple[str, ...], list[str]] = {}
     for tendon, row in zip(whole.tendon_names, whole.crossed, strict=True):
         sets.setdefault(tuple(j for j, crossed in zip(joint_names, row, strict=True) if crossed), []).append(tendon)
-    parts = []
+    parts: list[PolynomialMapping] = []
     for joints, names in sets.items():
         g = TendonGeometry(model, tendons.only(tuple(names)), joints)
         counts = counts_by_range(g.limits, fewest, most)
         parts.append(fit_polynomial_on_grid(lengths_only(g), joints, g.tendon_names, g.limits, counts, degree))
+        if progress is not None and progress(len(parts) / len(sets)) is False:
+            raise MappingInterrupted(f"mapping: interrupted after {len(parts)} of {len(sets)} parts; nothing was kept")
     fits = [(p.fit, len(p.muscle_names)) for p in parts if p.fit is not None]
     report = FitReport(
         sum(f.samples for f, _ in fits),
