@@ -85,6 +85,7 @@ class Simulator(TickNode):
     def advance(self, before: float = 0.0) -> None:
         """One period of the joint states; `before`: how long ago it was due [s]."""
         self.incoming.hold_when_silent(self.params.command_timeout)
+        self.incoming.pull(self.params.tension)
         self.engine.step(self.steps)
         failed = self.engine.diverged
         self.health.check("diverged", failed, Level.ERROR, f"the simulation {self.engine.failure}: call ~/reset")

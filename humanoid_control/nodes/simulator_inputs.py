@@ -22,6 +22,7 @@ class SimulatorInputs:
 
     def __init__(self, node: Any, engine: Engine) -> None:
         self.node, self.engine, self.robot, self.health = node, engine, engine.robot, node.health
+        self._tension = node.params.tension
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
         self.restart()
         node.listen(JointState, "joint_commands", self._guarded("command", self.on_command))
@@ -88,6 +89,12 @@ class SimulatorInputs:
         if silent and self._without_position.any():
             self.engine.command(np.where(self._without_position, self.engine.joints, np.nan))
             self._without_position[:] = False
+
+    def pull(self, tension: float) -> None:
+        """Let the tendons pull with this tension [N], where it has changed."""
+        if tension != self._tension:
+            self._tension = tension
+            self.engine.set_tension(tension)
 
     # -- from outside -------------------------------------------------------------------------------------------------
 

@@ -46,7 +46,12 @@ class SimulatorParameters(NodeParameters):
     step_periods: int = param(1, "periods of the joint states that ~/step advances by", "", 1, 10000, live=True)
     push_duration: float = param(0.1, "how long a wrench on ~/push acts", "s", 0.001, 60.0, live=True)
     tension: float = param(
-        0.0, "of every tendon with drives 'tendons'; 0: of each what holds the neutral posture", "N", 0.0, 10000.0
+        0.0,
+        "of every tendon with drives 'tendons'; 0: of each what holds the neutral posture",
+        "N",
+        0.0,
+        10000.0,
+        live=True,
     )
     moment_arm_error: float = param(
         0.0,

@@ -73,6 +73,15 @@ class Engine(Protocol):
             positions: (n,) [rad]. velocities: (n,) [rad/s]. efforts: (n,) [N m].
         """
 
+    def set_tension(self, tension: float) -> None:
+        """Tension of every tendon from now on [N], 0: of each what holds the neutral posture.
+
+        Only drives 'tendons' hold tensions; with others nothing changes.
+
+        Raises:
+            ConfigError: below 0, or not finite.
+        """
+
     def step(self, steps: int = 1) -> None:
         """Advance by a number of integration steps; nothing happens while `diverged`."""
 

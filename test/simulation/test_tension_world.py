@@ -53,6 +53,28 @@ def test_joints_move_by_the_virtual_work_of_the_tensions(robot, error):
         assert world.acceleration == pytest.approx(expected, abs=1e-6 * np.abs(expected).max())
 
 
+def test_the_tension_changes_while_it_runs(robot):
+    """A new tension is that of a world made with it, also back at 0; other drives pass it over; nonsense is refused."""
+    world, rest = world_of(robot), world_of(robot).tensions
+    for tension in (40.0, 0.0):
+        world.set_tension(tension)
+        other = world_of(robot, tension=tension)
+        assert np.array_equal(world.tensions, np.full(len(rest), 40.0) if tension else rest)
+        for w in (world, other):
+            w.reset()
+            w.step(20)
+        assert np.array_equal(world.q, other.q) and np.array_equal(world.v, other.v)
+    ideal = make_engine(robot)
+    ideal.set_tension(40.0)
+    ideal.step(20)
+    assert np.abs(ideal.joints - robot.postures["neutral"]).max() < 0.05
+    for engine in (world, ideal):
+        for tension in (-1.0, np.nan, np.inf):
+            with pytest.raises(ConfigError, match="tension must be 0 or more"):
+                engine.set_tension(tension)
+    assert np.array_equal(world.tensions, rest)
+
+
 def energy_of_motion(robot, step, damping):
     """Change of energy, work of the tensions, and what damping took [J]; stops, which would add to it, take no part."""
     world = world_of(robot, step, damping, stops=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -82,6 +83,10 @@ class EngineBase:
                 for x in (positions, velocities, efforts)
             )
         self.drives.set(self.time, self.joints, positions, velocities, efforts)
+
+    def set_tension(self, tension: float) -> None:
+        """See `engine.Engine.set_tension`."""
+        replace(self.settings, tension=tension).check()
 
     def push(self, link: str, wrench: np.ndarray, duration: float, point: np.ndarray | None = None) -> None:
         """See `engine.Engine.push`."""

@@ -26,6 +26,8 @@ class TensionWorld(World):
         plant: the tendons. tensions: (M,) [N], in the order of `plant.names`, to be changed at any time.
     """
 
+    tensions: np.ndarray
+
     def __init__(self, robot: Robot, settings: WorldSettings | None = None, gains: DriveGains | None = None) -> None:
         """Build the world.
 
@@ -40,8 +42,13 @@ class TensionWorld(World):
         self.plant = TendonPlant(robot, given.moment_arm_error, given.seed)
         super().__init__(robot, given, gains or tension_gains(robot))
         self.uncommanded = self.plant.joints
-        same = np.full(len(self.plant.names), given.tension)
-        self.tensions = same if given.tension else self.holding(robot.postures["neutral"])
+        self.set_tension(given.tension)
+
+    def set_tension(self, tension: float) -> None:
+        """See `engine.Engine.set_tension`."""
+        super().set_tension(tension)
+        same = np.full(len(self.plant.names), tension)
+        self.tensions = same if tension else self.holding(self.robot.postures["neutral"])
 
     def holding(self, joints: np.ndarray) -> np.ndarray:
         """The smallest tensions (M,) [N] that hold a posture (n,) [rad] against gravity, or come as near to it as any.
