@@ -12,6 +12,7 @@ import yaml
 
 from humanoid_control.capture.joint_centres import hip_centre, shoulder_centre
 from humanoid_control.errors import ClipError, nearest_names
+from humanoid_control.yaml_file import read_yaml
 
 REQUIRED = ("l_hip", "r_hip", "sternum", "l_shoulder", "r_shoulder", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
 ESTIMATED = ("sternum",)  # required too, but found from the others where no marker shows it
@@ -71,7 +72,7 @@ def read_marker_set(path: Path, name: str) -> MarkerSet:
         ClipError: unreadable, no YAML, an unknown body point, rule or landmark, a required point without recipe.
     """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = read_yaml(path)
     except OSError as error:
         raise ClipError(f"marker set {name}: cannot be read ({error.strerror})") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:

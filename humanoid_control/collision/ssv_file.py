@@ -24,6 +24,7 @@ import yaml
 from humanoid_control.collision.ssv_segments import Segment, SegmentPair, Ssv
 from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
 from humanoid_control.whole_files import whole_file
+from humanoid_control.yaml_file import read_yaml
 
 SCHEMA = "humanoid_ssv/1"
 FILE_KEYS = ("schema", "robot", "segments", "pairs")
@@ -53,7 +54,7 @@ def read_ssv_file(path: Path) -> SsvFile:
         RobotError, UnknownNameError: one line that names the file, the place in it, and the nearest right word.
     """
     try:
-        d = yaml.safe_load(path.read_text())
+        d = read_yaml(path)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
         raise RobotError(f"{path}: not a readable file of volumes: {str(e).splitlines()[0]}") from None
     if not isinstance(d, dict) or d.get("schema") != SCHEMA:

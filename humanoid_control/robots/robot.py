@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -59,8 +60,7 @@ class Robot:
         self.volumes: Path | None = None
         self.drives: Path | None = None
         self.tendons: Path | None = None
-        self.urdf = '<?xml version="1.0"?>\n' + tree.text()
-        self._bare = tree.bare().text()
+        self._tree = tree.copy()
         self.base = base or file.base
         self.anchor = file.anchor or tree.root
         self.root_link = tree.root
@@ -73,6 +73,11 @@ class Robot:
         self._read_joints(tree)
         self._read_postures(tree, file)
         self._read_collision(tree, file)
+
+    @cached_property
+    def urdf(self) -> str:
+        """The URDF, rooted as in the file."""
+        return '<?xml version="1.0"?>\n' + self._tree.text()
 
     # -- building ---------------------------------------------------------------------------------------------
 
@@ -290,4 +295,5 @@ class Robot:
         return float(sum(i.mass for i in self._full_model().inertias))
 
     def _full_model(self) -> pin.Model:
-        return self.model if self.base == FLOATING else pin.buildModelFromXML(self._bare, pin.JointModelFreeFlyer())
+        free = pin.JointModelFreeFlyer()
+        return self.model if self.base == FLOATING else pin.buildModelFromXML(self._tree.bare().text(), free)

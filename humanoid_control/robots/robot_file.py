@@ -14,6 +14,7 @@ import yaml
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots.shapes import Box, Cylinder, LinkShape, Sphere, shape_from_row
 from humanoid_control.robots.urdf_tree import UrdfTree, placement
+from humanoid_control.yaml_file import read_yaml
 
 SCHEMA = "humanoid_robot/1"
 
@@ -69,7 +70,7 @@ def read_robot_file(path: Path) -> RobotFile:
         RobotError: unreadable, another schema, an unknown key, a wrong value.
     """
     try:
-        d = yaml.safe_load(path.read_text()) or {}
+        d = read_yaml(path) or {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
         raise RobotError(f"{path}: not a readable robot file: {str(e).splitlines()[0]}") from None
     if not isinstance(d, dict) or d.pop("schema", None) != SCHEMA:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,15 +45,23 @@ class UrdfTree:
         return ET.tostring(self.document, encoding="unicode")
 
     def copy(self) -> UrdfTree:
-        return UrdfTree(ET.fromstring(self.text()), self.where)
+        return UrdfTree(deepcopy(self.document), self.where)
 
     def bare(self) -> UrdfTree:
         """Links with their inertia and joints only: URDF parsers complain aloud about pictures they do not like."""
-        out = self.copy()
-        for link in out.document.findall("link"):
-            for e in link.findall("visual") + link.findall("collision"):
-                link.remove(e)
+        out = UrdfTree(_without_children(self.document), self.where)
+        for e in self.document:
+            kept = deepcopy(e) if e.tag != "link" else _without_children(e)
+            if e.tag == "link":
+                kept.extend(deepcopy(c) for c in e if c.tag not in ("visual", "collision"))
+            out.document.append(kept)
         return out
+
+
+def _without_children(e: ET.Element) -> ET.Element:
+    out = ET.Element(e.tag, e.attrib)
+    out.text, out.tail = e.text, e.tail
+    return out
 
 
 def parse_urdf(text: str, where: str) -> UrdfTree:

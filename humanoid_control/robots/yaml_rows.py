@@ -10,6 +10,7 @@ import numpy as np
 import yaml
 
 from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.yaml_file import read_yaml
 
 
 def schema_file(path: Path, schema: str, what: str) -> dict[str, Any]:
@@ -22,7 +23,7 @@ def schema_file(path: Path, schema: str, what: str) -> dict[str, Any]:
         RobotError: not readable, or of another kind.
     """
     try:
-        d = yaml.safe_load(path.read_text())
+        d = read_yaml(path)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
         raise RobotError(f"{path}: not a readable file of {what}: {str(e).splitlines()[0]}") from None
     if not isinstance(d, dict) or d.get("schema") != schema:

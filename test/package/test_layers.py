@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "humanoid_control"
 RING = {
-    **dict.fromkeys(("errors", "paths", "jit", "cholesky", "whole_files"), 0),
+    **dict.fromkeys(("errors", "paths", "jit", "cholesky", "whole_files", "yaml_file"), 0),
     **dict.fromkeys(("robots", "capture", "collision", "tendons", "multibody"), 1),
     **dict.fromkeys(("imitation", "ik", "walking", "simulation", "motion"), 2),
     **dict.fromkeys(("nodes", "cli", "viewer"), 3),
