@@ -11,6 +11,7 @@ about p is exactly the rate of the vertical momentum.
 
 from __future__ import annotations
 
+from cmath import exp
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,7 +116,7 @@ class Gait:
 
     @property
     def _middle(self) -> complex:
-        return complex(*self.start[:2])
+        return complex(self.start[0], self.start[1])
 
     @property
     def _pole(self) -> complex:
@@ -137,22 +138,20 @@ class Gait:
     def zmp(self, t: float) -> np.ndarray:
         """The zero-moment point (2,) at time t [m]."""
         step, passed, _ = self.phase(t)
-        (rear, _), (front, _) = self._foothold(step - 1), self._foothold(step)
-        p = rear + smooth(passed) * (front - rear)
-        return np.array([p.real, p.imag])
+        return _between(self._foothold(step - 1)[0], self._foothold(step)[0], passed)
 
     def _foothold(self, step: int) -> tuple[complex, float]:
         """Where the foot that stands during a step has its sole, right during even steps, and where it points."""
         k, phi = step + 0.5, self.settings.turn
-        middle = (
-            self._pole + np.exp(1j * phi * k) * (self._middle - self._pole) if phi else self._middle + k * self._step
-        )
-        aside = -0.5j if step % 2 == 0 else 0.5j
-        return complex(middle + aside * self.width * np.exp(1j * phi * k)), phi * k
+        aside = (-0.5j if step % 2 == 0 else 0.5j) * self.width
+        if not phi:
+            return self._middle + k * self._step + aside, 0.0
+        turned, pole = exp(1j * phi * k), self._pole
+        return pole + turned * (self._middle - pole) + aside * turned, phi * k
 
     def at(self, t: float) -> GaitPoint:
         """All references at time t [s]."""
-        step, _, swung = self.phase(t)
+        step, passed, swung = self.phase(t)
         (stance, ahead), (rear, before), (goal, after) = (self._foothold(k) for k in (step, step - 1, step + 1))
         swing, turned = rear + smooth(swung) * (goal - rear), before + smooth(swung) * (after - before)
         z = self.start[2]
@@ -164,7 +163,12 @@ class Gait:
         c, bend = self._still(t) + wave.sum(), -(self._omega**2 * wave).sum()
         center, acceleration = np.array([c.real, c.imag, z + self.height]), np.array([bend.real, bend.imag, 0.0])
         support = "both" if swung <= 0 or swung >= 1 else "right" if left_swings else "left"
-        return GaitPoint(soles, headings, center, acceleration, self.zmp(t), support)
+        return GaitPoint(soles, headings, center, acceleration, _between(rear, stance, passed), support)
+
+
+def _between(rear: complex, front: complex, passed: float) -> np.ndarray:
+    p = rear + smooth(passed) * (front - rear)
+    return np.array([p.real, p.imag])
 
 
 def smooth(s: float) -> float:

@@ -7,7 +7,7 @@ momentum of all others. Method 2, minimisation: momentum is part of the norm by 
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import lapack
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 
@@ -37,7 +37,9 @@ def rmrc(J: np.ndarray, xdot: np.ndarray, W_inverse: Weighting, y: np.ndarray) -
     """
     z = -_weigh(W_inverse, y)
     JW = _weigh(W_inverse, J.T)
-    multipliers = cho_solve(cho_factor(J @ JW), xdot - J @ z)
+    _, multipliers, failed = lapack.dposv(J @ JW, xdot - J @ z)  # by Cholesky
+    if failed:
+        raise np.linalg.LinAlgError(f"the task is singular: its row {failed} depends on those before")
     return np.asarray(JW @ multipliers + z)
 
 
@@ -89,5 +91,5 @@ def weighting_inverse(J_L: np.ndarray, delta: float) -> np.ndarray:
     """
     if not delta > 0:
         raise ConfigError(f"delta must be positive, got {delta:g}")
-    inner = cho_factor(delta * np.eye(len(J_L)) + J_L @ J_L.T)
-    return np.asarray((np.eye(J_L.shape[1]) - J_L.T @ cho_solve(inner, J_L)) / delta)
+    inner = delta * np.eye(len(J_L)) + J_L @ J_L.T
+    return np.asarray((np.eye(J_L.shape[1]) - J_L.T @ np.linalg.solve(inner, J_L)) / delta)

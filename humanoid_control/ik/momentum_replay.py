@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.ik.momentum_gait import GaitPoint
 from humanoid_control.ik.momentum_map import momentum_map
 from humanoid_control.ik.momentum_walk import WalkTask
 from humanoid_control.ik.momentum_walkers import Walker
@@ -59,28 +60,28 @@ def replay(robot: Robot, walk: WalkTask, walker: Walker, cycles: int = CYCLES) -
     t = np.arange(count) * walk.dt
     qs, vs, L = np.empty((count, robot.nq)), np.empty((count, robot.nv)), np.empty((count, 3))
     foot, clear = np.empty(count), np.empty(count)
+    points = [walk.gait.at(walk.clock(now)) for now in t]
     for k in range(count):
         walk.t = t[k]
         qs[k] = q
         vs[k], q = walker.step(q)
         L[k] = momentum_map(robot, qs[k], data).angular @ vs[k]
         pin.updateFramePlacements(robot.model, data)
-        foot[k] = walk.foot_errors(data, t[k]).max()
+        foot[k] = walk.foot_errors(data, points[k]).max()
         clear[k] = distance.all_distances(data).min(initial=np.inf)
     rate = np.asarray(np.gradient(L, walk.dt, axis=0))
-    torque, stance = _contact_torque(walk, t, rate[:, GRAVITY_AXIS])
+    torque, stance = _contact_torque(points, walk.mass, rate[:, GRAVITY_AXIS])
     steady = slice(count - per_cycle - 1, count - 1)  # the very last rate is one-sided
     return Replay(t, qs, vs, L, rate, foot, clear, torque, stance, steady)
 
 
-def _contact_torque(walk: WalkTask, t: np.ndarray, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _contact_torque(points: list[GaitPoint], mass: float, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What the standing sole must give: dL/dt less the moment of the horizontal force M c'', and which sole stands."""
-    torque, stance = np.full(len(t), np.nan), np.zeros(len(t), dtype=int)
-    for k, time in enumerate(t):
-        p = walk.gait.at(walk.clock(time))
+    torque, stance = np.full(len(points), np.nan), np.zeros(len(points), dtype=int)
+    for k, p in enumerate(points):
         if p.support != "both":
             foot = 0 if p.support == "left" else 1
-            arm, force = p.soles[foot] - p.center, walk.mass * p.acceleration
+            arm, force = p.soles[foot] - p.center, mass * p.acceleration
             torque[k] = rate[k] - (arm[0] * force[1] - arm[1] * force[0])
             stance[k] = 1 if foot == 0 else -1
     return torque, stance

@@ -112,10 +112,10 @@ class WalkTask(Task):
         xdot[[5, 11, 17]] += (then.headings - now.headings) / self.dt
         return J, xdot
 
-    def foot_errors(self, data: pin.Data, t: float) -> np.ndarray:
-        """Distance of both soles to their references at time t [m], (2,)."""
-        soles = self.gait.at(self.clock(t)).soles
-        return np.array([np.linalg.norm(data.oMf[f].translation - s) for f, s in zip(self._soles, soles, strict=True)])
+    def foot_errors(self, data: pin.Data, point: GaitPoint) -> np.ndarray:
+        """Distance of both soles to their references [m], (2,)."""
+        off = [data.oMf[f].translation - s for f, s in zip(self._soles, point.soles, strict=True)]
+        return np.array([np.sqrt(d @ d) for d in off])
 
     def start(self, robot: Robot) -> np.ndarray:
         """A configuration (nq,) from which the walk can begin: all rows met at t = 0, the free joints in their posture.
