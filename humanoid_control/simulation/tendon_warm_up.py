@@ -17,6 +17,7 @@ KERNELS: tuple[Any, ...] = (
     bend_at,
     prediction.predict,
     increments.bent,
+    two_moments.moved_angles,
     two_moments.compare_moments,
     kalman.update,
     kalman.hold_limits,

@@ -12,19 +12,20 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.tendons.filters.filter_settings import FilterSettings
 from humanoid_control.tendons.filters.increments import bent, increments, motions, overwrite, wanted
 from humanoid_control.tendons.filters.kalman import hold_limits, update
-from humanoid_control.tendons.filters.observations import observation_of
+from humanoid_control.tendons.filters.observation_kinds import observation_of
 from humanoid_control.tendons.filters.prediction import predict
 from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMapping
 from humanoid_control.tendons.tendon import TendonGroup
 
 
 class GroupFilter:
-    """Extended Kalman filter of the D angles of a group; r2 and r3 carry D more, those of an earlier moment.
+    """Extended Kalman filter of the D angles of a group; r2 and r3 carry D more, those of an earlier moment,
+    and r3 the M errors of the lengths at that moment [m].
 
     One step is `predict`, `correct`, and `close`; between them angles may be borrowed (`borrow`).
 
     Attributes:
-        x: (D,) or (2 D,) state, the group's angles first [rad]. P: its covariance.
+        x: (D,), (2 D,) or (2 D + M,) state, the group's angles first [rad]. P: its covariance.
         now: (M,) lengths of this step [m]. since: steps after the first lengths, or after r2's earlier moment.
         dz: (M,) their change [m]. delta: (D,) what eq. (7) made of it [rad]. G: (M, D) before that [m/rad].
         nis, count: normalised innovation squared of the last update, and how many lengths it used.
@@ -46,7 +47,7 @@ class GroupFilter:
         self.observation = observation_of(mapping, s)
         d, m, ny = len(group.joints), len(group.tendons), len(group.own)
         self.d, self.m = d, m
-        n = d * self.observation.moments
+        n = self.observation.states(d, m)
         self._angles = np.arange(d)
         self._own = (np.arange(d) < ny if s.share else np.ones(d)).astype(float)
         self._steps = np.where(self._own > 0, s.step_noise, s.borrowed_noise)
