@@ -3,7 +3,7 @@
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.collision.joint_poses import pose_rows
+from humanoid_control.collision.pose_rows import pose_rows
 from humanoid_control.collision.ssv_pairs import (
     ALWAYS,
     AT_REST,
