@@ -12,7 +12,7 @@ import yaml
 
 from humanoid_control.capture.joint_centres import hip_centre, shoulder_centre
 from humanoid_control.errors import ClipError, nearest_names
-from humanoid_control.yaml_file import read_yaml
+from humanoid_control.yaml_file import read_yaml, why
 
 REQUIRED = ("l_hip", "r_hip", "sternum", "l_shoulder", "r_shoulder", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
 ESTIMATED = ("sternum",)  # required too, but found from the others where no marker shows it
@@ -76,7 +76,7 @@ def read_marker_set(path: Path, name: str) -> MarkerSet:
     except OSError as error:
         raise ClipError(f"marker set {name}: cannot be read ({error.strerror})") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ClipError(f"marker set {name}: is not valid YAML: {' '.join(str(error).split())}") from None
+        raise ClipError(f"marker set {name}: is not valid YAML: {why(error)}") from None
     if not isinstance(content, dict) or not isinstance(content.get("points"), dict):
         raise ClipError(f"marker set {name}: needs a mapping 'points' from body points to labels")
     unknown = set(content) - {"about", "landmarks", "points", "unused"}

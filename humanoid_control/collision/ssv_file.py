@@ -24,7 +24,7 @@ import yaml
 from humanoid_control.collision.ssv_segments import Segment, SegmentPair, Ssv
 from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
 from humanoid_control.whole_files import whole_file
-from humanoid_control.yaml_file import read_yaml
+from humanoid_control.yaml_file import schema_file
 
 SCHEMA = "humanoid_ssv/1"
 FILE_KEYS = ("schema", "robot", "segments", "pairs")
@@ -53,12 +53,7 @@ def read_ssv_file(path: Path) -> SsvFile:
     Raises:
         RobotError, UnknownNameError: one line that names the file, the place in it, and the nearest right word.
     """
-    try:
-        d = read_yaml(path)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
-        raise RobotError(f"{path}: not a readable file of volumes: {str(e).splitlines()[0]}") from None
-    if not isinstance(d, dict) or d.get("schema") != SCHEMA:
-        raise RobotError(f"{path}: the first key must be 'schema: {SCHEMA}'")
+    d = schema_file(path, SCHEMA, "file of volumes")
     _check_keys(d, FILE_KEYS, ("segments",), str(path))
     segments = tuple(_segment(row, f"{path}: segments[{k}]") for k, row in enumerate(_list(d, "segments", str(path))))
     pairs = None

@@ -34,8 +34,8 @@ from humanoid_control.robots.yaml_rows import (
     number_rows,
     numbers,
     rows_of,
-    schema_file,
 )
+from humanoid_control.yaml_file import schema_file
 
 SCHEMA = "humanoid_drives/1"
 FILE_KEYS = ("schema", "robot", "motors", "drives")
@@ -61,7 +61,7 @@ def read_drive_file(path: Path, robot: Robot) -> DriveFile:
     Raises:
         RobotError, UnknownNameError: one line that names the file, the place in it, and the nearest right word.
     """
-    d = schema_file(path, SCHEMA, "drives")
+    d = schema_file(path, SCHEMA, "file of drives")
     check_keys(d, FILE_KEYS, ("drives",), str(path))
     listed = [_motor(row, f"{path}: motors[{k}]") for k, row in enumerate(rows_of(d, "motors", str(path)))]
     motors = {m.name: m for m in listed}

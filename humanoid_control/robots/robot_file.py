@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots.shapes import Box, Cylinder, LinkShape, Sphere, shape_from_row
 from humanoid_control.robots.urdf_tree import UrdfTree, placement
-from humanoid_control.yaml_file import read_yaml
+from humanoid_control.yaml_file import schema_file
 
 SCHEMA = "humanoid_robot/1"
 
@@ -69,12 +68,8 @@ def read_robot_file(path: Path) -> RobotFile:
     Raises:
         RobotError: unreadable, another schema, an unknown key, a wrong value.
     """
-    try:
-        d = read_yaml(path) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
-        raise RobotError(f"{path}: not a readable robot file: {str(e).splitlines()[0]}") from None
-    if not isinstance(d, dict) or d.pop("schema", None) != SCHEMA:
-        raise RobotError(f"{path}: the first key must be 'schema: {SCHEMA}'")
+    d = schema_file(path, SCHEMA, "robot file")
+    del d["schema"]
     for key in d:
         if key not in RobotFile.__dataclass_fields__:
             raise UnknownNameError("key", str(key), RobotFile.__dataclass_fields__, hint=f"(in {path})")

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from humanoid_control.errors import RobotError
 from humanoid_control.paths import share_dir
 from humanoid_control.robots.shapes import LinkShape, shape_from_row
-from humanoid_control.yaml_file import read_yaml
+from humanoid_control.yaml_file import schema_file
 
 SCHEMA = "humanoid_source/1"
 ROBOT, STUDY_MODEL, REFERENCE_MODEL = "robot", "study model", "reference model"
@@ -79,12 +77,7 @@ def read_source(path: Path) -> RobotSource:
     Raises:
         RobotError: not readable, another schema, a missing section, or a provenance tag that nothing explains.
     """
-    try:
-        d = read_yaml(path)
-    except (OSError, yaml.YAMLError) as e:
-        raise RobotError(f"{path}: not a readable robot source: {str(e).splitlines()[0]}") from None
-    if not isinstance(d, dict) or d.get("schema") != SCHEMA:
-        raise RobotError(f"{path}: the first key must be 'schema: {SCHEMA}'")
+    d = schema_file(path, SCHEMA, "robot source")
     try:
         source = RobotSource(
             kind=d.get("kind", ROBOT),

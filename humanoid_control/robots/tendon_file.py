@@ -24,7 +24,7 @@ from humanoid_control.errors import HumanoidError, RobotError
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendon_rows import mirrored, names_of
 from humanoid_control.robots.urdf_tree import parse_urdf
-from humanoid_control.robots.yaml_rows import check_keys, check_row, known, number, numbers, rows_of, schema_file
+from humanoid_control.robots.yaml_rows import check_keys, check_row, known, number, numbers, rows_of
 from humanoid_control.tendons.files.units import refuse_millimetres
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import (
@@ -38,6 +38,7 @@ from humanoid_control.tendons.tendon import (
     Vec3,
     Wrap,
 )
+from humanoid_control.yaml_file import schema_file
 
 Step = TypeVar("Step")
 SCHEMA = "humanoid_tendons/1"
@@ -82,7 +83,7 @@ def read_tendon_file(path: Path, robot: Robot) -> TendonSet:
     Raises:
         RobotError, UnknownNameError: one line that names the file, the place in it, and the nearest right word.
     """
-    d = schema_file(path, SCHEMA, "tendons")
+    d = schema_file(path, SCHEMA, "file of tendons")
     check_keys(d, FILE_KEYS, ("tendons",), str(path))
     links = parse_urdf(robot.urdf, robot.name).links
     tendons: list[Tendon] = []

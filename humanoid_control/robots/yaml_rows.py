@@ -3,32 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.yaml_file import read_yaml
-
-
-def schema_file(path: Path, schema: str, what: str) -> dict[str, Any]:
-    """The mapping in a YAML file that begins with its schema.
-
-    Args:
-        what: of what it is a file, for the message.
-
-    Raises:
-        RobotError: not readable, or of another kind.
-    """
-    try:
-        d = read_yaml(path)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
-        raise RobotError(f"{path}: not a readable file of {what}: {str(e).splitlines()[0]}") from None
-    if not isinstance(d, dict) or d.get("schema") != schema:
-        raise RobotError(f"{path}: the first key must be 'schema: {schema}'")
-    return d
 
 
 def check_row(row: Any, keys: Iterable[str], where: str) -> str:

@@ -113,7 +113,7 @@ MISTAKES = [
     ),
     (HEAD + f"segments:\n- {{name: s, link: s, volumes: [{BALL}, {BALL}]}}", "two volumes named 'ball'"),
     (HEAD + "segments: []\npairs: [[a]]", r"pairs\[0\]: a pair is two names"),
-    ("{", "not a readable file of volumes"),
+    ("{", r"not a readable file of volumes: .* .line [12]."),
 ]
 
 
