@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 from humanoid_control.errors import EnvironmentProblem
@@ -36,7 +37,17 @@ def share_dir() -> Path:
 
 
 def state_dir() -> Path:
-    """Where runs write their logs and recordings: `$HUMANOID_HOME`, or `~/.humanoid` (created when missing)."""
+    """Where runs write their logs and recordings: `$HUMANOID_HOME`, or `~/.humanoid` (created when missing).
+
+    Raises:
+        EnvironmentProblem: nothing can be written there.
+    """
     path = Path(os.environ.get("HUMANOID_HOME") or Path.home() / ".humanoid")
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path):
+            pass
+    except OSError as e:
+        reason = f"{path} cannot be written: {e.strerror}"
+        raise EnvironmentProblem(f"{reason}; set HUMANOID_HOME to a folder for logs and recordings") from None
     return path

@@ -45,8 +45,7 @@ class Case:
 
 def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Rows in us a call. Within a group the cases take turns, so that other work on the machine hits all alike."""
-    if args.robot != ROBOT:
-        warn(f"{args.robot}: needs a file of drives with motors beside its URDF")
+    build_drive_train(load_robot(args.robot, "floating"), RIGID)  # a robot without motors is refused before compiling
     warn("kernels are compiled first where that was not done before (up to a minute)")
     groups = [(robot_cases(args.robot), CALLS)]
     groups += [(dill_cases(n), DILL_CALLS) for n in DILL_LEVELS]

@@ -57,6 +57,10 @@ def run(args: argparse.Namespace) -> int:
     if args.output.suffix.lower() != ".png":
         raise ConfigError(f"-o must be a .png file, got {args.output}")
     check_file(args.output)
+    for option, value, most in (("at", args.at, 36000.0), ("width", args.width, 8000), ("height", args.height, 8000)):
+        low = 0 if option == "at" else 100
+        if value is not None and not low <= value <= most:
+            raise ConfigError(f"--{option} must be between {low} and {most:g}, got {value:g}")
     if not port_is_free("127.0.0.1", args.port):
         raise EnvironmentProblem(f"port {args.port} is occupied: choose another with --port")
     if args.dill is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import importlib
+import math
 import signal
 import threading
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from humanoid_control.cli.output import console, warn
+from humanoid_control.errors import ConfigError
 from humanoid_control.nodes.ros_env import require_ros
 
 EXAMPLES = """examples:
@@ -27,10 +29,12 @@ SKIPPED = ("/rosout", "/parameter_events")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, help="directory of the bag (must not exist)")
     parser.add_argument("--topics", nargs="+", default=[], help="only these topics")
-    parser.add_argument("--seconds", type=float, default=0.0, help="stop after this time; default: Ctrl-C stops")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after this time; default: Ctrl-C stops")
 
 
 def run(args: argparse.Namespace) -> int:
+    if not args.seconds > 0:
+        raise ConfigError(f"--seconds must be above 0, got {args.seconds:g}")
     require_ros()
     from humanoid_control.nodes.run import READY
 
@@ -73,9 +77,9 @@ class Recorder:
         self._executor.add_node(self.node)
 
     def run(self, stop: threading.Event, seconds: float) -> None:
-        """Record until told to stop, or for some time [s] if that is positive."""
+        """Record until told to stop, at most for some time [s]."""
         self._stop = stop
-        end = time.monotonic() + seconds if seconds > 0 else float("inf")
+        end = time.monotonic() + seconds
         look = 0.0
         while not stop.is_set() and time.monotonic() < end:
             if time.monotonic() >= look:

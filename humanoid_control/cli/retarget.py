@@ -56,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
     body = body_points(load_clip(args.clip), marker_set) if args.raw else load_body_points(args.clip, marker_set)
     for text in body.warnings:
         warn(text)
+    if args.output is not None and args.output not in outputs:
+        args.output.mkdir(exist_ok=True)
     compile_first()
     results = [_one(body, robot, settings, args, output) for robot, output in zip(robots, outputs, strict=True)]
     if args.json:
@@ -108,7 +110,6 @@ def _outputs(args: argparse.Namespace, names: list[str]) -> list[Path | None]:
     if args.output.suffix:
         raise ConfigError(f"for several robots -o must be a folder, got {args.output}")
     check_folder(args.output)
-    args.output.mkdir(exist_ok=True)
     return [args.output / f"{name}.{args.format}" for name in names]
 
 

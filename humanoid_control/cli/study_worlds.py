@@ -16,6 +16,7 @@ from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.whole_files import whole_file
 
 SECONDS = 5.0
+LONGEST = 3600.0
 MOST = 10000
 NOTE = """drift: of the root link after the first second, in which the robot settles. torque: largest share of a drive's
 limit after that, and whose. real time: simulated by computing time on one core."""
@@ -32,8 +33,10 @@ def run(args: argparse.Namespace) -> int:
     if len(variations) > MOST:
         raise ConfigError(f"{len(variations)} combinations are too many, at most {MOST}: vary less")
     recipe = Recipe(args.robot or "lola", engine=args.engine or "multibody", drives=args.drives or "ideal")
-    recipe.build()  # mistakes are said before anything is started
     seconds = SECONDS if args.seconds is None else args.seconds
+    if not 0 < seconds <= LONGEST:
+        raise ConfigError(f"--seconds must be above 0 and at most {LONGEST:g}, got {seconds:g}")
+    recipe.build()  # mistakes are said before anything is started
     with progress("study", len(variations), quiet=args.json) as show:
         found = standing_study(recipe, variations, seconds, args.workers, lambda done, total, text: show(done, text))
     rows = [as_row(o) for o in found]

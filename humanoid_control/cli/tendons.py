@@ -44,14 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.fit is None and (args.kind or args.output):
-        raise ConfigError(f"--{'kind' if args.kind else 'output'} belongs to --fit GROUP")
+    if args.fit is None and not (args.kind is None and args.output is None):
+        raise ConfigError(f"--{'output' if args.kind is None else 'kind'} belongs to --fit GROUP")
     if args.fit is not None and args.output is None:
         raise ConfigError("--fit needs --output FILE.npz")
     if args.output is not None and args.output.suffix != ".npz":
         raise ConfigError(f"--output must be a .npz file, got {args.output}")
     check_file(args.output, "--output")
-    kind = args.kind or "polynomial"
+    kind = "polynomial" if args.kind is None else args.kind
     if kind not in KINDS:
         raise UnknownNameError("kind of mapping", kind, KINDS)
     robot = load_robot(args.robot, "fixed")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 
 from humanoid_control.cli.output import console, table
 from humanoid_control.cli.session import Session
@@ -19,6 +20,7 @@ EXAMPLES = """examples:
 
 Every parameter of every node: docs/parameters.md. Ctrl-C stops all nodes.
 """
+NAMESPACE = re.compile(r"/?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*/?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,8 +38,10 @@ def run(args: argparse.Namespace) -> int:
         table("stacks", ["name", "what it does", "nodes"], rows)
         return 0
     stack = find_stack(args.stack)
-    if args.namespace and not args.namespace.replace("_", "").replace("/", "").isalnum():
-        raise ConfigError(f"--namespace must be letters, digits and _, got '{args.namespace}'")
+    if args.namespace and not NAMESPACE.fullmatch(args.namespace):
+        raise ConfigError(
+            f"--namespace must be letters, digits and _, not a digit first, parts divided by /, got '{args.namespace}'"
+        )
     if not args.seconds > 0:
         raise ConfigError(f"--seconds must be above 0, got {args.seconds:g}")
     require_ros()

@@ -76,7 +76,8 @@ def check_value(cls: type[NodeParameters], name: str, value: Any) -> Any:
     if kind in (int, float):
         number = float(value)
         if not (low is None or number >= low) or not (high is None or number <= high):
-            raise ConfigError(f"parameter {name} must be in {allowed(f)} {f.metadata['unit']}, got {value:g}")
+            unit = f" {f.metadata['unit']}" if f.metadata["unit"] else ""
+            raise ConfigError(f"parameter {name} must be in {allowed(f)}{unit}, got {value:g}")
     if choices and value not in choices:
         raise UnknownNameError(f"value of parameter {name}", str(value), choices)
     return value

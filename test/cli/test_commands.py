@@ -123,6 +123,16 @@ MISTAKES = [
     (["replay", "nowhere"], "there is no bag nowhere"),
     (["replay", ".", "--speed", "0"], "between 0.01 and 100"),
     (["record", "--second", "3"], "did you mean --seconds"),
+    (["record", "--seconds", "0"], "--seconds must be above 0, got 0"),
+    (["record", "--seconds", "nan"], "--seconds must be above 0, got nan"),
+    (["up", "reach", "--namespace", "1a"], "not a digit first"),
+    (["up", "reach", "--namespace", "a//b"], "parts divided by /"),
+    (["up", "reach", "--namespace", "ä"], "letters, digits"),
+    (["up", "reach", "--set", "simulator.seed=-1"], "seed must be in 0 .. .*09, got -1"),
+    (["study", "worlds", "--seconds", "1e99"], "--seconds must be above 0 and at most 3600"),
+    (["bench", "dynamics", "--robot", "hrp3"], "did you mean hrp2"),
+    (["tendons", "--fit", "neck", "-o", "x.npz", "--kind", ""], "unknown kind of mapping ''"),
+    (["retarget", "/dev/null"], "/dev/null: is a device or a pipe, not a file"),
 ]
 
 
@@ -134,6 +144,11 @@ def test_a_mistake_is_one_line_and_code_2(humanoid, args, words):
         pytest.importorskip("rclpy", reason="needs ROS 2")
     line = one_line(humanoid(*args))
     assert re.search(words, line), line
+
+
+def test_a_refused_clip_makes_no_folder(humanoid):
+    assert "no such clip" in one_line(humanoid("retarget", "nowhere.c3d", "--robot", "all", "-o", "made"))
+    assert not (humanoid.folder / "made").exists()
 
 
 def test_clips_that_lack_markers_are_named(humanoid, mocap):

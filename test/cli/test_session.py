@@ -8,6 +8,7 @@ from humanoid_control.cli import session as module
 from humanoid_control.cli.run_directory import new_run_directory
 from humanoid_control.cli.session import Session
 from humanoid_control.cli.supervisor import InputRefused, StackFailure
+from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.nodes.stack import find_stack
 
 
@@ -78,3 +79,11 @@ def test_a_run_that_a_node_refused_leaves_nothing_behind(before, monkeypatch, tm
     with failed, Session(find_stack("simulation"), {"robot": "hrp2"}, {}) as session:
         session.start()
     assert (latest / "viewer.log").is_file()
+
+
+def test_a_home_that_cannot_be_written_is_said_in_one_line(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    for home in ("/proc/nowhere", str(tmp_path / "file")):
+        monkeypatch.setenv("HUMANOID_HOME", home)
+        with pytest.raises(EnvironmentProblem, match=f"^{home} cannot be written: .*; set HUMANOID_HOME to a folder"):
+            new_run_directory("dance")
