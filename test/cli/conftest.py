@@ -77,3 +77,11 @@ def humanoid(tmp_path, warm_process):
     command = Command(tmp_path, warm_process)
     yield command
     command.close()
+
+
+@pytest.fixture(scope="module")
+def humanoid_once(tmp_path_factory, warm_process):
+    """A command in a folder that all tests of a file share: for what is computed once and looked at by several."""
+    command = Command(tmp_path_factory.mktemp("once"), warm_process)
+    yield command
+    command.close()

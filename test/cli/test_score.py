@@ -39,10 +39,16 @@ def clip(tmp_path_factory):
     return path
 
 
-def test_json_holds_every_measure_of_every_link(humanoid, clip):
-    result = humanoid("score", clip, "--robots", "hrp2,we4rii", "--json")
+@pytest.fixture(scope="module")
+def scored(clip, humanoid_once):
+    """Two robots, scored once into everything a score can be written to: the result, and the folder it is in."""
+    result = humanoid_once("score", clip, "--robots", "hrp2,we4rii", "--json", "-o", "out", "--html", "page.html")
     assert result.returncode == 0, result.stderr
-    report = json.loads(result.stdout)
+    return result, humanoid_once.folder
+
+
+def test_json_holds_every_measure_of_every_link(scored):
+    report = json.loads(scored[0].stdout)
     assert [r["robot"] for r in report["robots"]] == ["hrp2", "we4rii"]
     assert report["units"]["length"] == "m"
     for row in report["robots"]:
@@ -93,20 +99,22 @@ class Outline(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_folder_holds_json_page_and_every_frame(humanoid, clip):
-    result = humanoid("score", clip, "--robots", "hrp2", "-o", "out", "--html", "page.html")
-    assert result.returncode == 0, result.stderr
-    files = {p.name for p in (humanoid.folder / "out").iterdir()}
+def test_the_folder_holds_json_page_and_every_frame(scored):
+    folder = scored[1] / "out"
+    files = {p.name for p in folder.iterdir()}
     assert {"score.json", "score.html", "errors.png"} < files and not [f for f in files if f.startswith(".")]
-    page = (humanoid.folder / "page.html").read_text()
-    assert page == (humanoid.folder / "out" / "score.html").read_text()
-
-    report = json.loads((humanoid.folder / "out" / "score.json").read_text())
-    assert (humanoid.folder / "out" / "errors.png").read_bytes().startswith(b"\x89PNG")
-    frames = sorted(files - {"score.json", "score.html", "errors.png"})
-    assert len(frames) == len(report["robots"][0]["runs"])
-    for name, run in zip(frames, report["robots"][0]["runs"].values(), strict=True):
-        with (humanoid.folder / "out" / name).open() as f:
+    assert (scored[1] / "page.html").read_text() == (folder / "score.html").read_text()
+    report = json.loads((folder / "score.json").read_text())
+    assert report == json.loads(scored[0].stdout)
+    assert (folder / "errors.png").read_bytes().startswith(b"\x89PNG")
+    runs = {
+        f"{row['robot']}_{label.replace(' ', '_')}.csv": run
+        for row in report["robots"]
+        for label, run in row["runs"].items()
+    }
+    assert files - {"score.json", "score.html", "errors.png"} == set(runs)
+    for name, run in runs.items():
+        with (folder / name).open() as f:
             rows = list(csv.DictReader(f))
         assert len(rows) == report["frames"]
         for link in LINKS:
@@ -115,9 +123,8 @@ def test_the_folder_holds_json_page_and_every_frame(humanoid, clip):
         assert {"penetration_m", "at_position_limit", "at_speed_limit", "jerk_rad_s3"} <= set(rows[0])
 
 
-def test_the_page_is_whole_and_refers_to_nothing_outside(humanoid, clip):
-    assert humanoid("score", clip, "--robots", "hrp2,we4rii", "--html", "page.html").returncode == 0
-    page = (humanoid.folder / "page.html").read_text()
+def test_the_page_is_whole_and_refers_to_nothing_outside(scored):
+    page = (scored[1] / "page.html").read_text()
     outline = Outline()
     outline.feed(page)
     assert outline.open == []

@@ -1,8 +1,12 @@
 """`humanoid study momentum`: claims as table, JSON and a folder with a plot."""
 
 import json
+from functools import partial
 
 import pytest
+
+from humanoid_control.cli.main import main
+from humanoid_control.ik import momentum_study
 
 
 def test_claims_have_rule_verdict_and_numbers(humanoid):
@@ -18,11 +22,14 @@ def test_claims_have_rule_verdict_and_numbers(humanoid):
         assert row["rule"] and all(p["numbers"] for p in row["parts"])
 
 
-def test_the_folder_holds_the_plot_and_the_numbers(humanoid):
-    result = humanoid("study", "momentum", "--step-length", 0.2, "--step-time", 0.5, "--only", "T-34", "-o", "out")
-    assert result.returncode == 0, result.stderr
-    assert "T-34" in result.stdout and "written: out" in result.stdout
-    folder = humanoid.folder / "out"
+def test_the_folder_holds_the_plot_and_the_numbers(capsys, monkeypatch, tmp_path):
+    """Ten walks; in ticks twice as long they take half the time."""
+    monkeypatch.setattr(momentum_study, "Lab", partial(momentum_study.Lab, dt=0.008))
+    monkeypatch.chdir(tmp_path)
+    assert main(["study", "momentum", "--step-length", "0.2", "--step-time", "0.5", "--only", "T-34", "-o", "out"]) == 0
+    said = capsys.readouterr().out
+    assert "T-34" in said and "written: out" in said
+    folder = tmp_path / "out"
     assert sorted(p.name for p in folder.iterdir()) == ["momentum.json", "momentum.png"]
     assert (folder / "momentum.png").read_bytes().startswith(b"\x89PNG")
     report = json.loads((folder / "momentum.json").read_text())

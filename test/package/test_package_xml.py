@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import xml.etree.ElementTree as ET
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ WHEELS_PULLED_IN = {"builtin_interfaces", "lifecycle_msgs", "rcl_interfaces", "r
 ROS_ONLY = {"ament_index_python", "launch", "launch_ros", "tf2_msgs"}
 
 
+@cache
 def imported():
     """Top-level modules that the package imports and that are neither its own nor Python's; optional ones left out."""
     found = set()
