@@ -1,11 +1,11 @@
-"""What several tests of this folder need: a small artificial clip."""
+"""What several tests of this folder need: a small artificial clip, two real ones, the report on the sternum."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from humanoid_control.capture import MarkerClip
+from humanoid_control.capture import MarkerClip, body_points, load_clip, sternum_report
 
 
 @pytest.fixture
@@ -17,3 +17,19 @@ def ramp_clip():
     positions[:, 2] = (0.0, 0.0, 1.0)
     positions[4:6, 2] = np.nan
     return MarkerClip("ramp", ("a", "b", "c"), 10.0, positions, "test")
+
+
+@pytest.fixture(scope="session")
+def dance(mocap):
+    return body_points(load_clip(mocap("dance_markers/dance1.trc")))
+
+
+@pytest.fixture(scope="session")
+def walk(mocap):
+    return body_points(load_clip(mocap("dance_markers/walk1.trc")))
+
+
+@pytest.fixture(scope="session")
+def report(dance, walk):
+    """What the sternum is estimated to: method and clip it was fitted on -> row of the report."""
+    return {(row.method, row.fitted_on): row for row in sternum_report(dance, walk)}

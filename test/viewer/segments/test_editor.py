@@ -1,29 +1,17 @@
-"""What a user can do to a file of volumes: each act does what it says, can be undone, and refuses what is wrong."""
+"""Editing volumes: every act, its undoing, and what is refused."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from humanoid_control.collision.ssv_file import read_ssv_file
-from humanoid_control.collision.ssv_pairs import Sampling
 from humanoid_control.collision.ssv_segments import expand
-from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
-from humanoid_control.robots import load_robot
-from humanoid_control.robots.ssv_model import model_of, volumes_of_shapes
+from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.viewer.segments import edits
-from humanoid_control.viewer.segments.document import Document
-from humanoid_control.viewer.segments.editor import Editor
-from humanoid_control.viewer.segments.fitting import INERTIA, LOOK
 from humanoid_control.viewer.segments.handles import dragged
-
-
-def names(editor, segment=None):
-    document = editor.document
-    return [v.name for v in edits.segment_of(document.file, segment or document.selection.segment).ssvs]
+from test.viewer.segments.editing import names
 
 
 def test_volumes_are_added_copied_changed_and_deleted(editor):
@@ -186,144 +174,3 @@ def test_what_is_wrong_is_refused_in_one_line_and_changes_nothing(editor, act, r
     assert editor.failed and reason in editor.message and "\n" not in editor.message
     assert (editor.document.file, editor.document.selection) == (before, selection)
     assert not editor.document.undo()
-
-
-def test_a_saved_file_is_read_as_the_same_and_is_never_half_written(editor, monkeypatch):
-    document = editor.document
-    assert document.changed, "there is no file yet"
-    path = document.save()
-    assert not document.changed and read_ssv_file(path) == document.file
-    editor.add("triangle")
-    assert document.changed
-    text = path.read_text()
-    with monkeypatch.context() as m:
-        m.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-        with pytest.raises(RobotError, match="No space left"):
-            document.save()
-    assert path.read_text() == text and [p.name for p in path.parent.iterdir()] == [path.name]
-    document.load(path)
-    assert names(editor) == ["bone", "inner"] and not document.changed
-    assert document.undo() and names(editor)[-1] == "triangle", "loading can be undone"
-    path.write_text(text.replace("link: l_thigh", "link: l_thig"))
-    with pytest.raises(UnknownNameError, match="did you mean"):
-        document.load(path)
-    assert names(editor)[-1] == "triangle"
-
-
-def test_a_first_set_is_fitted_to_looks_inertia_and_meshes(editor):
-    document = editor.document
-    mesh = trimesh.creation.box((0.1, 0.2, 0.6))
-    for suffix in ("stl", "obj", "ply", "off"):
-        content = mesh.export(file_type=suffix)
-        content = content.encode() if isinstance(content, str) else content
-        editor.fit_mesh(f"part.{suffix}", content, "line", 0.5)
-        (v,) = document.segment.ssvs
-        core = np.array(v.vertices)
-        assert v.type == "line" and core[:, :2] == pytest.approx(0.0, abs=1e-3)
-        held = trimesh.creation.capsule(height=np.ptp(core[:, 2]), radius=v.radius)
-        assert held.volume < 2.6 * 0.1 * 0.2 * 0.6 / 8
-    assert "around what the link looks like" in editor.fit(LOOK, "line")
-    editor.fit(INERTIA, "point")
-    assert [v.type for v in document.segment.ssvs] == ["point"]
-    document.select("r_shank")
-    editor.change("", lambda v: replace(v, group="x"))
-    editor.new_segment("base_link")
-    for source, reason in ((INERTIA, "no mass"), (LOOK, "nothing to see")):
-        with pytest.raises(RobotError, match=reason):
-            editor.fit(source, "auto")
-
-
-def test_searched_pairs_come_with_reasons_and_a_change_meanwhile_is_noticed(editor):
-    take = editor.find_pairs(Sampling(postures=40))
-    editor.attempt(take)
-    assert not editor.failed and "left out" in editor.message
-    assert len(editor.document.file.pairs) + len(editor.choice.left_out) == 3
-    assert "r_thigh - r_shank: one joint connects them" in editor.choice.explain()
-    stale = editor.find_pairs(Sampling(postures=4))
-    editor.add("point")
-    assert not editor.attempt(stale) and "search again" in editor.message
-
-
-def test_distances_are_those_of_the_robots_own_volumes(lola):
-    """Beside the exact distances of Lola's capsules: thighs and shanks are the same as lines."""
-    editor = Editor(lola, Document(volumes_of_shapes(lola), lambda f: model_of(lola, f)))
-    editor.set_joint("l_hip_abduction", -0.3)
-    exact = lola.self_distance().all_distances
-    import pinocchio as pin
-
-    pin.forwardKinematics(lola.model, lola.data, lola.q(editor.joints))
-    d, shapes = exact(lola.data), [s.name for s in lola.shapes]
-    wanted = {frozenset((shapes[i], shapes[j])): x for (i, j), x in zip(lola.pairs, d, strict=True)}
-    found = {frozenset((g.first, g.second)): g for g in editor.distances().gaps}
-    for pair in (("l_thigh", "r_thigh"), ("l_shank", "r_shank"), ("l_thigh", "r_shank")):
-        gap = found[frozenset(pair)]
-        assert gap.distance == pytest.approx(wanted[frozenset(pair)], abs=1e-9)
-        assert np.linalg.norm(gap.point_1 - gap.point_2) == pytest.approx(abs(gap.distance), abs=1e-9)
-    distances = editor.distances()
-    assert distances.smallest.distance == pytest.approx(distances.segments.min())
-    assert distances.volumes.min() == distances.segments.min()
-    with pytest.raises(UnknownNameError):
-        editor.set_joint("l_hip", 0.0)
-
-
-def depth(triangles, origin, direction):
-    """Where a ray first meets triangles (F, 3, 3): Moeller and Trumbore."""
-    a, e1, e2 = triangles[:, 0], triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]
-    h = np.cross(direction, e2)
-    scale = np.einsum("ij,ij->i", e1, h)
-    kept = np.abs(scale) > 1e-12
-    a, e1, e2, h, scale = a[kept], e1[kept], e2[kept], h[kept], scale[kept]
-    s = origin - a
-    u, q = np.einsum("ij,ij->i", s, h) / scale, np.cross(s, e1)
-    v, t = q @ direction / scale, np.einsum("ij,ij->i", e2, q) / scale
-    inside = (u >= 0) & (v >= 0) & (u + v <= 1) & (t > 0)
-    return t[inside].min() if inside.any() else np.inf
-
-
-def test_a_ray_hits_the_volume_that_it_enters_first(editor, lola):
-    """Beside rays through the triangles of the drawn surfaces; images lead to what they are drawn from."""
-    from humanoid_control.viewer.segments.volume_mesh import volume_mesh
-
-    poses, rng, hits = lola.link_poses(lola.q(editor.joints)), np.random.default_rng(2), 0
-    meshes, names = [], []
-    for s in expand(editor.document.file.segments):
-        for v in s.ssvs:
-            vertices, faces = volume_mesh(np.array(v.vertices), v.radius)
-            X = poses[s.link]
-            meshes.append((vertices @ X.rotation.T + X.translation)[faces])
-            names.append(("l_thigh" if s.name == "r_thigh" else s.name, v.name))
-    for _ in range(60):
-        eye = np.array([2.0, 0, 0.8]) + rng.normal(size=3) * 0.3
-        aim = rng.uniform([-0.15, -0.3, 0.2], [0.15, 0.3, 1.0]) - eye
-        near = [depth(m, eye, aim / np.linalg.norm(aim)) for m in meshes]
-        best = sorted(near)
-        if np.isfinite(best[0]) and best[1] - best[0] < 5e-3:
-            continue  # too close to tell by facets
-        if editor.pick(eye, aim):
-            assert (editor.document.selection.segment, editor.document.selection.volume) == names[np.argmin(near)]
-            hits += 1
-        else:
-            assert not np.isfinite(best[0])
-    assert 15 < hits < 60
-
-
-def test_a_robot_uses_the_file_beside_its_urdf(lola, tmp_path):
-    from humanoid_control.paths import share_dir
-    from humanoid_control.robots.catalogue import volumes_path
-    from humanoid_control.robots.ssv_model import ssv_of
-
-    urdf = tmp_path / "mine.urdf"
-    urdf.write_text((share_dir() / "urdf" / "lola.urdf").read_text())
-    assert load_robot(urdf).volumes is None
-    editor = Editor(lola, Document(volumes_of_shapes(lola), lambda f: model_of(lola, f), volumes_path(urdf)))
-    editor.document.select("l_thigh")
-    editor.change("", lambda v: replace(v, radius=0.09))
-    editor.document.save()
-    robot = load_robot(urdf)
-    assert robot.volumes == tmp_path / "mine.volumes.yaml"
-    model = ssv_of(robot)
-    k = [s.name for s in model.segments].index("l_thigh")
-    assert model.radii[model.start[k]] == 0.09 and len(model.pairs) == len(editor.document.model.pairs)
-    robot.volumes.write_text("schema: humanoid_ssv/1\nsegments: 3\n")
-    with pytest.raises(HumanoidError, match="must be a list"):
-        ssv_of(load_robot(urdf))

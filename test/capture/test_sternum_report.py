@@ -1,0 +1,131 @@
+"""The report on the sternum, its command, and clips that lack the marker."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from humanoid_control.capture import (
+    body_points,
+    estimate_sternum,
+    fit_sternum,
+    load_clip,
+    sternum_report,
+    synthetic_dance,
+)
+from humanoid_control.capture.sternum import METHODS
+from humanoid_control.capture.sternum_report import COLUMNS, PUBLISHED
+from humanoid_control.cli.main import main
+from humanoid_control.errors import ClipError
+from test.capture.sternum_people import distance, of
+
+DANCE = synthetic_dance(duration=24, rate=25)
+
+
+def without(clip, label):
+    keep = [name for name in clip.labels if name != label]
+    return clip.select(keep)
+
+
+def test_published_row_is_that_of_the_source():
+    means = [100 * PUBLISHED.mean[k] for k in COLUMNS]
+    stds = [100 * PUBLISHED.std[k] for k in COLUMNS]
+    assert means == pytest.approx([-0.1, -0.4, 0.5, 0.9, 0.9, 0.7, 1.7])
+    assert stds == pytest.approx([0.9, 1.3, 1.1, 0.7, 0.7, 0.6, 0.8])
+
+
+def test_rows_are_what_their_columns_say(report, dance):
+    row = report["ours", "this clip"]
+    l_hip, r_hip, l_gh, r_gh, sternum = of(dance)
+    found = estimate_sternum(l_hip, r_hip, l_gh, r_gh, fit_sternum(l_hip, r_hip, l_gh, r_gh, sternum))
+    error = found - sternum
+    assert row.mean["distance"] == pytest.approx(np.linalg.norm(error, axis=1).mean())
+    assert row.std["distance"] == pytest.approx(np.linalg.norm(error, axis=1).std())
+    assert row.mean["up"] == pytest.approx(np.abs(error[:, 2]).mean())
+    cos, sin = np.cos(dance.heading), np.sin(dance.heading)
+    assert row.mean["front"] == pytest.approx(np.abs(cos * error[:, 0] + sin * error[:, 1]).mean())
+    hips = (l_hip + r_hip) / 2
+    spine = np.linalg.norm(found - hips, axis=1) - np.linalg.norm(sternum - hips, axis=1)
+    assert (row.mean["spine"], row.std["spine"]) == pytest.approx((spine.mean(), spine.std()))
+    clavicle = np.linalg.norm(found - r_gh, axis=1) - np.linalg.norm(sternum - r_gh, axis=1)
+    assert row.mean["r_clavicle"] == pytest.approx(clavicle.mean())
+    squares = sum(row.mean[k] ** 2 + row.std[k] ** 2 for k in ("side", "front", "up"))
+    assert squares == pytest.approx(row.mean["distance"] ** 2 + row.std["distance"] ** 2)
+    assert row.frames == dance.n_frames and row.worst >= row.mean["distance"]
+
+
+def test_in_sample_errors_are_the_smallest(report):
+    for method in METHODS:
+        best = report[method, "this clip"].mean["distance"]
+        assert all(best <= row.mean["distance"] for (m, _), row in report.items() if m == method)
+
+
+def test_clip_without_a_sternum_cannot_be_judged(dance):
+    bare = body_points(without(DANCE, "Sternum"))
+    with pytest.raises(ClipError, match="has no marker on the sternum"):
+        sternum_report(bare)
+    with pytest.raises(ClipError, match="has no marker on the sternum"):
+        sternum_report(dance, bare)
+
+
+def test_command_prints_the_table_and_json(mocap, capsys):
+    clip, other = (str(mocap(f"dance_markers/{name}.trc")) for name in ("dance1", "walk1"))
+    assert main(["sternum", clip, "--fit", other]) == 0
+    text = capsys.readouterr().out
+    assert "published" in text and "1.70±0.80" in text
+    assert "ours, its other half: 1.16 ± 0.69 cm, at or below the published 1.7 ± 0.8 cm" in text
+    assert "ours, walk1: 1.90 ± 0.64 cm, above the published" in text
+    assert main(["sternum", clip, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["study"], result["unit"]) == ("sternum", "cm") and result["machine"]["cores"]
+    assert [(r["method"], r["sample"]) for r in result["rows"][:3]] == [
+        ("published", ""),
+        ("ours", "in"),
+        ("ours", "out"),
+    ]
+    assert result["rows"][0]["distance"] == 1.7 and result["rows"][0]["worst"] is None
+
+
+@pytest.mark.parametrize("clip", ["no_such_clip.trc", "vicon_c3d"])
+def test_command_refuses_in_one_line(clip, capsys):
+    assert main(["sternum", clip]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_clip_of_the_sixteen_markers_of_the_source_gets_a_sternum():
+    """F5: the synthetic dance stands for data set A, which has no sternum marker."""
+    clip = without(DANCE, "Sternum")
+    assert len(clip.labels) == 16
+    points = body_points(clip)
+    assert points.estimated == ("sternum",)
+    assert points.names == body_points(DANCE).names
+    assert "the clip does not show the sternum" in points.warnings[-1]
+    assert points.missing[points.names.index("sternum")] == 1.0
+    # The model of that dance has the sternum 6 cm deeper than people wear the marker, and its shrugs are large.
+    away = points.point("sternum") - body_points(DANCE).point("sternum")
+    assert np.linalg.norm(away, axis=1).max() < 0.12
+
+
+def test_real_clip_without_its_sternum_keeps_the_rest_and_finds_it_again(mocap, dance):
+    points = body_points(without(load_clip(mocap("dance_markers/dance1.trc")), "Sternum"))
+    others = [k for k, name in enumerate(points.names) if name != "sternum"]
+    np.testing.assert_allclose(points.positions[:, others], dance.positions[:, others], atol=1e-12)
+    assert distance(dance, points.point("sternum")).mean() < 0.017
+
+
+def test_sternum_hidden_for_long_is_estimated_from_what_was_seen(mocap, dance):
+    clip = load_clip(mocap("dance_markers/dance1.trc"))
+    positions = np.array(clip.positions)
+    positions[600:900, clip.index("Sternum")] = np.nan  # 5 s
+    points = body_points(replace(clip, positions=positions))
+    assert points.estimated == ("sternum",)
+    assert "hidden in 20 % of the frames" in points.warnings[-1]
+    error = distance(dance, points.point("sternum"))
+    assert error[:600].max() < 1e-12 and error[900:].max() < 1e-12
+    assert 0.001 < error[600:900].mean() < 0.02
+    steps = np.linalg.norm(np.diff(points.point("sternum"), axis=0), axis=1)
+    real = np.linalg.norm(np.diff(dance.point("sternum"), axis=0), axis=1)
+    assert steps[[599, 899]].max() < 1.2 * real.max()  # no step where seen and estimated parts meet

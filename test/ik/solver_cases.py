@@ -1,0 +1,44 @@
+"""All solvers, and the robots and tasks they are tried with."""
+
+from functools import cache
+
+from humanoid_control.ik import (
+    BoundedNorm,
+    DampedLeastSquares,
+    FramePoint,
+    Hierarchy,
+    LevenbergMarquardt,
+    Moving,
+    NewtonRaphson,
+    PointTask,
+    ResolvedAcceleration,
+    ResolvedRate,
+    TruncatedSvd,
+    VelocityIk,
+    lola_tasks,
+)
+from humanoid_control.robots import load_robot
+
+EXACT = [ResolvedRate, DampedLeastSquares, TruncatedSvd, BoundedNorm, Hierarchy, ResolvedAcceleration]
+
+
+@cache
+def robot_of(name="lola", base="floating"):
+    return load_robot(name, base)
+
+
+def biped(name="lola"):
+    robot = robot_of(name)
+    tasks = lola_tasks(robot)
+    return robot, tasks, Moving(robot, tasks.held)
+
+
+def made(cls, robot, moving, settings=None, objectives=()):
+    if cls in (NewtonRaphson, LevenbergMarquardt, VelocityIk):
+        return cls(robot, moving=moving)
+    return cls(robot, objectives, settings, moving)
+
+
+def arm_of(robot):
+    start = robot.q(robot.from_mapping({"l_elbow_flexion": 1.2, "l_shoulder_abduction": 0.5}))
+    return PointTask("hand", FramePoint(robot, robot.point_frame("l_wrist"))), start

@@ -1,0 +1,23 @@
+"""Labs whose trials are made up, for the rules of the study."""
+
+from humanoid_control.imitation.study.finding import conclude
+
+
+class MadeLab:
+    """Answers with trials by the robot's name, or by name and variant."""
+
+    def __init__(self, trials):
+        self.trials = trials
+
+    def trial(self, name, variant="", change=None, settings=None):
+        return self.trials.get((name, variant)) or self.trials[name]
+
+    def avoiding(self, name, way):
+        return self.trials[(name, way)]
+
+    def free(self, name, way):
+        return self.trials[name]
+
+
+def verdict(hypothesis, trials):
+    return conclude(hypothesis, "made", hypothesis.experiment(MadeLab(trials))).verdict
