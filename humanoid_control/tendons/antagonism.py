@@ -2,7 +2,9 @@
 
 The updater of the source's reference is not described there. This one is a project algorithm in its place: the output
 weights of the neural mapping move toward those that explain the lengths measured at the estimated angles, held by
-replayed samples of the geometry; f(0) = 0 holds by the form of the mapping.
+replayed samples of the geometry; f(0) = 0 holds by the form of the mapping. What is held is the shape of each length: a
+factor on all of it, as of another radius or gear, is taken from the measured lengths. Where no sample is, the mapping
+would else keep the old factor, and bend in between.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import numpy as np
 from humanoid_control.errors import ConfigError
 from humanoid_control.tendons.mappings.mapping import Array
 from humanoid_control.tendons.mappings.neural_mapping import NeuralMapping
+
+STILL = 0.01  # squared length beside the mean of all replayed ones, below which it tells little of a tendon's factor
 
 
 class AntagonismUpdater:
@@ -44,7 +48,7 @@ class AntagonismUpdater:
         self.updates = 0
         self._initial = mapping.weights.W3.copy()
         self._features = mapping.features(replay)
-        self._lengths = self._features @ self._initial.T
+        self._still = STILL * np.mean((self._features @ self._initial.T) ** 2, axis=0)
         self._theta, self._z = np.zeros((size, len(mapping.joint_names))), np.zeros((size, len(mapping.muscle_names)))
         self._filled = self._next = 0
 
@@ -82,11 +86,16 @@ class AntagonismUpdater:
         a, z = self.mapping.features(self._theta[:n]), self._z[:n]
         now = self.mapping.weights.W3
         misfit = float(np.sqrt(np.mean((a @ now.T - z) ** 2)))
-        share = self.weight / len(self._features)
-        gram = a.T @ a / n + share * self._features.T @ self._features
-        right = a.T @ z / n + share * self._features.T @ self._lengths
-        gram[np.diag_indices(units)] += 1e-9 * np.trace(gram) / units
-        right += 1e-9 * np.trace(gram) / units * self._initial.T
-        self.mapping.set_last_layer(now + self.rate * (np.linalg.solve(gram, right).T - now))
+        held = self.weight / len(self._features) * self._features.T @ self._features
+        gram = a.T @ a / n + held
+        ridge = 1e-9 * np.trace(gram) / units * np.eye(units)
+        right = a.T @ z / n + (held + ridge) @ (self._factors(a, z) * self._initial.T)
+        self.mapping.set_last_layer(now + self.rate * (np.linalg.solve(gram + ridge, right).T - now))
         self.updates += 1
         return misfit
+
+    def _factors(self, features: Array, z: Array) -> Array:
+        """(M,) by what to multiply the initial lengths to come nearest to measured ones; near 1 for tendons at rest."""
+        lengths = features @ self._initial.T
+        moved = np.mean(lengths**2, axis=0)
+        return (np.mean(lengths * z, axis=0) + self._still) / (moved + self._still)

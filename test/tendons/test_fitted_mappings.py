@@ -152,6 +152,36 @@ def compared(mapping, q, z, updater=None):
     return np.rad2deg(np.mean(apart))
 
 
+def test_learning_keeps_the_shape_of_lengths_and_not_their_factor(network):
+    """Samples from a corner of the range correct the lengths everywhere; a tendon that rests there keeps its own."""
+    mapping = NeuralMapping(network.weights, *NAMES)
+    scales = np.linspace(0.85, 1.15, 10)
+    middle = LIMITS.mean(axis=1)
+    far = random_walk(LIMITS, middle, 600, np.deg2rad(3), 1)
+    near = middle + 0.3 * (far - middle)
+    z = network.lengths(near) * scales
+    updater = AntagonismUpdater(mapping, far[::2], rate=1.0)
+    updater.start()
+    for theta, lengths in zip(near, z, strict=True):
+        updater.add(theta, lengths)
+    updater.update()
+    truth = network.lengths(far) * scales
+    left, was = mapping.lengths(far) - truth, network.lengths(far) - truth
+    assert rms(left) < 0.05 * rms(was)
+    updater.revert()
+    assert np.abs(mapping.lengths(far) - network.lengths(far)).max() < 1e-12
+    updater.start()
+    rng = np.random.default_rng(0)
+    for theta in 0.01 * rng.standard_normal((200, 4)):  # near the zero posture, where noise is as large as the lengths
+        updater.add(theta, network.lengths(theta) + 3e-4 * rng.standard_normal(10))
+    updater.update()
+    assert rms(mapping.lengths(far) - network.lengths(far)) < 0.02 * rms(network.lengths(far))
+
+
+def rms(values):
+    return np.sqrt(np.mean(values**2))
+
+
 def test_learning_brings_both_estimators_together(network):
     """T5, T6: a plant whose moment arms differ by 10 % from the model's; both filters before and after learning."""
     before, after = [], []
