@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from humanoid_control.cli.output import compile_first, console, plain_values, print_json, progress, table
 from humanoid_control.cli.output_places import check_file
-from humanoid_control.errors import UnknownNameError
+from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.whole_files import whole_file
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ def run(args: argparse.Namespace) -> int:
     from humanoid_control.imitation.study import HYPOTHESES, study
 
     names = [n.strip().upper() for n in args.only.split(",") if n.strip()] or list(HYPOTHESES)
+    if args.marker_set and not args.clip:
+        raise ConfigError("--marker-set belongs to --clip FILE; the built-in dance has its own")
     for name in names:
         if name not in HYPOTHESES:
             raise UnknownNameError("hypothesis", name, HYPOTHESES)

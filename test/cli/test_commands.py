@@ -129,6 +129,7 @@ MISTAKES = [
     (["up", "reach", "--namespace", "a//b"], "parts divided by /"),
     (["up", "reach", "--namespace", "ä"], "letters, digits"),
     (["up", "reach", "--set", "simulator.seed=-1"], "seed must be in 0 .. .*09, got -1"),
+    (["study", "imitation", "--marker-set", "plug_in_gait"], "--marker-set belongs to --clip"),
     (["study", "worlds", "--seconds", "1e99"], "--seconds must be above 0 and at most 3600"),
     (["bench", "dynamics", "--robot", "hrp3"], "did you mean hrp2"),
     (["tendons", "--fit", "neck", "-o", "x.npz", "--kind", ""], "unknown kind of mapping ''"),

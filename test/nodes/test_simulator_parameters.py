@@ -1,4 +1,4 @@
-"""The simulator's tension, changed while it runs."""
+"""Parameters of the simulator: the tension, changed while it runs, and names that it does not know."""
 
 import numpy as np
 import pytest
@@ -34,3 +34,10 @@ def test_the_tension_changes_while_the_simulator_runs_and_is_checked(graph):
         assert not set_tension(wrong).successful
     assert set_tension(0.0).successful
     graph.until(pulls(holding), "the tensions that hold the neutral posture")
+
+
+def test_a_parameter_that_there_is_not_is_said_and_passed_over(graph):
+    given = ("robot:=wabian2", "real_time_facter:=2.0", "use_sim_time:=false", "qos_overrides./clock.depth:=3")
+    process = graph.start("simulator", *given)
+    said = [line for line in graph.output(process).splitlines() if "unknown parameter" in line]
+    assert len(said) == 1 and "'real_time_facter': did you mean real_time_factor? (passed over)" in said[0]
