@@ -15,6 +15,7 @@ from humanoid_control.robots import Robot
 from humanoid_control.robots.near_pairs import RobotPairs
 from humanoid_control.robots.pair_watch import PairWatch
 
+MOST_TRIED = 20000  # postures, before a robot is taken to be unable to touch itself
 BEYOND = 0.2  # share of its range by which a joint may start outside it
 WIDEST = 2.5  # [rad] a joint that turns farther starts within this
 SETTLED = 25  # ticks without collision and inside all ranges after which a run ends
@@ -76,21 +77,29 @@ def bad_starts(robot: Robot, count: int, seed: int = 0) -> Iterator[Start]:
 
     Every second one has targets for its hands. A start that is neither in collision nor outside a range is not bad,
     and is drawn again.
+
+    Raises:
+        RobotError: the robot has no collision pairs, or none of so many postures is in collision.
     """
+    if not len(robot.pairs):
+        raise RobotError(f"{robot.name} has no pairs of shapes to keep apart")
     rng, watch = np.random.default_rng(seed), PairWatch(robot)
     everything = np.full(len(robot.pairs), np.inf)
     low, high = np.maximum(robot.lower, -WIDEST), np.minimum(robot.upper, WIDEST)
     for k in range(count):
         beyond = 0.0 if k % 3 == 0 else BEYOND * (high - low)
         best: Start | None = None
-        drawn, wanted = 0, 4 if k % 3 == 2 else 1
+        tried, drawn, wanted = 0, 0, 4 if k % 3 == 2 else 1
         while best is None or drawn < wanted:
             q = robot.q(robot.follow(rng.uniform(low - beyond, high + beyond)))
             goal = robot.q(robot.follow(rng.uniform(low, high)))
             watch.look(q, everything)
             depth, outside = -float(watch.lower.min(initial=np.inf)), excess(robot, q)
+            tried += 1
             if depth <= 0 and outside <= 0:
-                continue
+                if tried < MOST_TRIED:
+                    continue
+                raise RobotError(f"{robot.name}: none of {MOST_TRIED} postures inside its ranges is in collision")
             drawn += 1
             if best is None or depth > best.depth:
                 best = Start(q, goal if k % 2 else None, depth, outside)

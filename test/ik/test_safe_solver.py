@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from humanoid_control.errors import HumanoidError
+from humanoid_control.errors import HumanoidError, RobotError
 from humanoid_control.ik import IkSettings, PointsTask, PostureTask, VelocityIk
 from humanoid_control.ik.limits import keep_acceleration, velocity_bounds
 from humanoid_control.ik.pair_rows import SHARE, closing_speed
@@ -121,3 +121,11 @@ def test_settings_that_make_no_sense_are_refused():
     for bad in ({"acceleration": 0.0}, {"approach": -1.0}, {"slack_price": float("nan")}, {"on_contact": "flee"}):
         with pytest.raises(HumanoidError):
             IkSettings(**bad)
+
+
+def test_a_robot_that_cannot_touch_itself_is_told_and_not_searched_for_ever(monkeypatch):
+    with pytest.raises(RobotError, match="kengoro_upper has no pairs of shapes to keep apart"):
+        next(bad_starts(load_robot("kengoro_upper", "fixed"), 1))
+    monkeypatch.setattr("humanoid_control.ik.safety_study.MOST_TRIED", 1)
+    with pytest.raises(RobotError, match="wabian2: none of 1 postures inside its ranges is in collision"):
+        list(bad_starts(load_robot("wabian2", "fixed"), 60))
