@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import coal
 import numpy as np
@@ -42,9 +43,8 @@ def coal_shape(shape: Shape) -> tuple[coal.CollisionGeometry, pin.SE3]:
         return coal.Box(*shape.size), pin.SE3(pin.rpy.rpyToMatrix(*shape.rpy), np.array(shape.center))
     if isinstance(shape, Ellipsoid):
         b, a, c = shape.semi_axes
-        return _polyhedron(elliptic_capsule_points(a, b, c, 0.0)), pin.SE3(np.eye(3), np.array(shape.center))
-    points = elliptic_capsule_points(shape.a, shape.b, shape.c, shape.l)
-    return _polyhedron(points), pin.SE3(np.eye(3), np.array(shape.top_center))
+        return _polyhedron(a, b, c, 0.0), pin.SE3(np.eye(3), np.array(shape.center))
+    return _polyhedron(shape.a, shape.b, shape.c, shape.l), pin.SE3(np.eye(3), np.array(shape.top_center))
 
 
 def shape_arrays(model: pin.Model, shapes: tuple[LinkShape, ...]) -> ShapeArrays:
@@ -108,9 +108,11 @@ def elliptic_capsule_points(a: float, b: float, c: float, l: float) -> np.ndarra
     return np.vstack(points)
 
 
-def _polyhedron(points: np.ndarray) -> coal.CollisionGeometry:
+@lru_cache(maxsize=256)
+def _polyhedron(a: float, b: float, c: float, l: float) -> coal.CollisionGeometry:  # noqa: E741
+    """The hull of an elliptic capsule; the same one for all that ask, nobody changes it."""
     cloud = coal.StdVec_Vec3s()
-    for p in points:
+    for p in elliptic_capsule_points(a, b, c, l):
         cloud.append(p)
     return coal.Convex.convexHull(cloud, True, "Qt")
 
