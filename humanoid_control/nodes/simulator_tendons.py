@@ -12,6 +12,7 @@ from humanoid_control.nodes.health import Level
 from humanoid_control.nodes.messages import fill_joint_state, joint_state
 from humanoid_control.nodes.qos import STREAM_OUT
 from humanoid_control.nodes.simulator_parameters import SimulatorParameters, imperfection_of
+from humanoid_control.robots.tendon_file import WANTED
 from humanoid_control.simulation import Engine
 from humanoid_control.simulation.sensors.tendon_sensor import TendonSensor, parse_faults
 
@@ -30,10 +31,7 @@ class SimulatorTendons:
         """
         states = engine.tendon_states()
         if states is None:
-            raise RobotError(
-                f"{engine.robot.name} has no tendons: give it a file {engine.robot.name}.tendons.yaml beside its URDF, "
-                "or set tendons to false"
-            )
+            raise RobotError(f"{engine.robot.name} has no tendons: {WANTED}, or set tendons to false")
         self.node, self.engine, self.every = node, engine, p.tendon_every
         period, wrong = p.tendon_every / p.rate, imperfection_of(p)
         self.sensor = TendonSensor(

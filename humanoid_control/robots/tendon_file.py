@@ -45,6 +45,7 @@ SCHEMA = "humanoid_tendons/1"
 FILE_KEYS = ("schema", "robot", "provenance", "tendons", "groups")
 TENDON_KEYS = ("name", "group", "points", "mirror", "min_tension", "max_tension")
 GROUP_KEYS = ("own", "borrow", "tendons")
+WANTED = "it needs a file beside its URDF, of the same name but ending in .tendons.yaml (docs/tendons.md)"
 SOLID_KEYS = {SPHERE: ("centre", "radius", "side"), CYLINDER: ("centre", "axis", "radius", "side")}
 
 
@@ -70,7 +71,7 @@ def tendon_geometry(robot: Robot, group: str | None = None, joints: Iterable[str
     """
     tendons = tendons_of(robot)
     if not len(tendons):
-        raise RobotError(f"{robot.name} has no tendons: it needs a file {robot.name}.tendons.yaml beside its URDF")
+        raise RobotError(f"{robot.name} has no tendons: {WANTED}")
     if group is None:
         return TendonGeometry(robot.model, tendons, joints)
     found = tendons.groups[known("group", group, tendons.groups, tendons.where)]

@@ -74,7 +74,10 @@ def test_virtual_tendons_are_marked_as_ours_and_grouped(name):
 def test_a_robot_without_such_a_file_has_no_tendons():
     robot = load_robot("recommended")
     assert len(tendons_of(robot)) == 0
-    with pytest.raises(RobotError, match="has no tendons: it needs a file recommended"):
+    with pytest.raises(
+        RobotError,
+        match=r"recommended has no tendons: it needs a file beside its URDF, .* ending in \.tendons\.yaml",
+    ):
         tendon_geometry(robot)
 
 
