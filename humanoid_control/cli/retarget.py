@@ -51,6 +51,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"--speed must be between 0.05 and 20, got {args.speed:g}")
     names = list(CATALOGUE) if args.robot == "all" else [args.robot]
     robots = [load_robot(name, "fixed") for name in names]
+    for robot in robots:
+        robot.require_imitation_points()  # said before anything is compiled or made
     outputs = _outputs(args, [r.name for r in robots])
     marker_set = args.marker_set or None
     body = body_points(load_clip(args.clip), marker_set) if args.raw else load_body_points(args.clip, marker_set)

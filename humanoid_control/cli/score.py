@@ -98,6 +98,8 @@ def load_robots(text: str) -> list[Robot]:
     if not names:
         raise ConfigError(f"--robots '{text}' names no robot: give names, paths, or 'all'")
     robots = [load_robot(name, "fixed") for name in dict.fromkeys(names)]
+    for robot in robots:
+        robot.require_imitation_points()  # said before anything is compiled
     twice = next((r.name for k, r in enumerate(robots) if r.name in [other.name for other in robots[:k]]), None)
     if twice is not None:
         raise ConfigError(f"--robots holds two robots called '{twice}': score them one after the other")
