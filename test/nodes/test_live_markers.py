@@ -72,6 +72,14 @@ class Camera:
         for _ in range(round(seconds * self.clip.rate)):
             self.send(change, labels)
 
+    def rates(self):
+        """How often frames were sent [Hz], averaged over about ten of them, after each frame."""
+        smooth, out = 1e9 / self.clip.rate, []
+        for interval in np.diff(sorted(self.sent)):
+            smooth += 0.1 * (interval - smooth)
+            out.append(1e9 / smooth)
+        return np.array(out)
+
     def heard(self):
         """Targets with the frame they come from: (frame, (7, 3)); those of held postures are left out."""
         stamps, out = np.array(sorted(self.sent)), []
@@ -134,7 +142,8 @@ def test_live_markers_give_the_targets_of_the_clip_at_once(graph, relative, moca
     # What it takes is measured by benches; here, on a machine that may be busy: less than half a frame of the camera.
     assert 0 < float(values["added_p50_ms"]) < 10.0
     assert float(values["added_p50_ms"]) < float(values["latency_p50_ms"]) < 40.0
-    assert float(values["markers_hz"]) == pytest.approx(clip.rate, rel=0.2)
+    rates = camera.rates()[-2 * round(clip.rate) :]
+    assert 0.9 * rates.min() < float(values["markers_hz"]) < 1.1 * rates.max(), "as often as the camera sent of late"
 
 
 def test_occlusions_hold_and_fade_silence_is_said_and_everything_recovers(graph):

@@ -33,13 +33,18 @@ class User:
 
     def __init__(self, page, browser):
         self.page, self.browser = page, browser
-        browser.open(page.url, 4)
-        for _ in range(20):
-            if "vertex 1" in browser.text():
-                break
-            browser.sleep(1)
+        browser.open(page.url, 1)
+        assert browser.wait_for("vertex 1")
         browser.evaluate("document.querySelectorAll('[class*=Notification-closeButton]').forEach(b => b.click())")
-        browser.sleep(0.5)
+        browser.settle((0, 0, 600, HEIGHT))  # the camera is where it begins, and everything is drawn
+
+    def until(self, condition, what):
+        """Wait until something is the case: drawing without a graphics card takes its time."""
+        for _ in range(150):
+            if condition():
+                return
+            self.browser.sleep(0.2)
+        raise AssertionError(f"waited in vain: {what}; the page says: {self.browser.text()[:300]}")
 
     def mouse(self, kind, x, y, held=False):
         down = held or kind == "mousePressed"
@@ -51,7 +56,7 @@ class User:
     def click(self, x, y):
         for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
             self.mouse(kind, x, y)
-        self.browser.sleep(1.0)
+        self.browser.sleep(0.6)
 
     def drag(self, start, end, steps=6):
         self.mouse("mouseMoved", *start)
@@ -69,7 +74,11 @@ class User:
             f"(() => {{ const e = [...document.querySelectorAll('{of}')].find(b => b.innerText.trim() == '{text}');"
             "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })()"
         )
-        self.click(*self.browser.evaluate(script))
+        place, before = self.browser.evaluate(script), None
+        while place != before:  # what was clicked before may still move the page
+            self.browser.sleep(0.3)
+            place, before = self.browser.evaluate(script), place
+        self.click(*place)
 
     def write(self, label, text):
         script = (
@@ -79,7 +88,7 @@ class User:
         )
         self.browser.evaluate(script)
         self.browser.call("Input.insertText", text=text)
-        self.browser.sleep(1.0)
+        self.browser.sleep(0.3)
 
     def pixel(self, point):
         """Where a point of the world (3,) is seen, by the camera that the page begins with."""
@@ -102,42 +111,44 @@ def test_a_volume_is_picked_added_dragged_written_and_saved(page):
         poses = robot.link_poses(robot.q(editor.joints))
 
         user.click(*user.pixel(poses["r_shank"].act(np.array([0.0, 0.0, -0.3]))))
-        assert document.selection.segment == "r_shank", "a click in the scene selects"
+        user.until(lambda: document.selection.segment == "r_shank", "a click in the scene selects")
         before = document.volume
         tip = poses["r_shank"].act(np.array(before.vertices[1]) + [0.0, 0.0, 0.03])
         user.drag(user.pixel(tip), user.pixel(tip + [0.0, 0.0, 0.12]))
+        user.until(lambda: document.volume != before, "a drag moves a vertex")
+        browser.sleep(1.0)
         after = document.volume
         moved = np.array(after.vertices) - np.array(before.vertices)
         assert moved[0] == pytest.approx(0.0) and moved[1, :2] == pytest.approx(0.0, abs=1e-5)
         assert 0.06 < moved[1, 2] < 0.2, "dragged up along the axis of its vertex"
         user.click_on("undo")
-        assert document.volume == before, "one drag, one step"
+        user.until(lambda: document.volume == before, "one drag, one step")
         user.click_on("redo")
+        user.until(lambda: document.volume == after, "done again")
 
         user.click_on("point")
+        user.until(lambda: document.volume not in (before, after), "a new volume")
         user.write("radius [mm]", "42.5")
+        user.until(lambda: document.volume.radius == pytest.approx(0.0425), "the radius")
         user.write("name", "calf")
-        assert document.volume.radius == pytest.approx(0.0425) and document.volume.name == "calf"
+        user.until(lambda: document.volume.name == "calf", "the name")
         user.write("name", "shin")
-        assert "already" in browser.text(), "a name that is taken is refused, in words"
+        user.until(lambda: "already" in browser.text(), "a name that is taken is refused, in words")
         user.click_on("save")
-        assert "written:" in browser.text() and "not saved" not in browser.text()
+        user.until(lambda: "written:" in browser.text(), "saved")
+        assert "not saved" not in browser.text()
         file = read_ssv_file(document.path)
         assert file == document.file
 
         user.click_on("Posture", "[role=tab]")
         user.click_on("zero")
-        assert np.allclose(editor.joints, robot.postures["zero"])
+        user.until(lambda: np.allclose(editor.joints, robot.postures["zero"]), "the posture")
         user.click_on("Pairs", "[role=tab]")
-        assert "2 pairs watched" in browser.text() and "l_thigh.inner" in browser.text()
+        user.until(lambda: "2 pairs watched" in browser.text() and "l_thigh.inner" in browser.text(), "the pairs")
         user.click_on("search pairs by random postures")
-        for _ in range(60):
-            if "left out by the last search" in browser.text():
-                break
-            browser.sleep(0.5)
-        assert "r_thigh - r_shank: one joint connects them" in browser.text()
+        user.until(lambda: "r_thigh - r_shank: one joint connects them" in browser.text(), "left out by the search")
         user.click_on("undo")
-        assert document.file == file
+        user.until(lambda: document.file == file, "undone")
     shank = next(s for s in file.segments if s.name == "r_shank")
     assert [(v.name, v.radius) for v in shank.ssvs] == [("shin", 0.05), ("calf", 0.0425)]
     assert shank.ssvs[0].vertices == after.vertices
