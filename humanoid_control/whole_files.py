@@ -15,10 +15,12 @@ from humanoid_control.errors import ConfigError
 def whole_file(path: Path) -> Iterator[Path]:
     """A place to write to; what is there at the end becomes `path`. After an error `path` is as it was.
 
+    A symbolic link stays one: what it points to is written.
+
     Raises:
         ConfigError: it cannot be written; why.
     """
-    path = Path(path)
+    path = regular_file(path)
     with _told(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing_") as place:
         part = Path(place) / path.name
         yield part
@@ -36,8 +38,21 @@ def whole_files(folder: Path) -> Iterator[Path]:
         folder.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".writing_") as place:
             yield Path(place)
-            for part in sorted(Path(place).iterdir()):
-                os.replace(part, folder / part.name)
+            parts = sorted(Path(place).iterdir())
+            for part, whole in zip(parts, [regular_file(folder / p.name) for p in parts], strict=True):
+                os.replace(part, whole)
+
+
+def regular_file(path: Path) -> Path:
+    """Where a file really is that may be replaced: a new one or a regular one, behind symbolic links.
+
+    Raises:
+        ConfigError: a device, a pipe or a socket, which writing must not replace.
+    """
+    real = Path(os.path.realpath(path))
+    if real.exists() and not real.is_file() and not real.is_dir():
+        raise ConfigError(f"{path} is not a regular file: name one that may be replaced")
+    return real
 
 
 def try_to_write(path: Path) -> None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.whole_files import try_to_write
+from humanoid_control.whole_files import regular_file, try_to_write
 
 
 def check_file(path: Path | None, option: str = "-o") -> None:
     """Whether a file can be written there, if one was asked for.
 
     Raises:
-        ConfigError: it is a folder, its folder does not exist, or nothing can be written there.
+        ConfigError: it is a folder or a device, its folder does not exist, or nothing can be written there.
     """
     if path is None:
         return
     if path.is_dir():
         raise ConfigError(f"{option} must be a file, and {path} is a folder")
-    _check_place(path)
+    _check_place(regular_file(path))
 
 
 def check_folder(path: Path | None, option: str = "-o") -> None:

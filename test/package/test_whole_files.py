@@ -1,5 +1,7 @@
 """Files appear whole or not at all."""
 
+import os
+
 import pytest
 
 from humanoid_control.errors import ConfigError
@@ -48,3 +50,23 @@ def test_why_it_cannot_be_written_is_told(tmp_path):
         (place / "x").write_text("")
     with pytest.raises(ConfigError, match="cannot be written: Is a directory"), whole_file(tmp_path) as part:
         part.write_text("")
+
+
+def test_a_link_stays_and_what_it_points_to_is_written(tmp_path):
+    real, link = tmp_path / "real.txt", tmp_path / "link.txt"
+    real.write_text("old")
+    link.symlink_to(real)
+    with whole_file(link) as part:
+        part.write_text("new")
+    assert link.is_symlink() and real.read_text() == "new"
+
+
+def test_a_pipe_or_a_device_is_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(ConfigError, match="pipe is not a regular file"), whole_file(pipe) as part:
+        part.write_text("")
+    with pytest.raises(ConfigError, match="pipe is not a regular file"), whole_files(tmp_path) as place:
+        (place / "a").write_text("")
+        (place / "pipe").write_text("")
+    assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe], "nothing else was written either"
