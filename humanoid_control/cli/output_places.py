@@ -18,7 +18,8 @@ def check_file(path: Path | None, option: str = "-o") -> None:
         return
     if path.is_dir():
         raise ConfigError(f"{option} must be a file, and {path} is a folder")
-    _check_place(regular_file(path))
+    regular_file(path)
+    _check_place(path)
 
 
 def check_folder(path: Path | None, option: str = "-o") -> None:

@@ -11,6 +11,9 @@ import pytest
 
 from test.cli.warm_process import WarmProcess
 
+# To a shell both are 130. Python ends by the signal itself where it came while a library was running Python from C.
+INTERRUPTED = (130, -signal.SIGINT)
+
 
 class Command:
     """Runs `humanoid ...` in a home, a ROS domain and a folder of its own."""
