@@ -41,10 +41,10 @@ def load_clip(name_or_path: str | Path = "dance", rate: float | None = None) -> 
         path = path.expanduser()
         if not path.exists():
             raise ClipError(_not_found(path))
-        if not path.is_file() and not path.is_dir():
-            raise ClipError(f"{path}: is a device or a pipe, not a file: give a clip ({', '.join(FORMATS)})")
         if path.is_dir():
             raise ClipError(f"{path}: is a folder, not a file: name a clip in it ({', '.join(FORMATS)})")
+        if not path.is_file():
+            raise ClipError(f"{path}: is a device or a pipe, not a file: give a clip ({', '.join(FORMATS)})")
         suffix = path.suffix.lower()
         if suffix == ".asf":
             raise ClipError(f"{path}: is a skeleton without motion: name the .amc file that moves it")

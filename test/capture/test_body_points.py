@@ -156,7 +156,7 @@ def test_pelvis_frame_sits_between_the_hips():
     )
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 @given(
     yaw=st.floats(-np.pi, np.pi),
     shift=st.tuples(*[st.floats(-100, 100)] * 3),
@@ -169,7 +169,7 @@ def test_pelvis_frame_does_not_depend_on_place_and_heading(yaw, shift):
     np.testing.assert_allclose(body_points(moved).heading, POINTS.heading, atol=1e-9)
 
 
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=10)
 @given(seed=st.integers(1, 10_000))
 def test_mirrored_person_gives_mirrored_points(seed):
     clip = synthetic_dance(duration=12, rate=5, seed=seed)

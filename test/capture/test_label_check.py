@@ -71,7 +71,7 @@ def test_swap_on_a_real_dance_is_found(mocap):
         assert all(set(swap.labels) == set(pair) for swap in swaps)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25)
 @given(
     pair=st.lists(st.sampled_from(DANCE.labels), min_size=2, max_size=2, unique=True),
     start=st.integers(3, 1100),
@@ -148,7 +148,7 @@ def test_report_does_not_depend_on_place_and_axes():
     assert check_labels(turned) == check_labels(wrong)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10_000))
 def test_skipping_quiet_frames_changes_nothing(seed):
     # Gaps, swaps and jumps anywhere; the same search with every frame taken one by one.

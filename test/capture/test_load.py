@@ -161,7 +161,7 @@ def test_random_damage_ends_in_a_clip_or_a_message(mocap, tmp_path, relative):
                 rng.integers(256) if source.suffix == ".c3d" or trial % 4 == 0 else rng.choice(list(b"0.-e\t{}x"))
             )
         path.write_bytes(data)
-        survives(path)
+        assert survives(path) in ("clip", "error")
 
 
 @pytest.mark.parametrize("relative", FORMATS)
@@ -175,9 +175,7 @@ def test_truncated_file_is_an_error(mocap, tmp_path, relative):
         assert survives(path) == "error", f"{share:.1%} of the file"
 
 
-@settings(
-    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(suffix=st.sampled_from([".trc", ".c3d", ".bvh", ".csv"]), head=st.sampled_from(
     [b"", b"time,a_x,a_y,a_z,b_x,b_y,b_z\n0,0,0,0,1,1,1\n",
      b"PathFileType\t4\nDataRate\tNumFrames\tUnits\n50\t2\tmm\n", b"HIERARCHY\nROOT a\n{\nMOTION\n", b"\x02\x50"]
@@ -185,7 +183,7 @@ def test_truncated_file_is_an_error(mocap, tmp_path, relative):
 def test_any_bytes_end_in_a_clip_or_a_message(tmp_path, suffix, head, tail):
     path = tmp_path / f"clip{suffix}"
     path.write_bytes(head + tail)
-    survives(path)
+    assert survives(path) in ("clip", "error")
 
 
 ODD_FILES = {

@@ -79,7 +79,7 @@ def test_noise_is_taken_out_and_the_movement_kept():
     assert after < 0.5 * before
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(n=st.integers(2, 60), cutoff=st.floats(0.5, 49.0), seed=st.integers(0, 1000), shift=st.floats(-1e3, 1e3))
 def test_shifting_or_reversing_the_path_does_the_same_to_the_result(n, cutoff, seed, shift):
     path = np.random.default_rng(seed).normal(size=(n, 3))

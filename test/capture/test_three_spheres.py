@@ -69,7 +69,7 @@ def test_the_point_in_front_is_taken_even_when_the_trunk_bends_below_the_hips():
         np.testing.assert_allclose(found, turned[2], atol=1e-12)
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 10_000))
 def test_mirror_image_gives_the_mirror_image(seed):
     p_L, p_R, p_S = torsos(3, seed)

@@ -215,6 +215,7 @@ def test_a_killed_supervisor_takes_its_nodes_with_it(humanoid):
     os.kill(up.pid, signal.SIGKILL)
     up.wait()
     wait_for(lambda: not nodes_of(humanoid.home), "no orphans", timeout=5)
+    assert not nodes_of(humanoid.home), "and none comes back"
 
 
 @pytest.mark.patient

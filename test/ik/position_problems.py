@@ -5,9 +5,7 @@ from functools import cache
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.ik import (
-    FrameTask,
-)
+from humanoid_control.ik import FrameTask
 from humanoid_control.ik.tasks import prepare
 from humanoid_control.robots import load_robot
 

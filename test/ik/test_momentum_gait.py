@@ -19,7 +19,7 @@ def sampled(gait, h=1e-3):
     return t, [gait.at(x) for x in t]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     st.floats(-0.2, 0.6),
     st.floats(0.5, 1.5),
@@ -41,7 +41,7 @@ def test_the_center_of_mass_is_that_of_the_pendulum_and_moves_at_walking_speed(l
         assert np.allclose(moved, [2 * length, 2 * side, 0], atol=1e-12)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.floats(-0.1, 0.5), st.floats(-0.15, 0.15), st.sampled_from([0.0, 0.2, -0.4]), st.floats(0, 3))
 def test_each_cycle_is_the_one_before_moved_and_turned(length, side, turn, t):
     """Forward, sideways and in a curve: where the feet stand tells how the robot has moved, and all else goes along."""

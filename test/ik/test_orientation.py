@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pinocchio as pin
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation, Slerp
 
@@ -59,7 +59,6 @@ def test_error_turns_with_the_axes_and_mirrors_with_them():
         assert np.allclose(o.rotation_error(M @ A @ M, M @ A_d @ M), -M @ e, atol=1e-9)
 
 
-@settings(deadline=None)
 @given(ANGLES, ANGLES, ANGLES)
 def test_zxz_matrix_is_the_product_of_three_turns(phi, theta, psi):
     assert np.allclose(
@@ -67,7 +66,6 @@ def test_zxz_matrix_is_the_product_of_three_turns(phi, theta, psi):
     )
 
 
-@settings(deadline=None)
 @given(ANGLES, st.one_of(st.floats(0, np.pi), st.sampled_from([0.0, np.pi])), ANGLES)
 def test_zxz_angles_give_the_matrix_back_also_where_they_are_singular(phi, theta, psi):
     A = o.euler_zxz_matrix(phi, theta, psi)
@@ -111,7 +109,6 @@ def test_interpolated_euler_angles_may_go_the_long_way_round():
     assert length([o.between(A_0, A_1, s) for s in steps]) == pytest.approx(2 * np.pi - 6.2, abs=1e-9)
 
 
-@settings(deadline=None)
 @given(st.floats(0, 20), st.integers(0, 1000))
 def test_turn_by_is_the_exponential(angle, seed):
     axis = np.random.default_rng(seed).normal(size=3)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from humanoid_control.ik import repulsion, repulsion_potential, stable_contact_gradient
@@ -43,7 +43,6 @@ def test_closed_forms_of_value_and_slope_at_the_joint():
         assert (line[0] - line[1]) / 0.1 == pytest.approx(2 / (1 + t))
 
 
-@settings(deadline=None)
 @given(A, S, st.floats(0, 1), st.floats(-1, 1.5))
 def test_law_is_minus_the_derivative_of_its_potential_and_never_attracts(a, s, t, x):
     d, h = np.array([x * a]), 1e-6 * a

@@ -15,7 +15,7 @@ from humanoid_control.ik.solvers.rows import Rows
 from humanoid_control.ik.solvers.truncated import damping_for_norm
 from humanoid_control.robots import load_robot
 
-CALM = settings(deadline=None, max_examples=60)
+CALM = settings(max_examples=60)
 SHAPES = st.tuples(st.integers(1, 12), st.integers(0, 10), st.integers(0, 10**6))
 
 

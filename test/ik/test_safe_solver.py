@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from humanoid_control.errors import HumanoidError, RobotError
@@ -80,7 +80,6 @@ def test_the_closing_speed_is_smooth_and_never_brakes_harder_than_it_may(approac
     assert c * slope <= deceleration * (1 + 1e-4)
 
 
-@settings(deadline=None)
 @given(st.floats(0, 1), st.floats(0.05, 3), st.floats(0.1, 10), st.floats(1, 500), st.integers(0, 999))
 def test_a_joint_in_ticks_of_any_length_keeps_acceleration_and_range(share, width, velocity, acceleration, seed):
     rng = np.random.default_rng(seed)

@@ -20,7 +20,7 @@ frame = st.tuples(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(frame, max_size=25))
 def test_whatever_is_fed_no_target_jumps_and_none_is_not_a_number(frames):
     live, _ = play(DANCE, frames=range(120))
@@ -58,7 +58,7 @@ def test_a_frame_older_than_the_moment_it_was_missed_gives_no_extra_speed():
     assert 0.001 < step <= live.settings.max_speed * 0.01 + 1e-9
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(frame, max_size=25))
 def test_whatever_is_fed_the_calibration_never_breaks(frames):
     live, now = LiveTargets(ROBOT, LiveSettings(calibration=0.5)), 0.0

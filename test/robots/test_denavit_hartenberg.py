@@ -110,7 +110,7 @@ def near_parallel(joints) -> bool:
     return False
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(offset, turn, axis), min_size=1, max_size=6), offset, turn, st.integers(0, 10**6))
 def test_any_chain_of_revolute_joints_has_an_exact_table(rows, tip_offset, tip_turn, seed):
     joints = tuple(

@@ -68,7 +68,7 @@ def test_friction_falls_from_static_to_kinetic_with_the_sliding_speed():
     assert (np.diff(mu[slip > 1e-12]) <= 1e-12).all()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.integers(0, 10**6))
 def test_the_force_is_a_continuous_function_of_the_state(seed):
     """Along any line in the space of states no jump: halving the spacing halves the largest change of force."""

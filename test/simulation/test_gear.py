@@ -13,7 +13,7 @@ HD = GearFriction.harmonic_drive(2.0, 0.5, stiction=3.0, stribeck_speed=0.2)
 SCREW = GearFriction.roller_screw(0.5, 0.1, load_share=0.15)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.floats(-50, 50), st.floats(-100, 100))
 def test_friction_only_ever_dissipates_and_is_odd(speed, load):
     for f in (HD.array(), SCREW.array()):

@@ -44,7 +44,7 @@ def test_a_step_much_longer_than_the_time_constant_stays_stable_where_euler_expl
     assert exact == pytest.approx(10.0) and abs(euler) > 1e6
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.floats(-40, 40), st.floats(-50, 50), st.floats(-400, 400), st.floats(1e-5, 5e-3))
 def test_power_in_is_heat_plus_field_plus_mechanical_power(i0, u, speed, h):
     """Integrated over a step: u i = R i^2 + d/dt (L i^2 / 2) + torque * speed; the heat is never negative."""

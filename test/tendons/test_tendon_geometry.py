@@ -179,7 +179,7 @@ def test_the_right_arm_is_the_mirror_image_of_the_left(arm, hrp2):
         np.testing.assert_allclose(a, b, atol=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.floats(-1, 1), min_size=6, max_size=6), st.integers(0, 5))
 def test_a_joint_that_is_held_counts_as_part_of_the_link(values, held):
     robot = _ROBOT

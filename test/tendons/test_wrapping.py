@@ -21,7 +21,7 @@ def flat(ball, x):
     return np.array(x) * (1, 1, 1 if ball else 0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.booleans(), st.sampled_from([FREE, SIDED, THROUGH]), point, point, point)
 def test_a_tendon_touches_a_solid_tangentially_and_never_gets_shorter(ball, mode, side, p0, p1):
     met, arc, t0, t1, _ = meet(ball, mode, side, p0, p1)

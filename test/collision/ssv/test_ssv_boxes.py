@@ -66,7 +66,7 @@ def compound(types, rng):
     return v, np.array([r for _, r in types])
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(volumes, volumes, st.integers(0, 2**31), st.floats(-0.2, 1.0))
 def test_no_box_leaves_out_what_is_nearer_than_the_distance_that_matters(types_0, types_1, seed, reach):
     """For compounds of any kind, at any turn of the boxes."""

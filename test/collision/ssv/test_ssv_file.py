@@ -49,7 +49,7 @@ def files(draw):
     return SsvFile(segments, pairs, draw(st.sampled_from(["", "lola"])))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(files())
 def test_what_is_written_is_read(tmp_path_factory, file):
     path = tmp_path_factory.mktemp("ssv") / "volumes.yaml"

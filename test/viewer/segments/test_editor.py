@@ -70,7 +70,7 @@ def test_places_of_one_drag_are_one_step_and_a_new_drag_another(editor):
     assert document.undo() and document.file == first
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.floats(-1, 1), min_size=7, max_size=7))
 def test_dragging_the_whole_keeps_its_form(numbers):
     """A rigid motion: lengths between vertices and the radius stay; the middle goes where the handle goes."""
