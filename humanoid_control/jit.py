@@ -1,69 +1,83 @@
-"""How the hot kernels are compiled: by numba, once, and kept on disk beside their source."""
+"""Compilation of the hot kernels: by numba, once, and kept on disk until a source that they depend on changes.
+
+`NUMBA_DISABLE_JIT=1` runs every kernel as plain Python (for a debugger, and for coverage), `NUMBA_BOUNDSCHECK=1` compiles
+them with checked indices, `NUMBA_CACHE_DIR` says where they are kept.
+"""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from numba import njit
+from numba import config, njit
 
-CONSTANTS = ("layout.py",)  # numbers that are compiled into kernels of other files
-
-
-def _newest_source() -> float:
-    """When a source of the package that has kernels was last changed."""
-    newest = 0.0
-    for source in Path(__file__).parent.rglob("*.py"):
-        text = source.read_bytes()
-        if source.name in CONSTANTS or any(
-            mark in text for mark in (b"import kernel", b"import inlined", b"def kernel", b", kernel")
-        ):
-            newest = max(newest, source.stat().st_mtime)
-    return newest
+PACKAGE = __name__.rpartition(".")[0]
+ROOT = Path(__file__).parent
+_IMPORT = re.compile(rf"^[ \t]*from[ \t]+{PACKAGE}((?:\.\w+)*)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE)
+_WORD = re.compile(r'"(\w+)"')
 
 
-_NEWEST, _looked_at = _newest_source(), set[str]()
+@functools.cache
+def _imported(source: Path) -> frozenset[Path]:
+    """Sources of the package that one source takes names from."""
+    found = set()
+    text = source.read_text()
+    for module, names in _IMPORT.findall(text):
+        folder = ROOT.joinpath(*module.split(".")[1:])
+        if not folder.is_dir():
+            found.add(folder.with_suffix(".py"))
+            continue
+        for name in re.findall(r"\w+", re.sub(r"#[^\n]*", "", names)):
+            found.add(folder / f"{name}.py" if (folder / f"{name}.py").is_file() else folder / "__init__.py")
+    if source.name == "__init__.py":  # a face that loads lazily names its modules as strings
+        found |= {source.parent / f"{word}.py" for word in _WORD.findall(text)}
+    return frozenset(path for path in found if path.is_file())
 
 
-def _drop_outdated(folder: str) -> None:
-    """Delete compiled kernels that are older than any source of the package that has kernels.
+@functools.cache
+def source_stamp(source: Path) -> str:
+    """Hash of a source and of all sources of the package that it depends on, however indirectly.
 
-    numba renews what it has compiled only when the file of that very function changes, not when a function called
-    from it does; after an update the old code would go on running.
+    numba itself looks only at the file of a kernel. But the functions that a kernel calls, and every number that it takes
+    from another file, are compiled into it.
 
     Args:
-        folder: where numba keeps the kernels of one folder of sources: beside them, in the user's cache where that
-            cannot be written, or under NUMBA_CACHE_DIR.
+        source: a file of the package, or one that imports from it.
     """
-    if folder in _looked_at:
-        return
-    _looked_at.add(folder)
-    for index in Path(folder).glob("*.nbi"):
-        try:
-            if index.stat().st_mtime < _NEWEST:
-                index.unlink()
-        except OSError:  # not ours to delete, or another process was first
-            continue
+    needed, waiting = {source}, [source]
+    while waiting:
+        for path in _imported(waiting.pop()) - needed:
+            needed.add(path)
+            waiting.append(path)
+    digest = hashlib.sha256(f"boundscheck={config.BOUNDSCHECK}".encode())
+    for path in sorted(needed):
+        digest.update(b"\0" + path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 def kernel(function: Any) -> Any:
     """Decorator: compiled at the first call, and kept on disk."""
-    return _kept(njit(cache=True, error_model="numpy")(function))
+    return _guarded(njit(cache=True, error_model="numpy")(function))
 
 
 def inlined(function: Any) -> Any:
     """Decorator for the parts of a loop that is to run on several numbers at once: a call would prevent that."""
-    return _kept(njit(cache=True, error_model="numpy", forceinline=True)(function))
+    return _guarded(njit(cache=True, error_model="numpy", forceinline=True)(function))
 
 
-def _kept(compiled: Any) -> Any:
-    _drop_outdated(str(compiled.stats.cache_path))
+def _guarded(compiled: Any) -> Any:
+    """Make what numba has kept valid for these sources only."""
+    if not config.DISABLE_JIT:
+        source = Path(compiled.py_func.__code__.co_filename)
+        # numba offers no other way to say what a kept kernel depends on; test_jit.py fails should these names change.
+        compiled._cache._cache_file._source_stamp = source_stamp(source)
     return compiled
 
 
 def are_compiled(kernels: Iterable[Any]) -> bool:
-    """Whether all these kernels are in memory or on disk."""
-    return all(
-        k.signatures or any(Path(str(k.stats.cache_path)).glob(f"*.{k.py_func.__name__}-*.nbi")) for k in kernels
-    )
+    """Whether all these kernels are in memory or, compiled from the sources as they are, on disk."""
+    return bool(config.DISABLE_JIT) or all(k.signatures or k._cache._cache_file._load_index() for k in kernels)

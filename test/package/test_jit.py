@@ -9,38 +9,98 @@ import pytest
 
 import humanoid_control.jit
 
-PROGRAM = """
-import sys; sys.path.insert(0, {folder!r})
-from ours.outer import twice
-print(twice(1.0))
-"""
+SOURCES = {
+    "outer.py": "from ours.jit import kernel\nfrom ours.inner import once\n\n"
+    "@kernel\ndef twice(x):\n    return 2 * once(x)\n",
+    "inner.py": "from ours.jit import kernel\nfrom ours import FACTOR, numbers\nfrom ours.face import OFFSET\n\n"
+    "@kernel\ndef once(x):\n    return 1.0 * FACTOR * numbers.SCALE * x + OFFSET\n",
+    "__init__.py": "FACTOR = 1.0\n",
+    "numbers.py": "SCALE = 1.0\n",
+    "face/__init__.py": "import importlib\n\n_LAZY = {\"OFFSET\": \"offset\"}\n\n"
+    "def __getattr__(name):\n    return getattr(importlib.import_module('ours.face.' + _LAZY[name]), name)\n",
+    "face/offset.py": "from ours.face.deep import (\n    DEEP,  # a comment\n)\n\nOFFSET = DEEP\n",
+    "face/deep.py": "DEEP = 0.0\n",
+    "stranger.py": "NOBODY_NEEDS_THIS = 1.0\n",
+}
+
+
+class Package:
+    """A package with kernels in a folder of its own, run in new processes."""
+
+    def __init__(self, tmp_path, cache):
+        self.folder, self.env = tmp_path / "ours", {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
+        if cache is not None:
+            self.env["NUMBA_CACHE_DIR"] = str(cache)
+        for name, text in SOURCES.items():
+            (self.folder / name).parent.mkdir(exist_ok=True)
+            (self.folder / name).write_text(text)
+        (self.folder / "jit.py").write_text(Path(humanoid_control.jit.__file__).read_text())
+        # Times of files say nothing: an archive may bring old ones, a clock may be set back.
+        for path in self.folder.rglob("*.py"):
+            os.utime(path, (1e9, 1e9))
+
+    def edit(self, name, old, new):
+        path = self.folder / name
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+        os.utime(path, (1e9, 1e9))
+
+    def run(self, **env):
+        """What the kernel gives for 1, whether it counted as compiled before, and how often a kept one was found."""
+        program = (
+            f"import sys; sys.path.insert(0, {str(self.folder.parent)!r}); sys.dont_write_bytecode = True\n"
+            "from ours.jit import are_compiled\nfrom ours.outer import twice\nbefore = are_compiled([twice])\n"
+            "print(twice(1.0), before, sum(twice.stats.cache_hits.values()) if hasattr(twice, 'stats') else None)"
+        )
+        command = [sys.executable, "-c", program]
+        run = subprocess.run(command, env=self.env | env, capture_output=True, text=True, check=True)
+        value, before, hits = run.stdout.split()
+        return float(value), before == "True", int(hits) if hits != "None" else None
+
+
+@pytest.fixture
+def package(tmp_path):
+    return Package(tmp_path, None)
+
+
+EDITS = {
+    "the kernel called": ("inner.py", "1.0 *", "3.0 *", 6.0),
+    "a constant of the package": ("__init__.py", "1.0", "5.0", 10.0),
+    "a constant of a module": ("numbers.py", "1.0", "7.0", 14.0),
+    "a constant behind a lazy face": ("face/deep.py", "0.0", "0.5", 3.0),
+}
 
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["beside the sources", "NUMBA_CACHE_DIR"])
-def test_a_kernel_is_compiled_anew_when_one_that_it_calls_has_changed(tmp_path, elsewhere):
-    package = tmp_path / "ours"
-    package.mkdir()
-    text = Path(humanoid_control.jit.__file__).read_text()
-    (package / "jit.py").write_text(text)
-    (package / "outer.py").write_text(
-        "from ours.jit import kernel\nfrom ours.inner import once\n\n@kernel\ndef twice(x):\n    return 2 * once(x)\n"
-    )
-    env = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
-    if elsewhere:
-        env["NUMBA_CACHE_DIR"] = str(tmp_path / "cache")
+def test_a_kernel_is_kept_where_numba_is_told_to_keep_it(tmp_path, elsewhere):
+    package = Package(tmp_path, tmp_path / "cache" if elsewhere else None)
+    assert package.run() == (2.0, False, 0)
+    assert package.run() == (2.0, True, 1)
+    (kept,) = tmp_path.rglob("outer.twice*.nbi")
+    assert (tmp_path / "cache" in kept.parents) == elsewhere
 
-    def result(factor, when):
-        (package / "inner.py").write_text(
-            f"from ours.jit import kernel\n\n@kernel\ndef once(x):\n    return {factor} * x\n"
-        )
-        os.utime(package / "inner.py", (when, when))
-        program = PROGRAM.format(folder=str(tmp_path))
-        run = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
-        return float(run.stdout)
 
-    now = (package / "outer.py").stat().st_mtime
-    assert result(1.0, now - 100) == 2.0
-    os.utime(package / "outer.py", (now - 100, now - 100))
-    kept = list(tmp_path.rglob("outer.twice*.nbi"))
-    assert len(kept) == 1 and (tmp_path / "cache" in kept[0].parents) == elsewhere
-    assert result(3.0, now + 100) == 6.0
+@pytest.mark.parametrize("edit", EDITS, ids=str)
+def test_a_kernel_is_compiled_anew_when_anything_compiled_into_it_has_changed(package, edit):
+    name, old, new, result = EDITS[edit]
+    assert package.run()[0] == 2.0
+    package.edit(name, old, new)
+    assert package.run() == (result, False, 0)
+    assert package.run() == (result, True, 1)
+
+
+def test_a_kernel_is_not_compiled_anew_for_a_source_that_it_does_not_use(package):
+    package.run()
+    package.edit("stranger.py", "1.0", "2.0")
+    assert package.run() == (2.0, True, 1)
+
+
+def test_kernels_run_as_plain_python_without_the_compiler(package):
+    assert package.run(NUMBA_DISABLE_JIT="1") == (2.0, True, None)
+    assert not list(package.folder.rglob("*.nbi"))
+
+
+def test_kernels_with_checked_indices_are_others(package):
+    package.run()
+    assert package.run(NUMBA_BOUNDSCHECK="1") == (2.0, False, 0)

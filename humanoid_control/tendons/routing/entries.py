@@ -21,9 +21,9 @@ def measure_at(
 
     Moment arms are left out where G has no postures, (0, M, D).
     """
-    routing, at, arms = unpacked(ints, reals), placed_in(ints, memory), G.shape[0] > 0
+    routing, at, arms, nothing = unpacked(ints, reals), placed_in(ints, memory), G.shape[0] > 0, np.empty((0, 0))
     for k in range(thetas.shape[0]):
-        measure(routing, thetas[k], at, lengths[k], G[k if arms else 0], arms)
+        measure(routing, thetas[k], at, lengths[k], G[k] if arms else nothing, arms)
 
 
 @kernel
