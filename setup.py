@@ -32,7 +32,7 @@ setup(
     maintainer_email="maintainers@humanoid-control.example",
     python_requires=">=3.10,<3.14",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["capture/marker_sets/*.yaml", "py.typed"]},
+    package_data={NAME: ["mocap/marker_sets/*.yaml", "py.typed"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),

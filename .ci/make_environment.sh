@@ -44,10 +44,10 @@ fi
 say "installing into $venv with $($python --version) (about a minute)"
 "$venv/bin/python" -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[ros,test,check]'
 say "compiling the solver (about half a minute)"
-"$venv/bin/python" -m humanoid_control.imitation.warm_up
+"$venv/bin/python" -m humanoid_control.warm_up.retargeting
 say "compiling the simulation (about a minute)"
-"$venv/bin/python" -m humanoid_control.simulation.warm_up
+"$venv/bin/python" -m humanoid_control.warm_up.simulation
 say "compiling the tendons (about half a minute)"
-"$venv/bin/python" -m humanoid_control.simulation.tendon_warm_up
+"$venv/bin/python" -m humanoid_control.warm_up.tendons
 touch "$venv/.ready"
 say "ready"

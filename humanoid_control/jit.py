@@ -13,8 +13,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from numba import config, njit
+import numba
+from numba import njit
 
+config: Any = numba.config  # untyped
 PACKAGE = __name__.rpartition(".")[0]
 ROOT = Path(__file__).parent
 _IMPORT = re.compile(rf"^[ \t]*from[ \t]+{PACKAGE}((?:\.\w+)*)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE)

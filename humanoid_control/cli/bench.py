@@ -7,8 +7,8 @@ import importlib
 import os
 from typing import Any
 
-from humanoid_control.cli.output import console, machine, print_json, table
 from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.terminal import console, machine, print_json, table
 
 BENCHES = {
     "stack": "the five nodes together: latency, rates, processor, memory, start (about 90 s)",
@@ -21,6 +21,7 @@ BENCHES = {
     "distance": "swept-sphere volumes: six functions beside coal, and a whole robot (about 5 s)",
     "tendons": "joint-muscle mappings of table I, filter updates beside filterpy, three groups (about 45 s)",
 }
+MODULES = {"retarget": "retargeting", "distance": "ssv_distance"}  # where the name of the bench is not its module's
 # Which benches an option is for; --robot is for all but the first of these.
 ROBOTLESS = "bounding_volumes"
 OPTIONS = {"motion": ("retarget",), "seconds": ("stack", "retarget", "loop")}
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         if getattr(args, option) is None:
             setattr(args, option, value)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core each, and small matrices are faster so; before numpy
-    module = importlib.import_module(f"humanoid_control.cli.bench_{args.name}")
+    module = importlib.import_module(f"humanoid_control.benchmarks.{MODULES.get(args.name, args.name)}")
     args.robot = args.robot or getattr(module, "ROBOT", "hrp2")
     rows: list[dict[str, Any]] = module.measure(args)
     columns: list[str] = getattr(module, "COLUMNS", COLUMNS)

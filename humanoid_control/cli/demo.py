@@ -1,16 +1,126 @@
-"""`humanoid demo`: the main job on one line: a robot dances, or reaches, one watches, a report follows."""
+"""What the demos have in common: a session that is watched for some time, and the last words about it.
+
+Also here:
+
+* `humanoid demo reach`: random goals for the hands, and a proof from the recorded commands.
+* `humanoid demo`: the main job on one line: a robot dances, or reaches, one watches, a report follows.
+"""
 
 from __future__ import annotations
 
 import argparse
+import math
+from dataclasses import dataclass
+from typing import Any
 
-from humanoid_control.cli.demo_reach import ROBOT, run_reach
-from humanoid_control.cli.demo_run import Watched, print_end, tell, watch
-from humanoid_control.cli.output import print_json
-from humanoid_control.cli.session import Session
 from humanoid_control.errors import ConfigError, EnvironmentProblem, UnknownNameError
-from humanoid_control.nodes.ros_env import require_ros
-from humanoid_control.robots import Robot
+from humanoid_control.nodes.base.ros_env import require_ros
+from humanoid_control.nodes.session.session import Session
+from humanoid_control.robots.robot import Robot
+from humanoid_control.terminal import console, print_json, progress
+
+# -------- What the demos have in common: a session that is watched for some time, and the last words about it
+
+
+@dataclass(frozen=True)
+class Watched:
+    """How a run went.
+
+    Attributes:
+        started: after which the robot moved [s]. stopped: how long stopping took [s].
+        processes: of the nodes, as `Session.processes`.
+    """
+
+    started: float
+    stopped: float
+    processes: list[dict[str, Any]]
+
+
+def watch(args: argparse.Namespace, session: Session, name: str) -> Watched:
+    """Start the session, show how it goes for the seconds asked for, or on until Ctrl-C, and stop it.
+
+    Raises:
+        StackFailure: as `Session`.
+    """
+    session.start()
+    started = session.wait_first_motion()
+    tell(args, f"moving after {started:.1f} s; logs and recording: {session.directory}")
+    with progress(name, args.seconds, quiet=args.json) as show:
+        session.run(args.seconds, show)
+    if args.hold and not session.stopped.is_set():
+        tell(args, "holding: Ctrl-C ends it")
+        session.run(math.inf)
+    processes = session.processes()
+    return Watched(started, session.stop(), processes)
+
+
+def print_end(session: Session, run: Watched) -> None:
+    """How long starting and stopping took, and how to see the run again."""
+    console.print(f"started in {run.started:.1f} s, stopped in {run.stopped:.1f} s; play it again:")
+    console.print(f"  humanoid replay {session.bag} --viewer")
+
+
+def tell(args: argparse.Namespace, text: str) -> None:
+    """Print, but where JSON is asked for."""
+    if not args.json:
+        console.print(text)
+
+
+# -------- `humanoid demo reach`: random goals for the hands, and a proof from the recorded commands
+
+ROBOT = "lola"
+# What the proof and the viewer need: the less there is to record, the less is lost on a busy machine.
+TOPICS = ("joint_commands", "goals", "targets", "joint_states", "odometry", "ik_markers", "/diagnostics")
+
+
+def run_reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Any) -> int:
+    """Run the stack for some time, then read the recording and say what it proves; 0 only where all of it holds."""
+    from humanoid_control.nodes.whole_body_ik import WholeBodyIkParameters
+    from humanoid_control.reaching.goals import GoalSampler
+    from humanoid_control.robots.catalogue import load_robot
+
+    if not 0 <= args.seed < 2**31:
+        raise ConfigError(f"--seed must be between 0 and {2**31 - 1}, got {args.seed}")
+    robot = load_robot(args.robot, "fixed")
+    GoalSampler(robot)  # so that a robot without wrists is refused in one line
+    settings.setdefault("target_source", {}).setdefault("seed", args.seed)
+    shared = {"robot": args.robot, "window": min(600.0, max(5.0, args.seconds))}
+    ik = settings.get("whole_body_ik", {})
+    acceleration = float(ik.get("acceleration", WholeBodyIkParameters.acceleration))
+    tell(args, f"{robot.title} reaches for random goals, seed {args.seed}; Ctrl-C ends it early")
+    # Half of what the nodes say is what is asked for here: jumps and samples that are no numbers.
+    with Session(stack, shared, settings, record=True, quiet=True, topics=TOPICS) as session:
+        ran = watch(args, session, "reach")
+    return _report(args, session, robot, acceleration, ran)
+
+
+def _report(args: argparse.Namespace, session: Session, robot: Robot, acceleration: float, ran: Watched) -> int:
+    from humanoid_control.evaluation.reaching import print_reach, reach_report
+
+    assert session.bag is not None
+    report = reach_report(session.bag, robot, acceleration)
+    report |= {
+        "seed": args.seed,
+        "start_s": round(ran.started, 2),
+        "stop_s": round(ran.stopped, 2),
+        "warnings": [f"{name}: {text}" for name, text in session.said if not _asked_for(text)],
+    }
+    if args.json:
+        print_json(report)
+    else:
+        print_reach(report)
+        for text in report["warnings"]:
+            console.print(f"  {text}")
+        print_end(session, ran)
+    return 0 if report["good"] else 1
+
+
+def _asked_for(text: str) -> bool:
+    """Whether a warning is about nothing but what the script of goals does on purpose."""
+    return all("is not a number: held" in t or "jumped: held" in t for t in text.split("; "))
+
+
+# -------- `humanoid demo`: the main job on one line: a robot dances, or reaches, one watches, a report follows
 
 EXAMPLES = """examples:
   humanoid demo                                HRP-2 and the built-in dance, 25 s
@@ -50,7 +160,7 @@ def run(args: argparse.Namespace) -> int:
     args.seconds = (30.0 if reach else 25.0) if args.seconds is None else args.seconds
     _check_numbers(args)
     robot = None if reach else _check_input(args)
-    from humanoid_control.nodes.stack import Stack, find_stack, parse_settings
+    from humanoid_control.nodes.stacks import Stack, find_stack, parse_settings
     from humanoid_control.viewer.page import port_is_free
 
     stack = find_stack("reach" if reach else "imitation")
@@ -71,7 +181,7 @@ def run(args: argparse.Namespace) -> int:
     tell(args, f"{robot.title} imitates '{args.motion}'; Ctrl-C ends it early")
     with Session(stack, {"robot": args.robot}, settings, record=True, quiet=args.json) as session:
         ran = watch(args, session, "dance")
-    return _report(args, session, robot, ran)
+    return _report_demo(args, session, robot, ran)
 
 
 def _check_numbers(args: argparse.Namespace) -> None:
@@ -85,17 +195,18 @@ def _check_numbers(args: argparse.Namespace) -> None:
 
 def _check_input(args: argparse.Namespace) -> Robot:
     """Load robot and clip here first, so that a typo is answered in a second, in one line."""
-    from humanoid_control.capture import body_points, load_clip
-    from humanoid_control.imitation import scale_to_robot
-    from humanoid_control.robots import load_robot
+    from humanoid_control.mocap.body_points import body_points
+    from humanoid_control.mocap.load import load_clip
+    from humanoid_control.retargeting.scaling import scale_to_robot
+    from humanoid_control.robots.catalogue import load_robot
 
     robot = load_robot(args.robot, "fixed")
     scale_to_robot(body_points(load_clip(args.motion)), robot)
     return robot
 
 
-def _report(args: argparse.Namespace, session: Session, robot: Robot, ran: Watched) -> int:
-    from humanoid_control.cli.run_data import print_report, run_report
+def _report_demo(args: argparse.Namespace, session: Session, robot: Robot, ran: Watched) -> int:
+    from humanoid_control.evaluation.recorded_run import print_report, run_report
 
     assert session.bag is not None
     report = run_report(session.bag, robot, skip=LEAD_IN)

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from humanoid_control.cli.output import console, print_json
-from humanoid_control.cli.shared_memory import SHM, leftovers, remove_leftovers
-from humanoid_control.nodes.ros_env import ros_flavour
+from humanoid_control.nodes.base.ros_env import ros_flavour
+from humanoid_control.nodes.session.supervisor import SHM, leftovers, remove_leftovers
+from humanoid_control.terminal import console, print_json
 
 EXAMPLES = """examples:
   humanoid doctor              check everything
@@ -101,20 +101,19 @@ def _share() -> Finding:
 def _kernels() -> Finding:
     if any(importlib.util.find_spec(p) is None for p in ("numba", "pinocchio", "coal")):
         return Finding("compiled kernels", WARN, "cannot be looked at", "install the missing packages first")
-    from humanoid_control.imitation import warm_up as imitation
-    from humanoid_control.simulation import tendon_warm_up as tendons
-    from humanoid_control.simulation import warm_up as simulation
+    from humanoid_control.warm_up import retargeting as imitation
+    from humanoid_control.warm_up import simulation, tendons
 
     advice = "compile them now: python -m humanoid_control."
     if not imitation.compiled():
         wait = "the first clip will wait for the compiler, half a minute"
-        return Finding("compiled kernels", WARN, wait, f"{advice}imitation.warm_up")
+        return Finding("compiled kernels", WARN, wait, f"{advice}warm_up.retargeting")
     if not simulation.compiled():
         wait = "the first simulation will wait for the compiler, a minute"
-        return Finding("compiled kernels", WARN, wait, f"{advice}simulation.warm_up")
+        return Finding("compiled kernels", WARN, wait, f"{advice}warm_up.simulation")
     if not tendons.compiled():
         wait = "the first estimate from tendons will wait for the compiler, half a minute"
-        return Finding("compiled kernels", WARN, wait, f"{advice}simulation.tendon_warm_up")
+        return Finding("compiled kernels", WARN, wait, f"{advice}warm_up.tendons")
     return Finding("compiled kernels", OK, "ready")
 
 

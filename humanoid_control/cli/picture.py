@@ -1,22 +1,39 @@
-"""`humanoid picture`: what the viewer shows at one moment of a clip, as a PNG."""
+"""`humanoid picture`: what the viewer shows at one moment of a clip, as a PNG.
+
+Also here:
+
+* `humanoid picture --collision`: robots' collision volumes side by side, coloured by distance.
+* `humanoid picture --dill`: the branched test system of the forward dynamics.
+* `humanoid picture --standing`: robots that stand on simulated ground, with the forces that carry them.
+"""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
-from humanoid_control.cli.output import compile_first, console
-from humanoid_control.cli.output_places import check_file
-from humanoid_control.cli.photograph import photograph
-from humanoid_control.cli.session import Session
-from humanoid_control.cli.supervisor import StackFailure
-from humanoid_control.errors import ConfigError, EnvironmentProblem
-from humanoid_control.nodes.ros_env import require_ros
-from humanoid_control.nodes.stack import find_stack
-from humanoid_control.viewer.browser import find_chromium
-from humanoid_control.viewer.line_up import CLOSE_NOTICES, HIDE_PANEL, LineUp
+import numpy as np
+
+from humanoid_control.benchmarks.dill import DillView
+from humanoid_control.errors import ConfigError, EnvironmentProblem, RobotError
+from humanoid_control.files import check_file, whole_file
+from humanoid_control.nodes.base.ros_env import require_ros
+from humanoid_control.nodes.session.session import Session
+from humanoid_control.nodes.session.supervisor import StackFailure
+from humanoid_control.nodes.stacks import find_stack
+from humanoid_control.robots.catalogue import CATALOGUE, load_robot
+from humanoid_control.robots.drives import drives_of
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.volumes import ssv_of
+from humanoid_control.simulation.engine import Engine, make_engine
+from humanoid_control.simulation.settings import WorldSettings
+from humanoid_control.terminal import compile_first, console, progress, warn
+from humanoid_control.viewer.browser import find_chromium, photograph
 from humanoid_control.viewer.page import port_is_free
-from humanoid_control.whole_files import whole_file
+from humanoid_control.viewer.stills import CLOSE_NOTICES, HIDE_PANEL, CollisionRow, LineUp
+
+# -------- `humanoid picture`: what the viewer shows at one moment of a clip, as a PNG
 
 EXAMPLES = """examples:
   humanoid picture -o picture.png                          HRP-2, nine seconds into the built-in dance
@@ -64,15 +81,15 @@ def run(args: argparse.Namespace) -> int:
     if not port_is_free("127.0.0.1", args.port):
         raise EnvironmentProblem(f"port {args.port} is occupied: choose another with --port")
     if args.dill is not None:
-        from humanoid_control.cli.picture_dill import dill_picture
+        from humanoid_control.cli.picture import dill_picture
 
         return dill_picture(args)
     if args.collision:
-        from humanoid_control.cli.picture_collision import collision_picture
+        from humanoid_control.cli.picture import collision_picture
 
         return collision_picture(args)
     if args.standing:
-        from humanoid_control.cli.picture_standing import standing_picture
+        from humanoid_control.cli.picture import standing_picture
 
         return standing_picture(args)
     args.robot, args.at = args.robot or "hrp2", MOMENT if args.at is None else args.at
@@ -95,10 +112,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _line_up(args: argparse.Namespace) -> int:
     """The robots side by side, the dancer first."""
-    from humanoid_control.capture import load_body_points
-    from humanoid_control.imitation import retarget, scale_to_robot
-    from humanoid_control.imitation.figure import Figure
-    from humanoid_control.robots import load_robot
+    from humanoid_control.mocap.load import load_body_points
+    from humanoid_control.retargeting.player import Figure
+    from humanoid_control.retargeting.retargeter import retarget
+    from humanoid_control.retargeting.scaling import scale_to_robot
+    from humanoid_control.robots.catalogue import load_robot
 
     body = load_body_points(args.motion)
     frame = round(args.at * body.rate)
@@ -119,3 +137,123 @@ def _line_up(args: argparse.Namespace) -> int:
         scene.stop()
     console.print(f"written: {args.output}")
     return 0
+
+
+# -------- `humanoid picture --collision`: robots' collision volumes side by side, coloured by distance
+
+BAR = 620  # [px] width of the colour bar
+
+
+def collision_picture(args: argparse.Namespace) -> int:
+    """Write the picture; arguments of `humanoid picture`. Without `--at` the robots stand in their neutral posture."""
+    names = args.robot.split(",") if args.robot else CATALOGUE
+    robots = [load_robot(name.strip(), "fixed") for name in names if name.strip()]
+    postures = [r.postures["neutral"] for r in robots] if args.at is None else _postures(robots, args.motion, args.at)
+    row = CollisionRow(args.port)
+    try:
+        for robot, joints in zip(robots, postures, strict=True):
+            row.add(robot, ssv_of(robot, by_link=True), joints)
+        row.look(args.width / args.height)
+        scripts = (CLOSE_NOTICES, HIDE_PANEL, row.bar_script(min(BAR, args.width - 40)))
+        with whole_file(args.output) as file:
+            file.write_bytes(photograph(args.port, args.width, args.height, scripts))
+    finally:
+        row.stop()
+    console.print(f"written: {args.output}")
+    return 0
+
+
+def _postures(robots: Sequence[Robot], motion: str, at: float) -> list[np.ndarray]:
+    """Each robot's own solution of a moment of a clip, (n,) joint angles."""
+    from humanoid_control.mocap.load import load_body_points
+    from humanoid_control.retargeting.retargeter import retarget
+    from humanoid_control.retargeting.scaling import scale_to_robot
+
+    body = load_body_points(motion)
+    frame = round(at * body.rate)
+    if not 0 <= frame < body.n_frames:
+        raise ConfigError(f"--at must be between 0 and {body.duration:.1f} s, got {at:g}")
+    compile_first()
+    return [np.asarray(retarget(scale_to_robot(body, robot), robot).positions[frame]) for robot in robots]
+
+
+# -------- `humanoid picture --dill`: the branched test system of the forward dynamics
+
+LARGEST = 8  # 256 links; more are a blot
+
+
+def dill_picture(args: argparse.Namespace) -> int:
+    """Write the picture; arguments of `humanoid picture`."""
+    if not 0 <= args.dill <= LARGEST:
+        raise ConfigError(f"--dill must be between 0 and {LARGEST}, got {args.dill}")
+    if args.robot or args.collision or args.at is not None:
+        warn("--dill shows no robot: --robot, --collision and --at are left out")
+    view = DillView(args.dill, args.port)
+    try:
+        view.look(args.width / args.height)
+        picture = photograph(args.port, args.width, args.height, (CLOSE_NOTICES, HIDE_PANEL))
+    finally:
+        view.stop()
+    with whole_file(args.output) as file:
+        file.write_bytes(picture)
+    console.print(f"written: {args.output} ({2**args.dill} links)")
+    return 0
+
+
+# -------- `humanoid picture --standing`: robots that stand on simulated ground, with the forces that carry them
+
+FORCE_COLOR = (30, 140, 60)
+METRES_PER_NEWTON = 1 / 500.0
+DEFAULT = "lola"
+SHADE = 0.5  # opacity of the robots, so that the forces are seen
+
+
+def standing_picture(args: argparse.Namespace) -> int:
+    """Write the picture; arguments of `humanoid picture`, `--at` being how long the robots have stood [s]."""
+    names = (args.robot or DEFAULT).split(",")
+    robots = [load_robot(name.strip(), "floating") for name in names if name.strip()]
+    seconds = 10.0 if args.at is None else args.at
+    compile_first()
+    row = LineUp(args.port, 1.3)
+    try:
+        with progress("standing", len(robots), quiet=False) as show:
+            for k, robot in enumerate(robots):
+                show(k, robot.name)
+                _add(row, robot, seconds)
+        row.look(args.width / args.height, 0.7)
+        with whole_file(args.output) as file:
+            file.write_bytes(photograph(args.port, args.width, args.height, (CLOSE_NOTICES, HIDE_PANEL)))
+    finally:
+        row.stop()
+    console.print(f"written: {args.output}")
+    return 0
+
+
+def _add(row: LineUp, robot: Robot, seconds: float) -> None:
+    drives = "elastic" if any(d.motor for d in drives_of(robot).drives) else "ideal"
+    world = make_engine(robot, settings=WorldSettings(drives=drives))
+    start = world.q[:3].copy()
+    world.step(round(seconds / world.settings.step))
+    if world.diverged:
+        raise RobotError(f"{robot.name}: {world.failure}")
+    place = row.add_robot(robot, robot.joints(world.q), SHADE, X_world_root=world.link_pose(robot.root_link))
+    _draw_forces(row, robot, world, place)
+    moved = 1e3 * float(np.linalg.norm(world.q[:3] - start))
+    word = f"{robot.title}: {robot.mass:.0f} kg, {drives} drives, {seconds:g} s, moved {moved:.1f} mm"
+    row.server.scene.add_label(f"/name/{robot.name}", word, position=place + [0.45, 0, 0.03], anchor="top-center")
+
+
+def _draw_forces(row: LineUp, robot: Robot, world: Engine, place: np.ndarray) -> None:
+    """A line from each sole upward along the force of the ground, where that acts."""
+    segments = []
+    for foot in robot.feet:
+        wrench, X = world.foot_wrenches()[foot.name], world.link_pose(foot.link)
+        if wrench[2] > 1.0:  # centre of pressure in the sole's frame, whose origin is the middle of the sole
+            centre = foot.corners().mean(axis=0) + [-wrench[4] / wrench[2], wrench[3] / wrench[2], 0.0]
+            at = X.act(centre) + place
+            segments.append([at, at + METRES_PER_NEWTON * X.rotation @ wrench[:3]])
+    scene = row.server.scene
+    if segments:
+        scene.add_line_segments(
+            f"/force/{robot.name}", np.array(segments, dtype=np.float32), FORCE_COLOR, thickness=0.03
+        )

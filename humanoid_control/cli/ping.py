@@ -10,7 +10,7 @@ TOPIC, TIMEOUT = "humanoid_ping", 15.0
 
 def main() -> int:
     """`talk` publishes until it is ended; `listen` prints how long the first message took [s]."""
-    from humanoid_control.nodes.ros_env import prepare
+    from humanoid_control.nodes.base.ros_env import prepare
 
     prepare()
     import rclpy

@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from humanoid_control.cli.output import console, warn
 from humanoid_control.errors import ConfigError
-from humanoid_control.nodes.ros_env import require_ros
+from humanoid_control.nodes.base.ros_env import require_ros
+from humanoid_control.terminal import console, warn
 
 EXAMPLES = """examples:
   humanoid record                         all topics, to ./recording_<time>/, until Ctrl-C
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.seconds > 0:
         raise ConfigError(f"--seconds must be above 0, got {args.seconds:g}")
     require_ros()
-    from humanoid_control.nodes.run import READY
+    from humanoid_control.nodes.base.runner import READY
 
     output = args.output or Path(f"recording_{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}")
     stop = threading.Event()
@@ -64,8 +64,8 @@ class Recorder:
         import rclpy
         from rclpy.signals import SignalHandlerOptions
 
-        from humanoid_control.cli.bag import BagWriter
-        from humanoid_control.nodes.run import make_executor
+        from humanoid_control.evaluation.bag import BagWriter
+        from humanoid_control.nodes.base.runner import make_executor
 
         self.bag = BagWriter(output)
         self._only = {t if t.startswith("/") else f"/{t}" for t in only}

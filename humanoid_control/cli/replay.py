@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from humanoid_control.cli.output import console, progress, warn
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.nodes.ros_env import require_ros
+from humanoid_control.nodes.base.ros_env import require_ros
+from humanoid_control.terminal import console, progress, warn
 
 EXAMPLES = """examples:
   humanoid replay DIR                  once, at the recorded pace
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     require_ros()
     if not 0.01 <= args.speed <= 100:
         raise ConfigError(f"--speed must be between 0.01 and 100, got {args.speed:g}")
-    from humanoid_control.cli.bag import BagReader
+    from humanoid_control.evaluation.bag import BagReader
 
     bag = BagReader(args.bag)
     only = {t if t.startswith("/") else f"/{t}" for t in args.topics}
@@ -64,8 +64,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _start_viewer(bag: Any, args: argparse.Namespace) -> Any:
     """The viewer as a child process, for the robot in the recording."""
-    from humanoid_control.cli.run_directory import new_run_directory, write_parameters
-    from humanoid_control.cli.supervisor import Supervisor, node_command
+    from humanoid_control.nodes.session.session import new_run_directory, write_parameters
+    from humanoid_control.nodes.session.supervisor import Supervisor, node_command
 
     robot = args.robot or robot_in(bag)
     directory = new_run_directory("replay")
@@ -100,7 +100,7 @@ class Player:
         import rclpy
         from rclpy.signals import SignalHandlerOptions
 
-        from humanoid_control.nodes.qos import LATCHED, PLAYED
+        from humanoid_control.nodes.base.messages import LATCHED, PLAYED
 
         self.bag, self.only = bag, only
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)

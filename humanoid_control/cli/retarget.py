@@ -1,18 +1,87 @@
-"""`humanoid retarget`: a motion clip becomes a joint trajectory in a file."""
+"""Joint trajectories as files: CSV, NPZ, or a bag of joint commands.
+
+Also here:
+
+* `humanoid retarget`: a motion clip becomes a joint trajectory in a file.
+"""
 
 from __future__ import annotations
 
 import argparse
+import csv
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from humanoid_control.cli.output import compile_first, console, print_json, progress, table, warn
-from humanoid_control.cli.output_places import check_file, check_folder
-from humanoid_control.cli.trajectory_file import FORMATS, write_trajectory
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.imitation.settings import AVOIDANCE, METHODS, RetargetSettings
+from humanoid_control.files import check_file, check_folder, whole_file
+from humanoid_control.retargeting.retargeter import AVOIDANCE, METHODS, JointTrajectory, RetargetSettings
+from humanoid_control.terminal import compile_first, console, print_json, progress, table, warn
+
+# -------- Joint trajectories as files: CSV, NPZ, or a bag of joint commands
+
+FORMATS = (".csv", ".npz", ".mcap")
+
+
+def write_trajectory(path: Path, trajectory: JointTrajectory, targets: np.ndarray) -> None:
+    """Write a trajectory in the format of the file's ending; the file appears whole or not at all.
+
+    Args:
+        path: .csv, .npz or .mcap.
+        trajectory: what to write.
+        targets: (T, 7, 3) what it was solved for, kept in the NPZ [m].
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    writer = {".csv": _csv, ".npz": _npz, ".mcap": _mcap}[path.suffix]
+    with whole_file(path) as part:
+        writer(part, trajectory, targets)
+
+
+def _csv(path: Path, t: JointTrajectory, _: np.ndarray) -> None:
+    with path.open("w", newline="") as f:
+        rows = csv.writer(f)
+        rows.writerow(["time", *t.joint_names])
+        for k, q in enumerate(t.positions):
+            rows.writerow([f"{k / t.rate:.6f}", *(f"{v:.6f}" for v in q)])
+
+
+def _npz(path: Path, t: JointTrajectory, targets: np.ndarray) -> None:
+    np.savez_compressed(
+        path,
+        joint_names=np.array(t.joint_names),
+        rate=t.rate,
+        positions=t.positions,
+        velocities=t.velocities,
+        targets=targets,
+        errors=t.errors,
+    )
+
+
+def _mcap(path: Path, t: JointTrajectory, _: np.ndarray) -> None:
+    from humanoid_control.evaluation.bag import BagWriter, typestore
+
+    types = typestore()
+    JointState, Header = types.types["sensor_msgs/msg/JointState"], types.types["std_msgs/msg/Header"]
+    Time = types.types["builtin_interfaces/msg/Time"]
+    folder = path.with_suffix("")
+    bag = BagWriter(folder)
+    bag.add_topic("/joint_commands", "sensor_msgs/msg/JointState")
+    names, none = list(t.joint_names), np.zeros(0)
+    for k, (q, v) in enumerate(zip(t.positions, t.velocities, strict=True)):
+        ns = round(1e9 * k / t.rate)
+        header = Header(stamp=Time(sec=ns // 10**9, nanosec=ns % 10**9), frame_id="")
+        message = JointState(header=header, name=names, position=q, velocity=v, effort=none)
+        data = types.serialize_cdr(message, "sensor_msgs/msg/JointState")
+        bag.write("/joint_commands", ns, bytes(data))
+    bag.close()
+    shutil.move(folder / f"{folder.name}.mcap", path)
+
+
+# -------- `humanoid retarget`: a motion clip becomes a joint trajectory in a file
 
 FAR = 0.05  # [m] distances beyond it are not measured
 EXAMPLES = """examples:
@@ -43,8 +112,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from humanoid_control.capture import body_points, load_body_points, load_clip
-    from humanoid_control.robots import CATALOGUE, load_robot
+    from humanoid_control.mocap.body_points import body_points
+    from humanoid_control.mocap.load import load_body_points, load_clip
+    from humanoid_control.robots.catalogue import CATALOGUE, load_robot
 
     settings = RetargetSettings(method=args.method, avoidance=args.avoidance)
     if not 0.05 <= args.speed <= 20:
@@ -120,7 +190,8 @@ def _one(
 ) -> dict[str, Any]:
     from dataclasses import replace
 
-    from humanoid_control.imitation import retarget, scale_to_robot
+    from humanoid_control.retargeting.retargeter import retarget
+    from humanoid_control.retargeting.scaling import scale_to_robot
 
     targets = scale_to_robot(body, robot)
     targets = replace(targets, rate=targets.rate * args.speed)

@@ -1,15 +1,113 @@
-"""`humanoid robots`: the catalogue."""
+"""`humanoid robots dh`: the Denavit-Hartenberg table of a chain, held against the URDF.
+
+Also here:
+
+* `humanoid robots map`: the robot file of an unknown URDF, guessed and written beside it.
+* `humanoid robots`: the catalogue.
+"""
 
 from __future__ import annotations
 
 import argparse
 
-from humanoid_control.cli.output import console, print_json, table
-from humanoid_control.cli.robot_dh import print_dh
-from humanoid_control.cli.robot_map import write_map
-from humanoid_control.errors import EnvironmentProblem
+import numpy as np
+
+from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.paths import share_dir
-from humanoid_control.robots import CATALOGUE, MODELS, REFERENCES, load_robot
+from humanoid_control.robots.catalogue import CATALOGUE, MODELS, REFERENCES, load_robot, urdf_path
+from humanoid_control.robots.denavit_hartenberg import DenavitHartenberg, dh_of, difference_from_urdf
+from humanoid_control.robots.guess.robot_file import map_urdf
+from humanoid_control.robots.robot import Robot
+from humanoid_control.terminal import console, print_json, table, warn
+
+# -------- `humanoid robots dh`: the Denavit-Hartenberg table of a chain, held against the URDF
+
+POSTURES = 100
+
+
+def print_dh(robot: Robot, tip: str, base: str | None, as_json: bool) -> int:
+    """Print the table from a link to a point or link; the exit code."""
+    t = dh_of(robot, tip, base)
+    position, rotation, jacobian = difference_from_urdf(robot, t, POSTURES)
+    rows = _rows(t)
+    if as_json:
+        print_json(
+            {
+                "robot": robot.name,
+                "base": t.base,
+                "tip": t.tip,
+                "rows": rows,
+                "base_to_frame_0": t.X_base_0.tolist(),
+                "frame_n_to_tip": t.X_n_tip.tolist(),
+                "difference_from_urdf": {
+                    "postures": POSTURES,
+                    "position_m": position,
+                    "rotation": rotation,
+                    "jacobian": jacobian,
+                },
+            }
+        )
+        return 0
+    columns = ["joint", "a m", "alpha deg", "d m", "theta deg"]
+    keys = ["joint", "a_m", "alpha_deg", "d_m", "theta_deg"]
+    digits = [[r[keys[0]], *(f"{r[k]:.4f}" for k in keys[1:])] for r in rows]
+    table(f"{robot.title}: {t.base} to {t.tip}, standard Denavit-Hartenberg parameters", columns, digits)
+    console.print("theta is added to the joint's angle.")
+    for name, X in (("base to frame 0", t.X_base_0), ("last frame to tip", t.X_n_tip)):
+        console.print(f"{name}: xyz {_numbers(X[:3, 3])} m, rotation rows {'; '.join(_numbers(r) for r in X[:3, :3])}")
+    console.print(
+        f"largest difference from the URDF over {POSTURES} random postures: position {position:.1e} m, rotation "
+        f"{rotation:.1e}, Jacobian {jacobian:.1e}"
+    )
+    return 0
+
+
+def _rows(t: DenavitHartenberg) -> list[dict]:
+    return [
+        {"joint": name, "a_m": a, "alpha_deg": alpha, "d_m": d, "theta_deg": theta}
+        for name, a, alpha, d, theta in zip(
+            t.joint_names,
+            *(v.round(12).tolist() for v in (t.a, np.degrees(t.alpha), t.d, np.degrees(t.theta))),
+            strict=True,
+        )
+    ]
+
+
+def _numbers(values: np.ndarray) -> str:
+    return " ".join(f"{v + 0.0:.4g}" for v in np.round(values, 9))
+
+
+# -------- `humanoid robots map`: the robot file of an unknown URDF, guessed and written beside it
+
+
+def write_map(robot: str | None, as_json: bool) -> int:
+    """Guess the robot file of a URDF, write it, and print what was found; the exit code."""
+    if robot is None:
+        raise ConfigError("give the path of the URDF: humanoid robots map my_robot.urdf")
+    path, mapping = map_urdf(urdf_path(robot))
+    xyz = {name: [round(float(v), 4) + 0.0 for v in p.xyz] for name, p in mapping.points.items()}
+    if as_json:
+        points = [
+            {"point": name, "link": p.link, "xyz": xyz[name], "found": p.how, "guess": p.weak}
+            for name, p in mapping.points.items()
+        ]
+        print_json({"file": str(path), "points": points, "imitation_joints": mapping.imitation_joints})
+        return 0
+    columns = ["point", "link", "xyz m", "found", "guess"]
+    cells = [
+        [name, p.link, " ".join(f"{v:g}" for v in xyz[name]), p.how, "guess" if p.weak else ""]
+        for name, p in mapping.points.items()
+    ]
+    table("tracked points", columns, cells)
+    console.print(f"{len(mapping.imitation_joints)} joints: {', '.join(mapping.imitation_joints)}")
+    if any(p.weak for p in mapping.points.values()):
+        warn("points marked 'guess' follow human proportions, not the robot's structure: correct them")
+    console.print(f"written: {path}")
+    console.print(f"check it, then try: humanoid retarget dance --robot {robot}")
+    return 0
+
+
+# -------- `humanoid robots`: the catalogue
 
 EXAMPLES = """examples:
   humanoid robots                     the table
@@ -95,7 +193,7 @@ def _show(name: str, as_json: bool) -> int:
 
 
 def _build() -> int:
-    from humanoid_control.robots.build import build
+    from humanoid_control.robots.generate.build import build
 
     if not (share_dir() / "setup.py").is_file():
         raise EnvironmentProblem("robots are built in a source checkout; this is an installed copy")

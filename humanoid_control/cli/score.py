@@ -6,14 +6,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from humanoid_control.cli.output import compile_first, console, print_json, progress, table
 from humanoid_control.errors import ConfigError
+from humanoid_control.terminal import compile_first, console, print_json, progress, table
 
 if TYPE_CHECKING:
-    from humanoid_control.capture import BodyPoints
-    from humanoid_control.imitation import RetargetSettings
-    from humanoid_control.imitation.score import RobotScore
-    from humanoid_control.robots import Robot
+    from humanoid_control.evaluation.score import RobotScore
+    from humanoid_control.mocap.body_points import BodyPoints
+    from humanoid_control.retargeting.retargeter import RetargetSettings
+    from humanoid_control.robots.robot import Robot
 
 EXAMPLES = """examples:
   humanoid score dance                                   the robots of the source, with and without avoidance
@@ -48,11 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from humanoid_control.capture import body_points, load_body_points, load_clip
-    from humanoid_control.cli.score_files import check_outputs, write_outputs
-    from humanoid_control.cli.score_tables import detail_tables, summary_tables, to_json
     from humanoid_control.errors import UnknownNameError
-    from humanoid_control.imitation.extremes import TROUGH_RULES
+    from humanoid_control.evaluation.report.page import check_outputs, write_outputs
+    from humanoid_control.evaluation.report.tables import detail_tables, summary_tables, to_json
+    from humanoid_control.evaluation.tracking_error import TROUGH_RULES
+    from humanoid_control.mocap.body_points import body_points
+    from humanoid_control.mocap.load import load_body_points, load_clip
 
     if args.trough_rule not in TROUGH_RULES:
         raise UnknownNameError("trough rule", args.trough_rule, TROUGH_RULES)
@@ -90,7 +91,7 @@ def load_robots(text: str) -> list[Robot]:
         ConfigError: the list names no robot.
         UnknownNameError, RobotError: one of them cannot be loaded.
     """
-    from humanoid_control.robots import load_robot
+    from humanoid_control.robots.catalogue import load_robot
 
     names: list[str] = []
     for name in (part.strip() for part in text.split(",")):
@@ -115,7 +116,7 @@ def ways(methods: str = "ours") -> list[tuple[str, RetargetSettings]]:
     Raises:
         ConfigError: the list names no method. UnknownNameError: a method that does not exist.
     """
-    from humanoid_control.imitation import RetargetSettings
+    from humanoid_control.retargeting.retargeter import RetargetSettings
 
     names = list(dict.fromkeys(m.strip() for m in methods.split(",") if m.strip()))
     if not names:
@@ -141,8 +142,9 @@ def score_robot(
     Args:
         progress: called with the share that is done, 0 to 1.
     """
-    from humanoid_control.imitation import retarget, scale_to_robot
-    from humanoid_control.imitation.score import score
+    from humanoid_control.evaluation.score import score
+    from humanoid_control.retargeting.retargeter import retarget
+    from humanoid_control.retargeting.scaling import scale_to_robot
 
     targets = scale_to_robot(body, robot)
     say = progress or (lambda share: None)

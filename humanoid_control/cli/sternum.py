@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from humanoid_control.cli.output import console, machine, print_json, table
+from humanoid_control.terminal import console, machine, print_json, table
 
 EXAMPLES = """examples:
   humanoid sternum dance1.trc                      constants fitted to the clip, to its other half, and the package's
@@ -37,8 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from humanoid_control.capture import body_points, load_clip
-    from humanoid_control.capture.sternum_report import GOAL, sternum_report
+    from humanoid_control.mocap.body_points import body_points
+    from humanoid_control.mocap.load import load_clip
+    from humanoid_control.studies.dube2012.sternum_report import GOAL, sternum_report
 
     marker_set = args.marker_set or None
     body = body_points(load_clip(args.clip), marker_set)

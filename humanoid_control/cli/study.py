@@ -16,6 +16,14 @@ STUDIES = {
     "worlds": "one robot standing in many simulated worlds: which conditions and pushes topple it (seconds)",
     "tendons": "joint angles from tendon lengths: the source's E1 to E6, earlier estimators, others' arms (minutes)",
 }
+MODULES = {
+    "imitation": "dube2012.report",
+    "momentum": "schwienbacher2014.momentum_report",
+    "calibration": "schwienbacher2014.calibration",
+    "safety": "bad_starts",
+    "worlds": "standing_worlds",
+    "tendons": "kawaharazuka.report",
+}
 # Which studies an option is for.
 OPTIONS = {
     "clip": ("imitation",),
@@ -102,6 +110,6 @@ def run(args: argparse.Namespace) -> int:
         given = getattr(args, option)
         if args.name not in studies and not (given is None or given is False or given in ("", [])):
             raise ConfigError(f"--{option.replace('_', '-')} is not for the study '{args.name}'")
-    module = importlib.import_module(f"humanoid_control.cli.study_{args.name}")
+    module = importlib.import_module(f"humanoid_control.studies.{MODULES[args.name]}")
     code: int = module.run(args)
     return code

@@ -9,18 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.cli.output import TENDONS, compile_first, console, print_json, progress, table
-from humanoid_control.cli.output_places import check_file
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.robots import Robot, load_robot
-from humanoid_control.robots.tendon_file import tendon_geometry, tendons_of
-from humanoid_control.robots.tendon_groups import GROUPINGS, tendon_groups
-from humanoid_control.tendons.groups import owner_table
-from humanoid_control.tendons.mappings.fitting import KINDS, Accuracy, accuracy, check_size, fit
-from humanoid_control.tendons.mappings.mapping_file import save_mapping
-from humanoid_control.tendons.mappings.posture_grid import random_postures
+from humanoid_control.files import check_file
+from humanoid_control.robots.catalogue import load_robot
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.tendons import GROUPINGS, tendon_geometry, tendon_groups, tendons_of
+from humanoid_control.tendons.mappings.fitting import KINDS, Accuracy, accuracy, check_size, fit, save_mapping
+from humanoid_control.tendons.mappings.postures import random_postures
 from humanoid_control.tendons.routing.geometry import TendonGeometry
-from humanoid_control.tendons.tendon import TendonGroup
+from humanoid_control.tendons.tendon import TendonGroup, owner_table
+from humanoid_control.terminal import TENDONS, compile_first, console, print_json, progress, table
 
 EXAMPLES = """examples:
   humanoid tendons kengoro_upper                        groups, who owns and who borrows each joint, tendons

@@ -6,11 +6,11 @@ import argparse
 import math
 import re
 
-from humanoid_control.cli.output import console, table
-from humanoid_control.cli.session import Session
 from humanoid_control.errors import ConfigError
-from humanoid_control.nodes.ros_env import require_ros
-from humanoid_control.nodes.stack import STACKS, find_stack, parse_settings
+from humanoid_control.nodes.base.ros_env import require_ros
+from humanoid_control.nodes.session.session import Session
+from humanoid_control.nodes.stacks import STACKS, find_stack, parse_settings
+from humanoid_control.terminal import console, table
 
 EXAMPLES = """examples:
   humanoid up                                   lists the stacks
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.seconds > 0:
         raise ConfigError(f"--seconds must be above 0, got {args.seconds:g}")
     require_ros()
-    from humanoid_control.robots import load_robot
+    from humanoid_control.robots.catalogue import load_robot
 
     load_robot(args.robot)
     settings = parse_settings(stack, args.set)

@@ -1,9 +1,20 @@
 """Whole-body inverse kinematics: tasks, limits, self-collision rows, and one solver tick."""
 
 from humanoid_control.ik.follower import FollowerSettings, TargetFollower
-from humanoid_control.ik.momentum_map import MomentumMap, momentum_map
-from humanoid_control.ik.momentum_tasks import AngularMomentumTask, LinearMomentumTask
-from humanoid_control.ik.objectives import (
+from humanoid_control.ik.free_velocities import Moving
+from humanoid_control.ik.integrate import AdamsMoulton, explicit_euler
+from humanoid_control.ik.null_space.acceleration import ResolvedAcceleration
+from humanoid_control.ik.null_space.least_squares import (
+    BoundedNorm,
+    DampedLeastSquares,
+    DampingSchedule,
+    Hierarchy,
+    JacobianTranspose,
+    ResolvedRate,
+    TruncatedSvd,
+)
+from humanoid_control.ik.null_space.momentum_tracking import MomentumTracking
+from humanoid_control.ik.null_space.objectives import (
     ComfortCost,
     JointLimitCost,
     ManipulabilityCost,
@@ -16,72 +27,50 @@ from humanoid_control.ik.objectives import (
     repulsion_potential,
     stable_contact_gradient,
 )
-from humanoid_control.ik.position import (
+from humanoid_control.ik.null_space.velocity_solver import (
+    IkSolver,
+    SolverSettings,
+    StepReport,
+    SwitchSettings,
+    VelocitySolver,
+)
+from humanoid_control.ik.position.constrained import (
+    ClearanceConstraint,
+    ConstrainedGoals,
+    HalfSpaceConstraint,
+    Inequality,
+)
+from humanoid_control.ik.position.descent import (
     Armijo,
     Bfgs,
-    ClearanceConstraint,
     ConjugateGradient,
     ConstantStep,
-    ConstrainedGoals,
     Descent,
     Direction,
     ExactLineSearch,
     GaussNewton,
-    HalfSpaceConstraint,
-    Inequality,
+    SteepestDescent,
+    StepSize,
+    WolfePowell,
+)
+from humanoid_control.ik.position.solver import (
     LevenbergMarquardt,
     NewtonRaphson,
     PositionSolver,
     Solution,
-    SteepestDescent,
-    StepSize,
     Stop,
     StopSettings,
-    WolfePowell,
-)
-from humanoid_control.ik.safe_types import IkResult, IkSettings, SafeReport
-from humanoid_control.ik.solvers import (
-    AdamsMoulton,
-    BoundedNorm,
-    DampedLeastSquares,
-    DampingSchedule,
-    Hierarchy,
-    IkSolver,
-    JacobianTranspose,
-    MomentumTracking,
-    Moving,
-    ResolvedAcceleration,
-    ResolvedRate,
-    SolverSettings,
-    StepReport,
-    SwitchSettings,
-    TruncatedSvd,
-    VelocitySolver,
-    explicit_euler,
 )
 from humanoid_control.ik.target_filter import FilterSettings, TargetFilter, Verdict
-from humanoid_control.ik.tasks import (
-    BipedTasks,
-    CenterOfMass,
-    FramePoint,
-    FrameTask,
-    GazeTask,
-    HalfSpaceTask,
-    JointTask,
-    LimbCenterOfMass,
-    LineTask,
-    OrientationTask,
-    PlaneTask,
-    Point,
-    PointsTask,
-    PointTask,
-    PostureTask,
-    RelativeFrameTask,
-    Task,
-    VectorTask,
-    lola_tasks,
-)
-from humanoid_control.ik.velocity_ik import VelocityIk
+from humanoid_control.ik.tasks.biped import BipedTasks, lola_tasks
+from humanoid_control.ik.tasks.frames import FrameTask, GazeTask, OrientationTask, RelativeFrameTask
+from humanoid_control.ik.tasks.geometric import HalfSpaceTask, LineTask, PlaneTask
+from humanoid_control.ik.tasks.joints import JointTask, PostureTask
+from humanoid_control.ik.tasks.momentum import AngularMomentumTask, LinearMomentumTask
+from humanoid_control.ik.tasks.points import CenterOfMass, FramePoint, LimbCenterOfMass, Point, PointsTask, PointTask
+from humanoid_control.ik.tasks.task import Task, VectorTask
+from humanoid_control.ik.whole_body_ik import IkResult, IkSettings, SafeReport, VelocityIk
+from humanoid_control.kinematics.centroidal import MomentumMap, momentum_map
 
 __all__ = [
     "AdamsMoulton",

@@ -10,11 +10,13 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import nearest_names
-from humanoid_control.ik.safe_types import IkResult, IkSettings
 from humanoid_control.ik.target_filter import FilterSettings, TargetFilter, Verdict
-from humanoid_control.ik.tasks import FrameTask, PointsTask, PostureTask, Task
-from humanoid_control.ik.velocity_ik import VelocityIk
-from humanoid_control.robots import Robot
+from humanoid_control.ik.tasks.frames import FrameTask
+from humanoid_control.ik.tasks.joints import PostureTask
+from humanoid_control.ik.tasks.points import PointsTask
+from humanoid_control.ik.tasks.task import Task
+from humanoid_control.ik.whole_body_ik import IkResult, IkSettings, VelocityIk
+from humanoid_control.robots.robot import Robot
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,196 @@
-"""Swept safety: what a robot's shapes pass through in this tick, and from there until its joints have stopped."""
+"""The way through a tick and on to the stop, and the proof that it is clear; see SweptCheck.
+
+Also here:
+
+* Swept safety: what a robot's shapes pass through in this tick, and from there until its joints have stopped.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from humanoid_control.ik.swept_way import DEEPEST, fastest_clear
-from humanoid_control.robots import Robot
-from humanoid_control.robots.pair_watch import PairWatch
+from humanoid_control.collision.pair_distance import pair_distance, shape_poses
+from humanoid_control.jit import kernel
+from humanoid_control.kinematics.tree import joint_poses
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.self_collision import PairWatch
+
+# -------- The way through a tick and on to the stop, and the proof that it is clear; see SweptCheck
+
+DEEPEST = 16  # halvings of a part of the way, and
+MOST = 24  # postures in all, after which the way counts as blocked
+HALVINGS = 4  # of the speed, in search of the fastest that is safe
+LESS, SURE = 0.99, 0.75
+STOP, WHOLE = 0.0, 1.0
+
+
+@kernel
+def way(speed: float, step: float, ticks: float) -> float:
+    """How far a joint gets in some ticks, the first at its speed, each further one slower by step [per tick]."""
+    full = np.floor(ticks)
+    most = np.ceil(speed / step)
+    if full >= most:
+        return most * speed - 0.5 * step * most * (most - 1.0)
+    return full * speed - 0.5 * step * full * (full - 1.0) + (ticks - full) * (speed - full * step)
+
+
+@kernel
+def fastest_clear(
+    q: np.ndarray,
+    iq: int,
+    brake: np.ndarray,
+    v: np.ndarray,
+    dt: float,
+    acceleration: float,
+    floor: float,
+    lever: np.ndarray,
+    lower: np.ndarray,
+    tree: tuple,
+    floating: bool,
+    shapes: tuple,
+    pairs: np.ndarray,
+    now: tuple,
+    placed: tuple,
+    rows: tuple,
+    pair: np.ndarray,
+) -> float:
+    """As `SweptCheck.scale`; brake and v are those of the joints (n,)."""
+    u = v.copy()
+    if _clear(q, iq, u, dt, acceleration, floor, lever, lower, tree, floating, shapes, pairs, now, placed, rows, pair):
+        return WHOLE
+    low, high = STOP, WHOLE
+    for _ in range(HALVINGS):
+        s = 0.5 * (low + high)
+        for i in range(u.shape[0]):
+            u[i] = brake[i] + s * (v[i] - brake[i])
+        if _clear(
+            q, iq, u, dt, acceleration, floor, lever, lower, tree, floating, shapes, pairs, now, placed, rows, pair
+        ):
+            low = s
+        else:
+            high = s
+    return low
+
+
+@kernel
+def _clear(
+    q: np.ndarray,
+    iq: int,
+    v: np.ndarray,
+    dt: float,
+    acceleration: float,
+    floor: float,
+    lever: np.ndarray,
+    lower: np.ndarray,
+    tree: tuple,
+    floating: bool,
+    shapes: tuple,
+    pairs: np.ndarray,
+    now: tuple,
+    placed: tuple,
+    rows: tuple,
+    pair: np.ndarray,
+) -> bool:
+    """Whether the way at v is proven to be clear; `lower` gets exact where that was not enough."""
+    A, B, d, floors = rows
+    n = v.shape[0]
+    step, last = acceleration * dt, 1.0
+    total = np.empty(n)
+    for i in range(n):
+        last = max(last, np.ceil(abs(v[i]) / step))
+    for i in range(n):
+        total[i] = dt * way(abs(v[i]), step, last)
+    count = 0
+    for k in range(pairs.shape[0]):
+        travel = 0.0
+        for i in range(n):
+            travel += lever[k, i] * total[i]
+        if lower[k] - travel >= floor:
+            continue
+        lower[k] = pair_distance(shapes[3], shapes[4], now[0], now[1], pairs[k, 0], pairs[k, 1])[0]
+        keep = min(floor, LESS * lower[k])
+        if lower[k] <= 0.0 or lower[k] - travel >= keep:
+            continue
+        pair[count], floors[count], A[0, count] = k, keep, lower[k]
+        count += 1
+    if count == 0:
+        return True
+    at = q.copy()
+    start, end = np.empty(DEEPEST), np.empty(DEEPEST)
+    d[:count] = 0.0
+    _measure(q, iq, v, dt, step, last, tree, floating, shapes, pairs, placed, pair, count, at, d)
+    start[0], end[0], depth, looked = 0.0, last, 1, 1
+    for k in range(count):
+        B[0, k] = d[k]
+        if d[k] < floors[k]:
+            return False
+    while depth > 0:
+        a, b, top = start[depth - 1], end[depth - 1], depth - 1
+        proven = True
+        for i in range(n):
+            total[i] = dt * (way(abs(v[i]), step, b) - way(abs(v[i]), step, a))
+        for k in range(count):
+            travel = 0.0
+            for i in range(n):
+                travel += lever[pair[k], i] * total[i]
+            d[k] = np.inf
+            if A[top, k] + B[top, k] - travel < 2.0 * SURE * floors[k]:
+                d[k], proven = 0.0, False
+        if proven:
+            depth -= 1
+            continue
+        if depth == DEEPEST or looked == MOST:
+            return False
+        looked += 1
+        # At a whole tick while there is one between, so that the halves are as long in space as in time.
+        middle = np.floor(0.5 * (a + b)) if b - a >= 2.0 else 0.5 * (a + b)
+        if middle <= a:
+            middle = 0.5 * (a + b)
+        _measure(q, iq, v, dt, step, middle, tree, floating, shapes, pairs, placed, pair, count, at, d)
+        for k in range(count):
+            if d[k] < floors[k]:
+                return False
+            B[top + 1, k], A[top + 1, k] = B[top, k], d[k]
+            B[top, k] = d[k]
+        start[top + 1], end[top + 1], end[top] = middle, b, middle
+        depth += 1
+    return True
+
+
+@kernel
+def _measure(
+    q: np.ndarray,
+    iq: int,
+    v: np.ndarray,
+    dt: float,
+    step: float,
+    ticks: float,
+    tree: tuple,
+    floating: bool,
+    shapes: tuple,
+    pairs: np.ndarray,
+    placed: tuple,
+    pair: np.ndarray,
+    count: int,
+    at: np.ndarray,
+    d: np.ndarray,
+) -> None:
+    """Distances d (count,) of some pairs after some ticks of the way; those that are infinite stay so."""
+    for i in range(v.shape[0]):
+        gone = dt * way(abs(v[i]), step, ticks)
+        at[iq + i] = q[iq + i] + (gone if v[i] >= 0.0 else -gone)
+    joint_R, joint_p, R, p = placed
+    parent, R0, p0, axis, slides, index = tree
+    joint_poses(parent, R0, p0, axis, slides, index, floating, at, joint_R, joint_p)
+    shape_poses(joint_R, joint_p, shapes[0], shapes[1], shapes[2], R, p)
+    for k in range(count):
+        if d[k] == np.inf:
+            continue
+        i, j = pairs[pair[k], 0], pairs[pair[k], 1]
+        d[k] = pair_distance(shapes[3], shapes[4], R, p, i, j)[0]
+
+
+# -------- Swept safety: what a robot's shapes pass through in this tick, and from there until its joints have stopped
 
 
 class SweptCheck:

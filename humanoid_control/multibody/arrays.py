@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.multibody import layout as at
-from humanoid_control.multibody.angle import IDENTITY
+from humanoid_control.multibody.couplings import IDENTITY
 from humanoid_control.multibody.model import Model
 from humanoid_control.multibody.subsystems import Node
 

@@ -1,4 +1,10 @@
-"""Mass, energies and momentum of the whole system, and how the momentum changes."""
+"""The force that a moving body needs: Newton and Euler backwards, once the accelerations are known.
+
+Also here:
+
+* Mass, energies and momentum of the whole system, and how the momentum changes.
+* What a joint transmits: the wrench from the parent on a body and all that hangs on it (section 2.9).
+"""
 
 from __future__ import annotations
 
@@ -6,12 +12,69 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import kernel
-from humanoid_control.multibody.body_forces import force_needed, moment_of_rotor
-from humanoid_control.multibody.dynamics import ForwardDynamics
-from humanoid_control.multibody.layout import IO, IP, MASS, MC, NF, NW, OMEGA, PARENT, POS, RATE, ROT, SPIN, VEL, G
-from humanoid_control.multibody.motion import forward1
-from humanoid_control.multibody.spatial import cross, symmetric_times, turn
+from humanoid_control.jit import inlined, kernel
+from humanoid_control.multibody.articulated_inertia import rotor_terms
+from humanoid_control.multibody.forward_dynamics import ForwardDynamics
+from humanoid_control.multibody.forward_kinematics import forward1
+from humanoid_control.multibody.layout import (
+    A0,
+    ACC,
+    COORD,
+    GRAD,
+    IO,
+    IP,
+    MASS,
+    MC,
+    NC,
+    NF,
+    NW,
+    OMEGA,
+    PARENT,
+    POS,
+    RATE,
+    ROT,
+    SPIN,
+    VEL,
+    A,
+    G,
+    R,
+)
+from humanoid_control.multibody.spatial import cross, force_up, symmetric_times, turn
+
+# -------- The force that a moving body needs: Newton and Euler backwards, once the accelerations are known
+
+
+@inlined
+def force_needed(floats, k, W, o):
+    """M a + h of the body at o, eq. (2.22): moment and force at its origin in its axes, gravity not counted."""
+    ax, ay, az, lx, ly, lz = W[o + ACC], W[o + ACC + 1], W[o + ACC + 2], W[o + ACC + 3], W[o + ACC + 4], W[o + ACC + 5]
+    wx, wy, wz = W[o + OMEGA], W[o + OMEGA + 1], W[o + OMEGA + 2]
+    m, x, y, z = floats[k + MASS], floats[k + MC], floats[k + MC + 1], floats[k + MC + 2]
+    i = k + IO
+    hx, hy, hz = symmetric_times(floats, i, wx, wy, wz)
+    hx, hy, hz = cross(wx, wy, wz, hx, hy, hz)
+    cx, cy, cz = cross(x, y, z, lx, ly, lz)
+    nx, ny, nz = symmetric_times(floats, i, ax, ay, az)
+    nx, ny, nz = nx + hx + cx, ny + hy + cy, nz + hz + cz
+    sx, sy, sz = cross(wx, wy, wz, x, y, z)
+    sx, sy, sz = cross(wx, wy, wz, sx, sy, sz)
+    cx, cy, cz = cross(ax, ay, az, x, y, z)
+    return nx, ny, nz, m * lx + cx + sx, m * ly + cy + sy, m * lz + cz + sz
+
+
+@inlined
+def moment_of_rotor(ints, i, floats, W, po, qdd):
+    """The moment that a spinning leaf needs, in its parent's axes; it has no mass."""
+    ex, ey, ez, jz, nx, ny, nz = rotor_terms(ints, i, floats, W, po)
+    spun, j, a = 0.0, i * NF + IP, po + ACC
+    for c in range(ints[i, NC]):
+        spun += W[(i + 1) * NW + GRAD + c] * qdd[ints[i, COORD + c]]
+    spun *= jz
+    hx, hy, hz = symmetric_times(floats, j, W[a], W[a + 1], W[a + 2])
+    return nx + spun * ex + hx, ny + spun * ey + hy, nz + spun * ez + hz
+
+
+# -------- Mass, energies and momentum of the whole system, and how the momentum changes
 
 SUMS = 12  # mass, kinetic, potential energy, first moment (3,), momentum (3,), angular momentum about the origin (3,)
 
@@ -118,3 +181,51 @@ def rates(t, w, qdd, out):
         out[3] += fx
         out[4] += fy
         out[5] += fz
+
+
+# -------- What a joint transmits: the wrench from the parent on a body and all that hangs on it (section 2.9)
+
+
+def joint_wrenches(dynamics: ForwardDynamics, qdd: np.ndarray, wrench: np.ndarray | None = None) -> np.ndarray:
+    """Wrenches (bodies, 6), [moment, force] at each body's origin in its axes, from its parent on the body.
+
+    Along the joint's axis it is the joint's own torque or force; across it what the bearing carries. Where bodies
+    share a coordinate, the sum of gradient times wrench along each axis is the generalised force. A rotor's is in the
+    axes of its joint that do not turn with it.
+
+    Args:
+        dynamics: after the call by the recursive solver that gave the accelerations qdd (nv,).
+        wrench: (bodies, 6) the impressed forces of that call.
+    """
+    a, out = dynamics.arrays, np.zeros((len(dynamics.model.bodies), 6))
+    transmitted(a.tables, a.work, qdd, np.zeros_like(out) if wrench is None else wrench, out)
+    return out
+
+
+@kernel
+def transmitted(t, w, qdd, wrench, out):
+    """Fill out (bodies, 6): see `joint_wrenches`; out is zero before."""
+    ints, floats, W = t.ints, t.floats, w.W
+    for i in range(ints.shape[0] - 1, -1, -1):
+        o, k, p = (i + 1) * NW, i * NF, ints[i, PARENT]
+        if ints[i, SPIN] == 1:
+            nx, ny, nz = moment_of_rotor(ints, i, floats, W, p * NW, qdd)
+            out[i, 0], out[i, 1], out[i, 2] = turn(floats, k + A0, nx, ny, nz)
+            if p > 0:
+                out[p - 1, 0] += nx
+                out[p - 1, 1] += ny
+                out[p - 1, 2] += nz
+            continue
+        m, gx, gy, gz = floats[k + MASS], W[o + G], W[o + G + 1], W[o + G + 2]
+        cx, cy, cz = cross(floats[k + MC], floats[k + MC + 1], floats[k + MC + 2], gx, gy, gz)
+        nx, ny, nz, fx, fy, fz = force_needed(floats, k, W, o)
+        out[i, 0] += nx - cx - wrench[i, 0]
+        out[i, 1] += ny - cy - wrench[i, 1]
+        out[i, 2] += nz - cz - wrench[i, 2]
+        out[i, 3] += fx - m * gx - wrench[i, 3]
+        out[i, 4] += fy - m * gy - wrench[i, 4]
+        out[i, 5] += fz - m * gz - wrench[i, 5]
+        if p > 0:
+            x = force_up(W, o + A, o + R, out[i, 0], out[i, 1], out[i, 2], out[i, 3], out[i, 4], out[i, 5])
+            for j in range(6):
+                out[p - 1, j] += x[j]

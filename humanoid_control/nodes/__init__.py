@@ -1,5 +1,5 @@
 """The ROS 2 nodes: wiring between topics and the algorithms, each node a process of its own."""
 
-from humanoid_control.nodes.ros_env import prepare
+from humanoid_control.nodes.base.ros_env import prepare
 
 prepare()

@@ -10,14 +10,13 @@ from geometry_msgs.msg import Point
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
-from humanoid_control.ik import IkResult, momentum_map
-from humanoid_control.nodes.base import TickNode
-from humanoid_control.nodes.between_ticks import BetweenTicks
-from humanoid_control.nodes.marker_template import MarkerTemplate
-from humanoid_control.nodes.messages import WORLD
-from humanoid_control.nodes.qos import STREAM_OUT
-from humanoid_control.robots import Robot
-from humanoid_control.robots.shape_parts import BALL_PART, BOX_PART, CYLINDER_PART, ShapeParts
+from humanoid_control.ik.whole_body_ik import IkResult
+from humanoid_control.kinematics.centroidal import momentum_map
+from humanoid_control.nodes.base.messages import STREAM_OUT, WORLD
+from humanoid_control.nodes.base.serialized_markers import BetweenTicks, MarkerTemplate
+from humanoid_control.nodes.base.tick_node import TickNode
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.self_collision import BALL_PART, BOX_PART, CYLINDER_PART, ShapeParts
 
 GREY, YELLOW, RED = np.array([0.62, 0.64, 0.67, 0.35]), np.array([0.98, 0.8, 0.1, 0.6]), np.array([0.9, 0.1, 0.1, 0.85])
 AT_MARGIN = 1e-3  # [m] what the solver keeps at the margin counts as there

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from humanoid_control.nodes.stack import Stack, find_stack
+from humanoid_control.nodes.stacks import Stack, find_stack
 from humanoid_control.paths import PACKAGE, share_dir
 
 CLIP_NODE = "trajectory_streamer"

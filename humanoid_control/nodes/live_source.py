@@ -1,4 +1,10 @@
-"""Targets from live markers, for the streamer."""
+"""The time of a frame by its own stamp, in our clock: free of the jitter of its journey.
+
+Also here:
+
+* Live markers from a topic: a MarkerArray with labels, or a PoseArray in a known order.
+* Targets from live markers, for the streamer.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +13,125 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from geometry_msgs.msg import PoseArray
+from visualization_msgs.msg import Marker, MarkerArray
 
-from humanoid_control.imitation.figure import Figure
-from humanoid_control.imitation.live_settings import LiveSettings
-from humanoid_control.imitation.live_targets import LiveTargets
-from humanoid_control.nodes.base import TickNode
-from humanoid_control.nodes.health import Level
-from humanoid_control.nodes.marker_input import MarkerInput
-from humanoid_control.nodes.parameters import NodeParameters, param
-from humanoid_control.nodes.statistics import Samples
-from humanoid_control.robots import Robot
+from humanoid_control.errors import ConfigError
+from humanoid_control.nodes.base.messages import seconds
+from humanoid_control.nodes.base.parameters import NodeParameters, param
+from humanoid_control.nodes.base.serialized_markers import MarkerReader
+from humanoid_control.nodes.base.statistics import Samples
+from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.retargeting.live import LiveSettings, LiveTargets
+from humanoid_control.retargeting.player import Figure
+from humanoid_control.robots.robot import Robot
+
+# -------- The time of a frame by its own stamp, in our clock: free of the jitter of its journey
+
+_LEAK = 1e-5  # [s] by which the delay may grow from frame to frame, so that drifting clocks are followed
+_OTHER = 1.0  # [s] a delay that changes by more means another clock
+
+
+class SourceClock:
+    """Turns stamps of a source into times of arrival without jitter: the stamp plus the shortest delay seen."""
+
+    def __init__(self) -> None:
+        self._stamp = self._delay = float("nan")
+
+    def time(self, stamp: float, arrival: float) -> float:
+        """When a frame would have arrived without jitter [s], never later than it did.
+
+        Args:
+            stamp: by the source's clock [s]; one that does not grow tells nothing.
+            arrival: by ours [s].
+        """
+        if stamp <= self._stamp:
+            self._delay = float("nan")
+            return arrival
+        self._stamp = stamp
+        delay = arrival - stamp
+        if not abs(delay - self._delay) < _OTHER:
+            self._delay = delay
+        self._delay = min(delay, self._delay + _LEAK)
+        return stamp + self._delay
+
+    def stamp(self, time: float) -> float:
+        """The stamp that the source would give to a moment of our clock [s]; NaN where its stamps tell nothing."""
+        return time - self._delay
+
+
+# -------- Live markers from a topic: a MarkerArray with labels, or a PoseArray in a known order
+
+TOPIC = "markers"
+
+
+@dataclass(frozen=True)
+class MarkerFrame:
+    """One frame: labels, positions (M, 3) [m], and when it came [s, monotonic], without and with jitter."""
+
+    labels: tuple[str, ...]
+    positions: np.ndarray
+    time: float
+    arrival: float
+
+
+class MarkerInput:
+    """Keeps the newest frame of the topic `markers`; a message makes an extra tick at once.
+
+    Attributes:
+        problem: why the last message was passed over; empty when it was not. clock: of the source.
+    """
+
+    def __init__(self, node: TickNode, order: str) -> None:
+        """Subscribe.
+
+        Args:
+            node: that ticks.
+            order: labels of the poses of a PoseArray, separated by commas; empty: the topic is a MarkerArray.
+
+        Raises:
+            ConfigError: a label twice.
+        """
+        self.order = tuple(label.strip() for label in order.split(",") if label.strip())
+        if len(set(self.order)) < len(self.order):
+            twice = next(label for label in self.order if self.order.count(label) > 1)
+            raise ConfigError(f"parameter live_labels names '{twice}' twice")
+        self.problem = ""
+        self._reader = MarkerReader(_label)
+        self.clock = SourceClock()
+        self._newest: tuple[PoseArray | bytes, float] | None = None
+        if self.order:
+            node.listen(PoseArray, TOPIC, self._on_message, wakes=True)
+        else:
+            node.listen(MarkerArray, TOPIC, self._on_message, raw=True, wakes=True)
+
+    def _on_message(self, message: PoseArray | bytes) -> None:
+        self._newest = (message, time.monotonic())
+
+    def take(self) -> MarkerFrame | None:
+        """The newest frame, once."""
+        if self._newest is None:
+            return None
+        (message, arrival), self._newest = self._newest, None
+        self.problem = ""
+        if isinstance(message, bytes):
+            m = self._reader.read(message)
+            return MarkerFrame(m.names, m.poses[:, :3], self.clock.time(m.stamp, arrival), arrival)
+        if len(message.poses) != len(self.order):
+            self.problem = f"PoseArray of {len(message.poses)} poses, live_labels names {len(self.order)}: passed over"
+            return None
+        at = [p.position for p in message.poses]
+        stamp = seconds(message.header.stamp)
+        positions = np.array([(p.x, p.y, p.z) for p in at], dtype=float).reshape(-1, 3)
+        return MarkerFrame(self.order, positions, self.clock.time(stamp, arrival), arrival)
+
+
+def _label(m: Marker) -> str:
+    """A marker's label: its text, or else its namespace."""
+    return m.text or m.ns
+
+
+# -------- Targets from live markers, for the streamer
 
 KINDS = ("calibration", "input", "labels", "hidden", "segments", "silence")
 OTHER_CLOCK = 1.0  # [s] a stamp farther than this from the present is by another clock

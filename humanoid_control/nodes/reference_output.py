@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from sensor_msgs.msg import JointState
 
-from humanoid_control.imitation import POINTS, Retargeter
-from humanoid_control.nodes.base import TickNode
-from humanoid_control.nodes.health import Level
-from humanoid_control.nodes.messages import fill_joint_state, joint_state
-from humanoid_control.nodes.qos import STREAM_OUT
-from humanoid_control.nodes.stamp_grid import StampGrid
-from humanoid_control.nodes.statistics import Samples
-from humanoid_control.robots import Robot
+from humanoid_control.nodes.base.messages import STREAM_OUT, StampGrid, fill_joint_state, joint_state
+from humanoid_control.nodes.base.statistics import Samples
+from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.retargeting.retargeter import Retargeter
+from humanoid_control.retargeting.scaling import POINTS
+from humanoid_control.robots.robot import Robot
 
 COMPILED_WITHIN = 1.0  # [s] kernels that are on disk are loaded sooner
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from humanoid_control.nodes.parameters import NodeParameters, param
-from humanoid_control.robots import Robot
-from humanoid_control.simulation import ENGINES, Engine
-from humanoid_control.simulation.recipe import Recipe
+from humanoid_control.nodes.base.parameters import NodeParameters, param
+from humanoid_control.robots.robot import Robot
+from humanoid_control.simulation.engine import ENGINES, Engine, Recipe
 from humanoid_control.simulation.sensors.sensor_model import Imperfection
 from humanoid_control.simulation.settings import DRIVES
 

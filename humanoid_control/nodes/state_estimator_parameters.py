@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import radians
 
-from humanoid_control.nodes.parameters import NodeParameters, param
+from humanoid_control.nodes.base.parameters import NodeParameters, param
 
 SOURCES = ("joints", "tendons")
 MODES = ("absolute", "r1", "r2", "r3", "literal")  # `tendons.filter_settings.OBSERVATIONS`, not loaded for encoders

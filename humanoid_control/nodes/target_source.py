@@ -14,15 +14,13 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import MarkerArray
 
-from humanoid_control.ik.reach import HANDS, REACHABLE, GoalSampler, Leg, ReachScript, ScriptSettings
-from humanoid_control.nodes.base import TickNode
-from humanoid_control.nodes.health import Level
-from humanoid_control.nodes.messages import target_markers
-from humanoid_control.nodes.parameters import NodeParameters, param
-from humanoid_control.nodes.qos import KEPT, STREAM_OUT
-from humanoid_control.nodes.repeating_markers import MarkerWriter
-from humanoid_control.nodes.run import main_of
-from humanoid_control.robots import load_robot
+from humanoid_control.nodes.base.messages import KEPT, STREAM_OUT, target_markers
+from humanoid_control.nodes.base.parameters import NodeParameters, param
+from humanoid_control.nodes.base.runner import main_of
+from humanoid_control.nodes.base.serialized_markers import MarkerWriter
+from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.reaching.goals import HANDS, REACHABLE, GoalSampler, Leg, ReachScript, ScriptSettings
+from humanoid_control.robots.catalogue import load_robot
 
 GREEN, RED = ColorRGBA(r=0.2, g=0.7, b=0.3, a=0.5), ColorRGBA(r=0.85, g=0.2, b=0.2, a=0.5)
 PATIENCE = 5.0  # [s] before it is said what is waited for

@@ -1,19 +1,31 @@
-"""From the parameters of the state estimator to an estimator of tendon-driven joints."""
+"""From the parameters of the state estimator to an estimator of tendon-driven joints.
+
+Also here:
+
+* Absolute and relative estimation side by side: their difference, the JAEs-error of the source (section V-B).
+"""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from sensor_msgs.msg import JointState
 
 from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.nodes.base.messages import STREAM_OUT, fill_joint_state, joint_state
+from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
-from humanoid_control.robots import Robot
-from humanoid_control.robots.tendon_file import tendon_geometry
-from humanoid_control.robots.tendon_groups import tendon_groups, tendon_mappings
-from humanoid_control.tendons.filters.filter_settings import FilterSettings
-from humanoid_control.tendons.tendon_estimator import TendonEstimator
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.tendons import tendon_geometry, tendon_groups, tendon_mappings
+from humanoid_control.tendons.estimator.estimator import SideBySide, TendonEstimator
+from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.mappings.mapping import Array
+
+# -------- From the parameters of the state estimator to an estimator of tendon-driven joints
 
 
 def estimator_of(robot: Robot, p: StateEstimatorParameters) -> TendonEstimator:
@@ -97,3 +109,64 @@ def posture_of(robot: Robot, text: str, parameter: str) -> np.ndarray:
                 f"{robot.upper[k]:.3g}"
             )
     return out
+
+
+# -------- Absolute and relative estimation side by side: their difference, the JAEs-error of the source (section V-B)
+
+RATE = 50.0  # [Hz] of the message at most
+
+
+class TendonPair:
+    """Runs a second estimator on the same lengths and publishes `~/jae_error` while somebody listens.
+
+    The second one is relative (r2) where the node's is absolute, and absolute where that is relative; the error is
+    always relative minus absolute.
+
+    Attributes:
+        partner: the second estimator, with the mappings of the first.
+    """
+
+    def __init__(self, node: TickNode, robot: Robot, estimator: TendonEstimator, p: StateEstimatorParameters) -> None:
+        self.node, self.robot, self._params = node, robot, p
+        self.partner = partner_of(estimator, robot, p)
+        absolute = p.mode == "absolute"
+        self._pair = SideBySide(*((estimator, self.partner) if absolute else (self.partner, estimator)))
+        self._names = self._pair.reference.joint_names
+        self._message = joint_state(self._names)
+        self._publisher = node.create_publisher(JointState, "~/jae_error", STREAM_OUT)
+        self._next, self._new = 0.0, False
+
+    @property
+    def error(self) -> Array:
+        """(J,) relative minus absolute estimate after the last step [rad]."""
+        return self._pair.error
+
+    def step(self, lengths: Array, tensions: Array | None) -> None:
+        """One step of both with lengths (M,) [m] and tensions (M,) [N]."""
+        self._pair.step(lengths, tensions)
+        self._new = True
+
+    def reset(self) -> None:
+        """Put the second one back to the start posture too."""
+        start(self.partner, self.robot, self._params)
+        self._pair.error[:] = 0.0
+
+    def spare(self) -> None:
+        """Publish the error of the last step, between ticks."""
+        now = time.monotonic()
+        if not self._new or now < self._next:
+            return
+        self._next, self._new = now + 1.0 / RATE, False
+        if self._publisher.get_subscription_count():
+            stamp = self.node.get_clock().now().to_msg()
+            self._publisher.publish(fill_joint_state(self._message, stamp, self.error))
+
+    def values(self) -> dict[str, Any]:
+        """Figures for diagnostics."""
+        size = np.rad2deg(np.abs(self.error))
+        worst = int(np.argmax(size))
+        return {
+            "jae_error_mean_deg": round(float(size.mean()), 3),
+            "jae_error_max_deg": round(float(size[worst]), 3),
+            "jae_error_max_joint": self._names[worst],
+        }

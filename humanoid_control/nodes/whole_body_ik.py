@@ -11,17 +11,17 @@ import numpy as np
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
-from humanoid_control.ik import FilterSettings, FollowerSettings, IkSettings, TargetFollower
-from humanoid_control.nodes.base import TickNode
-from humanoid_control.nodes.health import Level
+from humanoid_control.ik.follower import FollowerSettings, TargetFollower
+from humanoid_control.ik.target_filter import FilterSettings
+from humanoid_control.ik.whole_body_ik import IkSettings
+from humanoid_control.nodes.base.messages import STREAM_OUT, fill_joint_state, joint_state
+from humanoid_control.nodes.base.parameters import NodeParameters, param
+from humanoid_control.nodes.base.runner import main_of
+from humanoid_control.nodes.base.serialized_markers import MarkerReader
+from humanoid_control.nodes.base.statistics import Samples
+from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.ik_markers import IkMarkers
-from humanoid_control.nodes.messages import fill_joint_state, joint_state
-from humanoid_control.nodes.parameters import NodeParameters, param
-from humanoid_control.nodes.qos import STREAM_OUT
-from humanoid_control.nodes.repeating_markers import MarkerReader
-from humanoid_control.nodes.run import main_of
-from humanoid_control.nodes.statistics import Samples
-from humanoid_control.robots import load_robot
+from humanoid_control.robots.catalogue import load_robot
 
 LOST = 0.2  # [s] without an estimate after which a robot under feedback stands still
 NO_POSITIONS = np.zeros(0)

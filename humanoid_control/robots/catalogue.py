@@ -6,9 +6,9 @@ from pathlib import Path
 
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.paths import share_dir
+from humanoid_control.robots.description.robot_file import RobotFile, read_robot_file
+from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.robot import Robot
-from humanoid_control.robots.robot_file import RobotFile, read_robot_file
-from humanoid_control.robots.urdf_tree import parse_urdf
 
 CATALOGUE = ("armar3", "hrp2", "suralp", "wabian2", "we4rii", "lola")  # robots that exist
 MODELS = ("recommended",)  # study models, never built

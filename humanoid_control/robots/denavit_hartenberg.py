@@ -3,6 +3,11 @@
 The standard (distal) convention (Dube 2012, section 4.1): z_i lies on the axis of joint i + 1, x_i is perpendicular to
 z_{i-1} and z_i, and the frames follow by four numbers a joint. A constant transform leads from the base link to frame 0
 and another one from frame n to the tip.
+
+
+Also here:
+
+* A Denavit-Hartenberg table held against the kinematics of the URDF as pinocchio computes them.
 """
 
 from __future__ import annotations
@@ -11,11 +16,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import pinocchio as pin
 
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.robots.chain import Chain, serial_chain
+from humanoid_control.robots.description.urdf import Chain, parse_urdf, serial_chain
 from humanoid_control.robots.robot import Robot
-from humanoid_control.robots.urdf_tree import parse_urdf
+
+# -------- Denavit-Hartenberg tables of a robot's chains, derived from its URDF: a second
 
 # Axes that differ by a smaller angle [rad] count as parallel. Farther apart, their common normal lies up to 1 /
 # PARALLEL times their distance away and costs as many digits; the two errors are then both about 1e-8.
@@ -173,3 +180,49 @@ def _parameters(before: np.ndarray, after: np.ndarray) -> tuple[float, float, fl
     theta = float(np.arctan2(X[1, 0], X[0, 0]))
     a = float(X[0, 3] * np.cos(theta) + X[1, 3] * np.sin(theta))
     return a, float(np.arctan2(X[2, 1], X[2, 2])), float(X[2, 3]), theta
+
+
+# -------- A Denavit-Hartenberg table held against the kinematics of the URDF as pinocchio computes them
+
+
+def difference_from_urdf(
+    robot: Robot, table: DenavitHartenberg, postures: int = 100, seed: int = 0
+) -> tuple[float, float, float]:
+    """The largest differences between a table and the robot's model, over random postures within the limits.
+
+    Args:
+        robot: the one that the table was derived from.
+        table: one of its chains.
+        postures: how many; seed: of the random numbers.
+
+    Returns:
+        Of the tip's position [m], of its rotation matrix, and of the Jacobian (m per rad, and 1), each the largest
+        absolute difference of any entry.
+    """
+    rng = np.random.default_rng(seed)
+    model, data = robot.model, robot.model.createData()
+    columns = [robot.joint_index(name) for name in table.joint_names]
+    tip = robot.points[table.tip] if table.tip in robot.points else model.getFrameId(table.tip)
+    base = model.getFrameId(table.base)
+    lower, upper = np.maximum(robot.lower, -np.pi), np.minimum(robot.upper, np.pi)
+    worst = np.zeros(3)
+    for _ in range(postures):
+        joints = rng.uniform(lower, upper)
+        pin.computeJointJacobians(model, data, robot.q(joints))
+        pin.updateFramePlacements(model, data)
+        X = data.oMf[base].inverse() * data.oMf[tip]
+        J = pin.getFrameJacobian(model, data, tip, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED)[
+            :, robot.iv + np.array(columns)
+        ]
+        R = data.oMf[base].rotation.T
+        pose = table.pose(joints[columns])
+        theirs = table.jacobian(joints[columns])
+        worst = np.maximum(
+            worst,
+            [
+                np.abs(pose[:3, 3] - X.translation).max(),
+                np.abs(pose[:3, :3] - X.rotation).max(),
+                np.abs(theirs - np.vstack([R @ J[:3], R @ J[3:]])).max(),
+            ],
+        )
+    return float(worst[0]), float(worst[1]), float(worst[2])

@@ -2,6 +2,6 @@
 
 from humanoid_control.simulation.engine import ENGINES, Engine, make_engine
 from humanoid_control.simulation.settings import WorldSettings
-from humanoid_control.simulation.worlds.world import World
+from humanoid_control.simulation.worlds.multibody_world import World
 
 __all__ = ["ENGINES", "Engine", "World", "WorldSettings", "make_engine"]

@@ -1,22 +1,82 @@
-"""One simulated robot, whatever computes it: the interface that nodes, sensors and studies use, and its makers."""
+"""Whether a robot can be simulated at all: masses and inertias that a body can have.
+
+Also here:
+
+* One simulated robot, whatever computes it: the interface that nodes, sensors and studies use, and its makers.
+* A simulated robot by its few numbers: what parameters, studies and worker processes pass around.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.robots import Robot
-from humanoid_control.simulation.check import check_model
-from humanoid_control.simulation.settings import IDEAL, TENDONS
+from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
+from humanoid_control.robots.catalogue import load_robot
+from humanoid_control.robots.robot import Robot
+from humanoid_control.simulation.contact.ground import Ground
+from humanoid_control.simulation.contact.points import ContactSettings
+from humanoid_control.simulation.drives.position_control import DriveGains, default_gains, driven_gains
+from humanoid_control.simulation.settings import IDEAL, TENDONS, WorldSettings
 
 if TYPE_CHECKING:
-    from humanoid_control.simulation.drives.gains import DriveGains
     from humanoid_control.simulation.drives.tendon_plant import TendonStates
-    from humanoid_control.simulation.sensors.root_link import ImuReading
-    from humanoid_control.simulation.settings import WorldSettings
+    from humanoid_control.simulation.sensors.imu import ImuReading
+
+
+# -------- Whether a robot can be simulated at all: masses and inertias that a body can have
+
+ROUNDING = 1e-3  # of the largest moment: what the digits of a URDF may take away from the triangle inequality
+TENSOR = ("ixx", "ixy", "ixz", "ixy", "iyy", "iyz", "ixz", "iyz", "izz")
+
+
+def check_model(robot: Robot) -> None:
+    """Make sure that every moving link has mass and that every inertia is one of a body.
+
+    Raises:
+        RobotError: naming the first link that moves without mass, whose mass or inertia is negative or not a number,
+            or whose principal moments break the triangle inequality (no body has I1 + I2 < I3).
+    """
+    for link in ET.fromstring(robot.urdf).findall("link"):
+        inertial = link.find("inertial")
+        if inertial is not None:
+            _check_inertial(inertial, link.get("name", ""), robot.name)
+    model = robot.model
+    for joint in range(1, model.njoints):
+        if not model.inertias[joint].mass > 0:
+            bodies = [f.name for f in model.frames if f.parentJoint == joint and f.type == pin.FrameType.BODY]
+            raise RobotError(
+                f"{robot.name}: link '{bodies[0] if bodies else model.names[joint]}' moves and has no mass: give it an "
+                "<inertial>, or make its joint fixed"
+            )
+
+
+def _check_inertial(inertial: ET.Element, link: str, robot: str) -> None:
+    where = f"{robot}: link '{link}'"
+    mass, tensor = inertial.find("mass"), inertial.find("inertia")
+    try:
+        m = float(mass.get("value", "nan")) if mass is not None else 0.0
+        values = [float(tensor.get(k, "0")) for k in TENSOR] if tensor is not None else [0.0] * 9
+    except ValueError:
+        raise RobotError(f"{where}: mass or inertia is not a number") from None
+    if not np.isfinite([m, *values]).all():
+        raise RobotError(f"{where}: mass or inertia is not a number")
+    if m < 0:
+        raise RobotError(f"{where} has mass {m:g} kg; it must not be negative")
+    low, middle, high = np.linalg.eigvalsh(np.reshape(values, (3, 3)))
+    moments = f"principal moments {low:.3g}, {middle:.3g}, {high:.3g} kg m^2"
+    if low < -ROUNDING * max(high, 0.0) or high < 0:
+        raise RobotError(f"{where} has a negative inertia ({moments}): no body has that")
+    if low + middle < high * (1 - ROUNDING):
+        raise RobotError(f"{where} has {moments}: one exceeds the sum of the others, no body has that")
+
+
+# -------- One simulated robot, whatever computes it: the interface that nodes, sensors and studies use, and its makers
 
 ENGINES = ("multibody", "mujoco")
 
@@ -167,13 +227,82 @@ def make_engine(
 
         return MujocoWorld(robot, settings, gains)
     if settings is not None and settings.drives == TENDONS:
-        from humanoid_control.simulation.worlds.tension_world import TensionWorld
+        from humanoid_control.simulation.worlds.tendon_world import TensionWorld
 
         return TensionWorld(robot, settings, gains)
     if settings is not None and settings.drives != IDEAL:
-        from humanoid_control.simulation.worlds.driven_world import DrivenWorld
+        from humanoid_control.simulation.worlds.multibody_world import DrivenWorld
 
         return DrivenWorld(robot, settings, gains)
-    from humanoid_control.simulation.worlds.world import World
+    from humanoid_control.simulation.worlds.multibody_world import World
 
     return World(robot, settings, gains)
+
+
+# -------- A simulated robot by its few numbers: what parameters, studies and worker processes pass around
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is simulated, and how.
+
+    Attributes:
+        robot: of the catalogue, or path of a URDF. base: 'fixed' or 'floating'. engine: see `make_engine`.
+        drives: 'ideal', 'rigid', 'elastic' or 'tendons'; tension: of the tendons then [N]; moment_arm_error: of the
+            tendons, drawn with seed; see `WorldSettings`.
+        step: of the integration [s]. gravity: [m/s^2].
+        friction, slope: of the ground, a plane that rises forward [rad].
+        stiffness: of each drive as a multiple of its effort limit [1/rad]. damping_ratio: of each drive.
+    """
+
+    robot: str = "lola"
+    base: str = "floating"
+    engine: str = "multibody"
+    drives: str = IDEAL
+    tension: float = 0.0
+    moment_arm_error: float = 0.0
+    seed: int = 0
+    step: float = 0.001
+    gravity: float = 9.81
+    friction: float = 0.8
+    slope: float = 0.0
+    stiffness: float = 60.0
+    damping_ratio: float = 1.0
+
+    def changed(self, values: Mapping[str, Any]) -> Recipe:
+        """A copy with other numbers.
+
+        Raises:
+            UnknownNameError: of a number that there is not.
+        """
+        for name in values:
+            if name not in VARIABLES:
+                raise UnknownNameError("variable", name, VARIABLES)
+        return replace(self, **values)
+
+    def build(self, robot: Robot | None = None) -> Engine:
+        """The engine, at rest in the neutral posture; `robot` where it is loaded already.
+
+        Raises:
+            HumanoidError: as `load_robot` and `make_engine`; a number out of range.
+        """
+        for name in ("stiffness", "damping_ratio"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name):g}")
+        robot = robot or load_robot(self.robot, self.base)
+        ground, contact = Ground.plane(slope=self.slope), ContactSettings(friction=self.friction)
+        same = {f.name: getattr(self, f.name) for f in fields(WorldSettings) if hasattr(self, f.name)}
+        settings = WorldSettings(ground=ground, contact=contact, **same)
+        settings.check()
+        return make_engine(robot, self.engine, settings, self._gains(robot))
+
+    def _gains(self, robot: Robot) -> DriveGains:
+        make = default_gains if self.drives == IDEAL else driven_gains
+        if self.drives == TENDONS:
+            from humanoid_control.simulation.worlds.tendon_world import tension_gains
+
+            make = tension_gains
+        return make(robot, self.stiffness, self.damping_ratio)
+
+
+VARIABLES = tuple(f.name for f in fields(Recipe) if f.type == "float")

@@ -8,7 +8,7 @@ import numpy as np
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.simulation.contact.ground import Ground
-from humanoid_control.simulation.contact.law import ContactSettings
+from humanoid_control.simulation.contact.points import ContactSettings
 from humanoid_control.simulation.drives.drive_train import DEPTHS
 
 IDEAL = "ideal"

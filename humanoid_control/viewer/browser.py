@@ -1,4 +1,9 @@
-"""A headless Chromium, driven over its DevTools protocol: opens a page, takes a picture, reads the page's text."""
+"""A headless Chromium, driven over its DevTools protocol: opens a page, takes a picture, reads the page's text.
+
+Also here:
+
+* A photograph of a page, taken when its scene has come to rest.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +15,16 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from websockets.sync.client import connect
 
 from humanoid_control.errors import EnvironmentProblem
+from humanoid_control.terminal import warn
+
+# -------- A headless Chromium, driven over its DevTools protocol: opens a page, takes a picture, reads the page's text
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
@@ -165,3 +174,24 @@ class Browser:
         self._process.kill()
         self._process.wait()
         shutil.rmtree(self._profile, ignore_errors=True)
+
+
+# -------- A photograph of a page, taken when its scene has come to rest
+
+
+def photograph(port: int, width: int, height: int, scripts: Sequence[str], share: float = 1.0) -> bytes:
+    """A PNG of the page at a port of this machine.
+
+    Args:
+        port: of the page.
+        width, height: of the picture [pixels].
+        scripts: JavaScript that is run in the page first.
+        share: of the width, from the left, that has to come to rest.
+    """
+    with Browser(width, height) as browser:
+        browser.open(f"http://127.0.0.1:{port}")
+        for script in scripts:
+            browser.evaluate(script)
+        if not browser.settle((0, 0, int(width * share), height)):
+            warn("the page did not come to rest; the picture is of its last state")
+        return browser.picture()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from humanoid_control.capture.amc import parse_amc
+from humanoid_control.mocap.formats.asf_amc import parse_amc
 
 # Bones in another order than the hierarchy, dof and axis orders of every kind, a length unit of 1/0.45 inch.
 ASF = """# comment

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from humanoid_control.capture import MarkerClip, body_points, load_clip, sternum_report
+from humanoid_control.mocap import MarkerClip, body_points, load_clip
+from humanoid_control.studies.dube2012.sternum_report import sternum_report
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from humanoid_control.capture import load_clip
-from humanoid_control.capture.amc import parse_amc
-from humanoid_control.capture.units import CMU_UNIT
+from humanoid_control.mocap import load_clip
+from humanoid_control.mocap.formats.asf_amc import parse_amc
+from humanoid_control.mocap.formats.common import CMU_UNIT
 from test.capture.amc_person import ASF, ORDER, amc, parsed, still
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from humanoid_control.capture import body_points, clean, load_clip
-from humanoid_control.capture.amc import parse_amc
 from humanoid_control.errors import ClipError, HumanoidError
+from humanoid_control.mocap import body_points, clean, load_clip
+from humanoid_control.mocap.formats.asf_amc import parse_amc
 from test.capture.amc_person import ASF, amc, parsed, still
 
 

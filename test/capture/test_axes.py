@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from humanoid_control.capture import MarkerClip, load_clip, synthetic_dance
-from humanoid_control.capture.axes import find_placement, upright
-from humanoid_control.capture.marker_sets import BodyLocator
 from humanoid_control.errors import ClipError
+from humanoid_control.mocap import MarkerClip, load_clip, synthetic_dance
+from humanoid_control.mocap.body_points import find_placement, upright
+from humanoid_control.mocap.marker_sets import BodyLocator
 
 DANCE = synthetic_dance(duration=12, rate=10)
 UPRIGHT = upright(DANCE)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from humanoid_control.capture import MarkerClip, body_points, clean, load_body_points, load_clip, synthetic_dance
 from humanoid_control.errors import ClipError
+from humanoid_control.mocap import MarkerClip, body_points, clean, load_body_points, load_clip, synthetic_dance
 
 DANCE = synthetic_dance(duration=12, rate=5)
 LABELS = ("Top", "Chest", "Hip", "Toe")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from humanoid_control.capture import MarkerClip, body_points, load_clip, synthetic_dance
-from humanoid_control.capture.marker_set_file import OPTIONAL, REQUIRED
 from humanoid_control.errors import ClipError, UnknownNameError
+from humanoid_control.mocap import MarkerClip, body_points, load_clip, synthetic_dance
+from humanoid_control.mocap.marker_sets import OPTIONAL, REQUIRED
 
 WHOLE_BODY = (
     "dance_markers/dance1.trc",

@@ -7,11 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from humanoid_control.capture import load_clip
-from humanoid_control.capture.bvh import forward_kinematics, parse_bvh
-from humanoid_control.capture.bvh_format import Joint, parse_hierarchy
-from humanoid_control.capture.units import CMU_UNIT
 from humanoid_control.errors import ClipError
+from humanoid_control.mocap import load_clip
+from humanoid_control.mocap.formats.bvh import Joint, forward_kinematics, parse_bvh, parse_hierarchy
+from humanoid_control.mocap.formats.common import CMU_UNIT
 
 SKELETON = """HIERARCHY
 ROOT Hips {

@@ -7,10 +7,9 @@ import struct
 import numpy as np
 import pytest
 
-from humanoid_control.capture import load_clip
-from humanoid_control.capture.c3d import parse_c3d
-from humanoid_control.capture.c3d_format import _frame_count
 from humanoid_control.errors import ClipError
+from humanoid_control.mocap import load_clip
+from humanoid_control.mocap.formats.c3d import _frame_count, parse_c3d
 
 ENCODINGS = ("c3d_encodings/Eb015pi", "c3d_encodings/Eb015pr", "c3d_encodings/Eb015vi", "c3d_encodings/Eb015vr",
              "odd_files/Eb015si")  # fmt: skip

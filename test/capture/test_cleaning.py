@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from humanoid_control.capture import CleaningSettings, body_points, clean, load_body_points, load_clip, synthetic_dance
 from humanoid_control.errors import ConfigError
+from humanoid_control.mocap import CleaningSettings, body_points, clean, load_body_points, load_clip, synthetic_dance
 
 TRUTH = synthetic_dance(duration=20, rate=60)
 

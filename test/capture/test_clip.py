@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from humanoid_control.capture import MarkerClip
-from humanoid_control.capture.clip import distinct_labels
 from humanoid_control.errors import ClipError, UnknownNameError
+from humanoid_control.mocap import MarkerClip
+from humanoid_control.mocap.clip import distinct_labels
 
 
 def make(labels=("a", "b"), rate=50.0, shape=(3, 2, 3)):

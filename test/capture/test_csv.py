@@ -8,9 +8,9 @@ import io
 import numpy as np
 import pytest
 
-from humanoid_control.capture import body_points, clean, load_clip, synthetic_dance
-from humanoid_control.capture.csv_markers import parse_csv
 from humanoid_control.errors import ClipError, HumanoidError
+from humanoid_control.mocap import body_points, clean, load_clip, synthetic_dance
+from humanoid_control.mocap.formats.csv import parse_csv
 
 CLIP = synthetic_dance(duration=12, rate=5)
 MM = 1000 * CLIP.positions

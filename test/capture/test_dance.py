@@ -7,12 +7,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from humanoid_control.capture import body_points, synthetic_dance
-from humanoid_control.capture.choreography import BEATS, SCORE, STANDING, STEPS
-from humanoid_control.capture.dance import dance_posture
-from humanoid_control.capture.human import JOINT_RANGES, MARKERS, forward_kinematics
-from humanoid_control.capture.rotations import X, Y, Z, rotation
 from humanoid_control.errors import ConfigError
+from humanoid_control.mocap import body_points, synthetic_dance
+from humanoid_control.mocap.formats.common import X, Y, Z, rotation
+from humanoid_control.mocap.human_model import JOINT_RANGES, MARKERS, forward_kinematics
+from humanoid_control.mocap.synthetic_dance import BEATS, SCORE, STANDING, STEPS, dance_posture
 
 BEAT = np.linspace(0, BEATS, 1201)
 SEEDS = (0, 1, 2)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.capture import body_points
-from humanoid_control.capture.body_points import BodyPoints
-from humanoid_control.capture.bvh import parse_bvh
-from humanoid_control.capture.marker_sets import BodyLocator
 from humanoid_control.errors import ClipError
+from humanoid_control.mocap import body_points
+from humanoid_control.mocap.body_points import BodyPoints
+from humanoid_control.mocap.formats.bvh import parse_bvh
+from humanoid_control.mocap.marker_sets import BodyLocator
 
 # A person in a T-pose [cm], x to the left, y up, z forward: role, parent, offset; * stands for l and r.
 BODY = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from humanoid_control.capture.human import JOINT_RANGES, MARKERS, HumanBody, forward_kinematics
+from humanoid_control.mocap.human_model import JOINT_RANGES, MARKERS, HumanBody, forward_kinematics
 
 BODY = HumanBody()
 

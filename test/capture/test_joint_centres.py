@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.capture.joint_centres import hip_centre, shoulder_centre
+from humanoid_control.mocap.marker_sets import hip_centre, shoulder_centre
 
 PELVIS = {  # 0.24 m wide, 0.16 m deep, facing +x, level
     "l_asis": np.array([[0.10, 0.12, 1.0]]),

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from humanoid_control.capture import label_check, load_clip, synthetic_dance
-from humanoid_control.capture.label_check import Swap, check_labels
-from humanoid_control.capture.label_repair import repair_swaps
+from humanoid_control.mocap import labels as label_check
+from humanoid_control.mocap import load_clip, synthetic_dance
+from humanoid_control.mocap.labels import Swap, check_labels, repair_swaps
 
 DANCE = synthetic_dance(duration=20, rate=60)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from humanoid_control.capture.human import MARKERS, HumanBody, forward_kinematics
-from humanoid_control.capture.legs import legs_to_feet
+from humanoid_control.mocap.human_model import MARKERS, HumanBody, forward_kinematics, legs_to_feet
 
 BODY = HumanBody()
 

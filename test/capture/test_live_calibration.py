@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from humanoid_control.capture import body_points, load_clip, synthetic_dance
-from humanoid_control.capture.live_calibration import LiveCalibration
 from humanoid_control.errors import ClipError, UnknownNameError
+from humanoid_control.mocap import body_points, load_clip, synthetic_dance
+from humanoid_control.mocap.live import LiveCalibration
 
 DANCE = synthetic_dance(duration=12, rate=50)
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.capture.live_tracks import MarkerTracks, TrackSettings
+from humanoid_control.mocap.live import MarkerTracks, TrackSettings
 
 RATE = 100.0
 DT = 1 / RATE

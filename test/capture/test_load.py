@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from humanoid_control.capture import CLIP_NAMES, MarkerClip, body_points, load_clip
 from humanoid_control.errors import ClipError, HumanoidError
+from humanoid_control.mocap import CLIP_NAMES, MarkerClip, body_points, load_clip
 
 FORMATS = (
     "dance_markers/walk1.trc",

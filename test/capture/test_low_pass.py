@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.integrate import simpson
 from scipy.signal import butter, freqs, sosfiltfilt
 
-from humanoid_control.capture import body_points, load_clip
-from humanoid_control.capture.low_pass import ORDER, low_pass
 from humanoid_control.errors import ConfigError
+from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.mocap.cleaning import ORDER, low_pass
 
 RATE = 100.0
 

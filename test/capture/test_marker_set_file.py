@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from humanoid_control.capture.marker_set_file import REQUIRED, read_marker_set
 from humanoid_control.errors import ClipError
+from humanoid_control.mocap.marker_sets import REQUIRED, read_marker_set
 
 GOOD = {"points": {point: [point.upper()] for point in REQUIRED}}
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from humanoid_control.capture import MarkerClip, load_clip, synthetic_dance
-from humanoid_control.capture.marker_set_file import OPTIONAL, REQUIRED, WRIST_SIDES
-from humanoid_control.capture.marker_sets import MARKER_SETS, BodyLocator, builtin_marker_set
 from humanoid_control.errors import ClipError, UnknownNameError
+from humanoid_control.mocap import MarkerClip, load_clip, synthetic_dance
+from humanoid_control.mocap.marker_sets import (
+    MARKER_SETS,
+    OPTIONAL,
+    REQUIRED,
+    WRIST_SIDES,
+    BodyLocator,
+    builtin_marker_set,
+)
 
 DANCE = synthetic_dance(duration=12, rate=5)
 

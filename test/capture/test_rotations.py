@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.capture.rotations import rotation
+from humanoid_control.mocap.formats.common import rotation
 
 
 @pytest.mark.parametrize("axis", range(3))

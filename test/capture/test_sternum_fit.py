@@ -8,13 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from humanoid_control.capture import (
-    SternumSettings,
-    estimate_sternum,
-    fit_sternum,
-)
-from humanoid_control.capture.sternum import METHODS, link_lengths
 from humanoid_control.errors import ClipError
+from humanoid_control.mocap import SternumSettings, estimate_sternum, fit_sternum
+from humanoid_control.mocap.sternum import METHODS, link_lengths
 from test.capture.sternum_people import distance, of
 
 

@@ -8,18 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from humanoid_control.capture import (
-    body_points,
-    estimate_sternum,
-    fit_sternum,
-    load_clip,
-    sternum_report,
-    synthetic_dance,
-)
-from humanoid_control.capture.sternum import METHODS
-from humanoid_control.capture.sternum_report import COLUMNS, PUBLISHED
 from humanoid_control.cli.main import main
 from humanoid_control.errors import ClipError
+from humanoid_control.mocap import body_points, estimate_sternum, fit_sternum, load_clip, synthetic_dance
+from humanoid_control.mocap.sternum import METHODS
+from humanoid_control.studies.dube2012.sternum_report import COLUMNS, PUBLISHED, sternum_report
 from test.capture.sternum_people import distance, of
 
 DANCE = synthetic_dance(duration=24, rate=25)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import fsolve
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.capture.three_spheres import three_sphere_intersection
+from humanoid_control.mocap.sternum import three_sphere_intersection
 
 
 def torsos(n, seed=0):

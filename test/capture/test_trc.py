@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from humanoid_control.capture import load_clip
-from humanoid_control.capture.trc import parse_trc
 from humanoid_control.errors import ClipError
+from humanoid_control.mocap import load_clip
+from humanoid_control.mocap.formats.trc import parse_trc
 
 ROWS = ["1\t0.00\t100\t0\t1700\t0\t50\t20", "2\t0.02\t110\t0\t1690\t0\t50\t30", "3\t0.04\t120\t0\t1680\t0\t50\t40"]
 

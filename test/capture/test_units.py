@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from humanoid_control.capture import load_clip, synthetic_dance
-from humanoid_control.capture.units import CMU_UNIT, UNITS, body_extent, scale_of_markers, scale_of_skeleton
 from humanoid_control.errors import ClipError
+from humanoid_control.mocap import load_clip, synthetic_dance
+from humanoid_control.mocap.formats.common import CMU_UNIT, UNITS, body_extent, scale_of_markers, scale_of_skeleton
 
 
 @pytest.fixture(scope="module")

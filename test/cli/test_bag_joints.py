@@ -7,12 +7,12 @@ pytest.importorskip("rosbags", reason="needs the package rosbags")
 
 from rosbags.typesys import Stores, get_typestore
 
-from humanoid_control.cli.bag import BagWriter
-from humanoid_control.cli.reach_data import reach_report, read_reach
-from humanoid_control.cli.run_data import run_report
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik.reach import HANDS
-from humanoid_control.imitation import POINTS
+from humanoid_control.evaluation.bag import BagWriter
+from humanoid_control.evaluation.reaching import reach_report, read_reach
+from humanoid_control.evaluation.recorded_run import run_report
+from humanoid_control.reaching import HANDS
+from humanoid_control.retargeting import POINTS
 from humanoid_control.robots import load_robot
 
 TYPES = get_typestore(Stores.ROS2_KILTED)

@@ -6,10 +6,17 @@ import json
 import numpy as np
 import pytest
 
-from humanoid_control.cli import bench_distance, bench_ik, bench_self_distance
-from humanoid_control.cli.bench_ik_cases import peer_program
-from humanoid_control.cli.bench_ik_motion import DT, Motion
-from humanoid_control.cli.bench_ik_peers import mink_case, pink_case
+from humanoid_control.benchmarks import (
+    ik as bench_ik,
+)
+from humanoid_control.benchmarks import (
+    self_distance as bench_self_distance,
+)
+from humanoid_control.benchmarks import (
+    ssv_distance as bench_distance,
+)
+from humanoid_control.benchmarks.ik_cases import DT, Motion, peer_program
+from humanoid_control.benchmarks.peers import mink_case, pink_case
 from humanoid_control.cli.main import main
 from humanoid_control.ik import IkSettings, VelocityIk
 from humanoid_control.robots import load_robot

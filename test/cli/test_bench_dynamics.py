@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from humanoid_control.cli import bench_dynamics
-from humanoid_control.cli.bench_dynamics_lola import chains_of
-from humanoid_control.cli.bench_dynamics_notes import growth, slope
+from humanoid_control.benchmarks import dynamics as bench_dynamics
+from humanoid_control.benchmarks.closed_chains import chains_of
+from humanoid_control.benchmarks.dynamics import growth, slope
 from humanoid_control.cli.main import main
 from humanoid_control.multibody import ForwardDynamics, Model
 from humanoid_control.robots import load_robot

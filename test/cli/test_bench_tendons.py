@@ -6,10 +6,10 @@ import sys
 import numpy as np
 import pytest
 
-from humanoid_control.cli import bench_tendons
-from humanoid_control.cli.bench_tendons_cases import NOISE, SIZES, FilterpyUpdate, OurUpdate, problem
+from humanoid_control.benchmarks import tendons as bench_tendons
+from humanoid_control.benchmarks.tendons import NOISE, SIZES, FilterpyUpdate, OurUpdate, problem
 from humanoid_control.cli.main import main
-from humanoid_control.simulation.studies.tendons.table_one import TABLE_ONE
+from humanoid_control.studies.kawaharazuka.table_one import TABLE_ONE
 
 ROWS = ["jmm_neck_s", "jmm_scapula_s", "jmm_shoulder_s", "update_8x10", "update_60x80", "update_60x80_dense"]
 

@@ -8,10 +8,10 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from humanoid_control.cli.bag import BagReader
-from humanoid_control.cli.reach_data import closed_loop, read_reach, recorded_percent
-from humanoid_control.cli.shared_memory import leftovers
-from humanoid_control.ik.reach import HANDS, REACHABLE
+from humanoid_control.evaluation.bag import BagReader
+from humanoid_control.evaluation.reaching import closed_loop, read_reach, recorded_percent
+from humanoid_control.nodes.session.supervisor import leftovers
+from humanoid_control.reaching import HANDS, REACHABLE
 from humanoid_control.robots import load_robot
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.cli.score import ALL, load_robots
-from humanoid_control.imitation.link_error import LINKS
+from humanoid_control.evaluation.tracking_error import LINKS
 from humanoid_control.robots import load_robot
 from test.cli.conftest import INTERRUPTED
 
@@ -20,7 +20,7 @@ from test.cli.conftest import INTERRUPTED
 @pytest.fixture(scope="module")
 def clip(tmp_path_factory):
     """Six seconds of the dance as a TRC file."""
-    from humanoid_control.capture import load_clip
+    from humanoid_control.mocap import load_clip
 
     dance = load_clip("dance").crop(6, 12)
     path = tmp_path_factory.mktemp("clip") / "part.trc"
@@ -206,11 +206,11 @@ def test_every_way_to_solve_has_a_colour_and_a_robot_that_stands_still_a_page():
     import numpy as np
 
     from humanoid_control.cli.score import ways
-    from humanoid_control.cli.score_page import page
-    from humanoid_control.cli.svg import SERIES, WIDTHS
-    from humanoid_control.imitation import Targets, retarget
-    from humanoid_control.imitation.scaling import POINTS
-    from humanoid_control.imitation.score import score
+    from humanoid_control.evaluation.report.page import page
+    from humanoid_control.evaluation.report.plots import SERIES, WIDTHS
+    from humanoid_control.evaluation.score import score
+    from humanoid_control.retargeting import Targets, retarget
+    from humanoid_control.retargeting.scaling import POINTS
 
     solved = ways("ours,weighted_dls,dls,pinv")
     assert len(SERIES) == len(WIDTHS) == len(solved) == 8

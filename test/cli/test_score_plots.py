@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from humanoid_control.capture import body_points, load_clip
-from humanoid_control.cli import score_plots, score_postures
 from humanoid_control.cli.score import score_robot, ways
-from humanoid_control.cli.svg import INK, SERIES, svg
-from humanoid_control.imitation.link_error import LINKS
+from humanoid_control.evaluation.report import plots as score_plots
+from humanoid_control.evaluation.report import plots as score_postures
+from humanoid_control.evaluation.report.plots import INK, SERIES, svg
+from humanoid_control.evaluation.tracking_error import LINKS
+from humanoid_control.mocap import body_points, load_clip
 from humanoid_control.robots import load_robot
 
 

@@ -5,8 +5,7 @@ import socket
 
 import pytest
 
-from humanoid_control.collision.ssv_file import SsvFile, write_ssv_file
-from humanoid_control.collision.ssv_segments import Segment, SegmentPair, Ssv
+from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv, SsvFile, write_ssv_file
 
 
 def one_line(result):

@@ -4,12 +4,11 @@ import sys
 
 import pytest
 
-from humanoid_control.cli import session as module
-from humanoid_control.cli.run_directory import new_run_directory
-from humanoid_control.cli.session import Session
-from humanoid_control.cli.supervisor import InputRefused, StackFailure
 from humanoid_control.errors import EnvironmentProblem
-from humanoid_control.nodes.stack import find_stack
+from humanoid_control.nodes.session import session as module
+from humanoid_control.nodes.session.session import Session, new_run_directory
+from humanoid_control.nodes.session.supervisor import InputRefused, StackFailure
+from humanoid_control.nodes.stacks import find_stack
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 
-from humanoid_control.cli.bag import BagReader
-from humanoid_control.cli.shared_memory import leftovers
+from humanoid_control.evaluation.bag import BagReader
+from humanoid_control.nodes.session.supervisor import leftovers
 from humanoid_control.robots import load_robot
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from humanoid_control.cli.main import main
-from humanoid_control.ik import momentum_study
+from humanoid_control.studies import schwienbacher2014 as momentum_study
 
 
 def test_claims_have_rule_verdict_and_numbers(humanoid):

@@ -4,10 +4,11 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from humanoid_control.cli import study_tendons_bars, study_tendons_plot
-from humanoid_control.cli.study_tendons_tables import summary_line
-from humanoid_control.cli.svg import png
-from humanoid_control.simulation.studies.tendons.finding import Finding, Goal, Row, Trace, spread
+from humanoid_control.evaluation.report.plots import png
+from humanoid_control.studies.kawaharazuka import report as study_tendons_bars
+from humanoid_control.studies.kawaharazuka import report as study_tendons_plot
+from humanoid_control.studies.kawaharazuka.finding import Finding, Goal, Row, Trace, spread
+from humanoid_control.studies.kawaharazuka.report import summary_line
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ import pytest
 
 from humanoid_control.cli.main import main
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.tendon_groups import tendon_groups, tendon_mappings
-from humanoid_control.tendons.mappings import fitting, parted_mapping
+from humanoid_control.robots.tendons import tendon_groups, tendon_mappings
+from humanoid_control.tendons.mappings import fitting
+from humanoid_control.tendons.mappings import per_tendon as parted_mapping
 
 
 def test_who_owns_and_who_borrows_is_listed(capsys):

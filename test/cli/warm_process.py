@@ -15,7 +15,7 @@ import traceback
 from pathlib import Path
 
 LIBRARIES = ("numpy", "scipy.spatial", "pinocchio", "coal", "numba", "rich.table", "yaml", "daqp")
-ROOMS = ("cli.demo", "cli.robots", "cli.retarget", "cli.score", "cli.study", "imitation.warm_up", "ik", "collision")
+ROOMS = ("cli.demo", "cli.robots", "cli.retarget", "cli.score", "cli.study", "warm_up.retargeting", "ik", "collision")
 MODULES = (*LIBRARIES, *(f"humanoid_control.{room}" for room in ROOMS))
 
 

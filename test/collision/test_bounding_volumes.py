@@ -5,22 +5,30 @@ import math
 import numpy as np
 import pytest
 
-from humanoid_control.collision.bounding_hull import hull, hull_points, spiral_points
-from humanoid_control.collision.bounding_shapes import ELLIPSE, TestShape, nine_shapes, random_nine_shapes
-from humanoid_control.collision.bounding_swept import cover_ellipse, faces, swept_spheres, union_volume
-from humanoid_control.collision.bounding_volumes import (
+from humanoid_control.studies.dube2012.bounding_volumes import (
     CIRCULAR,
+    ELLIPSE,
     ELLIPTICAL,
     HULL,
     PUBLISHED,
     SWEPT,
+    TestShape,
     averages,
     circular_capsule,
     compare,
+    cover_ellipse,
     elliptical_capsule,
     elliptical_is_the_better_capsule,
+    faces,
     fit,
+    hull,
+    hull_points,
+    nine_shapes,
+    random_nine_shapes,
     share_of_random_sizes,
+    spiral_points,
+    swept_spheres,
+    union_volume,
 )
 
 SHAPES = nine_shapes()

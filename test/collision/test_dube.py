@@ -5,14 +5,20 @@ import pinocchio as pin
 import pytest
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.collision.dube import BOTTOM, CYLINDER, TOP, dube_circular, dube_elliptic, dube_pairs
-from humanoid_control.collision.dube_critical import nearest_on_axis
-from humanoid_control.collision.pair_distances import pair_distance
-from humanoid_control.collision.segment_distance import capsule_capsule, segment_solid
-from humanoid_control.collision.shape_arrays import ELLIPTIC_CAPSULE, ShapeArrays
-from humanoid_control.collision.shape_poses import shape_poses
+from humanoid_control.collision.coal_backend import shape_arrays
+from humanoid_control.collision.pair_distance import pair_distance, shape_poses
+from humanoid_control.collision.primitive_distance import capsule_capsule, segment_solid
+from humanoid_control.collision.shapes import ELLIPTIC_CAPSULE, ShapeArrays
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.geometry import shape_arrays
+from humanoid_control.studies.dube2012.capsule_distance import (
+    BOTTOM,
+    CYLINDER,
+    TOP,
+    dube_circular,
+    dube_elliptic,
+    dube_pairs,
+    nearest_on_axis,
+)
 
 
 def test_forearm_against_torso_no_false_alarm_and_only_shallow_misses_2000_pairs(forearms):

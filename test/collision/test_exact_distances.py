@@ -9,10 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.collision.pair_distances import pair_distance
-from humanoid_control.collision.point_distance import ellipse, ellipsoid, elliptic_capsule
-from humanoid_control.collision.segment_distance import capsule_capsule, segment_segment, segment_solid
-from humanoid_control.collision.shape_arrays import CAPSULE, ELLIPTIC_CAPSULE, KIND_NAMES, ShapeArrays
+from humanoid_control.collision.pair_distance import pair_distance
+from humanoid_control.collision.primitive_distance import (
+    capsule_capsule,
+    ellipse,
+    ellipsoid,
+    elliptic_capsule,
+    segment_segment,
+    segment_solid,
+)
+from humanoid_control.collision.shapes import CAPSULE, ELLIPTIC_CAPSULE, KIND_NAMES, ShapeArrays
 
 PAIRS = list(itertools.product(KIND_NAMES, KIND_NAMES))
 UNORDERED = [(a, b) for a, b in PAIRS if KIND_NAMES.index(a) <= KIND_NAMES.index(b)]

@@ -4,12 +4,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.collision.pair_distances import pair_distance, pair_distances
-from humanoid_control.collision.shape_arrays import ELLIPSOID, KIND_NAMES, ShapeArrays, bounding_radius
-from humanoid_control.collision.shape_pairs import ShapePairs
-from humanoid_control.collision.shape_poses import shape_poses
+from humanoid_control.collision.coal_backend import shape_arrays
+from humanoid_control.collision.pair_distance import ShapePairs, pair_distance, pair_distances, shape_poses
+from humanoid_control.collision.shapes import ELLIPSOID, KIND_NAMES, ShapeArrays, bounding_radius
 from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.robots.geometry import shape_arrays
 
 
 class Buffers:

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from humanoid_control.collision.pair_table import (
+from humanoid_control.evaluation.self_collision import (
     ARM_TORSO_COLUMNS,
     LIKELY,
     PAIR_TABLE,

@@ -4,9 +4,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.robots.geometry import coal_shape, elliptic_capsule_points
-from humanoid_control.robots.shapes import (
+from humanoid_control.collision.coal_backend import coal_shape, elliptic_capsule_points
+from humanoid_control.collision.shapes import (
     Box,
     Capsule,
     Cylinder,
@@ -17,6 +16,7 @@ from humanoid_control.robots.shapes import (
     shape_from_row,
     shape_to_row,
 )
+from humanoid_control.robots import CATALOGUE, load_robot
 
 RNG = np.random.default_rng(5)
 

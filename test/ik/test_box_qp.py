@@ -4,7 +4,7 @@ import daqp
 import numpy as np
 import pytest
 
-from humanoid_control.ik.box_qp import solve_box_qp
+from humanoid_control.numerics.box_qp import solve_box_qp
 
 RHO = 1e4
 

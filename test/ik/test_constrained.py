@@ -17,10 +17,10 @@ from humanoid_control.ik import (
     PointTask,
     StopSettings,
 )
-from humanoid_control.ik.position.problem import Problem
+from humanoid_control.ik.position.solver import Problem
 from humanoid_control.ik.tasks import prepare
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.near_pairs import RobotPairs
+from humanoid_control.robots.self_collision import RobotPairs
 
 STOP = StopSettings(iterations=200)
 

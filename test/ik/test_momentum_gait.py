@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik.momentum_gait import GRAVITY, Gait, GaitSettings
+from humanoid_control.walking.gait import GRAVITY, Gait, GaitSettings
 
 
 def walk(**changes):

@@ -4,7 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.ik.momentum_map import inertia_about_center, momentum_map, momentum_rate
+from humanoid_control.kinematics.centroidal import inertia_about_center, momentum_map, momentum_rate
 from humanoid_control.robots import load_robot
 
 

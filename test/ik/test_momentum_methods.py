@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.ik.momentum_costs import FreeJointGains, repulsion
-from humanoid_control.ik.momentum_methods import clamped, reducing_rates, rmrc, weighting_inverse
+from humanoid_control.ik.null_space.momentum_tracking import clamped, reducing_rates, rmrc, weighting_inverse
+from humanoid_control.studies.schwienbacher2014.momentum_walkers import FreeJointGains, repulsion
 
 
 @pytest.mark.parametrize("dense", [False, True])

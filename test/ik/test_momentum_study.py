@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from humanoid_control.ik.momentum_gait import GaitSettings
-from humanoid_control.ik.momentum_study import CLAIMS, Lab, find_gait
-from humanoid_control.ik.momentum_study.claim import FAILS, HOLDS, Claim, Part, lower_by
 from humanoid_control.robots import load_robot
+from humanoid_control.studies.schwienbacher2014 import CLAIMS, Lab, find_gait
+from humanoid_control.studies.schwienbacher2014.momentum_claims import FAILS, HOLDS, Claim, Part, lower_by
+from humanoid_control.walking.gait import GaitSettings
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ import pytest
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik import FrameTask, IkSettings, PostureTask, VelocityIk
-from humanoid_control.ik.momentum_map import inertia_about_center, momentum_map
-from humanoid_control.ik.momentum_reference import MomentumReference
-from humanoid_control.ik.momentum_tasks import AngularMomentumTask, LinearMomentumTask
+from humanoid_control.ik.tasks.momentum import AngularMomentumTask, LinearMomentumTask
+from humanoid_control.kinematics.centroidal import inertia_about_center, momentum_map
 from humanoid_control.robots import load_robot
+from humanoid_control.walking.momentum_reference import MomentumReference
 
 DT = 0.004
 

@@ -5,20 +5,21 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
-from humanoid_control.ik.momentum_constrained import ConstrainedWalker
-from humanoid_control.ik.momentum_costs import FreeJointGains
-from humanoid_control.ik.momentum_gait import GaitSettings
-from humanoid_control.ik.momentum_map import momentum_map
-from humanoid_control.ik.momentum_replay import measure, replay
-from humanoid_control.ik.momentum_study.lab import Lab
-from humanoid_control.ik.momentum_walk import WalkTask
-from humanoid_control.ik.momentum_walkers import (
+from humanoid_control.kinematics.centroidal import momentum_map
+from humanoid_control.robots import load_robot
+from humanoid_control.studies.schwienbacher2014.momentum_claims import Lab
+from humanoid_control.studies.schwienbacher2014.momentum_walkers import (
+    ConstrainedWalker,
+    FreeJointGains,
     NullSpaceWalker,
     SwingWalker,
     TrackingWalker,
     WeightingWalker,
+    measure,
+    replay,
 )
-from humanoid_control.robots import load_robot
+from humanoid_control.walking.gait import GaitSettings
+from humanoid_control.walking.walk_task import WalkTask
 
 DT = 0.008
 STEP = GaitSettings(0.4, 0.8)

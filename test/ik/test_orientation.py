@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation, Slerp
 
-from humanoid_control.ik import orientation as o
+from humanoid_control.numerics import rotation as o
 
 ANGLES = st.floats(-np.pi, np.pi)
 NEAR_PI = [np.pi, np.pi - 1e-15, np.pi - 1e-12, np.pi - 1e-9, np.pi - 1e-7, np.pi - 1e-5, np.pi - 1e-3, np.pi - 0.3]

@@ -29,7 +29,7 @@ from humanoid_control.ik import (
     StopSettings,
     WolfePowell,
 )
-from humanoid_control.ik.position.problem import Problem
+from humanoid_control.ik.position.solver import Problem
 from humanoid_control.ik.tasks import prepare
 from test.ik.position_problems import hand_problem, random_joints, robot_of
 

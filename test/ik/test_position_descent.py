@@ -20,7 +20,7 @@ from humanoid_control.ik import (
     StopSettings,
     WolfePowell,
 )
-from humanoid_control.ik.position.problem import Problem
+from humanoid_control.ik.position.solver import Problem
 from test.ik.position_problems import hand_problem, robot_of
 
 

@@ -7,9 +7,9 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ConfigError, RobotError
-from humanoid_control.ik.reach import FAR, HANDS, INSIDE, REACHABLE, GoalSampler, ReachScript, ScriptSettings
-from humanoid_control.ik.reach.proof import GoalRecord, prove
-from humanoid_control.imitation.run_report import Signal
+from humanoid_control.evaluation.reaching import GoalRecord, prove
+from humanoid_control.evaluation.recorded_run import Signal
+from humanoid_control.reaching import FAR, HANDS, INSIDE, REACHABLE, GoalSampler, ReachScript, ScriptSettings
 from humanoid_control.robots import load_robot
 
 ROBOTS = ("armar3", "hrp2", "lola", "suralp", "wabian2", "we4rii")

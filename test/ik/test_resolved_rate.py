@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from humanoid_control.ik import BoundedNorm, DampedLeastSquares, DampingSchedule, Hierarchy, ResolvedRate, TruncatedSvd
-from humanoid_control.ik.solvers.clamp import slowed
-from humanoid_control.ik.solvers.resolved_rate import weighted_step
-from humanoid_control.ik.solvers.rows import Rows
-from humanoid_control.ik.solvers.truncated import damping_for_norm
+from humanoid_control.ik.null_space.least_squares import damping_for_norm, weighted_step
+from humanoid_control.ik.null_space.velocity_solver import slowed
+from humanoid_control.ik.task_rows import Rows
 from humanoid_control.robots import load_robot
 
 CALM = settings(max_examples=60)

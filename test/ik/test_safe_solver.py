@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from humanoid_control.errors import HumanoidError, RobotError
 from humanoid_control.ik import IkSettings, PointsTask, PostureTask, VelocityIk
-from humanoid_control.ik.limits import keep_acceleration, velocity_bounds
-from humanoid_control.ik.pair_rows import SHARE, closing_speed
-from humanoid_control.ik.safety_study import bad_starts, leave
+from humanoid_control.ik.constraints import SHARE, closing_speed
+from humanoid_control.kinematics.limits import keep_acceleration, velocity_bounds
 from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.robots.near_pairs import RobotPairs
+from humanoid_control.robots.self_collision import RobotPairs
+from humanoid_control.studies.bad_starts import bad_starts, leave
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -125,6 +125,6 @@ def test_settings_that_make_no_sense_are_refused():
 def test_a_robot_that_cannot_touch_itself_is_told_and_not_searched_for_ever(monkeypatch):
     with pytest.raises(RobotError, match="kengoro_upper has no pairs of shapes to keep apart"):
         next(bad_starts(load_robot("kengoro_upper", "fixed"), 1))
-    monkeypatch.setattr("humanoid_control.ik.safety_study.MOST_TRIED", 1)
+    monkeypatch.setattr("humanoid_control.studies.bad_starts.MOST_TRIED", 1)
     with pytest.raises(RobotError, match="wabian2: none of 1 postures inside its ranges is in collision"):
         list(bad_starts(load_robot("wabian2", "fixed"), 60))

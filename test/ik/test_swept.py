@@ -5,12 +5,9 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.ik import IkSettings, PointsTask, PostureTask, VelocityIk
-from humanoid_control.ik.swept import SweptCheck
-from humanoid_control.ik.swept_way import way
+from humanoid_control.ik.swept import SweptCheck, way
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.near_pairs import RobotPairs
-from humanoid_control.robots.pair_levers import pair_levers
-from humanoid_control.robots.pair_watch import PairWatch
+from humanoid_control.robots.self_collision import PairWatch, RobotPairs, pair_levers
 
 DT = 0.004
 

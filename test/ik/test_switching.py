@@ -17,7 +17,7 @@ from humanoid_control.ik import (
     SwitchSettings,
     lola_tasks,
 )
-from humanoid_control.ik.solvers.switching import BENT, STEEPEST, smooth_step
+from humanoid_control.ik.null_space.velocity_solver import BENT, STEEPEST, smooth_step
 from humanoid_control.ik.tasks import prepare
 from humanoid_control.robots import load_robot
 

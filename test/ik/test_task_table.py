@@ -19,7 +19,7 @@ from humanoid_control.ik import (
     PostureTask,
     lola_tasks,
 )
-from humanoid_control.ik.solvers.stack import TaskStack, stacked
+from humanoid_control.ik.task_rows import TaskStack, stacked
 from humanoid_control.ik.tasks import prepare
 from humanoid_control.robots import load_robot
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from humanoid_control.ik import FrameTask, PointsTask, PostureTask, VelocityIk
-from humanoid_control.ik.limits import velocity_bounds
+from humanoid_control.kinematics.limits import velocity_bounds
 from humanoid_control.robots import CATALOGUE, load_robot
 
 POINTS = ("sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist")

@@ -6,12 +6,11 @@ from functools import cache
 
 import numpy as np
 
-from humanoid_control.capture import body_points, synthetic_dance
-from humanoid_control.capture.body_points import BodyPoints
-from humanoid_control.imitation import POINTS
-from humanoid_control.imitation.live_settings import LiveSettings
-from humanoid_control.imitation.live_targets import LiveTargets
-from humanoid_control.imitation.scaling import Scaler
+from humanoid_control.mocap import body_points, synthetic_dance
+from humanoid_control.mocap.body_points import BodyPoints
+from humanoid_control.retargeting import POINTS
+from humanoid_control.retargeting.live import LiveSettings, LiveTargets
+from humanoid_control.retargeting.scaling import Scaler
 from humanoid_control.robots import load_robot
 
 ROBOT = load_robot("hrp2", "fixed")

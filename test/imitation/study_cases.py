@@ -1,6 +1,6 @@
 """Labs whose trials are made up, for the rules of the study."""
 
-from humanoid_control.imitation.study.finding import conclude
+from humanoid_control.studies.verdict import conclude
 
 
 class MadeLab:

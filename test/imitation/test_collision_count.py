@@ -6,10 +6,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.collision.pair_table import arm_torso_column
-from humanoid_control.imitation.collision_count import (
+from humanoid_control.evaluation.self_collision import (
     TABLE,
     PairDistances,
+    arm_torso_column,
     count_collisions,
     self_penetration,
 )

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from humanoid_control.capture import body_points, load_clip
-from humanoid_control.imitation import POINTS, JointTrajectory, Retargeter, RetargetSettings, retarget, scale_to_robot
-from humanoid_control.imitation.drift import drift_check
+from humanoid_control.evaluation.motion_quality import drift_check
+from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.retargeting import POINTS, JointTrajectory, Retargeter, RetargetSettings, retarget, scale_to_robot
 from humanoid_control.robots import load_robot
 
 

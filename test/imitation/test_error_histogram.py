@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from humanoid_control.imitation.error_histogram import (
+from humanoid_control.evaluation.tracking_error import (
     BIN,
     HEIGHT_STEP,
     HEIGHTS,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from humanoid_control.errors import UnknownNameError
-from humanoid_control.imitation.extremes import describe, joints_at_limit, peak_frames, trough_frames
+from humanoid_control.evaluation.tracking_error import describe, joints_at_limit, peak_frames, trough_frames
 from humanoid_control.robots import load_robot
 
 series = st.lists(st.integers(0, 1000), min_size=2, max_size=120).map(lambda mm: np.array(mm) / 1000)

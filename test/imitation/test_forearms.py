@@ -4,9 +4,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.capture import body_points, load_clip
 from humanoid_control.errors import ClipError
-from humanoid_control.imitation import POINTS, Retargeter, RetargetSettings, Targets, retarget, scale_to_robot
+from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.retargeting import POINTS, Retargeter, RetargetSettings, Targets, retarget, scale_to_robot
 from humanoid_control.robots import load_robot
 
 SIDES = ("l", "r")

@@ -4,9 +4,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.capture import body_points, load_clip
-from humanoid_control.imitation import RetargetSettings, scale_to_robot
-from humanoid_control.imitation.retarget import Retargeter
+from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.retargeting import RetargetSettings, scale_to_robot
+from humanoid_control.retargeting.retargeter import Retargeter
 from humanoid_control.robots import CATALOGUE, load_robot
 
 ARM, TRUNK = ("upper_arm", "lower_arm", "hand"), ("upper_torso", "lower_torso")

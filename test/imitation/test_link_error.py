@@ -4,8 +4,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.imitation import POINTS, Targets
-from humanoid_control.imitation.link_error import LINKS, link_errors, reached_points
+from humanoid_control.evaluation.tracking_error import LINKS, link_errors, reached_points
+from humanoid_control.retargeting import POINTS, Targets
 from humanoid_control.robots import load_robot
 
 

@@ -7,10 +7,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from humanoid_control.capture import load_clip
-from humanoid_control.imitation import POINTS
-from humanoid_control.imitation.live_settings import LiveSettings
-from humanoid_control.imitation.live_targets import LiveTargets
+from humanoid_control.mocap import load_clip
+from humanoid_control.retargeting import POINTS
+from humanoid_control.retargeting.live import LiveSettings, LiveTargets
 from test.imitation.live_play import DANCE, QUICK, ROBOT, clear, error, hide, play, speed
 
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from humanoid_control.imitation.live_settings import LiveSettings
-from humanoid_control.imitation.live_targets import LiveTargets
+from humanoid_control.retargeting.live import LiveSettings, LiveTargets
 from test.imitation.live_play import DANCE, ROBOT, play
 
 label = st.sampled_from([*DANCE.labels, "LASI", "nobody", ""])

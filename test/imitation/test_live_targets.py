@@ -7,11 +7,10 @@ import time
 import numpy as np
 import pytest
 
-from humanoid_control.capture import body_points, load_clip
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.imitation import POINTS, scale_to_robot
-from humanoid_control.imitation.live_settings import LiveSettings
-from humanoid_control.imitation.live_targets import LiveTargets
+from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.retargeting import POINTS, scale_to_robot
+from humanoid_control.retargeting.live import LiveSettings, LiveTargets
 from test.imitation.live_play import DANCE, QUICK, ROBOT, clear, error, offline, play, speed
 
 CLIPS = ["dance", "dance_markers/dance1.trc", "vicon_c3d/shd01.c3d", "cmu_bvh/05_02.bvh", "cmu_asf/11_01.amc"]

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from humanoid_control.imitation import JointTrajectory
-from humanoid_control.imitation.joint_use import joint_use
-from humanoid_control.imitation.motion_quality import motion_quality
+from humanoid_control.evaluation.motion_quality import joint_use, motion_quality
+from humanoid_control.retargeting import JointTrajectory
 from humanoid_control.robots import load_robot
 
 RATE = 100.0

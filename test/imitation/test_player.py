@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from humanoid_control.imitation import Targets
-from humanoid_control.imitation.figure import Figure
-from humanoid_control.imitation.player import ClipPlayer
+from humanoid_control.retargeting import Targets
+from humanoid_control.retargeting.player import ClipPlayer, Figure
 
 RATE, T = 50.0, 101
 

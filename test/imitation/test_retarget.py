@@ -6,10 +6,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.capture import body_points, load_clip
 from humanoid_control.errors import ClipError, HumanoidError
-from humanoid_control.imitation import POINTS, Retargeter, RetargetSettings, retarget, scale_to_robot
-from humanoid_control.imitation.weighted_dls import dls_step, limit_gradient, limit_weights
+from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.retargeting import POINTS, Retargeter, RetargetSettings, retarget, scale_to_robot
+from humanoid_control.retargeting.dube2012 import dls_step, limit_gradient, limit_weights
 from humanoid_control.robots import CATALOGUE, load_robot
 
 REAL = (

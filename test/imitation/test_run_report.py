@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from humanoid_control.imitation import POINTS
-from humanoid_control.imitation.run_report import Signal, limits_kept, link_errors, self_collisions, smoothness
+from humanoid_control.evaluation.recorded_run import Signal, limits_kept, link_errors, self_collisions, smoothness
+from humanoid_control.retargeting import POINTS
 from humanoid_control.robots import load_robot
 
 

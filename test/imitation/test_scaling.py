@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from humanoid_control.capture import body_points, load_clip
-from humanoid_control.capture.body_points import BodyPoints
 from humanoid_control.errors import ClipError
-from humanoid_control.imitation import POINTS, scale_to_robot
+from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.mocap.body_points import BodyPoints
+from humanoid_control.retargeting import POINTS, scale_to_robot
 from humanoid_control.robots import CATALOGUE, load_robot
 
 CHAIN = {

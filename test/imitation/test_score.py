@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from humanoid_control.capture import body_points, load_clip
-from humanoid_control.imitation import RetargetSettings, retarget, scale_to_robot
-from humanoid_control.imitation.link_error import LINKS
-from humanoid_control.imitation.score import score
+from humanoid_control.evaluation.score import score
+from humanoid_control.evaluation.tracking_error import LINKS
+from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.retargeting import RetargetSettings, retarget, scale_to_robot
 from humanoid_control.robots import load_robot
 
 

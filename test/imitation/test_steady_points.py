@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from humanoid_control.imitation.segment_guard import CHAIN, SegmentGuard
-from humanoid_control.imitation.source_clock import SourceClock
-from humanoid_control.imitation.steady_points import SteadyPoints
+from humanoid_control.nodes.live_source import SourceClock
+from humanoid_control.retargeting.live import CHAIN, SegmentGuard, SteadyPoints
 
 DT = 0.01
 coordinate = st.one_of(st.floats(-5, 5), st.floats(allow_nan=True, allow_infinity=True))
@@ -66,7 +65,7 @@ def test_not_a_number_keeps_what_was_wanted():
 
 @pytest.fixture(scope="module")
 def body():
-    from humanoid_control.capture import body_points, synthetic_dance
+    from humanoid_control.mocap import body_points, synthetic_dance
 
     return body_points(synthetic_dance(duration=12, rate=10))
 

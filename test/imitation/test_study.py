@@ -5,21 +5,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from humanoid_control.imitation.study import (
+from humanoid_control.studies.dube2012 import (
     FAILS,
     HOLDS,
     HYPOTHESES,
     OPEN,
     Hypothesis,
     Part,
-    avoidance,
-    compared,
-    girdle,
     models,
-    waist,
 )
-from humanoid_control.imitation.study.finding import conclude, decide, lower, similar
-from humanoid_control.imitation.study.lab import ROBOTS
+from humanoid_control.studies.dube2012 import (
+    girdle_waist as girdle,
+)
+from humanoid_control.studies.dube2012 import (
+    girdle_waist as waist,
+)
+from humanoid_control.studies.dube2012 import (
+    hypotheses as avoidance,
+)
+from humanoid_control.studies.dube2012 import (
+    hypotheses as compared,
+)
+from humanoid_control.studies.dube2012.lab import ROBOTS
+from humanoid_control.studies.verdict import conclude, decide, lower, similar
 from test.imitation.study_cases import verdict
 
 error = st.floats(0, 1)

@@ -7,22 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from humanoid_control.capture import body_points, load_clip
 from humanoid_control.errors import ClipError
-from humanoid_control.imitation import retarget, scale_to_robot
-from humanoid_control.imitation.study import (
-    FAILS,
-    HOLDS,
-    OPEN,
-    arm,
-    models,
-    study,
-)
-from humanoid_control.imitation.study.lab import SOURCE, Lab
-from humanoid_control.imitation.study.singular_motion import RATE, singular_motion
+from humanoid_control.evaluation.shoulder_singularity import gh_singularity
+from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.retargeting import retarget, scale_to_robot
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.singularity import gh_singularity
-from humanoid_control.robots.variants import with_locked
+from humanoid_control.studies.dube2012 import FAILS, HOLDS, OPEN, arm, models, study
+from humanoid_control.studies.dube2012.lab import RATE, SOURCE, Lab, singular_motion
+from humanoid_control.studies.dube2012.robot_variants import with_locked
 from test.imitation.study_cases import verdict
 
 

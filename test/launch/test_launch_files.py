@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from humanoid_control.nodes.stack import NODES, STACKS
+from humanoid_control.nodes.stacks import NODES, STACKS
 from humanoid_control.paths import share_dir
 
 FILES = sorted((share_dir() / "launch").glob("*.launch.py"))

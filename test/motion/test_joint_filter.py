@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.motion import JointFilter
+from humanoid_control.estimation import JointFilter
 
 
 def feed(path, rate=500.0, seconds=2.0, noise=0.0, bandwidth=30.0):

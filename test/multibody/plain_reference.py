@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from humanoid_control.multibody import Model
-from humanoid_control.multibody.angle import IDENTITY, LINEAR, QUADRATIC
+from humanoid_control.multibody.couplings import IDENTITY, LINEAR, QUADRATIC
 from humanoid_control.multibody.layout import FREE, FREE_EULER, PRISMATIC
 
 

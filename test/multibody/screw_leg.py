@@ -7,15 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.cli.bench_dynamics_chains import ClosedChains
-from humanoid_control.cli.bench_dynamics_parts import Shaft
+from humanoid_control.benchmarks.closed_chains import ClosedChains, Shaft
 from humanoid_control.multibody import Body, Inertia, Joint, Model
-from humanoid_control.multibody.angle import COUPLER_SCREW, HINGE_SCREW, HINGE_TILT
-from humanoid_control.multibody.coupling_parameters import coupler_parameters, hinge_parameters
-from humanoid_control.multibody.from_pinocchio import axis_to_z, bodies_of
+from humanoid_control.multibody.couplings import (
+    COUPLER_SCREW,
+    HINGE_SCREW,
+    HINGE_TILT,
+    coupler_parameters,
+    coupler_screw,
+    hinge_parameters,
+)
 from humanoid_control.multibody.layout import REVOLUTE
-from humanoid_control.multibody.screw_couplings import coupler_screw
-from humanoid_control.multibody.screw_mechanisms import rotated
+from humanoid_control.multibody.mechanisms import rotated
+from humanoid_control.multibody.model import axis_to_z, bodies_of
 
 RATIO = 2 * np.pi / 0.005
 SHAFT = Shaft(1.5e-4, 0.9e-4)

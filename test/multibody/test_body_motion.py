@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from humanoid_control.benchmarks.dill import dill
 from humanoid_control.multibody import (
     ENVIRONMENT,
     Body,
@@ -17,9 +18,8 @@ from humanoid_control.multibody import (
     rotor,
 )
 from humanoid_control.multibody import layout as at
-from humanoid_control.multibody.configuration import configuration_rate, integrate
 from humanoid_control.multibody.denavit_hartenberg import dh_placement
-from humanoid_control.multibody.dill import dill
+from humanoid_control.multibody.forward_kinematics import configuration_rate, integrate
 from humanoid_control.robots.denavit_hartenberg import dh_transform
 from test.multibody.plain_reference import flown, poses
 from test.multibody.random_trees import BASES, random_bodies, random_inertia, random_state

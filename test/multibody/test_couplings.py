@@ -6,15 +6,19 @@ from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
 
 from humanoid_control.errors import RobotError
-from humanoid_control.multibody.coupling_parameters import (
+from humanoid_control.multibody.couplings import (
     coupler_parameters,
+    coupler_screw,
+    four_bar,
     four_bar_parameters,
     hinge_parameters,
+    hinge_screw,
+    hinge_tilt,
+    linear,
     linear_parameters,
+    vergence_lever,
     vergence_parameters,
 )
-from humanoid_control.multibody.lever_couplings import four_bar, linear, vergence_lever
-from humanoid_control.multibody.screw_couplings import coupler_screw, hinge_screw, hinge_tilt
 
 RNG = np.random.default_rng(5)
 KNEE_B, KNEE_A, KNEE_AXIS = (

@@ -5,11 +5,10 @@ import time
 import numpy as np
 import pytest
 
+from humanoid_control.benchmarks.dill import dill, dill_state
 from humanoid_control.multibody import ForwardDynamics, Model
-from humanoid_control.multibody.cholesky import sparse_factor
-from humanoid_control.multibody.dill import dill, dill_state
-from humanoid_control.multibody.inertia_matrix import inertia_matrix
-from humanoid_control.multibody.motion import forward1
+from humanoid_control.multibody.forward_kinematics import forward1
+from humanoid_control.multibody.mass_matrix import inertia_matrix, sparse_factor
 from humanoid_control.multibody.sparsity import solver_pattern, sparsity, structure
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation.drives.drive_train import build_drive_train

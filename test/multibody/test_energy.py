@@ -5,9 +5,9 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.multibody import ForwardDynamics, Model
-from humanoid_control.multibody.configuration import configuration_rate
 from humanoid_control.multibody.energy import momentum_rate, totals
-from humanoid_control.multibody.from_pinocchio import bodies_of
+from humanoid_control.multibody.forward_kinematics import configuration_rate
+from humanoid_control.multibody.model import bodies_of
 from humanoid_control.robots import load_robot
 from test.multibody.plain_reference import jacobians, poses
 from test.multibody.random_trees import geared_model, random_bodies, random_state, random_wrenches

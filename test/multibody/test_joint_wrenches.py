@@ -6,8 +6,8 @@ import pytest
 
 from humanoid_control.multibody import ForwardDynamics, Model
 from humanoid_control.multibody import layout as at
-from humanoid_control.multibody.from_pinocchio import bodies_of
-from humanoid_control.multibody.joint_wrenches import joint_wrenches
+from humanoid_control.multibody.energy import joint_wrenches
+from humanoid_control.multibody.model import bodies_of
 from humanoid_control.robots import load_robot
 from test.multibody.random_trees import BASES, random_bodies, random_state, random_wrenches
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import RobotError
-from humanoid_control.multibody.gear_mechanisms import FourBar, HarmonicDrive, Vergence
-from humanoid_control.multibody.screw_mechanisms import AnkleScrews, KneeScrew
+from humanoid_control.multibody.mechanisms import AnkleScrews, FourBar, HarmonicDrive, KneeScrew, Vergence
 
 RNG = np.random.default_rng(6)
 ANKLE = {

@@ -6,7 +6,7 @@ import pytest
 
 from humanoid_control.errors import RobotError
 from humanoid_control.multibody import Body, ForwardDynamics, Inertia, Model, rotor
-from humanoid_control.multibody.from_pinocchio import axis_to_z, bodies_of
+from humanoid_control.multibody.model import axis_to_z, bodies_of
 from humanoid_control.robots import CATALOGUE, load_robot
 
 

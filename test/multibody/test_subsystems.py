@@ -20,7 +20,7 @@ from humanoid_control.multibody import (
     quadratic,
     revolute,
 )
-from humanoid_control.multibody.angle import HINGE_SCREW, LINEAR
+from humanoid_control.multibody.couplings import HINGE_SCREW, LINEAR
 from humanoid_control.multibody.layout import PRISMATIC, REVOLUTE
 from humanoid_control.multibody.subsystems import Node, _contiguous, pointer_tree, with_subsystems
 

@@ -148,7 +148,7 @@ class Graph:
 @pytest.fixture(scope="session", autouse=True)
 def compiled_kernels():
     """A simulator that has to wait for the compiler would not be ready in time."""
-    from humanoid_control.simulation.warm_up import compile_kernels, compiled
+    from humanoid_control.warm_up.simulation import compile_kernels, compiled
 
     if not compiled():
         compile_kernels()

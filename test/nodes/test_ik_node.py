@@ -14,7 +14,7 @@ from rcl_interfaces.srv import DescribeParameters, SetParameters
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
-from humanoid_control.nodes.messages import target_markers
+from humanoid_control.nodes.base.messages import target_markers
 from humanoid_control.robots import load_robot
 
 pytestmark = pytest.mark.ros

@@ -12,10 +12,10 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
-from humanoid_control.capture import body_points, load_clip, synthetic_dance
-from humanoid_control.capture.body_points import BodyPoints
-from humanoid_control.imitation import POINTS
-from humanoid_control.imitation.scaling import Scaler
+from humanoid_control.mocap import body_points, load_clip, synthetic_dance
+from humanoid_control.mocap.body_points import BodyPoints
+from humanoid_control.retargeting import POINTS
+from humanoid_control.retargeting.scaling import Scaler
 from humanoid_control.robots import load_robot
 from test.nodes.test_streamer_node import NODE, check_reference, positions, stamp
 

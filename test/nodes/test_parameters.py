@@ -9,7 +9,7 @@ import yaml
 pytest.importorskip("rclpy", reason="needs ROS 2: the nodes import rclpy")
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
-from humanoid_control.nodes.parameters import (
+from humanoid_control.nodes.base.parameters import (
     NodeParameters,
     check_value,
     default_of,
@@ -18,7 +18,7 @@ from humanoid_control.nodes.parameters import (
     param,
     parse_value,
 )
-from humanoid_control.nodes.stack import NODES, STACKS, find_stack, parameters_file, parse_settings
+from humanoid_control.nodes.stacks import NODES, STACKS, find_stack, parameters_file, parse_settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,7 +160,7 @@ def test_every_wire_has_two_ends():
 
 def test_a_stack_brings_its_own_settings_and_wiring():
     """The user's settings are stronger than the stack's."""
-    from humanoid_control.cli.supervisor import node_command
+    from humanoid_control.nodes.session.supervisor import node_command
 
     stack, node = find_stack("direct"), "trajectory_streamer"
     file = parameters_file(stack, {"robot": "lola"}, {node: {"speed": 0.5}})["/**"][node]["ros__parameters"]

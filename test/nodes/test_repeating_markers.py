@@ -9,8 +9,8 @@ from builtin_interfaces.msg import Time
 from rclpy.serialization import deserialize_message, serialize_message
 from visualization_msgs.msg import Marker, MarkerArray
 
-from humanoid_control.nodes.messages import target_markers
-from humanoid_control.nodes.repeating_markers import MarkerReader, MarkerWriter
+from humanoid_control.nodes.base.messages import target_markers
+from humanoid_control.nodes.base.serialized_markers import MarkerReader, MarkerWriter
 
 NAMES = ("a", "l_wrist", "", "a rather long name of a target", "ü")
 

@@ -12,8 +12,7 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
-from humanoid_control.nodes.messages import seconds
-from humanoid_control.nodes.qos import LATCHED
+from humanoid_control.nodes.base.messages import LATCHED, seconds
 from humanoid_control.robots import load_robot
 
 pytestmark = pytest.mark.ros

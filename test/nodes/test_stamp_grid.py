@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from humanoid_control.nodes.stamp_grid import StampGrid
+from humanoid_control.nodes.base.messages import StampGrid
 
 PERIOD = 10_000_000
 

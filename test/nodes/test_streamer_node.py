@@ -12,9 +12,9 @@ from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
-from humanoid_control.capture import load_body_points
-from humanoid_control.imitation import POINTS, scale_to_robot
-from humanoid_control.nodes.qos import LATCHED
+from humanoid_control.mocap import load_body_points
+from humanoid_control.nodes.base.messages import LATCHED
+from humanoid_control.retargeting import POINTS, scale_to_robot
 from humanoid_control.robots import load_robot
 
 pytestmark = pytest.mark.ros

@@ -15,18 +15,17 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from visualization_msgs.msg import MarkerArray
 
-from humanoid_control.nodes.messages import fill_joint_state, joint_state, target_markers
+from humanoid_control.nodes.base.messages import fill_joint_state, joint_state, target_markers
 from humanoid_control.nodes.state_estimator_parameters import GROUPS, MODES, StateEstimatorParameters
-from humanoid_control.nodes.tendon_markers import OUT, TendonMarkers
+from humanoid_control.nodes.tendon_reports import OUT, TendonMarkers
 from humanoid_control.nodes.tendon_setup import estimator_of
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.tendon_file import tendon_geometry
-from humanoid_control.robots.tendon_groups import GROUPINGS, tendon_groups, tendon_mappings
+from humanoid_control.robots.tendons import GROUPINGS, tendon_geometry, tendon_groups, tendon_mappings
 from humanoid_control.simulation.drives.tendon_plant import TendonPlant
-from humanoid_control.tendons.filters.filter_settings import OBSERVATIONS
-from humanoid_control.tendons.mappings.mapping_file import save_mapping
-from humanoid_control.tendons.mappings.neural_mapping import NeuralMapping, Weights
-from humanoid_control.tendons.mappings.posture_grid import random_postures
+from humanoid_control.tendons.estimator.settings import OBSERVATIONS
+from humanoid_control.tendons.mappings.fitting import save_mapping
+from humanoid_control.tendons.mappings.neural import NeuralMapping, Weights
+from humanoid_control.tendons.mappings.postures import random_postures
 from test.nodes.tendon_talker import Tendons, compile_tendons
 
 pytestmark = pytest.mark.ros

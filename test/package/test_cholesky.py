@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from humanoid_control.cholesky import cholesky
+from humanoid_control.numerics.cholesky import cholesky
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 40])

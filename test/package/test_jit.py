@@ -16,7 +16,7 @@ SOURCES = {
     "@kernel\ndef once(x):\n    return 1.0 * FACTOR * numbers.SCALE * x + OFFSET\n",
     "__init__.py": "FACTOR = 1.0\n",
     "numbers.py": "SCALE = 1.0\n",
-    "face/__init__.py": "import importlib\n\n_LAZY = {\"OFFSET\": \"offset\"}\n\n"
+    "face/__init__.py": 'import importlib\n\n_LAZY = {"OFFSET": "offset"}\n\n'
     "def __getattr__(name):\n    return getattr(importlib.import_module('ours.face.' + _LAZY[name]), name)\n",
     "face/offset.py": "from ours.face.deep import (\n    DEEP,  # a comment\n)\n\nOFFSET = DEEP\n",
     "face/deep.py": "DEEP = 0.0\n",

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.whole_files import try_to_write, whole_file, whole_files
+from humanoid_control.files import try_to_write, whole_file, whole_files
 
 
 def test_a_file_appears_at_the_end_and_replaces_the_old_one(tmp_path):

@@ -5,8 +5,7 @@ import pytest
 
 from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.urdf_root import rooted_at
-from humanoid_control.robots.urdf_tree import parse_urdf
+from humanoid_control.robots.description.urdf import parse_urdf, rooted_at
 
 ARM = """<robot name="arm">
   <link name="base"><inertial><mass value="2"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>

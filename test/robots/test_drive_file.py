@@ -7,7 +7,7 @@ import yaml
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.paths import share_dir
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.drive_file import drives_of, read_drive_file
+from humanoid_control.robots.drives import drives_of, read_drive_file
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import RobotError
+from humanoid_control.evaluation.shoulder_singularity import GH_MOTIONS, gh_singularity, gh_smallest_singular_value
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.fourth_axis import with_four_gh_axes
-from humanoid_control.robots.singularity import GH_MOTIONS, gh_singularity, gh_smallest_singular_value
+from humanoid_control.studies.dube2012.robot_variants import with_four_gh_axes
 
 POINTS = ["mid_hip", "sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist"]
 

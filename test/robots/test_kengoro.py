@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import nnls
 
 from humanoid_control.robots import CATALOGUE, MODELS, REFERENCES, load_robot
-from humanoid_control.robots.tendon_file import tendon_geometry, tendons_of
+from humanoid_control.robots.tendons import tendon_geometry, tendons_of
 
 # Lengths at zero [m], worked out independently and rounded to 0.1 mm.
 LENGTHS = {

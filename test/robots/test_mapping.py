@@ -10,9 +10,8 @@ import yaml
 
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.robots import CATALOGUE, MODELS, load_robot
-from humanoid_control.robots.mapping import guess_mapping
-from humanoid_control.robots.mapping_file import map_urdf
-from humanoid_control.robots.urdf_tree import parse_urdf
+from humanoid_control.robots.description.urdf import parse_urdf
+from humanoid_control.robots.guess.robot_file import guess_mapping, map_urdf
 
 POINTS = ["mid_hip", "sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist"]
 # What the structure does not tell, and how far the guess may be off [m]: robots without legs have no hip joints,

@@ -5,8 +5,8 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import RobotError
+from humanoid_control.kinematics.tree import MovingTree, add_point_row, body_poses
 from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.robots.moving_tree import MovingTree, add_point_row, body_poses
 
 WORLD = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 

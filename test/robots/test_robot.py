@@ -6,7 +6,7 @@ import pytest
 
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots import CATALOGUE, MODELS, load_robot
-from humanoid_control.robots.source import read_source, source_dir
+from humanoid_control.robots.generate.source import read_source, source_dir
 
 BASES = ("fixed", "floating")
 

@@ -4,9 +4,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from humanoid_control.kinematics.tree import JointPoses
 from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.robots.joint_poses import JointPoses
-from humanoid_control.robots.near_pairs import RobotPairs
+from humanoid_control.robots.self_collision import RobotPairs
 
 
 def random_q(robot, rng):

@@ -5,8 +5,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import RobotError
-from humanoid_control.robots import CATALOGUE, MODELS, load_robot
-from humanoid_control.robots.singularity import (
+from humanoid_control.evaluation.shoulder_singularity import (
     GH_MOTIONS,
     SingularStretch,
     gh_axes,
@@ -14,7 +13,8 @@ from humanoid_control.robots.singularity import (
     gh_smallest_singular_value,
     singular_stretches,
 )
-from humanoid_control.robots.source import read_source, source_dir
+from humanoid_control.robots import CATALOGUE, MODELS, load_robot
+from humanoid_control.robots.generate.source import read_source, source_dir
 
 # Angle by which the flexion axis is raised [deg]; the sources of the three robots with an inclined axis give 10.
 MOUNTING = {"suralp": 10, "wabian2": 10, "we4rii": 10, "recommended": 10}

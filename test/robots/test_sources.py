@@ -8,8 +8,8 @@ import pytest
 from humanoid_control.errors import RobotError
 from humanoid_control.paths import share_dir
 from humanoid_control.robots import CATALOGUE, MODELS, REFERENCES, load_robot
-from humanoid_control.robots.build import generated_files
-from humanoid_control.robots.source import (
+from humanoid_control.robots.generate.build import generated_files
+from humanoid_control.robots.generate.source import (
     REFERENCE_MODEL,
     ROBOT,
     STUDY_MODEL,

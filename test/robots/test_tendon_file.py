@@ -7,7 +7,7 @@ import yaml
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.paths import share_dir
 from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.robots.tendon_file import read_tendon_file, tendon_geometry, tendons_of
+from humanoid_control.robots.tendons import read_tendon_file, tendon_geometry, tendons_of
 
 BY_HAND = """
 schema: humanoid_tendons/1

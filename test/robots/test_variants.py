@@ -6,9 +6,9 @@ import pytest
 
 from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
 from humanoid_control.robots import CATALOGUE, MODELS, load_robot
-from humanoid_control.robots.joint_names import joints_named
-from humanoid_control.robots.variants import (
+from humanoid_control.studies.dube2012.robot_variants import (
     girdle_offset,
+    joints_named,
     waist_height,
     with_girdle_at,
     with_locked,

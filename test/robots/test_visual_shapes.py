@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.robots.visuals import Primitive, _with_mirror, primitives_of_row
+from humanoid_control.robots.generate.urdf import Primitive, _with_mirror, primitives_of_row
 from test.robots.visual_solids import depth
 
 TURN = [0.4, -0.3, 0.7]

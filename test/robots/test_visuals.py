@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from humanoid_control.robots import REFERENCES, load_robot
-from humanoid_control.robots.source import read_source, source_dir, source_names
-from humanoid_control.robots.urdf_writer import urdf_text
-from humanoid_control.robots.visuals import DEFAULT_COLORS, visuals_of
+from humanoid_control.robots.generate.source import read_source, source_dir, source_names
+from humanoid_control.robots.generate.urdf import DEFAULT_COLORS, urdf_text, visuals_of
 from test.robots.visual_solids import depth, mirrored, same_solid, shape_distance, shape_surface, surface
 
 # What a viewer draws in a browser without a graphics card; six robots of this size stay fluid.

@@ -4,14 +4,12 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.collision.ssv_file import SsvFile, write_ssv_file
-from humanoid_control.collision.ssv_segments import Segment, SegmentPair, Ssv
-from humanoid_control.ik.objectives.self_collision import SelfCollisionCost
-from humanoid_control.ik.tasks.base import prepare
+from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv, SsvFile, write_ssv_file
+from humanoid_control.ik.null_space.objectives import SelfCollisionCost
+from humanoid_control.ik.tasks.task import prepare
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.near_pairs import RobotPairs
-from humanoid_control.robots.ssv_model import model_of
-from humanoid_control.robots.volume_pairs import VolumePairs, near_pairs_of
+from humanoid_control.robots.self_collision import RobotPairs, VolumePairs, near_pairs_of
+from humanoid_control.robots.volumes import model_of
 
 
 def thighs(radius=0.065):
@@ -69,7 +67,7 @@ def test_a_robot_with_a_file_keeps_clear_of_its_volumes(tmp_path):
 def test_a_urdf_alone_has_volumes_though_its_collisions_share_names(tmp_path):
     """Parts of one capsule, as three collisions of one name, or as none; each volume is found by its name."""
     from humanoid_control.paths import share_dir
-    from humanoid_control.robots.ssv_model import ssv_of, volumes_of_shapes
+    from humanoid_control.robots.volumes import ssv_of, volumes_of_shapes
 
     path = tmp_path / "alone.urdf"
     path.write_text((share_dir() / "urdf" / "wabian2.urdf").read_text())

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.robots.shapes import Box, Capsule, EllipticCapsule, Sphere
-from humanoid_control.robots.visuals import Primitive
+from humanoid_control.collision.shapes import Box, Capsule, EllipticCapsule, Sphere
+from humanoid_control.robots.generate.urdf import Primitive
 
 BALL = [np.arange(400) + 0.5, np.pi * (1 + 5**0.5)]
 

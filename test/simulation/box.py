@@ -8,7 +8,7 @@ from scipy.integrate import solve_ivp
 
 from humanoid_control.simulation.contact.forces import contact_forces, contact_settle, contact_step, contact_table_of
 from humanoid_control.simulation.contact.ground import Ground
-from humanoid_control.simulation.contact.law import ContactSettings
+from humanoid_control.simulation.contact.points import ContactSettings
 
 G = 9.81
 

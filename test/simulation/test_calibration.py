@@ -6,10 +6,18 @@ import pytest
 
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.robots import load_robot
+from humanoid_control.simulation.encoder_calibration import (
+    POSE,
+    POSITION,
+    JigAccuracy,
+    calibrate,
+    fixtures,
+    jig_poses,
+    legs_of,
+    mean_offsets,
+)
 from humanoid_control.simulation.sensors.encoders import AbsoluteEncoders
-from humanoid_control.simulation.studies.calibration import POSE, POSITION, calibrate, mean_offsets
-from humanoid_control.simulation.studies.calibration_study import study_calibration
-from humanoid_control.simulation.studies.jig import JigAccuracy, fixtures, jig_poses, legs_of
+from humanoid_control.studies.schwienbacher2014.calibration import study_calibration
 
 ACCURACY, EXACT = JigAccuracy(), JigAccuracy(0.0, 0.0)
 NOISE = np.radians(0.02)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.simulation.contact.law import ContactSettings, contact_point, contact_point_step
+from humanoid_control.simulation.contact.points import ContactSettings, contact_point, contact_point_step
 
 LAWS = (ContactSettings(), ContactSettings(friction=0.6, kinetic_friction=0.4), ContactSettings(friction=0.0))
 H = 1e-3

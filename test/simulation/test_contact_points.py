@@ -4,14 +4,13 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from humanoid_control.collision.shapes import Box, Capsule, Cylinder, Ellipsoid, EllipticCapsule, Sphere
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.shapes import Box, Capsule, Cylinder, Ellipsoid, EllipticCapsule, Sphere
 from humanoid_control.simulation.contact.forces import contact_forces, contact_settle, contact_step, contact_table_of
 from humanoid_control.simulation.contact.ground import Ground
-from humanoid_control.simulation.contact.law import ContactSettings
-from humanoid_control.simulation.contact.points import ContactPoints, pinocchio_bodies, shape_points
-from humanoid_control.simulation.contact.soles import Soles
+from humanoid_control.simulation.contact.points import ContactPoints, ContactSettings, pinocchio_bodies, shape_points
+from humanoid_control.simulation.worlds.base import Soles
 
 PAR = ContactSettings(4.0e4, 250.0, 4.0e4, 250.0).array()
 

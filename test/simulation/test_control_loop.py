@@ -5,8 +5,8 @@ import pytest
 from scipy.linalg import expm
 
 from humanoid_control.errors import ConfigError, SimulationError
-from humanoid_control.simulation.drives.motor import MotorSettings, current_rate, deadbeat_voltage
-from humanoid_control.simulation.loops.control_loop import ControlLevel, run_loop
+from humanoid_control.simulation.drives.motors_gears import MotorSettings, current_rate, deadbeat_voltage
+from humanoid_control.simulation.state_space.closed_loop import ControlLevel, run_loop
 from humanoid_control.simulation.state_space.integrators import IntegratorSettings
 
 RK4 = IntegratorSettings("rk4", 5e-4)

@@ -7,13 +7,12 @@ import pytest
 from humanoid_control.errors import HumanoidError
 from humanoid_control.multibody import ForwardDynamics
 from humanoid_control.multibody.energy import totals
+from humanoid_control.multibody.forward_kinematics import forward1
 from humanoid_control.multibody.layout import NW, RATE
-from humanoid_control.multibody.motion import forward1
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import World, WorldSettings, make_engine
-from humanoid_control.simulation.drives.drive_train import build_drive_train
-from humanoid_control.simulation.drives.gains import driven_gains
-from humanoid_control.simulation.drives.mechanisms import mechanisms_of
+from humanoid_control.simulation.drives.drive_train import build_drive_train, mechanisms_of
+from humanoid_control.simulation.drives.position_control import driven_gains
 
 
 @pytest.fixture(scope="module")

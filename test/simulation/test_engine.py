@@ -7,7 +7,7 @@ import pytest
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import ENGINES, WorldSettings, make_engine
-from humanoid_control.simulation.check import check_model
+from humanoid_control.simulation.engine import check_model
 
 FIXED, FLOATING = load_robot("wabian2", "fixed"), load_robot("suralp", "floating")
 ELBOW = FIXED.joint_index("l_elbow_flexion")

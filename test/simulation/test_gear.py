@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.simulation.drives.gear import ElasticGear, GearFriction, friction_torque, gear_torque
+from humanoid_control.simulation.drives.motors_gears import ElasticGear, GearFriction, friction_torque, gear_torque
 
 HD = GearFriction.harmonic_drive(2.0, 0.5, stiction=3.0, stribeck_speed=0.2)
 SCREW = GearFriction.roller_screw(0.5, 0.1, load_share=0.15)

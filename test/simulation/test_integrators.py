@@ -5,10 +5,9 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from humanoid_control.errors import ConfigError, SimulationError, UnknownNameError
-from humanoid_control.simulation.drives.gear import ElasticGear, gear_torque
-from humanoid_control.simulation.drives.motor import MotorSettings, current_rate
+from humanoid_control.simulation.drives.motors_gears import ElasticGear, MotorSettings, current_rate, gear_torque
 from humanoid_control.simulation.state_space.integrators import INTEGRATORS, IntegratorSettings, integrate
-from humanoid_control.simulation.state_space.state_layout import StateLayout
+from humanoid_control.simulation.state_space.model import StateLayout
 from test.simulation.box import Box
 
 OSCILLATOR = StateLayout(2, velocities=[0])

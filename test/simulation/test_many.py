@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
-from humanoid_control.simulation.recipe import Recipe
-from humanoid_control.simulation.studies.many import name_of, simulate_many
-from humanoid_control.simulation.studies.standing import make_observer, make_world, standing_study
+from humanoid_control.simulation.engine import Recipe
+from humanoid_control.simulation.many_worlds import make_observer, make_world, name_of, simulate_many, standing_study
 
 RECIPE = Recipe(robot="suralp", step=0.002)
 VARIED = [

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad, solve_ivp
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.simulation.drives.motor import (
+from humanoid_control.simulation.drives.motors_gears import (
     MotorSettings,
     current_controlled_step,
     current_rate,

@@ -10,7 +10,7 @@ from humanoid_control.errors import ConfigError, EnvironmentProblem, RobotError
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.simulation import WorldSettings, make_engine
 from humanoid_control.simulation.contact.ground import Ground
-from humanoid_control.simulation.contact.law import ContactSettings
+from humanoid_control.simulation.contact.points import ContactSettings
 
 mujoco = pytest.importorskip("mujoco", reason="needs MuJoCo: pip install mujoco")
 

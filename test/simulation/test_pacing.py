@@ -2,7 +2,7 @@
 
 import pytest
 
-from humanoid_control.simulation.loops.pacing import Pacer
+from humanoid_control.nodes.simulator import Pacer
 
 
 def play(pacer, ticks, cost=0.0):

@@ -9,9 +9,8 @@ import pytest
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import make_engine
-from humanoid_control.simulation.loops.control_loop import ControlLevel
-from humanoid_control.simulation.loops.robot_loop import Inputs, run_robot
 from humanoid_control.simulation.sensors.sensor_model import Imperfection
+from humanoid_control.simulation.state_space.closed_loop import ControlLevel, Inputs, run_robot
 
 ROBOT = load_robot("wabian2", "fixed")
 GOAL = ROBOT.from_mapping({"l_elbow_flexion": 0.9, "r_shoulder_flexion": 0.3})

@@ -7,7 +7,7 @@ import pytest
 from humanoid_control.errors import HumanoidError
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import WorldSettings
-from humanoid_control.simulation.contact.law import ContactSettings
+from humanoid_control.simulation.contact.points import ContactSettings
 from humanoid_control.simulation.drives.drive_train import build_drive_train
 from humanoid_control.simulation.state_space.integrators import IntegratorSettings, integrate
 from humanoid_control.simulation.state_space.model import TYPES, StateSpace
@@ -52,7 +52,7 @@ def test_the_base_of_the_reduced_model_accelerates_as_pinocchio_says(lola, euler
     q = lola.q("neutral", pin.SE3(pin.rpy.rpyToMatrix(0.2, -0.1, 0.5), np.array([0.3, 0.1, 5.0])))
     v, a_j = rng.normal(size=lola.nv), rng.normal(size=lola.n)
     z = model.initial()
-    from humanoid_control.simulation.state_space.euler_base import euler_state
+    from humanoid_control.simulation.state_space.model import euler_state
 
     z[:6], z[6 : 6 + model._nb] = (euler_state(q[:7], v[:6])[::-1]) if euler else (v[:6], q[:7])
     z[-48:] = 0.0
@@ -83,7 +83,7 @@ def test_euler_angles_and_quaternion_fall_alike(lola, depth):
         z = model.initial()
         q, v = lola.q("neutral")[:7].copy(), np.array([0.3, -0.2, 1.0, 0.4, -0.3, 0.8])
         q[2] += 1.0
-        from humanoid_control.simulation.state_space.euler_base import euler_state
+        from humanoid_control.simulation.state_space.model import euler_state
 
         base, rate = euler_state(q, v) if euler else (q, v)
         nv = model.model.nv

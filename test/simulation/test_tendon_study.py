@@ -5,16 +5,15 @@ import pytest
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import load_robot
-from humanoid_control.simulation.studies.tendons import baselines as study_baselines
-from humanoid_control.simulation.studies.tendons import lab as laboratory
-from humanoid_control.simulation.studies.tendons import whole_body
-from humanoid_control.simulation.studies.tendons.experiments import EXPERIMENTS, chosen
-from humanoid_control.simulation.studies.tendons.finding import Goal, Row, Runs, settled, spread, tail
-from humanoid_control.simulation.studies.tendons.lab import TendonLab
-from humanoid_control.simulation.studies.tendons.others import others
-from humanoid_control.simulation.studies.tendons.pushed import HandPushes
-from humanoid_control.simulation.studies.tendons.sharing import BEYOND
-from humanoid_control.simulation.studies.tendons.table_one import TABLE_ONE
+from humanoid_control.studies.kawaharazuka import baselines as study_baselines
+from humanoid_control.studies.kawaharazuka import experiments as whole_body
+from humanoid_control.studies.kawaharazuka import lab as laboratory
+from humanoid_control.studies.kawaharazuka.experiments import EXPERIMENTS, chosen
+from humanoid_control.studies.kawaharazuka.finding import Goal, Row, Runs, settled, spread, tail
+from humanoid_control.studies.kawaharazuka.lab import HandPushes, TendonLab
+from humanoid_control.studies.kawaharazuka.other_arms import others
+from humanoid_control.studies.kawaharazuka.sharing import BEYOND
+from humanoid_control.studies.kawaharazuka.table_one import TABLE_ONE
 
 
 @pytest.fixture(scope="module")

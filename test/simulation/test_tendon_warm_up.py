@@ -8,11 +8,10 @@ from numba.core.dispatcher import Dispatcher
 
 import humanoid_control.tendons
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.tendon_file import tendon_geometry
-from humanoid_control.robots.tendon_groups import tendon_groups, tendon_mappings
-from humanoid_control.simulation.tendon_warm_up import KERNELS, compile_kernels, compiled
-from humanoid_control.tendons.filters.filter_settings import OBSERVATIONS, FilterSettings
-from humanoid_control.tendons.tendon_estimator import TendonEstimator
+from humanoid_control.robots.tendons import tendon_geometry, tendon_groups, tendon_mappings
+from humanoid_control.tendons.estimator.estimator import TendonEstimator
+from humanoid_control.tendons.estimator.settings import OBSERVATIONS, FilterSettings
+from humanoid_control.warm_up.tendons import KERNELS, compile_kernels, compiled
 
 
 def signatures():

@@ -10,12 +10,12 @@ import pytest
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import make_engine
-from humanoid_control.simulation.drives.gains import default_gains
-from humanoid_control.simulation.recipe import Recipe
+from humanoid_control.simulation.drives.position_control import default_gains
+from humanoid_control.simulation.drives.tendon_plant import EncoderErrors, TendonEncoders
+from humanoid_control.simulation.engine import Recipe
 from humanoid_control.simulation.settings import WorldSettings
-from humanoid_control.simulation.worlds.mujoco_model import mjcf_text
-from humanoid_control.simulation.worlds.tension_world import TensionWorld, tension_gains
-from humanoid_control.tendons.encoders import EncoderErrors, TendonEncoders
+from humanoid_control.simulation.worlds.mujoco_world import mjcf_text
+from humanoid_control.simulation.worlds.tendon_world import TensionWorld, tension_gains
 
 
 @pytest.fixture(scope="module")

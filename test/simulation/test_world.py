@@ -5,12 +5,12 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.multibody.from_pinocchio import bodies_of
+from humanoid_control.multibody.model import bodies_of
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.simulation import World, WorldSettings
-from humanoid_control.simulation.contact.law import ContactSettings
-from humanoid_control.simulation.drives.gains import DriveGains, default_gains
-from humanoid_control.simulation.sensors.root_link import base_state, read_imu
+from humanoid_control.simulation.contact.points import ContactSettings
+from humanoid_control.simulation.drives.position_control import DriveGains, default_gains
+from humanoid_control.simulation.sensors.imu import base_state, read_imu
 
 BIPEDS = ("hrp2", "suralp", "wabian2", "lola")
 

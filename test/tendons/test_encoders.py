@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.tendons.encoders import EncoderErrors, TendonEncoders
-from humanoid_control.tendons.random_walk import random_walk
+from humanoid_control.simulation.drives.tendon_plant import EncoderErrors, TendonEncoders
+from humanoid_control.tendons.mappings.postures import random_walk
 
 LIMITS = np.deg2rad([[-20, 90], [-60, 40], [-110, -5]])
 

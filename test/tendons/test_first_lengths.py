@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from humanoid_control.tendons.filters.consistency import nees
-from humanoid_control.tendons.filters.filter_settings import FilterSettings
-from humanoid_control.tendons.filters.group_filter import GroupFilter
-from humanoid_control.tendons.mappings.polynomial_grid_fit import fit_polynomial_on_grid
+from humanoid_control.tendons.estimator.diagnosis import nees
+from humanoid_control.tendons.estimator.group_filter import GroupFilter
+from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.mappings.polynomial import fit_polynomial_on_grid
 from humanoid_control.tendons.tendon import TendonGroup
 from test.tendons.pulleys import Pulleys
 from test.tendons.straight_lines import JOINTS, LIMITS, MUSCLES, arm, random_walk

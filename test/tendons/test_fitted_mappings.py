@@ -6,17 +6,15 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.tendons.antagonism import AntagonismUpdater
-from humanoid_control.tendons.filters.filter_settings import FilterSettings
-from humanoid_control.tendons.filters.group_filter import GroupFilter
-from humanoid_control.tendons.mappings.geometry_mapping import GeometryMapping
+from humanoid_control.tendons.estimator.group_filter import GroupFilter
+from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.mappings.exact import GeometryMapping
+from humanoid_control.tendons.mappings.fitting import load_mapping, save_mapping
 from humanoid_control.tendons.mappings.mapping import MappingInterrupted
-from humanoid_control.tendons.mappings.mapping_file import load_mapping, save_mapping
-from humanoid_control.tendons.mappings.neural_fit import fit_neural
-from humanoid_control.tendons.mappings.neural_mapping import NeuralMapping
-from humanoid_control.tendons.mappings.polynomial_grid_fit import fit_polynomial_on_grid
-from humanoid_control.tendons.mappings.posture_grid import grid_axes, grid_postures, random_postures
-from humanoid_control.tendons.mappings.table_mapping import build_table
+from humanoid_control.tendons.mappings.neural import AntagonismUpdater, NeuralMapping, fit_neural
+from humanoid_control.tendons.mappings.polynomial import fit_polynomial_on_grid
+from humanoid_control.tendons.mappings.postures import grid_axes, grid_postures, random_postures
+from humanoid_control.tendons.mappings.table import build_table
 from humanoid_control.tendons.tendon import TendonGroup
 from test.tendons.straight_lines import JOINTS, LIMITS, MUSCLES, arm, random_walk
 

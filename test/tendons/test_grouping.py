@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.tendons.grouping import find_groups
-from humanoid_control.tendons.groups import owners
-from humanoid_control.tendons.mappings.posture_grid import random_postures
+from humanoid_control.tendons.estimator.grouping import find_groups
+from humanoid_control.tendons.mappings.postures import random_postures
+from humanoid_control.tendons.tendon import owners
 from test.tendons.straight_lines import GIRDLE_JOINTS, GIRDLE_LIMITS, GIRDLE_MUSCLES, SHOULDER, girdle
 
 POSTURES = random_postures(GIRDLE_LIMITS, 60)

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from humanoid_control.cholesky import cholesky
-from humanoid_control.tendons.filters.consistency import ChiSquareMean, nees
-from humanoid_control.tendons.filters.filter_settings import FilterSettings
-from humanoid_control.tendons.filters.group_filter import GroupFilter
-from humanoid_control.tendons.filters.kalman import hold_limits, update
-from humanoid_control.tendons.filters.prediction import predict, squared_pseudo_inverse
-from humanoid_control.tendons.mappings.geometry_mapping import GeometryMapping
-from humanoid_control.tendons.mappings.polynomial_grid_fit import fit_polynomial_on_grid
+from humanoid_control.numerics.cholesky import cholesky
+from humanoid_control.tendons.estimator.diagnosis import ChiSquareMean, nees
+from humanoid_control.tendons.estimator.group_filter import GroupFilter
+from humanoid_control.tendons.estimator.kalman import hold_limits, predict, squared_pseudo_inverse, update
+from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.mappings.exact import GeometryMapping
+from humanoid_control.tendons.mappings.polynomial import fit_polynomial_on_grid
 from humanoid_control.tendons.tendon import TendonGroup
 from test.tendons.straight_lines import JOINTS, LIMITS, MUSCLES, arm, random_walk
 

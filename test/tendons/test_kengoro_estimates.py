@@ -5,19 +5,17 @@ import pytest
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.tendon_file import tendon_geometry, tendons_of
-from humanoid_control.tendons.filters.filter_settings import FilterSettings
-from humanoid_control.tendons.filters.group_filter import GroupFilter
-from humanoid_control.tendons.grouping import find_groups
-from humanoid_control.tendons.groups import completed, mirrored, owner_table, owners
-from humanoid_control.tendons.mappings.exact_mapping import exact_mapping
-from humanoid_control.tendons.mappings.group_geometry import group_mappings, lengths_only
-from humanoid_control.tendons.mappings.mapping_file import load_mapping, save_mapping
-from humanoid_control.tendons.mappings.polynomial_grid_fit import fit_polynomial_on_grid
-from humanoid_control.tendons.mappings.posture_grid import random_postures
+from humanoid_control.robots.tendons import tendon_geometry, tendons_of
+from humanoid_control.tendons.estimator.estimator import TendonEstimator
+from humanoid_control.tendons.estimator.group_filter import GroupFilter
+from humanoid_control.tendons.estimator.grouping import find_groups
+from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.mappings.exact import exact_mapping, group_mappings, lengths_only
+from humanoid_control.tendons.mappings.fitting import load_mapping, save_mapping
+from humanoid_control.tendons.mappings.polynomial import fit_polynomial_on_grid
+from humanoid_control.tendons.mappings.postures import random_postures
 from humanoid_control.tendons.routing.geometry import TendonGeometry
-from humanoid_control.tendons.tendon import TendonGroup
-from humanoid_control.tendons.tendon_estimator import TendonEstimator
+from humanoid_control.tendons.tendon import TendonGroup, completed, mirrored, owner_table, owners
 from test.tendons.straight_lines import random_walk
 
 ARM = ("l_gh_roll", "l_gh_pitch", "l_gh_yaw", "l_elbow_pitch")

@@ -5,11 +5,11 @@ import pytest
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.tendon_file import tendon_geometry, tendons_of
-from humanoid_control.tendons.mappings.exact_mapping import exact_mapping
-from humanoid_control.tendons.mappings.mapping_file import load_mapping, save_mapping
-from humanoid_control.tendons.mappings.parted_mapping import PartedMapping, fit_polynomial_parts
-from humanoid_control.tendons.mappings.posture_grid import random_postures
+from humanoid_control.robots.tendons import tendon_geometry, tendons_of
+from humanoid_control.tendons.mappings.exact import exact_mapping
+from humanoid_control.tendons.mappings.fitting import load_mapping, save_mapping
+from humanoid_control.tendons.mappings.per_tendon import PartedMapping, fit_polynomial_parts
+from humanoid_control.tendons.mappings.postures import random_postures
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 
 

@@ -4,18 +4,10 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.tendons.mappings.geometry_mapping import GeometryMapping
+from humanoid_control.tendons.mappings.exact import GeometryMapping
 from humanoid_control.tendons.mappings.mapping import MappingInterrupted
-from humanoid_control.tendons.mappings.monomials import monomials
-from humanoid_control.tendons.mappings.polynomial_fit import fit_polynomial
-from humanoid_control.tendons.mappings.polynomial_grid_fit import fit_polynomial_on_grid
-from humanoid_control.tendons.mappings.posture_grid import (
-    check_cost,
-    fit_cost,
-    grid_axes,
-    grid_postures,
-    random_postures,
-)
+from humanoid_control.tendons.mappings.polynomial import fit_polynomial, fit_polynomial_on_grid, monomials
+from humanoid_control.tendons.mappings.postures import check_cost, fit_cost, grid_axes, grid_postures, random_postures
 from test.tendons.straight_lines import ARM, JOINTS, LIMITS, MUSCLES, arm
 
 GRIDS = {

@@ -5,13 +5,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from humanoid_control.tendons.filters.curvature import squared_curvature
-from humanoid_control.tendons.filters.filter_settings import FilterSettings
-from humanoid_control.tendons.filters.group_filter import GroupFilter
-from humanoid_control.tendons.filters.observability import observability, relative_observability
-from humanoid_control.tendons.filters.two_moments import compare_moments, moved_angles
-from humanoid_control.tendons.mappings.geometry_mapping import GeometryMapping
-from humanoid_control.tendons.mappings.polynomial_grid_fit import fit_polynomial_on_grid
+from humanoid_control.tendons.estimator.diagnosis import observability, relative_observability
+from humanoid_control.tendons.estimator.group_filter import GroupFilter
+from humanoid_control.tendons.estimator.observations import compare_moments, moved_angles, squared_curvature
+from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.mappings.exact import GeometryMapping
+from humanoid_control.tendons.mappings.polynomial import fit_polynomial_on_grid
 from humanoid_control.tendons.tendon import TendonGroup
 from test.tendons.pulleys import Pulleys
 from test.tendons.straight_lines import JOINTS, LIMITS, MUSCLES, arm, random_walk

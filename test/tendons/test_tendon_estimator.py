@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.tendons.filters.filter_settings import FilterSettings
-from humanoid_control.tendons.groups import completed, owners
-from humanoid_control.tendons.mappings.polynomial_fit import fit_polynomial
-from humanoid_control.tendons.mappings.posture_grid import random_postures
-from humanoid_control.tendons.side_by_side import SideBySide
-from humanoid_control.tendons.tendon import TendonGroup
-from humanoid_control.tendons.tendon_estimator import TendonEstimator
+from humanoid_control.tendons.estimator.estimator import SideBySide, TendonEstimator
+from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.mappings.polynomial import fit_polynomial
+from humanoid_control.tendons.mappings.postures import random_postures
+from humanoid_control.tendons.tendon import TendonGroup, completed, owners
 from test.tendons.straight_lines import (
     GIRDLE_JOINTS,
     GIRDLE_LIMITS,

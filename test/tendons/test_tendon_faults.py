@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from humanoid_control.tendons.filters.filter_settings import FilterSettings
-from humanoid_control.tendons.mappings.polynomial_grid_fit import fit_polynomial_on_grid
+from humanoid_control.tendons.estimator.estimator import TendonEstimator
+from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.mappings.polynomial import fit_polynomial_on_grid
 from humanoid_control.tendons.tendon import TendonGroup
-from humanoid_control.tendons.tendon_estimator import TendonEstimator
 from test.tendons.straight_lines import JOINTS, LIMITS, MUSCLES, arm, random_walk
 
 GROUP = TendonGroup("arm", JOINTS, (), MUSCLES)

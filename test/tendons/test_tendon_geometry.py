@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
-from humanoid_control.tendons.mappings.exact_mapping import exact_mapping
+from humanoid_control.tendons.mappings.exact import exact_mapping
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import Point, Pulley, Tendon, TendonSet, Wrap, straight
 

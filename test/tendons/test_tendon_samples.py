@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.tendons.tendon_samples import TendonSamples
+from humanoid_control.tendons.estimator.samples import TendonSamples
 
 NAMES = ("biceps", "triceps", "brachialis")
 

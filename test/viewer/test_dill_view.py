@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from humanoid_control.benchmarks.dill import LENGTH, RADIUS, DillView, color_of, cylinder, laid_out
 from humanoid_control.cli.main import main
 from humanoid_control.viewer.browser import find_chromium
-from humanoid_control.viewer.dill_view import LENGTH, RADIUS, DillView, color_of, cylinder, laid_out
 
 
 def test_a_link_is_a_closed_cylinder_seen_from_outside():

@@ -8,7 +8,7 @@ import pytest
 
 viser = pytest.importorskip("viser")
 
-from humanoid_control.viewer.markers import ARROW, CUBE, CYLINDER, LINE_LIST, SPHERE, SPHERE_LIST, MarkerLayer
+from humanoid_control.viewer.scene import ARROW, CUBE, CYLINDER, LINE_LIST, SPHERE, SPHERE_LIST, MarkerLayer
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import trimesh
 
+from humanoid_control.collision.shapes import Box, Capsule, Cylinder, Ellipsoid, EllipticCapsule, Sphere
 from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.robots.shapes import Box, Capsule, Cylinder, Ellipsoid, EllipticCapsule, Sphere
-from humanoid_control.robots.urdf_tree import parse_urdf
+from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.viewer.meshes import link_meshes, shape_mesh
 
 EXPECTED = [  # shape, exact volume, exact extent along x y z

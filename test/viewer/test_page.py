@@ -9,9 +9,8 @@ import pytest
 
 from humanoid_control.robots import load_robot
 from humanoid_control.viewer.browser import FLAGS, Browser, find_chromium
-from humanoid_control.viewer.page import Page, port_is_free
+from humanoid_control.viewer.page import Page, ViewState, port_is_free
 from humanoid_control.viewer.panel import Actions
-from humanoid_control.viewer.state import ViewState
 
 Image = pytest.importorskip("PIL.Image", reason="needs pillow")
 pytestmark = [

@@ -9,14 +9,12 @@ import daqp
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.ik.position.base import PositionSolver, Solution
-from humanoid_control.ik.position.problem import Problem
-from humanoid_control.ik.position.stopping import Stop, StopSettings
-from humanoid_control.ik.solvers.moving import Moving
-from humanoid_control.ik.tasks import Task
-from humanoid_control.ik.tasks.goals import HalfSpaceTask
-from humanoid_control.robots import Robot
-from humanoid_control.robots.volume_pairs import near_pairs_of
+from humanoid_control.ik.free_velocities import Moving
+from humanoid_control.ik.position.solver import PositionSolver, Problem, Solution, Stop, StopSettings
+from humanoid_control.ik.tasks.geometric import HalfSpaceTask
+from humanoid_control.ik.tasks.task import Task
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.self_collision import near_pairs_of
 
 SOFT = 8  # daqp: a row that may be violated at a price when no step satisfies all
 FREE = 1e30

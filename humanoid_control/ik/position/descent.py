@@ -1,20 +1,227 @@
-"""Inverse kinematics as the minimisation of 1/2 |f(q) - x|^2, direction by direction (algorithm 4.2)."""
+"""Descent directions of algorithm 4.2: steepest descent, Gauss-Newton, quasi-Newton, conjugate gradients (4.5).
+
+Also here:
+
+* How far to go along a direction: constant, exact, Armijo's rule, the conditions of Wolfe and Powell (section 4.2).
+* Inverse kinematics as the minimisation of 1/2 |f(q) - x|^2, direction by direction (algorithm 4.2).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
+from scipy.linalg import lapack
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik.position.base import PositionSolver, Solution
-from humanoid_control.ik.position.directions import Direction, GaussNewton
-from humanoid_control.ik.position.problem import Problem
-from humanoid_control.ik.position.step_size import StepSize, WolfePowell
-from humanoid_control.ik.position.stopping import Stop, StopSettings
-from humanoid_control.ik.solvers.moving import Moving
-from humanoid_control.ik.tasks import Task
-from humanoid_control.robots import Robot
+from humanoid_control.ik.free_velocities import Moving
+from humanoid_control.ik.position.solver import PositionSolver, Problem, Solution, Stop, StopSettings
+from humanoid_control.ik.tasks.task import Task
+from humanoid_control.robots.robot import Robot
+
+# -------- Descent directions of algorithm 4.2: steepest descent, Gauss-Newton, quasi-Newton, conjugate gradients (4.5)
+
+
+class Direction(Protocol):
+    """How the next direction d = -B^-1 g is found."""
+
+    def reset(self) -> None:
+        """Begin anew."""
+        ...
+
+    def direction(self, J: np.ndarray, g: np.ndarray) -> np.ndarray:
+        """d (k,) from the Jacobian (m, k) and the gradient g = J^T r (k,)."""
+        ...
+
+    def moved(self, s: np.ndarray, y: np.ndarray) -> None:
+        """Learn from the step s (k,) that was taken and the change y (k,) of the gradient over it."""
+        ...
+
+
+class SteepestDescent:
+    """B = E."""
+
+    def reset(self) -> None:
+        """Nothing is kept."""
+
+    def direction(self, J: np.ndarray, g: np.ndarray) -> np.ndarray:
+        return -g
+
+    def moved(self, s: np.ndarray, y: np.ndarray) -> None:
+        """Nothing is learned."""
+
+
+class GaussNewton:
+    """B = J^T J + delta E: Newton's method without the curvature of f, which the source calls exact (erratum E-16).
+
+    Attributes:
+        delta: makes B regular where there are fewer rows than free velocities.
+    """
+
+    def __init__(self, delta: float = 1e-6) -> None:
+        self.delta = delta
+
+    def reset(self) -> None:
+        """Nothing is kept."""
+
+    def direction(self, J: np.ndarray, g: np.ndarray) -> np.ndarray:
+        B = J.T @ J
+        B[np.diag_indices_from(B)] += self.delta
+        _, d, info = lapack.dposv(B, -g, lower=1)
+        return d if info == 0 else -g
+
+    def moved(self, s: np.ndarray, y: np.ndarray) -> None:
+        """Nothing is learned."""
+
+
+class Bfgs:
+    """Quasi-Newton: B^-1 is built up from the changes of the gradient (Broyden, Fletcher, Goldfarb, Shanno)."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin with B = E."""
+        self._inverse: np.ndarray | None = None
+
+    def direction(self, J: np.ndarray, g: np.ndarray) -> np.ndarray:
+        return -g if self._inverse is None else -self._inverse @ g
+
+    def moved(self, s: np.ndarray, y: np.ndarray) -> None:
+        curvature = float(s @ y)
+        if curvature <= 1e-12 * float(np.linalg.norm(s) * np.linalg.norm(y)):
+            return  # the update would not stay positive definite
+        if self._inverse is None:
+            self._inverse = np.eye(len(s)) * (curvature / float(y @ y))
+        By = self._inverse @ y
+        self._inverse = (
+            self._inverse
+            + np.outer(s, s) * ((curvature + float(y @ By)) / curvature**2)
+            - (np.outer(By, s) + np.outer(s, By)) / curvature
+        )
+
+
+class ConjugateGradient:
+    """d = -g + beta d_before with beta of Polak and Ribiere, not below 0: where it would be, it starts anew."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin with steepest descent."""
+        self._g: np.ndarray | None = None
+        self._d: np.ndarray | None = None
+
+    def direction(self, J: np.ndarray, g: np.ndarray) -> np.ndarray:
+        d = -g
+        if self._g is not None and self._d is not None:
+            beta = max(0.0, float(g @ (g - self._g)) / max(float(self._g @ self._g), 1e-300))
+            d = d + beta * self._d
+        if float(d @ g) >= 0.0:
+            d = -g
+        self._g, self._d = g, d
+        return d
+
+    def moved(self, s: np.ndarray, y: np.ndarray) -> None:
+        """Nothing is learned."""
+
+
+# -------- How far to go along a direction: constant, exact, Armijo's rule
+
+Line = Callable[[float], float]
+"""A number at the step length alpha: the cost, or its slope."""
+
+
+class StepSize(Protocol):
+    """A rule for the step length."""
+
+    def alpha(self, cost: Line, slope: Line, cost_0: float, slope_0: float) -> float:
+        """The step length; 0 where none is found.
+
+        Args:
+            cost, slope: of alpha; the slope costs a Jacobian.
+            cost_0, slope_0: at alpha = 0, slope_0 < 0.
+        """
+        ...
+
+
+class ConstantStep:
+    """Always the same length, whatever comes of it."""
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        if not alpha > 0:
+            raise ConfigError(f"step length must be positive, got {alpha:g}")
+        self._alpha = alpha
+
+    def alpha(self, cost: Line, slope: Line, cost_0: float, slope_0: float) -> float:
+        return self._alpha
+
+
+class ExactLineSearch:
+    """The first minimum along the line, to a relative accuracy."""
+
+    def __init__(self, start: float = 1.0, tolerance: float = 1e-6) -> None:
+        self.start, self.tolerance = start, tolerance
+
+    def alpha(self, cost: Line, slope: Line, cost_0: float, slope_0: float) -> float:
+        from scipy.optimize import minimize_scalar  # slow to import, and seldom needed
+
+        # Bracket the minimum: go out while it falls, or come in while it does not.
+        high, best = self.start, cost(self.start)
+        if best < cost_0:
+            while high < 1e6 and (ahead := cost(2 * high)) < best:
+                high, best = 2 * high, ahead
+            high *= 2
+        else:
+            while high > 1e-16 and cost(high / 2) >= cost_0:
+                high /= 2
+        found = minimize_scalar(cost, bounds=(0.0, high), method="bounded", options={"xatol": self.tolerance * high})
+        return float(found.x) if found.fun < cost_0 else 0.0
+
+
+class Armijo:
+    """Halve from alpha_0 until the cost falls by a share of what its slope promises."""
+
+    def __init__(self, start: float = 1.0, share: float = 1e-4, shrink: float = 0.5) -> None:
+        if not (start > 0 and 0 < share < 1 and 0 < shrink < 1):
+            raise ConfigError("Armijo: start > 0, and share and shrink between 0 and 1 are needed")
+        self.start, self.share, self.shrink = start, share, shrink
+
+    def alpha(self, cost: Line, slope: Line, cost_0: float, slope_0: float) -> float:
+        alpha = self.start
+        for _ in range(60):
+            if cost(alpha) <= cost_0 + self.share * alpha * slope_0:
+                return alpha
+            alpha *= self.shrink
+        return 0.0
+
+
+class WolfePowell:
+    """Armijo's condition, and the slope must have lost a share of itself, so that steps are not too short either.
+
+    By bisection from alpha_0: in where the cost does not fall enough, out where it still falls steeply.
+    """
+
+    def __init__(self, start: float = 1.0, share: float = 1e-4, flat: float = 0.9) -> None:
+        if not (start > 0 and 0 < share < flat < 1):
+            raise ConfigError("Wolfe-Powell: start > 0 and 0 < share < flat < 1 are needed")
+        self.start, self.share, self.flat = start, share, flat
+
+    def alpha(self, cost: Line, slope: Line, cost_0: float, slope_0: float) -> float:
+        low, high, alpha, fallen = 0.0, float("inf"), self.start, 0.0
+        for _ in range(60):
+            if cost(alpha) > cost_0 + self.share * alpha * slope_0:
+                high = alpha
+            elif slope(alpha) < self.flat * slope_0:
+                low = fallen = alpha
+            else:
+                return alpha
+            alpha = 2 * low if high == float("inf") else 0.5 * (low + high)
+        return fallen
+
+
+# -------- Inverse kinematics as the minimisation of 1/2 |f(q) - x|^2, direction by direction (algorithm 4.2)
 
 
 class Descent(PositionSolver):

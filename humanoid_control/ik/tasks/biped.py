@@ -8,12 +8,11 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.ik.tasks.base import Task, VectorTask, prepare
-from humanoid_control.ik.tasks.joint import JointTask
-from humanoid_control.ik.tasks.orientation_task import OrientationTask
-from humanoid_control.ik.tasks.point import CenterOfMass, FramePoint, LimbCenterOfMass
-from humanoid_control.ik.tasks.point_task import PointTask
-from humanoid_control.robots import Robot
+from humanoid_control.ik.tasks.frames import OrientationTask
+from humanoid_control.ik.tasks.joints import JointTask
+from humanoid_control.ik.tasks.points import CenterOfMass, FramePoint, LimbCenterOfMass, PointTask
+from humanoid_control.ik.tasks.task import Task, VectorTask, prepare
+from humanoid_control.robots.robot import Robot
 
 SIDES = (("r", "right"), ("l", "left"))
 

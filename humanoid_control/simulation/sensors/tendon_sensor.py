@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.simulation.drives.tendon_plant import TendonStates
+from humanoid_control.simulation.drives.tendon_plant import EncoderErrors, TendonEncoders, TendonStates
 from humanoid_control.simulation.sensors.sensor_model import Imperfection, Sensor
-from humanoid_control.tendons.encoders import EncoderErrors, TendonEncoders
 
 FAULTS = {
     "slack": "wire hangs loose: no tension, and the encoder reads more than the way is long",

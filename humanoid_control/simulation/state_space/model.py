@@ -1,30 +1,215 @@
-"""A robot with its drives on the ground as one first-order model dz/dt = f(t, z, u), for any integrator (eq. (2.2))."""
+"""Rates of the state-space models, compiled: bodies, contact layers, motors and gears in one call.
+
+Also here:
+
+* What the entries of a state vector are: names for messages, velocities, fast states, quaternions.
+* A floating base by Euler angles Z-X-Z, turned so that upright is far from their singularity (section 2.8).
+* A robot with its drives on the ground as one first-order model dz/dt = f(t, z, u), for any integrator (eq. (2.2)).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import pinocchio as pin
 
-from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
-from humanoid_control.multibody import Model, free
+from humanoid_control.errors import ConfigError, RobotError, SimulationError, UnknownNameError
+from humanoid_control.jit import inlined, kernel
+from humanoid_control.multibody.accelerations import base_acceleration, forward2
 from humanoid_control.multibody.arrays import Arrays
-from humanoid_control.multibody.from_pinocchio import bodies_of
-from humanoid_control.multibody.motion import forward1
-from humanoid_control.robots import Robot
-from humanoid_control.simulation.contact.forces import contact_settle
-from humanoid_control.simulation.contact.robot_contact import (
+from humanoid_control.multibody.articulated_inertia import backward
+from humanoid_control.multibody.forward_kinematics import add_wrenches, configuration_rate, forward1
+from humanoid_control.multibody.layout import NW, RATE
+from humanoid_control.multibody.model import Model, bodies_of, free
+from humanoid_control.robots.robot import Robot
+from humanoid_control.simulation.contact.forces import (
+    contact_forces,
     contact_points,
+    contact_settle,
     contact_table,
     engine_links,
     place_carriers,
 )
 from humanoid_control.simulation.drives.drive_train import ELASTIC, RIGID, build_drive_train
-from humanoid_control.simulation.drives.shafts import no_shafts, shaft_table
+from humanoid_control.simulation.drives.motors_gears import current_rate, no_shafts, shaft_forces, shaft_table
 from humanoid_control.simulation.settings import WorldSettings
-from humanoid_control.simulation.state_space.euler_base import euler_state, euler_turn, quaternion_state
-from humanoid_control.simulation.state_space.rates import full_rates, reduced_rates
-from humanoid_control.simulation.state_space.state_layout import StateLayout
+
+# -------- Rates of the state-space models, compiled: bodies, contact layers, motors and gears in one call
+
+
+@kernel
+def full_rates(t, w, c, s, z, u, dz, nq, tau, armature, qdd, rate, force, sdot):
+    """Rates dz of z = [v, q, layers, currents] under the voltages u; the rest is scratch memory.
+
+    Args:
+        t, w, c, s: `Tables`, `Work`, `ContactTable`, `ShaftTable`.
+    """
+    nv, p, m = qdd.shape[0], force.shape[0], u.shape[0]
+    v, q = z[:nv], z[nv : nv + nq]
+    currents = z[nv + nq + 3 * p :]
+    tau[:] = 0.0
+    forward1(t, q, v, w)
+    _contact(t, w, c, z[nv + nq : nv + nq + 3 * p].reshape((p, 3)), force, sdot)
+    for k in range(m):
+        s.torque[k] = s.motor[k, 3] * currents[k]
+    shaft_forces(t, w.W, s, q, v, 0.0, tau, armature)
+    backward(t, tau, armature, w)
+    forward2(t, w, qdd)
+    configuration_rate(t, q, v, rate)
+    dz[:nv] = qdd
+    dz[nv : nv + nq] = rate
+    _layer_rates(sdot, dz, nv + nq)
+    for k in range(m):
+        speed = w.W[(s.body[k] + 1) * NW + RATE]
+        dz[nv + nq + 3 * p + k] = current_rate(currents[k], u[k], speed, s.motor[k])
+
+
+@kernel
+def reduced_rates(t, w, c, z, u, dz, nb, q, v, qdd, zero, rate, force, sdot):
+    """Rates dz of z = [base v, base q, layers] while the joints move as u = [angles, velocities, accelerations]."""
+    n, p = u.shape[0] // 3, force.shape[0]
+    v[:6], q[:nb] = z[:6], z[6 : 6 + nb]
+    q[nb:], v[6:], qdd[6:] = u[:n], u[n : 2 * n], u[2 * n :]
+    forward1(t, q, v, w)
+    _contact(t, w, c, z[6 + nb :].reshape((p, 3)), force, sdot)
+    base_acceleration(t, zero, zero, w, qdd)
+    configuration_rate(t, q, v, rate)
+    dz[:6] = qdd[:6]
+    dz[6 : 6 + nb] = rate[:nb]
+    _layer_rates(sdot, dz, 6 + nb)
+
+
+@inlined
+def _contact(t, w, c, layers, force, sdot):
+    if layers.shape[0] > 0:
+        place_carriers(w.W, c)
+        contact_forces(c, layers, force, sdot)
+        add_wrenches(t, c.wrench, w)
+
+
+@inlined
+def _layer_rates(sdot, dz, at):
+    for k in range(sdot.shape[0]):
+        for a in range(3):
+            dz[at + 3 * k + a] = sdot[k, a]
+
+
+# -------- What the entries of a state vector are: names for messages, velocities, fast states, quaternions
+
+Rates = Callable[[float, np.ndarray, Any], np.ndarray]  # (t, z, u) -> dz/dt, all of one length
+
+
+class StateLayout:
+    """Indices into a state z (n,) of a model dz/dt = f(t, z, u).
+
+    Attributes:
+        n: length of z. names: (n,) for messages.
+        velocities: entries that semi-implicit Euler advances first; the rates of the others then see the new ones.
+        fast: entries that multi-rate integration advances in smaller steps (rotors, currents, contact layers).
+        quaternions: first entries of unit quaternions, which are normalised after every step.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        velocities: Sequence[int] | np.ndarray = (),
+        fast: Sequence[int] | np.ndarray = (),
+        quaternions: Sequence[int] = (),
+        names: Sequence[str] = (),
+    ) -> None:
+        """Check and keep the indices.
+
+        Raises:
+            ConfigError: an index outside the state or named twice, a number of names other than n.
+        """
+        self.n = n
+        self.velocities = _indices("velocities", velocities, n)
+        self.fast = _indices("fast", fast, n)
+        self.quaternions = _indices("quaternions", quaternions, n - 3)
+        if names and len(names) != n:
+            raise ConfigError(f"state layout: {n} states need {n} names, got {len(names)}")
+        self.names = tuple(names) or tuple(f"z[{k}]" for k in range(n))
+
+    def normalise(self, z: np.ndarray) -> np.ndarray:
+        """Make the quaternions unit again, in place."""
+        for k in self.quaternions:
+            size = np.sqrt(z[k : k + 4] @ z[k : k + 4])
+            if size > 0:
+                z[k : k + 4] /= size
+        return z
+
+    def check(self, t: float, z: np.ndarray, limit: float, what: str = "state") -> None:
+        """Refuse a state, or its rate, that is no number or beyond a limit.
+
+        Raises:
+            SimulationError: with the time and the name of the worst entry.
+        """
+        if np.abs(z).max(initial=0.0) <= limit:  # false for NaN as well
+            return
+        size = np.where(np.isnan(z), np.inf, np.abs(z))
+        k = int(np.argmax(size))
+        raise SimulationError(
+            f"simulation diverged at t = {t:.6g} s: {what} '{self.names[k]}' is {z[k]:.3g}; "
+            "take a smaller step or an implicit or adaptive method"
+        )
+
+
+def _indices(what: str, values: Sequence[int] | np.ndarray, n: int) -> np.ndarray:
+    out = np.array(values, dtype=int).ravel()
+    if out.size and (out.min() < 0 or out.max() >= n):
+        raise ConfigError(f"state layout: {what} must be indices from 0 to {n - 1}, got {out.min()} to {out.max()}")
+    if len(np.unique(out)) != len(out):
+        raise ConfigError(f"state layout: {what} names an index twice")
+    return out
+
+
+# -------- A floating base by Euler angles Z-X-Z, turned so that upright is far from their singularity (section 2.8)
+
+UPRIGHT = np.array([0.0, np.pi / 2, 0.0])
+
+
+def euler_matrix(angles: np.ndarray) -> np.ndarray:
+    """A_kI of phi, theta, psi: eq. (2.41)."""
+    (c1, c2, c3), (s1, s2, s3) = np.cos(angles), np.sin(angles)
+    return np.array(
+        [
+            [c1 * c3 - s1 * c2 * s3, s1 * c3 + c1 * c2 * s3, s2 * s3],
+            [-c1 * s3 - s1 * c2 * c3, -s1 * s3 + c1 * c2 * c3, s2 * c3],
+            [s1 * s2, -c1 * s2, c2],
+        ]
+    )
+
+
+def euler_turn() -> np.ndarray:
+    """The constant turn (3, 3) before the angles, by which an upright body has theta = 90 degrees."""
+    return euler_matrix(UPRIGHT).T
+
+
+def _rates(angles: np.ndarray) -> np.ndarray:
+    """J_R: omega = J_R d(angles)/dt in the body's axes; eq. (2.39) with E4 corrected."""
+    (_, c2, c3), (_, s2, s3) = np.cos(angles), np.sin(angles)
+    return np.array([[s2 * s3, c3, 0.0], [s2 * c3, -s3, 0.0], [c2, 0.0, 1.0]])
+
+
+def euler_state(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Euler configuration and rates (6,) each of a base given as pinocchio's (7,), (6,)."""
+    E = pin.Quaternion(q[3:7]).toRotationMatrix().T @ euler_turn().T
+    angles = np.array([np.arctan2(E[2, 0], -E[2, 1]), np.arccos(np.clip(E[2, 2], -1, 1)), np.arctan2(E[0, 2], E[1, 2])])
+    position, velocity = euler_turn() @ q[:3], E.T @ v[:3]
+    return np.concatenate([angles, position]), np.concatenate([np.linalg.solve(_rates(angles), v[3:6]), velocity])
+
+
+def quaternion_state(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The inverse of `euler_state`."""
+    E = euler_matrix(q[:3])
+    X = pin.SE3((E @ euler_turn()).T, euler_turn().T @ q[3:6])
+    return pin.SE3ToXYZQUAT(X), np.concatenate([E @ v[3:6], _rates(q[:3]) @ v[:3]])
+
+
+# -------- A robot with its drives on the ground as one first-order model dz/dt = f(t, z, u)
 
 REDUCED = "reduced"
 TYPES = {REDUCED: 1, RIGID: 2, ELASTIC: 3}

@@ -1,19 +1,41 @@
-"""Tendons of CARDSflow robots: `cardsflow.xml`, whose via points are on the links of a URDF beside it."""
+"""Coordinates in millimetres, told from those in metres by their size.
+
+Also here:
+
+* Tendons of CARDSflow robots: `cardsflow.xml`, whose via points are on the links of a URDF beside it.
+"""
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
-from humanoid_control.tendons.files.mjcf_text import label, read_xml
-from humanoid_control.tendons.files.tendon_model import TendonModel
-from humanoid_control.tendons.files.units import refuse_millimetres
-from humanoid_control.tendons.routing.tree import link_frame
-from humanoid_control.tendons.tendon import Point, Tendon, TendonSet
+from humanoid_control.tendons.files.mjcf import TendonModel, label, read_xml
+from humanoid_control.tendons.routing.geometry import link_frame
+from humanoid_control.tendons.tendon import Point, Tendon, TendonSet, Vec3
+
+# -------- Coordinates in millimetres, told from those in metres by their size
+
+LONGEST = 3.0  # [m] no link of a humanoid reaches farther from the origin of its frame
+
+
+def refuse_millimetres(points: Sequence[Vec3], where: str) -> None:
+    """Make sure that coordinates on links are in metres.
+
+    Raises:
+        RobotError: one is so large that it must be millimetres.
+    """
+    largest = float(np.abs(np.array(points, dtype=float)).max()) if len(points) else 0.0
+    if largest > LONGEST:
+        raise RobotError(f"{where}: a coordinate of {largest:g} on a link looks like millimetres; give metres")
+
+
+# -------- Tendons of CARDSflow robots: `cardsflow.xml`, whose via points are on the links of a URDF beside it
 
 ROUTING_FILE, URDF_FILE = "cardsflow.xml", "model.urdf"
 STRAIGHT = "FIXPOINT"

@@ -1,21 +1,31 @@
-"""Mappings fitted to a group's geometry, by the kind of mapping, and how good they are where they were not fitted."""
+"""Mappings fitted to a group's geometry, by the kind of mapping, and how good they are where they were not fitted.
+
+Also here:
+
+* Joint-muscle mappings on disk: one file with all that is needed to refuse it for another robot.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from humanoid_control.tendons.mappings.exact_mapping import exact_mapping
-from humanoid_control.tendons.mappings.group_geometry import lengths_only
-from humanoid_control.tendons.mappings.mapping import JointMuscleMapping
-from humanoid_control.tendons.mappings.neural_fit import fit_neural
-from humanoid_control.tendons.mappings.parted_mapping import fit_polynomial_parts
-from humanoid_control.tendons.mappings.polynomial_grid_fit import fit_polynomial_on_grid
-from humanoid_control.tendons.mappings.posture_grid import check_cost, counts_by_range, random_postures
-from humanoid_control.tendons.mappings.table_mapping import build_table
+from humanoid_control.errors import ConfigError
+from humanoid_control.files import whole_file
+from humanoid_control.tendons.mappings.exact import exact_mapping, lengths_only
+from humanoid_control.tendons.mappings.mapping import Array, FitReport, JointMuscleMapping
+from humanoid_control.tendons.mappings.neural import NeuralMapping, Weights, fit_neural
+from humanoid_control.tendons.mappings.per_tendon import PartedMapping, fit_polynomial_parts
+from humanoid_control.tendons.mappings.polynomial import PolynomialMapping, fit_polynomial_on_grid, monomials
+from humanoid_control.tendons.mappings.postures import check_cost, counts_by_range, random_postures
+from humanoid_control.tendons.mappings.table import TableMapping, build_table
 from humanoid_control.tendons.routing.geometry import TendonGeometry
+
+# -------- Mappings fitted to a group's geometry, by the kind of mapping
 
 KINDS = ("polynomial", "parts", "neural", "table")
 POSTURES_PER_JOINT, ITERATIONS, ROWS = 600, 600, 100_000  # of the network; of the table
@@ -77,3 +87,116 @@ def accuracy(mapping: JointMuscleMapping, geometry: TendonGeometry) -> Accuracy:
     postures = random_postures(geometry.limits, TRIED, seed=1)
     (lengths, arms), (true, true_arms) = mapping.evaluate(postures), exact_mapping(geometry).evaluate(postures)
     return Accuracy(float(np.sqrt(np.mean((lengths - true) ** 2))), float(np.sqrt(np.mean((arms - true_arms) ** 2))))
+
+
+# -------- Joint-muscle mappings on disk: one file with all that is needed to refuse it for another robot
+
+_FORMAT = "humanoid_control joint-muscle mapping 1"
+_UNITS = ("rad", "m")
+_PART = "part{}_"  # before the names of what belongs to a part
+
+
+def save_mapping(path: Path, mapping: JointMuscleMapping) -> None:
+    """Write a fitted mapping as .npz; the file appears whole or not at all.
+
+    Raises:
+        ConfigError: the mapping is the geometry itself, which is kept as its model; or the file cannot be written.
+    """
+    content: dict[str, Any] = {"format": np.array(_FORMAT), "units": np.array(_UNITS), **_content(mapping)}
+    with whole_file(path) as part, part.open("wb") as file:
+        np.savez_compressed(file, **content)
+
+
+def _content(mapping: JointMuscleMapping) -> dict[str, Array]:
+    """All that makes the mapping again; of one made of parts, all that makes each part again."""
+    if isinstance(mapping, PolynomialMapping):
+        content = {"exponents": mapping.basis.exponents, "coefficients": mapping.coefficients}
+    elif isinstance(mapping, NeuralMapping):
+        content = dict(vars(mapping.weights))
+    elif isinstance(mapping, TableMapping):
+        content = {"postures": mapping.postures, "table": mapping.table}
+    elif isinstance(mapping, PartedMapping):
+        content = {"parts": np.array(len(mapping.parts))}
+        for k, part in enumerate(mapping.parts):
+            content |= {_PART.format(k) + key: value for key, value in _content(part).items()}
+    else:
+        raise ConfigError(f"mapping of kind '{mapping.kind}': keep its model file instead; only fitted ones are saved")
+    fit = mapping.fit or FitReport(0, float("nan"), float("nan"), 0.0)
+    return content | {
+        "kind": np.array(mapping.kind),
+        "joint_names": np.array(mapping.joint_names),
+        "muscle_names": np.array(mapping.muscle_names),
+        "limits": mapping.limits,
+        "model_hash": np.array(mapping.model_hash),
+        "fit": np.array([fit.samples, fit.rms, fit.zero_error, fit.seconds]),
+    }
+
+
+def load_mapping(
+    path: Path,
+    model_hash: str | None = None,
+    joint_names: Sequence[str] | None = None,
+    muscle_names: Sequence[str] | None = None,
+) -> JointMuscleMapping:
+    """Read a mapping, for the model with this hash and for these joints and tendons where given.
+
+    Raises:
+        ConfigError: no such file, not a mapping, damaged, or made for another model, other joints or other tendons.
+    """
+    data = _read(path)
+    if str(data.get("format")) != _FORMAT or tuple(np.ravel(data.get("units", ()))) != _UNITS:
+        raise ConfigError(f"mapping file {path}: is no joint-muscle mapping in radians and metres; fit it again")
+    try:
+        mapping = _build(data)
+    except (KeyError, IndexError, ValueError, TypeError, ConfigError) as error:
+        raise ConfigError(f"mapping file {path}: does not hold a whole mapping ({error}); fit it again") from None
+    if model_hash is not None and mapping.model_hash != model_hash:
+        raise ConfigError(
+            f"mapping file {path}: was made for another robot or model ({mapping.model_hash[:12] or 'unnamed'}, here "
+            f"{model_hash[:12]}); fit it for this one"
+        )
+    given = (("joints", mapping.joint_names, joint_names), ("tendons", mapping.muscle_names, muscle_names))
+    for what, have, want in given:
+        if want is not None and have != tuple(want):
+            raise ConfigError(f"mapping file {path}: has other {what} ({', '.join(have)}); fit it for this group")
+    return mapping
+
+
+def _read(path: Path) -> dict[str, Array]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)
+    except FileNotFoundError:
+        raise ConfigError(f"mapping file {path}: does not exist; fit the mapping first") from None
+    except Exception:  # numpy, zipfile, zlib and tokenize each have their own for a file with errors
+        raise ConfigError(f"mapping file {path}: is damaged or no mapping; fit it again") from None
+
+
+def _build(data: dict[str, Array], before: str = "") -> JointMuscleMapping:
+    """The mapping of what `_content` gave, whose names have this before them.
+
+    Raises:
+        KeyError, IndexError, ValueError, TypeError, ConfigError: something lacks, or does not fit the rest.
+    """
+
+    def of(key: str) -> Array:
+        value = data[before + key]
+        if key != "fit" and value.dtype.kind == "f" and not np.isfinite(value).all():
+            raise ValueError(f"{before}{key} is not finite")
+        return value
+
+    samples, rms, zero, seconds = of("fit").tolist()
+    joints, muscles = of("joint_names").tolist(), of("muscle_names").tolist()
+    rest = (joints, muscles, of("limits"), str(of("model_hash")), FitReport(int(samples), rms, zero, seconds))
+    kind = str(of("kind"))
+    if kind == NeuralMapping.kind:
+        return NeuralMapping(Weights(*(of(key) for key in ("W1", "b1", "W2", "b2", "W3"))), *rest)
+    if kind == TableMapping.kind:
+        return TableMapping(of("postures"), of("table"), *rest)
+    if kind == PartedMapping.kind:
+        return PartedMapping([_build(data, before + _PART.format(k)) for k in range(int(of("parts")))], *rest)
+    if kind != PolynomialMapping.kind:
+        raise ValueError(f"unknown kind '{kind}'")
+    exponents = of("exponents")
+    basis = monomials(exponents.shape[1], int(exponents.sum(axis=1).max()), exponents.max(axis=0))
+    return PolynomialMapping(basis, of("coefficients"), *rest)

@@ -1,20 +1,302 @@
-"""Tendon lengths and moment arms by the routing of the tendons: exact, and made for being asked very often."""
+"""The joints of a pinocchio model that matter to some tendons, the others held still.
+
+Also here:
+
+* From tendons and the joints they cross to flat arrays.
+* The ways of tendons as points to draw.
+* Tendon lengths and moment arms by the routing of the tendons: exact, and made for being asked very often.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.errors import RobotError
-from humanoid_control.tendons.routing.compiling import compiled
-from humanoid_control.tendons.routing.entries import bend_at, measure_at
-from humanoid_control.tendons.routing.packing import packed, packed_memory, placed_in, unpacked
-from humanoid_control.tendons.routing.path_points import path_points
-from humanoid_control.tendons.routing.tree import JointTree, crossed_joints
-from humanoid_control.tendons.tendon import TendonSet
+from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.tendons.routing.arrays import Placed, Routing, packed, packed_memory, placed_in, unpacked
+from humanoid_control.tendons.routing.kernels import bend_at, contact_of, from_solid, measure_at, place
+from humanoid_control.tendons.routing.wrapping import APART, AROUND, FREE, SIDED, THROUGH
+from humanoid_control.tendons.tendon import SPHERE, Point, Pulley, TendonSet, Wrap
+
+# -------- The joints of a pinocchio model that matter to some tendons, the others held still
+
+
+class JointTree:
+    """A model seen through some of its joints: where its links are while all other joints are held.
+
+    Attributes:
+        names: the joints that move, in the order asked for. ids: their indices in the model, sorted.
+        body: (njoints,) body of each joint of the model: 0 the world, k + 1 what joint ids[k] moves.
+        zero: poses of all joints of the model in the world, the moving ones at zero.
+    """
+
+    def __init__(self, model: pin.Model, joints: Iterable[str], held: np.ndarray | None = None) -> None:
+        """Look at a model.
+
+        Args:
+            joints: names of the joints that move, each with one degree of freedom.
+            held: (nq,) configuration that says where the other joints are; default: neutral.
+
+        Raises:
+            UnknownNameError: no such joint. RobotError: named twice, or not one angle or one distance.
+        """
+        self.model, self.names = model, tuple(joints)
+        known = tuple(model.names)[1:]
+        for k, name in enumerate(self.names):
+            if name not in known:
+                raise UnknownNameError("joint", name, known, hint=f"(robot {model.name})")
+            if name in self.names[:k]:
+                raise RobotError(f"joint '{name}' is named twice")
+            joint = model.joints[model.getJointId(name)]
+            if joint.nq != 1 or joint.nv != 1:
+                raise RobotError(
+                    f"joint '{name}' has {joint.nv} degrees of freedom in {joint.nq} numbers; tendons can be followed "
+                    "over joints of one angle or one distance with limits"
+                )
+        self.ids = sorted(int(model.getJointId(n)) for n in self.names)
+        q = np.array(pin.neutral(model) if held is None else held, dtype=float)
+        if q.shape != (model.nq,):
+            raise RobotError(f"the configuration of the joints held still must be ({model.nq},), got {q.shape}")
+        q[[model.joints[j].idx_q for j in self.ids]] = 0.0
+        data = model.createData()
+        pin.forwardKinematics(model, data, q)
+        self.zero = [X.copy() for X in data.oMi]
+        self.body = np.zeros(model.njoints, dtype=np.int64)
+        for j in range(1, model.njoints):
+            self.body[j] = self.ids.index(j) + 1 if j in self.ids else self.body[model.parents[j]]
+
+    def pose(self, body: int) -> pin.SE3:
+        """Pose of a body in the world at zero."""
+        return self.zero[self.ids[body - 1]] if body else pin.SE3.Identity()
+
+    def link(self, name: str, where: str) -> tuple[int, pin.SE3]:
+        """The body that a link belongs to, and the pose of the link in it.
+
+        Raises:
+            UnknownNameError: the model has no such link; the nearest names are offered.
+        """
+        frame = link_frame(self.model, name, where)
+        body = int(self.body[frame.parentJoint])
+        return body, self.pose(body).inverse() * self.zero[frame.parentJoint] * frame.placement
+
+
+def link_frame(model: pin.Model, name: str, where: str) -> pin.Frame:
+    """The frame of a link.
+
+    Raises:
+        UnknownNameError: as above.
+    """
+    if not model.existFrame(name, pin.FrameType.BODY):
+        links = [f.name for f in model.frames if f.type == pin.FrameType.BODY]
+        raise UnknownNameError("link", name, links, hint=f"({where})" if where else "")
+    return model.frames[model.getFrameId(name, pin.FrameType.BODY)]
+
+
+def crossed_joints(model: pin.Model, tendons: TendonSet) -> tuple[str, ...]:
+    """The joints that the tendons cross: those between two links that follow each other on a path, in model order.
+
+    Raises:
+        UnknownNameError: a link that the model does not have.
+    """
+    crossed: set[int] = set()
+    for tendon in tendons:
+        for branch in tendon.branches():
+            joints = [link_frame(model, e.link, f"tendon '{tendon.name}'").parentJoint for e in branch]
+            for a, b in itertools.pairwise(joints):
+                crossed |= set(model.supports[a]) ^ set(model.supports[b])
+    return tuple(model.names[j] for j in sorted(crossed))
+
+
+def joint_axis(model: pin.Model, j: int) -> tuple[np.ndarray, bool]:
+    """Axis (3,) of a joint of one degree of freedom in its own frame, and whether it slides."""
+    data, v = model.createData(), np.zeros(model.nv)
+    v[model.joints[j].idx_v] = 1.0
+    pin.forwardKinematics(model, data, pin.neutral(model), v)
+    motion = data.v[j]
+    slides = bool(np.linalg.norm(motion.angular) < 0.5)
+    return (motion.linear if slides else motion.angular).copy(), slides
+
+
+def links_of(tendons: TendonSet) -> tuple[str, ...]:
+    """Every link that a tendon touches, each once."""
+    return tuple(dict.fromkeys(e.link for t in tendons for e in t.path if not isinstance(e, Pulley)))
+
+
+# -------- From tendons and the joints they cross to flat arrays
+
+
+def compiled(tree: JointTree, tendons: TendonSet) -> Routing:
+    """The flat arrays for some tendons on a mechanism.
+
+    Raises:
+        UnknownNameError: a link that the mechanism does not have.
+    """
+    paths = _Paths(tree)
+    for tendon in tendons:
+        for branch, divisor in zip(tendon.branches(), tendon.divisors(), strict=True):
+            paths.add(branch, 1.0 / divisor, f"tendon '{tendon.name}'")
+        paths.first.append(len(paths.start))
+    return Routing(*_bodies(tree), *paths.arrays())
+
+
+def _bodies(tree: JointTree) -> tuple[np.ndarray, ...]:
+    """The first six fields: parent, coordinate, R0, p0, axis, slides."""
+    count = len(tree.ids) + 1
+    parent, coordinate = np.zeros(count, dtype=np.int64), np.full(count, -1, dtype=np.int64)
+    R0, p0 = np.tile(np.eye(3), (count, 1, 1)), np.zeros((count, 3))
+    axis, slides = np.zeros((count, 3)), np.zeros(count, dtype=np.bool_)
+    for k, j in enumerate(tree.ids, start=1):
+        parent[k] = tree.body[tree.model.parents[j]]
+        coordinate[k] = tree.names.index(tree.model.names[j])
+        X = tree.pose(int(parent[k])).inverse() * tree.zero[j]
+        R0[k], p0[k] = X.rotation, X.translation
+        axis[k], slides[k] = joint_axis(tree.model, j)
+    return parent, coordinate, R0, p0, axis, slides
+
+
+class _Paths:
+    """Points, stretches, levers and solids, one after the other."""
+
+    def __init__(self, tree: JointTree) -> None:
+        self.tree = tree
+        self.points: dict[tuple[int, tuple[float, ...]], int] = {}
+        self.first, self.start, self.end, self.solid = [0], list[int](), list[int](), list[int]()
+        self.share: list[float] = []
+        self.lever_first, self.levers = [0], list[tuple[int, float]]()
+        self.solids: list[tuple[int, pin.SE3, bool, int, float, np.ndarray]] = []
+
+    def add(self, branch: list[Point | Wrap], share: float, where: str) -> None:
+        """Add the stretches of one branch."""
+        at = [k for k, e in enumerate(branch) if isinstance(e, Point)]
+        for a, b in pairwise(at):
+            start, end = (self._point(branch[k], where) for k in (a, b))
+            between = branch[a + 1] if b == a + 2 else None
+            bodies = [list(self.points)[k][0] for k in (start, end)]
+            self._lever(bodies[0], bodies[1])
+            if isinstance(between, Wrap):
+                body = self._solid(between, where)
+                self._lever(bodies[0], body)
+                self._lever(body, bodies[1])
+                self.solid.append(len(self.solids) - 1)
+            else:
+                self.lever_first += [len(self.levers)] * 2
+                self.solid.append(-1)
+            self.start.append(start)
+            self.end.append(end)
+            self.share.append(share)
+
+    def _point(self, point: Point | Wrap, where: str) -> int:
+        assert isinstance(point, Point)
+        body, X = self.tree.link(point.link, where)
+        x = X.act(np.array(point.xyz, dtype=float))
+        return self.points.setdefault((body, tuple(float(v) for v in x)), len(self.points))
+
+    def _solid(self, wrap: Wrap, where: str) -> int:
+        body, X = self.tree.link(wrap.link, where)
+        z = np.array(wrap.axis, dtype=float) / np.linalg.norm(wrap.axis)
+        R = np.eye(3) if wrap.kind == SPHERE else pin.Quaternion.FromTwoVectors(np.eye(3)[2], z).matrix()
+        pose = pin.SE3(R, np.array(wrap.centre, dtype=float))
+        side, mode = np.zeros(3), FREE
+        if wrap.side is not None:
+            side = pose.actInv(np.array(wrap.side, dtype=float))
+            mode = THROUGH if np.linalg.norm(side) < wrap.radius else SIDED
+        self.solids.append((body, X * pose, wrap.kind == SPHERE, mode, wrap.radius, side))
+        return body
+
+    def _lever(self, former: int, latter: int) -> None:
+        """The list of joints between two bodies."""
+        up, down = self._support(former), self._support(latter)
+        self.levers += [(j, -1.0) for j in up if j not in down] + [(j, 1.0) for j in down if j not in up]
+        self.lever_first.append(len(self.levers))
+
+    def _support(self, body: int) -> list[int]:
+        """The bodies whose joints move a body."""
+        out = []
+        while body:
+            out.append(body)
+            body = int(self.tree.body[self.tree.model.parents[self.tree.ids[body - 1]]])
+        return out
+
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The fields after the first six."""
+        ints = lambda x: np.array(x, dtype=np.int64)  # noqa: E731
+        keys, W = list(self.points), len(self.solids)
+        lever = np.array(self.levers, dtype=float).reshape(-1, 2)
+        body, pose, ball, mode, radius, side = zip(*self.solids, strict=True) if W else ((),) * 6
+        return (
+            ints([k[0] for k in keys]),
+            np.array([k[1] for k in keys], dtype=float).reshape(-1, 3),
+            *(ints(x) for x in (self.first, self.start, self.end, self.solid)),
+            np.array(self.share, dtype=float),
+            ints(self.lever_first),
+            lever[:, 0].astype(np.int64),
+            np.ascontiguousarray(lever[:, 1]),
+            ints(body),
+            np.array([X.rotation for X in pose], dtype=float).reshape(-1, 3, 3),
+            np.array([X.translation for X in pose], dtype=float).reshape(-1, 3),
+            np.array(ball, dtype=np.bool_),
+            ints(mode),
+            np.array(radius, dtype=float),
+            np.array(side, dtype=float).reshape(-1, 3),
+        )
+
+
+# -------- The ways of tendons as points to draw
+
+STEP = 0.2  # [rad] between points of a curved way
+
+
+def path_points(routing: Routing, theta: np.ndarray, at: Placed) -> list[np.ndarray]:
+    """Points (K, 3) of every tendon in the frame of body 0; see TendonGeometry.paths."""
+    place(routing, theta, at)
+    out = []
+    for m in range(len(routing.first) - 1):
+        rows: list[np.ndarray] = []
+        last = -1
+        for s in range(routing.first[m], routing.first[m + 1]):
+            start, end = int(routing.start[s]), int(routing.end[s])
+            if start != last:
+                rows += [np.full((1, 3), np.nan)] if rows else []
+                rows.append(at.x[start].reshape(1, 3).copy())
+            if routing.solid[s] >= 0:
+                rows.append(_on_solid(routing, at, s))
+            rows.append(at.x[end].reshape(1, 3).copy())
+            last = end
+        out.append(np.concatenate(rows))
+    return out
+
+
+def _on_solid(routing: Routing, at: Placed, s: int) -> np.ndarray:
+    """Points (K, 3) of a stretch on its solid; none where it passes it."""
+    met, arc, t0, t1, sense = contact_of(routing, at, s)
+    if met == APART:
+        return np.empty((0, 3))
+    k = int(routing.solid[s])
+    if met != AROUND:
+        return np.array([from_solid(routing, at, k, t0)])
+    a, b, r = np.array(t0), np.array(t1), float(routing.radius[k])
+    if routing.ball[k]:
+        angle = arc / r
+        x, z = a / r, np.cross(a, b) * (1.0 if angle <= np.pi else -1.0)
+        y = np.cross(z / max(float(np.linalg.norm(z)), 1e-300), x)
+        height = np.zeros(2)
+    else:
+        angle = float(np.sqrt(max(arc**2 - (b[2] - a[2]) ** 2, 0.0))) / r
+        x = np.array([a[0], a[1], 0.0]) / r
+        y = -sense * np.array([-x[1], x[0], 0.0])
+        height = np.array([a[2], b[2]])
+    f = np.linspace(0.0, 1.0, 2 + int(angle / STEP))
+    curve = r * (np.cos(f * angle)[:, None] * x + np.sin(f * angle)[:, None] * y)
+    curve[:, 2] += height[0] + f * (height[1] - height[0])
+    return np.array([from_solid(routing, at, k, (p[0], p[1], p[2])) for p in curve])
+
+
+# -------- Tendon lengths and moment arms by the routing of the tendons: exact, and made for being asked very often
 
 PROBES = 16  # postures that tell one routing from another
 

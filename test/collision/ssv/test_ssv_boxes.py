@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.collision.ssv_batch import distances
-from humanoid_control.collision.ssv_boxes import bounds_apart, boxes_apart, tight_box
+from humanoid_control.collision.ssv.distance import distances
+from humanoid_control.collision.ssv.model import bounds_apart, boxes_apart, tight_box
 
 
 def random_box(rng):

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from numba import njit
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.collision.ssv_batch import distances
-from humanoid_control.collision.ssv_blocks import line_line_block, triangle_triangle_block
-from humanoid_control.collision.ssv_lanes import LANES, ROWS
+from humanoid_control.collision.ssv.distance import distances
+from humanoid_control.collision.ssv.distance_kernels import LANES, ROWS, line_line_block, triangle_triangle_block
 from humanoid_control.errors import UnknownNameError
 
 FUNCTIONS = ("pp", "pl", "pt", "ll", "lt", "tt")

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from humanoid_control.collision.ssv_file import SsvFile, read_ssv_file, write_ssv_file
-from humanoid_control.collision.ssv_segments import Segment, SegmentPair, Ssv
+from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv, SsvFile, read_ssv_file, write_ssv_file
 from humanoid_control.errors import ConfigError, HumanoidError, RobotError
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.ssv_model import build_ssv, segments_of, ssv_of
+from humanoid_control.robots.volumes import build_ssv, segments_of, ssv_of
 
 number = st.floats(-10, 10, allow_nan=False)
 name = st.text("abcdefgh_", min_size=1, max_size=8)
@@ -69,7 +68,7 @@ def test_a_robots_volumes_survive_the_file(tmp_path):
 
 
 def test_the_example_in_the_documentation_is_a_file(tmp_path):
-    from humanoid_control.collision import ssv_file
+    from humanoid_control.collision.ssv import segments as ssv_file
 
     text = ssv_file.__doc__
     (tmp_path / "example.yaml").write_text(textwrap.dedent(text[text.index("\n\n") :]))

@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.collision.ssv_enclose import farthest, swept_volume
-from humanoid_control.collision.ssv_fit import circumscribed_sphere, fit_ssv, inertia_points
+from humanoid_control.collision.ssv.fitting import circumscribed_sphere, farthest, fit_ssv, inertia_points, swept_volume
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.ssv_links import fit_link
+from humanoid_control.robots.volumes import fit_link
 
 SHAPES = ("point", "line", "triangle", "rectangle")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from humanoid_control.collision.ssv_batch import distances
+from humanoid_control.collision.ssv.distance import distances
 from humanoid_control.collision.ssv_general import ConvexSet, constrained_minimum, core
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.collision.pose_rows import PoseRows
-from humanoid_control.collision.ssv_distance import pair_gradients
-from humanoid_control.collision.ssv_segments import Ssv
+from humanoid_control.collision.ssv.distance import pair_gradients
+from humanoid_control.collision.ssv.model import PoseRows
+from humanoid_control.collision.ssv.segments import Ssv
 from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.robots.ssv_model import build_ssv, ssv_distance, ssv_of
+from humanoid_control.robots.volumes import build_ssv, ssv_distance, ssv_of
 
 EPSILON = 1e-6
 

@@ -6,14 +6,12 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.collision.pose_rows import PoseRows, pose_rows
-from humanoid_control.collision.ssv_batch import distances
-from humanoid_control.collision.ssv_distance import SsvDistance
-from humanoid_control.collision.ssv_model import SsvModel
-from humanoid_control.collision.ssv_segments import Segment, SegmentPair, Ssv
+from humanoid_control.collision.ssv.distance import SsvDistance, distances
+from humanoid_control.collision.ssv.model import PoseRows, SsvModel, pose_rows
+from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.robots.ssv_model import ssv_distance, ssv_of
+from humanoid_control.robots.volumes import ssv_distance, ssv_of
 
 TYPES = ("point", "line", "triangle")
 HOME = np.eye(3), np.zeros(3)

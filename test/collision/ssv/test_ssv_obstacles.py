@@ -5,11 +5,11 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.collision.pose_rows import PoseRows
-from humanoid_control.collision.ssv_segments import Segment, SegmentPair, Ssv
+from humanoid_control.collision.ssv.model import PoseRows
+from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.ssv_model import WORLD, build_ssv, segments_of, ssv_distance
+from humanoid_control.robots.volumes import WORLD, build_ssv, segments_of, ssv_distance
 
 EDGES = ((0.25, -0.6, 0.9), (0.25, 0.6, 0.9), (0.9, -0.6, 0.9), (0.9, 0.6, 0.9))
 THICK = 0.02

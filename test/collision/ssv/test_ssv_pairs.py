@@ -3,8 +3,8 @@
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.collision.pose_rows import pose_rows
-from humanoid_control.collision.ssv_pairs import (
+from humanoid_control.collision.ssv.model import pose_rows
+from humanoid_control.collision.ssv.pair_selection import (
     ALWAYS,
     AT_REST,
     NEIGHBOURS,
@@ -14,7 +14,7 @@ from humanoid_control.collision.ssv_pairs import (
     Sampling,
     choose_pairs,
 )
-from humanoid_control.collision.ssv_segments import Segment, Ssv
+from humanoid_control.collision.ssv.segments import Segment, Ssv
 
 HOME = np.eye(3), np.zeros(3)
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from humanoid_control.collision.ssv_batch import distances
-from humanoid_control.collision.ssv_lines import PARALLEL, is_parallel
-from humanoid_control.collision.ssv_triangles import plane
+from humanoid_control.collision.ssv.distance import distances
+from humanoid_control.collision.ssv.distance_kernels import PARALLEL, is_parallel, plane
 
 COUNT = 20000
 

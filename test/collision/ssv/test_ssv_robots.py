@@ -5,14 +5,14 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.collision import ShapePairs
-from humanoid_control.collision.pose_rows import PoseRows
-from humanoid_control.collision.ssv_batch import distances
-from humanoid_control.collision.ssv_pairs import NEIGHBOURS, NEVER, SAME_BODY, Sampling
+from humanoid_control.collision.coal_backend import shape_arrays
+from humanoid_control.collision.shapes import Box, Capsule, Cylinder, Ellipsoid, EllipticCapsule, Sphere
+from humanoid_control.collision.ssv.distance import distances
+from humanoid_control.collision.ssv.fitting import enlargement, excess, outline, ssvs_of_shape
+from humanoid_control.collision.ssv.model import PoseRows
+from humanoid_control.collision.ssv.pair_selection import NEIGHBOURS, NEVER, SAME_BODY, Sampling
 from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.robots.geometry import shape_arrays
-from humanoid_control.robots.shapes import Box, Capsule, Cylinder, Ellipsoid, EllipticCapsule, Sphere
-from humanoid_control.robots.ssv_model import find_pairs, segments_of, ssv_distance, ssv_of
-from humanoid_control.robots.ssv_shapes import enlargement, excess, outline, ssvs_of_shape
+from humanoid_control.robots.volumes import find_pairs, segments_of, ssv_distance, ssv_of
 
 SHAPES = [
     Sphere((0.1, 0.2, 0.3), 0.07),

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from humanoid_control.collision.ssv_model import SsvModel
-from humanoid_control.collision.ssv_segments import Segment, SegmentPair, Ssv, expand, other_side
+from humanoid_control.collision.ssv.model import SsvModel
+from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv, expand, other_side
 from humanoid_control.errors import RobotError, UnknownNameError
 
 BALL = Ssv("ball", "point", 0.1, ((0.0, 0.0, 0.0),))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from humanoid_control.collision.ssv_file import SsvFile
-from humanoid_control.collision.ssv_segments import Segment, SegmentPair, Ssv
+from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv, SsvFile
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.ssv_model import model_of
-from humanoid_control.viewer.segments.document import Document
-from humanoid_control.viewer.segments.editor import Editor
+from humanoid_control.robots.volumes import model_of
+from humanoid_control.viewer.volume_editor.document import Document
+from humanoid_control.viewer.volume_editor.editor import Editor
 
 THIGH = (
     Ssv("bone", "line", 0.065, ((0.0, 0.01, -0.05), (0.0, 0.02, -0.41)), "all"),

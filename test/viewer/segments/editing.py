@@ -1,6 +1,6 @@
 """Names of what an editor holds."""
 
-from humanoid_control.viewer.segments import edits
+from humanoid_control.viewer.volume_editor import edits
 
 
 def names(editor, segment=None):

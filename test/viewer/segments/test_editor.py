@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from humanoid_control.collision.ssv_segments import expand
+from humanoid_control.collision.ssv.segments import expand
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.viewer.segments import edits
-from humanoid_control.viewer.segments.handles import dragged
+from humanoid_control.viewer.volume_editor import edits
+from humanoid_control.viewer.volume_editor.scene import dragged
 from test.viewer.segments.editing import names
 
 
@@ -86,7 +86,7 @@ def test_dragging_the_whole_keeps_its_form(numbers):
 def test_the_radius_handle_stays_on_the_surface():
     for kind in ("point", "line", "triangle"):
         v = edits.new_volume(kind, (), 0.05, np.zeros(3))
-        from humanoid_control.viewer.segments.handles import radius_line
+        from humanoid_control.viewer.volume_editor.scene import radius_line
 
         anchor, n = radius_line(v)
         assert n @ (np.array(v.vertices) - anchor).T == pytest.approx(0.0)

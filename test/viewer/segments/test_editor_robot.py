@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 import trimesh
 
-from humanoid_control.collision.ssv_file import read_ssv_file
-from humanoid_control.collision.ssv_pairs import Sampling
-from humanoid_control.collision.ssv_segments import expand
+from humanoid_control.collision.ssv.pair_selection import Sampling
+from humanoid_control.collision.ssv.segments import expand, read_ssv_file
 from humanoid_control.errors import ConfigError, HumanoidError, RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.ssv_model import model_of, volumes_of_shapes
-from humanoid_control.viewer.segments.document import Document
-from humanoid_control.viewer.segments.editor import Editor
-from humanoid_control.viewer.segments.fitting import INERTIA, LOOK
+from humanoid_control.robots.volumes import model_of, volumes_of_shapes
+from humanoid_control.viewer.volume_editor.document import Document
+from humanoid_control.viewer.volume_editor.editor import INERTIA, LOOK, Editor
 from test.viewer.segments.editing import names
 
 
@@ -112,7 +110,7 @@ def depth(triangles, origin, direction):
 
 def test_a_ray_hits_the_volume_that_it_enters_first(editor, lola):
     """Beside rays through the triangles of the drawn surfaces; images lead to what they are drawn from."""
-    from humanoid_control.viewer.segments.volume_mesh import volume_mesh
+    from humanoid_control.viewer.meshes import volume_mesh
 
     poses, rng, hits = lola.link_poses(lola.q(editor.joints)), np.random.default_rng(2), 0
     meshes, names = [], []
@@ -140,7 +138,7 @@ def test_a_ray_hits_the_volume_that_it_enters_first(editor, lola):
 def test_a_robot_uses_the_file_beside_its_urdf(lola, tmp_path):
     from humanoid_control.paths import share_dir
     from humanoid_control.robots.catalogue import volumes_path
-    from humanoid_control.robots.ssv_model import ssv_of
+    from humanoid_control.robots.volumes import ssv_of
 
     urdf = tmp_path / "mine.urdf"
     urdf.write_text((share_dir() / "urdf" / "lola.urdf").read_text())

@@ -5,9 +5,9 @@ import socket
 import numpy as np
 import pytest
 
-from humanoid_control.collision.ssv_file import read_ssv_file
+from humanoid_control.collision.ssv.segments import read_ssv_file
 from humanoid_control.viewer.browser import Browser, find_chromium
-from humanoid_control.viewer.segments.page import SegmentPage
+from humanoid_control.viewer.volume_editor.page import SegmentPage
 
 pytestmark = [
     pytest.mark.browser,

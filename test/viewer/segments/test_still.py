@@ -5,9 +5,9 @@ import socket
 import pytest
 
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.ssv_model import ssv_of
-from humanoid_control.viewer.segments.distances import Measure
-from humanoid_control.viewer.segments.still import CollisionRow
+from humanoid_control.robots.volumes import ssv_of
+from humanoid_control.viewer.stills import CollisionRow
+from humanoid_control.viewer.volume_editor.distances import Measure
 
 
 def test_all_robots_share_one_scale_and_the_bar_marks_the_smallest_gap(lola):

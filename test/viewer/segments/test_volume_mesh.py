@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import trimesh
 
-from humanoid_control.collision.ssv_batch import distances
-from humanoid_control.collision.ssv_enclose import swept_volume
-from humanoid_control.viewer.segments.colors import INSIDE, STOPS, UNKNOWN, bar_html, color_of
-from humanoid_control.viewer.segments.volume_mesh import volume_mesh
+from humanoid_control.collision.ssv.distance import distances
+from humanoid_control.collision.ssv.fitting import swept_volume
+from humanoid_control.viewer.meshes import volume_mesh
+from humanoid_control.viewer.volume_editor.distances import INSIDE, STOPS, UNKNOWN, bar_html, color_of
 
 RNG = np.random.default_rng(5)
 CORES = [RNG.normal(size=(n, 3)) for n in (1, 2, 3) for _ in range(4)]

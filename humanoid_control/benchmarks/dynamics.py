@@ -1,0 +1,359 @@
+"""What the rows of `humanoid bench dynamics` say: growth with size, and the published table beside ours.
+
+Also here:
+
+* How long the stages of a call take: each measured in a compiled loop, without the way from Python and back.
+* Whole steps of the simulated world for `humanoid bench dynamics`: a robot on its feet, ours and MuJoCo's.
+* Forward dynamics: O(n), sparse and dense on Lola with its drives and on Dill, beside pinocchio; one run, one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.benchmarks.closed_chains import chains_of
+from humanoid_control.benchmarks.dill import dill, dill_state
+from humanoid_control.errors import EnvironmentProblem
+from humanoid_control.jit import kernel
+from humanoid_control.multibody.accelerations import forward2
+from humanoid_control.multibody.articulated_inertia import backward
+from humanoid_control.multibody.forward_dynamics import ForwardDynamics
+from humanoid_control.multibody.forward_kinematics import add_wrenches, forward1
+from humanoid_control.multibody.mass_matrix import clear_pattern, dense_solve, inertia_matrix, sparse_solve
+from humanoid_control.robots.catalogue import load_robot
+from humanoid_control.simulation.drives.drive_train import ELASTIC, RIGID, build_drive_train
+from humanoid_control.simulation.engine import Engine, make_engine
+from humanoid_control.simulation.settings import WorldSettings
+from humanoid_control.terminal import progress, warn
+
+__all__ = ["measure", "notes"]
+
+
+# -------- What the rows of `humanoid bench dynamics` say: growth with size, and the published table beside ours
+
+# Schwienbacher 2014, Table 2.6: time of O(n) [us], dense and sparse relative to it, on five machines of 2008 to 2012.
+PUBLISHED = {
+    "type2": [(89.16, 1.162, 1.125), (121.7, 1.054, 1.038), (189.3, 1.005, 0.952), (77.71, 0.941, 0.904),
+              (53.67, 1.011, 0.979)],
+    "type3": [(75.17, 1.653, 1.477), (98.31, 1.561, 1.417), (141.0, 1.671, 1.437), (64.03, 1.411, 1.243),
+              (46.12, 1.472, 1.247)],
+}  # fmt: skip
+
+
+def notes(rows: list[dict[str, Any]]) -> list[str]:
+    """Lines under the table."""
+    t = {r["name"]: r["median"] for r in rows}
+    lines = [
+        "One core; median and shortest (best) of calls from Python. Stages, and table 2.6 'in a loop': measured in",
+        "compiled loops.",
+        *_table_2_6(t),
+        f"pinocchio: articulated bodies without rotors and loops {t['pinocchio_aba_tree']:.1f} us; constrained",
+        f"dynamics with the screws as loops {t['pinocchio_constrained_type2']:.1f} us,"
+        f" {t['pinocchio_constrained_type2'] / t['fd_type2_on']:.1f} times ours; its harmonic drives are only",
+        "armature there, which spares it 18 rotors.",
+    ]
+    lines += _world(t)
+    if "dill_10" in t:
+        lines += _growth(rows)
+    return lines
+
+
+def _world(t: dict[str, float]) -> list[str]:
+    """How fast whole steps of 1 ms are."""
+    words = {"world_step_lola": "ideal drives", "world_step_lola_rigid": "rigid", "world_step_lola_elastic": "elastic"}
+    parts = [f"{word} {t[name]:.1f} us, {1000 / t[name]:.0f} times real time" for name, word in words.items()]
+    lines = ["A step of 1 ms of the whole world, Lola on her feet:", *(f"  {part}" for part in parts)]
+    if "mujoco_step_lola" in t:
+        ratio = t["mujoco_step_lola"] / t["world_step_lola"]
+        lines.append(f"  MuJoCo, ideal drives, its own contact {t['mujoco_step_lola']:.1f} us, {ratio:.1f} times ours")
+    return lines
+
+
+def _table_2_6(t: dict[str, float]) -> list[str]:
+    lines = ["table 2.6            ours O(n)  dense/O(n)  sparse/O(n)   published: O(n) us, dense, sparse (5 machines)"]
+    for kind, published in PUBLISHED.items():
+        on, dense, sparse = (t[f"fd_{kind}_{s}"] for s in ("on", "dense", "sparse"))
+        ranges = [f"{min(c):.3g}-{max(c):.3g}" for c in zip(*published, strict=True)]
+        mean = np.mean(published, axis=0)
+        lines.append(
+            f"{kind:20} {on:7.1f} us {dense / on:10.2f} {sparse / on:12.2f}   {ranges[0]} us, {ranges[1]}, {ranges[2]}"
+            f" (means {mean[1]:.2f}, {mean[2]:.2f})"
+        )
+        loop = [sum(t[f"{kind}_{s}_{x}"] for x in stages) for s, stages in _STAGES.items()]
+        lines.append(f"{kind + ' in a loop':20} {loop[0]:7.1f} us {loop[1] / loop[0]:10.2f} {loop[2] / loop[0]:12.2f}")
+    return lines
+
+
+_STAGES = {
+    "on": ("fw1", "bw", "fw2"),
+    "dense": ("fw1", "matrix", "solve"),
+    "sparse": ("fw1", "matrix", "solve"),
+}
+
+
+def growth(dof: np.ndarray, us: np.ndarray) -> tuple[float, float, float]:
+    """Fit of a + b n to times with equal relative weight: a, b, and the largest relative deviation."""
+    A = np.column_stack([np.ones_like(dof), dof]) / us[:, None]
+    (a, b), *_ = np.linalg.lstsq(A, np.ones_like(us), rcond=None)
+    return float(a), float(b), float(np.abs((a + b * dof) / us - 1).max())
+
+
+def slope(dof: np.ndarray, us: np.ndarray) -> float:
+    """Exponent of growth: slope in logarithms."""
+    return float(np.polyfit(np.log(dof), np.log(us), 1)[0])
+
+
+def _growth(rows: list[dict[str, Any]]) -> list[str]:
+    by = {r["name"]: r for r in rows}
+    levels = [n for n in range(1, 11) if f"dill_{n}" in by]
+    dof = np.array([by[f"dill_{n}"]["dof"] for n in levels], dtype=float)
+    times = {s: np.array([by[f"dill_{n}{s}"]["median"] for n in levels]) for s in ("", "_sparse", "_dense")}
+    a, b, off = growth(dof, times[""])
+    lines = [f"Dill, O(n): {a:.1f} us + {b:.3f} us for each degree of freedom, off by {off:.0%} at the most."]
+    top = dof >= 128
+    words = [f"{w} {slope(dof[top], (times[s] - (a if not s else 0))[top]):.2f}" for s, w in _WORDS.items()]
+    lines.append(f"Exponents from 128 to {dof[-1]:.0f}: {', '.join(words)}; O(n) without its constant part.")
+    gain = times["_dense"][-1] / times["_sparse"][-1]
+    lines.append(f"At {dof[-1]:.0f}: dense takes {gain:.0f} times as long as sparse.")
+    first = [f"Dill({n})" for k, n in enumerate(levels) if times[""][k] > min(times[s][k] for s in times)]
+    lines.append(f"O(n) is the fastest of the three on all levels but: {', '.join(first) or 'none'}.")
+    return lines
+
+
+_WORDS = {"": "O(n)", "_sparse": "sparse", "_dense": "dense"}
+
+
+# -------- How long the stages of a call take: each measured in a compiled loop, without the way from Python and back
+
+LOOPS = 20  # calls in one measurement
+STAGES = {
+    "recursive": ("fw1", "bw", "fw2"),
+    "sparse": ("fw1", "matrix", "solve"),
+    "dense": ("fw1", "matrix", "solve"),
+}
+
+
+@kernel
+def recursive_stages(t, q, v, tau, wrench, w, qdd, last, n):
+    """The first stages of the O(n) solver, up to the last, n times."""
+    for _ in range(n):
+        forward1(t, q, v, w)
+        if last > 0:
+            add_wrenches(t, wrench, w)
+            backward(t, tau, qdd, w)
+        if last > 1:
+            forward2(t, w, qdd)
+            qdd[:] = 0.0  # it serves as armature too
+
+
+@kernel
+def matrix_stages(t, q, v, tau, wrench, w, qdd, last, n, dense):
+    """The same of the solvers with an inertia matrix."""
+    for _ in range(n):
+        forward1(t, q, v, w)
+        if last > 0:
+            add_wrenches(t, wrench, w)
+            if dense:
+                w.M[:] = 0.0
+            else:
+                clear_pattern(w.M, t.lam)
+            inertia_matrix(t, tau, qdd, w)
+        if last > 1:
+            if dense:
+                dense_solve(w.M, w.rhs)
+            else:
+                sparse_solve(w.M, t.lam, w.rhs)
+
+
+def stage_runs(dynamics: ForwardDynamics, q: np.ndarray, v: np.ndarray) -> list[Callable[[], float]]:
+    """For each number of stages a function that measures a call up to there [s]."""
+    a, model = dynamics.arrays, dynamics.model
+    zero, wrench = np.zeros(model.nv), np.zeros((len(model.bodies), 6))
+    if dynamics.solver == "recursive":
+
+        def call(last: int) -> None:
+            recursive_stages(a.tables, q, v, zero, wrench, a.work, np.zeros(model.nv), last, LOOPS)
+    else:
+        dense = dynamics.solver == "dense"
+
+        def call(last: int) -> None:
+            matrix_stages(a.tables, q, v, zero, wrench, a.work, np.zeros(model.nv), last, LOOPS, dense)
+
+    def run(last: int) -> float:
+        start = time.perf_counter()
+        call(last)
+        return (time.perf_counter() - start) / LOOPS
+
+    return [partial(run, last) for last in range(3)]
+
+
+# -------- Whole steps of the simulated world for `humanoid bench dynamics`: a robot on its feet, ours and MuJoCo's
+
+STEPS = 20  # of 1 ms in a call
+SETTLING = 500  # steps before the first measurement
+
+
+def world_steps(name: str) -> list[tuple[str, Callable[[], float], int]]:
+    """Rows: name, a call that returns the time of one step of 1 ms [s], degrees of freedom."""
+    robot = load_robot(name, "floating")
+    wanted = [("world_step_lola", "multibody", "ideal"), ("world_step_lola_rigid", "multibody", "rigid")]
+    wanted += [("world_step_lola_elastic", "multibody", "elastic"), ("mujoco_step_lola", "mujoco", "ideal")]
+    out: list[tuple[str, Callable[[], float], int]] = []
+    for row, engine, drives in wanted:
+        try:
+            world = make_engine(robot, engine, WorldSettings(drives=drives))
+        except EnvironmentProblem as e:
+            warn(f"{row} is left out: {e}")
+            continue
+        world.step(SETTLING)
+        full = getattr(world, "full_v", world.v)
+        out.append((row, partial(_step, world), len(full)))
+    return out
+
+
+def _step(world: Engine) -> float:
+    start = time.perf_counter()
+    world.step(STEPS)
+    return (time.perf_counter() - start) / STEPS
+
+
+# -------- Forward dynamics: O(n), sparse and dense on Lola with its drives and on Dill, beside pinocchio; one run
+
+ROBOT = "lola"
+COLUMNS = ["name", "unit", "median", "best", "p99", "n", "dof"]
+SHORT = {"recursive": "on", "sparse": "sparse", "dense": "dense"}
+CALLS = 2000  # of each row of the robot
+WORLD_CALLS = 1000  # of whole world steps, each over several of 1 ms
+DILL_CALLS, DILL_LEVELS = 1000, range(1, 11)
+CHUNK = 20  # calls after which the next has its turn
+
+
+@dataclass
+class Case:
+    """A row: what is called, and how many degrees of freedom it has."""
+
+    name: str
+    call: Callable[[], Any]
+    dof: int
+    timed: bool = False  # the call measures itself and returns seconds
+    stage: bool = False  # its time includes that of the stages before it
+
+
+def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Rows in us a call. Within a group the cases take turns, so that other work on the machine hits all alike."""
+    build_drive_train(load_robot(args.robot, "floating"), RIGID)  # a robot without motors is refused before compiling
+    warn("kernels are compiled first where that was not done before (up to a minute)")
+    groups = [(robot_cases(args.robot), CALLS)]
+    groups += [(dill_cases(n), DILL_CALLS) for n in DILL_LEVELS]
+    groups.append((world_cases(args.robot), WORLD_CALLS))
+    weights = [len(cases) * calls * max(1.0, cases[0].dof / 64) ** 1.5 for cases, calls in groups]
+    rows: list[dict[str, Any]] = []
+    with progress("measuring", sum(weights), quiet=args.json) as show:
+        done = 0.0
+        for (cases, calls), weight in zip(groups, weights, strict=True):
+            done += weight
+            rows += _rows(cases, take_turns(cases, calls, partial(_forward, show, done, weight)))
+    return rows
+
+
+def _forward(show: Callable[[float, str], object], end: float, weight: float, share: float) -> None:
+    show(end - weight * (1 - share), "")
+
+
+def robot_cases(name: str) -> list[Case]:
+    """Both models of a robot with drives by all solvers and stage by stage, and pinocchio's two ways."""
+    robot, rng, cases = load_robot(name, "floating"), np.random.default_rng(0), []
+    stages: list[Case] = []
+    for kind, depth in (("type2", RIGID), ("type3", ELASTIC)):
+        train = build_drive_train(robot, depth)
+        q, v = train.model.neutral(), 0.3 * rng.normal(size=train.model.nv)
+        q[7 : 7 + len(train.joints)] = 0.5 * posture(robot, train.joints)
+        for solver, short in SHORT.items():
+            dynamics = ForwardDynamics(train.model, solver)
+            cases.append(_case(f"fd_{kind}_{short}", dynamics, q, v))
+            dynamics = ForwardDynamics(train.model, solver)
+            for last, run in enumerate(stage_runs(dynamics, q, v)):
+                stages.append(Case(f"{kind}_{short}_{STAGES[solver][last]}", run, train.model.nv, True, True))
+        if depth == RIGID:
+            cases += pinocchio_cases(robot, train, q, v)
+    return cases + stages
+
+
+def posture(robot: Any, joints: tuple[str, ...]) -> np.ndarray:
+    """A posture with bent knees: the middle of every range."""
+    k = [robot.index[j] for j in joints]
+    return np.clip(0.5 * (robot.lower[k] + robot.upper[k]), -1.0, 1.0)
+
+
+def pinocchio_cases(robot: Any, train: Any, q: np.ndarray, v: np.ndarray) -> list[Case]:
+    """Articulated bodies without rotors, and constrained dynamics with the screws as loops."""
+    tree, data = train.pinocchio, train.pinocchio.createData()
+    zero, chains = np.zeros(tree.nv), chains_of(robot, train)
+    x, u = chains.close(q, v)
+    loads = np.zeros(chains.model.nv)
+    return [
+        Case("pinocchio_aba_tree", lambda: pin.aba(tree, data, q, v, zero), tree.nv),
+        Case("pinocchio_constrained_type2", lambda: chains.accelerate(x, u, loads), chains.model.nv),
+    ]
+
+
+def dill_cases(n: int) -> list[Case]:
+    """One level of Dill by all solvers."""
+    model = dill(n)
+    q, v = dill_state(model)
+    rows = [(f"dill_{n}" if s == "on" else f"dill_{n}_{s}", solver) for solver, s in SHORT.items()]
+    return [_case(name, ForwardDynamics(model, solver, (0.0, 0.0, 0.0)), q, v) for name, solver in rows]
+
+
+def world_cases(name: str) -> list[Case]:
+    """Whole steps of 1 ms with contact, of our worlds and of MuJoCo's."""
+    return [Case(row, call, dof, True) for row, call, dof in world_steps(name)]
+
+
+def _case(name: str, dynamics: ForwardDynamics, q: np.ndarray, v: np.ndarray) -> Case:
+    return Case(name, lambda: dynamics(q, v), dynamics.model.nv)
+
+
+def take_turns(cases: list[Case], calls: int, show: Callable[[float], object]) -> np.ndarray:
+    """Times (cases, calls) [s]; the first calls, which load and compile, are not counted."""
+    for case in cases:
+        case.call()
+    out = np.empty((len(cases), calls))
+    for first in range(0, calls, CHUNK):
+        for k, case in enumerate(cases):
+            case.call()  # its memory comes back into the cache
+            for j in range(first, min(first + CHUNK, calls)):
+                if case.timed:
+                    out[k, j] = case.call()
+                else:
+                    start = time.perf_counter()
+                    case.call()
+                    out[k, j] = time.perf_counter() - start
+        show(min(1.0, (first + CHUNK) / calls))
+    return out
+
+
+def _rows(cases: list[Case], times: np.ndarray) -> list[dict[str, Any]]:
+    """Medians, and the shortest of all calls; a stage is the difference to the stages before it."""
+    rows, before, before_best = [], 0.0, 0.0
+    for case, sample in zip(cases, times, strict=True):
+        us = 1e6 * sample
+        median, best = float(np.median(us)), float(us.min())
+        row = {"name": case.name, "unit": "us", "n": int(us.size), "dof": case.dof}
+        row |= {"median": round(median, 3), "best": round(best, 3), "p99": round(float(np.percentile(us, 99)), 3)}
+        if case.stage:
+            if case.name.endswith("fw1"):
+                before = before_best = 0.0
+            row |= {"median": round(median - before, 3), "best": round(best - before_best, 3), "p99": ""}
+            row["in_loop"] = round(median, 3)
+            before, before_best = median, best
+        rows.append(row)
+    return rows

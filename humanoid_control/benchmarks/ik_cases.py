@@ -1,0 +1,245 @@
+"""The motion of the inverse kinematics bench: all joints swing, as far as the robot does not touch itself.
+
+Also here:
+
+* Our solvers as the bench of inverse kinematics runs them, each with its tasks and their targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.ik.free_velocities import Moving
+from humanoid_control.ik.null_space.least_squares import ResolvedRate
+from humanoid_control.ik.null_space.momentum_tracking import MomentumTracking
+from humanoid_control.ik.null_space.objectives import ComfortCost, JointLimitCost, Objective, SelfCollisionCost
+from humanoid_control.ik.tasks.biped import BipedTasks, lola_tasks
+from humanoid_control.ik.tasks.frames import FrameTask, OrientationTask
+from humanoid_control.ik.tasks.joints import PostureTask
+from humanoid_control.ik.tasks.momentum import AngularMomentumTask
+from humanoid_control.ik.tasks.points import CenterOfMass, PointTask
+from humanoid_control.ik.tasks.task import Task
+from humanoid_control.ik.whole_body_ik import IkSettings, VelocityIk
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.self_collision import RobotPairs
+
+# -------- The motion of the inverse kinematics bench: all joints swing, as far as the robot does not touch itself
+
+DT = 0.004  # [s]
+PERIOD = 1.6  # [s] of the slowest joint
+SWING = 0.6  # [rad] at the most
+MARGIN, ACTIVATION = 0.02, 0.12  # [m] of all solvers that keep pairs apart
+CLOSEST = 0.005  # [m] to which the motion goes: inside the margin, so that rows hold the robot back
+
+
+class Motion:
+    """Postures of a robot, each a tick after the one before; targets lie a tick ahead.
+
+    Attributes:
+        q: (T + 1, nq), inside the joint limits.
+        near: (T,) how many pairs are closer than ACTIVATION. closest: (T,) distance of the nearest pair [m].
+    """
+
+    def __init__(self, robot: Robot, ticks: int, seed: int = 8) -> None:
+        """Make it: every joint swings around the neutral posture with a period and phase of its own."""
+        rng, n = np.random.default_rng(seed), robot.n
+        neutral, pairs = robot.postures["neutral"], RobotPairs(robot)
+        room = np.minimum(robot.upper - neutral, neutral - robot.lower)
+        swing = np.minimum(SWING, 0.9 * np.maximum(room, 0.0))
+        period, phase = PERIOD * rng.uniform(0.5, 1.0, n), rng.uniform(0, 2 * np.pi, n)
+        t = DT * np.arange(ticks + 1)[:, None]
+        way = swing * np.sin(2 * np.pi * t / period + phase)
+
+        def postures(share: float) -> np.ndarray:
+            return np.array([robot.q(neutral + share * w) for w in way])
+
+        def closest(q: np.ndarray) -> float:
+            return float(pairs.near(q, np.inf).distance.min(initial=np.inf))
+
+        low, high = 0.0, 1.0
+        for _ in range(12):
+            share = 0.5 * (low + high)
+            touches = any(closest(q) < CLOSEST for q in postures(share)[::4])
+            low, high = (low, share) if touches else (share, high)
+        self.q = postures(low)
+        self.near = np.array([len(pairs.near(q, ACTIVATION)) for q in self.q[:-1]])
+        self.closest = np.array([closest(q) for q in self.q[:-1]])
+
+
+# -------- Our solvers as the bench of inverse kinematics runs them, each with its tasks and their targets
+
+GAIN = 1 / DT  # an error is to be gone after one tick
+ARMS = ("right_arm", "left_arm")
+SOLES = ("l_foot_tcp", "r_foot_tcp")
+POSTURE = 0.02  # weight of the posture against the other rows
+
+
+@dataclass
+class Case:
+    """One solver, ready to run.
+
+    Attributes:
+        name: of the row.
+        aim: sets the targets of tick k. tick: one step from q (nq,); whether there was an answer.
+        begin: forgets earlier ticks.
+        rows: of its tasks. pairs: that are watched, 0 for none.
+        active: pairs that on average are rows of the program, or are pushed apart in the null space.
+        failed: ticks without an answer.
+        velocity: of the joints (n,) that the last tick gave, in our order.
+    """
+
+    name: str
+    aim: Callable[[int], None]
+    tick: Callable[[np.ndarray], bool]
+    begin: Callable[[], Any]
+    rows: int
+    pairs: int = 0
+    active: float = 0.0
+    failed: int = 0
+    velocity: Callable[[], np.ndarray] = field(default=lambda: np.zeros(0))
+
+
+@dataclass(frozen=True)
+class PeerTargets:
+    """What our solver and the peers are given alike, at each of T ticks: the values one tick ahead.
+
+    Attributes:
+        soles: (T) pairs of poses. chest: (T) poses. center: (T, 3) [m]. posture: (T, n).
+    """
+
+    soles: list[tuple[pin.SE3, pin.SE3]]
+    chest: list[pin.SE3]
+    center: np.ndarray
+    posture: np.ndarray
+
+    @classmethod
+    def of(cls, robot: Robot, motion: Motion) -> PeerTargets:
+        """Those of a motion."""
+        soles, chests, centers = [], [], []
+        for q in motion.q[1:]:
+            pin.framesForwardKinematics(robot.model, robot.data, q)
+            left, right, chest = (pin.SE3(robot.data.oMf[f]) for f in (*_soles(robot), chest_frame(robot)))
+            soles.append((left, right))
+            chests.append(chest)
+            centers.append(robot.center_of_mass(q))
+        return cls(soles, chests, np.array(centers), motion.q[1:, robot.iq :])
+
+
+def chest_frame(robot: Robot) -> int:
+    """The frame of the link that carries the sternum."""
+    return int(robot.model.frames[robot.point_frame("sternum")].parentFrame)
+
+
+def _soles(robot: Robot) -> list[int]:
+    return [robot.point_frame(p) for p in SOLES]
+
+
+def our_cases(robot: Robot, motion: Motion) -> list[Case]:
+    """tick_nullspace, tick_nullspace_free, tick_qp, tick_qp_peers and tick_no_collision."""
+    biped = lola_tasks(robot, GAIN)
+    return [
+        _null_space("tick_nullspace", robot, motion, biped, biped.all()),
+        _null_space("tick_nullspace_free", robot, motion, biped, biped.without(*ARMS)),
+        _program("tick_qp", robot, motion, [*biped.all(), AngularMomentumTask(weight=0.1)], _aim_biped(biped, motion)),
+        peer_program("tick_qp_peers", robot, motion, True),
+        peer_program("tick_no_collision", robot, motion, False),
+    ]
+
+
+def _aim_biped(biped: BipedTasks, motion: Motion) -> Callable[[int], None]:
+    """Sets all targets to what they are a tick later."""
+    tasks: list[Any] = biped.all()
+    later = []
+    for q in motion.q[1:]:
+        biped.take_targets(q)
+        later.append([np.array(task.target) for task in tasks])
+
+    def aim(k: int) -> None:
+        for task, target in zip(tasks, later[k], strict=True):
+            task.target = target
+
+    return aim
+
+
+def _null_space(name: str, robot: Robot, motion: Motion, biped: BipedTasks, tasks: Sequence[Task]) -> Case:
+    """Resolved motion rate with everything in its null space: limits, comfort, all pairs, momentum by method 1."""
+    moving = Moving(robot, held=biped.held)
+    collision = SelfCollisionCost(robot)
+    collision.limit_contact(robot, DT)
+    objectives: list[Objective] = [JointLimitCost(), ComfortCost(robot.postures["neutral"]), collision]
+    arms = [n for n in robot.joint_names if _is_arm(robot, n)]
+    solver = ResolvedRate(robot, objectives, moving=moving, momentum=MomentumTracking(robot, arms))
+
+    def tick(q: np.ndarray) -> bool:
+        return solver.step(q, tasks, DT)[2].ok
+
+    pushed = []
+    for q in motion.q[:-1]:
+        near = collision.pairs.near(q, float(collision.activation.max()))
+        pushed.append(int((near.distance < collision.activation[near.pair]).sum()))
+    rows = _count(robot, tasks)
+    return Case(name, _aim_biped(biped, motion), tick, solver.reset, rows, len(robot.pairs), mean(pushed))
+
+
+def mean(counts: Sequence[int] | np.ndarray) -> float:
+    """Of how many pairs, to one digit."""
+    return round(float(np.mean(counts)), 1)
+
+
+def _is_arm(robot: Robot, joint: str) -> bool:
+    """Whether a joint lies between the sternum and a wrist."""
+    model = robot.model
+    chest = model.supports[model.frames[robot.point_frame("sternum")].parentJoint].tolist()
+    wrists = [model.supports[model.frames[robot.point_frame(f"{s}_wrist")].parentJoint].tolist() for s in "lr"]
+    j = model.getJointId(joint)
+    return j not in chest and any(j in w for w in wrists)
+
+
+def _count(robot: Robot, tasks: Sequence[Task]) -> int:
+    data = robot.model.createData()
+    pin.computeJointJacobians(robot.model, data, robot.q("neutral"))
+    pin.updateFramePlacements(robot.model, data)
+    return sum(len(task.rows(robot, data, robot.q("neutral"))[1]) for task in tasks)
+
+
+def _program(
+    name: str,
+    robot: Robot,
+    motion: Motion,
+    tasks: Sequence[Task],
+    aim: Callable[[int], None],
+    collisions: bool = True,
+    solver: VelocityIk | None = None,
+) -> Case:
+    solver = solver or VelocityIk(robot, IkSettings(margin=MARGIN, activation=ACTIVATION), collisions)
+
+    def tick(q: np.ndarray) -> bool:
+        return solver.step(q, tasks, DT).ok
+
+    case = Case(name, aim, tick, solver.reset, _count(robot, tasks))
+    case.velocity = lambda: solver.v[robot.iv :]
+    if collisions:
+        case.pairs, case.active = len(robot.pairs), mean(motion.near)
+    return case
+
+
+def peer_program(name: str, robot: Robot, motion: Motion, collisions: bool, solver: VelocityIk | None = None) -> Case:
+    """The tasks that the peers have too: poses of the soles, centre of mass, orientation of the chest, posture."""
+    targets, neutral = PeerTargets.of(robot, motion), robot.postures["neutral"]
+    soles = [FrameTask(p, f, 1.0, GAIN, 1.0) for p, f in zip(SOLES, _soles(robot), strict=True)]
+    center = PointTask("center_of_mass", CenterOfMass(), gain=GAIN)
+    chest = OrientationTask("chest", chest_frame(robot), None, 1.0, GAIN)
+    posture = PostureTask(neutral, weight=POSTURE, gain=GAIN)
+
+    def aim(k: int) -> None:
+        for task, X in zip(soles, targets.soles[k], strict=True):
+            task.X_target = X
+        center.target, chest.target = targets.center[k], targets.chest[k].rotation
+        posture.posture = targets.posture[k]
+
+    return _program(name, robot, motion, [*soles, center, chest, posture], aim, collisions, solver)

@@ -1,0 +1,138 @@
+"""Frames a second of our retargeting, of the live tick, and of the peers a user would pick instead, in one run."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.benchmarks.peers import mink_stepper, pink_stepper
+from humanoid_control.errors import ConfigError
+from humanoid_control.mocap.load import load_body_points
+from humanoid_control.retargeting.retargeter import JointTrajectory, Retargeter, RetargetSettings, retarget
+from humanoid_control.retargeting.scaling import Targets, scale_to_robot
+from humanoid_control.robots.catalogue import load_robot
+from humanoid_control.robots.robot import Robot
+from humanoid_control.terminal import compile_first, progress, warn
+
+FIVE = ("armar3", "hrp2", "suralp", "wabian2", "we4rii")
+ROBOT = "wabian2"  # 17 joints in the upper body
+ROUNDS = 5
+PEER_FRAMES = 200  # of each round
+
+Stepper = Callable[[np.ndarray, float], np.ndarray]
+
+
+def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Rows: ours_fps, ours_live_tick, five_robots_s, mink_fps, pink_fps, the ratios, and what each achieved."""
+    if args.seconds < 1:
+        raise ConfigError(f"--seconds must be at least 1, got {args.seconds:g}")
+    body = load_body_points(args.motion)
+    robot = load_robot(args.robot, "fixed")
+    targets = scale_to_robot(body, robot)
+    compile_first()
+    retarget(targets, robot, RetargetSettings(iterations=1))
+    peers: dict[str, Stepper] = {}
+    for name, make in (("mink", mink_stepper), ("pink", pink_stepper)):
+        try:
+            peers[name] = make(robot, Retargeter(robot).start(targets.positions[0]))
+        except ImportError:
+            warn(f"{name} is not installed: its rows are left out (pip install 'humanoid_control[bench]')")
+    whole: list[float] = []
+    single: list[float] = []
+    times: dict[str, list[float]] = {name: [] for name in peers}
+    postures: dict[str, list[np.ndarray]] = {name: [] for name in peers}
+    one_step = RetargetSettings(iterations=1)
+    for k in range(ROUNDS):  # side by side, so that other work on the machine hits all alike
+        trajectory = _timed(targets, robot, None, whole)
+        rough = _timed(targets, robot, one_step, single)
+        for name, step in peers.items():
+            _time_peer(step, targets, k, times[name], postures[name])
+    live = _live_ticks(robot, targets)
+    rows = [
+        _row("ours_fps", "1/s", whole),
+        _row("ours_one_step_fps", "1/s", single),
+        _row("ours_live_tick", "ms", 1e3 * live),
+        _row("five_robots_s", "s", [_five_robots(body, args.json) for _ in range(3)]),
+        _row("ours_error", "cm", 100 * trajectory.errors.mean(axis=1)),
+        _row("ours_one_step_error", "cm", 100 * rough.errors.mean(axis=1)),
+        _row("ours_closest", "mm", [1e3 * float(min(trajectory.clearance.min(), 1.0))]),
+    ]
+    for name in peers:
+        fps = 1.0 / np.array(times[name])
+        error, closest = _judged(robot, targets, np.array(postures[name]))
+        rows += [
+            _row(f"{name}_fps", "1/s", fps),
+            _row(f"ours_to_{name}", "ratio", [float(np.median(whole) / np.median(fps))]),
+            _row(f"ours_one_step_to_{name}", "ratio", [float(np.median(single) / np.median(fps))]),
+            _row(f"{name}_error", "cm", 100 * error),
+            _row(f"{name}_closest", "mm", [1e3 * closest]),
+        ]
+    return rows
+
+
+def _timed(targets: Targets, robot: Robot, settings: RetargetSettings | None, fps: list[float]) -> JointTrajectory:
+    """Solve the clip; frames a second, with the first posture, appended."""
+    start = time.perf_counter()
+    trajectory = retarget(targets, robot, settings)
+    fps.append(len(targets) / (time.perf_counter() - start))
+    return trajectory
+
+
+def _time_peer(step: Stepper, targets: Targets, part: int, times: list[float], postures: list[np.ndarray]) -> None:
+    """The next frames of the clip, one solver step each, so that five rounds go on where the one before ended."""
+    first = part * PEER_FRAMES
+    for p in targets.positions[first : first + PEER_FRAMES]:
+        start = time.perf_counter()
+        postures.append(step(p, 1.0 / targets.rate))
+        times.append(time.perf_counter() - start)
+
+
+def _judged(robot: Robot, targets: Targets, joints: np.ndarray) -> tuple[np.ndarray, float]:
+    """Mean error of each frame [m] and the least distance between two shapes [m] of a peer's postures (T, n)."""
+    judge = Retargeter(robot)
+    errors, closest = [], 1.0
+    for goal, posture in zip(targets.positions, joints, strict=False):
+        judge.start_at(posture)
+        errors.append(judge.errors(goal).mean())
+        closest = min(closest, judge.clearance)
+    return np.array(errors), closest
+
+
+def _live_ticks(robot: Robot, targets: Targets) -> np.ndarray:
+    """Times of single steps as the streamer makes them [s]."""
+    solver = Retargeter(robot)
+    solver.start(targets.positions[0])
+    times = []
+    for _ in range(3):
+        for p in targets.positions[1:]:
+            start = time.perf_counter()
+            solver.step(p, 1.0 / targets.rate)
+            times.append(time.perf_counter() - start)
+    return np.array(times)
+
+
+def _five_robots(body: Any, quiet: bool) -> float:
+    """Time for loading five robots, scaling and solving the clip for each [s]."""
+    start = time.perf_counter()
+    with progress("five robots", len(FIVE), quiet=quiet) as show:
+        for k, name in enumerate(FIVE):
+            robot = load_robot(name, "fixed")
+            retarget(scale_to_robot(body, robot), robot)
+            show(k + 1)
+    return time.perf_counter() - start
+
+
+def _row(name: str, unit: str, values: Any) -> dict[str, Any]:
+    v = np.asarray(values, dtype=float)
+    slow = 1.0 if unit == "1/s" else 99.0  # the 99th percentile of the bad end
+    return {
+        "name": name,
+        "unit": unit,
+        "median": round(float(np.median(v)), 3),
+        "p99": round(float(np.percentile(v, slow)), 3),
+        "n": len(v),
+    }

@@ -1,0 +1,264 @@
+"""What `humanoid bench tendons` times: updates of ours and of filterpy on the same numbers, steps of three groups.
+
+Also here:
+
+* Tendons: mappings of table I, filter updates beside filterpy, and three groups in one process; one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.benchmarks.dynamics import Case, take_turns
+from humanoid_control.errors import ConfigError
+from humanoid_control.robots.catalogue import load_robot
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.tendons import tendons_of
+from humanoid_control.studies.kawaharazuka.table_one import TABLE_ONE, Built, build
+from humanoid_control.tendons.estimator.estimator import TendonEstimator
+from humanoid_control.tendons.estimator.kalman import update
+from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
+from humanoid_control.tendons.mappings.postures import random_walk
+from humanoid_control.tendons.tendon import TendonGroup
+from humanoid_control.terminal import TENDONS, compile_first, progress
+
+# -------- What `humanoid bench tendons` times: updates of ours and of filterpy on the same numbers
+
+SIZES = {"8x10": (8, 10, 8), "60x80": (60, 80, 6), "60x80_dense": (60, 80, 60)}  # states, tendons, joints crossed
+NOISE, SPREAD = 1e-4, 0.1  # of a length [m], of the angles before the update [rad]
+GATE, WALK = 6.0, 1500
+
+
+@dataclass
+class Measured:
+    """One update problem: Jacobian H (M, n) [m/rad], innovations nu (M,) [m], their variance, covariance P (n, n)."""
+
+    H: Array
+    nu: Array
+    r: float
+    P: Array
+
+
+def problem(size: str) -> Measured:
+    """Random moment arms, as many a tendon as it crosses joints, and the lengths of a random posture with noise."""
+    n, m, crossed = SIZES[size]
+    rng = np.random.default_rng(0)
+    H = np.zeros((m, n))
+    for row in H:
+        row[rng.choice(n, crossed, replace=False)] = rng.uniform(-0.05, 0.05, crossed)
+    nu = H @ (SPREAD * rng.standard_normal(n)) + NOISE * rng.standard_normal(m)
+    return Measured(H, nu, NOISE**2, SPREAD**2 * np.eye(n))
+
+
+class OurUpdate:
+    """Our update with its gate, from the same state every time; x and P are what it found."""
+
+    def __init__(self, given: Measured) -> None:
+        m, n = given.H.shape
+        self.given, self.x, self.P = given, np.zeros(n), given.P.copy()
+        self._r, self._use = np.full(m, given.r), np.ones(m, dtype=np.int64)
+        self._x0, self._P0, self._w = np.zeros(n), np.zeros((n, n)), np.zeros(n)
+        self._at, self._score = np.zeros(n, dtype=np.int64), np.zeros(m)
+
+    def __call__(self) -> float:
+        """The time that it took [s]."""
+        self.x[:], self.P[:], self._use[:] = 0.0, self.given.P, 1
+        begin = perf_counter()
+        update(
+            self.x, self.P, self.given.H, self.given.nu, self._r, self._use, GATE, len(self._r) // 3,
+            self._x0, self._P0, self._w, self._at, self._score,
+        )  # fmt: skip
+        return perf_counter() - begin
+
+
+class FilterpyUpdate:
+    """The update of filterpy's extended Kalman filter, given H and h(x) ready-made."""
+
+    def __init__(self, given: Measured) -> None:
+        from filterpy.kalman import ExtendedKalmanFilter
+
+        m, n = given.H.shape
+        self.given = given
+        self._filter: Any = ExtendedKalmanFilter(n, m)
+        self._filter.R = given.r * np.eye(m)
+        self._zero = np.zeros(m)
+
+    def __call__(self) -> float:
+        """The time that it took [s]."""
+        self._filter.x, self._filter.P = np.zeros(len(self.given.P)), self.given.P.copy()
+        begin = perf_counter()
+        self._filter.update(self.given.nu, lambda _: self.given.H, lambda _: self._zero)
+        return perf_counter() - begin
+
+    @property
+    def x(self) -> Array:
+        """What it found."""
+        return np.asarray(self._filter.x)
+
+    @property
+    def P(self) -> Array:
+        """Its covariance."""
+        return np.asarray(self._filter.P)
+
+
+def update_cases() -> list[Case]:
+    """Ours in every size, and filterpy's where it is installed; each case measures itself."""
+    cases = [Case(f"update_{size}", OurUpdate(problem(size)), n, True) for size, (n, _, _) in SIZES.items()]
+    if importlib.util.find_spec("filterpy") is not None:
+        for size in ("8x10", "60x80"):  # it makes no difference between dense and sparse
+            cases.append(Case(f"filterpy_{size}", FilterpyUpdate(problem(size)), SIZES[size][0], True))
+    return cases
+
+
+def three_groups(robot: Robot, mappings: Mapping[str, JointMuscleMapping], kind: str) -> Callable[[], object]:
+    """A function that takes the next step of a random walk with all three groups of table I.
+
+    The lengths are those of the mappings themselves, so that the filters do what they do on a robot that is well known.
+    """
+    tendons = tendons_of(robot).groups
+    groups = [TendonGroup(g.group, g.joints[: g.own], g.joints[g.own :], tendons[g.group].tendons) for g in TABLE_ONE]
+    estimator = TendonEstimator(groups, mappings, FilterSettings(kind, length_noise=NOISE))
+    limits = np.array([_limits(mappings, j) for j in estimator.joint_names])
+    q = random_walk(limits, limits.mean(axis=1), WALK, np.radians(0.5))
+    lengths = np.zeros((len(q), len(estimator.muscle_names)))
+    for g in groups:
+        columns = [estimator.muscle_names.index(t) for t in g.tendons]
+        lengths[:, columns] = mappings[g.name].lengths(q[:, [estimator.joint_names.index(j) for j in g.joints]])
+    lengths += NOISE * np.random.default_rng(0).standard_normal(lengths.shape)
+    estimator.reset(dict(zip(estimator.joint_names, q[0], strict=True)))
+    rows = cycle([*lengths, *lengths[::-1]])  # forth and back, so that the walk never jumps
+    return lambda: estimator.step(next(rows))
+
+
+def _limits(mappings: Mapping[str, JointMuscleMapping], joint: str) -> Array:
+    """The range of a joint (2,) by the first mapping that has it."""
+    m = next(m for m in mappings.values() if joint in m.joint_names)
+    return np.asarray(m.limits[m.joint_names.index(joint)])
+
+
+# -------- Tendons: mappings of table I, filter updates beside filterpy, and three groups in one process; one core
+
+ROBOT = "kengoro_upper"
+TITLE = "bench tendons, kengoro_upper"
+COLUMNS = ["name", "unit", "median", "p99", "n", "size", "peak_mb", "source", "ratio", "goal", "reached"]
+CALLS, STEPS, BUILDS = 2000, 2000, 3
+LESS = {"jmm_neck_s": 20.0, "jmm_scapula_s": 20.0, "jmm_shoulder_s": 20.0, "update_8x10": 40.0, "update_60x80": 150.0}
+MORE = {"three_groups": 2000.0, "three_groups_absolute": 2000.0}
+RATIO = {"update_8x10": 5.0}  # how many times longer filterpy should take
+PEAK = 4000.0  # [MB] of a process that builds the mappings of table I
+COUNTS: dict[str, tuple[int, ...]] = {}  # other values per joint than those of table I, by the name of its column
+
+
+def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Rows in s, us or Hz. Ours and the peer take turns, so that other work on the machine hits both alike."""
+    robot = load_robot(args.robot, "fixed")
+    if robot.name != ROBOT:
+        raise ConfigError(f"bench tendons measures the three groups of table I, which only {ROBOT} has")
+    compile_first(TENDONS)
+    with progress("measuring", 1.0, quiet=args.json) as show:
+        built: dict[str, list[Built]] = {g.name: [] for g in TABLE_ONE}
+        for k in range(BUILDS * len(TABLE_ONE)):
+            group = TABLE_ONE[k % len(TABLE_ONE)]
+            share = 0.6 / (BUILDS * len(TABLE_ONE))
+            part = _part(show, k * share, share, group.name)
+            built[group.name].append(build(robot, group, COUNTS.get(group.name), part))
+        rows = [_built_row(name, b) for name, b in built.items()]
+        cases = update_cases()
+        times = take_turns(cases, CALLS, _part(show, 0.6, 0.2, "updates"))
+        rows += [_row(case, 1e6 * t, "us") for case, t in zip(cases, times, strict=True)]
+        cases = groups_cases(robot, {name: b[0] for name, b in built.items()})
+        times = take_turns(cases, STEPS, _part(show, 0.8, 0.2, "three groups"))
+        rows += [_row(case, 1.0 / t, "Hz") for case, t in zip(cases, times, strict=True)]
+    judge(rows)
+    return rows
+
+
+def groups_cases(robot: Robot, built: dict[str, Built]) -> list[Case]:
+    """The three groups with the mappings just built, by an absolute and by the default relative observation."""
+    mappings = {g.group: built[g.name].mapping for g in TABLE_ONE}
+    kinds = (("three_groups", "r2"), ("three_groups_absolute", "absolute"))
+    return [Case(name, three_groups(robot, mappings, kind), 14) for name, kind in kinds]
+
+
+def _part(show: Callable[..., object], start: float, share: float, text: str) -> Callable[[float], None]:
+    """What tells the bar how much of a part is done."""
+    return lambda done: (show(start + share * done, text), None)[1]
+
+
+def _built_row(name: str, built: Sequence[Built]) -> dict[str, Any]:
+    source = next(g for g in TABLE_ONE if g.name == name)
+    b = built[0]
+    d, m = len(source.joints), len(b.mapping.muscle_names)
+    row = _values(f"jmm_{name}_s", "s", np.array([b.seconds for b in built]), 99, 3)
+    row |= {"states": d, "tendons": m, "crossed": "", "size": f"{d}x{m}", "peak_mb": round(built[-1].peak / 1e6)}
+    row |= {"source": f"{source.construction:.0f} + {source.regression:.0f}"}
+    more = {"data": b.mapping.fit.samples if b.mapping.fit else 0, "degree": 5, "lengths_s": round(b.lengths, 3)}
+    return row | more | {"length_rms_mm": 1e3 * b.length_rms, "arm_error_percent": 100 * b.arm_error}
+
+
+def _row(case: Case, values: np.ndarray, unit: str) -> dict[str, Any]:
+    n, m, crossed = SIZES.get(case.name.removeprefix("filterpy_").removeprefix("update_"), (14, 28, ""))
+    size = f"{n}x{m}, {crossed} crossed" if crossed and crossed != n else f"{n}x{m}"
+    row = _values(case.name, unit, values, 1 if unit == "Hz" else 99, 2)
+    return row | {"states": n, "tendons": m, "crossed": crossed, "size": size, "peak_mb": "", "source": ""}
+
+
+def _values(name: str, unit: str, values: np.ndarray, slow: int, digits: int) -> dict[str, Any]:
+    """Median, best and the percentile toward the slow side."""
+    best = values.max() if unit == "Hz" else values.min()
+    row: dict[str, Any] = {"name": name, "unit": unit, "median": round(float(np.median(values)), digits)}
+    row |= {"best": round(float(best), digits), "p99": round(float(np.percentile(values, slow)), digits)}
+    return row | {"n": len(values)}
+
+
+def judge(rows: list[dict[str, Any]]) -> None:
+    """Write to each row how many times longer filterpy takes, the goals, and whether they are reached."""
+    by = {r["name"]: r for r in rows}
+    for row in rows:
+        name = row["name"]
+        peer = (
+            by.get(name.replace("update_", "filterpy_").removesuffix("_dense")) if name.startswith("update_") else None
+        )
+        ratio = round(float(peer["median"]) / float(row["median"]), 1) if peer else 0.0
+        met: list[bool] = []
+        goals: list[str] = []
+        if name in LESS:
+            met.append(row["median"] < LESS[name])
+            goals.append(f"< {LESS[name]:g} {row['unit']}")
+        if name in MORE:
+            met.append(row["median"] > MORE[name])
+            goals.append(f"> {MORE[name]:g} {row['unit']}")
+        if row["peak_mb"] != "":
+            met.append(row["peak_mb"] < PEAK)
+            goals.append(f"< {PEAK / 1000:g} GB")
+        if ratio and name in RATIO:
+            met.append(ratio >= RATIO[name])
+            goals.append(f"{RATIO[name]:g} x peer")
+        row |= {"ratio": ratio or "", "goal": ", ".join(goals), "reached": ("yes" if all(met) else "no") if met else ""}
+
+
+def notes(rows: list[dict[str, Any]]) -> list[str]:
+    """What the numbers stand for."""
+    lines = [
+        "jmm: data set and polynomials of degree 5 from as many postures as in table I, on one core; source: its",
+        "construction + regression [s] on 12 cores. peak_mb: most memory of the whole process so far.",
+        "update: all tendons taken in, and the leave-one-out test of each; size: joints x tendons. 60x80 has the",
+        "sparse rows of a whole body, 60x80_dense full ones. three_groups: whole steps a second of neck, scapula and",
+        "shoulder (14 joints estimated) in one process, polynomials and exchange included; r2, then absolute.",
+    ]
+    if any(r["name"].startswith("filterpy_") for r in rows):
+        return [
+            *lines,
+            "filterpy: ExtendedKalmanFilter.update as its users call it, H and h(x) given ready-made; ratio: its time",
+            "by ours. It has no test for lying tendons and no form for sparse H: full rows take it as long.",
+        ]
+    return [*lines, "filterpy is not installed: pip install 'humanoid_control[bench]' adds its rows"]

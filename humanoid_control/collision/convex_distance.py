@@ -1,0 +1,418 @@
+"""Distance of two convex solids from their support points alone (Gilbert, Johnson, Keerthi 1988).
+
+Also here:
+
+* The nearest normal of two solids to machine precision, from a good first guess, outside, touching and inside.
+* Signed distance of two solids of which neither is a swept sphere: box, cylinder, ellipsoid, elliptic capsule.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from humanoid_control.collision.shapes import BOX
+from humanoid_control.numerics.vec3 import Vec, add, along, cross, dot, kernel, mul, norm, rotate, sub, unrotate
+
+# -------- Distance of two convex solids from their support points alone (Gilbert, Johnson, Keerthi 1988)
+
+ITERATIONS = 128
+EXACT = 1e-14  # relative gap between the upper and the lower bound of the squared distance
+ROUGH = 1e-9  # enough to start Newton's method from
+TOUCH = 1e-10  # [m] closer than this counts as overlapping
+
+
+@kernel
+def support(kind: int, size: np.ndarray, R: np.ndarray, p: Vec, n: Vec) -> Vec:
+    """The point of a shape that lies farthest along n."""
+    l0, l1, l2 = unrotate(R, n)
+    if kind == BOX:
+        return add(p, rotate(R, (math.copysign(size[0], l0), math.copysign(size[1], l1), math.copysign(size[2], l2))))
+    a, b, c = size[0] * size[0] * l0, size[1] * size[1] * l1, size[2] * size[2] * l2
+    m = math.sqrt(a * l0 + b * l1 + c * l2)
+    if m > 0.0:
+        a, b, c = a / m, b / m, c / m
+    return add(p, rotate(R, (a, b, c + math.copysign(size[3], l2))))
+
+
+@kernel
+def _solve_subset(W: np.ndarray, i: int, j: int, k: int, size: int, bary: np.ndarray) -> bool:
+    """Weights (in bary) of the point nearest the origin in the affine hull of 1-3 rows of W; True if all positive."""
+    o = (W[i, 0], W[i, 1], W[i, 2])
+    if size == 1:
+        bary[0] = 1.0
+        return True
+    e = (W[j, 0] - o[0], W[j, 1] - o[1], W[j, 2] - o[2])
+    ee, eo = dot(e, e), -dot(e, o)
+    if size == 2:
+        if ee <= 0.0:
+            return False
+        t = eo / ee
+        bary[0], bary[1] = 1.0 - t, t
+        return 0.0 < t < 1.0
+    f = (W[k, 0] - o[0], W[k, 1] - o[1], W[k, 2] - o[2])
+    ff, ef, fo = dot(f, f), dot(e, f), -dot(f, o)
+    det = ee * ff - ef * ef
+    if det <= 1e-14 * ee * ff:
+        return False
+    s, t = (eo * ff - fo * ef) / det, (fo * ee - eo * ef) / det
+    bary[0], bary[1], bary[2] = 1.0 - s - t, s, t
+    return s > 0.0 and t > 0.0 and s + t < 1.0
+
+
+@kernel
+def _holds_origin(W: np.ndarray) -> bool:
+    """Whether the tetrahedron of the four rows of W holds the origin."""
+    for k in range(4):
+        a, b, c, d = W[(k + 1) % 4], W[(k + 2) % 4], W[(k + 3) % 4], W[k]
+        e, f = (b[0] - a[0], b[1] - a[1], b[2] - a[2]), (c[0] - a[0], c[1] - a[1], c[2] - a[2])
+        n = (e[1] * f[2] - e[2] * f[1], e[2] * f[0] - e[0] * f[2], e[0] * f[1] - e[1] * f[0])
+        to_origin = -(n[0] * a[0] + n[1] * a[1] + n[2] * a[2])
+        to_fourth = n[0] * (d[0] - a[0]) + n[1] * (d[1] - a[1]) + n[2] * (d[2] - a[2])
+        if to_origin * to_fourth < 0.0 or to_fourth == 0.0:
+            return False
+    return True
+
+
+@kernel
+def _reduce(W: np.ndarray, n: int, bary: np.ndarray, best: np.ndarray, keep: np.ndarray) -> int:
+    """The subset of the n rows of W nearest the origin; every one holds the newest row, n - 1.
+
+    Returns:
+        its size, with its rows in `keep` and weights in `best`; 4 when the simplex holds the origin.
+    """
+    if n == 4 and _holds_origin(W):
+        return 4
+    last, size, least = n - 1, 0, np.inf
+    for i in range(-1, last):
+        for j in range(i if i == -1 else i + 1, last):
+            if i == -1 and j == -1:
+                m = 1
+            elif i == -1:
+                m = 2
+            else:
+                m = 3
+            if not _solve_subset(W, last, j if m == 2 else i, j, m, bary):
+                continue
+            v2 = 0.0
+            for c in range(3):
+                x = bary[0] * W[last, c]
+                if m == 2:
+                    x += bary[1] * W[j, c]
+                elif m == 3:
+                    x += bary[1] * W[i, c] + bary[2] * W[j, c]
+                v2 += x * x
+            if v2 < least:
+                least, size = v2, m
+                keep[0], keep[1], keep[2] = last, (j if m == 2 else i), j
+                best[0], best[1], best[2] = bary[0], bary[1], bary[2]
+    return size
+
+
+@kernel
+def gjk(
+    kind1: int,
+    size1: np.ndarray,
+    R1: np.ndarray,
+    p1: Vec,
+    kind2: int,
+    size2: np.ndarray,
+    R2: np.ndarray,
+    p2: Vec,
+    tolerance: float,
+) -> tuple:
+    """Distance of two shapes, to a tolerance between ROUGH and EXACT.
+
+    Returns:
+        (d, n, x1, x2): d = 0 when they overlap, n then only the last direction searched.
+    """
+    W, X = np.empty((4, 3)), np.empty((4, 3))  # the simplex: difference points, and what shape 1 gave to each
+    work = np.empty((2, 3))
+    keep = np.empty(4, dtype=np.int64)
+    order = np.empty((3, 6))
+    v = sub(p2, p1)
+    if norm(v) <= TOUCH:
+        v = (0.0, 0.0, 1.0)
+    x1, n, count, first = p1, mul(1.0 / norm(v), v), 0, True
+    for _ in range(ITERATIONS):
+        a, b = support(kind1, size1, R1, p1, v), support(kind2, size2, R2, p2, (-v[0], -v[1], -v[2]))
+        w = sub(b, a)
+        vv = dot(v, v)
+        if not first and vv - dot(v, w) <= tolerance * vv:
+            break
+        for c in range(3):
+            W[count, c], X[count, c] = w[c], a[c]
+        count = _reduce(W, count + 1, work[0], work[1], keep)
+        if count == 4:
+            return 0.0, n, x1, x1
+        new = (0.0, 0.0, 0.0)
+        at = (0.0, 0.0, 0.0)
+        for r in range(count):
+            for c in range(3):
+                order[r, c], order[r, 3 + c] = W[keep[r], c], X[keep[r], c]
+            t = work[1, r]
+            new = (new[0] + t * order[r, 0], new[1] + t * order[r, 1], new[2] + t * order[r, 2])
+            at = (at[0] + t * order[r, 3], at[1] + t * order[r, 4], at[2] + t * order[r, 5])
+        for r in range(count):
+            for c in range(3):
+                W[r, c], X[r, c] = order[r, c], order[r, 3 + c]
+        if not first and dot(new, new) >= vv:  # rounding: no further progress
+            break
+        v, x1, first = new, at, False
+        if norm(v) <= TOUCH:
+            return 0.0, n, x1, x1
+        n = mul(1.0 / norm(v), v)
+    return norm(v), n, x1, add(x1, v)
+
+
+# -------- The nearest normal of two solids to machine precision, from a good first guess, outside, touching and inside
+
+STEPS = 25
+SMOOTH = 1e-6  # a swept disc seen along its axis has no unique farthest point
+
+
+@kernel
+def _edges(kind: int, size: np.ndarray, R: np.ndarray, W: np.ndarray, length: np.ndarray, count: int) -> int:
+    """Append the segments whose sum (with the ellipsoid) is the shape: unit vectors to W, half lengths to length."""
+    for k in range(3):
+        half = size[k] if kind == BOX else (size[3] if k == 2 else 0.0)
+        if half > 0.0:
+            W[count, 0], W[count, 1], W[count, 2], length[count] = R[0, k], R[1, k], R[2, k], half
+            count += 1
+    return count
+
+
+@kernel
+def _bulge(kind: int, size: np.ndarray, R: np.ndarray, n: Vec, H: np.ndarray) -> tuple:
+    """(ok, e): e the farthest point of the swept ellipsoid along n; its derivative by n is added to H (3, 3)."""
+    if kind == BOX:
+        return True, (0.0, 0.0, 0.0)
+    l = unrotate(R, n)  # noqa: E741
+    g = (size[0] * size[0] * l[0], size[1] * size[1] * l[1], size[2] * size[2] * l[2])
+    m = math.sqrt(max(dot(g, l), 0.0))
+    if m <= SMOOTH * size[0]:
+        return False, g
+    e = rotate(R, mul(1.0 / m, g))
+    for r in range(3):
+        for c in range(3):
+            x = 0.0
+            for k in range(3):
+                x += R[r, k] * size[k] * size[k] * R[c, k]
+            H[r, c] += (x - e[r] * e[c]) / m
+    return True, e
+
+
+@kernel
+def _solve(A: np.ndarray, n: int) -> bool:
+    """Solve the first n rows of A = [M | b] in place; the answer is in column n. False if singular."""
+    for k in range(n):
+        pivot = k
+        for r in range(k + 1, n):
+            if abs(A[r, k]) > abs(A[pivot, k]):
+                pivot = r
+        if abs(A[pivot, k]) < 1e-13:
+            return False
+        for c in range(n + 1):
+            A[k, c], A[pivot, c] = A[pivot, c], A[k, c]
+        for r in range(n):
+            if r != k:
+                f = A[r, k] / A[k, k]
+                for c in range(k, n + 1):
+                    A[r, c] -= f * A[k, c]
+    for k in range(n):
+        A[k, n] /= A[k, k]
+    return True
+
+
+@kernel
+def newton(
+    kind1: int,
+    size1: np.ndarray,
+    R1: np.ndarray,
+    p1: Vec,
+    kind2: int,
+    size2: np.ndarray,
+    R2: np.ndarray,
+    p2: Vec,
+    n: Vec,
+    d: float,
+) -> tuple:
+    """Solve the conditions of nearest points for the normal n and the signed distance d.
+
+    Both shapes are a sum of segments (half lengths l_j, unit vectors w_j) and ellipsoids (farthest points e_1, e_2):
+
+        p2 - p1 - e_1(n) - e_2(n) - sum alpha_j w_j = d n,   |n| = 1,
+        alpha_j = l_j sign(n . w_j),  or  |alpha_j| <= l_j where n . w_j = 0.
+
+    Which segments are at right angles to n is guessed and mended on the way.
+
+    Returns:
+        (ok, d, n, x1): ok is False if it did not converge near the guess; x1 lies on shape 1.
+    """
+    W, length, alpha = np.empty((6, 3)), np.empty(6), np.empty(6)
+    H, A = np.empty((3, 3)), np.empty((6, 7))
+    free = np.zeros(6, dtype=np.bool_)
+    first = _edges(kind1, size1, R1, W, length, 0)
+    count = _edges(kind2, size2, R2, W, length, first)
+    start, scale = n, norm(sub(p2, p1)) + size1[0] + size2[0]
+    for j in range(count):
+        lean = n[0] * W[j, 0] + n[1] * W[j, 1] + n[2] * W[j, 2]
+        free[j] = abs(lean) < 1e-5
+        alpha[j] = 0.0 if free[j] else math.copysign(length[j], lean)
+    for _ in range(STEPS):
+        H[:] = 0.0
+        ok1, e1 = _bulge(kind1, size1, R1, n, H)
+        ok2, e2 = _bulge(kind2, size2, R2, n, H)
+        if not (ok1 and ok2):
+            break
+        rest = sub(sub(sub(p2, p1), add(e1, e2)), mul(d, n))
+        A[:] = 0.0
+        size, error = 4, abs(dot(n, n) - 1.0)
+        for r in range(3):
+            for c in range(3):
+                A[r, c] = H[r, c]
+            A[r, r] += d
+            A[r, 3], A[3, r] = n[r], n[r]
+        x1 = add(p1, e1)
+        for j in range(count):
+            w = (W[j, 0], W[j, 1], W[j, 2])
+            rest = sub(rest, mul(alpha[j], w))
+            if j < first:
+                x1 = add(x1, mul(alpha[j], w))
+            if free[j]:
+                if size == 6:
+                    return False, d, n, x1
+                for r in range(3):
+                    A[r, size], A[size, r] = w[r], w[r]
+                size += 1
+                error = max(error, abs(dot(n, w)))
+        for r in range(3):
+            A[r, size] = rest[r]
+        A[3, size] = 0.5 * (1.0 - dot(n, n))
+        k = 4
+        for j in range(count):
+            if free[j]:
+                A[k, size] = -(n[0] * W[j, 0] + n[1] * W[j, 1] + n[2] * W[j, 2])
+                k += 1
+        if max(norm(rest), scale * error) < 1e-14 * scale + 1e-15:
+            return dot(n, start) > 0.98, d, n, x1
+        if not _solve(A, size):
+            break
+        n = add(n, (A[0, size], A[1, size], A[2, size]))
+        d += A[3, size]
+        k = 4
+        for j in range(count):
+            lean = n[0] * W[j, 0] + n[1] * W[j, 1] + n[2] * W[j, 2]
+            if free[j]:
+                alpha[j] += A[k, size]
+                k += 1
+                if abs(alpha[j]) > length[j]:
+                    free[j], alpha[j] = False, math.copysign(length[j], alpha[j])
+            elif lean * alpha[j] < 0.0:
+                free[j] = True
+    return False, d, start, p1
+
+
+# -------- Signed distance of two solids of which neither is a swept sphere: box, cylinder, ellipsoid, elliptic capsule
+
+NEAR = 1e-5  # [m] nearer than this, the direction between nearest points is too short to trust
+ASCENTS = 20
+SETTLED = 1e-12  # [m]
+MARGIN = 0.05  # of the shapes' size: how far apart overlapping shapes are pulled to measure them
+
+
+@kernel
+def separation(
+    kind1: int,
+    size1: np.ndarray,
+    R1: np.ndarray,
+    p1: Vec,
+    kind2: int,
+    size2: np.ndarray,
+    R2: np.ndarray,
+    p2: Vec,
+    n: Vec,
+) -> float:
+    """Width of the gap between the shapes along the unit vector n, negative by how far they overlap along it."""
+    a, b = support(kind1, size1, R1, p1, n), support(kind2, size2, R2, p2, mul(-1.0, n))
+    return dot(n, sub(b, a))
+
+
+@kernel
+def _best_axis(
+    kind1: int,
+    size1: np.ndarray,
+    R1: np.ndarray,
+    p1: Vec,
+    kind2: int,
+    size2: np.ndarray,
+    R2: np.ndarray,
+    p2: Vec,
+    n: Vec,
+) -> Vec:
+    """Of n, the line of centres, the axes of both shapes and their cross products, the one of least overlap."""
+    best = separation(kind1, size1, R1, p1, kind2, size2, R2, p2, n)
+    centres = sub(p2, p1)
+    for k in range(16):
+        if k < 6:
+            R = R1 if k < 3 else R2
+            v = (R[0, k % 3], R[1, k % 3], R[2, k % 3])
+        elif k < 15:
+            i, j = (k - 6) // 3, (k - 6) % 3
+            v = cross((R1[0, i], R1[1, i], R1[2, i]), (R2[0, j], R2[1, j], R2[2, j]))
+        else:
+            v = centres
+        m = norm(v)
+        if m < 1e-6:
+            continue
+        v = mul((1.0 if dot(v, centres) >= 0.0 else -1.0) / m, v)
+        gap = separation(kind1, size1, R1, p1, kind2, size2, R2, p2, v)
+        if gap > best + 1e-12:
+            best, n = gap, v
+    return n
+
+
+@kernel
+def solid_solid(
+    kind1: int, size1: np.ndarray, R1: np.ndarray, p1: Vec, kind2: int, size2: np.ndarray, R2: np.ndarray, p2: Vec
+) -> tuple:
+    """Signed distance; when the shapes overlap, minus the shortest translation found that takes them apart.
+
+    Overlapping shapes are pulled apart along the best direction known and their nearest normal is taken as the next
+    one. The gap along it is never smaller (it would be only if |n . n'| > 1), so this climbs to a locally shortest way
+    out. Newton's method makes the result exact, unless both are boxes, which are exact already.
+
+    Returns:
+        (d, n, x1, x2): normal from the first to the second, nearest points of both surfaces.
+    """
+    flat = kind1 == BOX and kind2 == BOX
+    tolerance = EXACT if flat else ROUGH
+    d, n, x1, _ = gjk(kind1, size1, R1, p1, kind2, size2, R2, p2, tolerance)
+    if d > NEAR:
+        if flat:
+            return d, n, x1, add(x1, mul(d, n))
+        ok, e, m, y1 = newton(kind1, size1, R1, p1, kind2, size2, R2, p2, n, d)
+        if ok:
+            return e, m, y1, along(y1, e, m)
+        d, n, x1, _ = gjk(kind1, size1, R1, p1, kind2, size2, R2, p2, EXACT)
+        return d, n, x1, add(x1, mul(d, n))
+    n = _best_axis(kind1, size1, R1, p1, kind2, size2, R2, p2, n)
+    d = separation(kind1, size1, R1, p1, kind2, size2, R2, p2, n)
+    margin = MARGIN * (norm((size1[0], size1[1], size1[2])) + norm((size2[0], size2[1], size2[2])))
+    for k in range(ASCENTS):
+        apart, m, y1, _ = gjk(kind1, size1, R1, p1, kind2, size2, R2, along(p2, margin - d, n), tolerance)
+        if apart <= 0.0:
+            break
+        gap = separation(kind1, size1, R1, p1, kind2, size2, R2, p2, m)
+        x1, climbed = y1, gap - d
+        if climbed > 0.0:
+            n, d = m, gap
+        if not flat and (k % 4 == 1 or climbed <= SETTLED):
+            ok, e, m, y1 = newton(kind1, size1, R1, p1, kind2, size2, R2, p2, n, d)
+            if ok and e >= d - SETTLED:
+                return e, m, y1, along(y1, e, m)
+            tolerance = EXACT
+        if climbed <= SETTLED:
+            break
+    return d, n, x1, add(x1, mul(d, n))

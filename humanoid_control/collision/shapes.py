@@ -1,0 +1,223 @@
+"""The solid shapes of a mechanism as plain arrays.
+
+Also here:
+
+* The solid shapes robots are made of: plain numbers in the frame of the link that carries them, in metres.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from humanoid_control.errors import RobotError, UnknownNameError
+
+# -------- The solid shapes of a mechanism as plain arrays
+
+SPHERE, CAPSULE, BOX, CYLINDER, ELLIPSOID, ELLIPTIC_CAPSULE = range(6)
+KIND_NAMES = ("sphere", "capsule", "box", "cylinder", "ellipsoid", "elliptic_capsule")
+
+
+@dataclass(frozen=True)
+class ShapeArrays:
+    """S shapes, each centred in a frame of its own that is fixed to a joint.
+
+    All but the box are a segment along z, from -h to h, swept by an ellipsoid (Minkowski sum): a ball for sphere and
+    capsule, a flat disc for the cylinder, an ellipsoid with half axes (b, a, c) for the elliptic capsule.
+
+    Attributes:
+        kinds: (S,) SPHERE ... ELLIPTIC_CAPSULE.
+        sizes: (S, 4) half axes along x, y, z of the swept ellipsoid (or of the box) and half length h [m]:
+            sphere (r, r, r, 0), capsule (r, r, r, h), box (x, y, z, 0), cylinder (r, r, 0, h),
+            ellipsoid (x, y, z, 0), elliptic capsule (x, y, z, h).
+        joint: (S,) the joint that carries the shape.
+        R, p: (S, 3, 3), (S, 3) the shape's frame in its joint's frame; p is also the centre of the bounding sphere.
+        radii: (S,) radius of the smallest sphere about p that holds the shape [m].
+    """
+
+    kinds: np.ndarray
+    sizes: np.ndarray
+    joint: np.ndarray
+    R: np.ndarray
+    p: np.ndarray
+    radii: np.ndarray
+
+    @classmethod
+    def build(
+        cls,
+        kinds: Sequence[str],
+        sizes: Sequence[Sequence[float]],
+        joint: Sequence[int],
+        R: Sequence[np.ndarray],
+        p: Sequence[np.ndarray],
+    ) -> ShapeArrays:
+        """Arrays from one entry a shape; `kinds` are the names in KIND_NAMES, the rest as in the attributes."""
+        kind = np.array([KIND_NAMES.index(k) for k in kinds], dtype=np.int64)
+        size = np.array(sizes, dtype=float).reshape(-1, 4)
+        return cls(
+            kind,
+            size,
+            np.array(joint, dtype=np.int64),
+            np.array(R, dtype=float).reshape(-1, 3, 3),
+            np.array(p, dtype=float).reshape(-1, 3),
+            np.array([bounding_radius(int(k), s) for k, s in zip(kind, size, strict=True)], dtype=float),
+        )
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+
+def bounding_radius(kind: int, size: np.ndarray) -> float:
+    """Distance from a shape's centre to its farthest point [m]."""
+    if kind == BOX:
+        return float(np.linalg.norm(size[:3]))
+    wide, cap, h = float(max(size[0], size[1])), float(size[2]), float(size[3])
+    if wide <= cap or (sine := h * cap / (wide**2 - cap**2)) >= 1:
+        return h + cap
+    # The farthest point of a flat cap lies between its rim and its pole.
+    return float(np.sqrt(wide**2 * (1 - sine**2) + (h + cap * sine) ** 2))
+
+
+# -------- The solid shapes robots are made of: plain numbers in the frame of the link that carries them, in metres
+
+Vec3 = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """A ball."""
+
+    kind: ClassVar[str] = "sphere"
+    center: Vec3
+    radius: float
+
+    def bounding_sphere(self) -> tuple[np.ndarray, float]:
+        return np.array(self.center), self.radius
+
+
+@dataclass(frozen=True)
+class Capsule:
+    """All points within `radius` of the segment from p0 to p1 (a line swept by a sphere)."""
+
+    kind: ClassVar[str] = "capsule"
+    p0: Vec3
+    p1: Vec3
+    radius: float
+
+    def bounding_sphere(self) -> tuple[np.ndarray, float]:
+        p0, p1 = np.array(self.p0), np.array(self.p1)
+        return (p0 + p1) / 2, float(np.linalg.norm(p1 - p0)) / 2 + self.radius
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box with full side lengths `size`, turned by roll, pitch, yaw about its centre."""
+
+    kind: ClassVar[str] = "box"
+    center: Vec3
+    size: Vec3
+    rpy: Vec3 = (0.0, 0.0, 0.0)
+
+    def bounding_sphere(self) -> tuple[np.ndarray, float]:
+        return np.array(self.center), float(np.linalg.norm(self.size)) / 2
+
+
+@dataclass(frozen=True)
+class Cylinder:
+    """A cylinder around the segment from p0 to p1, flat at both ends."""
+
+    kind: ClassVar[str] = "cylinder"
+    p0: Vec3
+    p1: Vec3
+    radius: float
+
+    def bounding_sphere(self) -> tuple[np.ndarray, float]:
+        p0, p1 = np.array(self.p0), np.array(self.p1)
+        half = float(np.linalg.norm(p1 - p0)) / 2
+        return (p0 + p1) / 2, float(np.hypot(half, self.radius))
+
+
+@dataclass(frozen=True)
+class Ellipsoid:
+    """An ellipsoid with semi-axes along x, y, z of the link."""
+
+    kind: ClassVar[str] = "ellipsoid"
+    center: Vec3
+    semi_axes: Vec3
+
+    def bounding_sphere(self) -> tuple[np.ndarray, float]:
+        return np.array(self.center), max(self.semi_axes)
+
+
+@dataclass(frozen=True)
+class EllipticCapsule:
+    """An elliptical cylinder along link z, closed by two half ellipsoids (Dube 2012, section 4.3.2).
+
+    `a` is the semi-axis along link y (width), `b` along link x (depth), `c` the height of the caps and `l` the
+    length of the cylinder; `top_center` is the centre of the top cap, the bottom one lies `l` below it.
+    """
+
+    kind: ClassVar[str] = "elliptic_capsule"
+    top_center: Vec3
+    a: float
+    b: float
+    c: float
+    l: float  # noqa: E741  (the symbol of the source)
+
+    def bounding_sphere(self) -> tuple[np.ndarray, float]:
+        middle = np.array(self.top_center) - np.array([0.0, 0.0, self.l / 2])
+        return middle, bounding_radius(ELLIPTIC_CAPSULE, np.array([self.b, self.a, self.c, self.l / 2]))
+
+
+Shape = Sphere | Capsule | Box | Cylinder | Ellipsoid | EllipticCapsule
+KINDS: dict[str, type] = {k.kind: k for k in (Sphere, Capsule, Box, Cylinder, Ellipsoid, EllipticCapsule)}
+
+
+@dataclass(frozen=True)
+class LinkShape:
+    """A named shape carried by a link."""
+
+    name: str
+    link: str
+    shape: Shape
+
+
+def shape_from_row(row: dict[str, Any], where: str) -> LinkShape:
+    """Read one row of a collision table: `{name, link, shape, ...numbers of that shape}`.
+
+    Args:
+        row: the mapping; keys that are not numbers of the shape (provenance, colour) are passed over.
+        where: the file, for the error message.
+
+    Raises:
+        RobotError: a missing key, an unknown shape, or a size that is not positive.
+    """
+    name = row.get("name", "?")
+    try:
+        cls = KINDS[row["shape"]]
+    except KeyError:
+        raise UnknownNameError("shape", str(row.get("shape")), KINDS, hint=f"(shape '{name}' in {where})") from None
+    values: dict[str, Any] = {}
+    for f in fields(cls):
+        if f.name in row:
+            v = row[f.name]
+            values[f.name] = tuple(float(x) for x in v) if isinstance(v, (list, tuple)) else float(v)
+    try:
+        shape = cls(**values)
+    except TypeError as e:
+        raise RobotError(f"shape '{name}' in {where} lacks a number: {e}") from None
+    for f in fields(cls):
+        v = getattr(shape, f.name)
+        if (f.name in ("radius", "a", "b", "c") and not v > 0) or (f.name in ("size", "semi_axes") and not min(v) > 0):
+            raise RobotError(f"shape '{name}' in {where}: {f.name} must be positive, got {v}")
+    return LinkShape(name, row["link"], shape)
+
+
+def shape_to_row(item: LinkShape) -> dict[str, Any]:
+    """The reverse of `shape_from_row`: a plain mapping with lists, ready for YAML."""
+    numbers = {f.name: getattr(item.shape, f.name) for f in fields(item.shape)}
+    plain = {k: list(v) if isinstance(v, tuple) else v for k, v in numbers.items()}
+    return {"name": item.name, "link": item.link, "shape": item.shape.kind, **plain}

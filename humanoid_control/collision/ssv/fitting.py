@@ -1,0 +1,430 @@
+"""The smallest swept-sphere volume of one kind around points, as far as a search finds it.
+
+The radius is the largest distance of a point from the core, so every try holds all points; the core is moved until
+the volume is least (Nelder and Mead).
+
+
+Also here:
+
+* A first set of swept-sphere volumes around given points: the vertices of a mesh, or a body's inertia ellipsoid.
+* The solid shapes of robots as swept-sphere volumes that hold them, and how much larger these are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.collision.coal_backend import elliptic_capsule_points, half_axes, rotation_of_z_onto
+from humanoid_control.collision.primitive_distance import point_solid
+from humanoid_control.collision.shapes import (
+    KIND_NAMES,
+    Box,
+    Capsule,
+    Cylinder,
+    Ellipsoid,
+    EllipticCapsule,
+    Shape,
+    Sphere,
+)
+from humanoid_control.collision.ssv.distance import distances
+from humanoid_control.collision.ssv.distance_kernels import inverse, point_line, point_triangle
+from humanoid_control.collision.ssv.segments import Ssv
+from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.numerics.vec3 import along, cross, dot, kernel, norm, row, sub
+
+# -------- The smallest swept-sphere volume of one kind around points, as far as a search finds it
+
+TINY = 1e-12  # [m] what rounding may leave outside
+RECTANGLE = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
+Fit = tuple[float, np.ndarray, float]  # volume [m^3], vertices of the core (1, 2, 3 or more, 3), radius [m]
+
+
+@kernel
+def farthest(points: np.ndarray, core: np.ndarray) -> float:
+    """Largest distance of points (n, 3) from a point, line, triangle or flat convex polygon (m, 3) [m]."""
+    worst = 0.0
+    for k in range(points.shape[0]):
+        p = row(points, k)
+        w = sub(p, row(core, 0))
+        nearest = dot(w, w)
+        if core.shape[0] == 2:
+            u = sub(row(core, 1), row(core, 0))
+            c = along(w, -point_line(w, u, inverse(dot(u, u))), u)
+            nearest = dot(c, c)
+        for t in range(1, core.shape[0] - 1):
+            e0, e1 = sub(row(core, t), row(core, 0)), sub(row(core, t + 1), row(core, 0))
+            nearest = min(nearest, point_triangle(w, e0, e1)[0])
+        worst = max(worst, nearest)
+    return worst**0.5
+
+
+@kernel
+def swept_volume(core: np.ndarray, radius: float) -> float:
+    """Volume [m^3] of a point, line, triangle or flat convex polygon (m, 3) swept by a sphere."""
+    area, outline, count = 0.0, 0.0, core.shape[0]
+    for k in range(count):
+        outline += norm(sub(row(core, (k + 1) % count), row(core, k)))
+        if 1 <= k < count - 1:
+            area += 0.5 * norm(cross(sub(row(core, k), row(core, 0)), sub(row(core, k + 1), row(core, 0))))
+    return 2.0 * area * radius + 0.5 * math.pi * outline * radius**2 + 4.0 / 3.0 * math.pi * radius**3
+
+
+def _search(
+    points: np.ndarray, core_of: Callable[[np.ndarray], np.ndarray], starts: list[np.ndarray], size: float
+) -> Fit:
+    """The least volume found from several starts.
+
+    Args:
+        points: (n, 3) to be held.
+        core_of: parameters -> core (m, 3).
+        starts: parameters.
+        size: of what the points fill [m]; a first step goes a tenth of it.
+    """
+
+    from scipy.optimize import minimize  # slow to import, and seldom needed
+
+    def volume(x: np.ndarray) -> float:
+        core = core_of(x)
+        return swept_volume(core, farthest(points, core))
+
+    def descend(x: np.ndarray) -> np.ndarray:
+        simplex = np.vstack([x, x + 0.1 * size * np.eye(len(x))])
+        options = {"xatol": 1e-5 * size, "fatol": 1e-7 * size**3, "maxiter": 150 * len(x), "initial_simplex": simplex}
+        return minimize(volume, x, method="Nelder-Mead", options=options).x
+
+    points = np.ascontiguousarray(points)
+    # From its own result once more: the first search may have stopped where its simplex collapsed.
+    core = core_of(min((descend(descend(x)) for x in starts), key=volume))
+    radius = farthest(points, core) + TINY
+    return swept_volume(core, radius), core, radius
+
+
+def _principal(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(middle, axes as rows with the longest first, half extents along them)."""
+    _, _, axes = np.linalg.svd(points - points.mean(0), full_matrices=True)
+    local = points @ axes.T
+    low, high = local.min(0), local.max(0)
+    order = np.argsort(low - high, kind="stable")
+    axes = axes[order]
+    return ((low + high) / 2)[order] @ axes, axes, ((high - low) / 2)[order]
+
+
+def fit_point(points: np.ndarray) -> Fit:
+    """A ball around points (n, 3)."""
+    low, high = points.min(0), points.max(0)
+    return _search(points, lambda x: x.reshape(1, 3), [(low + high) / 2], float((high - low).max()))
+
+
+def fit_line(points: np.ndarray) -> Fit:
+    """A line volume around points (n, 3)."""
+    middle, axes, half = _principal(points)
+    reaches = [max(half[k] - max(np.delete(half, k)), 0.0) * axes[k] for k in range(2)]
+    starts = [np.concatenate([middle - r, middle + r]) for r in reaches]
+    return _search(points, lambda x: x.reshape(2, 3), starts, 2 * half[0])
+
+
+def fit_triangle(points: np.ndarray) -> Fit:
+    """A triangle volume around points (n, 3), from triangles that lie in the plane of the long axes."""
+    middle, axes, half = _principal(points)
+    a, b = (max(half[k] - half[2], 0.1 * half[0]) * axes[k] for k in (0, 1))
+    tips = [(a, b), (-a, b), (b, a), (-b, a)]
+    starts = [np.concatenate([middle - tip, middle + tip + side, middle + tip - side]) for tip, side in tips]
+    return _search(points, lambda x: x.reshape(3, 3), starts, 2 * half[0])
+
+
+def fit_rectangle(points: np.ndarray) -> Fit:
+    """A rectangle, four vertices in order, swept by a sphere around points (n, 3)."""
+    return fit_polygon(points, RECTANGLE)
+
+
+def fit_polygon(points: np.ndarray, polygon: np.ndarray, axes: np.ndarray | None = None) -> Fit:
+    """A flat convex polygon, stretched along two axes, swept by a sphere around points (n, 3).
+
+    Args:
+        points: (n, 3).
+        polygon: (m, 2) corners in order, in -1..1, for instance RECTANGLE.
+        axes: (3, 3) rows: the polygon's two and its normal, all kept; None: the search turns them, too. With given
+            axes the polygon stays in the middle of the points along both, so that what is symmetric stays so.
+    """
+    from scipy.spatial.transform import Rotation  # slow to import, and seldom needed
+
+    if axes is None:
+        middle, start, half = _principal(points)
+    else:
+        local = points @ axes.T
+        middle, start, half = (local.min(0) + local.max(0)) / 2 @ axes, axes, np.ptp(local, axis=0) / 2
+    size = 2 * max(float(half.max()), TINY)
+
+    def core_of(x: np.ndarray) -> np.ndarray:
+        turned = start if axes is not None else start @ Rotation.from_rotvec(x[3:6] / size).as_matrix().T
+        at = middle + x[2] * turned[2] + (x[6] * turned[0] + x[7] * turned[1] if axes is None else 0.0)
+        return at + (polygon * np.abs(x[:2])) @ turned[:2]
+
+    x = np.concatenate([np.maximum(half[:2] - half[2], 0.0), np.zeros(1 if axes is not None else 6)])
+    return _search(points, core_of, [x], size)
+
+
+# -------- A first set of swept-sphere volumes around given points: the vertices of a mesh
+
+WORTHWHILE = 0.9  # a volume with one more vertex must save a tenth
+DIRECTIONS = 500  # points on an ellipsoid
+FITS: dict[str, Callable[[np.ndarray], Fit]] = {
+    "point": fit_point,
+    "line": fit_line,
+    "triangle": fit_triangle,
+    "rectangle": fit_rectangle,
+}
+
+
+def fit_ssv(points: np.ndarray, shape: str = "auto", name: str = "fit") -> tuple[Ssv, ...]:
+    """The smallest volume found around points.
+
+    Args:
+        points: (n, 3) in the frame of the link [m]; only their convex hull counts.
+        shape: 'point', 'line', 'triangle', 'rectangle' (two triangles), or 'auto': the simplest of which none with
+            more vertices is a tenth smaller.
+        name: of the volume; a rectangle's triangles are name_1 and name_2.
+
+    Raises:
+        UnknownNameError: another shape.
+        RobotError: no points, or points that are not finite.
+    """
+    if shape not in (*FITS, "auto"):
+        raise UnknownNameError("shape", shape, [*FITS, "auto"])
+    p = np.asarray(points, dtype=float).reshape(-1, 3)
+    if not len(p) or not np.isfinite(p).all():
+        raise RobotError(f"'{name}' cannot be fitted: it needs at least one point, all finite")
+    p = hull_points(p)
+    best: Fit | None = None
+    for kind in FITS if shape == "auto" else (shape,):
+        found = FITS[kind](p)
+        if best is None or found[0] < WORTHWHILE * best[0]:
+            best = found
+    assert best is not None
+    _, core, radius = best
+    return volumes(core, radius, name)
+
+
+def volumes(core: np.ndarray, radius: float, name: str) -> tuple[Ssv, ...]:
+    """A core of one, two or three vertices, or of more, in order around a flat polygon, as volumes."""
+
+    def one(rows: np.ndarray, label: str) -> Ssv:
+        vertices = tuple((float(x), float(y), float(z)) for x, y, z in rows)
+        return Ssv(label, ("point", "line", "triangle")[len(rows) - 1], float(radius), vertices)
+
+    if len(core) < 4:
+        return (one(core, name),)
+    return tuple(one(core[[0, k, k + 1]], f"{name}_{k}") for k in range(1, len(core) - 1))
+
+
+def hull_points(points: np.ndarray) -> np.ndarray:
+    """The corners (m, 3) of the convex hull of points (n, 3); all of them where they lie in a plane."""
+    from scipy.spatial import ConvexHull, QhullError  # slow to import, and seldom needed
+
+    if len(points) < 5:
+        return points
+    try:
+        return points[ConvexHull(points).vertices]
+    except QhullError:
+        return points
+
+
+def inertia_points(mass: float, center: np.ndarray, inertia: np.ndarray) -> np.ndarray:
+    """Points around the solid ellipsoid of uniform density that has this mass and inertia: what to fit a link by.
+
+    Args:
+        mass: [kg]. center: (3,) centre of mass [m].
+        inertia: (3, 3) about the centre of mass [kg m^2].
+
+    Raises:
+        RobotError: no mass, or an inertia that no body has.
+    """
+    moments, R = np.linalg.eigh(np.asarray(inertia, dtype=float))
+    squares = 2.5 * (moments.sum() - 2 * moments) / mass if mass > 0 else np.array([-1.0])
+    if not (squares > -1e-9 * np.abs(squares).max()).all():
+        raise RobotError("a link with this mass and inertia does not exist: draw its volumes by hand")
+    return np.asarray(center) + (circumscribed_sphere() * np.sqrt(np.maximum(squares, 0.0))) @ R.T
+
+
+def circumscribed_sphere(count: int = DIRECTIONS) -> np.ndarray:
+    """Corners (count, 3) of a polyhedron that holds the unit ball, evenly spread."""
+    from scipy.spatial import ConvexHull  # slow to import, and seldom needed
+
+    k = np.arange(count) + 0.5
+    z, turn = 1 - 2 * k / count, np.pi * (1 + 5**0.5) * k
+    n = np.stack([np.sqrt(1 - z * z) * np.cos(turn), np.sqrt(1 - z * z) * np.sin(turn), z], axis=1)
+    return n / -ConvexHull(n).equations[:, 3].max()
+
+
+# -------- The solid shapes of robots as swept-sphere volumes that hold them, and how much larger these are
+
+# [m] a thicker box, or end of an elliptic capsule, is cut into layers, whose rounded edges stand out less.
+THICK_BOX, THICK_END = 0.14, 0.2
+OCTAGON = np.array([[math.cos(t), math.sin(t)] for t in (np.arange(8) + 0.5) * math.pi / 4])
+SAMPLES = 20000
+
+
+@dataclass(frozen=True)
+class Enlargement:
+    """How much larger volumes are than the shape they hold.
+
+    Attributes:
+        excess: how far they reach out of the shape at the most [m].
+        volume_ratio: their volume by that of the shape, sampled to about 1 %.
+    """
+
+    excess: float
+    volume_ratio: float
+
+
+def ssvs_of_shape(shape: Shape, name: str) -> tuple[Ssv, ...]:
+    """Swept-sphere volumes that hold a shape.
+
+    Sphere and capsule become a point and a line, exactly. A cylinder becomes the line of least volume around it, a
+    box two triangles, or two for each layer of a thick one, an ellipsoid two. An elliptic capsule, whose ends are
+    flat, becomes two triangles that fit its middle and an octagon around each end.
+
+    Args:
+        shape: in the frame of its link.
+        name: of the volumes, numbered where there are several.
+    """
+    if isinstance(shape, Sphere):
+        return volumes(np.array([shape.center]), shape.radius, name)
+    if isinstance(shape, Capsule):
+        return volumes(np.array([shape.p0, shape.p1]), shape.radius, name)
+    if isinstance(shape, Cylinder):
+        return volumes(*_around_cylinder(shape), name)
+    if isinstance(shape, Box):
+        return _around_box(shape, name)
+    points = outline(shape)
+    if isinstance(shape, Ellipsoid):
+        return volumes(*_plate(points, int(np.argmin(np.ptp(points, axis=0)))), name)
+    return _around_elliptic_capsule(points, shape, name)
+
+
+def _around_cylinder(shape: Cylinder) -> tuple[np.ndarray, float]:
+    """The core may be shorter than the cylinder: its balls then stand out at the side, but less at the ends."""
+    from scipy.optimize import minimize_scalar  # slow to import, and seldom needed
+
+    p0, p1 = np.array(shape.p0), np.array(shape.p1)
+    half = float(np.linalg.norm(p1 - p0)) / 2
+    middle, axis = (p0 + p1) / 2, rotation_of_z_onto(p1 - p0)[:, 2]
+
+    def radius(short: float) -> float:
+        return math.hypot(shape.radius, short)
+
+    def volume(short: float) -> float:
+        return swept_volume(np.array([[0.0, 0, 0], [0, 0, 2 * (half - short)]]), radius(short))
+
+    short = float(minimize_scalar(volume, bounds=(0.0, half), method="bounded").x) if half > 0 else 0.0
+    reach = (half - short) * axis
+    return np.array([middle - reach, middle + reach]), radius(short) + TINY
+
+
+def _around_box(shape: Box, name: str) -> tuple[Ssv, ...]:
+    R, half = pin.rpy.rpyToMatrix(*shape.rpy), np.array(shape.size) / 2
+    order = np.argsort(-half, kind="stable")
+    layers = math.ceil(2 * half[order[2]] / THICK_BOX - 1e-9)
+    corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * half
+    out: list[Ssv] = []
+    for k in range(layers):
+        layer = corners.copy()
+        layer[:, order[2]] = layer[:, order[2]] / layers + (2 * k + 1 - layers) / layers * half[order[2]]
+        _, core, radius = fit_polygon(layer @ R.T + np.array(shape.center), RECTANGLE, R.T[order])
+        out += volumes(core, radius, name if layers == 1 else f"{name}_layer{k + 1}")
+    return tuple(out)
+
+
+def _plate(points: np.ndarray, across: int) -> tuple[np.ndarray, float]:
+    """A rectangle at right angles to an axis of the link, swept around points."""
+    along = [k for k in range(3) if k != across]
+    return fit_polygon(points, RECTANGLE, np.eye(3)[[*along, across]])[1:]
+
+
+def _around_elliptic_capsule(points: np.ndarray, shape: EllipticCapsule, name: str) -> tuple[Ssv, ...]:
+    """The middle as long as its plate's round ends stay within the shape's; the rest is left to the octagons."""
+    low, high = float(points[:, 2].min()), float(points[:, 2].max())
+    centre, half = (low + high) / 2, (high - low) / 2 - min(shape.a, shape.b)
+    if half <= 0.0:
+        return _octagons(points, low, high, name)
+    middle = between(points, 2, centre - half, centre + half)
+    return (
+        *volumes(*_plate(middle, 0 if shape.b <= shape.a else 1), name),
+        *_octagons(points, centre + half, high, f"{name}_top"),
+        *_octagons(points, low, centre - half, f"{name}_bottom"),
+    )
+
+
+def _octagons(points: np.ndarray, low: float, high: float, name: str) -> tuple[Ssv, ...]:
+    """Swept octagons around what lies between two heights, one or several on top of each other."""
+    layers = math.ceil((high - low) / THICK_END)
+    out: list[Ssv] = []
+    for k in range(layers):
+        a, b = (low + (high - low) * (k + s) / layers for s in (0, 1))
+        _, core, radius = fit_polygon(between(points, 2, a, b), OCTAGON, np.eye(3))
+        out += volumes(core, radius, name if layers == 1 else f"{name}_layer{k + 1}")
+    return tuple(out)
+
+
+def outline(shape: Shape) -> np.ndarray:
+    """Corners (n, 3) of a polyhedron, at most 1 % larger, that holds an ellipsoid or elliptic capsule."""
+    if isinstance(shape, Ellipsoid):
+        b, a, c = shape.semi_axes
+        return elliptic_capsule_points(a, b, c, 0.0) + np.array(shape.center)
+    assert isinstance(shape, EllipticCapsule)
+    return elliptic_capsule_points(shape.a, shape.b, shape.c, shape.l) + np.array(shape.top_center)
+
+
+def between(points: np.ndarray, axis: int, low: float, high: float) -> np.ndarray:
+    """Corners (m, 3) of what two planes across an axis leave of the convex hull of points (n, 3)."""
+    from scipy.spatial import ConvexHull  # slow to import, and seldom needed
+
+    edges = {tuple(sorted(e)) for t in ConvexHull(points).simplices for e in ((t[0], t[1]), (t[1], t[2]), (t[2], t[0]))}
+    out = [points[(points[:, axis] >= low) & (points[:, axis] <= high)]]
+    for cut in (low, high):
+        for i, j in edges:
+            a, b = points[i], points[j]
+            if (a[axis] - cut) * (b[axis] - cut) < 0:
+                out.append((a + (cut - a[axis]) / (b[axis] - a[axis]) * (b - a))[None])
+    return np.vstack(out)
+
+
+def excess(shape: Shape, ssvs: tuple[Ssv, ...]) -> float:
+    """How far volumes reach out of a shape at the most [m].
+
+    The distance from a convex shape is a convex function, so that it is largest on the balls around the vertices.
+    """
+    ball = circumscribed_sphere(2000)
+    ball /= np.linalg.norm(ball, axis=1)[:, None]
+    return float(max(signed_distances(shape, np.array(v) + s.radius * ball).max() for s in ssvs for v in s.vertices))
+
+
+def enlargement(shape: Shape, ssvs: tuple[Ssv, ...]) -> Enlargement:
+    """How much larger volumes are than the shape they were made for."""
+    low = np.min([np.array(v) - s.radius for s in ssvs for v in s.vertices], axis=0)
+    high = np.max([np.array(v) + s.radius for s in ssvs for v in s.vertices], axis=0)
+    x = np.random.default_rng(0).uniform(low, high, (SAMPLES, 3))
+    held, zero = np.zeros(SAMPLES, dtype=bool), np.zeros(SAMPLES)
+    for s in ssvs:
+        core = np.broadcast_to(np.array(s.vertices), (SAMPLES, len(s.vertices), 3))
+        held |= distances("p" + s.type[0], x[:, None], zero, core, zero + s.radius).distance <= 0
+    own = signed_distances(shape, x) <= 0
+    return Enlargement(excess(shape, ssvs), float(held.sum() / max(own.sum(), 1)))
+
+
+def signed_distances(shape: Shape, points: np.ndarray) -> np.ndarray:
+    """Exact signed distance (n,) of points (n, 3) in the frame of the link from a shape."""
+    if isinstance(shape, (Sphere, Capsule)):
+        ends = [shape.center] if isinstance(shape, Sphere) else [shape.p0, shape.p1]
+        core = np.broadcast_to(np.array(ends), (len(points), len(ends), 3))
+        zero = np.zeros(len(points))
+        return distances("p" + "pl"[core.shape[1] - 1], points[:, None], zero, core, zero + shape.radius).distance
+    size, X = half_axes(shape)
+    kind = KIND_NAMES.index(shape.kind)
+    local = (points - X.translation) @ X.rotation
+    return np.array([point_solid(kind, tuple(x), *size)[0] for x in local])

@@ -1,0 +1,315 @@
+"""Boxes around segments, which tell cheaply that two segments are farther apart than the distance that matters.
+
+Both boxes are enlarged by half that distance; where they then do not overlap, the segments are farther apart: the
+middle of the shortest connection would lie in both (section 4.13).
+
+
+Also here:
+
+* All segments of a mechanism and the pairs to watch, as plain arrays, and their places in the world.
+* The poses of a mechanism's joints as one array, read from pinocchio's data without copying.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.collision.ssv.distance_kernels import TYPE_NAMES
+from humanoid_control.collision.ssv.segments import Segment, SegmentPair, expand
+from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.numerics.vec3 import kernel
+
+# -------- Boxes around segments, which tell cheaply that two segments are farther apart than the distance that matters
+
+NO_BOXES, OBB, AABB = range(3)
+BROAD_PHASES = {"none": NO_BOXES, "obb": OBB, "aabb": AABB}
+BOX_COLUMNS = 15  # of an oriented box: centre, axes (a rotation matrix, row by row), half sides
+PARALLEL = 1e-12  # keeps the cross product of two parallel axes from telling boxes apart
+
+
+def tight_box(vertices: np.ndarray, radii: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """The smallest box (BOX_COLUMNS,) around swept-sphere volumes with given axes.
+
+    Args:
+        vertices: (n, 3, 3) of n volumes; unused ones lie inside.
+        radii: (n,).
+        R: (3, 3) whose columns are the box's axes.
+    """
+    local = vertices @ R
+    low, high = (local - radii[:, None, None]).min(axis=(0, 1)), (local + radii[:, None, None]).max(axis=(0, 1))
+    return np.concatenate([R @ (low + high) / 2, R.ravel(), (high - low) / 2])
+
+
+@kernel
+def boxes_apart(a: np.ndarray, b: np.ndarray, reach: float) -> bool:
+    """Whether two oriented boxes, each enlarged by reach / 2 on all sides, do not touch: fifteen separating axes.
+
+    Args:
+        a, b: (BOX_COLUMNS,).
+        reach: [m].
+    """
+    x, y, z = b[0] - a[0], b[1] - a[1], b[2] - a[2]
+    h = 0.5 * reach
+    ax, ay, az = a[12] + h, a[13] + h, a[14] + h
+    bx, by, bz = b[12] + h, b[13] + h, b[14] + h
+    # In the frame of a: t from centre to centre, r the axes of b, m their magnitudes.
+    tx, ty, tz = a[3] * x + a[6] * y + a[9] * z, a[4] * x + a[7] * y + a[10] * z, a[5] * x + a[8] * y + a[11] * z
+    rxx = a[3] * b[3] + a[6] * b[6] + a[9] * b[9]
+    rxy = a[3] * b[4] + a[6] * b[7] + a[9] * b[10]
+    rxz = a[3] * b[5] + a[6] * b[8] + a[9] * b[11]
+    mxx, mxy, mxz = abs(rxx) + PARALLEL, abs(rxy) + PARALLEL, abs(rxz) + PARALLEL
+    if abs(tx) > ax + bx * mxx + by * mxy + bz * mxz:
+        return True
+    ryx = a[4] * b[3] + a[7] * b[6] + a[10] * b[9]
+    ryy = a[4] * b[4] + a[7] * b[7] + a[10] * b[10]
+    ryz = a[4] * b[5] + a[7] * b[8] + a[10] * b[11]
+    myx, myy, myz = abs(ryx) + PARALLEL, abs(ryy) + PARALLEL, abs(ryz) + PARALLEL
+    if abs(ty) > ay + bx * myx + by * myy + bz * myz:
+        return True
+    rzx = a[5] * b[3] + a[8] * b[6] + a[11] * b[9]
+    rzy = a[5] * b[4] + a[8] * b[7] + a[11] * b[10]
+    rzz = a[5] * b[5] + a[8] * b[8] + a[11] * b[11]
+    mzx, mzy, mzz = abs(rzx) + PARALLEL, abs(rzy) + PARALLEL, abs(rzz) + PARALLEL
+    if abs(tz) > az + bx * mzx + by * mzy + bz * mzz:
+        return True
+    # The axes of b, then the nine cross products.
+    return (
+        abs(tx * rxx + ty * ryx + tz * rzx) > bx + ax * mxx + ay * myx + az * mzx
+        or abs(tx * rxy + ty * ryy + tz * rzy) > by + ax * mxy + ay * myy + az * mzy
+        or abs(tx * rxz + ty * ryz + tz * rzz) > bz + ax * mxz + ay * myz + az * mzz
+        or abs(tz * ryx - ty * rzx) > ay * mzx + az * myx + by * mxz + bz * mxy
+        or abs(tz * ryy - ty * rzy) > ay * mzy + az * myy + bx * mxz + bz * mxx
+        or abs(tz * ryz - ty * rzz) > ay * mzz + az * myz + bx * mxy + by * mxx
+        or abs(tx * rzx - tz * rxx) > ax * mzx + az * mxx + by * myz + bz * myy
+        or abs(tx * rzy - tz * rxy) > ax * mzy + az * mxy + bx * myz + bz * myx
+        or abs(tx * rzz - tz * rxz) > ax * mzz + az * mxz + bx * myy + by * myx
+        or abs(ty * rxx - tx * ryx) > ax * myx + ay * mxx + by * mzz + bz * mzy
+        or abs(ty * rxy - tx * ryy) > ax * myy + ay * mxy + bx * mzz + bz * mzx
+        or abs(ty * rxz - tx * ryz) > ax * myz + ay * mxz + bx * mzy + by * mzx
+    )
+
+
+@kernel
+def bounds_apart(a: np.ndarray, b: np.ndarray, reach: float) -> bool:
+    """Whether two boxes along the world's axes, (low, high) in six numbers, are more than reach apart along one."""
+    return (
+        max(a[0] - b[3], b[0] - a[3]) > reach
+        or max(a[1] - b[4], b[1] - a[4]) > reach
+        or max(a[2] - b[5], b[2] - a[5]) > reach
+    )
+
+
+# -------- All segments of a mechanism and the pairs to watch, as plain arrays, and their places in the world
+
+Frame = tuple[int, np.ndarray, np.ndarray]  # joint that carries a link, rotation (3, 3) and position (3,) in it
+
+
+@dataclass(frozen=True)
+class SsvModel:
+    """N volumes in S segments, with P pairs of segments.
+
+    Attributes:
+        segments: (S,) as drawn, mirror images made; frames of the links.
+        pairs: (P,) pairs of them.
+        radii: (N,) [m].
+        vertices: (N, 3, 3) in the frame of the joint that carries the segment; unused ones hold the mean of the others.
+        kinds: (N,) type: 0 point, 1 line, 2 triangle.
+        start: (S + 1,) the volumes of segment s are start[s] to start[s + 1] - 1.
+        joint: (S,) joint that carries the segment.
+        boxes: (S, 15) oriented box in the joint's frame, tight along the axes of the link: centre, axes, half sides.
+        pair_rows: (P, 4) indices of both segments; the pairs of their volumes are rows c0 to c1 - 1 of volume_pairs.
+        volume_pairs: (M, 4) the two volumes, the simpler type first, the code of their function, 1 if that order is not
+            the order of the segments.
+    """
+
+    segments: tuple[Segment, ...]
+    pairs: tuple[SegmentPair, ...]
+    radii: np.ndarray
+    vertices: np.ndarray
+    kinds: np.ndarray
+    start: np.ndarray
+    joint: np.ndarray
+    boxes: np.ndarray
+    pair_rows: np.ndarray
+    volume_pairs: np.ndarray
+
+    @classmethod
+    def build(
+        cls, segments: Iterable[Segment], frames: Mapping[str, Frame], pairs: Iterable[SegmentPair] = ()
+    ) -> SsvModel:
+        """Arrays from segments.
+
+        Args:
+            segments: mirror images are made here.
+            frames: link -> (joint, rotation, position of the link in the joint's frame).
+            pairs: of segments.
+
+        Raises:
+            UnknownNameError: a link, segment or group that does not exist, with the nearest names.
+            RobotError: a pair of a segment with itself.
+        """
+        plain, pairs = expand(segments), tuple(pairs)
+        radii, vertices, kinds, start, joint, boxes = [], [], [], [0], [], []
+        for s in plain:
+            if s.link not in frames:
+                raise UnknownNameError("link", s.link, frames, hint=f"(segment '{s.name}')")
+            j, R, p = frames[s.link]
+            for v in s.ssvs:
+                corners = [*v.vertices, *[np.mean(v.vertices, axis=0)] * (3 - len(v.vertices))]
+                vertices.append(np.array(corners) @ R.T + p)
+                radii.append(v.radius)
+                kinds.append(TYPE_NAMES.index(v.type))
+            start.append(len(radii))
+            joint.append(j)
+            first = start[-2]
+            boxes.append(tight_box(np.array(vertices[first:]), np.array(radii[first:]), np.asarray(R, dtype=float)))
+        return cls(
+            plain,
+            pairs,
+            np.array(radii, dtype=float),
+            np.array(vertices, dtype=float).reshape(-1, 3, 3),
+            np.array(kinds, dtype=np.int64),
+            np.array(start, dtype=np.int64),
+            np.array(joint, dtype=np.int64),
+            np.array(boxes, dtype=float).reshape(-1, BOX_COLUMNS),
+            *_pair_tables(pairs, plain, start, kinds),
+        )
+
+    def names(self, pair: int) -> tuple[str, str]:
+        """The names of both segments of a pair."""
+        return self.pairs[pair].first, self.pairs[pair].second
+
+    def ssv_name(self, ssv: int) -> str:
+        """'segment.volume' of a volume's index."""
+        s = int(np.searchsorted(self.start, ssv, side="right")) - 1
+        return f"{self.segments[s].name}.{self.segments[s].ssvs[ssv - int(self.start[s])].name}"
+
+
+def _pair_tables(
+    pairs: tuple[SegmentPair, ...], segments: tuple[Segment, ...], start: list[int], kinds: list[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """(pair_rows, volume_pairs) of SsvModel."""
+    index = {s.name: k for k, s in enumerate(segments)}
+    rows: list[tuple[int, int, int, int]] = []
+    volumes: list[tuple[int, int, int, int]] = []
+    for pair in pairs:
+        first = len(volumes)
+        sides = [
+            _chosen(name, wanted, segments, index, start)
+            for name, wanted in ((pair.first, pair.groups_1), (pair.second, pair.groups_2))
+        ]
+        if pair.first == pair.second:
+            raise RobotError(f"segment '{pair.first}' is paired with itself")
+        for i, j in product(*sides):
+            swap = kinds[i] > kinds[j]
+            a, b = (j, i) if swap else (i, j)
+            volumes.append((a, b, 3 * kinds[a] + kinds[b], int(swap)))
+        rows.append((index[pair.first], index[pair.second], first, len(volumes)))
+    return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(volumes, dtype=np.int64).reshape(-1, 4)
+
+
+def _chosen(
+    name: str, wanted: tuple[str, ...], segments: tuple[Segment, ...], index: dict[str, int], start: list[int]
+) -> list[int]:
+    """The volumes of a segment that belong to the wanted groups, or all."""
+    if name not in index:
+        raise UnknownNameError("segment", name, index, hint="(in a pair)")
+    ssvs = segments[index[name]].ssvs
+    own = {v.group for v in ssvs}
+    for g in wanted:
+        if g not in own:
+            raise UnknownNameError("group", g, own, hint=f"(segment '{name}' in a pair)")
+    return [start[index[name]] + k for k, v in enumerate(ssvs) if not wanted or v.group in wanted]
+
+
+@kernel
+def place_segments(
+    poses: np.ndarray,
+    joint: np.ndarray,
+    start: np.ndarray,
+    vertices: np.ndarray,
+    radii: np.ndarray,
+    boxes: np.ndarray,
+    out_vertices: np.ndarray,
+    out_boxes: np.ndarray,
+    out_bounds: np.ndarray,
+) -> None:
+    """Move all volumes and boxes to where the joints are.
+
+    Args:
+        poses: (J, 12) of PoseRows.
+        joint, start, vertices, radii, boxes: of SsvModel.
+        out_vertices: (N, 3, 3), out_boxes: (S, 15), in the world, filled.
+        out_bounds: (S, 6) low and high corner of each segment along the world's axes, filled.
+    """
+    for s in range(joint.shape[0]):
+        X = poses[joint[s]]
+        low0, low1, low2, high0, high1, high2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for i in range(start[s], start[s + 1]):
+            r = radii[i]
+            for k in range(3):
+                a, b, c = vertices[i, k, 0], vertices[i, k, 1], vertices[i, k, 2]
+                x = X[9] + X[0] * a + X[3] * b + X[6] * c
+                y = X[10] + X[1] * a + X[4] * b + X[7] * c
+                z = X[11] + X[2] * a + X[5] * b + X[8] * c
+                out_vertices[i, k, 0], out_vertices[i, k, 1], out_vertices[i, k, 2] = x, y, z
+                if i == start[s] and k == 0:  # not from infinity: what is not a number has to stay
+                    low0, low1, low2, high0, high1, high2 = x - r, y - r, z - r, x + r, y + r, z + r
+                low0, low1, low2 = min(low0, x - r), min(low1, y - r), min(low2, z - r)
+                high0, high1, high2 = max(high0, x + r), max(high1, y + r), max(high2, z + r)
+        total = low0 + low1 + low2 + high0 + high1 + high2
+        if total != total:  # one coordinate unknown: nothing may be left out by another
+            low0, low1, low2, high0, high1, high2 = total, total, total, total, total, total
+        out_bounds[s, 0], out_bounds[s, 1], out_bounds[s, 2] = low0, low1, low2
+        out_bounds[s, 3], out_bounds[s, 4], out_bounds[s, 5] = high0, high1, high2
+        a, b, c = boxes[s, 0], boxes[s, 1], boxes[s, 2]
+        for r3 in range(3):
+            x, y, z = X[r3], X[3 + r3], X[6 + r3]
+            out_boxes[s, r3] = X[9 + r3] + x * a + y * b + z * c
+            for k in range(3):
+                out_boxes[s, 3 + 3 * r3 + k] = x * boxes[s, 3 + k] + y * boxes[s, 6 + k] + z * boxes[s, 9 + k]
+            out_boxes[s, 12 + r3] = boxes[s, 12 + r3]
+
+
+# -------- The poses of a mechanism's joints as one array, read from pinocchio's data without copying
+
+POSE_COLUMNS = 12  # the three columns of the rotation, then the position
+
+
+class PoseRows:
+    """Where all joints are, after forward kinematics, as rows (J, 12): columns of the rotation, then the position.
+
+    pinocchio keeps them just so, one after the other; building arrays from its objects would take longer (30 us for
+    Lola) than all distances do.
+    """
+
+    def __init__(self, data: pin.Data) -> None:
+        """Prepare; `data` may be updated as often as one likes, and must not be replaced."""
+        self._data = data  # keeps the memory alive
+        count = len(data.oMi)
+        address = data.oMi[0].rotation.__array_interface__["data"][0]
+        last = data.oMi[count - 1].translation.__array_interface__["data"][0]
+        self._in_place = last - address == 8 * (POSE_COLUMNS * count - 3)
+        if self._in_place:
+            memory = (ctypes.c_double * (POSE_COLUMNS * count)).from_address(address)
+            self._rows = np.ctypeslib.as_array(memory).reshape(count, POSE_COLUMNS)
+            self._in_place = bool(np.array_equal(self._rows, pose_rows(list(data.oMi)), equal_nan=True))
+        if not self._in_place:
+            self._rows = np.empty((count, POSE_COLUMNS))
+
+    def rows(self) -> np.ndarray:
+        """(J, 12) as they are now; valid until the next call or update of the data."""
+        if not self._in_place:
+            self._rows[:] = pose_rows(list(self._data.oMi))
+        return self._rows
+
+
+def pose_rows(poses: list[pin.SE3]) -> np.ndarray:
+    """The same layout from poses in a list."""
+    return np.array([np.concatenate([X.rotation.T.ravel(), X.translation]) for X in poses]).reshape(-1, POSE_COLUMNS)

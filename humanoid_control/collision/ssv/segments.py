@@ -1,0 +1,282 @@
+"""Segments: swept-sphere volumes that move with one link, drawn once and mirrored to the other side (section 4.12).
+
+Also here:
+
+* The file of a robot's swept-sphere volumes: segments, volumes and pairs, in YAML that a person can write.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from humanoid_control.collision.ssv.distance_kernels import TYPE_NAMES
+from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
+from humanoid_control.files import schema_file, whole_file
+
+# -------- Segments: swept-sphere volumes that move with one link
+
+Vec3 = tuple[float, float, float]
+AXES = ("x", "y", "z")
+_SIDES = {"l": "r", "r": "l", "left": "right", "right": "left", "L": "R", "R": "L", "Left": "Right", "Right": "Left"}
+_SIDE = re.compile(r"^(l|r|left|right|L|R|Left|Right)(?=_)|(?<=_)(l|r|left|right|L|R|Left|Right)$")
+
+
+@dataclass(frozen=True)
+class Ssv:
+    """All points within `radius` of a point, a line or a triangle.
+
+    Attributes:
+        name: within its segment.
+        type: 'point', 'line' or 'triangle' (PSS, LSS, TSS of the source).
+        radius: [m].
+        vertices: one, two or three points in the frame of the link [m].
+        group: a pair of segments may ask for the volumes of some groups only; empty: none.
+        mirror: 'x', 'y' or 'z' adds the image with that coordinate negated to the same segment; empty: none.
+
+    Raises:
+        RobotError, UnknownNameError: on construction, for an unknown type or axis, a wrong number of vertices, a
+            radius below zero, or what is not finite.
+    """
+
+    name: str
+    type: str
+    radius: float
+    vertices: tuple[Vec3, ...]
+    group: str = ""
+    mirror: str = ""
+
+    def __post_init__(self) -> None:
+        if self.type not in TYPE_NAMES:
+            raise UnknownNameError("type", self.type, TYPE_NAMES, hint=f"(volume '{self.name}')")
+        count = TYPE_NAMES.index(self.type) + 1
+        if len(self.vertices) != count or any(len(v) != 3 for v in self.vertices):
+            raise RobotError(f"volume '{self.name}': a {self.type} has {count} vertices of x, y, z")
+        if not all(math.isfinite(x) for v in self.vertices for x in v):
+            raise RobotError(f"volume '{self.name}': vertices must be finite")
+        if not (math.isfinite(self.radius) and self.radius >= 0.0):
+            raise RobotError(f"volume '{self.name}': the radius must be zero or more, got {self.radius}")
+        _check_axis(self.mirror, f"volume '{self.name}'")
+
+    def mirrored(self, axis: str) -> Ssv:
+        """The image with one coordinate negated, under the name of the other side."""
+        k = AXES.index(axis)
+        vertices = tuple(tuple(-x if c == k else x for c, x in enumerate(v)) for v in self.vertices)
+        return replace(self, name=other_side(self.name), vertices=vertices, mirror="")  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A compound of volumes fixed to one link; need not be convex.
+
+    Attributes:
+        name: of the segment.
+        link: that carries it.
+        ssvs: at least one.
+        mirror: 'x', 'y' or 'z' adds the segment of the other side, `l_thigh` -> `r_thigh`, on the link of the other
+            side, with that coordinate negated; empty: none.
+
+    Raises:
+        RobotError, UnknownNameError: on construction, for no volume, a name used twice, an unknown axis.
+    """
+
+    name: str
+    link: str
+    ssvs: tuple[Ssv, ...]
+    mirror: str = ""
+
+    def __post_init__(self) -> None:
+        where = f"segment '{self.name}'"
+        _check_axis(self.mirror, where)
+        if not self.ssvs:
+            raise RobotError(f"{where} has no volume")
+        names = [s.name for s in self.ssvs]
+        if len(set(names)) < len(names):
+            raise RobotError(f"{where} has two volumes named '{next(n for n in names if names.count(n) > 1)}'")
+        if self.mirror and other_side(self.name) == self.name:
+            raise RobotError(f"{where} cannot be mirrored: its name has no side, such as l_ or _left")
+
+
+@dataclass(frozen=True)
+class SegmentPair:
+    """Two segments that must not touch (eq. (5.3)); of each the volumes of some groups, or all of them.
+
+    A segment may hold several versions of itself in groups, each for the pairs that can touch it there: the inner
+    thigh for the other thigh, the outer one for the arm.
+    """
+
+    first: str
+    second: str
+    groups_1: tuple[str, ...] = ()
+    groups_2: tuple[str, ...] = ()
+
+
+def other_side(name: str) -> str:
+    """The name of the other side: l_thigh -> r_thigh, thigh_left -> thigh_right; a name without side stays."""
+    return _SIDE.sub(lambda m: _SIDES[m[0]], name, count=1)
+
+
+def expand(segments: Iterable[Segment]) -> tuple[Segment, ...]:
+    """The segments with all mirror images made, each after its original.
+
+    Raises:
+        RobotError: two segments, or two volumes of one, get the same name.
+    """
+    out: list[Segment] = []
+    for s in segments:
+        ssvs: list[Ssv] = []
+        for v in s.ssvs:
+            ssvs.append(replace(v, mirror=""))
+            if v.mirror:
+                image = v.mirrored(v.mirror)
+                ssvs.append(image if image.name != v.name else replace(image, name=f"{v.name}_mirrored"))
+        plain = Segment(s.name, s.link, tuple(ssvs))
+        out.append(plain)
+        if s.mirror:
+            out.append(Segment(other_side(s.name), other_side(s.link), tuple(v.mirrored(s.mirror) for v in ssvs)))
+    names = [s.name for s in out]
+    for name in names:
+        if names.count(name) > 1:
+            raise RobotError(f"two segments are named '{name}': a mirrored one stands for both sides")
+    return tuple(out)
+
+
+def _check_axis(axis: str, where: str) -> None:
+    if axis and axis not in AXES:
+        raise UnknownNameError("mirror axis", axis, AXES, hint=f"({where})")
+
+
+# -------- The file of a robot's swept-sphere volumes: segments, volumes and pairs, in YAML that a person can write
+
+SCHEMA = "humanoid_ssv/1"
+FILE_KEYS = ("schema", "robot", "segments", "pairs")
+SEGMENT_KEYS = ("name", "link", "mirror", "volumes")
+VOLUME_KEYS = ("name", "type", "radius", "vertices", "group", "mirror")
+
+
+@dataclass(frozen=True)
+class SsvFile:
+    """What such a file says.
+
+    Attributes:
+        segments: as drawn, before mirroring.
+        pairs: to watch, picked by hand; None where the file leaves them to sampling.
+        robot: whose links they are on, for the reader only.
+    """
+
+    segments: tuple[Segment, ...]
+    pairs: tuple[SegmentPair, ...] | None = None
+    robot: str = ""
+
+
+def read_ssv_file(path: Path) -> SsvFile:
+    """Read a file.
+
+    Raises:
+        RobotError, UnknownNameError: one line that names the file, the place in it, and the nearest right word.
+    """
+    d = schema_file(path, SCHEMA, "file of volumes")
+    _check_keys(d, FILE_KEYS, ("segments",), str(path))
+    segments = tuple(_segment(row, f"{path}: segments[{k}]") for k, row in enumerate(_list(d, "segments", str(path))))
+    pairs = None
+    if "pairs" in d:
+        pairs = tuple(_pair(row, f"{path}: pairs[{k}]") for k, row in enumerate(_list(d, "pairs", str(path))))
+    return SsvFile(segments, pairs, str(d.get("robot", "")))
+
+
+def write_ssv_file(path: Path, file: SsvFile) -> None:
+    """Write a file that `read_ssv_file` reads as the same; never half of it.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    d: dict[str, Any] = {"schema": SCHEMA}
+    if file.robot:
+        d["robot"] = file.robot
+    d["segments"] = [_segment_row(s) for s in file.segments]
+    if file.pairs is not None:
+        d["pairs"] = [[_side(p.first, p.groups_1), _side(p.second, p.groups_2)] for p in file.pairs]
+    text = yaml.safe_dump(d, sort_keys=False, default_flow_style=None, width=160)
+    with whole_file(path) as part:
+        part.write_text(text)
+
+
+def _segment(row: Any, where: str) -> Segment:
+    where = _check_row(row, SEGMENT_KEYS, ("name", "link", "volumes"), where)
+    rows = _list(row, "volumes", where)
+    ssvs = tuple(_volume(v, f"{where} volumes[{k}]") for k, v in enumerate(rows))
+    return _made(where, Segment, str(row["name"]), str(row["link"]), ssvs, str(row.get("mirror") or ""))
+
+
+def _volume(row: Any, where: str) -> Ssv:
+    where = _check_row(row, VOLUME_KEYS, ("name", "type", "radius", "vertices"), where)
+    try:
+        radius = float(row["radius"])
+        vertices = tuple(tuple(float(x) for x in v) for v in row["vertices"])
+    except (TypeError, ValueError):
+        raise RobotError(f"{where}: radius must be a number, vertices a list of [x, y, z]") from None
+    more = str(row.get("group") or ""), str(row.get("mirror") or "")
+    return _made(where, Ssv, str(row["name"]), str(row["type"]), radius, vertices, *more)
+
+
+def _pair(row: Any, where: str) -> SegmentPair:
+    if not isinstance(row, list) or len(row) != 2:
+        raise RobotError(f"{where}: a pair is two names of segments, [first, second]")
+    (first, groups_1), (second, groups_2) = (_names(str(x)) for x in row)
+    return SegmentPair(first, second, groups_1, groups_2)
+
+
+def _names(text: str) -> tuple[str, tuple[str, ...]]:
+    name, _, groups = text.partition(":")
+    return name.strip(), tuple(g.strip() for g in groups.split("+") if g.strip())
+
+
+def _side(name: str, groups: tuple[str, ...]) -> str:
+    return f"{name}:{'+'.join(groups)}" if groups else name
+
+
+def _segment_row(s: Segment) -> dict[str, Any]:
+    volumes = []
+    for v in s.ssvs:
+        row: dict[str, Any] = {"name": v.name, "type": v.type, "radius": v.radius}
+        row["vertices"] = [list(x) for x in v.vertices]
+        volumes.append(row | {k: x for k, x in (("group", v.group), ("mirror", v.mirror)) if x})
+    mirror = {"mirror": s.mirror} if s.mirror else {}
+    return {"name": s.name, "link": s.link, **mirror, "volumes": volumes}
+
+
+def _check_row(row: Any, keys: tuple[str, ...], needed: tuple[str, ...], where: str) -> str:
+    """Where the row is, with its name."""
+    if not isinstance(row, dict):
+        raise RobotError(f"{where}: must be a mapping with the keys {', '.join(keys)}")
+    named = f"{where} '{row['name']}'" if "name" in row else where
+    _check_keys(row, keys, needed, named)
+    return named
+
+
+def _check_keys(row: dict[str, Any], keys: tuple[str, ...], needed: tuple[str, ...], where: str) -> None:
+    for key in row:
+        if key not in keys:
+            raise UnknownNameError("key", str(key), keys, hint=f"(in {where})")
+    for key in needed:
+        if key not in row:
+            raise RobotError(f"{where}: lacks the key '{key}'")
+
+
+def _list(row: dict[str, Any], key: str, where: str) -> list[Any]:
+    if not isinstance(row[key], list):
+        raise RobotError(f"{where}: '{key}' must be a list")
+    return row[key]
+
+
+def _made(where: str, make: Any, *values: Any) -> Any:
+    try:
+        return make(*values)
+    except HumanoidError as e:
+        raise RobotError(f"{where}: {e}") from None

@@ -1,0 +1,334 @@
+"""How a run went, from what was recorded: error of each link, limits kept, self-collisions.
+
+Also here:
+
+* Recorded JointStates as arrays, whatever they leave out: commands may be velocities alone, or of some joints.
+* A recorded run as arrays, and the report made of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.evaluation.bag import BagReader
+from humanoid_control.retargeting.scaling import POINTS
+from humanoid_control.robots.robot import Robot
+from humanoid_control.terminal import console, table
+
+# -------- How a run went, from what was recorded: error of each link, limits kept, self-collisions
+
+LINKS = {
+    "sternum": ("spine", 0, 1),
+    "gh": ("clavicles", 1, 3),
+    "elbow": ("upper arms", 3, 5),
+    "wrist": ("lower arms", 5, 7),
+}
+GIVES_WAY = np.radians(1.0)  # [rad]
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Signal:
+    """A recorded stream of joint vectors: times (T,) [s], positions and velocities (T, n) [rad], [rad/s]."""
+
+    time: np.ndarray
+    position: np.ndarray
+    velocity: np.ndarray
+
+    def at(self, times: np.ndarray) -> np.ndarray:
+        """Positions (K, n) at other times, interpolated."""
+        columns = [np.interp(times, self.time, self.position[:, k]) for k in range(self.position.shape[1])]
+        return np.stack(columns, axis=1)
+
+
+def link_errors(robot: Robot, signal: Signal, target_time: np.ndarray, targets: np.ndarray) -> dict[str, Any]:
+    """Distance of each link's end to its target [m], where the joints were when the target was published.
+
+    Args:
+        robot: fixed base.
+        signal: joint angles.
+        target_time: (K,) [s]. targets: (K, 7, 3) [m].
+
+    Returns:
+        Link -> mean, std, max [m]; and "mean" over all seven points.
+    """
+    inside = (target_time >= signal.time[0]) & (target_time <= signal.time[-1])
+    joints = signal.at(target_time[inside])
+    reached = np.array([robot.point_positions(robot.q(j), POINTS) for j in joints])
+    errors = np.linalg.norm(reached - targets[inside], axis=2)
+    rows = {name: errors[:, a:b] for name, a, b in LINKS.values()} | {"mean": errors}
+    return {k: {"mean": float(e.mean()), "std": float(e.std()), "max": float(e.max())} for k, e in rows.items()}
+
+
+def limits_kept(robot: Robot, commands: Signal, measured: bool = False) -> dict[str, Any]:
+    """Whether every command kept the joint range and the joint speed, also between two commands.
+
+    The speed between commands is the difference of positions over the difference of stamps.
+
+    Args:
+        measured: the positions were not commanded but measured, at other times: nothing is said between commands, and
+            a joint may press into the stop at the end of its range by 1 degree.
+    """
+    p, v = commands.position, commands.velocity
+    outside = np.maximum(robot.lower - p, p - robot.upper).max(initial=-np.inf)
+    dt = np.diff(commands.time)
+    moved = np.zeros((0, robot.n)) if measured else np.abs(np.diff(p, axis=0)) / np.maximum(dt, 1e-9)[:, None]
+    speed = max(float((np.abs(v) / robot.velocity).max(initial=0)), float((moved / robot.velocity).max(initial=0)))
+    bad = int(np.sum(~np.isfinite(p)) + np.sum(~np.isfinite(v)))
+    return {
+        "commands": len(p),
+        "position_beyond_limit_rad": max(0.0, float(outside)),
+        "speed_share_of_limit": speed,
+        "not_a_number": bad,
+        "kept": bool(bad == 0 and outside <= (GIVES_WAY if measured else TOLERANCE) and speed <= 1 + 1e-3),
+        "at_speed_limit_percent": 100 * float((np.abs(v) > 0.999 * robot.velocity).any(axis=1).mean()),
+    }
+
+
+def self_collisions(robot: Robot, signal: Signal, step: float = 0.02) -> dict[str, Any]:
+    """Self-penetration of a recorded motion, looked at every `step` seconds."""
+    times = np.arange(signal.time[0], signal.time[-1], step)
+    distance = robot.self_distance()
+    data = robot.model.createData()
+    closest, pair, frames = np.inf, ("", ""), 0
+    for joints in signal.at(times):
+        pin.forwardKinematics(robot.model, data, robot.q(joints))
+        near = distance.near(data, 0.05)
+        if not len(near):
+            continue
+        k = int(np.argmin(near.distance))
+        frames += near.distance[k] < 0
+        if near.distance[k] < closest:
+            closest, pair = float(near.distance[k]), distance.name(int(near.pair[k]))
+    return {
+        "frames": len(times),
+        "frames_in_collision": int(frames),
+        "closest_m": closest if np.isfinite(closest) else None,
+        "closest_pair": list(pair),
+    }
+
+
+def smoothness(commands: Signal) -> dict[str, float]:
+    """How smooth the commanded motion is: 99th percentile of joint speed and acceleration, on a 10 ms grid."""
+    t = np.arange(commands.time[0], commands.time[-1], 0.01)
+    if len(t) < 4:
+        return {"speed_p99_rad_s": 0.0, "acceleration_p99_rad_s2": 0.0}
+    q = commands.at(t)
+    v = np.diff(q, axis=0) / 0.01
+    a = np.diff(v, axis=0) / 0.01
+    return {
+        "speed_p99_rad_s": float(np.percentile(np.abs(v), 99)),
+        "acceleration_p99_rad_s2": float(np.percentile(np.abs(a), 99)),
+    }
+
+
+# -------- Recorded JointStates as arrays, whatever they leave out: commands may be velocities alone, or of some joints
+
+MEASURED = "joint_states"
+
+
+class JointRows:
+    """The messages of one topic, in the robot's order of joints.
+
+    Attributes:
+        stamps: of the messages, [ns] since 1970.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self.stamps: list[int] = []
+        self._values: list[np.ndarray] = []  # (2, n) positions and velocities, NaN where not given
+        self._given: list[np.ndarray] = []  # (2, n)
+
+    def __len__(self) -> int:
+        return len(self.stamps)
+
+    def add(self, message: Any) -> None:
+        """Take a sensor_msgs/JointState in."""
+        n = self.robot.n
+        theirs, ours = self.robot.order_of(message.name)
+        values, given = np.full((2, n), np.nan), np.zeros((2, n), dtype=bool)
+        for k, field in enumerate((message.position, message.velocity)):
+            if len(field) == len(message.name):
+                values[k, ours], given[k, ours] = np.asarray(field)[theirs], True
+        self.stamps.append(nanoseconds(message.header.stamp))
+        self._values.append(values)
+        self._given.append(given)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every message gave the position of every joint."""
+        return all(bool(g[0].all()) for g in self._given)
+
+    def signal(self, first: int, measured: Signal | None = None) -> Signal:
+        """The messages as arrays, with times since `first` [ns].
+
+        Positions that are not given are those measured at that time, or NaN; velocities that are not given follow
+        from the positions. What is given and not a number stays so.
+        """
+        time = 1e-9 * (np.array(self.stamps, dtype=np.int64) - first)
+        (p, v), (by_p, by_v) = np.array(self._values).transpose(1, 0, 2), np.array(self._given).transpose(1, 0, 2)
+        if measured is not None and not by_p.all():
+            p = np.where(by_p, p, measured.at(time))
+        if not by_v.all():
+            dt = np.maximum(np.diff(time), 1e-9)[:, None]
+            moved = np.diff(p, axis=0) / dt
+            v = np.where(by_v, v, np.vstack([moved[:1], moved]))
+        return Signal(time, p, v)
+
+
+def commands_of(commands: JointRows, states: JointRows, first: int, path: object) -> Signal:
+    """What was commanded; postures that no command gave, as under feedback, are those that were measured.
+
+    Raises:
+        ConfigError: these were not recorded.
+    """
+    if commands.complete:
+        return commands.signal(first)
+    if len(states) < 2:
+        raise ConfigError(
+            f"{path}: its joint_commands give no position of some joints, and it holds no joint_states to tell them"
+        )
+    return commands.signal(first, states.signal(first))
+
+
+def postures_from(commands: JointRows) -> str:
+    """The topic that tells the postures of a run."""
+    return "joint_commands" if commands.complete else MEASURED
+
+
+def tell_postures(report: dict[str, Any]) -> None:
+    """Say so where the postures of a report are not those that were commanded."""
+    if report["postures_from"] == MEASURED:
+        console.print(
+            "the commands are velocities, or of some joints: postures are those of joint_states, and joints may press "
+            "into their stops by 1 deg"
+        )
+
+
+def nanoseconds(stamp: Any) -> int:
+    """A builtin_interfaces/Time in nanoseconds."""
+    return int(stamp.sec) * 10**9 + int(stamp.nanosec)
+
+
+# -------- A recorded run as arrays, and the report made of it
+
+TOO_FAST = 30.0  # [%]
+TOPICS = {"/joint_states", "/joint_commands", "/targets", "/diagnostics"}
+
+
+def read_run(path: Path, robot: Robot) -> dict[str, Any]:
+    """Signals, targets and last diagnostics of a bag.
+
+    Raises:
+        ConfigError: the bag holds no commands or no targets.
+    """
+    bag = BagReader(path)
+    rows = {topic: JointRows(robot) for topic in ("/joint_states", "/joint_commands")}
+    target_rows: list[tuple[int, np.ndarray]] = []
+    nodes: dict[str, dict[str, str]] = {}
+    for topic, _, m in bag.messages(TOPICS):
+        if topic in rows:
+            rows[topic].add(m)
+        elif topic == "/targets":
+            at = {k.ns: (k.pose.position.x, k.pose.position.y, k.pose.position.z) for k in m.markers}
+            if all(name in at for name in POINTS):
+                target_rows.append((nanoseconds(m.markers[0].header.stamp), np.array([at[n] for n in POINTS])))
+        else:
+            for s in m.status:
+                nodes[s.name.strip("/")] = {"message": s.message, **{kv.key: kv.value for kv in s.values}}
+    rates = bag.rates()
+    duration = bag.duration
+    bag.close()
+    states, commands = rows["/joint_states"], rows["/joint_commands"]
+    for what, count in {"joint states": len(states), "commands": len(commands), "targets": len(target_rows)}.items():
+        if count < 2:
+            raise ConfigError(f"{path} holds no {what}: did the nodes find each other? try `humanoid doctor`")
+    # Stamps since 1970 as floats are only good to a quarter of a microsecond: count from the first one.
+    first = target_rows[0][0]
+    signals = {
+        "/joint_states": states.signal(first),
+        "/joint_commands": commands_of(commands, states, first, path),
+    }
+    times = 1e-9 * (np.array([stamp for stamp, _ in target_rows]) - first)
+    targets = np.array([points for _, points in target_rows])
+    return {
+        "signals": signals,
+        "postures_from": postures_from(commands),
+        "times": times,
+        "targets": targets,
+        "nodes": nodes,
+        "rates": rates,
+        "duration": duration,
+    }
+
+
+def run_report(path: Path, robot: Robot, skip: float = 0.0) -> dict[str, Any]:
+    """Everything worth knowing about a run, as plain numbers.
+
+    Args:
+        path: of the bag.
+        robot: with a fixed base.
+        skip: the first seconds of the targets that errors leave out (the lead-in).
+    """
+    run = read_run(path, robot)
+    commands, states = run["signals"]["/joint_commands"], run["signals"]["/joint_states"]
+    late = run["times"] > run["times"][0] + skip
+    times, targets = run["times"][late], run["targets"][late]
+    return {
+        "robot": robot.name,
+        "bag": str(path),
+        "duration_s": run["duration"],
+        "postures_from": run["postures_from"],
+        "error_of_robot": link_errors(robot, states, times, targets),
+        "error_of_command": link_errors(robot, commands, times, targets),
+        "limits": limits_kept(robot, commands, run["postures_from"] == MEASURED),
+        "self_collision": self_collisions(robot, states),
+        "smoothness": smoothness(commands),
+        "topics_hz": run["rates"],
+        "nodes": run["nodes"],
+    }
+
+
+def print_report(r: dict[str, Any]) -> None:
+    """The report as tables."""
+    rows = []
+    for link, e in r["error_of_robot"].items():
+        c = r["error_of_command"][link]
+        rows.append([link, *(round(100 * e[k], 1) for k in ("mean", "std", "max")), round(100 * c["mean"], 1)])
+    table(
+        "error of each link [cm]: simulated robot, and the command alone",
+        ["link", "mean", "std", "max", "command mean"],
+        rows,
+    )
+    tell_postures(r)
+    limits, hits = r["limits"], r["self_collision"]
+    kept = "kept" if limits["kept"] else "BROKEN"
+    console.print(
+        f"limits: {kept} in {limits['commands']} commands (speed up to {100 * limits['speed_share_of_limit']:.0f} % "
+        f"of its limit, a joint at its speed limit {limits['at_speed_limit_percent']:.0f} % of the time)"
+    )
+    if limits["at_speed_limit_percent"] > TOO_FAST:
+        console.print(
+            "the clip is fast for this robot's joints: a lower speed of the clip (--speed 0.5) brings it nearer"
+        )
+    closest = (
+        "far"
+        if hits["closest_m"] is None
+        else f"{1000 * hits['closest_m']:.0f} mm, {' and '.join(hits['closest_pair'])}"
+    )
+    console.print(f"self-collision: {hits['frames_in_collision']} of {hits['frames']} postures (closest: {closest})")
+    columns = ["node", "rate Hz", "tick p50 ms", "tick p99 ms", "missed %", "state"]
+    keys = ("rate_hz", "execution_p50_ms", "execution_p99_ms")
+    rows = []
+    for name, v in sorted(r["nodes"].items()):
+        ticks, missed = float(v.get("ticks", 0)), float(v.get("missed_ticks", 0))
+        share = 100 * missed / (ticks + missed) if ticks else 0.0
+        rows.append([name, *(float(v.get(k, "nan")) for k in keys), round(share, 2), v.get("message", "")])
+    table("nodes", columns, rows)

@@ -1,0 +1,223 @@
+"""The page of a score: one HTML file with its tables and plots inside, readable in light and in dark.
+
+Also here:
+
+* The files a score is written to: all of them whole, or none.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from humanoid_control import __version__
+from humanoid_control.errors import ConfigError
+from humanoid_control.evaluation.report.plots import error_bars, histograms, joint_ranges, over_time, postures
+from humanoid_control.evaluation.report.tables import NAMES, Table, detail_tables, posture_rows, summary_tables, to_json
+from humanoid_control.evaluation.score import RobotScore, RunScore
+from humanoid_control.evaluation.tracking_error import LINKS
+from humanoid_control.files import check_file, check_folder, whole_file, whole_files
+from humanoid_control.terminal import plain_values
+
+# -------- The page of a score: one HTML file with its tables and plots inside, readable in light and in dark
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1d2125; --line: #d5dade; --paper: #ffffff; --soft: #f3f5f7; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e7ea; --line: #454c53; --paper: #16191c; --soft: #22272b; }
+}
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+       max-width: 76rem; margin: 2rem auto; padding: 0 1.2rem; }
+h1 { font-size: 1.6rem; margin-bottom: 0.2rem; }
+h2 { font-size: 1.25rem; margin-top: 2.6rem; border-top: 1px solid var(--line); padding-top: 1.2rem; }
+h3 { font-size: 1rem; margin: 1.6rem 0 0.4rem; }
+p, li { max-width: 46rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 0.86rem; font-variant-numeric: tabular-nums; }
+th, td { padding: 0.22rem 0.6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th { background: var(--soft); font-weight: 600; white-space: normal; vertical-align: bottom; }
+td.text, th.text { text-align: left; }
+td.long { white-space: normal; min-width: 18rem; }
+.note { font-size: 0.82rem; opacity: 0.8; margin: 0.3rem 0 0; }
+svg { width: 100%; height: auto; display: block; margin: 0.6rem 0; }
+.legend { margin: 0.4rem 0 0; font-size: 0.86rem; max-width: none; }
+.legend span { margin-right: 1.2rem; white-space: nowrap; }
+summary { cursor: pointer; margin: 0.8rem 0; }
+nav a { margin-right: 0.9rem; }
+a { color: inherit; }
+"""
+LONG = 40  # characters from which a cell may break
+
+
+def page(scores: Sequence[RobotScore]) -> str:
+    """The HTML text; it refers to nothing outside itself."""
+    first = scores[0]
+    runs = "; ".join(r.label for r in first.runs)
+    parts = [
+        f"<h1>How well robots imitate “{escape(first.clip)}”</h1>",
+        f"<p>{first.n_frames} frames at {first.rate:g} Hz, {len(scores)} robot{'s' * (len(scores) > 1)}; "
+        f"{escape(runs)}. "
+        "The error of a link is the distance of its end point from where it should be: the dancer's segment directions "
+        "with the robot's segment lengths.</p>",
+        "<nav>" + "".join(f'<a href="#{escape(s.robot)}">{escape(s.robot)}</a>' for s in scores) + "</nav>",
+        "<h2>The robots side by side</h2>",
+        error_bars(scores),
+        '<p class="note">Bars: mean; whiskers: one standard deviation; left and right together.</p>',
+        *(_table(t) for t in summary_tables(scores)),
+        *(_robot(s) for s in scores),
+        f'<p class="note">humanoid_control {__version__}, humanoid score. After C. Dube, <i>Imitating human motion '
+        "using humanoid upper body models</i>, University of Cape Town, 2012, chapter 6.</p>",
+    ]
+    head = (
+        f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(first.clip)}</title>'
+    )
+    return (
+        f'<!doctype html>\n<html lang="en"><head>{head}<style>{STYLE}</style></head><body>\n'
+        + "\n".join(parts)
+        + ("\n</body></html>\n")
+    )
+
+
+def _robot(s: RobotScore) -> str:
+    tables = {t.title: t for t in detail_tables(s)}
+    distribution, extremes, joints, others = tables.values()
+    parts = [
+        f'<h2 id="{escape(s.robot)}">{escape(s.robot)}: {escape(s.title)}</h2>',
+        over_time(s),
+        "<h3>Postures: desired and actual</h3>",
+        postures(s),
+        "<h3>Errors</h3>",
+        histograms(s),
+        _table(distribution),
+        "<h3>Joint ranges</h3>",
+        joint_ranges(s),
+        _folded(joints),
+        _folded(extremes),
+        *(_folded(t) for t in _posture_tables(s)),
+    ]
+    if others.rows:
+        parts.append(_folded(others))
+    return "\n".join(parts)
+
+
+def _posture_tables(s: RobotScore, most: int = 3) -> list[Table]:
+    """Joint angles at the most extreme peaks and troughs of each link, a table a run."""
+    tables = []
+    for r in s.runs:
+        columns, rows = (
+            ["joint °"],
+            [[row[0]] for row in posture_rows(r.links["mean"].peaks or r.links["mean"].troughs)],
+        )
+        for name in LINKS:
+            for what, found in (("peak", r.links[name].peaks), ("trough", r.links[name].troughs)):
+                columns += [f"{NAMES[name]} {what} {e.time:.1f} s" for e in found[:most]]
+                for k, row in enumerate(posture_rows(found[:most])):
+                    rows[k] += row[1:]
+        title = f"{s.robot}, {r.label}: joint angles at peaks and troughs"
+        tables.append(Table(title, columns, rows, "* within 1° of a limit."))
+    return tables
+
+
+def _table(t: Table) -> str:
+    return f"<h3>{escape(t.title)}</h3>\n{_grid(t)}"
+
+
+def _folded(t: Table) -> str:
+    return f"<details><summary>{escape(t.title)}</summary>\n{_grid(t)}</details>"
+
+
+def _grid(t: Table) -> str:
+    text = [any(not _is_number(row[k]) for row in t.rows) for k in range(len(t.columns))]
+    head = "".join(f"<th{' class=text' * text[k]}>{escape(str(c))}</th>" for k, c in enumerate(t.columns))
+    rows = []
+    for row in t.rows:
+        cells = []
+        for k, v in enumerate(row):
+            kind = "text long" if text[k] and len(str(v)) > LONG else "text" if text[k] else ""
+            cells.append(f'<td class="{kind}">{escape(_cell(v))}</td>' if kind else f"<td>{escape(_cell(v))}</td>")
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    note = f'<p class="note">{escape(t.note)}</p>' if t.note else ""
+    return f'<div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>{note}'
+
+
+def _is_number(v: Any) -> bool:
+    return isinstance(v, (int, float)) or str(v)[:1].isdigit() or str(v)[:1] in "-*"
+
+
+def _cell(v: Any) -> str:
+    return f"{v:.4g}" if isinstance(v, float) else str(v)
+
+
+# -------- The files a score is written to: all of them whole, or none
+
+FOLDER = {"json": "score.json", "page": "score.html", "picture": "errors.png"}
+
+
+def check_outputs(html: Path | None, folder: Path | None) -> None:
+    """Whether the files can be written, before anything is computed.
+
+    Raises:
+        ConfigError: a folder that does not exist, a file in its place, or nothing can be written there.
+    """
+    if html is not None and html.suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"--html must be a .html file, got {html}")
+    check_file(html, "--html")
+    check_folder(folder)
+
+
+def write_outputs(scores: Sequence[RobotScore], html: Path | None, folder: Path | None) -> list[str]:
+    """Write what was asked for; each file appears whole or not at all.
+
+    Args:
+        html: file for the page.
+        folder: for score.json, score.html, errors.png and one CSV of frames for each robot and run.
+
+    Returns:
+        What was written, in words.
+    """
+    if html is None and folder is None:
+        return []
+    from humanoid_control.evaluation.report.page import page
+    from humanoid_control.evaluation.report.plots import error_picture
+
+    text = page(scores)
+    written = []
+    if folder is not None:
+        with whole_files(folder) as part:
+            (part / FOLDER["json"]).write_text(json.dumps(plain_values(to_json(scores)), allow_nan=False, indent=1))
+            (part / FOLDER["page"]).write_text(text, encoding="utf-8")
+            (part / FOLDER["picture"]).write_bytes(error_picture(scores))
+            for s in scores:
+                for r in s.runs:
+                    _write_frames(part / f"{s.robot}_{re.sub('[^a-z0-9]+', '_', r.label.lower())}.csv", s.rate, r)
+            files = len(list(part.iterdir()))
+        written.append(f"{folder} ({files} files: {', '.join(FOLDER.values())}, and frames as CSV)")
+    if html is not None:
+        with whole_file(html) as whole:
+            whole.write_text(text, encoding="utf-8")
+        written.append(str(html))
+    return written
+
+
+def _write_frames(path: Path, rate: float, r: RunScore) -> None:
+    f, q = r.frames, r.frames.quality
+    columns = {f"error_{name}_m": e for name, e in f.errors.items()} | {
+        "penetration_m": f.penetration,
+        "at_position_limit": q.at_position_limit,
+        "at_speed_limit": q.at_speed_limit,
+        "speed_rad_s": q.speed,
+        "acceleration_rad_s2": q.acceleration,
+        "jerk_rad_s3": q.jerk,
+        "l_shoulder_singularity": f.singularity[:, 0],
+        "r_shoulder_singularity": f.singularity[:, 1],
+    }
+    with path.open("w", newline="") as out:
+        rows = csv.writer(out)
+        rows.writerow(["time_s", *columns])
+        for k, values in enumerate(zip(*columns.values(), strict=True)):
+            rows.writerow([f"{k / rate:.6f}", *(f"{v:.6g}" for v in values)])

@@ -1,0 +1,274 @@
+"""Matplotlib figures as SVG text that lives inside a page: no fonts, no scripts, the page's colours.
+
+Also here:
+
+* The plots of a score.
+* Posture pictures: the dancer, and the robot against its targets, where it is best and where it is worst.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from humanoid_control.evaluation.report.tables import DEG, NAMES
+from humanoid_control.evaluation.score import RobotScore
+from humanoid_control.evaluation.tracking_error import BIN, LINKS, MEAN
+from humanoid_control.retargeting.player import BONES
+from humanoid_control.retargeting.scaling import POINTS
+
+# -------- Matplotlib figures as SVG text that lives inside a page: no fonts, no scripts, the page's colours
+
+INK, GRID = "#010203", "#040506"  # stand for the page's text and line colours; no plot uses them otherwise
+SERIES = ("#d9702b", "#2f83c9", "#4a9d58", "#9a68c4", "#c2a01e", "#c94f6d", "#3fa7a0", "#8d8d8d")
+"""Colours of the runs, in their order; each is readable on white and on black."""
+WIDTHS = (2.6, *([1.2] * 7))
+"""Line widths of the runs: the first shows at both sides of the others where they coincide."""
+FONT = "system-ui, sans-serif"
+STYLE: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "humanoid_control",
+    "font.size": 9,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": GRID,
+    "axes.titlesize": 9,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": GRID,
+    "grid.linewidth": 0.5,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "path.simplify_threshold": 0.5,
+}
+LARGEST = 115  # pixels an inch
+PALE = "#d8d8d8"
+
+
+def subplots(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
+    """A figure with a grid of axes, in one flat list; width and height in inches."""
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False, **options)
+    return figure, list(axes.ravel())
+
+
+def svg(figure: Figure, title: str, legend: Sequence[tuple[str, str]] = ()) -> str:
+    """The figure as an <svg> element that grows with the page and takes its colours from it.
+
+    Args:
+        figure: made by `subplots`.
+        title: said to those who cannot see it.
+        legend: (label, colour) of the series, shown above.
+    """
+    out = io.StringIO()
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = out.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = text.replace(INK, "var(--ink)").replace(GRID, "var(--line)").replace("'DejaVu Sans'", FONT)
+    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    width = figure.get_figwidth() * LARGEST
+    keys = "".join(f'<span><b style="color:{color}">\u25a0</b> {escape(label)}</span>' for label, color in legend)
+    image = text.replace("<svg", f'<svg role="img" aria-label="{escape(title)}" style="max-width:{width:.0f}px"', 1)
+    return (f'<p class="legend">{keys}</p>\n' if keys else "") + image
+
+
+def png(figure: Figure, legend: Sequence[tuple[str, str]] = ()) -> bytes:
+    """The figure as a PNG on white, its legend below."""
+    out = io.BytesIO()
+    for axes in figure.axes:
+        lines: tuple[Any, ...] = (*axes.get_xgridlines(), *axes.get_ygridlines(), *axes.spines.values())
+        for line in lines:
+            line.set_color(PALE)
+    with matplotlib.rc_context(STYLE):
+        keys = [Patch(color=color, label=label) for label, color in legend]
+        if keys:
+            figure.legend(handles=keys, loc="outside lower center", ncols=len(keys), frameon=False)
+        figure.savefig(out, format="png", dpi=LARGEST, facecolor="white")
+    return out.getvalue()
+
+
+# -------- The plots of a score
+
+PAIRED = {"sternum": ("sternum",), "glenohumerals": ("l_gh", "r_gh"), "elbows": ("l_elbow", "r_elbow")} | {
+    "wrists": ("l_wrist", "r_wrist"),
+    "mean": (MEAN,),
+}
+WIDTH = 10.0
+
+
+def error_bars(scores: Sequence[RobotScore]) -> str:
+    """Mean and standard deviation of each link on each robot, left and right together (Figs 6.26 and 6.30)."""
+    title = "mean and standard deviation of the error of each link on each robot"
+    return svg(_error_bars(scores), title, legend(scores[0]))
+
+
+def error_picture(scores: Sequence[RobotScore]) -> bytes:
+    """The same as a PNG on white."""
+    return png(_error_bars(scores), legend(scores[0]))
+
+
+def _error_bars(scores: Sequence[RobotScore]) -> Figure:
+    figure, axes = subplots(1, len(PAIRED), WIDTH, 1.2 + 0.32 * len(scores) * 1.4, sharex=True, sharey=True)
+    runs = len(scores[0].runs)
+    height = 0.8 / runs
+    for ax, (title, links) in zip(axes, PAIRED.items(), strict=True):
+        for i in range(runs):
+            values = [np.concatenate([100 * s.runs[i].frames.errors[k] for k in links]) for s in scores]
+            at = np.arange(len(scores)) + (i - (runs - 1) / 2) * height
+            mean, std = [v.mean() for v in values], [v.std() for v in values]
+            below = np.minimum(mean, std)  # an error is never below 0
+            ax.barh(at, mean, 0.9 * height, color=SERIES[i])
+            ax.errorbar(mean, at, xerr=[below, std], fmt="none", ecolor=INK, elinewidth=1, capsize=2)
+        ax.set_title(title)
+        ax.grid(axis="y", visible=False)
+        ax.set_xlabel("cm")
+    axes[0].set_yticks(range(len(scores)), [s.robot for s in scores])
+    axes[0].invert_yaxis()
+    return figure
+
+
+def over_time(s: RobotScore) -> str:
+    """Mean error, deepest self-penetration and joints at a limit over the clip."""
+    figure, axes = subplots(3, 1, WIDTH, 4.6, sharex=True, height_ratios=[2, 1, 1])
+    t = np.arange(s.n_frames) / s.rate
+    for i, r in enumerate(s.runs):
+        axes[0].plot(t, 100 * r.frames.errors[MEAN], color=SERIES[i], linewidth=WIDTHS[i])
+        axes[1].plot(t, 1000 * r.frames.penetration, color=SERIES[i], linewidth=WIDTHS[i])
+        axes[2].plot(t, 100 * r.frames.quality.at_position_limit, color=SERIES[i], linewidth=WIDTHS[i])
+    for ax, label in zip(axes, ("mean error\n[cm]", "penetration\n[mm]", "joints at\na limit [%]"), strict=True):
+        ax.set_ylabel(label)
+        ax.set_ylim(bottom=0)
+    axes[-1].set_xlabel("time [s]")
+    axes[0].set_xlim(0, t[-1])
+    return svg(figure, f"{s.robot}: error, penetration and joint limits over time", legend(s))
+
+
+def histograms(s: RobotScore) -> str:
+    """Histogram of every link's error (Figs 6.1 to 6.21)."""
+    figure, axes = subplots(2, 4, WIDTH, 3.6, sharex=True, sharey=True)
+    for ax, name in zip(axes, LINKS, strict=True):
+        for i, r in enumerate(s.runs):
+            h = r.links[name].histogram
+            ax.stairs(h.counts, 100 * h.edges, color=SERIES[i], fill=i == 0, alpha=0.5 if i == 0 else 1)
+        ax.set_title(NAMES[name])
+    for ax in axes[4:]:
+        ax.set_xlabel(f"cm, bins of {100 * BIN:.0f}")
+    for ax in (axes[0], axes[4]):
+        ax.set_ylabel("frames")
+    return svg(figure, f"{s.robot}: histograms of the errors", legend(s))
+
+
+def joint_ranges(s: RobotScore) -> str:
+    """Range used in the range that each joint has (Figs 6.27 and 6.28)."""
+    joints = [u.joint for u in s.runs[0].joints]
+    figure, (ax,) = subplots(1, 1, WIDTH, 0.8 + 0.26 * len(joints))
+    height = 0.7 / len(s.runs)
+    for k, u in enumerate(s.runs[0].joints):
+        ax.barh(k, (u.upper - u.lower) * DEG, 0.86, u.lower * DEG, color="none", edgecolor=INK, linewidth=0.8)
+    for i, r in enumerate(s.runs):
+        at = np.arange(len(joints)) + (i - (len(s.runs) - 1) / 2) * height
+        widths = [(u.used_upper - u.used_lower) * DEG for u in r.joints]
+        ax.barh(at, widths, 0.9 * height, [u.used_lower * DEG for u in r.joints], color=SERIES[i])
+    ax.set_yticks(range(len(joints)), [name.replace("_", " ") for name in joints])
+    ax.set_ylim(len(joints) - 0.4, -0.6)
+    ax.margins(x=0.02)
+    ax.grid(axis="y", visible=False)
+    ax.set_xlabel("angle [°]; frame: the range there is, bar: the range used")
+    return svg(figure, f"{s.robot}: joint ranges used", legend(s))
+
+
+def legend(s: RobotScore) -> list[tuple[str, str]]:
+    """Label and colour of every run."""
+    return [(r.label, SERIES[i]) for i, r in enumerate(s.runs)]
+
+
+# -------- Posture pictures: the dancer, and the robot against its targets, where it is best and where it is worst
+
+CHAIN = (
+    ("mid_hip", "sternum"),
+    *(("sternum", f"{s}_gh") for s in "lr"),
+    *((f"{s}_gh", f"{s}_elbow") for s in "lr"),
+    *((f"{s}_elbow", f"{s}_wrist") for s in "lr"),
+)
+VIEWS = {"from the front": [1, 2], "from the right": [0, 2]}  # world axes to the right and up
+TARGET = INK
+MARGIN = 0.08  # [m]
+LEG = ("knee", "ankle", "toe", "heel")
+
+
+def postures(s: RobotScore) -> str:
+    """Dancer and robot at the deepest trough and the highest peak of the mean error (Figs 6.3 to 6.25)."""
+    moments = extreme_moments(s)
+    if not moments:  # an error that never changes has neither peak nor trough
+        return ""
+    figure, axes = subplots(len(moments), 4, 10.0, 2.9 * len(moments))
+    body = _with_mid_hip(s)
+    for row, (what, frame) in enumerate(moments):
+        for column, (view, plane) in enumerate(VIEWS.items()):
+            dancer, robot = axes[4 * row + 2 * column], axes[4 * row + 2 * column + 1]
+            _draw(dancer, {k: v[frame] for k, v in body.items()}, BONES, plane, INK, "-", WIDTHS[1])
+            wanted = dict(zip(POINTS, s.targets.positions[frame], strict=True)) | {"mid_hip": s.mid_hip}
+            _draw(robot, wanted, CHAIN, plane, TARGET, "--", WIDTHS[1])
+            for i, r in enumerate(s.runs):
+                actual = dict(zip(POINTS, r.frames.reached[frame], strict=True)) | {"mid_hip": s.mid_hip}
+                _draw(robot, actual, CHAIN, plane, SERIES[i], "-", WIDTHS[i])
+            _frame(dancer, np.array([v[frame] for k, v in body.items() if k.split("_")[-1] not in LEG])[:, plane])
+            _frame(robot, np.concatenate([list(wanted.values()), *(r.frames.reached[frame] for r in s.runs)])[:, plane])
+            dancer.set_title(f"dancer {view}")
+            robot.set_title(f"{s.robot} {view}")
+        axes[4 * row].set_ylabel(f"{what}\n{frame / s.rate:.2f} s", rotation=0, ha="right")
+    keys = [("desired, dashed", "currentColor"), *legend(s)]
+    return svg(figure, f"{s.robot}: postures at trough and peak, desired and actual", keys)
+
+
+def extreme_moments(s: RobotScore) -> list[tuple[str, int]]:
+    """(what, frame) of the deepest trough and the highest peak of the first run's mean error."""
+    link = s.runs[0].links[MEAN]
+    return [(what, found[0].frame) for what, found in (("trough", link.troughs), ("peak", link.peaks)) if found]
+
+
+def _with_mid_hip(s: RobotScore) -> dict[str, np.ndarray]:
+    body = {name: s.targets.body[:, k] for k, name in enumerate(s.targets.body_names)}
+    return body | {"mid_hip": (body["l_hip"] + body["r_hip"]) / 2}
+
+
+def _draw(
+    ax: Axes,
+    points: Mapping[str, np.ndarray],
+    bones: Sequence[tuple[str, str]],
+    plane: list[int],
+    color: str,
+    style: str,
+    width: float,
+) -> None:
+    """Bones between named points, as one line with gaps."""
+    rows = [np.array([points[a], points[b], [np.nan] * 3]) for a, b in bones if a in points and b in points]
+    line = np.concatenate(rows)[:, plane]
+    ax.plot(line[:, 0], line[:, 1], style, color=color, linewidth=width, marker="o", markersize=3)
+
+
+def _frame(ax: Axes, points: np.ndarray) -> None:
+    """A square around points (P, 2), the same scale in both directions; what lies outside is cut off."""
+    low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
+    middle, half = (low + high) / 2, float((high - low).max()) / 2 + MARGIN
+    ax.set_xlim(middle[0] - half, middle[0] + half)
+    ax.set_ylim(middle[1] - half, middle[1] + half)
+    ax.set_box_aspect(1)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines[:].set_visible(False)

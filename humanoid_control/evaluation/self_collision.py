@@ -1,0 +1,195 @@
+"""Which body segments may hit each other (Dube 2012, Table 4.3), and how the collisions of a dance are grouped.
+
+Also here:
+
+* Self-collisions of a motion, counted as the source's Table 6.6 does.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.collision.coal_backend import shape_arrays
+from humanoid_control.collision.pair_distance import ShapePairs
+from humanoid_control.robots.robot import Robot
+
+# -------- Which body segments may hit each other (Dube 2012, Table 4.3), and how the collisions of a dance are grouped
+
+LIKELY, UNLIKELY = "likely", "unlikely"
+
+# Rows and columns as printed: L likely, u unlikely, blank not tested. UA, LA upper and lower arm, B body, HN head and
+# neck, T thigh, L leg; _l left, _r right.
+_COLUMNS = ("UA_r", "LA_r", "UA_l", "LA_l", "B", "HN", "T_r", "L_r")
+_ROWS = {
+    "UA_l": "LL      ",
+    "LA_l": "LL      ",
+    "B": "LLLL    ",
+    "HN": "LLLL    ",
+    "T_r": "LLLLuu  ",
+    "L_r": "uLuLuu  ",
+    "T_l": "LLLLuuLL",
+    "L_l": "uLuLuuLL",
+}
+PAIR_TABLE: dict[frozenset[str], str] = {
+    frozenset((row, column)): LIKELY if mark == "L" else UNLIKELY
+    for row, marks in _ROWS.items()
+    for column, mark in zip(_COLUMNS, marks, strict=True)
+    if mark != " "
+}
+
+# The hand moves with the lower arm, foot and toe with the leg. The source's table has no clavicle or girdle.
+_SEGMENTS = {
+    "upper_arm": "UA",
+    "lower_arm": "LA",
+    "forearm": "LA",
+    "hand": "LA",
+    "thigh": "T",
+    "shank": "L",
+    "leg": "L",
+    "foot": "L",
+    "toe": "L",
+}
+_MIDDLE = {"upper_torso": "B", "lower_torso": "B", "torso": "B", "head": "HN", "neck": "HN"}
+_SIDED = re.compile(r"(?:([lr])_|(left)_|(right)_)(\w+)")
+
+# Columns of the source's Table 6.6, which counts arms against the torso only.
+ARM_TORSO_COLUMNS = (
+    "lower arm - upper torso",
+    "lower arm - lower torso",
+    "upper arm - upper torso",
+    "upper arm - lower torso",
+)
+
+
+def segment_of(shape: str) -> str | None:
+    """The row or column of Table 4.3 that a shape belongs to, e.g. `l_hand` -> `LA_l`, `upper_torso` -> `B`.
+
+    None for what the table does not have: clavicles, girdles, platform, pedestal, column, unknown names.
+    """
+    if shape in _MIDDLE:
+        return _MIDDLE[shape]
+    match = _SIDED.fullmatch(shape)
+    if not match or match[4] not in _SEGMENTS:
+        return None
+    return f"{_SEGMENTS[match[4]]}_{(match[1] or match[2] or match[3])[0]}"
+
+
+def likelihood(shape_1: str, shape_2: str) -> str | None:
+    """LIKELY, UNLIKELY, or None where Table 4.3 has no entry or a blank one; in either order."""
+    segments = segment_of(shape_1), segment_of(shape_2)
+    if None in segments:
+        return None
+    return PAIR_TABLE.get(frozenset(str(s) for s in segments))
+
+
+def arm_torso_column(shape_1: str, shape_2: str) -> str | None:
+    """The column of Table 6.6 in which a collision of two shapes counts, or None; the hand counts as lower arm."""
+    torso, arm = (shape_1, shape_2) if shape_1 in ("upper_torso", "lower_torso") else (shape_2, shape_1)
+    segment = segment_of(arm)
+    if torso not in ("upper_torso", "lower_torso") or segment is None or segment[:2] not in ("UA", "LA"):
+        return None
+    return f"{'upper' if segment[:2] == 'UA' else 'lower'} arm - {torso.replace('_', ' ')}"
+
+
+# -------- Self-collisions of a motion, counted as the source's Table 6.6 does
+
+TABLE = ARM_TORSO_COLUMNS
+
+
+@dataclass(frozen=True)
+class PairDistances:
+    """Distances of the watched pairs of shapes over a motion.
+
+    Attributes:
+        pairs: P pairs of shape names.
+        distance: (T, P) signed distance [m], negative inside.
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+    distance: np.ndarray
+
+    def arm_torso(self) -> PairDistances:
+        """Only the pairs of Table 6.6: upper and lower arms, hands included, against upper and lower torso."""
+        keep = [k for k, pair in enumerate(self.pairs) if arm_torso_column(*pair)]
+        return PairDistances(tuple(self.pairs[k] for k in keep), self.distance[:, keep])
+
+    def penetration(self) -> np.ndarray:
+        """Deepest penetration (T,) in each frame [m], 0 where nothing touches."""
+        return np.maximum(0.0, -self.distance.min(axis=1, initial=np.inf))
+
+
+@dataclass(frozen=True)
+class CollisionCount:
+    """Frames in self-collision.
+
+    Attributes:
+        frames: N, how many were looked at.
+        arm_torso: column of Table 6.6 -> collisions: frames counted once for each arm, left and right added up.
+        per_arm: the same for "l" and "r" alone.
+        total: sum of `arm_torso`.
+        frames_arm_torso: frames in which at least one arm touches the torso.
+        others: "shape - shape" -> frames, of all other pairs that ever touch: arm against arm, head, legs.
+        worst: deepest penetration of an arm-torso pair [m], worst_other: of any other pair.
+    """
+
+    frames: int
+    arm_torso: dict[str, int]
+    per_arm: dict[str, dict[str, int]]
+    total: int
+    frames_arm_torso: int
+    others: dict[str, int]
+    worst: float
+    worst_other: float
+
+
+def self_penetration(robot: Robot, joints: np.ndarray) -> PairDistances:
+    """Exact signed distances of all watched pairs of a robot's collision shapes at joint angles (T, n)."""
+    measure, data = ShapePairs(shape_arrays(robot.model, robot.shapes), robot.pairs), robot.model.createData()
+    out = np.empty((len(joints), len(robot.pairs)))
+    for k, row in enumerate(joints):
+        pin.forwardKinematics(robot.model, data, robot.q(row))
+        measure.place(np.array([X.rotation for X in data.oMi]), np.array([X.translation for X in data.oMi]))
+        out[k] = measure.all_distances()
+    names = [s.name for s in robot.shapes]
+    return PairDistances(tuple((names[i], names[j]) for i, j in robot.pairs), out)
+
+
+def count_collisions(distances: PairDistances) -> CollisionCount:
+    """Count the frames in which pairs penetrate each other.
+
+    The source does not say whether it adds up the arms; here a frame counts once for each arm that collides, however
+    many of that arm's shapes do, and the hand belongs to the lower arm.
+    """
+    hit = distances.distance < 0
+    columns = [(arm_torso_column(*pair), _side(pair)) for pair in distances.pairs]
+    per_arm = {side: dict.fromkeys(TABLE, 0) for side in "lr"}
+    for side in "lr":
+        for column in TABLE:
+            mine = [k for k, found in enumerate(columns) if found == (column, side)]
+            per_arm[side][column] = int(hit[:, mine].any(axis=1).sum())
+    watched = np.array([column is not None for column, _ in columns], dtype=bool)
+    others = {}
+    for k in np.flatnonzero(~watched & hit.any(axis=0)):
+        others[" - ".join(distances.pairs[k])] = int(hit[:, k].sum())
+    arm_torso = {column: per_arm["l"][column] + per_arm["r"][column] for column in TABLE}
+    depth = np.maximum(0.0, -distances.distance)
+    return CollisionCount(
+        frames=len(hit),
+        arm_torso=arm_torso,
+        per_arm=per_arm,
+        total=sum(arm_torso.values()),
+        frames_arm_torso=int(hit[:, watched].any(axis=1).sum()),
+        others=dict(sorted(others.items(), key=lambda row: -row[1])),
+        worst=float(depth[:, watched].max(initial=0.0)),
+        worst_other=float(depth[:, ~watched].max(initial=0.0)),
+    )
+
+
+def _side(pair: tuple[str, str]) -> str:
+    """ "l" or "r", the arm of a pair of Table 6.6."""
+    segments = [segment for segment in map(segment_of, pair) if segment and segment[:2] in ("UA", "LA")]
+    return segments[0][-1] if segments else ""

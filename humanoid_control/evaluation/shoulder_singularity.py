@@ -1,0 +1,172 @@
+"""How near an arm is to the singular posture of its shoulder (Dube 2012, sections 3.1.1 and 6.1).
+
+A glenohumeral joint of three axes (flexion, abduction, rotation) loses one when the upper arm lies along the flexion
+axis: at 90 deg abduction, or beyond by the mounting angle of the flexion axis.
+
+
+Also here:
+
+* How often and how near a motion comes to the singular posture of a shoulder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from humanoid_control.errors import RobotError
+from humanoid_control.robots.description.urdf import link_of, parse_urdf, serial_chain
+from humanoid_control.robots.robot import Robot
+
+# -------- How near an arm is to the singular posture of its shoulder (Dube 2012, sections 3.1.1 and 6.1)
+
+HORIZONTAL_FLEXION = "shoulder_horizontal_flexion"
+SIDES = ("l", "r")
+GH_MOTIONS = ("shoulder_flexion", "shoulder_abduction", "shoulder_rotation")
+
+
+def gh_axes(robot: Robot, joints: np.ndarray) -> np.ndarray:
+    """The axes of the shoulders: the orientation Jacobian of the upper arm with respect to its three joints.
+
+    Args:
+        robot: its joints `l_shoulder_flexion` and so on, by name or meaning, must follow one another in each arm.
+        joints: (..., n) postures [rad].
+
+    Returns:
+        (..., 2, 3, 3): for the left and the right arm a matrix with the unit axes as columns, in the order flexion,
+        abduction, rotation, in the frame of the link that carries the shoulder. With a fourth axis, which comes first,
+        (..., 2, 3, 4).
+
+    Raises:
+        RobotError: the robot has no such three joints.
+    """
+    joints = np.asarray(joints, dtype=float)
+    shoulders = [_shoulder(robot, side) for side in SIDES]
+    out = np.empty((*joints.shape[:-1], 2, 3, len(shoulders[0][0])))
+    for side, (index, X, axes) in enumerate(shoulders):
+        R = np.broadcast_to(np.eye(3), (*joints.shape[:-1], 3, 3))
+        for k in range(len(index)):
+            R = R @ X[k]
+            out[..., side, :, k] = R @ axes[k]
+            R = R @ _rotations(axes[k], joints[..., index[k]])
+    return out
+
+
+def gh_singularity(robot: Robot, joints: np.ndarray) -> np.ndarray:
+    """How far each shoulder is from its singularity: 0 where axes line up, 1 where all three are perpendicular.
+
+    It is |det| of the three unit axes A, the volume that they span; of four, sqrt(det(A A^T)), at most 1.
+
+    Args:
+        robot: see `gh_axes`.
+        joints: (..., n) postures [rad], such as (T, n) of a trajectory.
+
+    Returns:
+        (..., 2) for the left and the right arm, in [0, 1].
+    """
+    A = gh_axes(robot, joints)
+    if A.shape[-1] == 3:
+        return np.minimum(np.abs(np.linalg.det(A)), 1.0)
+    return np.sqrt(np.clip(np.linalg.det(A @ np.swapaxes(A, -1, -2)), 0.0, 1.0))
+
+
+def gh_smallest_singular_value(robot: Robot, joints: np.ndarray) -> np.ndarray:
+    """Smallest singular value (..., 2) of each shoulder's orientation Jacobian, in [0, 1].
+
+    Its inverse is the joint speed that the worst direction of turning the upper arm costs.
+    """
+    return np.linalg.svd(gh_axes(robot, joints), compute_uv=False)[..., -1]
+
+
+@dataclass(frozen=True)
+class SingularStretch:
+    """Frames first .. last (both included) in which a shoulder is near its singularity, and the least value there."""
+
+    side: str
+    first: int
+    last: int
+    smallest: float
+
+
+def singular_stretches(values: np.ndarray, below: float = 0.2) -> list[SingularStretch]:
+    """Where a trajectory is near a shoulder singularity.
+
+    Args:
+        values: (T, 2) from `gh_singularity`.
+        below: the threshold in (0, 1); 0.2 is 12 deg from the singular posture.
+    """
+    out = []
+    for side, name in enumerate(SIDES):
+        near = np.concatenate([[False], values[:, side] < below, [False]])
+        starts, ends = np.flatnonzero(near[1:] & ~near[:-1]), np.flatnonzero(near[:-1] & ~near[1:])
+        out += [
+            SingularStretch(name, int(a), int(b) - 1, float(values[a:b, side].min()))
+            for a, b in zip(starts, ends, strict=True)
+        ]
+    return sorted(out, key=lambda s: (s.first, s.side))
+
+
+def _shoulder(robot: Robot, side: str) -> tuple[list[int], list[np.ndarray], list[np.ndarray]]:
+    """Joint indices, constant rotations before each joint, and axes of one shoulder."""
+    fourth = robot.joint_for(f"{side}_{HORIZONTAL_FLEXION}")
+    names = [robot.joint_for(f"{side}_{motion}") for motion in GH_MOTIONS]
+    if None in names:
+        missing = ", ".join(f"{side}_{m}" for m, n in zip(GH_MOTIONS, names, strict=True) if n is None)
+        raise RobotError(f"{robot.name} has no {missing}: name its shoulder joints under 'meanings' in its robot file")
+    names = [fourth, *names] if fourth else names
+    tree = parse_urdf(robot.urdf, robot.name)
+    elements = {j.get("name"): j for j in tree.joints}
+    chain = serial_chain(tree, link_of(elements[names[0]], "parent"), link_of(elements[names[-1]], "child"))
+    found = [j.name for j in chain.joints]
+    if found != names or any(j.kind != "revolute" for j in chain.joints):
+        raise RobotError(f"{robot.name}: {', '.join(str(n) for n in names)} do not follow one another: found {found}")
+    X = [j.X[:3, :3] for j in chain.joints]
+    X[0] = np.eye(3)  # where the shoulder is mounted does not matter
+    return [robot.joint_index(n) for n in found], X, [j.axis for j in chain.joints]
+
+
+def _rotations(axis: np.ndarray, angles: np.ndarray) -> np.ndarray:
+    """Rotation matrices (..., 3, 3) about a unit axis (Rodrigues)."""
+    x, y, z = axis
+    K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    s, c = np.sin(angles)[..., None, None], np.cos(angles)[..., None, None]
+    return np.eye(3) + s * K + (1 - c) * (K @ K)
+
+
+# -------- How often and how near a motion comes to the singular posture of a shoulder
+
+NEAR = 0.2  # 12 degrees from the singular posture
+
+
+@dataclass(frozen=True)
+class ShoulderSingularity:
+    """Nearness of the shoulders to their singularity over a motion.
+
+    Attributes:
+        smallest: least distance, 0 at the singularity and 1 far from it; NaN without such a shoulder.
+        share_near: share of the frames in which a shoulder is below 0.2, which is 12 degrees.
+        stretches: the unbroken runs of such frames.
+    """
+
+    smallest: float
+    share_near: float
+    stretches: tuple[SingularStretch, ...]
+
+
+def nearness(robot: Robot, joints: np.ndarray) -> np.ndarray:
+    """Distance (T, 2) of the left and right shoulder from the singularity at joint angles (T, n).
+
+    NaN where the robot has no shoulder of flexion, abduction and rotation one after the other.
+    """
+    try:
+        return gh_singularity(robot, joints)
+    except RobotError:
+        return np.full((len(joints), 2), np.nan)
+
+
+def shoulder_singularity(values: np.ndarray) -> ShoulderSingularity:
+    """The summary of distances (T, 2)."""
+    near = values < NEAR  # False for NaN
+    smallest = float(values.min())
+    return ShoulderSingularity(smallest, float(near.any(axis=1).mean()), tuple(singular_stretches(values, NEAR)))

@@ -1,0 +1,238 @@
+"""Position error of every link: how far each tracked point is from where it should be.
+
+Also here:
+
+* Histogram of a link's error, and its description in the grades of the source.
+* Peaks and troughs of an error, and what the joints do there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from humanoid_control.errors import UnknownNameError
+from humanoid_control.retargeting.scaling import POINTS, Targets
+from humanoid_control.robots.robot import Robot
+
+# -------- Position error of every link: how far each tracked point is from where it should be
+
+MEAN = "mean"
+LINKS = (*POINTS, MEAN)
+
+
+def reached_points(robot: Robot, joints: np.ndarray) -> np.ndarray:
+    """Positions (T, 7, 3) of the tracked points for joint angles (T, n), world frame [m]."""
+    frames = [robot.point_frame(p) for p in POINTS]
+    return np.array([robot.frame_positions(robot.q(row), frames) for row in joints])
+
+
+def link_errors(reached: np.ndarray, targets: Targets) -> dict[str, np.ndarray]:
+    """Error of each link frame by frame (Dube 2012, section 6.1).
+
+    The error of a link is the distance between the desired and the actual position of its end point: spine at the
+    sternum, clavicles at the glenohumeral centres, upper arms at the elbows, lower arms at the wrists. "mean" is the
+    mean of the seven in each frame.
+
+    Args:
+        reached: (T, 7, 3) positions of the tracked points, in the frame of the targets [m].
+        targets: of the same robot and length.
+
+    Returns:
+        Name of LINKS -> (T,) [m].
+    """
+    distance = np.linalg.norm(reached - targets.positions, axis=2)
+    errors = {name: distance[:, k] for k, name in enumerate(POINTS)}
+    return errors | {MEAN: distance.mean(axis=1)}
+
+
+# -------- Histogram of a link's error, and its description in the grades of the source
+
+BIN = 0.02  # [m] width of a bin: every mode the source prints is an even number of centimetres
+SPREAD_STEP = 0.10  # [m]
+HEIGHT_STEP = 200  # frames
+SPREADS = ("very low", "low", "moderate", "high", "very high", "extremely high")
+HEIGHTS = ("extremely low", "very low", "low", "medium", "high", "very high")
+SKEWS = ((0.25, "almost symmetrical"), (0.5, "slight {} skew"), (1.0, "{} skew"), (np.inf, "distinct {} skew"))
+"""Skewness below which a shape has a name. 0.5 and 1 are Bulmer's bounds of a moderate and a high skewness; 0.25 halves
+the lower one. The source gives the names, not the bounds."""
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How often a link had which error (Dube 2012, section 6.1, Tables 6.1 to 6.5).
+
+    Attributes:
+        edges: (B + 1,) bin edges, from 0 in steps of 2 cm [m].
+        counts: (B,) frames in each bin; their sum is the number of frames.
+        skewness: third standardised moment m3 / m2^1.5, 0 where all errors are equal.
+        shape: the name of that skewness, from "almost symmetrical" to "distinct right skew".
+        spread: largest minus smallest error [m]; spread_grade: its name in steps of 10 cm.
+        height: frames in the fullest bin; height_grade: its name in steps of 200 frames, as the source grades it,
+            which compares clips only of about the same number of frames; height_share: height over all frames.
+        mode: lower edge of the fullest bin [m].
+    """
+
+    edges: np.ndarray
+    counts: np.ndarray
+    skewness: float
+    shape: str
+    spread: float
+    spread_grade: str
+    height: int
+    height_grade: str
+    height_share: float
+    mode: float
+
+
+def error_histogram(errors: np.ndarray) -> Histogram:
+    """Histogram of errors (T,) [m] with its graded description; T must be at least 1."""
+    bins = int(np.floor(errors.max() / BIN)) + 1
+    # Multiples by division and not by adding up, so that an error of exactly k bins falls into bin k.
+    counts = np.bincount(np.minimum(np.floor(errors / BIN).astype(int), bins - 1), minlength=bins)
+    fullest = int(np.argmax(counts))
+    skew = skewness(errors)
+    spread, height = float(np.ptp(errors)), int(counts[fullest])
+    return Histogram(
+        edges=BIN * np.arange(bins + 1),
+        counts=counts,
+        skewness=skew,
+        shape=shape_name(skew),
+        spread=spread,
+        spread_grade=grade(spread, SPREAD_STEP, SPREADS),
+        height=height,
+        height_grade=grade(height, HEIGHT_STEP, HEIGHTS),
+        height_share=height / len(errors),
+        mode=BIN * fullest,
+    )
+
+
+def skewness(values: np.ndarray) -> float:
+    """Third standardised moment; 0 where the values do not differ by more than rounding."""
+    d = values - values.mean()
+    variance = float(np.mean(d**2))
+    if variance <= (1e-12 * max(1.0, float(np.abs(values).max()))) ** 2:
+        return 0.0
+    return float(np.mean(d**3) / variance**1.5)
+
+
+def shape_name(skew: float) -> str:
+    """The source's word for a skewness."""
+    name = next(text for bound, text in SKEWS if abs(skew) < bound)
+    return name.format("right" if skew > 0 else "left")
+
+
+def grade(value: float, step: float, names: tuple[str, ...]) -> str:
+    """The name of the interval [k step, (k + 1) step) that holds a value; the last one is open."""
+    return names[min(int(value / step), len(names) - 1)]
+
+
+# -------- Peaks and troughs of an error, and what the joints do there
+
+DEVIATIONS = 2.0
+NEAR_LIMIT = 0.2
+LIMIT_MARGIN = np.radians(1.0)  # a joint this near to a limit counts as being at it
+ROUNDING = 1e-12  # [m]
+TROUGH_RULES = ("auto", "both", "limit")
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """One peak or trough: an unbroken run of frames beyond the thresholds, told by its most extreme frame.
+
+    Attributes:
+        frame: of the largest (smallest) error; time: of it [s].
+        error: there [m].
+        first, last: frames between which the error stays beyond the thresholds.
+        angles: imitation joint -> angle in that frame [rad].
+        at_limit: imitation joint -> "lower" or "upper", of those within 1 degree of a limit in that frame.
+    """
+
+    frame: int
+    time: float
+    error: float
+    first: int
+    last: int
+    angles: dict[str, float]
+    at_limit: dict[str, str]
+
+
+def peak_frames(errors: np.ndarray) -> list[tuple[int, int, int]]:
+    """Peaks of an error (T,) [m]: P > M + 2 S (6.1) and P > Emax - 0.2 S (6.2).
+
+    M and S are mean and standard deviation, Emax the largest error of the series.
+
+    Returns:
+        (frame, first, last) of every unbroken run beyond both; none where the errors do not differ.
+    """
+    M, S = float(errors.mean()), float(errors.std())
+    beyond = (errors > M + DEVIATIONS * S) & (errors > errors.max() - NEAR_LIMIT * S)
+    return _runs(beyond, errors)
+
+
+def trough_frames(errors: np.ndarray, rule: str = "auto") -> list[tuple[int, int, int]]:
+    """Troughs of an error (T,) [m]: T < M - 2 S (6.3) and T < Emin + 0.2 S (6.4).
+
+    Errors that are skewed to the right never come down to M - 2 S, and the printed rule finds no trough at all.
+
+    Args:
+        errors: of one link.
+        rule: "both" as printed, "limit" for (6.4) alone, "auto" for both where the series comes below M - 2 S,
+            else (6.4) alone.
+
+    Returns:
+        (frame, first, last) of every unbroken run.
+    """
+    if rule not in TROUGH_RULES:
+        raise UnknownNameError("trough rule", rule, TROUGH_RULES)
+    M, S, low = float(errors.mean()), float(errors.std()), float(errors.min())
+    below = errors < low + NEAR_LIMIT * S
+    if rule == "both" or (rule == "auto" and low < M - DEVIATIONS * S):
+        below &= errors < M - DEVIATIONS * S
+    return _runs(below, -errors)
+
+
+def describe(
+    robot: Robot, joints: np.ndarray, rate: float, errors: np.ndarray, frames: list[tuple[int, int, int]]
+) -> tuple[Extreme, ...]:
+    """What the joints (T, n) do at the peaks or troughs of an error (T,), most extreme first."""
+    names = [robot.joint_names[j] for j in robot.imitation_joints]
+    rows = []
+    for frame, first, last in frames:
+        angles = joints[frame, robot.imitation_joints]
+        rows.append(
+            Extreme(
+                frame=frame,
+                time=frame / rate,
+                error=float(errors[frame]),
+                first=first,
+                last=last,
+                angles=dict(zip(names, angles.tolist(), strict=True)),
+                at_limit=joints_at_limit(robot, joints[frame]),
+            )
+        )
+    middle = float(np.median(errors))
+    return tuple(sorted(rows, key=lambda e: -abs(e.error - middle)))
+
+
+def joints_at_limit(robot: Robot, joints: np.ndarray) -> dict[str, str]:
+    """Imitation joints within 1 degree of a limit at joint angles (n,), and which: "lower" or "upper"."""
+    out = {}
+    for j in robot.imitation_joints:
+        if joints[j] - robot.lower[j] < LIMIT_MARGIN:
+            out[robot.joint_names[j]] = "lower"
+        elif robot.upper[j] - joints[j] < LIMIT_MARGIN:
+            out[robot.joint_names[j]] = "upper"
+    return out
+
+
+def _runs(mask: np.ndarray, height: np.ndarray) -> list[tuple[int, int, int]]:
+    """(highest frame, first, last) of each unbroken run of True; none in a series that is constant but for rounding."""
+    if np.ptp(height) <= ROUNDING:
+        return []
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(int)))
+    return [
+        (int(first + np.argmax(height[first:end])), int(first), int(end - 1))
+        for first, end in zip(edges[::2], edges[1::2], strict=True)
+    ]

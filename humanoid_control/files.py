@@ -1,0 +1,258 @@
+"""Files that appear whole or not at all.
+
+Also here:
+
+* Reading YAML: with the parser in C where PyYAML was built with it, which takes a tenth of the time.
+* Reading rows of a YAML file that a person wrote: known keys, known names, finite numbers; one line where not.
+* Where a command is to write, looked at before it computes anything.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
+
+# -------- Files that appear whole or not at all
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A place to write to; what is there at the end becomes `path`. After an error `path` is as it was.
+
+    A symbolic link stays one: what it points to is written.
+
+    Raises:
+        ConfigError: it cannot be written; why.
+    """
+    path = regular_file(path)
+    with _told(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing_") as place:
+        part = Path(place) / path.name
+        yield part
+        os.replace(part, path)
+
+
+@contextmanager
+def whole_files(folder: Path) -> Iterator[Path]:
+    """A place to write files to; at the end they are moved to `folder`, which is made. After an error none is.
+
+    Raises:
+        ConfigError: they cannot be written; why.
+    """
+    with _told(folder):
+        folder.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".writing_") as place:
+            yield Path(place)
+            parts = sorted(Path(place).iterdir())
+            for part, whole in zip(parts, [regular_file(folder / p.name) for p in parts], strict=True):
+                os.replace(part, whole)
+
+
+def regular_file(path: Path) -> Path:
+    """Where a file really is that may be replaced: a new one or a regular one, behind symbolic links.
+
+    Raises:
+        ConfigError: a device, a pipe or a socket, which writing must not replace.
+    """
+    real = Path(os.path.realpath(path))
+    if real.exists() and not real.is_file() and not real.is_dir():
+        raise ConfigError(f"{path} is not a regular file: name one that may be replaced")
+    return real
+
+
+def try_to_write(path: Path) -> None:
+    """Find out now whether `path` could be written, a file or a folder, so that no hour's work is lost for it.
+
+    Raises:
+        ConfigError: it cannot; why.
+    """
+    place = path if path.is_dir() else path.absolute().parent
+    with _told(path), tempfile.TemporaryDirectory(dir=place, prefix=".writing_"):
+        pass
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as e:
+        raise ConfigError(f"{path} cannot be written: {e.strerror or e}") from None
+
+
+# -------- Reading YAML: with the parser in C where PyYAML was built with it, which takes a tenth of the time
+
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # both give the same for what is YAML
+
+
+def read_yaml(path: Path) -> Any:
+    """What a YAML file (UTF-8) holds: mappings, lists, texts and numbers, nothing that runs.
+
+    Raises:
+        OSError, UnicodeDecodeError, yaml.YAMLError: not readable; not text; not YAML.
+    """
+    return yaml.load(path.read_text(encoding="utf-8"), LOADER)
+
+
+def schema_file(path: Path, schema: str, what: str) -> dict[str, Any]:
+    """The mapping in a YAML file that begins with its schema.
+
+    Args:
+        what: it is, for the message: 'file of tendons'.
+
+    Raises:
+        RobotError: not readable, or of another kind.
+    """
+    try:
+        d = read_yaml(path)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
+        raise RobotError(f"{path}: not a readable {what}: {why(e)}") from None
+    if not isinstance(d, dict) or d.get("schema") != schema:
+        raise RobotError(f"{path}: the first key must be 'schema: {schema}'")
+    return d
+
+
+def why(error: OSError | UnicodeDecodeError | yaml.YAMLError) -> str:
+    """Why a file could not be read, in one line, with the line of the file where that is known."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"{error.problem or error.context} (line {error.problem_mark.line + 1})"
+    return getattr(error, "strerror", None) or str(error).splitlines()[0]
+
+
+# -------- Reading rows of a YAML file that a person wrote: known keys, known names, finite numbers; one line where not
+
+
+def check_row(row: Any, keys: Iterable[str], where: str) -> str:
+    """Where the row is, with its name.
+
+    Raises:
+        RobotError: it is not a mapping.
+    """
+    if not isinstance(row, dict):
+        raise RobotError(f"{where}: must be a mapping with the keys {', '.join(keys)}")
+    return f"{where} '{row['name']}'" if "name" in row else where
+
+
+def check_keys(row: dict[str, Any], keys: Iterable[str], needed: Iterable[str], where: str) -> None:
+    """Make sure that a row has only known keys and all that it needs.
+
+    Raises:
+        UnknownNameError, RobotError: a key too much, with the nearest right one; a key too few.
+    """
+    keys = tuple(keys)
+    for key in row:
+        if key not in keys:
+            raise UnknownNameError("key", str(key), keys, hint=f"(in {where})")
+    for key in needed:
+        if key not in row:
+            raise RobotError(f"{where}: lacks the key '{key}'")
+
+
+def known(kind: str, name: str, names: Iterable[str], where: str) -> str:
+    """The name, when it is one of these.
+
+    Raises:
+        UnknownNameError: it is not; the nearest ones are offered.
+    """
+    if name not in (names := tuple(names)):
+        raise UnknownNameError(kind, name, names, hint=f"(in {where})")
+    return name
+
+
+def rows_of(row: dict[str, Any], key: str, where: str) -> list[Any]:
+    """The list under a key; empty where the key is missing.
+
+    Raises:
+        RobotError: something else than a list.
+    """
+    value = row.get(key) or []
+    if not isinstance(value, list):
+        raise RobotError(f"{where}: '{key}' must be a list")
+    return value
+
+
+def numbers(row: dict[str, Any], key: str, shape: tuple[int, ...], where: str) -> np.ndarray:
+    """Finite numbers of a shape.
+
+    Raises:
+        RobotError: missing, not numbers, another shape, not finite.
+    """
+    what = {(): "a number", (2,): "[a, b]", (3,): "[x, y, z]", (2, 3): "two points [[x, y, z], [x, y, z]]"}[shape]
+    try:
+        value = np.asarray(row[key], dtype=float)
+    except (KeyError, TypeError, ValueError):
+        value = np.array(np.nan)
+    if value.shape != shape or not np.isfinite(value).all():
+        raise RobotError(f"{where}: '{key}' must be {what}, got {row.get(key)}")
+    return value
+
+
+def number(row: dict[str, Any], key: str, where: str) -> float:
+    """One finite number, as `numbers`."""
+    return float(numbers(row, key, (), where))
+
+
+def count(row: dict[str, Any], key: str, where: str) -> int:
+    """A whole number; 0 where the key is missing.
+
+    Raises:
+        RobotError: not a whole number.
+    """
+    value = row.get(key, 0)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise RobotError(f"{where}: '{key}' must be a whole number, got {value}")
+    return value
+
+
+def number_rows(row: Any, keys: tuple[str, ...], needed: tuple[str, ...], where: str) -> dict[str, float]:
+    """A mapping of numbers.
+
+    Raises:
+        UnknownNameError, RobotError: as `check_keys` and `numbers`.
+    """
+    check_row(row, keys, where)
+    check_keys(row, keys, needed, where)
+    return {k: number(row, k, where) for k in row}
+
+
+# -------- Where a command is to write, looked at before it computes anything
+
+
+def check_file(path: Path | None, option: str = "-o") -> None:
+    """Whether a file can be written there, if one was asked for.
+
+    Raises:
+        ConfigError: it is a folder or a device, its folder does not exist, or nothing can be written there.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        raise ConfigError(f"{option} must be a file, and {path} is a folder")
+    regular_file(path)
+    _check_place(path)
+
+
+def check_folder(path: Path | None, option: str = "-o") -> None:
+    """Whether files can be written to this folder, if one was asked for; it need not exist yet.
+
+    Raises:
+        ConfigError: it is a file, its parent does not exist, or nothing can be written there.
+    """
+    if path is None:
+        return
+    if path.exists() and not path.is_dir():
+        raise ConfigError(f"{option} must be a folder, and {path} is a file")
+    _check_place(path)
+
+
+def _check_place(path: Path) -> None:
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(f"the folder {path.parent} does not exist")
+    try_to_write(path)

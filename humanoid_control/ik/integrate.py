@@ -1,0 +1,84 @@
+"""From joint velocities to configurations: explicit Euler, and a predictor-corrector of fourth order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.jit import kernel
+from humanoid_control.robots.robot import Robot
+
+Rate = Callable[[float, np.ndarray], np.ndarray]
+"""Velocity (nv,) at a time [s] and a configuration (nq,)."""
+
+
+def explicit_euler(robot: Robot, q: np.ndarray, v: np.ndarray, dt: float, keep_range: bool = False) -> np.ndarray:
+    """q after dt at the constant velocity v (4.16); the base's orientation stays a unit quaternion.
+
+    Args:
+        robot: whose.
+        q: (nq,). v: (nv,). dt: [s].
+        keep_range: joints do not leave their range; one that was outside does not go farther out.
+    """
+    q_next = pin.integrate(robot.model, q, v * dt)
+    if keep_range:
+        keep_inside(q[robot.iq :], robot.lower, robot.upper, q_next[robot.iq :])
+    robot.follow(q_next[robot.iq :])
+    return q_next
+
+
+@kernel
+def keep_inside(joints: np.ndarray, lower: np.ndarray, upper: np.ndarray, after: np.ndarray) -> None:
+    """Clamp angles `after` (n,) a step to their range, or to where they were before it when that was outside."""
+    for i in range(joints.shape[0]):
+        after[i] = min(max(after[i], min(lower[i], joints[i])), max(upper[i], joints[i]))
+
+
+class AdamsMoulton:
+    """Adams-Bashforth predictor and Adams-Moulton corrector, both of fourth order, of dq/dt = rate(t, q) (4.3.1).
+
+    A multi-step method adds velocities of several instants, which for a turning base are vectors at different
+    orientations. They are therefore first carried into the coordinates around the present configuration, where the
+    motion is that of a plain vector. The first three steps are by Runge and Kutta's method of fourth order.
+    """
+
+    def __init__(self, robot: Robot, rate: Rate) -> None:
+        self.robot, self.rate = robot, rate
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget earlier steps; needed when the step length changes or the motion jumps."""
+        self._past: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def step(self, t: float, q: np.ndarray, dt: float) -> np.ndarray:
+        """The configuration at t + dt from that at t."""
+        v = self.rate(t, q)
+        self._past = [*self._past[-3:], (q, v)]
+        if len(self._past) < 4:
+            return self._runge_kutta(t, q, v, dt)
+        f = [self._around(q, q_k, v_k) for q_k, v_k in self._past]
+        predicted = self._at(q, dt / 24 * (55 * f[3] - 59 * f[2] + 37 * f[1] - 9 * f[0]))
+        ahead = self._around(q, predicted, self.rate(t + dt, predicted))
+        return self._at(q, dt / 24 * (9 * ahead + 19 * f[3] - 5 * f[2] + f[1]))
+
+    def _at(self, q: np.ndarray, x: np.ndarray) -> np.ndarray:
+        return pin.integrate(self.robot.model, q, x)
+
+    def _around(self, q: np.ndarray, there: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Velocity v at the configuration `there`, in the coordinates x of there = q + x."""
+        if self.robot.nq == self.robot.nv:
+            return v
+        return pin.dDifference(self.robot.model, q, there, pin.ArgumentPosition.ARG1) @ v
+
+    def _runge_kutta(self, t: float, q: np.ndarray, v: np.ndarray, dt: float) -> np.ndarray:
+        def slope(time: float, x: np.ndarray) -> np.ndarray:
+            there = self._at(q, x)
+            return self._around(q, there, self.rate(time, there))
+
+        k1 = v
+        k2 = slope(t + dt / 2, dt / 2 * k1)
+        k3 = slope(t + dt / 2, dt / 2 * k2)
+        k4 = slope(t + dt, dt * k3)
+        return self._at(q, dt / 6 * (k1 + 2 * k2 + 2 * k3 + k4))

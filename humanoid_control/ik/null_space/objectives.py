@@ -1,0 +1,401 @@
+"""What a null-space objective is: a scalar cost H(q) and its gradient.
+
+Also here:
+
+* Costs of single joints: away from the limits, towards a comfortable posture (source: Fig. 4.2).
+* The repulsive law between two shapes: linear near contact, quadratic towards the activation distance (eq. 5.15).
+* Self-collision as a cost in the null space: near pairs of shapes push each other apart (chapter 5).
+* How far a task is from a singularity, as a number and as a cost (section 4.4).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.collision.coal_backend import NearPairs
+from humanoid_control.errors import ConfigError
+from humanoid_control.ik.tasks.task import Task, prepare
+from humanoid_control.jit import kernel
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.self_collision import PairWatch, near_pairs_of
+
+# -------- What a null-space objective is: a scalar cost H(q) and its gradient
+
+
+class Objective(ABC):
+    """A cost H(q) that is made smaller with whatever freedom the tasks leave (Liegeois, eq. 4.11)."""
+
+    @abstractmethod
+    def cost(self, robot: Robot, data: pin.Data, q: np.ndarray) -> float:
+        """H(q), at what `prepare` has computed in `data`."""
+
+    @abstractmethod
+    def gradient(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
+        """dH / dv, (nv,)."""
+
+
+# -------- Costs of single joints: away from the limits, towards a comfortable posture (source: Fig. 4.2)
+
+
+@kernel
+def fill_into_band(
+    joints: np.ndarray, lower: np.ndarray, upper: np.ndarray, widest: float, scale: float, out: np.ndarray
+) -> None:
+    """How far joints (n,) are in the upper band, or minus how far in the lower one, times `scale`, into out (n,)."""
+    for i in range(joints.shape[0]):
+        band = min(widest, 0.5 * (upper[i] - lower[i]))
+        above, below = joints[i] - (upper[i] - band), joints[i] - (lower[i] + band)
+        out[i] = scale * (max(above, 0.0) + min(below, 0.0))
+
+
+class JointLimitCost(Objective):
+    """Zero in the middle of a joint's range, growing with the square of the way into the band at either end.
+
+    Attributes:
+        band: width of the band inside each limit [rad]; at the most half of a joint's range.
+        weight: k_l; the gradient is weight times the way into the band.
+    """
+
+    def __init__(self, band: float = 0.2, weight: float = 10.0) -> None:
+        if not band > 0 or not weight >= 0:
+            raise ConfigError(f"joint-limit cost: band > 0 and weight >= 0 are needed, got {band:g} and {weight:g}")
+        self.band, self.weight = band, weight
+
+    def _into_band(self, robot: Robot, q: np.ndarray) -> np.ndarray:
+        """How far each joint is in the upper band, or minus how far in the lower one (n,) [rad]."""
+        out = np.empty(robot.n)
+        fill_into_band(q[robot.iq :], robot.lower, robot.upper, self.band, 1.0, out)
+        return out
+
+    def cost(self, robot: Robot, data: pin.Data, q: np.ndarray) -> float:
+        return 0.5 * self.weight * float(np.sum(self._into_band(robot, q) ** 2))
+
+    def gradient(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
+        out = np.zeros(robot.nv)
+        fill_into_band(q[robot.iq :], robot.lower, robot.upper, self.band, self.weight, out[robot.iv :])
+        return out
+
+
+class ComfortCost(Objective):
+    """Half the weighted square of the way to a comfortable posture: keeps free joints from drifting away.
+
+    Attributes:
+        posture: (n,) preferred angles [rad]. weights: (n,) k_c of each joint.
+    """
+
+    def __init__(self, posture: np.ndarray, weights: float | np.ndarray = 1.0) -> None:
+        self.posture = np.array(posture, dtype=float)
+        self.weights = np.broadcast_to(np.asarray(weights, dtype=float), self.posture.shape)
+        if (self.weights < 0).any():
+            raise ConfigError("comfort cost: weights must not be negative")
+
+    def cost(self, robot: Robot, data: pin.Data, q: np.ndarray) -> float:
+        return 0.5 * float(self.weights @ (robot.joints(q) - self.posture) ** 2)
+
+    def gradient(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
+        out = np.zeros(robot.nv)
+        out[robot.iv :] = self.weights * (robot.joints(q) - self.posture)
+        return out
+
+
+# -------- The repulsive law between two shapes: linear near contact
+
+
+def repulsion(
+    d: np.ndarray, activation: float | np.ndarray, contact: float | np.ndarray, blend: float = 0.5
+) -> np.ndarray:
+    """g(d) >= 0: how strongly a pair at the distance d is pushed apart; -g is dH/dd (erratum E-1).
+
+    Args:
+        d: (k,) signed distances [m].
+        activation: d_a > 0 from which on there is no push [m], one or (k,).
+        contact: s_0 = g(0), one or (k,).
+        blend: t, the share of d_a below which the law is a line: 0 makes it quadratic (5.12), 1 linear (5.11); the
+            source uses 0.4 to 0.6. Value and slope are continuous for t < 1.
+    """
+    d, a, s = np.broadcast_arrays(np.asarray(d, dtype=float), activation, contact)
+    return np.array([push(*row, blend) for row in zip(d.ravel(), a.ravel(), s.ravel(), strict=True)]).reshape(d.shape)
+
+
+@kernel
+def push(d: float, activation: float, contact: float, blend: float) -> float:
+    """As `repulsion`, of one pair."""
+    if d >= activation:
+        return 0.0
+    if d < blend * activation or blend >= 1.0:
+        return contact - 2.0 * contact / (activation * (1.0 + blend)) * d
+    return contact * (activation - d) ** 2 / (activation * activation * (1.0 - blend * blend))
+
+
+@kernel
+def push_gradient(
+    J6: np.ndarray,
+    support_1: np.ndarray,
+    support_2: np.ndarray,
+    pair: np.ndarray,
+    distance: np.ndarray,
+    normal: np.ndarray,
+    point_1: np.ndarray,
+    point_2: np.ndarray,
+    activation: np.ndarray,
+    contact: np.ndarray,
+    blend: float,
+    out: np.ndarray,
+) -> None:
+    """The gradient -sum g(d) dd/dv of all near pairs, (5.9) with the sign of E-1.
+
+    Args:
+        J6: (6, nv) twists of the velocities at the world origin.
+        support_1, support_2: (P, nv) which of them move the shapes of each pair.
+        pair, distance, normal, point_1, point_2: (k,) and (k, 3), as of NearPairs.
+        activation, contact: (P,). blend: as of `repulsion`.
+        out: (nv,) filled.
+    """
+    out[:] = 0.0
+    for k in range(pair.shape[0]):
+        i = pair[k]
+        g = push(distance[k], activation[i], contact[i], blend)
+        if g == 0.0:
+            continue
+        n0, n1, n2 = normal[k, 0], normal[k, 1], normal[k, 2]
+        a0, a1, a2 = point_1[k, 0], point_1[k, 1], point_1[k, 2]
+        b0, b1, b2 = point_2[k, 0], point_2[k, 1], point_2[k, 2]
+        for c in range(out.shape[0]):
+            s1, s2 = support_1[i, c], support_2[i, c]
+            if s1 == s2:  # moves both as one, or neither: the distance stays
+                continue
+            along = n0 * J6[0, c] + n1 * J6[1, c] + n2 * J6[2, c]
+            if s2 != 0.0:
+                x, y, z = b1 * n2 - b2 * n1, b2 * n0 - b0 * n2, b0 * n1 - b1 * n0
+                out[c] -= g * (along + x * J6[3, c] + y * J6[4, c] + z * J6[5, c])
+            if s1 != 0.0:
+                x, y, z = a1 * n2 - a2 * n1, a2 * n0 - a0 * n2, a0 * n1 - a1 * n0
+                out[c] += g * (along + x * J6[3, c] + y * J6[4, c] + z * J6[5, c])
+
+
+def repulsion_potential(
+    d: np.ndarray, activation: float | np.ndarray, contact: float | np.ndarray, blend: float = 0.5
+) -> np.ndarray:
+    """H_C(d) with dH_C/dd = -g(d) and H_C = 0 from the activation distance on; arguments as of `repulsion`."""
+    a, s, t = activation, contact, blend
+    start = s * a * (1 - t) ** 2 / (3 * (1 + t))
+    line = start + s * (t * a - d) - s * (t**2 * a**2 - d**2) / (a * (1 + t))
+    if t >= 1:
+        return np.where(d < a, line, 0.0)
+    curve = s * (a - d) ** 3 / (3 * a**2 * (1 - t**2))
+    return np.where(d < t * a, line, np.where(d < a, curve, 0.0))
+
+
+def stable_contact_gradient(
+    null_gain: float, dt: float, activation: float | np.ndarray, blend: float, mobility: float | np.ndarray
+) -> float | np.ndarray:
+    """The largest s_0 for which an Euler step of one active pair does not overshoot; twice it is the edge of stability.
+
+    From alpha_N dt 2 s_0 / (d_a (1 + t)) m < 1, the steepest slope of the law times what a push moves.
+
+    Args:
+        null_gain: alpha_N. dt: [s]. activation: d_a [m]. blend: t.
+        mobility: m = grad d N W^-1 grad d^T; with N left out it is at least that, hence on the safe side.
+    """
+    return activation * (1 + blend) / (2 * null_gain * dt * mobility)
+
+
+# -------- Self-collision as a cost in the null space: near pairs of shapes push each other apart (chapter 5)
+
+LEAST = 0.002  # [m] activation distance of pairs that touch where the robot stands
+LEAST_MOVED = 0.02  # [m^2/rad^2] pairs that hardly anything moves are not pushed the harder for it
+
+
+def activation_distances(robot: Robot, most: float = 0.05, share: float = 0.8) -> np.ndarray:
+    """Activation distance (P,) of each pair [m]: below its clearance where the robot stands, else it never rests.
+
+    Args:
+        robot: whose pairs.
+        most: at the most [m].
+        share: of the clearance in the neutral posture.
+    """
+    pairs = near_pairs_of(robot)
+    near, clearance = pairs.near(robot.q("neutral"), np.inf), np.empty(pairs.count)
+    clearance[near.pair] = near.distance
+    return np.clip(share * clearance, LEAST, most)
+
+
+class SelfCollisionCost(Objective):
+    """The sum over all pairs of the blended repulsive potential; its gradient is one matrix product.
+
+    The tasks come first: where they leave no freedom to a pair, it is not kept apart. The gradient of the source pulls
+    pairs together as it is printed; here it is dH/dd = -g (erratum E-1).
+
+    Attributes:
+        activation: (P,) distance below which a pair is pushed [m].
+        contact: (P,) push s_0 at contact [rad/s per m/rad, with a null-space gain of 1].
+        blend: t of the law, 0 quadratic, 1 linear.
+        near: the pairs within their activation distance at the last gradient.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        activation: float | np.ndarray | None = None,
+        contact: float | np.ndarray = 2.0,
+        blend: float = 0.5,
+    ) -> None:
+        """Watch all pairs of a robot: of its volumes where it has a file of them, else of its shapes.
+
+        Args:
+            robot: whose.
+            activation: [m] of all pairs or of each; default: `activation_distances`.
+            contact: s_0 of all pairs or of each.
+            blend: 0..1.
+
+        Raises:
+            ConfigError: a value outside its range.
+        """
+        self.blend, self.pairs = blend, near_pairs_of(robot)
+        a = activation_distances(robot) if activation is None else activation
+        self.activation = np.array(np.broadcast_to(np.asarray(a, dtype=float), (self.pairs.count,)))
+        self.contact = np.array(np.broadcast_to(np.asarray(contact, dtype=float), (self.pairs.count,)))
+        if not (self.activation > 0).all() or not (self.contact >= 0).all() or not 0 <= blend <= 1:
+            raise ConfigError("self-collision cost: activation > 0, contact >= 0 and a blend from 0 to 1 are needed")
+        self._most = float(self.activation.max(initial=0.0))
+        self._watch = PairWatch(robot) if robot.volumes is None else None
+        self._volumes: NearPairs | None = None
+
+    @property
+    def near(self) -> NearPairs | None:
+        return self._volumes if self._watch is None else self._watch.near()
+
+    def _near(self, q: np.ndarray) -> NearPairs:
+        return self.pairs.near(q, self._most)
+
+    def cost(self, robot: Robot, data: pin.Data, q: np.ndarray) -> float:
+        near = self._near(q)
+        a, s = self.activation[near.pair], self.contact[near.pair]
+        return float(np.sum(repulsion_potential(near.distance, a, s, self.blend)))
+
+    def gradient(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
+        out, w = np.zeros(robot.nv), self._watch
+        if w is None:
+            self._volumes = near = self._near(q)
+            n, rows = len(near), (near.pair, near.distance, near.normal, near.point_1, near.point_2)
+        else:
+            n = w.look(q, self.activation)
+            rows = (w.pair[:n], w.distance[:n], w.normal[:n], w.x1[:n], w.x2[:n])
+        if n:
+            first, second = self.pairs.supports
+            push_gradient(data.J, first, second, *rows, self.activation, self.contact, self.blend, out)
+        return out
+
+    def stiffness(self, data: pin.Data, q: np.ndarray, mobility: np.ndarray | None = None) -> float:
+        """How much faster than one pair's push alone all active pairs together may answer [m/s per m].
+
+        The largest eigenvalue of G W^-1 G^T diag(slope): an Euler step is stable while null_gain dt times it is below
+        2, and overshoots nothing below 1 (section 3.4 for one pair). The null-space projector can only lower it.
+
+        Args:
+            data: after `prepare` at q. q: (nq,).
+            mobility: (nv,) inverse joint weights; default 1.
+        """
+        near = self._near(q)
+        active = near.distance < self.activation[near.pair]
+        if not active.any():
+            return 0.0
+        k = near.pair[active]
+        G = self.pairs.gradient(data.J, near)[active]
+        slope = 2 * self.contact[k] / (self.activation[k] * (1 + self.blend))
+        M = (G if mobility is None else G * mobility) @ G.T
+        return float(np.abs(np.linalg.eigvals(M * slope)).max())
+
+    def limit_contact(self, robot: Robot, dt: float, null_gain: float = 1.0, share: float = 0.2, seed: int = 0) -> None:
+        """Set the push at contact to a share of what one Euler step allows, pair by pair (rule of section 3.4).
+
+        How much a push moves a pair is taken as the most seen over random postures.
+
+        Args:
+            robot: whose.
+            dt: [s].
+            null_gain: alpha_N.
+            share: 1 does not overshoot alone, 2 is the edge of stability; several pairs together want less.
+            seed: of the postures.
+        """
+        rng, data = np.random.default_rng(seed), robot.model.createData()
+        moved = np.full(self.pairs.count, LEAST_MOVED)
+        for _ in range(50):
+            q = robot.q(rng.uniform(np.maximum(robot.lower, -3.0), np.minimum(robot.upper, 3.0)))
+            prepare(robot, data, q)
+            near = self.pairs.near(q, np.inf)
+            G = self.pairs.gradient(data.J, near)
+            moved[near.pair] = np.maximum(moved[near.pair], np.einsum("ij,ij->i", G, G))
+        self.contact = share * np.asarray(stable_contact_gradient(null_gain, dt, self.activation, self.blend, moved))
+
+
+# -------- How far a task is from a singularity, as a number and as a cost (section 4.4)
+
+STEP = 1e-6  # of the finite differences
+
+
+def manipulability(J: np.ndarray) -> float:
+    """Yoshikawa's measure sqrt(det(J J^T)), the product of the singular values (4.22); 0 for a tall J."""
+    if J.shape[0] > J.shape[1]:
+        return 0.0
+    return float(np.sqrt(max(np.linalg.det(J @ J.T), 0.0)))
+
+
+def condition_number(J: np.ndarray) -> float:
+    """Largest over smallest singular value; infinite where the rows depend on each other."""
+    sigma = np.linalg.svd(J, compute_uv=False)
+    if not len(sigma) or J.shape[0] > J.shape[1] or sigma[-1] <= np.finfo(float).eps * sigma[0] * max(J.shape):
+        return float("inf")
+    return float(sigma[0] / sigma[-1])
+
+
+class ManipulabilityCost(Objective):
+    """H = -weight w(q), so that minimising it leads away from the singularities of some tasks.
+
+    The gradient is by central differences over the joints that are given: two forward kinematics a joint, some 10 us
+    each. For a floating base name the joints of the limb; the base would make every limb look regular.
+    """
+
+    def __init__(
+        self, robot: Robot, tasks: Sequence[Task], joints: Sequence[str] | None = None, weight: float = 1.0
+    ) -> None:
+        """Make the cost.
+
+        Args:
+            robot: whose.
+            tasks: whose stacked Jacobian is measured.
+            joints: the joints by which the tasks are to be done; default: all.
+            weight: of the measure.
+
+        Raises:
+            UnknownNameError: a joint the robot does not have.
+        """
+        self.tasks, self.weight = list(tasks), weight
+        names = robot.joint_names if joints is None else joints
+        self.columns = np.array([robot.iv + robot.joint_index(n) for n in names], dtype=int)
+        self._data = robot.model.createData()
+
+    def measure(self, robot: Robot, data: pin.Data, q: np.ndarray) -> float:
+        """w(q)."""
+        J = np.vstack([t.weight * t.rows(robot, data, q)[0] for t in self.tasks])
+        return manipulability(J[:, self.columns])
+
+    def cost(self, robot: Robot, data: pin.Data, q: np.ndarray) -> float:
+        return -self.weight * self.measure(robot, data, q)
+
+    def gradient(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
+        out, dv = np.zeros(robot.nv), np.zeros(robot.nv)
+        for k in self.columns:
+            w = []
+            for sign in (1.0, -1.0):
+                dv[k] = sign * STEP
+                there = pin.integrate(robot.model, q, dv)
+                prepare(robot, self._data, there)
+                w.append(self.measure(robot, self._data, there))
+            dv[k] = 0.0
+            out[k] = -self.weight * (w[0] - w[1]) / (2 * STEP)
+        return out

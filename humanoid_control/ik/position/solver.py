@@ -1,0 +1,283 @@
+"""Tasks as one residual r(q) = f(q) - x, with its Jacobian and how often each was computed.
+
+Also here:
+
+* When an iteration ends: any one of the four criteria of table 4.1, and which one it was.
+* What position-based solvers share: solve to the end, or be one tick of the common interface.
+* Newton-Raphson: the root of the residual by the generalised inverse (algorithm 4.1).
+* Levenberg-Marquardt: between Gauss-Newton and steepest descent, as the last step turned out.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import pinocchio as pin
+from scipy.linalg import lapack
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.ik.free_velocities import Moving
+from humanoid_control.ik.integrate import explicit_euler
+from humanoid_control.ik.null_space.velocity_solver import StepReport
+from humanoid_control.ik.tasks.task import Task, prepare
+from humanoid_control.robots.robot import Robot
+
+# -------- Tasks as one residual r(q) = f(q) - x, with its Jacobian and how often each was computed
+
+
+class Problem:
+    """Residual and Jacobian of some tasks, by the free velocities.
+
+    Orientation rows have the geometric Jacobian. It differs from the derivative of the angle-axis error by a factor
+    that leaves the error's own direction alone; the gradient J^T r is therefore exact, far from the target too.
+
+    Attributes:
+        residuals, jacobians: how often each was computed.
+    """
+
+    def __init__(self, robot: Robot, tasks: Sequence[Task], moving: Moving, data: pin.Data) -> None:
+        self.robot, self.tasks = robot, [t for t in tasks if t.weight > 0]
+        self.moving, self.data = moving, data
+        self.residuals = self.jacobians = 0
+
+    def residual(self, q: np.ndarray) -> np.ndarray:
+        """r (m,), weighted."""
+        self.residuals += 1
+        prepare(self.robot, self.data, q)
+        return self._residual(q)
+
+    def _residual(self, q: np.ndarray) -> np.ndarray:
+        parts = [-t.weight * t.error(self.robot, self.data, q) for t in self.tasks]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def both(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """r (m,) and J (m, k)."""
+        r = self.residual(q)
+        self.jacobians += 1
+        if not len(r):
+            return r, np.zeros((0, self.moving.k))
+        J = np.concatenate([t.weight * t.rows(self.robot, self.data, q)[0] for t in self.tasks])
+        return r, self.moving.reduce(J)
+
+    def moved(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
+        """The configuration a step (k,) of the free velocities away."""
+        return pin.integrate(self.robot.model, q, self.moving.expand(step))
+
+
+# -------- When an iteration ends: any one of the four criteria of table 4.1, and which one it was
+
+
+class Stop(Enum):
+    """Why an iteration ended."""
+
+    CONVERGED = "converged"
+    GRADIENT = "gradient too small"
+    PROGRESS = "progress too small"
+    ITERATIONS = "iteration limit"
+    SINGULAR = "rows depend on each other"
+
+
+@dataclass(frozen=True)
+class StopSettings:
+    """The criteria; any one ends the iteration (the source says so, its formula prints 'and': erratum E-15).
+
+    Attributes:
+        iterations: k_max.
+        converged: eps_c, of the weighted residual's length.
+        progress: eps_p, of its change from one iteration to the next.
+        gradient: eps_g, of the gradient's length.
+    """
+
+    iterations: int = 100
+    converged: float = 1e-8
+    progress: float = 1e-12
+    gradient: float = 1e-10
+
+    def __post_init__(self) -> None:
+        if not (self.iterations >= 0 and self.converged > 0 and self.progress >= 0 and self.gradient >= 0):
+            raise ConfigError("stopping: iterations >= 0, converged > 0, progress >= 0 and gradient >= 0 are needed")
+
+    def fired(
+        self, k: int, residual: np.ndarray, previous: np.ndarray | None, gradient: np.ndarray | None
+    ) -> Stop | None:
+        """The criterion that ends the iteration now, the most welcome one first; None: go on.
+
+        Args:
+            k: iterations done.
+            residual: (m,) now. previous: (m,) an iteration ago; None at the start.
+            gradient: (k,) of half the squared residual; None where the method does not compute it.
+        """
+        if float(np.linalg.norm(residual)) < self.converged:
+            return Stop.CONVERGED
+        if gradient is not None and float(np.linalg.norm(gradient)) < self.gradient:
+            return Stop.GRADIENT
+        comparable = previous is not None and len(previous) == len(residual)  # a half-space's row comes and goes
+        if comparable and float(np.linalg.norm(residual - previous)) < self.progress:
+            return Stop.PROGRESS
+        return Stop.ITERATIONS if k >= self.iterations else None
+
+
+# -------- What position-based solvers share: solve to the end, or be one tick of the common interface
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Where an iteration ended.
+
+    Attributes:
+        q: (nq,). residual: length of the weighted residual there.
+        iterations: how many. stop: why it ended.
+        history: residual before each iteration and at the end.
+        residuals, jacobians: how often each was computed.
+    """
+
+    q: np.ndarray
+    residual: float
+    iterations: int
+    stop: Stop
+    history: tuple[float, ...]
+    residuals: int
+    jacobians: int
+
+    @property
+    def converged(self) -> bool:
+        """Whether the targets are met."""
+        return self.stop is Stop.CONVERGED
+
+
+class PositionSolver(ABC):
+    """Iterates from a start, usually the posture of the tick before: that is the warm start.
+
+    The time it takes is not known beforehand, so these are not for the control loop; `step` is there to compare.
+    """
+
+    def __init__(self, robot: Robot, stop: StopSettings | None = None, moving: Moving | None = None) -> None:
+        self.robot, self.stop, self.moving = robot, stop or StopSettings(), moving or Moving(robot)
+        self.data = robot.model.createData()
+
+    @abstractmethod
+    def solve(self, q: np.ndarray, tasks: Sequence[Task]) -> Solution:
+        """Iterate from q (nq,) until a criterion ends it."""
+
+    def reset(self) -> None:  # noqa: B027 - part of the interface, nothing to do here
+        """There is nothing to forget."""
+
+    def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray, StepReport]:
+        """Solve from q, then go there as fast as the joints may; arguments as of every solver."""
+        found = self.solve(q, tasks)
+        v = pin.difference(self.robot.model, q, found.q) / dt
+        ok = bool(np.isfinite(v).all())
+        v = v if ok else np.zeros(self.robot.nv)
+        speed = np.abs(v[self.robot.iv :]) / self.robot.velocity
+        scale = min(1.0, 1.0 / max(float(speed.max(initial=0.0)), 1e-300))
+        q_next = explicit_euler(self.robot, q, scale * v, dt, keep_range=True)
+        note = "" if found.converged else found.stop.value
+        report = StepReport(ok, found.residual, speed_scale=scale, iterations=found.iterations, note=note)
+        return q_next, scale * v, report
+
+
+# -------- Newton-Raphson: the root of the residual by the generalised inverse (algorithm 4.1)
+
+
+class NewtonRaphson(PositionSolver):
+    """q := q - J# r with J# = W^-1 J^T (J W^-1 J^T)^-1 (4.3): quadratic near a regular root, nothing to hold on to
+    without one.
+
+    Attributes:
+        refresh: J is computed anew at every so many iterations only; the iterations between are cheaper, and more.
+    """
+
+    def __init__(
+        self, robot: Robot, stop: StopSettings | None = None, moving: Moving | None = None, refresh: int = 1
+    ) -> None:
+        super().__init__(robot, stop, moving)
+        if refresh < 1:
+            raise ConfigError(f"Newton-Raphson: refresh must be 1 or more, got {refresh}")
+        self.refresh = refresh
+
+    def solve(self, q: np.ndarray, tasks: Sequence[Task]) -> Solution:
+        """Iterate from q (nq,).
+
+        Raises:
+            ConfigError: more rows than free velocities (m <= n is needed).
+        """
+        problem, mobility = Problem(self.robot, tasks, self.moving, self.data), self.moving.mobility
+        previous: np.ndarray | None = None
+        history: list[float] = []
+        k = 0
+        while True:
+            if k % self.refresh == 0:
+                r, J = problem.both(q)
+                if len(r) > self.moving.k:
+                    raise ConfigError(
+                        f"Newton-Raphson: {len(r)} rows for {self.moving.k} free velocities; "
+                        "leave tasks out, or use least squares"
+                    )
+                WJ = mobility[:, None] * J.T
+                factor, info = lapack.dpotrf(J @ WJ, lower=1) if len(r) else (np.zeros((0, 0)), 0)
+            else:
+                r = problem.residual(q)
+            history.append(float(np.linalg.norm(r)))
+            end = self.stop.fired(k, r, previous, None)
+            if end is None and (info != 0 or not np.isfinite(r).all() or len(r) != len(factor)):
+                end = Stop.SINGULAR
+            if end is not None:
+                return Solution(q, history[-1], k, end, tuple(history), problem.residuals, problem.jacobians)
+            q = problem.moved(q, -WJ @ lapack.dpotrs(factor, r, lower=1)[0])
+            previous, k = r, k + 1
+
+
+# -------- Levenberg-Marquardt: between Gauss-Newton and steepest descent, as the last step turned out
+
+
+class LevenbergMarquardt(PositionSolver):
+    """d = -(J^T J + mu E)^-1 J^T r; mu falls after steps that did what was foretold, and rises after others.
+
+    Nielsen's rule (1999). Only steps that lower the residual are taken, so it needs no line search and ends, like
+    every descent, at the nearest posture where a target is out of reach.
+
+    Attributes:
+        start: first mu, relative to the largest diagonal entry of J^T J.
+    """
+
+    def __init__(
+        self, robot: Robot, stop: StopSettings | None = None, moving: Moving | None = None, start: float = 1e-3
+    ) -> None:
+        super().__init__(robot, stop, moving)
+        self.start = start
+
+    def solve(self, q: np.ndarray, tasks: Sequence[Task]) -> Solution:
+        """Iterate from q (nq,)."""
+        problem = Problem(self.robot, tasks, self.moving, self.data)
+        r, J = problem.both(q)
+        H, g = J.T @ J, J.T @ r
+        diagonal = np.diag_indices_from(H)
+        mu, rise = self.start * max(float(H[diagonal].max(initial=0.0)), 1e-12), 2.0
+        previous: np.ndarray | None = None
+        history, k = [float(np.linalg.norm(r))], 0
+        while True:
+            end = self.stop.fired(k, r, previous, g)
+            if end is None and (not np.isfinite(r).all() or mu > 1e14):
+                end = Stop.PROGRESS
+            if end is not None:
+                return Solution(q, history[-1], k, end, tuple(history), problem.residuals, problem.jacobians)
+            k += 1
+            B = H.copy()
+            B[diagonal] += mu
+            _, d, info = lapack.dposv(B, -g, lower=1)
+            there = problem.moved(q, d)
+            r_there = problem.residual(there) if info == 0 else r
+            foretold = 0.5 * float(d @ (mu * d - g))
+            gained = 0.5 * (float(r @ r) - float(r_there @ r_there))
+            if info == 0 and gained > 0.0 and foretold > 0.0:
+                previous, q = r, there
+                r, J = problem.both(q)
+                H, g = J.T @ J, J.T @ r
+                mu, rise = mu * max(1 / 3, 1 - (2 * gained / foretold - 1) ** 3), 2.0
+            else:
+                mu, rise, previous = mu * rise, 2 * rise, None
+            history.append(float(np.linalg.norm(r)))

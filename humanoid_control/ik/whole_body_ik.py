@@ -1,0 +1,323 @@
+"""Settings of the safe solver, and what a tick of it gives.
+
+Also here:
+
+* One tick of inverse kinematics: the joint velocity that serves all tasks best and breaks no limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.collision.coal_backend import NearPairs
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.ik.constraints import (
+    AWAY,
+    HOME,
+    WayOut,
+    add_rows,
+    fill_bounds,
+    fill_braking,
+    fill_cost,
+    fill_pair_rows,
+    fill_reach,
+    keep_range,
+    worst_miss,
+)
+from humanoid_control.ik.free_velocities import Moving
+from humanoid_control.ik.null_space.velocity_solver import StepReport
+from humanoid_control.ik.swept import SweptCheck
+from humanoid_control.ik.task_rows import TABLED, TaskStack
+from humanoid_control.ik.tasks.joints import JointTask, PostureTask
+from humanoid_control.ik.tasks.momentum import AngularMomentumTask
+from humanoid_control.ik.tasks.task import Task, prepare
+from humanoid_control.numerics.box_qp import solve_box_qp
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.self_collision import PairWatch
+
+# -------- Settings of the safe solver, and what a tick of it gives
+
+LEAVE, HOLD = "leave", "hold"
+NOTHING_NEAR = NearPairs(np.zeros(0, dtype=int), np.zeros(0), np.zeros((0, 3)), np.zeros((0, 3)), np.zeros((0, 3)))
+
+
+@dataclass(frozen=True)
+class IkSettings:
+    """How the solver weighs things.
+
+    Attributes:
+        damping: cost of every joint velocity, keeps the problem well posed at singularities [s/rad].
+        smoothing: cost of a change of joint velocity against the previous tick [s/rad].
+        velocity_scale: share of the joint speed limits that may be used, 0..1.
+        acceleration: limit on the acceleration of a joint [rad/s^2]; nothing comes before it.
+        margin: distance that shapes of the robot keep from each other [m].
+        activation: distance below which a pair becomes a row of the problem [m]; farther off where the robot is fast.
+        approach: a pair may lose this share of its distance above the margin each second [1/s].
+        recovery_speed: how fast a pair that is too close, or inside, must separate at the most [m/s].
+        recovery: how fast a joint outside its range returns, and joints go home where nothing else helps [rad/s].
+        base_velocity: bound on the velocity of a floating base [m/s, rad/s].
+        slack_price: cost of the square of what a pair's row misses, against 1 for a task's [s^2/m^2].
+        gain_share: tasks' gains are held to this share of 1 / dt.
+        swept: check the way through this tick and on to the stop, and slow down where it is not clear.
+        on_contact: what to do while shapes are inside each other: `leave`, or `hold`: brake and stay (a safety stop).
+        patience: after so long without getting less deep, shapes inside each other are led out by way of the neutral
+            posture [s].
+        leaving_speed: no joint is faster than this while shapes are inside each other or a joint is outside its range
+            [rad/s].
+    """
+
+    damping: float = 0.02
+    smoothing: float = 0.05
+    velocity_scale: float = 1.0
+    acceleration: float = 200.0
+    margin: float = 0.02
+    activation: float = 0.12
+    approach: float = 8.0
+    recovery_speed: float = 0.2
+    recovery: float = 0.5
+    base_velocity: float = 2.0
+    slack_price: float = 1e5
+    gain_share: float = 1.0
+    swept: bool = True
+    on_contact: str = LEAVE
+    patience: float = 0.4
+    leaving_speed: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("acceleration", "approach", "slack_price", "gain_share"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"inverse kinematics: {name} must be positive, got {getattr(self, name):g}")
+        if self.on_contact not in (LEAVE, HOLD):
+            raise UnknownNameError("reaction to contact", self.on_contact, (LEAVE, HOLD))
+
+
+@dataclass(frozen=True)
+class SafeReport(StepReport):
+    """What became of one tick of the safe solver.
+
+    `speed_scale` is the share that was taken of the way from braking to the wanted velocity, below 1 where the swept
+    check asked for it.
+
+    Attributes:
+        near: pairs of shapes that were looked at as possible rows of the problem.
+        slack: by how much the worst row was missed [m/s]; 0 where all were met.
+        depth: how deep the worst pair is inside [m], 0 where none is.
+        outside: how far the worst joint is outside its range [rad], 0 where none is.
+    """
+
+    near: NearPairs = NOTHING_NEAR
+    slack: float = 0.0
+    depth: float = 0.0
+    outside: float = 0.0
+
+
+class IkResult(NamedTuple):
+    """What one tick gave, which is also what every solver returns.
+
+    Attributes:
+        q: (nq,) the configuration after the step.
+        v: (nv,) the velocity that leads there.
+        report: what became of the tick.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    report: SafeReport
+
+    @property
+    def near(self) -> NearPairs:
+        """The pairs of shapes that were looked at as possible rows of the problem."""
+        return self.report.near
+
+    @property
+    def ok(self) -> bool:
+        """The solver found the optimum; if not, the robot was told to stop."""
+        return self.report.ok
+
+
+# -------- One tick of inverse kinematics: the joint velocity that serves all tasks best and breaks no limit
+
+FLOOR = 0.5  # of the margin: what the swept check keeps
+
+
+class VelocityIk:
+    """Weighted least squares over all tasks, with joint range, speed, acceleration and self-collision as constraints.
+
+    minimise  sum_i w_i^2 |J_i v - v_i|^2 + damping^2 |v|^2 + smoothing^2 |v - v_previous|^2 + slack_price |s|^2
+    subject to  velocity bounds that keep acceleration, range and speed (hard), and for each near pair
+        n . J v >= -c(d - margin) - s   outside the margin, a bounded separating speed inside it.
+
+    Bounds can always be met and the slack makes every row possible, so there always is an answer. Afterwards the way
+    to the next posture and on to the stop is checked, and the velocity brought nearer to braking where it is blocked.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        settings: IkSettings | None = None,
+        collisions: bool = True,
+        moving: Moving | None = None,
+    ) -> None:
+        """Make the solver.
+
+        Args:
+            robot: whose.
+            settings: how it weighs things; may be changed between ticks.
+            collisions: keep the robot's shapes apart.
+            moving: which velocities are free; default: all.
+        """
+        self.robot, self.settings, self.moving = robot, settings or IkSettings(), moving or Moving(robot)
+        self.data = robot.model.createData()
+        self.pairs = PairWatch(robot) if collisions and len(robot.pairs) else None
+        self._swept = SweptCheck(robot, self.pairs) if self.pairs else None
+        self._stack, self._way_out = TaskStack(robot, self.moving), WayOut()
+        k, P = self.moving.k, len(robot.pairs) if self.pairs else 0
+        self._H, self._g, self._x = np.zeros((k, k)), np.zeros(k), np.zeros(k)
+        self._low, self._high, self._brake = np.zeros(k), np.zeros(k), np.zeros(robot.nv)
+        # One row more than there are pairs: what is left out is written there.
+        self._A, self._b, self._reach = np.zeros((P + 1, k)), np.zeros(P + 1), np.zeros(P)
+        self._scale, self._multipliers = np.ones(P + 1), np.zeros(k + P)
+        self._home = PostureTask(robot.postures["neutral"], weight=1.0, gain=1.0)
+        self._compile()
+
+    def _compile(self) -> None:
+        """Take a step with every kind of task, so that no tick waits for the compiler."""
+        r = self.robot
+        tasks = [PostureTask(r.postures["neutral"]), AngularMomentumTask(), JointTask("", r, r.joint_names[:1])]
+        self.reset()
+        self.step(r.q(), tasks, 0.01)
+        self.reset()
+
+    @property
+    def stage(self) -> int:
+        """How the robot is being led out of a collision; of WayOut."""
+        return self._way_out.stage
+
+    def reset(self) -> None:
+        """Forget the velocity of the previous tick."""
+        self.v = np.zeros(self.robot.nv)
+        self._way_out.reset()
+
+    def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> IkResult:
+        """The next configuration.
+
+        Args:
+            q: (nq,) where the robot is (the previous command).
+            tasks: what to do.
+            dt: [s] > 0.
+        """
+        s, r, m = self.settings, self.robot, self.moving
+        prepare(r, self.data, q)
+        depth = self._look(q, dt)
+        self._fill_cost(q, self._led(q, tasks), dt)
+        outside, rows = self._fill_constraints(q, dt, depth > 0)
+        used = solve_box_qp(
+            self._H,
+            self._g,
+            self._low,
+            self._high,
+            self._A,
+            self._b,
+            rows,
+            2 * s.slack_price,
+            self._x,
+            self._multipliers,
+        )
+        ok, note = used >= 0 and bool(np.isfinite(self._x).all()), ""
+        brake, scale = self._brake, 1.0
+        if not ok:
+            v, scale, note = brake.copy(), 0.0, "no solution: the robot stops"
+        elif depth > 0 and s.on_contact == HOLD:
+            v, scale, note = brake.copy(), 0.0, "shapes are inside each other: the robot stops"
+        else:
+            v = m.expand(self._x)
+            if self._swept is not None and s.swept and self._way_out.stage <= HOME:
+                scale = self._swept.scale(q, brake, v, dt, s.acceleration, FLOOR * s.margin)
+                if scale < 1.0:
+                    v, note = brake + scale * (v - brake), "slowed: the way to the stop is not clear"
+            if self._way_out.stage != AWAY:
+                note = "no way out of a collision: led home"
+        self.v = v
+        near = NOTHING_NEAR if self.pairs is None else self.pairs.near()
+        slack = float(worst_miss(self._A, self._b, self._scale, rows, v[m.free])) if rows else 0.0
+        report = SafeReport(
+            ok,
+            speed_scale=scale,
+            iterations=used,
+            note=note,
+            near=near,
+            slack=slack,
+            depth=depth,
+            outside=outside,
+        )
+        return IkResult(self._integrate(q, dt), v, report)
+
+    def _look(self, q: np.ndarray, dt: float) -> float:
+        """Measure the pairs that matter at this speed: how deep the worst is inside [m]."""
+        s, w = self.settings, self.pairs
+        if w is None:
+            return 0.0
+        fill_reach(w.lever, self.v, s.acceleration, s.margin, s.activation, s.approach, self._reach)
+        count = w.look(q, self._reach)
+        closest = float(w.distance[:count].min()) if count else np.inf
+        if closest < 0 or self._way_out.stage != AWAY:
+            away = float(np.abs(self._home.posture - q[self.robot.iq :]).max())
+            self._way_out.look(closest, away, s.patience, dt)
+        return max(0.0, -closest)
+
+    def _led(self, q: np.ndarray, tasks: Sequence[Task]) -> Sequence[Task]:
+        """The tasks, or the way home."""
+        if self._way_out.stage == AWAY:
+            return tasks
+        away = float(np.abs(self._home.posture - q[self.robot.iq :]).max())
+        self._home.gain = self.settings.recovery / max(away, 0.1)
+        return [self._home]
+
+    def _integrate(self, q: np.ndarray, dt: float) -> np.ndarray:
+        r = self.robot
+        q_next = pin.integrate(r.model, q, self.v * dt)
+        joints = q_next[r.iq :]
+        keep_range(q[r.iq :], r.lower, r.upper, joints)
+        if r.mimic:
+            r.follow(joints)
+        return q_next
+
+    def _fill_cost(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> None:
+        s, r, m = self.settings, self.robot, self.moving
+        diagonal = np.full(r.nv, s.damping**2 + s.smoothing**2)
+        linear = -(s.smoothing**2) * self.v
+        tabled, others, most_gain = [], [], s.gain_share / dt
+        for task in tasks:
+            if type(task) in TABLED:
+                tabled.append(task)
+            elif type(task) is PostureTask:
+                w = (task.weight * task.weights) ** 2
+                diagonal[r.iv :] += w
+                linear[r.iv :] -= w * min(task.gain, most_gain) * (task.posture - q[r.iq :])
+            else:
+                others.append(task)
+        rows = self._stack.rows(self.data, q, tabled, most_gain)
+        fill_cost(rows.J, rows.v, diagonal, linear, m.column_of, m.factor, self._H, self._g)
+        for task in others:
+            J, v = task.rows(r, self.data, q)
+            if task.gain > most_gain:
+                v = v - (task.gain - most_gain) * task.error(r, self.data, q)
+            add_rows(np.ascontiguousarray(J), v, task.weight, m.column_of, m.factor, self._H, self._g)
+
+    def _fill_constraints(self, q: np.ndarray, dt: float, inside: bool) -> tuple[float, int]:
+        """Bounds, braking and rows: how far outside its range the worst joint is, and how many rows there are."""
+        r, s, m, w = self.robot, self.settings, self.moving, self.pairs
+        speed, bounds = s.velocity_scale * r.velocity, (m.column_of, m.factor, self._low, self._high)
+        law = (dt, s.recovery, self.v, s.acceleration, s.base_velocity, s.leaving_speed)
+        outside: float = fill_bounds(q[r.iq :], r.lower, r.upper, speed, *law, inside, *bounds)
+        fill_braking(self.v, r.iv, s.acceleration * dt, *bounds, self._brake)
+        if w is None:
+            return outside, 0
+        found = (w.count, w.pair, w.distance, w.normal, w.x1, w.x2, w.joint_1, w.joint_2)
+        way = (s.margin, s.approach, s.recovery_speed, s.acceleration, self._way_out.stage)
+        return outside, fill_pair_rows(*found, self.data.J, r.support, *way, *bounds, self._A, self._b, self._scale)

@@ -1,0 +1,71 @@
+"""Linear and angular momentum of a robot about its centre of mass, as maps of its velocity.
+
+Angular momentum about the centre of mass c is the sum over the links (Schwienbacher 2014, eq. (7.1))
+
+    L = sum_i  I_i w_i + m_i (r_i - c) x (dr_i/dt - dc/dt),      L = J_L v    (7.2)
+
+and linear momentum is p = M dc/dt = J_p v. Both maps are the rows of what pinocchio calls the centroidal map, in axes
+of the world. Which links: those that move. With a floating base these are all; with a fixed one the links that are held
+are in neither sum, and c is the centre of mass of the moving links, which is what pinocchio computes too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.robots.robot import Robot
+
+
+@dataclass(frozen=True)
+class MomentumMap:
+    """The momentum of a robot at one configuration, for every velocity.
+
+    Attributes:
+        linear: J_p (3, nv): p = J_p v [kg m/s].
+        angular: J_L (3, nv): L = J_L v about `center` [kg m^2/s].
+        center: (3,) centre of mass of the moving links, world [m].
+    """
+
+    linear: np.ndarray
+    angular: np.ndarray
+    center: np.ndarray
+
+
+def momentum_map(robot: Robot, q: np.ndarray, data: pin.Data | None = None) -> MomentumMap:
+    """The map at a configuration (nq,).
+
+    Args:
+        robot: fixed or floating base.
+        q: (nq,).
+        data: workspace, whose joint placements and Jacobians are those of q afterwards; default: the robot's own.
+    """
+    data = robot.data if data is None else data
+    A = pin.computeCentroidalMap(robot.model, data, q)
+    return MomentumMap(np.array(A[:3]), np.array(A[3:]), np.array(data.com[0]))
+
+
+def momentum_rate(robot: Robot, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """Rate of linear and angular momentum (6,) = A a + (dA/dt) v [N, N m], at velocity v and acceleration a (nv,).
+
+    By Newton and Euler it is the sum of all outer forces, and their moment about the centre of mass: gravity's is
+    (0, 0, -M g, 0, 0, 0), the rest comes from the ground.
+    """
+    dA = pin.computeCentroidalMapTimeVariation(robot.model, robot.data, q, v)
+    return np.array(robot.data.Ag @ a + dA @ v)
+
+
+def inertia_about_center(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """Inertia (3, 3) of the whole robot about its centre of mass, frozen at q, in axes of the world [kg m^2].
+
+    Its last entry is I_zz of eq. (7.11), at a configuration such as standing.
+    """
+    pin.centerOfMass(robot.model, robot.data, q)
+    c, total = np.array(robot.data.com[0]), np.zeros((3, 3))
+    for j in range(1, robot.model.njoints):
+        body, X = robot.model.inertias[j], robot.data.oMi[j]
+        r = X.act(body.lever) - c
+        total += X.rotation @ body.inertia @ X.rotation.T + body.mass * (r @ r * np.eye(3) - np.outer(r, r))
+    return total

@@ -1,0 +1,271 @@
+"""Axes: the clip turned so that z is up, the floor is z = 0 and the person starts at the origin facing +x.
+
+Also here:
+
+* Body points: a clip of any origin reduced to the named points a robot can imitate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from humanoid_control.errors import ClipError, UnknownNameError
+from humanoid_control.mocap.clip import MarkerClip
+from humanoid_control.mocap.gaps import fill_gaps, longest_gap
+from humanoid_control.mocap.marker_sets import ESTIMATED, OPTIONAL, REQUIRED, BodyLocator
+from humanoid_control.mocap.sternum import complete_sternum
+
+# -------- Axes: the clip turned so that z is up, the floor is z = 0 and the person starts at the origin facing +x
+
+_HEADING_TIME = 0.5  # [s] from the start, over which the hip line is averaged
+_LEAST_HIP_WIDTH = 0.08  # [m] nobody's hip centres are closer
+_FLOOR_PERCENTILE = 1.0  # of the heights of the feet: the lowest sample alone may be a glitch
+_FEET = ("l_toe", "r_toe", "l_heel", "r_heel")
+_ANKLES = ("l_ankle", "r_ankle")
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """The rigid motion from the axes of a file (F) to the world (W): p_W = R_WF p_F + p_WF.
+
+    Args:
+        R_WF: (3, 3) rotation, never a reflection.
+        p_WF: (3,) origin of the file's axes in the world [m].
+    """
+
+    R_WF: np.ndarray
+    p_WF: np.ndarray
+
+    def apply(self, positions_F: np.ndarray) -> np.ndarray:
+        """Positions (..., 3) [m] from the file's axes to the world's."""
+        return positions_F @ self.R_WF.T + self.p_WF
+
+
+def upright(clip: MarkerClip, marker_set: str | Path | None = None) -> MarkerClip:
+    """The clip with all its markers in world axes; see `find_placement`.
+
+    Args:
+        clip: markers in any right-handed axes of which one is vertical.
+        marker_set: as for `body_points`.
+
+    Raises:
+        ClipError: no marker set fits, or hips and shoulders do not tell the direction.
+    """
+    placement = find_placement(BodyLocator(clip, marker_set).locate(), clip.rate, f"clip '{clip.name}'")
+    return replace(clip, positions=placement.apply(clip.positions))
+
+
+def find_placement(
+    points_F: Mapping[str, np.ndarray], rate: float, where: str, up_F: np.ndarray | None = None
+) -> Placement:
+    """How a recording has to be turned and moved to stand in the world.
+
+    Up is the file axis along which the body is longest from the feet (or, without feet, the hips) to the shoulders,
+    in the median of all frames. Forward is across the hip line, averaged over the first 0.5 s. The lowest foot is on
+    the floor (without feet the height stays as it is) and the middle of the hips starts above the origin.
+
+    Args:
+        points_F: body points (T, 3) [m] in file axes, NaN where missing; hips and shoulders at least.
+        rate: frames a second [Hz].
+        where: start of an error message: the clip.
+        up_F: (3,) unit vector upward, where it is known.
+
+    Raises:
+        ClipError: hips and shoulders, or left and right hip, lie on top of each other.
+    """
+    up_F = _up(points_F, where) if up_F is None else up_F
+    start = slice(0, max(1, round(_HEADING_TIME * rate)))
+    left_F = _mean(points_F["l_hip"] - points_F["r_hip"], start)
+    left_F = left_F - (left_F @ up_F) * up_F
+    width = float(np.linalg.norm(left_F))
+    if not width >= _LEAST_HIP_WIDTH:
+        raise ClipError(
+            f"{where}: left and right hip are {width:.3f} m apart at the start: "
+            "the recording is flat, or left and right are mixed up; it needs three dimensions"
+        )
+    y_F = left_F / width
+    R_WF = np.stack([np.cross(y_F, up_F), y_F, up_F])
+    hips_W = _mean((points_F["l_hip"] + points_F["r_hip"]) / 2, start) @ R_WF.T
+    feet = [points_F[point] for point in _FEET if point in points_F] or [
+        points_F[point] for point in _ANKLES if point in points_F
+    ]
+    heights = np.concatenate([foot @ up_F for foot in feet]) if feet else np.zeros(1)
+    return Placement(R_WF, -np.array([hips_W[0], hips_W[1], np.nanpercentile(heights, _FLOOR_PERCENTILE)]))
+
+
+def _up(points_F: Mapping[str, np.ndarray], where: str) -> np.ndarray:
+    """Unit vector along the file axis, either way, that points most from the feet to the shoulders."""
+    shoulders = (points_F["l_shoulder"] + points_F["r_shoulder"]) / 2
+    lower = ("l_ankle", "r_ankle") if all(point in points_F for point in _ANKLES) else ("l_hip", "r_hip")
+    body = np.nanmedian(shoulders - (points_F[lower[0]] + points_F[lower[1]]) / 2, axis=0)
+    axis = int(np.argmax(np.abs(body)))
+    if not abs(body[axis]) > _LEAST_HIP_WIDTH:
+        raise ClipError(f"{where}: the shoulders are not above the {lower[0][2:]}s: check the labels")
+    return np.sign(body[axis]) * np.eye(3)[axis]
+
+
+def _mean(path: np.ndarray, start: slice) -> np.ndarray:
+    """Mean of a path (T, 3) over its first seen frames."""
+    seen = path[~np.isnan(path[:, 0])]
+    return seen[start].mean(axis=0) if len(seen) else np.full(3, np.nan)
+
+
+# -------- Body points: a clip of any origin reduced to the named points a robot can imitate
+
+MAX_GAP = 0.5  # [s] longest gap that is filled by default
+_LEAST_LENGTH = 0.03  # [m] no limb is shorter
+
+
+@dataclass(frozen=True, eq=False)
+class BodyPoints:
+    """A person's motion as points of the body, without gaps, in world axes: z up, floor at 0, facing +x at the start.
+
+    Args:
+        name: of the clip.
+        rate: frames a second [Hz].
+        names: P body points: l_hip r_hip sternum l_shoulder r_shoulder l_elbow r_elbow l_wrist r_wrist always; head
+            and knee, ankle, toe, heel of both sides where the clip shows them.
+        positions: (T, P, 3) [m], world; read-only.
+        missing: (P,) share of the frames in which a point was interpolated.
+        warnings: the clip's, and what was left out or estimated.
+        estimated: points that no marker shows, or not all the time, found from the others: the sternum or none.
+    """
+
+    name: str
+    rate: float
+    names: tuple[str, ...]
+    positions: np.ndarray
+    missing: np.ndarray
+    warnings: tuple[str, ...] = ()
+    estimated: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for array in (self.positions, self.missing):
+            array.setflags(write=False)
+
+    @property
+    def n_frames(self) -> int:
+        """Number of frames T."""
+        return len(self.positions)
+
+    @property
+    def duration(self) -> float:
+        """Time from the first to the last frame [s]."""
+        return (self.n_frames - 1) / self.rate
+
+    @property
+    def times(self) -> np.ndarray:
+        """(T,) time of every frame after the first one [s]."""
+        return np.arange(self.n_frames) / self.rate
+
+    def point(self, name: str) -> np.ndarray:
+        """(T, 3) path of one body point [m], world. Raises UnknownNameError when the clip does not show it."""
+        if name not in self.names:
+            raise UnknownNameError("body point", name, self.names)
+        return self.positions[:, self.names.index(name)]
+
+    @property
+    def mid_hip(self) -> np.ndarray:
+        """(T, 3) middle of the hip centres [m], world."""
+        return (self.point("l_hip") + self.point("r_hip")) / 2
+
+    @property
+    def heading(self) -> np.ndarray:
+        """(T,) direction the pelvis faces: yaw about z from +x [rad], world, without jumps of a full turn.
+
+        Forward is the hip line crossed with the vertical. Dube 2012 (section 5.3) takes the y axis of the laboratory
+        for the front, which fails when the dancer turns.
+        """
+        left = self.point("l_hip") - self.point("r_hip")
+        return np.unwrap(np.arctan2(-left[:, 0], left[:, 1]))
+
+    def in_pelvis(self) -> np.ndarray:
+        """(T, P, 3) positions [m] in the pelvis frame: origin mid-hip, x where the pelvis faces, y left, z up.
+
+        Only the turn about the vertical is taken out: a pelvis that tilts keeps its tilt.
+        """
+        yaw = self.heading
+        cos, sin = np.cos(yaw)[:, None], np.sin(yaw)[:, None]
+        x, y, z = np.moveaxis(self.positions - self.mid_hip[:, None], -1, 0)
+        return np.stack([cos * x + sin * y, -sin * x + cos * y, z], axis=-1)
+
+
+def body_points(clip: MarkerClip, marker_set: str | Path | None = None, max_gap: float = MAX_GAP) -> BodyPoints:
+    """Find the points of the body in a clip: choose the marker set, fill short gaps, turn it upright.
+
+    The clip is taken as it is; `clean` it before, or use `load_body_points`, to check labels and take out noise.
+    A sternum without a marker, or hidden for longer than `max_gap`, is estimated from hips and shoulders, with a
+    warning.
+
+    Args:
+        clip: markers of one person in the axes of the file.
+        marker_set: name of a built-in set, path of a YAML file, or None to choose the built-in set that fits best.
+        max_gap: longest gap that is filled [s].
+
+    Raises:
+        ClipError: no set fits, a required point is hidden for longer than `max_gap`, a limb has no length, or the hips
+            do not tell where the person faces. An optional point hidden for longer is left out with a warning.
+        UnknownNameError: no marker set of that name.
+    """
+    where = f"clip '{clip.name}' ({clip.source})"
+    locator = BodyLocator(clip, marker_set)
+    seen = locator.locate()
+    filled = locator.locate(fill_gaps(clip, max_gap))
+    names = []
+    warnings = [*clip.warnings, *locator.warnings]
+    for point in locator.points:
+        if point in ESTIMATED or not np.isnan(filled[point]).any():
+            names.append(point)
+            continue
+        problem = (
+            f"{point} (from {', '.join(locator.labels(point))}) is hidden for "
+            f"{longest_gap(filled[point], clip.rate):.2f} s, longer than {max_gap:g} s"
+        )
+        if point in REQUIRED:
+            raise ClipError(f"{where}: {problem}: crop the clip, fill the gap where it was recorded, or raise max_gap")
+        warnings.append(f"{problem}: left out")
+    _check_lengths(filled, where)
+    names = [point for point in REQUIRED + OPTIONAL if point in {*names, "sternum"}]
+    estimated: tuple[str, ...] = ()
+    if "sternum" not in filled or np.isnan(filled["sternum"]).any():
+        filled["sternum"], note = complete_sternum(filled, clip.rate)
+        warnings.append(note)
+        estimated = ("sternum",)
+    placement = find_placement({point: filled[point] for point in names}, clip.rate, where)
+    points_W = {point: placement.apply(filled[point]) for point in names}
+    return BodyPoints(
+        name=clip.name,
+        rate=clip.rate,
+        names=tuple(names),
+        positions=np.stack(list(points_W.values()), axis=1),
+        missing=np.array([np.isnan(seen[point][:, 0]).mean() if point in seen else 1.0 for point in names]),
+        warnings=(*warnings, *_backward_feet(points_W)),
+        estimated=estimated,
+    )
+
+
+def _check_lengths(points: dict[str, np.ndarray], where: str) -> None:
+    """Raise ClipError when a limb has no length: two labels on one marker."""
+    limbs = [("l_shoulder", "r_shoulder"), ("l_hip", "l_shoulder"), ("r_hip", "r_shoulder")]
+    limbs += [(f"{side}_{a}", f"{side}_{b}") for side in "lr" for a, b in (("shoulder", "elbow"), ("elbow", "wrist"))]
+    for a, b in limbs:
+        length = float(np.median(np.linalg.norm(points[a] - points[b], axis=1)))
+        if not length >= _LEAST_LENGTH:
+            raise ClipError(
+                f"{where}: {a} and {b} are {length:.3f} m apart: check their labels, they lie on one marker"
+            )
+
+
+def _backward_feet(points_W: dict[str, np.ndarray]) -> tuple[str, ...]:
+    """A warning when the toes point away from where the pelvis faces: left and right are swapped, or mirrored axes."""
+    if not {"l_toe", "r_toe", "l_ankle", "r_ankle"} <= set(points_W):
+        return ()
+    left = points_W["l_hip"] - points_W["r_hip"]
+    foot = points_W["l_toe"] + points_W["r_toe"] - points_W["l_ankle"] - points_W["r_ankle"]
+    if np.median(left[:, 1] * foot[:, 0] - left[:, 0] * foot[:, 1]) >= 0:
+        return ()
+    return ("the toes point backward: left and right labels are swapped, or the file's axes are mirrored",)

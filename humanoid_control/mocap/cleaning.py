@@ -1,0 +1,196 @@
+"""Low-pass filter in the frequency domain: the smoothing of Dube 2012, section 5.2.1, with a cut-off of our own.
+
+Also here:
+
+* Cleaning a clip before the body points are made of it: labels checked, gaps filled, noise taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.mocap.clip import MarkerClip
+from humanoid_control.mocap.gaps import Gap, fill_gaps, find_gaps
+from humanoid_control.mocap.labels import MAX_ACCELERATION, MAX_SPEED, Jump, Swap, check_labels, repair_swaps
+
+# -------- Low-pass filter in the frequency domain: the smoothing of Dube 2012, section 5.2.1
+
+ORDER = 4  # steepness: beyond the cut-off the gain falls by 24 dB an octave
+_PAD = 4.0  # periods of the cut-off frequency by which the ends are continued
+
+
+def low_pass(paths: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
+    """Paths without what is faster than the cut-off, and without delay.
+
+    The gain at the frequency f is that of a Butterworth filter, 1 / sqrt(1 + (f / cutoff)^8): 0.71 at the cut-off,
+    0.998 at half of it, no ripple and hardly any ringing. The Fourier transform takes a signal to be periodic; so that
+    the ends do not ring, each path is continued beyond its ends by its own mirror image through the end point, and the
+    straight line between the new ends is taken out before and put back afterwards (a line passes a low-pass filter).
+
+    Args:
+        paths: (T, ...) evenly sampled, without NaN.
+        rate: frames a second [Hz].
+        cutoff: [Hz]; from half the rate upward there is nothing to take out and the paths come back as they are.
+
+    Returns:
+        (T, ...) smoothed.
+
+    Raises:
+        ConfigError: rate or cut-off is not positive.
+    """
+    if not (np.isfinite(cutoff) and cutoff > 0 and np.isfinite(rate) and rate > 0):
+        raise ConfigError(f"low_pass: cut-off {cutoff} Hz at {rate} Hz: both must be positive")
+    n = len(paths)
+    if cutoff >= rate / 2 or n < 2:
+        return np.array(paths, dtype=float)
+    pad = min(n - 1, int(np.ceil(_PAD * rate / cutoff)))
+    before = 2 * paths[0] - paths[pad:0:-1]
+    after = 2 * paths[-1] - paths[-2 : -2 - pad : -1]
+    whole = np.concatenate([before, paths, after])
+    share = np.linspace(0.0, 1.0, len(whole)).reshape(-1, *[1] * (paths.ndim - 1))
+    line = (1 - share) * whole[0] + share * whole[-1]
+    # The last sample equals the first one once the line is gone: as a period it must not come twice.
+    spectrum = np.fft.rfft((whole - line)[:-1], axis=0)
+    frequency = np.fft.rfftfreq(len(whole) - 1, 1 / rate).reshape(-1, *[1] * (paths.ndim - 1))
+    gain = 1 / np.sqrt(1 + (frequency / cutoff) ** (2 * ORDER))
+    smooth = np.fft.irfft(spectrum * gain, n=len(whole) - 1, axis=0)
+    return smooth[pad : pad + n] + line[pad : pad + n]
+
+
+# -------- Cleaning a clip before the body points are made of it: labels checked, gaps filled, noise taken out
+
+_LISTED = 4  # events that a warning names one by one
+
+
+@dataclass(frozen=True)
+class CleaningSettings:
+    """What is cleaned, and how far.
+
+    The cut-off of 10 Hz changes the wrists of a dance (60 Hz) by 0.5 mm and those of fast arm motion (250 Hz) by 2 mm
+    in the root mean square; 6 Hz, usual for walking, takes 7 mm off the latter. Below 10 Hz the change grows steeply,
+    above it hardly falls: what is left there is noise (residual analysis after Winter 2009, section 3.4.4).
+
+    Args:
+        cutoff: of the low-pass filter [Hz]; None leaves the noise in.
+        max_gap: longest gap that is filled [s].
+        check_labels: whether to look for swapped and jumping markers.
+        repair_swaps: whether to undo swaps in which no third marker is involved.
+        max_acceleration: of a marker [m/s^2]; beyond it the marker jumped.
+        max_speed: of a marker [m/s] where its velocity is not known, after a gap.
+    """
+
+    cutoff: float | None = 10.0
+    max_gap: float = 0.5
+    check_labels: bool = True
+    repair_swaps: bool = False
+    max_acceleration: float = MAX_ACCELERATION
+    max_speed: float = MAX_SPEED
+
+    def __post_init__(self) -> None:
+        for name in ("cutoff", "max_acceleration", "max_speed"):
+            value = getattr(self, name)
+            if value is not None and not (np.isfinite(value) and value > 0):
+                raise ConfigError(f"cleaning: {name} is {value}, it must be positive")
+        if not self.max_gap >= 0:
+            raise ConfigError(f"cleaning: max_gap is {self.max_gap} s, it must not be negative")
+
+
+@dataclass(frozen=True)
+class CleaningReport:
+    """What cleaning found and did.
+
+    Args:
+        gaps: every gap of a marker that is seen at all, and whether it was filled.
+        swaps: labels that are exchanged from one frame to the next.
+        repaired: those of them that were undone.
+        jumps: markers that move as no body does; they stay as they are.
+        cutoff: of the filter that was applied [Hz]; None when none was.
+        change: by label, how far the filter moved the marker [m], root mean square over the frames.
+    """
+
+    gaps: tuple[Gap, ...]
+    swaps: tuple[Swap, ...]
+    repaired: tuple[Swap, ...]
+    jumps: tuple[Jump, ...]
+    cutoff: float | None
+    change: dict[str, float]
+
+    @property
+    def n_filled(self) -> int:
+        """Number of samples that were filled."""
+        return sum(gap.frames for gap in self.gaps if gap.filled)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One sentence for each kind of thing a user should look at; gaps that were filled are no such thing."""
+        said = []
+        left = [s for s in self.swaps if s not in self.repaired]
+        for swaps, what in ((self.repaired, "were exchanged and put right"), (left, "seem to be exchanged")):
+            if swaps:
+                said.append(
+                    f"labels {what}: {_list(f'{s.labels[0]} and {s.labels[1]} at frame {s.frame}' for s in swaps)}"
+                )
+        if self.jumps:
+            where = (f"{j.label} by {j.distance:.2f} m at frame {j.first}" for j in self.jumps)
+            said.append(f"markers jump as no body can: {_list(where)}")
+        unfilled = [gap for gap in self.gaps if not gap.filled]
+        if unfilled:
+            where = (f"{g.label} for {g.frames} frames from {g.start}" for g in unfilled)
+            said.append(f"gaps too long to fill: {_list(where)}")
+        return tuple(said)
+
+
+def clean(clip: MarkerClip, settings: CleaningSettings | None = None) -> tuple[MarkerClip, CleaningReport]:
+    """Check the labels, fill the gaps, take out the noise.
+
+    This is done on the markers and not on the body points: labels are exchanged between markers, and a body point made
+    of four markers would hide which of them was wrong. Gaps are filled before the filter, so that it sees whole paths;
+    a gap too long to fill stays a gap.
+
+    Args:
+        clip: as read.
+        settings: by default those of `CleaningSettings`.
+
+    Returns:
+        The clean clip, which carries the report's warnings, and the report.
+    """
+    settings = settings or CleaningSettings()
+    swaps: tuple[Swap, ...] = ()
+    repaired: tuple[Swap, ...] = ()
+    jumps: tuple[Jump, ...] = ()
+    if settings.check_labels:
+        swaps, jumps = check_labels(clip, settings.max_acceleration, settings.max_speed)
+        if settings.repair_swaps:
+            positions, repaired = repair_swaps(clip, swaps)
+            clip = replace(clip, positions=positions)
+    gaps = find_gaps(clip, settings.max_gap)
+    filled = fill_gaps(clip, settings.max_gap)
+    cutoff = settings.cutoff if settings.cutoff is not None and settings.cutoff < clip.rate / 2 else None
+    smooth, change = filled, {}
+    if cutoff is not None:
+        smooth = _smoothed(filled, cutoff)
+        moved = np.linalg.norm(smooth.positions - filled.positions, axis=2)
+        seen = [k for k in range(len(clip.labels)) if not np.isnan(moved[:, k]).all()]
+        change = {clip.labels[k]: float(np.sqrt(np.nanmean(moved[:, k] ** 2))) for k in seen}
+    report = CleaningReport(gaps, swaps, repaired, jumps, cutoff, change)
+    return replace(smooth, warnings=clip.warnings + report.warnings), report
+
+
+def _smoothed(clip: MarkerClip, cutoff: float) -> MarkerClip:
+    """The clip filtered. Long gaps are bridged for the filter only."""
+    bridged = np.array(fill_gaps(clip, np.inf).positions)
+    seen = ~np.isnan(bridged[0, :, 0])
+    bridged[:, seen] = low_pass(bridged[:, seen], clip.rate, cutoff)
+    bridged[np.isnan(clip.positions)] = np.nan
+    return replace(clip, positions=bridged)
+
+
+def _list(items: Iterable[str]) -> str:
+    """The first few of many, and how many more there are."""
+    all_items = list(items)
+    more = f" and {len(all_items) - _LISTED} more" if len(all_items) > _LISTED else ""
+    return ", ".join(all_items[:_LISTED]) + more

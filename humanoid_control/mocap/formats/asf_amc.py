@@ -1,0 +1,381 @@
+"""The text of an ASF file: the bones of an Acclaim skeleton, their lengths, directions and degrees of freedom.
+
+Also here:
+
+* ASF and AMC: a skeleton (.asf) and one of its motions (.amc), as the CMU motion capture database has them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+import numpy as np
+
+from humanoid_control.errors import ClipError, nearest_names
+from humanoid_control.mocap.clip import MarkerClip, distinct_labels
+from humanoid_control.mocap.formats.common import floats, rotation, scale_of_skeleton
+
+# -------- The text of an ASF file: the bones of an Acclaim skeleton, their lengths, directions and degrees of freedom
+
+ROOT = "root"
+_TURNS = ("rx", "ry", "rz")
+_ROOT_DOF = ("tx", "ty", "tz", *_TURNS)
+
+
+@dataclass
+class Bone:
+    """One bone of an ASF skeleton; the root is a bone of length zero.
+
+    Args:
+        name: as the file spells it; the root is "root".
+        parent: index of the parent, -1 for the root.
+        direction: unit vector from the bone's start to its end, in the axes of the file, in the zero pose.
+        length: [file units].
+        axis: angles [file's angle unit] of the frame in which the degrees of freedom turn.
+        axis_order: "XYZ": these angles turn about x first, then y, then z, all of them fixed axes.
+        dof: the values the motion file gives for this bone, in its order: "rx", ..., for the root also "tx", ...
+    """
+
+    name: str
+    parent: int = -1
+    direction: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    length: float = 0.0
+    axis: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    axis_order: str = "XYZ"
+    dof: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """What an ASF file says.
+
+    Args:
+        bones: the root and its bones, parents first.
+        length_unit: the number after `length` in :units; NaN when the file gives none.
+        degrees: whether angles are degrees; radians otherwise.
+        p_root: (3,) position of the root [file units], to which the motion's is added.
+    """
+
+    bones: tuple[Bone, ...]
+    length_unit: float
+    degrees: bool
+    p_root: np.ndarray
+
+
+def parse_skeleton(text: str, source: str) -> Skeleton:
+    """The skeleton of an ASF file.
+
+    Raises:
+        ClipError: not an ASF file, cut off, or a bone that makes no sense; the message names the bone.
+    """
+    sections = _sections(text)
+    for needed in ("root", "bonedata", "hierarchy"):
+        if needed not in sections:
+            raise ClipError(f"{source}: not a complete ASF file: it has no section :{needed}")
+    units = {words[0]: words[1] for words in sections.get("units", []) if len(words) > 1}
+    root, p_root = _root(sections["root"], source)
+    bones = {ROOT: root}
+    for words in _blocks(sections["bonedata"], f"{source}: :bonedata"):
+        bone = _bone(words, source)
+        if bone.name in bones:
+            raise ClipError(f"{source}: bone '{bone.name}' occurs more than once: rename one of them")
+        bones[bone.name] = bone
+    ordered = _tree(sections["hierarchy"], bones, source)
+    unit = units.get("length")
+    return Skeleton(
+        bones=tuple(ordered),
+        length_unit=floats([unit], f"{source}: length in :units")[0] if unit else float("nan"),
+        degrees=not units.get("angle", "deg").lower().startswith("rad"),
+        p_root=p_root,
+    )
+
+
+def _sections(text: str) -> dict[str, list[list[str]]]:
+    """The lines of each section as words; comments and empty lines are left out."""
+    sections: dict[str, list[list[str]]] = {}
+    current: list[list[str]] = []
+    for line in text.splitlines():
+        words = line.split("#", 1)[0].split()
+        if not words:
+            continue
+        if words[0].startswith(":"):
+            current = sections.setdefault(words[0][1:].lower(), [])
+            words = words[1:]
+        if words:
+            current.append(words)
+    return sections
+
+
+def _blocks(lines: list[list[str]], what: str) -> list[dict[str, list[str]]]:
+    """The lines between each begin and end, by their first word."""
+    blocks = []
+    block: dict[str, list[str]] | None = None
+    for keyword, *rest in lines:
+        if keyword == "begin":
+            block = {}
+        elif keyword == "end" and block is not None:
+            blocks.append(block)
+            block = None
+        elif block is None:
+            raise ClipError(f"{what}: {keyword[:30]!r} outside begin and end: the file is damaged")
+        else:
+            block.setdefault(keyword.lower(), rest)
+    if block is not None:
+        raise ClipError(f"{what}: ends before its last 'end': copy or export it again")
+    return blocks
+
+
+def _root(lines: list[list[str]], source: str) -> tuple[Bone, np.ndarray]:
+    """The root as a bone, and its position."""
+    entries = {words[0].lower(): words[1:] for words in lines}
+    where = f"{source}: :root"
+    dof = tuple(word.lower() for word in entries.get("order", _ROOT_DOF))
+    if not set(dof) <= set(_ROOT_DOF):
+        raise ClipError(f"{where}: order '{' '.join(dof)[:40]}' holds something else than {' '.join(_ROOT_DOF)}")
+    axis = _vector(entries.get("orientation", ["0", "0", "0"]), f"{where}: orientation")
+    order = _order(entries.get("axis", ["XYZ"])[-1:], f"{where}: axis")
+    position = _vector(entries.get("position", ["0", "0", "0"]), f"{where}: position")
+    return Bone(ROOT, axis=axis, axis_order=order, dof=dof), position
+
+
+def _bone(words: dict[str, list[str]], source: str) -> Bone:
+    """One bone from its block."""
+    name = " ".join(words.get("name", []))
+    if not name:
+        raise ClipError(f"{source}: a bone without a name: the file is damaged")
+    where = f"{source}: bone {name[:40]!r}"
+    for needed in ("direction", "length", "axis"):
+        if needed not in words:
+            raise ClipError(f"{where} has no {needed}: the file is damaged")
+    direction = _vector(words["direction"], f"{where}: direction")
+    size = float(np.linalg.norm(direction))
+    length = floats(words["length"][:1], f"{where}: length")
+    if length.size != 1 or length[0] < 0 or (size == 0 and length[0] > 0):
+        raise ClipError(f"{where}: length {' '.join(words['length'])[:20]} along ({' '.join(words['direction'])[:40]})")
+    dof = tuple(word.lower() for word in words.get("dof", []))
+    if not set(dof) <= set(_TURNS):
+        raise ClipError(f"{where}: dof '{' '.join(dof)[:40]}' is not read, only {', '.join(_TURNS)}")
+    axis = _vector(words["axis"][:3], f"{where}: axis")
+    order = _order(words["axis"][3:4] or ["XYZ"], f"{where}: axis")
+    return Bone(name, -1, direction / size if size else direction, float(length[0]), axis, order, dof)
+
+
+def _tree(lines: list[list[str]], bones: dict[str, Bone], source: str) -> list[Bone]:
+    """The bones in an order in which parents come first, with their parents set."""
+    children: dict[str, list[str]] = {}
+    for words in lines:
+        if words[0] in ("begin", "end"):
+            continue
+        for name in words:
+            if name not in bones:
+                near = nearest_names(name, bones)
+                offer = f": did you mean {near[0]}?" if near else ""
+                raise ClipError(f"{source}: :hierarchy names the unknown bone {name[:40]!r}{offer}")
+        children.setdefault(words[0], []).extend(words[1:])
+    ordered: list[Bone] = []
+    waiting = [(ROOT, -1)]
+    while waiting:
+        name, parent = waiting.pop(0)
+        if any(bone.name == name for bone in ordered):
+            raise ClipError(f"{source}: :hierarchy names the bone '{name}' twice: the file is damaged")
+        bones[name].parent = parent
+        ordered.append(bones[name])
+        waiting += [(child, len(ordered) - 1) for child in children.get(name, [])]
+    loose = set(bones) - {bone.name for bone in ordered}
+    if loose:
+        raise ClipError(f"{source}: bone '{min(loose)}' hangs on nothing: complete :hierarchy")
+    return ordered
+
+
+def _order(words: list[str], what: str) -> str:
+    """An order of axes like XYZ."""
+    order = "".join(words).upper()
+    if sorted(order) != ["X", "Y", "Z"]:
+        raise ClipError(f"{what}: {order[:20]!r} is no order of X, Y and Z")
+    return order
+
+
+def _vector(words: list[str], what: str) -> np.ndarray:
+    """Three finite numbers."""
+    numbers = floats(words, what)
+    if numbers.shape != (3,):
+        raise ClipError(f"{what} has {numbers.size} numbers, not 3")
+    return numbers
+
+
+# -------- ASF and AMC: a skeleton (.asf) and one of its motions (.amc), as the CMU motion capture database has them
+
+DATABASE_RATE = 120.0  # [Hz] of the CMU database; the file itself says none
+
+
+def skeleton_beside(path: Path) -> Path:
+    """The .asf file that belongs to an .amc file.
+
+    `11_01.amc` belongs to `11.asf`, `walk.amc` to `walk.asf`, both in the same folder; otherwise to the only .asf file
+    there.
+
+    Raises:
+        ClipError: none there, or several and none of that name.
+    """
+    found = sorted(p for p in path.parent.iterdir() if p.suffix.lower() == ".asf")
+    stem = path.stem.casefold()
+    fitting = [p for p in found if stem == p.stem.casefold() or stem.startswith(f"{p.stem.casefold()}_")]
+    if fitting:
+        return max(fitting, key=lambda p: len(p.stem))
+    if len(found) == 1:
+        return found[0]
+    subject = path.stem.partition("_")[0]
+    if not found:
+        raise ClipError(f"{path}: its skeleton is missing: put {subject}.asf into the same folder")
+    raise ClipError(
+        f"{path}: which skeleton is its own? {', '.join(p.name for p in found[:3])} are there, "
+        f"{subject}.asf is not: rename the right one"
+    )
+
+
+def parse_amc(
+    data: bytes, source: str, skeleton_data: bytes, skeleton_source: str, rate: float | None = None
+) -> MarkerClip:
+    """Read an AMC file as a clip whose markers are the starts of the bones, and the ends of the last ones.
+
+    That is how BVH names joints: "lradius" is the elbow. The end of a bone without children is "<bone>_end".
+
+    The length unit of an ASF file is 1/length inches (CMU: 1/0.45 inch = 0.056444 m). It is believed as long as a
+    person of that size can be; otherwise the unit that fits is used, with a warning.
+
+    Args:
+        data: the bytes of the .amc file.
+        source: its path, for messages and the clip's name.
+        skeleton_data: the bytes of the .asf file.
+        skeleton_source: its path.
+        rate: frames a second [Hz]; by default that of the CMU database, 120 Hz, with a warning.
+
+    Raises:
+        ClipError: damaged, cut off, motion and skeleton that do not fit, or not a person's size in any unit.
+    """
+    skeleton = parse_skeleton(skeleton_data.decode("utf-8-sig", errors="replace"), skeleton_source)
+    degrees, values = _motion(data.decode("utf-8-sig", errors="replace"), skeleton, source)
+    names, positions = forward_kinematics(skeleton, values, degrees)
+    labels, warnings = distinct_labels(names)
+    stated = 0.0254 / skeleton.length_unit if skeleton.length_unit > 0 else None
+    scale, unit_note = scale_of_skeleton(_ankle_to_head(skeleton.bones), skeleton_source, stated)
+    if rate is None:
+        rate = DATABASE_RATE
+        warnings += (f"AMC files state no frame rate: {rate:g} Hz is taken, that of the CMU database",)
+    return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings + unit_note)
+
+
+def forward_kinematics(
+    skeleton: Skeleton, values: dict[str, np.ndarray], degrees: bool
+) -> tuple[list[str], np.ndarray]:
+    """Where every bone starts and where the last ones end, in every frame.
+
+    R_WB = R_WP C M C^-1 and p_end = p_start + R_WB (length direction). C turns by the bone's axis angles, M by its
+    degrees of freedom: the one listed first turns first, both about fixed axes.
+
+    Args:
+        skeleton: bones, parents first.
+        values: (T, dof) by bone name; a bone that is not there rests.
+        degrees: whether `values` are degrees.
+
+    Returns:
+        Names, and (T, P, 3) positions in the axes and units of the file.
+    """
+    n_frames = len(values[ROOT])
+    to_rad = np.pi / 180 if degrees else 1.0
+    axis_to_rad = np.pi / 180 if skeleton.degrees else 1.0
+    R_W: list[np.ndarray] = []
+    ends: list[np.ndarray] = []
+    names: list[str] = []
+    points: list[np.ndarray] = []
+    leaves = set(range(len(skeleton.bones))) - {bone.parent for bone in skeleton.bones}
+    for index, bone in enumerate(skeleton.bones):
+        dof = values.get(bone.name, np.zeros((n_frames, len(bone.dof))))
+        C = _turn(bone.axis_order, bone.axis[None, ["XYZ".index(a) for a in bone.axis_order]] * axis_to_rad)
+        turns = [k for k, name in enumerate(bone.dof) if name.startswith("r")]
+        M = _turn("".join(bone.dof[k][1].upper() for k in turns), dof[:, turns] * to_rad)
+        R_local = C @ M @ C.swapaxes(1, 2)
+        if index == 0:
+            start = np.tile(skeleton.p_root, (n_frames, 1))
+            for k in set(range(len(bone.dof))) - set(turns):
+                start[:, "xyz".index(bone.dof[k][1])] += dof[:, k]
+            R = R_local
+        else:
+            start = ends[bone.parent]
+            R = R_W[bone.parent] @ R_local
+        end = start + R @ (bone.length * bone.direction)
+        R_W.append(R)
+        ends.append(end)
+        names.append(bone.name)
+        points.append(start)
+        if index in leaves:
+            names.append(f"{bone.name}_end")
+            points.append(end)
+    return names, np.stack(points, axis=1)
+
+
+def _turn(order: str, angles: np.ndarray) -> np.ndarray:
+    """(T, 3, 3) rotation by angles (T, len(order)) [rad] about fixed axes, the first one first."""
+    R = np.broadcast_to(np.eye(3), (len(angles), 3, 3))
+    for k, axis in enumerate(order):
+        R = rotation("XYZ".index(axis), angles[:, k]) @ R
+    return R
+
+
+def _motion(text: str, skeleton: Skeleton, source: str) -> tuple[bool, dict[str, np.ndarray]]:
+    """The frames of an AMC file: whether its angles are degrees, and (T, dof) values by bone."""
+    degrees = skeleton.degrees
+    width = {bone.name: len(bone.dof) for bone in skeleton.bones}
+    frames: list[dict[str, np.ndarray]] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.split("#", 1)[0].split()
+        if not words:
+            continue
+        if words[0].startswith(":"):
+            if words[0].upper() in (":DEGREES", ":RADIANS"):
+                degrees = words[0].upper() == ":DEGREES"
+        elif len(words) == 1 and words[0].isdigit():
+            frames.append({})
+        elif not frames:
+            raise ClipError(f"{source}: not an AMC file: line {number} comes before the number of the first frame")
+        else:
+            frames[-1][words[0]] = _values(words, width, f"{source}: line {number}")
+    if not frames:
+        raise ClipError(f"{source}: not an AMC file, or one without frames: copy or export it again")
+    for number, frame in enumerate(frames, start=1):
+        if frame.keys() != frames[0].keys() or ROOT not in frame:
+            lacking = (frames[0].keys() | {ROOT}) - frame.keys() or frame.keys() - frames[0].keys()
+            raise ClipError(f"{source}: frame {number} of {len(frames)} differs in '{min(lacking)}': it is cut off")
+    return degrees, {bone: np.array([frame[bone] for frame in frames]) for bone in frames[0]}
+
+
+def _values(words: list[str], width: dict[str, int], where: str) -> np.ndarray:
+    """The numbers of one bone in one frame, as many as its skeleton has degrees of freedom."""
+    bone, *rest = words
+    if bone not in width:
+        near = nearest_names(bone, width)
+        offer = f"the nearest are {', '.join(near)}" if near else "is this the right .asf file?"
+        raise ClipError(f"{where}: the skeleton has no bone {bone[:40]!r}: {offer}")
+    if len(rest) != width[bone]:
+        raise ClipError(f"{where}: bone '{bone}' has {len(rest)} values, its skeleton {width[bone]} degrees of freedom")
+    return floats(rest, where)
+
+
+def _ankle_to_head(bones: tuple[Bone, ...]) -> float:
+    """Length of the bones between an ankle and the start of the head [file units]; all bones when they have no names.
+
+    The ankle is the start of the first bone with "foot" in its name.
+    """
+
+    def above(word: str) -> set[int]:
+        index = next((i for i, bone in enumerate(bones) if word in bone.name.lower()), -1)
+        chain = set()
+        while index >= 0:
+            index = bones[index].parent
+            chain.add(index)
+        return chain
+
+    foot, head = above("foot"), above("head")
+    chosen = (foot ^ head) - {-1} if foot and head else range(len(bones))
+    return float(sum(bones[i].length for i in chosen))

@@ -1,0 +1,228 @@
+"""The text of a BVH file: its hierarchy of joints and its table of channel values.
+
+Also here:
+
+* BVH: a skeleton of joints with offsets, moved by its channels frame by frame.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+import numpy as np
+
+from humanoid_control.errors import ClipError
+from humanoid_control.mocap.clip import MarkerClip, distinct_labels
+from humanoid_control.mocap.formats.common import floats, rotation, scale_of_skeleton
+
+# -------- The text of a BVH file: its hierarchy of joints and its table of channel values
+
+_CHANNELS = frozenset(f"{axis}{kind}" for axis in "XYZ" for kind in ("position", "rotation"))
+
+
+@dataclass
+class Joint:
+    """One joint or end site of a BVH hierarchy, in file order (a parent comes before its children).
+
+    Args:
+        name: as the file spells it; an end site is "<parent>_end".
+        parent: index of the parent, -1 for the root.
+        offset: position in the parent's frame when no position channel says otherwise [file units].
+        channels: e.g. ["Xposition", "Zrotation"]: the order is the file's and matters.
+    """
+
+    name: str
+    parent: int
+    offset: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    channels: list[str] = field(default_factory=list)
+
+
+def parse_hierarchy(text: str, source: str) -> list[Joint]:
+    """The joints of the HIERARCHY part, parents first.
+
+    Raises:
+        ClipError: braces, offsets or channels that make no sense; the message names the joint.
+    """
+    joints: list[Joint] = []
+    open_joints: list[int] = []
+    awaits_brace = False
+    for line in text.replace("{", "\n{\n").replace("}", "\n}\n").splitlines():
+        keyword, rest = [*line.split(None, 1), "", ""][:2]
+        current = joints[open_joints[-1]] if open_joints else None
+        if keyword in ("ROOT", "JOINT", "End") and not awaits_brace and (keyword == "ROOT") == (not joints):
+            name = f"{current.name}_end" if current and keyword == "End" else rest.strip()
+            joints.append(Joint(name, open_joints[-1] if open_joints else -1))
+            awaits_brace = True
+        elif keyword == "{" and awaits_brace:
+            open_joints.append(len(joints) - 1)
+            awaits_brace = False
+        elif keyword == "}" and open_joints:
+            open_joints.pop()
+        elif keyword == "OFFSET" and current:
+            current.offset = floats(rest.split(), f"{source}: OFFSET of {current.name!r}")
+            if current.offset.shape != (3,):
+                raise ClipError(f"{source}: OFFSET of {current.name!r} has {current.offset.size} numbers, not 3")
+        elif keyword == "CHANNELS" and current:
+            current.channels = _channels(rest.split(), f"{source}: CHANNELS of {current.name!r}")
+        elif keyword not in ("", "HIERARCHY"):
+            raise ClipError(f"{source}: {line.strip()[:40]!r} makes no sense in the hierarchy: the file is damaged")
+    if not joints or open_joints or awaits_brace:
+        raise ClipError(f"{source}: the hierarchy is not complete (a brace is missing): copy or export it again")
+    if any(joint.parent < 0 for joint in joints[1:]):
+        raise ClipError(f"{source}: the skeleton falls apart: every joint must lie inside the ROOT's braces")
+    return joints
+
+
+def _channels(words: list[str], what: str) -> list[str]:
+    """The channel names after their count, in the spelling "Xposition", "Xrotation"."""
+    names = [word[:1].upper() + word[1:].lower() for word in words[1:]]
+    if not words or words[0] != str(len(names)) or not _CHANNELS.issuperset(names):
+        raise ClipError(f"{what}: {' '.join(words)[:60]!r} is not a count and that many of Xposition ... Zrotation")
+    return names
+
+
+def parse_motion(text: str, n_channels: int, source: str) -> tuple[float, np.ndarray]:
+    """The frames of the MOTION part.
+
+    Args:
+        text: what follows the word MOTION.
+        n_channels: number of channels C of the hierarchy.
+        source: path of the file, for messages.
+
+    Returns:
+        Frame rate [Hz] and channel values (T, C) in file units and degrees, in the order of the joints.
+
+    Raises:
+        ClipError: another count of numbers than frames times channels, or something that is no number.
+    """
+    lines = text.strip().split("\n", 2)
+    count, separator, dt = (lines[0].partition(":")[2], *lines[1].partition(":")[1:]) if len(lines) > 2 else ("",) * 3
+    if not (separator and count.strip().isdigit()):
+        raise ClipError(f"{source}: after MOTION must come 'Frames: <count>', 'Frame Time: <s>' and the frames")
+    step = floats([dt.strip()], f"{source}: Frame Time")[0]
+    if not 1e-5 < step < 10:
+        raise ClipError(f"{source}: Frame Time is {step:g} s: correct it in the file")
+    values = floats(lines[2].split(), f"{source}: the frames")
+    n_frames = int(count)
+    if values.size != n_frames * n_channels:
+        raise ClipError(
+            f"{source}: {n_frames} frames of {n_channels} channels need {n_frames * n_channels} numbers, "
+            f"the file holds {values.size}: it is cut off or damaged"
+        )
+    rate = 1.0 / step
+    whole = round(rate)  # 0.0083333 means 120 Hz
+    return (float(whole) if abs(rate - whole) < 1e-4 * rate else rate), values.reshape(n_frames, n_channels)
+
+
+# -------- BVH: a skeleton of joints with offsets, moved by its channels frame by frame
+
+_REST_POSE_JUMP = 20.0  # times the usual step from frame to frame: no motion begins like that
+
+
+def parse_bvh(data: bytes, source: str) -> MarkerClip:
+    """Read a BVH file as a clip whose markers are the joints and end sites of its skeleton.
+
+    BVH states no unit: it is found from the length of the bones between ankle and head. A first frame far from the
+    second, the rest pose many converters put there, is dropped with a warning.
+
+    Args:
+        data: the bytes of the file.
+        source: its path, for messages and the clip's name.
+
+    Raises:
+        ClipError: not a BVH file, cut off, or not a person's size in any unit.
+    """
+    text = data.decode("utf-8-sig", errors="replace")
+    if not text.lstrip().startswith("HIERARCHY"):
+        raise ClipError(f"{source}: not a BVH file: it must begin with HIERARCHY")
+    hierarchy, *motion = re.split(r"^\s*MOTION\s*$", text, maxsplit=1, flags=re.MULTILINE)
+    if not motion:
+        raise ClipError(f"{source}: ends before MOTION: copy or export it again")
+    joints = parse_hierarchy(hierarchy, source)
+    rate, values = parse_motion(motion[0], sum(len(joint.channels) for joint in joints), source)
+    positions = forward_kinematics(joints, values)
+    labels, warnings = distinct_labels([joint.name for joint in joints])
+    if _starts_in_rest_pose(positions):
+        positions = positions[1:]
+        warnings += ("frame 0 is a rest pose far from frame 1: dropped",)
+    scale, unit_note = scale_of_skeleton(_ankle_to_head(joints, positions), source)
+    return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings + unit_note)
+
+
+def forward_kinematics(joints: list[Joint], values: np.ndarray) -> np.ndarray:
+    """Where every joint is in every frame: down the tree, all frames at once.
+
+    p_WJ = p_WP + R_WP t,  R_WJ = R_WP R_1 R_2 R_3 with the rotations in the order of the channels. t is the offset;
+    a position channel replaces its coordinate.
+
+    Args:
+        joints: the hierarchy, parents first.
+        values: (T, C) channel values in the order of the joints: file units and degrees.
+
+    Returns:
+        (T, J, 3) positions in the axes and units of the file.
+    """
+    n_frames = len(values)
+    positions = np.zeros((n_frames, len(joints), 3))
+    R_W = np.zeros((len(joints), n_frames, 3, 3))
+    column = 0
+    for index, joint in enumerate(joints):
+        t = np.tile(joint.offset, (n_frames, 1))
+        R_local = np.broadcast_to(np.eye(3), (n_frames, 3, 3))
+        for channel in joint.channels:
+            axis = "XYZ".index(channel[0])
+            if channel.endswith("position"):
+                t[:, axis] = values[:, column]
+            else:
+                R_local = R_local @ rotation(axis, np.radians(values[:, column]))
+            column += 1
+        if joint.parent < 0:
+            positions[:, index], R_W[index] = t, R_local
+        else:
+            R_P = R_W[joint.parent]
+            positions[:, index] = positions[:, joint.parent] + np.einsum("tij,tj->ti", R_P, t)
+            R_W[index] = R_P @ R_local
+    return positions
+
+
+def _starts_in_rest_pose(positions: np.ndarray) -> bool:
+    """Whether the step from frame 0 to frame 1 is one no body makes, the later steps being ordinary."""
+    if len(positions) < 4:
+        return False
+    steps = np.linalg.norm(np.diff(positions, axis=0), axis=2).max(axis=1)
+    return bool(steps[0] > _REST_POSE_JUMP * np.median(steps[1:]) and steps[0] > 3 * steps[1:].max())
+
+
+def _ankle_to_head(joints: list[Joint], positions: np.ndarray) -> float:
+    """Length of the bones from an ankle over the hip to the head [file units].
+
+    Bone lengths do not depend on the pose. Joints are known by "foot" or "ankle" and "head" in their names; without
+    them the longest side of the box round the skeleton stands in.
+    """
+    bone = [
+        float(np.median(np.linalg.norm(positions[:, i] - positions[:, j.parent], axis=1))) if j.parent >= 0 else 0.0
+        for i, j in enumerate(joints)
+    ]
+    ankle = _first_named(joints, ("foot", "ankle"))
+    head = _first_named(joints, ("head",))
+    if ankle < 0 or head < 0:
+        return float(np.median(np.ptp(positions, axis=1).max(axis=1)))
+    apart = set(_to_root(joints, ankle)) ^ set(_to_root(joints, head))
+    return math.fsum(bone[i] for i in apart)
+
+
+def _first_named(joints: list[Joint], words: tuple[str, ...]) -> int:
+    """Index of the first joint whose name contains one of the words; -1 when there is none."""
+    return next((i for i, joint in enumerate(joints) if any(word in joint.name.lower() for word in words)), -1)
+
+
+def _to_root(joints: list[Joint], index: int) -> list[int]:
+    """A joint and its ancestors."""
+    chain = []
+    while index >= 0:
+        chain.append(index)
+        index = joints[index].parent
+    return chain

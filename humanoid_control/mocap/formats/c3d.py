@@ -1,0 +1,235 @@
+"""The C3D container: header, parameters and 3D points, as bytes become numbers.
+
+Written out here because a damaged file must end in a message: the public C++ reader ends the process on some of them
+and refuses big-endian files. Layout after the C3D user guide (c3d.org): blocks of 512 bytes; block 1 is the header;
+the parameter section names the processor whose number formats the whole file uses; then the frames, each with four
+words a point (x, y, z, residual) followed by the analog samples.
+
+
+Also here:
+
+* C3D: the binary marker file of Vicon, Qualisys and most laboratories.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import numpy as np
+
+from humanoid_control.errors import ClipError
+from humanoid_control.mocap.clip import MarkerClip, distinct_labels
+from humanoid_control.mocap.formats.common import scale_of_markers
+
+# -------- The C3D container: header, parameters and 3D points, as bytes become numbers
+
+_BLOCK = 512
+_MAGIC = 0x50
+_INTEL, _DEC, _SGI = 84, 85, 86
+
+
+@dataclass(frozen=True, eq=False)
+class C3dContent:
+    """What a C3D file holds of 3D points.
+
+    Args:
+        points: (T, M, 3) in file units; where `missing` is set the numbers mean nothing.
+        missing: (T, M) true where the residual word is negative.
+        rate: frames a second [Hz].
+        parameters: every parameter by "GROUP:NAME": a list of strings, or an array of numbers.
+        warnings: fields that contradict each other.
+    """
+
+    points: np.ndarray
+    missing: np.ndarray
+    rate: float
+    parameters: dict[str, list[str] | np.ndarray]
+    warnings: tuple[str, ...]
+
+    def texts(self, name: str) -> list[str]:
+        """A parameter of strings; empty when the file has no such parameter or it holds numbers."""
+        value = self.parameters.get(name, [])
+        return value if isinstance(value, list) else []
+
+
+class _Numbers:
+    """The number formats of one processor type."""
+
+    def __init__(self, processor: int) -> None:
+        self.order = ">" if processor == _SGI else "<"
+        self.dec = processor == _DEC
+
+    def integers(self, raw: bytes) -> np.ndarray:
+        """16-bit signed integers."""
+        return np.frombuffer(raw, dtype=f"{self.order}i2")
+
+    def floats(self, raw: bytes) -> np.ndarray:
+        """32-bit reals; DEC stores the two halves swapped and the exponent two higher."""
+        if not self.dec:
+            return np.frombuffer(raw, dtype=f"{self.order}f4")
+        halves = np.frombuffer(raw, dtype="<u2").reshape(-1, 2).astype(np.uint32)
+        with np.errstate(invalid="ignore"):
+            return (halves[:, 0] << 16 | halves[:, 1]).view(np.float32) / np.float32(4)
+
+
+def decode_c3d(data: bytes, source: str) -> C3dContent:
+    """Decode the points and parameters of a C3D file in any of its six encodings (Intel, DEC, SGI; integer, real).
+
+    Args:
+        data: the bytes of the file.
+        source: its path, for messages.
+
+    Raises:
+        ClipError: not a C3D file, or one that is cut off or contradicts itself.
+    """
+    if len(data) < 2 * _BLOCK or data[1] != _MAGIC:
+        raise ClipError(f"{source}: not a C3D file, or cut off within its header: copy or export it again")
+    start = (data[0] - 1) * _BLOCK
+    section = data[start:] if start > 0 else b""
+    if len(section) < _BLOCK or section[3] not in (_INTEL, _DEC, _SGI):
+        raise ClipError(f"{source}: the C3D header points to no parameter section: the file is damaged")
+    numbers = _Numbers(section[3])
+    n_points, n_analog, first, last = (int(v) & 0xFFFF for v in numbers.integers(data[2:10]))
+    scale, rate = (float(numbers.floats(data[at : at + 4])[0]) for at in (12, 20))
+    data_start = int(numbers.integers(data[16:18])[0]) & 0xFFFF
+    # Some writers state too few parameter blocks: the frames begin where the section really ends.
+    blocks = max(section[2], data_start - data[0])
+    parameters = _parameters(section[: blocks * _BLOCK], numbers, source)
+
+    warnings: list[str] = []
+    rate = _preferred(parameters, "POINT:RATE", rate, warnings)
+    scale = _preferred(parameters, "POINT:SCALE", scale, warnings)
+    n_frames = _frame_count(parameters, first, last, warnings)
+    integer = scale > 0
+    frame_bytes = (4 * n_points + n_analog) * (2 if integer else 4)
+    raw = data[max(data_start - 1, 0) * _BLOCK :]
+    if data_start < 2 or n_points == 0 or n_frames < 1 or not math.isfinite(scale) or scale == 0:
+        raise ClipError(f"{source}: the C3D header is damaged ({n_points} points, {n_frames} frames, scale {scale:g})")
+    if len(raw) < frame_bytes * n_frames:
+        raise ClipError(f"{source}: ends after {len(raw) // frame_bytes} of {n_frames} frames: copy or export it again")
+    words = (numbers.integers if integer else numbers.floats)(raw[: frame_bytes * n_frames])
+    with np.errstate(invalid="ignore"):  # a signalling NaN in a damaged file
+        frames = words.reshape(n_frames, -1)[:, : 4 * n_points].reshape(n_frames, n_points, 4).astype(float)
+    points = frames[..., :3] * (scale if integer else 1.0)
+    # The sign of the fourth word says whether the point was seen; NaN there counts as unseen.
+    return C3dContent(points, ~(frames[..., 3] > -1.0), rate, parameters, tuple(warnings))
+
+
+def _parameters(section: bytes, numbers: _Numbers, source: str) -> dict[str, list[str] | np.ndarray]:
+    """Walk the chain of groups and parameters; a link outside the section means damage."""
+    groups: dict[int, str] = {}
+    found: list[tuple[int, str, list[str] | np.ndarray]] = []
+    at = 4
+    try:
+        while at + 2 <= len(section) and section[at] != 0:
+            name_length = abs(int.from_bytes(section[at : at + 1], "little", signed=True))
+            group = int.from_bytes(section[at + 1 : at + 2], "little", signed=True)
+            name = section[at + 2 : at + 2 + name_length].decode("latin-1").strip().upper()
+            link = at + 2 + name_length
+            offset = int(numbers.integers(section[link : link + 2])[0]) & 0xFFFF
+            if group < 0:
+                groups[-group] = name
+            else:
+                found.append((group, name, _value(section[link + 2 :], numbers)))
+            if offset == 0:
+                break
+            at = link + offset
+    except (IndexError, ValueError):
+        raise ClipError(f"{source}: the C3D parameters are damaged near byte {at} of their section") from None
+    return {f"{groups.get(group, group)}:{name}": value for group, name, value in found}
+
+
+def _value(raw: bytes, numbers: _Numbers) -> list[str] | np.ndarray:
+    """One parameter's data: text of any dimension as a flat list, numbers as a flat array."""
+    kind = int.from_bytes(raw[:1], "little", signed=True)
+    n_dimensions = raw[1]
+    dimensions = list(raw[2 : 2 + n_dimensions])
+    count = math.prod(dimensions)
+    body = raw[2 + n_dimensions : 2 + n_dimensions + count * abs(kind)]
+    if kind not in (-1, 1, 2, 4) or len(body) < count * abs(kind):
+        raise ValueError("parameter data")
+    if kind == -1:
+        width = dimensions[0] if dimensions else 1
+        text = body.decode("latin-1")
+        return [text[i : i + width].strip(" \0") for i in range(0, count, width)] if width else []
+    if kind == 1:
+        return np.frombuffer(body, dtype=np.uint8)
+    return numbers.integers(body) if kind == 2 else numbers.floats(body)
+
+
+def _preferred(parameters: dict, name: str, header: float, warnings: list[str]) -> float:
+    """The header's number, or the parameter's where the header has none or another one."""
+    value = parameters.get(name)
+    if not isinstance(value, np.ndarray) or value.size == 0 or not np.isfinite(value[0]) or value[0] == 0:
+        return header
+    number = float(value[0])
+    if math.isfinite(header) and header != 0 and abs(number / header - 1) > 1e-3:
+        warnings.append(f"{name} says {number:g}, the header {header:g}: {name} is used")
+    return number
+
+
+def _frame_count(parameters: dict, first: int, last: int, warnings: list[str]) -> int:
+    """Number of frames: the header's, or POINT:FRAMES where the header's 16-bit counter is full."""
+    from_header = last - first + 1
+    value = parameters.get("POINT:FRAMES")
+    if not isinstance(value, np.ndarray) or value.size == 0 or not np.isfinite(value[0]):
+        return from_header
+    stated = int(value[0]) & 0xFFFF if value.dtype.kind == "i" else int(value[0])
+    if last == 0xFFFF:
+        return stated
+    if stated != from_header:
+        warnings.append(f"POINT:FRAMES says {stated} frames, the header {from_header}: the header is used")
+    return from_header
+
+
+# -------- C3D: the binary marker file of Vicon, Qualisys and most laboratories
+
+# Biomechanics software stores its results as "points" and lists them in these parameters of the POINT group ...
+_OUTPUT_GROUPS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "MODELED_MARKERS", "REACTIONS")
+# ... or, when it forgets to, at least names them like this.
+_OUTPUT_ENDINGS = ("angle", "angles", "force", "moment", "power", "grf")
+
+
+def parse_c3d(data: bytes, source: str) -> MarkerClip:
+    """Read the markers of a C3D file; angles, forces, moments, powers and scalars stored as points are left out.
+
+    A marker is missing where its residual is negative, or where it lies exactly in the origin.
+
+    Args:
+        data: the bytes of the file.
+        source: its path, for messages and the clip's name.
+
+    Raises:
+        ClipError: not a C3D file, damaged, no marker in it, or not a person's size in any unit.
+    """
+    content = decode_c3d(data, source)
+    labels, warnings = distinct_labels(_labels(content))
+    outputs = {label for group in _OUTPUT_GROUPS for label in content.texts(f"POINT:{group}")}
+    keep = [i for i, label in enumerate(labels) if label not in outputs and not label.lower().endswith(_OUTPUT_ENDINGS)]
+    if not keep:
+        raise ClipError(f"{source}: all {len(labels)} points are model outputs: export the marker trajectories")
+    positions = content.points[:, keep]
+    positions[content.missing[:, keep] | (positions == 0).all(axis=2)] = np.nan
+    units = content.texts("POINT:UNITS")
+    scale, unit_warnings = scale_of_markers(positions, units[0] if units else "", source)
+    return MarkerClip(
+        name=PurePath(source).stem,
+        labels=tuple(labels[i] for i in keep),
+        rate=content.rate,
+        positions=positions * scale,
+        source=source,
+        warnings=content.warnings + warnings + unit_warnings,
+    )
+
+
+def _labels(content: C3dContent) -> list[str]:
+    """One label a point: LABELS, LABELS2, ... hold up to 255 each; points beyond them have none."""
+    n_points = content.points.shape[1]
+    labels = list(content.texts("POINT:LABELS"))
+    more = 2
+    while len(labels) < n_points and content.texts(f"POINT:LABELS{more}"):
+        labels += content.texts(f"POINT:LABELS{more}")
+        more += 1
+    return (labels + [""] * n_points)[:n_points]

@@ -1,0 +1,170 @@
+"""Which unit a file is in: what it says, checked against the size of a person, and guessed where it says nothing.
+
+Also here:
+
+* Numbers in the words of a text file.
+* Rotation matrices for whole recordings at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from humanoid_control.errors import ClipError
+
+# -------- Which unit a file is in: what it says, checked against the size of a person
+
+UNITS = {"m": 1.0, "cm": 0.01, "mm": 0.001, "inch": 0.0254}
+CMU_UNIT = 0.0254 / 0.45  # skeletons of the CMU motion capture database: inches, scaled by 0.45
+
+_SPELLINGS = {
+    "meter": "m", "meters": "m", "metre": "m", "metres": "m",
+    "centimeter": "cm", "centimeters": "cm", "centimetres": "cm",
+    "millimeter": "mm", "millimeters": "mm", "millimetres": "mm",
+    "in": "inch", "inches": "inch",
+}  # fmt: skip
+
+_EXTENT = (0.45, 3.5)  # [m] longest side of the box round the markers: legs alone to a person with raised arms
+_TYPICAL_EXTENT = 1.6
+_CHAIN = (0.95, 2.1)  # [m] ankle to head joint along the bones: a child to a giant
+_TYPICAL_CHAIN = 1.42
+
+
+def known_unit(spelling: str) -> str:
+    """The unit a file means by a word like "Millimeters"; "" for a word that is none."""
+    unit = spelling.strip().lower()
+    unit = _SPELLINGS.get(unit, unit)
+    return unit if unit in UNITS else ""
+
+
+def body_extent(positions: np.ndarray) -> float:
+    """Longest side of the box round all markers, median over the frames; NaN when no frame has two markers.
+
+    Args:
+        positions: (T, M, 3) in any unit; NaN = missing.
+    """
+    missing = np.isnan(positions)
+    high = np.where(missing, -np.inf, positions).max(axis=1)
+    low = np.where(missing, np.inf, positions).min(axis=1)
+    seen = (~missing).sum(axis=1).min(axis=1) >= 2
+    with np.errstate(invalid="ignore", over="ignore"):  # a damaged file may hold infinite numbers
+        return float(np.median((high - low)[seen].max(axis=1))) if seen.any() else float("nan")
+
+
+def scale_of_markers(positions: np.ndarray, stated: str, where: str) -> tuple[float, tuple[str, ...]]:
+    """Metres a unit for a marker file: the unit it states, unless a body of that size cannot be.
+
+    Args:
+        positions: (T, M, 3) in file units; NaN = missing.
+        stated: the unit as the file spells it; "" when it says none.
+        where: start of the error message: the file.
+
+    Returns:
+        The factor to metres, and warnings (empty when the stated unit was believed).
+
+    Raises:
+        ClipError: no known unit makes this the size of a person.
+    """
+    extent = body_extent(positions)
+    stated = stated[:20] if stated.isprintable() else ""
+    unit = known_unit(stated)
+    if np.isnan(extent):
+        raise ClipError(f"{where}: never shows two markers at once: nothing to follow, record or export it again")
+    if unit and _EXTENT[0] <= extent * UNITS[unit] <= _EXTENT[1]:
+        return UNITS[unit], ()
+    guess = _nearest_unit(extent, _TYPICAL_EXTENT, UNITS)
+    if not _EXTENT[0] <= extent * UNITS[guess] <= _EXTENT[1]:
+        raise ClipError(
+            f"{where}: the markers span {extent:.3g} in the longest direction, which is no person in "
+            f"{', '.join(UNITS)} (unit stated: {stated or 'none'}): check the unit and the marker labels"
+        )
+    says = f"states unit '{stated}', in which" if stated else "states no unit;"
+    return UNITS[guess], (
+        f"the file {says} the markers span {extent:.4g}: read as {guess}, so that they span "
+        f"{extent * UNITS[guess]:.2f} m",
+    )
+
+
+def scale_of_skeleton(chain: float, where: str, stated: float | None = None) -> tuple[float, tuple[str, ...]]:
+    """Metres a unit for a skeleton file, from the length of the bones between ankle and head.
+
+    Args:
+        chain: length of the bones from the ankle over the hip to the head [file units].
+        where: start of the error message: the file.
+        stated: the unit the file states [m]; None when it states none.
+
+    Returns:
+        The factor to metres, and the note that says how it was found (empty when the stated unit was believed).
+
+    Raises:
+        ClipError: no known unit gives a person.
+    """
+    if stated is not None and _CHAIN[0] <= chain * stated <= _CHAIN[1]:
+        return stated, ()
+    units = {**UNITS, "CMU unit": CMU_UNIT}
+    guess = _nearest_unit(chain, _TYPICAL_CHAIN, units)
+    metres = chain * units[guess]
+    if not _CHAIN[0] <= metres <= _CHAIN[1]:
+        raise ClipError(
+            f"{where}: the bones from ankle to head are {chain:.3g} units long, which is no person in "
+            f"{', '.join(units)}: scale the skeleton to metres"
+        )
+    says = "no unit" if stated is None else f"a unit of {stated:.5g} m, in which no person fits"
+    return units[guess], (
+        f"the file states {says}: bones from ankle to head of {chain:.4g} read as {guess} "
+        f"({units[guess]:.5g} m), that is {metres:.2f} m",
+    )
+
+
+def _nearest_unit(size: float, typical: float, units: dict[str, float]) -> str:
+    """The unit in which `size` comes closest to `typical` metres, as a ratio."""
+    with np.errstate(divide="ignore"):
+        return min(units, key=lambda unit: abs(np.log(size * units[unit] / typical)))
+
+
+# -------- Numbers in the words of a text file
+
+
+def floats(words: Sequence[str], what: str) -> np.ndarray:
+    """Finite numbers from words.
+
+    Args:
+        words: as the file has them.
+        what: start of the error message: the file, and what the numbers are.
+
+    Raises:
+        ClipError: one of them is not a finite number.
+    """
+    try:
+        numbers = np.array(words, dtype=float)
+    except ValueError:
+        numbers = np.array([np.nan])
+    if not np.isfinite(numbers).all():
+        raise ClipError(f"{what}: holds something that is not a number: the file is damaged")
+    return numbers
+
+
+# -------- Rotation matrices for whole recordings at once
+
+X, Y, Z = 0, 1, 2
+
+
+def rotation(axis: int, angle: np.ndarray) -> np.ndarray:
+    """Right-handed rotations about one coordinate axis.
+
+    Args:
+        axis: X, Y or Z.
+        angle: (T,) [rad].
+
+    Returns:
+        (T, 3, 3) matrices that turn column vectors.
+    """
+    R = np.zeros((len(angle), 3, 3))
+    i, j = (axis + 1) % 3, (axis + 2) % 3
+    R[:, axis, axis] = 1.0
+    R[:, i, i] = R[:, j, j] = np.cos(angle)
+    R[:, j, i] = np.sin(angle)
+    R[:, i, j] = -R[:, j, i]
+    return R

@@ -1,0 +1,278 @@
+"""The header of a marker CSV file: which columns are which marker's x, y and z, the time, the unit and the rate.
+
+Also here:
+
+* CSV: a table of marker coordinates, as spreadsheets, Vicon, Motive and scripts of one's own write them.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import PurePath
+
+import numpy as np
+
+from humanoid_control.errors import ClipError
+from humanoid_control.mocap.clip import MarkerClip, distinct_labels
+from humanoid_control.mocap.formats.common import known_unit, scale_of_markers
+
+# -------- The header of a marker CSV file: which columns are which marker's x, y and z, the time
+
+_IN_BRACKETS = r"(?:\s*[(\[]\s*(?P<unit>[^)\]]*?)\s*[)\]])?\s*$"
+_NAMED_AXIS = re.compile(r"^(?P<label>.*\S)\s*[._:\s-]\s*(?P<axis>[xyz])" + _IN_BRACKETS, re.IGNORECASE)
+_BARE_AXIS = re.compile(r"^(?:t|pos|position)?[ _.]?(?P<axis>[xyz])" + _IN_BRACKETS, re.IGNORECASE)
+_TIME = re.compile(r"^(?:time|timestamp|t)(?:\s*_?(?P<word>s|sec|ms|us))?" + _IN_BRACKETS, re.IGNORECASE)
+_RATE = re.compile(
+    r"^#?\s*(?:(?:capture|export|camera)\s+)?(?:frame\s*rate|rate|frequency|fps)\b[^:=]*$", re.IGNORECASE
+)
+_UNIT = re.compile(r"^#?\s*(?:length\s+)?units?$", re.IGNORECASE)
+_SECONDS = {"s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "": 1.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6}
+_NOT_A_LABEL = ("rotation", "position", "marker", "mean marker error", "velocity", "acceleration")
+
+
+@dataclass(frozen=True)
+class CsvHeader:
+    """What the rows before the data say.
+
+    Args:
+        labels: M marker labels, "" where the file gives none.
+        columns: (M, 3) column of each marker's x, y, z.
+        first_row: row in which the data begin.
+        time: column of the time and its unit [s]; None without one.
+        rate: frames a second [Hz]; None when it is not stated.
+        unit: as the file spells it; "" when it states none.
+        warnings: columns that were left out.
+    """
+
+    labels: tuple[str, ...]
+    columns: np.ndarray
+    first_row: int
+    time: tuple[int, float] | None
+    rate: float | None
+    unit: str
+    warnings: tuple[str, ...]
+
+
+def read_header(rows: Sequence[list[str]], source: str) -> CsvHeader:
+    """Understand the header of a marker table: one row with `LASI_x`, `LASI.y`, or a row of labels over one of X, Y, Z.
+
+    Raises:
+        ClipError: there is no such row.
+    """
+    for number, row in enumerate(rows):
+        found = _named_columns(row) or _bare_columns(rows, number)
+        if found:
+            labels, columns, units, warnings = found
+            break
+    else:
+        raise ClipError(
+            f"{source}: no marker columns found: the header must name them like LASI_x,LASI_y,LASI_z, "
+            "or have a row of labels above a row of X,Y,Z"
+        )
+    first = number + 1
+    below = rows[first] if first < len(rows) else []
+    if any(below) and all(not cell or known_unit(cell) or cell.casefold() in _SECONDS for cell in below):
+        units += [below[c] for c in columns.ravel() if c < len(below)]
+        first += 1
+    rate, unit = _stated(rows[:number])
+    unit = next((u for u in units if u), unit)
+    time = next(((c, s) for c, cell in enumerate(rows[number]) if (s := _seconds(cell)) is not None), None)
+    return CsvHeader(labels, columns, first, time, rate, unit, warnings)
+
+
+_Columns = tuple[tuple[str, ...], np.ndarray, list[str], tuple[str, ...]]
+
+
+def _named_columns(row: list[str]) -> _Columns | None:
+    """Markers of a header row of the kind LASI_x; None when it is none."""
+    groups: list[tuple[str, dict[str, int]]] = []
+    latest: dict[str, int] = {}
+    units = []
+    for column, cell in enumerate(row):
+        match = _NAMED_AXIS.match(cell)
+        if not match or _seconds(cell) is not None:
+            continue
+        label, axis = match["label"], match["axis"].lower()
+        if label not in latest or axis in groups[latest[label]][1]:
+            latest[label] = len(groups)
+            groups.append((label, {}))
+        groups[latest[label]][1][axis] = column
+        units.append(match["unit"] or "")
+    if not any(len(axes) == 3 for _, axes in groups):
+        return None
+    whole = [(label, axes) for label, axes in groups if len(axes) == 3]
+    broken = [
+        f"{label[:40]!r} lacks {', '.join(sorted(set('xyz') - set(axes)))}" for label, axes in groups if len(axes) < 3
+    ]
+    warnings = (f"columns that make no marker are left out: {'; '.join(broken[:3])}",) if broken else ()
+    columns = np.array([[axes[a] for a in "xyz"] for _, axes in whole])
+    return tuple(label for label, _ in whole), columns, units, warnings
+
+
+def _bare_columns(rows: Sequence[list[str]], number: int) -> _Columns | None:
+    """Markers of a row of X, Y, Z below a row of labels; None when it is no such row."""
+    matches = [_BARE_AXIS.match(cell) for cell in rows[number]]
+    axes = "".join(m["axis"].lower() if m else " " for m in matches)
+    starts = [s.start() for s in re.finditer("xyz", axes)]
+    above = [row for row in rows[:number] if any(row)]
+    # Exports with rigid bodies have a row that tells rotations from positions.
+    starts = [s for s in starts if not any(s < len(row) and row[s].casefold() == "rotation" for row in above)]
+    if not starts or not above:
+        return None
+    named = [row for row in above if any(cell.casefold() in ("name", "label", "marker") for cell in row[: starts[0]])]
+    labels = next(filter(any, (_labels(row, starts) for row in reversed(named or above))), None)
+    if labels is None:
+        return None
+    columns = np.array(starts)[:, None] + np.arange(3)
+    return tuple(labels), columns, [m["unit"] or "" for m in matches if m], ()
+
+
+def _labels(row: list[str], starts: list[int]) -> list[str]:
+    """The labels above the x columns; all empty when the row holds something else."""
+    labels = [row[s] if s < len(row) else "" for s in starts]
+    usual = sum(label.casefold() in _NOT_A_LABEL or bool(known_unit(label)) for label in labels)
+    return labels if usual == 0 else [""] * len(starts)
+
+
+def _seconds(cell: str) -> float | None:
+    """Unit of a time column [s]; None when the cell heads another column."""
+    match = _TIME.match(cell)
+    return _SECONDS.get((match["unit"] or match["word"] or "").casefold()) if match else None
+
+
+def _stated(preamble: Sequence[list[str]]) -> tuple[float | None, str]:
+    """Rate [Hz] and unit above the header: pairs of cells, `# rate: 120`, or a number below "Trajectories" (Vicon)."""
+    rate, unit = None, ""
+    after_title = False
+    for row in preamble:
+        cells = [part.strip() for cell in row for part in re.split(r"[:=]", cell, maxsplit=1)]
+        for key, value in pairwise(cells):
+            if _UNIT.match(key):
+                unit = value
+            elif _RATE.match(key) and (number := _number(value)) is not None:
+                rate = number
+        if after_title and len(filled := [c for c in row if c]) == 1:
+            rate = _number(filled[0])
+        after_title = row[0].casefold() == "trajectories"
+    return rate, unit
+
+
+def _number(text: str) -> float | None:
+    """A number, or None."""
+    try:
+        return float(text.replace(",", ".").removesuffix("Hz").strip())
+    except ValueError:
+        return None
+
+
+# -------- CSV: a table of marker coordinates, as spreadsheets, Vicon, Motive and scripts of one's own write them
+
+_NO_NUMBER = ("", "nan", "na", "n/a", "null", "none", "-")
+_USUAL_RATES = (5.0, 2000.0)  # [Hz] of motion capture
+_UNEVEN = 0.2  # relative deviation of a time step from the mean that is worth a warning
+
+
+def parse_csv(data: bytes, source: str, rate: float | None = None) -> MarkerClip:
+    """Read the content of a marker CSV file.
+
+    Layout: a header row that names the columns `LASI_x,LASI_y,LASI_z` (or `LASI.x`, `LASI x [mm]`), or two header rows,
+    labels above X, Y, Z; rows above them may state rate and unit (`# rate: 120`, `# unit: mm`, the preambles of Vicon
+    and Motive). A column `time` [s] gives the rate; other columns are ignored. Cells are separated by commas, tabs or
+    semicolons (then with decimal commas, if need be). A marker is missing where one of its cells is empty or NaN, or
+    all three are exactly zero.
+
+    Args:
+        data: the bytes of the file.
+        source: its path, for messages and the clip's name.
+        rate: frames a second [Hz], for a file that states none and has no time column.
+
+    Raises:
+        ClipError: no such header, a row cut off, no rate, or not a person's size in any unit; the message names the
+            line.
+    """
+    rows, lines, semicolon = _cells(data.decode("utf-8-sig", errors="replace"), source)
+    header = read_header(rows, source)
+    # With a column of times or frame numbers a row without anything is no frame, as spreadsheets leave at the end.
+    numbered = header.columns.min() > 0
+    frames = [k for k in range(header.first_row, len(rows)) if any(rows[k]) or not numbered]
+    numbers = _table([rows[k] for k in frames], [lines[k] for k in frames], header, semicolon, source)
+    if not len(numbers):
+        raise ClipError(f"{source}: has a header but no frames: export it again")
+    positions = numbers[:, header.columns]
+    positions[(positions == 0).all(axis=2)] = np.nan
+    labels, warnings = distinct_labels(header.labels)
+    found, rate_warnings = _rate(numbers, header, rate, source)
+    scale, unit_warnings = scale_of_markers(positions, header.unit, source)
+    warnings += header.warnings + rate_warnings + unit_warnings
+    return MarkerClip(PurePath(source).stem, labels, found, positions * scale, source, warnings)
+
+
+def _cells(text: str, source: str) -> tuple[list[list[str]], list[int], bool]:
+    """Rows of stripped cells, blank lines left out, with their line numbers; and whether semicolons separate them."""
+    head = "\n".join(text.splitlines()[:20])
+    delimiter = max(";\t,", key=head.count)
+    reader = csv.reader(text.replace("\0", "?").splitlines(), delimiter=delimiter, skipinitialspace=True)
+    rows, lines = [], []
+    try:
+        for row in reader:
+            cells = [cell.strip() for cell in row]
+            if len(cells) > 1 or any(cells):
+                rows.append(cells)
+                lines.append(reader.line_num)
+    except csv.Error as error:
+        raise ClipError(f"{source}: not a CSV file: line {reader.line_num}: {error}") from None
+    return rows, lines, delimiter == ";"
+
+
+def _table(rows: list[list[str]], lines: list[int], header: CsvHeader, decimal_comma: bool, source: str) -> np.ndarray:
+    """(T, columns) numbers of the columns that are used, NaN elsewhere."""
+    used = sorted({*header.columns.ravel().tolist(), *([header.time[0]] if header.time else [])})
+    numbers = np.full((len(rows), used[-1] + 1), np.nan)
+    for k, (row, line) in enumerate(zip(rows, lines, strict=True)):
+        if len(row) <= used[-1]:
+            raise ClipError(
+                f"{source}: line {line} has {len(row)} cells, the header needs {used[-1] + 1}: the file is cut off"
+            )
+        for column in used:
+            cell = row[column]
+            if cell.casefold() in _NO_NUMBER:
+                continue
+            try:
+                numbers[k, column] = float(cell.replace(",", ".") if decimal_comma else cell)
+            except ValueError:
+                raise ClipError(f"{source}: line {line}: {cell[:20]!r} is not a number: correct it") from None
+    return numbers
+
+
+def _rate(numbers: np.ndarray, header: CsvHeader, given: float | None, source: str) -> tuple[float, tuple[str, ...]]:
+    """Frames a second: of the time column, the preamble, or the caller, in this order."""
+    if header.time is None:
+        rate = header.rate if header.rate is not None else given
+        if rate is None:
+            raise ClipError(
+                f"{source}: states no frame rate: add a column 'time' in seconds or a first line '# rate: 120', "
+                "or give the rate to load_clip"
+            )
+        return rate, ()
+    column, second = header.time
+    times = numbers[:, column] * second
+    steps = np.diff(times)
+    if len(times) > 1 and not (steps > 0).all():
+        frame = int(np.argmin(steps > 0)) + 1
+        raise ClipError(f"{source}: the time column does not grow at frame {frame}: sort the rows or correct it")
+    step = float(steps.mean()) if len(steps) else np.nan
+    rate = 1 / step if step > 0 else (header.rate or given or 1.0)
+    whole = round(rate)
+    rate = float(whole) if whole and abs(rate - whole) < 1e-3 * whole else rate
+    warnings = []
+    if len(steps) and np.abs(steps / step - 1).max() > _UNEVEN:
+        warnings.append(
+            f"the time steps vary from {steps.min():.4g} to {steps.max():.4g} s: {rate:.4g} Hz throughout is taken"
+        )
+    if len(steps) and not _USUAL_RATES[0] <= rate <= _USUAL_RATES[1]:
+        warnings.append(f"the time column runs at {rate:.4g} Hz: name it time_ms if it counts milliseconds")
+    return rate, tuple(warnings)

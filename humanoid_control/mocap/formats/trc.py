@@ -1,0 +1,99 @@
+"""TRC: the tab separated marker file of Motion Analysis, OpenSim and FiLMBOX."""
+
+from __future__ import annotations
+
+import math
+from pathlib import PurePath
+
+import numpy as np
+
+from humanoid_control.errors import ClipError
+from humanoid_control.mocap.clip import MarkerClip, distinct_labels
+from humanoid_control.mocap.formats.common import scale_of_markers
+
+_RATE_TOLERANCE = 0.02  # relative difference of DataRate and the time column that is worth a warning
+
+
+def parse_trc(data: bytes, source: str) -> MarkerClip:
+    """Read the content of a TRC file.
+
+    A marker is missing where its cells are empty or all three exactly zero. A blank line between the header and the
+    data may be there or not.
+
+    Args:
+        data: the bytes of the file.
+        source: its path, for messages and the clip's name.
+
+    Raises:
+        ClipError: not a TRC file, cut off, or not a person's size in any unit; the message names the line.
+    """
+    text = data.decode("utf-8-sig", errors="replace")
+    if not text.startswith("PathFileType"):
+        raise ClipError(f"{source}: not a TRC file: the first line must begin with PathFileType")
+    lines = text.splitlines()
+    if len(lines) < 5:
+        raise ClipError(f"{source}: ends within the header (line {len(lines)}): copy or export it again")
+    header = _header(lines[1], lines[2])
+    rate = _number(header.get("datarate", ""), "DataRate", source)
+    labels, warnings = distinct_labels([cell.strip() for cell in lines[3].split("\t")[2:] if cell.strip()])
+    if not labels:
+        raise ClipError(f"{source}: names no markers in line 4: export the file again")
+    times, positions = _table(lines[5:], len(labels), source)
+    declared = int(_number(header.get("numframes", ""), "NumFrames", source))
+    if len(positions) < declared:
+        raise ClipError(f"{source}: ends after {len(positions)} of {declared} frames: copy or export it again")
+    if len(positions) > declared:
+        warnings += (f"the header says {declared} frames, the file holds {len(positions)}: all are used",)
+    scale, unit_warnings = scale_of_markers(positions, header.get("units", ""), source)
+    warnings += unit_warnings + _rate_warning(times, rate)
+    return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings)
+
+
+def _header(keys: str, values: str) -> dict[str, str]:
+    """The second and third line as a dictionary with lower-case keys."""
+    pairs = zip(keys.split("\t"), values.split("\t"), strict=False)
+    return {key.strip().lower(): value.strip() for key, value in pairs if key.strip()}
+
+
+def _number(text: str, field: str, source: str) -> float:
+    """A finite number of the header."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ClipError(f"{source}: {field} in line 3 is {text[:20]!r}, not a number: correct the header")
+    return value
+
+
+def _table(lines: list[str], n_markers: int, source: str) -> tuple[np.ndarray, np.ndarray]:
+    """The data rows: times (T,) [s] and positions (T, M, 3) in file units, NaN = missing."""
+    width = 2 + 3 * n_markers
+    rows = []
+    for number, line in enumerate(lines, start=6):
+        if not line.strip():
+            continue
+        cells = [cell.strip() or "nan" for cell in line.split("\t")]
+        if len(cells) > width and all(cell == "nan" for cell in cells[width:]):
+            cells = cells[:width]  # rows often end with a tab
+        if len(cells) != width:
+            raise ClipError(
+                f"{source}: line {number} has {len(cells)} cells, {n_markers} markers need {width}: "
+                "the file is cut off or not tab separated"
+            )
+        try:
+            rows.append([float(cell) for cell in cells])
+        except ValueError as error:
+            raise ClipError(f"{source}: line {number} holds something that is no number: {error}") from None
+    table = np.array(rows).reshape(-1, width)
+    positions = table[:, 2:].reshape(-1, n_markers, 3)
+    positions[(positions == 0).all(axis=2)] = np.nan
+    return table[:, 1], positions
+
+
+def _rate_warning(times: np.ndarray, rate: float) -> tuple[str, ...]:
+    """Say when the time column runs at another rate than the header states."""
+    step = (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else math.nan
+    if math.isfinite(step) and step > 0 and abs(step * rate - 1) > _RATE_TOLERANCE:
+        return (f"DataRate says {rate:g} Hz, the time column {1 / step:.4g} Hz: DataRate is used",)
+    return ()

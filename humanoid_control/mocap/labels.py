@@ -1,0 +1,215 @@
+"""Labels that went wrong: two markers that exchange their identity, and a marker that jumps farther than a body can.
+
+Also here:
+
+* Labels put right: swaps of two markers undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from humanoid_control.mocap.clip import MarkerClip
+
+# -------- Labels that went wrong: two markers that exchange their identity
+
+MAX_ACCELERATION = 300.0  # [m/s^2] 30 g: what a marker on a hand or a foot does not exceed but in a blow
+MAX_SPEED = 20.0  # [m/s] of a marker of which only the last place is known
+_NOISE = 0.05  # [m] an error of this size is no jump yet
+_SWAP_STEP = 0.03  # [m] markers closer than this may exchange their labels unseen, and without harm
+_SWAP_GAIN = 0.3  # after the exchange both must be this much nearer to where they were expected, as a share
+_SETTLED = 2  # frames after a jump until the velocity is believed again
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Two markers that exchange their labels from one frame to the next.
+
+    Args:
+        labels: the two.
+        frame: the first frame in which they are exchanged (or right again).
+        unambiguous: no third marker was involved.
+    """
+
+    labels: tuple[str, str]
+    frame: int
+    unambiguous: bool
+
+
+@dataclass(frozen=True)
+class Jump:
+    """A marker that moves as no body does.
+
+    Args:
+        label: whose.
+        first, last: frames between which it happens.
+        distance: largest distance from where the marker was expected [m].
+    """
+
+    label: str
+    first: int
+    last: int
+    distance: float
+
+
+def check_labels(
+    clip: MarkerClip, max_acceleration: float = MAX_ACCELERATION, max_speed: float = MAX_SPEED
+) -> tuple[tuple[Swap, ...], tuple[Jump, ...]]:
+    """Find swaps and jumps.
+
+    Each marker is expected where its last velocity takes it. Two markers that both miss that place by more than 3 cm
+    and would both meet each other's are a swap. A marker that misses it by more than 5 cm + max_acceleration dt^2 is a
+    jump; where the velocity is not known (after a gap), by more than 5 cm + max_speed times the time since.
+
+    Args:
+        clip: markers, NaN where missing.
+        max_acceleration: [m/s^2].
+        max_speed: [m/s].
+
+    Returns:
+        Swaps in order of time, jumps in order of labels.
+    """
+    state = _State(clip)
+    limits = max_acceleration / clip.rate**2, max_speed / clip.rate
+    swaps: list[Swap] = []
+    events: dict[int, list[tuple[int, float]]] = {}
+    busy = np.append(np.flatnonzero(~_quiet(clip.positions)), clip.n_frames)
+    frame = 0
+    while frame < clip.n_frames:
+        if state.settled_throughout() and (following := int(busy[np.searchsorted(busy, frame)])) > frame:
+            state.skip(frame, following)
+            frame = following
+            continue
+        for pair, alone in state.exchanges(frame):
+            swaps.append(Swap((clip.labels[pair[0]], clip.labels[pair[1]]), frame, alone))
+        for marker, distance in state.advance(frame, *limits):
+            events.setdefault(marker, []).append((frame, distance))
+        frame += 1
+    jumps = [jump for marker, found in sorted(events.items()) for jump in _grouped(clip.labels[marker], found)]
+    return tuple(swaps), tuple(jumps)
+
+
+class _State:
+    """What is known of every marker up to a frame; swaps are undone in the own copy of the tracks on the way."""
+
+    def __init__(self, clip: MarkerClip) -> None:
+        self.tracks = np.array(clip.positions)
+        n_markers = len(clip.labels)
+        self.last = np.full((n_markers, 3), np.nan)
+        self.velocity = np.zeros((n_markers, 3))  # per frame
+        self.age = np.zeros(n_markers, dtype=int)  # frames since it was seen
+        self.settled = np.zeros(n_markers, dtype=int)  # consecutive good frames
+
+    def settled_throughout(self) -> bool:
+        """Whether the velocity of every marker that is there is believed."""
+        return bool((self.settled[self.age == 0] >= _SETTLED).all())
+
+    def skip(self, frame: int, following: int) -> None:
+        """Pass over the quiet frames from one to another: nothing is off its course by more than the noise in them."""
+        now, before = self.tracks[following - 1], self.tracks[following - 2]
+        seen = self.age == 0
+        self.velocity[seen], self.last[seen] = now[seen] - before[seen], now[seen]
+        self.age[~seen] += following - frame
+
+    def exchanges(self, frame: int) -> list[tuple[tuple[int, int], bool]]:
+        """Pairs that are exchanged from this frame on, and whether no third marker is involved; those are undone."""
+        now, expected = self.tracks[frame], self._expected()
+        suspects = np.flatnonzero(np.linalg.norm(now - expected, axis=1) > _SWAP_STEP).tolist()
+        pairs = [pair for pair in combinations(suspects, 2) if _exchanged(now, expected, *pair)]
+        found = [(pair, not any(set(pair) & set(other) for other in pairs if other != pair)) for pair in pairs]
+        for (a, b), alone in found:
+            if alone:
+                self.tracks[frame:, [a, b]] = self.tracks[frame:, [b, a]]
+        return found
+
+    def advance(self, frame: int, acceleration: float, speed: float) -> list[tuple[int, float]]:
+        """Take this frame in: the markers that jumped, and how far [m].
+
+        Args:
+            frame: the next one.
+            acceleration, speed: limits [m per frame^2], [m per frame].
+        """
+        now = self.tracks[frame]
+        seen = ~np.isnan(now[:, 0])
+        missed = np.linalg.norm(now - self._expected(), axis=1)
+        limit = _NOISE + np.where(self._moving(), acceleration, speed * (self.age + 1))
+        jumped = missed > limit  # false where one of both is not known
+        steady = seen & ~np.isnan(self.last[:, 0]) & (self.age == 0) & ~jumped
+        self.settled = np.where(steady, self.settled + 1, np.where(seen, 0, self.settled))
+        self.velocity[seen] = np.where(steady[seen, None], now[seen] - self.last[seen], 0.0)
+        self.last[seen] = now[seen]
+        self.age = np.where(seen, 0, self.age + 1)
+        return [(int(marker), float(missed[marker])) for marker in np.flatnonzero(jumped)]
+
+    def _moving(self) -> np.ndarray:
+        return (self.age == 0) & (self.settled >= _SETTLED)
+
+    def _expected(self) -> np.ndarray:
+        """(M, 3) where each marker should be in the next frame [m]."""
+        return self.last + np.where(self._moving()[:, None], self.velocity, 0.0)
+
+
+def _quiet(positions: np.ndarray) -> np.ndarray:
+    """(T,) whether each marker either goes on as it did, or is as missing as it was in the two frames before.
+
+    Exchanging labels for good changes nothing about it.
+    """
+    quiet = np.zeros(len(positions), dtype=bool)
+    off_course = np.linalg.norm(np.diff(positions, 2, axis=0), axis=2)
+    missing = np.isnan(positions[..., 0])
+    still_missing = missing[2:] & missing[1:-1] & missing[:-2]
+    quiet[2:] = ((off_course <= _SWAP_STEP) | still_missing).all(axis=1)
+    return quiet
+
+
+def _exchanged(now: np.ndarray, expected: np.ndarray, a: int, b: int) -> bool:
+    """Whether two markers would both be much nearer to their expected places with exchanged labels."""
+    own = np.linalg.norm(now[[a, b]] - expected[[a, b]], axis=1)
+    other = np.linalg.norm(now[[b, a]] - expected[[a, b]], axis=1)
+    return bool((other < _SWAP_GAIN * own).all())
+
+
+def _grouped(label: str, found: list[tuple[int, float]]) -> list[Jump]:
+    """Jumps at neighbouring frames as one: away and back again."""
+    jumps: list[Jump] = []
+    for frame, distance in found:
+        if jumps and frame - jumps[-1].last <= _SETTLED + 1:
+            jumps[-1] = Jump(label, jumps[-1].first, frame, max(distance, jumps[-1].distance))
+        else:
+            jumps.append(Jump(label, frame, frame, distance))
+    return jumps
+
+
+# -------- Labels put right: swaps of two markers undone
+
+
+def repair_swaps(clip: MarkerClip, swaps: Iterable[Swap]) -> tuple[np.ndarray, tuple[Swap, ...]]:
+    """Undo the unambiguous swaps.
+
+    Motion tells when two labels are exchanged, not which of the two is right: the assignment that holds for more frames
+    is taken to be.
+
+    Args:
+        clip: as given to `check_labels`.
+        swaps: what it found.
+
+    Returns:
+        (T, M, 3) positions, and the swaps that were undone.
+    """
+    positions = np.array(clip.positions)
+    undone = tuple(swap for swap in swaps if swap.unambiguous)
+    for swap in undone:
+        a, b = (clip.index(label) for label in swap.labels)
+        positions[swap.frame :, [a, b]] = positions[swap.frame :, [b, a]]
+    for pair in {swap.labels for swap in undone}:
+        if any(set(pair) & set(other.labels) and other.labels != pair for other in undone):
+            continue  # a chain over three markers: the first frame is taken to be right
+        edges = [0, *(swap.frame for swap in undone if swap.labels == pair), clip.n_frames]
+        if sum(np.diff(edges)[1::2]) > sum(np.diff(edges)[::2]):
+            a, b = (clip.index(label) for label in pair)
+            positions[:, [a, b]] = positions[:, [b, a]]
+    return positions, undone

@@ -1,0 +1,430 @@
+"""Where the joints are under the skin: hip and shoulder centres from the markers on the bones around them.
+
+Also here:
+
+* The YAML file of a marker set: what each body point is made of, checked word by word.
+* Labels for comparison: what a marker is called, whoever wears it and however it is written.
+* Which marker set fits a clip, and where the body points are by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from humanoid_control.errors import ClipError, UnknownNameError, nearest_names
+from humanoid_control.files import read_yaml, why
+from humanoid_control.mocap.clip import MarkerClip
+
+# -------- Where the joints are under the skin: hip and shoulder centres from the markers on the bones around them
+
+
+def hip_centre(side: int, *, l_asis: np.ndarray, r_asis: np.ndarray, mid_psis: np.ndarray) -> np.ndarray:
+    """Hip joint centre by regression on the depth and the width of the pelvis.
+
+    In the pelvis frame (origin midway between the ASIS markers, x forward from the PSIS midpoint, y left, z up,
+    perpendicular to the plane of the ASIS and the PSIS midpoint), with PD the distance between the two midpoints and
+    PW the distance between the ASIS markers:
+
+        x = -0.24 PD - 9.9 mm,   y = side (0.33 PW + 7.3 mm),   z = -0.30 PW - 10.9 mm
+
+    Args:
+        side: +1 left, -1 right.
+        l_asis, r_asis: (T, 3) front pelvis markers [m], any axes.
+        mid_psis: (T, 3) midpoint of the back pelvis markers, or the sacrum marker [m].
+
+    Returns:
+        (T, 3) joint centre [m], NaN where a marker is missing.
+
+    Source: Harrington et al. 2007, J. Biomech. 40, 595-602 (regression for adults and children together).
+    """
+    mid_asis = (l_asis + r_asis) / 2
+    depth = np.linalg.norm(mid_asis - mid_psis, axis=1, keepdims=True)
+    width = np.linalg.norm(l_asis - r_asis, axis=1, keepdims=True)
+    y = _unit(l_asis - r_asis)
+    z = _unit(_cross(mid_asis - mid_psis, y))
+    x = _cross(y, z)
+    forward, left, up = -0.24 * depth - 0.0099, side * (0.33 * width + 0.0073), -0.30 * width - 0.0109
+    return mid_asis + forward * x + left * y + up * z
+
+
+def shoulder_centre(
+    side: int,
+    *,
+    l_acromion: np.ndarray,
+    r_acromion: np.ndarray,
+    l_asis: np.ndarray,
+    r_asis: np.ndarray,
+    mid_psis: np.ndarray,
+) -> np.ndarray:
+    """Glenohumeral centre: below the marker on the acromion by 17 % of the distance between the acromia.
+
+    Below means along the trunk, from the middle of the acromia to the middle of the pelvis.
+
+    Args:
+        side: +1 left, -1 right.
+        l_acromion, r_acromion: (T, 3) markers on top of the shoulders [m], any axes.
+        l_asis, r_asis, mid_psis: (T, 3) pelvis markers as in `hip_centre` [m].
+
+    Returns:
+        (T, 3) joint centre [m], NaN where a marker is missing.
+
+    Source: Rab, Petuskey and Bagley 2002, Gait and Posture 15, 113-119.
+    """
+    pelvis = ((l_asis + r_asis) / 2 + mid_psis) / 2
+    down = _unit(pelvis - (l_acromion + r_acromion) / 2)
+    breadth = np.linalg.norm(l_acromion - r_acromion, axis=1, keepdims=True)
+    return (l_acromion if side > 0 else r_acromion) + 0.17 * breadth * down
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    """Vectors (T, 3) scaled to length 1; zero stays zero, NaN stays NaN."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(length > 0, length, 1.0)
+
+
+def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Cross products of vectors (T, 3); for a single frame several times quicker than numpy's own."""
+    return a[:, [1, 2, 0]] * b[:, [2, 0, 1]] - a[:, [2, 0, 1]] * b[:, [1, 2, 0]]
+
+
+# -------- The YAML file of a marker set: what each body point is made of, checked word by word
+
+REQUIRED = ("l_hip", "r_hip", "sternum", "l_shoulder", "r_shoulder", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
+ESTIMATED = ("sternum",)  # required too, but found from the others where no marker shows it
+WRIST_SIDES = ("l_radius", "l_ulna", "r_radius", "r_ulna")  # where the thumb is, and opposite
+OPTIONAL = ("head", "l_knee", "r_knee", "l_ankle", "r_ankle", "l_toe", "r_toe", "l_heel", "r_heel", *WRIST_SIDES)
+
+_PELVIS = ("l_asis", "r_asis", "mid_psis")
+_RULES: dict[str, tuple[Callable[..., np.ndarray], tuple[str, ...]]] = {
+    "hip_centre": (hip_centre, _PELVIS),
+    "shoulder_centre": (shoulder_centre, ("l_acromion", "r_acromion", *_PELVIS)),
+}
+LANDMARKS = _RULES["shoulder_centre"][1]
+
+Alternatives = tuple[tuple[str, ...], ...]
+"""Lists of labels in order of preference; the labels of the first list that a clip has are averaged."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one body point is made.
+
+    Args:
+        inputs: label alternatives by landmark; without a rule one entry, the point itself.
+        rule: calculates the point from its inputs, each (T, 3); None takes the only input as it is.
+        side: +1 left, -1 right: what the rule is told.
+    """
+
+    inputs: Mapping[str, Alternatives]
+    rule: Callable[..., np.ndarray] | None = None
+    side: int = 1
+
+
+@dataclass(frozen=True)
+class MarkerSet:
+    """A naming convention of markers: one recipe for each body point it knows.
+
+    Args:
+        name: built-in name, or the path of the file.
+        points: body point to recipe, in the order of `REQUIRED` and `OPTIONAL`.
+        unused: labels of the convention that no body point needs. A set that lists them knows all its labels, so that
+            others in a clip are worth a warning; skeletons do, marker sets do not.
+    """
+
+    name: str
+    points: Mapping[str, Recipe]
+    unused: frozenset[str] = frozenset()
+
+
+def read_marker_set(path: Path, name: str) -> MarkerSet:
+    """Read a marker set from YAML.
+
+    Args:
+        path: the file.
+        name: what messages call the set.
+
+    Raises:
+        ClipError: unreadable, no YAML, an unknown body point, rule or landmark, a required point without recipe.
+    """
+    try:
+        content = read_yaml(path)
+    except OSError as error:
+        raise ClipError(f"marker set {name}: cannot be read ({error.strerror})") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ClipError(f"marker set {name}: is not valid YAML: {why(error)}") from None
+    if not isinstance(content, dict) or not isinstance(content.get("points"), dict):
+        raise ClipError(f"marker set {name}: needs a mapping 'points' from body points to labels")
+    unknown = set(content) - {"about", "landmarks", "points", "unused"}
+    if unknown:
+        raise ClipError(
+            f"marker set {name}: unknown entry '{min(map(str, unknown))}' (about, landmarks, points, unused)"
+        )
+    landmarks = _alternatives_by_name(content.get("landmarks") or {}, LANDMARKS, f"marker set {name}: landmark")
+    given = content["points"]
+    _check_names(given, REQUIRED + OPTIONAL, f"marker set {name}: body point")
+    lacking = [point for point in REQUIRED if point not in given and point not in ESTIMATED]
+    if lacking:
+        raise ClipError(f"marker set {name}: gives no labels for {', '.join(lacking)}")
+    unused = _alternatives(content["unused"], f"marker set {name}: unused") if "unused" in content else ()
+    return MarkerSet(
+        name,
+        {
+            point: _recipe(point, given[point], landmarks, f"marker set {name}: {point}")
+            for point in REQUIRED + OPTIONAL
+            if point in given
+        },
+        frozenset(label for labels in unused for label in labels),
+    )
+
+
+def _recipe(point: str, value: Any, landmarks: Mapping[str, Alternatives], where: str) -> Recipe:
+    """A point's entry: a list of labels, a list of such lists, or {rule: name}."""
+    if not isinstance(value, dict):
+        return Recipe({point: _alternatives(value, where)})
+    rule = value.get("rule")
+    if set(value) != {"rule"} or not isinstance(rule, str) or rule not in _RULES:
+        raise ClipError(f"{where}: expected labels or {{rule: {' or '.join(_RULES)}}}, got {value}")
+    function, needs = _RULES[rule]
+    lacking = [landmark for landmark in needs if landmark not in landmarks]
+    if lacking:
+        raise ClipError(f"{where}: rule {rule} needs the landmark(s) {', '.join(lacking)}")
+    return Recipe({name: landmarks[name] for name in needs}, function, side=-1 if point.startswith("r_") else 1)
+
+
+def _alternatives_by_name(entries: Any, known: tuple[str, ...], where: str) -> dict[str, Alternatives]:
+    """The landmarks section."""
+    _check_names(entries, known, where)
+    return {name: _alternatives(value, f"{where} {name}") for name, value in entries.items()}
+
+
+def _check_names(entries: Any, known: tuple[str, ...], where: str) -> None:
+    """Raise ClipError for a key that is not among the known ones."""
+    for name in entries if isinstance(entries, dict) else [entries]:
+        if name not in known:
+            near = nearest_names(str(name), known)
+            raise ClipError(f"{where} '{name}' is unknown: {f'did you mean {near[0]}?' if near else ', '.join(known)}")
+
+
+def _alternatives(value: Any, where: str) -> Alternatives:
+    """[A, B] or [[A, B], [C]] as alternatives."""
+    lists = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
+    for labels in lists:
+        if not (isinstance(labels, list) and labels and all(isinstance(label, str) and label for label in labels)):
+            raise ClipError(f"{where}: expected a list of labels or a list of such lists, got {value!r}")
+    return tuple(tuple(labels) for labels in lists)
+
+
+# -------- Labels for comparison: what a marker is called, whoever wears it and however it is written
+
+_SKELETON = 8  # labels; with fewer a common beginning may be part of the names
+
+Labels = Mapping[str, tuple[str, ...]]
+"""A clip's labels, as written, by their plain form; several where only the subject or the case differs."""
+
+
+def plain_label(label: str) -> str:
+    """A label for comparison: without the "Subject:" before it, and without regard to case."""
+    return label.rpartition(":")[2].strip().casefold()
+
+
+def _prefix(labels: tuple[str, ...]) -> str:
+    """What all joints of a skeleton carry before their names, like "Model_"; "" when they do not."""
+    prefix = labels[0][: labels[0].find("_") + 1]
+    return prefix if len(labels) >= _SKELETON and all(label.startswith(prefix) for label in labels) else ""
+
+
+def plain_labels(clip: MarkerClip) -> dict[str, tuple[str, ...]]:
+    """The labels of all markers that are seen at least once."""
+    labels: dict[str, tuple[str, ...]] = {}
+    prefix = _prefix(clip.labels)
+    for label, seen in zip(clip.labels, ~np.isnan(clip.positions[..., 0]).all(axis=0), strict=True):
+        if seen:
+            plain = plain_label(label.removeprefix(prefix))
+            labels[plain] = (*labels.get(plain, ()), label)
+    return labels
+
+
+def pick_labels(alternatives: Alternatives, labels: Labels) -> list[tuple[str, ...]] | None:
+    """The first alternative of which the clip has all labels, as the clip writes them."""
+    for wanted in alternatives:
+        if all(plain_label(label) in labels for label in wanted):
+            return [labels[plain_label(label)] for label in wanted]
+    return None
+
+
+# -------- Which marker set fits a clip, and where the body points are by it
+
+_NEEDED = tuple(point for point in REQUIRED if point not in ESTIMATED)
+_LISTED = 4  # names that a message lists one by one
+_FOLDER = Path(__file__).parent / "marker_sets"
+MARKER_SETS = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
+
+
+class BodyLocator:
+    """A marker set applied to one clip: knows which of the clip's labels make which body point.
+
+    `marker_set` is the set, `warnings` name the joints of a skeleton that its set does not know. The sternum may be
+    missing: it can be estimated.
+
+    Args:
+        clip: the markers.
+        marker_set: name of a built-in set, path of a YAML file, or None to choose the built-in set that fits best.
+
+    Raises:
+        ClipError: the clip lacks labels of the set, or of every set; the message names them.
+        UnknownNameError: no such set and no such file.
+    """
+
+    def __init__(self, clip: MarkerClip, marker_set: str | Path | None = None) -> None:
+        self.clip = clip
+        labels = plain_labels(clip)
+        self.marker_set = _choose(clip, labels) if marker_set is None else find_marker_set(marker_set)
+        if _missing(self.marker_set, labels):
+            raise ClipError(_misfit(clip, labels, self.marker_set, "marker set"))
+        self.warnings = _strangers(labels, self.marker_set)
+        self._chosen: dict[str, dict[str, list[str]]] = {}
+        for point, recipe in self.marker_set.points.items():
+            inputs = {name: pick_labels(alternatives, labels) for name, alternatives in recipe.inputs.items()}
+            if all(inputs.values()):
+                self._chosen[point] = {name: _single(clip, found) for name, found in inputs.items() if found}
+
+    @property
+    def points(self) -> tuple[str, ...]:
+        """Names of the body points that the clip has markers for."""
+        return tuple(self._chosen)
+
+    def labels(self, point: str) -> tuple[str, ...]:
+        """The clip's labels that a body point is made of."""
+        return tuple(dict.fromkeys(label for labels in self._chosen[point].values() for label in labels))
+
+    def inputs(self, point: str) -> dict[str, tuple[str, ...]]:
+        """The clip's labels that are averaged for each input of a body point's recipe."""
+        return {name: tuple(labels) for name, labels in self._chosen[point].items()}
+
+    def locate(self, clip: MarkerClip | None = None) -> dict[str, np.ndarray]:
+        """Where the body points are.
+
+        Args:
+            clip: other positions under the same labels (for instance with gaps filled); by default the own clip.
+
+        Returns:
+            (T, 3) by body point [m], in the axes of the clip; NaN where one of its markers is missing.
+        """
+        clip = clip or self.clip
+        located = {}
+        for point, inputs in self._chosen.items():
+            means = {name: np.mean([clip.marker(label) for label in labels], axis=0) for name, labels in inputs.items()}
+            recipe = self.marker_set.points[point]
+            located[point] = recipe.rule(recipe.side, **means) if recipe.rule else means[point]
+        return located
+
+
+@cache
+def builtin_marker_set(name: str) -> MarkerSet:
+    """A set that comes with the package. Raises UnknownNameError for another name than those of `MARKER_SETS`."""
+    if name not in MARKER_SETS:
+        raise UnknownNameError("marker set", name, MARKER_SETS, "(a set of your own: give the path of its .yaml file)")
+    return read_marker_set(_FOLDER / f"{name}.yaml", name)
+
+
+def find_marker_set(marker_set: str | Path) -> MarkerSet:
+    """A built-in set by name, or a file. Raises UnknownNameError or ClipError."""
+    path = Path(marker_set)
+    if path.suffix.lower() in (".yaml", ".yml"):
+        return read_marker_set(path, str(path))
+    return builtin_marker_set(str(marker_set))
+
+
+def _choose(clip: MarkerClip, labels: Labels) -> MarkerSet:
+    """The built-in set that fits and gives the most body points."""
+    sets = [builtin_marker_set(name) for name in MARKER_SETS]
+    fitting = [s for s in sets if not _missing(s, labels)]
+    if fitting:
+        return max(fitting, key=lambda s: sum(_has(recipe, labels) for recipe in s.points.values()))
+    known = {s.name: sum(label in labels for label in _vocabulary(s)) for s in sets}
+    if not any(known.values()):
+        raise ClipError(
+            f"clip '{clip.name}' ({clip.source}): no marker set fits: none of its {len(clip.labels)} labels "
+            f"({', '.join(clip.labels[:3])}, ...) belongs to one: give a marker set of your own (docs/adding_a_clip.md)"
+        )
+    lacking = {s.name: sum(not _has(s.points[point], labels) for point in _NEEDED) for s in sets}
+    nearest = min(sets, key=lambda s: (lacking[s.name], -known[s.name], len(_missing(s, labels))))
+    raise ClipError(_misfit(clip, labels, nearest, "no marker set fits, the nearest"))
+
+
+def _single(clip: MarkerClip, found: list[tuple[str, ...]]) -> list[str]:
+    """Each label of an alternative, which must be there only once."""
+    for same in found:
+        if len(same) > 1:
+            raise ClipError(
+                f"clip '{clip.name}': {' and '.join(same[:3])} are the same marker of several subjects: "
+                "keep one of them, clip.select(labels) does it"
+            )
+    return [same[0] for same in found]
+
+
+def _has(recipe: Recipe, labels: Labels) -> bool:
+    """Whether the clip has what a body point needs."""
+    return all(pick_labels(alternatives, labels) for alternatives in recipe.inputs.values())
+
+
+def _missing(marker_set: MarkerSet, labels: Labels) -> dict[str, list[str]]:
+    """Labels the clip lacks, each with the required body points it is needed for; the first alternative counts."""
+    missing: dict[str, list[str]] = {}
+    for point in _NEEDED:
+        for alternatives in marker_set.points[point].inputs.values():
+            if not pick_labels(alternatives, labels):
+                for label in alternatives[0]:
+                    if plain_label(label) not in labels:
+                        missing.setdefault(label, []).append(point)
+    return missing
+
+
+def _vocabulary(marker_set: MarkerSet) -> dict[str, str]:
+    """Every label a set knows, by its plain form."""
+    used = (
+        label
+        for recipe in marker_set.points.values()
+        for alternatives in recipe.inputs.values()
+        for option in alternatives
+        for label in option
+    )
+    return {plain_label(label): label for label in (*used, *marker_set.unused)}
+
+
+def _strangers(labels: Labels, marker_set: MarkerSet) -> tuple[str, ...]:
+    """A warning that names the joints a skeleton's set does not know, and the nearest it knows."""
+    known = _vocabulary(marker_set)
+    if not marker_set.unused:
+        return ()
+    strange = [
+        f"{same[0]}{f' (nearest: {near})' if (near := ', '.join(nearest_names(plain, known.values(), 2))) else ''}"
+        for plain, same in labels.items()
+        if plain not in known and plain.removesuffix("_end") not in known
+    ]
+    if not strange:
+        return ()
+    more = f" and {len(strange) - _LISTED} more" if len(strange) > _LISTED else ""
+    return (f"marker set '{marker_set.name}' does not know {', '.join(strange[:_LISTED])}{more}: not used",)
+
+
+def _misfit(clip: MarkerClip, labels: Labels, marker_set: MarkerSet, opening: str) -> str:
+    """The message for a clip that lacks labels of a set."""
+    known = _vocabulary(marker_set)
+    strange = [same[0].rpartition(":")[2] for plain, same in labels.items() if plain not in known]
+    described = []
+    for label, points in _missing(marker_set, labels).items():
+        near = nearest_names(label, strange)[:1]
+        described.append(f"{label} (for {', '.join(points)}{f'; is it {near[0]}?' if near else ''})")
+    strangers = "".join(f"; {warning.removesuffix(': not used')}" for warning in _strangers(labels, marker_set))
+    return (
+        f"clip '{clip.name}' ({clip.source}): {opening} '{marker_set.name}' misses {', '.join(described)}{strangers}: "
+        "rename the labels or give a marker set of your own (docs/adding_a_clip.md)"
+    )

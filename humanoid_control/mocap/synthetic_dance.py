@@ -1,0 +1,215 @@
+"""The score of the built-in dance: moves of single joints, counted in beats, that add up to a posture.
+
+Also here:
+
+* The built-in dance: everything a person's trunk and arms do, on the spot, at several speeds, never touching.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.mocap.clip import MarkerClip
+from humanoid_control.mocap.human_model import MARKERS, HumanBody, forward_kinematics, legs_to_feet
+
+# -------- The score of the built-in dance: moves of single joints, counted in beats, that add up to a posture
+
+BEATS = 40.0
+"""Length of the score; 24 s make 100 beats a minute."""
+
+STANDING: dict[str, float] = {
+    **{f"{side}_{joint}": angle for side in "lr" for joint, angle in
+       {"gh_abd": 14.0, "gh_rot": 10.0, "el_flex": 18.0, "sg_elev": 3.0}.items()},
+    "wt_flex": 2.0,
+}  # fmt: skip
+"""The posture at the start and the end, and under every move [degrees]; other joints are zero."""
+STANDING_DROP = 0.012
+"""How far the hips are below their height over straight legs [m]: the knees are slightly bent."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """One contribution to one joint.
+
+    Args:
+        joint: of the human model.
+        amount: at the peak [degrees; m for pelvis_x y z].
+        start, end: first and last beat; before and after the move contributes exactly nothing.
+        cycles: 0 raises and holds; n > 0 swings both ways n times; n < 0 pulses one way -n times.
+        ramp: beats in which it sets in.
+        fade: beats in which it fades out; by default the same.
+    """
+
+    joint: str
+    amount: float
+    start: float
+    end: float
+    cycles: float = 0.0
+    ramp: float = 1.0
+    fade: float | None = None
+
+    def at(self, beat: np.ndarray) -> np.ndarray:
+        """(T,) contribution at the given beats; twice continuously differentiable."""
+        window = _smooth((beat - self.start) / self.ramp) * _smooth((self.end - beat) / (self.fade or self.ramp))
+        phase = 2 * np.pi * abs(self.cycles) * (beat - self.start) / (self.end - self.start)
+        if self.cycles > 0:
+            return self.amount * window * np.sin(phase)
+        if self.cycles < 0:
+            return self.amount * window * (1 - np.cos(phase)) / 2
+        return self.amount * window
+
+
+def _smooth(share: np.ndarray) -> np.ndarray:
+    """0 below 0, 1 above 1, between them the quintic with zero slope and curvature at both ends."""
+    u = np.clip(share, 0.0, 1.0)
+    return u**3 * (10 - 15 * u + 6 * u**2)
+
+
+def _both(joint: str, *arguments: float) -> list[Move]:
+    """The same move on both sides."""
+    return [Move(f"{side}_{joint}", *arguments) for side in "lr"]
+
+
+SCORE: tuple[Move, ...] = (
+    # The groove under everything: knees give on every beat, hips sway away from the foot that steps.
+    Move("pelvis_z", -0.035, 2, 38, -36),
+    Move("pelvis_y", -0.045, 2, 38, 18),
+    Move("pelvis_roll", -4, 2, 38, 18),
+    Move("pelvis_yaw", 10, 10, 36, 6.5, 2),
+    Move("wt_lat", 5, 2, 38, 18),
+    Move("wt_rot", 5, 3, 18, 7.5),
+    # Shrugs: both, then one after the other; then shoulders forward and back. The arms swing with the steps.
+    *_both("sg_elev", 24, 2, 5, -3, 0.5),
+    Move("l_sg_elev", 26, 5, 8, -2, 0.5),
+    Move("r_sg_elev", 26, 5.75, 8.75, -2, 0.5),
+    *_both("sg_prot", 20, 7, 11, 2),
+    Move("l_gh_flex", -16, 3.5, 8.5, 2.5),
+    Move("r_gh_flex", 16, 3.5, 8.5, 2.5),
+    *_both("el_flex", 14, 3.5, 8.5),
+    *_both("gh_abd", 6, 1.6, 10.2),
+    # Both arms to the front and overhead slowly, down fast.
+    *_both("gh_flex", 146, 8.5, 13.4, 0, 3.2, 1.5),
+    *_both("sg_elev", 18, 9.5, 13.4, 0, 2.2, 1.5),
+    # Both arms out to the side, forearms up and down on the beat.
+    *_both("gh_abd", 78, 12.8, 18.5, 0, 1.4),
+    *_both("el_flex", 72, 13.5, 18, 0, 1.2),
+    *_both("gh_rot", -85, 14, 18, -4, 0.8),
+    # Bend forward, the arms hang and swing; come up into a slight back bend with the arms behind.
+    Move("wt_flex", 52, 17.8, 22.5, 0, 1.9),
+    Move("pelvis_pitch", 16, 17.8, 22.5, 0, 1.9),
+    Move("pelvis_x", -0.08, 17.8, 22.5, 0, 1.9),
+    Move("pelvis_z", -0.05, 17.8, 22.5, 0, 1.9),
+    *_both("gh_flex", 52, 17.8, 22.2, 0, 1.8),
+    Move("l_gh_flex", 26, 18.5, 22, 2, 0.8),
+    Move("r_gh_flex", -26, 18.5, 22, 2, 0.8),
+    Move("wt_rot", -14, 18.5, 22, 2, 0.8),
+    Move("wt_flex", -16, 21.5, 24.5, 0, 1.3),
+    *_both("gh_flex", -36, 21.5, 24.5, 0, 1.3),
+    *_both("gh_abd", 10, 21.5, 24.5, 0, 1.3),
+    *_both("sg_prot", -16, 21.5, 24.5, 0, 1.3),
+    # Bend to the right with the left arm overhead and the right hand at the hip, then the other way round, faster.
+    Move("wt_lat", 22, 24, 28, 0, 1.4),
+    Move("l_gh_abd", 135, 24, 28, 0, 1.5),
+    Move("l_sg_elev", 22, 24, 28, 0, 1.4),
+    Move("r_gh_abd", 28, 24, 28, 0, 1.4),
+    Move("r_el_flex", 62, 24, 28, 0, 1.4),
+    Move("r_gh_rot", 30, 24, 28, 0, 1.4),
+    Move("wt_lat", -22, 27.2, 30.2, 0, 1.2),
+    Move("r_gh_abd", 135, 27.2, 30.2, 0, 1.3),
+    Move("r_sg_elev", 22, 27.2, 30.2, 0, 1.2),
+    Move("l_gh_abd", 28, 27.2, 30.2, 0, 1.2),
+    Move("l_el_flex", 62, 27.2, 30.2, 0, 1.2),
+    Move("l_gh_rot", 30, 27.2, 30.2, 0, 1.2),
+    # Twist with the forearms crossing in front of the chest, the left above the right.
+    Move("wt_rot", 24, 29.5, 35.5, 3),
+    Move("l_gh_flex", 84, 29.5, 35, 0, 1.5),
+    Move("r_gh_flex", 54, 29.5, 35, 0, 1.5),
+    *_both("el_flex", 58, 29.5, 35, 0, 1.5),
+    *_both("gh_rot", 58, 29.5, 35, -3, 1.2),
+    *_both("gh_abd", -14, 29.5, 35, -3, 1.2),
+    # Fast pumping, one arm against the other.
+    Move("l_gh_flex", 42, 34, 38, 4, 0.8),
+    Move("r_gh_flex", -42, 34, 38, 4, 0.8),
+    *_both("el_flex", 64, 34, 38),
+    *_both("gh_abd", 8, 34, 38),
+)  # fmt: skip
+
+STEPS: tuple[tuple[str, float, float], ...] = (
+    *(("lr"[i % 2], 4.0 + i, 0.10) for i in range(12)),
+    *(("lr"[i % 2], 24.0 + i, 0.18) for i in range(12)),
+)
+"""Steps on the spot: side, the beat it takes, how far the foot is lifted [m]. The hips sway to the other side."""
+
+
+# -------- The built-in dance: everything a person's trunk and arms do, on the spot, at several speeds, never touching
+
+
+def synthetic_dance(duration: float = 24.0, rate: float = 50.0, seed: int = 0, noise: float = 0.0) -> MarkerClip:
+    """A dance of one person, made by calculation: the same arguments give the same clip.
+
+    It starts and ends at rest in the same standing posture, so it can be repeated without a jump.
+
+    Args:
+        duration: [s]; the score is played faster or slower to fit. At least 12.
+        rate: frames a second [Hz].
+        seed: varies how far each move goes, by up to a tenth less; 0 plays the score as it is written.
+        noise: standard deviation of the error of each marker coordinate [m].
+
+    Returns:
+        A clip of 17 markers in world axes, no gaps: the 16 of Dube 2012 and the sternum (marker set dance16).
+
+    Raises:
+        ConfigError: an argument outside its range.
+    """
+    if not (np.isfinite(duration) and duration >= 12):
+        raise ConfigError(f"synthetic_dance: duration is {duration} s, at least 12 s: a person cannot dance it faster")
+    if not (np.isfinite(rate) and rate > 0):
+        raise ConfigError(f"synthetic_dance: rate is {rate} Hz, it must be positive")
+    if not (np.isfinite(noise) and noise >= 0):
+        raise ConfigError(f"synthetic_dance: noise is {noise} m, it must not be negative")
+    times = np.arange(round(duration * rate) + 1) / rate
+    positions = forward_kinematics(dance_posture(times / duration * BEATS, seed))
+    if noise:
+        positions = positions + np.random.default_rng(seed).normal(scale=noise, size=positions.shape)
+    return MarkerClip("dance", MARKERS, rate, positions, "built in")
+
+
+def dance_posture(beat: np.ndarray, seed: int = 0) -> dict[str, np.ndarray]:
+    """Joint values of the dancer.
+
+    Args:
+        beat: (T,) position in the score; 0 and `BEATS` are the same standing posture.
+        seed: as for `synthetic_dance`.
+
+    Returns:
+        Joint name to (T,) values [rad], pelvis_x y z in [m].
+    """
+    body = HumanBody()
+    extent = 1.0 - 0.1 * np.random.default_rng(seed).random(len(SCORE)) * (seed != 0)
+    posture = {joint: np.full(len(beat), np.radians(angle)) for joint, angle in STANDING.items()}
+    posture["pelvis_z"] = np.full(len(beat), body.thigh + body.shank + body.ankle_height - STANDING_DROP)
+    for move, share in zip(SCORE, extent, strict=True):
+        value = share * move.at(beat)
+        if move.joint not in ("pelvis_x", "pelvis_y", "pelvis_z"):
+            value = np.radians(value)
+        posture[move.joint] = posture.get(move.joint, 0.0) + value
+    ankles, toes_down = _feet(beat, body)
+    return posture | legs_to_feet(posture, ankles, toes_down, body)
+
+
+def _feet(beat: np.ndarray, body: HumanBody) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Path of each ankle (T, 3) [m], world, and slope of each foot (T,) [rad]: planted but for the steps."""
+    ankles, toes_down = {}, {}
+    for side, s in (("l", 1), ("r", -1)):
+        lift = np.zeros(len(beat))
+        for who, start, height in STEPS:
+            if who == side:
+                lift = lift + Move("", height, start, start + 1, -1, 0.3).at(beat)
+        ankles[side] = np.stack(
+            [np.zeros_like(beat), np.full(len(beat), s * 0.6 * body.hip_width), body.ankle_height + lift], axis=1
+        )
+        toes_down[side] = 2.0 * lift
+    return ankles, toes_down

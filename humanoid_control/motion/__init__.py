@@ -1,5 +1,0 @@
-"""Motion from measurements: filtering, differentiation, control."""
-
-from humanoid_control.motion.joint_filter import JointFilter
-
-__all__ = ["JointFilter"]

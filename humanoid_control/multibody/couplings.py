@@ -1,0 +1,408 @@
+"""Screw drives: how long the screw is at a joint angle, with gradient and Hessian, as compiled functions of numbers.
+
+Every function reads its parameters from a flat array `par` at the offset `at` (written by `coupling_parameters`) and
+returns the value, the first and the second derivatives by the joint coordinates; NaN where the loop cannot close.
+The rotor's angle is 2 pi / lead times the length (Schwienbacher 2014, eq. (3.3), (3.22)).
+
+
+Also here:
+
+* Gears and levers: the driving angle at a joint angle, with its two derivatives, as compiled functions of numbers.
+* Flat parameters of the couplings, from the points and axes of a mechanism.
+* How far a body has turned or slid: its own coordinate, or a function of coordinates that others own too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from humanoid_control.errors import RobotError
+from humanoid_control.jit import inlined, kernel
+from humanoid_control.multibody.layout import BIAS, COORD, COUPLING, GRAD, NC, PAR, RATE
+
+# -------- Screw drives: how long the screw is at a joint angle, with gradient and Hessian
+
+HINGE_SIZE = 5  # a_x a_y b_x b_y h
+COUPLER_SIZE = 20  # r_0, axis_1, r_pc, axis_2, r_bot, e (3 each), coupler length, branch
+
+
+@kernel
+def hinge_screw(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
+    """Length l of a screw unit between hinge B on the parent link and pivot A on the child link, (3.4) to (3.6).
+
+    In the plane normal to the joint axis: r = R(q) a - b, with the constant h along the axis; l = |r|. The derivative
+    by the angle is r^T r' / l; the source's (3.11) and (3.14), which have |r'| in its place, are not.
+
+    Args:
+        par: a_x a_y b_x b_y h at `at` [m].
+        q: joint angle [rad].
+
+    Returns:
+        l [m], dl/dq, d2l/dq2.
+    """
+    s, c = np.sin(q), np.cos(q)
+    ax, ay = c * par[at] - s * par[at + 1], s * par[at] + c * par[at + 1]
+    bx, by, h = par[at + 2], par[at + 3], par[at + 4]
+    x, y = ax - bx, ay - by
+    length = np.sqrt(x * x + y * y + h * h)
+    l_q = (ay * bx - ax * by) / length  # r^T r' with r' = (-ay, ax)
+    l_qq = (ax * bx + ay * by - l_q * l_q) / length
+    return length, l_q, l_qq
+
+
+@kernel
+def hinge_tilt(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
+    """Angle by which the unit of `hinge_screw` has turned on its hinge B, about the joint axis.
+
+    Right-handed about the axis, so its rate is the angular velocity (r x r') / l^2 of the screw itself; (3.17) and
+    (3.19) of the source have the opposite sign. Zero where the screw points along the first axis of the plane.
+
+    Args:
+        par: as for `hinge_screw`.
+        q: joint angle [rad].
+
+    Returns:
+        alpha [rad], within half a turn of its zero, and its two derivatives.
+    """
+    s, c = np.sin(q), np.cos(q)
+    ax, ay = c * par[at] - s * par[at + 1], s * par[at] + c * par[at + 1]
+    bx, by = par[at + 2], par[at + 3]
+    x, y = ax - bx, ay - by
+    rr = x * x + y * y
+    alpha_q = (x * ax + y * ay) / rr
+    turn = ay * bx - ax * by  # both the derivative of the numerator and half that of |r|^2
+    alpha_qq = turn * (1.0 - 2.0 * alpha_q) / rr
+    return np.arctan2(y, x), alpha_q, alpha_qq
+
+
+@kernel
+def turned(n0: float, n1: float, n2: float, s: float, c: float, x: float, y: float, z: float) -> tuple:
+    """The vector x y z turned about the unit vector n by the angle with this sine and cosine."""
+    k = (1.0 - c) * (n0 * x + n1 * y + n2 * z)
+    return (
+        c * x + s * (n1 * z - n2 * y) + k * n0,
+        c * y + s * (n2 * x - n0 * z) + k * n1,
+        c * z + s * (n0 * y - n1 * x) + k * n2,
+    )
+
+
+@kernel
+def coupler_screw(par: np.ndarray, at: int, q1: float, q2: float) -> tuple[float, float, float, float, float, float]:
+    """Travel l of a carriage on a screw that moves a link with two joints by a rigid coupler, (3.22) to (3.35).
+
+    r = r_0 + R_1(q1) (R_2(q2) r_bot + r_pc) is the coupler's lower end seen from the start of the screw, e the screw's
+    direction, l_c the coupler's length: l = e^T r +- sqrt(l_c^2 + r^T P r), P = e e^T - E. The branch -1 has the
+    carriage before the coupler's lower end (above the foot). The axes may lie anyhow and need not intersect.
+
+    Args:
+        par: r_0, axis of the first joint, r_pc, axis of the second, r_bot, e, l_c, branch, at `at`.
+        q1, q2: angles of the joint nearer to the screw's link and of the one after it [rad].
+
+    Returns:
+        l [m], l_1, l_2, l_11, l_12, l_22; NaN where the coupler is too short.
+    """
+    n0, n1, n2 = par[at + 3], par[at + 4], par[at + 5]
+    m0, m1, m2 = par[at + 9], par[at + 10], par[at + 11]
+    e0, e1, e2 = par[at + 15], par[at + 16], par[at + 17]
+    length, branch = par[at + 18], par[at + 19]
+    s1, c1, s2, c2 = np.sin(q1), np.cos(q1), np.sin(q2), np.cos(q2)
+    b0, b1, b2 = turned(m0, m1, m2, s2, c2, par[at + 12], par[at + 13], par[at + 14])
+    d0, d1, d2 = m1 * b2 - m2 * b1, m2 * b0 - m0 * b2, m0 * b1 - m1 * b0
+    dd0, dd1, dd2 = m1 * d2 - m2 * d1, m2 * d0 - m0 * d2, m0 * d1 - m1 * d0
+    w0, w1, w2 = turned(n0, n1, n2, s1, c1, b0 + par[at + 6], b1 + par[at + 7], b2 + par[at + 8])
+    r0, r1, r2 = w0 + par[at], w1 + par[at + 1], w2 + par[at + 2]
+    f0, f1, f2 = n1 * w2 - n2 * w1, n2 * w0 - n0 * w2, n0 * w1 - n1 * w0  # r by q1
+    g0, g1, g2 = turned(n0, n1, n2, s1, c1, d0, d1, d2)  # r by q2
+    ff0, ff1, ff2 = n1 * f2 - n2 * f1, n2 * f0 - n0 * f2, n0 * f1 - n1 * f0
+    fg0, fg1, fg2 = n1 * g2 - n2 * g1, n2 * g0 - n0 * g2, n0 * g1 - n1 * g0
+    gg0, gg1, gg2 = turned(n0, n1, n2, s1, c1, dd0, dd1, dd2)
+    u = e0 * r0 + e1 * r1 + e2 * r2
+    u_1, u_2 = e0 * f0 + e1 * f1 + e2 * f2, e0 * g0 + e1 * g1 + e2 * g2
+    u_11, u_12 = e0 * ff0 + e1 * ff1 + e2 * ff2, e0 * fg0 + e1 * fg1 + e2 * fg2
+    u_22 = e0 * gg0 + e1 * gg1 + e2 * gg2
+    p0, p1, p2 = u * e0 - r0, u * e1 - r1, u * e2 - r2  # P r
+    square = length * length - (p0 * p0 + p1 * p1 + p2 * p2)
+    d = branch * np.sqrt(square) if square > 0.0 else np.nan
+    k_1, k_2 = p0 * f0 + p1 * f1 + p2 * f2, p0 * g0 + p1 * g1 + p2 * g2
+    k_11 = u_1 * u_1 - (f0 * f0 + f1 * f1 + f2 * f2) + p0 * ff0 + p1 * ff1 + p2 * ff2
+    k_12 = u_1 * u_2 - (f0 * g0 + f1 * g1 + f2 * g2) + p0 * fg0 + p1 * fg1 + p2 * fg2
+    k_22 = u_2 * u_2 - (g0 * g0 + g1 * g1 + g2 * g2) + p0 * gg0 + p1 * gg1 + p2 * gg2
+    cube = d * d * d
+    return (
+        u + d,
+        u_1 + k_1 / d,
+        u_2 + k_2 / d,
+        u_11 + k_11 / d - k_1 * k_1 / cube,
+        u_12 + k_12 / d - k_1 * k_2 / cube,
+        u_22 + k_22 / d - k_2 * k_2 / cube,
+    )
+
+
+# -------- Gears and levers: the driving angle at a joint angle, with its two derivatives
+
+LINEAR_SIZE = 2  # ratio, offset
+FOUR_BAR_SIZE = 7  # crank, coupler, rocker, ground, crank's zero, branch, rocker's zero
+
+
+@kernel
+def linear(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
+    """phi = N q + offset: a Harmonic Drive gear (Schwienbacher 2014, eq. (3.1), (3.2)) or a mimicking joint."""
+    return par[at] * q + par[at + 1], par[at], 0.0
+
+
+@kernel
+def four_bar(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
+    """Angle of the driving rocker of a planar four-bar at the angle of the driven crank (the joint), closed form.
+
+    In the plane: crank end A = a (cos t, sin t), t = q + t_0; rocker end B = (d, 0) + c (cos p, sin p); |B - A| = b.
+    Returned is p - p_0, within half a turn of it. Branch +1 is the rocker turned counter-clockwise from the line to A.
+
+    Args:
+        par: a, b, c, d [m], t_0, branch, p_0, at `at`.
+        q: joint angle [rad].
+    """
+    a, b, c, d = par[at], par[at + 1], par[at + 2], par[at + 3]
+    t = q + par[at + 4]
+    ax, ay = a * np.cos(t), a * np.sin(t)
+    x, y = ax - d, ay
+    reach = np.sqrt(x * x + y * y)
+    p = np.arctan2(y, x) + par[at + 5] * np.arccos((c * c + reach * reach - b * b) / (2.0 * c * reach))
+    bx, by = c * np.cos(p), c * np.sin(p)
+    ex, ey = bx - x, by - y  # the coupler, A to B
+    lever = ey * bx - ex * by  # e^T dB/dp
+    p_q = (ey * ax - ex * ay) / lever
+    vx, vy = -by * p_q + ay, bx * p_q - ax  # of B against A
+    p_qq = -(vx * vx + vy * vy - (ex * bx + ey * by) * p_q * p_q + ex * ax + ey * ay) / lever
+    turn = p - par[at + 6]
+    return turn - 2.0 * np.pi * np.round(turn / (2.0 * np.pi)), p_q, p_qq
+
+
+@kernel
+def vergence_lever(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
+    """Angle of the lever that turns a pair of cameras, at their vergence (Schwienbacher 2014, eq. (3.38) to (3.45)).
+
+    Axes of the source: the lever turns about x, the receptacle about y, the mechanism mirrors about the x-y plane. The
+    receptacle turns by share q: 1/2 where q is the angle between both viewing directions, 1 where it is one camera's.
+    The lever's end is A = (r_ax, l sin phi, l cos phi), the receptacle's B = r_k + A_y(share q) b, |A - B| = l_c.
+    The derivative is the exact one; (3.44) of the source lacks the part of 2 r_bz^2 in its second term.
+
+    Args:
+        par: r_ax, l, l_c, r_kx, r_kz, b_x, b_z [m], share, branch, phi_0, at `at`.
+        q: vergence [rad].
+    """
+    rax, lever, coupler = par[at], par[at + 1], par[at + 2]
+    share = par[at + 7]
+    s, c = np.sin(share * q), np.cos(share * q)
+    kx, kz = c * par[at + 5] + s * par[at + 6], c * par[at + 6] - s * par[at + 5]
+    x, z = rax - par[at + 3] - kx, par[at + 4] + kz
+    gx, gz = share * kz, -share * kx  # B by q
+    phi = par[at + 8] * np.arccos((x * x + lever * lever - coupler * coupler + z * z) / (2.0 * lever * z))
+    sp, cp = np.sin(phi), np.cos(phi)
+    arm = lever * z * sp
+    phi_q = (x * gx - z * gz + lever * gz * cp) / arm
+    hx, hz = -share * share * kx, -share * share * kz
+    # the closure |A - B|^2 = l_c^2 derived twice along q
+    rest = gx * gx - x * hx + gz * gz + (z - lever * cp) * hz
+    rest += phi_q * (2.0 * lever * sp * gz + lever * z * cp * phi_q)
+    return phi - par[at + 9], phi_q, -rest / arm
+
+
+# -------- Flat parameters of the couplings, from the points and axes of a mechanism
+
+Vector = Sequence[float] | np.ndarray
+
+
+def unit(v: Vector, what: str) -> np.ndarray:
+    """The direction (3,) of a vector.
+
+    Raises:
+        RobotError: not three finite numbers, or zero.
+    """
+    a = vector(v, what)
+    size = float(np.linalg.norm(a))
+    if size < 1e-12:
+        raise RobotError(f"{what} must not be zero")
+    return a / size
+
+
+def vector(v: Vector, what: str) -> np.ndarray:
+    """Three finite numbers as an array.
+
+    Raises:
+        RobotError: they are not.
+    """
+    a = np.asarray(v, dtype=float)
+    if a.shape != (3,) or not np.isfinite(a).all():
+        raise RobotError(f"{what} must be three numbers, got {v}")
+    return a
+
+
+def positive(x: float, what: str) -> float:
+    """A finite length above zero.
+
+    Raises:
+        RobotError: it is not.
+    """
+    if not (np.isfinite(x) and x > 0):
+        raise RobotError(f"{what} must be above zero, got {x:g}")
+    return float(x)
+
+
+def linear_parameters(ratio: float, offset: float = 0.0) -> np.ndarray:
+    """For `linear`: phi = ratio q + offset."""
+    if not np.isfinite(ratio) or ratio == 0:
+        raise RobotError(f"a ratio must not be zero, got {ratio:g}")
+    return np.array([ratio, offset], dtype=float)
+
+
+def hinge_parameters(r_b: Vector, r_a: Vector, axis: Vector) -> np.ndarray:
+    """For `hinge_screw` and `hinge_tilt`: hinge B and pivot A, both seen from the joint, in axes that agree at zero.
+
+    The tilt is zero where the screw points as at joint angle zero.
+
+    Args:
+        r_b: hinge on the parent link (3,) [m].
+        r_a: pivot on the child link (3,) [m].
+        axis: of the joint (3,).
+    """
+    n = unit(axis, "the joint axis")
+    r = vector(r_a, "r_a") - vector(r_b, "r_b")
+    h = float(n @ r)
+    first = unit(r - h * n, "the distance of hinge and pivot across the joint axis")
+    plane = np.array([first, np.cross(n, first)])
+    return np.concatenate([plane @ np.asarray(r_a, float), plane @ np.asarray(r_b, float), [h]])
+
+
+def coupler_parameters(
+    r_pc_a: Vector,
+    axis_1: Vector,
+    r_pc_f: Vector,
+    axis_2: Vector,
+    r_bot: Vector,
+    r_top: Vector,
+    direction: Vector,
+    length: float,
+    branch: int = -1,
+) -> np.ndarray:
+    """For `coupler_screw`, with the names of Schwienbacher 2014, eq. (3.23); all axes agree where both joints are zero.
+
+    Args:
+        r_pc_a: first joint, seen from the link of the screw [m]. axis_1: its axis.
+        r_pc_f: second joint, seen from the first [m]; zero where the axes intersect. axis_2: its axis.
+        r_bot: lower end of the coupler on the moved link, seen from the second joint [m].
+        r_top: start of the screw, on its link [m]. direction: in which the carriage travels.
+        length: of the coupler [m].
+        branch: -1 for the carriage before the lower end of the coupler, +1 beyond it.
+    """
+    if branch not in (-1, 1):
+        raise RobotError(f"branch must be -1 or 1, got {branch}")
+    parts = [vector(r_pc_a, "r_pc_a") - vector(r_top, "r_top"), unit(axis_1, "the axis of the first joint")]
+    parts += [vector(r_pc_f, "r_pc_f"), unit(axis_2, "the axis of the second joint"), vector(r_bot, "r_bot")]
+    parts += [unit(direction, "the direction of the screw"), np.array([positive(length, "the coupler"), branch])]
+    return np.concatenate(parts)
+
+
+def four_bar_parameters(
+    crank: float, coupler: float, rocker: float, ground: float, crank_zero: float, branch: int = 1
+) -> np.ndarray:
+    """For `four_bar`: lengths [m] and the crank's angle from the ground line at joint angle zero [rad].
+
+    The rocker's angle is counted from where it is at joint angle zero.
+    """
+    if branch not in (-1, 1):
+        raise RobotError(f"branch must be -1 or 1, got {branch}")
+    lengths = [
+        positive(x, f"the {k}")
+        for k, x in zip(("crank", "coupler", "rocker", "ground"), (crank, coupler, rocker, ground), strict=True)
+    ]
+    par = np.array([*lengths, crank_zero, branch, 0.0])
+    at_zero = four_bar(par, 0, 0.0)[0]
+    par[6] = at_zero if np.isfinite(at_zero) else 0.0
+    return par
+
+
+def vergence_parameters(
+    r_ax: float, lever: float, coupler: float, r_k: Vector, r_b: Vector, share: float = 0.5, branch: int = 1
+) -> np.ndarray:
+    """For `vergence_lever`: lengths [m], pivot r_k of the receptacle in the tilt frame, its lever r_b in its own frame.
+
+    Both must lie in the x-z plane, as the source's design has it. The lever's angle is counted from where it is at
+    vergence zero (3.43).
+    """
+    k, b = vector(r_k, "r_k"), vector(r_b, "r_b")
+    if abs(k[1] + b[1]) > 1e-9:
+        raise RobotError(f"r_k and r_b must put the receptacle's end into the x-z plane, got y = {k[1] + b[1]:g} m")
+    if branch not in (-1, 1):
+        raise RobotError(f"branch must be -1 or 1, got {branch}")
+    lengths = [positive(lever, "the lever"), positive(coupler, "the coupler")]
+    par = np.array([r_ax, *lengths, k[0], k[2], b[0], b[2], share, branch, 0.0])
+    at_zero = vergence_lever(par, 0, 0.0)[0]
+    par[9] = at_zero if np.isfinite(at_zero) else 0.0
+    return par
+
+
+# -------- How far a body has turned or slid: its own coordinate, or a function of coordinates that others own too
+
+IDENTITY, LINEAR, QUADRATIC, HINGE_SCREW, HINGE_TILT, COUPLER_SCREW, FOUR_BAR = 0, 1, 2, 3, 4, 5, 6
+
+
+@inlined
+def set_angle(ints, i, par, qpos, q, v, W, o):
+    """Angle of body i; its gradient, rate and velocity-dependent acceleration go into the body's row at o."""
+    kind = ints[i, COUPLING]
+    first = ints[i, COORD]
+    if kind == IDENTITY:
+        W[o + GRAD], W[o + RATE], W[o + BIAS] = 1.0, v[first], 0.0
+        return q[qpos[first]]
+    at, x, u = ints[i, PAR], q[qpos[first]], v[first]
+    if kind == LINEAR:
+        W[o + GRAD], W[o + RATE], W[o + BIAS] = par[at], par[at] * u, 0.0
+        return par[at] * x + par[at + 1]
+    if kind == COUPLER_SCREW:
+        y, w = q[qpos[ints[i, COORD + 1]]], v[ints[i, COORD + 1]]
+        n = par[at]
+        z, z1, z2, z11, z12, z22 = coupler_screw(par, at + 2, x, y)
+        W[o + GRAD], W[o + GRAD + 1] = n * z1, n * z2
+        W[o + RATE] = n * (z1 * u + z2 * w)
+        W[o + BIAS] = n * (z11 * u * u + 2 * z12 * u * w + z22 * w * w)
+        return n * z + par[at + 1]
+    if kind >= HINGE_SCREW:
+        if kind == HINGE_SCREW:
+            z, z1, z11 = hinge_screw(par, at + 2, x)
+        elif kind == HINGE_TILT:
+            z, z1, z11 = hinge_tilt(par, at + 2, x)
+        else:
+            z, z1, z11 = four_bar(par, at + 2, x)
+        n = par[at]
+        W[o + GRAD], W[o + RATE], W[o + BIAS] = n * z1, n * z1 * u, n * z11 * u * u
+        return n * z + par[at + 1]
+    return _quadratic(ints, i, par, at, qpos, q, v, W, o)
+
+
+@inlined
+def _quadratic(ints, i, par, at, qpos, q, v, W, o):
+    """c + g^T q + q^T H q / 2, with the lower triangle of H row by row."""
+    n = ints[i, NC]
+    value, rate, bias = par[at], 0.0, 0.0
+    for a in range(n):
+        W[o + GRAD + a] = par[at + 1 + a]
+    h = at + 1 + n
+    for a in range(n):
+        ca = ints[i, COORD + a]
+        value += par[at + 1 + a] * q[qpos[ca]]
+        for b in range(a + 1):
+            cb, s = ints[i, COORD + b], par[h]
+            h += 1
+            W[o + GRAD + a] += s * q[qpos[cb]]
+            twice = 0.5
+            if a != b:
+                W[o + GRAD + b] += s * q[qpos[ca]]
+                twice = 1.0
+            value += twice * s * q[qpos[ca]] * q[qpos[cb]]
+            bias += 2 * twice * s * v[ca] * v[cb]
+    for a in range(n):
+        rate += W[o + GRAD + a] * v[ints[i, COORD + a]]
+    W[o + RATE], W[o + BIAS] = rate, bias
+    return value

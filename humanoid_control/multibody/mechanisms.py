@@ -1,0 +1,375 @@
+"""What all drives share: motor angles from joint angles, and back by Newton's method.
+
+Also here:
+
+* Drives of one joint by a gear or by levers: Harmonic Drive, planar four-bar, camera vergence.
+* Drives by roller screws: the knee with one, the ankle with two side by side.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from humanoid_control.errors import RobotError
+from humanoid_control.multibody.couplings import (
+    coupler_parameters,
+    coupler_screw,
+    four_bar,
+    four_bar_parameters,
+    hinge_parameters,
+    hinge_screw,
+    hinge_tilt,
+    linear,
+    linear_parameters,
+    positive,
+    unit,
+    vector,
+    vergence_lever,
+    vergence_parameters,
+)
+
+# -------- What all drives share: motor angles from joint angles, and back by Newton's method
+
+MAX_STEPS, HALVINGS, TOLERANCE = 60, 25, 1e-13
+MARGIN = 0.05  # how far beyond the joint range the search may go, as a share of it
+
+
+class Mechanism(ABC):
+    """A drive: n joint angles q [rad] that fix m = n motor angles phi [rad], counted from where all joints are zero.
+
+    Motor angles are explicit in the joint angles; the other way needs Newton's method (Schwienbacher 2014, section
+    3.5). A motor torque tau acts on the joints as Q = jacobian(q)^T tau. Arrays are (n,) and (m,) also where n = 1.
+
+    Attributes:
+        name: of the drive, for messages.
+        lower, upper: (n,) the joint ranges [rad].
+    """
+
+    def __init__(self, name: str, lower: ArrayLike, upper: ArrayLike) -> None:
+        self.name = name
+        self.lower = np.atleast_1d(np.asarray(lower, dtype=float))
+        self.upper = np.atleast_1d(np.asarray(upper, dtype=float))
+
+    @property
+    def n(self) -> int:
+        """How many joints it drives."""
+        return len(self.lower)
+
+    @abstractmethod
+    def motor(self, q: np.ndarray) -> np.ndarray:
+        """Motor angles (m,) at joint angles (n,); NaN where the loop cannot close."""
+
+    @abstractmethod
+    def jacobian(self, q: np.ndarray) -> np.ndarray:
+        """d phi / d q (m, n)."""
+
+    @abstractmethod
+    def hessian(self, q: np.ndarray) -> np.ndarray:
+        """d2 phi / d q2 (m, n, n)."""
+
+    @abstractmethod
+    def closure(self, q: np.ndarray) -> np.ndarray:
+        """By how much each rigid member (m,) would have to change its length [m], from the mechanism's points at q."""
+
+    def jacobian_rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Time derivative (m, n) of the Jacobian at joint velocities v (n,), exact."""
+        return self.hessian(q) @ np.atleast_1d(np.asarray(v, dtype=float))
+
+    def joint(self, phi: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+        """Joint angles (n,) inside the joint range at motor angles (m,), by Newton's method with halved steps.
+
+        Args:
+            phi: (m,) [rad].
+            start: (n,) where to begin; default: the middle of the range. From a bad start others are tried.
+
+        Raises:
+            RobotError: no joint angles of the range give these motor angles.
+        """
+        phi = np.atleast_1d(np.asarray(phi, dtype=float))
+        middle = (self.lower + self.upper) / 2
+        starts = [middle if start is None else np.atleast_1d(np.asarray(start, dtype=float)), middle]
+        starts += [np.array(p) for p in product(*np.linspace(self.lower, self.upper, 5).T)]
+        for q in starts:
+            found = self._newton(phi, q)
+            if found is not None:
+                return found
+        asked, reach = np.round(phi, 6).tolist(), np.round([self.lower, self.upper], 4).tolist()
+        raise RobotError(
+            f"{self.name}: no joint angles between {reach[0]} and {reach[1]} rad give the motor angles {asked} rad: "
+            "check the motor angles and where they count from"
+        )
+
+    def _newton(self, phi: np.ndarray, q: np.ndarray) -> np.ndarray | None:
+        room = MARGIN * (self.upper - self.lower)
+        low, high = self.lower - room, self.upper + room
+        q = np.clip(np.where(np.isfinite(q), q, low), low, high)
+        error = self.motor(q) - phi
+        if not np.isfinite(error).all():
+            return None
+        for _ in range(MAX_STEPS):
+            try:
+                step = -np.linalg.solve(self.jacobian(q), error)
+            except np.linalg.LinAlgError:
+                return None
+            share, size = 1.0, float(error @ error)
+            for _ in range(HALVINGS):
+                nearer = np.clip(q + share * step, low, high)
+                rest = self.motor(nearer) - phi
+                if float(rest @ rest) < size:  # also False where the loop does not close
+                    break
+                share /= 2
+            else:  # no step brings it nearer: rounding decides, or this is not the way
+                return q if np.abs(step).max() < 1e3 * TOLERANCE and self._inside(q) else None
+            moved = float(np.abs(nearer - q).max())
+            q, error = nearer, rest
+            if moved < TOLERANCE and np.abs(error).max() < 1e-6:
+                break
+        return q if np.abs(np.linalg.solve(self.jacobian(q), error)).max() < 1e-11 and self._inside(q) else None
+
+    def _inside(self, q: np.ndarray) -> bool:
+        return bool((q >= self.lower - 1e-6).all() and (q <= self.upper + 1e-6).all())
+
+    def check(self) -> None:
+        """Make sure that the loop closes over the whole joint range, with a transmission that keeps its sign.
+
+        Raises:
+            RobotError: it does not; the message says at which joint angles.
+        """
+        sign, samples = 0.0, 41 if self.n == 1 else 15
+        for point in product(*np.linspace(self.lower, self.upper, samples).T):
+            q = np.array(point)
+            at = f"at joint angle{'s' * (self.n > 1)} {', '.join(f'{np.degrees(x):.1f}' for x in q)} deg"
+            if not np.isfinite(self.motor(q)).all():
+                raise RobotError(f"{self.name}: the loop cannot close {at}: change its lengths or the joint's range")
+            turn = float(np.sign(np.linalg.det(self.jacobian(q))))
+            if turn == 0 or (sign and turn != sign):
+                raise RobotError(
+                    f"{self.name}: the transmission is singular near {at[3:]}: change its points or the joint's range"
+                )
+            sign = turn
+
+
+# -------- Drives of one joint by a gear or by levers: Harmonic Drive, planar four-bar, camera vergence
+
+
+class OneJoint(Mechanism):
+    """A drive of one joint by a scaled coupling: phi = ratio g(q).
+
+    Attributes:
+        coupling: the compiled g(par, at, q) -> (g, g', g''). par: its parameters. ratio: of the gear before it.
+    """
+
+    coupling: Callable
+    par: np.ndarray
+    ratio: float = 1.0
+
+    def motor(self, q: np.ndarray) -> np.ndarray:
+        return np.array([self.ratio * self._at(q)[0]])
+
+    def jacobian(self, q: np.ndarray) -> np.ndarray:
+        return np.array([[self.ratio * self._at(q)[1]]])
+
+    def hessian(self, q: np.ndarray) -> np.ndarray:
+        return np.array([[[self.ratio * self._at(q)[2]]]])
+
+    def _at(self, q: np.ndarray) -> tuple[float, float, float]:
+        return self.coupling(self.par, 0, float(np.atleast_1d(q)[0]))
+
+
+class HarmonicDrive(OneJoint):
+    """phi = N q (Schwienbacher 2014, eq. (3.1)); N may be negative. Also a mimicking joint."""
+
+    coupling = staticmethod(linear)
+
+    def __init__(self, name: str, lower: float, upper: float, ratio: float, offset: float = 0.0) -> None:
+        super().__init__(name, lower, upper)
+        self.par = linear_parameters(ratio, offset)
+
+    def closure(self, q: np.ndarray) -> np.ndarray:
+        return np.zeros(1)
+
+
+class FourBar(OneJoint):
+    """A rocker of length c that drives the joint's crank of length a by a coupler of length b; pivots d apart."""
+
+    coupling = staticmethod(four_bar)
+
+    def __init__(
+        self,
+        name: str,
+        lower: float,
+        upper: float,
+        *,
+        crank: float,
+        coupler: float,
+        rocker: float,
+        ground: float,
+        crank_zero: float,
+        branch: int = 1,
+        ratio: float = 1.0,
+    ) -> None:
+        super().__init__(name, lower, upper)
+        self.par, self.ratio = four_bar_parameters(crank, coupler, rocker, ground, crank_zero, branch), float(ratio)
+
+    def closure(self, q: np.ndarray) -> np.ndarray:
+        a, b, c, d, zero, _, p_0 = self.par
+        t, p = float(np.atleast_1d(q)[0]) + zero, self._at(q)[0] + p_0
+        end = np.array([d + c * np.cos(p) - a * np.cos(t), c * np.sin(p) - a * np.sin(t)])
+        return np.array([float(np.linalg.norm(end)) - b])
+
+
+class Vergence(OneJoint):
+    """The motor of a pair of cameras by a double lever and couplers (Schwienbacher 2014, eq. (3.38) to (3.45)).
+
+    Args:
+        r_ax, lever, coupler, r_k, r_b: as in the source, in its axes (lever about x, receptacle about y) [m].
+        ratio: N of the gear between motor and lever (3.43).
+        share: by how much of q one camera turns: 1/2 where q is the angle between both viewing directions.
+        branch: 1 or -1: the side of the lever.
+    """
+
+    coupling = staticmethod(vergence_lever)
+
+    def __init__(
+        self,
+        name: str,
+        lower: float,
+        upper: float,
+        *,
+        r_ax: float,
+        lever: float,
+        coupler: float,
+        r_k: np.ndarray,
+        r_b: np.ndarray,
+        ratio: float = 1.0,
+        share: float = 0.5,
+        branch: int = 1,
+    ) -> None:
+        super().__init__(name, lower, upper)
+        self.par, self.ratio = vergence_parameters(r_ax, lever, coupler, r_k, r_b, share, branch), float(ratio)
+
+    def closure(self, q: np.ndarray) -> np.ndarray:
+        rax, lever, coupler, kx, kz, bx, bz, share, _, zero = self.par
+        phi, turn = self._at(q)[0] + zero, share * float(np.atleast_1d(q)[0])
+        a = np.array([rax, lever * np.sin(phi), lever * np.cos(phi)])
+        c, s = np.cos(turn), np.sin(turn)
+        b = np.array([kx + c * bx + s * bz, 0.0, kz - s * bx + c * bz])
+        return np.array([float(np.linalg.norm(a - b)) - coupler])
+
+
+# -------- Drives by roller screws: the knee with one, the ankle with two side by side
+
+
+def rotated(axis: np.ndarray, angle: float, v: np.ndarray) -> np.ndarray:
+    """A vector (3,) turned about a unit axis by an angle [rad] (Rodrigues)."""
+    c, s = np.cos(angle), np.sin(angle)
+    return c * v + s * np.cross(axis, v) + (1 - c) * (axis @ v) * axis
+
+
+class KneeScrew(OneJoint):
+    """A screw between a hinge B on the parent and a pivot A on the child (Schwienbacher 2014, eq. (3.3) to (3.20)).
+
+    Args:
+        r_b: hinge B on the parent link (3,), r_a: pivot A on the child link, from the joint, axes agree at zero [m].
+        axis: of the joint (3,).
+        lead: travel of the screw in one turn [m].
+    """
+
+    coupling = staticmethod(hinge_screw)
+
+    def __init__(
+        self, name: str, lower: float, upper: float, *, r_b: np.ndarray, r_a: np.ndarray, axis: np.ndarray, lead: float
+    ) -> None:
+        super().__init__(name, lower, upper)
+        self.r_b, self.r_a, self.axis = vector(r_b, "r_b"), vector(r_a, "r_a"), unit(axis, "the joint axis")
+        self.par, self.ratio = hinge_parameters(r_b, r_a, axis), 2 * np.pi / positive(lead, "the lead")
+        self.at_zero = float(np.linalg.norm(self.r_a - self.r_b))
+
+    def motor(self, q: np.ndarray) -> np.ndarray:
+        return np.array([self.ratio * (self._at(q)[0] - self.at_zero)])
+
+    def closure(self, q: np.ndarray) -> np.ndarray:
+        r = rotated(self.axis, float(np.atleast_1d(q)[0]), self.r_a) - self.r_b
+        return np.array([self._at(q)[0] - float(np.linalg.norm(r))])
+
+    def screw_axis(self) -> np.ndarray:
+        """Direction (3,) of the screw on the parent at joint angle zero: the rotor's axis with the tilt left out."""
+        return (self.r_a - self.r_b) / self.at_zero
+
+    def tilt(self, q: float) -> tuple[float, float, float]:
+        """Angle by which the screw unit has turned about the joint axis since q = 0 [rad], and its two derivatives."""
+        return hinge_tilt(self.par, 0, float(q))
+
+
+class AnkleScrews(Mechanism):
+    """Two screws that move two joints together by couplers (Schwienbacher 2014, eq. (3.22) to (3.36)).
+
+    Args:
+        lower, upper: (2,) ranges of the joint nearer to the screws' link and of the one after it [rad].
+        r_pc_a, axis_1: first joint, seen from the screws' link [m], and its axis.
+        r_pc_f, axis_2: second joint, seen from the first, and its axis; all axes agree where both joints are zero.
+        r_bot, r_top: lower end of each coupler, from the second joint, and start of each screw (2, 3) [m].
+        direction: of travel of the carriages (3,), or (2, 3) one each.
+        coupler: length of both [m]. lead: travel of a screw in one turn [m]. branch: -1 as on Lola, or 1.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        *,
+        r_pc_a: np.ndarray,
+        axis_1: np.ndarray,
+        r_pc_f: np.ndarray,
+        axis_2: np.ndarray,
+        r_bot: np.ndarray,
+        r_top: np.ndarray,
+        direction: np.ndarray,
+        coupler: float,
+        lead: float,
+        branch: int = -1,
+    ) -> None:
+        super().__init__(name, lower, upper)
+        directions = np.broadcast_to(np.asarray(direction, dtype=float), (2, 3))
+        self.pars = np.array(
+            [
+                coupler_parameters(r_pc_a, axis_1, r_pc_f, axis_2, r_bot[k], r_top[k], directions[k], coupler, branch)
+                for k in range(2)
+            ]
+        )
+        self.ratio = 2 * np.pi / positive(lead, "the lead")
+        at_zero = [coupler_screw(p, 0, 0.0, 0.0)[0] for p in self.pars]
+        self.at_zero = np.where(np.isfinite(at_zero), at_zero, 0.0)
+
+    def travel(self, q: np.ndarray) -> np.ndarray:
+        """How far both carriages (2,) are from the start of their screws [m]."""
+        return self._at(q)[:, 0]
+
+    def motor(self, q: np.ndarray) -> np.ndarray:
+        return self.ratio * (self.travel(q) - self.at_zero)
+
+    def jacobian(self, q: np.ndarray) -> np.ndarray:
+        return self.ratio * self._at(q)[:, 1:3]
+
+    def hessian(self, q: np.ndarray) -> np.ndarray:
+        return self.ratio * self._at(q)[:, [[3, 4], [4, 5]]]
+
+    def closure(self, q: np.ndarray) -> np.ndarray:
+        return np.array([np.linalg.norm(r) - p[18] for r, p in zip(self.couplers(q), self.pars, strict=True)])
+
+    def couplers(self, q: np.ndarray) -> np.ndarray:
+        """Both couplers (2, 3), from the carriage to the moved link, in the axes of the screws' link [m]."""
+        out = []
+        for p, travel in zip(self.pars, self.travel(q), strict=True):
+            below = rotated(p[9:12], float(q[1]), p[12:15]) + p[6:9]
+            out.append(p[0:3] + rotated(p[3:6], float(q[0]), below) - travel * p[15:18])
+        return np.array(out)
+
+    def _at(self, q: np.ndarray) -> np.ndarray:
+        return np.array([coupler_screw(p, 0, float(q[0]), float(q[1])) for p in self.pars])

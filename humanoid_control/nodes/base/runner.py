@@ -1,0 +1,144 @@
+"""The main loop of a node process: signals, executor, deadlines, ordered shutdown."""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import rclpy
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.signals import SignalHandlerOptions
+
+from humanoid_control.errors import HumanoidError
+from humanoid_control.nodes.base.tick_node import TickNode
+
+READY = "READY"
+EXIT_BAD_INPUT = 2
+TEARDOWN_LIMIT = 1.5
+IDLE_WAIT = 0.1
+
+
+def make_executor(kind: str = "") -> Any:
+    """The executor that costs least: the events executor where rclpy has it, else the single-threaded one.
+
+    Measured with a 500 Hz input: 9 % of a core against 36 %. Its own `spin` does not work in all releases, `spin_once`
+    does. `HUMANOID_EXECUTOR=single` chooses the other one.
+    """
+    kind = kind or os.environ.get("HUMANOID_EXECUTOR", "events")
+    if kind == "events":
+        try:
+            from rclpy.experimental import EventsExecutor
+
+            return EventsExecutor()
+        except ImportError:
+            pass
+    from rclpy.executors import SingleThreadedExecutor
+
+    return SingleThreadedExecutor()
+
+
+def run(node_class: type[TickNode], args: Sequence[str] | None = None) -> int:
+    """Run a node until SIGINT or SIGTERM; the exit code: 0 stopped, 2 bad input.
+
+    The handlers are our own, because rclpy's shut the context down under a running callback. They are installed
+    before anything slow is done, and ignored again during teardown.
+    """
+    stop = threading.Event()
+    for s in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(s, lambda *_: stop.set())
+    rclpy.init(args=list(args) if args is not None else None, signal_handler_options=SignalHandlerOptions.NO)
+    node, executor, code = None, None, 0
+    try:
+        node = node_class()
+        executor = make_executor()
+        executor.add_node(node)
+        code = _start(node)
+        if code == 0:
+            _loop(node, executor, stop)
+    except HumanoidError as e:
+        print(f"{node_class.node_name}: {e}", file=sys.stderr, flush=True)
+        code = EXIT_BAD_INPUT
+    finally:
+        _teardown(node, executor)
+        # The participant leaves the network, and its shared memory, when the last reference to the node is gone.
+        node = executor = None
+        gc.unfreeze()
+        gc.collect()
+        rclpy.try_shutdown()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return code
+
+
+def _start(node: TickNode) -> int:
+    if node.params.autostart:
+        if node.trigger_configure() != TransitionCallbackReturn.SUCCESS:
+            print(f"{node.node_name}: {node.refused or 'could not be configured'}", file=sys.stderr, flush=True)
+            return EXIT_BAD_INPUT
+        node.trigger_activate()
+    # Set-up garbage would otherwise be walked again and again: a pause of up to 18 ms in a control loop.
+    gc.collect()
+    gc.freeze()
+    print(f"{READY} {node.node_name}", flush=True)
+    return 0
+
+
+def _loop(node: TickNode, executor: Any, stop: threading.Event) -> None:
+    """Callbacks between deadlines, ticks on them. A tick that comes too late is not made up for, but counted."""
+    deadline = time.monotonic()
+    while not stop.is_set():
+        now = time.monotonic()
+        if not node.active:
+            executor.spin_once(timeout_sec=IDLE_WAIT)
+            node.publish_diagnostics(now)
+            deadline = time.monotonic()
+            continue
+        wait = deadline - now
+        if wait > 0:
+            executor.spin_once(timeout_sec=wait)
+            if node.wake and node.active:
+                node.wake = False
+                node.run_extra_tick()
+            continue
+        period = 1.0 / node.rate
+        skipped = int(-wait / period)
+        if skipped:  # a node that cannot keep its rate still listens
+            executor.spin_once(timeout_sec=0)
+        deadline += (1 + skipped) * period
+        node.wake = False
+        node.run_tick(skipped)
+        node.publish_diagnostics(now)
+        node.run_spare(deadline - time.monotonic())
+
+
+def _teardown(node: TickNode | None, executor: Any) -> None:
+    for s in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(s, signal.SIG_IGN)
+    # The middleware can rarely lock up when several participants leave at once; the alarm ends the process then.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, TEARDOWN_LIMIT)
+    if node is not None:
+        node.active = False
+        node.close()
+    if executor is not None:
+        executor.shutdown()
+    if node is not None:
+        node.destroy_node()
+
+
+def main_of(node_class: type[TickNode]) -> int:
+    """Entry point of a node's executable; a crash in native code leaves the Python stack in the log.
+
+    Does not return: all is closed by then, and the interpreter would take half a second to put away compiled kernels.
+    """
+    faulthandler.enable()
+    code = run(node_class, sys.argv)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,370 @@
+"""From a parameter dataclass to declared ROS parameters, with descriptions and ranges, and back.
+
+Also here:
+
+* Which processes the kernel prefers: control before drawing.
+* What is wrong with a node right now, and what was: the part of diagnostics that speaks in sentences.
+* The base of every node: lifecycle, parameters, a steady tick, diagnostics.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import os
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
+from rclpy.exceptions import ParameterException
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile
+
+from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
+from humanoid_control.nodes.base.messages import EVENTS, STREAM_IN
+from humanoid_control.nodes.base.parameters import NodeParameters, allowed, check_value, default_of, with_value
+from humanoid_control.nodes.base.statistics import TickStatistics
+
+# -------- From a parameter dataclass to declared ROS parameters, with descriptions and ranges, and back
+
+
+def declare(node: Any, cls: type[NodeParameters]) -> Any:
+    """Declare every field of the dataclass on a node, and read the values that were given; warn of other names.
+
+    Raises:
+        ConfigError, UnknownNameError: a given value of the wrong type or out of range.
+    """
+    values = {}
+    for f in dataclasses.fields(cls):
+        try:
+            given = node.declare_parameter(f.name, default_of(f), descriptor(f)).value
+        except ParameterException as e:  # rclpy looks at the ranges itself
+            reason, unit = str(e).splitlines()[0], f.metadata["unit"]
+            raise ConfigError(f"parameter {f.name} must be in {allowed(f)} {unit}: {reason}") from None
+        values[f.name] = check_value(cls, f.name, given)
+    for name in strange_names(getattr(node, "_parameter_overrides", ()), values):
+        # ROS itself passes them over in silence; a file for several nodes may hold some, so they are no error
+        node.get_logger().warning(f"{UnknownNameError('parameter', name, values)} (passed over)")
+    return cls(**values)
+
+
+def strange_names(given: Iterable[str], known: Iterable[str]) -> list[str]:
+    """The names given that neither we nor rclpy know."""
+    ours = {*known, "use_sim_time", "start_type_description_service"}
+    return sorted(name for name in given if name not in ours and not name.startswith("qos_overrides."))
+
+
+def descriptor(f: dataclasses.Field) -> ParameterDescriptor:
+    """What `ros2 param describe` shows."""
+    m, default = f.metadata, default_of(f)
+    d = ParameterDescriptor(description=f"{m['meaning']} [{m['unit']}]" if m["unit"] else m["meaning"])
+    d.read_only = not m["live"]
+    d.dynamic_typing = True  # so that `rate:=100` is understood for a float; checked by us
+    if m["choices"]:
+        d.additional_constraints = f"one of {', '.join(m['choices'])}"
+    low, high = m["low"], m["high"]
+    if low is not None and high is not None:
+        if isinstance(default, float):
+            d.floating_point_range = [FloatingPointRange(from_value=float(low), to_value=float(high))]
+        else:
+            d.integer_range = [IntegerRange(from_value=int(low), to_value=int(high))]
+    return d
+
+
+# -------- Which processes the kernel prefers: control before drawing
+
+
+def set_priority(priority: int) -> str:
+    """Ask for real-time scheduling of every thread of this process, for a negative priority for a lower one.
+
+    A user without the right (no rtprio limit, not root) gets the ordinary scheduling, as with other controllers.
+
+    Returns:
+        What was granted, for diagnostics: 'fifo 50', 'nice 10' or 'normal'.
+    """
+    try:
+        if priority > 0:
+            for thread in os.listdir("/proc/self/task"):
+                os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(priority))
+            return f"fifo {priority}"
+        if priority < 0:
+            os.nice(-priority)
+            return f"nice {-priority}"
+    except OSError:
+        pass
+    return "normal"
+
+
+# -------- What is wrong with a node right now, and what was: the part of diagnostics that speaks in sentences
+
+
+class Level(enum.IntEnum):
+    """Severity, as in diagnostic_msgs/DiagnosticStatus."""
+
+    OK = 0
+    WARN = 1
+    ERROR = 2
+
+
+class Health:
+    """Open problems by key. Each is logged when it begins and when it ends, not while it lasts."""
+
+    def __init__(self, log: Callable[[Level, str], None]) -> None:
+        self._log = log
+        self.open: dict[str, tuple[Level, str]] = {}
+        self.seen: dict[str, int] = {}
+
+    def report(self, key: str, level: Level, message: str) -> None:
+        """A problem is there (call again every tick while it is)."""
+        if key not in self.open:
+            self.seen[key] = self.seen.get(key, 0) + 1
+            self._log(level, message)
+        self.open[key] = (level, message)
+
+    def clear(self, key: str) -> None:
+        """The problem is gone (cheap to call when it never was)."""
+        if key in self.open:
+            _, message = self.open.pop(key)
+            self._log(Level.OK, f"recovered: {message}")
+
+    def check(self, key: str, bad: bool, level: Level, message: str) -> bool:
+        """Report or clear, by a condition; returns the condition."""
+        if bad:
+            self.report(key, level, message)
+        else:
+            self.clear(key)
+        return bad
+
+    def worst(self) -> tuple[Level, str]:
+        """The highest level of all open problems, and all their messages in one line."""
+        if not self.open:
+            return Level.OK, "ok"
+        level = max(v[0] for v in self.open.values())
+        return level, "; ".join(m for _, m in sorted(self.open.values(), key=lambda v: -v[0]))
+
+
+# -------- The base of every node: lifecycle, parameters, a steady tick, diagnostics
+
+DIAGNOSTICS_PERIOD = 1.0
+SETTLING = 4.0  # [s] while a stack starts, its processes compete for the cores
+
+
+class TickNode(LifecycleNode):
+    """A managed node with one fixed-rate tick.
+
+    A subclass names its parameters in `Parameters`, builds its algorithms in `configure`, starts from a clean state in
+    `activate`, and does its work in `tick`, which is only called while active. Nothing it publishes as a command may
+    be published elsewhere. A tick that raises is reported and counted; the node goes on with the next one.
+    """
+
+    Parameters: type[NodeParameters] = NodeParameters
+    node_name = "node"
+
+    def __init__(self) -> None:
+        super().__init__(self.node_name)
+        self.params = declare(self, self.Parameters)
+        self.add_on_set_parameters_callback(self._on_set_parameters)
+        self.health = Health(self._log)
+        self.rate = 1.0
+        self.statistics = TickStatistics(1.0)
+        self.inputs: dict[str, float] = {}
+        self.wake = False
+        self.active = self.configured = False
+        self.scheduling = "normal"
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", EVENTS)
+        self._last_diagnostics = 0.0
+        self._active_since = 0.0
+
+    # -- for subclasses ---------------------------------------------------------------------------------------
+
+    def configure(self) -> float:
+        """Build everything from `self.params`; return the tick rate [Hz]. HumanoidError refuses."""
+        raise NotImplementedError
+
+    def activate(self) -> None:
+        """Begin from a clean state; commands may be published from now on."""
+
+    def deactivate(self) -> None:
+        """Stop publishing commands."""
+
+    def tick(self, now: float) -> None:
+        """One step. `now` is the tick's own time on the monotonic clock [s]."""
+
+    def spare(self, left: float) -> None:
+        """Work that no command waits for, called after a tick; `left` is the time to the next one [s]."""
+
+    def values(self) -> dict[str, Any]:
+        """More figures for diagnostics."""
+        return {}
+
+    def parameters_changed(self, changed: set[str]) -> None:
+        """Live parameters in `self.params` have new values."""
+
+    def listen(
+        self,
+        message: type,
+        topic: str,
+        callback: Any,
+        qos: QoSProfile = STREAM_IN,
+        raw: bool = False,
+        wakes: bool = False,
+    ) -> None:
+        """Subscribe; the age of the last message appears in diagnostics.
+
+        Args:
+            message, topic, callback, qos, raw: of the subscription.
+            wakes: a message makes an extra tick at once instead of waiting for the next one.
+        """
+
+        def received(msg: Any) -> None:
+            self.inputs[topic] = time.monotonic()
+            callback(msg)
+            self.wake = self.wake or wakes
+
+        self.create_subscription(message, topic, received, qos, raw=raw)
+
+    def silent(self, topic: str, now: float, limit: float) -> bool:
+        """Whether an input has been silent for longer than `limit` [s], not counting the time when a stack starts."""
+        since = self.inputs.get(topic, self._active_since + SETTLING)
+        return now - since > limit
+
+    def age(self, topic: str, now: float) -> float:
+        """Time since the last message on an input [s]; infinite when none has come."""
+        return now - self.inputs[topic] if topic in self.inputs else float("inf")
+
+    # -- lifecycle ----------------------------------------------------------------------------------------------
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        try:
+            self.rate = self.configure()
+        except HumanoidError as e:
+            self.health.report("configure", Level.ERROR, str(e))
+            self.refused = str(e)
+            return TransitionCallbackReturn.FAILURE
+        self.configured = True
+        self.scheduling = set_priority(self.params.priority)
+        self.health.clear("configure")
+        self.statistics = TickStatistics(self.rate, self.params.window)
+        return super().on_configure(state)
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.statistics.restart()
+        self._active_since = time.monotonic()
+        self.activate()
+        self.active = True
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.active = False
+        self.deactivate()
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.configured = False
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.active = False
+        return TransitionCallbackReturn.SUCCESS
+
+    refused = ""
+
+    # -- the tick -------------------------------------------------------------------------------------------------
+
+    def run_tick(self, skipped: int) -> None:
+        """Run one tick, timed and guarded. Called by the loop in `run.py`."""
+        start = time.monotonic()
+        try:
+            self.tick(start)
+            self.health.clear("tick")
+        except Exception as e:
+            self.health.report("tick", Level.ERROR, f"tick failed, holding: {type(e).__name__}: {e}")
+        self.statistics.tick(start, time.monotonic(), skipped)
+
+    def run_extra_tick(self) -> None:
+        """Run a tick between two deadlines because an input asked for it; the rate statistics do not see it."""
+        try:
+            self.tick(time.monotonic())
+        except Exception as e:
+            self.health.report("tick", Level.ERROR, f"tick failed, holding: {type(e).__name__}: {e}")
+
+    def run_spare(self, left: float) -> None:
+        """Run what may wait, guarded as a tick is; its time is in no statistics."""
+        try:
+            self.spare(left)
+            self.health.clear("spare")
+        except Exception as e:
+            self.health.report("spare", Level.WARN, f"work between ticks failed: {type(e).__name__}: {e}")
+
+    def close(self) -> None:
+        """The process ends: release what is not ROS's (files, servers)."""
+
+    def publish_diagnostics(self, now: float) -> None:
+        """Publish the node's status, once a second whatever the rate is."""
+        if now - self._last_diagnostics < DIAGNOSTICS_PERIOD:
+            return
+        self._last_diagnostics = now
+        r, p = self.statistics.report(), self.params
+        if self.active and now - self._active_since > SETTLING:
+            late = f"{r.missed_percent:.1f} % of the ticks were missed"
+            level = Level.ERROR if r.missed_percent > p.missed_error else Level.WARN
+            self.health.check("missed", r.missed_percent > p.missed_warn, level, late)
+        worst, message = self.health.worst()
+        values: dict[str, Any] = {
+            "state": "active" if self.active else "inactive" if self.configured else "unconfigured",
+            "rate_hz": round(r.rate, 2),
+            "period_p50_ms": _ms(r.period_p50),
+            "period_p99_ms": _ms(r.period_p99),
+            "period_error_p50_ms": _ms(r.period_error_p50),
+            "period_error_p99_ms": _ms(r.period_error_p99),
+            "execution_p50_ms": _ms(r.execution_p50),
+            "execution_p99_ms": _ms(r.execution_p99),
+            "ticks": r.ticks,
+            "missed_ticks": r.missed,
+            "missed_percent": round(r.missed_percent, 3),
+            "scheduling": self.scheduling,
+            **{f"age_ms {topic}": _ms(now - t) for topic, t in self.inputs.items()},
+            **{f"count {key}": n for key, n in self.health.seen.items()},
+            **(self.values() if self.configured else {}),
+        }
+        status = DiagnosticStatus(
+            level=bytes([int(worst)]), name=self.get_fully_qualified_name(), message=message, hardware_id=p.robot
+        )
+        status.values = [KeyValue(key=k, value=str(v)) for k, v in values.items()]
+        array = DiagnosticArray(status=[status])
+        array.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics.publish(array)
+
+    # -- parameters -----------------------------------------------------------------------------------------------
+
+    def _on_set_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
+        known = {f.name: f for f in dataclasses.fields(self.Parameters)}
+        params, changed = self.params, set()
+        for p in parameters:
+            if p.name not in known:
+                continue
+            try:
+                params = with_value(params, p.name, p.value)
+            except HumanoidError as e:
+                return SetParametersResult(successful=False, reason=str(e))
+            changed.add(p.name)
+        self.params = params
+        if changed:
+            self.parameters_changed(changed)
+        return SetParametersResult(successful=True)
+
+    def _log(self, level: Level, text: str) -> None:
+        # rclpy remembers the severity of each calling line, so each severity needs a line of its own.
+        if level is Level.ERROR:
+            self.get_logger().error(text)
+        elif level is Level.WARN:
+            self.get_logger().warning(text)
+        else:
+            self.get_logger().info(text)
+
+
+def _ms(seconds: float) -> float:
+    return round(1000 * seconds, 3) if seconds == seconds else float("nan")

@@ -1,0 +1,394 @@
+"""What the simulator is told: commands, pushes, states from outside; checked before it reaches the engine.
+
+Also here:
+
+* What the simulator publishes: the engine's state, read through its sensors.
+* The tendons of the simulated robot: their lengths and tensions as measured, published as `tendon_states`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import PoseStamped, WrenchStamped
+from nav_msgs.msg import Odometry
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import String
+
+from humanoid_control.errors import (
+    ConfigError,
+    HumanoidError,
+    NotANumberError,
+    RobotError,
+    UnknownNameError,
+    nearest_names,
+)
+from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_OUT, WORLD, fill_joint_state, joint_state
+from humanoid_control.nodes.base.tick_node import Level
+from humanoid_control.nodes.simulator_parameters import SimulatorParameters, imperfection_of
+from humanoid_control.robots.description.urdf import BASE_LINK
+from humanoid_control.robots.tendons import WANTED
+from humanoid_control.simulation.engine import Engine
+from humanoid_control.simulation.sensors.sensor_model import Sensor
+from humanoid_control.simulation.sensors.tendon_sensor import TendonSensor, parse_faults
+
+# -------- What the simulator is told: commands, pushes, states from outside; checked before it reaches the engine
+
+
+class SimulatorInputs:
+    """Subscriptions of the simulator. What is wrong with a message is said in diagnostics, and it changes nothing."""
+
+    def __init__(self, node: Any, engine: Engine) -> None:
+        self.node, self.engine, self.robot, self.health = node, engine, engine.robot, node.health
+        self._tension = node.params.tension
+        self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
+        self.restart()
+        node.listen(JointState, "joint_commands", self._guarded("command", self.on_command))
+        for message, topic, callback in (
+            (JointState, "set_state", self.on_set_state),
+            (PoseStamped, "set_base", self.on_set_base),
+            (WrenchStamped, "push", self.on_push),
+        ):
+            node.create_subscription(message, f"~/{topic}", self._guarded(topic, callback), EVENTS)
+
+    def restart(self) -> None:
+        """Forget what was commanded."""
+        self._last = float("inf")  # simulated time of the last command [s]
+        self._without_position = np.zeros(self.robot.n, dtype=bool)
+
+    def _guarded(self, key: str, callback: Callable[[Any], None]) -> Callable[[Any], None]:
+        def call(message: Any) -> None:
+            try:
+                callback(message)
+                self.health.clear(key)
+            except HumanoidError as e:
+                self.health.report(key, Level.ERROR if isinstance(e, NotANumberError) else Level.WARN, str(e))
+
+        return call
+
+    # -- commands ---------------------------------------------------------------------------------------------------
+
+    def on_command(self, m: JointState) -> None:
+        """Positions, velocities, efforts, each for all names or left empty; what is given makes the kind of drive."""
+        if m.name != self._order[0]:
+            self._order = (list(m.name), *self.robot.order_of(m.name))
+            unknown = [n for n in m.name if n not in self.robot.index]
+            text = ", ".join(_offer(n, self.robot.index) for n in unknown[:3])
+            self.health.check("names", bool(unknown), Level.WARN, f"unknown joints in command: {text}")
+            deaf = [self.robot.joint_names[k] for k in self._order[2] if k in self.engine.uncommanded]
+            text = f"tendons at constant tensions move {', '.join(deaf[:3])}: commands for them are passed over"
+            self.health.check("deaf", bool(deaf), Level.WARN, text)
+        if not (len(m.position) or len(m.velocity) or len(m.effort)):
+            raise ConfigError("command without a position, velocity or effort: passed over")
+        position, velocity, effort = (
+            self._in_order(kind, values, "command") if len(values) else None
+            for kind, values in (("position", m.position), ("velocity", m.velocity), ("effort", m.effort))
+        )
+        self.engine.command(position, velocity, effort)
+        ours = self._order[2]
+        self._without_position[ours] = position is None
+        self._last = self.engine.time
+
+    def _in_order(self, kind: str, values: Any, what: str) -> np.ndarray:
+        names, theirs, ours = self._order
+        if len(values) != len(names):
+            raise ConfigError(f"{what} without a {kind} for each name: passed over")
+        out = np.full(self.robot.n, np.nan)
+        out[ours] = np.asarray(values)[theirs]
+        bad = ours[~np.isfinite(out[ours])]
+        if len(bad):
+            raise NotANumberError(f"{what}: {kind} of {self.robot.joint_names[bad[0]]} is not a number: held")
+        return out
+
+    def hold_when_silent(self, timeout: float) -> None:
+        """Joints under velocity or effort command are held where they are once the commands cease."""
+        silent = self.engine.time - self._last > timeout
+        self.health.check("silent", silent, Level.WARN, "no commands: last position held")
+        if silent and self._without_position.any():
+            self.engine.command(np.where(self._without_position, self.engine.joints, np.nan))
+            self._without_position[:] = False
+
+    def pull(self, tension: float) -> None:
+        """Let the tendons pull with this tension [N], where it has changed."""
+        if tension != self._tension:
+            self._tension = tension
+            self.engine.set_tension(tension)
+
+    # -- from outside -------------------------------------------------------------------------------------------------
+
+    def on_set_state(self, m: JointState) -> None:
+        """Joints, by name, put to positions and velocities; the others stay where they are, at rest."""
+        unknown = [n for n in m.name if n not in self.robot.index]
+        if unknown:
+            raise UnknownNameError("joint", unknown[0], self.robot.index, hint="(set_state: nothing was changed)")
+        self._order = (list(m.name), *self.robot.order_of(m.name))
+        joints, velocities = self.engine.joints.copy(), np.zeros(self.robot.n)
+        for kind, values, out in (("position", m.position, joints), ("velocity", m.velocity, velocities)):
+            if len(values) or kind == "position":
+                new = self._in_order(kind, values, "set_state")
+                out[np.isfinite(new)] = new[np.isfinite(new)]
+        pose, twist = self._base()
+        self.engine.set_state(joints, velocities, pose, twist)
+        self.restart()
+
+    def on_set_base(self, m: PoseStamped) -> None:
+        """The root link put to a pose in the world, at rest; the joints stay as they are."""
+        if m.header.frame_id not in ("", WORLD):
+            raise ConfigError(f"set_base takes poses in the frame '{WORLD}', not '{m.header.frame_id}'")
+        p, o = m.pose.position, m.pose.orientation
+        numbers = np.array([p.x, p.y, p.z, o.x, o.y, o.z, o.w])
+        if not np.isfinite(numbers).all() or np.linalg.norm(numbers[3:]) < 0.1:
+            raise NotANumberError("set_base: the pose is not a number, or its quaternion is zero: nothing was changed")
+        numbers[3:] /= np.linalg.norm(numbers[3:])
+        self.engine.set_state(X_world_root=pin.XYZQUATToSE3(numbers))
+        self.restart()
+
+    def _base(self) -> tuple[pin.SE3 | None, np.ndarray | None]:
+        if self.robot.base == "fixed":
+            return None, None
+        pose, twist = self.engine.base_state()
+        return pin.XYZQUATToSE3(pose), twist
+
+    def on_push(self, m: WrenchStamped) -> None:
+        """A wrench at the origin of the link in `frame_id`, in its axes now; their direction is kept while it acts."""
+        R = self.engine.link_pose(m.header.frame_id).rotation
+        f, t = m.wrench.force, m.wrench.torque
+        wrench = np.concatenate([R @ (f.x, f.y, f.z), R @ (t.x, t.y, t.z)])
+        self.engine.push(m.header.frame_id, wrench, self.node.params.push_duration)
+
+
+def _offer(name: str, known: Any) -> str:
+    near = nearest_names(name, known, 1)
+    return f"{name} (did you mean {near[0]}?)" if near else name
+
+
+# -------- What the simulator publishes: the engine's state, read through its sensors
+
+try:  # not among the ROS wheels; there, nothing needs transforms
+    from geometry_msgs.msg import TransformStamped
+    from tf2_msgs.msg import TFMessage
+except ImportError:
+    TFMessage = None
+
+
+class SimulatorOutputs:
+    """Publishers and sensors of one simulated robot."""
+
+    def __init__(self, node: Any, engine: Engine, p: SimulatorParameters) -> None:
+        """Make them.
+
+        Raises:
+            HumanoidError: parameters of the sensors that make no sense.
+        """
+        robot, wrong = engine.robot, imperfection_of(p)
+        self.engine, self.slow_every, self.simulated_stamps = engine, p.slow_every, p.stamp == "sim"
+        self._now = node.get_clock().now
+        self._joint_sensor = Sensor("joint_states", (robot.n,) * 3, wrong, p.seed)
+        self._imu_sensor = Sensor("imu", (4, 3, 3), wrong, p.seed)
+        feet = robot.feet if robot.base == "floating" else ()
+        self._foot_sensors = {f.name: Sensor("wrench", (3, 3), wrong, p.seed, f.name) for f in feet}
+        self._joint_message = joint_state(robot.joint_names)
+        self._joint_states = node.create_publisher(JointState, "joint_states", STREAM_OUT)
+        self._imu = node.create_publisher(Imu, "imu", STREAM_OUT)
+        self._odometry = node.create_publisher(Odometry, "odometry", STREAM_OUT)
+        self._clock = node.create_publisher(Clock, "/clock", STREAM_OUT)
+        self._tf = node.create_publisher(TFMessage, "/tf", EVENTS) if TFMessage is not None else None
+        self._feet = {f.name: node.create_publisher(WrenchStamped, foot_topic(f.name), STREAM_OUT) for f in feet}
+        self._tendons: Any = None
+        if p.tendons:  # what they need is loaded for nobody else
+            from humanoid_control.nodes.simulator_io import SimulatorTendons
+
+            self._tendons = SimulatorTendons(node, engine, p)
+        self._description = None
+        if p.publish_description:
+            self._description = node.create_publisher(String, "robot_description", LATCHED)
+            self._description.publish(String(data=robot.urdf))
+        self.restart()
+
+    def restart(self) -> None:
+        """Read everything anew, with the same random numbers."""
+        self._count = 0
+        self._joints: tuple[np.ndarray, ...] | None = None
+        for sensor in (self._joint_sensor, self._imu_sensor, *self._foot_sensors.values()):
+            sensor.reset()
+        if self._tendons is not None:
+            self._tendons.restart()
+
+    def publish(self, before: float = 0.0) -> None:
+        """Read the sensors and publish; what is not at every period, where it is due.
+
+        Args:
+            before: how long ago on this computer's clock the state was due [s].
+        """
+        w, slow = self.engine, self._count % self.slow_every == 0
+        self._count += 1
+        if slow or self.simulated_stamps:
+            self._clock.publish(Clock(clock=self._simulated()))
+        self._joints = self._joint_sensor.read(w.time, w.joints, w.joint_velocity, w.torque)
+        stamp = self._stamp(before)
+        self._send_joints(stamp)
+        if self._tendons is not None:
+            self._tendons.publish(stamp)
+        if slow:
+            self._send_imu(stamp)
+            self._send_odometry(stamp)
+            self._send_wrenches(stamp)
+
+    def repeat(self) -> None:
+        """The last joint states, the odometry and the clock again, for those who come while time stands still."""
+        stamp = self._stamp()
+        self._send_joints(stamp)
+        self._send_odometry(stamp)
+        if self._tendons is not None:
+            self._tendons.repeat(stamp)
+        self._clock.publish(Clock(clock=self._simulated()))
+
+    def _simulated(self) -> Time:
+        nanoseconds = round(1e9 * self.engine.time)
+        return Time(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9)
+
+    def _stamp(self, before: float = 0.0) -> Time:
+        if self.simulated_stamps:
+            return self._simulated()
+        nanoseconds = self._now().nanoseconds - round(1e9 * before)
+        return Time(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9)
+
+    def _send_joints(self, stamp: Time) -> None:
+        if self._joints is not None:
+            self._joint_states.publish(fill_joint_state(self._joint_message, stamp, *self._joints))
+
+    def _send_imu(self, stamp: Time) -> None:
+        truth = self.engine.imu()
+        read = self._imu_sensor.read(
+            self.engine.time, truth.orientation, truth.angular_velocity, truth.linear_acceleration
+        )
+        if read is None:
+            return
+        imu = Imu()
+        imu.header.stamp, imu.header.frame_id = stamp, self.engine.robot.root_link
+        o = imu.orientation
+        o.x, o.y, o.z, o.w = read[0].tolist()
+        _fill(imu.angular_velocity, read[1])
+        _fill(imu.linear_acceleration, read[2])
+        self._imu.publish(imu)
+
+    def _send_odometry(self, stamp: Time) -> None:
+        pose, twist = self.engine.base_state()
+        m = Odometry(child_frame_id=self.engine.robot.root_link)
+        m.header.stamp, m.header.frame_id = stamp, WORLD
+        p, o = m.pose.pose.position, m.pose.pose.orientation
+        (p.x, p.y, p.z), (o.x, o.y, o.z, o.w) = pose[:3].tolist(), pose[3:].tolist()
+        _fill(m.twist.twist.linear, twist[:3])
+        _fill(m.twist.twist.angular, twist[3:])
+        self._odometry.publish(m)
+        if self._tf is not None:
+            base = TransformStamped(header=m.header, child_frame_id=BASE_LINK)
+            base.transform.rotation = o
+            _fill(base.transform.translation, pose[:3])
+            soles = []
+            for foot in self.engine.robot.feet if self._feet else ():
+                sole = TransformStamped(child_frame_id=sole_frame(foot.name))
+                sole.header.stamp, sole.header.frame_id = stamp, foot.link
+                _fill(sole.transform.translation, foot.corners().mean(axis=0))
+                soles.append(sole)
+            self._tf.publish(TFMessage(transforms=[base, *soles]))
+
+    def _send_wrenches(self, stamp: Time) -> None:
+        truth = self.engine.foot_wrenches() if self._feet else {}
+        for name, publisher in self._feet.items():
+            read = self._foot_sensors[name].read(self.engine.time, truth[name][:3], truth[name][3:])
+            if read is None:
+                continue
+            m = WrenchStamped()
+            m.header.stamp, m.header.frame_id = stamp, sole_frame(name)
+            _fill(m.wrench.force, read[0])
+            _fill(m.wrench.torque, read[1])
+            publisher.publish(m)
+
+
+def foot_topic(foot: str) -> str:
+    """Topic of a foot's wrench: its name, as a name in ROS may be."""
+    return f"wrench/{re.sub(r'^(?=[0-9])', '_', re.sub(r'[^A-Za-z0-9_]', '_', foot))}"
+
+
+def sole_frame(foot: str) -> str:
+    """Frame of a foot's wrench: the axes of its link, the origin in the middle of the sole."""
+    return f"{foot}_sole"
+
+
+def _fill(vector: Any, values: np.ndarray) -> None:
+    vector.x, vector.y, vector.z = np.asarray(values, dtype=float).tolist()
+
+
+# -------- The tendons of the simulated robot: their lengths and tensions as measured, published as `tendon_states`
+
+
+class SimulatorTendons:
+    """Publisher and sensor of a simulated robot's tendons.
+
+    Messages are sensor_msgs/JointState: name, position = length of the whole way [m], effort = tension [N].
+    """
+
+    def __init__(self, node: Any, engine: Engine, p: SimulatorParameters) -> None:
+        """Make them, and load what they need.
+
+        Raises:
+            HumanoidError: the robot has no tendons, or a parameter makes no sense.
+        """
+        states = engine.tendon_states()
+        if states is None:
+            raise RobotError(f"{engine.robot.name} has no tendons: {WANTED}, or set tendons to false")
+        self.node, self.engine, self.every = node, engine, p.tendon_every
+        period, wrong = p.tendon_every / p.rate, imperfection_of(p)
+        self.sensor = TendonSensor(
+            states.names, wrong, p.seed, p.tendon_stiffness, p.tendon_drift, p.tendon_spikes, period
+        )
+        self.sensor.faults = parse_faults(p.tendon_faults, states.names)
+        self._faults = p.tendon_faults
+        self._names, self._message = states.names, joint_state(states.names)
+        self._publisher = node.create_publisher(JointState, "tendon_states", STREAM_OUT)
+        self.restart()
+
+    def restart(self) -> None:
+        """Measure everything anew, with the same random numbers."""
+        self._count = 0
+        self.sensor.reset()
+
+    def publish(self, stamp: Time) -> None:
+        """Measure and publish, where it is due; called at every joint state."""
+        self._count += 1
+        if (self._count - 1) % self.every:
+            return
+        self._look_at_faults()
+        states = self.engine.tendon_states()
+        assert states is not None
+        read = self.sensor.read(self.engine.time, states)
+        if read is None:
+            return
+        if read.names != self._names:
+            self._names, self._message = read.names, joint_state(read.names)
+        self._publisher.publish(fill_joint_state(self._message, stamp, read.lengths, effort=read.tensions))
+
+    def repeat(self, stamp: Time) -> None:
+        """The last measurement again, while time stands still."""
+        if len(self._message.position):
+            self._message.header.stamp = stamp
+            self._publisher.publish(self._message)
+
+    def _look_at_faults(self) -> None:
+        """Take the live parameter's new faults; an error in it is said, and changes nothing."""
+        text = self.node.params.tendon_faults
+        if text == self._faults:
+            return
+        self._faults = text
+        try:
+            self.sensor.faults = parse_faults(text, self.sensor.names)
+            self.node.health.clear("tendon_faults")
+        except HumanoidError as e:
+            self.node.health.report("tendon_faults", Level.WARN, str(e))

@@ -1,0 +1,240 @@
+"""Which nodes a stack has and how they are wired: the one description that launch files and `humanoid up` read.
+
+Nothing here imports ROS, so that launch files load it anywhere.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.nodes.base.parameters import NodeParameters, parse_value
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """One node of a stack.
+
+    Attributes:
+        executable: name of its executable, its node, and its module below `humanoid_control.nodes`.
+        parameters: class of its parameters in that module.
+        task: one line for help texts.
+        subscribes, publishes: relative topic names, for the docs and the recorder.
+    """
+
+    executable: str
+    parameters: str
+    task: str
+    subscribes: tuple[str, ...]
+    publishes: tuple[str, ...]
+
+    @property
+    def module(self) -> str:
+        return f"humanoid_control.nodes.{self.executable}"
+
+    def parameter_class(self) -> type[NodeParameters]:
+        """The node's parameter dataclass (imports the node's module, so ROS must be there)."""
+        return getattr(importlib.import_module(self.module), self.parameters)
+
+
+NODES = {
+    spec.executable: spec
+    for spec in (
+        NodeSpec(
+            "simulator",
+            "SimulatorParameters",
+            "the robot in a simulated world",
+            ("joint_commands", "simulator/set_state", "simulator/set_base", "simulator/push"),
+            ("joint_states", "tendon_states", "imu", "odometry", "wrench/FOOT", "robot_description", "/clock"),
+        ),
+        NodeSpec(
+            "state_estimator",
+            "StateEstimatorParameters",
+            "joint positions and velocities as believed",
+            ("joint_states", "tendon_states"),
+            ("estimated_joint_states", "state_estimator/covariance", "state_estimator/jae_error", "tendon_markers"),
+        ),
+        NodeSpec(
+            "whole_body_ik",
+            "WholeBodyIkParameters",
+            "targets to joint commands, every limit kept",
+            ("targets", "estimated_joint_states"),
+            ("joint_commands", "ik_markers"),
+        ),
+        NodeSpec(
+            "trajectory_streamer",
+            "TrajectoryStreamerParameters",
+            "a motion clip or live markers to targets for the robot",
+            ("clip/seek", "markers", "estimated_joint_states"),
+            ("targets", "dancer", "clip/time", "clip/duration", "reference_joint_states"),
+        ),
+        NodeSpec(
+            "target_source",
+            "TargetSourceParameters",
+            "random goals for the hands, reachable ones and others, as targets",
+            ("estimated_joint_states",),
+            ("targets", "goals"),
+        ),
+        NodeSpec(
+            "viewer",
+            "ViewerParameters",
+            "everything in a browser page",
+            (
+                "joint_states",
+                "joint_commands",
+                "targets",
+                "ik_markers",
+                "tendon_markers",
+                "dancer",
+                "odometry",
+                "clip/time",
+                "clip/duration",
+                "/diagnostics",
+            ),
+            ("clip/seek",),
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A set of nodes that together do a job, in the order in which they are started.
+
+    Attributes:
+        name, task, nodes: for `humanoid up` and the docs.
+        settings: node -> parameter -> value, where the job needs another than the default.
+        remaps: node -> topic -> topic, where they are wired otherwise than by their names.
+    """
+
+    name: str
+    task: str
+    nodes: tuple[NodeSpec, ...]
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    remaps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def _stack(name: str, task: str, *nodes: str, **wiring: Any) -> Stack:
+    return Stack(name, task, tuple(NODES[n] for n in nodes), **wiring)
+
+
+STACKS = {
+    s.name: s
+    for s in (
+        _stack(
+            "imitation",
+            "a simulated robot imitates a motion clip, shown in the browser",
+            "viewer",
+            "simulator",
+            "state_estimator",
+            "whole_body_ik",
+            "trajectory_streamer",
+        ),
+        _stack(
+            "control",
+            "the same for a robot with its own driver, which gives joint_states and takes joint_commands",
+            "viewer",
+            "state_estimator",
+            "whole_body_ik",
+            "trajectory_streamer",
+        ),
+        _stack(
+            "simulation",
+            "a simulated robot that waits for joint_commands, shown in the browser",
+            "viewer",
+            "simulator",
+            "state_estimator",
+        ),
+        _stack(
+            "targets",
+            "a simulated robot that waits for targets, shown in the browser",
+            "viewer",
+            "simulator",
+            "state_estimator",
+            "whole_body_ik",
+        ),
+        _stack(
+            "reach",
+            "a simulated robot reaches for random goals, some of them out of reach, shown in the browser",
+            "viewer",
+            "simulator",
+            "state_estimator",
+            "whole_body_ik",
+            "target_source",
+            settings={"whole_body_ik": {"rate": 500.0}, "viewer": {"ik_markers": True}},
+        ),
+        _stack(
+            "tendons",
+            "as reach, with the arms' joints known from the lengths of tendons alone",
+            "viewer",
+            "simulator",
+            "state_estimator",
+            "whole_body_ik",
+            "target_source",
+            settings={
+                "simulator": {"tendons": True, "noise": "length=0.0001"},
+                "state_estimator": {"source": "tendons", "mode": "absolute", "compare": "joint_states"},
+                "whole_body_ik": {"feedback": 5.0},
+                "target_source": {"unreachable": 0.0, "jump": 0.0, "faults": 0.0},
+            },
+        ),
+        _stack(
+            "direct",
+            "as imitation without the inverse kinematics: the streamer itself solves for the joints",
+            "viewer",
+            "simulator",
+            "state_estimator",
+            "trajectory_streamer",
+            settings={"trajectory_streamer": {"solve": True}},
+            remaps={"trajectory_streamer": {"reference_joint_states": "joint_commands"}},
+        ),
+    )
+}
+
+
+def find_stack(name: str) -> Stack:
+    """A stack by its name.
+
+    Raises:
+        UnknownNameError: with the nearest names.
+    """
+    if name not in STACKS:
+        raise UnknownNameError("stack", name, STACKS)
+    return STACKS[name]
+
+
+def parse_settings(stack: Stack, settings: list[str]) -> dict[str, dict[str, Any]]:
+    """`node.param=value` texts, checked, as node -> parameter -> value.
+
+    Raises:
+        ConfigError: not of that form, or a value out of range. UnknownNameError: unknown node or parameter.
+    """
+    out: dict[str, dict[str, Any]] = {}
+    names = {spec.executable: spec for spec in stack.nodes}
+    for text in settings:
+        key, equals, value = text.partition("=")
+        node, dot, parameter = key.strip().partition(".")
+        if not equals or not dot:
+            raise ConfigError(f"setting '{text}' must be node.parameter=value, for example whole_body_ik.rate=200")
+        if node not in names:
+            raise UnknownNameError("node", node, names, hint=f"(in stack {stack.name})")
+        out.setdefault(node, {})[parameter] = parse_value(names[node].parameter_class(), parameter, value.strip())
+    return out
+
+
+def parameters_file(stack: Stack, shared: dict[str, Any], settings: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The contents of a ROS parameter file for a stack.
+
+    Args:
+        stack: the nodes.
+        shared: parameters for every node, such as the robot.
+        settings: node -> parameter -> value, stronger than `shared` and than the stack's own.
+    """
+
+    def values(node: str) -> dict[str, Any]:
+        return {**shared, **stack.settings.get(node, {}), **settings.get(node, {})}
+
+    return {"/**": {spec.executable: {"ros__parameters": values(spec.executable)} for spec in stack.nodes}}

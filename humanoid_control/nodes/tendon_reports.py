@@ -1,0 +1,300 @@
+"""What diagnostics say of an estimate from tendons: consistency, faults, what cannot be seen, how sure it is.
+
+Also here:
+
+* How wrong the angles estimated from tendons are, where something else knows them: a simulator, or encoders.
+* The tendons as markers: their ways at the estimated angles, coloured by how far each is from what was expected.
+* What the estimator of tendons publishes while somebody listens: the covariance and the markers of the tendons.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Duration, Time
+from geometry_msgs.msg import Point
+from sensor_msgs.msg import JointState
+from std_msgs.msg import ColorRGBA, Float64MultiArray, MultiArrayDimension
+from visualization_msgs.msg import Marker, MarkerArray
+
+from humanoid_control.nodes.base.messages import STREAM_OUT, WORLD, floats, seconds
+from humanoid_control.nodes.base.serialized_markers import BetweenTicks, MarkerTemplate
+from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.robots.catalogue import load_robot
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.tendons import tendon_geometry
+from humanoid_control.tendons.estimator.diagnosis import ChiSquareMean, Observability, nees
+from humanoid_control.tendons.estimator.estimator import TendonEstimator
+from humanoid_control.tendons.mappings.mapping import Array
+
+# -------- What diagnostics say of an estimate from tendons: consistency, faults, what cannot be seen, how sure it is
+
+LOOK = 0.25  # [s] between looks at the faults
+POSTURES = 12  # of the motion, for what a relative observation sees
+ROOM, SMOOTH = 1.5, 0.2
+TURN = 0.5  # [s] between looks at what a group's lengths tell, group after group
+SHOWN = 4  # tendons named in one line
+
+
+class TendonReport:
+    """Watches an estimator: adds up its innovations, names its faults, asks what its lengths tell."""
+
+    def __init__(self, node: TickNode, estimator: TendonEstimator) -> None:
+        self.health, self.estimator = node.health, estimator
+        self._nis = ChiSquareMean()
+        self._looked = self._turned = 0.0
+        self._cost, self._group = 1e-3, 0
+        self._seen: dict[str, Observability] = {}
+        self.faults: dict[str, str] = {}
+
+    def add(self) -> None:
+        """The estimator made a step."""
+        self._nis.add(*self.estimator.nis)
+
+    def look(self, now: float) -> None:
+        """Name the tendons that are left out; now and then, at the time now on the monotonic clock [s]."""
+        if now - self._looked < LOOK:
+            return
+        self._looked = now
+        self.faults = self.estimator.faults.report()
+        named = [f"{name} {why}" for name, why in list(self.faults.items())[:SHOWN]]
+        more = f" and {len(self.faults) - SHOWN} more" if len(self.faults) > SHOWN else ""
+        self.health.check("tendons", bool(named), Level.WARN, f"left out: {'; '.join(named)}{more}")
+
+    def spare(self, left: float) -> None:
+        """Look at what the lengths of one group tell, in turn, where there is time."""
+        now = time.monotonic()
+        if now - self._turned < TURN or (left < ROOM * self._cost and now - self._turned < 10 * TURN):
+            return
+        self._turned = now
+        k = self._group = (self._group + 1) % len(self.estimator.groups)
+        self._seen[self.estimator.groups[k].name] = self.estimator.observability_of(k, POSTURES)
+        self._cost += SMOOTH * (time.monotonic() - now - self._cost)
+        blind = self._blind() if self.estimator.settings.observation == "absolute" else ""
+        self.health.check("blind", bool(blind), Level.WARN, f"the lengths do not tell these joints apart: {blind}")
+
+    def _blind(self) -> str:
+        """The joints of each group along which nothing is seen."""
+        return "; ".join(f"{name}: {', '.join(o.joints)}" for name, o in self._seen.items() if not o.observable)
+
+    def values(self) -> dict[str, Any]:
+        """Figures for diagnostics; the innovations are those since it was last asked."""
+        e, nis = self.estimator, self._nis
+        self._nis = ChiSquareMean()
+        worst = int(np.argmax(e.deviation))
+        out = {
+            "groups": len(e.groups),
+            "joints_estimated": len(e.joint_names),
+            "tendons": len(e.muscle_names),
+            "tendons_left_out": "; ".join(f"{n}: {why}" for n, why in self.faults.items()),
+            "nis_per_degree": round(nis.per_degree, 3),
+            "deviation_max_deg": round(float(np.rad2deg(e.deviation[worst])), 3),
+            "deviation_max_joint": e.joint_names[worst],
+            "restarts_of_covariance": sum(f.recoveries for f in e.filters),
+        }
+        if self._seen:
+            weakest = min(self._seen.values(), key=lambda o: (o.rank - len(o.direction), o.smallest))
+            out["smallest_singular_value"] = f"{weakest.smallest:.3g}"
+            out["weakest_joints"] = ", ".join(weakest.joints)
+            out["unobservable"] = self._blind()
+        return out
+
+
+# -------- How wrong the angles estimated from tendons are, where something else knows them: a simulator, or encoders
+
+KEPT = 8  # estimates that wait for the truth of their time, and the other way round
+SAME = 1e-6  # [s] stamps that are one
+EVERY = 0.02  # [s] between comparisons
+
+
+class TendonTruth:
+    """Subscribes true joint states and compares them with the estimates of the same time stamp.
+
+    Attributes:
+        error: (J,) estimate minus truth at the last comparison [rad]; NaN for joints that the topic does not have.
+    """
+
+    def __init__(self, node: TickNode, estimator: TendonEstimator, topic: str) -> None:
+        self.estimator = estimator
+        self.error = np.full(len(estimator.joint_names), np.nan)
+        self._own = [np.array([estimator.joint_names.index(j) for j in g.own]) for g in estimator.groups]
+        self._estimates: deque[tuple[float, Array, list[Array]]] = deque(maxlen=KEPT)
+        self._truths: deque[tuple[float, Array]] = deque(maxlen=KEPT)
+        self._names: list[str] = []
+        self._there = np.zeros(0, dtype=np.int64)
+        self._nees, self._last = ChiSquareMean(), 0.0
+        node.listen(JointState, topic, self._on_truth)
+
+    def add(self, stamp: float) -> None:
+        """Take in what is estimated now, from a sample of this time [s]."""
+        if abs(stamp - self._last) < EVERY:
+            return
+        filters = self.estimator.filters
+        blocks = [f.P[: len(own), : len(own)].copy() for f, own in zip(filters, self._own, strict=True)]
+        self._estimates.append((stamp, self.estimator.theta.copy(), blocks))
+        self._compare()
+
+    def _on_truth(self, m: JointState) -> None:
+        if len(m.position) != len(m.name):
+            return
+        if m.name != self._names:
+            self._names = list(m.name)
+            known = {name: k for k, name in enumerate(m.name)}
+            self._there = np.array([known.get(j, -1) for j in self.estimator.joint_names])
+        position = np.append(np.asarray(m.position, float), np.nan)
+        self._truths.append((seconds(m.header.stamp), position[self._there]))
+        self._compare()
+
+    def _compare(self) -> None:
+        for stamp, theta, blocks in self._estimates:
+            truth = next((angles for t, angles in self._truths if abs(t - stamp) < SAME), None)
+            if truth is None:
+                continue
+            self.error = theta - truth
+            for own, P in zip(self._own, blocks, strict=True):
+                if np.isfinite(self.error[own]).all():
+                    self._nees.add(nees(self.error[own], P), len(own))
+            self._last = stamp
+            self._estimates.clear()
+            return
+
+    def values(self) -> dict[str, Any]:
+        """Figures for diagnostics; the errors' ratio to what the filters expect is that since it was last asked."""
+        size = np.rad2deg(np.abs(self.error))
+        if np.isnan(size).all():
+            return {"compared": "nothing: no joint state of a tendon sample's time"}
+        mean, self._nees = self._nees, ChiSquareMean()
+        worst = int(np.nanargmax(size))
+        return {
+            "nees_per_degree": round(mean.per_degree, 3),
+            "error_mean_deg": round(float(np.nanmean(size)), 3),
+            "error_max_deg": round(float(size[worst]), 3),
+            "error_max_joint": self.estimator.joint_names[worst],
+        }
+
+
+# -------- The tendons as markers: their ways at the estimated angles
+
+GREEN, YELLOW, RED = (np.array(c + [0.95]) for c in ([0.25, 0.7, 0.35], [0.98, 0.8, 0.1], [0.9, 0.1, 0.1]))
+OUT = np.array([0.45, 0.2, 0.8, 0.6])  # left out
+WIDTH = 0.006  # [m]
+LIFETIME = 0.5  # [s]
+SPARE_SEGMENTS = 16  # beyond those at first: ways get more of them where they bend around something
+_GAP = np.full((1, 3), np.nan)
+
+
+class TendonMarkers:
+    """Publishes `tendon_markers` while somebody listens: one list of lines, in the frame `world`.
+
+    A tendon is green where its length agrees with the others, yellow at half the gate of the filter, red at the gate,
+    and violet where it is left out. Joints without tendons are drawn in the neutral posture.
+    """
+
+    def __init__(self, node: TickNode, robot: Robot, estimator: TendonEstimator) -> None:
+        self._node, self.estimator = node, estimator
+        publisher: Any = node.create_publisher(MarkerArray, "tendon_markers", STREAM_OUT)
+        drawn = robot if robot.base == "fixed" else load_robot(node.params.robot, "fixed")
+        self.geometry = tendon_geometry(drawn, joints=drawn.joint_names)
+        self._theta = drawn.postures["neutral"].copy()
+        self._joints = np.array([drawn.joint_index(name) for name in estimator.joint_names])
+        self._order = [estimator.muscle_names.index(name) for name in self.geometry.tendon_names]
+        self._rows = [np.array([estimator.muscle_names.index(m) for m in g.tendons]) for g in estimator.groups]
+        self._size = 0
+        self._template: MarkerTemplate | None = None
+        self._timing = BetweenTicks(publisher)
+
+    def spare(self, left: float, rate: float) -> None:
+        """Publish if it is time, somebody listens, and there is room; left: time to the next tick [s], rate [Hz]."""
+        self._timing.publish(left, rate, lambda: self.write(self._node.get_clock().now().to_msg()))
+
+    def write(self, stamp: Time) -> bytes:
+        """The serialized message for the estimate as it is."""
+        points, colors = self.lines()
+        if self._template is None or len(points) > self._size:
+            self._size = len(points) + 2 * SPARE_SEGMENTS
+            self._template = MarkerTemplate(_message(self._size))
+        more = self._size - len(points)  # the rest lies on the last point
+        points = np.concatenate([points, np.repeat(points[-1:], more, axis=0)])
+        colors = np.concatenate([colors, np.repeat(colors[-1:], more, axis=0)])
+        self._template.set_stamp(stamp)
+        self._template.set_points(0, points, colors)
+        return self._template.bytes()
+
+    def lines(self) -> tuple[np.ndarray, np.ndarray]:
+        """Ends (2 S, 3) of the pieces of all ways in the world [m], and their colours (2 S, 4)."""
+        self._theta[self._joints] = self.estimator.theta
+        paths = self.geometry.paths(self._theta)
+        rows = np.concatenate([part for path in paths for part in (path, _GAP)])
+        tendon = np.repeat(self._order, [len(path) + 1 for path in paths])
+        # between two tendons, and between the branches of a pulley, nothing runs
+        drawn = np.isfinite(rows[:-1, 0]) & np.isfinite(rows[1:, 0])
+        ends = np.stack([rows[:-1], rows[1:]], axis=1)[drawn].reshape(-1, 3)
+        return ends, np.repeat(self.colors()[tendon[:-1][drawn]], 2, axis=0)
+
+    def colors(self) -> np.ndarray:
+        """(M, 4) by innovation, in the order of the estimator's tendons."""
+        e, gate = self.estimator, self.estimator.settings.gate or 6.0
+        score = np.zeros(len(e.muscle_names))
+        for f, rows in zip(e.filters, self._rows, strict=True):
+            score[rows] = np.maximum(score[rows], np.abs(np.nan_to_num(f.score)))
+        share = np.clip(score / gate, 0.0, 1.0)[:, None]
+        low = GREEN + np.minimum(2 * share, 1.0) * (YELLOW - GREEN)
+        out = low + np.maximum(2 * share - 1.0, 0.0) * (RED - YELLOW)
+        faults = e.faults
+        out[faults.excluded | faults.missing | faults.slack] = OUT
+        return out
+
+
+def _message(points: int) -> MarkerArray:
+    m = Marker(ns="tendons", id=0, type=Marker.LINE_LIST, action=Marker.ADD)
+    m.header.frame_id = WORLD
+    m.pose.orientation.w = 1.0
+    m.scale.x = WIDTH
+    m.color = ColorRGBA(r=1.0, g=1.0, b=1.0, a=1.0)
+    m.lifetime = Duration(nanosec=int(1e9 * LIFETIME))
+    m.points, m.colors = [Point() for _ in range(points)], [ColorRGBA() for _ in range(points)]
+    return MarkerArray(markers=[m])
+
+
+# -------- What the estimator of tendons publishes while somebody listens
+
+RATE = 50.0  # [Hz] of the covariance at most
+
+
+class TendonOutputs:
+    """Publishes `~/covariance` and `tendon_markers` between ticks."""
+
+    def __init__(self, node: TickNode, robot: Robot, estimator: TendonEstimator) -> None:
+        self.estimator = estimator
+        self.markers = TendonMarkers(node, robot, estimator)
+        self._covariance = node.create_publisher(Float64MultiArray, "~/covariance", STREAM_OUT)
+        n = len(estimator.joint_names)
+        names = ",".join(estimator.joint_names)
+        self._message = Float64MultiArray()
+        self._message.layout.dim = [
+            MultiArrayDimension(label=names, size=n, stride=n * n),
+            MultiArrayDimension(label=names, size=n, stride=n),
+        ]
+        self._own = [np.array([estimator.joint_names.index(j) for j in g.own]) for g in estimator.groups]
+        self._next = 0.0
+
+    def covariance(self) -> np.ndarray:
+        """(J, J) covariance of the estimated joints [rad^2]; between joints of different groups nothing is known."""
+        n = len(self.estimator.joint_names)
+        out = np.zeros((n, n))
+        for f, own in zip(self.estimator.filters, self._own, strict=True):
+            out[np.ix_(own, own)] = f.P[: len(own), : len(own)]
+        return out
+
+    def spare(self, left: float, markers_rate: float) -> None:
+        """Publish what somebody listens to; left: time to the next tick [s], markers_rate [Hz]."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + 1.0 / RATE
+            if self._covariance.get_subscription_count():
+                self._message.data = floats(self.covariance().ravel())
+                self._covariance.publish(self._message)
+        self.markers.spare(left, markers_rate)

@@ -1,0 +1,90 @@
+"""Cholesky factors of small dense matrices, in room that is given; for the filters and for the quadratic programs.
+
+Also here:
+
+* Solving with Cholesky factors, and factors that grow row by row as a working set does; compiled.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from humanoid_control.jit import kernel
+
+# -------- Cholesky factors of small dense matrices, in room that is given
+
+
+@kernel
+def cholesky(M: np.ndarray, n: int, L: np.ndarray) -> bool:
+    """Factor the leading n x n block of M = L L', into the lower triangle of L.
+
+    False where a pivot is not positive or no number: M is then not positive definite (no covariance), and L is not
+    complete.
+    """
+    for i in range(n):
+        for j in range(i + 1):
+            s = M[i, j]
+            for k in range(j):
+                s -= L[i, k] * L[j, k]
+            if i == j:
+                if not s > 0.0:
+                    return False
+                L[i, i] = np.sqrt(s)
+            else:
+                L[i, j] = s / L[j, j]
+    return True
+
+
+# -------- Solving with Cholesky factors, and factors that grow row by row as a working set does; compiled
+
+
+@kernel
+def solve_factored(L: np.ndarray, n: int, b: np.ndarray) -> None:
+    """b := (L L')^-1 b, for the leading n entries."""
+    for i in range(n):
+        s = b[i]
+        for k in range(i):
+            s -= L[i, k] * b[k]
+        b[i] = s / L[i, i]
+    for i in range(n - 1, -1, -1):
+        s = b[i]
+        for k in range(i + 1, n):
+            s -= L[k, i] * b[k]
+        b[i] = s / L[i, i]
+
+
+@kernel
+def grown(M: np.ndarray, room: int) -> np.ndarray:
+    """The same square matrix with room for more."""
+    out = np.empty((room, room))
+    for i in range(M.shape[0]):
+        for j in range(M.shape[0]):
+            out[i, j] = M[i, j]
+    return out
+
+
+@kernel
+def factor_from(S: np.ndarray, first: int, count: int, F: np.ndarray) -> None:
+    """Rows first .. count - 1 of the Cholesky factor of S, those before being known."""
+    for i in range(first, count):
+        for j in range(i + 1):
+            s = S[i, j]
+            for k in range(j):
+                s -= F[i, k] * F[j, k]
+            F[i, j] = np.sqrt(max(s, 1e-300)) if i == j else s / F[j, j]
+
+
+@kernel
+def dot(a: np.ndarray, b: np.ndarray, n: int) -> float:
+    """a . b of the first n entries, in four sums that the processor adds side by side."""
+    s0, s1, s2, s3, k = 0.0, 0.0, 0.0, 0.0, 0
+    while k + 3 < n:
+        s0 += a[k] * b[k]
+        s1 += a[k + 1] * b[k + 1]
+        s2 += a[k + 2] * b[k + 2]
+        s3 += a[k + 3] * b[k + 3]
+        k += 4
+    while k < n:
+        s0 += a[k] * b[k]
+        k += 1
+    return (s0 + s1) + (s2 + s3)

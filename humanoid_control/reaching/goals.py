@@ -1,0 +1,320 @@
+"""Goals for two hands: known to be reachable, because a posture is known, or known not to be, by geometry.
+
+Also here:
+
+* A script of goals, one after the other: how the targets get there, how long they stay, and when they jump.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.collision.coal_backend import shape_arrays
+from humanoid_control.collision.shapes import BOX
+from humanoid_control.errors import ConfigError, RobotError
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.self_collision import RobotPairs
+
+# -------- Goals for two hands: known to be reachable, because a posture is known, or known not to be, by geometry
+
+HANDS = ("l_wrist", "r_wrist")
+REACHABLE, FAR, INSIDE = "reachable", "far", "inside"
+KINDS = (REACHABLE, FAR, INSIDE)
+TRIES = 20_000
+FLOOR = 0.1  # [m] no hand is asked for nearer to the floor
+FARTHER = (1.15, 1.6)  # of the longest arm there can be
+DEEP = 0.5  # a point inside the body lies within this share of its shape's half sizes
+SAME = 1e-9  # [m]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Where the two hands should be.
+
+    Attributes:
+        kind: 'reachable': both hands at once, in `posture`; 'far': one is farther than its arm is long; 'inside': one
+            is inside a part of the body that cannot move.
+        points: (2, 3) of l_wrist and r_wrist in the world [m].
+        posture: (n,) that has the hands, or the hand that is not asked too much, there [rad].
+    """
+
+    kind: str
+    points: np.ndarray
+    posture: np.ndarray
+
+
+class GoalSampler:
+    """Random goals for a robot whose base is held.
+
+    A reachable goal is the place of both wrists in a random posture of the joints that move them: inside the limits,
+    the straight way of the joints to it free of self-collision, and the hands not behind the body. That some way leads
+    there does not mean that a solver which only looks at the next step finds one: an arm may come to it with its elbow
+    turned the other way and stop at a limit. The middle of the joints' ranges, where that is rare, is drawn from.
+
+    A far one lies beyond the sum of all lengths from the first of those joints to the wrist,
+    which no posture can span. One inside the body lies in a shape that no joint moves and that the shape around the
+    wrist must not touch.
+    """
+
+    def __init__(self, robot: Robot, clearance: float = 0.03, share: float = 0.5) -> None:
+        """Prepare.
+
+        Args:
+            robot: with a fixed base and the points l_wrist and r_wrist.
+            clearance: least distance of the robot's shapes from each other in a posture that is asked for [m].
+            share: of each joint's range, around its middle, that postures are drawn from.
+
+        Raises:
+            RobotError: no wrist points, no joint moves them, or the base floats.
+        """
+        if robot.base != "fixed":
+            raise RobotError(f"{robot.name}: goals for the hands are made for a base that is held")
+        missing = [h for h in HANDS if h not in robot.points]
+        if missing:
+            raise RobotError(
+                f"{robot.name} lacks the points {', '.join(missing)}: name its wrists in a robot file beside its URDF "
+                "(docs/adding_a_robot.md; `humanoid robots map` guesses one)"
+            )
+        self.robot, self.clearance = robot, clearance
+        self.frames = [robot.point_frame(h) for h in HANDS]
+        ways = [_way(robot.model, f) for f in self.frames]
+        if not all(ways):
+            raise RobotError(f"{robot.name}: no joint moves the hands")
+        self.moved = np.array([robot.joint_index(robot.model.names[j]) for j in sorted({*ways[0], *ways[1]})])
+        middle, half = (robot.lower + robot.upper) / 2, share * (robot.upper - robot.lower) / 2
+        self._lower, self._upper = (middle - half)[self.moved], (middle + half)[self.moved]
+        self._pairs = RobotPairs(robot) if len(robot.pairs) else None
+        self._shapes = shape_arrays(robot.model, robot.shapes)
+        spans = [_span(robot, way, f) for way, f in zip(ways, self.frames, strict=True)]
+        self.origins, self.lengths = [s[0] for s in spans], [s[1] for s in spans]
+        self._front = min(o[0] for o in self.origins)
+        self.bodies = [self._bodies(f) for f in self.frames]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of goals there are for this robot."""
+        return KINDS if any(self.bodies) else (REACHABLE, FAR)
+
+    def sample(self, kind: str, rng: np.random.Generator) -> Goal:
+        """A goal of a kind, as the random numbers fall.
+
+        Raises:
+            RobotError: no posture without self-collision was found.
+        """
+        posture = self._posture(rng)
+        points = self.robot.frame_positions(self.robot.q(posture), self.frames)
+        if kind == FAR:
+            hand = int(rng.integers(len(HANDS)))
+            points[hand] = self._far(hand, rng)
+        elif kind == INSIDE:
+            hand = int(rng.choice([k for k, shapes in enumerate(self.bodies) if shapes]))
+            points[hand] = self._inside(hand, rng)
+        return Goal(kind, points, posture)
+
+    def _posture(self, rng: np.random.Generator) -> np.ndarray:
+        r = self.robot
+        for _ in range(TRIES):
+            joints = r.postures["neutral"].copy()
+            joints[self.moved] = rng.uniform(self._lower, self._upper)
+            q = r.q(r.follow(joints))
+            if ((joints < r.lower) | (joints > r.upper)).any():
+                continue
+            hands = r.frame_positions(q, self.frames)
+            if hands[:, 2].min() > FLOOR and (hands[:, 0] > self._front).all() and self._is_free(joints):
+                return joints
+        raise RobotError(f"{r.name}: no posture of the arms keeps {self.clearance:g} m between its shapes")
+
+    def _is_free(self, joints: np.ndarray) -> bool:
+        """Whether no shapes are near each other in a posture, and on the straight way of the joints to it."""
+        r, home = self.robot, self.robot.postures["neutral"]
+        if self._pairs is None:
+            return True
+        if len(self._pairs.near(r.q(joints), self.clearance)):
+            return False
+        between = (r.q(home + s * (joints - home)) for s in np.linspace(0.1, 0.9, 9))
+        return not any(len(self._pairs.near(q, 0.0)) for q in between)
+
+    def _far(self, hand: int, rng: np.random.Generator) -> np.ndarray:
+        """A point that no posture reaches, on the hand's side and not behind."""
+        while True:
+            d = rng.normal(size=3)
+            d /= np.linalg.norm(d)
+            side = d[1] if HANDS[hand].startswith("l") else -d[1]
+            p = self.origins[hand] + rng.uniform(*FARTHER) * self.lengths[hand] * d
+            if side > 0 and d[0] > -0.3 and p[2] > FLOOR:
+                return p
+
+    def _inside(self, hand: int, rng: np.random.Generator) -> np.ndarray:
+        """A point deep inside a shape of the body."""
+        k, s = int(rng.choice(self.bodies[hand])), self._shapes
+        half = s.sizes[k, :3] + [0.0, 0.0, s.sizes[k, 3]]
+        return s.p[k] + s.R[k] @ (DEEP * rng.uniform(-1.0, 1.0, 3) * half)
+
+    def _bodies(self, frame: int) -> list[int]:
+        """Shapes that no joint moves and that a shape around a hand must not touch."""
+        watched = {frozenset(pair) for pair in self.robot.pairs.tolist()}
+        joint = self._shapes.joint
+        around = [k for k in np.flatnonzero(joint) if self._is_around(int(k), frame)]
+        return [
+            int(k) for k in np.flatnonzero(joint == 0) if any(frozenset((int(k), int(a))) in watched for a in around)
+        ]
+
+    def _is_around(self, shape: int, frame: int) -> bool:
+        """Whether a frame's origin lies inside a shape, and moves with it."""
+        r, s = self.robot, self._shapes
+        seen = []
+        for joints in (r.postures["neutral"], r.lower, r.upper):
+            p = r.frame_positions(r.q(joints), [frame])[0]
+            X = r.data.oMi[int(s.joint[shape])]
+            seen.append(s.R[shape].T @ (X.actInv(p) - s.p[shape]))
+        return bool(np.ptp(seen, axis=0).max() < SAME) and _inside(int(s.kinds[shape]), s.sizes[shape], seen[0])
+
+
+def _inside(kind: int, size: np.ndarray, p: np.ndarray) -> bool:
+    """Whether a point (3,) in a shape's own frame is inside it; `size` as in ShapeArrays."""
+    if kind == BOX:
+        return bool((np.abs(p) < size[:3]).all())
+    over = max(abs(p[2]) - size[3], 0.0)
+    if over >= size[2]:
+        return bool(over == 0 and np.hypot(p[0] / size[0], p[1] / size[1]) < 1)
+    return bool((p[0] / size[0]) ** 2 + (p[1] / size[1]) ** 2 + (over / size[2]) ** 2 < 1)
+
+
+def _way(model: pin.Model, frame: int) -> list[int]:
+    """The joints from the held base to a frame."""
+    return [j for j in model.supports[model.frames[frame].parentJoint].tolist() if j > 0]
+
+
+def _span(robot: Robot, way: list[int], frame: int) -> tuple[np.ndarray, float]:
+    """Where the first joint of a way is (3,), and how far from it the frame can be at the most [m].
+
+    No posture changes the distance from one joint to the next, so that their sum is a bound; a sliding joint adds its
+    range.
+    """
+    model = robot.model
+    origin = model.jointPlacements[way[0]].translation
+    steps = [np.linalg.norm(model.jointPlacements[j].translation) for j in way[1:]]
+    steps.append(np.linalg.norm(model.frames[frame].placement.translation))
+    slides = [j for j in way if model.joints[j].shortname().startswith("JointModelP")]
+    indices = [robot.joint_index(model.names[j]) for j in slides]
+    steps += [max(abs(robot.lower[k]), abs(robot.upper[k])) for k in indices]
+    return np.array(origin), float(sum(steps))
+
+
+# -------- A script of goals, one after the other: how the targets get there, how long they stay, and when they jump
+
+
+@dataclass(frozen=True)
+class ScriptSettings:
+    """What a run is made of.
+
+    Attributes:
+        speed: greatest speed of a target on its way [m/s].
+        stay: how long a goal stays after the targets are there [s].
+        jump_stay: how much longer where they jumped: a jump is not believed at first [s].
+        unreachable: share of the goals that cannot be reached.
+        jump: share of the goals to which the targets jump instead of moving there.
+        faults: share of the samples, while a goal stays, that are not numbers.
+    """
+
+    speed: float = 0.5
+    stay: float = 1.2
+    jump_stay: float = 1.0
+    unreachable: float = 0.4
+    jump: float = 0.25
+    faults: float = 0.02
+
+    def __post_init__(self) -> None:
+        shares = (self.unreachable, self.jump, self.faults)
+        if not (self.speed > 0 and self.stay > 0 and self.jump_stay >= 0 and all(0 <= s <= 1 for s in shares)):
+            raise ConfigError("a script of goals needs a speed and a stay above 0, and shares between 0 and 1")
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One goal and the way to it.
+
+    Attributes:
+        number, goal: 0 is where the hands are at the beginning.
+        start, arrive, end: when the targets set out, when they are there, when they leave [s].
+        begin: (2, 3) from where [m]. jump: they are there at once.
+    """
+
+    number: int
+    goal: Goal
+    start: float
+    arrive: float
+    end: float
+    begin: np.ndarray
+    jump: bool
+
+    def at(self, time: float) -> np.ndarray:
+        """Where the targets (2, 3) are at a time [s]: on a straight way of least jerk."""
+        if time >= self.arrive:
+            return self.goal.points.copy()
+        s = max(0.0, time - self.start) / (self.arrive - self.start)
+        return self.begin + s**3 * (10 - 15 * s + 6 * s**2) * (self.goal.points - self.begin)
+
+
+class ReachScript:
+    """Goals in an endless row, the same ones for the same robot and seed, made when they are needed.
+
+    The first goal is where the hands begin, so that the robot is not pulled away at once, and the second is reachable.
+    Of every block of goals the settings' shares are unreachable, and jump, in random order.
+    """
+
+    BLOCK = 20
+
+    def __init__(
+        self, sampler: GoalSampler, begin: np.ndarray, seed: int = 1, settings: ScriptSettings | None = None
+    ) -> None:
+        """Prepare.
+
+        Args:
+            sampler: of the robot.
+            begin: (2, 3) where its hands are [m].
+            seed: of the random numbers.
+        """
+        self.sampler, self.settings = sampler, settings or ScriptSettings()
+        self._random, self._faults = np.random.default_rng(seed), np.random.default_rng([seed, 1])
+        home = Goal(REACHABLE, np.array(begin, dtype=float), sampler.robot.postures["neutral"])
+        self.leg = Leg(0, home, 0.0, 0.0, self.settings.stay, home.points, False)
+        self._kinds: list[str] = []
+        self._jumps: list[bool] = []
+
+    def at(self, time: float) -> np.ndarray:
+        """The targets (2, 3) at a time [s] since the beginning, NaN where spoilt on purpose; times must grow."""
+        while self.leg.end <= time:
+            self.leg = self._next()
+        points = self.leg.at(time)
+        if self.leg.number and time > self.leg.arrive and self._faults.random() < self.settings.faults:
+            points[:] = np.nan
+        return points
+
+    def _next(self) -> Leg:
+        s, before = self.settings, self.leg
+        if not self._kinds:
+            self._shuffle()
+        goal, jump = self.sampler.sample(self._kinds.pop(), self._random), self._jumps.pop()
+        far = float(np.linalg.norm(goal.points - before.goal.points, axis=1).max())
+        # The way of least jerk is fastest in its middle: 15/8 of its mean speed.
+        takes = 0.0 if jump else max(0.3, 1.875 * far / s.speed)
+        arrive = before.end + takes
+        stay = s.stay + (s.jump_stay if jump else 0.0)
+        return Leg(before.number + 1, goal, before.end, arrive, arrive + stay, before.goal.points, jump)
+
+    def _shuffle(self) -> None:
+        """The kinds and jumps of the next block; taken from the end."""
+        s, others = self.settings, [k for k in self.sampler.kinds if k != REACHABLE]
+        many = round(s.unreachable * self.BLOCK)
+        kinds = [others[k % len(others)] for k in range(many)] + [REACHABLE] * (self.BLOCK - many)
+        jumps = np.arange(self.BLOCK) < round(s.jump * self.BLOCK)
+        self._kinds = [kinds[k] for k in self._random.permutation(self.BLOCK)]
+        self._jumps = self._random.permutation(jumps).tolist()
+        if self.leg.number == 0 and REACHABLE in self._kinds:
+            k = self._kinds.index(REACHABLE)
+            self._kinds[-1], self._kinds[k] = self._kinds[k], self._kinds[-1]
+            self._jumps[-1] = False

@@ -1,0 +1,224 @@
+"""The source's differential methods: pseudo-inverse, damped and weighted damped least squares (Dube 2012, 4.2.2).
+
+Also here:
+
+* The source's avoidance: shift shoulder abduction or elbow flexion of a colliding arm (Dube 2012, eq. 4.58).
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from humanoid_control.retargeting.frame_solver import clearance
+from humanoid_control.retargeting.problem import Problem, place_points, point_jacobian, scratch_for
+from humanoid_control.robots.robot import Robot
+
+# -------- The source's differential methods: pseudo-inverse, damped and weighted damped least squares (Dube 2012
+
+RANK = 1e-3  # singular values below this share of the largest count as zero in the pseudo-inverse
+
+
+def limit_gradient(joints: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Gradient (n,) of the joint-limit cost, eq. (4.23): 0 in mid-range, growing without bound at a limit.
+
+    dH/dq = (qM - qm)^2 (2 q - qM - qm) / (4 (qM - q)^2 (q - qm)^2), with q kept a hair inside its range, where the
+    formula divides by zero.
+    """
+    width = upper - lower
+    q = np.clip(joints, lower + 1e-4 * width, upper - 1e-4 * width)
+    return 0.25 * width**2 * (2 * q - upper - lower) / ((upper - q) ** 2 * (q - lower) ** 2)
+
+
+def limit_weights(gradient: np.ndarray, previous: np.ndarray) -> np.ndarray:
+    """Weights (n,) of eq. (4.25): 1 + |gradient| for a joint that moves toward its limit, 1 for one that leaves it.
+
+    Args:
+        gradient: (n,) at this step.
+        previous: (n,) at the step before; NaN at the first step, where every joint is braked.
+    """
+    size = np.abs(gradient)
+    return np.where(size < np.abs(previous), 1.0, 1.0 + size)
+
+
+def dls_step(J: np.ndarray, e: np.ndarray, weights: np.ndarray, damping: float) -> np.ndarray:
+    """Joint step of eq. (4.19) in its cheaper form (J^T J + lambda^2 W)^-1 J^T e.
+
+    Args:
+        J: (m, n) stacked task Jacobian.
+        e: (m,) task step.
+        weights: (n,) diagonal of W.
+        damping: lambda > 0; with more task rows than joints it must not be zero.
+    """
+    H = J.T @ J
+    H[np.arange(len(weights)), np.arange(len(weights))] += damping**2 * weights
+    return np.linalg.solve(H, J.T @ e)
+
+
+def pinv_step(J: np.ndarray, e: np.ndarray) -> np.ndarray:
+    """Joint step of eq. (4.16)-(4.17) with the pseudo-inverse; directions that J nearly loses are left out."""
+    return np.linalg.pinv(J, rcond=RANK) @ e
+
+
+@dataclass
+class SourceMethod:
+    """Steps one robot from frame to frame by a method of the source: Euler steps (4.12), clamped to range and speed.
+
+    Attributes:
+        name: 'pinv', 'dls' or 'weighted_dls'. damping: lambda [m/rad]. iterations: steps a frame.
+        feed_forward: step by the change of the targets (the source's own words), not by the error: it drifts.
+    """
+
+    problem: Problem
+    name: str
+    damping: float
+    iterations: int
+    feed_forward: bool
+
+    def __post_init__(self) -> None:
+        self._J = np.empty((3 * len(self.problem.point), len(self.problem.lower)))
+        self._scratch = scratch_for(self.problem)
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget the frame before."""
+        self._gradient = np.full(len(self.problem.lower), np.nan)
+        self._ahead: np.ndarray | None = None
+
+    def step(self, target: np.ndarray, before: np.ndarray, dt: float) -> np.ndarray:
+        """The posture (D,) of the next frame.
+
+        Args:
+            target: (K, 3) [m]; not finite: the posture is held.
+            before: (D,) posture of the frame before. dt: [s].
+        """
+        x = before.copy()
+        if not np.isfinite(target).all():
+            return x
+        p, w = self.problem, self._scratch
+        reach = p.velocity * dt
+        low, high = np.maximum(p.lower, before - reach), np.minimum(p.upper, before + reach)
+        for _ in range(self.iterations):
+            place_points(p, x, w)
+            point_jacobian(p, w, self._J)
+            start = self._ahead if self.feed_forward and self._ahead is not None else w.points
+            x = np.clip(x + self._step((target - start).ravel(), x), low, high)
+        self._ahead = target.copy()
+        return x
+
+    def _step(self, e: np.ndarray, x: np.ndarray) -> np.ndarray:
+        if self.name == "pinv":
+            return pinv_step(self._J, e)
+        weights = np.ones(len(x))
+        if self.name == "weighted_dls":
+            gradient = limit_gradient(x, self.problem.lower, self.problem.upper)
+            weights = limit_weights(gradient, self._gradient)
+            self._gradient = gradient
+        return dls_step(self._J, e, weights, self.damping)
+
+
+# -------- The source's avoidance: shift shoulder abduction or elbow flexion of a colliding arm (Dube 2012, eq. 4.58)
+
+STEP = np.radians(10.0)
+REPETITIONS = 18
+SIDES = ("l", "r")
+
+
+class JointShift:
+    """Moves the arms of one posture after the other out of the body; knows nothing of the postures before.
+
+    theta := theta +- 10 deg (|d| + 1), d the depth of the collision [m], repeated until the arm is free. The source
+    leaves open which joint, which sign and how often: of shoulder abduction, and elbow flexion where the forearm or the
+    hand collides, each in both directions, the shift that brings most distance is taken. Where that gets stuck, the
+    smallest combination of whole steps that frees the arm is. Joint ranges are kept, speeds are not: the rule looks at
+    single postures. Only an arm against trunk, pelvis and legs counts: not one arm against the other, nor, as in the
+    source, an arm against the head, which no shift frees from a raised shoulder.
+
+    Attributes:
+        failures: postures so far that no shift could free.
+    """
+
+    def __init__(self, robot: Robot, problem: Problem) -> None:
+        self.problem, self.failures = problem, 0
+        self._scratch = scratch_for(problem)
+        self._lower, self._upper = problem.lower, problem.upper
+        column = {int(j): k for k, j in enumerate(robot.imitation_joints)}
+        joints = {s: [robot.joint_for(f"{s}_{m}") for m in ("shoulder_abduction", "elbow_flexion")] for s in SIDES}
+        known = {s: [column[robot.index[j]] for j in js if j and robot.index[j] in column] for s, js in joints.items()}
+        moved = {s: [self._moved_by(c) for c in columns] for s, columns in known.items() if columns}
+        trunk = self._trunk(robot, [rows[0] for rows in moved.values()])
+        self._arms = [self._arm(known[s], rows, trunk) for s, rows in moved.items()]
+
+    def _moved_by(self, column: int) -> np.ndarray:
+        """(S,) which shapes a coordinate moves."""
+        joints = np.flatnonzero(self.problem.tree.coordinate == column)
+        return self.problem.tree.moves[self.problem.shape_body][:, joints].any(axis=1)
+
+    def _trunk(self, robot: Robot, arms: list[np.ndarray]) -> np.ndarray:
+        """(S,) shapes that only those joints move which move all arms too; those on a neck left out."""
+        moves = self.problem.tree.moves[self.problem.shape_body] > 0
+        shared = np.ones(moves.shape[1], dtype=bool)
+        for arm in arms:
+            shared &= moves[arm].all(axis=0)
+        frames = [robot.model.frames[robot.model.getFrameId(s.link)] for s in robot.shapes]
+        held_by = robot.support[[f.parentJoint for f in frames]][:, robot.iv :]
+        on_arm = np.flatnonzero(np.stack(arms).any(axis=0)) if arms else np.zeros(0, dtype=int)
+        below_arms = held_by[on_arm].any(axis=0)  # WABIAN-2 turns its pelvis by an optional joint
+        neck = [j for j in robot.optional_joints if not below_arms[j]]
+        on_neck = held_by[:, neck].any(axis=1)
+        return ~(moves & ~shared).any(axis=1) & ~on_neck
+
+    def _arm(self, columns: list[int], moved: list[np.ndarray], trunk: np.ndarray) -> _Arm:
+        i, j = self.problem.pairs[:, 0], self.problem.pairs[:, 1]
+        against_trunk = (moved[0][i] & trunk[j]) | (moved[0][j] & trunk[i])
+        beyond = moved[-1][i] | moved[-1][j]
+        whole = self.problem._replace(pairs=np.ascontiguousarray(self.problem.pairs[against_trunk]))
+        forearm = self.problem._replace(pairs=np.ascontiguousarray(self.problem.pairs[against_trunk & beyond]))
+        return _Arm(columns, whole, forearm)
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """The posture (D,) with both arms free of the body, as far as shifting can do it; x is not changed."""
+        out = x.copy()
+        free = [self._free(arm, out) for arm in self._arms]
+        self.failures += not all(free)
+        return out
+
+    def _free(self, arm: _Arm, x: np.ndarray) -> bool:
+        for _ in range(REPETITIONS):
+            depth = clearance(arm.whole, x, self._scratch)
+            if depth >= 0:
+                return True
+            columns = arm.columns if clearance(arm.forearm, x, self._scratch) < 0 else arm.columns[:1]
+            trials = [self._shifted(x, c, sign * STEP * (abs(depth) + 1)) for c in columns for sign in (1, -1)]
+            gains = [clearance(arm.whole, t, self._scratch) for t in trials]
+            if max(gains) <= depth + 1e-6:
+                break
+            x[:] = trials[int(np.argmax(gains))]
+        return clearance(arm.whole, x, self._scratch) >= 0 or self._search(arm, x)
+
+    def _search(self, arm: _Arm, x: np.ndarray) -> bool:
+        """The smallest combination of whole steps, of all the arm's shiftable joints, that frees it."""
+        steps = range(-REPETITIONS, REPETITIONS + 1)
+        combinations = sorted(itertools.product(steps, repeat=len(arm.columns)), key=lambda c: sum(abs(k) for k in c))
+        for combination in combinations:
+            trial = x
+            for column, k in zip(arm.columns, combination, strict=True):
+                trial = self._shifted(trial, column, k * STEP)
+            if clearance(arm.whole, trial, self._scratch) >= 0:
+                x[:] = trial
+                return True
+        return False
+
+    def _shifted(self, x: np.ndarray, column: int, angle: float) -> np.ndarray:
+        out = x.copy()
+        out[column] = np.clip(out[column] + angle, self._lower[column], self._upper[column])
+        return out
+
+
+class _Arm:
+    """One arm: its shiftable coordinates, its pairs against the body, and those of its forearm and hand."""
+
+    def __init__(self, columns: list[int], whole: Problem, forearm: Problem) -> None:
+        self.columns, self.whole, self.forearm = columns, whole, forearm

@@ -1,0 +1,405 @@
+"""How live markers are followed: the numbers, with their meanings.
+
+Also here:
+
+* Segments of the body that suddenly have another length: their markers are mixed up, so their direction is held.
+* Points that follow whatever they are told without ever jumping.
+* Live markers, frame by frame as they come, become targets for a robot; nothing is buffered, nothing ever jumps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from humanoid_control.errors import ClipError, ConfigError, HumanoidError, UnknownNameError
+from humanoid_control.mocap.body_points import BodyPoints
+from humanoid_control.mocap.live import (
+    FARTHEST,
+    UP,
+    LabelOrder,
+    LiveBody,
+    LiveCalibration,
+    MarkerTracks,
+    TrackSettings,
+    distinct,
+)
+from humanoid_control.retargeting.scaling import POINTS, Scaler, Targets
+from humanoid_control.robots.robot import Robot
+
+# -------- How live markers are followed: the numbers, with their meanings
+
+
+@dataclass(frozen=True)
+class LiveSettings:
+    """How live markers become targets.
+
+    Attributes:
+        marker_set: name of a built-in set, path of a YAML file; empty: found by the labels.
+        calibration: for how long the person stands upright at first [s].
+        upright: turn spine and clavicles so that standing means the robot's zero posture, as `scale_to_robot`.
+        up: axis of the recording that points upward, "+x" ... "-z"; "auto": found from the body.
+        fade: a marker that vanishes goes on with its velocity, which fades to zero over this time [s].
+        return_speed: a marker that comes back is moved over to with this speed at the most [m/s].
+        max_speed: of a target, whatever is fed [m/s].
+        timeout: silence of all markers after which it is said that the posture is held [s].
+        lead_in: time to move from the present posture to the markers' [s].
+    """
+
+    marker_set: str = ""
+    calibration: float = 2.0
+    upright: bool = True
+    up: str = "auto"
+    fade: float = 0.3
+    return_speed: float = 1.0
+    max_speed: float = 6.0
+    timeout: float = 0.5
+    lead_in: float = 1.5
+
+    def __post_init__(self) -> None:
+        if self.up != "auto" and self.up not in UP:
+            raise UnknownNameError("axis", self.up, ("auto", *UP))
+        for name in ("calibration", "fade", "return_speed", "max_speed", "timeout"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise ConfigError(f"{name} of live markers must be positive, got {value}")
+        if not (math.isfinite(self.lead_in) and self.lead_in >= 0):
+            raise ConfigError(f"lead_in of live markers must not be negative, got {self.lead_in}")
+
+
+# -------- Segments of the body that suddenly have another length: their markers are mixed up
+
+CHAIN = (
+    ("spine", "mid_hip", "sternum"),
+    ("l clavicle", "sternum", "l_shoulder"),
+    ("r clavicle", "sternum", "r_shoulder"),
+    ("l upper arm", "l_shoulder", "l_elbow"),
+    ("r upper arm", "r_shoulder", "r_elbow"),
+    ("l lower arm", "l_elbow", "l_wrist"),
+    ("r lower arm", "r_elbow", "r_wrist"),
+)
+SHORTEST, LONGEST = 0.5, 1.7  # of the length at the calibration; soft tissue and joint centres move by less
+
+
+class SegmentGuard:
+    """Compares the segments of each frame with those of the calibration.
+
+    Attributes:
+        problems: one sentence for each segment that was held in the last frame.
+    """
+
+    def __init__(self, calibration: BodyPoints) -> None:
+        self._index = {name: k for k, name in enumerate(calibration.names)}
+        p = calibration.in_pelvis()
+        self._good = np.median(p, axis=0)
+        self._width = float(np.median(np.linalg.norm(self._hips(p), axis=-1)))
+        self._length = {n: float(np.median(np.linalg.norm(self._segment(p, a, b), axis=-1))) for n, a, b in CHAIN}
+        self.problems: list[str] = []
+
+    def _hips(self, p: np.ndarray) -> np.ndarray:
+        return p[..., self._index["l_hip"], :] - p[..., self._index["r_hip"], :]
+
+    def _segment(self, p: np.ndarray, a: str, b: str) -> np.ndarray:
+        end = p[..., self._index[b], :]
+        return end if a == "mid_hip" else end - p[..., self._index[a], :]
+
+    def check(self, p: np.ndarray) -> np.ndarray:
+        """Body points (P, 3) [m], pelvis frame; a segment of impossible length as it was when it was last possible.
+
+        Where the hips are impossible nothing can be judged, and the whole body is held.
+        """
+        self.problems = []
+        width = float(np.linalg.norm(self._hips(p)))
+        if not SHORTEST <= width / self._width <= LONGEST or not np.isfinite(p).all():
+            self.problems = [f"the hips are {width:.2f} m apart, at the calibration {self._width:.2f} m"]
+            return self._good
+        out = p.copy()
+        for name, a, b in CHAIN:
+            length = float(np.linalg.norm(self._segment(p, a, b)))
+            if not SHORTEST <= length / self._length[name] <= LONGEST:
+                start = np.zeros(3) if a == "mid_hip" else out[self._index[a]]
+                out[self._index[b]] = start + self._segment(self._good, a, b)
+                usual = self._length[name]
+                self.problems.append(f"the {name} is {length:.2f} m long, at the calibration {usual:.2f} m")
+            elif a != "mid_hip":  # carried along where the segment before it is held
+                out[self._index[b]] += out[self._index[a]] - p[self._index[a]]
+        self._good = out
+        return out
+
+
+# -------- Points that follow whatever they are told without ever jumping
+
+_LONGEST = 0.1  # [s] a longer pause between two steps gives no more room
+
+
+class SteadyPoints:
+    """Follows wanted points; a jump becomes an offset that is worn off at a bounded speed.
+
+    Attributes:
+        shown: (K, 3) the points [m]; between two steps none moves farther than `max_speed` allows.
+    """
+
+    def __init__(self, start: np.ndarray, max_speed: float, return_speed: float) -> None:
+        """Begin at rest.
+
+        Args:
+            start: (K, 3) [m].
+            max_speed: of a shown point [m/s].
+            return_speed: at which the offset after a jump shrinks [m/s].
+        """
+        self.shown = np.array(start, dtype=float)
+        self.max_speed, self.return_speed = max_speed, return_speed
+        self._wanted = self.shown.copy()
+        self._from, self._blend, self._lead = self.shown.copy(), 1.0, 0.0
+
+    def begin(self, lead_in: float) -> None:
+        """From now on, move over to what is wanted in this time [s], along a minimum-jerk profile."""
+        self._from, self._blend, self._lead = self.shown.copy(), 0.0, lead_in
+
+    def follow(self, wanted: np.ndarray, dt: float) -> np.ndarray:
+        """The points (K, 3) after a step of dt [s]; where `wanted` (K, 3) is not finite the last is wanted still."""
+        dt = min(max(dt, 0.0), _LONGEST)
+        goal = self._led(np.where(np.isfinite(wanted).all(axis=1, keepdims=True), wanted, self._wanted), dt)
+        offset = self.shown - self._wanted
+        moved = np.linalg.norm(goal - self._wanted, axis=1, keepdims=True)
+        offset = np.where(moved > self.max_speed * dt, self.shown - goal, offset)
+        size = np.linalg.norm(offset, axis=1, keepdims=True)
+        offset = offset * np.maximum(0.0, 1.0 - self.return_speed * dt / np.maximum(size, 1e-12))
+        step = goal + offset - self.shown
+        size = np.linalg.norm(step, axis=1, keepdims=True)
+        self.shown = self.shown + step * np.minimum(1.0, self.max_speed * dt / np.maximum(size, 1e-12))
+        self._wanted = goal
+        return self.shown
+
+    def _led(self, wanted: np.ndarray, dt: float) -> np.ndarray:
+        """What is wanted during a lead-in: between the posture it began in and the one to reach."""
+        if self._blend >= 1.0:
+            return wanted
+        self._blend = min(1.0, self._blend + dt / self._lead) if self._lead > 0 else 1.0
+        s = self._blend**3 * (10 - 15 * self._blend + 6 * self._blend**2)
+        return (1 - s) * self._from + s * wanted
+
+
+# -------- Live markers, frame by frame as they come, become targets for a robot; nothing is buffered
+
+_TRY_EVERY = 0.5  # [s] between two attempts to calibrate
+_LATE = 2.5  # frames: after so long without one the markers count as hidden
+_LEAST_LATE = 0.03  # [s]
+_LISTED = 4
+
+
+class LiveTargets:
+    """The seven targets of a robot from live markers.
+
+    First the person stands upright for the time of the calibration; until it is complete there are no targets. Then
+    each frame gives targets at once. Markers that vanish are held and fade, see `MarkerTracks`; segments of impossible
+    length are held, see `SegmentGuard`; and no target moves faster than `max_speed`, see `SteadyPoints`.
+
+    Attributes:
+        targets: (7, 3) in the order of POINTS, robot's world [m]; None before the calibration.
+        body: (P, 3) the dancer, in the same frame [m]; shown: Targets of the calibration, for a `Figure`.
+        problems: what is wrong now, by kind: one sentence each. warnings: what the calibration had to guess.
+        playing: False holds the targets; True again moves over to the markers.
+    """
+
+    def __init__(self, robot: Robot, settings: LiveSettings | None = None) -> None:
+        """Prepare.
+
+        Raises:
+            RobotError: the robot lacks some of the points.
+            UnknownNameError, ClipError: no such marker set, or its file is wrong.
+        """
+        robot.require_imitation_points()
+        self.robot, self.settings = robot, settings or LiveSettings()
+        self._rest = robot.point_positions(robot.q("neutral"), POINTS)
+        self.targets: np.ndarray | None = None
+        self.calibrate()
+
+    def calibrate(self) -> None:
+        """Begin with the calibration; targets that there are stay where they are meanwhile."""
+        s = self.settings
+        self._calibration = LiveCalibration(s.calibration, s.marker_set or None, s.up)
+        self._body: LiveBody | None = None
+        self._tried = -np.inf
+        self.warnings: tuple[str, ...] = ()
+        self._last_frame = self._last_seen = self._last_update = np.nan
+        self._interval = 0.01
+        self.body: np.ndarray | None = None
+        self.shown: Targets | None = None
+        self._playing = True
+        self.problems = {"calibration": "no markers yet: no targets"}
+
+    def begin_at(self, points: np.ndarray) -> None:
+        """Begin again with a lead-in from these points (7, 3), now or after the calibration."""
+        self._rest, self.targets = np.array(points), None
+        if self.calibrated:
+            self._lead_in()
+
+    @property
+    def frame_rate(self) -> float:
+        """At which frames come [Hz]."""
+        return 1.0 / self._interval
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the calibration is complete."""
+        return self._body is not None
+
+    @property
+    def marker_set(self) -> str:
+        """Name of the marker set in use; empty before the calibration."""
+        return self._body.marker_set if self._body else ""
+
+    @property
+    def playing(self) -> bool:
+        return self._playing
+
+    @playing.setter
+    def playing(self, value: bool) -> None:
+        if value and not self._playing and self.calibrated:
+            self._steady.begin(self.settings.lead_in)
+        self._playing = value
+
+    def frame(self, labels: Sequence[str], positions: np.ndarray, now: float) -> np.ndarray | None:
+        """Take a frame.
+
+        Args:
+            labels: M names, of markers or of body points.
+            positions: (M, 3) [m], z or another axis up; NaN, infinite, or exactly (0, 0, 0): not seen.
+            now: when it came [s], growing.
+
+        Returns:
+            `targets`.
+        """
+        labels, positions = tuple(labels), np.array(positions, dtype=float)
+        if positions.shape != (len(labels), 3) or now <= self._last_frame:
+            return self.targets
+        interval = now - self._last_frame
+        self._last_frame = now
+        if interval < 1.0:
+            self._interval += 0.1 * (interval - self._interval)
+        with np.errstate(invalid="ignore"):
+            seen = (np.abs(positions) < FARTHEST).all(axis=1) & positions.any(axis=1)
+        positions[~seen] = np.nan
+        if self._body is None:
+            self._collect(labels, positions, now)
+            return self.targets
+        markers = self._order.arrange(labels, positions)
+        self._say("labels", f"label {_list(self._order.twice)} occurs twice: held" if self._order.twice else "")
+        return self._go(markers, now)
+
+    def hold(self, now: float) -> np.ndarray | None:
+        """Go on without a frame, when one is overdue; call it regularly.
+
+        Returns:
+            Targets (7, 3) to be sent, or None where there is nothing to be said: the next frame is not late, or there
+            are no targets yet.
+        """
+        late = not now - self._last_frame <= max(_LATE * self._interval, _LEAST_LATE)
+        if self._body is None:
+            silent = not now - self._last_frame <= self.settings.timeout
+            if silent:
+                self.problems = {"calibration": "no markers: no calibration, so no targets"}
+            return self.targets
+        if not late or now <= self._last_update:
+            return None
+        return self._go(np.full((len(self._body.labels), 3), np.nan), now)
+
+    # -- calibration --------------------------------------------------------------------------------------------------
+
+    def _collect(self, labels: tuple[str, ...], positions: np.ndarray, now: float) -> None:
+        """Take a frame of the calibration; try to complete it."""
+        c = self._calibration
+        names, at, twice = distinct(labels, positions)
+        self._say("labels", f"label {_list(twice)} occurs twice: not used" if twice else "")
+        c.add(names, at, now)
+        if c.collected < 0.999 * c.duration:
+            self._say("calibration", f"calibrating, stand upright: {c.collected:.1f} of {c.duration:g} s")
+            return
+        if now - self._tried < _TRY_EVERY:
+            return
+        self._tried = now
+        try:
+            self._begin(c.body(), now)
+        except HumanoidError as e:
+            self._say("calibration", f"no calibration, so no targets: {e}")
+
+    def _begin(self, body: LiveBody | None, now: float) -> None:
+        """The calibration is complete."""
+        if body is None:
+            return
+        s = self.settings
+        self._scaler = Scaler(body.calibration, self.robot, s.upright)
+        self.shown = self._scaler.targets(body.calibration)
+        self._guard, self._order = SegmentGuard(body.calibration), LabelOrder(body.labels)
+        self._tracks = MarkerTracks(body.start, body.trunk, TrackSettings(s.fade, s.return_speed))
+        self._lead_in()
+        self._body, self._last_update, self._last_seen, self.problems = body, now, now, {}
+        self.warnings = body.calibration.warnings
+
+    def _lead_in(self) -> None:
+        """Move over to the markers, from the present targets or from where the robot is."""
+        s = self.settings
+        start = self._rest if self.targets is None else self.targets
+        self._steady = SteadyPoints(start, s.max_speed, s.return_speed)
+        self._steady.begin(s.lead_in)
+        self.targets = self._steady.shown
+
+    # -- following ----------------------------------------------------------------------------------------------------
+
+    def _go(self, markers: np.ndarray, now: float) -> np.ndarray:
+        """One step with the markers (M, 3) that are there."""
+        assert self._body is not None
+        dt = max(0.0, now - self._last_update)  # a frame may be older than the moment for which it was missed
+        self._last_update += dt
+        with np.errstate(all="ignore"):
+            points = self._body.locate(self._tracks.update(markers, dt))
+            wanted = self._wanted(points)
+        if (self._tracks.hidden == 0).any():
+            self._last_seen = now
+        self.targets = self._steady.follow(wanted, dt)
+        self._judge(now)
+        return self.targets
+
+    def _wanted(self, points: np.ndarray) -> np.ndarray:
+        """Targets (7, 3) of body points (P, 3) in the world; NaN, which is passed over, while paused."""
+        assert self._body is not None
+        names = self._body.names
+        body = BodyPoints("live markers", 1.0, names, points[None], np.zeros(len(names)))
+        p = self._guard.check(body.in_pelvis()[0])
+        nothing = np.full((len(POINTS), 3), np.nan)
+        if not self._playing:
+            return nothing
+        self.body = p + self._scaler.origin
+        try:
+            return self._scaler.place({name: p[None, k] for k, name in enumerate(names)}, "live markers")[0][0]
+        except ClipError:
+            return nothing
+
+    def _judge(self, now: float) -> None:
+        """Say what is wrong."""
+        assert self._body is not None
+        silence = now - self._last_seen
+        silent = silence > self.settings.timeout
+        self._say("silence", f"no markers for {silence:.1f} s: the last good posture is held" if silent else "")
+        hidden = self._tracks.hidden > self.settings.fade
+        missing = {} if silent or not hidden.any() else self._body.missing(hidden)
+        held = _list([f"{point} ({', '.join(labels)})" for point, labels in missing.items()])
+        self._say("hidden", f"markers are hidden, held: {held}" if missing else "")
+        wrong = self._guard.problems if not missing and not silent else []
+        self._say("segments", f"{'; '.join(wrong[:2])}: held, check the labels" if wrong else "")
+
+    def _say(self, kind: str, text: str) -> None:
+        if text:
+            self.problems[kind] = text
+        else:
+            self.problems.pop(kind, None)
+
+
+def _list(items: Sequence[str]) -> str:
+    """The first few of many, and how many more there are."""
+    more = f" and {len(items) - _LISTED} more" if len(items) > _LISTED else ""
+    return ", ".join(items[:_LISTED]) + more

@@ -1,0 +1,233 @@
+"""A robot's imitation problem as plain arrays, for the compiled solver.
+
+Also here:
+
+* Where a posture puts the tracked points and the collision shapes, and how they move with the joints.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.collision.coal_backend import shape_arrays
+from humanoid_control.collision.pair_distance import pair_distances, shape_poses
+from humanoid_control.collision.shapes import ShapeArrays
+from humanoid_control.jit import kernel
+from humanoid_control.kinematics.tree import MovingTree, add_point_row, body_poses
+from humanoid_control.retargeting.scaling import POINTS
+from humanoid_control.robots.robot import Robot
+
+# -------- A robot's imitation problem as plain arrays, for the compiled solver
+
+
+class Problem(NamedTuple):
+    """What does not change from frame to frame. D coordinates, S shapes, P pairs.
+
+    Attributes:
+        tree: the moving joints.
+        point_body, point: (K,), (K, 3) the tracked points: body of the tree, position in it [m]. The seven of POINTS,
+            and where hands are followed one more a side: a lever beside the wrist, which turns with the forearm.
+        lower, upper: (D,) [rad]; velocity: (D,) [rad/s]; rest: (D,) preferred posture [rad].
+        kinds, sizes, radii: of ShapeArrays; shape_body, shape_R, shape_p: body of each shape and its pose there.
+        pairs: (P, 2) shapes that must not touch and that the moving joints move against each other.
+    """
+
+    tree: MovingTree
+    point_body: np.ndarray
+    point: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    velocity: np.ndarray
+    rest: np.ndarray
+    kinds: np.ndarray
+    sizes: np.ndarray
+    radii: np.ndarray
+    shape_body: np.ndarray
+    shape_R: np.ndarray
+    shape_p: np.ndarray
+    pairs: np.ndarray
+
+
+class Scratch(NamedTuple):
+    """Memory that the kernels write to: body and shape poses, points, near pairs."""
+
+    R: np.ndarray
+    p: np.ndarray
+    axes: np.ndarray
+    points: np.ndarray
+    shape_R: np.ndarray
+    shape_p: np.ndarray
+    near: np.ndarray
+    distance: np.ndarray
+    normal: np.ndarray
+    x1: np.ndarray
+    x2: np.ndarray
+
+
+def problem_of(robot: Robot, lever: float = 0.0) -> Problem:
+    """The arrays of a robot with a fixed base, whose imitation joints move.
+
+    Args:
+        robot: that has the points of POINTS.
+        lever: length of the levers at the wrists [m]; 0: none.
+    """
+    moving = robot.imitation_joints
+    tree, body = MovingTree.of(robot, moving)
+    bodies, points = [], []
+    for name in POINTS:
+        frame = robot.model.frames[robot.point_frame(name)]
+        b, X = body.place(frame.parentJoint, frame.placement)
+        bodies.append(b)
+        points.append(X.translation)
+    for joint, place in forearm_levers(robot, lever) if lever > 0 else ():
+        b, X = body.place(joint, pin.SE3(np.eye(3), place))
+        bodies.append(b)
+        points.append(X.translation)
+    shapes = shape_arrays(robot.model, robot.shapes)
+    placed = [body.place(int(j), pin.SE3(R, p)) for j, R, p in zip(shapes.joint, shapes.R, shapes.p, strict=True)]
+    shape_body = np.array([b for b, _ in placed], dtype=np.int64)
+    apart = (tree.moves[shape_body[robot.pairs[:, 0]]] != tree.moves[shape_body[robot.pairs[:, 1]]]).any(axis=1)
+    return Problem(
+        tree,
+        np.array(bodies, dtype=np.int64),
+        np.array(points),
+        robot.lower[moving].copy(),
+        robot.upper[moving].copy(),
+        robot.velocity[moving].copy(),
+        robot.postures["neutral"][moving].copy(),
+        *_sizes(shapes),
+        shape_body,
+        np.array([X.rotation for _, X in placed]).reshape(-1, 3, 3),
+        np.array([X.translation for _, X in placed]).reshape(-1, 3),
+        np.ascontiguousarray(robot.pairs[apart], dtype=np.int64),
+    )
+
+
+def forearm_levers(robot: Robot, lever: float) -> list[tuple[int, np.ndarray]]:
+    """Left and right: the joint that turns the forearm about its axis, and where in its frame the lever ends.
+
+    With the arm hanging and the palm toward the trunk (zero) the lever points forward, where the thumb is. Empty where
+    a robot cannot turn its forearms.
+    """
+    ends = []
+    for side in "lr":
+        name = robot.joint_for(f"{side}_forearm_pronation")
+        if name is None or robot.index[name] not in robot.imitation_joints:
+            return []
+        joint = robot.model.getJointId(name)
+        wrist = robot.point_positions(robot.q("zero"), [f"{side}_wrist"])[0]
+        pin.forwardKinematics(robot.model, robot.data, robot.q("zero"))
+        ends.append((joint, robot.data.oMi[joint].actInv(wrist + np.array([lever, 0.0, 0.0]))))
+    return ends
+
+
+def _sizes(shapes: ShapeArrays) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return shapes.kinds, shapes.sizes, shapes.radii
+
+
+def scratch_for(problem: Problem) -> Scratch:
+    """Memory for the kernels, for one problem and one thread."""
+    m, s, p = len(problem.tree.parent), len(problem.kinds), len(problem.pairs)
+    return Scratch(
+        np.empty((m + 1, 3, 3)),
+        np.empty((m + 1, 3)),
+        np.empty((m, 3)),
+        np.empty((len(problem.point), 3)),
+        np.empty((s, 3, 3)),
+        np.empty((s, 3)),
+        np.empty(p, dtype=np.int64),
+        np.empty(p),
+        np.empty((p, 3)),
+        np.empty((p, 3)),
+        np.empty((p, 3)),
+    )
+
+
+# -------- Where a posture puts the tracked points and the collision shapes, and how they move with the joints
+
+
+@kernel
+def place_points(problem: Problem, x: np.ndarray, w: Scratch) -> None:
+    """Bodies, axes and tracked points (`w.points`) at the coordinates x (D,)."""
+    body_poses(problem.tree, x, w.R, w.p, w.axes)
+    for k in range(problem.point.shape[0]):
+        b = problem.point_body[k]
+        for i in range(3):
+            w.points[k, i] = (
+                w.p[b, i]
+                + w.R[b, i, 0] * problem.point[k, 0]
+                + w.R[b, i, 1] * problem.point[k, 1]
+                + w.R[b, i, 2] * problem.point[k, 2]
+            )
+
+
+@kernel
+def point_jacobian(problem: Problem, w: Scratch, J: np.ndarray) -> None:
+    """Jacobian (3 K, D) of the tracked points, after `place_points`."""
+    J[:] = 0.0
+    for k in range(problem.point.shape[0]):
+        at = (w.points[k, 0], w.points[k, 1], w.points[k, 2])
+        b = problem.point_body[k]
+        add_point_row(problem.tree, b, at, (1.0, 0.0, 0.0), 1.0, w.p, w.axes, J[3 * k])
+        add_point_row(problem.tree, b, at, (0.0, 1.0, 0.0), 1.0, w.p, w.axes, J[3 * k + 1])
+        add_point_row(problem.tree, b, at, (0.0, 0.0, 1.0), 1.0, w.p, w.axes, J[3 * k + 2])
+
+
+@kernel
+def near_pairs(problem: Problem, w: Scratch, threshold: float) -> int:
+    """Measure the pairs closer than a threshold, after `place_points`; returns how many rows of `w.near` ... count."""
+    if problem.pairs.shape[0] == 0:
+        return 0
+    shape_poses(w.R, w.p, problem.shape_body, problem.shape_R, problem.shape_p, w.shape_R, w.shape_p)
+    return pair_distances(
+        problem.kinds,
+        problem.sizes,
+        w.shape_R,
+        w.shape_p,
+        w.shape_p,
+        problem.radii,
+        problem.pairs,
+        threshold,
+        w.near,
+        w.distance,
+        w.normal,
+        w.x1,
+        w.x2,
+    )
+
+
+@kernel
+def distance_rows(problem: Problem, w: Scratch, count: int, G: np.ndarray) -> None:
+    """Gradients (count, D) of the near pairs' distances, after `near_pairs`."""
+    for k in range(count):
+        G[k, :] = 0.0
+        i, j = problem.pairs[w.near[k], 0], problem.pairs[w.near[k], 1]
+        n = (w.normal[k, 0], w.normal[k, 1], w.normal[k, 2])
+        on_1, on_2 = (w.x1[k, 0], w.x1[k, 1], w.x1[k, 2]), (w.x2[k, 0], w.x2[k, 1], w.x2[k, 2])
+        add_point_row(problem.tree, problem.shape_body[j], on_2, n, 1.0, w.p, w.axes, G[k])
+        add_point_row(problem.tree, problem.shape_body[i], on_1, n, -1.0, w.p, w.axes, G[k])
+
+
+@kernel
+def closest(w: Scratch, count: int, none: float) -> float:
+    """The least of the near distances; `none` where there are none."""
+    d = none
+    for k in range(count):
+        d = min(d, w.distance[k])
+    return d
+
+
+@kernel
+def mean_error(w: Scratch, target: np.ndarray, out: np.ndarray) -> float:
+    """Distances (7,) of the first points to their targets [m], after `place_points`; their mean."""
+    total = 0.0
+    for k in range(out.shape[0]):
+        e = 0.0
+        for i in range(3):
+            e += (target[k, i] - w.points[k, i]) ** 2
+        out[k] = np.sqrt(e)
+        total += out[k]
+    return total / out.shape[0]

@@ -1,0 +1,305 @@
+"""How a trajectory is solved: the method, how it avoids self-collision, and its numbers.
+
+Also here:
+
+* From targets to a joint trajectory, frame by frame, with every limit kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from humanoid_control.errors import ClipError, ConfigError, UnknownNameError
+from humanoid_control.retargeting.dube2012 import JointShift, SourceMethod
+from humanoid_control.retargeting.frame_solver import (
+    FAR,
+    Numbers,
+    clearance,
+    fit_first_frame,
+    solve_frame,
+    solve_frames,
+)
+from humanoid_control.retargeting.problem import (
+    forearm_levers,
+    mean_error,
+    place_points,
+    point_jacobian,
+    problem_of,
+    scratch_for,
+)
+from humanoid_control.retargeting.scaling import POINTS, Targets
+from humanoid_control.robots.robot import Robot
+
+# -------- How a trajectory is solved: the method, how it avoids self-collision, and its numbers
+
+METHODS = {
+    "ours": "constrained least squares: range, speed, acceleration and self-collision in every step",
+    "weighted_dls": "damped least squares with joint-limit weights (Dube 2012, eq. 4.19 and 4.25)",
+    "dls": "damped least squares (eq. 4.18)",
+    "pinv": "pseudo-inverse (eq. 4.16)",
+}
+AVOIDANCE = {
+    "ours": "distances are constraints of the solver; only with method 'ours'",
+    "shift": "shoulder abduction and elbow flexion of a colliding arm are shifted afterwards (eq. 4.58)",
+    "none": "self-collision is ignored",
+}
+
+
+@dataclass(frozen=True)
+class RetargetSettings:
+    """How a trajectory is solved.
+
+    Attributes:
+        method: one of METHODS.
+        avoidance: one of AVOIDANCE; empty: 'ours' for method 'ours', 'none' for the others.
+        iterations: solver steps a frame; 0: 3 for method 'ours', 1 for the others.
+        damping: lambda of the damped methods, damping of a step of ours [m/rad]; 0: 0.01 for ours, 0.03 for the others.
+        velocity_scale: share of the joint speed limits that may be used; infinite: no limit.
+        acceleration: limit on joint accelerations, method 'ours' [rad/s^2].
+        posture: pull to the rest posture, where the points do not decide; method 'ours' [m/rad].
+        smoothing: cost of a change of joint velocity, method 'ours' [m/rad].
+        forearms: how much the turn of the forearms counts, where the clip shows it: length of a lever beside each wrist
+            whose end is followed like a point [m]; 0: not at all.
+        margin: distance that shapes keep, avoidance 'ours' [m].
+        activation: distance below which a pair becomes a constraint [m].
+        approach: share of its distance above the margin that a pair may lose in a second [1/s].
+        recovery: speed at which a pair inside the margin separates [m/s].
+        feed_forward: the source's open loop: step by the change of the targets, not by the error; it drifts.
+    """
+
+    method: str = "ours"
+    avoidance: str = ""
+    iterations: int = 0
+    damping: float = 0.0
+    velocity_scale: float = 1.0
+    acceleration: float = 200.0
+    posture: float = 0.01
+    smoothing: float = 0.05
+    forearms: float = 0.05
+    margin: float = 0.01
+    activation: float = 0.1
+    approach: float = 30.0
+    recovery: float = 0.3
+    feed_forward: bool = False
+
+    def __post_init__(self) -> None:
+        ours = self.method == "ours"
+        if self.method not in METHODS:
+            raise UnknownNameError("method", self.method, METHODS)
+        if self.avoidance and self.avoidance not in AVOIDANCE:
+            raise UnknownNameError("avoidance", self.avoidance, AVOIDANCE)
+        object.__setattr__(self, "avoidance", self.avoidance or ("ours" if ours else "none"))
+        if self.avoidance == "ours" and not ours:
+            raise ConfigError(f"avoidance 'ours' is part of method 'ours', not of '{self.method}': use 'shift'")
+        if self.feed_forward and ours:
+            raise ConfigError("feed_forward is an option of the source's methods, not of 'ours'")
+        object.__setattr__(self, "iterations", self.iterations or (3 if ours else 1))
+        object.__setattr__(self, "damping", self.damping or (0.01 if ours else 0.03))
+        for f in fields(self):
+            value = getattr(self, f.name)
+            endless = f.name in ("velocity_scale", "acceleration") and value == math.inf
+            if isinstance(value, float) and not endless and not (math.isfinite(value) and value >= 0):
+                raise ConfigError(f"{f.name} must be a number that is not negative, got {value}")
+        if self.iterations < 1 or self.velocity_scale == 0 or self.acceleration == 0:
+            raise ConfigError("iterations, velocity_scale and acceleration must be positive")
+
+
+# -------- From targets to a joint trajectory, frame by frame, with every limit kept
+
+PRICE = 1e6  # of a violated distance, against 1 for a tracking error
+CHUNK = 64  # frames between two reports of progress
+
+
+@dataclass(frozen=True)
+class JointTrajectory:
+    """Joint angles over time.
+
+    Attributes:
+        joint_names: (n,) names.
+        rate: [Hz].
+        positions: (T, n) [rad]; velocities: (T, n) [rad/s], the difference to the next frame.
+        errors: (T, 7) distance of each point to its target [m].
+        saturated: (T,) share of the moving joints at their speed limit.
+        clearance: (T,) least distance between two shapes [m], infinite where all are farther apart than 5 cm.
+        gave: (T,) what had to give way in a frame: 0 nothing, 1 the acceleration limit, 2 the step was shortened,
+            3 the posture was held. Always 0 for the source's methods.
+    """
+
+    joint_names: tuple[str, ...]
+    rate: float
+    positions: np.ndarray
+    velocities: np.ndarray
+    errors: np.ndarray
+    saturated: np.ndarray
+    clearance: np.ndarray
+    gave: np.ndarray
+
+
+class Retargeter:
+    """Solves one robot's posture for one frame of targets after another; the same object serves files and live input.
+
+    Only the robot's imitation joints move; the others keep the neutral posture.
+
+    Attributes:
+        joints: (n,) the posture of the last frame [rad].
+        saturated, clearance, gave: as in JointTrajectory, of the last frame.
+    """
+
+    def __init__(self, robot: Robot, settings: RetargetSettings | None = None, forearms: bool = False) -> None:
+        """Prepare.
+
+        Args:
+            robot: with a fixed base.
+            settings: of the solver.
+            forearms: targets come with the turn of the forearms, as `goals` gives them.
+        """
+        self.robot, self.settings = robot, settings or RetargetSettings()
+        s = self.settings
+        self.joints = robot.postures["neutral"].copy()
+        self.moving = robot.imitation_joints
+        self.lever = s.forearms if forearms and forearm_levers(robot, 1.0) else 0.0
+        self.problem = problem_of(robot, self.lever)
+        velocity = np.minimum(s.velocity_scale * self.problem.velocity, 1e6)
+        self.problem = self.problem._replace(velocity=velocity)
+        self.shift = JointShift(robot, self.problem) if s.avoidance == "shift" else None
+        self.solved = self.problem
+        if s.avoidance != "ours":
+            self.solved = self.problem._replace(pairs=self.problem.pairs[:0])
+        self.numbers = Numbers(s.damping, s.posture, s.smoothing, s.acceleration, s.margin, s.activation, s.approach,
+                               s.recovery, PRICE, s.iterations)  # fmt: skip
+        self.scratch = scratch_for(self.problem)
+        self.source: SourceMethod | None = None
+        if s.method != "ours":
+            self.source = SourceMethod(self.problem, s.method, s.damping, s.iterations, s.feed_forward)
+        self._begin(self.joints[self.moving])
+        self.saturated, self.gave = 0.0, 0
+        self.clearance = self._kept = FAR
+
+    def _begin(self, x: np.ndarray) -> None:
+        """Rest at a posture (D,) of the moving joints."""
+        self._x, self._v = x.copy(), np.zeros(len(x))
+        if self.source is not None:
+            self.source.begin()
+
+    def points(self, moving: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The seven points (7, 3) and their Jacobian (21, D), at the given angles of the imitation joints (D,)."""
+        J = np.empty((3 * len(self.problem.point), len(self.moving)))
+        place_points(self.problem, np.ascontiguousarray(moving, dtype=float), self.scratch)
+        point_jacobian(self.problem, self.scratch, J)
+        return self.scratch.points[: len(POINTS)].copy(), J[: 3 * len(POINTS)]
+
+    def goals(self, targets: Targets) -> np.ndarray:
+        """What the solver follows (T, K, 3): the seven points, and the ends of the levers where forearms count."""
+        points = np.ascontiguousarray(targets.positions, dtype=float)
+        if not self.lever:
+            return points
+        if targets.forearms is None:
+            raise ClipError(f"{targets.name}: does not show how the forearms are turned")
+        return np.concatenate([points, points[:, 5:7] + self.lever * targets.forearms], axis=1)
+
+    def start(self, targets: np.ndarray, name: str = "clip") -> np.ndarray:
+        """The posture (n,) for the first frame of targets (7, 3), or a row of `goals`.
+
+        Raises:
+            ClipError: targets not finite, or no posture converges.
+        """
+        goal = np.ascontiguousarray(targets, dtype=float)
+        self._begin(fit_first_frame(self.solved, self.numbers, goal, self.scratch, name))
+        self.saturated, self.gave = 0.0, 0
+        return self._publish(self._x)
+
+    def start_at(self, joints: np.ndarray) -> None:
+        """Begin at rest from a posture (n,) instead, clipped into the range; for live input."""
+        self._begin(np.clip(joints[self.moving], self.problem.lower, self.problem.upper))
+        self._publish(self._x)
+
+    def step(self, targets: np.ndarray, dt: float) -> np.ndarray:
+        """The posture (n,) for the next frame: toward the targets (7, 3), within every limit. NaN holds."""
+        goal = np.ascontiguousarray(targets, dtype=float)
+        if self.source is not None:
+            x = self.source.step(goal, self._x, dt)
+        else:
+            x, errors = np.empty(len(self._x)), np.empty(len(POINTS))
+            _, self.gave = solve_frame(
+                self.solved, self.numbers, goal, self._x, self._v, self._kept, dt, x, errors, self.scratch
+            )
+        self.saturated = float(np.mean(np.abs(x - self._x) >= self.problem.velocity * dt - 1e-9))
+        self._v = (x - self._x) / dt
+        self._x = x
+        return self._publish(x)
+
+    def _publish(self, x: np.ndarray) -> np.ndarray:
+        shown = x if self.shift is None else self.shift(x)
+        self.joints[self.moving] = shown
+        self.robot.follow(self.joints)
+        self._kept = clearance(self.problem, shown, self.scratch)
+        self.clearance = self._kept if self._kept < FAR else np.inf
+        return self.joints.copy()
+
+    def errors(self, targets: np.ndarray) -> np.ndarray:
+        """Distance (7,) of each point to its target [m], at the present posture."""
+        return np.linalg.norm(self.points(self.joints[self.moving])[0] - targets, axis=1)
+
+    def solve(self, targets: Targets, progress: Callable[[int, int], None] | None = None) -> JointTrajectory:
+        """The whole clip, from its own first posture.
+
+        Raises:
+            ClipError: the first posture does not converge.
+        """
+        goals = self.goals(targets)
+        T, dt = len(goals), 1.0 / targets.rate
+        self.start(goals[0], targets.name)
+        x, errors, gave = np.empty((T, len(self._x))), np.empty((T, len(POINTS))), np.zeros(T, dtype=np.int64)
+        distance = np.empty(T)
+        x[0], distance[0] = self._x, self._kept
+        mean_error(self.scratch, goals[0], errors[0])
+        for first in range(1, T, CHUNK):
+            last = min(first + CHUNK, T)
+            if self.source is None:
+                solve_frames(self.solved, self.numbers, goals, dt, first, last, x, errors, distance, gave, self.scratch)
+            else:
+                for t in range(first, last):
+                    x[t] = self.source.step(goals[t], x[t - 1], dt)
+            if progress is not None:
+                progress(last, T)
+        saturated = np.zeros(T)
+        saturated[1:] = np.mean(np.abs(np.diff(x, axis=0)) >= self.problem.velocity * dt - 1e-9, axis=1)
+        shown = x if self.shift is None else np.array([self.shift(row) for row in x])
+        if self.solved.pairs is not self.problem.pairs:  # measured only now
+            for t in range(T):
+                distance[t] = clearance(self.problem, shown[t], self.scratch)
+                mean_error(self.scratch, goals[t], errors[t])
+        distance[distance >= FAR] = np.inf
+        q = np.tile(self.robot.postures["neutral"], (T, 1))
+        q[:, self.moving] = shown
+        if self.robot.mimic:
+            for row in q:
+                self.robot.follow(row)
+        v = np.zeros_like(q)
+        v[:-1] = np.diff(q, axis=0) * targets.rate
+        self._begin(x[-1])
+        return JointTrajectory(self.robot.joint_names, targets.rate, q, v, errors, saturated, distance, gave)
+
+
+def retarget(
+    targets: Targets,
+    robot: Robot,
+    settings: RetargetSettings | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> JointTrajectory:
+    """The whole clip as a joint trajectory.
+
+    Args:
+        targets: for this robot.
+        robot: with a fixed base.
+        settings: of the solver.
+        progress: called with (frames done, frames in all).
+
+    Raises:
+        ClipError: the first posture does not converge.
+    """
+    return Retargeter(robot, settings, targets.forearms is not None).solve(targets, progress)

@@ -1,0 +1,198 @@
+"""From a dancer's body to a robot's: seven points, each segment in the dancer's direction and the robot's length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from humanoid_control.errors import ClipError
+from humanoid_control.mocap.body_points import BodyPoints
+from humanoid_control.robots.robot import Robot
+
+POINTS = ("sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
+UPRIGHT_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Where a robot's seven points should be, frame by frame.
+
+    Attributes:
+        name: the clip.
+        rate: frames a second [Hz].
+        positions: (T, 7, 3) in the order of POINTS, in the robot's world frame [m].
+        forearms: (T, 2, 3) unit vectors, left and right: from the ulnar to the radial side of the wrist, where the
+            thumb is, square to the forearm; None where the clip does not show it.
+        body: (T, P, 3) the dancer's own body points in the same frame (mid-hip on the robot's, same heading), for
+            showing them beside the robot [m]; body_names: their names.
+    """
+
+    name: str
+    rate: float
+    positions: np.ndarray
+    body: np.ndarray
+    body_names: tuple[str, ...]
+    forearms: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @property
+    def duration(self) -> float:
+        """Length of the clip [s]."""
+        return (len(self.positions) - 1) / self.rate
+
+
+def scale_to_robot(body: BodyPoints, robot: Robot, calibrate: bool = True) -> Targets:
+    """Targets for a robot from a dancer's body points (Dube 2012, section 4.5).
+
+    Each target is the previous one along the chain mid-hip, sternum, shoulder, elbow, wrist, plus the robot's length
+    of the segment times the unit vector of the dancer's segment. Only positions in the pelvis frame count: where the
+    dancer walks and which way he faces does not.
+
+    Args:
+        body: the dancer.
+        robot: with a fixed base and the points of POINTS and mid_hip.
+        calibrate: turn the spine and the clavicles so that the dancer's upright posture becomes the robot's zero
+            posture. Without it, a sternum marker below the shoulder line makes every robot shrug all the time. False
+            is the rule of the source.
+
+    Raises:
+        ClipError: a segment of length zero.
+        RobotError: the robot lacks some of these points.
+    """
+    return Scaler(body, robot, calibrate).targets(body)
+
+
+class Scaler:
+    """The scaling from one dancer to one robot: calibrated once, applied to any frames of that dancer.
+
+    Attributes:
+        origin: (3,) the robot's mid-hip, where that of the dancer is put [m].
+    """
+
+    def __init__(self, body: BodyPoints, robot: Robot, calibrate: bool = True) -> None:
+        """Calibrate.
+
+        Args:
+            body: frames in which the dancer stands upright for a while.
+            robot, calibrate: as for `scale_to_robot`.
+
+        Raises:
+            ClipError, RobotError: as `scale_to_robot`.
+        """
+        robot.require_imitation_points()
+        self._length = robot.segment_lengths()
+        self.origin = robot.point_positions(robot.q("neutral"), ["mid_hip"])[0]
+        self._turns: Turns | None = None
+        if calibrate:
+            at = dict(zip(body.names, np.moveaxis(body.in_pelvis(), 1, 0), strict=True))
+            u_spine, u_clavicle = _trunk_directions(at, body.name)
+            self._turns = _upright_turns(robot, u_spine, u_clavicle, at["l_shoulder"] - at["r_shoulder"])
+
+    def targets(self, body: BodyPoints) -> Targets:
+        """Targets of these frames. Raises ClipError for a segment of length zero."""
+        p = body.in_pelvis()
+        at = {name: p[:, k] for k, name in enumerate(body.names)}
+        positions, u_lower = self.place(at, body.name)
+        return Targets(body.name, body.rate, positions, p + self.origin, body.names, _forearms(at, u_lower))
+
+    def place(self, at: Mapping[str, np.ndarray], clip: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """The seven points (T, 7, 3) and the directions of the lower arms, from body points (T, 3) in the pelvis frame.
+
+        Raises ClipError for a segment of length zero; `clip` begins its message.
+        """
+        length = self._length
+        u_spine, u_clavicle = _trunk_directions(at, clip)
+        u_upper = {s: _unit(at[f"{s}_elbow"] - at[f"{s}_shoulder"], f"{s} upper arm", clip) for s in "lr"}
+        u_lower = {s: _unit(at[f"{s}_wrist"] - at[f"{s}_elbow"], f"{s} lower arm", clip) for s in "lr"}
+        if self._turns is not None:
+            u_spine, u_clavicle = _turned(self._turns, u_spine, u_clavicle, at["l_shoulder"] - at["r_shoulder"])
+        out = np.empty((len(u_spine), len(POINTS), 3))
+        out[:, 0] = self.origin + length["spine"] * u_spine
+        for k, s in enumerate("lr"):
+            out[:, 1 + k] = out[:, 0] + length["clavicle"] * u_clavicle[s]
+            out[:, 3 + k] = out[:, 1 + k] + length["upper_arm"] * u_upper[s]
+            out[:, 5 + k] = out[:, 3 + k] + length["lower_arm"] * u_lower[s]
+        return out, u_lower
+
+
+def _trunk_directions(at: Mapping[str, np.ndarray], clip: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Unit vectors (T, 3) of the spine, from the origin in the middle of the hips, and of the clavicles."""
+    u_spine = _unit(at["sternum"], "spine", clip)
+    return u_spine, {s: _unit(at[f"{s}_shoulder"] - at["sternum"], f"{s} clavicle", clip) for s in "lr"}
+
+
+def _forearms(at: dict[str, np.ndarray], u_lower: dict[str, np.ndarray]) -> np.ndarray | None:
+    """How the forearms are turned: (T, 2, 3), see Targets; None where a wrist shows only one side."""
+    if not {"l_radius", "l_ulna", "r_radius", "r_ulna"} <= set(at):
+        return None
+    across = np.stack([at[f"{s}_radius"] - at[f"{s}_ulna"] for s in "lr"], axis=1)
+    along = np.stack([u_lower[s] for s in "lr"], axis=1)
+    across -= np.sum(across * along, axis=2, keepdims=True) * along
+    length = np.linalg.norm(across, axis=2, keepdims=True)
+    return across / length if (length > 0.005).all() else None
+
+
+def _unit(v: np.ndarray, what: str, clip: str) -> np.ndarray:
+    n = np.linalg.norm(v, axis=1, keepdims=True)
+    short = np.flatnonzero(n[:, 0] < 0.02)
+    if len(short):
+        raise ClipError(f"{clip}: the {what} has no length in frame {short[0]}: two of its markers coincide")
+    return v / n
+
+
+Turns = tuple[np.ndarray, dict[str, np.ndarray]]
+"""Rotation of the spine in the pelvis frame, and of both clavicles in the frame of the torso."""
+
+
+def _upright_turns(
+    robot: Robot, u_spine: np.ndarray, u_clavicle: dict[str, np.ndarray], shoulder_line: np.ndarray
+) -> Turns:
+    """How spine and clavicles are turned so that standing upright means the robot's zero posture.
+
+    The reference is the median over the most upright fifth of the frames, made left-right symmetric.
+    """
+    points = ["mid_hip", "sternum", "l_gh", "r_gh"]
+    hip, sternum, left, right = robot.point_positions(robot.q("zero"), points)
+    rest_spine = (sternum - hip) / np.linalg.norm(sternum - hip)
+    rest_torso = _torso_frame(rest_spine[None], (left - right)[None])[0]
+    rest_left = rest_torso.T @ ((left - sternum) / np.linalg.norm(left - sternum))
+
+    upright = u_spine[:, 2] >= np.quantile(u_spine[:, 2], 1 - UPRIGHT_SHARE)
+    mean_spine = np.median(u_spine[upright], axis=0) * [1, 0, 1]
+    R_torso = _torso_frame(u_spine, shoulder_line)
+    local = {s: np.einsum("tji,tj->ti", R_torso, u_clavicle[s]) for s in "lr"}
+    mirror = np.array([1.0, -1.0, 1.0])
+    mean_left = np.median(local["l"][upright], axis=0) + mirror * np.median(local["r"][upright], axis=0)
+    R_left = _rotation_between(mean_left, rest_left)
+    R = {"l": R_left, "r": np.diag(mirror) @ R_left @ np.diag(mirror)}
+    return _rotation_between(mean_spine, rest_spine), R
+
+
+def _turned(
+    turns: Turns, u_spine: np.ndarray, u_clavicle: dict[str, np.ndarray], shoulder_line: np.ndarray
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Spine and clavicle directions of any frames, turned."""
+    R_spine, R = turns
+    R_torso = _torso_frame(u_spine, shoulder_line)
+    local = {s: np.einsum("tji,tj->ti", R_torso, u_clavicle[s]) for s in "lr"}
+    turned = {s: np.einsum("ij,tjk,kl,tl->ti", R_spine, R_torso, R[s], local[s]) for s in "lr"}
+    return u_spine @ R_spine.T, turned
+
+
+def _torso_frame(u_spine: np.ndarray, shoulder_line: np.ndarray) -> np.ndarray:
+    """Rotation matrices (T, 3, 3): z along the spine, y along the shoulder line from right to left."""
+    y = shoulder_line - np.sum(shoulder_line * u_spine, axis=1, keepdims=True) * u_spine
+    y /= np.linalg.norm(y, axis=1, keepdims=True)
+    return np.stack([np.cross(y, u_spine), y, u_spine], axis=2)
+
+
+def _rotation_between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The smallest rotation that turns direction a into direction b (Rodrigues)."""
+    a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
+    w, c = np.cross(a, b), float(a @ b)
+    W = np.array([[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]])
+    return np.eye(3) + W + W @ W / (1 + c)

@@ -1,0 +1,137 @@
+"""The robot file: what a robot needs beside its URDF. One small YAML file that a user can write by hand."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.collision.shapes import Box, Cylinder, LinkShape, Sphere, shape_from_row
+from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.files import schema_file
+from humanoid_control.robots.description.urdf import UrdfTree, placement
+
+SCHEMA = "humanoid_robot/1"
+
+
+@dataclass(frozen=True)
+class Foot:
+    """A flat sole: a rectangle on a link, in the link frame [m]."""
+
+    name: str
+    link: str
+    x_min: float
+    x_max: float
+    y_min: float
+    y_max: float
+    z: float
+
+    def corners(self) -> np.ndarray:
+        """The four corners (4, 3) in the link frame."""
+        xs, ys = (self.x_min, self.x_max), (self.y_min, self.y_max)
+        return np.array([[x, y, self.z] for x in xs for y in ys])
+
+
+@dataclass(frozen=True)
+class RobotFile:
+    """The contents of a robot file; every field has a default, so an empty file is a valid one.
+
+    `root_rpy` [rad] is the orientation of the root link when the robot stands upright and looks along x.
+    """
+
+    name: str = ""
+    title: str = ""
+    height: float = float("nan")
+    base: str = "fixed"
+    anchor: str = ""
+    root_height: dict[str, float] = field(default_factory=dict)
+    root_rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    postures: dict[str, dict[str, float]] = field(default_factory=dict)
+    imitation_joints: tuple[str, ...] = ()
+    optional_joints: tuple[str, ...] = ()
+    meanings: dict[str, str] = field(default_factory=dict)
+    points: dict[str, tuple[str, tuple[float, float, float]]] = field(default_factory=dict)
+    feet: tuple[Foot, ...] = ()
+    collision: tuple[LinkShape, ...] = ()
+    disabled_pairs: tuple[tuple[str, str], ...] = ()
+    provenance: dict[str, int] = field(default_factory=dict)
+    where: str = ""
+
+
+def read_robot_file(path: Path) -> RobotFile:
+    """Read a robot file.
+
+    Raises:
+        RobotError: unreadable, another schema, an unknown key, a wrong value.
+    """
+    d = schema_file(path, SCHEMA, "robot file")
+    del d["schema"]
+    for key in d:
+        if key not in RobotFile.__dataclass_fields__:
+            raise UnknownNameError("key", str(key), RobotFile.__dataclass_fields__, hint=f"(in {path})")
+    try:
+        return RobotFile(**_typed(d, str(path)), where=str(path))
+    except (TypeError, ValueError, KeyError) as e:
+        raise RobotError(f"{path}: wrong value: {e}") from None
+
+
+def _typed(d: dict[str, Any], where: str) -> dict[str, Any]:
+    out = dict(d)
+    for key in ("imitation_joints", "optional_joints"):
+        if key in out:
+            out[key] = tuple(out[key])
+    if "root_rpy" in out:
+        out["root_rpy"] = tuple(float(v) for v in out["root_rpy"])
+        if len(out["root_rpy"]) != 3:
+            raise ValueError("root_rpy must be roll, pitch, yaw")
+    if "points" in out:
+        out["points"] = {k: (v["link"], tuple(float(x) for x in v["xyz"])) for k, v in out["points"].items()}
+    if "feet" in out:
+        out["feet"] = tuple(Foot(**row) for row in out["feet"])
+    if "collision" in out:
+        out["collision"] = tuple(shape_from_row(row, where) for row in out["collision"])
+    if "disabled_pairs" in out:
+        out["disabled_pairs"] = tuple((a, b) for a, b in out["disabled_pairs"])
+    if "base" in out and out["base"] not in ("fixed", "floating"):
+        raise ValueError(f"base must be 'fixed' or 'floating', got {out['base']!r}")
+    return out
+
+
+def shapes_from_urdf(tree: UrdfTree) -> tuple[LinkShape, ...]:
+    """The collision shapes of a URDF that are primitives, each under a name of its own; meshes are passed over."""
+    shapes: list[LinkShape] = []
+    taken: set[str] = set()
+    for link in tree.document.findall("link"):
+        name = link.get("name", "")
+        for k, collision in enumerate(link.findall("collision")):
+            label = collision.get("name") or (name if k == 0 else f"{name}_{k}")
+            label = next(x for n in count(1) if (x := label if n == 1 else f"{label}_{n}") not in taken)
+            item = _primitive(collision, label, name)
+            if item is not None:
+                shapes.append(item)
+                taken.add(label)
+    return tuple(shapes)
+
+
+def _primitive(collision: ET.Element, label: str, link: str) -> LinkShape | None:
+    X = placement(collision.find("origin"))
+    c = tuple(float(v) for v in X.translation)
+    g = collision.find("geometry")
+    box, cylinder, sphere = (g.find(k) if g is not None else None for k in ("box", "cylinder", "sphere"))
+    if box is not None:
+        import pinocchio as pin
+
+        size = tuple(float(v) for v in box.get("size", "0 0 0").split())
+        rpy = tuple(float(v) for v in pin.rpy.matrixToRpy(X.rotation))
+        return LinkShape(label, link, Box(c, size, rpy))  # type: ignore[arg-type]
+    if cylinder is not None:
+        half = X.rotation[:, 2] * float(cylinder.get("length", "0")) / 2
+        p0, p1 = (tuple(float(v) for v in X.translation + s * half) for s in (-1, 1))
+        return LinkShape(label, link, Cylinder(p0, p1, float(cylinder.get("radius", "0"))))  # type: ignore[arg-type]
+    if sphere is not None:
+        return LinkShape(label, link, Sphere(c, float(sphere.get("radius", "0"))))  # type: ignore[arg-type]
+    return None

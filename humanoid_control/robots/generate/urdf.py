@@ -1,0 +1,311 @@
+"""How a robot looks: rows of the source's `visual` table become the primitives that every URDF tool can draw.
+
+Also here:
+
+* The URDF of a robot, written from its source: links, inertias, visuals, collisions, joints, provenance.
+"""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from humanoid_control.collision.shapes import Capsule, EllipticCapsule, LinkShape
+from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.robots.description.urdf import BASE_LINK
+from humanoid_control.robots.generate.source import RobotSource
+
+# -------- How a robot looks: rows of the source's `visual` table become the primitives that every URDF tool can draw
+
+DEFAULT_COLOR = "body"
+DEFAULT_COLORS = {"body": [0.80, 0.82, 0.85, 1.0], "joint": [0.25, 0.27, 0.30, 1.0]}
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """One URDF geometry with its pose in the link frame.
+
+    `size` is (x, y, z) for a box, (radius, length) for a cylinder around its own z, (radius,) for a sphere.
+    """
+
+    kind: str
+    size: tuple[float, ...]
+    xyz: tuple[float, float, float]
+    rpy: tuple[float, float, float]
+    color: str
+
+
+def visuals_of(source: RobotSource) -> dict[str, list[Primitive]]:
+    """The primitives of every link: from the `visual` table, or from the collision shapes where it is silent."""
+    rows = [r for row in source.visual for r in _with_mirror(row)]
+    out: dict[str, list[Primitive]] = {}
+    for row in rows:
+        out.setdefault(row["link"], []).extend(primitives_of_row(row, source.name))
+    if not rows:
+        for item in source.collision:
+            out.setdefault(item.link, []).extend(primitives_of_shape(item, DEFAULT_COLOR))
+    return out
+
+
+def primitives_of_shape(item: LinkShape, color: str) -> list[Primitive]:
+    """A collision shape as URDF primitives: exact for box, sphere, cylinder and capsule.
+
+    An elliptic capsule becomes an upright prism with rounded sides of the same width, depth and height, which holds
+    it inside; an ellipsoid becomes the sphere of its mean semi-axis.
+    """
+    s = item.shape
+    if isinstance(s, EllipticCapsule):
+        middle = [s.top_center[0], s.top_center[1], s.top_center[2] - s.l / 2]
+        return _stadium(middle, [2 * s.b, 2 * s.a, s.l + 2 * s.c], color)
+    if isinstance(s, Capsule):
+        return _capsule(s.p0, s.p1, s.radius, color)
+    if s.kind == "ellipsoid":
+        return [_sphere(s.center, float(np.mean(s.semi_axes)), color)]  # type: ignore[union-attr]
+    if s.kind == "cylinder":
+        return [_cylinder(s.p0, s.p1, s.radius, color)]  # type: ignore[union-attr]
+    if s.kind == "box":
+        return [Primitive("box", s.size, s.center, s.rpy, color)]  # type: ignore[union-attr]
+    return [_sphere(s.center, s.radius, color)]  # type: ignore[union-attr]
+
+
+def _with_mirror(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """The row, and its mirror image on the right side when the row asks for it.
+
+    A left link `l_...` is mirrored onto `r_...`; on a middle link the mirror image lies on the other side of the
+    same link. Points mirror as (x, -y, z), roll and yaw change sign.
+    """
+    if not row.get("mirror"):
+        return [row]
+    other = dict(row)
+    if row["link"].startswith("l_"):
+        other["link"] = "r_" + row["link"][2:]
+    for key in ("center", "p0", "p1"):
+        if key in row:
+            x, y, z = row[key]
+            other[key] = [x, -y, z]
+    if "rpy" in row:
+        r, p, y = row["rpy"]
+        other["rpy"] = [-r, p, -y]
+    return [row, other]
+
+
+def primitives_of_row(row: dict[str, Any], robot: str) -> list[Primitive]:
+    shape, link = row.get("shape", "?"), row.get("link")
+    if shape not in SHAPES:
+        raise UnknownNameError("visual shape", shape, SHAPES, hint=f"(link '{link}' of {robot})")
+    try:
+        return SHAPES[shape](row, row.get("color", DEFAULT_COLOR))
+    except KeyError as e:
+        raise RobotError(f"{robot}: visual '{shape}' of link '{link}' lacks {e}") from None
+
+
+def _t(v: Any) -> Any:
+    return tuple(float(x) for x in v)
+
+
+def _sphere(center: Any, radius: float, color: str) -> Primitive:
+    return Primitive("sphere", (float(radius),), _t(center), (0.0, 0.0, 0.0), color)
+
+
+def _cylinder(p0: Any, p1: Any, radius: float, color: str) -> Primitive:
+    p0, p1 = np.array(p0, float), np.array(p1, float)
+    length = float(np.linalg.norm(p1 - p0))
+    z = (p1 - p0) / length
+    # roll, pitch, yaw that turn the z axis onto the cylinder's axis; yaw about the axis itself is free, so roll = 0.
+    rpy = (0.0, float(np.arctan2(np.hypot(z[0], z[1]), z[2])), float(np.arctan2(z[1], z[0])))
+    return Primitive("cylinder", (float(radius), length), _t((p0 + p1) / 2), rpy, color)
+
+
+def _capsule(p0: Any, p1: Any, radius: float, color: str) -> list[Primitive]:
+    ends = [_sphere(p, radius, color) for p in (p0, p1)]
+    return ends[:1] if np.allclose(p0, p1) else [_cylinder(p0, p1, radius, color), *ends]
+
+
+def _taper(p0: Any, p1: Any, radii: Any, color: str) -> list[Primitive]:
+    """The hull of two unequal balls, a limb that grows thinner: the balls and four cylinders that lean inward.
+
+    The cylinders have the smaller radius; they start on a ring around the larger ball's centre and meet at the
+    smaller ball. All of it lies inside the hull, which it leaves unfilled only at the big end between two cylinders,
+    by at most (1 - cos 45 deg) of the difference of the radii.
+    """
+    (R, big), (r, small) = sorted(zip(map(float, radii), map(_t, (p0, p1)), strict=True), reverse=True)
+    d = np.array(small) - np.array(big)
+    d /= np.linalg.norm(d)
+    # The ring is laid out from the lateral axis, so that a mirrored limb has the mirrored ring.
+    lateral = np.array([1.0, 0.0, 0.0] if abs(d[1]) > 0.99 else [0.0, 1.0, 0.0])
+    e1 = lateral - (lateral @ d) * d
+    e1 /= np.linalg.norm(e1)
+    e2 = np.cross(d, e1)
+    ring = [np.array(big) + (R - r) * (np.cos(t) * e1 + np.sin(t) * e2) for t in np.arange(4) * np.pi / 2]
+    return [_sphere(big, R, color), *(_cylinder(p, small, r, color) for p in ring), _sphere(small, r, color)]
+
+
+def _slab(center: Any, size: Any, radius: float, axis: str, rpy: Any, color: str) -> list[Primitive]:
+    """A box whose four edges parallel to `axis` are rounded: two crossed boxes and four edge cylinders."""
+    k = "xyz".index(axis)
+    i, j = (n for n in range(3) if n != k)
+    full, c, R = np.array(size, float), np.array(center, float), Rotation.from_euler("xyz", rpy)
+    r = min(float(radius), full[i] / 2, full[j] / 2)
+    along = np.eye(3)[k] * full[k] / 2
+    out = []
+    for n in (i, j):
+        core = full - 2 * r * np.eye(3)[n]
+        if core[n] > 1e-9:
+            out.append(Primitive("box", _t(core), _t(c), _t(rpy), color))
+    half = full / 2 - r
+    for m in _corners(np.where(np.arange(3) == k, 0.0, half)):
+        out.append(_cylinder(c + R.apply(m - along), c + R.apply(m + along), r, color))
+    return out
+
+
+def _stadium(center: Any, size: Any, color: str) -> list[Primitive]:
+    """An upright prism whose cross-section is a stadium: flat front and back, half-round sides (or the reverse)."""
+    return _slab(center, size, min(size[0], size[1]) / 2, "z", (0, 0, 0), color)
+
+
+def _rounded_box(center: Any, size: Any, radius: float, rpy: Any, color: str) -> list[Primitive]:
+    """A box with rounded edges and corners: three crossed boxes, twelve edge cylinders, eight corner balls.
+
+    With a radius of half the least side it is a pillow, and what then coincides is there only once.
+    """
+    r = float(min(radius, min(size) / 2))
+    half = np.array(size, float) / 2 - r
+    c, R = np.array(center, float), Rotation.from_euler("xyz", rpy)
+    out = []
+    for k in range(3):
+        grown = 2 * half + 2 * r * np.eye(3)[k]
+        if np.all(grown > 1e-9):
+            out.append(Primitive("box", _t(grown), _t(c), _t(rpy), color))
+    for k in range(3):
+        along = np.eye(3)[k] * half[k]
+        if half[k] > 1e-9:
+            for m in _corners(half - along):
+                out.append(_cylinder(c + R.apply(m - along), c + R.apply(m + along), r, color))
+    return out + [_sphere(c + R.apply(m), r, color) for m in _corners(half)]
+
+
+def _corners(half: np.ndarray) -> list[np.ndarray]:
+    """The corners of the box with these half sides, each once: four where one side is zero, two where two are."""
+    signs = [(1.0, -1.0) if h > 1e-9 else (0.0,) for h in half]
+    return [np.array([x, y, z]) * half for x in signs[0] for y in signs[1] for z in signs[2]]
+
+
+def _rpy(row: dict[str, Any]) -> Any:
+    return row.get("rpy", (0.0, 0.0, 0.0))
+
+
+SHAPES: dict[str, Callable[[dict[str, Any], str], list[Primitive]]] = {
+    "box": lambda r, c: [Primitive("box", _t(r["size"]), _t(r["center"]), _t(_rpy(r)), c)],
+    "sphere": lambda r, c: [_sphere(r["center"], r["radius"], c)],
+    "cylinder": lambda r, c: [_cylinder(r["p0"], r["p1"], r["radius"], c)],
+    "capsule": lambda r, c: _capsule(r["p0"], r["p1"], r["radius"], c),
+    "taper": lambda r, c: _taper(r["p0"], r["p1"], r["radii"], c),
+    "slab": lambda r, c: _slab(r["center"], r["size"], r["radius"], r["axis"], _rpy(r), c),
+    "stadium": lambda r, c: _stadium(r["center"], r["size"], c),
+    "rounded_box": lambda r, c: _rounded_box(r["center"], r["size"], r["radius"], _rpy(r), c),
+}
+
+
+# -------- The URDF of a robot, written from its source: links, inertias, visuals, collisions, joints, provenance
+
+
+def urdf_text(source: RobotSource) -> str:
+    """The complete URDF document.
+
+    Above the root link stands a massless `base_link` with the same frame, because ROS tools (KDL) want a root
+    without inertia. Limits are converted to radians; an elliptic capsule is given to URDF tools as an upright prism
+    that holds it inside, its exact numbers are in the robot file.
+    """
+    robot = ET.Element("robot", name=source.name)
+    for line in _header(source):
+        robot.append(ET.Comment(f" {line} "))
+    for name, rgba in {**DEFAULT_COLORS, **source.colors}.items():
+        ET.SubElement(ET.SubElement(robot, "material", name=name), "color", rgba=_nums(rgba))
+    ET.SubElement(robot, "link", name=BASE_LINK)
+    joint = ET.SubElement(robot, "joint", name="base_joint", type="fixed")
+    ET.SubElement(joint, "parent", link=BASE_LINK)
+    ET.SubElement(joint, "child", link=source.root_link)
+    visuals = visuals_of(source)
+    for link in source.links:
+        _link(robot, link, source, visuals.get(link["name"], []))
+    for row in source.joints:
+        _joint(robot, row)
+    ET.indent(robot, "  ")
+    return '<?xml version="1.0"?>\n' + ET.tostring(robot, encoding="unicode") + "\n"
+
+
+def _header(source: RobotSource) -> list[str]:
+    p = source.provenance
+    return [
+        f"{source.title}: generated by `humanoid robots build` from urdf/source/{source.name}.yaml; edit that file.",
+        f"{p['published']} values published, {p['recalled']} recalled (not verified), {p['estimated']} estimated: "
+        "do not quote the recalled and estimated ones as data of the real robot.",
+        *(f"{tag}: {text}".replace("--", "-") for tag, text in sorted(source.references.items())),
+    ]
+
+
+def _link(robot: ET.Element, link: dict[str, Any], source: RobotSource, visuals: list[Primitive]) -> None:
+    e = ET.SubElement(robot, "link", name=link["name"])
+    inertial = ET.SubElement(e, "inertial")
+    ET.SubElement(inertial, "origin", xyz=_nums(link["com"]), rpy="0 0 0")
+    ET.SubElement(inertial, "mass", value=_num(link["mass"]))
+    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    ET.SubElement(inertial, "inertia", {k: _num(v) for k, v in zip(names, link["inertia"], strict=True)})
+    for p in visuals:
+        visual = _geometry(e, "visual", p)
+        ET.SubElement(visual, "material", name=p.color)
+    for item in source.collision:
+        if item.link == link["name"]:
+            for p in primitives_of_shape(item, ""):
+                _geometry(e, "collision", p).set("name", item.name)
+
+
+def _geometry(link: ET.Element, tag: str, p: Primitive) -> ET.Element:
+    e = ET.SubElement(link, tag)
+    ET.SubElement(e, "origin", xyz=_nums(p.xyz), rpy=_nums(p.rpy))
+    g = ET.SubElement(e, "geometry")
+    if p.kind == "box":
+        ET.SubElement(g, "box", size=_nums(p.size))
+    elif p.kind == "cylinder":
+        ET.SubElement(g, "cylinder", radius=_num(p.size[0]), length=_num(p.size[1]))
+    else:
+        ET.SubElement(g, "sphere", radius=_num(p.size[0]))
+    return e
+
+
+def _joint(robot: ET.Element, row: dict[str, Any]) -> None:
+    e = ET.SubElement(robot, "joint", name=row["name"], type=row["type"])
+    ET.SubElement(e, "parent", link=row["parent"])
+    ET.SubElement(e, "child", link=row["child"])
+    ET.SubElement(e, "origin", xyz=_nums(row["xyz"]), rpy=_nums(row["rpy"]))
+    ET.SubElement(e, "axis", xyz=_nums(row["axis"]))
+    to_si = math.radians if row["type"] == "revolute" else float
+    ET.SubElement(
+        e,
+        "limit",
+        lower=_num(to_si(row["lower"])),
+        upper=_num(to_si(row["upper"])),
+        velocity=_num(row["velocity"]),
+        effort=_num(row["effort"]),
+    )
+    if "mimic" in row:
+        m = row["mimic"]
+        ET.SubElement(
+            e, "mimic", joint=m["joint"], multiplier=_num(m.get("multiplier", 1)), offset=_num(m.get("offset", 0))
+        )
+
+
+def _num(v: float) -> str:
+    """A number without noise digits: 9 significant ones, no '-0'."""
+    text = f"{float(v):.9g}"
+    return "0" if float(text) == 0 else text
+
+
+def _nums(values: Any) -> str:
+    return " ".join(_num(v) for v in values)

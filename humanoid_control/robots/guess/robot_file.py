@@ -1,0 +1,306 @@
+"""A guess at the robot file of an unknown URDF: tracked points and joints from names and structure.
+
+An arm is read as shoulder, elbow, wrist: the elbow is the hinge that has a long bone on either side across its axis;
+the shoulder is where the axes before it meet, the wrist lies on the first axis after it that is not the forearm's own.
+
+
+Also here:
+
+* A guessed robot file as text with remarks, written beside the URDF for a person to finish.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.collision.shapes import LinkShape, shape_to_row
+from humanoid_control.errors import RobotError
+from humanoid_control.files import whole_file
+from humanoid_control.robots.description.robot_file import SCHEMA, RobotFile, read_robot_file, shapes_from_urdf
+from humanoid_control.robots.description.urdf import UrdfTree, parse_urdf
+from humanoid_control.robots.guess.limbs import JointAxis, ball_centre, find_limbs, joint_axes, nearest_on
+from humanoid_control.robots.robot import Robot
+
+# -------- A guess at the robot file of an unknown URDF: tracked points and joints from names and structure
+
+MEET = 0.05  # [m] axes that pass within this belong to one joint group
+TRUNK = 0.87  # trunk (hips to shoulders) as a share of the arm's two bones, of a human
+FOREARM = 0.78  # forearm as a share of the upper arm, of a human
+HIPS_BELOW_WAIST = 0.1  # [m] where there are no legs
+
+
+@dataclass(frozen=True)
+class GuessedPoint:
+    """A tracked point: the link it is on, where in its frame [m], how it was found, and whether that is weak."""
+
+    link: str
+    xyz: np.ndarray
+    how: str
+    weak: bool = False
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One arm, in the world in the zero posture: its joints group by group and its three points [m]."""
+
+    girdle: list[JointAxis]
+    shoulder: list[JointAxis]
+    elbow: JointAxis
+    forearm: list[JointAxis]
+    gh: np.ndarray
+    elbow_point: np.ndarray
+    wrist: np.ndarray
+    wrist_link: str
+    wrist_how: str
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """What could be found out about a robot.
+
+    Attributes:
+        points: tracked point -> where it is.
+        waist, arms: joints between hips and chest, and of the left and right arm.
+        has_legs: then its base floats.
+        yaw: turn of the root link that makes the robot look along x [rad].
+        meanings: anatomical name -> joint.
+    """
+
+    points: dict[str, GuessedPoint]
+    waist: list[JointAxis]
+    arms: tuple[Arm, Arm]
+    has_legs: bool
+    yaw: float
+    meanings: dict[str, str]
+
+    @property
+    def imitation_joints(self) -> list[str]:
+        joints = [*self.waist, *(j for arm in self.arms for j in [*arm.girdle, *arm.shoulder, arm.elbow, *arm.forearm])]
+        return [j.name for j in joints]
+
+
+def guess_mapping(tree: UrdfTree) -> Mapping:
+    """Read a robot's points and joints from its URDF alone.
+
+    Raises:
+        RobotError: no arms, or arms without an elbow.
+    """
+    robot = Robot(tree, RobotFile(), "fixed")
+    axes = joint_axes(robot, tree)
+    limbs = find_limbs(axes, tree.where)
+    poses = robot.link_poses(robot.q("zero"))
+    arms = tuple(_arm(way, tree, robot) for way in (limbs.arms.left, limbs.arms.right))
+    first = limbs.arms.left[0]
+    waist = _ways_up(first)
+    sternum = (arms[0].gh + arms[1].gh) / 2
+    if limbs.legs is not None:
+        down = _ways_up(limbs.legs.left[0])
+        waist = [*_without(down, waist)[::-1], *_without(waist, down)]
+        hips = [ball_centre(leg[:3], MEET)[0] for leg in (limbs.legs.left, limbs.legs.right)]
+        hip_link, mid_hip, how = limbs.legs.left[0].parent_link, (hips[0] + hips[1]) / 2, "where the hip axes meet"
+    else:
+        hip_link = waist[0].parent_link if waist else first.parent_link
+        mid_hip, how = _hips_without_legs(waist, arms[0], sternum)
+
+    def point(link: str, world: np.ndarray, how: str, weak: bool = False) -> GuessedPoint:
+        return GuessedPoint(link, poses[link].inverse().act(np.asarray(world, float)), how, weak)
+
+    points = {
+        "mid_hip": point(hip_link, mid_hip, how, limbs.legs is None),
+        "sternum": point(first.parent_link, sternum, "between the shoulders"),
+    }
+    for s, arm in zip("lr", arms, strict=True):
+        points[f"{s}_gh"] = point(arm.shoulder[-1].child_link, arm.gh, "where the shoulder axes meet")
+        points[f"{s}_elbow"] = point(arm.elbow.child_link, arm.elbow_point, f"on the axis of {arm.elbow.name}")
+        points[f"{s}_wrist"] = point(arm.wrist_link, arm.wrist, arm.wrist_how, arm.wrist_how.startswith("no wrist"))
+    yaw = float(np.arctan2(limbs.left[0], limbs.left[1]))
+    return Mapping(points, waist, (arms[0], arms[1]), limbs.legs is not None, yaw, _meanings(waist, arms, limbs.left))
+
+
+def _hips_without_legs(waist: list[JointAxis], arm: Arm, sternum: np.ndarray) -> tuple[np.ndarray, str]:
+    turning = [j for j in waist if not j.slides]
+    if turning:
+        return turning[0].point - [0, 0, HIPS_BELOW_WAIST], f"no legs: {HIPS_BELOW_WAIST:g} m below the waist"
+    bones = float(np.linalg.norm(arm.gh - arm.elbow_point) + np.linalg.norm(arm.wrist - arm.elbow_point))
+    return sternum - [0, 0, TRUNK * bones], "no legs, no waist: as long a trunk as a human has"
+
+
+def _without(joints: list[JointAxis], others: list[JointAxis]) -> list[JointAxis]:
+    return [j for j in joints if all(j is not other for other in others)]
+
+
+def _ways_up(joint: JointAxis) -> list[JointAxis]:
+    """The joints above one, from the root down."""
+    out, at = [], joint.above
+    while at is not None:
+        out.append(at)
+        at = at.above
+    return out[::-1]
+
+
+def _arm(way: list[JointAxis], tree: UrdfTree, robot: Robot) -> Arm:
+    candidates = [_arm_with_elbow(way, k, tree, robot) for k in range(1, len(way))]
+    named = [arm for arm in candidates if "elbow" in arm.elbow.name.lower()]
+    best = max(named or candidates, key=_likeness)
+    if not _likeness(best) > 0.02:
+        raise RobotError(f"{tree.where}: no elbow found among {', '.join(j.name for j in way)}")
+    return best
+
+
+def _likeness(arm: Arm) -> float:
+    """The shorter of the two bones [m], as far as they lie across the hinge."""
+    upper, lower = arm.elbow_point - arm.gh, arm.wrist - arm.elbow_point
+    across = [float(np.linalg.norm(np.cross(v, arm.elbow.direction))) for v in (upper, lower)]
+    return min(across)
+
+
+def _arm_with_elbow(way: list[JointAxis], k: int, tree: UrdfTree, robot: Robot) -> Arm:
+    """The arm, were its k-th joint the elbow."""
+    elbow = way[k]
+    gh, group = ball_centre(way[max(k - 3, 0) : k][::-1], MEET)
+    shoulder, girdle = group[::-1], way[: k - len(group)]
+    at = nearest_on(elbow, way[k - 1])
+    # The forearm's own axis, where there is one, passes the elbow across its hinge.
+    rest = way[k + 1 :]
+    own = rest[0] if rest and rest[0].distance(at) < MEET and abs(rest[0].direction @ elbow.direction) < 0.7 else None
+    hinges = rest[1:] if own else rest
+    link = (own or elbow).child_link
+    if hinges:
+        wrist = nearest_on(hinges[0], own) if own else hinges[0].point
+        used = 1 + (len(hinges) > 1 and hinges[1].distance(wrist) < MEET)
+        forearm = [*([own] if own else []), *hinges[:used]]
+        return Arm(girdle, shoulder, elbow, forearm, gh, at, wrist, link, f"on the axis of {hinges[0].name}")
+    if own and np.linalg.norm(own.point - at) > 2 * MEET:
+        return Arm(girdle, shoulder, elbow, [own], gh, at, own.point, link, f"origin of {own.name}")
+    joint = robot.model.getJointId((own or elbow).name)
+    pin.forwardKinematics(robot.model, robot.data, robot.q("zero"))
+    along = robot.data.oMi[joint].act(robot.model.inertias[joint].lever) - at
+    length = FOREARM * float(np.linalg.norm(at - gh))
+    wrist = at + length * along / max(float(np.linalg.norm(along)), 1e-9)
+    how = "no wrist joint: a forearm as long as a human has, toward the centre of mass"
+    return Arm(girdle, shoulder, elbow, [own] if own else [], gh, at, wrist, link, how)
+
+
+def _meanings(waist: list[JointAxis], arms: tuple[Arm, ...], left: np.ndarray) -> dict[str, str]:
+    """Anatomical names of joints whose axes leave no doubt in the zero posture."""
+    forward = np.cross(left, [0.0, 0.0, 1.0])
+    out: dict[str, str] = {}
+    for name, axis in (("rotation", [0, 0, 1]), ("flexion", left), ("lateral_flexion", forward)):
+        found = [j.name for j in waist if not j.slides and abs(j.direction @ axis) > 0.8]
+        if len(found) == 1:
+            out[f"waist_{name}"] = found[0]
+    for s, arm in zip("lr", arms, strict=True):
+        if len(arm.shoulder) == 3 and abs(arm.shoulder[0].direction @ left) > 0.7:
+            for name, joint in zip(("flexion", "abduction", "rotation"), arm.shoulder, strict=True):
+                out[f"{s}_shoulder_{name}"] = joint.name
+        out[f"{s}_elbow_flexion"] = arm.elbow.name
+    return out
+
+
+# -------- A guessed robot file as text with remarks, written beside the URDF for a person to finish
+
+UPPER_ARM, LOWER_ARM, TORSO = 0.14, 0.13, 0.5  # radii: share of the bone, of the bone, of half the shoulder width
+
+
+def map_urdf(path: Path) -> tuple[Path, Mapping]:
+    """Guess the robot file of a URDF and write it beside it.
+
+    Returns:
+        The file written, and what was guessed.
+
+    Raises:
+        RobotError: not a usable URDF, no arms in it, or a robot file is there already.
+        ConfigError: it cannot be written.
+    """
+    beside = path.with_suffix(".yaml")
+    if beside.exists():
+        raise RobotError(f"{beside} exists already: move it away to have it guessed anew")
+    try:
+        tree = parse_urdf(path.read_text(), str(path))
+    except (OSError, UnicodeDecodeError) as e:
+        raise RobotError(f"{path}: cannot be read as a URDF: {e.__class__.__name__}") from None
+    mapping = guess_mapping(tree)
+    with whole_file(beside) as part:
+        part.write_text(mapping_text(mapping, tree))
+        Robot(tree, read_robot_file(part), "fixed")  # what is written can be read
+    return beside, mapping
+
+
+def mapping_text(mapping: Mapping, tree: UrdfTree) -> str:
+    """The robot file with remarks: what was found by the structure, and what is only a guess."""
+    robot = Robot(tree, RobotFile(), "fixed")
+    lines = [
+        "# Guessed from names and structure of the URDF: check every line, above all those marked GUESS.",
+        "# See docs/adding_a_robot.md for what else may stand here (feet, postures).",
+        f"schema: {SCHEMA}",
+        f"title: {_quoted(tree.name)}",
+        f"base: {'floating' if mapping.has_legs else 'fixed'}",
+        f"anchor: {_quoted(mapping.points['mid_hip'].link)}  # the link that is held still in imitation",
+        f"root_height: {{neutral: {_lowest(robot, tree):.3f}}}  # GUESS: the lowest link or shape is on the floor",
+    ]
+    if abs(mapping.yaw) > 1e-3:
+        lines.append(f"root_rpy: [0, 0, {mapping.yaw:.6g}]  # the left side is not along y: turned to look along x")
+    lines += ["# Joints between hips and wrists; others keep the neutral posture.", "imitation_joints:"]
+    lines += [f"  - {_quoted(j)}" for j in mapping.imitation_joints]
+    lines.append("points:  # in the frame of a link [m]")
+    for name, p in mapping.points.items():
+        xyz = ", ".join(f"{v + 0.0:.4f}" for v in np.round(p.xyz, 4))
+        lines.append(f"  {name}: {{link: {_quoted(p.link)}, xyz: [{xyz}]}}  # {'GUESS, ' if p.weak else ''}{p.how}")
+    if mapping.meanings:
+        lines.append("meanings:  # anatomical name -> joint; which way is positive stays the joint's own")
+        lines += [f"  {k}: {_quoted(v)}" for k, v in mapping.meanings.items()]
+    own = shapes_from_urdf(tree)
+    if capsules := _capsules(mapping, robot, own):
+        lines.append("collision:")
+        lines += [f"  - {json.dumps(shape_to_row(item))}" for item in own]
+        lines.append("  # GUESS: where the URDF has only meshes, or nothing, these keep trunk and arms apart.")
+        lines += capsules
+    return "\n".join(lines) + "\n"
+
+
+def _capsules(mapping: Mapping, robot: Robot, own: tuple[LinkShape, ...]) -> list[str]:
+    """Capsules along the trunk and the arm bones, for those of which no shape covers the middle."""
+    poses = robot.link_poses(robot.q("zero"))
+    at = {name: poses[p.link].act(p.xyz) for name, p in mapping.points.items()}
+    half_width = float(np.linalg.norm(at["l_gh"] - at["r_gh"])) / 2
+    bones = [("torso", "sternum", "mid_hip", TORSO * half_width)]
+    for s in "lr":
+        for shape, share, a, b in (("upper_arm", UPPER_ARM, "gh", "elbow"), ("lower_arm", LOWER_ARM, "elbow", "wrist")):
+            ends = f"{s}_{a}", f"{s}_{b}"
+            bones.append((f"{s}_{shape}", *ends, share * float(np.linalg.norm(at[ends[1]] - at[ends[0]]))))
+    covers = [(poses[item.link].act(c), r) for item in own for c, r in [item.shape.bounding_sphere()]]
+    return [
+        _capsule(f"{name}_guess", mapping.points[a].link, at[a], at[b], radius, poses)
+        for name, a, b, radius in bones
+        if not any(np.linalg.norm((at[a] + at[b]) / 2 - c) < r for c, r in covers)
+    ]
+
+
+def _capsule(name: str, link: str, start: np.ndarray, end: np.ndarray, radius: float, poses: dict[str, pin.SE3]) -> str:
+    """A row of the collision table: a capsule between two points in the world, its round ends inside them."""
+    inward = (end - start) / np.linalg.norm(end - start) * radius
+    ends = [poses[link].inverse().act(p) for p in (start + inward, end - inward)]
+    p0, p1 = (", ".join(f"{v + 0.0:.4f}" for v in np.round(p, 4)) for p in ends)
+    return f"  - {{name: {name}, link: {_quoted(link)}, shape: capsule, p0: [{p0}], p1: [{p1}], radius: {radius:.4f}}}"
+
+
+def _lowest(robot: Robot, tree: UrdfTree) -> float:
+    """How far the lowest link origin or primitive shape lies below the root in the zero posture [m]."""
+    poses = robot.link_poses(robot.q("zero"))
+    below = [float(X.translation[2]) for X in poses.values()]
+    for item in shapes_from_urdf(tree):
+        centre, radius = item.shape.bounding_sphere()
+        size = getattr(item.shape, "size", None)
+        half = float(np.abs(poses[item.link].rotation[2] @ np.diag(size)).sum() / 2) if size else radius
+        below.append(float(poses[item.link].act(centre)[2]) - half)
+    return float(poses[tree.root].translation[2]) - min(below)
+
+
+def _quoted(text: str) -> str:
+    """A YAML scalar: quoted where a plain one would mean something else."""
+    return text if text.replace("_", "").replace("-", "").isalnum() and not text.isdigit() else f'"{text}"'

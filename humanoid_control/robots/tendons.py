@@ -1,0 +1,289 @@
+"""Rows of a file of tendons: lists of names, and the mirror image of a row.
+
+Also here:
+
+* The file of a robot's tendons beside its URDF, `hrp2.tendons.yaml`, which a user can write by hand (docs/tendons.md).
+* How a robot's tendons and joints are put into groups to be estimated, and the mapping of each group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError, HumanoidError, RobotError, UnknownNameError
+from humanoid_control.files import check_keys, check_row, known, number, numbers, rows_of, schema_file
+from humanoid_control.robots.description.urdf import parse_urdf
+from humanoid_control.robots.robot import Robot
+from humanoid_control.tendons.estimator.grouping import find_groups
+from humanoid_control.tendons.files.cardsflow import refuse_millimetres
+from humanoid_control.tendons.mappings.exact import group_mappings
+from humanoid_control.tendons.mappings.fitting import load_mapping
+from humanoid_control.tendons.mappings.mapping import JointMuscleMapping
+from humanoid_control.tendons.mappings.postures import random_postures
+from humanoid_control.tendons.routing.geometry import TendonGeometry
+from humanoid_control.tendons.tendon import (
+    CYLINDER,
+    SPHERE,
+    Point,
+    Pulley,
+    Tendon,
+    TendonGroup,
+    TendonSet,
+    Vec3,
+    Wrap,
+    completed,
+    owners,
+)
+
+# -------- Rows of a file of tendons: lists of names, and the mirror image of a row
+
+SIDES = {"l_": "r_", "r_": "l_"}
+
+
+def names_of(row: dict[str, Any], key: str, names: Iterable[str], kind: str, where: str) -> tuple[str, ...]:
+    """A list of known names, each once; empty where the key is missing.
+
+    Raises:
+        UnknownNameError, RobotError: an unknown name, a name twice, no list.
+    """
+    names = tuple(names)
+    out = tuple(known(kind, str(n), names, where) for n in rows_of(row, key, where))
+    if double := sorted({n for n in out if out.count(n) > 1}):
+        raise RobotError(f"{where}: '{key}' names '{double[0]}' twice")
+    return out
+
+
+def mirrored(row: dict[str, Any], where: str) -> dict[str, Any]:
+    """The row of the other side: names that begin with l_ or r_ change sides, coordinates change their sign.
+
+    Raises:
+        RobotError: the axis is none, or the name of the tendon has no side.
+    """
+    axis = row["mirror"]
+    if axis not in ("x", "y", "z"):
+        raise RobotError(f"{where}: mirror must be x, y or z, got '{axis}'")
+    if other_side(str(row["name"])) == row["name"]:
+        raise RobotError(f"{where}: a mirrored tendon must begin with l_ or r_")
+    out = {k: v for k, v in row.items() if k != "mirror"}
+    out["name"] = other_side(str(row["name"]))
+    if "group" in row:
+        out["group"] = other_side(str(row["group"]))
+    if isinstance(row.get("points"), list):
+        out["points"] = [_step(step, "xyz".index(axis)) for step in row["points"]]
+    return out
+
+
+def other_side(name: str) -> str:
+    """The name of the other side; the same one where it has no side."""
+    return SIDES[name[:2]] + name[2:] if name[:2] in SIDES else name
+
+
+def _step(step: Any, k: int) -> Any:
+    if isinstance(step, list) and len(step) == 4:
+        return [other_side(str(step[0])), *_flipped(step[1:], k)]
+    if isinstance(step, dict):
+        flipped = {key: _flipped(v, k) if key in ("centre", "axis", "side") else v for key, v in step.items()}
+        return {key: other_side(v) if isinstance(v, str) else v for key, v in flipped.items()}
+    return step
+
+
+def _flipped(x: Any, k: int) -> Any:
+    """The vector with coordinate k negated; anything else is left to the checks."""
+    if isinstance(x, list) and len(x) == 3 and isinstance(x[k], int | float):
+        return [-v if i == k else v for i, v in enumerate(x)]
+    return x
+
+
+# -------- The file of a robot's tendons beside its URDF, `hrp2.tendons.yaml`
+
+Step = TypeVar("Step")
+SCHEMA = "humanoid_tendons/1"
+FILE_KEYS = ("schema", "robot", "provenance", "tendons", "groups")
+TENDON_KEYS = ("name", "group", "points", "mirror", "min_tension", "max_tension")
+GROUP_KEYS = ("own", "borrow", "tendons")
+WANTED = "it needs a file beside its URDF, of the same name but ending in .tendons.yaml (docs/tendons.md)"
+SOLID_KEYS = {SPHERE: ("centre", "radius", "side"), CYLINDER: ("centre", "axis", "radius", "side")}
+
+
+def tendons_of(robot: Robot) -> TendonSet:
+    """The tendons of a robot from the file beside its URDF; none where it has no such file.
+
+    Raises:
+        RobotError, UnknownNameError: as `read_tendon_file`.
+    """
+    return read_tendon_file(robot.tendons, robot) if robot.tendons is not None else TendonSet(())
+
+
+def tendon_geometry(robot: Robot, group: str | None = None, joints: Iterable[str] | None = None) -> TendonGeometry:
+    """Lengths and moment arms of a robot's tendons.
+
+    Args:
+        robot: with a file of tendons.
+        group: only the tendons of a group, over its own joints and then those it borrows.
+        joints: the order of the joint vector; default: those of the group, or all that the tendons cross.
+
+    Raises:
+        RobotError: the robot has no tendons. UnknownNameError: no such group.
+    """
+    tendons = tendons_of(robot)
+    if not len(tendons):
+        raise RobotError(f"{robot.name} has no tendons: {WANTED}")
+    if group is None:
+        return TendonGeometry(robot.model, tendons, joints)
+    found = tendons.groups[known("group", group, tendons.groups, tendons.where)]
+    return TendonGeometry(robot.model, tendons.only(found.tendons), found.joints if joints is None else joints)
+
+
+def read_tendon_file(path: Path, robot: Robot) -> TendonSet:
+    """Read a file of tendons and check its names against the robot.
+
+    Raises:
+        RobotError, UnknownNameError: one line that names the file, the place in it, and the nearest right word.
+    """
+    d = schema_file(path, SCHEMA, "file of tendons")
+    check_keys(d, FILE_KEYS, ("tendons",), str(path))
+    links = parse_urdf(robot.urdf, robot.name).links
+    tendons: list[Tendon] = []
+    for k, row in enumerate(rows_of(d, "tendons", str(path))):
+        where = check_row(row, TENDON_KEYS, f"{path}: tendons[{k}]")
+        check_keys(row, TENDON_KEYS, ("name", "points"), where)
+        for each in (row, mirrored(row, where)) if row.get("mirror") else (row,):
+            tendons.append(_tendon(each, links, where))
+    groups = _groups(d.get("groups") or {}, tendons, robot, str(path))
+    return TendonSet(tuple(tendons), groups, str(path))
+
+
+def _tendon(row: dict[str, Any], links: list[str], where: str) -> Tendon:
+    path = [_step_tendon_file(step, links, where) for step in rows_of(row, "points", where)]
+    refuse_millimetres([e.xyz for e in path if isinstance(e, Point)], where)
+    refuse_millimetres([e.centre for e in path if isinstance(e, Wrap)], where)
+    tension = {k: number(row, k, where) for k in ("min_tension", "max_tension") if k in row}
+    return _made(where, Tendon, str(row["name"]), tuple(path), str(row.get("group", "")), **tension)
+
+
+def _step_tendon_file(step: Any, links: list[str], where: str) -> Point | Wrap | Pulley:
+    """One step of a path: a point, a solid, a pulley."""
+    if isinstance(step, list):
+        if len(step) != 4:
+            raise RobotError(f"{where}: a point must be [link, x, y, z], got {step}")
+        xyz = numbers({f"point on {step[0]}": step[1:]}, f"point on {step[0]}", (3,), where)
+        return Point(known("link", str(step[0]), links, where), _vec(xyz))
+    if not isinstance(step, dict):
+        raise RobotError(f"{where}: a step of a path is [link, x, y, z] or a solid or a pulley, got {step}")
+    if "pulley" in step:
+        check_keys(step, ("pulley",), (), where)
+        return _made(where, Pulley, number(step, "pulley", where))
+    kind = next((k for k in SOLID_KEYS if k in step), None)
+    if kind is None:
+        raise RobotError(f"{where}: a step of a path that is no point must be a sphere, a cylinder or a pulley: {step}")
+    check_keys(step, (kind, *SOLID_KEYS[kind]), ("centre", "radius"), where)
+    link = known("link", str(step[kind]), links, where)
+    vectors: dict[str, Vec3] = {k: _vec(numbers(step, k, (3,), where)) for k in ("axis", "side") if k in step}
+    centre, radius = _vec(numbers(step, "centre", (3,), where)), number(step, "radius", where)
+    return _made(where, Wrap, kind, link, centre, radius, **vectors)
+
+
+def _made(where: str, make: Callable[..., Step], *args: Any, **more: Any) -> Step:
+    """What is made of some values.
+
+    Raises:
+        RobotError: it refuses them; the message says where they are.
+    """
+    try:
+        return make(*args, **more)
+    except HumanoidError as e:
+        raise RobotError(f"{where}: {e}") from None
+
+
+def _groups(rows: Any, tendons: list[Tendon], robot: Robot, path: str) -> dict[str, TendonGroup]:
+    where = f"{path}: groups"
+    check_row(rows, ("group name",), where)
+    out = {}
+    for name, row in rows.items():
+        at = f"{where} '{name}'"
+        check_row(row, GROUP_KEYS, at)
+        check_keys(row, GROUP_KEYS, ("own",), at)
+        own, borrow = (names_of(row, key, robot.index, "joint", at) for key in ("own", "borrow"))
+        if double := sorted(set(own) & set(borrow)):
+            raise RobotError(f"{at}: it both owns and borrows the joint '{double[0]}'")
+        members = tuple(t.name for t in tendons if t.group == name)
+        listed = names_of(row, "tendons", [t.name for t in tendons], "tendon", at)
+        out[str(name)] = TendonGroup(str(name), own, borrow, listed or members)
+    for t in tendons:
+        if out and t.group:
+            known("group", t.group, out, f"tendon '{t.name}' in {path}")
+    return out
+
+
+def _vec(x: np.ndarray) -> Vec3:
+    return (float(x[0]), float(x[1]), float(x[2]))
+
+
+# -------- How a robot's tendons and joints are put into groups to be estimated, and the mapping of each group
+
+GROUPINGS = {
+    "file": "as the robot's file of tendons says; what else the tendons cross is taken to be at zero",
+    "completed": "as the file says, with every joint borrowed that the tendons cross",
+    "whole": "all joints in one group",
+    "automatic": "found from the moment arms, and completed",
+}
+_POSTURES = 200  # that automatic grouping looks at
+
+
+def tendon_groups(robot: Robot, how: str = "completed") -> tuple[TendonGroup, ...]:
+    """The groups in which a robot's joints are estimated.
+
+    Args:
+        how: one of GROUPINGS.
+
+    Raises:
+        UnknownNameError: no such way. RobotError: the robot has no tendons, or its file no groups.
+        ConfigError: groups that contradict each other.
+    """
+    if how not in GROUPINGS:
+        raise UnknownNameError("way to group tendons", how, GROUPINGS)
+    whole = tendon_geometry(robot)
+    if how == "whole":
+        return (TendonGroup("whole", whole.joint_names, (), whole.tendon_names),)
+    if how == "automatic":
+        arms = whole.jacobians_of(random_postures(whole.limits, _POSTURES))
+        groups = find_groups(arms, whole.joint_names, whole.tendon_names, whole.limits).groups
+    else:
+        groups = tuple(tendons_of(robot).groups.values())
+        if not groups:
+            raise RobotError(f"{robot.tendons}: names no groups of joints; group them 'whole' or 'automatic'")
+    if how != "file":
+        groups = completed(groups, whole.crossed, whole.joint_names, whole.tendon_names)
+    owners(groups)
+    return groups
+
+
+def tendon_mappings(
+    robot: Robot, groups: Sequence[TendonGroup], file: Path | None = None
+) -> dict[str, JointMuscleMapping]:
+    """The mapping of each group by its name: the geometry, and for one group what a file holds.
+
+    Raises:
+        ConfigError: the file is none, is of another robot or model, or of joints and tendons that no group has.
+    """
+    out: dict[str, JointMuscleMapping] = dict(group_mappings(robot.model, tendons_of(robot), groups))
+    if file is None:
+        return out
+    fitted = load_mapping(file)
+    of = (fitted.joint_names, fitted.muscle_names)
+    for g in groups:
+        if of == (g.joints, g.tendons):
+            out[g.name] = load_mapping(file, out[g.name].model_hash)
+            return out
+    known = {n for g in groups for n in (*g.joints, *g.tendons)}
+    strange = [n for names in of for n in names if n not in known]
+    if strange:
+        raise ConfigError(f"mapping file {file}: is of another robot, {robot.name} has no '{strange[0]}'")
+    raise ConfigError(
+        f"mapping file {file}: no group has its joints and tendons ({', '.join(fitted.joint_names)}); "
+        "choose the groups that it was fitted for"
+    )

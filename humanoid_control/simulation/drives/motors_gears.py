@@ -1,0 +1,374 @@
+"""Electric motors: one state a drive, the current. L di/dt = u - R i - k_e speed, torque = k_m i.
+
+Over a step during which voltage and speed stay constant the current is known exactly, so that a step may be longer
+than the electrical time constant L / R. Speeds are those of the motor shaft. The numbers of a motor come as one row
+[R, L, k_e, k_m, current limit, voltage limit] of `MotorSettings.array`.
+
+
+Also here:
+
+* Gears: friction of Harmonic Drives and of roller screws, and the elastic gear between rotor and link.
+* A drive of the file as what the simulation reckons with: motor, friction, elastic gear.
+* What motors, gears and their friction do to the coordinates of a robot, as compiled loops over all shafts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError, RobotError
+from humanoid_control.jit import kernel
+from humanoid_control.multibody.layout import COORD, GRAD, NC, NW, RATE
+from humanoid_control.robots.drives import Drive
+from humanoid_control.simulation.drives.drive_train import DriveTrain
+
+# -------- Electric motors: one state a drive, the current. L di/dt = u - R i - k_e speed, torque = k_m i
+
+
+@dataclass(frozen=True)
+class MotorSettings:
+    """A direct-current motor, or a brushless one seen along its torque axis.
+
+    Attributes:
+        resistance [ohm], inductance [H].
+        back_emf: voltage per speed of the shaft [V s/rad].
+        torque_constant: [N m/A]; None: the same number as `back_emf`, as energy demands of an ideal machine.
+        current_limit [A], voltage_limit [V]: of the amplifier.
+    """
+
+    resistance: float
+    inductance: float
+    back_emf: float
+    torque_constant: float | None = None
+    current_limit: float = float("inf")
+    voltage_limit: float = float("inf")
+
+    def __post_init__(self) -> None:
+        for name in ("resistance", "inductance", "current_limit", "voltage_limit"):
+            value = getattr(self, name)
+            if not value > 0:
+                raise ConfigError(f"motor {name} must be positive, got {value:g}")
+        for name in ("resistance", "inductance", "back_emf", "torque_constant"):
+            value = getattr(self, name)
+            if value is not None and not (np.isfinite(value) and value >= 0):
+                raise ConfigError(f"motor {name} must be a finite number, 0 or more, got {value:g}")
+
+    @property
+    def time_constant(self) -> float:
+        """L / R [s]."""
+        return self.inductance / self.resistance
+
+    def array(self) -> np.ndarray:
+        """The row that kernels read (6,)."""
+        km = self.back_emf if self.torque_constant is None else self.torque_constant
+        return np.array([self.resistance, self.inductance, self.back_emf, km, self.current_limit, self.voltage_limit])
+
+
+@kernel
+def current_rate(current: float, voltage: float, speed: float, motor: np.ndarray) -> float:
+    """di/dt [A/s], for integrators that ask for rates; the voltage is clipped at the amplifier's limit."""
+    u = min(max(voltage, -motor[5]), motor[5])
+    return (u - motor[0] * current - motor[2] * speed) / motor[1]
+
+
+@kernel
+def deadbeat_voltage(current: float, wanted: float, speed: float, h: float, motor: np.ndarray) -> float:
+    """The constant voltage [V] that takes the current to `wanted` [A] within h [s], before any limit."""
+    keep = np.exp(-h * motor[0] / motor[1])
+    return motor[0] * (wanted - keep * current) / (1.0 - keep) + motor[2] * speed
+
+
+@kernel
+def motor_step(current: float, voltage: float, speed: float, h: float, motor: np.ndarray) -> tuple[float, float, float]:
+    """Current after a step of constant voltage and speed, exactly, within the limits of the amplifier.
+
+    Where the current would pass its limit the amplifier gives just the voltage that ends at the limit; where the
+    back-EMF is more than its voltage it cannot, and the limit is passed.
+
+    Args:
+        current [A] at the start, voltage [V] wanted, speed of the shaft [rad/s], h: length of the step [s].
+
+    Returns:
+        The current at the end, its mean over the step (times k_m the mean torque) [A], and the voltage given [V].
+    """
+    R, most = motor[0], motor[4]
+    x = h * R / motor[1]
+    keep = np.exp(-x)
+    u = min(max(voltage, -motor[5]), motor[5])
+    settled = (u - motor[2] * speed) / R
+    after = settled + (current - settled) * keep
+    if abs(after) > most:
+        u = deadbeat_voltage(current, most if after > 0.0 else -most, speed, h, motor)
+        u = min(max(u, -motor[5]), motor[5])
+        settled = (u - motor[2] * speed) / R
+        after = settled + (current - settled) * keep
+    return after, settled + (current - settled) * (-np.expm1(-x) / x), u
+
+
+@kernel
+def current_controlled_step(
+    current: np.ndarray, wanted: np.ndarray, speed: np.ndarray, h: float, motors: np.ndarray, torque: np.ndarray
+) -> None:
+    """All drives (n,) under a deadbeat current controller: `wanted` [A] is reached in one step where limits allow.
+
+    Moves `current` (n,) in place and writes the mean torque (n,) [N m]; motors (n, 6).
+    """
+    for k in range(current.shape[0]):
+        goal = min(max(wanted[k], -motors[k, 4]), motors[k, 4])
+        u = deadbeat_voltage(current[k], goal, speed[k], h, motors[k])
+        current[k], mean, _ = motor_step(current[k], u, speed[k], h, motors[k])
+        torque[k] = motors[k, 3] * mean
+
+
+# -------- Gears: friction of Harmonic Drives and of roller screws, and the elastic gear between rotor and link
+
+
+@dataclass(frozen=True)
+class GearFriction:
+    """Friction torque (coulomb + (stiction - coulomb) exp(-(v/v_s)^2) + share |load|) tanh(v/v_0) + viscous v.
+
+    All on one side of the gear, the one whose speed v is used: torques [N m] and speeds [rad/s] of that side.
+
+    Attributes:
+        coulomb: torque at moderate speed, without load. stiction: peak about standstill, at least `coulomb`.
+        stribeck_speed: v_s, where the peak has fallen off. viscous: [N m s/rad].
+        smoothing_speed: v_0, below which the torque is in proportion to speed.
+        load_share: part of the transmitted torque that is lost to friction, 0 to 1.
+    """
+
+    coulomb: float = 0.0
+    stiction: float = 0.0
+    stribeck_speed: float = 0.1
+    viscous: float = 0.0
+    smoothing_speed: float = 0.01
+    load_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if not (np.isfinite(value) and value >= 0) or (f.name.endswith("speed") and value == 0):
+                least = "positive" if f.name.endswith("speed") else "0 or more"
+                raise ConfigError(f"gear friction: {f.name} must be {least}, got {value:g}")
+        if self.stiction < self.coulomb:
+            raise ConfigError(
+                f"gear friction: stiction {self.stiction:g} must not be less than coulomb {self.coulomb:g}"
+            )
+        if self.load_share >= 1:
+            raise ConfigError(f"gear friction: load_share must be less than 1, got {self.load_share:g}")
+
+    @classmethod
+    def harmonic_drive(
+        cls, coulomb: float, viscous: float, stiction: float | None = None, stribeck_speed: float = 0.1
+    ) -> GearFriction:
+        """Friction of a Harmonic Drive: Coulomb, Stribeck and viscous parts, whatever the load."""
+        return cls(coulomb, coulomb if stiction is None else stiction, stribeck_speed, viscous)
+
+    @classmethod
+    def roller_screw(cls, coulomb: float, viscous: float, load_share: float) -> GearFriction:
+        """Friction of a planetary roller screw: a part of the load, beside Coulomb and viscous parts."""
+        return cls(coulomb, coulomb, viscous=viscous, load_share=load_share)
+
+    def array(self) -> np.ndarray:
+        """The row that kernels read (6,)."""
+        return np.array([getattr(self, f.name) for f in fields(self)])
+
+
+@kernel
+def friction_torque(speed: float, load: float, friction: np.ndarray) -> tuple[float, float]:
+    """Friction torque, to be subtracted from the drive's, and its derivative with respect to speed.
+
+    Args:
+        speed: [rad/s]. load: transmitted torque on the same side [N m], its sign does not matter.
+        friction: `GearFriction.array`.
+
+    Returns:
+        Torque [N m] with the sign of the speed, and slope [N m s/rad] for implicit steps (negative where stiction
+        falls off).
+    """
+    coulomb, stiction, vs, viscous, v0, share = friction
+    x, y = speed / vs, speed / v0
+    peak = (stiction - coulomb) * np.exp(-x * x)
+    size = coulomb + peak + share * abs(load)
+    sign = np.tanh(y)
+    slope = size * (1.0 - sign * sign) / v0 - 2.0 * x / vs * peak * sign + viscous
+    return size * sign + viscous * speed, slope
+
+
+@dataclass(frozen=True)
+class ElasticGear:
+    """A gear with a spring and a damper on its link side.
+
+    Attributes:
+        ratio: turns of the rotor per turn of the link. stiffness [N m/rad], damping [N m s/rad]: at the link.
+    """
+
+    ratio: float
+    stiffness: float
+    damping: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.ratio) and self.ratio != 0):
+            raise ConfigError(f"elastic gear: ratio must be a number other than 0, got {self.ratio:g}")
+        if not (np.isfinite(self.stiffness) and self.stiffness > 0):
+            raise ConfigError(f"elastic gear: stiffness must be positive, got {self.stiffness:g}")
+        if not (np.isfinite(self.damping) and self.damping >= 0):
+            raise ConfigError(f"elastic gear: damping must be 0 or more, got {self.damping:g}")
+
+    def array(self) -> np.ndarray:
+        """The row that kernels read (3,): ratio, stiffness, damping."""
+        return np.array([self.ratio, self.stiffness, self.damping])
+
+
+@kernel
+def gear_torque(
+    rotor: float, rotor_speed: float, link: float, link_speed: float, gear: np.ndarray
+) -> tuple[float, float]:
+    """Torques of an elastic gear: (on the link, on the rotor) [N m]. What it takes from one it gives or dissipates.
+
+    Angles [rad] and speeds [rad/s] are both relative to the segment that carries the motor.
+    """
+    ratio, k, d = gear
+    torque = k * (rotor / ratio - link) + d * (rotor_speed / ratio - link_speed)
+    return torque, -torque / ratio
+
+
+# -------- A drive of the file as what the simulation reckons with: motor, friction, elastic gear
+
+
+def motor_settings(drive: Drive) -> MotorSettings:
+    """The motor of a drive, with the torque constant as its back EMF.
+
+    Raises:
+        RobotError: the drive has no motor.
+    """
+    m = drive.motor
+    if m is None:
+        raise RobotError(f"drive '{drive.name}' has no motor in the file of drives")
+    return MotorSettings(
+        resistance=m.resistance,
+        inductance=m.inductance,
+        back_emf=m.torque_constant,
+        current_limit=m.current_limit,
+        voltage_limit=m.voltage_limit,
+    )
+
+
+def gear_friction(drive: Drive) -> GearFriction:
+    """The friction of a drive, at the motor's shaft."""
+    return GearFriction(**asdict(drive.friction))
+
+
+def elastic_gear(drive: Drive) -> ElasticGear | None:
+    """The elastic gear of a drive; None where it is rigid."""
+    e = drive.elastic
+    return None if e is None else ElasticGear(drive.ratio, e.stiffness, e.damping)
+
+
+# -------- What motors, gears and their friction do to the coordinates of a robot, as compiled loops over all shafts
+
+
+class ShaftTable(NamedTuple):
+    """Shafts (m,): rotor's body, joint coordinates (m, 2) (-1: none), elastic gear (ratio, stiffness, damping; 0 if
+    rigid), rows of `MotorSettings` and of `GearFriction`, and motor torques [N m].
+    """
+
+    body: np.ndarray
+    joints: np.ndarray
+    gear: np.ndarray
+    motor: np.ndarray
+    friction: np.ndarray
+    torque: np.ndarray
+
+
+def shaft_table(train: DriveTrain, friction: bool = True) -> ShaftTable:
+    """The shafts of a drive train as arrays.
+
+    Args:
+        friction: False leaves it out.
+    """
+    model, m = train.model, len(train.shafts)
+    number = {c: k for k, c in enumerate(model.coordinates)}
+    joints = np.full((m, 2), -1, dtype=np.int64)
+    gear = np.zeros((m, 3))
+    for k, s in enumerate(train.shafts):
+        joints[k, : len(s.joints)] = [number[j] for j in s.joints]
+        own = elastic_gear(s.drive) if s.elastic else None
+        if own is not None:
+            gear[k] = own.array()
+    return ShaftTable(
+        np.array([model.body(s.body) for s in train.shafts]),
+        joints,
+        gear,
+        np.array([motor_settings(s.drive).array() for s in train.shafts]),
+        np.array([(gear_friction(s.drive) if friction else GearFriction()).array() for s in train.shafts]),
+        np.zeros(m),
+    )
+
+
+def no_shafts() -> ShaftTable:
+    """The table of a robot without motors."""
+    return ShaftTable(
+        np.zeros(0, np.int64),
+        np.zeros((0, 2), np.int64),
+        np.zeros((0, 3)),
+        np.zeros((0, 6)),
+        np.zeros((0, 6)),
+        np.zeros(0),
+    )
+
+
+@kernel
+def shaft_forces(t, W, s, q, v, h, tau, armature):
+    """Add the generalised forces of all shafts to tau (nv,); after `forward1`, with the motors' torques in `s`.
+
+    Args:
+        t: `Tables`. W: rows of the bodies. s: `ShaftTable`.
+        q, v: of the model.
+        h: length of an implicit step [s]; friction then counts with the speed at its end: what it would take from
+            the inertia is added to armature (nv,). 0: rates.
+    """
+    for k in range(s.body.shape[0]):
+        i = s.body[k]
+        o = (i + 1) * NW
+        lost, slope = friction_torque(W[o + RATE], s.torque[k], s.friction[k])
+        if abs(W[o + RATE]) > 1e-9:
+            slope = lost / W[o + RATE]
+        whole = 0.0
+        for c in range(t.ints[i, NC]):
+            tau[t.ints[i, COORD + c]] += W[o + GRAD + c] * (s.torque[k] - lost)
+            whole += abs(W[o + GRAD + c])
+        for c in range(t.ints[i, NC]):  # sums of rows: more than the matrix, where a screw moves two joints
+            armature[t.ints[i, COORD + c]] += h * slope * abs(W[o + GRAD + c]) * whole
+        if s.gear[k, 1] > 0.0:
+            own, joint = t.ints[i, COORD], s.joints[k, 0]
+            passed, back = gear_torque(q[t.qpos[own]], v[own], q[t.qpos[joint]], v[joint], s.gear[k])
+            tau[joint] += passed
+            tau[own] += back
+
+
+@kernel
+def wanted_currents(t, W, s, torque, current):
+    """Motor currents (m,) that would give the joints their torques [N m], without friction; after `forward1`.
+
+    Args:
+        t, W, s: as for `shaft_forces`. torque: (nv,) wanted at the joints' coordinates. current: (m,) written.
+    """
+    k = 0
+    while k < s.body.shape[0]:
+        i = s.body[k]
+        o = (i + 1) * NW + GRAD
+        first = s.joints[k, 0]
+        if t.ints[i, NC] == 2:  # two screws that move two joints: G^T tau = Q
+            e = (s.body[k + 1] + 1) * NW + GRAD
+            det = W[o] * W[e + 1] - W[o + 1] * W[e]
+            a, b = torque[first], torque[s.joints[k, 1]]
+            current[k] = (W[e + 1] * a - W[e] * b) / det / s.motor[k, 3]
+            current[k + 1] = (W[o] * b - W[o + 1] * a) / det / s.motor[k + 1, 3]
+            k += 2
+        else:
+            ratio = s.gear[k, 0] if s.gear[k, 1] > 0.0 else W[o]
+            current[k] = torque[first] / ratio / s.motor[k, 3]
+            k += 1

@@ -1,0 +1,306 @@
+"""The calibration jig: it holds the feet of a robot in known poses against the pelvis, while the encoders are read.
+
+Also here:
+
+* Mounting offsets of absolute encoders, from poses in a calibration jig (Schwienbacher 2014, section 3.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pinocchio as pin
+from scipy.linalg import qr, solve_triangular
+from scipy.optimize import least_squares
+from scipy.stats import qmc
+
+from humanoid_control.errors import ConfigError, RobotError
+from humanoid_control.robots.robot import Robot
+from humanoid_control.simulation.sensors.encoders import AbsoluteEncoders
+
+# -------- The calibration jig: it holds the feet of a robot in known poses against the pelvis
+
+LOW, HIGH = 0.12, 0.88  # of each joint's range that poses use
+TRIES = 400
+
+
+@dataclass(frozen=True)
+class JigAccuracy:
+    """Standard deviations of how the jig holds a foot, on each axis [m], [rad]; small, but above zero."""
+
+    position: float = 1e-4
+    orientation: float = 2e-4
+
+
+@dataclass(frozen=True)
+class Leg:
+    """The chain from the link that the jig holds to a foot.
+
+    Attributes:
+        robot: with its base fixed at that link.
+        name: of the sole. joints: names from the pelvis down. index: (k,) which joints of the robot these are.
+        frame: of the foot's link. offset: from it to the middle of the sole.
+    """
+
+    robot: Robot
+    name: str
+    joints: tuple[str, ...]
+    index: np.ndarray
+    frame: int
+    offset: pin.SE3
+
+    def pose(self, joints: np.ndarray) -> pin.SE3:
+        """Pose of the middle of the sole in the world, in which the held link rests."""
+        pin.framesForwardKinematics(self.robot.model, self.robot.data, self.robot.q(joints))
+        return self.robot.data.oMf[self.frame] * self.offset
+
+    def jacobian(self, joints: np.ndarray) -> np.ndarray:
+        """Its twist (6, k), linear first, in its own axes, for rates of the leg's joints."""
+        r = self.robot
+        J = pin.computeFrameJacobian(r.model, r.data, r.q(joints), self.frame, pin.ReferenceFrame.LOCAL)
+        return self.offset.toActionMatrixInverse() @ J[:, r.iv + self.index]
+
+    @cached_property
+    def limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """Ranges of the leg's joints (k,) [rad]."""
+        return self.robot.lower[self.index], self.robot.upper[self.index]
+
+
+def legs_of(robot: Robot) -> list[Leg]:
+    """The legs of a robot with its base fixed; soles that lie beyond another sole, as toes do, are left out.
+
+    Raises:
+        RobotError: the robot has no soles that joints move against its anchor.
+    """
+    chains = {}
+    for foot in robot.feet:
+        frame = robot.model.getFrameId(foot.link)
+        moved = robot.support[robot.model.frames[frame].parentJoint][robot.iv :]
+        chains[foot.name] = (foot, frame, frozenset(np.flatnonzero(moved).tolist()))
+    out = []
+    for name, (foot, frame, columns) in chains.items():
+        if not columns or any(other < columns for _, _, other in chains.values() if other):
+            continue
+        middle = np.array([(foot.x_min + foot.x_max) / 2, (foot.y_min + foot.y_max) / 2, foot.z])
+        index = np.array(sorted(columns))
+        joints = tuple(robot.joint_names[k] for k in index)
+        out.append(Leg(robot, name, joints, index, frame, pin.SE3(np.eye(3), middle)))
+    if not out:
+        raise RobotError(f"{robot.name} has no legs to calibrate: its robot file names no soles that joints move")
+    return out
+
+
+def jig_poses(leg: Leg, count: int) -> np.ndarray:
+    """Joint vectors (count, n) that spread over the leg's ranges and keep the robot apart from itself.
+
+    The first is the neutral posture; the others follow a low-discrepancy sequence, so the same count gives the same
+    poses. The other joints stay neutral.
+    """
+    robot, neutral = leg.robot, leg.robot.postures["neutral"]
+    lower, upper = leg.limits
+    out, distance = [neutral.copy()], robot.self_distance()
+    shares = qmc.Halton(len(leg.joints), scramble=False).random(TRIES)[1:]
+    for share in LOW + (HIGH - LOW) * shares:
+        if len(out) >= count:
+            break
+        posture = neutral.copy()
+        posture[leg.index] = lower + share * (upper - lower)
+        pin.forwardKinematics(robot.model, robot.data, robot.q(posture))
+        apart = distance.all_distances(robot.data)
+        if not len(apart) or apart.min() > 0:
+            out.append(posture)
+    if len(out) < count:
+        raise RobotError(f"{robot.name}: only {len(out)} poses of {leg.name} keep it apart from itself; ask for fewer")
+    return np.array(out)
+
+
+@dataclass(frozen=True)
+class Fixture:
+    """One pose in the jig: what the jig says, and what the encoders say.
+
+    Attributes:
+        pose: of the sole against the held link. nominal: (n,) joint angles that the jig is built for.
+        reading: (n,) of the absolute encoders; NaN where there is none.
+    """
+
+    pose: pin.SE3
+    nominal: np.ndarray
+    reading: np.ndarray
+
+
+def fixtures(
+    leg: Leg, poses: np.ndarray, encoders: AbsoluteEncoders, accuracy: JigAccuracy, random: np.random.Generator
+) -> list[Fixture]:
+    """Measure a leg in the jig: each pose is mounted once, a little off, and the encoders read once."""
+    out = []
+    for nominal in poses:
+        off = random.standard_normal(6) * np.repeat([accuracy.position, accuracy.orientation], 3)
+        true = nominal.copy()
+        true[leg.index] += np.linalg.lstsq(leg.jacobian(nominal), off, rcond=1e-6)[0]
+        out.append(Fixture(leg.pose(nominal), nominal, encoders.read(true)))
+    return out
+
+
+# -------- Mounting offsets of absolute encoders, from poses in a calibration jig (Schwienbacher 2014, section 3.5)
+
+COARSE = np.radians(1.0)  # a direction with a larger standard error counts as not identified
+SHARE = 0.1  # joints with at least this part of a direction are named
+POSE, POSITION = "pose", "position"
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A combination of offsets that the poses do not tell apart from none.
+
+    Attributes:
+        parts: joint name -> part, largest 1. deviation: standard error along the unit vector [rad]; inf: unbounded.
+    """
+
+    parts: dict[str, float]
+    deviation: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What a calibration found for one leg.
+
+    Attributes:
+        joints: names (k). offsets: (k,) by how much each encoder reads too much [rad].
+        covariance: (k, k) predicted; infinite on the diagonal for joints that no measurement bounds.
+        singular: (k,) of the whitened, stacked Jacobian [1/rad], falling; 1 / s is the error along a direction.
+        unidentified: directions beyond `COARSE`.
+        spread: (k,) largest less smallest offset over the poses, each pose alone [rad]; NaN where one pose is too few.
+        residual: root mean square of the whitened residual; about 1 where the assumed accuracies are right.
+    """
+
+    joints: tuple[str, ...]
+    offsets: np.ndarray
+    covariance: np.ndarray
+    singular: np.ndarray
+    unidentified: tuple[Direction, ...]
+    spread: np.ndarray
+    residual: float
+
+    @property
+    def standard_error(self) -> np.ndarray:
+        """Of each offset (k,) [rad]."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def condition(self) -> float:
+        """Largest over smallest singular value; inf where one vanishes."""
+        return float(self.singular[0] / self.singular[-1]) if self.singular[-1] > 0 else float("inf")
+
+
+def calibrate(
+    leg: Leg,
+    measured: Sequence[Fixture],
+    encoder_deviation: np.ndarray,
+    accuracy: JigAccuracy,
+    measure: str = POSE,
+) -> Calibration:
+    """Offsets of a leg's encoders by least squares on the closure of the loop through the jig.
+
+    Args:
+        leg: the chain.
+        measured: at least one pose.
+        encoder_deviation: (n,) standard deviation of a reading [rad].
+        accuracy: of the jig.
+        measure: 'pose' when the jig fixes position and orientation of the sole, 'position' for its middle only.
+
+    Raises:
+        ConfigError, RobotError: no pose, an accuracy that is not above zero, a joint without an encoder.
+    """
+    if not measured or measure not in (POSE, POSITION):
+        raise ConfigError(f"calibration needs at least one pose, and '{POSE}' or '{POSITION}' as the measure")
+    if not min(accuracy.position, accuracy.orientation) > 0:
+        raise ConfigError("the accuracy of the jig must be above zero, in position and in orientation")
+    for k in leg.index[~np.isfinite([f.reading for f in measured])[:, leg.index].all(axis=0)]:
+        raise RobotError(f"{leg.name}: joint '{leg.robot.joint_names[k]}' has no absolute encoder to calibrate")
+    loops = [_Loop(leg, f, encoder_deviation, accuracy, measure) for f in measured]
+    offsets, residual = _solve(loops)
+    A = np.vstack([loop.jacobian(offsets) for loop in loops])
+    k = len(leg.joints)
+    _, s, Vt = np.linalg.svd(A, full_matrices=True)
+    singular = np.concatenate([s, np.zeros(k - len(s))])
+    singular[singular < 1e-9 * singular[0]] = 0.0
+    seen, known = singular > 0, singular > 1 / COARSE
+    covariance = (Vt[seen].T / singular[seen] ** 2) @ Vt[seen]
+    loose = np.linalg.norm(Vt[~seen], axis=0) > 1e-3
+    covariance[loose, loose] = np.inf
+    unidentified = _directions(Vt[~known], singular[~known], leg.joints)
+    spread = np.full(k, np.nan)
+    if measure == POSE and k <= 6 and len(loops) > 1:
+        spread = np.ptp([_solve([loop])[0] for loop in loops], axis=0)
+    return Calibration(leg.joints, offsets, covariance, singular, unidentified, spread, residual)
+
+
+def mean_offsets(leg: Leg, measured: Sequence[Fixture]) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets (k,) as the mean of reading less the jig's joint angle over the poses, and their spread (k,) [rad].
+
+    This is -Delta_j of section 3.5; it takes the jig to define the joint angles.
+    """
+    each = np.array([(f.reading - f.nominal)[leg.index] for f in measured])
+    return each.mean(axis=0), np.ptp(each, axis=0)
+
+
+class _Loop:
+    """The closure of one pose, whitened: residual and Jacobian for offsets (k,)."""
+
+    def __init__(self, leg: Leg, f: Fixture, deviation: np.ndarray, accuracy: JigAccuracy, measure: str) -> None:
+        self.leg, self.fixture = leg, f
+        self.rows = slice(0, 6 if measure == POSE else 3)
+        jig = np.repeat([accuracy.position, accuracy.orientation], 3)[self.rows]
+        J = leg.jacobian(f.nominal)[self.rows]
+        S = (J * deviation[leg.index] ** 2) @ J.T + np.diag(jig**2)
+        self.root = np.linalg.cholesky(S)
+
+    def residual(self, offsets: np.ndarray) -> np.ndarray:
+        off = self.fixture.pose.actInv(self.leg.pose(self._joints(offsets)))
+        away = pin.log6(off).vector if self.rows.stop == 6 else np.array(off.translation)
+        return solve_triangular(self.root, away, lower=True)
+
+    def jacobian(self, offsets: np.ndarray) -> np.ndarray:
+        joints = self._joints(offsets)
+        off = self.fixture.pose.actInv(self.leg.pose(joints))
+        J = self.leg.jacobian(joints)
+        J = pin.Jlog6(off) @ J if self.rows.stop == 6 else off.rotation @ J[:3]
+        return -solve_triangular(self.root, J, lower=True)
+
+    def _joints(self, offsets: np.ndarray) -> np.ndarray:
+        out = self.fixture.nominal.copy()
+        out[self.leg.index] = self.fixture.reading[self.leg.index] - offsets
+        return out
+
+
+def _solve(loops: list[_Loop]) -> tuple[np.ndarray, float]:
+    def residual(x: np.ndarray) -> np.ndarray:
+        return np.concatenate([loop.residual(x) for loop in loops])
+
+    def jacobian(x: np.ndarray) -> np.ndarray:
+        return np.vstack([loop.jacobian(x) for loop in loops])
+
+    start = np.zeros(len(loops[0].leg.joints))
+    found = least_squares(residual, start, jac=jacobian, xtol=1e-13, ftol=1e-13, gtol=1e-13, max_nfev=40)
+    free = max(len(found.fun) - len(start), 1)
+    return found.x, float(np.sqrt(found.fun @ found.fun / free))
+
+
+def _directions(V: np.ndarray, singular: np.ndarray, joints: tuple[str, ...]) -> tuple[Direction, ...]:
+    """A basis of the space that the rows of V span, each vector with as few joints as the space allows."""
+    if not len(V):
+        return ()
+    _, R, order = qr(V, pivoting=True)
+    sparse = np.empty_like(V)
+    sparse[:, order] = np.linalg.solve(R[:, : len(V)], R)
+    out = []
+    for row in sparse:
+        parts = row / np.abs(row).max()
+        weight = V @ (row / np.linalg.norm(row))
+        deviation = float(np.sqrt(np.sum((weight / np.where(singular > 0, singular, np.nan)) ** 2)))
+        named = {j: float(p) for j, p in zip(joints, parts, strict=True) if abs(p) >= SHARE}
+        out.append(Direction(named, deviation if np.isfinite(deviation) else float("inf")))
+    return tuple(out)

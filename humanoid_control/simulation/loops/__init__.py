@@ -1,1 +1,0 @@
-"""Controllers around a simulated robot, and simulated beside real time."""

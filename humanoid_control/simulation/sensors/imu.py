@@ -1,0 +1,60 @@
+"""How the root link moves: what an inertial measurement unit in it would read, and the truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.robots.robot import Robot
+
+
+class Moving(Protocol):
+    """What is read: a robot, its pinocchio model with data to write into, and its state."""
+
+    robot: Robot
+    model: pin.Model
+    data: pin.Data
+    q: np.ndarray
+    v: np.ndarray
+    acceleration: np.ndarray
+
+
+@dataclass(frozen=True)
+class ImuReading:
+    """An inertial measurement unit in the root link, axes of that link.
+
+    Attributes:
+        orientation: quaternion x y z w of the link in the world.
+        angular_velocity: (3,) [rad/s].
+        linear_acceleration: (3,) specific force [m/s^2]: +9.81 along the upward axis at rest.
+    """
+
+    orientation: np.ndarray
+    angular_velocity: np.ndarray
+    linear_acceleration: np.ndarray
+
+
+def read_imu(world: Moving) -> ImuReading:
+    """The reading at the world's present state."""
+    model, data = world.model, world.data
+    pin.forwardKinematics(model, data, world.q, world.v, world.acceleration)
+    pin.updateFramePlacements(model, data)
+    frame = model.getFrameId(world.robot.root_link)
+    X = data.oMf[frame]
+    twist = pin.getFrameVelocity(model, data, frame, pin.ReferenceFrame.LOCAL)
+    a = pin.getFrameClassicalAcceleration(model, data, frame, pin.ReferenceFrame.LOCAL)
+    up = -np.array(model.gravity.linear)
+    return ImuReading(pin.SE3ToXYZQUAT(X)[3:], twist.angular.copy(), a.linear + X.rotation.T @ up)
+
+
+def base_state(world: Moving) -> tuple[np.ndarray, np.ndarray]:
+    """Pose (7,) of the root link in the world (x y z, quaternion x y z w) and its twist (6,) in its own axes."""
+    model, data = world.model, world.data
+    pin.forwardKinematics(model, data, world.q, world.v)
+    pin.updateFramePlacements(model, data)
+    frame = model.getFrameId(world.robot.root_link)
+    twist = pin.getFrameVelocity(model, data, frame, pin.ReferenceFrame.LOCAL)
+    return pin.SE3ToXYZQUAT(data.oMf[frame]), np.concatenate([twist.linear, twist.angular])

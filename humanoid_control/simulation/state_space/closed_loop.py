@@ -1,0 +1,207 @@
+"""The simulation loop: state, sensors, controllers, input, integration until the next control cycle, and again.
+
+After Schwienbacher 2013, figure 2.1. Controllers may be cascaded: the output of a slow one is what a fast one is told
+to do, and the integration between two cycles of the slow one holds several cycles of the fast one.
+
+
+Also here:
+
+* A simulated robot under control: what its sensors read goes to a cascade of controllers, what they say to its drives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.simulation.engine import Engine
+from humanoid_control.simulation.sensors.sensor_model import Imperfection, Sensor
+from humanoid_control.simulation.state_space.integrators import IntegratorSettings, integrate
+from humanoid_control.simulation.state_space.model import Rates, StateLayout
+
+# -------- The simulation loop: state, sensors, controllers, input, integration until the next control cycle, and again
+
+
+@dataclass(frozen=True)
+class ControlLevel:
+    """One controller of a cascade.
+
+    Attributes:
+        period: time between its cycles [s].
+        act: (t, sensor values, output of the level above) -> its output, held until its next cycle. The level above
+            the first one is None; the output of the last one is the input u of the model.
+    """
+
+    period: float
+    act: Callable[[float, Any, Any], Any]
+
+
+def run_loop(
+    f: Rates,
+    z: np.ndarray,
+    levels: Sequence[ControlLevel],
+    duration: float = float("inf"),
+    sense: Callable[[float, np.ndarray], Any] = lambda t, z: z.copy(),
+    stop: Callable[[float, np.ndarray], bool] = lambda t, z: False,
+    settings: IntegratorSettings | None = None,
+    layout: StateLayout | None = None,
+) -> Iterator[tuple[float, np.ndarray, Any]]:
+    """Simulate under control, one cycle of the fastest controller at a time.
+
+    Args:
+        f: the model dz/dt = f(t, z, u). z: (n,) its state at t = 0.
+        levels: outermost and slowest first; each period is a whole multiple of the next one.
+        duration: [s]. stop: ends the run when true, asked at the start of each cycle.
+        sense: sensor values from time and state, sampled once a cycle.
+
+    Yields:
+        Time [s], state (n,) and input at the start of each cycle, and once more at the end.
+
+    Raises:
+        ConfigError: no level, a period that is not positive or no multiple of the next one.
+        SimulationError: the model diverged.
+    """
+    ratios = cycle_ratios(levels)
+    outputs: list[Any] = [None] * len(levels)
+    period, cycle, z = levels[-1].period, 0, np.array(z, dtype=float)
+    last = duration / period - 1e-9
+    while True:
+        t = cycle * period
+        ended = cycle > last or stop(t, z)
+        if not ended:
+            values = sense(t, z)
+            for k, level in enumerate(levels):
+                if cycle % ratios[k] == 0:
+                    outputs[k] = level.act(t, values, outputs[k - 1] if k else None)
+        yield t, z, outputs[-1]
+        if ended:
+            return
+        z = integrate(f, z, period, outputs[-1], t, settings, layout)
+        cycle += 1
+
+
+def cycle_ratios(levels: Sequence[ControlLevel]) -> list[int]:
+    """How many cycles of the fastest level one of each level takes."""
+    if not levels:
+        raise ConfigError("the control loop needs at least one level")
+    for level in levels:
+        if not (np.isfinite(level.period) and level.period > 0):
+            raise ConfigError(f"the period of a control level must be a positive number, got {level.period:g}")
+    for slow, fast in pairwise(levels):
+        ratio = slow.period / fast.period
+        if ratio < 1 - 1e-9 or abs(ratio - round(ratio)) > 1e-6 * ratio:
+            raise ConfigError(
+                f"a control level of {slow.period:g} s cannot hold one of {fast.period:g} s: not a whole multiple"
+            )
+    return [round(level.period / levels[-1].period) for level in levels]
+
+
+# -------- A simulated robot under control: what its sensors read goes to a cascade of controllers
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the sensors said last; a lost sample leaves the one before.
+
+    Attributes:
+        time: simulated, now [s].
+        position [rad], velocity [rad/s], effort [N m]: (n,).
+        orientation: quaternion x y z w of the root link. gyro (3,) [rad/s], accel (3,) [m/s^2]: in its axes.
+        feet: name -> (6,) force and torque in the sole frame.
+    """
+
+    time: float
+    position: np.ndarray
+    velocity: np.ndarray
+    effort: np.ndarray
+    orientation: np.ndarray
+    gyro: np.ndarray
+    accel: np.ndarray
+    feet: dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the lowest controller gives to the drives; see `Engine.command`."""
+
+    positions: np.ndarray | None = None
+    velocities: np.ndarray | None = None
+    efforts: np.ndarray | None = None
+
+
+def run_robot(
+    engine: Engine,
+    levels: Sequence[ControlLevel],
+    seconds: float,
+    until: Callable[[Engine], bool] | None = None,
+    imperfection: Imperfection | None = None,
+    seed: int = 0,
+) -> str:
+    """Simulate a robot under cascaded control (Schwienbacher 2014, figure 2.1) until an exit condition holds.
+
+    In a cycle the highest level that is due goes first, so what it decides reaches the drives in the same cycle.
+
+    Args:
+        engine: in its initial state; time goes on from where it is.
+        levels: outermost first; `act` is given the time, a `Reading` and the output of the level above, and the last
+            one returns `Inputs`. Each period is a multiple of the next one, the last one of the engine's step.
+        seconds: after which it ends anyway.
+        until: further exit condition, looked at before each cycle of the lowest level.
+        imperfection: of the sensors; default none. seed: of their random numbers.
+
+    Returns:
+        Why it ended: 'time', 'until' or 'diverged'.
+
+    Raises:
+        ConfigError: no levels, or periods that do not fit into each other.
+    """
+    ratios = cycle_ratios([*levels, ControlLevel(engine.settings.step, lambda t, s, above: None)])
+    if not levels:
+        raise ConfigError("the control loop needs at least one level")
+    stride = ratios[-2]  # integration steps in a cycle of the last level
+    sensors = _Sensors(engine, imperfection or Imperfection.from_texts(), seed)
+    outputs: list[Any] = [None] * len(levels)
+    for cycle in range(max(1, round(seconds / (stride * engine.settings.step)))):
+        if engine.diverged:
+            return "diverged"
+        if until is not None and until(engine):
+            return "until"
+        reading = sensors.read()
+        for k, level in enumerate(levels):
+            if cycle * stride % ratios[k] == 0:
+                outputs[k] = level.act(engine.time, reading, outputs[k - 1] if k else None)
+        inputs = outputs[-1]
+        engine.command(inputs.positions, inputs.velocities, inputs.efforts)
+        engine.step(stride)
+    return "diverged" if engine.diverged else "until" if until is not None and until(engine) else "time"
+
+
+class _Sensors:
+    """All sensors of a robot; remembers the last samples."""
+
+    def __init__(self, engine: Engine, imperfection: Imperfection, seed: int) -> None:
+        n, self._engine = engine.robot.n, engine
+        self._joints = Sensor("joint_states", (n, n, n), imperfection, seed)
+        self._imu = Sensor("imu", (4, 3, 3), imperfection, seed)
+        self._feet = {name: Sensor("wrench", (3, 3), imperfection, seed, name) for name in engine.foot_wrenches()}
+        self._last: dict[str, tuple[np.ndarray, ...]] = {}
+
+    def read(self) -> Reading:
+        w = self._engine
+        imu, feet = w.imu(), w.foot_wrenches()
+        joints = self._held("joints", self._joints, w.joints, w.joint_velocity, w.torque)
+        inertial = self._held("imu", self._imu, imu.orientation, imu.angular_velocity, imu.linear_acceleration)
+        wrenches = {k: np.concatenate(self._held(k, s, feet[k][:3], feet[k][3:])) for k, s in self._feet.items()}
+        return Reading(w.time, joints[0], joints[1], joints[2], inertial[0], inertial[1], inertial[2], wrenches)
+
+    def _held(self, name: str, sensor: Sensor, *truth: np.ndarray) -> tuple[np.ndarray, ...]:
+        """What is read, or the last sample; before the first one the true values at the start."""
+        read = sensor.read(self._engine.time, *truth)
+        if read is not None or name not in self._last:
+            self._last[name] = tuple(np.array(v) for v in (truth if read is None else read))
+        return self._last[name]

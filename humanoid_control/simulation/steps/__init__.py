@@ -1,1 +1,0 @@
-"""Steps of a world, each many of them in one compiled call."""

@@ -1,1 +1,0 @@
-"""Experiments: many worlds at once, standing, calibration in a jig."""

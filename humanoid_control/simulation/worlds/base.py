@@ -1,0 +1,289 @@
+"""Wrenches that act on a link for a while.
+
+Also here:
+
+* Where the soles of a robot are, and how forces at their points become one wrench a foot.
+* What every engine does alike: commands, pushes, and what can be said from the state alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import ConfigError, NotANumberError, UnknownNameError
+from humanoid_control.robots.robot import Robot
+from humanoid_control.simulation.drives.position_control import DriveCommands, DriveGains
+from humanoid_control.simulation.sensors.imu import ImuReading, base_state, read_imu
+from humanoid_control.simulation.worlds.step import FASTEST
+
+if TYPE_CHECKING:
+    from humanoid_control.simulation.drives.tendon_plant import TendonPlant, TendonStates
+    from humanoid_control.simulation.settings import WorldSettings
+
+
+# -------- Wrenches that act on a link for a while
+
+
+@dataclass(frozen=True)
+class Push:
+    """A wrench (6,) [force N, torque N m] in world axes, at a point (3,) of the link's frame [m], until a time [s]."""
+
+    link: str
+    point: np.ndarray
+    wrench: np.ndarray
+    until: float
+
+
+class Pushes:
+    """The pushes that are under way."""
+
+    def __init__(self, robot: Robot) -> None:
+        self._links = {f.name: k for k, f in enumerate(robot.model.frames) if f.type == pin.FrameType.BODY}
+        self._robot_name = robot.name
+        self._list: list[Push] = []
+
+    def frame(self, link: str) -> int:
+        """Frame id of a link.
+
+        Raises:
+            UnknownNameError: with the nearest names.
+        """
+        if link not in self._links:
+            raise UnknownNameError("link", link, self._links, hint=f"(robot {self._robot_name})")
+        return self._links[link]
+
+    def add(self, time: float, link: str, wrench: np.ndarray, duration: float, point: np.ndarray | None = None) -> None:
+        """Begin a push; see `Engine.push`."""
+        self.frame(link)  # refuses one that is unknown
+        wrench = np.array(wrench, dtype=float)
+        if wrench.shape != (6,) or not np.isfinite(wrench).all():
+            raise ConfigError(f"a push on {link} must be six numbers (force, torque), got {wrench.tolist()}")
+        if not 0 < duration < np.inf:
+            raise ConfigError(f"a push must last longer than 0 s, got {duration:g}")
+        at = np.zeros(3) if point is None else np.array(point, dtype=float)
+        self._list.append(Push(link, at, wrench, time + duration))
+
+    def clear(self) -> None:
+        """End all."""
+        self._list.clear()
+
+    def __bool__(self) -> bool:
+        return bool(self._list)
+
+    def active(self, time: float) -> Iterator[Push]:
+        """Those that still act; the others are forgotten."""
+        self._list = [p for p in self._list if time < p.until - 1e-9]
+        return iter(self._list)
+
+
+# -------- Where the soles of a robot are, and how forces at their points become one wrench a foot
+
+
+class Soles:
+    """The flat soles of a robot. Each has a frame: the axes of its link, the origin in the middle of its rectangle.
+
+    Attributes:
+        names: of the feet. joints: the pinocchio joint that carries each.
+        placement: of each sole frame in the frame of that joint.
+        corners: (F, 4, 3) in the frame of that joint [m].
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        model = robot.model
+        self.names = tuple(foot.name for foot in robot.feet)
+        self.joints: list[int] = []
+        self.placement: list[pin.SE3] = []
+        corners = []
+        for foot in robot.feet:
+            frame = model.frames[model.getFrameId(foot.link)]
+            local = foot.corners()
+            self.joints.append(int(frame.parentJoint))
+            self.placement.append(frame.placement * pin.SE3(np.eye(3), local.mean(axis=0)))
+            corners.append([frame.placement.act(c) for c in local])
+        self.corners = np.array(corners).reshape(-1, 4, 3)
+        levers = [[X.actInv(c) for c in foot] for X, foot in zip(self.placement, corners, strict=True)]
+        self._levers = np.array(levers).reshape(-1, 4, 3)
+
+    def no_wrenches(self) -> dict[str, np.ndarray]:
+        """Zeros for every foot."""
+        return {name: np.zeros(6) for name in self.names}
+
+    def wrenches(self, data: pin.Data, forces: np.ndarray) -> dict[str, np.ndarray]:
+        """The wrench of the ground on each foot (6,): force [N], torque [N m], in its sole frame.
+
+        Args:
+            data: after `pin.forwardKinematics`.
+            forces: (F, 4, 3) on the corners, in the world [N].
+        """
+        R = [data.oMi[j].rotation @ X.rotation for j, X in zip(self.joints, self.placement, strict=True)]
+        local = forces @ np.array(R).reshape(-1, 3, 3)  # R^T f, a row a corner
+        moments = cross(self._levers, local).sum(axis=1)
+        rows = np.concatenate([local.sum(axis=1), moments], axis=1)
+        return dict(zip(self.names, rows, strict=True))
+
+
+def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Cross product over the last axis, broadcast; np.cross spends most of its time on checking axes."""
+    ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
+    bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
+    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
+
+
+# -------- What every engine does alike: commands, pushes, and what can be said from the state alone
+
+
+class EngineBase:
+    """The parts of `engine.Engine` that need only the robot, the state and the commands.
+
+    A subclass integrates: it sets `q`, `v`, `time`, `acceleration`, `torque`, `diverged`, `failure` in `step`, and
+    takes a new state in `_place`.
+
+    Attributes:
+        uncommanded: which joints take no commands.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    time: float
+    acceleration: np.ndarray
+    torque: np.ndarray
+    diverged: bool
+    failure: str
+    settings: WorldSettings
+
+    def __init__(self, robot: Robot, gains: DriveGains, gravity: float, coast: float) -> None:
+        self.robot, self.gains = robot, gains
+        self.model = robot.model.copy()
+        self.model.gravity.linear = np.array([0.0, 0.0, -gravity])
+        self.data = self.model.createData()
+        self.drives = DriveCommands(robot, gains, coast)
+        self.pushes = Pushes(robot)
+        self.soles = Soles(robot)
+        self.uncommanded = np.zeros(0, dtype=int)
+        self._tendons: TendonPlant | None = None
+
+    @property
+    def joints(self) -> np.ndarray:
+        """Joint angles (n,) [rad]."""
+        return self.q[self.robot.iq :]
+
+    @property
+    def joint_velocity(self) -> np.ndarray:
+        """Joint velocities (n,) [rad/s]."""
+        return self.v[self.robot.iv :]
+
+    # -- what is asked of it ------------------------------------------------------------------------------------
+
+    def reset(self, joints: np.ndarray | str = "neutral") -> None:
+        """See `engine.Engine.reset`."""
+        self.time = 0.0
+        self.pushes.clear()
+        self._restart(self.robot.q(joints), np.zeros(self.robot.nv))
+
+    def command(
+        self,
+        positions: np.ndarray | None = None,
+        velocities: np.ndarray | None = None,
+        efforts: np.ndarray | None = None,
+    ) -> None:
+        """See `engine.Engine.command`."""
+        if len(self.uncommanded):
+            positions, velocities, efforts = (
+                x if x is None else np.where(np.isin(np.arange(self.robot.n), self.uncommanded), np.nan, x)
+                for x in (positions, velocities, efforts)
+            )
+        self.drives.set(self.time, self.joints, positions, velocities, efforts)
+
+    def set_tension(self, tension: float) -> None:
+        """See `engine.Engine.set_tension`."""
+        replace(self.settings, tension=tension).check()
+
+    def push(self, link: str, wrench: np.ndarray, duration: float, point: np.ndarray | None = None) -> None:
+        """See `engine.Engine.push`."""
+        self.pushes.add(self.time, link, wrench, duration, point)
+
+    def set_state(
+        self,
+        joints: np.ndarray | None = None,
+        velocities: np.ndarray | None = None,
+        X_world_root: pin.SE3 | None = None,
+        twist: np.ndarray | None = None,
+    ) -> None:
+        """See `engine.Engine.set_state`."""
+        r = self.robot
+        if r.base == "fixed" and (X_world_root is not None or twist is not None):
+            raise ConfigError(f"the base of {r.name} is fixed: it cannot be put elsewhere (base: floating)")
+        v = np.zeros(r.nv)
+        q = r.q(self.joints if joints is None else np.clip(joints, r.lower, r.upper))
+        if r.base == "floating":
+            q[: r.iq] = self.q[: r.iq] if X_world_root is None else pin.SE3ToXYZQUAT(X_world_root)
+            v[: r.iv] = 0.0 if twist is None else twist
+        v[r.iv :] = 0.0 if velocities is None else velocities
+        if not (np.isfinite(q).all() and (np.abs(v) < FASTEST).all()):
+            bad = np.flatnonzero(~np.isfinite(q[r.iq :]) | ~(np.abs(v[r.iv :]) < FASTEST))
+            what = f"joint {r.joint_names[bad[0]]}" if len(bad) else "the base"
+            raise NotANumberError(f"state of {what} is not a number or impossibly fast: nothing was changed")
+        self._restart(q, v)
+
+    def _restart(self, q: np.ndarray, v: np.ndarray) -> None:
+        self.q, self.v = q, v
+        self.diverged, self.failure = False, ""
+        self.acceleration, self.torque = np.zeros(self.robot.nv), np.zeros(self.robot.n)
+        self.drives.reset(q[self.robot.iq :], self.time)
+        self._place()
+
+    def _place(self) -> None:
+        """Take over `q` and `v`, which were set from outside."""
+
+    def _fails(self, q: np.ndarray, v: np.ndarray) -> bool:
+        """Whether a new state is none; says why in `failure`."""
+        if np.isfinite(q).all() and (np.abs(v) < FASTEST).all():
+            return False
+        bad = np.flatnonzero(~(np.abs(v) < FASTEST))
+        self._fail(self._coordinate(int(bad[0]) if len(bad) else self.robot.iv))
+        return True
+
+    def _fail(self, what: str) -> None:
+        """The velocity of a coordinate, named for the message, is none any more."""
+        self.diverged, self.failure = True, f"diverged at {self.time:.3f} s ({what}); the last finite state is kept"
+
+    def _coordinate(self, k: int) -> str:
+        """A velocity coordinate of the robot, for messages."""
+        return f"joint {self.robot.joint_names[k - self.robot.iv]}" if k >= self.robot.iv else "the base"
+
+    # -- what it is asked ---------------------------------------------------------------------------------------
+
+    def tendon_states(self) -> TendonStates | None:
+        """See `engine.Engine.tendon_states`."""
+        if self.robot.tendons is None:
+            return None
+        if self._tendons is None:  # loaded only for those who ask
+            from humanoid_control.simulation.drives.tendon_plant import TendonPlant
+
+            self._tendons = TendonPlant(self.robot, self.settings.moment_arm_error, self.settings.seed)
+        return self._tendons.states(self.joints, self.torque)
+
+    def base_state(self) -> tuple[np.ndarray, np.ndarray]:
+        """See `engine.Engine.base_state`."""
+        return base_state(self)
+
+    def imu(self) -> ImuReading:
+        """See `engine.Engine.imu`."""
+        return read_imu(self)
+
+    def link_pose(self, link: str) -> pin.SE3:
+        """See `engine.Engine.link_pose`."""
+        frame = self.pushes.frame(link)
+        pin.forwardKinematics(self.model, self.data, self.q)
+        return pin.updateFramePlacement(self.model, self.data, frame).copy()
+
+    def stored_energy(self) -> float:
+        """Kinetic plus potential energy of the links [J]."""
+        pin.computeAllTerms(self.model, self.data, self.q, self.v)
+        kinetic = float(pin.computeKineticEnergy(self.model, self.data))
+        return kinetic + float(pin.computePotentialEnergy(self.model, self.data))

@@ -1,0 +1,237 @@
+"""What the worlds in the compiled engine share: bodies, contact with the ground, pushes.
+
+Also here:
+
+* The simulated world: one robot, ideal drives, the ground, gravity, and a fixed-step integrator.
+* The world with the robot's real drives: motors, gears, screws and their loops.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.multibody.arrays import Arrays
+from humanoid_control.multibody.forward_kinematics import forward1
+from humanoid_control.multibody.model import Model, Tree, bodies_of
+from humanoid_control.robots.robot import Robot
+from humanoid_control.simulation.contact.forces import (
+    contact_points,
+    contact_settle,
+    contact_table,
+    engine_links,
+    place_carriers,
+)
+from humanoid_control.simulation.drives.drive_train import ELASTIC, RIGID, build_drive_train
+from humanoid_control.simulation.drives.motors_gears import shaft_table
+from humanoid_control.simulation.drives.position_control import DriveGains, default_gains, driven_gains
+from humanoid_control.simulation.settings import WorldSettings
+from humanoid_control.simulation.worlds.base import EngineBase
+from humanoid_control.simulation.worlds.step import (
+    DriveTable,
+    PushTable,
+    State,
+    Wiring,
+    push_table,
+    run_driven_steps,
+    run_steps,
+)
+
+# -------- What the worlds in the compiled engine share: bodies, contact with the ground, pushes
+
+
+class CompiledWorld(EngineBase):
+    """One robot in the compiled multibody engine. A subclass steps; see `engine.Engine`.
+
+    Attributes:
+        arrays: the bodies in the engine's form.
+        points: where the robot can touch the ground. layers (np, 3): deflections there [m]; forces (np, 3): on the
+            robot, in the world, of the last step [N].
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        settings: WorldSettings,
+        gains: DriveGains,
+        pinocchio: pin.Model,
+        tree: Tree,
+        model: Model,
+    ) -> None:
+        """Lay out the bodies.
+
+        Args:
+            pinocchio, tree: the joints that move. model: their bodies, and more after them.
+        """
+        settings.check()
+        self.settings = settings
+        super().__init__(robot, gains, settings.gravity, settings.coast)
+        self.arrays = Arrays(model, (0.0, 0.0, -settings.gravity))
+        self._links = engine_links(pinocchio, tree)
+        self.points = contact_points(robot, self._links, settings.touching)
+        self._contact = contact_table(self.points, len(model.bodies), settings.ground, settings.contact)
+        touching = len(self._contact.body)
+        self.layers, self.forces = np.zeros((touching, 3)), np.zeros((touching, 3))
+        self._scratch = np.zeros((4, robot.n))
+        self._no_pushes = push_table([])
+
+    def _settle(self, q: np.ndarray) -> None:
+        """The layers of a robot that was put down at rest at the engine's configuration q."""
+        self.forces[:] = 0.0
+        if self.points is not None:
+            forward1(self.arrays.tables, q, np.zeros(self.arrays.model.nv), self.arrays.work)
+            c = self._contact
+            place_carriers(self.arrays.work.W, c)
+            contact_settle(c, self.layers)
+
+    def _drive_table(self) -> DriveTable:
+        d, g, r = self.drives, self.gains, self.robot
+        return DriveTable(
+            d.mode, d.q_ref, d.v_ref, d.effort, d.driven, d.lead, g.kp, g.kd, g.rotor, g.effort, g.stop, r.lower,
+            r.upper, self._scratch,
+        )  # fmt: skip
+
+    def _push_table(self) -> PushTable:
+        """The pushes under way, in the axes of the engine's bodies."""
+        if not self.pushes:
+            return self._no_pushes
+        rows = []
+        for p in self.pushes.active(self.time):
+            if p.link in self._links:  # else it is fixed to what holds the robot
+                body, X = self._links[p.link]
+                rows.append((body, p.until, X.act(p.point), p.wrench))
+        return push_table(rows)
+
+    def foot_wrenches(self) -> dict[str, np.ndarray]:
+        """See `engine.Engine.foot_wrenches`."""
+        if self.points is None:
+            return self.soles.no_wrenches()
+        pin.forwardKinematics(self.model, self.data, self.q)
+        corners = self.forces[: 4 * len(self.soles.names)]  # the soles' points come first
+        return self.soles.wrenches(self.data, corners.reshape(-1, 4, 3))
+
+
+# -------- The simulated world: one robot, ideal drives, the ground, gravity, and a fixed-step integrator
+
+
+class World(CompiledWorld):
+    """One robot whose drives give their torque at once: semi-implicit Euler, drives and contact implicit."""
+
+    def __init__(self, robot: Robot, settings: WorldSettings | None = None, gains: DriveGains | None = None) -> None:
+        tree = bodies_of(robot.model)
+        given, gains = settings or WorldSettings(), gains or default_gains(robot)
+        super().__init__(robot, given, gains, robot.model, tree, Model(tree.bodies))
+        self.reset()
+
+    def _place(self) -> None:
+        self._settle(self.q)
+
+    def step(self, steps: int = 1) -> None:
+        """Advance by a number of integration steps; nothing happens while `diverged`."""
+        if self.diverged:
+            return
+        d, h, a = self.drives, self.settings.step, self.arrays
+        x = State(self.q.copy(), self.v.copy(), self.acceleration.copy(), self.torque.copy(), self.layers, self.forces)
+        done, bad = run_steps(
+            a.tables, a.work, x, self._drive_table(), self._contact, self._push_table(), self.time, d.since, d.coast, h,
+            steps,
+        )  # fmt: skip
+        self.q, self.v, self.acceleration, self.torque = x.q, x.v, x.acceleration, x.torque
+        self.time += done * h
+        if bad >= 0:
+            self._fail(self._coordinate(bad))
+
+
+# -------- The world with the robot's real drives: motors, gears, screws and their loops
+
+SHORT = {RIGID: 5.0e-4, ELASTIC: 2.5e-4}  # [s] longest step of motors and gears
+
+
+class DrivenWorld(CompiledWorld):
+    """One robot with rotors, screws and gears; motors under current control follow the position loops.
+
+    Attributes:
+        train: bodies and shafts. current: (m,) of the motors [A], in the order of `train.shafts`.
+        full_q, full_v: state of all coordinates, the elastic rotors' among them.
+    """
+
+    def __init__(self, robot: Robot, settings: WorldSettings, gains: DriveGains | None = None) -> None:
+        """Build the world.
+
+        Args:
+            settings: its `drives` is 'rigid' or 'elastic'.
+            gains: of the position loops; default: damped for the inertia with the rotors.
+
+        Raises:
+            RobotError: no file of drives, or one that cannot be.
+        """
+        self.train = build_drive_train(robot, settings.drives)
+        t = self.train
+        self._shafts = shaft_table(t)
+        super().__init__(robot, settings, gains or driven_gains(robot), t.pinocchio, t.tree, t.model)
+        self._parts = max(1, int(np.ceil(settings.step / SHORT[settings.drives] - 1e-9)))
+        own = {s.joints[0]: k for k, s in enumerate(t.shafts) if s.elastic}
+        m = len(t.shafts)
+        self._wiring = Wiring(
+            np.array([robot.index[j] for j in t.joints]),
+            np.array([robot.index[j] for j in t.held], dtype=np.int64),
+            robot.velocity,
+            np.array([own.get(j, -1) for j in t.joints]),
+            np.zeros(robot.n),
+            np.zeros(robot.n),
+            np.zeros(m),
+            np.zeros(m),
+            np.zeros(m),
+        )
+        self.full_q, self.full_v = t.model.neutral(), np.zeros(t.model.nv)
+        self._full_a = np.zeros(t.model.nv)
+        self.reset()
+
+    @property
+    def current(self) -> np.ndarray:
+        """Currents (m,) [A]."""
+        return self._wiring.current
+
+    def _place(self) -> None:
+        r, t, w = self.robot, self.train, self._wiring
+        k = len(t.joints)
+        self.full_q[: r.iq], self.full_v[: r.iv] = self.q[: r.iq], self.v[: r.iv]
+        joints, rates = self.joints, self.joint_velocity
+        self.full_q[r.iq : r.iq + k], self.full_v[r.iv : r.iv + k] = joints[w.joint], rates[w.joint]
+        w.angles[:], w.rates[:], w.current[:] = joints, rates, 0.0
+        for s in t.shafts:
+            if s.elastic:  # relaxed gears
+                c, j = t.model.coordinates.index(s.body), r.index[s.joints[0]]
+                self.full_q[t.model.qpos[c]], self.full_v[c] = s.drive.ratio * joints[j], s.drive.ratio * rates[j]
+        self._full_a[:] = 0.0
+        self._settle(self.full_q)
+
+    def step(self, steps: int = 1) -> None:
+        """Advance by a number of integration steps, each made of short ones; nothing happens while `diverged`."""
+        if self.diverged:
+            return
+        d, h, a = self.drives, self.settings.step / self._parts, self.arrays
+        x = State(
+            self.full_q.copy(), self.full_v.copy(), self._full_a.copy(), self.torque.copy(), self.layers, self.forces
+        )
+        done, bad = run_driven_steps(
+            a.tables, a.work, x, self._drive_table(), self._contact, self._push_table(), self._shafts, self._wiring,
+            self.time, d.since, d.coast, h, steps * self._parts,
+        )  # fmt: skip
+        self.full_q, self.full_v, self._full_a, self.torque = x.q, x.v, x.acceleration, x.torque
+        self.time += done * h
+        self._read()
+        if bad >= 0:
+            self._fail(self.train.model.coordinates[bad])
+
+    def _read(self) -> None:
+        """The robot's own q, v and acceleration from those of all coordinates."""
+        r, w = self.robot, self._wiring
+        q, v, a = np.empty(r.nq), np.empty(r.nv), np.zeros(r.nv)
+        k = len(w.joint)
+        q[: r.iq], v[: r.iv], a[: r.iv] = self.full_q[: r.iq], self.full_v[: r.iv], self._full_a[: r.iv]
+        joints, rates = w.angles.copy(), w.rates.copy()
+        joints[w.joint], rates[w.joint] = self.full_q[r.iq : r.iq + k], self.full_v[r.iv : r.iv + k]
+        q[r.iq :], v[r.iv :] = joints, rates
+        a[r.iv + w.joint] = self._full_a[r.iv : r.iv + k]
+        self.q, self.v, self.acceleration = q, v, a

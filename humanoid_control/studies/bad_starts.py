@@ -1,0 +1,255 @@
+"""Bad starts: robots inside themselves and outside their ranges, and how the safe solver leads them out.
+
+Also here:
+
+* `humanoid study safety`: thousands of bad starts of each robot, and what became of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError, RobotError
+from humanoid_control.ik.tasks.joints import PostureTask
+from humanoid_control.ik.tasks.points import PointsTask
+from humanoid_control.ik.tasks.task import Task
+from humanoid_control.ik.whole_body_ik import VelocityIk
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.self_collision import PairWatch, RobotPairs
+from humanoid_control.terminal import console, machine, print_json, progress, table
+
+# -------- Bad starts: robots inside themselves and outside their ranges, and how the safe solver leads them out
+
+MOST_TRIED = 20000  # postures, before a robot is taken to be unable to touch itself
+BEYOND = 0.2  # share of its range by which a joint may start outside it
+WIDEST = 2.5  # [rad] a joint that turns farther starts within this
+SETTLED = 25  # ticks without collision and inside all ranges after which a run ends
+TOLERANCE = 1e-9  # [rad]
+APART = 1e-3  # [m] a pair has to have been apart by, to count as touching anew
+HANDS = ("l_wrist", "r_wrist")
+
+
+@dataclass(frozen=True)
+class Start:
+    """A bad start.
+
+    Attributes:
+        q: (nq,) where the robot is, at rest.
+        goal: (nq,) a posture within the ranges, whose hands are the targets; None: there are no targets.
+        depth: how deep the worst pair is inside [m]; negative where all are apart.
+        outside: how far the worst joint is outside its range [rad].
+    """
+
+    q: np.ndarray
+    goal: np.ndarray | None
+    depth: float
+    outside: float
+
+
+@dataclass
+class Run:
+    """What became of one start.
+
+    Attributes:
+        left: time after which it was free of collisions and inside all ranges, for good [s]; None: never.
+        closest: smallest distance of a pair at the end [m], measured by what the solver does not use.
+        outside: largest excess over a range at the end [rad].
+        leaving: fastest joint while the start was being left [rad/s].
+        speed, acceleration: largest shares of the limits that were used.
+        touched: how often a pair that was apart came to touch.
+        failures: ticks without an answer, or with one that is not a number.
+        stage: the last means that was needed; of WayOut.
+        blocking: pairs that are inside each other at the end.
+        ticks: time of each tick [s].
+    """
+
+    start: Start
+    left: float | None = None
+    closest: float = np.inf
+    outside: float = 0.0
+    leaving: float = 0.0
+    speed: float = 0.0
+    acceleration: float = 0.0
+    touched: int = 0
+    failures: int = 0
+    stage: int = 0
+    blocking: tuple[str, ...] = ()
+    ticks: list[float] = field(default_factory=list)
+
+
+def bad_starts(robot: Robot, count: int, seed: int = 0) -> Iterator[Start]:
+    """Random bad starts: a third anywhere inside the ranges, a third also beyond them, a third the deepest of four.
+
+    Every second one has targets for its hands. A start that is neither in collision nor outside a range is not bad,
+    and is drawn again.
+
+    Raises:
+        RobotError: the robot has no collision pairs, or none of so many postures is in collision.
+    """
+    if not len(robot.pairs):
+        raise RobotError(f"{robot.name} has no pairs of shapes to keep apart")
+    rng, watch = np.random.default_rng(seed), PairWatch(robot)
+    everything = np.full(len(robot.pairs), np.inf)
+    low, high = np.maximum(robot.lower, -WIDEST), np.minimum(robot.upper, WIDEST)
+    for k in range(count):
+        beyond = 0.0 if k % 3 == 0 else BEYOND * (high - low)
+        best: Start | None = None
+        tried, drawn, wanted = 0, 0, 4 if k % 3 == 2 else 1
+        while best is None or drawn < wanted:
+            q = robot.q(robot.follow(rng.uniform(low - beyond, high + beyond)))
+            goal = robot.q(robot.follow(rng.uniform(low, high)))
+            watch.look(q, everything)
+            depth, outside = -float(watch.lower.min(initial=np.inf)), excess(robot, q)
+            tried += 1
+            if depth <= 0 and outside <= 0:
+                if tried < MOST_TRIED:
+                    continue
+                raise RobotError(f"{robot.name}: none of {MOST_TRIED} postures inside its ranges is in collision")
+            drawn += 1
+            if best is None or depth > best.depth:
+                best = Start(q, goal if k % 2 else None, depth, outside)
+        yield best
+
+
+def excess(robot: Robot, q: np.ndarray) -> float:
+    """How far the worst joint is outside its range [rad]; 0 inside."""
+    joints = robot.joints(q)
+    return float(np.max(np.maximum(robot.lower - joints, joints - robot.upper), initial=0.0))
+
+
+def leave(solver: VelocityIk, start: Start, dt: float = 0.004, seconds: float = 15.0) -> Run:
+    """Let the solver lead a robot out of a bad start, for so many seconds at the most.
+
+    Raises:
+        RobotError: the robot has no collision pairs.
+    """
+    robot, a, watch, run = solver.robot, solver.settings.acceleration, solver.pairs, Run(start)
+    if watch is None:
+        raise RobotError(f"{robot.name} has no pairs of shapes to keep apart")
+    solver.reset()
+    tasks = _tasks(robot, start)
+    q, v, calm = start.q, np.zeros(robot.nv), 0
+    apart, left = np.zeros(len(robot.pairs), dtype=bool), 0.0
+    for k in range(round(seconds / dt)):
+        begin = time.perf_counter()
+        result = solver.step(q, tasks, dt)
+        run.ticks.append(time.perf_counter() - begin)
+        touching = np.zeros(len(robot.pairs), dtype=bool)
+        touching[result.near.pair[result.near.distance < 0]] = True
+        run.touched += int((touching & apart).sum())
+        apart = (apart & ~touching) | (watch.lower > APART)
+        free = not touching.any() and excess(robot, q) <= TOLERANCE
+        calm = calm + 1 if free else 0
+        if calm == 1:
+            left = k * dt
+        if calm >= SETTLED:
+            break
+        u = np.abs(result.v[robot.iv :])
+        run.failures += not result.ok or not bool(np.isfinite(result.q).all())
+        run.speed = max(run.speed, float(np.max(u / robot.velocity)))
+        if not free:
+            run.leaving = max(run.leaving, float(u.max()))
+        change = float(np.max(np.abs(result.v - v)[robot.iv :]))
+        run.acceleration = max(run.acceleration, change / (a * dt))
+        q, v, run.stage = result.q, result.v, max(run.stage, solver.stage)
+    run.left = left if calm else None
+    near = RobotPairs(robot).near(q, np.inf)  # all of them
+    run.closest, run.outside = float(near.distance.min()), excess(robot, q)
+    run.blocking = tuple(" + ".join(watch.name(int(p))) for p in near.pair[near.distance < 0])
+    return run
+
+
+def _tasks(robot: Robot, start: Start) -> list[Task]:
+    tasks: list[Task] = [PostureTask(robot.postures["neutral"])]
+    hands = [robot.point_frame(p) for p in HANDS if p in robot.points]
+    if start.goal is not None and hands:
+        points = PointsTask(robot, hands, gain=5.0)
+        points.targets = robot.frame_positions(start.goal, hands)
+        tasks.append(points)
+    return tasks
+
+
+# -------- `humanoid study safety`: thousands of bad starts of each robot, and what became of them
+
+STARTS = 2000
+COLUMNS = ["robot", "starts", "inside", "outside", "deep mm", "not left", "left ms", "p99 ms", "home", "through"]
+COLUMNS += ["touched", "rad/s", "limits", "failures", "tick µs"]
+NOTE = """inside, outside: starts in collision, and with a joint beyond its range by up to 20 % of it; every second has
+targets. not left: not free of collisions and inside all ranges after 15 s. left: median time until then. home: led home
+by way of the neutral posture, because the gradients alone did not lead out; through: those of them on whose way pairs
+that were apart had to be let through; touched: how often a pair that was apart by 1 mm came to touch. rad/s: fastest
+joint while leaving. limits: largest share of a limit on speed or acceleration; above 1 would be a violation."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play all starts and print the table."""
+    from humanoid_control.ik.whole_body_ik import VelocityIk
+    from humanoid_control.robots.catalogue import CATALOGUE, load_robot
+    from humanoid_control.studies.bad_starts import bad_starts, leave
+
+    count = STARTS if args.starts is None else args.starts
+    if count < 1:
+        raise ConfigError(f"--starts must be at least 1, got {count}")
+    robots = [load_robot(name, "fixed") for name in ([args.robot] if args.robot else CATALOGUE)]
+    results = []
+    with progress("study", len(robots) * count, quiet=args.json) as show:
+        for n, robot in enumerate(robots):
+            solver, runs = VelocityIk(robot), []
+            for k, start in enumerate(bad_starts(robot, count)):
+                show(n * count + k, robot.name)
+                runs.append(leave(solver, start))
+            results.append(summary(robot, runs))
+    if args.json:
+        print_json({"study": "safety", "robots": results, "machine": machine()})
+        return 0
+    table("bad starts, and how the safe solver leaves them", COLUMNS, [_row(r) for r in results])
+    console.print(NOTE)
+    for r in results:
+        if r["blocking"]:
+            pairs = ", ".join(f"{name} ({times})" for name, times in list(r["blocking"].items())[:6])
+            console.print(f"{r['robot']}, not left: {pairs}")
+    return 0
+
+
+def summary(robot: Robot, runs: list[Run]) -> dict[str, Any]:
+    """The numbers of one robot."""
+    times = np.array([r.left for r in runs if r.left is not None])
+    ticks = 1e6 * np.concatenate([r.ticks for r in runs])
+    blocking = Counter(pair for r in runs if r.left is None for pair in r.blocking)
+    return {
+        "robot": robot.name,
+        "starts": len(runs),
+        "inside": sum(r.start.depth > 0 for r in runs),
+        "outside": sum(r.start.outside > 0 for r in runs),
+        "deepest": max(r.start.depth for r in runs),
+        "not_left": sum(r.left is None for r in runs),
+        "left_median": float(np.median(times)) if len(times) else None,
+        "left_p99": float(np.percentile(times, 99)) if len(times) else None,
+        "stages": dict(sorted(Counter(r.stage for r in runs).items())),
+        "touched": sum(r.touched for r in runs),
+        "closest_end": min(r.closest for r in runs),
+        "outside_end": max(r.outside for r in runs),
+        "leaving_speed": max(r.leaving for r in runs),
+        "speed_share": max(r.speed for r in runs),
+        "acceleration_share": max(r.acceleration for r in runs),
+        "failures": sum(r.failures for r in runs),
+        "tick_median": float(np.median(ticks)),
+        "tick_p99": float(np.percentile(ticks, 99)),
+        "blocking": dict(blocking.most_common()),
+    }
+
+
+def _row(r: dict[str, Any]) -> list[Any]:
+    ms = ["-" if r[k] is None else round(1000 * r[k]) for k in ("left_median", "left_p99")]
+    home, through = (sum(n for stage, n in r["stages"].items() if stage >= least) for least in (1, 2))
+    row = [r["robot"], r["starts"], r["inside"], r["outside"], round(1000 * r["deepest"]), r["not_left"], *ms]
+    limits = round(max(r["speed_share"], r["acceleration_share"]), 6)
+    row += [home, through, r["touched"], round(r["leaving_speed"], 3), limits]
+    return [*row, r["failures"], round(r["tick_median"])]

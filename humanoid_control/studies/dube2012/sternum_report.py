@@ -1,0 +1,136 @@
+"""How good the estimated sternum is: the table of Dube 2012, section 5.3.3, for a clip that shows the real one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from humanoid_control.errors import ClipError
+from humanoid_control.mocap.body_points import BodyPoints
+from humanoid_control.mocap.sternum import FITTED_TO, METHODS, SternumSettings, estimate_sternum, fit_sternum
+
+COLUMNS = ("spine", "r_clavicle", "l_clavicle", "side", "front", "up", "distance")
+"""Length errors (estimate less truth, signed), distances along the axes of the pelvis (absolute), and in space."""
+
+GOAL = (0.017, 0.008)  # [m] mean and standard deviation of the distance that the source reaches
+
+_POINTS = ("l_hip", "r_hip", "l_shoulder", "r_shoulder", "sternum")
+
+
+@dataclass(frozen=True)
+class SternumErrors:
+    """One row of the table.
+
+    Args:
+        method: "ours", "dube", or "published" for the numbers of the source.
+        fitted_on: what the constants come from.
+        sample: "in" when they were fitted to the frames they are judged on, "part" when to these and others, "out" when
+            to others only, "" when that is not known.
+        frames: number of frames judged; 0 where the source does not say.
+        mean, std: by column of `COLUMNS` [m].
+        worst: largest distance [m]; NaN where not known.
+    """
+
+    method: str
+    fitted_on: str
+    sample: str
+    frames: int
+    mean: dict[str, float]
+    std: dict[str, float]
+    worst: float
+
+
+PUBLISHED = SternumErrors(
+    "published",
+    "not stated",
+    "",
+    0,
+    dict(zip(COLUMNS, (-0.001, -0.004, 0.005, 0.009, 0.009, 0.007, 0.017), strict=True)),
+    dict(zip(COLUMNS, (0.009, 0.013, 0.011, 0.007, 0.007, 0.006, 0.008), strict=True)),
+    float("nan"),
+)
+"""Dube 2012, section 5.3.3, on a recording of the Ohio State University (ACCAD, "Performance 1")."""
+
+
+def sternum_report(body: BodyPoints, other: BodyPoints | None = None) -> tuple[SternumErrors, ...]:
+    """Compare the estimated sternum with the marker, for both methods and several origins of their constants.
+
+    The constants are fitted to the clip itself, which flatters them; to the other half of the clip, each half judged
+    with what the other one gave; to another person's clip; and taken as they come with the package. Marker and body
+    are never quite symmetrical, but how they differ is each person's own: from another person only `forward` and `up`
+    are taken.
+
+    Args:
+        body: points of a clip with a sternum marker; its recording is not that of the source.
+        other: points of another clip with a sternum marker.
+
+    Returns:
+        The published row, then ours.
+
+    Raises:
+        ClipError: a clip has no sternum marker, or too few frames.
+    """
+    for shown in (body, *([other] if other else [])):
+        if shown.estimated:
+            raise ClipError(f"clip '{shown.name}': has no marker on the sternum to compare with")
+    if body.n_frames < 4:
+        raise ClipError(f"clip '{body.name}': {body.n_frames} frames are too few to judge an estimate by halves")
+    inside = dict(zip(body.names, np.moveaxis(body.in_pelvis(), 1, 0), strict=True))
+    points = np.stack([inside[name] for name in _POINTS])
+    half = body.n_frames // 2
+    halves = (slice(None, half), slice(half, None))
+    rows = [PUBLISHED]
+    for method in METHODS:
+        start = SternumSettings(method)
+        whole = _estimate(points, _fit(points, start))
+        crossed = [_estimate(points[:, test], _fit(points[:, learn], start)) for learn, test in (halves, halves[::-1])]
+        rows.append(_row(method, "this clip", "in", points, whole))
+        rows.append(_row(method, "its other half", "out", points, np.concatenate(crossed[::-1])))
+        if other is not None:
+            learnt = _fit(np.stack([other.point(name) for name in _POINTS]), start)
+            rows.append(_row(method, other.name, "out", points, _estimate(points, replace(learnt, left=0.0))))
+        package = "part" if body.name in FITTED_TO else "out"
+        rows.append(_row(method, "the package", package, points, _estimate(points, start)))
+    return tuple(rows)
+
+
+def _estimate(points: np.ndarray, settings: SternumSettings) -> np.ndarray:
+    """(T, 3) estimate from the points (5, T, 3) in the order of `_POINTS`."""
+    l_hip, r_hip, l_gh, r_gh, _ = points
+    return estimate_sternum(l_hip, r_hip, l_gh, r_gh, settings)
+
+
+def _fit(points: np.ndarray, settings: SternumSettings) -> SternumSettings:
+    """Constants from the points (5, T, 3) in the order of `_POINTS`."""
+    l_hip, r_hip, l_gh, r_gh, sternum = points
+    return fit_sternum(l_hip, r_hip, l_gh, r_gh, sternum, settings)
+
+
+def _row(method: str, fitted_on: str, sample: str, points: np.ndarray, estimate: np.ndarray) -> SternumErrors:
+    """Errors of an estimate (T, 3) of the last of the points (5, T, 3), pelvis frame."""
+    hips, l_gh, r_gh, truth = (points[0] + points[1]) / 2, points[2], points[3], points[4]
+
+    def length_error(end: np.ndarray) -> np.ndarray:
+        return np.linalg.norm(estimate - end, axis=1) - np.linalg.norm(truth - end, axis=1)
+
+    error = estimate - truth
+    distance = np.linalg.norm(error, axis=1)
+    columns = (
+        length_error(hips),
+        length_error(r_gh),
+        length_error(l_gh),
+        np.abs(error[:, 1]),
+        np.abs(error[:, 0]),
+        np.abs(error[:, 2]),
+        distance,
+    )
+    return SternumErrors(
+        method,
+        fitted_on,
+        sample,
+        len(distance),
+        {name: float(values.mean()) for name, values in zip(COLUMNS, columns, strict=True)},
+        {name: float(values.std()) for name, values in zip(COLUMNS, columns, strict=True)},
+        float(distance.max()),
+    )

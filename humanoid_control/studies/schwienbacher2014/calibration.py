@@ -1,0 +1,282 @@
+"""Calibration tried many times with planted offsets: how near it comes, and what the poses cannot tell.
+
+Also here:
+
+* `humanoid study calibration`: offsets planted in the encoders of each leg, and found again in a simulated jig.
+* The plot of a calibration study: error of each offset over the seeds, inside three predicted standard errors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.evaluation.report.plots import SERIES, png, subplots
+from humanoid_control.files import check_folder, whole_files
+from humanoid_control.robots.drives import drives_of
+from humanoid_control.robots.robot import Robot
+from humanoid_control.simulation.encoder_calibration import (
+    POSE,
+    POSITION,
+    Calibration,
+    JigAccuracy,
+    Leg,
+    calibrate,
+    fixtures,
+    jig_poses,
+    legs_of,
+    mean_offsets,
+)
+from humanoid_control.simulation.sensors.encoders import absolute_encoders
+from humanoid_control.terminal import console, machine, plain_values, print_json, progress, table
+
+# -------- Calibration tried many times with planted offsets: how near it comes, and what the poses cannot tell
+
+PLANTED = np.radians(3.0)  # standard deviation of the mounting offsets
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way to measure, over all seeds.
+
+    Attributes:
+        measure: 'pose' or 'position'. poses: how many.
+        first: calibration of the first seed, for what does not depend on the noise.
+        errors: (seeds, k) found less planted offsets [rad].
+        spread: (k,) median over the seeds of the spread over the poses [rad].
+    """
+
+    measure: str
+    poses: int
+    first: Calibration
+    errors: np.ndarray
+    spread: np.ndarray
+
+    @property
+    def rms(self) -> np.ndarray:
+        """Of the errors over the seeds (k,) [rad]."""
+        return np.sqrt(np.mean(self.errors**2, axis=0))
+
+    @property
+    def within(self) -> float:
+        """Share of the errors within three predicted standard errors, of the joints that have a bound; NaN without."""
+        error = self.first.standard_error
+        bound = np.isfinite(error)
+        return float(np.mean(np.abs(self.errors[:, bound]) <= 3 * error[bound])) if bound.any() else float("nan")
+
+
+@dataclass(frozen=True)
+class LegStudy:
+    """All cases of one leg, and the errors (seeds, k) of the plain mean where the jig defines joint angles [rad]."""
+
+    leg: Leg
+    cases: tuple[Case, ...]
+    mean_errors: np.ndarray
+    postures: np.ndarray
+
+
+def study_calibration(
+    robot: Robot,
+    poses: int = 3,
+    noise: float = np.radians(0.02),
+    seeds: int = 10,
+    accuracy: JigAccuracy | None = None,
+    show: Callable[[float, str], None] = lambda share, text: None,
+) -> list[LegStudy]:
+    """Plant offsets in each leg's encoders, measure in a jig, calibrate; as often as there are seeds.
+
+    Args:
+        robot: with legs, its base fixed.
+        poses: in the jig.
+        noise: standard deviation of an encoder reading [rad].
+        seeds: how often, each time with other offsets and noise.
+        accuracy: of the jig.
+        show: is told the share done and the leg.
+
+    Raises:
+        ConfigError, RobotError: a number out of range, a robot without legs.
+    """
+    for name, value in (("poses", poses), ("seeds", seeds)):
+        if value < 1:
+            raise ConfigError(f"{name} must be at least 1, got {value}")
+    if not (np.isfinite(noise) and noise >= 0):
+        raise ConfigError(f"noise must be a number from 0 up, got {noise:g} rad")
+    accuracy, file = accuracy or JigAccuracy(), drives_of(robot)
+    wanted = dict.fromkeys([(POSE, poses), (POSE, 1), (POSITION, poses), (POSITION, 1)])
+    legs, out = legs_of(robot), []
+    for n, leg in enumerate(legs):
+        postures = jig_poses(leg, poses)
+        found: dict[tuple[str, int], list[Calibration]] = {key: [] for key in wanted}
+        planted, means = [], []
+        for seed in range(seeds):
+            show((n + seed / seeds) / len(legs), leg.name)
+            random = np.random.default_rng([n, seed])
+            mounting = PLANTED * random.standard_normal(robot.n)
+            encoders = absolute_encoders(robot, file, mounting, noise, int(random.integers(2**31)))
+            measured = fixtures(leg, postures, encoders, accuracy, random)
+            planted.append(mounting[leg.index])
+            means.append(mean_offsets(leg, measured)[0])
+            for (measure, count), results in found.items():
+                results.append(calibrate(leg, measured[:count], encoders.deviation, accuracy, measure))
+        cases = []
+        for (measure, count), results in found.items():
+            errors = np.array([c.offsets for c in results]) - planted
+            spread = np.median([c.spread for c in results], axis=0)
+            cases.append(Case(measure, count, results[0], errors, spread))
+        out.append(LegStudy(leg, tuple(cases), np.array(means) - planted, postures[:, leg.index]))
+    return out
+
+
+# -------- `humanoid study calibration`: offsets planted in the encoders of each leg
+
+POSES, NOISE, SEEDS = 3, 0.02, 10  # noise [deg]
+COLUMNS = ["leg", "measured", "poses", "condition", "weakest deg", "worst rms deg", "within 3 s.e. %"]
+NOTE = """measured: position and orientation of the sole in the jig, or the position of its middle only. weakest: error
+predicted along the combination of offsets that the poses tell least; worst rms: of the worst joint, over the seeds;
+within: share of all errors within three predicted standard errors (99.7 % when the prediction is right)."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Try it and print the tables."""
+    from humanoid_control.robots.catalogue import load_robot
+    from humanoid_control.simulation.encoder_calibration import JigAccuracy
+    from humanoid_control.studies.schwienbacher2014.calibration import study_calibration
+
+    poses: int = POSES if args.poses is None else args.poses
+    seeds: int = SEEDS if args.seeds is None else args.seeds
+    noise: float = NOISE if args.noise is None else args.noise
+    for option, value in (("poses", poses), ("seeds", seeds)):
+        if value < 1:
+            raise ConfigError(f"--{option} must be at least 1, got {value}")
+    if not 0 <= noise < math.inf:
+        raise ConfigError(f"--noise must be a number from 0 up, got {noise:g}")
+    check_folder(args.output)
+    robot, accuracy = load_robot(args.robot or "lola", "fixed"), JigAccuracy()
+    with progress("study", 1.0, quiet=args.json) as show:
+        legs = study_calibration(robot, poses, math.radians(noise), seeds, accuracy, show)
+    report = to_json(robot, legs, noise, accuracy.position, math.degrees(accuracy.orientation))
+    if args.output is not None:
+        _write_folder(args.output, report, legs)
+    if args.json:
+        print_json(report)
+        return 0
+    _print(robot, legs, noise, seeds)
+    if args.output is not None:
+        console.print(f"written: {args.output}")
+    return 0
+
+
+def to_json(robot: Robot, legs: list[LegStudy], noise: float, position: float, orientation: float) -> dict[str, Any]:
+    """The study as plain dictionaries; angles in degrees, lengths in metres."""
+    rows = []
+    for s in legs:
+        cases = [
+            {
+                "measure": c.measure,
+                "poses": c.poses,
+                "condition": c.first.condition,
+                "singular_values_per_deg": np.radians(c.first.singular),
+                "standard_error": np.degrees(c.first.standard_error),
+                "covariance": np.degrees(np.degrees(c.first.covariance)),
+                "rms_error": np.degrees(c.rms),
+                "spread": np.degrees(c.spread),
+                "within_3_standard_errors": c.within,
+                "not_identified": [
+                    {"joints": d.parts, "standard_error": math.degrees(d.deviation)} for d in c.first.unidentified
+                ],
+            }
+            for c in s.cases
+        ]
+        mean = np.degrees(np.sqrt(np.mean(s.mean_errors**2, axis=0)))
+        rows.append(
+            {
+                "leg": s.leg.name,
+                "joints": s.leg.joints,
+                "postures": np.degrees(s.postures),
+                "cases": cases,
+                "mean_rms_error": mean,
+            }
+        )
+    head = {"study": "calibration", "robot": robot.name, "seeds": len(legs[0].mean_errors), "noise": noise}
+    head |= {"jig_position": position, "jig_orientation": orientation}
+    return {**head, "legs": rows, "machine": machine()}
+
+
+def _print(robot: Robot, legs: list[LegStudy], noise: float, seeds: int) -> None:
+    title = f"{robot.title}: encoder offsets from jig poses, encoder noise {noise:g}°, {seeds} seeds"
+    table(title, COLUMNS, [_case_row(s, c) for s in legs for c in s.cases])
+    console.print(NOTE)
+    lines = [
+        [s.leg.name, c.measure, c.poses, _angle(d.deviation), ", ".join(f"{p:+.2f} {j}" for j, p in d.parts.items())]
+        for s in legs
+        for c in s.cases
+        for d in c.first.unidentified
+    ]
+    if lines:
+        columns = ["leg", "measured", "poses", "s.e. deg", "combination of offsets"]
+        table("not identified (standard error above 1°)", columns, lines)
+    joints = []
+    for s in legs:
+        best, mean = s.cases[0], np.sqrt(np.mean(s.mean_errors**2, axis=0))
+        for k, name in enumerate(s.leg.joints):
+            numbers = [best.first.standard_error[k], best.rms[k], mean[k], best.spread[k]]
+            joints.append([name, *(_angle(x) for x in numbers)])
+    count = legs[0].cases[0].poses
+    columns = ["joint", "standard error deg", "rms error deg", "rms error of the mean deg", "spread deg"]
+    table(f"each offset from {count} pose{'s' * (count > 1)}", columns, joints)
+    console.print(
+        "mean: of reading less joint angle, where the jig defines the joint angles. spread: median range over"
+    )
+    console.print("the poses, each pose alone; it stays within the noise when the poses agree.")
+
+
+def _case_row(s: LegStudy, c: Case) -> list[Any]:
+    weakest = 1 / c.first.singular[-1] if c.first.singular[-1] > 0 else math.inf
+    known = np.isfinite(c.first.standard_error)
+    rms = float(c.rms[known].max()) if known.any() else math.nan
+    within = round(100 * c.within, 1) if known.any() else "-"
+    condition = round(c.first.condition, 1) if math.isfinite(c.first.condition) else "-"
+    return [s.leg.name, c.measure, c.poses, condition, _angle(weakest), _angle(rms), within]
+
+
+def _angle(x: float) -> Any:
+    """Degrees for a table; - where there is no bound."""
+    return round(math.degrees(x), 4) if math.isfinite(x) else "-"
+
+
+def _write_folder(folder: Path, report: dict[str, Any], legs: list[LegStudy]) -> None:
+    """calibration.json and calibration.png, each whole or not at all."""
+    from humanoid_control.studies.schwienbacher2014.calibration import calibration_plot
+
+    with whole_files(folder) as whole:
+        text = json.dumps(plain_values(report), indent=1, allow_nan=False)
+        (whole / "calibration.json").write_text(text + "\n", encoding="utf-8")
+        (whole / "calibration.png").write_bytes(calibration_plot(legs))
+
+
+# -------- The plot of a calibration study: error of each offset over the seeds, inside three predicted standard errors
+
+
+def calibration_plot(legs: list[LegStudy]) -> bytes:
+    """A PNG with one panel a leg: all poses beside one pose; joints that one pose does not bound are left out."""
+    figure, axes = subplots(len(legs), 1, 8.0, 2.8 * len(legs))
+    shown = [c for c in legs[0].cases if c.measure == "pose"]
+    for study, ax in zip(legs, axes, strict=True):
+        for n, case in enumerate(c for c in study.cases if c.measure == "pose"):
+            at = np.arange(len(study.leg.joints)) + 0.26 * n - 0.13
+            error = case.first.standard_error
+            band = np.where(np.isfinite(error), 3 * np.degrees(error), np.nan)
+            ax.bar(at, 2 * band, 0.22, -band, color=SERIES[n], alpha=0.25, linewidth=0)
+            for errors in np.degrees(case.errors):
+                ax.plot(at, np.where(np.isfinite(band), errors, np.nan), ".", color=SERIES[n], markersize=3)
+        ax.set_xticks(range(len(study.leg.joints)), study.leg.joints, rotation=15, ha="right", fontsize=7)
+        ax.set_ylabel(f"{study.leg.name}: error [°]")
+    return png(figure, [(f"{c.poses} pose{'s' * (c.poses > 1)}", SERIES[n]) for n, c in enumerate(shown)])

@@ -1,0 +1,239 @@
+"""`humanoid study momentum`: vertical momentum of a walk with still arms, the source's methods and ours.
+
+Also here:
+
+* The plot of a momentum study: vertical momentum, its rate and an arm over one gait cycle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+import numpy as np
+
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.evaluation.report.plots import SERIES, subplots
+from humanoid_control.files import check_folder, whole_files
+from humanoid_control.studies.schwienbacher2014.momentum_claims import Lab, Outcome
+from humanoid_control.terminal import console, machine, plain_values, print_json, progress, table
+from humanoid_control.walking.walk_task import WalkTask
+
+if TYPE_CHECKING:
+    from humanoid_control.studies.schwienbacher2014.momentum_claims import Judgement
+    from humanoid_control.walking.gait import GaitSettings
+
+
+# -------- `humanoid study momentum`: vertical momentum of a walk with still arms, the source's methods and ours
+
+SLOWER = 1.25  # 0.4 m in 1 s, the source's second experiment
+HOLDS = "holds"
+SOURCE = (
+    "source (its Lola): method 1 to method 0 about -20 % in L_z and its rate; method 2 with delta 0.5 to still arms\n"
+    "about -40 % in L_z and -15 % in the peaks of the contact torque"
+)
+COLUMNS = ["walk", "L_z pp", "to still %", "to m. 0 %", "rms", "rate pp", "to still %", "rms"]
+COLUMNS += ["torque", "speed", "range °", "gap mm", "foot mm"]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A row of the tables."""
+
+    method: str
+    free: str
+    gait: GaitSettings
+    outcome: Outcome
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the tables, and write the folder that is asked for."""
+    from humanoid_control.robots.catalogue import load_robot
+    from humanoid_control.studies.schwienbacher2014 import CLAIMS
+    from humanoid_control.studies.schwienbacher2014.momentum_claims import Lab, find_gait
+
+    names = {n.lower(): n for n in CLAIMS}
+    asked = [n.strip() for n in args.only.split(",") if n.strip()]
+    for name in asked:
+        if name.lower() not in names:
+            raise UnknownNameError("claim", name, CLAIMS)
+    for option, value in (("step-length", args.step_length), ("step-time", args.step_time)):
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise ConfigError(f"--{option} must be positive, got {value:g}")
+    check_folder(args.output)
+    chosen = [CLAIMS[names[n.lower()]] for n in asked] or list(CLAIMS.values())
+    robot = load_robot(args.robot or "lola", "floating")
+    with progress("study", 1.0, quiet=args.json) as show:
+        gait, notes = find_gait(robot, args.step_length, args.step_time)
+        lab = Lab(robot, gait)
+        walks = [] if asked else _play(lab, lambda share, text: show(0.3 * share, text))
+        found = []
+        for k, claim in enumerate(chosen):
+            show(0.3 + 0.7 * k / len(chosen), claim.name)
+            found.append(claim.judge(lab))
+    report = to_json(lab, walks, found, notes)
+    if args.output is not None:
+        _write_folder(args.output, lab, report)
+    if args.json:
+        print_json(report)
+        return 0
+    _print(lab, walks, found, notes, args.details)
+    if args.output is not None:
+        console.print(f"written: {args.output}")
+    return 0
+
+
+def _play(lab: Lab, show: Callable[[float, str], None]) -> list[Walk]:
+    """All walks of the tables: the lab's step, and a step a quarter longer in time."""
+    from humanoid_control.studies.schwienbacher2014.momentum_claims import MAIN
+
+    slow = replace(lab.gait, step_time=SLOWER * lab.gait.step_time)
+    todo = [(m, "arms", lab.gait) for m in (*MAIN, "ours xyz")]
+    todo += [
+        (m, free, lab.gait) for free in ("arms+waist", "all") for m in (lab.best_tracking(), "method 2 0.5", "ours")
+    ]
+    todo += [(m, "arms", slow) for m in ("still", "method 0", lab.best_tracking(), "method 2 0.5", "ours")]
+    out = []
+    for k, (method, free, gait) in enumerate(todo):
+        show(k / len(todo), f"{method}, {free}")
+        out.append(Walk(method, free, gait, lab.outcome(method, free, gait)))
+    return out
+
+
+def to_json(lab: Lab, walks: list[Walk], found: list[Judgement], notes: list[str]) -> dict[str, Any]:
+    """The study as plain dictionaries."""
+    rows = [
+        {
+            "method": w.method,
+            "free": w.free,
+            "step_time": w.gait.step_time,
+            **{axis: asdict(a) for axis, a in zip("xyz", w.outcome.axes, strict=True)},
+        }
+        for w in walks
+    ]
+    claims = [
+        {
+            "name": f.claim.name,
+            "statement": f.claim.statement,
+            "rule": f.claim.rule,
+            "verdict": f.verdict,
+            "reason": f.reason or None,
+            "parts": [{"claim": p.claim, "verdict": p.verdict, "numbers": dict(p.numbers)} for p in f.parts],
+        }
+        for f in found
+    ]
+    head = {"study": "momentum", "robot": lab.robot.name, "gait": asdict(lab.gait), "notes": notes}
+    return {**head, "walks": rows, "findings": claims, "machine": machine()}
+
+
+def _print(lab: Lab, walks: list[Walk], found: list[Judgement], notes: list[str], details: bool) -> None:
+    for gait in dict.fromkeys(w.gait for w in walks):
+        these = [w for w in walks if w.gait == gait]
+        title = f"{lab.robot.title}, steps of {gait.step_length:g} m in {gait.step_time:g} s: vertical momentum"
+        table(f"{title} [kg m²/s], its rate and the contact torque [N m]", COLUMNS, _rows(these))
+    if walks:
+        axes = [
+            [_label(w), *(x for a in w.outcome.axes for x in (a.peak_to_peak, a.rms, a.rate_rms))]
+            for w in walks
+            if w.method in ("still", "ours", "ours xyz") and w.gait == lab.gait
+        ]
+        heads = [f"{k} {axis}" for axis in "xyz" for k in ("L pp", "rms", "rate rms")]
+        table("all three axes", ["walk", *heads], axes)
+        console.print(SOURCE)
+    for note in notes:
+        console.print(f"note: {note}")
+    table(
+        "claims of Schwienbacher 2014 on our models",
+        ["", "claim", "verdict", "measured"],
+        [[f.claim.name, f.claim.statement, f.verdict, _told(f)] for f in found],
+    )
+    if details:
+        table("rules", ["", "holds when"], [[f.claim.name, f.claim.rule] for f in found])
+        parts = [[f.claim.name, p.claim, p.verdict, _numbers(p.numbers)] for f in found for p in f.parts]
+        table("numbers", ["", "part", "verdict", "measured"], parts)
+
+
+def _rows(walks: list[Walk]) -> list[list[Any]]:
+    by_method = {w.method: w.outcome.z for w in walks if w.free == "arms"}
+    still, zero = by_method["still"], by_method["method 0"]
+    lines: list[list[Any]] = []
+    for w in walks:
+        z = w.outcome.z
+        change = [_change(z.peak_to_peak, s.peak_to_peak) for s in (still, zero)]
+        line = [_label(w), z.peak_to_peak, *change, z.rms, z.rate_peak_to_peak]
+        line += [_change(z.rate_peak_to_peak, still.rate_peak_to_peak), z.rate_rms, max(z.torque_left, z.torque_right)]
+        line += [round(z.speed_share, 2), round(math.degrees(max(z.beyond_limit, 0.0)), 1)]
+        lines.append([*line, round(1000 * z.clearance, 1), round(1000 * z.foot_error, 2)])
+    return lines
+
+
+def _label(walk: Walk) -> str:
+    return walk.method if walk.free == "arms" else f"{walk.method}, {walk.free}"
+
+
+def _told(f: Judgement) -> str:
+    numbers = f"{f.parts[0].claim}: {_numbers(f.parts[0].numbers)}"
+    return f.reason if f.verdict != HOLDS and f.reason else "; ".join(t for t in (numbers, f.reason) if t)
+
+
+def _numbers(numbers: Any) -> str:
+    return ", ".join(f"{k} {v:g}" for k, v in numbers.items())
+
+
+def _change(value: float, reference: float) -> float:
+    return round(100.0 * (value / reference - 1.0), 1)
+
+
+def _write_folder(folder: Path, lab: Lab, report: dict[str, Any]) -> None:
+    """momentum.json and momentum.png, each whole or not at all."""
+    from humanoid_control.studies.schwienbacher2014.momentum_report import momentum_plot
+
+    with whole_files(folder) as whole:
+        (whole / "momentum.json").write_text(json.dumps(plain_values(report), indent=1) + "\n", encoding="utf-8")
+        momentum_plot(lab, whole / "momentum.png")
+
+
+# -------- The plot of a momentum study: vertical momentum, its rate and an arm over one gait cycle
+
+DPI = 130
+GREY, PALE = "#888888", "#dddddd"
+
+
+def momentum_plot(lab: Lab, path: Path) -> None:
+    """Write the PNG: still arms, method 0, method 1 in its best mode, method 2 with delta 0.5, ours."""
+    shown = ["still", lab.reference(), lab.best_tracking(), "method 2 0.5", "ours"]
+    runs: list[tuple[str, Outcome]] = [(m, lab.outcome(m)) for m in shown]
+    runs.append(("ours, waist too", lab.outcome("ours", "arms+waist")))
+    walk = WalkTask(lab.robot, lab.gait, "arms", lab.dt)
+    joint = int(walk.groups.l_arm[0])
+    figure, axes = subplots(3, 1, 8.0, 7.0, sharex=True, height_ratios=[3, 3, 2])
+    for k, (name, o) in enumerate(runs):
+        s = o.run.steady
+        share = np.array([walk.clock(t) for t in o.run.t[s]]) / walk.gait.cycle % 1.0
+        order = np.argsort(share)
+        joints = np.degrees(o.run.q[s, lab.robot.iq + joint])
+        for ax, values in zip(axes, (o.run.momentum[s, 2], o.run.rate[s, 2], joints), strict=True):
+            ax.plot(100 * share[order], values[order], color=SERIES[k], label=name, linewidth=1.4)
+    both = 100 * lab.gait.double_support / 2
+    for ax in axes:
+        for begin in (0.0, 50.0):
+            ax.axvspan(begin, begin + both, color=GREY, alpha=0.15, linewidth=0)
+        ax.grid(color=PALE)
+        ax.axhline(0, color=GREY, linewidth=0.6)
+    axes[0].set_ylabel("L_z [kg m²/s]")
+    axes[1].set_ylabel("dL_z/dt [N m]")
+    axes[2].set_ylabel(f"{lab.robot.joint_names[joint]} [°]")
+    axes[2].set_xlabel("gait cycle [%]; grey: both feet stand")
+    axes[2].set_xlim(0, 100)
+    g = lab.gait
+    axes[0].set_title(f"{lab.robot.title}: steps of {g.step_length:g} m in {g.step_time:g} s, vertical momentum")
+    axes[0].legend(loc="upper left", ncols=3, fontsize=8, frameon=False)
+    axes[0].margins(y=0.25)
+    with matplotlib.rc_context({"font.size": 9}):
+        figure.savefig(path, dpi=DPI, facecolor="white")

@@ -1,0 +1,92 @@
+"""A hypothesis, the experiment that decides it, and what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from humanoid_control.studies.dube2012.lab import Lab
+
+HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be decided"
+RELATIVE, ABSOLUTE = 0.05, 0.001
+"""A difference of errors counts when it is more than 5 % of the larger one and more than 1 mm. Set before any run."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One claim of a hypothesis, measured.
+
+    Attributes:
+        claim: in a few words.
+        verdict: HOLDS, FAILS or OPEN.
+        numbers: what was measured, with units in the names.
+        seen: what in the motion speaks for a reason, where that can be told.
+    """
+
+    claim: str
+    verdict: str
+    numbers: Mapping[str, float]
+    seen: str = ""
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A conclusion of the source, as an experiment.
+
+    Attributes:
+        name: H1 to H21.
+        statement: the conclusion, in our words.
+        rule: when it holds and when it cannot be decided, fixed before measuring.
+        experiment: runs it.
+        reason: what is the most likely cause when it does not hold.
+        needs_clip: False where the outcome is the same for every clip.
+    """
+
+    name: str
+    statement: str
+    rule: str
+    experiment: Callable[[Lab], list[Part]]
+    reason: str
+    needs_clip: bool = True
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a hypothesis came to on one clip; `reason` is empty where it holds."""
+
+    hypothesis: Hypothesis
+    clip: str
+    parts: tuple[Part, ...]
+    verdict: str
+    reason: str
+
+
+def conclude(hypothesis: Hypothesis, clip: str, parts: list[Part]) -> Finding:
+    """The finding of several parts: it fails with any of them, and is open while any is open."""
+    verdicts = {p.verdict for p in parts}
+    verdict = FAILS if FAILS in verdicts else OPEN if OPEN in verdicts or not parts else HOLDS
+    reasons = [hypothesis.reason] if verdict == FAILS else []
+    reasons += [p.seen for p in parts if p.verdict == FAILS and p.seen]
+    return Finding(hypothesis, clip, tuple(parts), verdict, "; ".join(dict.fromkeys(reasons)))
+
+
+def decide(true: bool, decidable: bool = True) -> str:
+    """A verdict from a rule that is met or not, and from whether the data can tell at all."""
+    return OPEN if not decidable else HOLDS if true else FAILS
+
+
+def lower(a: float, b: float) -> bool:
+    """Whether error a is smaller than error b by a difference that counts [m]."""
+    return b - a > max(ABSOLUTE, RELATIVE * b)
+
+
+def similar(a: float, b: float) -> bool:
+    """Whether two errors do not differ by what counts [m]."""
+    return not lower(a, b) and not lower(b, a)
+
+
+def cm(value: float) -> float:
+    """Metres to centimetres, rounded for the report."""
+    return round(100 * value, 2)

@@ -1,0 +1,273 @@
+"""Which tendons lie, and how: slack, broken, stuck, swapped, missing; the estimate goes on without them.
+
+Also here:
+
+* Whether a filter knows how wrong it is: NIS from its innovations, NEES where the truth is known.
+* What the tendons can tell: the weakest direction of the joints, by name, absolutely and from changes alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.stats import chi2
+
+from humanoid_control.jit import kernel
+from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMapping
+
+if TYPE_CHECKING:
+    from humanoid_control.tendons.estimator.group_filter import GroupFilter
+
+
+# -------- Which tendons lie, and how: slack, broken, stuck, swapped, missing; the estimate goes on without them
+
+_WINDOW = 60  # updates that a diagnosis looks back on
+_OUT, _IN = 4.0, 30  # leaky count of bad updates that excludes a tendon; good ones in a row that take it back
+_CLEAR = 8.0  # how many standard deviations make a motion or a difference clear
+
+
+@kernel
+def count(rows, now, offset, lengths, score, use, wanted, gate, measured, expected, bad, good, excluded):
+    """What the update of a group said of its k tendons, at positions rows (k,) of the body's M.
+
+    Args:
+        now, offset, lengths, score, use: (k,) of the group's filter. wanted: (M,) 1 for tendons it was to use.
+        measured, expected: (M,) row of the window, written. bad, good, excluded: (M,), brought up to date.
+    """
+    for k in range(rows.shape[0]):
+        i = rows[k]
+        measured[i], expected[i] = now[k] + offset[k], lengths[k]
+        if abs(score[k]) > gate or (use[k] == 0 and wanted[i] != 0):
+            bad[i], good[i] = min(bad[i] + 1.0, 2 * _OUT), 0
+        else:
+            bad[i], good[i] = max(bad[i] - 0.25, 0.0), good[i] + 1
+        excluded[i] = good[i] < _IN if excluded[i] else bad[i] >= _OUT
+
+
+class FaultMonitor:
+    """Leaves a tendon out while it contradicts the others, says why, and takes it back when it agrees again.
+
+    Attributes:
+        names: of the tendons. excluded: (M,) True where a tendon is left out until it agrees again.
+        relative: only changes of lengths compare with what is expected, not the lengths.
+        missing: (M,) True where the last lengths had none. slack: (M,) True where the last tension was too low.
+    """
+
+    def __init__(self, names: Sequence[str], length_noise: float, slack_tension: float = 0.0) -> None:
+        self.names = tuple(names)
+        self._noise, self._least = length_noise, slack_tension
+        m = len(self.names)
+        self.excluded, self.missing, self.slack = (np.zeros(m, dtype=bool) for _ in range(3))
+        self._bad, self._good = np.zeros(m), np.zeros(m, dtype=np.int64)
+        self._measured, self._expected = np.full((_WINDOW, m), np.nan), np.full((_WINDOW, m), np.nan)
+        self._tension = np.full(m, np.nan)
+        self._row, self._fresh = 0, True
+        self.relative = False
+        self._use = np.ones(m, dtype=np.int64)
+
+    def reset(self) -> None:
+        """Forget all that is known."""
+        for flags in (self.excluded, self.missing, self.slack):
+            flags[:] = False
+        self._bad[:], self._good[:] = 0.0, 0
+        self._measured[:], self._expected[:], self._tension[:] = np.nan, np.nan, np.nan
+
+    def usable(self, lengths: Array, tensions: Array | None = None) -> Ints:
+        """(M,) 1 for tendons to use with these lengths (M,) [m] and tensions (M,) [N]."""
+        np.isnan(lengths, out=self.missing)
+        if tensions is not None:
+            self._tension[:] = tensions
+            np.less(tensions, self._least, out=self.slack)
+        np.logical_not(self.missing | self.slack | self.excluded, out=self._use)
+        self._fresh = True
+        return self._use
+
+    def judge(self, rows: Ints, f: GroupFilter) -> None:
+        """Count what the update of a group said of its tendons, at positions rows (k,) of the body's."""
+        gate = f.settings.gate
+        if gate <= 0:
+            return
+        if self._fresh:  # one row of the window for all groups of a step that had an update
+            self._row = (self._row + 1) % _WINDOW
+            self._measured[self._row] = np.nan
+            self._fresh = False
+        count(
+            rows, f.now, f.offset, f.expected, f.score, f.use, self._use, gate,
+            self._measured[self._row], self._expected[self._row], self._bad, self._good, self.excluded,
+        )  # fmt: skip
+
+    def outvoted(self, rows: Ints) -> bool:
+        """Whether more of these tendons are left out than are likely to lie: then it is the estimate that is wrong."""
+        return int(np.count_nonzero(self.excluded[rows])) > max(1, len(rows) // 2)
+
+    def forgive(self, rows: Ints) -> None:
+        """Take these tendons back."""
+        self.excluded[rows], self._bad[rows], self._good[rows] = False, 0.0, 0
+
+    def report(self) -> dict[str, str]:
+        """What is wrong with each tendon that is left out: name -> one line. Swapped tendons name each other."""
+        partner = self._swapped()
+        out = {}
+        for i, name in enumerate(self.names):
+            if self.missing[i]:
+                out[name] = "missing: no length is measured"
+            elif self.slack[i]:
+                out[name] = f"slack: tension {self._tension[i]:.1f} N is below {self._least:g} N"
+            elif self.excluded[i]:
+                out[name] = f"swapped with {self.names[partner[i]]}" if i in partner else self._reason(i)
+        return out
+
+    def _history(self, i: int) -> tuple[Array, Array]:
+        """Measured and expected lengths of tendon i in the window, oldest first [m]."""
+        order = np.roll(np.arange(_WINDOW), -self._row - 1)
+        z, f = self._measured[order, i], self._expected[order, i]
+        known = np.isfinite(z) & np.isfinite(f)
+        return z[known], f[known]
+
+    def _reason(self, i: int) -> str:
+        z, f = self._history(i)
+        if len(z) < 3:
+            return "inconsistent: contradicts the other tendons"
+        clear = _CLEAR * self._noise
+        if np.ptp(z) < 1e-9 + 0.01 * self._noise and np.ptp(f) > clear:
+            return "stuck: the measured length does not change"
+        difference = (z - z[0]) - (f - f[0]) if self.relative else z - f
+        if difference.max() > clear and difference.min() > -clear:
+            return f"slack: measured {difference.max() * 1e3:.1f} mm longer than its path"
+        if difference.min() < -clear and difference.max() < clear:
+            return f"broken: measured {-difference.min() * 1e3:.1f} mm shorter than its path"
+        return "inconsistent: contradicts the other tendons"
+
+    def _swapped(self) -> dict[int, int]:
+        """Pairs of excluded tendons of which each moves as the other should."""
+        pairs: dict[int, int] = {}
+        bad = [int(i) for i in np.flatnonzero(self.excluded)]
+        for a in bad:
+            for b in bad:
+                if a < b and self._moves_as(a, b) and self._moves_as(b, a):
+                    pairs[a], pairs[b] = b, a
+        return pairs
+
+    def _moves_as(self, a: int, b: int) -> bool:
+        """Whether the changes measured at a are those expected of b, and not those expected of a."""
+        known = np.isfinite(self._measured[:, a]) & np.isfinite(self._expected[:, a] + self._expected[:, b])
+        if known.sum() < 10:
+            return False
+        z, own, other = self._measured[known, a], self._expected[known, a], self._expected[known, b]
+        apart = np.std(z - own)
+        return bool(apart > 2 * self._noise and np.std(z - other) < 0.3 * apart)
+
+
+# -------- Whether a filter knows how wrong it is: NIS from its innovations, NEES where the truth is known
+
+
+def nees(error: Array, covariance: Array) -> float:
+    """Normalised estimation error squared, e^T P^-1 e; its mean is the number of states when P is honest.
+
+    Args:
+        error: (n,) estimate minus truth. covariance: (n, n) P.
+    """
+    return float(error @ np.linalg.solve(covariance, error))
+
+
+@dataclass
+class ChiSquareMean:
+    """Running mean of NIS or NEES values against the interval that an honest filter stays in.
+
+    Attributes:
+        total: sum of the values. freedom: sum of their degrees of freedom. values: how many were added.
+    """
+
+    total: float = 0.0
+    freedom: int = 0
+    values: int = 0
+
+    def add(self, value: float, freedom: int) -> None:
+        """Take in a value with its degrees of freedom; none are known of an update that used no length."""
+        if freedom > 0:
+            self.total += value
+            self.freedom += freedom
+            self.values += 1
+
+    @property
+    def per_degree(self) -> float:
+        """Mean value per degree of freedom: 1 when consistent, above when overconfident; NaN before any value."""
+        return self.total / self.freedom if self.freedom else float("nan")
+
+    def bounds(self, confidence: float = 0.99) -> tuple[float, float]:
+        """Interval of `per_degree` for independent values of a consistent filter."""
+        if not self.freedom:
+            return 0.0, float("inf")
+        low, high = chi2.ppf([(1 - confidence) / 2, (1 + confidence) / 2], self.freedom)
+        return float(low / self.freedom), float(high / self.freedom)
+
+
+# -------- What the tendons can tell: the weakest direction of the joints, by name, absolutely and from changes alone
+
+
+@dataclass(frozen=True)
+class Observability:
+    """How well lengths determine angles.
+
+    Attributes:
+        smallest, largest: singular values of the observation matrix.
+        direction: (D,) unit vector of angles that the lengths say least about.
+        joints: those that make up this direction, largest share first.
+        rank: number of singular values above the cut-off.
+    """
+
+    smallest: float
+    largest: float
+    direction: Array
+    joints: tuple[str, ...]
+    rank: int
+
+    @property
+    def observable(self) -> bool:
+        """Whether every direction is seen."""
+        return self.rank == len(self.direction)
+
+    def __str__(self) -> str:
+        """One line for a log or a diagnostic."""
+        state = "observable" if self.observable else f"unobservable along {', '.join(self.joints)}"
+        return f"{state}: smallest singular value {self.smallest:.3g}, largest {self.largest:.3g}"
+
+
+def observability(matrix: Array, joint_names: Sequence[str], cutoff: float = 1e-3) -> Observability:
+    """Of the angles (D,) that a matrix (K, D) maps to lengths; the muscle Jacobian or a stack of them.
+
+    Args:
+        cutoff: share of the largest singular value below which a direction counts as not seen.
+    """
+    d = len(joint_names)
+    rows = matrix if len(matrix) >= d else np.vstack([matrix, np.zeros((d - len(matrix), d))])
+    _, s, vt = np.linalg.svd(rows, full_matrices=False)
+    direction = vt[-1]
+    order = np.argsort(-np.abs(direction))
+    joints = tuple(joint_names[j] for j in order if abs(direction[j]) > 0.3)
+    rank = int((s > cutoff * s[0]).sum()) if s[0] > 0 else 0
+    return Observability(float(s[-1]), float(s[0]), direction, joints, rank)
+
+
+def relative_observability(
+    mapping: JointMuscleMapping, path: Array, cutoff: float = 1e-3, own: int | None = None
+) -> Observability:
+    """What changes of length along a path say about the posture itself: the differentiated mapping, stacked.
+
+    A constant error e of the angles changes the increment along dtheta by d(G dtheta)/dtheta e. It shows only where
+    moment arms change with the posture, and only as far as the angles cannot be moved to explain it: increments that
+    another motion would also make are taken out.
+
+    Args:
+        path: (K, D) angles passed through [rad], K >= 2.
+        own: only the first so many joints are unknown; default all.
+    """
+    rows = []
+    for theta, step in zip(path[:-1], np.diff(path, axis=0), strict=True):
+        G = mapping.jacobian(theta)[:, :own]
+        change = mapping.jacobian_directional(theta, step)[:, :own]
+        rows.append(change - G @ np.linalg.lstsq(G, change, rcond=cutoff)[0])
+    return observability(np.vstack(rows), mapping.joint_names[:own], cutoff)

@@ -1,0 +1,192 @@
+"""Joint angles of a whole tendon-driven body: several groups, each its own filter, that lend each other angles.
+
+Also here:
+
+* Two estimators on the same lengths, one calibrated and one not: their difference is the measure of the source.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.tendons.estimator.diagnosis import (
+    FaultMonitor,
+    Observability,
+    observability,
+    relative_observability,
+)
+from humanoid_control.tendons.estimator.group_filter import GroupFilter
+from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMapping
+from humanoid_control.tendons.tendon import TendonGroup, owners
+
+# -------- Joint angles of a whole tendon-driven body: several groups, each its own filter, that lend each other angles
+
+_EVERY, _KEPT = 10, 50  # steps between postures kept for `observability`, and how many
+
+
+class TendonEstimator:
+    """Estimates every joint once, by the group that owns it.
+
+    A step: all groups predict (7); borrowed angles are exchanged; all groups update from that; they are exchanged again
+    (8)-(10). No result depends on the order of the groups.
+
+    Args:
+        groups: who owns and borrows what. mappings: by the name of the group.
+        settings: of all filters. With `share` off each group estimates all its joints, the conventional filter.
+
+    Attributes:
+        joint_names: joints that are estimated, in the order of the groups. muscle_names: tendons, each once.
+        filters: one per group. faults: what is known of each tendon.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[TendonGroup],
+        mappings: Mapping[str, JointMuscleMapping],
+        settings: FilterSettings | None = None,
+    ) -> None:
+        owner = owners(groups)
+        self.settings = settings or FilterSettings()
+        missing = [g.name for g in groups if g.name not in mappings]
+        if missing:
+            raise ConfigError(f"tendon estimator: no mapping for group '{missing[0]}'; have {', '.join(mappings)}")
+        self.groups = tuple(groups)
+        self.filters = [GroupFilter(g, mappings[g.name], self.settings) for g in groups]
+        self.joint_names = tuple(owner)
+        self.muscle_names = tuple(dict.fromkeys(m for g in groups for m in g.tendons))
+        self._rows = [np.array([self.muscle_names.index(m) for m in g.tendons]) for g in groups]
+        self._own = [np.array([self.joint_names.index(j) for j in g.own]) for g in groups]
+        number = {g.name: k for k, g in enumerate(groups)}
+        # (borrower, positions, owner, positions), one for each owner that a group borrows from
+        self._loans: list[tuple[GroupFilter, Ints, GroupFilter, Ints]] = []
+        for k, g in enumerate(groups if self.settings.share else ()):
+            for name in dict.fromkeys(owner[j] for j in g.borrow):
+                joints = [j for j in g.borrow if owner[j] == name]
+                mine, lender = self.filters[k], self.filters[number[name]]
+                self._loans.append((mine, mine.positions(joints), lender, lender.positions(joints)))
+        self.faults = FaultMonitor(self.muscle_names, self.settings.length_noise, self.settings.slack_tension)
+        self.faults.relative = self.settings.observation != "absolute"
+        self._steps = 0
+        self._passed: list[deque[Array]] = [deque(maxlen=_KEPT) for _ in groups]
+        self.theta = np.zeros(len(self.joint_names))
+        self.deviation = np.zeros(len(self.joint_names))
+        self.reset()
+
+    def reset(self, angles: Mapping[str, float] | None = None) -> None:
+        """Start again, from the angles given by name [rad]; joints not named start at 0, within their limits.
+
+        Raises:
+            ConfigError: an angle for a joint that is not estimated, or one that is not finite.
+        """
+        angles = dict(angles or {})
+        for name, value in angles.items():
+            if name not in self.joint_names or not np.isfinite(value):
+                known = ", ".join(self.joint_names)
+                raise ConfigError(f"tendon estimator: start angle {value} of '{name}'; give finite angles of {known}")
+        for f in self.filters:
+            low, high = f.mapping.limits.T
+            middle = np.clip(0.0, low, high)
+            f.reset(np.array([angles.get(j, m) for j, m in zip(f.group.joints, middle, strict=True)]))
+        self.faults.reset()
+        self._steps = 0
+        for passed in self._passed:
+            passed.clear()
+        self._exchange()
+        self._collect()
+
+    def zero(self, lengths: Array, angles: Mapping[str, float] | None = None) -> None:
+        """Calibrate here: lengths (M,) [m] as measured now belong to the angles given, others to the estimate."""
+        for f, rows in zip(self.filters, self._rows, strict=True):
+            theta = [dict(angles or {}).get(j, x) for j, x in zip(f.group.joints, f.theta, strict=True)]
+            f.zero(lengths[rows], np.array(theta))
+
+    def step(self, lengths: Array, tensions: Array | None = None) -> Array:
+        """One step with all lengths (M,) [m], NaN where a tendon is missing; tensions (M,) [N] where known.
+
+        Returns:
+            (J,) estimated angles in the order of `joint_names` [rad].
+
+        Raises:
+            ConfigError: the number of lengths is not that of the tendons.
+        """
+        if lengths.shape != (len(self.muscle_names),):
+            raise ConfigError(f"tendon estimator: expected {len(self.muscle_names)} lengths, got shape {lengths.shape}")
+        use = self.faults.usable(lengths, tensions)
+        for f, rows in zip(self.filters, self._rows, strict=True):
+            f.predict(lengths[rows], use[rows])
+        self._exchange()
+        for f in self.filters:
+            f.correct()
+        self._exchange()
+        for f, rows in zip(self.filters, self._rows, strict=True):
+            if f.count:
+                self.faults.judge(rows, f)
+                if self.faults.outvoted(rows):
+                    self.faults.forgive(rows)
+                    f.restart()
+            f.close()
+        self._collect()
+        self._steps += 1
+        if self._steps % _EVERY == 0:
+            for passed, f in zip(self._passed, self.filters, strict=True):
+                passed.append(f.theta.copy())
+        return self.theta.copy()
+
+    def observability(self) -> dict[str, Observability]:
+        """What each group's lengths tell of its own joints: at this posture, or with a relative observation by the
+        motion of the last while. Not for every step: it decomposes matrices."""
+        return {f.group.name: self.observability_of(k) for k, f in enumerate(self.filters)}
+
+    def observability_of(self, group: int, postures: int = _KEPT) -> Observability:
+        """The same of one group, by its number; a relative one from so many postures of the motion at most."""
+        f, passed = self.filters[group], self._passed[group]
+        own, names = len(f.group.own), f.group.own
+        if self.settings.observation == "absolute":
+            return observability(f.mapping.jacobian(f.theta)[:, :own], names)
+        if len(passed) < 2:
+            return observability(np.zeros((own, own)), names)
+        path = np.array(passed)
+        return relative_observability(f.mapping, path[:: max(1, -(-len(path) // postures))], own=own)
+
+    def _exchange(self) -> None:
+        for borrower, at, lender, there in self._loans:
+            borrower.borrow(at, lender, there)
+
+    def _collect(self) -> None:
+        for f, own in zip(self.filters, self._own, strict=True):
+            self.theta[own] = f.x[: len(own)]
+            self.deviation[own] = np.sqrt(f.P.diagonal()[: len(own)])
+
+    @property
+    def nis(self) -> tuple[float, int]:
+        """Normalised innovation squared over all groups at the last step, and its degrees of freedom."""
+        return sum(f.nis for f in self.filters), sum(f.count for f in self.filters)
+
+
+# -------- Two estimators on the same lengths, one calibrated and one not
+
+
+class SideBySide:
+    """Runs a reference and a second estimator together (section V-B, "JAEs-error").
+
+    Attributes:
+        error: (J,) second minus reference after the last step, in the order of the reference's joints [rad].
+    """
+
+    def __init__(self, reference: TendonEstimator, other: TendonEstimator) -> None:
+        if set(reference.joint_names) != set(other.joint_names) or reference.muscle_names != other.muscle_names:
+            raise ConfigError("side by side: both estimators need the same joints and tendons, in the same order")
+        self.reference, self.other = reference, other
+        self._order = np.array([other.joint_names.index(j) for j in reference.joint_names])
+        self.error = np.zeros(len(reference.joint_names))
+
+    def step(self, lengths: Array, tensions: Array | None = None) -> Array:
+        """One step of both with lengths (M,) [m]; the reference's angles (J,) [rad]."""
+        theta = self.reference.step(lengths, tensions)
+        self.error = self.other.step(lengths, tensions)[self._order] - theta
+        return theta

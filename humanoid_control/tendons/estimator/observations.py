@@ -1,0 +1,323 @@
+"""How much the lengths of a mapping bend: what a linearised filter neglects.
+
+Also here:
+
+* What measured lengths are compared with: the lengths themselves, eq. (2), or their changes, eqs (11) and (12).
+* What the change of the lengths between two moments tells, and what only the noise pretends that it does.
+* Changes of the lengths since an earlier moment whose angles are in the state too: the observations r2 and r3.
+* The observations by their names in the settings.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from humanoid_control.jit import kernel
+from humanoid_control.tendons.estimator.kalman import bent, squared_pseudo_inverse
+from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
+
+if TYPE_CHECKING:
+    from humanoid_control.tendons.estimator.group_filter import GroupFilter
+
+
+# -------- How much the lengths of a mapping bend: what a linearised filter neglects
+
+_SAMPLES = 8  # postures
+_SHARE = 0.7  # of each range
+
+
+def squared_curvature(mapping: JointMuscleMapping) -> Array:
+    """(M, D, D) mean square over postures of each second derivative of each length [m^2/rad^4]."""
+    d = len(mapping.joint_names)
+    middle, half = mapping.limits.mean(axis=1), np.ptp(mapping.limits, axis=1) / 2
+    rng = np.random.default_rng(0)
+    out = np.zeros((len(mapping.muscle_names), d, d))
+    for _ in range(_SAMPLES):
+        theta = middle + _SHARE * half * rng.uniform(-1, 1, d)
+        for e, along in enumerate(np.eye(d)):
+            out[:, :, e] += mapping.jacobian_directional(theta, along) ** 2 / _SAMPLES
+    return out
+
+
+# -------- What measured lengths are compared with: the lengths themselves, eq. (2), or their changes
+
+
+class Observation:
+    """One way to observe D angles by M lengths.
+
+    Attributes:
+        moments: how often the state has the angles. H: (M, n) Jacobian by the state. nu: (M,) innovation [m].
+        R: (M,) variance, of what a linear update neglects too, so that weights and gate are right far from the truth as
+            well [m^2]. lengths: (M,) that the angles would have [m]; by changes alone only their changes count.
+        curvature: (M, D, D) mean squares of the second derivatives of the lengths [m^2/rad^4].
+    """
+
+    moments = 1
+
+    def __init__(self, mapping: JointMuscleMapping, settings: FilterSettings) -> None:
+        m, d = len(mapping.muscle_names), len(mapping.joint_names)
+        self.mapping, self.settings = mapping, settings
+        self.lengths, self.nu = np.zeros(m), np.zeros(m)
+        self.curvature = squared_curvature(mapping)
+        self.H = np.zeros((m, self.states(d, m)))
+        self.r = np.full(m, settings.length_noise**2 * (1.0 if settings.observation == "absolute" else 2.0))
+        self.R = self.r.copy()
+
+    def states(self, d: int, m: int) -> int:
+        """Size of the state for D angles and M lengths."""
+        return self.moments * d
+
+    def restart(self, f: GroupFilter) -> None:
+        """The filter was set to other angles."""
+
+    def predicted(self, f: GroupFilter) -> None:
+        """The filter has moved its angles by `f.delta` for changes `f.dz` of the lengths, from where they had f.G."""
+
+    def compare(self, f: GroupFilter) -> bool:
+        """Fill H, nu and R at the predicted angles; False while there is nothing to compare with."""
+        raise NotImplementedError
+
+    def close(self, f: GroupFilter) -> None:
+        """The filter has updated its angles."""
+
+
+class Lengths(Observation):
+    """z = f(theta), eq. (2)."""
+
+    def compare(self, f: GroupFilter) -> bool:
+        """As the interface says."""
+        self.mapping.evaluate_into(f.theta, self.lengths, self.H)
+        np.subtract(f.measured, self.lengths, out=self.nu)
+        bent(self.curvature, f.variance, f.variance, 0.5, self.r, self.R)
+        return True
+
+
+class Steps(Observation):
+    """Changes in one step: as printed, or by the differentiated mapping.
+
+    As printed dz = G dtheta, eq. (12), is true of any prediction by the same tendons: dead reckoning. With the state in
+    G, dz = G(theta) dtheta, the change of the moment arms tells the angles.
+    """
+
+    def predicted(self, f: GroupFilter) -> None:
+        """As the interface says; the Jacobian belongs to the estimate before the step, which is at hand here."""
+        np.subtract(f.dz, f.G @ f.delta, out=self.nu)
+        f.asked *= f.use  # a change that contradicted the others is no measurement either
+        if self.settings.observation == "literal":
+            self.H[:] = f.G
+        else:
+            self.mapping.directional_into(f.x - f.delta, f.delta, self.H)
+            bent(self.curvature, f.variance, f.delta**2, 1.0, self.r, self.R)
+
+    def compare(self, f: GroupFilter) -> bool:
+        """As the interface says."""
+        return f.since >= 1
+
+
+# -------- What the change of the lengths between two moments tells, and what only the noise pretends that it does
+
+
+@kernel
+def moved_angles(x, P, B, curvature, r, least, later, doubt):
+    """The later angles of two moments, without the motion that noise alone may have made; how many joints moved.
+
+    At rest the noise of the lengths moves the estimate by (G^T G)^+ times its variance. A joint that moved by less than
+    some deviations of that counts as resting: one test of all tendons together, which noise hardly ever passes.
+
+    Args:
+        x: (2 D, ...) angles now c + d, then those of the earlier moment c [rad]. P: its covariance.
+        B: (D, D) (G^T G)^+ now. curvature: (M, D, D) mean squares of the second derivatives K [m^2/rad^4].
+        r: (M,) variance of the change of the lengths [m^2]. least: [standard deviations].
+        later: (D,), written: c + d, of resting joints c [rad].
+        doubt: (D,), written: variance of d, to which the error of the moment arms adds, K e_c d [rad^2].
+    """
+    m, d = curvature.shape[0], B.shape[0]
+    noise, arms = 0.0, 0.0  # mean over the tendons of the variance of a change, without and with wrong moment arms
+    for i in range(m):
+        mixed = 0.0
+        for a in range(d):
+            if curvature[i, a, a] > 0.0:
+                move = (x[a] - x[d + a]) ** 2
+                for e in range(d):
+                    mixed += curvature[i, a, e] * move * P[d + e, d + e]
+        noise += r[i] / m
+        arms += (r[i] + mixed) / m
+    count = 0
+    for a in range(d):
+        later[a] = x[d + a]
+        if (x[a] - x[d + a]) ** 2 > least * least * B[a, a] * noise:
+            later[a] = x[a]
+            count += 1
+        doubt[a] = B[a, a] * arms
+    return count
+
+
+@kernel
+def compare_moments(x, P, G, later, before, doubt, curvature, r, clear, H, R):
+    """Jacobian and variance of f(c + d) - f(c): c the angles at the earlier moment, d how far they have moved.
+
+    By (d, c) the Jacobian is G(c + d) and G(c + d) - G(c). The second tells where the robot is, and motion makes it.
+    But errors of d make it as well, and what a filter learns from that is wrong and never ends. So each entry keeps
+    only what exceeds `clear` times the deviation that the doubt about d gives it.
+
+    The variance is that of the measurement, and of what a linear update neglects: e_c K e_d and
+    e_c (K(c + d) - K(c)) e_c / 2. Derivatives by an angle are of about the same size in each order, so the latter is
+    taken as |d| e_c K e_c / 2.
+
+    Args:
+        x: (2 D, ...) c + d, then c [rad]. P: its covariance.
+        G, later, before: (M, D) Jacobians at c + d, at the angles of `moved_angles`, and at c [m/rad].
+        doubt: (D,) variance of d [rad^2]. curvature: (M, D, D) mean squares of the second derivatives [m^2/rad^4].
+        r: (M,) variance of the measured change [m^2]. clear: [standard deviations].
+        H: (M, 2 D, ...), R: (M,), written: Jacobian by x, and variance.
+    """
+    m, d = G.shape
+    for i in range(m):
+        size, linear, square = 0.0, 0.0, 0.0
+        for a in range(d):
+            change = later[i, a] - before[i, a]
+            noise = 0.0
+            if curvature[i, a, a] > 0.0:
+                error = P[d + a, d + a]
+                size += (x[a] - x[d + a]) ** 2
+                for e in range(d):
+                    noise += curvature[i, a, e] * doubt[e]
+                    square += curvature[i, a, e] * error * P[d + e, d + e]
+                linear += error * noise
+            left = change * change - clear * clear * noise
+            if left > 0.0:
+                change = left**0.5 if change > 0.0 else -(left**0.5)
+            else:
+                change = 0.0
+            H[i, a] = G[i, a]
+            H[i, d + a] = change - G[i, a]
+        R[i] = r[i] + linear + 0.5 * size * square
+
+
+# -------- Changes of the lengths since an earlier moment whose angles are in the state too: the observations r2 and r3
+
+LEAST = 5.0  # a joint that moved by less than so many deviations of the noise counts as resting; noise hardly ever does
+CLEAR = 2.0  # by how many deviations of what the motion is uncertain a moment arm must have changed to tell anything
+
+
+class Moments(Observation):
+    """Changes since some steps ago (r2): each comparison begins a new one, with the noise of both its ends for new."""
+
+    moments = 2
+
+    def __init__(self, mapping: JointMuscleMapping, settings: FilterSettings) -> None:
+        super().__init__(mapping, settings)
+        m, d = len(mapping.muscle_names), len(mapping.joint_names)
+        self._variance = np.full(m, 2 * settings.length_noise**2)  # of a change: both its ends are measured [m^2]
+        self._G, self._before, self._f = np.zeros((m, d)), np.zeros((m, d)), np.zeros(m)
+        self._z = np.full(m, np.nan)
+        self._angles, self._doubt, self._later = np.zeros(d), np.zeros(d), np.zeros((m, d))
+        self._unused = np.zeros(m)
+        self._A, self._B, self._L = np.zeros((d, d)), np.zeros((d, d)), np.zeros((d, d))
+
+    def restart(self, f: GroupFilter) -> None:
+        """The angles now become those of the earlier moment, and so do the lengths if there are any yet."""
+        d = f.d
+        f.x[d : 2 * d] = f.x[:d]
+        f.P[: 2 * d, : 2 * d] = np.tile(f.P[:d, :d], (2, 2))
+        self.mapping.evaluate_into(f.x[d : 2 * d], self._f, self._before)
+        self._z[:] = f.now
+
+    def compare(self, f: GroupFilter) -> bool:
+        """As the interface says."""
+        if f.since == 0:  # the first lengths: nothing to compare with yet
+            self.restart(f)
+        if f.since < self.settings.every:
+            return False
+        self._compare(f)
+        return True
+
+    def _compare(self, f: GroupFilter) -> None:
+        """H, nu and R of the change since the earlier moment, whose lengths and Jacobian are at hand."""
+        d = f.d
+        self.mapping.evaluate_into(f.x[:d], self.lengths, self._G)
+        squared_pseudo_inverse(self._G, f.use, self.settings.cutoff, self._A, self._B, self._L)
+        count = moved_angles(
+            f.x, f.P, self._B, self.curvature, self._variance, LEAST, self._angles, self._doubt
+        )  # fmt: skip
+        later = self._later
+        if count == d:
+            later = self._G
+        elif count == 0:
+            later = self._before
+        else:
+            self.mapping.evaluate_into(self._angles, self._unused, later)
+        compare_moments(
+            f.x, f.P, self._G, later, self._before, self._doubt, self.curvature, self.r, CLEAR, self.H, self.R
+        )  # fmt: skip
+        np.subtract(f.now, self._z, out=self.nu)
+        self.nu -= self.lengths
+        self.nu += self._f
+
+    def close(self, f: GroupFilter) -> None:
+        """Where it is time, the estimate becomes the earlier moment to compare with."""
+        if f.since >= self.settings.every:
+            self.restart(f)
+            f.since = 0
+
+
+class SincePowerOn(Moments):
+    """Changes since power-on (r3), compared in every step: z - z_0 = f(theta) - f(theta_0) + n - n_0.
+
+    The noise n_0 of the first lengths is the same in all of them. Taken for new each time it would average out, and the
+    filter become too sure without end. So n_0 is in the state, as what is wrong with each first length, (M,) after the
+    angles of both moments; then only n is new, and the update is exact for a linear mapping.
+    """
+
+    def __init__(self, mapping: JointMuscleMapping, settings: FilterSettings) -> None:
+        super().__init__(mapping, settings)
+        m, d = len(mapping.muscle_names), len(mapping.joint_names)
+        self.r = np.full(m, settings.length_noise**2)
+        self.H[:, 2 * d :] = -np.eye(m)
+
+    def states(self, d: int, m: int) -> int:
+        """As the interface says."""
+        return 2 * d + m
+
+    def restart(self, f: GroupFilter) -> None:
+        """As the interface says: power-on is now."""
+        super().restart(f)
+        first = 2 * f.d
+        f.x[first:] = 0.0
+        f.P[first:], f.P[:, first:] = 0.0, 0.0
+        f.P.flat[first * (f.P.shape[1] + 1) :: f.P.shape[1] + 1] = self.settings.length_noise**2
+
+    def compare(self, f: GroupFilter) -> bool:
+        """As the interface says."""
+        d = f.d
+        if f.since == 0:
+            self.restart(f)
+        if f.since < 1:
+            return False
+        # the angles at power-on are corrected with every update
+        self.mapping.evaluate_into(f.x[d : 2 * d], self._f, self._before)
+        self._compare(f)
+        self.nu += f.x[2 * d :]
+        return True
+
+    def close(self, f: GroupFilter) -> None:
+        """Power-on stays the earlier moment."""
+
+
+# -------- The observations by their names in the settings
+
+KINDS: dict[str, type[Observation]] = {
+    "absolute": Lengths,
+    "literal": Steps,
+    "r1": Steps,
+    "r2": Moments,
+    "r3": SincePowerOn,
+}
+
+
+def observation_of(mapping: JointMuscleMapping, settings: FilterSettings) -> Observation:
+    """The observation that the settings name."""
+    return KINDS[settings.observation](mapping, settings)

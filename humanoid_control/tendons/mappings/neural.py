@@ -1,0 +1,369 @@
+"""A network of two hidden tanh layers evaluated: value, Jacobian, and the Jacobian's change along a direction.
+
+Also here:
+
+* The neural joint-muscle mapping: a small smooth network, whose last layer can go on learning.
+* Training of the neural joint-muscle mapping: quasi-Newton on all samples, then the last layer exactly.
+* Learning the joint-muscle mapping while running, from the estimates themselves: the antagonism updater.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import tanh
+from time import perf_counter
+
+import numpy as np
+from scipy.optimize import minimize
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.jit import kernel
+from humanoid_control.tendons.mappings.mapping import (
+    Array,
+    FitReport,
+    Geometry,
+    JointMuscleMapping,
+    MappingInterrupted,
+    Progress,
+)
+
+# -------- A network of two hidden tanh layers evaluated: value, Jacobian, and the Jacobian's change along a direction
+
+
+@kernel
+def hidden(theta, centre, scale, W1, b1, W2, b2, a1, a2):
+    """Activities of both layers, a1 (h1,) and a2 (h2,), at one posture (D,) [rad]."""
+    for i in range(a1.shape[0]):
+        s = b1[i]
+        for d in range(theta.shape[0]):
+            s += W1[i, d] * (theta[d] - centre[d]) * scale[d]
+        a1[i] = tanh(s)
+    for i in range(a2.shape[0]):
+        s = b2[i]
+        for j in range(a1.shape[0]):
+            s += W2[i, j] * a1[j]
+        a2[i] = tanh(s)
+
+
+@kernel
+def slopes(scale, W1, W2, a1, a2, J1, J2):
+    """da1/dtheta (h1, D) and da2/dtheta (h2, D) from the activities."""
+    d = scale.shape[0]
+    for i in range(a1.shape[0]):
+        for c in range(d):
+            J1[i, c] = (1.0 - a1[i] * a1[i]) * W1[i, c] * scale[c]
+    for i in range(a2.shape[0]):
+        for c in range(d):
+            J2[i, c] = 0.0
+        for j in range(a1.shape[0]):
+            for c in range(d):
+                J2[i, c] += W2[i, j] * J1[j, c]
+        for c in range(d):
+            J2[i, c] *= 1.0 - a2[i] * a2[i]
+
+
+@kernel
+def _output(W3, J2, jacobian):
+    for i in range(W3.shape[0]):
+        for c in range(J2.shape[1]):
+            jacobian[i, c] = 0.0
+        for j in range(W3.shape[1]):
+            for c in range(J2.shape[1]):
+                jacobian[i, c] += W3[i, j] * J2[j, c]
+
+
+@kernel
+def evaluate(theta, centre, scale, W1, b1, W2, b2, W3, b3, a1, a2, J1, J2, lengths, jacobian):
+    """Lengths (M,) = W3 a2 + b3 and their Jacobian (M, D), written."""
+    hidden(theta, centre, scale, W1, b1, W2, b2, a1, a2)
+    for i in range(W3.shape[0]):
+        s = b3[i]
+        for j in range(W3.shape[1]):
+            s += W3[i, j] * a2[j]
+        lengths[i] = s
+    slopes(scale, W1, W2, a1, a2, J1, J2)
+    _output(W3, J2, jacobian)
+
+
+@kernel
+def directional(theta, v, centre, scale, W1, b1, W2, b2, W3, a1, a2, J1, J2, out):
+    """Derivative of the Jacobian along v (D,), (M, D), written; J1 and J2 are changed into their derivatives."""
+    hidden(theta, centre, scale, W1, b1, W2, b2, a1, a2)
+    slopes(scale, W1, W2, a1, a2, J1, J2)
+    d = scale.shape[0]
+    # J2 = (1 - a2^2) W2 J1, so dJ2 = -2 a2 da2 W2 J1 + (1 - a2^2) W2 dJ1
+    for i in range(a2.shape[0]):
+        da2 = 0.0
+        for c in range(d):
+            da2 += J2[i, c] * v[c]
+        slope = 1.0 - a2[i] * a2[i]
+        for c in range(d):
+            J2[i, c] = 0.0
+        for j in range(a1.shape[0]):
+            da1 = 0.0
+            for c in range(d):
+                da1 += J1[j, c] * v[c]
+            for c in range(d):
+                change = -2.0 * a1[j] * da1 * W1[j, c] * scale[c]
+                J2[i, c] += W2[i, j] * (slope * change - 2.0 * a2[i] * da2 * J1[j, c])
+    _output(W3, J2, out)
+
+
+# -------- The neural joint-muscle mapping: a small smooth network, whose last layer can go on learning
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Two hidden layers of tanh units and a linear output; angles are scaled to [-1, 1], lengths are in metres.
+
+    Attributes:
+        W1: (h1, D), b1: (h1,), W2: (h2, h1), b2: (h2,), W3: (M, h2) [m].
+    """
+
+    W1: Array
+    b1: Array
+    W2: Array
+    b2: Array
+    W3: Array
+
+
+class NeuralMapping(JointMuscleMapping):
+    """f(theta) = W3 (a(theta) - a(0)) with a the second hidden layer: f(0) = 0 whatever the weights are."""
+
+    kind = "neural"
+
+    def __init__(
+        self,
+        weights: Weights,
+        joint_names: Sequence[str],
+        muscle_names: Sequence[str],
+        limits: Array,
+        model_hash: str = "",
+        fit: FitReport | None = None,
+    ) -> None:
+        super().__init__(joint_names, muscle_names, limits, model_hash, fit)
+        w = weights
+        d, m, h1, h2 = len(self.joint_names), len(self.muscle_names), len(w.b1), len(w.b2)
+        if (w.W1.shape, w.W2.shape, w.W3.shape) != ((h1, d), (h2, h1), (m, h2)):
+            raise ConfigError(f"neural mapping: weights do not fit {d} joints, layers of {h1} and {h2}, {m} tendons")
+        self.centre = self.limits.mean(axis=1)
+        self.scale = 2.0 / (self.limits[:, 1] - self.limits[:, 0])
+        self._w = Weights(*(np.ascontiguousarray(a, float).copy() for a in (w.W1, w.b1, w.W2, w.b2, w.W3)))
+        self._a1, self._a2 = np.empty(h1), np.empty(h2)
+        self._J1, self._J2 = np.empty((h1, d)), np.empty((h2, d))
+        self._at_zero = np.empty(h2)
+        hidden(np.zeros(d), self.centre, self.scale, w.W1, w.b1, w.W2, w.b2, self._a1, self._at_zero)
+        self._b3 = -self._w.W3 @ self._at_zero
+
+    @property
+    def weights(self) -> Weights:
+        """The network's weights."""
+        return self._w
+
+    def features(self, theta: Array) -> Array:
+        """(S, h2) what the last layer sees, zero at the zero posture, for angles (S, D) [rad]."""
+        x = (np.asarray(theta, float) - self.centre) * self.scale
+        w = self._w
+        return np.tanh(np.tanh(x @ w.W1.T + w.b1) @ w.W2.T + w.b2) - self._at_zero
+
+    def set_last_layer(self, W3: Array) -> None:
+        """Put new output weights (M, h2) [m] in place, for learning while running."""
+        self._w.W3[:] = W3
+        self._b3[:] = -W3 @ self._at_zero
+
+    def evaluate_into(self, theta: Array, lengths: Array, jacobian: Array) -> None:
+        """As the interface says."""
+        w, room = self._w, (self._a1, self._a2, self._J1, self._J2)
+        evaluate(
+            theta, self.centre, self.scale, w.W1, w.b1, w.W2, w.b2, w.W3, self._b3, *room, lengths, jacobian
+        )  # fmt: skip
+
+    def directional_into(self, theta: Array, v: Array, out: Array) -> None:
+        """As the interface says, exact."""
+        w, room = self._w, (self._a1, self._a2, self._J1, self._J2)
+        directional(theta, v, self.centre, self.scale, w.W1, w.b1, w.W2, w.b2, w.W3, *room, out)
+
+
+# -------- Training of the neural joint-muscle mapping: quasi-Newton on all samples, then the last layer exactly
+
+
+def fit_neural(
+    geometry: Geometry,
+    joint_names: Sequence[str],
+    muscle_names: Sequence[str],
+    limits: Array,
+    postures: Array,
+    width: int = 32,
+    iterations: int = 1500,
+    seed: int = 0,
+    model_hash: str = "",
+    progress: Progress | None = None,
+) -> NeuralMapping:
+    """Least-squares network of two hidden layers through the lengths at the postures (S, D) [rad].
+
+    The source gives neither layers nor method; these are this project's: tanh units, lengths scaled to unit variance,
+    L-BFGS over all samples at once, and the output weights by linear least squares at the end.
+
+    Args:
+        width: units of each hidden layer. iterations: of L-BFGS at the most.
+        progress: called after each iteration; answering False interrupts.
+
+    Raises:
+        ConfigError: width or iterations below 1, or fewer postures than units. MappingInterrupted: by `progress`.
+    """
+    limits = np.asarray(limits, float)
+    if width < 1 or iterations < 1 or len(postures) < 2 * width:
+        raise ConfigError(
+            f"neural mapping: width {width}, {iterations} iterations, {len(postures)} postures; "
+            f"width and iterations from 1, at least {2 * max(width, 1)} postures"
+        )
+    begin = perf_counter()
+    x = (postures - limits.mean(axis=1)) * 2.0 / (limits[:, 1] - limits[:, 0])
+    zero_lengths = geometry(np.zeros((1, len(limits))))[0][0]
+    lengths = geometry(postures)[0] - zero_lengths
+    mean, size = lengths.mean(axis=0), np.maximum(lengths.std(axis=0), 1e-12)
+    target = (lengths - mean) / size
+    shapes = [
+        (width, len(limits)),
+        (width,),
+        (width, width),
+        (width,),
+        (len(muscle_names), width),
+        (len(muscle_names),),
+    ]
+    rng = np.random.default_rng(seed)
+    start = np.concatenate(
+        [(rng.standard_normal(s) / np.sqrt(s[-1]) if len(s) > 1 else np.zeros(s)).ravel() for s in shapes]
+    )
+    done = 0
+
+    def after(_: Array) -> None:
+        nonlocal done
+        done += 1
+        if progress is not None and progress(done / iterations) is False:
+            raise MappingInterrupted(f"mapping: interrupted after {done} of {iterations} iterations; nothing was kept")
+
+    found = minimize(
+        _loss, start, (x, target, shapes), "L-BFGS-B", jac=True, callback=after,
+        options={"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 30, "ftol": 1e-14, "gtol": 1e-10},
+    )  # fmt: skip
+    W1, b1, W2, b2, _, _ = _split(found.x, shapes)
+    weights = Weights(W1, b1, W2, b2, np.zeros((len(muscle_names), width)))
+    mapping = NeuralMapping(weights, joint_names, muscle_names, limits, model_hash)
+    # with a free offset, which is only taken off afterwards: the fit is not bent to pass through the zero posture
+    columns = np.hstack([mapping.features(postures), np.ones((len(postures), 1))])
+    solved = np.linalg.lstsq(columns, lengths, rcond=1e-10)[0]
+    mapping.set_last_layer(solved[:-1].T)
+    rms = float(np.sqrt(np.mean((columns @ solved - lengths) ** 2)))
+    zero = float(np.abs(solved[-1]).max())
+    mapping.fit = FitReport(len(postures), rms, zero, perf_counter() - begin)
+    if progress is not None:
+        progress(1.0)
+    return mapping
+
+
+def _split(flat: Array, shapes: list[tuple[int, ...]]) -> list[Array]:
+    ends = np.cumsum([int(np.prod(s)) for s in shapes])
+    return [part.reshape(s) for part, s in zip(np.split(flat, ends[:-1]), shapes, strict=True)]
+
+
+def _loss(flat: Array, x: Array, target: Array, shapes: list[tuple[int, ...]]) -> tuple[float, Array]:
+    """Mean squared error and its gradient by all weights (backpropagation)."""
+    W1, b1, W2, b2, W3, b3 = _split(flat, shapes)
+    a1 = np.tanh(x @ W1.T + b1)
+    a2 = np.tanh(a1 @ W2.T + b2)
+    e = a2 @ W3.T + b3 - target
+    g3 = e * (2.0 / e.size)
+    g2 = (g3 @ W3) * (1.0 - a2 * a2)
+    g1 = (g2 @ W2) * (1.0 - a1 * a1)
+    parts = (g1.T @ x, g1.sum(0), g2.T @ a1, g2.sum(0), g3.T @ a2, g3.sum(0))
+    return float(np.mean(e * e)), np.concatenate([p.ravel() for p in parts])
+
+
+# -------- Learning the joint-muscle mapping while running, from the estimates themselves: the antagonism updater
+
+STILL = 0.01  # squared length beside the mean of all replayed ones, below which it tells little of a tendon's factor
+
+
+class AntagonismUpdater:
+    """Corrects a neural mapping by (angles estimated, lengths measured), when switched on.
+
+    Args:
+        mapping: corrected in place.
+        replay: (R, D) angles at which the mapping as it is now is to be remembered [rad].
+        weight: of all replayed samples together beside all measured ones.
+        rate: share of the way to the new weights taken by one `update`, 0..1; limits how fast the mapping changes.
+        size: measured samples kept; the oldest goes first.
+        tension: samples with a tendon of less tension are not learnt from [N].
+    """
+
+    def __init__(
+        self,
+        mapping: NeuralMapping,
+        replay: Array,
+        weight: float = 0.3,
+        rate: float = 0.2,
+        size: int = 1000,
+        tension: float = 0.0,
+    ) -> None:
+        if not (0 < rate <= 1 and weight > 0 and size > 0):
+            raise ConfigError(
+                f"antagonism updater: rate {rate} in 0..1, weight {weight} and size {size} above 0 needed"
+            )
+        self.mapping, self.weight, self.rate, self.tension = mapping, weight, rate, tension
+        self.running = False
+        self.updates = 0
+        self._initial = mapping.weights.W3.copy()
+        self._features = mapping.features(replay)
+        self._still = STILL * np.mean((self._features @ self._initial.T) ** 2, axis=0)
+        self._theta, self._z = np.zeros((size, len(mapping.joint_names))), np.zeros((size, len(mapping.muscle_names)))
+        self._filled = self._next = 0
+
+    def start(self) -> None:
+        """Begin to learn."""
+        self.running = True
+
+    def stop(self) -> None:
+        """Freeze the mapping as it is."""
+        self.running = False
+
+    def revert(self) -> None:
+        """Take all that was learnt back."""
+        self.mapping.set_last_layer(self._initial)
+        self._filled = self._next = self.updates = 0
+
+    def add(self, theta: Array, lengths: Array, tensions: Array | None = None) -> bool:
+        """Keep a sample: estimated angles (D,) [rad] and calibrated lengths (M,) [m]; whether it was taken."""
+        taut = tensions is None or bool((np.asarray(tensions) >= self.tension).all())
+        if not (self.running and taut and np.isfinite(lengths).all() and np.isfinite(theta).all()):
+            return False
+        self._theta[self._next], self._z[self._next] = theta, lengths
+        self._next = (self._next + 1) % len(self._z)
+        self._filled = max(self._filled, self._next or len(self._z))
+        return True
+
+    def update(self) -> float:
+        """Move the output weights toward the least squares of both sets; the RMS misfit before it [m], or NaN.
+
+        Nothing happens while it is stopped or has fewer samples than the layer has units.
+        """
+        n, units = self._filled, self._features.shape[1]
+        if not self.running or n < units:
+            return float("nan")
+        a, z = self.mapping.features(self._theta[:n]), self._z[:n]
+        now = self.mapping.weights.W3
+        misfit = float(np.sqrt(np.mean((a @ now.T - z) ** 2)))
+        held = self.weight / len(self._features) * self._features.T @ self._features
+        gram = a.T @ a / n + held
+        ridge = 1e-9 * np.trace(gram) / units * np.eye(units)
+        right = a.T @ z / n + (held + ridge) @ (self._factors(a, z) * self._initial.T)
+        self.mapping.set_last_layer(now + self.rate * (np.linalg.solve(gram + ridge, right).T - now))
+        self.updates += 1
+        return misfit
+
+    def _factors(self, features: Array, z: Array) -> Array:
+        """(M,) by what to multiply the initial lengths to come nearest to measured ones; near 1 for tendons at rest."""
+        lengths = features @ self._initial.T
+        moved = np.mean(lengths**2, axis=0)
+        return (np.mean(lengths * z, axis=0) + self._still) / (moved + self._still)

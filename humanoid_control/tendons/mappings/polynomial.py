@@ -1,0 +1,423 @@
+"""Sets of monomials: which products of joint angles a polynomial of total degree P has, and how they hang together.
+
+Also here:
+
+* A polynomial of all joint angles evaluated: value, gradient, and the gradient's change along a direction.
+* The polynomial joint-muscle mapping, eq. (4): lengths as polynomials of total degree P of all joints.
+* The polynomial regression on any postures: normal equations summed chunk by chunk.
+* The polynomial regression on a full grid, axis by axis: the same answer as the regression matrix, without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from math import prod
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.blas import dsyrk
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.jit import kernel
+from humanoid_control.tendons.mappings.mapping import (
+    Array,
+    FitReport,
+    Geometry,
+    Ints,
+    JointMuscleMapping,
+    MappingInterrupted,
+    Progress,
+)
+from humanoid_control.tendons.mappings.postures import MAX_JOINTS, check_cost, grid_axes, grid_postures
+
+# -------- Sets of monomials: which products of joint angles a polynomial of total degree P has
+
+
+@dataclass(frozen=True)
+class Monomials:
+    """The monomials of D variables up to total degree P, lowest degree first.
+
+    Attributes:
+        exponents: (m, D) power of each variable in each monomial; row 0 is the constant.
+        parent, variable: (m,) monomial a is monomial parent[a] times variable[a]; parent[a] < a.
+        lower: (m, D) monomial with one power of d less, or -1 where d does not occur.
+        low: number of monomials of degree < P; all derivatives are made of these.
+    """
+
+    exponents: Ints
+    parent: Ints
+    variable: Ints
+    lower: Ints
+    low: int
+
+    @property
+    def degree(self) -> int:
+        """Total degree P."""
+        return int(self.exponents.sum(axis=1).max())
+
+
+def monomials(variables: int, degree: int, caps: Ints | None = None) -> Monomials:
+    """All monomials of total degree <= P, (D + P choose P) of them; fewer when powers are capped.
+
+    Args:
+        variables: D. degree: P >= 1.
+        caps: (D,) highest power of each variable, e.g. N - 1 where a grid has only N values.
+    """
+    rows = []
+    for total in range(degree + 1):
+        for picks in combinations_with_replacement(range(variables), total):
+            row = np.bincount(np.array(picks, int), minlength=variables)
+            if caps is None or (row <= caps).all():
+                rows.append(row)
+    exponents = np.array(rows, dtype=np.int64)
+    at = {row.tobytes(): a for a, row in enumerate(exponents)}
+    lower = np.full(exponents.shape, -1, dtype=np.int64)
+    for a, row in enumerate(exponents):
+        for d in np.flatnonzero(row):
+            less = row.copy()
+            less[d] -= 1
+            lower[a, d] = at[less.tobytes()]
+    variable = np.array([int(np.flatnonzero(r)[-1]) if r.any() else 0 for r in exponents], dtype=np.int64)
+    parent = np.maximum(lower[np.arange(len(lower)), variable], 0)
+    low = int((exponents.sum(axis=1) < degree).sum())
+    return Monomials(exponents, parent, variable, lower, low)
+
+
+def to_monomials(
+    basis: Monomials, coefficients: NDArray[np.float64], tables: list[NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Coefficients (m, M) of products of one-variable polynomials, turned into coefficients of monomials.
+
+    Args:
+        basis: which products there are; `exponents` are the degrees of the factors.
+        coefficients: (m, M) of the products prod_d p_{exponents[a, d]}(x_d).
+        tables: per variable (K, K): p_k(x) = sum_j table[k, j] x^j, lower triangular.
+    """
+    out = coefficients
+    for d, table in enumerate(tables):
+        new = np.zeros_like(out)
+        source = np.arange(len(out))  # the monomial reached from each product by lowering the power of d step by step
+        start = basis.exponents[:, d]
+        for step in range(int(start.max()) + 1):
+            reached = source >= 0
+            k = start[reached]
+            np.add.at(new, source[reached], table[k, k - step][:, None] * out[reached])
+            source = np.where(reached, basis.lower[source, d], -1)
+        out = new
+    return out
+
+
+# -------- A polynomial of all joint angles evaluated: value, gradient, and the gradient's change along a direction
+
+
+@kernel
+def evaluate(theta, centre, scale, parent, variable, C, Cd, phi, lengths, jacobian):
+    """Lengths and their gradients at one posture.
+
+    Args:
+        theta: (D,) [rad]. centre, scale: (D,) the variables are (theta - centre) * scale, within [-1, 1].
+        parent, variable: (m,) of the monomials.
+        C: (m, M) coefficients of the lengths; Cd: (low, M * D) of the gradients, scale included.
+        phi: (m,) room for the monomials. lengths: (M,), jacobian: (M, D), written.
+    """
+    phi[0] = 1.0
+    for a in range(1, phi.shape[0]):
+        d = variable[a]
+        phi[a] = phi[parent[a]] * ((theta[d] - centre[d]) * scale[d])
+    _combine(phi, C, lengths)
+    _combine(phi, Cd, jacobian.reshape(-1))
+
+
+@kernel
+def directional(theta, v, centre, scale, parent, variable, Cd, phi, dphi, out):
+    """Derivative of the gradients along v, (M, D): the monomials are differentiated forward."""
+    phi[0] = 1.0
+    dphi[0] = 0.0
+    for a in range(1, Cd.shape[0]):
+        d, p = variable[a], parent[a]
+        x = (theta[d] - centre[d]) * scale[d]
+        phi[a] = phi[p] * x
+        dphi[a] = dphi[p] * x + phi[p] * v[d] * scale[d]
+    _combine(dphi, Cd, out.reshape(-1))
+
+
+@kernel
+def _combine(phi, C, out):
+    """out = sum over the rows of C, each times its monomial."""
+    n = out.shape[0]
+    for i in range(n):
+        out[i] = C[0, i] * phi[0]
+    rows = C.shape[0]
+    a = 1
+    while a + 3 < rows:  # four rows at once: the sum is read and written a quarter as often
+        p0, p1, p2, p3 = phi[a], phi[a + 1], phi[a + 2], phi[a + 3]
+        for i in range(n):
+            out[i] += (p0 * C[a, i] + p1 * C[a + 1, i]) + (p2 * C[a + 2, i] + p3 * C[a + 3, i])
+        a += 4
+    while a < rows:
+        for i in range(n):
+            out[i] += phi[a] * C[a, i]
+        a += 1
+
+
+@kernel
+def evaluate_rows(theta, centre, scale, parent, variable, C, Cd, phi, lengths, jacobians):
+    """`evaluate` at many postures (S, D)."""
+    for s in range(theta.shape[0]):
+        evaluate(theta[s], centre, scale, parent, variable, C, Cd, phi, lengths[s], jacobians[s])
+
+
+@kernel
+def legendre_rows(x, exponents, values, out):
+    """Products of Legendre polynomials at many points, for the normal equations.
+
+    Args:
+        x: (S, D) within [-1, 1]. exponents: (m, D) degrees of the factors. values: (D, P + 1) room. out: (S, m).
+    """
+    degree = values.shape[1] - 1
+    for s in range(x.shape[0]):
+        for d in range(x.shape[1]):
+            values[d, 0] = 1.0
+            if degree > 0:
+                values[d, 1] = x[s, d]
+            for k in range(1, degree):
+                values[d, k + 1] = ((2 * k + 1) * x[s, d] * values[d, k] - k * values[d, k - 1]) / (k + 1)
+        for a in range(exponents.shape[0]):
+            p = 1.0
+            for d in range(x.shape[1]):
+                if exponents[a, d] != 0:
+                    p *= values[d, exponents[a, d]]
+            out[s, a] = p
+
+
+# -------- The polynomial joint-muscle mapping, eq. (4): lengths as polynomials of total degree P of all joints
+
+
+class PolynomialMapping(JointMuscleMapping):
+    """L = Phi C with Phi the monomials of the joint angles, each joint scaled to [-1, 1] over its range.
+
+    Equation (4) as printed does not multiply and counts the factors wrongly; this is its corrected form, with C on the
+    right and P factors to a monomial.
+
+    Args:
+        basis: the monomials. coefficients: (m, M) [m] of the scaled variables; their value at the zero posture is
+            taken off, so that f(0) = 0.
+    """
+
+    kind = "polynomial"
+
+    def __init__(
+        self,
+        basis: Monomials,
+        coefficients: Array,
+        joint_names: Sequence[str],
+        muscle_names: Sequence[str],
+        limits: Array,
+        model_hash: str = "",
+        fit: FitReport | None = None,
+    ) -> None:
+        super().__init__(joint_names, muscle_names, limits, model_hash, fit)
+        if coefficients.shape != (len(basis.exponents), len(self.muscle_names)):
+            expected = (len(basis.exponents), len(self.muscle_names))
+            raise ConfigError(f"polynomial mapping: coefficients must be {expected}, got {coefficients.shape}")
+        self.basis = basis
+        self.centre = self.limits.mean(axis=1)
+        self.scale = 2.0 / (self.limits[:, 1] - self.limits[:, 0])
+        self.coefficients = np.ascontiguousarray(coefficients, float).copy()
+        self._gradients = self._differentiate()
+        self._phi = np.empty(len(basis.exponents))
+        self._dphi = np.empty(basis.low)
+        self.zero_offset = self.lengths(np.zeros(len(self.joint_names)))  # (M,) [m], taken off
+        self.coefficients[0] -= self.zero_offset
+
+    def _differentiate(self) -> Array:
+        """Coefficients (low, M * D) of all partial derivatives by angle."""
+        m, d = len(self.muscle_names), len(self.joint_names)
+        out = np.zeros((self.basis.low, m, d))
+        for j in range(d):
+            rows = np.flatnonzero(self.basis.lower[:, j] >= 0)
+            powers = self.basis.exponents[rows, j]
+            out[self.basis.lower[rows, j], :, j] = powers[:, None] * self.coefficients[rows] * self.scale[j]
+        return np.ascontiguousarray(out.reshape(self.basis.low, m * d))
+
+    @property
+    def degree(self) -> int:
+        """Total degree P."""
+        return self.basis.degree
+
+    def evaluate_into(self, theta: Array, lengths: Array, jacobian: Array) -> None:
+        """As the interface says."""
+        b = self.basis
+        c, g = self.coefficients, self._gradients
+        evaluate(theta, self.centre, self.scale, b.parent, b.variable, c, g, self._phi, lengths, jacobian)
+
+    def directional_into(self, theta: Array, v: Array, out: Array) -> None:
+        """As the interface says, exact."""
+        b, g = self.basis, self._gradients
+        directional(theta, v, self.centre, self.scale, b.parent, b.variable, g, self._phi, self._dphi, out)
+
+    def _evaluate_rows(self, rows: Array) -> tuple[Array, Array]:
+        b = self.basis
+        c, g = self.coefficients, self._gradients
+        lengths = np.empty((len(rows), len(self.muscle_names)))
+        jacobians = np.empty((*lengths.shape, len(self.joint_names)))
+        evaluate_rows(rows, self.centre, self.scale, b.parent, b.variable, c, g, self._phi, lengths, jacobians)
+        return lengths, jacobians
+
+
+# -------- The polynomial regression on any postures: normal equations summed chunk by chunk
+
+_CHUNK = 8192
+
+
+def fit_polynomial(
+    geometry: Geometry,
+    joint_names: Sequence[str],
+    muscle_names: Sequence[str],
+    limits: Array,
+    postures: Array,
+    degree: int = 5,
+    ridge: float = 1e-12,
+    model_hash: str = "",
+    progress: Progress | None = None,
+    max_joints: int = MAX_JOINTS,
+) -> PolynomialMapping:
+    """Least-squares polynomial of total degree P through the lengths at the postures given (S, D) [rad].
+
+    The regression matrix is never held: its Gram matrix is summed over chunks, O(S m^2) in time and O(m^2) in memory.
+    It is set up in products of Legendre polynomials, whose Gram matrix is near diagonal for spread-out postures.
+
+    Args:
+        ridge: added to the Gram matrix's diagonal, as a share of its mean.
+        progress: called after each chunk; answering False interrupts.
+
+    Raises:
+        ConfigError: too many joints, or fewer postures than unknowns. MappingInterrupted: by `progress`.
+    """
+    limits = np.asarray(limits, float)
+    check_cost([2] * limits.shape[0], degree, max_joints)
+    begin = perf_counter()
+    basis = monomials(len(limits), degree)
+    m, n = len(basis.exponents), len(postures)
+    if n < m:
+        raise ConfigError(f"mapping: {n} postures for {m} unknowns of degree {degree}; give more, or a lower degree")
+    centre, scale = limits.mean(axis=1), 2.0 / (limits[:, 1] - limits[:, 0])
+    gram, right, squares = np.zeros((m, m), order="F"), np.zeros((m, len(muscle_names))), 0.0
+    values, phi = np.empty((len(limits), degree + 1)), np.empty((min(n, _CHUNK), m))
+    for start in range(0, n, _CHUNK):
+        theta = postures[start : start + _CHUNK]
+        rows = phi[: len(theta)]
+        legendre_rows((theta - centre) * scale, basis.exponents, values, rows)
+        lengths = geometry(theta)[0]
+        gram = dsyrk(1.0, rows.T, beta=1.0, c=gram, overwrite_c=1)
+        right += rows.T @ lengths
+        squares += float(np.einsum("sm,sm->", lengths, lengths))
+        done = min(start + _CHUNK, n)
+        if progress is not None and progress(done / n) is False:
+            raise MappingInterrupted(f"mapping: interrupted after {done} of {n} postures; nothing was kept")
+    gram[np.diag_indices(m)] += ridge * np.trace(gram) / m
+    try:
+        coefficients = cho_solve(cho_factor(gram), right)
+    except np.linalg.LinAlgError as error:
+        raise ConfigError("mapping: the postures do not determine all monomials; spread them over the range") from error
+    left = max(squares - float(np.einsum("am,am->", coefficients, right)), 0.0)
+    tables = [_legendre_table(degree)] * len(limits)
+    coefficients = to_monomials(basis, coefficients, tables)
+    mapping = PolynomialMapping(basis, coefficients, joint_names, muscle_names, limits, model_hash)
+    zero = float(np.abs(mapping.zero_offset - geometry(np.zeros((1, len(limits))))[0][0]).max())
+    mapping.fit = FitReport(n, float(np.sqrt(left / (n * len(muscle_names)))), zero, perf_counter() - begin)
+    return mapping
+
+
+def _legendre_table(degree: int) -> Array:
+    """(P + 1, P + 1): the coefficients of each Legendre polynomial, lowest power first."""
+    table = np.zeros((degree + 1, degree + 1))
+    for k in range(degree + 1):
+        table[k, : k + 1] = np.polynomial.legendre.leg2poly(np.eye(degree + 1)[k])[: k + 1]
+    return table
+
+
+# -------- The polynomial regression on a full grid, axis by axis: the same answer as the regression matrix, without it
+
+_BLOCK = 40_000  # postures evaluated at once
+
+
+def fit_polynomial_on_grid(
+    geometry: Geometry,
+    joint_names: Sequence[str],
+    muscle_names: Sequence[str],
+    limits: Array,
+    counts: Sequence[int],
+    degree: int = 5,
+    model_hash: str = "",
+    progress: Progress | None = None,
+    max_joints: int = MAX_JOINTS,
+) -> PolynomialMapping:
+    """Least-squares polynomial of total degree P through the lengths at all postures of a grid.
+
+    A joint with N values cannot tell powers from N on apart from lower ones; these monomials are left out, which does
+    not change the fit on the grid. The lengths are evaluated block by block and never kept.
+
+    Args:
+        geometry: gives the lengths; only their first output is used, so that it may leave the Jacobians empty.
+        limits: (D, 2) [rad]. counts: N_d per joint.
+        progress: called after each block; answering False interrupts.
+
+    Raises:
+        ConfigError: too many joints or postures. MappingInterrupted: by `progress`.
+    """
+    check_cost(counts, degree, max_joints)
+    begin = perf_counter()
+    limits = np.asarray(limits, float)
+    axes = grid_axes(limits, counts)
+    caps = np.minimum(np.array(counts) - 1, degree)
+    factors, tables = zip(*(_orthonormal(n, k + 1) for n, k in zip(counts, caps, strict=True)), strict=True)
+    lead = next(k for k in range(len(counts)) if prod(counts[k:]) <= _BLOCK or k == len(counts) - 1)
+    inner = monomials(len(counts) - lead, degree, caps[lead:])
+    basis = monomials(len(counts), degree, caps)
+    block = np.empty((prod(counts[lead:]), len(counts)))
+    block[:, lead:] = grid_postures(axes[lead:])
+    outer = grid_postures(axes[:lead]) if lead else np.empty((1, 0))
+    sums = np.empty((len(outer), len(inner.exponents), len(muscle_names)))
+    squares = 0.0
+    for b, angles in enumerate(outer):
+        block[:, :lead] = angles
+        lengths = geometry(block)[0]
+        squares += float(np.einsum("sm,sm->", lengths, lengths))
+        tensor = lengths.reshape(*counts[lead:], -1)
+        sums[b] = _contract(tensor, factors[lead:])[tuple(inner.exponents.T)]
+        if progress is not None and progress((b + 1) / len(outer)) is False:
+            raise MappingInterrupted(f"mapping: interrupted after {b + 1} of {len(outer)} blocks; nothing was kept")
+    whole = _contract(sums.reshape(*counts[:lead], *sums.shape[1:]), factors[:lead])
+    at = {row.tobytes(): i for i, row in enumerate(inner.exponents)}
+    rows = np.array([at[np.ascontiguousarray(e).tobytes()] for e in basis.exponents[:, lead:]])
+    picks = (*basis.exponents[:, :lead].T, rows)
+    coefficients = whole[picks]
+    n = prod(counts)
+    left = max(squares - float(np.einsum("am,am->", coefficients, coefficients)), 0.0)
+    rms = float(np.sqrt(left / (n * len(muscle_names))))
+    coefficients = to_monomials(basis, coefficients, list(tables))
+    mapping = PolynomialMapping(basis, coefficients, joint_names, muscle_names, limits, model_hash)
+    # The offset that was taken off is partly the posture's own length: compare with the geometry there.
+    there = geometry(np.zeros((1, len(counts))))[0][0]
+    zero = float(np.abs(mapping.zero_offset - there).max())
+    mapping.fit = FitReport(n, rms, zero, perf_counter() - begin)
+    return mapping
+
+
+def _orthonormal(n: int, k: int) -> tuple[Array, Array]:
+    """k polynomials orthonormal on n even points of [-1, 1]: their values (n, k) and their coefficients (k, k)."""
+    powers = np.vander(np.linspace(-1.0, 1.0, n), k, increasing=True)
+    q, r = np.linalg.qr(powers)
+    return q, np.linalg.inv(r).T
+
+
+def _contract(tensor: Array, factors: Sequence[Array]) -> Array:
+    """Sum over each leading axis with its factor (N, K); the axes become powers, in the same order."""
+    for factor in factors:
+        tensor = np.moveaxis(np.tensordot(factor, tensor, axes=(0, 0)), 0, len(factors) - 1)
+    return tensor

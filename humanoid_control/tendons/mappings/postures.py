@@ -1,0 +1,124 @@
+"""Postures to fit a mapping to: the full grid of the source, or random ones; what it will cost, and when to refuse.
+
+Also here:
+
+* Random walks of joint angles within their limits: the motion of the source's simulations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb, prod
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.tendons.mappings.mapping import Array
+
+# -------- Postures to fit a mapping to: the full grid of the source, or random ones; what it will cost
+
+MAX_JOINTS = 8  # of one group in the source, which found more to be impractical
+MAX_POSTURES = 20_000_000
+
+
+@dataclass(frozen=True)
+class FitCost:
+    """What building a polynomial mapping takes.
+
+    Attributes:
+        postures: prod N_d, the size of the data set.
+        monomials: (D + P choose P), unknowns per muscle.
+        seconds: postures at `seconds_per_posture`; the regression on a grid costs little beside that.
+        dense_bytes: size of the regression matrix, if it were ever formed.
+    """
+
+    postures: int
+    monomials: int
+    seconds: float
+    dense_bytes: int
+
+
+def fit_cost(counts: Sequence[int], degree: int, seconds_per_posture: float = 2e-6) -> FitCost:
+    """Cost of a grid with counts N_d per joint at degree P, before it is paid (section II-B)."""
+    postures, m = prod(counts), comb(len(counts) + degree, degree)
+    return FitCost(postures, m, postures * seconds_per_posture, 8 * postures * m)
+
+
+def check_cost(counts: Sequence[int], degree: int, max_joints: int = MAX_JOINTS, budget: int = MAX_POSTURES) -> FitCost:
+    """The cost, when it is within bounds.
+
+    Raises:
+        ConfigError: more than `max_joints` joints, more than `budget` postures, or a count or degree below its least.
+    """
+    if degree < 1 or min(counts, default=0) < 2:
+        raise ConfigError(f"mapping: degree {degree} with counts {tuple(counts)}: degree >= 1 and counts >= 2 needed")
+    if len(counts) > max_joints:
+        raise ConfigError(
+            f"mapping: {len(counts)} joints in one group, at most {max_joints}; "
+            "split the group, or take a network or a table"
+        )
+    cost = fit_cost(counts, degree)
+    if cost.postures > budget:
+        raise ConfigError(
+            f"mapping: a grid of {cost.postures:,} postures is beyond the budget of {budget:,}; "
+            "take fewer values per joint, a smaller group, or random postures"
+        )
+    return cost
+
+
+def grid_axes(limits: Array, counts: Sequence[int]) -> list[Array]:
+    """N_d evenly spaced angles per joint over its range (D, 2), ends included [rad]."""
+    return [np.linspace(lo, hi, n) for (lo, hi), n in zip(limits, counts, strict=True)]
+
+
+def grid_postures(axes: Sequence[Array]) -> Array:
+    """All combinations, (prod N_d, D) [rad]; the last joint runs fastest."""
+    mesh = np.meshgrid(*axes, indexing="ij")
+    return np.stack([m.reshape(-1) for m in mesh], axis=1)
+
+
+def random_postures(limits: Array, n: int, seed: int = 0) -> Array:
+    """(n, D) angles, uniform within the limits (D, 2) [rad]."""
+    return np.random.default_rng(seed).uniform(limits[:, 0], limits[:, 1], (n, len(limits)))
+
+
+def counts_by_range(limits: Array, fewest: int = 5, most: int = 9) -> tuple[int, ...]:
+    """Counts between 5 for the joint with the smallest range and 9 for that with the largest (section V-A)."""
+    span = limits[:, 1] - limits[:, 0]
+    share = (span - span.min()) / max(span.max() - span.min(), 1e-12)
+    return tuple(round(float(fewest + (most - fewest) * s)) for s in share)
+
+
+# -------- Random walks of joint angles within their limits: the motion of the source's simulations
+
+_KEPT = 0.9  # of the velocity, from step to step
+
+
+def random_walk(limits: Array, start: Array, steps: int, sigma: float, seed: int = 0) -> Array:
+    """Angles (steps + 1, D) [rad] that begin at start (D,) and are turned back at their limits (D, 2).
+
+    The law is not in the source. The change v of each angle in a step follows v <- 0.9 v + sqrt(1 - 0.81) sigma xi
+    with xi normal, so that its standard deviation is sigma [rad].
+
+    Raises:
+        ConfigError: the start is not within the limits, or sigma is negative or as large as half a range.
+    """
+    limits, start = np.asarray(limits, float), np.asarray(start, float)
+    low, high = limits.T
+    if start.shape != low.shape or not ((low <= start) & (start <= high)).all():
+        raise ConfigError(f"random walk: start {np.round(start, 3).tolist()} is not within the joint limits")
+    if not 0 <= sigma < 0.1 * (high - low).min():
+        raise ConfigError(f"random walk: sigma {sigma} rad must be from 0 to a tenth of the smallest range of a joint")
+    rng = np.random.default_rng(seed)
+    q, v = start.copy(), np.zeros(len(start))
+    out = np.empty((steps + 1, len(start)))
+    out[0] = q
+    for k in range(1, steps + 1):
+        v = _KEPT * v + np.sqrt(1.0 - _KEPT**2) * sigma * rng.standard_normal(len(v))
+        q = q + v
+        beyond = np.where(q < low, low - q, np.where(q > high, high - q, 0.0))
+        q = np.clip(q + 2.0 * beyond, low, high)
+        v = np.where(beyond != 0.0, -v, v)
+        out[k] = q
+    return out

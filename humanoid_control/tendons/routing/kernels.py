@@ -1,0 +1,292 @@
+"""Where the bodies and points of a routing are, and how fast they move: kinematics of the needed joints only.
+
+Also here:
+
+* Lengths of tendons and their moment arms, exactly.
+* How moment arms change when the joints move, exactly: the second derivatives of the lengths times a velocity.
+* Where Python enters the kernels of this room: a packed routing, postures, and the arrays to fill.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.vec3 import (
+    Vec_vectors as Vec,
+)
+from humanoid_control.numerics.vec3 import (
+    cross_vectors as cross,
+)
+from humanoid_control.numerics.vec3 import (
+    dot_vectors as dot,
+)
+from humanoid_control.numerics.vec3 import (
+    norm_vectors as norm,
+)
+from humanoid_control.numerics.vec3 import (
+    plus,
+    scaled,
+    turned,
+    turned_back,
+)
+from humanoid_control.numerics.vec3 import (
+    row_vectors as row,
+)
+from humanoid_control.numerics.vec3 import (
+    sub_vectors as sub,
+)
+from humanoid_control.tendons.routing.arrays import Placed, Routing, placed_in, unpacked
+from humanoid_control.tendons.routing.wrapping import APART, Contact, wrap, wrap_rates
+
+# -------- Where the bodies and points of a routing are, and how fast they move: kinematics of the needed joints only
+
+
+@kernel
+def place(routing: Routing, theta: np.ndarray, at: Placed) -> None:
+    """Fill R, p, a and x for the joint values theta (D,) [rad, m]."""
+    R, p, R0, p0 = at.R, at.p, routing.R0, routing.p0
+    for j in range(1, routing.parent.shape[0]):
+        b = routing.parent[j]
+        value = theta[routing.coordinate[j]]
+        ux, uy, uz = routing.axis[j, 0], routing.axis[j, 1], routing.axis[j, 2]
+        if routing.slides[j]:
+            c, s = 1.0, 0.0
+            reach = value
+        else:
+            c, s = np.cos(value), np.sin(value)
+            reach = 0.0
+        t = 1.0 - c
+        e00, e01, e02 = c + ux * ux * t, ux * uy * t - uz * s, ux * uz * t + uy * s
+        e10, e11, e12 = uy * ux * t + uz * s, c + uy * uy * t, uy * uz * t - ux * s
+        e20, e21, e22 = uz * ux * t - uy * s, uz * uy * t + ux * s, c + uz * uz * t
+        for i in range(3):
+            b0, b1, b2 = R[b, i, 0], R[b, i, 1], R[b, i, 2]
+            a0 = b0 * R0[j, 0, 0] + b1 * R0[j, 1, 0] + b2 * R0[j, 2, 0]
+            a1 = b0 * R0[j, 0, 1] + b1 * R0[j, 1, 1] + b2 * R0[j, 2, 1]
+            a2 = b0 * R0[j, 0, 2] + b1 * R0[j, 1, 2] + b2 * R0[j, 2, 2]
+            along = a0 * ux + a1 * uy + a2 * uz
+            at.a[j, i] = along
+            R[j, i, 0] = a0 * e00 + a1 * e10 + a2 * e20
+            R[j, i, 1] = a0 * e01 + a1 * e11 + a2 * e21
+            R[j, i, 2] = a0 * e02 + a1 * e12 + a2 * e22
+            p[j, i] = p[b, i] + b0 * p0[j, 0] + b1 * p0[j, 1] + b2 * p0[j, 2] + along * reach
+    for k in range(routing.point.shape[0]):
+        b = routing.point_body[k]
+        at.x[k, 0], at.x[k, 1], at.x[k, 2] = plus(row(p, b), 1.0, turned(R, b, row(routing.point, k)))
+
+
+@kernel
+def move(routing: Routing, rate: np.ndarray, at: Placed) -> None:
+    """Fill w, v and xd for the joint velocities rate (D,), after `place`."""
+    for j in range(1, routing.parent.shape[0]):
+        b = routing.parent[j]
+        value = rate[routing.coordinate[j]]
+        w, arm, a = row(at.w, b), sub(row(at.p, j), row(at.p, b)), row(at.a, j)
+        v = plus(row(at.v, b), 1.0, cross(w, arm))
+        if routing.slides[j]:
+            v = plus(v, value, a)
+        else:
+            w = plus(w, 1.0, scaled(value, a))
+        at.w[j, 0], at.w[j, 1], at.w[j, 2] = w
+        at.v[j, 0], at.v[j, 1], at.v[j, 2] = v
+    for k in range(routing.point.shape[0]):
+        b = routing.point_body[k]
+        arm = sub(row(at.x, k), row(at.p, b))
+        at.xd[k, 0], at.xd[k, 1], at.xd[k, 2] = plus(row(at.v, b), 1.0, cross(row(at.w, b), arm))
+
+
+# -------- Lengths of tendons and their moment arms, exactly
+
+SHORTEST = 1e-12  # [m] a stretch of no length has no direction, and no moment arm
+
+
+@kernel
+def measure(routing: Routing, theta: np.ndarray, at: Placed, length: np.ndarray, G: np.ndarray, arms: bool) -> None:
+    """Lengths (M,) [m] and, where `arms` asks for it, moment arms G (M, D) = d length / d theta, filled.
+
+    Args:
+        theta: (D,) joint values [rad, m].
+        at: memory that is used again and again.
+        G: may be empty where `arms` is False.
+    """
+    place(routing, theta, at)
+    if arms:
+        G[:] = 0.0
+    for m in range(routing.first.shape[0] - 1):
+        total = 0.0
+        for s in range(routing.first[m], routing.first[m + 1]):
+            x0, x1 = row(at.x, routing.start[s]), row(at.x, routing.end[s])
+            share, met = routing.share[s], APART
+            if routing.solid[s] >= 0:
+                met, arc, t0, t1 = contact_in_world(routing, at, s)
+                if met != APART:
+                    total += share * (arc + norm(sub(t0, x0)) + norm(sub(x1, t1)))
+                    if arms:
+                        levers(routing, at, 3 * s + 1, x0, t0, share, G, m)
+                        levers(routing, at, 3 * s + 2, t1, x1, share, G, m)
+            if met == APART:
+                total += share * norm(sub(x1, x0))
+                if arms:
+                    levers(routing, at, 3 * s, x0, x1, share, G, m)
+        length[m] = total
+
+
+@kernel
+def contact_of(routing: Routing, at: Placed, s: int) -> Contact:
+    """How stretch s meets its solid, in the frame of the solid."""
+    k = routing.solid[s]
+    p0 = to_solid(routing, at, k, row(at.x, routing.start[s]))
+    p1 = to_solid(routing, at, k, row(at.x, routing.end[s]))
+    return wrap(routing.ball[k], routing.mode[k], routing.radius[k], row(routing.side, k), p0, p1)
+
+
+@kernel
+def contact_in_world(routing: Routing, at: Placed, s: int) -> tuple[int, float, Vec, Vec]:
+    """How stretch s meets its solid, its length on it [m], and the two points of contact in the frame of body 0."""
+    met, arc, t0, t1, _ = contact_of(routing, at, s)
+    k = routing.solid[s]
+    return met, arc, from_solid(routing, at, k, t0), from_solid(routing, at, k, t1)
+
+
+@kernel
+def to_solid(routing: Routing, at: Placed, k: int, x: Vec) -> Vec:
+    """A point of the frame of body 0 in the frame of solid k."""
+    b = routing.solid_body[k]
+    in_body = turned_back(at.R, b, sub(x, row(at.p, b)))
+    return turned_back(routing.solid_R, k, sub(in_body, row(routing.solid_p, k)))
+
+
+@kernel
+def from_solid(routing: Routing, at: Placed, k: int, t: Vec) -> Vec:
+    """A point of the frame of solid k in the frame of body 0."""
+    b = routing.solid_body[k]
+    in_body = plus(row(routing.solid_p, k), 1.0, turned(routing.solid_R, k, t))
+    return plus(row(at.p, b), 1.0, turned(at.R, b, in_body))
+
+
+@kernel
+def levers(routing: Routing, at: Placed, which: int, x0: Vec, x1: Vec, share: float, G: np.ndarray, m: int) -> None:
+    """Add the moment arms of the straight part from x0 to x1 to row m; `which` of the lists of levers."""
+    d = sub(x1, x0)
+    size = norm(d)
+    if size < SHORTEST:
+        return
+    u = scaled(share / size, d)
+    for i in range(routing.lever_first[which], routing.lever_first[which + 1]):
+        j, sign = routing.lever_joint[i], routing.lever_sign[i]
+        a = row(at.a, j)
+        if routing.slides[j]:
+            arm = dot(u, a)
+        else:
+            arm = dot(u, cross(a, sub(x1 if sign > 0.0 else x0, row(at.p, j))))
+        G[m, routing.coordinate[j]] += sign * arm
+
+
+# -------- How moment arms change when the joints move, exactly: the second derivatives of the lengths times a velocity
+
+
+@kernel
+def bend(routing: Routing, theta: np.ndarray, rate: np.ndarray, at: Placed, out: np.ndarray) -> None:
+    """d(G(theta) rate) / d theta (M, D), filled; it is also the derivative of G by time.
+
+    Args:
+        theta, rate: (D,) joint values and velocities.
+        at: memory that is used again and again.
+    """
+    place(routing, theta, at)
+    move(routing, rate, at)
+    out[:] = 0.0
+    for m in range(routing.first.shape[0] - 1):
+        for s in range(routing.first[m], routing.first[m + 1]):
+            a, b, share = routing.start[s], routing.end[s], routing.share[s]
+            x0, x1, v0, v1 = row(at.x, a), row(at.x, b), row(at.xd, a), row(at.xd, b)
+            met = APART
+            if routing.solid[s] >= 0:
+                met, arc, t0, t1, sense = contact_of(routing, at, s)
+                if met != APART:
+                    k = routing.solid[s]
+                    p0, p1 = to_solid(routing, at, k, x0), to_solid(routing, at, k, x1)
+                    w0, w1 = _seen_from_solid(routing, at, k, x0, v0), _seen_from_solid(routing, at, k, x1, v1)
+                    ball, r = routing.ball[k], routing.radius[k]
+                    c0, c1 = wrap_rates(ball, met, r, arc, sense, p0, p1, w0, w1, t0, t1)
+                    y0, y1 = from_solid(routing, at, k, t0), from_solid(routing, at, k, t1)
+                    z0, z1 = _seen_from_world(routing, at, k, y0, c0), _seen_from_world(routing, at, k, y1, c1)
+                    lever_rates(routing, at, 3 * s + 1, x0, y0, v0, z0, share, out, m)
+                    lever_rates(routing, at, 3 * s + 2, y1, x1, z1, v1, share, out, m)
+            if met == APART:
+                lever_rates(routing, at, 3 * s, x0, x1, v0, v1, share, out, m)
+
+
+@kernel
+def lever_rates(
+    routing: Routing,
+    at: Placed,
+    which: int,
+    x0: Vec,
+    x1: Vec,
+    v0: Vec,
+    v1: Vec,
+    share: float,
+    out: np.ndarray,
+    m: int,
+) -> None:
+    """Add how the moment arms of the straight part from x0 to x1 change, its ends moving with v0 and v1."""
+    d, e = sub(x1, x0), sub(v1, v0)
+    size = norm(d)
+    if size < SHORTEST:
+        return
+    u = scaled(1.0 / size, d)
+    u_rate = scaled(share / size, plus(e, -dot(e, u), u))
+    u = scaled(share, u)
+    for i in range(routing.lever_first[which], routing.lever_first[which + 1]):
+        j, sign = routing.lever_joint[i], routing.lever_sign[i]
+        a = row(at.a, j)
+        a_rate = cross(row(at.w, routing.parent[j]), a)
+        if routing.slides[j]:
+            change = dot(u_rate, a) + dot(u, a_rate)
+        else:
+            x, v = (x1, v1) if sign > 0.0 else (x0, v0)
+            arm, arm_rate = sub(x, row(at.p, j)), sub(v, row(at.v, j))
+            change = dot(u_rate, cross(a, arm)) + dot(u, plus(cross(a_rate, arm), 1.0, cross(a, arm_rate)))
+        out[m, routing.coordinate[j]] += sign * change
+
+
+@kernel
+def _seen_from_solid(routing: Routing, at: Placed, k: int, x: Vec, v: Vec) -> Vec:
+    """The velocity of a point as seen from solid k, in its frame."""
+    b = routing.solid_body[k]
+    carried = plus(row(at.v, b), 1.0, cross(row(at.w, b), sub(x, row(at.p, b))))
+    return turned_back(routing.solid_R, k, turned_back(at.R, b, sub(v, carried)))
+
+
+@kernel
+def _seen_from_world(routing: Routing, at: Placed, k: int, x: Vec, v: Vec) -> Vec:
+    """The velocity in the frame of body 0 of a point at x that moves with v as seen from solid k."""
+    b = routing.solid_body[k]
+    carried = plus(row(at.v, b), 1.0, cross(row(at.w, b), sub(x, row(at.p, b))))
+    return plus(carried, 1.0, turned(at.R, b, turned(routing.solid_R, k, v)))
+
+
+# -------- Where Python enters the kernels of this room: a packed routing, postures, and the arrays to fill
+
+
+@kernel
+def measure_at(
+    ints: np.ndarray, reals: np.ndarray, memory: np.ndarray, thetas: np.ndarray, lengths: np.ndarray, G: np.ndarray
+) -> None:
+    """Lengths (N, M) of the whole paths [m] and moment arms G (N, M, D) at thetas (N, D).
+
+    Moment arms are left out where G has no postures, (0, M, D).
+    """
+    routing, at, arms, nothing = unpacked(ints, reals), placed_in(ints, memory), G.shape[0] > 0, np.empty((0, 0))
+    for k in range(thetas.shape[0]):
+        measure(routing, thetas[k], at, lengths[k], G[k] if arms else nothing, arms)
+
+
+@kernel
+def bend_at(
+    ints: np.ndarray, reals: np.ndarray, memory: np.ndarray, theta: np.ndarray, rate: np.ndarray, out: np.ndarray
+) -> None:
+    """d(G rate) / d theta (M, D) at theta (D,) for a velocity rate (D,)."""
+    bend(unpacked(ints, reals), theta, rate, placed_in(ints, memory), out)

@@ -1,0 +1,129 @@
+"""Tables, progress and JSON on the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+WIDTH_OF_FILES = 140
+IMITATION, SIMULATION, TENDONS = "warm_up.retargeting", "warm_up.simulation", "warm_up.tendons"
+console = Console(highlight=False, markup=False, soft_wrap=True)
+if not console.is_terminal:
+    console = Console(highlight=False, markup=False, soft_wrap=True, width=WIDTH_OF_FILES)
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print a table; numbers are aligned right."""
+    t = Table(title=Text(title), title_justify="left", title_style="bold")
+    for k, name in enumerate(columns):
+        number = bool(rows) and all(isinstance(r[k], (int, float)) or str(r[k]) in ("", "-") for r in rows)
+        t.add_column(name, justify="right" if number else "left")
+    for row in rows:
+        t.add_row(*(f"{v:.4g}" if isinstance(v, float) else str(v) for v in row))
+    console.print(t)
+
+
+def print_json(value: Any) -> None:
+    """One JSON object on standard output; what is not a number becomes null."""
+    print(json.dumps(plain_values(value), indent=2, allow_nan=False))
+
+
+def plain_values(v: Any) -> Any:
+    """The same as plain dictionaries, lists and numbers, for JSON; what is not a number becomes None."""
+    if isinstance(v, dict):
+        return {str(k): plain_values(x) for k, x in v.items()}
+    if isinstance(v, (list, tuple)):
+        return [plain_values(x) for x in v]
+    if hasattr(v, "item") and getattr(v, "ndim", 0) == 0:
+        v = v.item()
+    if hasattr(v, "tolist"):
+        return plain_values(v.tolist())
+    if isinstance(v, float) and not (v == v and abs(v) != float("inf")):
+        return None
+    return v
+
+
+@contextlib.contextmanager
+def progress(task: str, total: float, quiet: bool = False) -> Iterator[Any]:
+    """A progress bar; yields a function that sets (done, text).
+
+    Where the output is no terminal it prints a line every tenth, and nothing for what takes less than two seconds.
+    """
+    if quiet:
+        yield lambda done, text="": None
+        return
+    if not console.is_terminal:
+        last, begin = [-1], time.monotonic()
+
+        def plain(done: float, text: str = "") -> None:
+            tenth = int(10 * done / total) if total else 10
+            if tenth > last[0] and time.monotonic() - begin > 2.0:
+                last[0] = tenth
+                print(f"{task}: {10 * tenth} % {text}".rstrip(), flush=True)
+
+        yield plain
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, TextColumn("{task.fields[text]}"), console=console, transient=True) as bar:
+        row = bar.add_task(task, total=total, text="")
+        yield lambda done, text="": bar.update(row, completed=done, text=text)
+
+
+def machine() -> dict[str, Any]:
+    """What a measurement was made on."""
+    versions = {}
+    for name in ("numpy", "scipy", "pin", "coal", "daqp", "ros-rclpy", "viser"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return {
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "omp_num_threads": os.environ.get("OMP_NUM_THREADS", ""),
+        "versions": versions,
+    }
+
+
+def _cpu() -> str:
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as f:
+        for line in f:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+def warn(text: str) -> None:
+    """One line to standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def compile_first(*rooms: str) -> None:
+    """Compile kernels now, with a word about it, where that was not done at installation.
+
+    Args:
+        rooms: modules that do it; the imitation's where none is given.
+    """
+    for room in rooms or (IMITATION,):
+        warm_up = importlib.import_module(f"humanoid_control.{room}")
+        if not warm_up.compiled():
+            warn(warm_up.ADVICE)
+            warm_up.compile_kernels()

@@ -1,0 +1,175 @@
+"""Several robots side by side in one posture of a clip, with the dancer: a still scene for a picture, without ROS.
+
+Also here:
+
+* Robots' collision volumes in a row, each coloured by the distance to its nearest partner: for a picture.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pinocchio as pin
+import viser
+
+from humanoid_control.collision.ssv.model import SsvModel
+from humanoid_control.robots.description.urdf import parse_urdf
+from humanoid_control.robots.robot import Robot
+from humanoid_control.viewer.meshes import link_meshes
+from humanoid_control.viewer.scene import DANCER_COLOR
+from humanoid_control.viewer.volume_editor.distances import UNKNOWN, Distances, Measure, bar_html, color_of
+from humanoid_control.viewer.volume_editor.scene import MARK, MARK_RADIUS, layered, triangles
+
+# -------- Several robots side by side in one posture of a clip, with the dancer: a still scene for a picture
+
+HIDE_PANEL = """(() => { const e = document.createElement('style');
+e.textContent = '[class*=mantine-Paper-root], [class*=Notification] { display: none !important }';
+document.head.appendChild(e) })()"""  # by style: also what appears later
+CLOSE_NOTICES = "document.querySelectorAll('[class*=Notification-closeButton]').forEach(b => b.click())"
+VIEW = 1.309  # [rad] the camera's angle from top to bottom
+TALL = 2.2  # [m] a dancer with raised arms
+
+
+class LineUp:
+    """A page in which robots and a dancer stand in a row, facing the camera."""
+
+    def __init__(self, port: int, spacing: float = 1.15) -> None:
+        """Open the page.
+
+        Args:
+            port: of the page.
+            spacing: between neighbours [m].
+        """
+        self.server = viser.ViserServer(host="127.0.0.1", port=port, verbose=False)
+        self.spacing, self._count = spacing, 0
+        scene = self.server.scene
+        scene.set_up_direction("+z")
+        scene.configure_default_lights(cast_shadow=True)
+
+    def add_robot(
+        self,
+        robot: Robot,
+        joints: np.ndarray,
+        opacity: float | None = None,
+        X_world_root: pin.SE3 | None = None,
+    ) -> np.ndarray:
+        """Put a robot in a posture (n,) at the right end of the row, as the camera sees it; where (3,) that is.
+
+        Args:
+            X_world_root: where its root is, for a floating base; default: standing in the neutral posture.
+        """
+        place = self._next()
+        poses = robot.link_poses(robot.q(joints, X_world_root))
+        for link, meshes in link_meshes(parse_urdf(robot.urdf, robot.name), None).items():
+            if not meshes:
+                continue
+            X, name = poses[link], f"/{robot.name}/{link}"
+            quaternion = pin.Quaternion(X.rotation)
+            wxyz = np.array([quaternion.w, quaternion.x, quaternion.y, quaternion.z])
+            self.server.scene.add_frame(name, show_axes=False, position=X.translation + place, wxyz=wxyz)
+            for k, ((vertices, faces), color) in enumerate(meshes):
+                self.server.scene.add_mesh_simple(f"{name}/{k}", vertices, faces, color=color, opacity=opacity)
+        return place
+
+    def add_dancer(self, segments: np.ndarray) -> None:
+        """Draw the dancer from the end points (2 B, 3) of his bones, who stands at the origin."""
+        place = self._next()
+        points = (segments + place).astype(np.float32)
+        scene = self.server.scene
+        scene.add_line_segments("/dancer/bones", points.reshape(-1, 2, 3), DANCER_COLOR, thickness=0.03)
+        scene.add_point_cloud("/dancer/points", points, (20, 60, 140), point_size=0.05, point_shape="circle")
+
+    def _next(self) -> np.ndarray:
+        self._count += 1
+        return np.array([0.0, -self.spacing * (self._count - 1), 0.0])
+
+    def look(self, aspect: float, view: float = VIEW) -> None:
+        """Lay the floor and put the camera in front of the whole row.
+
+        Args:
+            aspect: width over height of the picture.
+            view: the camera's angle from top to bottom [rad].
+        """
+        middle = -self.spacing * (self._count - 1) / 2
+        size = self.spacing * self._count + 4.0
+        self.server.scene.add_grid(
+            "/floor", width=size, height=size, cell_size=0.25, section_size=1.0, shadow_opacity=0.25,
+            position=(0.0, middle, 0.0),
+        )  # fmt: skip
+        camera = self.server.initial_camera
+        far = max((0.5 * self.spacing * self._count + 0.2) / aspect, 0.5 * TALL) / math.tan(view / 2)
+        camera.position = (far + 0.3, middle, 1.1)
+        camera.look_at = (0.0, middle, 0.9)
+        camera.up = (0.0, 0.0, 1.0)
+        camera.fov = view
+
+    def stop(self) -> None:
+        """Close the page."""
+        self.server.stop()
+
+
+# -------- Robots' collision volumes in a row, each coloured by the distance to its nearest partner: for a picture
+
+SHADE, VOLUME, FAR = 0.25, 0.8, 0.35  # opacity of a robot, of its nearest volumes, and of the others
+VIEW_still = 0.7  # [rad] angle of the camera: robots at the ends are not drawn askew
+WIDE = 1.3  # [m] from one robot to the next
+
+
+class CollisionRow:
+    """Robots side by side with their volumes; a red ball marks the smallest gap of each."""
+
+    def __init__(self, port: int) -> None:
+        """Open the page at a port."""
+        self.row = LineUp(port, WIDE)
+        self._robots: list[tuple[Robot, SsvModel, Distances, dict[str, pin.SE3], np.ndarray]] = []
+
+    def add(self, robot: Robot, model: SsvModel, joints: np.ndarray) -> None:
+        """Put a robot in a posture (n,) at the right end."""
+        place = self.row.add_robot(robot, joints, SHADE)
+        poses = dict(robot.link_poses(robot.q(joints)))
+        self._robots.append((robot, model, Measure(robot)(model, joints), poses, place))
+
+    def look(self, aspect: float) -> None:
+        """Draw the volumes in colours common to all, and put the camera in front of the row."""
+        scene, largest = self.row.server.scene, self.largest
+        for robot, model, distances, poses, place in self._robots:
+            volumes = [(s.link, v) for s in model.segments for v in s.ssvs]
+            for k, ((link, ssv), d) in enumerate(zip(volumes, distances.volumes, strict=True)):
+                vertices, faces = triangles(layered(ssv, k))
+                near = bool(np.isfinite(d))
+                scene.add_mesh_simple(
+                    f"/volumes/{robot.name}/{k}",
+                    vertices @ poses[link].rotation.T + poses[link].translation + place,
+                    faces,
+                    color=color_of(d, largest) if near else UNKNOWN,
+                    opacity=VOLUME if near else FAR,
+                    cast_shadow=False,
+                )
+            gap = distances.smallest
+            if gap is not None:
+                middle = (gap.point_1 + gap.point_2) / 2 + place
+                scene.add_icosphere(f"/mark/{robot.name}", radius=1.3 * MARK_RADIUS, color=MARK, position=middle)
+            word = f"{robot.title}: {1000 * gap.distance:.0f} mm" if gap else robot.title
+            scene.add_label(f"/name/{robot.name}", word, position=place + [0.35, 0, 0.03], anchor="top-center")
+        self.row.look(aspect, VIEW_still)
+
+    @property
+    def largest(self) -> float:
+        """Upper end of the colours [m]: the largest gap of all."""
+        return max(distances.largest for _, _, distances, _, _ in self._robots)
+
+    def bar_script(self, width: int) -> str:
+        """JavaScript that lays the colour bar over the bottom of the page."""
+        smallest = min((d.smallest.distance for _, _, d, _, _ in self._robots if d.smallest), default=0.0)
+        html = bar_html(self.largest, smallest, font=15)
+        style = f"position:fixed;left:50%;bottom:6px;width:{width}px;margin-left:-{width // 2}px;font-family:sans-serif"
+        return (
+            f"(() => {{ const e = document.createElement('div'); e.style.cssText = {json.dumps(style)};"
+            f"e.innerHTML = {json.dumps(html)}; document.body.appendChild(e) }})()"
+        )
+
+    def stop(self) -> None:
+        """Close the page."""
+        self.row.stop()

@@ -1,0 +1,219 @@
+"""Which volume a click in the scene hits: a ray followed by the volumes' own distances, not by what is drawn.
+
+Meshes that take clicks would lie in front of the handles inside them, and keep these from being dragged.
+
+
+Also here:
+
+* The distances of a robot's volumes in one posture: of each volume, and of the nearest pairs.
+* Distances as colours: from red at contact to blue at the largest gap, and the bar that explains them.
+"""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.collision.ssv.distance import SsvDistance, distances
+from humanoid_control.collision.ssv.model import PoseRows, SsvModel
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.volumes import ssv_distance
+
+# -------- Which volume a click in the scene hits: a ray followed by the volumes' own distances, not by what is drawn
+
+STEPS, CLOSE, FAR = 96, 1e-4, 50.0  # [m]
+
+
+def first_hit(model: SsvModel, vertices: np.ndarray, origin: np.ndarray, direction: np.ndarray) -> int | None:
+    """The index of the volume that a ray enters first; None where it passes all.
+
+    Along the ray each volume's distance is a step that cannot pass it (sphere tracing).
+
+    Args:
+        model: whose volumes.
+        vertices: (N, 3, 3) where they are, world frame [m].
+        origin: (3,) of the ray [m].
+        direction: (3,), of any length.
+    """
+    n = np.asarray(direction, dtype=float)
+    n = n / np.linalg.norm(n)
+    reached, open_ = np.zeros(len(model.radii)), np.ones(len(model.radii), dtype=bool)
+    for _ in range(STEPS):
+        rows = np.flatnonzero(open_)
+        if not len(rows):
+            break
+        points = np.asarray(origin, dtype=float) + reached[rows, None] * n
+        d = np.empty(len(rows))
+        for kind in range(3):
+            of = model.kinds[rows] == kind
+            zero, core = np.zeros(int(of.sum())), vertices[rows[of], : kind + 1]
+            d[of] = distances("p" + "plt"[kind], points[of, None], zero, core, model.radii[rows[of]]).distance
+        reached[rows] += np.maximum(d, 0.0)
+        open_[rows] = (d > CLOSE) & (reached[rows] < FAR)
+    hit = reached < FAR
+    return int(np.argmin(np.where(hit, reached, np.inf))) if hit.any() else None
+
+
+# -------- The distances of a robot's volumes in one posture: of each volume, and of the nearest pairs
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The nearest volumes of one pair of segments.
+
+    Attributes:
+        first, second: segments.
+        volume_1, volume_2: 'segment.volume' of the nearest volumes.
+        distance: signed [m].
+        point_1, point_2: nearest points on their surfaces, world frame [m].
+    """
+
+    first: str
+    second: str
+    volume_1: str
+    volume_2: str
+    distance: float
+    point_1: np.ndarray
+    point_2: np.ndarray
+
+
+@dataclass(frozen=True)
+class Distances:
+    """All pairs, nearest first, and for each volume of the model its distance [m] where it is the nearest of a pair.
+
+    Attributes:
+        gaps: of every pair.
+        volumes: (N,) infinite where a volume is the nearest one of no pair.
+        segments: (S,) to the nearest partner; infinite without one.
+    """
+
+    gaps: tuple[Gap, ...]
+    volumes: np.ndarray
+    segments: np.ndarray
+
+    @property
+    def largest(self) -> float:
+        """Upper end of the colour bar: the largest distance of a segment to its nearest partner [m]."""
+        known = self.segments[np.isfinite(self.segments)]
+        return float(known.max()) if len(known) and known.max() > 0 else 1.0
+
+    @property
+    def smallest(self) -> Gap | None:
+        """The nearest pair."""
+        return self.gaps[0] if self.gaps else None
+
+
+class Measure:
+    """Measures a robot's volumes; forward kinematics of its own."""
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self._data = robot.model.createData()
+        self._poses = PoseRows(self._data)
+        self._calculator: SsvDistance | None = None
+
+    def __call__(self, model: SsvModel, joints: np.ndarray) -> Distances:
+        """The distances of a model's pairs.
+
+        Args:
+            model: of this robot.
+            joints: (n,) [rad].
+        """
+        calculator = self._placed(model, joints)
+        volumes, segments = np.full(len(model.radii), np.inf), np.full(len(model.segments), np.inf)
+        if not model.pairs:
+            return Distances((), volumes, segments)
+        near = calculator.nearest()
+        rows = model.pair_rows[near.pair]
+        for side in (0, 1):
+            np.minimum.at(volumes, near.ssv[:, side], near.distance)
+            np.minimum.at(segments, rows[:, side], near.distance)
+        gaps = tuple(
+            Gap(
+                *model.names(int(near.pair[k])),
+                model.ssv_name(int(near.ssv[k, 0])),
+                model.ssv_name(int(near.ssv[k, 1])),
+                float(near.distance[k]),
+                near.point_0[k],
+                near.point_1[k],
+            )
+            for k in np.argsort(near.distance, kind="stable")
+        )
+        return Distances(gaps, volumes, segments)
+
+    def hit(self, model: SsvModel, joints: np.ndarray, origin: np.ndarray, direction: np.ndarray) -> int | None:
+        """The volume that a ray enters first; arguments as of `first_hit`."""
+        return first_hit(model, self._placed(model, joints).vertices, origin, direction)
+
+    def _placed(self, model: SsvModel, joints: np.ndarray) -> SsvDistance:
+        if self._calculator is None or self._calculator.model is not model:
+            self._calculator = ssv_distance(self.robot, model)
+        pin.forwardKinematics(self.robot.model, self._data, self.robot.q(joints))
+        self._calculator.forget()
+        self._calculator.place(self._poses.rows())
+        return self._calculator
+
+
+# -------- Distances as colours: from red at contact to blue at the largest gap, and the bar that explains them
+
+Color = tuple[int, int, int]
+# The middle is passed early: what is near differs most.
+STOPS: tuple[tuple[float, Color], ...] = (
+    (0.0, (214, 39, 40)),
+    (0.12, (255, 140, 0)),
+    (0.3, (240, 210, 50)),
+    (0.6, (70, 180, 95)),
+    (1.0, (45, 105, 200)),
+)
+INSIDE: Color = (150, 0, 90)  # overlapping
+UNKNOWN: Color = (165, 170, 178)  # no partner
+# Segments without regard to distance.
+PALETTE: tuple[Color, ...] = (
+    (31, 119, 180), (255, 127, 14), (44, 160, 44), (148, 103, 189), (140, 86, 75), (227, 119, 194), (188, 189, 34),
+    (23, 190, 207), (110, 120, 130), (80, 90, 200),
+)  # fmt: skip
+
+
+def color_of(distance: float, largest: float) -> Color:
+    """Colour of a distance [m] on a bar from 0 to the largest gap [m]; overlapping and unknown have their own."""
+    if not np.isfinite(distance):
+        return UNKNOWN
+    if distance < 0:
+        return INSIDE
+    share = min(distance / largest, 1.0) if largest > 0 else 0.0
+    at = [s for s, _ in STOPS]
+    r, g, b = (round(float(np.interp(share, at, [c[k] for _, c in STOPS]))) for k in range(3))
+    return r, g, b
+
+
+def bar_html(largest: float, smallest: float, label: str = "", font: int = 12) -> str:
+    """The bar with a scale in mm and a red mark at the smallest gap.
+
+    Args:
+        largest, smallest: gaps [m]; the smallest may be negative.
+        label: of the smallest gap, such as the names of both segments.
+        font: size of the letters [px].
+    """
+    gradient = ", ".join(f"rgb{c} {100 * s:.0f}%" for s, c in STOPS)
+    share = 100 * min(max(smallest / largest, 0.0), 1.0) if largest > 0 else 0.0
+    ticks = "".join(
+        f"<span style='position:absolute;left:{100 * s:.0f}%;transform:translateX(-{100 * s:.0f}%)'>"
+        f"{1000 * largest * s:.0f}</span>"
+        for s in (0.0, 0.25, 0.5, 0.75, 1.0)
+    )
+    of = f": {html.escape(label)}" if label else ""
+    said = f"smallest gap <b>{1000 * smallest:.0f} mm</b>{of}"
+    if smallest < 0:
+        said = f"<span style='color:rgb{INSIDE}'>overlap of <b>{-1000 * smallest:.0f} mm</b>{of}</span>"
+    return (
+        f"<div style='margin:2px 14px 6px;font-size:{font}px;line-height:1.35'>{said}"
+        f"<div style='position:relative;height:{font}px;margin-top:{font // 2 + 2}px;border-radius:3px;"
+        f"background:linear-gradient(to right, {gradient})'>"
+        f"<div style='position:absolute;left:{share:.1f}%;top:-{font // 3}px;margin-left:-2px;width:4px;"
+        f"height:{font + 2 * (font // 3)}px;background:#d00000;border:1px solid white'></div></div>"
+        f"<div style='position:relative;height:{int(1.4 * font)}px'>{ticks}</div>"
+        f"<div style='text-align:center;margin-top:-2px'>distance to the nearest partner [mm]</div></div>"
+    )

@@ -1,0 +1,264 @@
+"""Points to fit a first set of volumes to: of a mesh file, or of what a link looks like; or its inertia instead.
+
+Also here:
+
+* All that a user of the segment editor can do, without the page: a document, a posture, a word about the last act.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import trimesh
+
+from humanoid_control.collision.ssv.fitting import fit_ssv
+from humanoid_control.collision.ssv.pair_selection import PairChoice, Sampling
+from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv, expand
+from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
+from humanoid_control.robots.description.urdf import parse_urdf
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.volumes import find_pairs, fit_link
+from humanoid_control.viewer.meshes import link_meshes
+from humanoid_control.viewer.volume_editor import edits
+from humanoid_control.viewer.volume_editor import edits as mirrors
+from humanoid_control.viewer.volume_editor import edits as watched
+from humanoid_control.viewer.volume_editor.distances import Distances, Measure
+from humanoid_control.viewer.volume_editor.document import Document, Selection, owners
+
+# -------- Points to fit a first set of volumes to: of a mesh file, or of what a link looks like
+
+MESH_TYPES = (".stl", ".obj", ".ply", ".off")
+LOOK, INERTIA = "what the link looks like", "the link's inertia"
+SHAPES = ("auto", "point", "line", "triangle", "rectangle")
+
+
+def fitted(robot: Robot, link: str, source: str, shape: str, folder: Path | None = None) -> tuple[Ssv, ...]:
+    """Volumes around a link.
+
+    Args:
+        robot: whose link.
+        link: its name.
+        source: LOOK, around all that the URDF draws; INERTIA, around the solid ellipsoid of its mass and inertia.
+        shape: of `fit_ssv`.
+        folder: where the URDF's mesh files are.
+
+    Raises:
+        UnknownNameError: another source, shape or link.
+        RobotError: the link has no look, or no mass.
+    """
+    if source == INERTIA:
+        return fit_link(robot, link, shape).ssvs
+    if source != LOOK:
+        raise UnknownNameError("source", source, (LOOK, INERTIA))
+    meshes = link_meshes(parse_urdf(robot.urdf, robot.name), folder)
+    if link not in meshes:
+        raise UnknownNameError("link", link, meshes, hint=f"(robot {robot.name})")
+    if not meshes[link]:
+        raise RobotError(f"{robot.name}: link '{link}' has nothing to see to fit a volume to: take its inertia")
+    return fit_ssv(np.vstack([vertices for (vertices, _), _ in meshes[link]]), shape, link)
+
+
+def mesh_points(name: str, content: bytes) -> np.ndarray:
+    """The vertices (n, 3) of a mesh file, in its own units and frame.
+
+    Args:
+        name: of the file; its ending says which kind it is.
+        content: of the file.
+
+    Raises:
+        RobotError: a kind that is not read, or nothing to read.
+    """
+    kind = Path(name).suffix.lower()
+    if kind not in MESH_TYPES:
+        raise RobotError(f"{name}: a mesh must be one of {', '.join(MESH_TYPES)}")
+    try:
+        mesh = trimesh.load_mesh(io.BytesIO(content), file_type=kind[1:])
+        points = np.asarray(mesh.vertices, dtype=float).reshape(-1, 3)
+    except Exception as e:  # trimesh raises whatever its parsers do
+        raise RobotError(f"{name}: not a readable mesh: {(str(e) or type(e).__name__).splitlines()[0]}") from None
+    if not len(points) or not np.isfinite(points).all():
+        raise RobotError(f"{name}: a mesh without vertices, or with some that are not finite")
+    return points
+
+
+# -------- All that a user of the segment editor can do, without the page: a document, a posture
+
+NEW_RADIUS = 0.05  # [m]
+
+
+class Editor:
+    """One robot, its volumes, and a posture to try them in.
+
+    Attributes:
+        document: what is edited.
+        joints: (n,) posture [rad].
+        message: about the last act; `failed` says that it was refused.
+        choice: pairs found by the last search, with reasons for those left out.
+    """
+
+    def __init__(self, robot: Robot, document: Document, folder: Path | None = None) -> None:
+        self.robot, self.document, self.folder = robot, document, folder
+        self.joints = robot.postures["neutral"].copy()
+        self.message, self.failed = "", False
+        self.choice: PairChoice | None = None
+        self.measure = Measure(robot)
+
+    def attempt(self, act: Callable[[], object]) -> bool:
+        """Do something; whether it was accepted. The reason why not is the message."""
+        try:
+            said = act()
+        except HumanoidError as e:
+            self.message, self.failed = str(e), True
+            return False
+        self.message, self.failed = said if isinstance(said, str) else "", False
+        return True
+
+    def pick(self, origin: np.ndarray, direction: np.ndarray) -> bool:
+        """Select the volume that a ray in the world enters first; whether there was one."""
+        k = self.measure.hit(self.document.model, self.joints, origin, direction)
+        if k is None:
+            return False
+        segment, _, volume = self.document.model.ssv_name(k).rpartition(".")
+        found = owners(self.document.file)[Selection(segment, volume)]
+        self.document.select(found.segment, found.volume)
+        return True
+
+    def distances(self) -> Distances:
+        """In the present posture."""
+        return self.measure(self.document.model, self.joints)
+
+    # -- volumes ----------------------------------------------------------------------------------------------
+
+    def add(self, kind: str) -> None:
+        """A new volume in the selected segment, where that is."""
+        s = self.document.need_segment()
+        center = np.mean([p for v in s.ssvs for p in v.vertices], axis=0)
+        radius = round(float(np.median([v.radius for v in s.ssvs])) or NEW_RADIUS, 4)
+        self._add(s, edits.new_volume(kind, (v.name for v in s.ssvs), radius, center))
+
+    def copy(self) -> None:
+        """A copy of the selected volume, a little beside."""
+        s, v = self.document.need_segment(), self.document.need_volume()
+        self._add(s, edits.copied(v, (x.name for x in s.ssvs)))
+
+    def delete(self) -> str:
+        """The selected volume gone, and its segment with the last one."""
+        s, v = self.document.need_segment(), self.document.need_volume()
+        before = len(self.document.file.pairs or ())
+        self.document.change(edits.delete_volume(self.document.file, s.name, v.name))
+        lost = before - len(self.document.file.pairs or ())
+        return f"{s.name}.{v.name} deleted" + (f", with {lost} pairs" if lost else "")
+
+    def change(self, gesture: str, new: Callable[[Ssv], Ssv]) -> None:
+        """The selected volume changed; the same gesture again is the same step for `undo`."""
+        s, v = self.document.need_segment(), self.document.need_volume()
+        after = new(v)
+        if after == v:
+            return
+        if after.name != v.name and after.name in {x.name for x in s.ssvs}:
+            raise RobotError(f"segment '{s.name}' has a volume '{after.name}' already")
+        file = edits.replace_volume(self.document.file, s.name, v.name, after)
+        self.document.change(file, Selection(s.name, after.name), gesture)
+
+    def flip(self, axis: str) -> None:
+        """The image of the selected volume about a plane of the link's axes, in the same segment."""
+        s, v = self.document.need_segment(), self.document.need_volume()
+        file, name = mirrors.flip_volume(self.document.file, s.name, v.name, axis)
+        self.document.change(file, Selection(s.name, name))
+
+    def fit(self, source: str, shape: str) -> str:
+        """Volumes around the link of the selected segment, instead of those that it has."""
+        link = self.document.need_segment().link
+        return self._fit(fitted(self.robot, link, source, shape, self.folder), source)
+
+    def fit_mesh(self, name: str, content: bytes, shape: str, scale: float) -> str:
+        """The same around a mesh file in the frame of the link; scale: metres in its unit."""
+        if not (np.isfinite(scale) and scale > 0):
+            raise RobotError(f"the unit of a mesh must be a positive number of metres, got {scale:g}")
+        return self._fit(fit_ssv(mesh_points(name, content) * scale, shape, "fit"), name)
+
+    def _fit(self, ssvs: tuple[Ssv, ...], source: str) -> str:
+        s = self.document.need_segment()
+        rounded = tuple(  # vertices to a micrometre, and still around all that they were fitted to
+            replace(v, radius=round(v.radius + 1.5e-6, 6), vertices=edits.points_of(np.array(v.vertices))) for v in ssvs
+        )
+        self.document.change(edits.with_segment(self.document.file, replace(s, ssvs=rounded)))
+        return f"{s.name}: {len(ssvs)} volume{'s' if len(ssvs) > 1 else ''} around {source}"
+
+    def _add(self, s: Segment, ssv: Ssv) -> None:
+        self.document.change(edits.add_volume(self.document.file, s.name, ssv), Selection(s.name, ssv.name))
+
+    # -- segments ---------------------------------------------------------------------------------------------
+
+    def new_segment(self, link: str) -> None:
+        """A segment with one volume on a link, under the link's name where that is free."""
+        names = [s.name for s in expand(self.document.file.segments)]
+        ssv = edits.new_volume("point", (), NEW_RADIUS, np.zeros(3))
+        s = Segment(edits.free_name(link, names), link, (ssv,))
+        self.document.change(edits.with_segment(self.document.file, s), Selection(s.name, ssv.name))
+
+    def rename_segment(self, name: str, gesture: str = "") -> None:
+        """Another name for the selected segment, also in its pairs."""
+        s = self.document.need_segment()
+        file = edits.rename_segment(self.document.file, s.name, name)
+        self.document.change(file, Selection(name, self.document.selection.volume), gesture)
+
+    def delete_segment(self) -> str:
+        """The selected segment gone, with its pairs."""
+        s = self.document.need_segment()
+        self.document.change(edits.without_segment(self.document.file, s.name))
+        return f"segment {s.name} deleted"
+
+    def to_other_side(self, axis: str) -> str:
+        """The other side's segment made the image of the selected one, once."""
+        s = self.document.need_segment()
+        file, name = mirrors.copy_to_other_side(self.document.file, s.name, axis)
+        self.document.change(file)
+        return f"{name} is the mirror image of {s.name} now"
+
+    def stand_for_both(self, axis: str) -> None:
+        """The selected segment drawn for both sides from now on, or no more (empty)."""
+        s = self.document.need_segment()
+        self.document.change(mirrors.stand_for_both(self.document.file, s.name, axis))
+
+    # -- pairs and postures -----------------------------------------------------------------------------------
+
+    def find_pairs(self, sampling: Sampling | None = None) -> Callable[[], str]:
+        """Search pairs by random postures, which takes seconds and changes nothing.
+
+        Returns:
+            What puts them in the place of those watched so far.
+        """
+        file = self.document.file
+        choice = find_pairs(self.robot, file.segments, sampling)
+
+        def take() -> str:
+            if self.document.file.segments != file.segments:
+                raise RobotError("the volumes were changed while pairs were searched: search again")
+            self.document.change(replace(self.document.file, pairs=choice.pairs))
+            self.choice = choice
+            return f"{len(choice.pairs)} pairs to watch, {len(choice.left_out)} left out"
+
+        return take
+
+    def add_pair(self, first: str, second: str) -> None:
+        """Watch two segments, all their volumes."""
+        self.document.change(watched.with_pair(self.document.file, SegmentPair(first, second)))
+
+    def remove_pairs(self, first: str, second: str) -> None:
+        """Watch two segments no more."""
+        self.document.change(watched.without_pairs(self.document.file, first, second))
+
+    def set_posture(self, name: str) -> None:
+        """Take a named posture."""
+        self.joints = self.robot.joints(self.robot.q(name)).copy()
+
+    def set_joint(self, joint: str, angle: float) -> None:
+        """Turn one joint, within its limits [rad]; those that mimic it follow."""
+        k = self.robot.joint_index(joint)
+        self.joints[k] = np.clip(angle, self.robot.lower[k], self.robot.upper[k])
+        self.robot.follow(self.joints)
