@@ -1,7 +1,7 @@
 """Compilation of the hot kernels: by numba, once, and kept on disk until a source that they depend on changes.
 
-`NUMBA_DISABLE_JIT=1` runs every kernel as plain Python (for a debugger, and for coverage), `NUMBA_BOUNDSCHECK=1` compiles
-them with checked indices, `NUMBA_CACHE_DIR` says where they are kept.
+`NUMBA_DISABLE_JIT=1` runs every kernel as plain Python (for a debugger, and for coverage), `NUMBA_BOUNDSCHECK=1`
+compiles them with checked indices, `NUMBA_CACHE_DIR` says where they are kept.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def _imported(source: Path) -> frozenset[Path]:
 def source_stamp(source: Path) -> str:
     """Hash of a source and of all sources of the package that it depends on, however indirectly.
 
-    numba itself looks only at the file of a kernel. But the functions that a kernel calls, and every number that it takes
-    from another file, are compiled into it.
+    numba itself looks only at the file of a kernel. But the functions that a kernel calls, and every number that it
+    takes from another file, are compiled into it.
 
     Args:
         source: a file of the package, or one that imports from it.

@@ -96,9 +96,10 @@ def run_reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], sta
 
 def _report(args: argparse.Namespace, session: Session, robot: Robot, acceleration: float, ran: Watched) -> int:
     from humanoid_control.evaluation.reaching import print_reach, reach_report
+    from humanoid_control.nodes.stacks import NODES
 
     assert session.bag is not None
-    report = reach_report(session.bag, robot, acceleration)
+    report = reach_report(session.bag, robot, acceleration, NODES)
     report |= {
         "seed": args.seed,
         "start_s": round(ran.started, 2),
@@ -195,13 +196,13 @@ def _check_numbers(args: argparse.Namespace) -> None:
 
 def _check_input(args: argparse.Namespace) -> Robot:
     """Load robot and clip here first, so that a typo is answered in a second, in one line."""
-    from humanoid_control.mocap.body_points import body_points
+    from humanoid_control.mocap.body_points import find_body_points
     from humanoid_control.mocap.load import load_clip
     from humanoid_control.retargeting.scaling import scale_to_robot
     from humanoid_control.robots.catalogue import load_robot
 
     robot = load_robot(args.robot, "fixed")
-    scale_to_robot(body_points(load_clip(args.motion)), robot)
+    scale_to_robot(find_body_points(load_clip(args.motion)), robot)
     return robot
 
 

@@ -112,7 +112,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from humanoid_control.mocap.body_points import body_points
+    from humanoid_control.mocap.body_points import find_body_points
     from humanoid_control.mocap.load import load_body_points, load_clip
     from humanoid_control.robots.catalogue import CATALOGUE, load_robot
 
@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
         robot.require_imitation_points()  # said before anything is compiled or made
     outputs = _outputs(args, [r.name for r in robots])
     marker_set = args.marker_set or None
-    body = body_points(load_clip(args.clip), marker_set) if args.raw else load_body_points(args.clip, marker_set)
+    body = find_body_points(load_clip(args.clip), marker_set) if args.raw else load_body_points(args.clip, marker_set)
     for text in body.warnings:
         warn(text)
     if args.output is not None and args.output not in outputs:

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from humanoid_control.evaluation.report.page import check_outputs, write_outputs
     from humanoid_control.evaluation.report.tables import detail_tables, summary_tables, to_json
     from humanoid_control.evaluation.tracking_error import TROUGH_RULES
-    from humanoid_control.mocap.body_points import body_points
+    from humanoid_control.mocap.body_points import find_body_points
     from humanoid_control.mocap.load import load_body_points, load_clip
 
     if args.trough_rule not in TROUGH_RULES:
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     robots, solved = load_robots(args.robots), ways(args.method)
     check_outputs(args.html, args.output)
     marker_set = args.marker_set or None
-    body = body_points(load_clip(args.clip), marker_set) if args.raw else load_body_points(args.clip, marker_set)
+    body = find_body_points(load_clip(args.clip), marker_set) if args.raw else load_body_points(args.clip, marker_set)
     compile_first()
     with progress("scoring", len(robots), quiet=args.json) as show:
         scores = []

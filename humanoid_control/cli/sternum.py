@@ -37,13 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from humanoid_control.mocap.body_points import body_points
+    from humanoid_control.mocap.body_points import find_body_points
     from humanoid_control.mocap.load import load_clip
     from humanoid_control.studies.dube2012.sternum_report import GOAL, sternum_report
 
     marker_set = args.marker_set or None
-    body = body_points(load_clip(args.clip), marker_set)
-    other = body_points(load_clip(args.fit), marker_set) if args.fit else None
+    body = find_body_points(load_clip(args.clip), marker_set)
+    other = find_body_points(load_clip(args.fit), marker_set) if args.fit else None
     rows = [_in_cm(row) for row in sternum_report(body, other)]
     if args.json:
         print_json({"study": "sternum", "machine": machine(), "clip": args.clip, "unit": "cm", "rows": rows})

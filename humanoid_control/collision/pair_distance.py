@@ -9,8 +9,6 @@ Also here:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from humanoid_control.collision.coal_backend import NearPairs
@@ -207,21 +205,6 @@ def approach_bounds(lever: np.ndarray, moved: np.ndarray, lower: np.ndarray) -> 
 # -------- The kernels with their arrays: shapes placed once, then asked for near pairs, all distances
 
 
-@dataclass(frozen=True)
-class DubeResult:
-    """What the source's test says about P pairs.
-
-    Attributes:
-        collides: (P,).
-        distance: (P,) gap [m], negative when they overlap, NaN for a pair the source has no test for.
-        section: (P,) of SECTION_NAMES in `dube`, -1 for such a pair.
-    """
-
-    collides: np.ndarray
-    distance: np.ndarray
-    section: np.ndarray
-
-
 class ShapePairs:
     """Pairs of shapes of one mechanism, with all memory that measuring them takes.
 
@@ -261,16 +244,6 @@ class ShapePairs:
         """Signed distance (P,) of every pair [m], exact."""
         self._measure(np.inf)
         return self._distance.copy()
-
-    def dube(self) -> DubeResult:
-        """Every pair by the source's method (Dube 2012, section 4.3.3)."""
-        from humanoid_control.studies.dube2012.capsule_distance import dube_pairs
-
-        n = len(self.pairs)
-        out = DubeResult(np.empty(n, dtype=np.bool_), np.empty(n), np.empty(n, dtype=np.int64))
-        s = self.shapes
-        dube_pairs(s.kinds, s.sizes, self.R, self.p, self.pairs, out.collides, out.distance, out.section)
-        return out
 
     def _measure(self, threshold: float) -> int:
         s, rows = self.shapes, (self._pair, self._distance, self._normal, self._x1, self._x2)

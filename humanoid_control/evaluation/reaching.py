@@ -7,7 +7,7 @@ Also here:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ from humanoid_control.evaluation.recorded_run import (
     postures_from,
     tell_postures,
 )
-from humanoid_control.nodes.stacks import NODES
 from humanoid_control.reaching.goals import HANDS, REACHABLE
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import RobotPairs
@@ -258,8 +257,8 @@ def _goal(time: float, markers: Any) -> GoalRecord:
     return GoalRecord(int(first.id), first.text, time, time + stays, points)
 
 
-def reach_report(path: Path, robot: Robot, acceleration: float) -> dict[str, Any]:
-    """The proof of a run, and how the loop kept its time, as plain numbers."""
+def reach_report(path: Path, robot: Robot, acceleration: float, nodes_of_interest: Collection[str]) -> dict[str, Any]:
+    """The proof of a run, and how the loop kept its time, as plain numbers, with the last diagnostics of some nodes."""
     read = read_reach(path, robot)
     commands, nodes = read.commands, read.nodes
     last = {name: rows[-1] for name, rows in nodes.items()}
@@ -271,7 +270,7 @@ def reach_report(path: Path, robot: Robot, acceleration: float) -> dict[str, Any
         **prove(robot, commands, read.goals, acceleration, measured=read.postures_from == MEASURED),
         "recorded_percent": recorded_percent(commands.time, nodes.get(IK, [])),
         "loop": closed_loop(nodes.get(IK, [])),
-        "nodes": {name: values for name, values in last.items() if name in NODES},
+        "nodes": {name: values for name, values in last.items() if name in nodes_of_interest},
     }
 
 

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.robots.robot import Robot
-
 
 @dataclass(frozen=True)
 class MomentumMap:
@@ -34,38 +32,37 @@ class MomentumMap:
     center: np.ndarray
 
 
-def momentum_map(robot: Robot, q: np.ndarray, data: pin.Data | None = None) -> MomentumMap:
-    """The map at a configuration (nq,).
+def momentum_map(model: pin.Model, data: pin.Data, q: np.ndarray) -> MomentumMap:
+    """The map at a configuration.
 
     Args:
-        robot: fixed or floating base.
+        model: with a fixed or floating base.
+        data: workspace, whose joint placements and Jacobians are those of q afterwards.
         q: (nq,).
-        data: workspace, whose joint placements and Jacobians are those of q afterwards; default: the robot's own.
     """
-    data = robot.data if data is None else data
-    A = pin.computeCentroidalMap(robot.model, data, q)
+    A = pin.computeCentroidalMap(model, data, q)
     return MomentumMap(np.array(A[:3]), np.array(A[3:]), np.array(data.com[0]))
 
 
-def momentum_rate(robot: Robot, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+def momentum_rate(model: pin.Model, data: pin.Data, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
     """Rate of linear and angular momentum (6,) = A a + (dA/dt) v [N, N m], at velocity v and acceleration a (nv,).
 
     By Newton and Euler it is the sum of all outer forces, and their moment about the centre of mass: gravity's is
     (0, 0, -M g, 0, 0, 0), the rest comes from the ground.
     """
-    dA = pin.computeCentroidalMapTimeVariation(robot.model, robot.data, q, v)
-    return np.array(robot.data.Ag @ a + dA @ v)
+    dA = pin.computeCentroidalMapTimeVariation(model, data, q, v)
+    return np.array(data.Ag @ a + dA @ v)
 
 
-def inertia_about_center(robot: Robot, q: np.ndarray) -> np.ndarray:
+def inertia_about_center(model: pin.Model, data: pin.Data, q: np.ndarray) -> np.ndarray:
     """Inertia (3, 3) of the whole robot about its centre of mass, frozen at q, in axes of the world [kg m^2].
 
     Its last entry is I_zz of eq. (7.11), at a configuration such as standing.
     """
-    pin.centerOfMass(robot.model, robot.data, q)
-    c, total = np.array(robot.data.com[0]), np.zeros((3, 3))
-    for j in range(1, robot.model.njoints):
-        body, X = robot.model.inertias[j], robot.data.oMi[j]
+    pin.centerOfMass(model, data, q)
+    c, total = np.array(data.com[0]), np.zeros((3, 3))
+    for j in range(1, model.njoints):
+        body, X = model.inertias[j], data.oMi[j]
         r = X.act(body.lever) - c
         total += X.rotation @ body.inertia @ X.rotation.T + body.mass * (r @ r * np.eye(3) - np.outer(r, r))
     return total

@@ -16,7 +16,6 @@ import pinocchio as pin
 
 from humanoid_control.errors import RobotError
 from humanoid_control.jit import kernel
-from humanoid_control.robots.robot import Robot
 
 # -------- The joints that move, as plain arrays for compiled kernels: forward kinematics, points, Jacobian columns
 
@@ -45,33 +44,37 @@ class MovingTree(NamedTuple):
     moves: np.ndarray
 
     @classmethod
-    def of(cls, robot: Robot, joints: Sequence[int] | np.ndarray, posture: str = "neutral") -> tuple[MovingTree, Body]:
-        """The tree of some joints of a robot with a fixed base.
+    def of(
+        cls,
+        model: pin.Model,
+        q_held: np.ndarray,
+        joints: Sequence[int] | np.ndarray,
+        mimic: Sequence[tuple[int, int, float, float]] = (),
+    ) -> tuple[MovingTree, Body]:
+        """The tree of some joints of a model with a fixed base.
 
         Args:
-            robot: whose base is fixed.
-            joints: indices of the driving joints, in the order of the coordinates. Joints that mimic one of them move
-                along; all others are held.
-            posture: where they are held.
+            model: joints of one degree of freedom, no free base.
+            q_held: (nq,) where the joints that do not move are held.
+            joints: indices of the driving joints (pinocchio's, less one), in the order of the coordinates.
+            mimic: (follower, leader, multiplier, offset); followers of a driving joint move along.
 
         Returns:
-            The tree, and where each joint of the robot's model is in it.
+            The tree, and where each joint of the model is in it.
 
         Raises:
             RobotError: the base floats.
         """
-        if robot.iq != 0:
-            raise RobotError(f"{robot.name}: a moving tree needs a fixed base")
-        q0 = robot.q(posture)
+        if model.nq != model.njoints - 1:
+            raise RobotError(f"{model.name}: a moving tree needs a fixed base and joints of one degree of freedom")
         coordinate = {int(j): (k, 1.0, 0.0) for k, j in enumerate(joints)}
-        for follower, leader, multiplier, offset in robot.mimic:
+        for follower, leader, multiplier, offset in mimic:
             if leader in coordinate and follower not in coordinate:
                 coordinate[follower] = (coordinate[leader][0], multiplier, offset)
-        model = robot.model
         body = Body(np.zeros(model.njoints, dtype=np.int64), [pin.SE3.Identity() for _ in range(model.njoints)])
         rows: list[tuple] = []
         data = model.createData()
-        pin.forwardKinematics(model, data, q0)
+        pin.forwardKinematics(model, data, q_held)
         for j in range(1, model.njoints):
             up = int(model.parents[j])
             X = body.pose[up] * model.jointPlacements[j]

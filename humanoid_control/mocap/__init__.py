@@ -1,11 +1,11 @@
 """Motion capture: readers into one MarkerClip, cleaning, marker sets, body points, a synthetic dance."""
 
-from humanoid_control.mocap.body_points import BodyPoints, body_points
+from humanoid_control.mocap.body_points import BodyPoints, find_body_points
 from humanoid_control.mocap.cleaning import CleaningReport, CleaningSettings, clean
 from humanoid_control.mocap.clip import MarkerClip
+from humanoid_control.mocap.dance import synthetic_dance
 from humanoid_control.mocap.load import CLIP_NAMES, load_body_points, load_clip
 from humanoid_control.mocap.sternum import SternumSettings, estimate_sternum, fit_sternum
-from humanoid_control.mocap.synthetic_dance import synthetic_dance
 
 __all__ = [
     "CLIP_NAMES",
@@ -14,9 +14,9 @@ __all__ = [
     "CleaningSettings",
     "MarkerClip",
     "SternumSettings",
-    "body_points",
     "clean",
     "estimate_sternum",
+    "find_body_points",
     "fit_sternum",
     "load_body_points",
     "load_clip",

@@ -50,7 +50,7 @@ def upright(clip: MarkerClip, marker_set: str | Path | None = None) -> MarkerCli
 
     Args:
         clip: markers in any right-handed axes of which one is vertical.
-        marker_set: as for `body_points`.
+        marker_set: as for `find_body_points`.
 
     Raises:
         ClipError: no marker set fits, or hips and shoulders do not tell the direction.
@@ -194,7 +194,7 @@ class BodyPoints:
         return np.stack([cos * x + sin * y, -sin * x + cos * y, z], axis=-1)
 
 
-def body_points(clip: MarkerClip, marker_set: str | Path | None = None, max_gap: float = MAX_GAP) -> BodyPoints:
+def find_body_points(clip: MarkerClip, marker_set: str | Path | None = None, max_gap: float = MAX_GAP) -> BodyPoints:
     """Find the points of the body in a clip: choose the marker set, fill short gaps, turn it upright.
 
     The clip is taken as it is; `clean` it before, or use `load_body_points`, to check labels and take out noise.

@@ -330,7 +330,7 @@ class LiveCalibration:
 
         Args:
             duration: of the calibration [s].
-            marker_set: as for `body_points`.
+            marker_set: as for `find_body_points`.
             up: which axis of the recording points upward: "+x", "-x", ... "-z", or "auto": found from the body.
 
         Raises:

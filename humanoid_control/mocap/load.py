@@ -11,15 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from humanoid_control.errors import ClipError, nearest_names
-from humanoid_control.mocap.body_points import BodyPoints, body_points
+from humanoid_control.mocap.body_points import BodyPoints, find_body_points
 from humanoid_control.mocap.cleaning import CleaningSettings, clean
 from humanoid_control.mocap.clip import MarkerClip
+from humanoid_control.mocap.dance import synthetic_dance
 from humanoid_control.mocap.formats.asf_amc import parse_amc, skeleton_beside
 from humanoid_control.mocap.formats.bvh import parse_bvh
 from humanoid_control.mocap.formats.c3d import parse_c3d
 from humanoid_control.mocap.formats.csv import parse_csv
 from humanoid_control.mocap.formats.trc import parse_trc
-from humanoid_control.mocap.synthetic_dance import synthetic_dance
 
 # -------- One way to get a clip: by its built-in name, or by the path of a file in any format that is read
 
@@ -98,11 +98,11 @@ def load_body_points(
     cleaning: CleaningSettings | None = None,
     rate: float | None = None,
 ) -> BodyPoints:
-    """`load_clip`, `clean` and `body_points` one after the other.
+    """`load_clip`, `clean` and `find_body_points` one after the other.
 
     Args:
         name_or_path: built-in clip or file, as for `load_clip`.
-        marker_set: as for `body_points`.
+        marker_set: as for `find_body_points`.
         cleaning: what is cleaned; by default labels are checked, gaps up to 0.5 s filled, noise above 10 Hz taken out.
         rate: as for `load_clip` [Hz].
 
@@ -114,4 +114,4 @@ def load_body_points(
     """
     settings = cleaning or CleaningSettings()
     clip, _ = clean(load_clip(name_or_path, rate), settings)
-    return body_points(clip, marker_set, settings.max_gap)
+    return find_body_points(clip, marker_set, settings.max_gap)

@@ -75,7 +75,7 @@ class IkMarkers:
         t.set_colors(0, colors_of(clearance, margin, activation)[self._parts.shape])
         lines, dots, center, linear, angular = range(self._first, self._first + 5)
         self._write_pairs(lines, dots, result, margin, activation)
-        momentum = momentum_map(self.robot, result.q, self._data)
+        momentum = momentum_map(self.robot.model, self._data, result.q)
         com = self._center(momentum.center)
         self._poses[0, :3] = com
         t.set_poses(center, self._poses)

@@ -17,7 +17,7 @@ from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
-from humanoid_control.mocap.body_points import BodyPoints, body_points
+from humanoid_control.mocap.body_points import BodyPoints, find_body_points
 from humanoid_control.mocap.load import load_body_points, load_clip
 from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_OUT, points_of, segments_marker, target_markers
 from humanoid_control.nodes.base.parameters import param
@@ -174,7 +174,7 @@ class TrajectoryStreamer(TickNode):
         if p.clean:
             body = load_body_points(p.clip, marker_set, rate=rate)
         else:
-            body = body_points(load_clip(p.clip, rate), marker_set)
+            body = find_body_points(load_clip(p.clip, rate), marker_set)
         for text in body.warnings:
             self.get_logger().warning(text)
         return body

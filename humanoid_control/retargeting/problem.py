@@ -75,7 +75,7 @@ def problem_of(robot: Robot, lever: float = 0.0) -> Problem:
         lever: length of the levers at the wrists [m]; 0: none.
     """
     moving = robot.imitation_joints
-    tree, body = MovingTree.of(robot, moving)
+    tree, body = MovingTree.of(robot.model, robot.q(), moving, robot.mimic)
     bodies, points = [], []
     for name in POINTS:
         frame = robot.model.frames[robot.point_frame(name)]

@@ -68,7 +68,7 @@ class WalkTask(Task):
         self._soles = [robot.points[f"{side}_foot_tcp"] for side in "lr"]
         self._chest = robot.points["sternum"]
         q = robot.q("neutral")
-        center = momentum_map(robot, q).center
+        center = momentum_map(robot.model, robot.data, q).center
         soles = robot.frame_positions(q, self._soles)
         self._upright = [np.array(robot.data.oMf[f].rotation) for f in (*self._soles, self._chest)]
         self.mass = robot.mass
@@ -89,7 +89,7 @@ class WalkTask(Task):
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
         """Reference minus reached of all rows, at time t [m, rad]."""
         point = self.gait.at(self.clock(self.t))
-        return self._error(robot, data, q, point, momentum_map(robot, q, data).center)
+        return self._error(robot, data, q, point, momentum_map(robot.model, data, q).center)
 
     def _error(self, robot: Robot, data: pin.Data, q: np.ndarray, point: GaitPoint, center: np.ndarray) -> np.ndarray:
         wanted = [yawed(h) @ R for h, R in zip(point.headings, self._upright, strict=True)]
@@ -101,7 +101,7 @@ class WalkTask(Task):
 
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         now, then = self.gait.at(self.clock(self.t)), self.gait.at(self.clock(self.t + self.dt))
-        m = momentum_map(robot, q, data)
+        m = momentum_map(robot.model, data, q)
         feet = [pin.getFrameJacobian(robot.model, data, f, ALIGNED) for f in self._soles]
         chest = pin.getFrameJacobian(robot.model, data, self._chest, ALIGNED)[3:]
         J = np.vstack([*feet, m.linear / self.mass, chest, self._held_rows])

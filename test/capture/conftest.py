@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from humanoid_control.mocap import MarkerClip, body_points, load_clip
+from humanoid_control.mocap import MarkerClip, find_body_points, load_clip
 from humanoid_control.studies.dube2012.sternum_report import sternum_report
 
 
@@ -22,12 +22,12 @@ def ramp_clip():
 
 @pytest.fixture(scope="session")
 def dance(mocap):
-    return body_points(load_clip(mocap("dance_markers/dance1.trc")))
+    return find_body_points(load_clip(mocap("dance_markers/dance1.trc")))
 
 
 @pytest.fixture(scope="session")
 def walk(mocap):
-    return body_points(load_clip(mocap("dance_markers/walk1.trc")))
+    return find_body_points(load_clip(mocap("dance_markers/walk1.trc")))
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ClipError, HumanoidError
-from humanoid_control.mocap import body_points, clean, load_clip
+from humanoid_control.mocap import clean, find_body_points, load_clip
 from humanoid_control.mocap.formats.asf_amc import parse_amc
 from test.capture.amc_person import ASF, amc, parsed, still
 
@@ -130,7 +130,7 @@ def test_random_damage_ends_in_a_clip_or_a_message(mocap, tmp_path):
                 data[at] = rng.integers(256) if trial % 4 == 0 else rng.choice(list(b"0.-e\tx :"))
             (tmp_path / name).write_bytes(data)
         try:
-            body_points(clean(load_clip(tmp_path / "11_01.amc"))[0])
+            find_body_points(clean(load_clip(tmp_path / "11_01.amc"))[0])
             read += 1
         except HumanoidError as error:
             assert str(error).isprintable() and str(error)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ClipError
-from humanoid_control.mocap import MarkerClip, body_points, clean, load_body_points, load_clip, synthetic_dance
+from humanoid_control.mocap import MarkerClip, clean, find_body_points, load_body_points, load_clip, synthetic_dance
 
 DANCE = synthetic_dance(duration=12, rate=5)
 LABELS = ("Top", "Chest", "Hip", "Toe")
@@ -172,26 +172,26 @@ LIMBS = [("Elbow_L", "GH_L"), ("Wrist_R", "Elbow_R"), ("GH_L", "GH_R"), ("Hip_L"
 def test_limb_without_length(label, onto):
     positions = np.array(DANCE.positions)
     positions[:, DANCE.index(label)] = positions[:, DANCE.index(onto)]
-    message = refusal(body_points, replace(DANCE, positions=positions))
+    message = refusal(find_body_points, replace(DANCE, positions=positions))
     assert "0.000 m apart" in message and "clip 'dance'" in message
 
 
 def test_body_that_is_never_seen():
     positions = np.array(DANCE.positions)
     positions[:, 3:] = np.nan
-    assert "no marker set fits" in refusal(body_points, replace(DANCE, positions=positions))
+    assert "no marker set fits" in refusal(find_body_points, replace(DANCE, positions=positions))
 
 
 def test_nothing_is_seen_at_all():
     blank = replace(DANCE, positions=np.full_like(DANCE.positions, np.nan))
     cleaned, report = clean(blank)
     assert np.isnan(cleaned.positions).all() and report.warnings == ()
-    assert "no marker set fits" in refusal(body_points, cleaned)
+    assert "no marker set fits" in refusal(find_body_points, cleaned)
 
 
 def test_two_frames_are_enough():
     pair = replace(DANCE, positions=DANCE.positions[:2])
-    assert body_points(clean(pair)[0]).n_frames == 2
+    assert find_body_points(clean(pair)[0]).n_frames == 2
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

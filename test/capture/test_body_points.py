@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from humanoid_control.errors import ClipError, UnknownNameError
-from humanoid_control.mocap import MarkerClip, body_points, load_clip, synthetic_dance
+from humanoid_control.mocap import MarkerClip, find_body_points, load_clip, synthetic_dance
 from humanoid_control.mocap.marker_sets import OPTIONAL, REQUIRED
 
 WHOLE_BODY = (
@@ -26,7 +26,7 @@ WHOLE_BODY = (
 ALL = (*WHOLE_BODY, "vicon_c3d/shd01.c3d")
 
 DANCE = synthetic_dance(duration=12, rate=10)
-POINTS = body_points(DANCE)
+POINTS = find_body_points(DANCE)
 MIRRORED = {"l": "r", "r": "l"}
 
 
@@ -37,7 +37,7 @@ def real_points(mocap):
 
     def find(relative):
         if relative not in known:
-            known[relative] = body_points(load_clip(mocap(relative)))
+            known[relative] = find_body_points(load_clip(mocap(relative)))
         return known[relative]
 
     return find
@@ -119,7 +119,7 @@ def test_share_of_filled_samples_is_reported(real_points):
 
 def test_first_body_points_of_the_dance_by_hand(mocap):
     clip = load_clip(mocap("dance_markers/dance1.trc"))
-    points = body_points(clip)
+    points = find_body_points(clip)
     wrist = (clip.marker("Radius_L") + clip.marker("Ulna_L")) / 2
     # A rigid motion keeps distances between averages of markers.
     expected = np.linalg.norm(clip.marker("Elbow_L") - wrist, axis=1)
@@ -165,8 +165,8 @@ def test_pelvis_frame_does_not_depend_on_place_and_heading(yaw, shift):
     c, s = np.cos(yaw), np.sin(yaw)
     R = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
     moved = MarkerClip("moved", DANCE.labels, DANCE.rate, DANCE.positions @ R.T + shift, "test")
-    np.testing.assert_allclose(body_points(moved).in_pelvis(), POINTS.in_pelvis(), atol=1e-9)
-    np.testing.assert_allclose(body_points(moved).heading, POINTS.heading, atol=1e-9)
+    np.testing.assert_allclose(find_body_points(moved).in_pelvis(), POINTS.in_pelvis(), atol=1e-9)
+    np.testing.assert_allclose(find_body_points(moved).heading, POINTS.heading, atol=1e-9)
 
 
 @settings(max_examples=10)
@@ -176,7 +176,7 @@ def test_mirrored_person_gives_mirrored_points(seed):
     swapped = [f"{label[:-2]}_{MIRRORED[label[-1].lower()].upper()}" if label[-2:] in ("_L", "_R") else label
                for label in clip.labels]  # fmt: skip
     mirrored = MarkerClip("mirror", tuple(swapped), clip.rate, clip.positions * [1, -1, 1], "test")
-    here, there = body_points(clip), body_points(mirrored)
+    here, there = find_body_points(clip), find_body_points(mirrored)
     inside = dict(zip(there.names, there.in_pelvis().swapaxes(0, 1), strict=True))
     for name, path in zip(here.names, here.in_pelvis().swapaxes(0, 1), strict=True):
         twin = f"{MIRRORED[name[0]]}{name[1:]}" if name[1] == "_" else name
@@ -191,7 +191,7 @@ def hidden(label, frames, clip=DANCE):
 
 
 def test_short_gap_is_filled_and_counted():
-    points = body_points(hidden("Wrist_L", slice(40, 45)))
+    points = find_body_points(hidden("Wrist_L", slice(40, 45)))
     assert points.missing[points.names.index("l_wrist")] == pytest.approx(5 / DANCE.n_frames)
     assert points.missing.sum() == pytest.approx(5 / DANCE.n_frames)
     np.testing.assert_allclose(points.point("r_wrist"), POINTS.point("r_wrist"), atol=1e-12)
@@ -200,26 +200,26 @@ def test_short_gap_is_filled_and_counted():
 
 def test_long_gap_of_a_required_point_is_an_error_with_point_and_label():
     with pytest.raises(ClipError) as caught:
-        body_points(hidden("Wrist_L", slice(40, 46)))
+        find_body_points(hidden("Wrist_L", slice(40, 46)))
     assert "l_wrist (from Wrist_L) is hidden for 0.60 s, longer than 0.5 s" in str(caught.value)
     assert "file.c3d" in str(caught.value)
-    body_points(hidden("Wrist_L", slice(40, 46)), max_gap=0.6)
+    find_body_points(hidden("Wrist_L", slice(40, 46)), max_gap=0.6)
 
 
 def test_long_gap_of_an_optional_point_leaves_it_out_with_a_warning():
-    points = body_points(hidden("Knee_R", slice(40, 60)))
+    points = find_body_points(hidden("Knee_R", slice(40, 60)))
     assert "r_knee" not in points.names and "l_knee" in points.names
     assert "r_knee (from Knee_R)" in points.warnings[-1]
 
 
 def test_marker_set_may_be_named():
-    np.testing.assert_array_equal(body_points(DANCE, "dance16").positions, POINTS.positions)
+    np.testing.assert_array_equal(find_body_points(DANCE, "dance16").positions, POINTS.positions)
     with pytest.raises(ClipError, match="plug_in_gait"):
-        body_points(DANCE, "plug_in_gait")
+        find_body_points(DANCE, "plug_in_gait")
 
 
 def test_swapped_sides_are_noticed():
     # Left-handed axes, as some game engines write them: everything is there, but the person walks backwards.
     mirrored = MarkerClip("mirror", DANCE.labels, DANCE.rate, DANCE.positions * [1, -1, 1], "test")
-    assert "backward" in body_points(mirrored).warnings[-1]
+    assert "backward" in find_body_points(mirrored).warnings[-1]
     assert POINTS.warnings == ()

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.mocap import CleaningSettings, body_points, clean, load_body_points, load_clip, synthetic_dance
+from humanoid_control.mocap import (
+    CleaningSettings,
+    clean,
+    find_body_points,
+    load_body_points,
+    load_clip,
+    synthetic_dance,
+)
 
 TRUTH = synthetic_dance(duration=20, rate=60)
 
@@ -43,7 +50,7 @@ def test_report_names_everything_that_was_wrong():
 def test_warnings_go_with_the_clip_to_the_body_points():
     clip, report = clean(damaged())
     assert clip.warnings == report.warnings
-    points = body_points(clip)
+    points = find_body_points(clip)
     assert set(report.warnings) <= set(points.warnings)
     assert "r_toe" not in points.names  # its gap is too long
 
@@ -111,9 +118,9 @@ def test_settings_that_make_no_sense_are_refused(wrong):
 def test_one_call_reads_cleans_and_locates(mocap):
     path = mocap("dance_markers/walk1.trc")
     points = load_body_points(path)
-    by_hand = body_points(clean(load_clip(path))[0])
+    by_hand = find_body_points(clean(load_clip(path))[0])
     np.testing.assert_array_equal(points.positions, by_hand.positions)
-    raw = body_points(load_clip(path))
+    raw = find_body_points(load_clip(path))
     moved = np.linalg.norm(points.in_pelvis() - raw.in_pelvis(), axis=2)
     assert 1e-4 < moved.max() < 0.03
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ClipError, HumanoidError
-from humanoid_control.mocap import body_points, clean, load_clip, synthetic_dance
+from humanoid_control.mocap import clean, find_body_points, load_clip, synthetic_dance
 from humanoid_control.mocap.formats.csv import parse_csv
 
 CLIP = synthetic_dance(duration=12, rate=5)
@@ -186,7 +186,7 @@ def test_labels_that_occur_twice_are_renamed():
 
 def test_csv_becomes_body_points_like_its_original(tmp_path):
     (tmp_path / "dance.csv").write_bytes(text_of(LAYOUTS["vicon"]))
-    ours, theirs = body_points(load_clip(tmp_path / "dance.csv")), body_points(CLIP)
+    ours, theirs = find_body_points(load_clip(tmp_path / "dance.csv")), find_body_points(CLIP)
     assert ours.names == theirs.names
     np.testing.assert_allclose(ours.positions, theirs.positions, atol=1e-5)
 
@@ -241,7 +241,7 @@ def test_random_damage_ends_in_a_clip_or_a_message(tmp_path):
             data[at] = rng.integers(256) if trial % 4 == 0 else rng.choice(list(b'0.-e\t,;\n:"x_'))
         path.write_bytes(data)
         try:
-            body_points(clean(load_clip(path))[0])
+            find_body_points(clean(load_clip(path))[0])
             read += 1
         except HumanoidError as error:
             assert str(error).isprintable() and str(error)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.mocap import body_points, synthetic_dance
+from humanoid_control.mocap import find_body_points, synthetic_dance
+from humanoid_control.mocap.dance import BEATS, SCORE, STANDING, STEPS, dance_posture
 from humanoid_control.mocap.formats.common import X, Y, Z, rotation
 from humanoid_control.mocap.human_model import JOINT_RANGES, MARKERS, forward_kinematics
-from humanoid_control.mocap.synthetic_dance import BEATS, SCORE, STANDING, STEPS, dance_posture
 
 BEAT = np.linspace(0, BEATS, 1201)
 SEEDS = (0, 1, 2)
@@ -102,7 +102,7 @@ def test_arms_move_apart_from_each_other_and_at_several_speeds(posture):
 
 
 def test_hands_cross_the_middle_of_the_body(clip):
-    inside = body_points(clip)
+    inside = find_body_points(clip)
     left, right = (inside.in_pelvis()[:, inside.names.index(f"{side}_wrist"), 1] for side in "lr")
     assert left.min() < -0.03 and right.max() > 0.03
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from humanoid_control.errors import ClipError
-from humanoid_control.mocap import body_points
+from humanoid_control.mocap import find_body_points
 from humanoid_control.mocap.body_points import BodyPoints
 from humanoid_control.mocap.formats.bvh import parse_bvh
 from humanoid_control.mocap.marker_sets import BodyLocator
@@ -116,7 +116,7 @@ def bvh(names, sides, shuffle=0, order="ZXY", prefix="", positions_everywhere=Fa
 
 
 def points_of(data) -> BodyPoints:
-    return body_points(parse_bvh(data, "x.bvh"))
+    return find_body_points(parse_bvh(data, "x.bvh"))
 
 
 REFERENCE = points_of(bvh(*DIALECTS["cmu_bvh"]))
@@ -136,7 +136,7 @@ def test_reference_is_the_person_that_was_written():
 def test_every_dialect_gives_the_same_points(dialect):
     clip = parse_bvh(bvh(*DIALECTS[dialect]), "x.bvh")
     assert BodyLocator(clip).marker_set.name == dialect
-    points = body_points(clip)
+    points = find_body_points(clip)
     assert points.names == REFERENCE.names
     np.testing.assert_allclose(points.positions, REFERENCE.positions, atol=1e-8)
     assert not any("does not know" in warning for warning in points.warnings)

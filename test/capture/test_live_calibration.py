@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ClipError, UnknownNameError
-from humanoid_control.mocap import body_points, load_clip, synthetic_dance
+from humanoid_control.mocap import find_body_points, load_clip, synthetic_dance
 from humanoid_control.mocap.live import LiveCalibration
 
 DANCE = synthetic_dance(duration=12, rate=50)
@@ -53,7 +53,7 @@ def test_too_little_gives_nothing():
 def test_every_later_frame_gives_the_body_points_of_the_clip(relative, mocap):
     """The offline way is the reference: the same points, up to where the recording was put on the floor."""
     clip = DANCE if relative is None else load_clip(mocap(relative))
-    offline = body_points(clip)
+    offline = find_body_points(clip)
     body = fed(clip, min(2.0, clip.duration / 2)).body()
     column = [clip.index(label) for label in body.labels]
     frames = [k for k in range(0, clip.n_frames, 7) if not np.isnan(clip.positions[k, column]).any()]
@@ -91,7 +91,7 @@ def test_without_a_sternum_marker_it_stays_where_it_is_in_the_chest():
     labels = [label for label in DANCE.labels if label != "Sternum"]
     body = fed(change=lambda p, k: np.delete(p, column, axis=0), labels=labels).body()
     assert body.calibration.estimated == ("sternum",) and "estimated" in " ".join(body.calibration.warnings)
-    offline = body_points(DANCE.select(labels))
+    offline = find_body_points(DANCE.select(labels))
     k = 300
     ours = body.locate(np.array([DANCE.marker(label)[k] for label in body.labels]))
     sternum, hips = (
@@ -150,7 +150,7 @@ def test_it_succeeds_once_the_marker_comes_into_view():
 
 
 def test_body_points_by_their_own_names():
-    offline = body_points(DANCE)
+    offline = find_body_points(DANCE)
     calibration = LiveCalibration(1.0)
     for k in range(60):
         calibration.add(offline.names, np.array(offline.positions[k]), k / 50)

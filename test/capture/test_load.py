@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from humanoid_control.errors import ClipError, HumanoidError
-from humanoid_control.mocap import CLIP_NAMES, MarkerClip, body_points, load_clip
+from humanoid_control.mocap import CLIP_NAMES, MarkerClip, find_body_points, load_clip
 
 FORMATS = (
     "dance_markers/walk1.trc",
@@ -142,7 +142,7 @@ def survives(path):
             return "error"
         assert isinstance(clip, MarkerClip)
         try:
-            body_points(clip)
+            find_body_points(clip)
         except HumanoidError as error:
             assert one_line(error)
         return "clip"
@@ -200,6 +200,6 @@ def test_odd_files_are_read_and_what_they_lack_is_said(mocap, name):
     clip = load_clip(mocap(f"odd_files/{name}"))
     assert [warning in w for w in clip.warnings] == ([True] if warning else [])
     with pytest.raises(ClipError) as caught:
-        body_points(clip)
+        find_body_points(clip)
     assert one_line(caught.value)
     assert refusal in str(caught.value)

@@ -10,7 +10,7 @@ from scipy.integrate import simpson
 from scipy.signal import butter, freqs, sosfiltfilt
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.mocap.cleaning import ORDER, low_pass
 
 RATE = 100.0
@@ -44,7 +44,7 @@ def test_agrees_with_a_convolution_by_the_impulse_response(mocap):
 
 
 def test_agrees_with_a_filter_of_scipy_on_a_real_dance(mocap):
-    points = body_points(load_clip(mocap("dance_markers/dance1.trc")))
+    points = find_body_points(load_clip(mocap("dance_markers/dance1.trc")))
     path = points.point("r_wrist")
     # Forward and backward a Butterworth filter of half the order has the square of its gain; the cut-off is scaled so
     # that both are 0.71 at 10 Hz.

@@ -10,7 +10,7 @@ import pytest
 
 from humanoid_control.cli.main import main
 from humanoid_control.errors import ClipError
-from humanoid_control.mocap import body_points, estimate_sternum, fit_sternum, load_clip, synthetic_dance
+from humanoid_control.mocap import estimate_sternum, find_body_points, fit_sternum, load_clip, synthetic_dance
 from humanoid_control.mocap.sternum import METHODS
 from humanoid_control.studies.dube2012.sternum_report import COLUMNS, PUBLISHED, sternum_report
 from test.capture.sternum_people import distance, of
@@ -57,7 +57,7 @@ def test_in_sample_errors_are_the_smallest(report):
 
 
 def test_clip_without_a_sternum_cannot_be_judged(dance):
-    bare = body_points(without(DANCE, "Sternum"))
+    bare = find_body_points(without(DANCE, "Sternum"))
     with pytest.raises(ClipError, match="has no marker on the sternum"):
         sternum_report(bare)
     with pytest.raises(ClipError, match="has no marker on the sternum"):
@@ -92,18 +92,18 @@ def test_clip_of_the_sixteen_markers_of_the_source_gets_a_sternum():
     """F5: the synthetic dance stands for data set A, which has no sternum marker."""
     clip = without(DANCE, "Sternum")
     assert len(clip.labels) == 16
-    points = body_points(clip)
+    points = find_body_points(clip)
     assert points.estimated == ("sternum",)
-    assert points.names == body_points(DANCE).names
+    assert points.names == find_body_points(DANCE).names
     assert "the clip does not show the sternum" in points.warnings[-1]
     assert points.missing[points.names.index("sternum")] == 1.0
     # The model of that dance has the sternum 6 cm deeper than people wear the marker, and its shrugs are large.
-    away = points.point("sternum") - body_points(DANCE).point("sternum")
+    away = points.point("sternum") - find_body_points(DANCE).point("sternum")
     assert np.linalg.norm(away, axis=1).max() < 0.12
 
 
 def test_real_clip_without_its_sternum_keeps_the_rest_and_finds_it_again(mocap, dance):
-    points = body_points(without(load_clip(mocap("dance_markers/dance1.trc")), "Sternum"))
+    points = find_body_points(without(load_clip(mocap("dance_markers/dance1.trc")), "Sternum"))
     others = [k for k, name in enumerate(points.names) if name != "sternum"]
     np.testing.assert_allclose(points.positions[:, others], dance.positions[:, others], atol=1e-12)
     assert distance(dance, points.point("sternum")).mean() < 0.017
@@ -113,7 +113,7 @@ def test_sternum_hidden_for_long_is_estimated_from_what_was_seen(mocap, dance):
     clip = load_clip(mocap("dance_markers/dance1.trc"))
     positions = np.array(clip.positions)
     positions[600:900, clip.index("Sternum")] = np.nan  # 5 s
-    points = body_points(replace(clip, positions=positions))
+    points = find_body_points(replace(clip, positions=positions))
     assert points.estimated == ("sternum",)
     assert "hidden in 20 % of the frames" in points.warnings[-1]
     error = distance(dance, points.point("sternum"))

@@ -11,6 +11,7 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation.bag import BagWriter
 from humanoid_control.evaluation.reaching import reach_report, read_reach
 from humanoid_control.evaluation.recorded_run import run_report
+from humanoid_control.nodes.stacks import NODES
 from humanoid_control.reaching import HANDS
 from humanoid_control.retargeting import POINTS
 from humanoid_control.robots import load_robot
@@ -136,7 +137,7 @@ def test_commands_without_all_positions_are_completed_by_what_was_measured(robot
 
 def test_both_reports_are_made_of_velocities_alone(robot, tmp_path):
     path = write(tmp_path / "run", robot, velocities(robot))
-    reach, run = reach_report(path, robot, 0.1), run_report(path, robot)
+    reach, run = reach_report(path, robot, 0.1, NODES), run_report(path, robot)
     assert reach["postures_from"] == run["postures_from"] == "joint_states"
     assert reach["reachable"] == {"goals": 1, "reached": 1} | {
         k: pytest.approx(0.0, abs=1e-6) for k in ("error_median_m", "error_max_m")
@@ -156,5 +157,5 @@ def test_a_commanded_position_that_is_no_number_is_not_covered_up(robot, tmp_pat
     def command(k, q, v):
         return robot.joint_names, np.where((k == 50) & (np.arange(robot.n) == 2), np.nan, q), ()
 
-    report = reach_report(write(tmp_path / "nan", robot, command), robot, 1e4)
+    report = reach_report(write(tmp_path / "nan", robot, command), robot, 1e4, NODES)
     assert report["limits"]["not_a_number"] > 0 and not report["limits"]["kept"]

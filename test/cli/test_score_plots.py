@@ -9,13 +9,13 @@ from humanoid_control.evaluation.report import plots as score_plots
 from humanoid_control.evaluation.report import plots as score_postures
 from humanoid_control.evaluation.report.plots import INK, SERIES, svg
 from humanoid_control.evaluation.tracking_error import LINKS
-from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.robots import load_robot
 
 
 @pytest.fixture(scope="module")
 def scores():
-    body = body_points(load_clip("dance").crop(6, 12))
+    body = find_body_points(load_clip("dance").crop(6, 12))
     return [score_robot(body, load_robot(name, "fixed"), ways("weighted_dls")) for name in ("suralp", "wabian2")]
 
 

@@ -8,6 +8,7 @@ from humanoid_control.collision.coal_backend import shape_arrays
 from humanoid_control.collision.pair_distance import ShapePairs, pair_distance, pair_distances, shape_poses
 from humanoid_control.collision.shapes import ELLIPSOID, KIND_NAMES, ShapeArrays, bounding_radius
 from humanoid_control.robots import CATALOGUE, load_robot
+from humanoid_control.studies.dube2012.capsule_distance import dube_distances
 
 
 class Buffers:
@@ -146,7 +147,7 @@ def test_pairs_with_their_arrays_give_what_the_kernels_give():
         columns = (near.pair, near.distance, near.normal, near.point_1, near.point_2)
         for got, expected in zip(columns, buffers.out, strict=True):
             assert np.array_equal(got, expected[:count])
-        everything, source = pairs.all_distances(), pairs.dube()
+        everything, source = pairs.all_distances(), dube_distances(pairs)
         assert np.array_equal(everything[near.pair], near.distance) and len(everything) == len(robot.pairs)
         assert np.array_equal(source.collides, source.collides & (everything <= 1e-9))
 

@@ -26,7 +26,7 @@ def test_the_cubic_is_the_hermite_cubic_of_its_ends(start, start_rate, end, end_
 
 def test_straight_on_it_is_zero_and_in_a_curve_it_ends_as_a_rigid_robot_that_turns_evenly():
     robot = load_robot("lola", "floating")
-    inertia = inertia_about_center(robot, robot.q("neutral"))[2, 2]
+    inertia = inertia_about_center(robot.model, robot.data, robot.q("neutral"))[2, 2]
     reference, T, turn = MomentumReference(inertia), 0.8, np.radians(12)
     assert reference.value(0.0) == 0.0
     reference.begin_step(0.0, T)

@@ -37,7 +37,7 @@ def test_rows_are_the_momentum_along_the_chosen_axes(kind, base):
     rng = np.random.default_rng(1)
     q = robot.q(rng.uniform(np.maximum(robot.lower, -1), np.minimum(robot.upper, 1)))
     v = rng.normal(size=robot.nv)
-    m = momentum_map(robot, q)
+    m = momentum_map(robot.model, robot.data, q)
     whole = (m.angular if kind is AngularMomentumTask else m.linear) @ v
     for axes in ((True, True, True), (False, False, True), (True, False, True)):
         task = kind((1.0, 2.0, 3.0), axes, 2.0)
@@ -65,7 +65,7 @@ def test_drift_is_the_rate_of_the_momentum_while_the_joints_do_not_accelerate(ki
 def test_a_standing_robot_has_the_momentum_of_a_curve_with_its_arms(robot):
     """The reference of a small turn is tracked within 2 %, and the soles do not move."""
     solver = VelocityIk(robot, IkSettings(damping=0.003, smoothing=0.003))
-    inertia = inertia_about_center(robot, robot.q("neutral"))[2, 2]
+    inertia = inertia_about_center(robot.model, robot.data, robot.q("neutral"))[2, 2]
     reference = MomentumReference(inertia)
     reference.begin_step(0.0, 0.6, np.radians(8))
     task, soles, q = AngularMomentumTask(weight=3.0), standing(robot), robot.q("neutral")
@@ -76,7 +76,7 @@ def test_a_standing_robot_has_the_momentum_of_a_curve_with_its_arms(robot):
     for k in range(150):
         task.reference = [0.0, 0.0, reference.value(k * DT)]
         result = solver.step(q, [*soles, chest, task, PostureTask(robot.postures["neutral"], None, 0.003)], DT)
-        L = momentum_map(robot, q).angular[2] @ result.v
+        L = momentum_map(robot.model, robot.data, q).angular[2] @ result.v
         assert result.ok and abs(L - task.reference[2]) < 0.02 * reference.inertia * np.radians(8) / 0.6
         q = result.q
     assert reference.value(0.6) > 0.15
@@ -86,13 +86,13 @@ def test_a_standing_robot_has_the_momentum_of_a_curve_with_its_arms(robot):
 def test_linear_momentum_takes_the_center_of_mass_to_a_place(robot):
     """With M k (c_ref - c) as its reference, and the soles held."""
     solver, q = VelocityIk(robot), robot.q("neutral")
-    goal = momentum_map(robot, q).center + [0.02, -0.03, -0.04]
+    goal = momentum_map(robot.model, robot.data, q).center + [0.02, -0.03, -0.04]
     task = LinearMomentumTask(weight=10.0 / robot.mass)
     start = robot.point_positions(q, ["l_foot_tcp", "r_foot_tcp"])
     for _ in range(500):
-        task.reference = robot.mass * 4.0 * (goal - momentum_map(robot, q).center)
+        task.reference = robot.mass * 4.0 * (goal - momentum_map(robot.model, robot.data, q).center)
         q = solver.step(q, [*standing(robot), task, PostureTask(robot.postures["neutral"])], DT).q
-    assert np.abs(momentum_map(robot, q).center - goal).max() < 1e-3
+    assert np.abs(momentum_map(robot.model, robot.data, q).center - goal).max() < 1e-3
     assert np.abs(robot.point_positions(q, ["l_foot_tcp", "r_foot_tcp"]) - start).max() < 1e-3
 
 

@@ -52,7 +52,7 @@ def test_velocity_is_the_formula_with_projector_and_pseudo_inverse(mode, axes):
         rows = stacked(robot, data, q, tasks, moving, 1 / DT)
         sharp = np.linalg.pinv(rows.J)
         task = moving.expand(sharp @ rows.v)
-        J_L = momentum_map(robot, q).angular[list(axes)]
+        J_L = momentum_map(robot.model, robot.data, q).angular[list(axes)]
         reducing = [robot.iv + robot.joint_index(n) for n in arms()]
         others = task.copy()
         others[reducing] = 0.0
@@ -69,7 +69,7 @@ def test_arms_take_momentum_away_and_leave_the_tasks_alone():
     without, report = ResolvedRate(robot, moving=moving).velocity(q, tasks, DT)
     tracking = MomentumTracking(robot, arms(), mode="damped", mu=0.0)
     with_arms, tracked = ResolvedRate(robot, moving=moving, momentum=tracking).velocity(q, tasks, DT)
-    L = momentum_map(robot, q).angular[2]
+    L = momentum_map(robot.model, robot.data, q).angular[2]
     assert abs(L @ without) > 0.5, "the legs make momentum"
     assert abs(L @ with_arms) < 0.8 * abs(L @ without)
     assert report.unserved < 1e-9 and tracked.unserved < 1e-9

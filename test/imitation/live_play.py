@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from humanoid_control.mocap import body_points, synthetic_dance
+from humanoid_control.mocap import find_body_points, synthetic_dance
 from humanoid_control.mocap.body_points import BodyPoints
 from humanoid_control.retargeting import POINTS
 from humanoid_control.retargeting.live import LiveSettings, LiveTargets
@@ -48,7 +48,7 @@ def clear():
 
 def offline(clip, seconds=None, upright=True):
     """The clip's targets; calibrated over its first seconds, as live markers are, or over the whole."""
-    body = body_points(clip)
+    body = find_body_points(clip)
     n = body.n_frames if seconds is None else round(seconds * clip.rate) + 1
     first = BodyPoints(body.name, body.rate, body.names, body.positions[:n].copy(), body.missing.copy())
     return Scaler(first, ROBOT, upright).targets(body).positions

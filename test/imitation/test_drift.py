@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from humanoid_control.evaluation.motion_quality import drift_check
-from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import POINTS, JointTrajectory, Retargeter, RetargetSettings, retarget, scale_to_robot
 from humanoid_control.robots import load_robot
 
@@ -17,7 +17,7 @@ def robot():
 
 @pytest.fixture(scope="module")
 def targets(robot):
-    return scale_to_robot(body_points(load_clip("dance").crop(2, 6)), robot)
+    return scale_to_robot(find_body_points(load_clip("dance").crop(2, 6)), robot)
 
 
 def trajectory(robot, targets, q):

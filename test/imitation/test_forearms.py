@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ClipError
-from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import POINTS, Retargeter, RetargetSettings, Targets, retarget, scale_to_robot
 from humanoid_control.robots import load_robot
 
@@ -40,7 +40,7 @@ def test_the_robots_own_turning_forearms_are_recovered(name):
 @pytest.mark.parametrize("clip", ["dance_markers/dance1.trc", "vicon_c3d/PiG_Motion-FlatFoot-One.c3d"])
 def test_real_forearms_are_followed_at_no_price(clip, mocap):
     robot = load_robot("wabian2", "fixed")
-    targets = scale_to_robot(body_points(load_clip(mocap(clip))), robot)
+    targets = scale_to_robot(find_body_points(load_clip(mocap(clip))), robot)
     assert targets.forearms is not None
     assert np.linalg.norm(targets.forearms, axis=2) == pytest.approx(1.0)
     lower_arm = targets.positions[:, 5:7] - targets.positions[:, 3:5]
@@ -55,7 +55,7 @@ def test_real_forearms_are_followed_at_no_price(clip, mocap):
 
 
 def test_clips_and_robots_that_cannot_show_it_do_without():
-    dance = body_points(load_clip("dance"))
+    dance = find_body_points(load_clip("dance"))
     assert scale_to_robot(dance, load_robot("hrp2", "fixed")).forearms is None
     lola = load_robot("lola", "fixed")
     assert Retargeter(lola, forearms=True).lever == 0.0, "Lola cannot turn its forearms"

@@ -4,7 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import RetargetSettings, scale_to_robot
 from humanoid_control.retargeting.retargeter import Retargeter
 from humanoid_control.robots import CATALOGUE, load_robot
@@ -33,7 +33,7 @@ def depth(robot, joints):
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_no_arm_is_left_in_the_trunk(name):
     robot = load_robot(name, "fixed")
-    targets = scale_to_robot(body_points(load_clip("dance")), robot)
+    targets = scale_to_robot(find_body_points(load_clip("dance")), robot)
     before = Retargeter(robot, RetargetSettings(**LOOSE)).solve(targets)
     solver = Retargeter(robot, RetargetSettings(avoidance="shift", **LOOSE))
     after = solver.solve(targets)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import POINTS, scale_to_robot
 from humanoid_control.retargeting.live import LiveSettings, LiveTargets
 from test.imitation.live_play import DANCE, QUICK, ROBOT, clear, error, offline, play, speed
@@ -26,7 +26,7 @@ def test_live_and_offline_agree_where_nothing_is_hidden(relative, upright, mocap
     assert live.calibrated and not live.problems
     led = np.flatnonzero(np.isfinite(ours[:, 0, 0]))[0] + round(0.25 * clip.rate)
     assert error(ours[led:], offline(clip, seconds, upright)[led:]).max() < 1e-9
-    whole = error(ours[led:], scale_to_robot(body_points(clip), ROBOT, upright).positions[led:])
+    whole = error(ours[led:], scale_to_robot(find_body_points(clip), ROBOT, upright).positions[led:])
     assert np.median(whole) < 0.03
 
 

@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ClipError, HumanoidError
-from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import POINTS, Retargeter, RetargetSettings, retarget, scale_to_robot
 from humanoid_control.retargeting.dube2012 import dls_step, limit_gradient, limit_weights
 from humanoid_control.robots import CATALOGUE, load_robot
@@ -22,7 +22,7 @@ REAL = (
 
 @pytest.fixture(scope="module")
 def dance():
-    return body_points(load_clip("dance"))
+    return find_body_points(load_clip("dance"))
 
 
 def cost(q, lower, upper):
@@ -156,7 +156,7 @@ def test_a_first_frame_that_is_no_posture_is_refused():
 @pytest.mark.parametrize("name", ["wabian2", "we4rii"])
 def test_real_clips_are_imitated(clip, name, mocap):
     """The two best imitators of the source follow real captured motion to a few centimetres."""
-    body = body_points(load_clip(mocap(clip)))
+    body = find_body_points(load_clip(mocap(clip)))
     robot = load_robot(name, "fixed")
     t = retarget(scale_to_robot(body, robot), robot)
     assert (np.abs(t.velocities) <= robot.velocity * (1 + 1e-9)).all()
@@ -168,7 +168,7 @@ def test_real_clips_are_imitated(clip, name, mocap):
 def test_our_trajectories_never_collide_and_keep_their_acceleration(name, clip, dance, mocap):
     """Distances by coal, which had no part in the solution."""
     robot = load_robot(name, "fixed")
-    body = dance if clip is None else body_points(load_clip(mocap(clip)))
+    body = dance if clip is None else find_body_points(load_clip(mocap(clip)))
     t = retarget(scale_to_robot(body, robot), robot)
     distance, data = robot.self_distance(), robot.model.createData()
     moved = np.zeros(len(robot.pairs), dtype=bool)

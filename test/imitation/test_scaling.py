@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ClipError
-from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.mocap.body_points import BodyPoints
 from humanoid_control.retargeting import POINTS, scale_to_robot
 from humanoid_control.robots import CATALOGUE, load_robot
@@ -19,7 +19,7 @@ CHAIN = {
 
 @pytest.fixture(scope="module")
 def dance():
-    return body_points(load_clip("dance"))
+    return find_body_points(load_clip("dance"))
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

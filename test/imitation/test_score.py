@@ -7,14 +7,14 @@ import pytest
 
 from humanoid_control.evaluation.score import score
 from humanoid_control.evaluation.tracking_error import LINKS
-from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import RetargetSettings, retarget, scale_to_robot
 from humanoid_control.robots import load_robot
 
 
 @pytest.fixture(scope="module")
 def body():
-    return body_points(load_clip("dance").crop(6, 14))
+    return find_body_points(load_clip("dance").crop(6, 14))
 
 
 @pytest.fixture(scope="module")

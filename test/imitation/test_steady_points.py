@@ -65,9 +65,9 @@ def test_not_a_number_keeps_what_was_wanted():
 
 @pytest.fixture(scope="module")
 def body():
-    from humanoid_control.mocap import body_points, synthetic_dance
+    from humanoid_control.mocap import find_body_points, synthetic_dance
 
-    return body_points(synthetic_dance(duration=12, rate=10))
+    return find_body_points(synthetic_dance(duration=12, rate=10))
 
 
 def test_possible_bodies_pass_unchanged(body):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from humanoid_control.errors import ClipError
 from humanoid_control.evaluation.shoulder_singularity import gh_singularity
-from humanoid_control.mocap import body_points, load_clip
+from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import retarget, scale_to_robot
 from humanoid_control.robots import load_robot
 from humanoid_control.studies.dube2012 import FAILS, HOLDS, OPEN, arm, models, study
@@ -20,7 +20,7 @@ from test.imitation.study_cases import verdict
 
 @pytest.fixture(scope="module")
 def body():
-    return body_points(load_clip("dance").crop(1.5, 5.5))
+    return find_body_points(load_clip("dance").crop(1.5, 5.5))
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_a_locked_girdle_shows_in_the_numbers(body):
 
 
 def test_ranges_that_no_frame_uses_decide_nothing():
-    upright = body_points(load_clip("dance").crop(0, 1.5))  # stands still
+    upright = find_body_points(load_clip("dance").crop(0, 1.5))  # stands still
     findings = {f.hypothesis.name: f.verdict for f in study([upright], ["H7", "H10", "H12"])}
     assert findings == dict.fromkeys(("H7", "H10", "H12"), OPEN)
 
@@ -78,7 +78,7 @@ def test_a_clip_that_cannot_be_imitated_leaves_the_question_open(monkeypatch, bo
 
 
 def test_the_sternum_is_judged_by_the_published_numbers(mocap):
-    body = body_points(load_clip(mocap("dance_markers/dance1.trc")))
+    body = find_body_points(load_clip(mocap("dance_markers/dance1.trc")))
     (finding,) = study([body], ["H18"])
     numbers = finding.parts[0].numbers
     assert finding.verdict == (HOLDS if numbers["mean [cm]"] <= 2.125 and numbers["std [cm]"] <= 1.0 else FAILS)

@@ -12,7 +12,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
-from humanoid_control.mocap import body_points, load_clip, synthetic_dance
+from humanoid_control.mocap import find_body_points, load_clip, synthetic_dance
 from humanoid_control.mocap.body_points import BodyPoints
 from humanoid_control.retargeting import POINTS
 from humanoid_control.retargeting.scaling import Scaler
@@ -101,7 +101,7 @@ class Camera:
 
 def offline(clip, seconds):
     """Targets of the clip, calibrated over its first seconds, as live markers are."""
-    body, n = body_points(clip), round(seconds * clip.rate) + 1
+    body, n = find_body_points(clip), round(seconds * clip.rate) + 1
     first = BodyPoints(body.name, body.rate, body.names, body.positions[:n].copy(), body.missing.copy())
     return Scaler(first, load_robot("hrp2", "fixed")).targets(body).positions
 

@@ -22,7 +22,7 @@ def poses(tree, x):
 def test_every_frame_is_where_pinocchio_has_it_and_moves_as_it_says(name):
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(0)
     moving = robot.imitation_joints
-    tree, body = MovingTree.of(robot, moving)
+    tree, body = MovingTree.of(robot.model, robot.q(), moving, robot.mimic)
     for _ in range(5):
         joints = robot.postures["neutral"].copy()
         x = rng.uniform(robot.lower, robot.upper)[moving]
@@ -56,7 +56,9 @@ SLIDER = """<robot name="gantry">
 def test_sliding_and_mimicking_joints_move_as_finite_differences_say(tmp_path):
     (tmp_path / "gantry.urdf").write_text(SLIDER)
     robot = load_robot(tmp_path / "gantry.urdf", "fixed")
-    tree, body = MovingTree.of(robot, [robot.joint_index("slide"), robot.joint_index("turn")])
+    tree, body = MovingTree.of(
+        robot.model, robot.q(), [robot.joint_index("slide"), robot.joint_index("turn")], robot.mimic
+    )
     frame = robot.model.frames[robot.model.getFrameId("claw")]
     b, X = body.place(frame.parentJoint, frame.placement * pin.SE3(np.eye(3), np.array([0.0, 0.1, 0.2])))
     x, eps = np.array([0.3, -0.4]), 1e-6
@@ -81,4 +83,5 @@ def test_sliding_and_mimicking_joints_move_as_finite_differences_say(tmp_path):
 
 def test_a_floating_base_is_refused():
     with pytest.raises(RobotError, match="fixed base"):
-        MovingTree.of(load_robot("hrp2", "floating"), [0])
+        robot = load_robot("hrp2", "floating")
+        MovingTree.of(robot.model, robot.q(), [0])

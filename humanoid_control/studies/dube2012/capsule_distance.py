@@ -13,9 +13,11 @@ Also here:
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
+from humanoid_control.collision.pair_distance import ShapePairs
 from humanoid_control.collision.primitive_distance import ellipse, ellipsoid
 from humanoid_control.collision.shapes import CAPSULE, ELLIPSOID
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, kernel, mul, norm, row, sub, unrotate
@@ -220,3 +222,26 @@ def dube_pairs(
             p0, p1 = unrotate(R[j], sub(p0, q0)), unrotate(R[j], sub(p1, q0))
             hit, d, section = dube_elliptic(p0, p1, sizes[i, 0], sizes[j, 0], sizes[j, 1], sizes[j, 2], 2.0 * h)
         out_collides[k], out_distance[k], out_section[k] = hit, d, section
+
+
+@dataclass(frozen=True)
+class DubeResult:
+    """What the source's test says about P pairs.
+
+    Attributes:
+        collides: (P,).
+        distance: (P,) gap [m], negative when they overlap, NaN for a pair the source has no test for.
+        section: (P,) of SECTION_NAMES in `dube`, -1 for such a pair.
+    """
+
+    collides: np.ndarray
+    distance: np.ndarray
+    section: np.ndarray
+
+
+def dube_distances(placed: ShapePairs) -> DubeResult:
+    """Every pair of placed shapes by the published test (Dube 2012, section 4.3.3)."""
+    n, s = len(placed.pairs), placed.shapes
+    out = DubeResult(np.empty(n, dtype=np.bool_), np.empty(n), np.empty(n, dtype=np.int64))
+    dube_pairs(s.kinds, s.sizes, placed.R, placed.p, placed.pairs, out.collides, out.distance, out.section)
+    return out

@@ -33,7 +33,7 @@ from humanoid_control.studies.verdict import FAILS, HOLDS, OPEN, Part, decide
 from humanoid_control.walking.gait import GaitSettings
 from humanoid_control.walking.walk_task import WalkTask, leg_length
 
-__all__ = ["Claim", "FAILS", "HOLDS", "Judgement", "OPEN", "Part", "decide", "lower_by"]
+__all__ = ["FAILS", "HOLDS", "OPEN", "Claim", "Judgement", "Part", "decide", "lower_by"]
 
 
 # -------- Walks by name, each played once

@@ -46,7 +46,7 @@ def _saturating(lab: Lab, mode: str) -> list[Part]:
 
 
 def _reference(lab: Lab) -> list[Part]:
-    inertia = float(inertia_about_center(lab.robot, lab.robot.q("neutral"))[2, 2])
+    inertia = float(inertia_about_center(lab.robot.model, lab.robot.data, lab.robot.q("neutral"))[2, 2])
     T, turn = lab.gait.step_time, math.radians(10)
     straight, curve = MomentumReference(inertia), MomentumReference(inertia)
     straight.begin_step(0.0, T)

@@ -238,7 +238,7 @@ class TrackingWalker(NullSpaceWalker):
         self._limit = RATE_SHARE * robot.velocity[walk.free]
 
     def velocity(self, q: np.ndarray, J: np.ndarray, xdot: np.ndarray, y: np.ndarray) -> np.ndarray:
-        J_L = momentum_map(self.robot, q, self.data).angular[self.axes]
+        J_L = momentum_map(self.robot.model, self.data, q).angular[self.axes]
         reducing = self.robot.iv + self.walk.free
         producing = rmrc(J, xdot, self._ones, np.zeros(len(y)))
         producing[reducing] = 0.0
@@ -270,7 +270,7 @@ class WeightingWalker(NullSpaceWalker):
         self.delta, self.axes = delta, np.array(axes)
 
     def velocity(self, q: np.ndarray, J: np.ndarray, xdot: np.ndarray, y: np.ndarray) -> np.ndarray:
-        J_L = momentum_map(self.robot, q, self.data).angular[self.axes]
+        J_L = momentum_map(self.robot.model, self.data, q).angular[self.axes]
         return rmrc(J, xdot, weighting_inverse(J_L, self.delta), self.delta * y)
 
 
@@ -382,7 +382,7 @@ def replay(robot: Robot, walk: WalkTask, walker: Walker, cycles: int = CYCLES) -
         walk.t = t[k]
         qs[k] = q
         vs[k], q = walker.step(q)
-        L[k] = momentum_map(robot, qs[k], data).angular @ vs[k]
+        L[k] = momentum_map(robot.model, data, qs[k]).angular @ vs[k]
         pin.updateFramePlacements(robot.model, data)
         foot[k] = walk.foot_errors(data, points[k]).max()
         clear[k] = distance.all_distances(data).min(initial=np.inf)

@@ -10,7 +10,7 @@ Also here:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,8 +19,40 @@ from humanoid_control.tendons.estimator.kalman import bent, squared_pseudo_inver
 from humanoid_control.tendons.estimator.settings import FilterSettings
 from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
 
-if TYPE_CHECKING:
-    from humanoid_control.tendons.estimator.group_filter import GroupFilter
+
+class FilterState(Protocol):
+    """What an observation sees of the filter of D angles and M lengths that it belongs to.
+
+    Attributes:
+        d: D. x: (n,) state, the angles first. P: (n, n) its covariance.
+        G: (M, D) moment arms at the last prediction [m/rad]. delta: (D,) change of the angles predicted [rad].
+        dz: (M,) change of the lengths since the last step [m]. now: (M,) lengths now [m].
+        asked, use: (M,) 1 where the step may use, the last update used, the tendon.
+        since: steps since the state was last started, -1 before the first.
+    """
+
+    d: int
+    x: Array
+    P: Array
+    G: Array
+    delta: Array
+    dz: Array
+    now: Array
+    asked: Any
+    use: Any
+    since: int
+
+    @property
+    def measured(self) -> Array:
+        """(M,) lengths now, calibrated [m]."""
+
+    @property
+    def theta(self) -> Array:
+        """(D,) angles [rad]."""
+
+    @property
+    def variance(self) -> Array:
+        """(D,) variances of the angles [rad^2]."""
 
 
 # -------- How much the lengths of a mapping bend: what a linearised filter neglects
@@ -70,24 +102,24 @@ class Observation:
         """Size of the state for D angles and M lengths."""
         return self.moments * d
 
-    def restart(self, f: GroupFilter) -> None:
+    def restart(self, f: FilterState) -> None:
         """The filter was set to other angles."""
 
-    def predicted(self, f: GroupFilter) -> None:
+    def predicted(self, f: FilterState) -> None:
         """The filter has moved its angles by `f.delta` for changes `f.dz` of the lengths, from where they had f.G."""
 
-    def compare(self, f: GroupFilter) -> bool:
+    def compare(self, f: FilterState) -> bool:
         """Fill H, nu and R at the predicted angles; False while there is nothing to compare with."""
         raise NotImplementedError
 
-    def close(self, f: GroupFilter) -> None:
+    def close(self, f: FilterState) -> None:
         """The filter has updated its angles."""
 
 
 class Lengths(Observation):
     """z = f(theta), eq. (2)."""
 
-    def compare(self, f: GroupFilter) -> bool:
+    def compare(self, f: FilterState) -> bool:
         """As the interface says."""
         self.mapping.evaluate_into(f.theta, self.lengths, self.H)
         np.subtract(f.measured, self.lengths, out=self.nu)
@@ -102,7 +134,7 @@ class Steps(Observation):
     G, dz = G(theta) dtheta, the change of the moment arms tells the angles.
     """
 
-    def predicted(self, f: GroupFilter) -> None:
+    def predicted(self, f: FilterState) -> None:
         """As the interface says; the Jacobian belongs to the estimate before the step, which is at hand here."""
         np.subtract(f.dz, f.G @ f.delta, out=self.nu)
         f.asked *= f.use  # a change that contradicted the others is no measurement either
@@ -112,7 +144,7 @@ class Steps(Observation):
             self.mapping.directional_into(f.x - f.delta, f.delta, self.H)
             bent(self.curvature, f.variance, f.delta**2, 1.0, self.r, self.R)
 
-    def compare(self, f: GroupFilter) -> bool:
+    def compare(self, f: FilterState) -> bool:
         """As the interface says."""
         return f.since >= 1
 
@@ -218,7 +250,7 @@ class Moments(Observation):
         self._unused = np.zeros(m)
         self._A, self._B, self._L = np.zeros((d, d)), np.zeros((d, d)), np.zeros((d, d))
 
-    def restart(self, f: GroupFilter) -> None:
+    def restart(self, f: FilterState) -> None:
         """The angles now become those of the earlier moment, and so do the lengths if there are any yet."""
         d = f.d
         f.x[d : 2 * d] = f.x[:d]
@@ -226,7 +258,7 @@ class Moments(Observation):
         self.mapping.evaluate_into(f.x[d : 2 * d], self._f, self._before)
         self._z[:] = f.now
 
-    def compare(self, f: GroupFilter) -> bool:
+    def compare(self, f: FilterState) -> bool:
         """As the interface says."""
         if f.since == 0:  # the first lengths: nothing to compare with yet
             self.restart(f)
@@ -235,7 +267,7 @@ class Moments(Observation):
         self._compare(f)
         return True
 
-    def _compare(self, f: GroupFilter) -> None:
+    def _compare(self, f: FilterState) -> None:
         """H, nu and R of the change since the earlier moment, whose lengths and Jacobian are at hand."""
         d = f.d
         self.mapping.evaluate_into(f.x[:d], self.lengths, self._G)
@@ -257,7 +289,7 @@ class Moments(Observation):
         self.nu -= self.lengths
         self.nu += self._f
 
-    def close(self, f: GroupFilter) -> None:
+    def close(self, f: FilterState) -> None:
         """Where it is time, the estimate becomes the earlier moment to compare with."""
         if f.since >= self.settings.every:
             self.restart(f)
@@ -282,7 +314,7 @@ class SincePowerOn(Moments):
         """As the interface says."""
         return 2 * d + m
 
-    def restart(self, f: GroupFilter) -> None:
+    def restart(self, f: FilterState) -> None:
         """As the interface says: power-on is now."""
         super().restart(f)
         first = 2 * f.d
@@ -290,7 +322,7 @@ class SincePowerOn(Moments):
         f.P[first:], f.P[:, first:] = 0.0, 0.0
         f.P.flat[first * (f.P.shape[1] + 1) :: f.P.shape[1] + 1] = self.settings.length_noise**2
 
-    def compare(self, f: GroupFilter) -> bool:
+    def compare(self, f: FilterState) -> bool:
         """As the interface says."""
         d = f.d
         if f.since == 0:
@@ -303,7 +335,7 @@ class SincePowerOn(Moments):
         self.nu += f.x[2 * d :]
         return True
 
-    def close(self, f: GroupFilter) -> None:
+    def close(self, f: FilterState) -> None:
         """Power-on stays the earlier moment."""
 
 
