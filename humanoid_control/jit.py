@@ -20,7 +20,7 @@ config: Any = numba.config  # untyped
 PACKAGE = __name__.rpartition(".")[0]
 ROOT = Path(__file__).parent
 _IMPORT = re.compile(rf"^[ \t]*from[ \t]+{PACKAGE}((?:\.\w+)*)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE)
-_WORD = re.compile(r'"(\w+)"')
+_WORD = re.compile(r'"(\w[\w.]*)"')
 
 
 @functools.cache
@@ -36,7 +36,7 @@ def _imported(source: Path) -> frozenset[Path]:
         for name in re.findall(r"\w+", re.sub(r"#[^\n]*", "", names)):
             found.add(folder / f"{name}.py" if (folder / f"{name}.py").is_file() else folder / "__init__.py")
     if source.name == "__init__.py":  # a face that loads lazily names its modules as strings
-        found |= {source.parent / f"{word}.py" for word in _WORD.findall(text)}
+        found |= {source.parent / f"{word.replace('.', '/')}.py" for word in _WORD.findall(text)}
     return frozenset(path for path in found if path.is_file())
 
 

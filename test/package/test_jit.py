@@ -16,9 +16,9 @@ SOURCES = {
     "@kernel\ndef once(x):\n    return 1.0 * FACTOR * numbers.SCALE * x + OFFSET\n",
     "__init__.py": "FACTOR = 1.0\n",
     "numbers.py": "SCALE = 1.0\n",
-    "face/__init__.py": 'import importlib\n\n_LAZY = {"OFFSET": "offset"}\n\n'
+    "face/__init__.py": 'import importlib\n\n_LAZY = {"OFFSET": "low.offset"}\n\n'
     "def __getattr__(name):\n    return getattr(importlib.import_module('ours.face.' + _LAZY[name]), name)\n",
-    "face/offset.py": "from ours.face.deep import (\n    DEEP,  # a comment\n)\n\nOFFSET = DEEP\n",
+    "face/low/offset.py": "from ours.face.deep import (\n    DEEP,  # a comment\n)\n\nOFFSET = DEEP\n",
     "face/deep.py": "DEEP = 0.0\n",
     "stranger.py": "NOBODY_NEEDS_THIS = 1.0\n",
 }
@@ -32,7 +32,7 @@ class Package:
         if cache is not None:
             self.env["NUMBA_CACHE_DIR"] = str(cache)
         for name, text in SOURCES.items():
-            (self.folder / name).parent.mkdir(exist_ok=True)
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / name).write_text(text)
         (self.folder / "jit.py").write_text(Path(humanoid_control.jit.__file__).read_text())
         # Times of files say nothing: an archive may bring old ones, a clock may be set back.
