@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.kinematics.joint_state import JointState
 
 
 class JointFilter:
@@ -15,14 +18,15 @@ class JointFilter:
     joint that moves at constant velocity is followed without lag.
 
     Attributes:
+        names: of the n joints.
         position, velocity: (n,) estimate [rad], [rad/s]; NaN until a joint has been measured once.
     """
 
-    def __init__(self, n: int, bandwidth: float = 30.0) -> None:
+    def __init__(self, names: Sequence[str], bandwidth: float = 30.0) -> None:
         """Make the filter.
 
         Args:
-            n: number of joints.
+            names: of the joints, in the order of all samples.
             bandwidth: omega / 2 pi [Hz]; high follows faster, low smooths more.
 
         Raises:
@@ -30,10 +34,12 @@ class JointFilter:
         """
         if not bandwidth > 0:
             raise ConfigError(f"filter bandwidth must be positive, got {bandwidth:g} Hz")
+        self.names, n = tuple(names), len(names)
         self.bandwidth = float(bandwidth)
         self.position = np.full(n, np.nan)
         self.velocity = np.zeros(n)
         self._time = np.full(n, np.nan)
+        self._no_effort = np.full(n, np.nan)
 
     def reset(self) -> None:
         """Forget everything."""
@@ -61,10 +67,12 @@ class JointFilter:
         self.velocity = np.where(go, self.velocity + (1 - r) ** 2 / step * e, self.velocity)
         self._time = np.where(go, time, self._time)
 
-    def at(self, time: float, horizon: float = 0.02) -> tuple[np.ndarray, np.ndarray]:
-        """Position and velocity (n,) at a time: predicted, but never farther ahead than `horizon` [s]."""
+    def at(self, time: float, horizon: float = 0.02) -> JointState:
+        """The state at a time [s]: predicted, but never farther ahead than `horizon` [s]."""
         ahead = np.clip(time - self._time, 0.0, horizon)
-        return self.position + self.velocity * ahead, self.velocity.copy()
+        return JointState(
+            self.names, self.position + self.velocity * ahead, self.velocity.copy(), self._no_effort, time
+        )
 
     def age(self, time: float) -> np.ndarray:
         """Time (n,) since each joint was last measured [s]; NaN for never."""

@@ -77,7 +77,7 @@ class StateEstimator(TickNode):
     def configure(self) -> float:
         robot = load_robot(self.params.robot)
         self.robot = robot
-        self.filter = JointFilter(robot.n, self.params.bandwidth)
+        self.filter = JointFilter(robot.joint_names, self.params.bandwidth)
         self.message = joint_state(robot.joint_names)
         self.estimates = self.create_publisher(JointState, "estimated_joint_states", STREAM_OUT)
         self.tendons: Any = None
@@ -112,13 +112,13 @@ class StateEstimator(TickNode):
             self.tendons.hold(seconds(stamp), now)
         if self.age(self.topic, now) > self.params.timeout:
             return
-        position, velocity = self.filter.at(seconds(stamp))
-        known = np.isfinite(position)
+        state = self.filter.at(seconds(stamp))
+        known = np.isfinite(state.q)
         if known.all():
-            self.estimates.publish(fill_joint_state(self.message, stamp, position, velocity))
+            self.estimates.publish(fill_joint_state(self.message, stamp, state.q, state.v))
         elif known.any():
             part = joint_state([n for n, k in zip(self.robot.joint_names, known, strict=True) if k])
-            self.estimates.publish(fill_joint_state(part, stamp, position[known], velocity[known]))
+            self.estimates.publish(fill_joint_state(part, stamp, state.q[known], state.v[known]))
 
     def spare(self, left: float) -> None:
         if self.tendons is not None:

@@ -17,6 +17,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
+from humanoid_control.kinematics.joint_state import ImuReading, JointState, RobotInterface
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.robot import Robot
 from humanoid_control.simulation.contact.ground import Ground
@@ -26,7 +27,6 @@ from humanoid_control.simulation.settings import IDEAL, TENDONS, WorldSettings
 
 if TYPE_CHECKING:
     from humanoid_control.simulation.drives.tendon_plant import TendonStates
-    from humanoid_control.simulation.sensors.imu import ImuReading
 
 
 # -------- Whether a robot can be simulated at all: masses and inertias that a body can have
@@ -81,8 +81,8 @@ def _check_inertial(inertial: ET.Element, link: str, robot: str) -> None:
 ENGINES = ("multibody", "mujoco")
 
 
-class Engine(Protocol):
-    """One robot, its drives, the ground, gravity.
+class Engine(RobotInterface, Protocol):
+    """One robot, its drives, the ground, gravity: `command` it, `step`, `read` it.
 
     Attributes:
         robot, settings: what was asked for.
@@ -116,22 +116,6 @@ class Engine(Protocol):
 
     def reset(self, joints: np.ndarray | str = "neutral") -> None:
         """Time zero: the robot at rest in a posture, standing where it floats, commanded to stay there."""
-
-    def command(
-        self,
-        positions: np.ndarray | None = None,
-        velocities: np.ndarray | None = None,
-        efforts: np.ndarray | None = None,
-    ) -> None:
-        """Tell the drives what to do from now on, each joint by what is given for it.
-
-        A position makes a position drive, with velocity and effort as feed-forward; a velocity without a position a
-        velocity drive; an effort alone a torque. Values beyond the limits are clipped. Joints for which nothing
-        finite is given go on as they are.
-
-        Args:
-            positions: (n,) [rad]. velocities: (n,) [rad/s]. efforts: (n,) [N m].
-        """
 
     def set_tension(self, tension: float) -> None:
         """Tension of every tendon from now on [N], 0: of each what holds the neutral posture.
@@ -177,6 +161,9 @@ class Engine(Protocol):
 
     def foot_wrenches(self) -> dict[str, np.ndarray]:
         """The wrench of the ground on each foot (6,): force [N], torque [N m], in its sole frame (`soles.Soles`)."""
+
+    def joint_state(self) -> JointState:
+        """True state of the joints, with the torques of their motors; stamped with the simulated time."""
 
     def tendon_states(self) -> TendonStates | None:
         """Lengths of the tendons' ways [m] and their tensions [N]; None for a robot without a file of tendons.

@@ -24,13 +24,13 @@ def speed_gain(world):
 
 def cascade(world, log):
     def outer(t, reading, above):
-        assert above is None and t == reading.time
-        log.append(("outer", reading.time))
-        return KP * (GOAL - reading.position)
+        assert above is None and t == reading.joints.stamp
+        log.append(("outer", reading.joints.stamp))
+        return KP * (GOAL - reading.joints.q)
 
     def inner(t, reading, speed):
-        log.append(("inner", reading.time))
-        return Inputs(efforts=gravity(world, reading.position) + speed_gain(world) * (speed - reading.velocity))
+        log.append(("inner", reading.joints.stamp))
+        return Inputs(efforts=gravity(world, reading.joints.q) + speed_gain(world) * (speed - reading.joints.v))
 
     return [ControlLevel(SLOW, outer), ControlLevel(FAST, inner)]
 
@@ -84,11 +84,11 @@ def test_the_controller_sees_the_sensors_not_the_truth():
         return Inputs(positions=neutral)
 
     run_robot(world, [ControlLevel(0.005, watch)], 0.5, imperfection=model)
-    errors = np.array([r.position - truth for r, truth, _ in seen])
+    errors = np.array([r.joints.q - truth for r, truth, _ in seen])
     assert errors.std() == pytest.approx(0.01, rel=0.1)
     for late, early in zip(seen[2:], seen[:-2], strict=True):
-        assert np.array_equal(late[0].accel, early[2].linear_acceleration), "two cycles old"
-    loads = [r.feet["l_foot"][2] for r, _, _ in seen]
+        assert np.array_equal(late[0].imu.linear_acceleration, early[2].linear_acceleration), "two cycles old"
+    loads = [r.foot_wrenches["l_foot"][2] for r, _, _ in seen]
     repeated = sum(a == b for a, b in itertools.pairwise(loads))
     assert 30 < repeated < 70 and loads[-1] > 100, "lost samples leave the one before"
 

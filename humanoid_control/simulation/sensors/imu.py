@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.kinematics.joint_state import ImuReading
 from humanoid_control.robots.robot import Robot
 
 
@@ -20,21 +20,6 @@ class Moving(Protocol):
     q: np.ndarray
     v: np.ndarray
     acceleration: np.ndarray
-
-
-@dataclass(frozen=True)
-class ImuReading:
-    """An inertial measurement unit in the root link, axes of that link.
-
-    Attributes:
-        orientation: quaternion x y z w of the link in the world.
-        angular_velocity: (3,) [rad/s].
-        linear_acceleration: (3,) specific force [m/s^2]: +9.81 along the upward axis at rest.
-    """
-
-    orientation: np.ndarray
-    angular_velocity: np.ndarray
-    linear_acceleration: np.ndarray
 
 
 def read_imu(world: Moving) -> ImuReading:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.kinematics.joint_state import ImuReading, JointState, Measurement
 from humanoid_control.simulation.engine import Engine
 from humanoid_control.simulation.sensors.sensor_model import Imperfection, Sensor
 from humanoid_control.simulation.state_space.integrators import IntegratorSettings, integrate
@@ -105,27 +106,6 @@ def cycle_ratios(levels: Sequence[ControlLevel]) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What the sensors said last; a lost sample leaves the one before.
-
-    Attributes:
-        time: simulated, now [s].
-        position [rad], velocity [rad/s], effort [N m]: (n,).
-        orientation: quaternion x y z w of the root link. gyro (3,) [rad/s], accel (3,) [m/s^2]: in its axes.
-        feet: name -> (6,) force and torque in the sole frame.
-    """
-
-    time: float
-    position: np.ndarray
-    velocity: np.ndarray
-    effort: np.ndarray
-    orientation: np.ndarray
-    gyro: np.ndarray
-    accel: np.ndarray
-    feet: dict[str, np.ndarray]
-
-
-@dataclass(frozen=True)
 class Inputs:
     """What the lowest controller gives to the drives; see `Engine.command`."""
 
@@ -148,7 +128,7 @@ def run_robot(
 
     Args:
         engine: in its initial state; time goes on from where it is.
-        levels: outermost first; `act` is given the time, a `Reading` and the output of the level above, and the last
+        levels: outermost first; `act` is given the time, a `Measurement` and the output of the level above; the last
             one returns `Inputs`. Each period is a multiple of the next one, the last one of the engine's step.
         seconds: after which it ends anyway.
         until: further exit condition, looked at before each cycle of the lowest level.
@@ -182,7 +162,7 @@ def run_robot(
 
 
 class _Sensors:
-    """All sensors of a robot; remembers the last samples."""
+    """All sensors of a robot; a lost sample leaves the one before."""
 
     def __init__(self, engine: Engine, imperfection: Imperfection, seed: int) -> None:
         n, self._engine = engine.robot.n, engine
@@ -191,13 +171,13 @@ class _Sensors:
         self._feet = {name: Sensor("wrench", (3, 3), imperfection, seed, name) for name in engine.foot_wrenches()}
         self._last: dict[str, tuple[np.ndarray, ...]] = {}
 
-    def read(self) -> Reading:
-        w = self._engine
-        imu, feet = w.imu(), w.foot_wrenches()
-        joints = self._held("joints", self._joints, w.joints, w.joint_velocity, w.torque)
-        inertial = self._held("imu", self._imu, imu.orientation, imu.angular_velocity, imu.linear_acceleration)
+    def read(self) -> Measurement:
+        truth = self._engine.read()
+        j, imu, feet = truth.joints, truth.imu, truth.foot_wrenches
+        q, v, effort = self._held("joints", self._joints, j.q, j.v, j.effort)
         wrenches = {k: np.concatenate(self._held(k, s, feet[k][:3], feet[k][3:])) for k, s in self._feet.items()}
-        return Reading(w.time, joints[0], joints[1], joints[2], inertial[0], inertial[1], inertial[2], wrenches)
+        joints = JointState(j.names, q, v, effort, j.stamp)
+        return Measurement(joints, ImuReading(*self._held("imu", self._imu, *imu)), wrenches)
 
     def _held(self, name: str, sensor: Sensor, *truth: np.ndarray) -> tuple[np.ndarray, ...]:
         """What is read, or the last sample; before the first one the true values at the start."""

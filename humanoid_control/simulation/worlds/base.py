@@ -16,9 +16,10 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, NotANumberError, UnknownNameError
+from humanoid_control.kinematics.joint_state import ImuReading, JointState, Measurement
 from humanoid_control.robots.robot import Robot
 from humanoid_control.simulation.drives.position_control import DriveCommands, DriveGains
-from humanoid_control.simulation.sensors.imu import ImuReading, base_state, read_imu
+from humanoid_control.simulation.sensors.imu import base_state, read_imu
 from humanoid_control.simulation.worlds.step import FASTEST
 
 if TYPE_CHECKING:
@@ -168,6 +169,11 @@ class EngineBase:
         self._tendons: TendonPlant | None = None
 
     @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names (n) of the joints."""
+        return self.robot.joint_names
+
+    @property
     def joints(self) -> np.ndarray:
         """Joint angles (n,) [rad]."""
         return self.q[self.robot.iq :]
@@ -257,6 +263,18 @@ class EngineBase:
         return f"joint {self.robot.joint_names[k - self.robot.iv]}" if k >= self.robot.iv else "the base"
 
     # -- what it is asked ---------------------------------------------------------------------------------------
+
+    def joint_state(self) -> JointState:
+        """See `engine.Engine.joint_state`."""
+        return JointState(self.robot.joint_names, self.joints, self.joint_velocity, self.torque, self.time)
+
+    def foot_wrenches(self) -> dict[str, np.ndarray]:
+        """See `engine.Engine.foot_wrenches`."""
+        raise NotImplementedError
+
+    def read(self) -> Measurement:
+        """What sensors without errors measure."""
+        return Measurement(self.joint_state(), self.imu(), self.foot_wrenches())
 
     def tendon_states(self) -> TendonStates | None:
         """See `engine.Engine.tendon_states`."""

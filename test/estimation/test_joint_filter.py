@@ -8,7 +8,7 @@ from humanoid_control.estimation import JointFilter
 
 
 def feed(path, rate=500.0, seconds=2.0, noise=0.0, bandwidth=30.0):
-    f, rng, out = JointFilter(1, bandwidth), np.random.default_rng(0), []
+    f, rng, out = JointFilter(("a",), bandwidth), np.random.default_rng(0), []
     for k in range(int(seconds * rate)):
         t = k / rate
         f.update(t, np.array([path(t) + noise * rng.normal()]))
@@ -34,7 +34,7 @@ def test_velocity_of_a_sine_and_its_noise():
 
 
 def test_uneven_samples_and_repeats():
-    f, rng, t = JointFilter(1, 30.0), np.random.default_rng(1), 0.0
+    f, rng, t = JointFilter(("a",), 30.0), np.random.default_rng(1), 0.0
     for _ in range(1000):
         t += rng.uniform(0.0005, 0.006)
         f.update(t, np.array([0.3 * t]))
@@ -45,7 +45,7 @@ def test_uneven_samples_and_repeats():
 
 
 def test_a_joint_that_is_not_measured_keeps_its_estimate():
-    f = JointFilter(2)
+    f = JointFilter(("a", "b"))
     for k in range(100):
         f.update(k * 0.002, np.array([0.1, np.nan if k > 50 else 0.2]))
     assert f.position == pytest.approx([0.1, 0.2], abs=1e-6)
@@ -53,7 +53,7 @@ def test_a_joint_that_is_not_measured_keeps_its_estimate():
 
 
 def test_unknown_until_measured_and_after_reset():
-    f = JointFilter(2)
+    f = JointFilter(("a", "b"))
     assert np.isnan(f.position).all()
     f.update(0.0, np.array([1.0, np.nan]))
     assert f.position[0] == 1.0 and np.isnan(f.position[1])
@@ -62,13 +62,14 @@ def test_unknown_until_measured_and_after_reset():
 
 
 def test_prediction_reaches_only_a_little_ahead():
-    f = JointFilter(1)
+    f = JointFilter(("a",))
     for k in range(500):
         f.update(k * 0.002, np.array([0.5 * k * 0.002]))
-    q, _ = f.at(499 * 0.002 + 10.0, horizon=0.02)
-    assert q[0] == pytest.approx(0.5 * (499 * 0.002 + 0.02), abs=1e-3)
+    state = f.at(499 * 0.002 + 10.0, horizon=0.02)
+    assert state.names == ("a",) and state.stamp == 499 * 0.002 + 10.0 and np.isnan(state.effort).all()
+    assert state.q[0] == pytest.approx(0.5 * (499 * 0.002 + 0.02), abs=1e-3)
 
 
 def test_bandwidth_must_be_positive():
     with pytest.raises(ConfigError, match="bandwidth"):
-        JointFilter(3, 0.0)
+        JointFilter(("a", "b", "c"), 0.0)

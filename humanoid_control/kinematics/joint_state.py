@@ -1,0 +1,82 @@
+"""Joint states and measurements: the records that simulated and real robots, estimators and ROS nodes share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+
+class JointState(NamedTuple):
+    """Positions, velocities and efforts of joints at one time, measured, estimated or commanded.
+
+    Attributes:
+        names: of the n joints; the arrays are in their order.
+        q: (n,) [rad], of a prismatic joint [m]. v: (n,) [rad/s], [m/s]. effort: (n,) [N m], [N]. NaN: not known.
+        stamp: when [s], on the clock of whoever made it.
+    """
+
+    names: tuple[str, ...]
+    q: np.ndarray
+    v: np.ndarray
+    effort: np.ndarray
+    stamp: float
+
+
+class ImuReading(NamedTuple):
+    """An inertial measurement unit in the root link, in the axes of that link.
+
+    Attributes:
+        orientation: (4,) quaternion x y z w of the link in the world.
+        angular_velocity: (3,) [rad/s].
+        linear_acceleration: (3,) specific force [m/s^2]: +9.81 along the upward axis at rest.
+    """
+
+    orientation: np.ndarray
+    angular_velocity: np.ndarray
+    linear_acceleration: np.ndarray
+
+
+class Measurement(NamedTuple):
+    """One reading of all sensors of a robot.
+
+    Attributes:
+        joints: of the joint encoders and drives. imu: of the root link.
+        foot_wrenches: foot -> (6,) force [N] and torque [N m] of the ground on it, in its sole frame.
+    """
+
+    joints: JointState
+    imu: ImuReading
+    foot_wrenches: Mapping[str, np.ndarray]
+
+
+class RobotInterface(Protocol):
+    """A robot as a controller meets it: an engine of the simulator, or the driver of a real one.
+
+    Attributes:
+        joint_names: of the n joints, in the order of all commands.
+    """
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the joints."""
+
+    def command(
+        self,
+        positions: np.ndarray | None = None,
+        velocities: np.ndarray | None = None,
+        efforts: np.ndarray | None = None,
+    ) -> None:
+        """Tell the drives what to do from now on, each joint by what is given for it.
+
+        A position makes a position drive, with velocity and effort as feed-forward; a velocity without a position a
+        velocity drive; an effort alone a torque. Values beyond the limits are clipped. Joints for which nothing
+        finite is given go on as they are.
+
+        Args:
+            positions: (n,) [rad]. velocities: (n,) [rad/s]. efforts: (n,) [N m].
+        """
+
+    def read(self) -> Measurement:
+        """What the sensors measure now."""
