@@ -2,21 +2,16 @@
 
 from functools import cache
 
-from humanoid_control.ik import (
+from humanoid_control.ik import FramePoint, Moving, PointTask, VelocityIk, lola_tasks
+from humanoid_control.ik.null_space import (
     BoundedNorm,
     DampedLeastSquares,
-    FramePoint,
     Hierarchy,
-    LevenbergMarquardt,
-    Moving,
-    NewtonRaphson,
-    PointTask,
     ResolvedAcceleration,
     ResolvedRate,
     TruncatedSvd,
-    VelocityIk,
-    lola_tasks,
 )
+from humanoid_control.ik.position import LevenbergMarquardt, NewtonRaphson
 from humanoid_control.robots import load_robot
 
 EXACT = [ResolvedRate, DampedLeastSquares, TruncatedSvd, BoundedNorm, Hierarchy, ResolvedAcceleration]

@@ -3,17 +3,8 @@
 import numpy as np
 import pytest
 
-from humanoid_control.ik import (
-    ComfortCost,
-    FramePoint,
-    FrameTask,
-    JointTask,
-    Moving,
-    PointTask,
-    ResolvedAcceleration,
-    SolverSettings,
-    lola_tasks,
-)
+from humanoid_control.ik import FramePoint, FrameTask, JointTask, Moving, PointTask, lola_tasks
+from humanoid_control.ik.null_space import ComfortCost, ResolvedAcceleration, SolverSettings
 from humanoid_control.ik.tasks import prepare
 from humanoid_control.robots import load_robot
 

@@ -5,16 +5,12 @@ import pinocchio as pin
 import pytest
 from scipy.optimize import minimize
 
-from humanoid_control.ik import (
-    CenterOfMass,
+from humanoid_control.ik import CenterOfMass, FramePoint, HalfSpaceTask, Moving, PointTask
+from humanoid_control.ik.position import (
     ClearanceConstraint,
     ConstrainedGoals,
-    FramePoint,
     HalfSpaceConstraint,
-    HalfSpaceTask,
     LevenbergMarquardt,
-    Moving,
-    PointTask,
     StopSettings,
 )
 from humanoid_control.ik.position.solver import Problem

@@ -5,15 +5,9 @@ import pinocchio as pin
 import pytest
 from scipy.integrate import solve_ivp
 
-from humanoid_control.ik import (
-    AdamsMoulton,
-    FramePoint,
-    Moving,
-    PointTask,
-    ResolvedRate,
-    SolverSettings,
-    explicit_euler,
-)
+from humanoid_control.ik import FramePoint, Moving, PointTask
+from humanoid_control.ik.integrate import AdamsMoulton, explicit_euler
+from humanoid_control.ik.null_space import ResolvedRate, SolverSettings
 from humanoid_control.robots import load_robot
 
 EXACTLY = SolverSettings(gain_share=np.inf, clamp=False, keep_range=False)

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.ik import ComfortCost, MomentumTracking, Moving, ResolvedRate, lola_tasks, momentum_map
+from humanoid_control.ik import Moving, lola_tasks
+from humanoid_control.ik.null_space import ComfortCost, MomentumTracking, ResolvedRate
 from humanoid_control.ik.null_space.momentum_tracking import MODES, clamped, reducing_rates
 from humanoid_control.ik.task_rows import stacked
 from humanoid_control.ik.tasks import prepare
+from humanoid_control.kinematics.centroidal import momentum_map
 from humanoid_control.robots import load_robot
 
 DT = 0.004

@@ -5,12 +5,11 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.ik import (
+from humanoid_control.ik import FramePoint, PointTask
+from humanoid_control.ik.null_space import (
     ComfortCost,
-    FramePoint,
     JointLimitCost,
     ManipulabilityCost,
-    PointTask,
     ResolvedRate,
     condition_number,
     manipulability,

@@ -7,23 +7,25 @@ from scipy.optimize import least_squares
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik import (
+    FramePoint,
+    FrameTask,
+    GazeTask,
+    HalfSpaceTask,
+    Moving,
+    OrientationTask,
+    PlaneTask,
+    PointTask,
+)
+from humanoid_control.ik.position import (
     Armijo,
     Bfgs,
     ConjugateGradient,
     ConstantStep,
     Descent,
     ExactLineSearch,
-    FramePoint,
-    FrameTask,
     GaussNewton,
-    GazeTask,
-    HalfSpaceTask,
     LevenbergMarquardt,
-    Moving,
     NewtonRaphson,
-    OrientationTask,
-    PlaneTask,
-    PointTask,
     SteepestDescent,
     Stop,
     StopSettings,

@@ -5,16 +5,14 @@ import pinocchio as pin
 import pytest
 from scipy.optimize import minimize
 
-from humanoid_control.ik import (
+from humanoid_control.ik import FramePoint, Moving, PointTask
+from humanoid_control.ik.position import (
     Armijo,
     Bfgs,
     ConjugateGradient,
     ConstantStep,
     Descent,
     ExactLineSearch,
-    FramePoint,
-    Moving,
-    PointTask,
     SteepestDescent,
     Stop,
     StopSettings,

@@ -8,21 +8,18 @@ import pytest
 from scipy.optimize import least_squares
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik import (
+from humanoid_control.ik import FramePoint, Moving, PointTask, lola_tasks
+from humanoid_control.ik.position import (
     Armijo,
     Bfgs,
     ConjugateGradient,
     Descent,
-    FramePoint,
     GaussNewton,
     LevenbergMarquardt,
-    Moving,
     NewtonRaphson,
-    PointTask,
     Stop,
     StopSettings,
     WolfePowell,
-    lola_tasks,
 )
 from humanoid_control.ik.position.solver import Problem
 from test.ik.position_problems import hand_problem, robot_of

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from humanoid_control.ik import repulsion, repulsion_potential, stable_contact_gradient
+from humanoid_control.ik.null_space import repulsion, repulsion_potential, stable_contact_gradient
 
 A, S = st.floats(0.005, 0.3), st.floats(0.01, 100)
 

@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from humanoid_control.ik import BoundedNorm, DampedLeastSquares, DampingSchedule, Hierarchy, ResolvedRate, TruncatedSvd
+from humanoid_control.ik.null_space import (
+    BoundedNorm,
+    DampedLeastSquares,
+    DampingSchedule,
+    Hierarchy,
+    ResolvedRate,
+    TruncatedSvd,
+)
 from humanoid_control.ik.null_space.least_squares import damping_for_norm, weighted_step
 from humanoid_control.ik.null_space.velocity_solver import slowed
 from humanoid_control.ik.task_rows import Rows

@@ -5,12 +5,9 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik import (
-    FramePoint,
-    Moving,
+from humanoid_control.ik import FramePoint, Moving, PlaneTask, PointTask
+from humanoid_control.ik.null_space import (
     Objective,
-    PlaneTask,
-    PointTask,
     ResolvedRate,
     SelfCollisionCost,
     SolverSettings,

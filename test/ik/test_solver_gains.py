@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from humanoid_control.ik import (
+from humanoid_control.ik import Moving
+from humanoid_control.ik.null_space import (
     ComfortCost,
     DampedLeastSquares,
     DampingSchedule,
     Hierarchy,
     JacobianTranspose,
-    Moving,
     ResolvedRate,
     SolverSettings,
     TruncatedSvd,

@@ -4,19 +4,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.ik import (
-    ComfortCost,
-    FramePoint,
-    FrameTask,
-    JacobianTranspose,
-    JointTask,
-    LevenbergMarquardt,
-    Moving,
-    NewtonRaphson,
-    PointTask,
-    ResolvedRate,
-    SelfCollisionCost,
-)
+from humanoid_control.ik import FramePoint, FrameTask, JointTask, Moving, PointTask
+from humanoid_control.ik.null_space import ComfortCost, JacobianTranspose, ResolvedRate, SelfCollisionCost
+from humanoid_control.ik.position import LevenbergMarquardt, NewtonRaphson
 from humanoid_control.ik.tasks import prepare
 from test.ik.solver_cases import EXACT, arm_of, biped, made, robot_of
 

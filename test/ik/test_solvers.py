@@ -5,22 +5,18 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import HumanoidError
-from humanoid_control.ik import (
+from humanoid_control.ik import FramePoint, Moving, PointTask, VelocityIk
+from humanoid_control.ik.null_space import (
     BoundedNorm,
     DampedLeastSquares,
     DampingSchedule,
-    FramePoint,
     Hierarchy,
     JacobianTranspose,
-    LevenbergMarquardt,
-    Moving,
-    NewtonRaphson,
-    PointTask,
     ResolvedAcceleration,
     SolverSettings,
     TruncatedSvd,
-    VelocityIk,
 )
+from humanoid_control.ik.position import LevenbergMarquardt, NewtonRaphson
 from humanoid_control.ik.tasks import prepare
 from test.ik.solver_cases import EXACT, arm_of, biped, made, robot_of
 

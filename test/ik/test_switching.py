@@ -5,18 +5,8 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik import (
-    ComfortCost,
-    FramePoint,
-    Hierarchy,
-    Moving,
-    PlaneTask,
-    PointTask,
-    ResolvedRate,
-    SolverSettings,
-    SwitchSettings,
-    lola_tasks,
-)
+from humanoid_control.ik import FramePoint, Moving, PlaneTask, PointTask, lola_tasks
+from humanoid_control.ik.null_space import ComfortCost, Hierarchy, ResolvedRate, SolverSettings, SwitchSettings
 from humanoid_control.ik.null_space.velocity_solver import BENT, STEEPEST, smooth_step
 from humanoid_control.ik.tasks import prepare
 from humanoid_control.robots import load_robot
