@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.ik.free_velocities import Moving
+from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.null_space.least_squares import ResolvedRate
 from humanoid_control.ik.null_space.momentum_tracking import MomentumTracking
 from humanoid_control.ik.null_space.objectives import ComfortCost, JointLimitCost, Objective, SelfCollisionCost
@@ -24,7 +24,7 @@ from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.momentum import AngularMomentumTask
 from humanoid_control.ik.tasks.points import CenterOfMass, PointTask
 from humanoid_control.ik.tasks.task import Task
-from humanoid_control.ik.whole_body_ik import IkSettings, VelocityIk
+from humanoid_control.ik.whole_body_ik import IkSettings, WholeBodyIk
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import RobotPairs
 
@@ -168,12 +168,12 @@ def _aim_biped(biped: BipedTasks, motion: Motion) -> Callable[[int], None]:
 
 def _null_space(name: str, robot: Robot, motion: Motion, biped: BipedTasks, tasks: Sequence[Task]) -> Case:
     """Resolved motion rate with everything in its null space: limits, comfort, all pairs, momentum by method 1."""
-    moving = Moving(robot, held=biped.held)
+    dofs = DofSelection(robot, held=biped.held)
     collision = SelfCollisionCost(robot)
     collision.limit_contact(robot, DT)
     objectives: list[Objective] = [JointLimitCost(), ComfortCost(robot.postures["neutral"]), collision]
     arms = [n for n in robot.joint_names if _is_arm(robot, n)]
-    solver = ResolvedRate(robot, objectives, moving=moving, momentum=MomentumTracking(robot, arms))
+    solver = ResolvedRate(robot, objectives, dofs=dofs, momentum=MomentumTracking(robot, arms))
 
     def tick(q: np.ndarray) -> bool:
         return solver.step(q, tasks, DT)[2].ok
@@ -214,9 +214,9 @@ def _program(
     tasks: Sequence[Task],
     aim: Callable[[int], None],
     collisions: bool = True,
-    solver: VelocityIk | None = None,
+    solver: WholeBodyIk | None = None,
 ) -> Case:
-    solver = solver or VelocityIk(robot, IkSettings(margin=MARGIN, activation=ACTIVATION), collisions)
+    solver = solver or WholeBodyIk(robot, IkSettings(margin=MARGIN, activation=ACTIVATION), collisions)
 
     def tick(q: np.ndarray) -> bool:
         return solver.step(q, tasks, DT).ok
@@ -228,7 +228,7 @@ def _program(
     return case
 
 
-def peer_program(name: str, robot: Robot, motion: Motion, collisions: bool, solver: VelocityIk | None = None) -> Case:
+def peer_program(name: str, robot: Robot, motion: Motion, collisions: bool, solver: WholeBodyIk | None = None) -> Case:
     """The tasks that the peers have too: poses of the soles, centre of mass, orientation of the chest, posture."""
     targets, neutral = PeerTargets.of(robot, motion), robot.postures["neutral"]
     soles = [FrameTask(p, f, 1.0, GAIN, 1.0) for p, f in zip(SOLES, _soles(robot), strict=True)]

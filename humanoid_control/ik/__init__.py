@@ -1,7 +1,7 @@
 """Whole-body inverse kinematics: tasks, limits, self-collision rows, and one solver tick."""
 
 from humanoid_control.ik.follower import FollowerSettings, TargetFollower
-from humanoid_control.ik.free_velocities import Moving
+from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.integrate import AdamsMoulton, explicit_euler
 from humanoid_control.ik.null_space.acceleration import ResolvedAcceleration
 from humanoid_control.ik.null_space.least_squares import (
@@ -61,7 +61,7 @@ from humanoid_control.ik.position.solver import (
     Stop,
     StopSettings,
 )
-from humanoid_control.ik.target_filter import FilterSettings, TargetFilter, Verdict
+from humanoid_control.ik.target_filter import SampleVerdict, TargetFilter, TargetFilterSettings
 from humanoid_control.ik.tasks.biped import BipedTasks, lola_tasks
 from humanoid_control.ik.tasks.frames import FrameTask, GazeTask, OrientationTask, RelativeFrameTask
 from humanoid_control.ik.tasks.geometric import HalfSpaceTask, LineTask, PlaneTask
@@ -69,7 +69,7 @@ from humanoid_control.ik.tasks.joints import JointTask, PostureTask
 from humanoid_control.ik.tasks.momentum import AngularMomentumTask, LinearMomentumTask
 from humanoid_control.ik.tasks.points import CenterOfMass, FramePoint, LimbCenterOfMass, Point, PointsTask, PointTask
 from humanoid_control.ik.tasks.task import Task, VectorTask
-from humanoid_control.ik.whole_body_ik import IkResult, IkSettings, SafeReport, VelocityIk
+from humanoid_control.ik.whole_body_ik import IkReport, IkResult, IkSettings, WholeBodyIk
 from humanoid_control.kinematics.centroidal import MomentumMap, momentum_map
 
 __all__ = [
@@ -89,8 +89,8 @@ __all__ = [
     "DampingSchedule",
     "Descent",
     "Direction",
+    "DofSelection",
     "ExactLineSearch",
-    "FilterSettings",
     "FollowerSettings",
     "FramePoint",
     "FrameTask",
@@ -99,6 +99,7 @@ __all__ = [
     "HalfSpaceConstraint",
     "HalfSpaceTask",
     "Hierarchy",
+    "IkReport",
     "IkResult",
     "IkSettings",
     "IkSolver",
@@ -113,7 +114,6 @@ __all__ = [
     "ManipulabilityCost",
     "MomentumMap",
     "MomentumTracking",
-    "Moving",
     "NewtonRaphson",
     "Objective",
     "OrientationTask",
@@ -126,7 +126,7 @@ __all__ = [
     "RelativeFrameTask",
     "ResolvedAcceleration",
     "ResolvedRate",
-    "SafeReport",
+    "SampleVerdict",
     "SelfCollisionCost",
     "Solution",
     "SolverSettings",
@@ -137,13 +137,13 @@ __all__ = [
     "StopSettings",
     "SwitchSettings",
     "TargetFilter",
+    "TargetFilterSettings",
     "TargetFollower",
     "Task",
     "TruncatedSvd",
     "VectorTask",
-    "VelocityIk",
     "VelocitySolver",
-    "Verdict",
+    "WholeBodyIk",
     "WolfePowell",
     "activation_distances",
     "condition_number",

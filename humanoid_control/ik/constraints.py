@@ -21,7 +21,7 @@ ROUNDING = 1e-9  # [rad] by which a joint may be outside its range for no reason
 @kernel
 def fill_cost(
     J: np.ndarray,
-    wanted: np.ndarray,
+    desired: np.ndarray,
     diagonal: np.ndarray,
     linear: np.ndarray,
     column_of: np.ndarray,
@@ -29,12 +29,12 @@ def fill_cost(
     H: np.ndarray,
     g: np.ndarray,
 ) -> None:
-    """Lower triangle of H = J^T J + S^T diag(diagonal) S, and g = S^T linear - J^T wanted.
+    """Lower triangle of H = J^T J + S^T diag(diagonal) S, and g = S^T linear - J^T desired.
 
     Args:
-        J: (m, k) weighted rows of the tasks by the free velocities. wanted: (m,).
+        J: (m, k) weighted rows of the tasks by the free velocities. desired: (m,).
         diagonal, linear: (nv,) by all velocities v = S u.
-        column_of, factor: (nv,) of Moving, which are S.
+        column_of, factor: (nv,) of DofSelection, which are S.
         H, g: (k, k), (k,) filled.
     """
     m, k = J.shape
@@ -47,7 +47,7 @@ def fill_cost(
             s = J[r, i]
             if s == 0.0:
                 continue
-            g[i] -= s * wanted[r]
+            g[i] -= s * desired[r]
             for j in range(i + 1):
                 H[i, j] += s * J[r, j]
     for c in range(diagonal.shape[0]):
@@ -60,7 +60,7 @@ def fill_cost(
 @kernel
 def add_rows(
     J: np.ndarray,
-    wanted: np.ndarray,
+    desired: np.ndarray,
     weight: float,
     column_of: np.ndarray,
     factor: np.ndarray,
@@ -79,7 +79,7 @@ def add_rows(
             s = a[i]
             if s == 0.0:
                 continue
-            g[i] -= s * weight * wanted[r]
+            g[i] -= s * weight * desired[r]
             for j in range(i + 1):
                 H[i, j] += s * a[j]
 
@@ -91,11 +91,11 @@ def fill_bounds(
     upper: np.ndarray,
     speed: np.ndarray,
     dt: float,
-    recovery: float,
+    joint_recovery_speed: float,
     previous: np.ndarray,
     acceleration: float,
     base_speed: float,
-    leaving_speed: float,
+    recovery_joint_speed: float,
     inside: bool,
     column_of: np.ndarray,
     factor: np.ndarray,
@@ -106,10 +106,10 @@ def fill_bounds(
 
     Args:
         joints, lower, upper, speed: (n,) [rad], [rad/s].
-        dt: [s]. recovery: [rad/s].
+        dt: [s]. joint_recovery_speed: [rad/s].
         previous: (nv,) velocity of the last tick. acceleration: [rad/s^2]. base_speed: bound for a floating base.
-        leaving_speed: bound for joints while shapes are `inside` each other or a joint is outside its range [rad/s].
-        column_of, factor: (nv,) of Moving.
+        recovery_joint_speed: bound while shapes are `inside` each other or a joint is outside its range [rad/s].
+        column_of, factor: (nv,) of DofSelection.
         low, high: (k,) filled, low <= high.
 
     Returns:
@@ -120,12 +120,12 @@ def fill_bounds(
     outside = 0.0
     for i in range(n):
         outside = max(outside, lower[i] - joints[i], joints[i] - upper[i])
-    most = leaving_speed if inside or outside > ROUNDING else np.inf
+    most = recovery_joint_speed if inside or outside > ROUNDING else np.inf
     limit = np.empty(n)
     for i in range(n):
         limit[i] = min(speed[i], most)
     before, step = previous[nv - n :], acceleration * dt
-    fill_velocity_bounds(joints, lower, upper, limit, dt, recovery, before, acceleration, down, up, 0.0)
+    fill_velocity_bounds(joints, lower, upper, limit, dt, joint_recovery_speed, before, acceleration, down, up, 0.0)
     keep_acceleration(down, up, before, step)
     low[:], high[:] = -base_speed, base_speed
     for i in range(n):
@@ -157,7 +157,7 @@ def fill_braking(
 
     Args:
         v: (nv,) velocity of the last tick. iv: where joints begin. step: [rad/s].
-        column_of, factor: (nv,) of Moving. low, high: (k,) bounds of the free velocities.
+        column_of, factor: (nv,) of DofSelection. low, high: (k,) bounds of the free velocities.
         out: (nv,) filled.
     """
     nv, fastest = v.shape[0], 0.0
@@ -185,20 +185,20 @@ def keep_range(before: np.ndarray, lower: np.ndarray, upper: np.ndarray, joints:
 
 SHALLOWER = 1e-3  # [m] and
 NEARER = 0.05  # [rad]: progress that keeps a stage from being given up
-AWAY, HOME, THROUGH, FREE = range(4)
+GRADIENT, HOMING, HOMING_THROUGH_PAIRS, HOMING_FREE = range(4)
 
 
-class WayOut:
+class CollisionRecovery:
     """Watches whether shapes inside each other come apart, and goes home where they do not.
 
     The gradient of a distance is local: an arm through the torso is pushed to both sides at once. Then all joints go
     straight to the neutral posture, slowly, until no pair is inside any more. What gets in the way of that is let
-    through step by step, each after `patience` without progress.
+    through step by step, each after `recovery_timeout` without progress.
 
     Attributes:
-        stage: AWAY: along the gradients, with the tasks; HOME: to the neutral posture, pairs that are inside are let
-            through and the others kept apart; THROUGH: so are pairs that are apart, but whose two links both are inside
-            something; FREE: all are.
+        stage: GRADIENT: along the gradients, with the tasks; HOMING: to the neutral posture, pairs that are inside are
+            let through and the others kept apart; HOMING_THROUGH_PAIRS: so are pairs that are apart, but whose two
+            links both are inside something; HOMING_FREE: all are.
     """
 
     def __init__(self) -> None:
@@ -206,25 +206,25 @@ class WayOut:
 
     def reset(self) -> None:
         """Forget what was."""
-        self.stage, self._best, self._left, self._since = AWAY, -np.inf, np.inf, 0.0
+        self.stage, self._best, self._left, self._since = GRADIENT, -np.inf, np.inf, 0.0
 
-    def look(self, closest: float, from_home: float, patience: float, dt: float) -> None:
+    def update(self, closest: float, from_home: float, recovery_timeout: float, dt: float) -> None:
         """Take note of a tick.
 
         Args:
             closest: signed distance of the deepest pair [m].
             from_home: how far the farthest joint is from the neutral posture [rad].
-            patience: [s]. dt: [s].
+            recovery_timeout: [s]. dt: [s].
         """
         if closest >= 0:
             self.reset()
             return
-        better = closest > self._best + SHALLOWER if self.stage == AWAY else from_home < self._left - NEARER
+        better = closest > self._best + SHALLOWER if self.stage == GRADIENT else from_home < self._left - NEARER
         self._since += dt
         if better:
             self._best, self._left, self._since = closest, from_home, 0.0
-        elif self._since > patience:
-            self.stage, self._left, self._since = min(self.stage + 1, FREE), from_home, 0.0
+        elif self._since > recovery_timeout:
+            self.stage, self._left, self._since = min(self.stage + 1, HOMING_FREE), from_home, 0.0
 
 
 # -------- Rows of the safe solver's quadratic program: how fast near pairs of shapes may close, and must separate
@@ -234,32 +234,32 @@ SMALL = 0.1  # scale of the rows of pairs that are inside: their slack costs a h
 
 
 @kernel
-def fill_reach(
+def fill_activation_distances(
     lever: np.ndarray,
     previous: np.ndarray,
     acceleration: float,
     margin: float,
     activation: float,
-    approach: float,
+    barrier_gain: float,
     reach: np.ndarray,
 ) -> None:
     """How near each pair has to be to become a row: so far that its row allows the present velocity.
 
-    The allowed closing speed at x above the margin is that of `closing_speed`. It exceeds every speed at which the
-    pair may be closing now where x >= sum_c lever_c (|v_c| / approach + v_c^2 / (2 SHARE a)), because a pair's own
+    The allowed closing speed at x above the margin is that of `max_closing_speed`. It exceeds every speed at which the
+    pair may be closing now where x >= sum_c lever_c (|v_c| / barrier_gain + v_c^2 / (2 SHARE a)), because a pair's own
     deceleration is SHARE a sum |g_c| and its speed at most sum |g_c v_c|, with |g_c| <= lever_c. So a row that appears
     does not ask for a jump.
 
     Args:
         lever: (P, nv) from `pair_levers`. previous: (nv,) velocity.
-        acceleration, margin, activation, approach: of IkSettings.
+        acceleration, margin, activation, barrier_gain: of IkSettings.
         reach: (P,) filled [m].
     """
     nv = previous.shape[0]
     need = np.empty(nv)
     for c in range(nv):
         v = abs(previous[c])
-        need[c] = v / approach + v * v / (2.0 * SHARE * acceleration)
+        need[c] = v / barrier_gain + v * v / (2.0 * SHARE * acceleration)
     for k in range(lever.shape[0]):
         s = 0.0
         for c in range(nv):
@@ -268,14 +268,14 @@ def fill_reach(
 
 
 @kernel
-def closing_speed(x: float, approach: float, deceleration: float) -> float:
-    """How fast a pair may close at x > 0 above its margin: approach x, but never more than it can brake.
+def max_closing_speed(x: float, barrier_gain: float, deceleration: float) -> float:
+    """How fast a pair may close at x > 0 above its margin: barrier_gain x, but never more than it can brake.
 
-    Where approach^2 x exceeds the deceleration it goes on as the speed from which a constant deceleration ends at the
-    linear part; value and slope are continuous.
+    Where barrier_gain^2 x exceeds the deceleration it goes on as the speed from which a constant deceleration ends at
+    the linear part; value and slope are continuous.
     """
-    knee = deceleration / (approach * approach)
-    return approach * x if x <= knee else np.sqrt(2.0 * deceleration * (x - 0.5 * knee))
+    knee = deceleration / (barrier_gain * barrier_gain)
+    return barrier_gain * x if x <= knee else np.sqrt(2.0 * deceleration * (x - 0.5 * knee))
 
 
 @kernel
@@ -291,8 +291,8 @@ def fill_pair_rows(
     J6: np.ndarray,
     support: np.ndarray,
     margin: float,
-    approach: float,
-    recovery_speed: float,
+    barrier_gain: float,
+    pair_recovery_speed: float,
     acceleration: float,
     stage: int,
     column_of: np.ndarray,
@@ -311,9 +311,9 @@ def fill_pair_rows(
         count: of near pairs. pair, distance, normal, x1, x2: of PairWatch.
         joint_1, joint_2: (P,) which joints carry the shapes.
         J6: (6, nv) every joint's columns at the world origin. support: (N, nv).
-        margin, approach, recovery_speed, acceleration: of IkSettings.
-        stage: of WayOut, which says what is let through.
-        column_of, factor: (nv,) of Moving. low, high: (k,) bounds of u.
+        margin, barrier_gain, pair_recovery_speed, acceleration: of IkSettings.
+        stage: of CollisionRecovery, which says what is let through.
+        column_of, factor: (nv,) of DofSelection. low, high: (k,) bounds of u.
         A, b, scale: (> count, k), (> count,) filled; a row is scale times what it says.
 
     Returns:
@@ -327,7 +327,8 @@ def fill_pair_rows(
     for r in range(count):
         p = pair[r]
         i, j = joint_1[p], joint_2[p]
-        if stage >= HOME and (distance[r] < 0.0 or (stage >= THROUGH and inside[i] and inside[j]) or stage >= FREE):
+        both = stage >= HOMING_THROUGH_PAIRS and inside[i] and inside[j]
+        if stage >= HOMING and (distance[r] < 0.0 or both or stage >= HOMING_FREE):
             continue
         n0, n1, n2 = normal[r, 0], normal[r, 1], normal[r, 2]
         a0, a1, a2 = x1[r, 1] * n2 - x1[r, 2] * n1, x1[r, 2] * n0 - x1[r, 0] * n2, x1[r, 0] * n1 - x1[r, 1] * n0
@@ -348,9 +349,9 @@ def fill_pair_rows(
             lever += abs(a)
         x = distance[r] - margin
         if x <= 0.0:
-            bound = min(-approach * x, recovery_speed)
+            bound = min(-barrier_gain * x, pair_recovery_speed)
         else:
-            bound = -closing_speed(x, approach, SHARE * acceleration * lever)
+            bound = -max_closing_speed(x, barrier_gain, SHARE * acceleration * lever)
         if least >= bound:
             continue
         scale[row] = SMALL if distance[r] < 0.0 else 1.0
@@ -362,7 +363,7 @@ def fill_pair_rows(
 
 
 @kernel
-def worst_miss(A: np.ndarray, b: np.ndarray, scale: np.ndarray, rows: int, x: np.ndarray) -> float:
+def largest_slack(A: np.ndarray, b: np.ndarray, scale: np.ndarray, rows: int, x: np.ndarray) -> float:
     """By how much x misses the worst of the rows A x >= b, unscaled; 0 where it meets all."""
     worst = 0.0
     for r in range(rows):

@@ -10,12 +10,12 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import nearest_names
-from humanoid_control.ik.target_filter import FilterSettings, TargetFilter, Verdict
+from humanoid_control.ik.target_filter import SampleVerdict, TargetFilter, TargetFilterSettings
 from humanoid_control.ik.tasks.frames import FrameTask
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.points import PointsTask
 from humanoid_control.ik.tasks.task import Task
-from humanoid_control.ik.whole_body_ik import IkResult, IkSettings, VelocityIk
+from humanoid_control.ik.whole_body_ik import IkResult, IkSettings, WholeBodyIk
 from humanoid_control.robots.robot import Robot
 
 
@@ -29,7 +29,7 @@ class FollowerSettings:
     posture_weight: float = 0.06
     posture_gain: float = 2.0
     ik: IkSettings = field(default_factory=IkSettings)
-    filter: FilterSettings = field(default_factory=FilterSettings)
+    filter: TargetFilterSettings = field(default_factory=TargetFilterSettings)
 
 
 UNKNOWN_REMEMBERED = 1.0  # [s]
@@ -61,7 +61,7 @@ class TargetFollower:
 
     def __init__(self, robot: Robot, settings: FollowerSettings | None = None, collisions: bool = True) -> None:
         self.robot, self.settings = robot, settings or FollowerSettings()
-        self.solver = VelocityIk(robot, self.settings.ik, collisions)
+        self.solver = WholeBodyIk(robot, self.settings.ik, collisions)
         s = self.settings
         self.posture = PostureTask(robot.postures["neutral"], None, s.posture_weight, s.posture_gain)
         self.start(robot.postures["neutral"])
@@ -92,9 +92,9 @@ class TargetFollower:
         wrong = {name: f.problem for name, f in self.targets.items() if f.problem}
         return wrong | {name: text for name, (text, _) in self._unknown.items()}
 
-    def offer(
+    def update(
         self, name: str, position: Sequence[float], quaternion: Sequence[float] | None, time: float
-    ) -> Verdict | None:
+    ) -> SampleVerdict | None:
         """Take a sample of a target.
 
         Args:
@@ -109,10 +109,10 @@ class TargetFollower:
         followed = self.targets.get(name) or self._new(name, time)
         if followed is None:
             return None
-        verdict = followed.filter.offer(position, time)
+        verdict = followed.filter.update(position, time)
         if followed.link is not None and quaternion is not None and not _turn(followed.link, quaternion):
-            verdict = Verdict.NOT_A_NUMBER
-        text = {Verdict.JUMP: "jumped", Verdict.NOT_A_NUMBER: "is not a number"}.get(verdict)
+            verdict = SampleVerdict.NOT_A_NUMBER
+        text = {SampleVerdict.JUMP: "jumped", SampleVerdict.NOT_A_NUMBER: "is not a number"}.get(verdict)
         followed.problem = f"target '{name}' {text}: held" if text else ""
         return verdict
 

@@ -11,7 +11,7 @@ from humanoid_control.jit import kernel
 from humanoid_control.robots.robot import Robot
 
 
-class Moving:
+class DofSelection:
     """The free velocities u (k,) of a robot, v = S u, with the diagonal weights W of the norm that is kept small.
 
     Attributes:
@@ -83,7 +83,7 @@ def fill_downhill(
     mobility: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """As `Moving.downhill`, into out (k,) of zeros."""
+    """As `DofSelection.downhill`, into out (k,) of zeros."""
     for i in range(gradient.shape[0]):
         c = column_of[i]
         if c >= 0:

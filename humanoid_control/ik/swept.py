@@ -1,4 +1,4 @@
-"""The way through a tick and on to the stop, and the proof that it is clear; see SweptCheck.
+"""The way through a tick and on to the stop, and the proof that it is clear; see StoppingPathCheck.
 
 Also here:
 
@@ -15,17 +15,17 @@ from humanoid_control.kinematics.tree import joint_poses
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import PairWatch
 
-# -------- The way through a tick and on to the stop, and the proof that it is clear; see SweptCheck
+# -------- The way through a tick and on to the stop, and the proof that it is clear; see StoppingPathCheck
 
-DEEPEST = 16  # halvings of a part of the way, and
-MOST = 24  # postures in all, after which the way counts as blocked
-HALVINGS = 4  # of the speed, in search of the fastest that is safe
-LESS, SURE = 0.99, 0.75
-STOP, WHOLE = 0.0, 1.0
+MAX_DEPTH = 16  # halvings of a part of the way, and
+MAX_POSTURES = 24  # postures in all, after which the way counts as blocked
+MAX_BISECTIONS = 4  # of the speed, in search of the fastest that is safe
+SHRINKING, GUARANTEED = 0.99, 0.75
+NO_MOTION, FULL_MOTION = 0.0, 1.0
 
 
 @kernel
-def way(speed: float, step: float, ticks: float) -> float:
+def braking_distance(speed: float, step: float, ticks: float) -> float:
     """How far a joint gets in some ticks, the first at its speed, each further one slower by step [per tick]."""
     full = np.floor(ticks)
     most = np.ceil(speed / step)
@@ -35,7 +35,7 @@ def way(speed: float, step: float, ticks: float) -> float:
 
 
 @kernel
-def fastest_clear(
+def max_safe_scale(
     q: np.ndarray,
     iq: int,
     brake: np.ndarray,
@@ -54,12 +54,12 @@ def fastest_clear(
     rows: tuple,
     pair: np.ndarray,
 ) -> float:
-    """As `SweptCheck.scale`; brake and v are those of the joints (n,)."""
+    """As `StoppingPathCheck.scale`; brake and v are those of the joints (n,)."""
     u = v.copy()
     if _clear(q, iq, u, dt, acceleration, floor, lever, lower, tree, floating, shapes, pairs, now, placed, rows, pair):
-        return WHOLE
-    low, high = STOP, WHOLE
-    for _ in range(HALVINGS):
+        return FULL_MOTION
+    low, high = NO_MOTION, FULL_MOTION
+    for _ in range(MAX_BISECTIONS):
         s = 0.5 * (low + high)
         for i in range(u.shape[0]):
             u[i] = brake[i] + s * (v[i] - brake[i])
@@ -99,7 +99,7 @@ def _clear(
     for i in range(n):
         last = max(last, np.ceil(abs(v[i]) / step))
     for i in range(n):
-        total[i] = dt * way(abs(v[i]), step, last)
+        total[i] = dt * braking_distance(abs(v[i]), step, last)
     count = 0
     for k in range(pairs.shape[0]):
         travel = 0.0
@@ -108,7 +108,7 @@ def _clear(
         if lower[k] - travel >= floor:
             continue
         lower[k] = pair_distance(shapes[3], shapes[4], now[0], now[1], pairs[k, 0], pairs[k, 1])[0]
-        keep = min(floor, LESS * lower[k])
+        keep = min(floor, SHRINKING * lower[k])
         if lower[k] <= 0.0 or lower[k] - travel >= keep:
             continue
         pair[count], floors[count], A[0, count] = k, keep, lower[k]
@@ -116,7 +116,7 @@ def _clear(
     if count == 0:
         return True
     at = q.copy()
-    start, end = np.empty(DEEPEST), np.empty(DEEPEST)
+    start, end = np.empty(MAX_DEPTH), np.empty(MAX_DEPTH)
     d[:count] = 0.0
     _measure(q, iq, v, dt, step, last, tree, floating, shapes, pairs, placed, pair, count, at, d)
     start[0], end[0], depth, looked = 0.0, last, 1, 1
@@ -128,18 +128,18 @@ def _clear(
         a, b, top = start[depth - 1], end[depth - 1], depth - 1
         proven = True
         for i in range(n):
-            total[i] = dt * (way(abs(v[i]), step, b) - way(abs(v[i]), step, a))
+            total[i] = dt * (braking_distance(abs(v[i]), step, b) - braking_distance(abs(v[i]), step, a))
         for k in range(count):
             travel = 0.0
             for i in range(n):
                 travel += lever[pair[k], i] * total[i]
             d[k] = np.inf
-            if A[top, k] + B[top, k] - travel < 2.0 * SURE * floors[k]:
+            if A[top, k] + B[top, k] - travel < 2.0 * GUARANTEED * floors[k]:
                 d[k], proven = 0.0, False
         if proven:
             depth -= 1
             continue
-        if depth == DEEPEST or looked == MOST:
+        if depth == MAX_DEPTH or looked == MAX_POSTURES:
             return False
         looked += 1
         # At a whole tick while there is one between, so that the halves are as long in space as in time.
@@ -177,7 +177,7 @@ def _measure(
 ) -> None:
     """Distances d (count,) of some pairs after some ticks of the way; those that are infinite stay so."""
     for i in range(v.shape[0]):
-        gone = dt * way(abs(v[i]), step, ticks)
+        gone = dt * braking_distance(abs(v[i]), step, ticks)
         at[iq + i] = q[iq + i] + (gone if v[i] >= 0.0 else -gone)
     joint_R, joint_p, R, p = placed
     parent, R0, p0, axis, slides, index = tree
@@ -193,7 +193,7 @@ def _measure(
 # -------- Swept safety: what a robot's shapes pass through in this tick, and from there until its joints have stopped
 
 
-class SweptCheck:
+class StoppingPathCheck:
     """Is the way clear: through this tick at v, then on while every joint brakes, in ticks of the same length?
 
     Between two postures a and b of such a way, in which no joint turns back, a pair's distance is at least
@@ -213,7 +213,7 @@ class SweptCheck:
         n = robot.model.njoints
         self._joint_R, self._joint_p = np.tile(np.eye(3), (n, 1, 1)), np.zeros((n, 3))
         self._lever = np.ascontiguousarray(watch.lever[:, robot.iv :])
-        self._a, self._b, self._d = np.empty((DEEPEST, P)), np.empty((DEEPEST, P)), np.empty(P)
+        self._a, self._b, self._d = np.empty((MAX_DEPTH, P)), np.empty((MAX_DEPTH, P)), np.empty(P)
         self._floor, self._pair = np.empty(P), np.empty(P, dtype=np.int64)
 
     def scale(
@@ -231,7 +231,7 @@ class SweptCheck:
         w, poses, r = self._watch, self._watch.poses, self._robot
         s = w.shapes
         return float(
-            fastest_clear(
+            max_safe_scale(
                 q,
                 r.iq,
                 brake[r.iv :],

@@ -13,7 +13,7 @@ FARTHEST = 1e4  # [m] no robot's target lies farther from the origin
 
 
 @dataclass(frozen=True)
-class FilterSettings:
+class TargetFilterSettings:
     """How targets are smoothed and what is not believed.
 
     Attributes:
@@ -33,10 +33,10 @@ class FilterSettings:
     horizon: float = 0.05
 
 
-class Verdict(enum.Enum):
+class SampleVerdict(enum.Enum):
     """What became of a sample."""
 
-    TAKEN = "taken"
+    ACCEPTED = "accepted"
     NOT_A_NUMBER = "not a number"  # or no possible position
     JUMP = "jumped"
 
@@ -52,24 +52,24 @@ class TargetFilter:
         x, v: reference position [m] and velocity [m/s], three floats each.
     """
 
-    def __init__(self, position: Sequence[float], settings: FilterSettings | None = None) -> None:
+    def __init__(self, position: Sequence[float], settings: TargetFilterSettings | None = None) -> None:
         """Start at rest at a position."""
-        self.settings = settings or FilterSettings()
+        self.settings = settings or TargetFilterSettings()
         self.x, self.v = _floats(position), STILL
         self._sample, self._sample_velocity = self.x, STILL
         self._time = math.nan
         self._suspect: Triple | None = None
         self._suspect_since = 0.0
 
-    def offer(self, position: Sequence[float], time: float) -> Verdict:
+    def update(self, position: Sequence[float], time: float) -> SampleVerdict:
         """Take a sample that was made at `time` [s]; one not newer than the last is taken as a repeat."""
         s, p = self.settings, _floats(position)
         if not all(abs(c) < FARTHEST for c in p):  # also where one is NaN
-            return Verdict.NOT_A_NUMBER
+            return SampleVerdict.NOT_A_NUMBER
         first, dt = math.isnan(self._time), time - self._time
         jumped = not first and math.dist(p, self._sample) > s.max_jump
         if jumped and not self._believe(p, time):
-            return Verdict.JUMP
+            return SampleVerdict.JUMP
         self._suspect = None
         if first or jumped or dt > s.timeout:
             self._sample_velocity = STILL
@@ -77,7 +77,7 @@ class TargetFilter:
             a, b, c = ((new - old) / dt for new, old in zip(p, self._sample, strict=True))
             self._sample_velocity = _limited((a, b, c), s.max_speed)
         self._sample, self._time = p, time
-        return Verdict.TAKEN
+        return SampleVerdict.ACCEPTED
 
     def _believe(self, p: Triple, time: float) -> bool:
         s = self.settings

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.ik.free_velocities import Moving
+from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.tasks.frames import FrameTask, OrientationTask
 from humanoid_control.ik.tasks.joints import JointTask
 from humanoid_control.ik.tasks.points import CenterOfMass, FramePoint, LimbCenterOfMass, Point, PointTask
@@ -219,9 +219,9 @@ class TaskTable:
     at every tick. A point is kept as a weighted mean of points fixed in joints, which covers centres of mass too.
     """
 
-    def __init__(self, robot: Robot, moving: Moving, tasks: Sequence[Task]) -> None:
+    def __init__(self, robot: Robot, dofs: DofSelection, tasks: Sequence[Task]) -> None:
         """Read what the tasks are made of."""
-        self.robot, self.moving, self.tasks = robot, moving, list(tasks)
+        self.robot, self.dofs, self.tasks = robot, dofs, list(tasks)
         self._points: dict[int, tuple[Point, int]] = {}  # keeping a point keeps its id its own
         self._start, self._parts = [0], []  # type: list[int], list[tuple[int, float, np.ndarray]]
         self._blocks: list[tuple[int, int, int, int, int, np.ndarray, int, np.ndarray]] = []
@@ -320,18 +320,18 @@ class TaskTable:
             for k, (task, _) in owners
             if isinstance(task, PointTask | OrientationTask)
         ]
-        self._J, self._v = np.empty((self.rows, self.moving.k)), np.empty(self.rows)
+        self._J, self._v = np.empty((self.rows, self.dofs.k)), np.empty(self.rows)
         self._level = np.concatenate(
             [np.full(p.stop - p.start, t.level) for t, p in zip(self.tasks, self.parts, strict=True)] or [np.zeros(0)]
         ).astype(int)
 
     # -- every tick ---------------------------------------------------------------------------------------------
 
-    def _gather(self, most_gain: float) -> None:
+    def _gather(self, max_gain: float) -> None:
         target, velocity, scale, gain = self._target, self._velocity, self._scale, self._gain
         scale[:] = [task.weight for task in self._weighed]
         gain[:] = [task.gain for task in self._weighed]
-        np.minimum(gain, most_gain, out=gain)
+        np.minimum(gain, max_gain, out=gain)
         for task, x, v in self._plain:
             x[:] = task.target
             v[:] = task.velocity
@@ -344,16 +344,16 @@ class TaskTable:
                 target[k], velocity[k] = pose.X_target.rotation, pose.target_turn
                 scale[k] *= pose.orientation_weight
 
-    def fill(self, data: pin.Data, q: np.ndarray, most_gain: float = np.inf) -> Rows:
+    def fill(self, data: pin.Data, q: np.ndarray, max_gain: float = np.inf) -> Rows:
         """The rows at q; the arrays are used again by the next call.
 
         Args:
             data: after `pin.computeJointJacobians` at q.
             q: (nq,).
-            most_gain: gains above it are taken as it [1/s].
+            max_gain: gains above it are taken as it [1/s].
         """
-        self._gather(most_gain)
-        poses, m = self._poses, self.moving
+        self._gather(max_gain)
+        poses, m = self._poses, self.dofs
         poses.update(q)
         place_points(poses.R, poses.p, self._parent, *self._table, *self._placed)
         fill_rows(
@@ -379,21 +379,21 @@ def _limb(point: Point) -> LimbCenterOfMass:
 
 
 def stacked(
-    robot: Robot, data: pin.Data, q: np.ndarray, tasks: Sequence[Task], moving: Moving, most_gain: float = np.inf
+    robot: Robot, data: pin.Data, q: np.ndarray, tasks: Sequence[Task], dofs: DofSelection, max_gain: float = np.inf
 ) -> Rows:
     """The rows of some tasks, each asked for its own, at what `prepare` has computed; tasks of weight 0 have none.
 
     Args:
         robot, data, q: where.
         tasks: which.
-        moving: the free velocities.
-        most_gain: gains above it are taken as it [1/s].
+        dofs: the free velocities.
+        max_gain: gains above it are taken as it [1/s].
     """
     Js, vs, levels, parts, start = [], [], [], [], 0
     for task in tasks:
         J, v = task.rows(robot, data, q)
-        if task.gain > most_gain:
-            v = v - (task.gain - most_gain) * task.error(robot, data, q)
+        if task.gain > max_gain:
+            v = v - (task.gain - max_gain) * task.error(robot, data, q)
         w = task.weight
         if w == 0.0:
             J, v = J[:0], v[:0]
@@ -405,31 +405,31 @@ def stacked(
         parts.append(slice(start, start + len(v)))
         start += len(v)
     if not start:
-        return Rows(np.zeros((0, moving.k)), np.zeros(0), np.zeros(0, dtype=int), parts)
-    J = np.ascontiguousarray(moving.reduce(np.concatenate(Js)))  # what kernels are compiled for
+        return Rows(np.zeros((0, dofs.k)), np.zeros(0), np.zeros(0, dtype=int), parts)
+    J = np.ascontiguousarray(dofs.reduce(np.concatenate(Js)))  # what kernels are compiled for
     return Rows(J, np.concatenate(vs), np.array(levels, dtype=int), parts)
 
 
 class TaskStack:
     """The same rows tick after tick: tables are kept while the set of tasks stays."""
 
-    def __init__(self, robot: Robot, moving: Moving) -> None:
-        self.robot, self.moving = robot, moving
+    def __init__(self, robot: Robot, dofs: DofSelection) -> None:
+        self.robot, self.dofs = robot, dofs
         self._key: tuple[tuple[int, bool, int], ...] | None = None
 
-    def rows(self, data: pin.Data, q: np.ndarray, tasks: Sequence[Task], most_gain: float = np.inf) -> Rows:
+    def rows(self, data: pin.Data, q: np.ndarray, tasks: Sequence[Task], max_gain: float = np.inf) -> Rows:
         """As `stacked`; the arrays may be used again by the next call."""
         key = tuple((id(t), t.weight > 0.0, t.level) for t in tasks)
         if key != self._key:
             self._key, self._tasks = key, list(tasks)  # keeping them keeps their ids
             quick = [type(t) in TABLED and t.weight > 0.0 for t in tasks]
-            self._table = TaskTable(self.robot, self.moving, [t for t, w in zip(tasks, quick, strict=True) if w])
+            self._table = TaskTable(self.robot, self.dofs, [t for t, w in zip(tasks, quick, strict=True) if w])
             self._slow = [t for t, w in zip(tasks, quick, strict=True) if not w]
             self._quick = quick
-        table = self._table.fill(data, q, most_gain)
+        table = self._table.fill(data, q, max_gain)
         if not self._slow:
             return table
-        others = stacked(self.robot, data, q, self._slow, self.moving, most_gain)
+        others = stacked(self.robot, data, q, self._slow, self.dofs, max_gain)
         m, quick_parts, slow_parts = len(table.v), iter(table.parts), iter(others.parts)
         parts = [next(quick_parts) if w else slice((s := next(slow_parts)).start + m, s.stop + m) for w in self._quick]
         J, v = np.concatenate([table.J, others.J]), np.concatenate([table.v, others.v])

@@ -17,21 +17,21 @@ import pinocchio as pin
 from humanoid_control.collision.coal_backend import NearPairs
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.ik.constraints import (
-    AWAY,
-    HOME,
-    WayOut,
+    GRADIENT,
+    HOMING,
+    CollisionRecovery,
     add_rows,
+    fill_activation_distances,
     fill_bounds,
     fill_braking,
     fill_cost,
     fill_pair_rows,
-    fill_reach,
     keep_range,
-    worst_miss,
+    largest_slack,
 )
-from humanoid_control.ik.free_velocities import Moving
+from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.null_space.velocity_solver import StepReport
-from humanoid_control.ik.swept import SweptCheck
+from humanoid_control.ik.swept import StoppingPathCheck
 from humanoid_control.ik.task_rows import TABLED, TaskStack
 from humanoid_control.ik.tasks.joints import JointTask, PostureTask
 from humanoid_control.ik.tasks.momentum import AngularMomentumTask
@@ -42,7 +42,7 @@ from humanoid_control.robots.self_collision import PairWatch
 
 # -------- Settings of the safe solver, and what a tick of it gives
 
-LEAVE, HOLD = "leave", "hold"
+RECOVER, STOP = "recover", "stop"
 NOTHING_NEAR = NearPairs(np.zeros(0, dtype=int), np.zeros(0), np.zeros((0, 3)), np.zeros((0, 3)), np.zeros((0, 3)))
 
 
@@ -57,17 +57,17 @@ class IkSettings:
         acceleration: limit on the acceleration of a joint [rad/s^2]; nothing comes before it.
         margin: distance that shapes of the robot keep from each other [m].
         activation: distance below which a pair becomes a row of the problem [m]; farther off where the robot is fast.
-        approach: a pair may lose this share of its distance above the margin each second [1/s].
-        recovery_speed: how fast a pair that is too close, or inside, must separate at the most [m/s].
-        recovery: how fast a joint outside its range returns, and joints go home where nothing else helps [rad/s].
+        barrier_gain: a pair may lose this share of its distance above the margin each second [1/s].
+        pair_recovery_speed: how fast a pair that is too close, or inside, must separate at the most [m/s].
+        joint_recovery_speed: of a joint that returns into its range, and of homing out of a collision [rad/s].
         base_velocity: bound on the velocity of a floating base [m/s, rad/s].
-        slack_price: cost of the square of what a pair's row misses, against 1 for a task's [s^2/m^2].
-        gain_share: tasks' gains are held to this share of 1 / dt.
+        slack_weight: cost of the square of what a pair's row misses, against 1 for a task's [s^2/m^2].
+        max_gain: tasks' gains are held to this share of 1 / dt.
         swept: check the way through this tick and on to the stop, and slow down where it is not clear.
-        on_contact: what to do while shapes are inside each other: `leave`, or `hold`: brake and stay (a safety stop).
-        patience: after so long without getting less deep, shapes inside each other are led out by way of the neutral
-            posture [s].
-        leaving_speed: no joint is faster than this while shapes are inside each other or a joint is outside its range
+        on_penetration: reaction to shapes inside each other: `recover`, or `stop`: brake and stay (a safety stop).
+        recovery_timeout: after so long without getting less deep, shapes inside each other come apart by homing to the
+            neutral posture [s].
+        recovery_joint_speed: limit of all joints while shapes are inside each other or a joint is outside its range
             [rad/s].
     """
 
@@ -77,43 +77,43 @@ class IkSettings:
     acceleration: float = 200.0
     margin: float = 0.02
     activation: float = 0.12
-    approach: float = 8.0
-    recovery_speed: float = 0.2
-    recovery: float = 0.5
+    barrier_gain: float = 8.0
+    pair_recovery_speed: float = 0.2
+    joint_recovery_speed: float = 0.5
     base_velocity: float = 2.0
-    slack_price: float = 1e5
-    gain_share: float = 1.0
+    slack_weight: float = 1e5
+    max_gain: float = 1.0
     swept: bool = True
-    on_contact: str = LEAVE
-    patience: float = 0.4
-    leaving_speed: float = 1.0
+    on_penetration: str = RECOVER
+    recovery_timeout: float = 0.4
+    recovery_joint_speed: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("acceleration", "approach", "slack_price", "gain_share"):
+        for name in ("acceleration", "barrier_gain", "slack_weight", "max_gain"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"inverse kinematics: {name} must be positive, got {getattr(self, name):g}")
-        if self.on_contact not in (LEAVE, HOLD):
-            raise UnknownNameError("reaction to contact", self.on_contact, (LEAVE, HOLD))
+        if self.on_penetration not in (RECOVER, STOP):
+            raise UnknownNameError("reaction to contact", self.on_penetration, (RECOVER, STOP))
 
 
 @dataclass(frozen=True)
-class SafeReport(StepReport):
+class IkReport(StepReport):
     """What became of one tick of the safe solver.
 
-    `speed_scale` is the share that was taken of the way from braking to the wanted velocity, below 1 where the swept
+    `speed_scale` is the share that was taken of the way from braking to the desired velocity, below 1 where the swept
     check asked for it.
 
     Attributes:
         near: pairs of shapes that were looked at as possible rows of the problem.
         slack: by how much the worst row was missed [m/s]; 0 where all were met.
-        depth: how deep the worst pair is inside [m], 0 where none is.
-        outside: how far the worst joint is outside its range [rad], 0 where none is.
+        penetration_depth: of the worst pair [m], 0 where none is inside.
+        limit_violation: how far the worst joint is outside its range [rad], 0 where none is.
     """
 
     near: NearPairs = NOTHING_NEAR
     slack: float = 0.0
-    depth: float = 0.0
-    outside: float = 0.0
+    penetration_depth: float = 0.0
+    limit_violation: float = 0.0
 
 
 class IkResult(NamedTuple):
@@ -127,7 +127,7 @@ class IkResult(NamedTuple):
 
     q: np.ndarray
     v: np.ndarray
-    report: SafeReport
+    report: IkReport
 
     @property
     def near(self) -> NearPairs:
@@ -145,10 +145,10 @@ class IkResult(NamedTuple):
 FLOOR = 0.5  # of the margin: what the swept check keeps
 
 
-class VelocityIk:
+class WholeBodyIk:
     """Weighted least squares over all tasks, with joint range, speed, acceleration and self-collision as constraints.
 
-    minimise  sum_i w_i^2 |J_i v - v_i|^2 + damping^2 |v|^2 + smoothing^2 |v - v_previous|^2 + slack_price |s|^2
+    minimise  sum_i w_i^2 |J_i v - v_i|^2 + damping^2 |v|^2 + smoothing^2 |v - v_previous|^2 + slack_weight |s|^2
     subject to  velocity bounds that keep acceleration, range and speed (hard), and for each near pair
         n . J v >= -c(d - margin) - s   outside the margin, a bounded separating speed inside it.
 
@@ -161,7 +161,7 @@ class VelocityIk:
         robot: Robot,
         settings: IkSettings | None = None,
         collisions: bool = True,
-        moving: Moving | None = None,
+        dofs: DofSelection | None = None,
     ) -> None:
         """Make the solver.
 
@@ -169,14 +169,14 @@ class VelocityIk:
             robot: whose.
             settings: how it weighs things; may be changed between ticks.
             collisions: keep the robot's shapes apart.
-            moving: which velocities are free; default: all.
+            dofs: which velocities are free; default: all.
         """
-        self.robot, self.settings, self.moving = robot, settings or IkSettings(), moving or Moving(robot)
+        self.robot, self.settings, self.dofs = robot, settings or IkSettings(), dofs or DofSelection(robot)
         self.data = robot.model.createData()
         self.pairs = PairWatch(robot) if collisions and len(robot.pairs) else None
-        self._swept = SweptCheck(robot, self.pairs) if self.pairs else None
-        self._stack, self._way_out = TaskStack(robot, self.moving), WayOut()
-        k, P = self.moving.k, len(robot.pairs) if self.pairs else 0
+        self._swept = StoppingPathCheck(robot, self.pairs) if self.pairs else None
+        self._stack, self._recovery = TaskStack(robot, self.dofs), CollisionRecovery()
+        k, P = self.dofs.k, len(robot.pairs) if self.pairs else 0
         self._H, self._g, self._x = np.zeros((k, k)), np.zeros(k), np.zeros(k)
         self._low, self._high, self._brake = np.zeros(k), np.zeros(k), np.zeros(robot.nv)
         # One row more than there are pairs: what is left out is written there.
@@ -195,13 +195,13 @@ class VelocityIk:
 
     @property
     def stage(self) -> int:
-        """How the robot is being led out of a collision; of WayOut."""
-        return self._way_out.stage
+        """How the robot is being led out of a collision; of CollisionRecovery."""
+        return self._recovery.stage
 
     def reset(self) -> None:
         """Forget the velocity of the previous tick."""
         self.v = np.zeros(self.robot.nv)
-        self._way_out.reset()
+        self._recovery.reset()
 
     def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> IkResult:
         """The next configuration.
@@ -211,7 +211,7 @@ class VelocityIk:
             tasks: what to do.
             dt: [s] > 0.
         """
-        s, r, m = self.settings, self.robot, self.moving
+        s, r, m = self.settings, self.robot, self.dofs
         prepare(r, self.data, q)
         depth = self._look(q, dt)
         self._fill_cost(q, self._led(q, tasks), dt)
@@ -224,7 +224,7 @@ class VelocityIk:
             self._A,
             self._b,
             rows,
-            2 * s.slack_price,
+            2 * s.slack_weight,
             self._x,
             self._multipliers,
         )
@@ -232,28 +232,28 @@ class VelocityIk:
         brake, scale = self._brake, 1.0
         if not ok:
             v, scale, note = brake.copy(), 0.0, "no solution: the robot stops"
-        elif depth > 0 and s.on_contact == HOLD:
+        elif depth > 0 and s.on_penetration == STOP:
             v, scale, note = brake.copy(), 0.0, "shapes are inside each other: the robot stops"
         else:
             v = m.expand(self._x)
-            if self._swept is not None and s.swept and self._way_out.stage <= HOME:
+            if self._swept is not None and s.swept and self._recovery.stage <= HOMING:
                 scale = self._swept.scale(q, brake, v, dt, s.acceleration, FLOOR * s.margin)
                 if scale < 1.0:
                     v, note = brake + scale * (v - brake), "slowed: the way to the stop is not clear"
-            if self._way_out.stage != AWAY:
+            if self._recovery.stage != GRADIENT:
                 note = "no way out of a collision: led home"
         self.v = v
         near = NOTHING_NEAR if self.pairs is None else self.pairs.near()
-        slack = float(worst_miss(self._A, self._b, self._scale, rows, v[m.free])) if rows else 0.0
-        report = SafeReport(
+        slack = float(largest_slack(self._A, self._b, self._scale, rows, v[m.free])) if rows else 0.0
+        report = IkReport(
             ok,
             speed_scale=scale,
             iterations=used,
             note=note,
             near=near,
             slack=slack,
-            depth=depth,
-            outside=outside,
+            penetration_depth=depth,
+            limit_violation=outside,
         )
         return IkResult(self._integrate(q, dt), v, report)
 
@@ -262,20 +262,20 @@ class VelocityIk:
         s, w = self.settings, self.pairs
         if w is None:
             return 0.0
-        fill_reach(w.lever, self.v, s.acceleration, s.margin, s.activation, s.approach, self._reach)
+        fill_activation_distances(w.lever, self.v, s.acceleration, s.margin, s.activation, s.barrier_gain, self._reach)
         count = w.look(q, self._reach)
         closest = float(w.distance[:count].min()) if count else np.inf
-        if closest < 0 or self._way_out.stage != AWAY:
+        if closest < 0 or self._recovery.stage != GRADIENT:
             away = float(np.abs(self._home.posture - q[self.robot.iq :]).max())
-            self._way_out.look(closest, away, s.patience, dt)
+            self._recovery.update(closest, away, s.recovery_timeout, dt)
         return max(0.0, -closest)
 
     def _led(self, q: np.ndarray, tasks: Sequence[Task]) -> Sequence[Task]:
         """The tasks, or the way home."""
-        if self._way_out.stage == AWAY:
+        if self._recovery.stage == GRADIENT:
             return tasks
         away = float(np.abs(self._home.posture - q[self.robot.iq :]).max())
-        self._home.gain = self.settings.recovery / max(away, 0.1)
+        self._home.gain = self.settings.joint_recovery_speed / max(away, 0.1)
         return [self._home]
 
     def _integrate(self, q: np.ndarray, dt: float) -> np.ndarray:
@@ -288,36 +288,36 @@ class VelocityIk:
         return q_next
 
     def _fill_cost(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> None:
-        s, r, m = self.settings, self.robot, self.moving
+        s, r, m = self.settings, self.robot, self.dofs
         diagonal = np.full(r.nv, s.damping**2 + s.smoothing**2)
         linear = -(s.smoothing**2) * self.v
-        tabled, others, most_gain = [], [], s.gain_share / dt
+        tabled, others, max_gain = [], [], s.max_gain / dt
         for task in tasks:
             if type(task) in TABLED:
                 tabled.append(task)
             elif type(task) is PostureTask:
                 w = (task.weight * task.weights) ** 2
                 diagonal[r.iv :] += w
-                linear[r.iv :] -= w * min(task.gain, most_gain) * (task.posture - q[r.iq :])
+                linear[r.iv :] -= w * min(task.gain, max_gain) * (task.posture - q[r.iq :])
             else:
                 others.append(task)
-        rows = self._stack.rows(self.data, q, tabled, most_gain)
+        rows = self._stack.rows(self.data, q, tabled, max_gain)
         fill_cost(rows.J, rows.v, diagonal, linear, m.column_of, m.factor, self._H, self._g)
         for task in others:
             J, v = task.rows(r, self.data, q)
-            if task.gain > most_gain:
-                v = v - (task.gain - most_gain) * task.error(r, self.data, q)
+            if task.gain > max_gain:
+                v = v - (task.gain - max_gain) * task.error(r, self.data, q)
             add_rows(np.ascontiguousarray(J), v, task.weight, m.column_of, m.factor, self._H, self._g)
 
     def _fill_constraints(self, q: np.ndarray, dt: float, inside: bool) -> tuple[float, int]:
         """Bounds, braking and rows: how far outside its range the worst joint is, and how many rows there are."""
-        r, s, m, w = self.robot, self.settings, self.moving, self.pairs
+        r, s, m, w = self.robot, self.settings, self.dofs, self.pairs
         speed, bounds = s.velocity_scale * r.velocity, (m.column_of, m.factor, self._low, self._high)
-        law = (dt, s.recovery, self.v, s.acceleration, s.base_velocity, s.leaving_speed)
+        law = (dt, s.joint_recovery_speed, self.v, s.acceleration, s.base_velocity, s.recovery_joint_speed)
         outside: float = fill_bounds(q[r.iq :], r.lower, r.upper, speed, *law, inside, *bounds)
         fill_braking(self.v, r.iv, s.acceleration * dt, *bounds, self._brake)
         if w is None:
             return outside, 0
         found = (w.count, w.pair, w.distance, w.normal, w.x1, w.x2, w.joint_1, w.joint_2)
-        way = (s.margin, s.approach, s.recovery_speed, s.acceleration, self._way_out.stage)
+        way = (s.margin, s.barrier_gain, s.pair_recovery_speed, s.acceleration, self._recovery.stage)
         return outside, fill_pair_rows(*found, self.data.J, r.support, *way, *bounds, self._A, self._b, self._scale)

@@ -12,7 +12,7 @@ from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.ik.follower import FollowerSettings, TargetFollower
-from humanoid_control.ik.target_filter import FilterSettings
+from humanoid_control.ik.target_filter import TargetFilterSettings
 from humanoid_control.ik.whole_body_ik import IkSettings
 from humanoid_control.nodes.base.messages import STREAM_OUT, fill_joint_state, joint_state
 from humanoid_control.nodes.base.parameters import NodeParameters, param
@@ -66,7 +66,7 @@ class WholeBodyIkParameters(NodeParameters):
     )
 
 
-class WholeBodyIk(TickNode):
+class WholeBodyIkNode(TickNode):
     """Follows targets; a message with targets makes an extra tick at once, so latency is not the tick's period."""
 
     Parameters = WholeBodyIkParameters
@@ -103,7 +103,7 @@ class WholeBodyIk(TickNode):
             max(p.activation, p.margin + 0.005),
             p.approach,
         )
-        target = FilterSettings(p.bandwidth, p.max_speed, p.max_jump, timeout=p.target_timeout)
+        target = TargetFilterSettings(p.bandwidth, p.max_speed, p.max_jump, timeout=p.target_timeout)
         return FollowerSettings(point_gain=p.point_gain, posture_weight=p.posture_weight, ik=ik, filter=target)
 
     def parameters_changed(self, changed: set[str]) -> None:
@@ -129,7 +129,7 @@ class WholeBodyIk(TickNode):
         m = self.reader.read(data)
         at = self.now_like(m.stamp)
         for name, pose in zip(m.names, m.poses.tolist(), strict=True):
-            self.follower.offer(name, pose[:3], pose[3:], at)
+            self.follower.update(name, pose[:3], pose[3:], at)
         self.stamp = at if m.names else None
 
     def clock(self) -> float:
@@ -211,7 +211,7 @@ class WholeBodyIk(TickNode):
 
 
 def main() -> int:
-    return main_of(WholeBodyIk)
+    return main_of(WholeBodyIkNode)
 
 
 if __name__ == "__main__":

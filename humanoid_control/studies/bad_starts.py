@@ -20,7 +20,7 @@ from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.points import PointsTask
 from humanoid_control.ik.tasks.task import Task
-from humanoid_control.ik.whole_body_ik import VelocityIk
+from humanoid_control.ik.whole_body_ik import WholeBodyIk
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import PairWatch, RobotPairs
 from humanoid_control.terminal import console, machine, print_json, progress, table
@@ -65,7 +65,7 @@ class Run:
         speed, acceleration: largest shares of the limits that were used.
         touched: how often a pair that was apart came to touch.
         failures: ticks without an answer, or with one that is not a number.
-        stage: the last means that was needed; of WayOut.
+        stage: the last means that was needed; of CollisionRecovery.
         blocking: pairs that are inside each other at the end.
         ticks: time of each tick [s].
     """
@@ -124,7 +124,7 @@ def excess(robot: Robot, q: np.ndarray) -> float:
     return float(np.max(np.maximum(robot.lower - joints, joints - robot.upper), initial=0.0))
 
 
-def leave(solver: VelocityIk, start: Start, dt: float = 0.004, seconds: float = 15.0) -> Run:
+def leave(solver: WholeBodyIk, start: Start, dt: float = 0.004, seconds: float = 15.0) -> Run:
     """Let the solver lead a robot out of a bad start, for so many seconds at the most.
 
     Raises:
@@ -190,7 +190,7 @@ joint while leaving. limits: largest share of a limit on speed or acceleration; 
 
 def run(args: argparse.Namespace) -> int:
     """Play all starts and print the table."""
-    from humanoid_control.ik.whole_body_ik import VelocityIk
+    from humanoid_control.ik.whole_body_ik import WholeBodyIk
     from humanoid_control.robots.catalogue import CATALOGUE, load_robot
     from humanoid_control.studies.bad_starts import bad_starts, leave
 
@@ -201,7 +201,7 @@ def run(args: argparse.Namespace) -> int:
     results = []
     with progress("study", len(robots) * count, quiet=args.json) as show:
         for n, robot in enumerate(robots):
-            solver, runs = VelocityIk(robot), []
+            solver, runs = WholeBodyIk(robot), []
             for k, start in enumerate(bad_starts(robot, count)):
                 show(n * count + k, robot.name)
                 runs.append(leave(solver, start))

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from humanoid_control.ik import FramePoint, Moving, PointTask, VelocityIk, lola_tasks
+from humanoid_control.ik import DofSelection, FramePoint, PointTask, WholeBodyIk, lola_tasks
 from humanoid_control.ik.null_space import (
     BoundedNorm,
     DampedLeastSquares,
@@ -25,13 +25,13 @@ def robot_of(name="lola", base="floating"):
 def biped(name="lola"):
     robot = robot_of(name)
     tasks = lola_tasks(robot)
-    return robot, tasks, Moving(robot, tasks.held)
+    return robot, tasks, DofSelection(robot, tasks.held)
 
 
-def made(cls, robot, moving, settings=None, objectives=()):
-    if cls in (NewtonRaphson, LevenbergMarquardt, VelocityIk):
-        return cls(robot, moving=moving)
-    return cls(robot, objectives, settings, moving)
+def made(cls, robot, dofs, settings=None, objectives=()):
+    if cls in (NewtonRaphson, LevenbergMarquardt, WholeBodyIk):
+        return cls(robot, dofs=dofs)
+    return cls(robot, objectives, settings, dofs)
 
 
 def arm_of(robot):

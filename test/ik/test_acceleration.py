@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from humanoid_control.ik import FramePoint, FrameTask, JointTask, Moving, PointTask, lola_tasks
+from humanoid_control.ik import DofSelection, FramePoint, FrameTask, JointTask, PointTask, lola_tasks
 from humanoid_control.ik.null_space import ComfortCost, ResolvedAcceleration, SolverSettings
 from humanoid_control.ik.tasks import prepare
 from humanoid_control.robots import load_robot
@@ -83,7 +83,7 @@ def test_velocity_is_continuous_when_the_target_jumps():
     """Where the first-order method jumps by the gain times the error, this one only begins to accelerate."""
     robot = load_robot("lola", "floating")
     biped, dt = lola_tasks(robot, gain=10.0), 0.002
-    solver, q, vs = ResolvedAcceleration(robot, settings=FREE, moving=Moving(robot, biped.held)), robot.q(), []
+    solver, q, vs = ResolvedAcceleration(robot, settings=FREE, dofs=DofSelection(robot, biped.held)), robot.q(), []
     for n in range(300):
         if n == 100:
             com = biped.tasks["center_of_mass"]

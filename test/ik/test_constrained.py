@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 from scipy.optimize import minimize
 
-from humanoid_control.ik import CenterOfMass, FramePoint, HalfSpaceTask, Moving, PointTask
+from humanoid_control.ik import CenterOfMass, DofSelection, FramePoint, HalfSpaceTask, PointTask
 from humanoid_control.ik.position import (
     ClearanceConstraint,
     ConstrainedGoals,
@@ -22,7 +22,7 @@ STOP = StopSettings(iterations=200)
 
 
 def arm(robot):
-    return Moving(robot, [n for n in robot.joint_names if not n.startswith(("l_shoulder", "l_elbow"))])
+    return DofSelection(robot, [n for n in robot.joint_names if not n.startswith(("l_shoulder", "l_elbow"))])
 
 
 def hand(robot, target):
@@ -31,12 +31,12 @@ def hand(robot, target):
     return task
 
 
-def slsqp(robot, moving, tasks, q, heights=()):
+def slsqp(robot, dofs, tasks, q, heights=()):
     """The same problem for scipy: least squares, ranges as bounds, half-spaces as inequalities."""
-    problem, data = Problem(robot, tasks, moving, robot.model.createData()), robot.model.createData()
-    x0 = np.concatenate([np.zeros(robot.iv), q[robot.iq :]])[moving.free]
-    low = np.concatenate([np.full(robot.iv, -10.0), robot.lower])[moving.free]
-    high = np.concatenate([np.full(robot.iv, 10.0), robot.upper])[moving.free]
+    problem, data = Problem(robot, tasks, dofs, robot.model.createData()), robot.model.createData()
+    x0 = np.concatenate([np.zeros(robot.iv), q[robot.iq :]])[dofs.free]
+    low = np.concatenate([np.full(robot.iv, -10.0), robot.lower])[dofs.free]
+    high = np.concatenate([np.full(robot.iv, 10.0), robot.upper])[dofs.free]
 
     def height(x, task):
         prepare(robot, data, problem.moved(q, x))
@@ -45,7 +45,7 @@ def slsqp(robot, moving, tasks, q, heights=()):
     constraints = [{"type": "ineq", "fun": height, "args": (t,)} for t in heights]
     return minimize(
         lambda x: 0.5 * np.sum(problem.residual(problem.moved(q, x)) ** 2),
-        np.zeros(moving.k),
+        np.zeros(dofs.k),
         method="SLSQP",
         bounds=np.stack([low - x0, high - x0], axis=1),
         constraints=constraints,
@@ -56,23 +56,23 @@ def slsqp(robot, moving, tasks, q, heights=()):
 @pytest.mark.parametrize("seed", range(6))
 def test_joint_ranges_hold_and_the_cost_is_scipys(seed):
     robot, rng = load_robot("wabian2", "fixed"), np.random.default_rng(seed)
-    moving, q = arm(robot), robot.q()
+    dofs, q = arm(robot), robot.q()
     shoulder = robot.frame_positions(q, [robot.point_frame("l_gh")])[0]
     tasks = [hand(robot, shoulder + rng.normal(size=3) * 0.4)]
-    found = ConstrainedGoals(robot, stop=STOP, moving=moving).solve(q, tasks)
+    found = ConstrainedGoals(robot, stop=STOP, dofs=dofs).solve(q, tasks)
     assert (robot.joints(found.q) >= robot.lower).all() and (robot.joints(found.q) <= robot.upper).all()
-    theirs = slsqp(robot, moving, tasks, found.q)
+    theirs = slsqp(robot, dofs, tasks, found.q)
     assert 0.5 * found.residual**2 <= theirs.fun * (1 + 1e-6) + 1e-12, "from where we end SLSQP finds no way down"
 
 
 def test_ranges_matter_in_these_problems():
     """The counter-test: without bounds the same targets lead out of the ranges."""
     robot, outside = load_robot("wabian2", "fixed"), 0
-    moving, q = arm(robot), robot.q()
+    dofs, q = arm(robot), robot.q()
     shoulder = robot.frame_positions(q, [robot.point_frame("l_gh")])[0]
     for seed in range(6):
         tasks = [hand(robot, shoulder + np.random.default_rng(seed).normal(size=3) * 0.4)]
-        joints = robot.joints(LevenbergMarquardt(robot, STOP, moving).solve(q, tasks).q)
+        joints = robot.joints(LevenbergMarquardt(robot, STOP, dofs).solve(q, tasks).q)
         outside += bool((joints < robot.lower - 1e-3).any() or (joints > robot.upper + 1e-3).any())
     assert outside >= 2
 
@@ -80,17 +80,17 @@ def test_ranges_matter_in_these_problems():
 def test_a_half_space_is_a_wall_for_the_goal_behind_it():
     """The hand's target lies 10 cm below the table; it ends on the table, straight above, as SLSQP says."""
     robot = load_robot("hrp2", "fixed")
-    moving = arm(robot)
+    dofs = arm(robot)
     q = robot.q(robot.from_mapping({"l_elbow_flexion": 1.5, "l_shoulder_abduction": 0.4}))
     wrist = robot.frame_positions(q, [robot.point_frame("l_wrist")])[0]
     table = HalfSpaceTask("table", FramePoint(robot, robot.point_frame("l_wrist")), wrist - [0, 0, 0.03], (0, 0, 1))
     tasks = [hand(robot, wrist + [0.02, 0.03, -0.13])]
-    found = ConstrainedGoals(robot, [HalfSpaceConstraint(table)], STOP, moving).solve(q, tasks)
+    found = ConstrainedGoals(robot, [HalfSpaceConstraint(table)], STOP, dofs).solve(q, tasks)
     end = robot.frame_positions(found.q, [robot.point_frame("l_wrist")])[0]
     assert np.allclose(end, wrist + [0.02, 0.03, -0.03], atol=1e-5)
-    theirs = slsqp(robot, moving, tasks, q, [table])
+    theirs = slsqp(robot, dofs, tasks, q, [table])
     assert 0.5 * found.residual**2 == pytest.approx(theirs.fun, rel=1e-5)
-    free = ConstrainedGoals(robot, stop=STOP, moving=moving).solve(q, tasks)
+    free = ConstrainedGoals(robot, stop=STOP, dofs=dofs).solve(q, tasks)
     assert free.residual < 1e-6, "it is the wall that stops it"
 
 
@@ -101,7 +101,7 @@ def test_shapes_keep_their_clearance_where_the_goal_is_inside_the_body():
     tasks, pairs = [hand(robot, chest - [0.05, 0, 0.1])], RobotPairs(robot)
     found = ConstrainedGoals(robot, [ClearanceConstraint(robot, 0.01)], STOP, arm(robot)).solve(q, tasks)
     assert pairs.near(found.q, np.inf).distance.min() > 0.01 - 1e-4
-    blind = ConstrainedGoals(robot, stop=STOP, moving=arm(robot)).solve(q, tasks)
+    blind = ConstrainedGoals(robot, stop=STOP, dofs=arm(robot)).solve(q, tasks)
     assert pairs.near(blind.q, np.inf).distance.min() < -0.01
     assert blind.residual < found.residual < np.linalg.norm(hand(robot, chest).target)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from humanoid_control.ik import FollowerSettings, TargetFollower, Verdict
+from humanoid_control.ik import FollowerSettings, SampleVerdict, TargetFollower
 from humanoid_control.robots import load_robot
 
 DT = 0.004
@@ -42,7 +42,7 @@ def run(follower, seconds, offer=None, start=0.0):
 
 def test_follows_a_point_and_reports_its_error(follower, robot):
     goal = wrist(robot) + [0.1, 0.05, 0.15]
-    run(follower, 2.0, lambda t: follower.offer("l_wrist", goal, None, t))
+    run(follower, 2.0, lambda t: follower.update("l_wrist", goal, None, t))
     assert follower.errors()["l_wrist"] < 0.01
     assert follower.problems == {}
 
@@ -52,14 +52,14 @@ def test_follows_a_link_with_orientation(follower, robot):
 
     goal = pin.SE3(robot.link_poses(robot.q(robot.from_mapping({"l_elbow_flexion": 1.0})))["l_hand"])
     quaternion = pin.SE3ToXYZQUAT(goal)[3:]
-    run(follower, 3.0, lambda t: follower.offer("l_hand", goal.translation, quaternion, t))
+    run(follower, 3.0, lambda t: follower.update("l_hand", goal.translation, quaternion, t))
     reached = robot.link_poses(follower.q)["l_hand"]
     assert np.linalg.norm(reached.translation - goal.translation) < 0.01
     assert np.linalg.norm(pin.log3(reached.rotation.T @ goal.rotation)) < 0.1
 
 
 def test_unknown_name_is_named_with_the_nearest(follower):
-    assert follower.offer("l_wirst", np.zeros(3), None, 0.0) is None
+    assert follower.update("l_wirst", np.zeros(3), None, 0.0) is None
     assert "did you mean l_wrist" in follower.problems["l_wirst"]
     run(follower, 0.1)
 
@@ -67,40 +67,40 @@ def test_unknown_name_is_named_with_the_nearest(follower):
 @pytest.mark.parametrize("bad", [np.full(3, np.nan), np.array([np.inf, 0, 0]), np.array([1e300, 0, 0])])
 def test_not_a_number_holds_and_recovers(follower, robot, bad):
     home = wrist(robot)
-    t = run(follower, 0.5, lambda t: follower.offer("l_wrist", home, None, t))
+    t = run(follower, 0.5, lambda t: follower.update("l_wrist", home, None, t))
     before = follower.q.copy()
-    t = run(follower, 0.5, lambda t: follower.offer("l_wrist", bad, None, t), t)
+    t = run(follower, 0.5, lambda t: follower.update("l_wrist", bad, None, t), t)
     assert "not a number" in follower.problems["l_wrist"]
     assert np.abs(follower.q - before).max() < 0.02
-    run(follower, 0.3, lambda t: follower.offer("l_wrist", home, None, t), t)
+    run(follower, 0.3, lambda t: follower.update("l_wrist", home, None, t), t)
     assert follower.problems == {}
 
 
 def test_a_jump_of_a_metre_is_held_reported_and_then_followed(follower, robot):
     home = wrist(robot)
-    t = run(follower, 0.5, lambda t: follower.offer("l_wrist", home, None, t))
+    t = run(follower, 0.5, lambda t: follower.update("l_wrist", home, None, t))
     before = follower.q.copy()
-    t = run(follower, 0.4, lambda t: follower.offer("l_wrist", home + [1.0, 0, 0], None, t), t)
+    t = run(follower, 0.4, lambda t: follower.update("l_wrist", home + [1.0, 0, 0], None, t), t)
     assert "jumped" in follower.problems["l_wrist"]
     assert np.abs(follower.q - before).max() < 0.02
-    t = run(follower, 2.0, lambda t: follower.offer("l_wrist", home + [1.0, 0, 0], None, t), t)
+    t = run(follower, 2.0, lambda t: follower.update("l_wrist", home + [1.0, 0, 0], None, t), t)
     assert follower.problems == {}
     assert np.abs(follower.q - before).max() > 0.1, "a place that stays is believed and reached for"
 
 
 def test_silence_is_held_and_reported(follower, robot):
     home = wrist(robot)
-    t = run(follower, 0.5, lambda t: follower.offer("l_wrist", home, None, t))
+    t = run(follower, 0.5, lambda t: follower.update("l_wrist", home, None, t))
     t = run(follower, 0.5, start=t + DT)
     assert "silent" in follower.problems["l_wrist"]
-    run(follower, 0.1, lambda t: follower.offer("l_wrist", home, None, t), t)
+    run(follower, 0.1, lambda t: follower.update("l_wrist", home, None, t), t)
     assert follower.problems == {}
 
 
 def test_bad_quaternion_is_refused(follower, robot):
     home = wrist(robot)
-    assert follower.offer("l_hand", home, np.zeros(4), 0.0) is Verdict.NOT_A_NUMBER
-    assert follower.offer("l_hand", home, np.array([0, 0, 0, 1.0]), 0.01) is Verdict.TAKEN
+    assert follower.update("l_hand", home, np.zeros(4), 0.0) is SampleVerdict.NOT_A_NUMBER
+    assert follower.update("l_hand", home, np.array([0, 0, 0, 1.0]), 0.01) is SampleVerdict.ACCEPTED
 
 
 def test_starts_inside_the_limits_whatever_it_is_told(robot):
@@ -120,7 +120,7 @@ def test_settings_change_while_running(follower, robot):
     follower.configure(slow)
     before = follower.q.copy()
     for k in range(50):
-        follower.offer("l_wrist", goal, None, k * DT)
+        follower.update("l_wrist", goal, None, k * DT)
         q = follower.step(k * DT, DT).q
         assert (np.abs(q - before) <= 0.05 * robot.velocity * DT + 1e-12).all()
         before = q.copy()
@@ -138,7 +138,7 @@ def test_ticks_of_uneven_length_move_the_joints_evenly():
         now += dt
         while sampled <= now:
             for name, p in zip(names, home + np.array([0.1, 0.0, 0.2]) * (1 - np.cos(2 * sampled)) / 2, strict=True):
-                follower.offer(name, p.tolist(), None, sampled)
+                follower.update(name, p.tolist(), None, sampled)
             sampled += 1 / 60
         v = follower.step(now, dt).v
         if before is not None and now > 0.5:

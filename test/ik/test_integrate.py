@@ -5,12 +5,12 @@ import pinocchio as pin
 import pytest
 from scipy.integrate import solve_ivp
 
-from humanoid_control.ik import FramePoint, Moving, PointTask
+from humanoid_control.ik import DofSelection, FramePoint, PointTask
 from humanoid_control.ik.integrate import AdamsMoulton, explicit_euler
 from humanoid_control.ik.null_space import ResolvedRate, SolverSettings
 from humanoid_control.robots import load_robot
 
-EXACTLY = SolverSettings(gain_share=np.inf, clamp=False, keep_range=False)
+EXACTLY = SolverSettings(max_gain=np.inf, clamp=False, keep_range=False)
 
 
 def turning(robot):
@@ -67,7 +67,7 @@ def test_predictor_corrector_follows_a_task_to_fourth_order_without_feedback(bas
     start, w = robot.frame_positions(q0, [frame])[0], 4.0
     task = PointTask("hand", FramePoint(robot, frame), gain=0.0)
     solver = ResolvedRate(
-        robot, settings=EXACTLY, moving=Moving(robot, weights={"base": 3.0} if base == "floating" else {})
+        robot, settings=EXACTLY, dofs=DofSelection(robot, weights={"base": 3.0} if base == "floating" else {})
     )
 
     def rate(t, q):

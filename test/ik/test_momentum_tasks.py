@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik import FrameTask, IkSettings, PostureTask, VelocityIk
+from humanoid_control.ik import FrameTask, IkSettings, PostureTask, WholeBodyIk
 from humanoid_control.ik.tasks.momentum import AngularMomentumTask, LinearMomentumTask
 from humanoid_control.kinematics.centroidal import inertia_about_center, momentum_map
 from humanoid_control.robots import load_robot
@@ -64,7 +64,7 @@ def test_drift_is_the_rate_of_the_momentum_while_the_joints_do_not_accelerate(ki
 
 def test_a_standing_robot_has_the_momentum_of_a_curve_with_its_arms(robot):
     """The reference of a small turn is tracked within 2 %, and the soles do not move."""
-    solver = VelocityIk(robot, IkSettings(damping=0.003, smoothing=0.003))
+    solver = WholeBodyIk(robot, IkSettings(damping=0.003, smoothing=0.003))
     inertia = inertia_about_center(robot.model, robot.data, robot.q("neutral"))[2, 2]
     reference = MomentumReference(inertia)
     reference.begin_step(0.0, 0.6, np.radians(8))
@@ -85,7 +85,7 @@ def test_a_standing_robot_has_the_momentum_of_a_curve_with_its_arms(robot):
 
 def test_linear_momentum_takes_the_center_of_mass_to_a_place(robot):
     """With M k (c_ref - c) as its reference, and the soles held."""
-    solver, q = VelocityIk(robot), robot.q("neutral")
+    solver, q = WholeBodyIk(robot), robot.q("neutral")
     goal = momentum_map(robot.model, robot.data, q).center + [0.02, -0.03, -0.04]
     task = LinearMomentumTask(weight=10.0 / robot.mass)
     start = robot.point_positions(q, ["l_foot_tcp", "r_foot_tcp"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.ik import Moving, lola_tasks
+from humanoid_control.ik import DofSelection, lola_tasks
 from humanoid_control.ik.null_space import ComfortCost, MomentumTracking, ResolvedRate
 from humanoid_control.ik.null_space.momentum_tracking import MODES, clamped, reducing_rates
 from humanoid_control.ik.task_rows import stacked
@@ -36,7 +36,7 @@ def walking_legs(seed=0):
     tasks.take_targets(q)
     tasks.tasks["left_foot_position"].velocity = np.array([0.6, 0.0, 0.1])
     tasks.tasks["right_foot_position"].velocity = np.array([-0.6, 0.0, 0.0])
-    return robot, q, tasks.without("left_arm", "right_arm"), Moving(robot, held=tasks.held)
+    return robot, q, tasks.without("left_arm", "right_arm"), DofSelection(robot, held=tasks.held)
 
 
 @pytest.mark.parametrize("axes", [VERTICAL, (True, True, True)])
@@ -45,15 +45,15 @@ def test_velocity_is_the_formula_with_projector_and_pseudo_inverse(mode, axes):
     """Eq. (7.3) with (7.8) and (7.9), the producing joints' momentum from the particular solution (E-21)."""
     reference = np.array([0.3, -0.2, 0.1])
     for seed in range(5):
-        robot, q, tasks, moving = walking_legs(seed)
+        robot, q, tasks, dofs = walking_legs(seed)
         comfort = ComfortCost(robot.postures["neutral"], 0.7)
         tracking = MomentumTracking(robot, arms(), reference, axes, mode)
-        v, report = ResolvedRate(robot, [comfort], moving=moving, momentum=tracking).velocity(q, tasks, DT)
+        v, report = ResolvedRate(robot, [comfort], dofs=dofs, momentum=tracking).velocity(q, tasks, DT)
         data = robot.model.createData()
         prepare(robot, data, q)
-        rows = stacked(robot, data, q, tasks, moving, 1 / DT)
+        rows = stacked(robot, data, q, tasks, dofs, 1 / DT)
         sharp = np.linalg.pinv(rows.J)
-        task = moving.expand(sharp @ rows.v)
+        task = dofs.expand(sharp @ rows.v)
         J_L = momentum_map(robot.model, robot.data, q).angular[list(axes)]
         reducing = [robot.iv + robot.joint_index(n) for n in arms()]
         others = task.copy()
@@ -61,16 +61,16 @@ def test_velocity_is_the_formula_with_projector_and_pseudo_inverse(mode, axes):
         y = comfort.gradient(robot, data, q)
         rates = reducing_rates(J_L[:, reducing], J_L @ others - reference[list(axes)], mode)
         y[reducing] += clamped(rates, 0.8 * robot.velocity[[robot.joint_index(n) for n in arms()]])
-        null = moving.expand((np.eye(moving.k) - sharp @ rows.J) @ -moving.reduce(y))
+        null = dofs.expand((np.eye(dofs.k) - sharp @ rows.J) @ -dofs.reduce(y))
         assert report.speed_scale == 1.0 and report.ok
         assert np.allclose(v, task + report.null_scale * null, atol=1e-8)
 
 
 def test_arms_take_momentum_away_and_leave_the_tasks_alone():
-    robot, q, tasks, moving = walking_legs()
-    without, report = ResolvedRate(robot, moving=moving).velocity(q, tasks, DT)
+    robot, q, tasks, dofs = walking_legs()
+    without, report = ResolvedRate(robot, dofs=dofs).velocity(q, tasks, DT)
     tracking = MomentumTracking(robot, arms(), mode="damped", mu=0.0)
-    with_arms, tracked = ResolvedRate(robot, moving=moving, momentum=tracking).velocity(q, tasks, DT)
+    with_arms, tracked = ResolvedRate(robot, dofs=dofs, momentum=tracking).velocity(q, tasks, DT)
     L = momentum_map(robot.model, robot.data, q).angular[2]
     assert abs(L @ without) > 0.5, "the legs make momentum"
     assert abs(L @ with_arms) < 0.8 * abs(L @ without)
@@ -79,12 +79,10 @@ def test_arms_take_momentum_away_and_leave_the_tasks_alone():
 
 def test_a_full_task_vector_leaves_nothing_to_track_with():
     """With all 28 rows Lola has as many velocities as rows: momentum tracking changes nothing."""
-    robot, q, _, moving = walking_legs()
+    robot, q, _, dofs = walking_legs()
     tasks = lola_tasks(robot)
-    plain = ResolvedRate(robot, moving=moving).velocity(q, tasks.all(), DT)[0]
-    tracked = ResolvedRate(robot, moving=moving, momentum=MomentumTracking(robot, arms())).velocity(q, tasks.all(), DT)[
-        0
-    ]
+    plain = ResolvedRate(robot, dofs=dofs).velocity(q, tasks.all(), DT)[0]
+    tracked = ResolvedRate(robot, dofs=dofs, momentum=MomentumTracking(robot, arms())).velocity(q, tasks.all(), DT)[0]
     assert np.allclose(plain, tracked, atol=1e-8)
 
 

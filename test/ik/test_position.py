@@ -7,11 +7,11 @@ from scipy.optimize import least_squares
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik import (
+    DofSelection,
     FramePoint,
     FrameTask,
     GazeTask,
     HalfSpaceTask,
-    Moving,
     OrientationTask,
     PlaneTask,
     PointTask,
@@ -38,7 +38,7 @@ from test.ik.position_problems import hand_problem, random_joints, robot_of
 
 def scipys(robot, tasks, q):
     """The residual of the tasks for scipy, which then differentiates it itself."""
-    problem = Problem(robot, tasks, Moving(robot), robot.model.createData())
+    problem = Problem(robot, tasks, DofSelection(robot), robot.model.createData())
     return least_squares(
         lambda x: problem.residual(pin.integrate(robot.model, q, x)),
         np.zeros(robot.nv),
@@ -128,10 +128,10 @@ def test_gradient_is_exact_far_from_the_target_also_for_orientations():
     for _ in range(10):
         turn.target, pose.X_target = pin.exp3(rng.normal(size=3) * 2), pin.SE3.Random()
         gaze.target = rng.normal(size=3)
-        problem = Problem(robot, [turn, pose, gaze, floor], Moving(robot), robot.model.createData())
+        problem = Problem(robot, [turn, pose, gaze, floor], DofSelection(robot), robot.model.createData())
         q = robot.q(random_joints(robot, rng), pin.SE3(pin.exp3(rng.normal(size=3)), rng.normal(size=3)))
         r, J = problem.both(q)
-        d = rng.normal(size=problem.moving.k)
+        d = rng.normal(size=problem.dofs.k)
         c = [0.5 * np.sum(problem.residual(problem.moved(q, s * h * d)) ** 2) for s in (1, -1)]
         assert (J.T @ r) @ d == pytest.approx((c[0] - c[1]) / (2 * h), rel=1e-5, abs=1e-5)
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import least_squares
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik import FramePoint, Moving, PointTask, lola_tasks
+from humanoid_control.ik import DofSelection, FramePoint, PointTask, lola_tasks
 from humanoid_control.ik.position import (
     Armijo,
     Bfgs,
@@ -29,20 +29,20 @@ def test_newton_and_levenberg_marquardt_find_the_roots_that_scipy_finds_on_a_squ
     """Lola's 28 rows: isolated roots, so the same start leads to the same posture."""
     robot = robot_of("lola", "floating")
     biped, rng = lola_tasks(robot), np.random.default_rng(3)
-    moving = Moving(robot, biped.held)
+    dofs = DofSelection(robot, biped.held)
     for _ in range(3):
         joints = robot.postures["neutral"] + 0.15 * rng.normal(size=robot.n)
         for name in biped.held:
             joints[robot.joint_index(name)] = robot.postures["neutral"][robot.joint_index(name)]
         goal = robot.q(joints)
         biped.take_targets(goal)
-        problem = Problem(robot, biped.all(), moving, robot.model.createData())
+        problem = Problem(robot, biped.all(), dofs, robot.model.createData())
         theirs = least_squares(
-            lambda x, p=problem: p.residual(p.moved(robot.q(), x)), np.zeros(moving.k), xtol=1e-15, ftol=1e-15
+            lambda x, p=problem: p.residual(p.moved(robot.q(), x)), np.zeros(dofs.k), xtol=1e-15, ftol=1e-15
         )
         assert np.sqrt(2 * theirs.cost) < 1e-7
         expected = problem.moved(robot.q(), theirs.x)
-        for solver in (NewtonRaphson(robot, moving=moving), LevenbergMarquardt(robot, moving=moving)):
+        for solver in (NewtonRaphson(robot, dofs=dofs), LevenbergMarquardt(robot, dofs=dofs)):
             found = solver.solve(robot.q(), biped.all())
             assert found.converged and found.iterations < 15
             assert np.allclose(found.q, expected, atol=1e-6) and np.allclose(found.q, goal, atol=1e-6)
@@ -57,10 +57,10 @@ def test_newton_converges_quadratically_near_a_regular_root():
 
 def test_newton_step_is_the_weighted_pseudo_inverse():
     robot, tasks, q = hand_problem(np.random.default_rng(6))
-    moving = Moving(robot, weights={"waist_rotation": 7.0, "l_elbow_flexion": 0.3})
-    found = NewtonRaphson(robot, StopSettings(iterations=1), moving).solve(q, tasks)
-    r, J = Problem(robot, tasks, moving, robot.data).both(q)
-    W = np.diag(moving.mobility)
+    dofs = DofSelection(robot, weights={"waist_rotation": 7.0, "l_elbow_flexion": 0.3})
+    found = NewtonRaphson(robot, StopSettings(iterations=1), dofs).solve(q, tasks)
+    r, J = Problem(robot, tasks, dofs, robot.data).both(q)
+    W = np.diag(dofs.mobility)
     step = -W @ J.T @ np.linalg.solve(J @ W @ J.T, r)
     assert np.allclose(found.q, pin.integrate(robot.model, q, step), atol=1e-10)
 
@@ -79,8 +79,8 @@ def test_a_jacobian_kept_for_some_iterations_saves_computing_it_and_still_arrive
 def test_warm_start_needs_fewer_iterations_than_a_cold_one():
     robot = robot_of("lola", "floating")
     biped = lola_tasks(robot)
-    moving, q = Moving(robot, biped.held), robot.q()
-    solver, warm, cold = NewtonRaphson(robot, StopSettings(converged=1e-6), moving), 0, 0
+    dofs, q = DofSelection(robot, biped.held), robot.q()
+    solver, warm, cold = NewtonRaphson(robot, StopSettings(converged=1e-6), dofs), 0, 0
     foot = biped.tasks["right_foot_position"].target.copy()
     for k in range(30):
         biped.tasks["right_foot_position"].target = foot + [0.15 * np.sin(0.1 * k), 0.0, 0.1 * np.sin(0.08 * k) ** 2]

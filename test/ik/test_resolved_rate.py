@@ -52,7 +52,7 @@ def rows_of(J, v, level=None):
 
 def solver_of(cls, k, mobility=None, **options):
     solver = cls(robot(), **options)
-    solver.moving.mobility = np.ones(k) if mobility is None else mobility
+    solver.dofs.mobility = np.ones(k) if mobility is None else mobility
     return solver
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from humanoid_control.errors import HumanoidError, RobotError
-from humanoid_control.ik import IkSettings, PointsTask, PostureTask, VelocityIk
-from humanoid_control.ik.constraints import SHARE, closing_speed
+from humanoid_control.ik import IkSettings, PointsTask, PostureTask, WholeBodyIk
+from humanoid_control.ik.constraints import SHARE, max_closing_speed
 from humanoid_control.kinematics.limits import keep_acceleration, velocity_bounds
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.robots.self_collision import RobotPairs
@@ -21,21 +21,21 @@ from humanoid_control.studies.bad_starts import bad_starts, leave
 def test_bad_starts_are_left_within_every_limit(name):
     """In collision and outside ranges, with targets and without: `humanoid study safety` in small."""
     robot = load_robot(name, "fixed")
-    solver = VelocityIk(robot)
+    solver = WholeBodyIk(robot)
     runs = [leave(solver, start) for start in bad_starts(robot, 18, seed=1)]
     assert sum(r.start.depth > 0.01 for r in runs) >= 6 and sum(r.start.outside > 0.01 for r in runs) >= 6
     for r in runs:
         assert r.left is not None, f"still inside: {r.blocking}"
         assert r.closest > 0 and r.outside < 1e-9 and r.failures == 0
-        assert r.leaving <= solver.settings.leaving_speed + 1e-9
+        assert r.leaving <= solver.settings.recovery_joint_speed + 1e-9
         assert r.speed <= 1 + 1e-9 and r.acceleration <= 1 + 1e-6
         assert r.stage > 0 or r.touched <= 1, "what was apart stays apart, unless there is no other way"
 
 
 def test_where_gradients_lead_nowhere_the_robot_is_led_home():
-    """Arms through the neck: with all patience they stay there; without it they come out by the neutral posture."""
+    """Arms through the neck: without a time-out they stay there; with it they home to neutral."""
     robot = load_robot("we4rii", "fixed")
-    solver, stuck = VelocityIk(robot), VelocityIk(robot, IkSettings(patience=np.inf))
+    solver, stuck = WholeBodyIk(robot), WholeBodyIk(robot, IkSettings(recovery_timeout=np.inf))
     led = [r for r in (leave(solver, start) for start in bad_starts(robot, 40)) if r.stage > 0]
     assert led
     assert any(leave(stuck, r.start, seconds=4.0).left is None for r in led[:2])
@@ -46,7 +46,7 @@ def test_a_row_that_appears_allows_the_present_velocity_and_no_tick_exceeds_the_
     """Wild targets in ticks of changing length: rows come and go, and none asks for a jump when it comes."""
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(5)
     s = IkSettings(acceleration=40.0)
-    ik, pairs = VelocityIk(robot, s), RobotPairs(robot)
+    ik, pairs = WholeBodyIk(robot, s), RobotPairs(robot)
     hands = [robot.point_frame(p) for p in ("l_wrist", "r_wrist", "l_elbow", "r_elbow")]
     points, q, v = PointsTask(robot, hands, gain=30.0), robot.q(), np.zeros(robot.nv)
     home, known, came, fastest, closest = points.targets.copy(), set(), 0, 0.0, np.inf
@@ -62,7 +62,7 @@ def test_a_row_that_appears_allows_the_present_velocity_and_no_tick_exceeds_the_
         for i, p in enumerate(near.pair):
             x = near.distance[i] - s.margin
             if p not in known and x > 0 and k > 0:
-                allowed = closing_speed(x, s.approach, SHARE * s.acceleration * np.abs(g[i]).sum())
+                allowed = max_closing_speed(x, s.barrier_gain, SHARE * s.acceleration * np.abs(g[i]).sum())
                 assert g[i] @ v >= -allowed - 1e-9
                 came, fastest = came + 1, max(fastest, -(g[i] @ v))
         known, q, v = set(near.pair), result.q, result.v
@@ -72,11 +72,13 @@ def test_a_row_that_appears_allows_the_present_velocity_and_no_tick_exceeds_the_
 
 
 @given(st.floats(0.5, 50), st.floats(1, 200), st.floats(1e-4, 2))
-def test_the_closing_speed_is_smooth_and_never_brakes_harder_than_it_may(approach, deceleration, x):
-    c = closing_speed(x, approach, deceleration)
+def test_the_closing_speed_is_smooth_and_never_brakes_harder_than_it_may(barrier_gain, deceleration, x):
+    c = max_closing_speed(x, barrier_gain, deceleration)
     h = 1e-6 * x
-    slope = (closing_speed(x + h, approach, deceleration) - closing_speed(x - h, approach, deceleration)) / (2 * h)
-    assert 0 < c <= approach * x * (1 + 1e-9)
+    slope = (
+        max_closing_speed(x + h, barrier_gain, deceleration) - max_closing_speed(x - h, barrier_gain, deceleration)
+    ) / (2 * h)
+    assert 0 < c <= barrier_gain * x * (1 + 1e-9)
     assert c * slope <= deceleration * (1 + 1e-4)
 
 
@@ -102,22 +104,27 @@ def test_a_joint_in_ticks_of_any_length_keeps_acceleration_and_range(share, widt
 def test_a_safety_stop_brakes_holds_and_says_so():
     robot = load_robot("hrp2", "fixed")
     start = next(s for s in bad_starts(robot, 30) if s.depth > 0.05 and s.outside == 0)
-    ik = VelocityIk(robot, IkSettings(on_contact="hold", acceleration=50.0))
+    ik = WholeBodyIk(robot, IkSettings(on_penetration="stop", acceleration=50.0))
     rng = np.random.default_rng(0)
     q = start.q
     ik.v = v = rng.uniform(-0.5, 0.5, robot.nv) * (np.minimum(q - robot.lower, robot.upper - q) > 0.1)
     for _ in range(20):
         result = ik.step(q, [PostureTask(robot.postures["zero"], weight=5.0)], 0.004)
-        assert result.report.depth > 0 and result.report.speed_scale == 0 and "stops" in result.report.note
+        assert result.report.penetration_depth > 0 and result.report.speed_scale == 0 and "stops" in result.report.note
         assert np.allclose(result.v, np.sign(v) * np.maximum(np.abs(v) - 0.2, 0), atol=1e-12)
         q, v = result.q, result.v
     assert (v == 0).all()
-    leaving = VelocityIk(robot, replace(ik.settings, on_contact="leave"))
+    leaving = WholeBodyIk(robot, replace(ik.settings, on_penetration="recover"))
     assert leave(leaving, replace(start, q=q)).left is not None
 
 
 def test_settings_that_make_no_sense_are_refused():
-    for bad in ({"acceleration": 0.0}, {"approach": -1.0}, {"slack_price": float("nan")}, {"on_contact": "flee"}):
+    for bad in (
+        {"acceleration": 0.0},
+        {"barrier_gain": -1.0},
+        {"slack_weight": float("nan")},
+        {"on_penetration": "flee"},
+    ):
         with pytest.raises(HumanoidError):
             IkSettings(**bad)
 

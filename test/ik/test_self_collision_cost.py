@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik import FramePoint, Moving, PlaneTask, PointTask
+from humanoid_control.ik import DofSelection, FramePoint, PlaneTask, PointTask
 from humanoid_control.ik.null_space import (
     Objective,
     ResolvedRate,
@@ -109,7 +109,7 @@ def led(case, objectives):
     frame, cost = robot.point_frame("l_wrist"), SelfCollisionCost(robot, contact=15.0)
     task = PointTask("hand", FramePoint(robot, frame), gain=20.0)
     held = [n for n in robot.joint_names if not n.startswith(("l_shoulder", "l_elbow"))]
-    solver = ResolvedRate(robot, objectives(cost), moving=Moving(robot, held))
+    solver = ResolvedRate(robot, objectives(cost), dofs=DofSelection(robot, held))
     start, smallest = robot.frame_positions(q, [frame])[0], np.inf
     for k in range(600):
         task.target = start + min(1.0, k / 400) * np.array(way)
@@ -144,9 +144,9 @@ def test_without_redundancy_avoidance_changes_nothing():
     cost = SelfCollisionCost(robot, 0.3, 15.0)
     q = robot.q(robot.from_mapping(dict(zip(ARM, (1.2, 0.3, 0.2, 0.3), strict=True))))
     tasks[0].target = robot.frame_positions(q, points[:1])[0] + 0.02 * rng.normal(size=3)
-    v = [ResolvedRate(robot, o, moving=Moving(robot, held)).velocity(q, tasks, 0.01)[0] for o in ([], [cost])]
+    v = [ResolvedRate(robot, o, dofs=DofSelection(robot, held)).velocity(q, tasks, 0.01)[0] for o in ([], [cost])]
     assert np.abs(v[0]).max() > 0.01 and np.allclose(v[0], v[1], atol=1e-9)
-    free = ResolvedRate(robot, [cost], moving=Moving(robot, held)).velocity(q, tasks[:1], 0.01)[0]
+    free = ResolvedRate(robot, [cost], dofs=DofSelection(robot, held)).velocity(q, tasks[:1], 0.01)[0]
     assert np.abs(free - v[0]).max() > 0.01, "one row less, and it acts"
 
 
@@ -175,7 +175,7 @@ def restlessness(blend, steepness, depth):
     """
     robot, dt, a = load_robot("hrp2", "fixed"), 0.005, 0.05
     j = robot.joint_index("l_shoulder_abduction")
-    moving = Moving(robot, [n for n in robot.joint_names if n != "l_shoulder_abduction"])
+    dofs = DofSelection(robot, [n for n in robot.joint_names if n != "l_shoulder_abduction"])
     cost, q = SelfCollisionCost(robot, a, 0.0, blend), robot.q(robot.from_mapping({"l_shoulder_abduction": -0.05}))
     prepare(robot, robot.data, q)
     near = cost.pairs.near(q, 0.1)
@@ -184,7 +184,7 @@ def restlessness(blend, steepness, depth):
     s0 = steepness * a / (dt * m)
     cost.contact[near.pair[row]] = s0  # only this pair pushes
     pull = Draw(j, 0.0)
-    solver = ResolvedRate(robot, [cost, pull], SolverSettings(clamp=False), moving)
+    solver = ResolvedRate(robot, [cost, pull], SolverSettings(clamp=False), dofs)
     v = []
     for k in range(700):
         pull.speed = min(1.0, k / 500) * depth * s0 * np.sqrt(m)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from humanoid_control.ik import Moving
+from humanoid_control.ik import DofSelection
 from humanoid_control.ik.null_space import (
     ComfortCost,
     DampedLeastSquares,
@@ -17,7 +17,7 @@ from humanoid_control.ik.null_space import (
 from humanoid_control.ik.tasks import prepare
 from test.ik.solver_cases import arm_of, robot_of
 
-UNBOUNDED = SolverSettings(gain_share=np.inf, clamp=False, keep_range=False)
+UNBOUNDED = SolverSettings(max_gain=np.inf, clamp=False, keep_range=False)
 
 
 def follow(solver, robot, task, q, dt, seconds, gain):
@@ -50,7 +50,7 @@ def test_without_feedback_the_error_grows_without_bound_and_with_it_stays(cls):
 
 @pytest.mark.parametrize(("share", "stable", "overshoots"), [(0.5, True, False), (1.0, True, False), (1.9, True, True)])
 def test_error_dies_away_by_one_minus_gain_times_dt(share, stable, overshoots):
-    errors = gain_run(share, SolverSettings(gain_share=np.inf))
+    errors = gain_run(share, SolverSettings(max_gain=np.inf))
     told = np.abs(errors[:-1]) > 1e-9
     ratio = errors[1:][told] / errors[:-1][told]
     assert np.allclose(ratio, 1 - share, atol=0.03)
@@ -59,11 +59,11 @@ def test_error_dies_away_by_one_minus_gain_times_dt(share, stable, overshoots):
 
 def test_gain_above_twice_the_bound_destabilises_unless_it_is_held_back():
     """T-06, both sides of K = 2/dt, and the bound that solvers keep by themselves."""
-    assert np.abs(gain_run(1.95, SolverSettings(gain_share=np.inf, clamp=False), 60))[-1] < 0.1 * 1e-3
-    grown = np.abs(gain_run(2.1, SolverSettings(gain_share=np.inf, clamp=False), 60))
+    assert np.abs(gain_run(1.95, SolverSettings(max_gain=np.inf, clamp=False), 60))[-1] < 0.1 * 1e-3
+    grown = np.abs(gain_run(2.1, SolverSettings(max_gain=np.inf, clamp=False), 60))
     assert grown[-1] > 20 * grown[0]
     held = np.abs(gain_run(2.1, SolverSettings(), 60))
-    assert held[-1] < 1e-9, "gain_share holds the gain to 1/dt"
+    assert held[-1] < 1e-9, "max_gain holds the gain to 1/dt"
 
 
 def gain_run(share, settings, steps=12):
@@ -116,9 +116,9 @@ def test_transposed_jacobian_never_raises_the_error_and_follows_worse():
 def test_damping_threshold_from_typical_postures_acts_only_near_singularities():
     robot = robot_of("hrp2", "fixed")
     task, q = arm_of(robot)
-    moving = Moving(robot, [n for n in robot.joint_names if not n.startswith(("l_shoulder", "l_elbow"))])
-    schedule = DampingSchedule.typical(robot, [task], moving)
-    solver = DampedLeastSquares(robot, moving=moving, schedule=schedule)
+    dofs = DofSelection(robot, [n for n in robot.joint_names if not n.startswith(("l_shoulder", "l_elbow"))])
+    schedule = DampingSchedule.typical(robot, [task], dofs)
+    solver = DampedLeastSquares(robot, dofs=dofs, schedule=schedule)
     task.target = np.array([0.3, 0.3, 1.0])
     assert solver.velocity(q, [task], 0.01)[1].damping == 0
     report = solver.velocity(robot.q("zero"), [task], 0.01)[1]

@@ -4,7 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.ik import FramePoint, FrameTask, JointTask, Moving, PointTask
+from humanoid_control.ik import DofSelection, FramePoint, FrameTask, JointTask, PointTask
 from humanoid_control.ik.null_space import ComfortCost, JacobianTranspose, ResolvedRate, SelfCollisionCost
 from humanoid_control.ik.position import LevenbergMarquardt, NewtonRaphson
 from humanoid_control.ik.tasks import prepare
@@ -16,7 +16,7 @@ from test.ik.solver_cases import EXACT, arm_of, biped, made, robot_of
 )
 def test_joint_commands_do_not_depend_on_where_the_robot_stands(cls):
     """A kilometre away and turned, targets moved along: the same joint velocities."""
-    robot, tasks, moving = biped()
+    robot, tasks, dofs = biped()
     rng = np.random.default_rng(3)
     X = pin.SE3(pin.rpy.rpyToMatrix(0, 0, 2.1), np.array([1000.0, -600.0, 0.0]))
     offset, out = 0.02 * rng.normal(size=(12, 3)), []
@@ -32,9 +32,9 @@ def test_joint_commands_do_not_depend_on_where_the_robot_stands(cls):
         X_hand = robot.data.oMf[hand.frame]
         move = place.rotation @ np.array([0.03, 0.02, 0.05])
         hand.X_target = pin.SE3(X_hand.rotation, X_hand.translation + move)
-        solver = made(cls, robot, moving)
+        solver = made(cls, robot, dofs)
         v = [solver.step(q, tasks.without("left_arm", "r_toe_flexion"), 0.01)[1] for _ in range(2)][-1]
-        w = made(cls, robot, moving).step(q, [hand], 0.01)[1]
+        w = made(cls, robot, dofs).step(q, [hand], 0.01)[1]
         out.append((v, w))
     for there, here in zip(out[1], out[0], strict=True):
         assert np.abs(here).max() > 0.01 and np.allclose(there, here, atol=2e-6)
@@ -70,10 +70,12 @@ def test_a_heavy_joint_moves_less_and_a_held_one_not_at_all():
     task.target = np.array([0.3, 0.3, 1.0])
     speeds = []
     for weight in (1.0, 100.0):
-        v = ResolvedRate(robot, moving=Moving(robot, weights={"waist_rotation": weight})).velocity(q, [task], 0.01)[0]
+        v = ResolvedRate(robot, dofs=DofSelection(robot, weights={"waist_rotation": weight})).velocity(q, [task], 0.01)[
+            0
+        ]
         speeds.append(abs(v[robot.joint_index("waist_rotation")]))
     assert speeds[1] < 0.05 * speeds[0]
-    held = ResolvedRate(robot, moving=Moving(robot, ["waist_rotation"])).velocity(q, [task], 0.01)[0]
+    held = ResolvedRate(robot, dofs=DofSelection(robot, ["waist_rotation"])).velocity(q, [task], 0.01)[0]
     assert held[robot.joint_index("waist_rotation")] == 0 and np.abs(held).max() > 0.01
 
 
@@ -81,8 +83,8 @@ def test_mimicking_joints_count_with_their_leader():
     """Lola's cameras: the right one follows the left one; a gaze by the follower must move the leader."""
     robot = robot_of("lola", "fixed")
     follower, leader, multiplier, _ = robot.mimic[0]
-    moving = Moving(robot)
-    assert moving.k == robot.nv - 1
+    dofs = DofSelection(robot)
+    assert dofs.k == robot.nv - 1
     task = JointTask("camera", robot, [robot.joint_names[follower]], gain=10.0)
     task.target = np.array([0.2])
     q = robot.q()

@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import HumanoidError
-from humanoid_control.ik import FramePoint, Moving, PointTask, VelocityIk
+from humanoid_control.ik import DofSelection, FramePoint, PointTask, WholeBodyIk
 from humanoid_control.ik.null_space import (
     BoundedNorm,
     DampedLeastSquares,
@@ -31,15 +31,15 @@ def worst(robot, data, q, tasks):
     return max(np.abs(t.error(robot, data, q)).max(initial=0) for t in tasks)
 
 
-@pytest.mark.parametrize("cls", [*ALL, VelocityIk], ids=lambda c: c.__name__)
+@pytest.mark.parametrize("cls", [*ALL, WholeBodyIk], ids=lambda c: c.__name__)
 def test_reaches_a_whole_body_target_through_the_one_interface(cls):
     """28 rows of a posture near by: every method arrives, keeps speed limits and ranges, and a unit quaternion."""
-    robot, tasks, moving = biped()
+    robot, tasks, dofs = biped()
     rng = np.random.default_rng(1)
     free = np.array([n not in tasks.held for n in robot.joint_names])
     goal = robot.postures["neutral"] + 0.08 * rng.normal(size=robot.n).clip(-1.5, 1.5) * free
     tasks.take_targets(robot.q(np.clip(goal, robot.lower, robot.upper)))
-    solver, q, dt = made(cls, robot, moving), robot.q(), 0.01
+    solver, q, dt = made(cls, robot, dofs), robot.q(), 0.01
     for _ in range(4000 if cls is JacobianTranspose else 300):
         before, (q, v, report) = q, solver.step(q, tasks.all(), dt)
         assert np.abs(v[robot.iv :] / robot.velocity).max() <= 1 + 1e-9
@@ -64,7 +64,7 @@ def test_a_target_out_of_reach_is_approached_and_nothing_runs_away(cls):
     reach = lengths["upper_arm"] + lengths["lower_arm"]
     away = np.array([0.6, 0.5, -0.6]) / np.linalg.norm([0.6, 0.5, -0.6])
     task.target, task.gain = shoulder + (reach + 1.0) * away, 10.0
-    solver = made(cls, robot, Moving(robot, held))
+    solver = made(cls, robot, DofSelection(robot, held))
     before = np.linalg.norm(wrist - task.target)
     speeds = []
     for _ in range({JacobianTranspose: 1500, NewtonRaphson: 200}.get(cls, 500)):
@@ -89,7 +89,7 @@ def test_a_stretched_arm_asked_to_come_in_moves_at_bounded_speed_and_arrives(cls
     held = [n for n in robot.joint_names if not n.startswith(("l_shoulder", "l_elbow"))]
     shoulder, wrist = robot.frame_positions(q, [robot.point_frame("l_gh"), robot.point_frame("l_wrist")])
     task.target = wrist + 0.3 * (shoulder - wrist) + [0.02, 0.0, 0.0]
-    solver = made(cls, robot, Moving(robot, held))
+    solver = made(cls, robot, DofSelection(robot, held))
     for _ in range(600):
         q, v, _ = solver.step(q, [task], 0.01)
         assert np.isfinite(q).all() and (np.abs(v[robot.iv :]) <= robot.velocity * (1 + 1e-9)).all()
@@ -117,13 +117,13 @@ def test_targets_that_are_not_numbers_stop_the_robot_and_are_reported(cls):
 
 MISTAKES = [
     (lambda r: SolverSettings(null_gain=-1), "null_gain >= 0"),
-    (lambda r: SolverSettings(gain_share=0), "gain_share > 0"),
+    (lambda r: SolverSettings(max_gain=0), "max_gain > 0"),
     (lambda r: DampingSchedule(0.0), "most > 0"),
     (lambda r: TruncatedSvd(r, epsilon=0), "epsilon must be positive"),
     (lambda r: BoundedNorm(r, most=0), "the bound must be positive"),
     (lambda r: Hierarchy(r, epsilon=-1), "epsilon must be positive"),
-    (lambda r: Moving(r, weights={"waist_rotation": 0}), "must be positive"),
-    (lambda r: Moving(r, ["waist_rotatoin"]), "did you mean waist_rotation"),
+    (lambda r: DofSelection(r, weights={"waist_rotation": 0}), "must be positive"),
+    (lambda r: DofSelection(r, ["waist_rotatoin"]), "did you mean waist_rotation"),
 ]
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.ik import IkSettings, PointsTask, PostureTask, VelocityIk
-from humanoid_control.ik.swept import SweptCheck, way
+from humanoid_control.ik import IkSettings, PointsTask, PostureTask, WholeBodyIk
+from humanoid_control.ik.swept import StoppingPathCheck, braking_distance
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.self_collision import PairWatch, RobotPairs, pair_levers
 
@@ -34,7 +34,7 @@ def test_the_way_of_a_joint_is_that_of_ticks_that_brake(base):
     v[: robot.iv] = 0
     for ticks in (0.3, 1.0, 1.7, 3.0, 6.4, 50.0):
         expected = braked(robot, q, v, 150.0, ticks)[robot.iq :]
-        gone = [np.sign(u) * DT * way(abs(u), 150.0 * DT, ticks) for u in v[robot.iv :]]
+        gone = [np.sign(u) * DT * braking_distance(abs(u), 150.0 * DT, ticks) for u in v[robot.iv :]]
         assert np.allclose(q[robot.iq :] + gone, expected, atol=1e-12)
 
 
@@ -76,7 +76,7 @@ def test_a_watched_pair_is_never_nearer_than_its_bound_and_exact_within_reach(na
 def test_a_way_found_clear_is_clear_and_one_that_touches_is_not(name):
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(3)
     watch, brute = PairWatch(robot), PairWatch(robot)
-    check, everything = SweptCheck(robot, watch), np.full(len(robot.pairs), np.inf)
+    check, everything = StoppingPathCheck(robot, watch), np.full(len(robot.pairs), np.inf)
     verdicts = {True: 0, False: 0}
     for _ in range(30):
         q = random_q(robot, rng)
@@ -87,7 +87,7 @@ def test_a_way_found_clear_is_clear_and_one_that_touches_is_not(name):
         brute.look(q, everything)
         start = closest = brute.lower.copy()
         for ticks in np.linspace(0, np.ceil(np.abs(v).max() / (a * DT)), 150):
-            at = q + [np.sign(u) * DT * way(abs(u), a * DT, ticks) for u in v]
+            at = q + [np.sign(u) * DT * braking_distance(abs(u), a * DT, ticks) for u in v]
             brute.look(at, everything)
             closest = np.minimum(closest, brute.lower)
         kept = np.minimum(floor, 0.99 * start)
@@ -102,12 +102,12 @@ def test_a_way_found_clear_is_clear_and_one_that_touches_is_not(name):
 def test_alone_it_keeps_arms_apart_that_are_thrown_at_each_other(monkeypatch):
     """Without rows and with weak brakes the arms touch; with the way to the stop checked they stop in time."""
     robot = load_robot("hrp2", "fixed")
-    bounds_only = VelocityIk._fill_constraints
-    monkeypatch.setattr(VelocityIk, "_fill_constraints", lambda *args: (bounds_only(*args)[0], 0))
+    bounds_only = WholeBodyIk._fill_constraints
+    monkeypatch.setattr(WholeBodyIk, "_fill_constraints", lambda *args: (bounds_only(*args)[0], 0))
     hands = [robot.point_frame("l_wrist"), robot.point_frame("r_wrist")]
     closest, slowest, pairs = {}, {}, RobotPairs(robot)
     for swept in (False, True):
-        ik = VelocityIk(robot, IkSettings(acceleration=12.0, smoothing=0.0, swept=swept))
+        ik = WholeBodyIk(robot, IkSettings(acceleration=12.0, smoothing=0.0, swept=swept))
         points, q = PointsTask(robot, hands, gain=30.0), robot.q()
         points.targets = points.targets[::-1].copy()  # each hand to where the other is
         closest[swept], slowest[swept], v = np.inf, 1.0, np.zeros(robot.nv)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik import FramePoint, Moving, PlaneTask, PointTask, lola_tasks
+from humanoid_control.ik import DofSelection, FramePoint, PlaneTask, PointTask, lola_tasks
 from humanoid_control.ik.null_space import ComfortCost, Hierarchy, ResolvedRate, SolverSettings, SwitchSettings
 from humanoid_control.ik.null_space.velocity_solver import BENT, STEEPEST, smooth_step
 from humanoid_control.ik.tasks import prepare
@@ -23,7 +23,7 @@ def run(cls, switch, script, steps=1500):
     start = robot.frame_positions(q, [robot.point_frame("l_wrist")])[0]
     held = [n for n in robot.joint_names if not n.startswith(("l_shoulder", "l_elbow", "waist"))]
     comfort = ComfortCost(robot.postures["neutral"], 1.0)
-    solver = cls(robot, [comfort], SolverSettings(switch=switch), Moving(robot, held))
+    solver = cls(robot, [comfort], SolverSettings(switch=switch), DofSelection(robot, held))
     vs, errors = [], []
     for k in range(steps):
         t, w = k * DT, 3.0
@@ -68,10 +68,10 @@ def test_arm_tasks_of_lola_leave_and_return_without_a_jump():
     """Table 4.2 with removable rows: both arms dropped while they move, and taken up again."""
     robot = load_robot("lola", "floating")
     biped = lola_tasks(robot, gain=10.0)
-    moving, q = Moving(robot, biped.held), robot.q()
+    dofs, q = DofSelection(robot, biped.held), robot.q()
     peaks = {}
     for name, switch in (("ramp", SwitchSettings(10.0, 200.0)), ("none", None)):
-        solver, q, vs = ResolvedRate(robot, [], SolverSettings(switch=switch), moving), robot.q(), []
+        solver, q, vs = ResolvedRate(robot, [], SolverSettings(switch=switch), dofs), robot.q(), []
         biped.take_targets(q)
         for k in range(900):
             t = k * DT

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from humanoid_control.ik import FilterSettings, TargetFilter, Verdict
+from humanoid_control.ik import SampleVerdict, TargetFilter, TargetFilterSettings
 
 DT, RATE = 0.004, 60.0
 
@@ -17,7 +17,7 @@ def play(path, seconds=3.0, settings=None):
     for k in range(int(seconds / DT)):
         t = k * DT
         while next_sample <= t:
-            f.offer(np.asarray(path(next_sample), float), next_sample)
+            f.update(np.asarray(path(next_sample), float), next_sample)
             next_sample += 1 / RATE
         x, v = f.step(t, DT)
         times.append(t), xs.append(x), vs.append(v)
@@ -46,19 +46,19 @@ def test_a_step_is_reached_without_overshoot():
 
 
 def test_jump_is_held_then_believed():
-    s = FilterSettings(max_jump=0.4, jump_hold=0.5)
+    s = TargetFilterSettings(max_jump=0.4, jump_hold=0.5)
     f = TargetFilter(np.zeros(3), s)
-    assert f.offer(np.zeros(3), 0.0) is Verdict.TAKEN
+    assert f.update(np.zeros(3), 0.0) is SampleVerdict.ACCEPTED
     far = np.array([1.0, 0, 0])
-    verdicts = [(t, f.offer(far, t)) for t in np.arange(0.02, 0.9, 0.02)]
-    assert all(v is Verdict.JUMP for t, v in verdicts if t < 0.5)
-    assert verdicts[-1][1] is Verdict.TAKEN
+    verdicts = [(t, f.update(far, t)) for t in np.arange(0.02, 0.9, 0.02)]
+    assert all(v is SampleVerdict.JUMP for t, v in verdicts if t < 0.5)
+    assert verdicts[-1][1] is SampleVerdict.ACCEPTED
     t = 0.9
     speeds = []
     for _ in range(500):
         t += DT
         x, v = f.step(t, DT)
-        f.offer(far, t)
+        f.update(far, t)
         speeds.append(np.linalg.norm(v))
     assert max(speeds) <= s.max_speed + 1e-9
     assert x == pytest.approx(far, abs=1e-3)
@@ -69,8 +69,8 @@ def test_a_single_wrong_sample_changes_nothing():
     for k in range(200):
         t = k / RATE
         p = np.array([0.1 * np.sin(t), 0, 0])
-        g.offer(p, t)
-        f.offer(np.array([5.0, 5, 5]) if k == 100 else p, t)
+        g.update(p, t)
+        f.update(np.array([5.0, 5, 5]) if k == 100 else p, t)
         a, b = f.step(t, 1 / RATE)[0], g.step(t, 1 / RATE)[0]
         assert np.abs(np.subtract(a, b)).max() < 0.02
 
@@ -78,8 +78,8 @@ def test_a_single_wrong_sample_changes_nothing():
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_not_a_number_is_held(bad):
     f = TargetFilter(np.array([0.1, 0.2, 0.3]))
-    f.offer(np.array([0.1, 0.2, 0.3]), 0.0)
-    assert f.offer(np.array([0.1, bad, 0.3]), 0.02) is Verdict.NOT_A_NUMBER
+    f.update(np.array([0.1, 0.2, 0.3]), 0.0)
+    assert f.update(np.array([0.1, bad, 0.3]), 0.02) is SampleVerdict.NOT_A_NUMBER
     for k in range(100):
         x, v = f.step(0.02 + k * DT, DT)
     assert np.isfinite(x).all() and np.isfinite(v).all()
@@ -89,7 +89,7 @@ def test_not_a_number_is_held(bad):
 def test_silence_brings_the_reference_to_rest():
     f = TargetFilter(np.zeros(3))
     for k in range(60):
-        f.offer(np.array([k / RATE, 0, 0]), k / RATE)
+        f.update(np.array([k / RATE, 0, 0]), k / RATE)
         f.step(k / RATE, 1 / RATE)
     t = 59 / RATE
     for _ in range(500):
@@ -108,7 +108,7 @@ def test_whatever_comes_the_reference_is_a_number_and_not_too_fast(samples, dt):
     f, t = TargetFilter(np.zeros(3)), 0.0
     for gap, value in samples:
         t += gap
-        f.offer(np.array([value, -value, 0.5]), t)
+        f.update(np.array([value, -value, 0.5]), t)
         before = np.array(f.x)
         x, v = f.step(t, dt)
         assert np.isfinite(x).all() and np.isfinite(v).all()

@@ -7,13 +7,13 @@ import pytest
 from humanoid_control.ik import (
     AngularMomentumTask,
     CenterOfMass,
+    DofSelection,
     FramePoint,
     FrameTask,
     GazeTask,
     HalfSpaceTask,
     JointTask,
     LimbCenterOfMass,
-    Moving,
     OrientationTask,
     PointTask,
     PostureTask,
@@ -69,8 +69,8 @@ def shuffle_targets(tasks, rng):
 def test_rows_are_those_of_the_tasks(name, base):
     """Held and mimicking joints, links that do not move, weights, gains and their bound, targets changed every tick."""
     robot, rng = load_robot(name, base), np.random.default_rng(1)
-    moving = Moving(robot, ["neck_rotation"], {"l_elbow_flexion": 3.0})
-    tasks, stack, data = many_tasks(robot), TaskStack(robot, moving), robot.model.createData()
+    dofs = DofSelection(robot, ["neck_rotation"], {"l_elbow_flexion": 3.0})
+    tasks, stack, data = many_tasks(robot), TaskStack(robot, dofs), robot.model.createData()
     for k in range(25):
         q = random_q(robot, rng)
         prepare(robot, data, q)
@@ -78,7 +78,7 @@ def test_rows_are_those_of_the_tasks(name, base):
         for n, task in enumerate(tasks):
             task.level = n % 3 if k > 12 else 0
             task.weight = 0.0 if (n + k) % 7 == 0 else task.weight
-        fast, slow = stack.rows(data, q, tasks, 30.0), stacked(robot, data, q, tasks, moving, 30.0)
+        fast, slow = stack.rows(data, q, tasks, 30.0), stacked(robot, data, q, tasks, dofs, 30.0)
         assert len(fast.v) == len(slow.v)
         for ours, theirs in zip(fast.parts, slow.parts, strict=True):
             assert np.allclose(fast.J[ours], slow.J[theirs], atol=1e-11)
@@ -90,24 +90,24 @@ def test_rows_are_those_of_the_tasks(name, base):
 def test_rows_of_the_biped_are_those_of_its_tasks_also_a_kilometre_away(name):
     robot, rng = load_robot(name, "floating"), np.random.default_rng(2)
     biped, data = lola_tasks(robot), robot.model.createData()
-    moving = Moving(robot, biped.held)
-    stack = TaskStack(robot, moving)
+    dofs = DofSelection(robot, biped.held)
+    stack = TaskStack(robot, dofs)
     for k in range(10):
         q = random_q(robot, rng)
         q[:3] += 1000.0 * (k % 2)
         prepare(robot, data, q)
         for tasks in (biped.all(), biped.without("left_arm")):
-            fast, slow = stack.rows(data, q, tasks), stacked(robot, data, q, tasks, moving)
+            fast, slow = stack.rows(data, q, tasks), stacked(robot, data, q, tasks, dofs)
             assert np.allclose(fast.J, slow.J, atol=1e-9) and np.allclose(fast.v, slow.v, atol=1e-8)
 
 
 def test_a_task_that_is_added_removed_or_unknown_to_the_table_is_seen_at_once():
     robot = load_robot("lola", "floating")
-    moving, data, q = Moving(robot), robot.model.createData(), robot.q()
-    stack, tasks = TaskStack(robot, moving), many_tasks(robot)[:3]
+    dofs, data, q = DofSelection(robot), robot.model.createData(), robot.q()
+    stack, tasks = TaskStack(robot, dofs), many_tasks(robot)[:3]
     prepare(robot, data, q)
     for chosen in (tasks, tasks[:1], [], [*tasks[:1], AngularMomentumTask()], tasks[::-1]):
-        fast, slow = stack.rows(data, q, chosen), stacked(robot, data, q, chosen, moving)
+        fast, slow = stack.rows(data, q, chosen), stacked(robot, data, q, chosen, dofs)
         assert fast.J.shape == slow.J.shape and len(fast.parts) == len(chosen)
         for ours, theirs in zip(fast.parts, slow.parts, strict=True):
             assert np.allclose(fast.J[ours], slow.J[theirs], atol=1e-12)

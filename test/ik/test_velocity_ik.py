@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from humanoid_control.ik import FrameTask, PointsTask, PostureTask, VelocityIk
+from humanoid_control.ik import FrameTask, PointsTask, PostureTask, WholeBodyIk
 from humanoid_control.kinematics.limits import velocity_bounds
 from humanoid_control.robots import CATALOGUE, load_robot
 
@@ -98,7 +98,7 @@ def test_a_joint_driven_at_random_keeps_its_acceleration_and_stops_before_its_li
 def test_wild_targets_break_no_limit_and_no_bone(name):
     """Targets that sweep through the robot's own body, too fast and too far: every command keeps every limit."""
     robot = load_robot(name, "fixed")
-    ik, tasks, dt = VelocityIk(robot), tasks_of(robot), 0.004
+    ik, tasks, dt = WholeBodyIk(robot), tasks_of(robot), 0.004
     distance, data = robot.self_distance(), robot.model.createData()
     q = robot.q()
     home = robot.point_positions(q, POINTS)
@@ -125,7 +125,7 @@ def test_reaches_a_reachable_target():
     robot = load_robot("hrp2", "fixed")
     rng = np.random.default_rng(3)
     goal = robot.q(robot.from_mapping({"l_shoulder_flexion": 0.6, "l_elbow_flexion": 1.0, "r_shoulder_abduction": 0.5}))
-    ik, tasks = VelocityIk(robot), tasks_of(robot)
+    ik, tasks = WholeBodyIk(robot), tasks_of(robot)
     tasks[0].targets = robot.point_positions(goal, POINTS)
     tasks[-1].weight = 1e-3
     q = robot.q(robot.postures["neutral"] + 0.05 * rng.normal(size=robot.n).clip(-1, 1))
@@ -142,7 +142,7 @@ def test_frame_task_reaches_a_pose():
     target = pin.SE3(robot.link_poses(goal)["r_hand"])
     task = FrameTask("hand", frame, orientation_weight=0.5)
     task.X_target = target
-    ik, q = VelocityIk(robot), robot.q()
+    ik, q = WholeBodyIk(robot), robot.q()
     for _ in range(1500):
         q = ik.step(q, [task, PostureTask(robot.postures["neutral"], weight=1e-3)], 0.004).q
     error = target.actInv(robot.link_poses(q)["r_hand"])
@@ -155,7 +155,7 @@ def test_without_collision_rows_the_same_motion_does_collide():
     robot = load_robot("hrp2", "fixed")
     closest = {}
     for collisions in (True, False):
-        ik, tasks, q = VelocityIk(robot, collisions=collisions), tasks_of(robot), robot.q()
+        ik, tasks, q = WholeBodyIk(robot, collisions=collisions), tasks_of(robot), robot.q()
         home = robot.point_positions(q, POINTS)
         tasks[0].targets = home + [[0, -0.25, 0.1] if p in ("l_elbow", "l_wrist") else [0, 0, 0] for p in POINTS]
         for _ in range(500):
@@ -181,7 +181,7 @@ def test_mirrored_targets_give_the_mirrored_command(seed):
     start = np.clip(robot.q() + 0.1 * rng.normal(size=robot.n), robot.lower, robot.upper)
     out = []
     for mirrored in (False, True):
-        ik, tasks, q = VelocityIk(robot), tasks_of(robot), (sign * start)[twin] if mirrored else start
+        ik, tasks, q = WholeBodyIk(robot), tasks_of(robot), (sign * start)[twin] if mirrored else start
         home = robot.point_positions(q, POINTS)
         d = (offset * flip)[order] if mirrored else offset
         tasks[0].targets = home + d

@@ -19,7 +19,7 @@ def compile_tendons(robot):
         for _ in range(12):
             estimator.step(np.full(len(estimator.muscle_names), np.nan))
     follower = TargetFollower(robot)
-    follower.offer("l_wrist", [0.2, 0.3, 1.0], [0.0, 0.0, 0.0, 1.0], 0.0)
+    follower.update("l_wrist", [0.2, 0.3, 1.0], [0.0, 0.0, 0.0, 1.0], 0.0)
     follower.step(0.0, 0.004)
 
 

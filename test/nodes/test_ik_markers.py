@@ -39,7 +39,7 @@ def scene(request):
     trunk = robot.point_positions(robot.q(), ["sternum"])[0] - [0.0, 0.0, 0.15]
     for k in range(150):
         for name in ("l_wrist", "r_wrist"):
-            follower.offer(name, trunk.tolist(), None, 0.01 * k)
+            follower.update(name, trunk.tolist(), None, 0.01 * k)
         result = follower.step(0.01 * k, 0.01)
         if k == 60:
             moving = result
@@ -54,7 +54,7 @@ def test_a_robot_without_shapes_shows_the_rest():
     robot = load_robot("kengoro_upper", "fixed")
     assert not len(robot.shapes), "else this says nothing"
     markers, follower = IkMarkers(NoNode(), robot), TargetFollower(robot)
-    follower.offer("l_wrist", [0.2, 0.3, 1.0], None, 0.0)
+    follower.update("l_wrist", [0.2, 0.3, 1.0], None, 0.0)
     result = follower.step(0.01, 0.01)
     read = deserialize_message(markers.write(Time(sec=7), result, MARGIN, ACTIVATION), MarkerArray).markers
     assert {m.ns for m in read} == NAMES - {"shapes"}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.ik.free_velocities import Moving
+from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.null_space.least_squares import RESCUE, weighted_step
 from humanoid_control.ik.null_space.objectives import Objective
 from humanoid_control.ik.null_space.velocity_solver import SolverSettings, StepReport
@@ -20,7 +20,7 @@ class ResolvedAcceleration:
 
     a = J# (x'' + K_v (x' - J v) + K_x e - J' v) in the tasks; in their null space v is led to the velocity -alpha_N
     W^-1 grad H^T that the objectives want, or to rest: without that, motion once begun there would never end.
-    A task's gain k sets K_x = k^2 and K_v = 2 k, the critically damped loop; k is held to gain_share / dt.
+    A task's gain k sets K_x = k^2 and K_v = 2 k, the critically damped loop; k is held to max_gain / dt.
 
     Attributes:
         v: (nv,) velocity after the last tick, with which the next one begins. acceleration: (nv,) of the last tick.
@@ -32,11 +32,11 @@ class ResolvedAcceleration:
         robot: Robot,
         objectives: Sequence[Objective] = (),
         settings: SolverSettings | None = None,
-        moving: Moving | None = None,
+        dofs: DofSelection | None = None,
         null_damping: float = 10.0,
     ) -> None:
         self.robot, self.objectives = robot, list(objectives)
-        self.settings, self.moving = settings or SolverSettings(), moving or Moving(robot)
+        self.settings, self.dofs = settings or SolverSettings(), dofs or DofSelection(robot)
         self.null_damping, self.data = null_damping, robot.model.createData()
         self.reset()
 
@@ -46,7 +46,7 @@ class ResolvedAcceleration:
 
     def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray, StepReport]:
         """The next configuration, the velocity there, and a report; arguments as of every solver."""
-        r, s, m = self.robot, self.settings, self.moving
+        r, s, m = self.robot, self.settings, self.dofs
         prepare_second_order(r, self.data, q, self.v)
         J, wanted = self._rows(q, tasks, dt)
         gradient = np.zeros(r.nv)
@@ -85,7 +85,7 @@ class ResolvedAcceleration:
             if task.weight == 0.0:
                 continue
             error = task.error(r, self.data, q)
-            k = min(task.gain, self.settings.gain_share / dt)
+            k = min(task.gain, self.settings.max_gain / dt)
             behind = v - task.gain * error - J @ self.v
             a = 2 * k * behind + k * k * error - task.drift(r, self.data, q, self.v)
             if task.acceleration is not None:
@@ -93,8 +93,8 @@ class ResolvedAcceleration:
             Js.append(task.weight * J)
             wanted.append(task.weight * a)
         if not Js:
-            return np.zeros((0, self.moving.k)), np.zeros(0)
-        return self.moving.reduce(np.concatenate(Js)), np.concatenate(wanted)
+            return np.zeros((0, self.dofs.k)), np.zeros(0)
+        return self.dofs.reduce(np.concatenate(Js)), np.concatenate(wanted)
 
     def _keep_range(self, q: np.ndarray, q_next: np.ndarray, v_next: np.ndarray) -> None:
         """Joints stop at their limits, in place."""

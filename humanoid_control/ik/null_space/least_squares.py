@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik.free_velocities import Moving
+from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.null_space.momentum_tracking import MomentumTracking
 from humanoid_control.ik.null_space.objectives import Objective, manipulability
 from humanoid_control.ik.null_space.velocity_solver import Resolved, SolverSettings, StepReport, VelocitySolver
@@ -119,16 +119,16 @@ class ResolvedRate(VelocitySolver):
         robot: Robot,
         objectives: Sequence[Objective] = (),
         settings: SolverSettings | None = None,
-        moving: Moving | None = None,
+        dofs: DofSelection | None = None,
         momentum: MomentumTracking | None = None,
     ) -> None:
         """Make the solver.
 
         Args:
-            robot, objectives, settings, moving: as of every velocity solver.
+            robot, objectives, settings, dofs: as of every velocity solver.
             momentum: angular momentum to track in the null space, besides what the objectives want there.
         """
-        super().__init__(robot, objectives, settings, moving)
+        super().__init__(robot, objectives, settings, dofs)
         self.momentum = momentum
 
     def velocity(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, StepReport]:
@@ -137,7 +137,7 @@ class ResolvedRate(VelocitySolver):
         return super().velocity(q, tasks, dt)
 
     def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> Resolved:
-        J, m = rows.J, self.moving
+        J, m = rows.J, self.dofs
         w, WJ, L = factored_rows(J, m.mobility, 0.0)
         ok, damping = w > 0.0, 0.0
         if not ok:
@@ -180,13 +180,13 @@ class DampingSchedule:
 
     @staticmethod
     def typical(
-        robot: Robot, tasks: Sequence[Task], moving: Moving | None = None, share: float = 0.1, most: float = 0.05
+        robot: Robot, tasks: Sequence[Task], dofs: DofSelection | None = None, share: float = 0.1, most: float = 0.05
     ) -> DampingSchedule:
         """A threshold that is a share of the median manipulability of some tasks over random postures.
 
         Its scale depends on units and number of the rows, so that no fixed number fits all tasks.
         """
-        rng, data, m, found = np.random.default_rng(0), robot.model.createData(), moving or Moving(robot), []
+        rng, data, m, found = np.random.default_rng(0), robot.model.createData(), dofs or DofSelection(robot), []
         for _ in range(40):
             q = robot.q(rng.uniform(np.maximum(robot.lower, -3.0), np.minimum(robot.upper, 3.0)))
             prepare(robot, data, q)
@@ -206,14 +206,14 @@ class DampedLeastSquares(VelocitySolver):
         robot: Robot,
         objectives: Sequence[Objective] = (),
         settings: SolverSettings | None = None,
-        moving: Moving | None = None,
+        dofs: DofSelection | None = None,
         schedule: DampingSchedule | None = None,
     ) -> None:
-        super().__init__(robot, objectives, settings, moving)
+        super().__init__(robot, objectives, settings, dofs)
         self.schedule = schedule or DampingSchedule()
 
     def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> Resolved:
-        mobility, s = self.moving.mobility, self.schedule
+        mobility, s = self.dofs.mobility, self.schedule
         w = 0.0
         if np.isfinite(s.threshold):
             task, null, w, ok = weighted_step(rows.J, v, mobility, z)
@@ -239,25 +239,25 @@ class TruncatedSvd(VelocitySolver):
         robot: Robot,
         objectives: Sequence[Objective] = (),
         settings: SolverSettings | None = None,
-        moving: Moving | None = None,
+        dofs: DofSelection | None = None,
         epsilon: float = 0.005,
     ) -> None:
         """Make the solver.
 
         Args:
-            robot, objectives, settings, moving: as of every solver.
+            robot, objectives, settings, dofs: as of every solver.
             epsilon: singular values of J W^-1/2 below it are dropped.
 
         Raises:
             ConfigError: epsilon is not positive.
         """
-        super().__init__(robot, objectives, settings, moving)
+        super().__init__(robot, objectives, settings, dofs)
         if not epsilon > 0:
             raise ConfigError(f"truncated SVD: epsilon must be positive, got {epsilon:g}")
         self.epsilon = epsilon
 
     def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> Resolved:
-        half = np.sqrt(self.moving.mobility)
+        half = np.sqrt(self.dofs.mobility)
         U, sigma, Vt = _svd(rows.J * half)
         kept = sigma >= self.epsilon
         V, wished = Vt[kept].T, z / half
@@ -280,25 +280,25 @@ class BoundedNorm(VelocitySolver):
         robot: Robot,
         objectives: Sequence[Objective] = (),
         settings: SolverSettings | None = None,
-        moving: Moving | None = None,
+        dofs: DofSelection | None = None,
         most: float = 10.0,
     ) -> None:
         """Make the solver.
 
         Args:
-            robot, objectives, settings, moving: as of every solver.
+            robot, objectives, settings, dofs: as of every solver.
             most: bound on the weighted norm of the tasks' velocity [rad/s].
 
         Raises:
             ConfigError: the bound is not positive.
         """
-        super().__init__(robot, objectives, settings, moving)
+        super().__init__(robot, objectives, settings, dofs)
         if not most > 0:
             raise ConfigError(f"bounded norm: the bound must be positive, got {most:g}")
         self.most = most
 
     def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> Resolved:
-        half = np.sqrt(self.moving.mobility)
+        half = np.sqrt(self.dofs.mobility)
         U, sigma, Vt = _svd(rows.J * half)
         b = U.T @ v
         damping = damping_for_norm(sigma, b, self.most)
@@ -353,8 +353,8 @@ class JacobianTranspose(VelocitySolver):
         J = rows.J
         if not len(v) or not np.isfinite(J).all():
             return Resolved(np.full(len(z), 0.0 if not len(v) else np.nan), np.zeros(len(z)))
-        largest = float(np.linalg.eigvalsh((J * self.moving.mobility) @ J.T)[-1])
-        task = self.moving.mobility * (J.T @ v) / max(1.0, largest)
+        largest = float(np.linalg.eigvalsh((J * self.dofs.mobility) @ J.T)[-1])
+        task = self.dofs.mobility * (J.T @ v) / max(1.0, largest)
         note = f"slowed {largest:.2g} times to stay stable" if largest > 1 else ""
         return Resolved(task, np.zeros(len(z)), note=note)
 
@@ -375,25 +375,25 @@ class Hierarchy(VelocitySolver):
         robot: Robot,
         objectives: Sequence[Objective] = (),
         settings: SolverSettings | None = None,
-        moving: Moving | None = None,
+        dofs: DofSelection | None = None,
         epsilon: float = 1e-4,
     ) -> None:
         """Make the solver.
 
         Args:
-            robot, objectives, settings, moving: as of every solver.
+            robot, objectives, settings, dofs: as of every solver.
             epsilon: singular values below it are dropped.
 
         Raises:
             ConfigError: epsilon is not positive.
         """
-        super().__init__(robot, objectives, settings, moving)
+        super().__init__(robot, objectives, settings, dofs)
         if not epsilon > 0:
             raise ConfigError(f"hierarchy: epsilon must be positive, got {epsilon:g}")
         self.epsilon = epsilon
 
     def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> Resolved:
-        half = np.sqrt(self.moving.mobility)
+        half = np.sqrt(self.dofs.mobility)
         J = rows.J * half
         u, Z = np.zeros(len(z)), np.eye(len(z))
         lost: list[int] = []

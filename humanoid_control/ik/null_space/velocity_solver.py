@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik.free_velocities import Moving
+from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.integrate import explicit_euler
 from humanoid_control.ik.null_space.objectives import Objective
 from humanoid_control.ik.task_rows import Rows, TaskStack
@@ -75,7 +75,7 @@ def settle(
 
     Args:
         task, null: (k,) free velocities.
-        column_of, factor: (nv,) of Moving.
+        column_of, factor: (nv,) of DofSelection.
         limit: (n,) speed limits of the joints, the last n of the nv velocities.
         clamp: whether they are to be kept.
         J, wanted: (m, k), (m,) the tasks' rows.
@@ -220,7 +220,7 @@ class SolverSettings:
 
     Attributes:
         null_gain: alpha_N, how eagerly the null space lowers the objectives (4.12).
-        gain_share: a task's gain is held to this share of 1 / dt: up to 1 an error dies away without overshoot, from
+        max_gain: a task's gain is held to this share of 1 / dt: up to 1 an error dies away without overshoot, from
             2 on the loop is unstable (4.15 in steps of dt); infinite: gains are taken as they are.
         clamp: keep joint speed limits, by slowing the null-space motion first and all of it after that.
         keep_range: keep joint angles inside their range.
@@ -228,15 +228,15 @@ class SolverSettings:
     """
 
     null_gain: float = 1.0
-    gain_share: float = 1.0
+    max_gain: float = 1.0
     clamp: bool = True
     keep_range: bool = True
     switch: SwitchSettings | None = None
 
     def __post_init__(self) -> None:
-        if not self.null_gain >= 0 or not self.gain_share > 0:
+        if not self.null_gain >= 0 or not self.max_gain > 0:
             raise ConfigError(
-                f"solver: null_gain >= 0 and gain_share > 0 are needed, got {self.null_gain:g}, {self.gain_share:g}"
+                f"solver: null_gain >= 0 and max_gain > 0 are needed, got {self.null_gain:g}, {self.max_gain:g}"
             )
 
 
@@ -301,7 +301,7 @@ class VelocitySolver(ABC):
     """One tick of closed-loop inverse kinematics (Fig. 4.3): task velocities with drift correction to joint velocities.
 
     Attributes:
-        robot, objectives, settings, moving: what it was made with; objectives and settings may change between ticks.
+        robot, objectives, settings, dofs: what it was made with; objectives and settings may change between ticks.
         v: (nv,) velocity of the last tick.
     """
 
@@ -310,19 +310,19 @@ class VelocitySolver(ABC):
         robot: Robot,
         objectives: Sequence[Objective] = (),
         settings: SolverSettings | None = None,
-        moving: Moving | None = None,
+        dofs: DofSelection | None = None,
     ) -> None:
         self.robot, self.objectives = robot, list(objectives)
-        self.settings, self.moving = settings or SolverSettings(), moving or Moving(robot)
+        self.settings, self.dofs = settings or SolverSettings(), dofs or DofSelection(robot)
         self.data = robot.model.createData()
-        self._stack = TaskStack(robot, self.moving)
+        self._stack = TaskStack(robot, self.dofs)
         s = self.settings.switch
         self._switching = Switching(s) if s is not None else None
         self.reset()
 
     def reset(self) -> None:
         """Forget what earlier ticks left."""
-        self.v, self._u = np.zeros(self.robot.nv), np.zeros(self.moving.k)
+        self.v, self._u = np.zeros(self.robot.nv), np.zeros(self.dofs.k)
         if self._switching is not None:
             self._switching.reset()
 
@@ -338,9 +338,9 @@ class VelocitySolver(ABC):
 
     def velocity(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, StepReport]:
         """The velocity (nv,) of this tick, without moving; arguments as of `step`."""
-        r, s, m = self.robot, self.settings, self.moving
+        r, s, m = self.robot, self.settings, self.dofs
         prepare(r, self.data, q)
-        rows = self._stack.rows(self.data, q, tasks, s.gain_share / dt)
+        rows = self._stack.rows(self.data, q, tasks, s.max_gain / dt)
         z = self._wished(q)
         wanted = rows.v
         if self._switching is not None:
@@ -373,8 +373,8 @@ class VelocitySolver(ABC):
     def _wished(self, q: np.ndarray) -> np.ndarray:
         """z = -alpha_N W^-1 grad H^T (k,)."""
         if not self.objectives:
-            return np.zeros(self.moving.k)
+            return np.zeros(self.dofs.k)
         gradient = np.zeros(self.robot.nv)
         for objective in self.objectives:
             gradient += objective.gradient(self.robot, self.data, q)
-        return self.moving.downhill(self.settings.null_gain, gradient)
+        return self.dofs.downhill(self.settings.null_gain, gradient)

@@ -9,7 +9,7 @@ import daqp
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.ik.free_velocities import Moving
+from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.position.solver import PositionSolver, Problem, Solution, Stop, StopSettings
 from humanoid_control.ik.tasks.geometric import HalfSpaceTask
 from humanoid_control.ik.tasks.task import Task
@@ -71,11 +71,11 @@ class ConstrainedGoals(PositionSolver):
         robot: Robot,
         constraints: Sequence[Inequality] = (),
         stop: StopSettings | None = None,
-        moving: Moving | None = None,
+        dofs: DofSelection | None = None,
     ) -> None:
-        super().__init__(robot, stop, moving)
+        super().__init__(robot, stop, dofs)
         self.constraints = list(constraints)
-        m, r = self.moving, robot
+        m, r = self.dofs, robot
         lower, upper = np.full(r.nv, -FREE), np.full(r.nv, FREE)
         lower[r.iv :], upper[r.iv :] = r.lower, r.upper
         self._lower, self._upper = lower[m.free], upper[m.free]
@@ -85,11 +85,11 @@ class ConstrainedGoals(PositionSolver):
         found = [c.rows(self.robot, self.data, q) for c in self.constraints]
         h = np.concatenate([f[0] for f in found]) if found else np.zeros(0)
         G = np.concatenate([f[1] for f in found]) if found else np.zeros((0, self.robot.nv))
-        return h, self.moving.reduce(G)
+        return h, self.dofs.reduce(G)
 
     def _range(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Bounds (k,) on the step that lead into the joint ranges and keep it there."""
-        x = np.concatenate([np.zeros(self.robot.iv), q[self.robot.iq :]])[self.moving.free]
+        x = np.concatenate([np.zeros(self.robot.iv), q[self.robot.iq :]])[self.dofs.free]
         return self._lower - x, self._upper - x
 
     def solve(self, q: np.ndarray, tasks: Sequence[Task]) -> Solution:
@@ -97,7 +97,7 @@ class ConstrainedGoals(PositionSolver):
         q = np.array(q)
         joints = q[self.robot.iq :]
         joints[:] = np.clip(joints, self.robot.lower, self.robot.upper)
-        problem = Problem(self.robot, tasks, self.moving, self.data)
+        problem = Problem(self.robot, tasks, self.dofs, self.data)
         mu, price, k, previous = 1e-3, 1.0, 0, None
         r, J = problem.both(q)
         h, G = self._constraints(q)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik.free_velocities import Moving
+from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.position.solver import PositionSolver, Problem, Solution, Stop, StopSettings
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.robots.robot import Robot
@@ -240,17 +240,17 @@ class Descent(PositionSolver):
         direction: Direction | None = None,
         step_size: StepSize | None = None,
         stop: StopSettings | None = None,
-        moving: Moving | None = None,
+        dofs: DofSelection | None = None,
         refresh: int = 1,
     ) -> None:
-        super().__init__(robot, stop, moving)
+        super().__init__(robot, stop, dofs)
         if refresh < 1:
             raise ConfigError(f"descent: refresh must be 1 or more, got {refresh}")
         self.direction, self.step_size, self.refresh = direction or GaussNewton(), step_size or WolfePowell(), refresh
 
     def solve(self, q: np.ndarray, tasks: Sequence[Task]) -> Solution:
         """Iterate from q (nq,)."""
-        problem = Problem(self.robot, tasks, self.moving, self.data)
+        problem = Problem(self.robot, tasks, self.dofs, self.data)
         self.direction.reset()
         r, J = problem.both(q)
         g, age, k = J.T @ r, 0, 0

@@ -20,7 +20,7 @@ import pinocchio as pin
 from scipy.linalg import lapack
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik.free_velocities import Moving
+from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.integrate import explicit_euler
 from humanoid_control.ik.null_space.velocity_solver import StepReport
 from humanoid_control.ik.tasks.task import Task, prepare
@@ -39,9 +39,9 @@ class Problem:
         residuals, jacobians: how often each was computed.
     """
 
-    def __init__(self, robot: Robot, tasks: Sequence[Task], moving: Moving, data: pin.Data) -> None:
+    def __init__(self, robot: Robot, tasks: Sequence[Task], dofs: DofSelection, data: pin.Data) -> None:
         self.robot, self.tasks = robot, [t for t in tasks if t.weight > 0]
-        self.moving, self.data = moving, data
+        self.dofs, self.data = dofs, data
         self.residuals = self.jacobians = 0
 
     def residual(self, q: np.ndarray) -> np.ndarray:
@@ -59,13 +59,13 @@ class Problem:
         r = self.residual(q)
         self.jacobians += 1
         if not len(r):
-            return r, np.zeros((0, self.moving.k))
+            return r, np.zeros((0, self.dofs.k))
         J = np.concatenate([t.weight * t.rows(self.robot, self.data, q)[0] for t in self.tasks])
-        return r, self.moving.reduce(J)
+        return r, self.dofs.reduce(J)
 
     def moved(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
         """The configuration a step (k,) of the free velocities away."""
-        return pin.integrate(self.robot.model, q, self.moving.expand(step))
+        return pin.integrate(self.robot.model, q, self.dofs.expand(step))
 
 
 # -------- When an iteration ends: any one of the four criteria of table 4.1, and which one it was
@@ -155,8 +155,8 @@ class PositionSolver(ABC):
     The time it takes is not known beforehand, so these are not for the control loop; `step` is there to compare.
     """
 
-    def __init__(self, robot: Robot, stop: StopSettings | None = None, moving: Moving | None = None) -> None:
-        self.robot, self.stop, self.moving = robot, stop or StopSettings(), moving or Moving(robot)
+    def __init__(self, robot: Robot, stop: StopSettings | None = None, dofs: DofSelection | None = None) -> None:
+        self.robot, self.stop, self.dofs = robot, stop or StopSettings(), dofs or DofSelection(robot)
         self.data = robot.model.createData()
 
     @abstractmethod
@@ -192,9 +192,9 @@ class NewtonRaphson(PositionSolver):
     """
 
     def __init__(
-        self, robot: Robot, stop: StopSettings | None = None, moving: Moving | None = None, refresh: int = 1
+        self, robot: Robot, stop: StopSettings | None = None, dofs: DofSelection | None = None, refresh: int = 1
     ) -> None:
-        super().__init__(robot, stop, moving)
+        super().__init__(robot, stop, dofs)
         if refresh < 1:
             raise ConfigError(f"Newton-Raphson: refresh must be 1 or more, got {refresh}")
         self.refresh = refresh
@@ -205,16 +205,16 @@ class NewtonRaphson(PositionSolver):
         Raises:
             ConfigError: more rows than free velocities (m <= n is needed).
         """
-        problem, mobility = Problem(self.robot, tasks, self.moving, self.data), self.moving.mobility
+        problem, mobility = Problem(self.robot, tasks, self.dofs, self.data), self.dofs.mobility
         previous: np.ndarray | None = None
         history: list[float] = []
         k = 0
         while True:
             if k % self.refresh == 0:
                 r, J = problem.both(q)
-                if len(r) > self.moving.k:
+                if len(r) > self.dofs.k:
                     raise ConfigError(
-                        f"Newton-Raphson: {len(r)} rows for {self.moving.k} free velocities; "
+                        f"Newton-Raphson: {len(r)} rows for {self.dofs.k} free velocities; "
                         "leave tasks out, or use least squares"
                     )
                 WJ = mobility[:, None] * J.T
@@ -245,14 +245,14 @@ class LevenbergMarquardt(PositionSolver):
     """
 
     def __init__(
-        self, robot: Robot, stop: StopSettings | None = None, moving: Moving | None = None, start: float = 1e-3
+        self, robot: Robot, stop: StopSettings | None = None, dofs: DofSelection | None = None, start: float = 1e-3
     ) -> None:
-        super().__init__(robot, stop, moving)
+        super().__init__(robot, stop, dofs)
         self.start = start
 
     def solve(self, q: np.ndarray, tasks: Sequence[Task]) -> Solution:
         """Iterate from q (nq,)."""
-        problem = Problem(self.robot, tasks, self.moving, self.data)
+        problem = Problem(self.robot, tasks, self.dofs, self.data)
         r, J = problem.both(q)
         H, g = J.T @ J, J.T @ r
         diagonal = np.diag_indices_from(H)

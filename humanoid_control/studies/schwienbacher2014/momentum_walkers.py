@@ -23,7 +23,7 @@ from humanoid_control.ik.null_space.momentum_tracking import MU, clamped, reduci
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.momentum import AngularMomentumTask
 from humanoid_control.ik.tasks.task import Task
-from humanoid_control.ik.whole_body_ik import IkSettings, VelocityIk
+from humanoid_control.ik.whole_body_ik import IkSettings, WholeBodyIk
 from humanoid_control.kinematics.centroidal import momentum_map
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.gait import GaitPoint
@@ -283,7 +283,7 @@ def _arm_length(robot: Robot) -> float:
 # -------- Our way to walk with little momentum: the constrained solver, with momentum as one of its tasks
 
 WAIST_WEIGHT = 3.0  # of its posture against the arms': a pelvis that turns far takes reach from the legs
-OURS = IkSettings(damping=0.02, smoothing=0.05, margin=0.01, activation=0.05, approach=30.0)
+OURS = IkSettings(damping=0.02, smoothing=0.05, margin=0.01, activation=0.05, barrier_gain=30.0)
 
 
 class ConstrainedWalker(Walker):
@@ -321,7 +321,7 @@ class ConstrainedWalker(Walker):
         self.tasks: list[Task] = [walk, self.momentum, keep, RangeTask(walk.free)]
         if axes[0] or axes[1]:
             self.tasks.append(level)
-        self.solver = VelocityIk(robot, replace(settings, base_velocity=10.0))
+        self.solver = WholeBodyIk(robot, replace(settings, base_velocity=10.0))
 
     def step(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         result = self.solver.step(q, self.tasks, self.walk.dt)
