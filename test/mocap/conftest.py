@@ -1,4 +1,4 @@
-"""What several tests of this folder need: a small artificial clip, two real ones, the report on the sternum."""
+"""A small artificial clip, two real ones with a sternum marker, and the report on the estimated sternum."""
 
 from __future__ import annotations
 
@@ -7,6 +7,18 @@ import pytest
 
 from humanoid_control.mocap import MarkerClip, find_body_points, load_clip
 from humanoid_control.studies.dube2012.sternum_report import sternum_report
+
+STERNUM_POINTS = ("l_hip", "r_hip", "l_shoulder", "r_shoulder", "sternum")
+
+
+def of(points):
+    """Paths (T, 3) of hips, shoulders and sternum."""
+    return [points.point(name) for name in STERNUM_POINTS]
+
+
+def distance(points, path):
+    """(T,) of the sternum from a path (T, 3) [m]."""
+    return np.linalg.norm(points.point("sternum") - path, axis=1)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from humanoid_control.robots import load_robot
 from humanoid_control.studies.dube2012 import FAILS, HOLDS, OPEN, arm, models, study
 from humanoid_control.studies.dube2012.lab import RATE, SOURCE, Lab, singular_motion
 from humanoid_control.studies.dube2012.robot_variants import with_locked
-from test.imitation.study_cases import verdict
+from test.studies.dube2012.conftest import verdict
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,14 @@
-"""Labs whose trials are made up, for the rules of the study."""
+"""Labs whose trials are made up, for the rules of the study; fixtures of the rooms that it reaches into."""
+
+from __future__ import annotations
 
 from humanoid_control.studies.verdict import conclude
+from test.collision.conftest import brute as brute
+from test.collision.conftest import forearms as forearms
+from test.collision.conftest import rng as rng
+from test.mocap.conftest import dance as dance
+from test.mocap.conftest import report as report
+from test.mocap.conftest import walk as walk
 
 
 class MadeLab:

@@ -1,9 +1,11 @@
-"""Marker sets: which one is chosen, whose labels count as equal, and what is said when none fits."""
+"""Marker sets: the file is checked word by word, the best set is chosen, joint centres follow their regressions."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import yaml
+from scipy.spatial.transform import Rotation
 
 from humanoid_control.errors import ClipError, UnknownNameError
 from humanoid_control.mocap import MarkerClip, load_clip, synthetic_dance
@@ -14,6 +16,9 @@ from humanoid_control.mocap.marker_sets import (
     WRIST_SIDES,
     BodyLocator,
     builtin_marker_set,
+    hip_centre,
+    read_marker_set,
+    shoulder_centre,
 )
 
 DANCE = synthetic_dance(duration=12, rate=5)
@@ -143,3 +148,123 @@ def test_own_set_from_a_file(tmp_path):
         locator = BodyLocator(clip, path)
         assert locator.points == REQUIRED
         np.testing.assert_array_equal(locator.locate()["l_elbow"], DANCE.marker("Elbow_L"))
+
+
+GOOD = {"points": {point: [point.upper()] for point in REQUIRED}}
+
+
+def write(tmp_path, content):
+    path = tmp_path / "set.yaml"
+    path.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
+    return path
+
+
+def changed(**points):
+    return {"points": {**GOOD["points"], **points}}
+
+
+def test_lists_and_alternatives(tmp_path):
+    content = changed(head=[["A", "B"], ["C"]])
+    found = read_marker_set(write(tmp_path, content), "mine")
+    assert found.name == "mine"
+    assert found.points["head"].inputs == {"head": (("A", "B"), ("C",))}
+    assert found.points["l_hip"].inputs == {"l_hip": (("L_HIP",),)}
+    assert found.points["l_hip"].rule is None
+
+
+def test_rules_get_their_landmarks_and_side(tmp_path):
+    content = changed(l_hip={"rule": "hip_centre"}, r_hip={"rule": "hip_centre"})
+    content["landmarks"] = {"l_asis": ["A"], "r_asis": ["B"], "mid_psis": [["C", "D"], ["E"]]}
+    found = read_marker_set(write(tmp_path, content), "mine")
+    assert found.points["l_hip"].inputs == {"l_asis": (("A",),), "r_asis": (("B",),), "mid_psis": (("C", "D"), ("E",))}
+    assert (found.points["l_hip"].side, found.points["r_hip"].side) == (1, -1)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("points: [", "not valid YAML"),
+        ("", "needs a mapping 'points'"),
+        ("- a\n- b", "needs a mapping 'points'"),
+        ("points: 3", "needs a mapping 'points'"),
+        ({**GOOD, "point": {}}, "unknown entry 'point'"),
+        (changed(l_elbw=["A"]), "did you mean l_elbow"),
+        ({"points": {point: ["A"] for point in REQUIRED if point != "l_wrist"}}, "no labels for l_wrist"),
+        (changed(l_elbow="LELB"), "expected a list of labels"),
+        (changed(l_elbow=[]), "expected a list of labels"),
+        (changed(l_elbow=[3]), "expected a list of labels"),
+        (changed(l_elbow=[["A"], "B"]), "expected a list of labels"),
+        (changed(l_elbow=None), "expected a list of labels"),
+        (changed(l_hip={"rule": "hip"}), "hip_centre or shoulder_centre"),
+        (changed(l_hip={"rule": ["hip_centre"]}), "hip_centre or shoulder_centre"),
+        (changed(l_hip={"rule": "hip_centre"}), "needs the landmark(s) l_asis, r_asis, mid_psis"),
+        ({**GOOD, "landmarks": {"left_asis": ["A"]}}, "'left_asis' is unknown"),
+        ({**GOOD, "landmarks": ["l_asis"]}, "landmark"),
+    ],
+)
+def test_mistake_is_named_in_one_line(tmp_path, content, says):
+    with pytest.raises(ClipError) as caught:
+        read_marker_set(write(tmp_path, content), "mine")
+    assert says in str(caught.value)
+    assert str(caught.value).startswith("marker set mine")
+    assert str(caught.value).isprintable()
+
+
+def test_file_that_is_not_there(tmp_path):
+    with pytest.raises(ClipError, match="cannot be read"):
+        read_marker_set(tmp_path / "none.yaml", "mine")
+
+
+def test_file_that_is_no_text(tmp_path):
+    path = tmp_path / "set.yaml"
+    path.write_bytes(b"\xff\xfe\x00points")
+    with pytest.raises(ClipError, match="not valid YAML"):
+        read_marker_set(path, "mine")
+
+
+PELVIS = {  # 0.24 m wide, 0.16 m deep, facing +x, level
+    "l_asis": np.array([[0.10, 0.12, 1.0]]),
+    "r_asis": np.array([[0.10, -0.12, 1.0]]),
+    "mid_psis": np.array([[-0.06, 0.0, 1.0]]),
+}
+ACROMIA = {"l_acromion": np.array([[0.02, 0.2, 1.5]]), "r_acromion": np.array([[0.02, -0.2, 1.5]])}
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_hip_regression_by_hand(side):
+    expected = [0.10 - 0.24 * 0.16 - 0.0099, side * (0.33 * 0.24 + 0.0073), 1.0 - 0.30 * 0.24 - 0.0109]
+    np.testing.assert_allclose(hip_centre(side, **PELVIS), [expected], atol=1e-12)
+
+
+def test_shoulder_by_hand():
+    # Straight down: the middle of the pelvis is under the middle of the acromia.
+    np.testing.assert_allclose(shoulder_centre(1, **ACROMIA, **PELVIS), [[0.02, 0.2, 1.5 - 0.17 * 0.4]], atol=1e-12)
+    np.testing.assert_allclose(shoulder_centre(-1, **ACROMIA, **PELVIS), [[0.02, -0.2, 1.5 - 0.17 * 0.4]], atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_centres_move_with_the_markers(seed):
+    R = Rotation.from_rotvec(np.random.default_rng(seed).normal(size=3)).as_matrix()
+    p = np.random.default_rng(seed).normal(size=3)
+
+    def moved(markers):
+        return {name: position @ R.T + p for name, position in markers.items()}
+
+    for side in (1, -1):
+        np.testing.assert_allclose(hip_centre(side, **moved(PELVIS)), hip_centre(side, **PELVIS) @ R.T + p, atol=1e-12)
+        np.testing.assert_allclose(
+            shoulder_centre(side, **moved(ACROMIA), **moved(PELVIS)),
+            shoulder_centre(side, **ACROMIA, **PELVIS) @ R.T + p,
+            atol=1e-12,
+        )
+
+
+def test_missing_marker_gives_a_missing_centre_in_that_frame_only():
+    markers = {name: np.repeat(position, 3, axis=0) for name, position in PELVIS.items()}
+    markers["mid_psis"][1] = np.nan
+    assert np.isnan(hip_centre(1, **markers)).all(axis=1).tolist() == [False, True, False]
+
+
+def test_markers_on_one_spot_give_a_number():
+    spot = dict.fromkeys(PELVIS, np.ones((2, 3)))
+    assert np.isfinite(hip_centre(1, **spot)).all()

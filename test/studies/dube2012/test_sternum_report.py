@@ -13,7 +13,7 @@ from humanoid_control.errors import ClipError
 from humanoid_control.mocap import estimate_sternum, find_body_points, fit_sternum, load_clip, synthetic_dance
 from humanoid_control.mocap.sternum import METHODS
 from humanoid_control.studies.dube2012.sternum_report import COLUMNS, PUBLISHED, sternum_report
-from test.capture.sternum_people import distance, of
+from test.mocap.conftest import distance, of
 
 DANCE = synthetic_dance(duration=24, rate=25)
 

@@ -1,5 +1,7 @@
 """The rules of the study: what makes a hypothesis hold, fail, or stay open."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -28,7 +30,7 @@ from humanoid_control.studies.dube2012 import (
 )
 from humanoid_control.studies.dube2012.lab import ROBOTS
 from humanoid_control.studies.verdict import conclude, decide, lower, similar
-from test.imitation.study_cases import verdict
+from test.studies.dube2012.conftest import verdict
 
 error = st.floats(0, 1)
 
