@@ -19,7 +19,7 @@ from humanoid_control.ik.position import (
     WolfePowell,
 )
 from humanoid_control.ik.position.solver import Problem
-from test.ik.position_problems import hand_problem, robot_of
+from test.ik.position.conftest import hand_problem, robot_of
 
 
 def quadratic(seed, n=6):

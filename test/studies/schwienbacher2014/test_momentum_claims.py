@@ -1,4 +1,4 @@
-"""The claims of the source on Lola: each rule is applied as it is written, and each verdict has its numbers."""
+"""Claims of Schwienbacher 2014 on Lola: each rule is applied as it is written, and each verdict has its numbers."""
 
 import numpy as np
 import pytest

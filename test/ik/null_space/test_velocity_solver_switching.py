@@ -1,5 +1,4 @@
-"""Tasks that come and go while the robot moves: no jump of velocity, bounded acceleration and jerk, tasks that stay
-never notice."""
+"""Tasks that come and go while the robot moves: no jump of velocity, bounded acceleration and jerk."""
 
 import numpy as np
 import pytest

@@ -1,0 +1,58 @@
+"""The task of a walk: rows are the derivative of the error, free joints, and mistakes in one line."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
+from humanoid_control.robots import load_robot
+from humanoid_control.walking.gait import GaitSettings
+from humanoid_control.walking.walk_task import WalkTask
+
+DT = 0.008
+STEP = GaitSettings(0.4, 0.8)
+
+
+@pytest.fixture(scope="module")
+def lola():
+    return load_robot("lola", "floating")
+
+
+def test_rows_are_the_derivative_of_the_error(lola):
+    walk = WalkTask(lola, STEP, "arms+waist", DT)
+    q, eps = walk.start(lola), 1e-6
+    rng = np.random.default_rng(1)
+
+    def error(at):
+        pin.computeJointJacobians(lola.model, lola.data, at)
+        pin.updateFramePlacements(lola.model, lola.data)
+        return walk.error(lola, lola.data, at)
+
+    assert np.abs(error(q)).max() < 1e-9
+    for _ in range(5):
+        dv = rng.normal(size=lola.nv)
+        there, back = (error(pin.integrate(lola.model, q, s * eps * dv)) for s in (1, -1))
+        error(q)
+        J, _ = walk.rows(lola, lola.data, q)
+        assert np.allclose(-J @ dv, (there - back) / (2 * eps), atol=1e-6)
+    assert np.linalg.matrix_rank(J) == len(J) == lola.nv - len(walk.free)
+
+
+def test_arms_alone_are_the_six_free_joints_of_the_source(lola):
+    """22 rows for 28 velocities where the head, four joints here, is held as well (T-02)."""
+    walk = WalkTask(lola, STEP, "arms", DT)
+    head = [n for n in lola.joint_names if n.startswith(("neck", "l_camera", "r_camera"))]
+    assert len(walk.free) == 6 and lola.nv - len(head) - len(walk.free) == 22
+
+
+def test_mistakes_are_named(lola):
+    with pytest.raises(UnknownNameError, match="did you mean arms"):
+        WalkTask(lola, STEP, "amrs")
+    with pytest.raises(RobotError, match="fixed base"):
+        WalkTask(load_robot("lola", "fixed"))
+    with pytest.raises(RobotError, match="lacks the points l_foot_tcp"):
+        WalkTask(load_robot("armar3", "floating"))
+    with pytest.raises(ConfigError, match="too long for its legs"):
+        WalkTask(lola, GaitSettings(1.6))
+    with pytest.raises(ConfigError, match="dt must be positive"):
+        WalkTask(lola, STEP, dt=0.0)
