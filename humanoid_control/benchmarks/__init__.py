@@ -1,1 +1,110 @@
-"""benchmarks."""
+"""Speed, measured beside the libraries that a user would take instead.
+
+A bench is a module with `measure(...)`, which takes its options by name and returns rows, and `notes(rows)`, lines that
+say what was counted:
+
+    from humanoid_control.benchmarks import ik
+
+    rows = ik.measure(robot="lola")
+    print({row["name"]: row["median"] for row in rows})
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol, cast
+
+Row = dict[str, Any]
+"""One measured quantity: `name`, `unit`, `median`, `p99`, `n`, and what else the bench tells of it."""
+COLUMNS = ("name", "unit", "median", "p99", "n")
+
+
+class Bench(Protocol):
+    """What the module of a bench offers; `COLUMNS` and `TITLE` may be missing."""
+
+    COLUMNS: list[str]
+    TITLE: str
+
+    def measure(self, **options: Any) -> list[Row]:
+        """Rows; with `quiet=False` a bar shows how far it is."""
+        ...
+
+    def notes(self, rows: list[Row]) -> list[str]:
+        """Lines below the table."""
+        ...
+
+    def section(self, rows: list[Row]) -> str:
+        """The rows as a section of a Markdown page."""
+        ...
+
+
+class BenchEntry(NamedTuple):
+    """A bench in the list.
+
+    Attributes:
+        task: what it measures, in one line.
+        options: that `measure` takes, with their defaults.
+        module: below this package.
+    """
+
+    task: str
+    options: Mapping[str, Any]
+    module: str
+
+
+BENCHES = {
+    "stack": BenchEntry(
+        "the five nodes together: latency, rates, processor, memory, start (about 90 s)",
+        {"robot": "hrp2", "seconds": 60.0},
+        "stack",
+    ),
+    "retarget": BenchEntry(
+        "frames a second of retargeting, beside mink and pink where they are installed (about 20 s)",
+        {"robot": "wabian2", "motion": "dance"},
+        "retargeting",
+    ),
+    "bounding_volumes": BenchEntry(
+        "four bounding volumes on nine shapes, beside the published table (about 5 s)", {}, "bounding_volumes"
+    ),
+    "self_distance": BenchEntry(
+        "distances between a robot's shapes: compiled kernels beside coal (about 10 s)",
+        {"robot": "hrp2"},
+        "self_distance",
+    ),
+    "ik": BenchEntry(
+        "a tick of whole-body inverse kinematics, beside mink and pink where they are installed (about 80 s)",
+        {"robot": "lola"},
+        "ik",
+    ),
+    "loop": BenchEntry(
+        "the inverse kinematics node in closed loop at 500 Hz: latency, period, missed ticks (about 90 s)",
+        {"robot": "lola", "seconds": 60.0},
+        "loop",
+    ),
+    "dynamics": BenchEntry(
+        "forward dynamics by three solvers, Lola with drives and Dill, beside pinocchio (about 2 min)",
+        {"robot": "lola"},
+        "dynamics",
+    ),
+    "distance": BenchEntry(
+        "swept-sphere volumes: six functions beside coal, and a whole robot (about 5 s)",
+        {"robot": "lola"},
+        "ssv_distance",
+    ),
+    "tendons": BenchEntry(
+        "joint-muscle mappings of table I, filter updates beside filterpy, three groups (about 45 s)",
+        {"robot": "kengoro_upper"},
+        "tendons",
+    ),
+}
+
+
+def load_bench(name: str) -> Bench:
+    """The module of a bench, ready to measure: one thread a library, which is faster for small matrices.
+
+    Threads are set before numpy is imported, so load a bench before anything else where that matters.
+    """
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    return cast(Bench, importlib.import_module(f"{__name__}.{BENCHES[name].module}"))

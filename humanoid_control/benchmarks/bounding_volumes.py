@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 from humanoid_control.studies.dube2012.bounding_volumes import (
@@ -29,7 +28,7 @@ RANDOM_SETS = 50
 CAPS = (0.001, 0.05)  # [m]
 
 
-def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
+def measure(quiet: bool = True) -> list[dict[str, Any]]:
     """One row a bounding volume; `shapes` holds the numbers of each shape."""
     fits = compare()
     mean = averages(fits)

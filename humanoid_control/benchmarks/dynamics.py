@@ -9,7 +9,6 @@ Also here:
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -227,7 +226,6 @@ def _step(world: Engine) -> float:
 
 # -------- Forward dynamics: O(n), sparse and dense on Lola with its drives and on Dill, beside pinocchio; one run
 
-ROBOT = "lola"
 COLUMNS = ["name", "unit", "median", "best", "p99", "n", "dof"]
 SHORT = {"recursive": "on", "sparse": "sparse", "dense": "dense"}
 CALLS = 2000  # of each row of the robot
@@ -247,16 +245,16 @@ class Case:
     stage: bool = False  # its time includes that of the stages before it
 
 
-def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
+def measure(robot: str = "lola", quiet: bool = True) -> list[dict[str, Any]]:
     """Rows in us a call. Within a group the cases take turns, so that other work on the machine hits all alike."""
-    build_drive_train(load_robot(args.robot, "floating"), RIGID)  # a robot without motors is refused before compiling
+    build_drive_train(load_robot(robot, "floating"), RIGID)  # a robot without motors is refused before compiling
     warn("kernels are compiled first where that was not done before (up to a minute)")
-    groups = [(robot_cases(args.robot), CALLS)]
+    groups = [(robot_cases(robot), CALLS)]
     groups += [(dill_cases(n), DILL_CALLS) for n in DILL_LEVELS]
-    groups.append((world_cases(args.robot), WORLD_CALLS))
+    groups.append((world_cases(robot), WORLD_CALLS))
     weights = [len(cases) * calls * max(1.0, cases[0].dof / 64) ** 1.5 for cases, calls in groups]
     rows: list[dict[str, Any]] = []
-    with progress("measuring", sum(weights), quiet=args.json) as show:
+    with progress("measuring", sum(weights), quiet=quiet) as show:
         done = 0.0
         for (cases, calls), weight in zip(groups, weights, strict=True):
             done += weight

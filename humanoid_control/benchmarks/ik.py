@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from typing import Any
 
@@ -13,7 +12,6 @@ from humanoid_control.benchmarks.peers import mink_cases, pink_cases
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.terminal import compile_first, warn
 
-ROBOT = "lola"
 COLUMNS = ["name", "unit", "median", "best", "p99", "n"]
 ROUNDS = 5
 TICKS = 400  # of each round
@@ -26,19 +24,19 @@ RATIOS = (
 )
 
 
-def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
+def measure(robot: str = "lola", quiet: bool = True) -> list[dict[str, Any]]:
     """A row for each solver (us a tick) and the ratios to the peers.
 
     All get the same postures, from each of which they take one step towards the next. They take turns, so that
     other work on the machine hits all alike.
     """
-    robot = load_robot(args.robot, "floating")
+    model = load_robot(robot, "floating")
     compile_first()
-    motion = Motion(robot, TICKS)
-    cases = our_cases(robot, motion)
+    motion = Motion(model, TICKS)
+    cases = our_cases(model, motion)
     for name, make in (("pink", pink_cases), ("mink", mink_cases)):
         try:
-            cases += make(robot, motion)
+            cases += make(model, motion)
         except ImportError:
             warn(f"{name} is not installed: its rows are left out (pip install 'humanoid_control[bench]')")
     for case in cases:  # whatever is made at the first calls

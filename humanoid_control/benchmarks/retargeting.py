@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from humanoid_control.benchmarks import Row
 from humanoid_control.benchmarks.peers import mink_stepper, pink_stepper
-from humanoid_control.errors import ConfigError
+from humanoid_control.benchmarks.rows import row_of
 from humanoid_control.mocap.load import load_body_points
 from humanoid_control.retargeting.retargeter import JointTrajectory, Retargeter, RetargetSettings, retarget
 from humanoid_control.retargeting.scaling import Targets, scale_to_robot
@@ -19,26 +19,23 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import compile_first, progress, warn
 
 FIVE = ("armar3", "hrp2", "suralp", "wabian2", "we4rii")
-ROBOT = "wabian2"  # 17 joints in the upper body
 ROUNDS = 5
 PEER_FRAMES = 200  # of each round
 
 Stepper = Callable[[np.ndarray, float], np.ndarray]
 
 
-def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
+def measure(robot: str = "wabian2", motion: str = "dance", quiet: bool = True) -> list[Row]:
     """Rows: ours_fps, ours_live_tick, five_robots_s, mink_fps, pink_fps, the ratios, and what each achieved."""
-    if args.seconds < 1:
-        raise ConfigError(f"--seconds must be at least 1, got {args.seconds:g}")
-    body = load_body_points(args.motion)
-    robot = load_robot(args.robot, "fixed")
-    targets = scale_to_robot(body, robot)
+    body = load_body_points(motion)
+    model = load_robot(robot, "fixed")
+    targets = scale_to_robot(body, model)
     compile_first()
-    retarget(targets, robot, RetargetSettings(iterations=1))
+    retarget(targets, model, RetargetSettings(iterations=1))
     peers: dict[str, Stepper] = {}
     for name, make in (("mink", mink_stepper), ("pink", pink_stepper)):
         try:
-            peers[name] = make(robot, Retargeter(robot).start(targets.positions[0]))
+            peers[name] = make(model, Retargeter(model).start(targets.positions[0]))
         except ImportError:
             warn(f"{name} is not installed: its rows are left out (pip install 'humanoid_control[bench]')")
     whole: list[float] = []
@@ -47,29 +44,29 @@ def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
     postures: dict[str, list[np.ndarray]] = {name: [] for name in peers}
     one_step = RetargetSettings(iterations=1)
     for k in range(ROUNDS):  # side by side, so that other work on the machine hits all alike
-        trajectory = _timed(targets, robot, None, whole)
-        rough = _timed(targets, robot, one_step, single)
+        trajectory = _timed(targets, model, None, whole)
+        rough = _timed(targets, model, one_step, single)
         for name, step in peers.items():
             _time_peer(step, targets, k, times[name], postures[name])
-    live = _live_ticks(robot, targets)
+    live = _live_ticks(model, targets)
     rows = [
-        _row("ours_fps", "1/s", whole),
-        _row("ours_one_step_fps", "1/s", single),
-        _row("ours_live_tick", "ms", 1e3 * live),
-        _row("five_robots_s", "s", [_five_robots(body, args.json) for _ in range(3)]),
-        _row("ours_error", "cm", 100 * trajectory.errors.mean(axis=1)),
-        _row("ours_one_step_error", "cm", 100 * rough.errors.mean(axis=1)),
-        _row("ours_closest", "mm", [1e3 * float(min(trajectory.clearance.min(), 1.0))]),
+        row_of("ours_fps", "1/s", whole),
+        row_of("ours_one_step_fps", "1/s", single),
+        row_of("ours_live_tick", "ms", 1e3 * live),
+        row_of("five_robots_s", "s", [_five_robots(body, quiet) for _ in range(3)]),
+        row_of("ours_error", "cm", 100 * trajectory.errors.mean(axis=1)),
+        row_of("ours_one_step_error", "cm", 100 * rough.errors.mean(axis=1)),
+        row_of("ours_closest", "mm", [1e3 * float(min(trajectory.clearance.min(), 1.0))]),
     ]
     for name in peers:
         fps = 1.0 / np.array(times[name])
-        error, closest = _judged(robot, targets, np.array(postures[name]))
+        error, closest = _judged(model, targets, np.array(postures[name]))
         rows += [
-            _row(f"{name}_fps", "1/s", fps),
-            _row(f"ours_to_{name}", "ratio", [float(np.median(whole) / np.median(fps))]),
-            _row(f"ours_one_step_to_{name}", "ratio", [float(np.median(single) / np.median(fps))]),
-            _row(f"{name}_error", "cm", 100 * error),
-            _row(f"{name}_closest", "mm", [1e3 * closest]),
+            row_of(f"{name}_fps", "1/s", fps),
+            row_of(f"ours_to_{name}", "ratio", [float(np.median(whole) / np.median(fps))]),
+            row_of(f"ours_one_step_to_{name}", "ratio", [float(np.median(single) / np.median(fps))]),
+            row_of(f"{name}_error", "cm", 100 * error),
+            row_of(f"{name}_closest", "mm", [1e3 * closest]),
         ]
     return rows
 
@@ -126,13 +123,9 @@ def _five_robots(body: Any, quiet: bool) -> float:
     return time.perf_counter() - start
 
 
-def _row(name: str, unit: str, values: Any) -> dict[str, Any]:
-    v = np.asarray(values, dtype=float)
-    slow = 1.0 if unit == "1/s" else 99.0  # the 99th percentile of the bad end
-    return {
-        "name": name,
-        "unit": unit,
-        "median": round(float(np.median(v)), 3),
-        "p99": round(float(np.percentile(v, slow)), 3),
-        "n": len(v),
-    }
+def notes(rows: list[Row]) -> list[str]:
+    """What is counted."""
+    return [
+        f"The same clip in one run of one core; peers: one step a frame, {ROUNDS} times {PEER_FRAMES} frames. error:",
+        "mean distance of the seven points from their targets; closest: nearest two shapes of all frames.",
+    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from typing import Any
 
@@ -18,19 +17,19 @@ POSTURES = 2000
 THRESHOLDS = (0.05, 0.1, 0.2)  # [m]
 
 
-def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
+def measure(robot: str = "hrp2", quiet: bool = True) -> list[dict[str, Any]]:
     """Rows: ours and coal for each threshold; both from joint poses to near pairs with normals and witness points."""
-    robot = load_robot(args.robot, "fixed")
-    A, pairs, reference = shape_arrays(robot.model, robot.shapes), robot.pairs.astype(np.int64), robot.self_distance()
+    model = load_robot(robot, "fixed")
+    A, pairs, reference = shape_arrays(model.model, model.shapes), model.pairs.astype(np.int64), model.self_distance()
     R, p, n = np.empty((len(A), 3, 3)), np.empty((len(A), 3)), len(pairs)
     out = (np.empty(n, dtype=np.int64), np.empty(n), *(np.empty((n, 3)) for _ in range(3)))
-    data, rng = robot.model.createData(), np.random.default_rng(0)
+    data, rng = model.model.createData(), np.random.default_rng(0)
     rows = []
     for threshold in THRESHOLDS:
         ours, coal, near = [], [], []
         for _ in range(POSTURES + 1):
-            joints = np.clip(robot.postures["neutral"] + 0.4 * rng.normal(size=robot.n), robot.lower, robot.upper)
-            pin.forwardKinematics(robot.model, data, robot.q(joints))
+            joints = np.clip(model.postures["neutral"] + 0.4 * rng.normal(size=model.n), model.lower, model.upper)
+            pin.forwardKinematics(model.model, data, model.q(joints))
             joint_R = np.array([X.rotation for X in data.oMi])
             joint_p = np.array([X.translation for X in data.oMi])
             start = time.perf_counter()

@@ -11,7 +11,6 @@ Also here:
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from typing import Any
@@ -125,7 +124,6 @@ def measure_blocks_two_step(blocks: np.ndarray, total: int) -> None:
 
 # -------- Swept-sphere volumes: each distance function, and a whole robot, beside coal and the source's table 6.9
 
-ROBOT = "lola"
 COLUMNS = ["name", "unit", "median", "p99", "n"]
 # Table 6.9 (Schwienbacher 2014), Core2 Duo T7600 at 2.33 GHz, 32 bit [ns].
 PUBLISHED = {"pp": 88.6, "pl": 125.6, "ll": 155.5, "pt": 139.2, "lt": 361.4, "tt": 888.7}
@@ -134,7 +132,7 @@ ALL, NEAR = 10.0, 0.1  # [m] activation distances: every pair gets its result, o
 CAPSULES = 256
 
 
-def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
+def measure(robot: str = "lola", quiet: bool = True) -> list[dict[str, Any]]:
     """Rows: six functions, the source's line-triangle form, box tests and coal (ns a pair); the robot (us a tick)."""
     rng = np.random.default_rng(0)
     rows = [_function(name, rng) for name in ("pp", "pl", "pt", "ll", "lt", "tt")]
@@ -143,7 +141,7 @@ def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
     rows.append(_row("lt_two_step", "ns", *_repeat(lambda: measure_blocks_two_step(blocks, PAIRS), PAIRS)))
     rows += _box_tests(rng)
     rows.append(_coal_capsules(rng))
-    return rows + _whole_robot(load_robot(args.robot, "floating"))
+    return rows + _whole_robot(load_robot(robot, "floating"))
 
 
 def _row(name: str, unit: str, first: float, values: list[float], n: int, **more: Any) -> dict[str, Any]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
+from humanoid_control.benchmarks import Row
+from humanoid_control.benchmarks.rows import row, row_of
 from humanoid_control.errors import ConfigError
 from humanoid_control.nodes.base.ros_env import require_ros
 from humanoid_control.nodes.session.session import Session
@@ -21,18 +19,16 @@ PORT = 8097
 SETTLE = 5.0
 
 
-def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
+def measure(robot: str = "hrp2", seconds: float = 60.0, quiet: bool = True) -> list[Row]:
     """Rows: ik_tick, marker_to_command, missed_ticks_percent, cores, memory_mb, start_s; missed ticks, memory and
     time until it is ready of every node."""
-    require_ros()
-    if not 5 <= args.seconds <= 3600:
-        raise ConfigError(f"--seconds must be between 5 and 3600, got {args.seconds:g}")
-    starts = [_start_once(args) for _ in range(STARTS - 1)]
-    with _session(args) as session:
+    check_seconds(seconds)
+    starts = [_start_once(robot, seconds) for _ in range(STARTS - 1)]
+    with _session(robot, seconds) as session:
         starts.append(_started(session))
         session.run(SETTLE)
         before = _totals(session)
-        samples = _sample(session, args)
+        samples = _sample(session, seconds, quiet)
         after = _totals(session)
         ik = session.monitor.nodes["whole_body_ik"][2] if session.monitor else {}
     ticks = {n: after[n][0] - before[n][0] for n in after}
@@ -42,26 +38,37 @@ def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
     commands = ticks["whole_body_ik"]
     markers = ticks["trajectory_streamer"]
     return [
-        _row("ik_tick", "ms", float(ik["execution_p50_ms"]), float(ik["execution_p99_ms"]), commands),
-        _row("marker_to_command", "ms", float(ik["latency_p50_ms"]), float(ik["latency_p99_ms"]), markers),
-        _row("missed_ticks_percent", "%", total, max(shares.values()), sum(ticks.values()) + sum(missed.values())),
-        *(_row(f"missed_{n}", "%", share, share, ticks[n] + missed[n]) for n, share in sorted(shares.items())),
-        _row("cores", "cores", *_p50_p99([s[0] for s in samples]), len(samples)),
-        _row("memory_mb", "MB", *_p50_p99([sum(memory.values()) for _, memory in samples]), len(samples)),
-        *(_row(f"memory_{n}_mb", "MB", *_p50_p99([m[n] for _, m in samples]), len(samples)) for n in sorted(ticks)),
-        _row("start_s", "s", *_p50_p99([first for first, _ in starts]), len(starts)),
-        *(_row(f"ready_{n}_s", "s", *_p50_p99([ready[n] for _, ready in starts]), len(starts)) for n in sorted(ticks)),
+        row("ik_tick", "ms", float(ik["execution_p50_ms"]), float(ik["execution_p99_ms"]), commands),
+        row("marker_to_command", "ms", float(ik["latency_p50_ms"]), float(ik["latency_p99_ms"]), markers),
+        row("missed_ticks_percent", "%", total, max(shares.values()), sum(ticks.values()) + sum(missed.values())),
+        *(row(f"missed_{n}", "%", share, share, ticks[n] + missed[n]) for n, share in sorted(shares.items())),
+        row_of("cores", "cores", [s[0] for s in samples]),
+        row_of("memory_mb", "MB", [sum(memory.values()) for _, memory in samples]),
+        *(row_of(f"memory_{n}_mb", "MB", [m[n] for _, m in samples]) for n in sorted(ticks)),
+        row_of("start_s", "s", [first for first, _ in starts]),
+        *(row_of(f"ready_{n}_s", "s", [ready[n] for _, ready in starts]) for n in sorted(ticks)),
     ]
 
 
-def _session(args: argparse.Namespace) -> Session:
+def check_seconds(seconds: float) -> None:
+    """Whether nodes can be started here, and measured for so long.
+
+    Raises:
+        EnvironmentProblem: ROS 2 is missing. ConfigError: not between 5 s and an hour.
+    """
+    require_ros()
+    if not 5 <= seconds <= 3600:
+        raise ConfigError(f"--seconds must be between 5 and 3600, got {seconds:g}")
+
+
+def _session(robot: str, seconds: float) -> Session:
     settings = {"viewer": {"port": PORT}}
-    shared = {"robot": args.robot, "window": max(5.0, args.seconds)}
+    shared = {"robot": robot, "window": max(5.0, seconds)}
     return Session(find_stack("imitation"), shared, settings, quiet=True)
 
 
-def _start_once(args: argparse.Namespace) -> tuple[float, dict[str, float]]:
-    with _session(args) as session:
+def _start_once(robot: str, seconds: float) -> tuple[float, dict[str, float]]:
+    with _session(robot, seconds) as session:
         return _started(session)
 
 
@@ -72,16 +79,16 @@ def _started(session: Session) -> tuple[float, dict[str, float]]:
     return session.wait_first_motion(), ready
 
 
-def _sample(session: Session, args: argparse.Namespace) -> list[tuple[float, dict[str, float]]]:
+def _sample(session: Session, seconds: float, quiet: bool) -> list[tuple[float, dict[str, float]]]:
     """Cores of all nodes together and MB of each, once a second."""
     nodes = {row["name"]: row["pid"] for row in session.processes()}
     pids = list(nodes.values())
     clock = os.sysconf("SC_CLK_TCK")
     out: list[tuple[float, dict[str, float]]] = []
-    with progress("measuring", args.seconds, quiet=args.json) as show:
+    with progress("measuring", seconds, quiet) as show:
         begin = last = time.monotonic()
         used = sum(_cpu_ticks(p) for p in pids)
-        while last - begin < args.seconds and not session.stopped.is_set():
+        while last - begin < seconds and not session.stopped.is_set():
             session.run(1.0)
             now, total = time.monotonic(), sum(_cpu_ticks(p) for p in pids)
             out.append(((total - used) / clock / (now - last), {n: _memory_mb(p) for n, p in nodes.items()}))
@@ -114,10 +121,9 @@ def _memory_mb(pid: int) -> float:
     return 0.0
 
 
-def _p50_p99(values: list[float]) -> tuple[float, float]:
-    p50, p99 = np.percentile(values, [50, 99])
-    return float(p50), float(p99)
-
-
-def _row(name: str, unit: str, median: float, p99: float, n: int) -> dict[str, Any]:
-    return {"name": name, "unit": unit, "median": round(median, 3), "p99": round(p99, 3), "n": int(n)}
+def notes(rows: list[Row]) -> list[str]:
+    """What is counted."""
+    return [
+        "ik_tick, marker_to_command, missed ticks: by the nodes' own diagnostics. cores, memory: of all processes",
+        "together, once a second. start: until the robot first moves; ready: until a node says so.",
+    ]

@@ -7,7 +7,6 @@ Also here:
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -148,7 +147,6 @@ def _limits(mappings: Mapping[str, JointMuscleMapping], joint: str) -> Array:
 # -------- Tendons: mappings of table I, filter updates beside filterpy, and three groups in one process; one core
 
 ROBOT = "kengoro_upper"
-TITLE = "bench tendons, kengoro_upper"
 COLUMNS = ["name", "unit", "median", "p99", "n", "size", "peak_mb", "source", "ratio", "goal", "reached"]
 CALLS, STEPS, BUILDS = 2000, 2000, 3
 LESS = {"jmm_neck_s": 20.0, "jmm_scapula_s": 20.0, "jmm_shoulder_s": 20.0, "update_8x10": 40.0, "update_60x80": 150.0}
@@ -158,24 +156,24 @@ PEAK = 4000.0  # [MB] of a process that builds the mappings of table I
 COUNTS: dict[str, tuple[int, ...]] = {}  # other values per joint than those of table I, by the name of its column
 
 
-def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
+def measure(robot: str = ROBOT, quiet: bool = True) -> list[dict[str, Any]]:
     """Rows in s, us or Hz. Ours and the peer take turns, so that other work on the machine hits both alike."""
-    robot = load_robot(args.robot, "fixed")
-    if robot.name != ROBOT:
+    model = load_robot(robot, "fixed")
+    if model.name != ROBOT:
         raise ConfigError(f"bench tendons measures the three groups of table I, which only {ROBOT} has")
     compile_first(TENDONS)
-    with progress("measuring", 1.0, quiet=args.json) as show:
+    with progress("measuring", 1.0, quiet=quiet) as show:
         built: dict[str, list[Built]] = {g.name: [] for g in TABLE_ONE}
         for k in range(BUILDS * len(TABLE_ONE)):
             group = TABLE_ONE[k % len(TABLE_ONE)]
             share = 0.6 / (BUILDS * len(TABLE_ONE))
             part = _part(show, k * share, share, group.name)
-            built[group.name].append(build(robot, group, COUNTS.get(group.name), part))
+            built[group.name].append(build(model, group, COUNTS.get(group.name), part))
         rows = [_built_row(name, b) for name, b in built.items()]
         cases = update_cases()
         times = take_turns(cases, CALLS, _part(show, 0.6, 0.2, "updates"))
         rows += [_row(case, 1e6 * t, "us") for case, t in zip(cases, times, strict=True)]
-        cases = groups_cases(robot, {name: b[0] for name, b in built.items()})
+        cases = groups_cases(model, {name: b[0] for name, b in built.items()})
         times = take_turns(cases, STEPS, _part(show, 0.8, 0.2, "three groups"))
         rows += [_row(case, 1.0 / t, "Hz") for case, t in zip(cases, times, strict=True)]
     judge(rows)

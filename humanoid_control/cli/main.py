@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
+import _thread
 import importlib
 import os
 import sys
+import threading
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any
 
 from humanoid_control import __version__
-from humanoid_control.cli.interrupts import keep_interrupts
+from humanoid_control.cli.parser import EXIT_BAD_INPUT, Parser
 from humanoid_control.errors import HumanoidError, nearest_names
 
 COMMANDS = {
@@ -30,30 +31,17 @@ COMMANDS = {
     "replay": "play a recorded bag",
     "docs": "write the generated pages and default parameter files",
 }
-EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+INTERRUPT_DELAY = 0.05  # [s]
 
 
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are one line with the nearest right spelling."""
-
-    def error(self, message: str) -> NoReturn:
-        options = [o for a in self._actions for o in a.option_strings]
-        if message.startswith("unrecognized arguments:"):
-            wrong = message.split(":", 1)[1].split()[0]
-            near = nearest_names(wrong.split("=")[0], options)
-            message = f"unknown argument '{wrong}'" + (f": did you mean {' or '.join(near)}?" if near else "")
-        self.exit(EXIT_BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """The parser with its sub-commands' names; each adds its own arguments when it is used."""
+def build_parser() -> Parser:
+    """The parser with the commands' names; each adds its own arguments when it is used."""
     lines = "\n".join(f"  {name:10} {task}" for name, task in COMMANDS.items())
     parser = Parser(
         prog="humanoid",
         description="Real-time humanoid robot control on ROS 2.",
         epilog=f"commands:\n{lines}\n\n`humanoid COMMAND --help` explains a command and shows examples.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"humanoid_control {__version__}")
     parser.add_argument("command", help="one of the commands below", metavar="COMMAND")
@@ -79,8 +67,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             prog=f"humanoid {name}",
             description=COMMANDS[name][0].upper() + COMMANDS[name][1:] + ".",
             epilog=module.EXAMPLES,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
         )
         module.add_arguments(parser)
         return int(module.run(parser.parse_args(argv[1:])))
@@ -92,6 +78,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `humanoid robots | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def keep_interrupts() -> None:
+    """Raise KeyboardInterrupt in the main thread once more where it came while no exception could pass.
+
+    Compiled code calls back into Python, when a kernel is loaded for instance; an exception there is only reported
+    ("Exception ignored"), and a command would run on as if nobody had asked it to stop.
+    """
+    sys.unraisablehook = _interrupt_again
+
+
+def _interrupt_again(unraisable: Any) -> None:
+    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+        return
+    timer = threading.Timer(INTERRUPT_DELAY, _thread.interrupt_main)  # later: here it would be swallowed once more
+    timer.daemon = True
+    timer.start()
 
 
 if __name__ == "__main__":

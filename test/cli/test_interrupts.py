@@ -7,7 +7,7 @@ import sys
 
 SWALLOWS = """
 import ctypes, sys, time
-from humanoid_control.cli.interrupts import keep_interrupts
+from humanoid_control.cli.main import keep_interrupts
 
 def callback():
     raise KeyboardInterrupt  # as if the signal had come just here
@@ -32,7 +32,7 @@ def test_an_interrupt_inside_a_callback_is_raised_again():
 
 
 def test_other_exceptions_that_cannot_be_raised_are_still_reported():
-    code = "import ctypes\nfrom humanoid_control.cli.interrupts import keep_interrupts\nkeep_interrupts()\n"
+    code = "import ctypes\nfrom humanoid_control.cli.main import keep_interrupts\nkeep_interrupts()\n"
     code += "ctypes.CFUNCTYPE(None)(lambda: 1 / 0)()"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "ZeroDivisionError" in result.stderr

@@ -85,7 +85,9 @@ def test_another_robot_is_refused_in_one_line(capsys):
 
 @pytest.mark.parametrize("option", [["--motion", "walk"], ["--seconds", "3"]])
 def test_an_option_of_other_benches_is_refused(capsys, option):
-    assert main(["bench", "tendons", *option]) == 2
+    with pytest.raises(SystemExit) as end:
+        main(["bench", "tendons", *option])
+    assert end.value.code == 2
     assert f"{option[0]} is not for the bench 'tendons'" in capsys.readouterr().err
 
 

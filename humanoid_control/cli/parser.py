@@ -1,0 +1,88 @@
+"""Argument parsers whose complaints are one line with the nearest right spelling."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from humanoid_control.errors import ConfigError, nearest_names
+
+EXIT_BAD_INPUT = 2
+CHOICE = re.compile(r"argument (?P<what>\S+): invalid choice: '(?P<wrong>.*)' \(choose from (?P<known>.*)\)", re.S)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that neither abbreviates options nor wraps its epilog, and complains in one line.
+
+    Attributes:
+        siblings: of a sub-command all parsers beside it, by name, so that an option of another one is told as such.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        options.setdefault("allow_abbrev", False)
+        super().__init__(*args, **options)
+        self.siblings: Mapping[str, argparse.ArgumentParser] = {}
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse, but a sub-command complains about unknown arguments itself: it knows the right spelling."""
+        namespace, unknown = super().parse_known_args(args, namespace)
+        if unknown and self.siblings:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return namespace, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """Print one line and exit with code 2."""
+        if message.startswith("unrecognized arguments:"):
+            message = self._unknown(message.split(":", 1)[1].split()[0])
+        elif found := CHOICE.match(message):
+            known = [name.strip(" '\"") for name in found["known"].split(",")]
+            near = nearest_names(found["wrong"], known)
+            offer = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+            message = f"unknown {found['what']} '{found['wrong']}': {offer}"
+        self.exit(EXIT_BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def _unknown(self, wrong: str) -> str:
+        option = wrong.split("=")[0]
+        command, _, name = self.prog.rpartition(" ")
+        for other in self.siblings.values():
+            for action in other._actions:
+                if option in action.option_strings:
+                    return f"{action.option_strings[-1]} is not for the {command.split()[-1]} '{name}'"
+        near = nearest_names(option, [o for action in self._actions for o in action.option_strings])
+        return f"unknown argument '{wrong}'" + (f": did you mean {' or '.join(near)}?" if near else "")
+
+
+def add_commands(parser: argparse.ArgumentParser, what: str, tasks: Mapping[str, str]) -> dict[str, Parser]:
+    """A parser for each sub-command.
+
+    Args:
+        parser: of the command.
+        what: the sub-commands are, 'bench'; their name is found under it in the namespace.
+        tasks: name -> what it does, in one line.
+    """
+    group = parser.add_subparsers(dest=what, metavar=what, required=True, parser_class=Parser, help="one of:")
+    parsers = {
+        name: group.add_parser(name, help=task, description=f"{task[0].upper()}{task[1:]}.")
+        for name, task in tasks.items()
+    }
+    for one in parsers.values():
+        one.siblings = parsers
+    return parsers
+
+
+def comma_list(text: str) -> list[str]:
+    """The words of a list that is separated by commas."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def require_range(option: str, value: float | None, low: float, high: float) -> None:
+    """Refuse a number outside a range; None passes.
+
+    Raises:
+        ConfigError: it is outside, or not a number.
+    """
+    if value is not None and not low <= value <= high:
+        raise ConfigError(f"--{option} must be between {low:g} and {high:g}, got {value:g}")
