@@ -1,4 +1,4 @@
-"""What the inverse kinematics sees, as markers: shapes by distance, near pairs, centre of mass, momentum."""
+"""Markers of the inverse kinematics: shapes coloured by distance, near pairs, centre of mass, momentum."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from visualization_msgs.msg import Marker, MarkerArray
 from humanoid_control.ik.whole_body_ik import IkResult
 from humanoid_control.kinematics.centroidal import momentum_map
 from humanoid_control.nodes.base.messages import STREAM_OUT, WORLD
-from humanoid_control.nodes.base.serialized_markers import BetweenTicks, MarkerTemplate
+from humanoid_control.nodes.base.serialized_markers import IdlePublisher, SerializedMarkers
 from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import BALL_PART, BOX_PART, CYLINDER_PART, ShapeParts
 
 GREY, YELLOW, RED = np.array([0.62, 0.64, 0.67, 0.35]), np.array([0.98, 0.8, 0.1, 0.6]), np.array([0.9, 0.1, 0.1, 0.85])
-AT_MARGIN = 1e-3  # [m] what the solver keeps at the margin counts as there
+AT_MARGIN = 1e-3  # [m] a pair that the solver keeps at the margin is red
 PAIRS = 24  # lines at the most, the nearest ones
-LIFETIME = 0.5  # [s] without a new message, markers go: they are never older than they seem
+LIFETIME = 0.5  # [s] without a new message the markers go
 METRES_PER_LINEAR = 0.03  # [m / (kg m/s)]
 METRES_PER_ANGULAR = 0.15  # [m / (kg m^2/s)]
 SHORTEST = 1e-3  # [m] an arrow has a direction at least
@@ -34,7 +34,7 @@ class IkMarkers:
     Namespaces: shapes, near_pairs, closest_points, centre_of_mass, linear_momentum, angular_momentum.
 
     Attributes:
-        timing: when messages are made, and how long they took.
+        idle_publisher: when messages are made, and how long they took.
     """
 
     def __init__(self, node: TickNode, robot: Robot) -> None:
@@ -42,14 +42,14 @@ class IkMarkers:
         publisher: Any = node.create_publisher(MarkerArray, "ik_markers", STREAM_OUT)
         self._parts, self._data = ShapeParts(robot), robot.model.createData()
         message, self._first = _message(self._parts)
-        self._template = MarkerTemplate(message)
+        self._bytes = SerializedMarkers(message)
         self._pairs = robot.pairs
         self._moving_mass = float(sum(i.mass for i in list(robot.model.inertias)[1:]))
-        self.timing = BetweenTicks(publisher)
+        self.idle_publisher = IdlePublisher(publisher)
         self._points, self._colors = np.zeros((2 * PAIRS, 3)), np.zeros((2 * PAIRS, 4))
         self._poses = np.tile([0.0, 0, 0, 0, 0, 0, 1], (1, 1))
 
-    def spare(self, left: float, rate: float, result: IkResult, margin: float, activation: float) -> None:
+    def publish(self, left: float, rate: float, result: IkResult, margin: float, activation: float) -> None:
         """Publish if it is time, somebody listens, and there is room before the next tick.
 
         Args:
@@ -59,14 +59,14 @@ class IkMarkers:
             margin, activation: distances at and below which a shape is red, and at which it begins to be yellow [m].
         """
 
-        def made() -> bytes:
+        def write() -> bytes:
             return self.write(self._node.get_clock().now().to_msg(), result, margin, activation)
 
-        self.timing.publish(left, rate, made)
+        self.idle_publisher.publish(left, rate, write)
 
     def write(self, stamp: Time, result: IkResult, margin: float, activation: float) -> bytes:
         """The serialized message of a tick."""
-        t, near = self._template, result.near
+        t, near = self._bytes, result.near
         t.set_stamp(stamp)
         t.set_poses(0, self._parts.place(result.q))
         clearance = np.full(len(self.robot.shapes), np.inf)
@@ -76,7 +76,7 @@ class IkMarkers:
         lines, dots, center, linear, angular = range(self._first, self._first + 5)
         self._write_pairs(lines, dots, result, margin, activation)
         momentum = momentum_map(self.robot.model, self._data, result.q)
-        com = self._center(momentum.center)
+        com = self._center_of_mass(momentum.center)
         self._poses[0, :3] = com
         t.set_poses(center, self._poses)
         for marker, J, scale in (
@@ -88,13 +88,13 @@ class IkMarkers:
             t.set_points(marker, np.array([com, com + (arrow if long else [0.0, 0.0, SHORTEST])]))
         return t.bytes()
 
-    def _center(self, moving: np.ndarray) -> np.ndarray:
+    def _center_of_mass(self, moving: np.ndarray) -> np.ndarray:
         """Centre of mass of all links, those held included, from that of the moving ones."""
         held, m = self.robot.model.inertias[0], self._moving_mass
         return (m * moving + held.mass * held.lever) / (m + held.mass)
 
     def _write_pairs(self, lines: int, dots: int, result: IkResult, margin: float, activation: float) -> None:
-        near, t = result.near, self._template
+        near, t = result.near, self._bytes
         order = np.argsort(near.distance)[:PAIRS]
         order = order[near.distance[order] < activation]
         for marker in (lines, dots):

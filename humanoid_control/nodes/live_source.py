@@ -1,9 +1,6 @@
-"""The time of a frame by its own stamp, in our clock: free of the jitter of its journey.
+"""Targets from live markers, for the streamer: the topic `markers` and the clock of its source.
 
-Also here:
-
-* Live markers from a topic: a MarkerArray with labels, or a PoseArray in a known order.
-* Targets from live markers, for the streamer.
+Frames come as a MarkerArray with labels, or as a PoseArray in a known order.
 """
 
 from __future__ import annotations
@@ -26,10 +23,10 @@ from humanoid_control.retargeting.live import LiveSettings, LiveTargets
 from humanoid_control.retargeting.player import Figure
 from humanoid_control.robots.robot import Robot
 
-# -------- The time of a frame by its own stamp, in our clock: free of the jitter of its journey
-
-_LEAK = 1e-5  # [s] by which the delay may grow from frame to frame, so that drifting clocks are followed
-_OTHER = 1.0  # [s] a delay that changes by more means another clock
+TOPIC = "markers"
+PROBLEMS = ("calibration", "input", "labels", "hidden", "segments", "silence")
+DELAY_GROWTH = 1e-5  # [s] from frame to frame at the most, so that drifting clocks are followed
+OTHER_CLOCK = 1.0  # [s] a delay that changes by more, or a stamp farther from the present, means another clock
 
 
 class SourceClock:
@@ -39,35 +36,30 @@ class SourceClock:
         self._stamp = self._delay = float("nan")
 
     def time(self, stamp: float, arrival: float) -> float:
-        """When a frame would have arrived without jitter [s], never later than it did.
+        """Arrival of a frame without jitter [s], never later than it did arrive.
 
         Args:
-            stamp: by the source's clock [s]; one that does not grow tells nothing.
-            arrival: by ours [s].
+            stamp: by the source's clock [s]; one that does not grow is ignored.
+            arrival: by this computer's clock [s].
         """
         if stamp <= self._stamp:
             self._delay = float("nan")
             return arrival
         self._stamp = stamp
         delay = arrival - stamp
-        if not abs(delay - self._delay) < _OTHER:
+        if not abs(delay - self._delay) < OTHER_CLOCK:
             self._delay = delay
-        self._delay = min(delay, self._delay + _LEAK)
+        self._delay = min(delay, self._delay + DELAY_GROWTH)
         return stamp + self._delay
 
     def stamp(self, time: float) -> float:
-        """The stamp that the source would give to a moment of our clock [s]; NaN where its stamps tell nothing."""
+        """Stamp by the source's clock of a moment of this computer's clock [s]; NaN where its stamps are useless."""
         return time - self._delay
-
-
-# -------- Live markers from a topic: a MarkerArray with labels, or a PoseArray in a known order
-
-TOPIC = "markers"
 
 
 @dataclass(frozen=True)
 class MarkerFrame:
-    """One frame: labels, positions (M, 3) [m], and when it came [s, monotonic], without and with jitter."""
+    """One frame: labels, positions (M, 3) [m], and its arrival [s, monotonic], without and with jitter."""
 
     labels: tuple[str, ...]
     positions: np.ndarray
@@ -131,12 +123,6 @@ def _label(m: Marker) -> str:
     return m.text or m.ns
 
 
-# -------- Targets from live markers, for the streamer
-
-KINDS = ("calibration", "input", "labels", "hidden", "segments", "silence")
-OTHER_CLOCK = 1.0  # [s] a stamp farther than this from the present is by another clock
-
-
 @dataclass(frozen=True)
 class LiveParameters(NodeParameters):
     """Parameters of live markers."""
@@ -181,7 +167,7 @@ class LiveSource:
         self._input = MarkerInput(node, p.live_labels)
         self._added, self._latency = Samples(1000), Samples(1000)
         self._figure: Figure | None = None
-        self._said: tuple[str, ...] = ()
+        self._logged: tuple[str, ...] = ()
 
     @property
     def current(self) -> np.ndarray | None:
@@ -212,11 +198,11 @@ class LiveSource:
 
     def _report(self) -> None:
         problems = {**self.live.problems, **({"input": self._input.problem} if self._input.problem else {})}
-        for kind in KINDS:
+        for kind in PROBLEMS:
             self._node.health.check(kind, kind in problems, Level.WARN, problems.get(kind, ""))
-        if self.live.warnings != self._said:
-            self._said = self.live.warnings
-            for text in self._said:
+        if self.live.warnings != self._logged:
+            self._logged = self.live.warnings
+            for text in self._logged:
                 self._node.get_logger().warning(text)
 
     def segments(self) -> np.ndarray | None:

@@ -1,4 +1,4 @@
-"""Joint positions that follow the targets: solved and published by the node that has the targets."""
+"""Reference joint states (stack `direct`): the node that has the targets solves for the joints itself."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from typing import Any
 import numpy as np
 from sensor_msgs.msg import JointState
 
-from humanoid_control.nodes.base.messages import STREAM_OUT, StampGrid, fill_joint_state, joint_state
+from humanoid_control.nodes.base.messages import (
+    STREAM_OUT,
+    JointPositions,
+    PeriodicStamps,
+    fill_joint_state,
+    joint_state,
+)
 from humanoid_control.nodes.base.statistics import Samples
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.retargeting.retargeter import Retargeter
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.robots.robot import Robot
 
-COMPILED_WITHIN = 1.0  # [s] kernels that are on disk are loaded sooner
+LOADED_WITHIN = 1.0  # [s] kernels that are on disk are loaded sooner
 
 
 class ReferenceOutput:
@@ -41,19 +47,20 @@ class ReferenceOutput:
         self.retargeter = Retargeter(robot)
         self._compile()
         self._message = joint_state(robot.joint_names)
+        self._estimate = JointPositions(robot)
         self._publisher = node.create_publisher(JointState, "reference_joint_states", STREAM_OUT)
         if not blind:
             node.listen(JointState, "estimated_joint_states", self._on_joint_states)
         self._took = Samples(int(rate * max(5.0, node.params.window)))
-        self._grid = StampGrid(round(1e9 / rate))
+        self._stamps = PeriodicStamps(round(1e9 / rate))
         self.restart()
 
     def restart(self) -> None:
         """Forget the posture: the next one is where the robot is."""
         self.started = False
-        self._estimate = np.full(self.robot.n, np.nan)
+        self._estimate.forget()
         self._error = float("nan")
-        self._grid.restart()
+        self._stamps.restart()
 
     def _compile(self) -> None:
         """One step that nobody sees, so that the first real one does not wait for the compiler."""
@@ -62,24 +69,23 @@ class ReferenceOutput:
         self.retargeter.start_at(self.robot.postures["neutral"])
         self.retargeter.step(still, 1.0 / self.rate)
         self.retargeter.errors(still)
-        if time.monotonic() - begin > COMPILED_WITHIN:
+        if time.monotonic() - begin > LOADED_WITHIN:
             self.node.get_logger().info(f"solver compiled in {time.monotonic() - begin:.0f} s")
 
     def _on_joint_states(self, m: JointState) -> None:
-        theirs, ours = (np.zeros(0, int),) * 2 if self.started else self.robot.order_of(m.name)
-        if len(ours) and len(m.position) == len(m.name):
-            self._estimate[ours] = np.asarray(m.position)[theirs]
+        if not self.started:
+            self._estimate.take(m)
 
     def start(self, now: float) -> np.ndarray | None:
         """Begin, once it is known where the robot is; the seven points (7, 3) there, None while it is not known."""
         if self.blind:
-            self._estimate = self.robot.postures["neutral"].copy()
-        known = bool(np.isfinite(self._estimate).all())
+            self._estimate.values = self.robot.postures["neutral"].copy()
+        known = self._estimate.known
         missing = not known and self.node.silent("estimated_joint_states", now, 0.0)
         self.node.health.check("start", missing, Level.WARN, "no joint states yet: nothing is commanded")
         if not known:
             return None
-        joints = np.clip(self._estimate, self.robot.lower, self.robot.upper)
+        joints = np.clip(self._estimate.values, self.robot.lower, self.robot.upper)
         self.retargeter.joints[:] = joints
         self.retargeter.start_at(joints)
         self.started = True
@@ -92,7 +98,7 @@ class ReferenceOutput:
         joints = self.retargeter.step(goal, 1.0 / self.rate)
         self._took.add(time.perf_counter() - begin)
         velocity = (joints - before) * self.rate
-        stamp = self._grid.next(self.node.get_clock().now().nanoseconds)
+        stamp = self._stamps.next(self.node.get_clock().now().nanoseconds)
         self._publisher.publish(fill_joint_state(self._message, stamp, joints, velocity))
         if targets is not None:
             self._error = float(self.retargeter.errors(targets).mean())

@@ -1,9 +1,4 @@
-"""Simulated time beside real time: how much of it is due, and whether it was kept up with.
-
-Also here:
-
-* Node `simulator`: the robot in a simulated world. Commands in; joint states, imu, odometry, wrenches, clock out.
-"""
+"""Node `simulator`: the robot in a simulated world. Commands in; joint states, imu, odometry, wrenches, clock out."""
 
 from __future__ import annotations
 
@@ -23,18 +18,19 @@ from humanoid_control.warm_up.simulation import ADVICE, compiled
 
 __all__ = ["Simulator", "SimulatorParameters", "main"]
 
-
-# -------- Simulated time beside real time: how much of it is due, and whether it was kept up with
-
 PHASE = 0.05  # of a period: a tick that comes on time, to rounding, has its own period due
 WINDOW = 2.0  # [s] over which the achieved factor is taken
+SHARE = 0.8  # of a tick's time may be spent on simulating; messages need the rest
+FREE_RATE = 50.0  # [Hz] of the ticks where time passes as fast as possible
+PACE_PERIOD = 1.0  # [s] between checks of the pace
+REPEAT_PERIOD = 0.2  # [s] between messages while time stands still
 
 
 class Pacer:
-    """Says how many periods of simulated time are due.
+    """Pace of simulated time beside real time: how many periods are due.
 
-    What was missed is made up for as long as it is little. More than `limit` behind, it is given up: then simulated
-    time passes more slowly, and `achieved` says how slowly. There is nothing that could pile up.
+    A small backlog is made up for. More than `limit` behind, it is given up: then simulated time passes more slowly,
+    and `achieved` says how slowly. Nothing can pile up.
 
     Attributes:
         factor: simulated by real time; 0: as fast as possible.
@@ -59,7 +55,7 @@ class Pacer:
         self._total = 0
 
     def due(self, now: float) -> int:
-        """Periods to simulate now; a large number where it shall go as fast as possible.
+        """Periods to simulate now; a large number where time passes as fast as possible.
 
         Args:
             now: on the monotonic clock [s].
@@ -75,8 +71,8 @@ class Pacer:
             behind -= given_up
         return max(0, int(behind + 1))
 
-    def did(self, periods: int, now: float) -> None:
-        """So many were simulated."""
+    def record(self, periods: int, now: float) -> None:
+        """Count periods that were simulated."""
         self._done += periods
         self._total += periods
         self._history.append((now, self._total))
@@ -85,22 +81,14 @@ class Pacer:
 
     @property
     def achieved(self) -> float:
-        """Simulated by real time over the last two seconds; NaN where there is no telling yet."""
+        """Simulated by real time over the last two seconds; NaN where it is not known yet."""
         (t0, n0), (t1, n1) = self._history[0], self._history[-1]
         return (n1 - n0) * self.period / (t1 - t0) if t1 - t0 > 0.25 * WINDOW else float("nan")
 
     @property
     def slow(self) -> bool:
-        """Whether the factor asked for is missed by more than 5 %."""
+        """True where the factor asked for is missed by more than 5 %."""
         return bool(self.factor) and self.achieved < 0.95 * self.factor
-
-
-# -------- Node `simulator`: the robot in a simulated world. Commands in; joint states, imu, odometry, wrenches
-
-SHARE = 0.8  # of a tick's time may be spent on simulating; messages need the rest
-FREE_RATE = 50.0  # [Hz] of the ticks where time passes as fast as possible
-LOOK = 1.0  # [s] between looks at the pace
-REPEAT = 0.2  # [s] between messages while time stands still
 
 
 class Simulator(TickNode):
@@ -136,14 +124,14 @@ class Simulator(TickNode):
     def _begin(self) -> None:
         now = time.monotonic()
         self.pacer.restart(now)
-        self._looked = self._repeated = now
+        self._pace_checked = self._repeated = now
         self.outgoing.publish()
 
     # -- time -----------------------------------------------------------------------------------------------------
 
     def tick(self, now: float) -> None:
         if self.paused or self.engine.diverged:
-            if now - self._repeated >= REPEAT:
+            if now - self._repeated >= REPEAT_PERIOD:
                 self._repeated = now
                 self.outgoing.repeat()
             return
@@ -152,9 +140,9 @@ class Simulator(TickNode):
         while done < due and not self.engine.diverged and (done == 0 or time.monotonic() < end):
             done += 1
             self.advance((due - done) * self.pacer.period / factor if factor else 0.0)
-        self.pacer.did(done, time.monotonic())
-        if now - self._looked > LOOK:
-            self._looked = now
+        self.pacer.record(done, time.monotonic())
+        if now - self._pace_checked > PACE_PERIOD:
+            self._pace_checked = now
             slow = self.pacer.slow and now - self._active_since > SETTLING
             text = f"simulation too slow: {self.pacer.achieved:.2f} times real time, asked for {factor:g}"
             self.health.check("slow", slow, Level.WARN, text)

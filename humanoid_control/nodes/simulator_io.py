@@ -1,10 +1,4 @@
-"""What the simulator is told: commands, pushes, states from outside; checked before it reaches the engine.
-
-Also here:
-
-* What the simulator publishes: the engine's state, read through its sensors.
-* The tendons of the simulated robot: their lengths and tensions as measured, published as `tendon_states`.
-"""
+"""Inputs and outputs of the simulator: commands checked before they reach the engine; states read through sensors."""
 
 from __future__ import annotations
 
@@ -29,7 +23,15 @@ from humanoid_control.errors import (
     UnknownNameError,
     nearest_names,
 )
-from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_OUT, WORLD, fill_joint_state, joint_state
+from humanoid_control.nodes.base.messages import (
+    EVENTS,
+    LATCHED,
+    STREAM_OUT,
+    WORLD,
+    fill_joint_state,
+    joint_state,
+    stamp_of,
+)
 from humanoid_control.nodes.base.tick_node import Level
 from humanoid_control.nodes.simulator_parameters import SimulatorParameters, imperfection_of
 from humanoid_control.robots.description.urdf import BASE_LINK
@@ -38,11 +40,15 @@ from humanoid_control.simulation.engine import Engine
 from humanoid_control.simulation.sensors.sensor_model import Sensor
 from humanoid_control.simulation.sensors.tendon_sensor import TendonSensor, parse_faults
 
-# -------- What the simulator is told: commands, pushes, states from outside; checked before it reaches the engine
+try:  # not among the ROS wheels; there, nothing needs transforms
+    from geometry_msgs.msg import TransformStamped
+    from tf2_msgs.msg import TFMessage
+except ImportError:
+    TFMessage = None
 
 
 class SimulatorInputs:
-    """Subscriptions of the simulator. What is wrong with a message is said in diagnostics, and it changes nothing."""
+    """Subscriptions of the simulator. Diagnostics report a faulty message, and it changes nothing."""
 
     def __init__(self, node: Any, engine: Engine) -> None:
         self.node, self.engine, self.robot, self.health = node, engine, engine.robot, node.health
@@ -75,11 +81,11 @@ class SimulatorInputs:
     # -- commands ---------------------------------------------------------------------------------------------------
 
     def on_command(self, m: JointState) -> None:
-        """Positions, velocities, efforts, each for all names or left empty; what is given makes the kind of drive."""
+        """Positions, velocities, efforts, each for all names or left empty; they choose the kind of drive."""
         if m.name != self._order[0]:
             self._order = (list(m.name), *self.robot.order_of(m.name))
             unknown = [n for n in m.name if n not in self.robot.index]
-            text = ", ".join(_offer(n, self.robot.index) for n in unknown[:3])
+            text = ", ".join(_with_suggestion(n, self.robot.index) for n in unknown[:3])
             self.health.check("names", bool(unknown), Level.WARN, f"unknown joints in command: {text}")
             deaf = [self.robot.joint_names[k] for k in self._order[2] if k in self.engine.uncommanded]
             text = f"tendons at constant tensions move {', '.join(deaf[:3])}: commands for them are passed over"
@@ -120,7 +126,7 @@ class SimulatorInputs:
             self._tension = tension
             self.engine.set_tension(tension)
 
-    # -- from outside -------------------------------------------------------------------------------------------------
+    # -- states and pushes ---------------------------------------------------------------------------------------------
 
     def on_set_state(self, m: JointState) -> None:
         """Joints, by name, put to positions and velocities; the others stay where they are, at rest."""
@@ -163,18 +169,9 @@ class SimulatorInputs:
         self.engine.push(m.header.frame_id, wrench, self.node.params.push_duration)
 
 
-def _offer(name: str, known: Any) -> str:
+def _with_suggestion(name: str, known: Any) -> str:
     near = nearest_names(name, known, 1)
     return f"{name} (did you mean {near[0]}?)" if near else name
-
-
-# -------- What the simulator publishes: the engine's state, read through its sensors
-
-try:  # not among the ROS wheels; there, nothing needs transforms
-    from geometry_msgs.msg import TransformStamped
-    from tf2_msgs.msg import TFMessage
-except ImportError:
-    TFMessage = None
 
 
 class SimulatorOutputs:
@@ -200,11 +197,7 @@ class SimulatorOutputs:
         self._clock = node.create_publisher(Clock, "/clock", STREAM_OUT)
         self._tf = node.create_publisher(TFMessage, "/tf", EVENTS) if TFMessage is not None else None
         self._feet = {f.name: node.create_publisher(WrenchStamped, foot_topic(f.name), STREAM_OUT) for f in feet}
-        self._tendons: Any = None
-        if p.tendons:  # what they need is loaded for nobody else
-            from humanoid_control.nodes.simulator_io import SimulatorTendons
-
-            self._tendons = SimulatorTendons(node, engine, p)
+        self._tendons = SimulatorTendons(node, engine, p) if p.tendons else None
         self._description = None
         if p.publish_description:
             self._description = node.create_publisher(String, "robot_description", LATCHED)
@@ -221,7 +214,7 @@ class SimulatorOutputs:
             self._tendons.restart()
 
     def publish(self, before: float = 0.0) -> None:
-        """Read the sensors and publish; what is not at every period, where it is due.
+        """Read the sensors and publish; imu, odometry, wrenches and clock only where they are due.
 
         Args:
             before: how long ago on this computer's clock the state was due [s].
@@ -250,14 +243,12 @@ class SimulatorOutputs:
         self._clock.publish(Clock(clock=self._simulated()))
 
     def _simulated(self) -> Time:
-        nanoseconds = round(1e9 * self.engine.time)
-        return Time(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9)
+        return stamp_of(round(1e9 * self.engine.time))
 
     def _stamp(self, before: float = 0.0) -> Time:
         if self.simulated_stamps:
             return self._simulated()
-        nanoseconds = self._now().nanoseconds - round(1e9 * before)
-        return Time(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9)
+        return stamp_of(self._now().nanoseconds - round(1e9 * before))
 
     def _send_joints(self, stamp: Time) -> None:
         if self._joints is not None:
@@ -326,9 +317,6 @@ def _fill(vector: Any, values: np.ndarray) -> None:
     vector.x, vector.y, vector.z = np.asarray(values, dtype=float).tolist()
 
 
-# -------- The tendons of the simulated robot: their lengths and tensions as measured, published as `tendon_states`
-
-
 class SimulatorTendons:
     """Publisher and sensor of a simulated robot's tendons.
 
@@ -365,7 +353,7 @@ class SimulatorTendons:
         self._count += 1
         if (self._count - 1) % self.every:
             return
-        self._look_at_faults()
+        self._update_faults()
         states = self.engine.tendon_states()
         assert states is not None
         read = self.sensor.read(self.engine.time, states)
@@ -381,8 +369,8 @@ class SimulatorTendons:
             self._message.header.stamp = stamp
             self._publisher.publish(self._message)
 
-    def _look_at_faults(self) -> None:
-        """Take the live parameter's new faults; an error in it is said, and changes nothing."""
+    def _update_faults(self) -> None:
+        """Take the live parameter's new faults; an error in it is reported, and changes nothing."""
         text = self.node.params.tendon_faults
         if text == self._faults:
             return

@@ -1,4 +1,4 @@
-"""Parameters of the simulator."""
+"""Parameters of the node `simulator`, and what they make: the engine and the faults of its sensors."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def engine_of(p: SimulatorParameters, robot: Robot) -> Engine:
 
 
 def imperfection_of(p: SimulatorParameters) -> Imperfection:
-    """What is wrong with the sensors.
+    """Imperfections of the sensors.
 
     Raises:
         UnknownNameError, ConfigError: see `Imperfection.from_texts`.

@@ -1,9 +1,4 @@
-"""Joint positions as encoders give them, on their way into the joint filter.
-
-Also here:
-
-* Node `state_estimator`: what sensors measure becomes joint positions and velocities as believed.
-"""
+"""Node `state_estimator`: joint positions and velocities, estimated from encoders or from the lengths of tendons."""
 
 from __future__ import annotations
 
@@ -24,24 +19,21 @@ from humanoid_control.robots.robot import Robot
 
 __all__ = ["StateEstimator", "StateEstimatorParameters", "main"]
 
-
-# -------- Joint positions as encoders give them, on their way into the joint filter
-
 TOPIC = "joint_states"
 
 
 class JointInput:
-    """Subscribes `joint_states`; what is wrong with a message is said in diagnostics."""
+    """Joint positions from encoders (`joint_states`) on their way into the joint filter; diagnostics report faults."""
 
-    def __init__(self, node: TickNode, robot: Robot, joint_filter: JointFilter, wanted: np.ndarray) -> None:
+    def __init__(self, node: TickNode, robot: Robot, joint_filter: JointFilter, encoders: np.ndarray) -> None:
         """Subscribe.
 
         Args:
             node: that ticks. robot: whose joints. joint_filter: that takes the samples.
-            wanted: (n,) True for the joints to be taken from encoders.
+            encoders: (n,) True for the joints to be taken from encoders.
         """
-        self.robot, self.filter, self.health, self._wanted = robot, joint_filter, node.health, wanted
-        self._names = [n for n, w in zip(robot.joint_names, wanted, strict=True) if w]
+        self.robot, self.filter, self.health, self._encoders = robot, joint_filter, node.health, encoders
+        self._names = [n for n, w in zip(robot.joint_names, encoders, strict=True) if w]
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
         self._measured = np.full(robot.n, np.nan)
         node.listen(JointState, TOPIC, self.on_joint_states)
@@ -49,7 +41,7 @@ class JointInput:
     def on_joint_states(self, m: JointState) -> None:
         if m.name != self._order[0]:
             theirs, ours = self.robot.order_of(m.name)
-            keep = self._wanted[ours]
+            keep = self._encoders[ours]
             self._order = (list(m.name), theirs[keep], ours[keep])
             missing = [n for n in self._names if n not in m.name]
             self.health.check("missing", bool(missing), Level.WARN, f"joints not measured: {', '.join(missing[:3])}")
@@ -62,9 +54,6 @@ class JointInput:
         names = ", ".join(self.robot.joint_names[k] for k in bad[:3])
         self.health.check("nan", bool(len(bad)), Level.ERROR, f"measured position is not a number: {names}")
         self.filter.update(seconds(m.header.stamp), self._measured)
-
-
-# -------- Node `state_estimator`: what sensors measure becomes joint positions and velocities as believed
 
 
 class StateEstimator(TickNode):
@@ -80,9 +69,9 @@ class StateEstimator(TickNode):
         self.filter = JointFilter(robot.joint_names, self.params.bandwidth)
         self.message = joint_state(robot.joint_names)
         self.estimates = self.create_publisher(JointState, "estimated_joint_states", STREAM_OUT)
-        self.tendons: Any = None
+        self.tendons: Any = None  # a TendonInput
         self.topic, encoders = TOPIC, np.ones(robot.n, dtype=bool)
-        if self.params.source == "tendons":  # what they need is loaded for nobody else
+        if self.params.source == "tendons":  # loads the compiler, which encoders do without
             from humanoid_control.nodes.tendon_estimation import TendonInput
 
             self.tendons = TendonInput(self, robot, self.filter)
@@ -120,9 +109,9 @@ class StateEstimator(TickNode):
             part = joint_state([n for n, k in zip(self.robot.joint_names, known, strict=True) if k])
             self.estimates.publish(fill_joint_state(part, stamp, state.q[known], state.v[known]))
 
-    def spare(self, left: float) -> None:
+    def slack_time(self, left: float) -> None:
         if self.tendons is not None:
-            self.tendons.spare(left)
+            self.tendons.slack_time(left)
 
     def values(self) -> dict[str, Any]:
         more = self.tendons.values() if self.tendons is not None else {}

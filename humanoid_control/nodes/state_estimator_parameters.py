@@ -1,4 +1,4 @@
-"""Parameters of the state estimator."""
+"""Parameters of the node `state_estimator`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from math import radians
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 
 SOURCES = ("joints", "tendons")
-MODES = ("absolute", "r1", "r2", "r3", "literal")  # `tendons.filter_settings.OBSERVATIONS`, not loaded for encoders
-GROUPS = ("file", "completed", "whole", "automatic")  # `robots.tendon_groups.GROUPINGS`, likewise
+MODES = (
+    "absolute",
+    "r1",
+    "r2",
+    "r3",
+    "literal",
+)  # OBSERVATIONS of `tendons.estimator.settings`, not loaded for encoders
+GROUPS = ("file", "completed", "whole", "automatic")  # GROUPINGS of `robots.tendons`, likewise
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Node `target_source`: random goals for the hands, reachable ones and others, as targets."""
+"""Node `target_source`: random goals for the hands, reachable and unreachable ones, as targets."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from builtin_interfaces.msg import Duration
 from geometry_msgs.msg import Point
 from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import MarkerArray
 
-from humanoid_control.nodes.base.messages import KEPT, STREAM_OUT, target_markers
+from humanoid_control.nodes.base.messages import KEPT, STREAM_OUT, JointPositions, target_markers
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
-from humanoid_control.nodes.base.serialized_markers import MarkerWriter
+from humanoid_control.nodes.base.serialized_markers import SerializedMarkers
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.reaching.goals import HANDS, REACHABLE, GoalSampler, Leg, ReachScript, ScriptSettings
 from humanoid_control.robots.catalogue import load_robot
 
 GREEN, RED = ColorRGBA(r=0.2, g=0.7, b=0.3, a=0.5), ColorRGBA(r=0.85, g=0.2, b=0.2, a=0.5)
-PATIENCE = 5.0  # [s] before it is said what is waited for
+PATIENCE = 5.0  # [s] before a warning says what is waited for
 GOAL_RADIUS = 0.035  # [m]
 
 
@@ -46,52 +45,55 @@ class TargetSource(TickNode):
     Parameters = TargetSourceParameters
     params: TargetSourceParameters
     node_name = "target_source"
-    told: int  # number of the last goal that was published
+    published: int  # number of the last goal that was published
 
     def configure(self) -> float:
         p = self.params
         self.robot = load_robot(p.robot, "fixed")
         self.sampler = GoalSampler(self.robot)
         self.settings = ScriptSettings(p.speed, p.stay, unreachable=p.unreachable, jump=p.jump, faults=p.faults)
-        self.writer = MarkerWriter(target_markers(HANDS))
+        self.markers = SerializedMarkers(target_markers(HANDS))
         self.targets = self.create_publisher(MarkerArray, "targets", STREAM_OUT)
         self.goals = self.create_publisher(MarkerArray, "goals", KEPT)
+        self.estimate = JointPositions(self.robot)
         self.listen(JointState, "estimated_joint_states", self.on_joint_states)
         return p.rate
 
     def activate(self) -> None:
         self.script: ReachScript | None = None
-        self.estimate, self.told = np.full(self.robot.n, np.nan), -1
+        self.published = -1
+        self.estimate.forget()
         self.begun, self.since = 0, time.monotonic()
 
     def on_joint_states(self, m: JointState) -> None:
-        theirs, ours = self.robot.order_of(m.name) if self.script is None else (np.zeros(0, int),) * 2
-        if len(ours) and len(m.position) == len(m.name):
-            self.estimate[ours] = np.asarray(m.position)[theirs]
+        if self.script is None:
+            self.estimate.take(m)
 
     def tick(self, now: float) -> None:
         clock = self.get_clock().now()
         if self.script is None and not self.begin(now, clock.nanoseconds):
             return
-        # Where the targets are is asked for the very time they are stamped with, or their speed would be noisy.
+        # Targets are evaluated at the very time they are stamped with, or their speed would be noisy.
         seconds, stamp = max(0.0, 1e-9 * (clock.nanoseconds - self.begun)), clock.to_msg()
         assert self.script is not None
-        self.targets.publish(self.writer.write(stamp, self.script.at(seconds)))
+        self.markers.set_stamp(stamp)
+        self.markers.set_positions(self.script.at(seconds))
+        self.targets.publish(self.markers.bytes())
         leg = self.script.leg
-        if leg.number != self.told and seconds >= leg.arrive:
-            self.told = leg.number
+        if leg.number != self.published and seconds >= leg.arrive:
+            self.published = leg.number
             self.goals.publish(goal_markers(leg, stamp))
 
     def begin(self, now: float, nanoseconds: int) -> bool:
         """Begin at this time of the clock, once it is known where the robot is and somebody commands it."""
-        known = bool(np.isfinite(self.estimate).all())
+        known = self.estimate.known
         followed = self.count_publishers("joint_commands") > 0
         late = now - self.since > PATIENCE
         text = "no joint states yet" if not known else "nobody commands the joints yet"
         self.health.check("start", late and not (known and followed), Level.WARN, f"{text}: no targets")
         if not (known and followed):
             return False
-        hands = self.robot.point_positions(self.robot.q(self.estimate), HANDS)
+        hands = self.robot.point_positions(self.robot.q(self.estimate.values), HANDS)
         self.script, self.begun = ReachScript(self.sampler, hands, self.params.seed, self.settings), nanoseconds
         return True
 

@@ -1,15 +1,10 @@
-"""Services of the state estimator for tendons: ~/zero calibrates at a known posture, ~/learn corrects the mapping.
-
-Also here:
-
-* Tendon lengths on their way to joint angles: checked, put in order, estimated from; and what to say of them.
-"""
+"""Tendon lengths on their way to joint angles: checked, put in order, estimated from; services ~/zero and ~/learn."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sensor_msgs.msg import JointState
@@ -20,26 +15,157 @@ from humanoid_control.estimation.joint_filter import JointFilter
 from humanoid_control.nodes.base.messages import seconds
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
-from humanoid_control.nodes.tendon_reports import TendonOutputs, TendonReport, TendonTruth
-from humanoid_control.nodes.tendon_setup import TendonPair, estimator_of, start, zero_angles
+from humanoid_control.nodes.tendon_reports import GroundTruthComparison, TendonOutputs, TendonReport
+from humanoid_control.nodes.tendon_setup import PairedEstimation, estimator_of, start, zero_angles
 from humanoid_control.robots.robot import Robot
 from humanoid_control.tendons.estimator.samples import TendonSamples
 from humanoid_control.tendons.mappings.mapping import Array
-from humanoid_control.tendons.mappings.neural import NeuralMapping
+from humanoid_control.tendons.mappings.neural import AntagonismUpdater, NeuralMapping
 from humanoid_control.tendons.mappings.postures import random_postures
 
-if TYPE_CHECKING:
-    from humanoid_control.tendons.mappings.neural import AntagonismUpdater
-
-
-# -------- Services of the state estimator for tendons: ~/zero calibrates at a known posture
-
-UPDATE = 1.0  # [s] between two corrections of a mapping
+UPDATE_PERIOD = 1.0  # [s] between two corrections of a mapping
 REPLAYED = 500  # postures at which the mapping is remembered
+CLOCK_BACK = 1.0  # [s] a sample so much older than the last one comes from a clock that was set back
+HOLD_PERIODS, HOLD_TIME = 3.0, 0.05  # periods, and least time [s], without a sample after which the estimate is held
+
+
+class TendonInput:
+    """Subscribes `tendon_states` and feeds the joint filter with the angles estimated from them.
+
+    Attributes:
+        topic: that is subscribed. estimator: of the joints that tendons move.
+        pair: the estimator beside one of the other kind, or None.
+        truth: its comparison with true joint states, or None.
+        estimated: (n,) True for these joints. stamp: of the last sample used [s].
+        lengths, tensions: of that sample, in the estimator's order, wires' stretch taken out.
+    """
+
+    topic = "tendon_states"
+
+    def __init__(self, node: TickNode, robot: Robot, joint_filter: JointFilter) -> None:
+        """Build the estimator, subscribe, create the services.
+
+        Raises:
+            HumanoidError: see `tendon_setup.estimator_of`.
+        """
+        self.node, self.robot, self.filter, self.health = node, robot, joint_filter, node.health
+        p = self.params
+        self.estimator = estimator_of(robot, p)
+        self.pair = PairedEstimation(node, robot, self.estimator, p) if p.side_by_side else None
+        self.truth = GroundTruthComparison(node, self.estimator, p.compare) if p.compare else None
+        names, m = self.estimator.muscle_names, len(self.estimator.muscle_names)
+        self.samples = TendonSamples(names, 1.0 / p.tendon_rate, relative=p.lengths == "counted")
+        self._joints = np.array([robot.joint_index(name) for name in self.estimator.joint_names])
+        self.estimated = np.zeros(robot.n, dtype=bool)
+        self.estimated[self._joints] = True
+        self._measured, self._no_lengths = np.full(robot.n, np.nan), np.full(m, np.nan)
+        for _ in range(self.estimator.settings.every + 2):
+            self._estimate(self._no_lengths, None)  # loads what is compiled, now and not in a tick
+        self.report, self.outputs = TendonReport(node, self.estimator), TendonOutputs(node, robot, self.estimator)
+        self.services = TendonServices(node, self, robot)
+        self.reset()
+        node.listen(JointState, self.topic, self.on_tendon_states)
+
+    def reset(self) -> None:
+        """Back to the start posture; a calibration and the counts are kept."""
+        start(self.estimator, self.robot, self.params)
+        if self.pair is not None:
+            self.pair.reset()
+        self.samples.reset()
+        self.stamp: float | None = None
+        self._used = self._sampled = 0.0
+        self._dropped = self.samples.dropped
+        self.lengths: Array = self._no_lengths.copy()
+        self.tensions: Array | None = None
+
+    def on_tendon_states(self, m: JointState) -> None:
+        """Estimate from a sample, or report what is wrong with it."""
+        stamp, now = seconds(m.header.stamp), self._now()
+        if self.stamp is not None and stamp < self.stamp - CLOCK_BACK:
+            self.samples.reset()
+            self.filter.reset()
+        try:
+            sample = self.samples.accept(stamp, m.name, m.position, m.effort, now)
+            self.health.clear("sample")
+        except HumanoidError as e:
+            self.health.report("sample", Level.ERROR, str(e))
+            return
+        if sample is None:
+            return
+        self._dropped = self.samples.dropped
+        lengths, k = sample.lengths, self.params.tendon_stiffness
+        if k and sample.tensions is not None:
+            lengths = lengths + np.nan_to_num(sample.tensions) / k
+        self.stamp, self.lengths, self.tensions, self._sampled = stamp, lengths, sample.tensions, now
+        self._step(stamp, lengths, sample.tensions)
+        if self.truth is not None:
+            self.truth.add(stamp)
+        self.services.learn(lengths, sample.tensions)
+        faults = self.estimator.faults
+        if not (faults.missing | faults.slack | faults.excluded).all():
+            self._used = now
+
+    def hold(self, stamp: float, now: float) -> None:
+        """Called at every tick, with its time on the node's clock and on the monotonic one [s].
+
+        Where no usable lengths come, the angles stay, and their covariance grows.
+        """
+        self.health.check("uncalibrated", self.services.uncalibrated, Level.WARN, self.services.advice)
+        if self.stamp is None:
+            return
+        waits = stamp - self._sampled > max(HOLD_PERIODS / self.params.tendon_rate, HOLD_TIME)
+        if waits:
+            self._step(stamp, self._no_lengths, None)
+        held = stamp - self._used > self.params.timeout
+        self.health.check("held", held, Level.ERROR, f"{self._reason()}: estimate held, its uncertainty grows")
+        if held or not waits:
+            self.report.update(now)
+
+    def _reason(self) -> str:
+        """Reason for an estimate that is held."""
+        if self.samples.dropped > self._dropped:
+            return "tendon samples are of the same time as the last, or older: stamp each when it is measured"
+        return "no tendon can be used"
+
+    def _step(self, stamp: float, lengths: Array, tensions: Array | None) -> None:
+        self._measured[self._joints] = self._estimate(lengths, tensions)
+        self.report.add()
+        self.filter.update(stamp, self._measured)
+
+    def _estimate(self, lengths: Array, tensions: Array | None) -> Array:
+        if self.pair is None:
+            return self.estimator.step(lengths, tensions)
+        self.pair.step(lengths, tensions)
+        return self.estimator.theta
+
+    def _now(self) -> float:
+        return 1e-9 * self.node.get_clock().now().nanoseconds
+
+    def slack_time(self, left: float) -> None:
+        """Publish what somebody listens to, and do what may wait; left: time to the next tick [s]."""
+        self.outputs.slack_time(left, self.params.markers_rate)
+        self.report.slack_time(left)
+        self.services.slack_time()
+        if self.pair is not None:
+            self.pair.slack_time()
+
+    @property
+    def params(self) -> StateEstimatorParameters:
+        """The node's parameters, of which some change while it runs."""
+        assert isinstance(self.node.params, StateEstimatorParameters)
+        return self.node.params
+
+    def values(self) -> dict[str, Any]:
+        """Figures for diagnostics."""
+        counts = {f"samples_{k}": v for k, v in dataclasses.asdict(self.samples.counts).items()}
+        error = self.pair.values() if self.pair is not None else {}
+        truth = self.truth.values() if self.truth is not None else {}
+        shown = {"mode": self.params.mode, **self.report.values(), **truth, **error}
+        return {**shown, **counts, "learning": self.services.state}
 
 
 class TendonServices:
-    """Offers ~/zero and ~/learn.
+    """Services ~/zero (calibrate at a known posture) and ~/learn (correct a neural mapping).
 
     Attributes:
         uncalibrated: absolute angles are asked for, but it is not known to which posture the lengths belong.
@@ -51,8 +177,6 @@ class TendonServices:
         self._learners: list[tuple[int, np.ndarray, AntagonismUpdater]] = []
         for k, f in enumerate(estimator.filters):
             if isinstance(f.mapping, NeuralMapping):
-                from humanoid_control.tendons.mappings.neural import AntagonismUpdater
-
                 replay = random_postures(f.mapping.limits, REPLAYED)
                 rows = np.array([estimator.muscle_names.index(name) for name in f.group.tendons])
                 tension = tendons.params.slack_tension
@@ -65,7 +189,7 @@ class TendonServices:
 
     @property
     def advice(self) -> str:
-        """What to do where lengths have to be calibrated first."""
+        """Advice where lengths have to be calibrated first."""
         return (
             "lengths are counted from an unknown posture, absolute angles are wrong: put the robot into "
             f"'{self.tendons.params.zero_posture}' (zero_posture) and call {self.node.get_fully_qualified_name()}/zero"
@@ -73,7 +197,7 @@ class TendonServices:
 
     @property
     def state(self) -> str:
-        """What diagnostics say of learning."""
+        """State of learning, for diagnostics."""
         if not self._learners:
             return "not possible: no neural mapping"
         updates = sum(u.updates for *_, u in self._learners)
@@ -132,153 +256,12 @@ class TendonServices:
             f = self.tendons.estimator.filters[k]
             updater.add(f.theta, lengths[rows] + f.offset, None if tensions is None else tensions[rows])
 
-    def spare(self, left: float) -> None:
+    def slack_time(self) -> None:
         """Correct the mappings now and then, between ticks."""
         now = time.monotonic()
-        if not self._learning or now - self._updated < UPDATE:
+        if not self._learning or now - self._updated < UPDATE_PERIOD:
             return
         self._updated = now
         for *_, updater in self._learners:
             misfit = updater.update()
             self._misfit = misfit if np.isfinite(misfit) else self._misfit
-
-
-# -------- Tendon lengths on their way to joint angles: checked, put in order, estimated from; and what to say of them
-
-CLOCK_BACK = 1.0  # [s] a sample so much older than the last one comes from a clock that was set back
-HOLD_AFTER, LEAST = 3.0, 0.05  # periods, and time [s], without a sample after which the estimate is held
-
-
-class TendonInput:
-    """Subscribes `tendon_states` and feeds the joint filter with the angles estimated from them.
-
-    Attributes:
-        topic: that is subscribed. estimator: of the joints that tendons move.
-        pair: the estimator beside one of the other kind, where that is asked for.
-        truth: what compares it with joint states that are true, where that is asked for.
-        estimated: (n,) True for these joints. stamp: of the last sample used [s].
-        lengths, tensions: of that sample, in the estimator's order, wires' stretch taken out.
-    """
-
-    topic = "tendon_states"
-
-    def __init__(self, node: TickNode, robot: Robot, joint_filter: JointFilter) -> None:
-        """Build the estimator, subscribe, offer services.
-
-        Raises:
-            HumanoidError: see `tendon_setup.estimator_of`.
-        """
-        self.node, self.robot, self.filter, self.health = node, robot, joint_filter, node.health
-        p = self.params
-        self.estimator = estimator_of(robot, p)
-        self.pair = TendonPair(node, robot, self.estimator, p) if p.side_by_side else None
-        self.truth = TendonTruth(node, self.estimator, p.compare) if p.compare else None
-        names, m = self.estimator.muscle_names, len(self.estimator.muscle_names)
-        self.samples = TendonSamples(names, 1.0 / p.tendon_rate, relative=p.lengths == "counted")
-        self._joints = np.array([robot.joint_index(name) for name in self.estimator.joint_names])
-        self.estimated = np.zeros(robot.n, dtype=bool)
-        self.estimated[self._joints] = True
-        self._measured, self._nothing = np.full(robot.n, np.nan), np.full(m, np.nan)
-        for _ in range(self.estimator.settings.every + 2):
-            self._estimate(self._nothing, None)  # loads what is compiled, now and not in a tick
-        self.report, self.outputs = TendonReport(node, self.estimator), TendonOutputs(node, robot, self.estimator)
-        self.services = TendonServices(node, self, robot)
-        self.reset()
-        node.listen(JointState, self.topic, self.on_tendon_states)
-
-    def reset(self) -> None:
-        """Back to the start posture; a calibration and the counts are kept."""
-        start(self.estimator, self.robot, self.params)
-        if self.pair is not None:
-            self.pair.reset()
-        self.samples.reset()
-        self.stamp: float | None = None
-        self._used = self._sampled = 0.0
-        self._dropped = self.samples.dropped
-        self.lengths: Array = self._nothing.copy()
-        self.tensions: Array | None = None
-
-    def on_tendon_states(self, m: JointState) -> None:
-        """A sample: estimate from it, or say what is wrong with it."""
-        stamp, now = seconds(m.header.stamp), self._now()
-        if self.stamp is not None and stamp < self.stamp - CLOCK_BACK:
-            self.samples.reset()
-            self.filter.reset()
-        try:
-            sample = self.samples.accept(stamp, m.name, m.position, m.effort, now)
-            self.health.clear("sample")
-        except HumanoidError as e:
-            self.health.report("sample", Level.ERROR, str(e))
-            return
-        if sample is None:
-            return
-        self._dropped = self.samples.dropped
-        lengths, k = sample.lengths, self.params.tendon_stiffness
-        if k and sample.tensions is not None:
-            lengths = lengths + np.nan_to_num(sample.tensions) / k
-        self.stamp, self.lengths, self.tensions, self._sampled = stamp, lengths, sample.tensions, now
-        self._step(stamp, lengths, sample.tensions)
-        if self.truth is not None:
-            self.truth.add(stamp)
-        self.services.learn(lengths, sample.tensions)
-        faults = self.estimator.faults
-        if not (faults.missing | faults.slack | faults.excluded).all():
-            self._used = now
-
-    def hold(self, stamp: float, now: float) -> None:
-        """Called at every tick, with its time on the node's clock and on the monotonic one [s].
-
-        Where no usable lengths come, the angles stay, and how little they are known is made to grow.
-        """
-        self.health.check("uncalibrated", self.services.uncalibrated, Level.WARN, self.services.advice)
-        if self.stamp is None:
-            return
-        waits = stamp - self._sampled > max(HOLD_AFTER / self.params.tendon_rate, LEAST)
-        if waits:
-            self._step(stamp, self._nothing, None)
-        held = stamp - self._used > self.params.timeout
-        self.health.check("held", held, Level.ERROR, f"{self._reason()}: estimate held, its uncertainty grows")
-        if held or not waits:
-            self.report.look(now)
-
-    def _reason(self) -> str:
-        """Why there is nothing to estimate from."""
-        if self.samples.dropped > self._dropped:
-            return "tendon samples are of the same time as the last, or older: stamp each when it is measured"
-        return "no tendon can be used"
-
-    def _step(self, stamp: float, lengths: Array, tensions: Array | None) -> None:
-        self._measured[self._joints] = self._estimate(lengths, tensions)
-        self.report.add()
-        self.filter.update(stamp, self._measured)
-
-    def _estimate(self, lengths: Array, tensions: Array | None) -> Array:
-        if self.pair is None:
-            return self.estimator.step(lengths, tensions)
-        self.pair.step(lengths, tensions)
-        return self.estimator.theta
-
-    def _now(self) -> float:
-        return 1e-9 * self.node.get_clock().now().nanoseconds
-
-    def spare(self, left: float) -> None:
-        """Between ticks: what is published only while somebody listens, and what may wait."""
-        self.outputs.spare(left, self.params.markers_rate)
-        self.report.spare(left)
-        self.services.spare(left)
-        if self.pair is not None:
-            self.pair.spare()
-
-    @property
-    def params(self) -> StateEstimatorParameters:
-        """The node's parameters, of which some change while it runs."""
-        assert isinstance(self.node.params, StateEstimatorParameters)
-        return self.node.params
-
-    def values(self) -> dict[str, Any]:
-        """Figures for diagnostics."""
-        counts = {f"samples_{k}": v for k, v in dataclasses.asdict(self.samples.counts).items()}
-        error = self.pair.values() if self.pair is not None else {}
-        truth = self.truth.values() if self.truth is not None else {}
-        said = {"mode": self.params.mode, **self.report.values(), **truth, **error}
-        return {**said, **counts, "learning": self.services.state}

@@ -1,11 +1,4 @@
-"""What diagnostics say of an estimate from tendons: consistency, faults, what cannot be seen, how sure it is.
-
-Also here:
-
-* How wrong the angles estimated from tendons are, where something else knows them: a simulator, or encoders.
-* The tendons as markers: their ways at the estimated angles, coloured by how far each is from what was expected.
-* What the estimator of tendons publishes while somebody listens: the covariance and the markers of the tendons.
-"""
+"""Reports of an estimate from tendons: diagnostics, comparison with ground truth, markers, covariance."""
 
 from __future__ import annotations
 
@@ -21,7 +14,7 @@ from std_msgs.msg import ColorRGBA, Float64MultiArray, MultiArrayDimension
 from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.nodes.base.messages import STREAM_OUT, WORLD, floats, seconds
-from humanoid_control.nodes.base.serialized_markers import BetweenTicks, MarkerTemplate
+from humanoid_control.nodes.base.serialized_markers import IdlePublisher, SerializedMarkers
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.robot import Robot
@@ -30,22 +23,30 @@ from humanoid_control.tendons.estimator.diagnosis import ChiSquareMean, Observab
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
 from humanoid_control.tendons.mappings.mapping import Array
 
-# -------- What diagnostics say of an estimate from tendons: consistency, faults, what cannot be seen, how sure it is
-
-LOOK = 0.25  # [s] between looks at the faults
+FAULT_PERIOD = 0.25  # [s] between updates of the faults
 POSTURES = 12  # of the motion, for what a relative observation sees
-ROOM, SMOOTH = 1.5, 0.2
-TURN = 0.5  # [s] between looks at what a group's lengths tell, group after group
-SHOWN = 4  # tendons named in one line
+OBSERVABILITY_PERIOD = 0.5  # [s] between one group's observability and the next one's
+ROOM, SMOOTH = 1.5, 0.2  # it needs so much of its mean time; weight of the newest time in the mean
+NAMED = 4  # tendons named in one line
+COMPARED = 8  # estimates that wait for the truth of their time, and the other way round
+SAME_STAMP = 1e-6  # [s]
+COMPARISON_PERIOD = 0.02  # [s]
+GREEN, YELLOW, RED = (np.array(c + [0.95]) for c in ([0.25, 0.7, 0.35], [0.98, 0.8, 0.1], [0.9, 0.1, 0.1]))
+EXCLUDED = np.array([0.45, 0.2, 0.8, 0.6])
+WIDTH = 0.006  # [m]
+LIFETIME = 0.5  # [s]
+MORE_SEGMENTS = 16  # beyond those at first: paths get more of them where they bend around something
+GAP = np.full((1, 3), np.nan)
+COVARIANCE_RATE = 50.0  # [Hz] at most
 
 
 class TendonReport:
-    """Watches an estimator: adds up its innovations, names its faults, asks what its lengths tell."""
+    """Diagnostics of an estimator: consistency of its innovations, faults of tendons, observability of joints."""
 
     def __init__(self, node: TickNode, estimator: TendonEstimator) -> None:
         self.health, self.estimator = node.health, estimator
         self._nis = ChiSquareMean()
-        self._looked = self._turned = 0.0
+        self._faults_read = self._observed = 0.0
         self._cost, self._group = 1e-3, 0
         self._seen: dict[str, Observability] = {}
         self.faults: dict[str, str] = {}
@@ -54,22 +55,24 @@ class TendonReport:
         """The estimator made a step."""
         self._nis.add(*self.estimator.nis)
 
-    def look(self, now: float) -> None:
+    def update(self, now: float) -> None:
         """Name the tendons that are left out; now and then, at the time now on the monotonic clock [s]."""
-        if now - self._looked < LOOK:
+        if now - self._faults_read < FAULT_PERIOD:
             return
-        self._looked = now
+        self._faults_read = now
         self.faults = self.estimator.faults.report()
-        named = [f"{name} {why}" for name, why in list(self.faults.items())[:SHOWN]]
-        more = f" and {len(self.faults) - SHOWN} more" if len(self.faults) > SHOWN else ""
+        named = [f"{name} {why}" for name, why in list(self.faults.items())[:NAMED]]
+        more = f" and {len(self.faults) - NAMED} more" if len(self.faults) > NAMED else ""
         self.health.check("tendons", bool(named), Level.WARN, f"left out: {'; '.join(named)}{more}")
 
-    def spare(self, left: float) -> None:
-        """Look at what the lengths of one group tell, in turn, where there is time."""
+    def slack_time(self, left: float) -> None:
+        """Check the observability of one group after the other, where there is time."""
         now = time.monotonic()
-        if now - self._turned < TURN or (left < ROOM * self._cost and now - self._turned < 10 * TURN):
+        if now - self._observed < OBSERVABILITY_PERIOD or (
+            left < ROOM * self._cost and now - self._observed < 10 * OBSERVABILITY_PERIOD
+        ):
             return
-        self._turned = now
+        self._observed = now
         k = self._group = (self._group + 1) % len(self.estimator.groups)
         self._seen[self.estimator.groups[k].name] = self.estimator.observability_of(k, POSTURES)
         self._cost += SMOOTH * (time.monotonic() - now - self._cost)
@@ -103,15 +106,8 @@ class TendonReport:
         return out
 
 
-# -------- How wrong the angles estimated from tendons are, where something else knows them: a simulator, or encoders
-
-KEPT = 8  # estimates that wait for the truth of their time, and the other way round
-SAME = 1e-6  # [s] stamps that are one
-EVERY = 0.02  # [s] between comparisons
-
-
-class TendonTruth:
-    """Subscribes true joint states and compares them with the estimates of the same time stamp.
+class GroundTruthComparison:
+    """True joint states, of a simulator or encoders, compared with the estimates of the same time stamp.
 
     Attributes:
         error: (J,) estimate minus truth at the last comparison [rad]; NaN for joints that the topic does not have.
@@ -121,8 +117,8 @@ class TendonTruth:
         self.estimator = estimator
         self.error = np.full(len(estimator.joint_names), np.nan)
         self._own = [np.array([estimator.joint_names.index(j) for j in g.own]) for g in estimator.groups]
-        self._estimates: deque[tuple[float, Array, list[Array]]] = deque(maxlen=KEPT)
-        self._truths: deque[tuple[float, Array]] = deque(maxlen=KEPT)
+        self._estimates: deque[tuple[float, Array, list[Array]]] = deque(maxlen=COMPARED)
+        self._truths: deque[tuple[float, Array]] = deque(maxlen=COMPARED)
         self._names: list[str] = []
         self._there = np.zeros(0, dtype=np.int64)
         self._nees, self._last = ChiSquareMean(), 0.0
@@ -130,7 +126,7 @@ class TendonTruth:
 
     def add(self, stamp: float) -> None:
         """Take in what is estimated now, from a sample of this time [s]."""
-        if abs(stamp - self._last) < EVERY:
+        if abs(stamp - self._last) < COMPARISON_PERIOD:
             return
         filters = self.estimator.filters
         blocks = [f.P[: len(own), : len(own)].copy() for f, own in zip(filters, self._own, strict=True)]
@@ -150,7 +146,7 @@ class TendonTruth:
 
     def _compare(self) -> None:
         for stamp, theta, blocks in self._estimates:
-            truth = next((angles for t, angles in self._truths if abs(t - stamp) < SAME), None)
+            truth = next((angles for t, angles in self._truths if abs(t - stamp) < SAME_STAMP), None)
             if truth is None:
                 continue
             self.error = theta - truth
@@ -176,16 +172,6 @@ class TendonTruth:
         }
 
 
-# -------- The tendons as markers: their ways at the estimated angles
-
-GREEN, YELLOW, RED = (np.array(c + [0.95]) for c in ([0.25, 0.7, 0.35], [0.98, 0.8, 0.1], [0.9, 0.1, 0.1]))
-OUT = np.array([0.45, 0.2, 0.8, 0.6])  # left out
-WIDTH = 0.006  # [m]
-LIFETIME = 0.5  # [s]
-SPARE_SEGMENTS = 16  # beyond those at first: ways get more of them where they bend around something
-_GAP = np.full((1, 3), np.nan)
-
-
 class TendonMarkers:
     """Publishes `tendon_markers` while somebody listens: one list of lines, in the frame `world`.
 
@@ -203,31 +189,31 @@ class TendonMarkers:
         self._order = [estimator.muscle_names.index(name) for name in self.geometry.tendon_names]
         self._rows = [np.array([estimator.muscle_names.index(m) for m in g.tendons]) for g in estimator.groups]
         self._size = 0
-        self._template: MarkerTemplate | None = None
-        self._timing = BetweenTicks(publisher)
+        self._bytes: SerializedMarkers | None = None
+        self._idle_publisher = IdlePublisher(publisher)
 
-    def spare(self, left: float, rate: float) -> None:
+    def publish(self, left: float, rate: float) -> None:
         """Publish if it is time, somebody listens, and there is room; left: time to the next tick [s], rate [Hz]."""
-        self._timing.publish(left, rate, lambda: self.write(self._node.get_clock().now().to_msg()))
+        self._idle_publisher.publish(left, rate, lambda: self.write(self._node.get_clock().now().to_msg()))
 
     def write(self, stamp: Time) -> bytes:
         """The serialized message for the estimate as it is."""
         points, colors = self.lines()
-        if self._template is None or len(points) > self._size:
-            self._size = len(points) + 2 * SPARE_SEGMENTS
-            self._template = MarkerTemplate(_message(self._size))
+        if self._bytes is None or len(points) > self._size:
+            self._size = len(points) + 2 * MORE_SEGMENTS
+            self._bytes = SerializedMarkers(_message(self._size))
         more = self._size - len(points)  # the rest lies on the last point
         points = np.concatenate([points, np.repeat(points[-1:], more, axis=0)])
         colors = np.concatenate([colors, np.repeat(colors[-1:], more, axis=0)])
-        self._template.set_stamp(stamp)
-        self._template.set_points(0, points, colors)
-        return self._template.bytes()
+        self._bytes.set_stamp(stamp)
+        self._bytes.set_points(0, points, colors)
+        return self._bytes.bytes()
 
     def lines(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ends (2 S, 3) of the pieces of all ways in the world [m], and their colours (2 S, 4)."""
+        """Ends (2 S, 3) of the pieces of all paths in the world [m], and their colours (2 S, 4)."""
         self._theta[self._joints] = self.estimator.theta
         paths = self.geometry.paths(self._theta)
-        rows = np.concatenate([part for path in paths for part in (path, _GAP)])
+        rows = np.concatenate([part for path in paths for part in (path, GAP)])
         tendon = np.repeat(self._order, [len(path) + 1 for path in paths])
         # between two tendons, and between the branches of a pulley, nothing runs
         drawn = np.isfinite(rows[:-1, 0]) & np.isfinite(rows[1:, 0])
@@ -244,7 +230,7 @@ class TendonMarkers:
         low = GREEN + np.minimum(2 * share, 1.0) * (YELLOW - GREEN)
         out = low + np.maximum(2 * share - 1.0, 0.0) * (RED - YELLOW)
         faults = e.faults
-        out[faults.excluded | faults.missing | faults.slack] = OUT
+        out[faults.excluded | faults.missing | faults.slack] = EXCLUDED
         return out
 
 
@@ -257,11 +243,6 @@ def _message(points: int) -> MarkerArray:
     m.lifetime = Duration(nanosec=int(1e9 * LIFETIME))
     m.points, m.colors = [Point() for _ in range(points)], [ColorRGBA() for _ in range(points)]
     return MarkerArray(markers=[m])
-
-
-# -------- What the estimator of tendons publishes while somebody listens
-
-RATE = 50.0  # [Hz] of the covariance at most
 
 
 class TendonOutputs:
@@ -289,12 +270,12 @@ class TendonOutputs:
             out[np.ix_(own, own)] = f.P[: len(own), : len(own)]
         return out
 
-    def spare(self, left: float, markers_rate: float) -> None:
+    def slack_time(self, left: float, markers_rate: float) -> None:
         """Publish what somebody listens to; left: time to the next tick [s], markers_rate [Hz]."""
         now = time.monotonic()
         if now >= self._next:
-            self._next = now + 1.0 / RATE
+            self._next = now + 1.0 / COVARIANCE_RATE
             if self._covariance.get_subscription_count():
                 self._message.data = floats(self.covariance().ravel())
                 self._covariance.publish(self._message)
-        self.markers.spare(left, markers_rate)
+        self.markers.publish(left, markers_rate)

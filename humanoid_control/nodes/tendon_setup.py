@@ -1,9 +1,4 @@
-"""From the parameters of the state estimator to an estimator of tendon-driven joints.
-
-Also here:
-
-* Absolute and relative estimation side by side: their difference, the JAEs-error of the source (section V-B).
-"""
+"""Tendon-driven joint estimators made from the parameters of the state estimator, alone or two side by side."""
 
 from __future__ import annotations
 
@@ -25,13 +20,13 @@ from humanoid_control.tendons.estimator.estimator import SideBySide, TendonEstim
 from humanoid_control.tendons.estimator.settings import FilterSettings
 from humanoid_control.tendons.mappings.mapping import Array
 
-# -------- From the parameters of the state estimator to an estimator of tendon-driven joints
+RATE = 50.0  # [Hz] of ~/jae_error at most
 
 
 def estimator_of(robot: Robot, p: StateEstimatorParameters) -> TendonEstimator:
     """The estimator that the parameters ask for, at its start posture.
 
-    Lengths of whole ways are zeroed where all joints are zero, so that nothing has to be calibrated for them.
+    Lengths of whole paths are zeroed where all joints are zero, so that they need no calibration.
 
     Raises:
         HumanoidError: no tendons, no groups, a mapping of another robot, an unknown posture.
@@ -41,21 +36,21 @@ def estimator_of(robot: Robot, p: StateEstimatorParameters) -> TendonEstimator:
     )
     groups = tendon_groups(robot, p.groups)
     mappings = tendon_mappings(robot, groups, Path(p.mapping).expanduser() if p.mapping else None)
-    return _begun(TendonEstimator(groups, mappings, settings), robot, p)
+    return _started(TendonEstimator(groups, mappings, settings), robot, p)
 
 
 def partner_of(estimator: TendonEstimator, robot: Robot, p: StateEstimatorParameters) -> TendonEstimator:
     """An estimator to be compared with: relative by r2 where the other is absolute, else absolute.
 
-    It shares the other's mappings, so that both know what is learnt.
+    It shares the other's mappings, so that both use what is learnt.
     """
     observation = "r2" if p.mode == "absolute" else "absolute"
     mappings = {f.group.name: f.mapping for f in estimator.filters}
     settings = replace(estimator.settings, observation=observation)
-    return _begun(TendonEstimator(estimator.groups, mappings, settings), robot, p)
+    return _started(TendonEstimator(estimator.groups, mappings, settings), robot, p)
 
 
-def _begun(estimator: TendonEstimator, robot: Robot, p: StateEstimatorParameters) -> TendonEstimator:
+def _started(estimator: TendonEstimator, robot: Robot, p: StateEstimatorParameters) -> TendonEstimator:
     start(estimator, robot, p)
     if p.lengths == "path":
         geometry = tendon_geometry(robot)
@@ -70,7 +65,7 @@ def start(estimator: TendonEstimator, robot: Robot, p: StateEstimatorParameters)
 
 
 def zero_angles(estimator: TendonEstimator, robot: Robot, text: str) -> dict[str, float]:
-    """The angles by joint at which ~/zero calibrates; 'estimate' are those believed now.
+    """The angles by joint at which ~/zero calibrates; 'estimate' are those estimated now.
 
     Raises:
         UnknownNameError, ConfigError: see `posture_of`.
@@ -111,16 +106,11 @@ def posture_of(robot: Robot, text: str, parameter: str) -> np.ndarray:
     return out
 
 
-# -------- Absolute and relative estimation side by side: their difference, the JAEs-error of the source (section V-B)
+class PairedEstimation:
+    """Absolute and relative estimation side by side: a second estimator on the same lengths, and `~/jae_error`.
 
-RATE = 50.0  # [Hz] of the message at most
-
-
-class TendonPair:
-    """Runs a second estimator on the same lengths and publishes `~/jae_error` while somebody listens.
-
-    The second one is relative (r2) where the node's is absolute, and absolute where that is relative; the error is
-    always relative minus absolute.
+    The second one is relative (r2) where the node's is absolute, and absolute where that is relative. The error is
+    always relative minus absolute (Kawaharazuka, section V-B); it is published while somebody listens.
 
     Attributes:
         partner: the second estimator, with the mappings of the first.
@@ -151,7 +141,7 @@ class TendonPair:
         start(self.partner, self.robot, self._params)
         self._pair.error[:] = 0.0
 
-    def spare(self) -> None:
+    def slack_time(self) -> None:
         """Publish the error of the last step, between ticks."""
         now = time.monotonic()
         if not self._new or now < self._next:

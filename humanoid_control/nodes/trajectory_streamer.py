@@ -1,9 +1,4 @@
-"""Targets from a clip, for the streamer.
-
-Also here:
-
-* Node `trajectory_streamer`: a motion clip or live markers in, targets for a robot out, and joint positions.
-"""
+"""Node `trajectory_streamer`: a motion clip or live markers in, targets for a robot out, and joint positions."""
 
 from __future__ import annotations
 
@@ -12,17 +7,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from builtin_interfaces.msg import Time
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.mocap.body_points import BodyPoints, find_body_points
 from humanoid_control.mocap.load import load_body_points, load_clip
-from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_OUT, points_of, segments_marker, target_markers
+from humanoid_control.nodes.base.messages import (
+    EVENTS,
+    LATCHED,
+    STREAM_OUT,
+    points_of,
+    segments_marker,
+    stamp_of,
+    target_markers,
+)
 from humanoid_control.nodes.base.parameters import param
 from humanoid_control.nodes.base.runner import main_of
-from humanoid_control.nodes.base.serialized_markers import MarkerWriter
+from humanoid_control.nodes.base.serialized_markers import SerializedMarkers
 from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.nodes.live_source import LiveParameters, LiveSource
 from humanoid_control.nodes.reference_output import ReferenceOutput
@@ -32,10 +34,8 @@ from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.robot import Robot
 from humanoid_control.warm_up.retargeting import ADVICE, compiled
 
-# -------- Targets from a clip, for the streamer
-
 MAX_RATE = 120.0  # [Hz] of targets
-LONGEST = 0.2  # [s] a longer pause between two ticks is not made up for
+LONGEST_STEP = 0.2  # [s] a longer pause between two ticks is not made up for
 
 
 class ClipSource:
@@ -76,7 +76,7 @@ class ClipSource:
 
     def advance(self, now: float) -> tuple[np.ndarray, None]:
         """Targets to publish; they are of the present."""
-        self.player.advance(0.0 if self._before is None else min(now - self._before, LONGEST))
+        self.player.advance(0.0 if self._before is None else min(now - self._before, LONGEST_STEP))
         self._before = now
         return self.player.points(), None
 
@@ -105,9 +105,6 @@ class ClipSource:
             "duration_s": round(p.duration, 3),
             "playing": p.playing,
         }
-
-
-# -------- Node `trajectory_streamer`: a motion clip or live markers in, targets for a robot out, and joint positions
 
 
 @dataclass(frozen=True)
@@ -158,7 +155,7 @@ class TrajectoryStreamer(TickNode):
             if not compiled():
                 self.get_logger().info(ADVICE)
             self.reference = ReferenceOutput(self, robot, self.source.rate, p.start_blind)
-        self.writer = MarkerWriter(target_markers(POINTS))
+        self.markers = SerializedMarkers(target_markers(POINTS))
         self.dancer_message = MarkerArray(markers=[segments_marker("dancer", (0.2, 0.5, 0.9), 0.03)])
         self.targets = self.create_publisher(MarkerArray, "targets", STREAM_OUT)
         self.dancer = self.create_publisher(MarkerArray, "dancer", STREAM_OUT)
@@ -227,8 +224,10 @@ class TrajectoryStreamer(TickNode):
         now = self.get_clock().now().nanoseconds
         ns = now if stamp is None else round(1e9 * stamp)
         self.stamp = max(ns, self.stamp) if now > self.stamp else ns  # grows, unless the clock was set back
-        time = Time(sec=self.stamp // 10**9, nanosec=self.stamp % 10**9)
-        self.targets.publish(self.writer.write(time, points))
+        time = stamp_of(self.stamp)
+        self.markers.set_stamp(time)
+        self.markers.set_positions(points)
+        self.targets.publish(self.markers.bytes())
         self.count += 1
         if self.count % self.params.dancer_every == 0 and (segments := self.source.segments()) is not None:
             marker = self.dancer_message.markers[0]

@@ -14,7 +14,7 @@ from visualization_msgs.msg import MarkerArray
 from humanoid_control.ik.follower import FollowerSettings, TargetFollower
 from humanoid_control.ik.target_filter import TargetFilterSettings
 from humanoid_control.ik.whole_body_ik import IkSettings
-from humanoid_control.nodes.base.messages import STREAM_OUT, fill_joint_state, joint_state
+from humanoid_control.nodes.base.messages import STREAM_OUT, JointPositions, fill_joint_state, joint_state
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import MarkerReader
@@ -23,10 +23,10 @@ from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.ik_markers import IkMarkers
 from humanoid_control.robots.catalogue import load_robot
 
-LOST = 0.2  # [s] without an estimate after which a robot under feedback stands still
+LOST_AFTER = 0.2  # [s] without an estimate after which a robot under feedback stands still
 NO_POSITIONS = np.zeros(0)
-MATCHING = 0.3  # [s] before the first command: what executes it has to have found this node, or it would jump later
-MIN_STEP = 100_000  # [ns]
+MATCHING = 0.3  # [s] before the first command: the node that executes it has to have found this one, or it would jump
+SHORTEST_STEP = 100_000  # [ns]
 MAX_TARGET_RATE = 120.0  # [Hz]
 
 
@@ -73,7 +73,7 @@ class WholeBodyIkNode(TickNode):
     params: WholeBodyIkParameters
     node_name = "whole_body_ik"
     stamp: float | None  # of the newest targets, until a command has used them
-    before: int | None  # time of the last command [ns]
+    last_command: int | None  # its time [ns]
 
     def configure(self) -> float:
         p = self.params
@@ -86,7 +86,7 @@ class WholeBodyIkNode(TickNode):
         self.listen(MarkerArray, "targets", self.on_targets, raw=True, wakes=True)
         self.reader = MarkerReader()
         self.listen(JointState, "estimated_joint_states", self.on_joint_states)
-        self.estimate = np.full(robot.n, np.nan)
+        self.estimate = JointPositions(robot)
         self.latency = Samples(int(MAX_TARGET_RATE * max(10.0, p.window)))
         self.waiting, self.sent = False, 0
         return p.rate
@@ -112,16 +112,14 @@ class WholeBodyIkNode(TickNode):
 
     def activate(self) -> None:
         """Start where the robot is: the first command waits for its joint states."""
-        self.waiting, self.stamp, self.before = True, None, None
+        self.waiting, self.stamp, self.last_command = True, None, None
         self.known_since = time.monotonic()
-        self.estimate[:] = np.nan
+        self.estimate.forget()
         self.follower.start(self.robot.postures["neutral"])
 
     def on_joint_states(self, m: JointState) -> None:
-        wanted = self.waiting or self.params.feedback > 0
-        theirs, ours = self.robot.order_of(m.name) if wanted else (np.zeros(0, int),) * 2
-        if len(ours) and len(m.position) == len(m.name):
-            self.estimate[ours] = np.asarray(m.position)[theirs]
+        if self.waiting or self.params.feedback > 0:
+            self.estimate.take(m)
 
     def on_targets(self, data: bytes) -> None:
         if not self.active or self.waiting:
@@ -143,7 +141,7 @@ class WholeBodyIkNode(TickNode):
 
     def tick(self, now: float) -> None:
         if self.waiting:
-            known = bool(np.isfinite(self.estimate).all())
+            known = self.estimate.known
             missing = self.silent("estimated_joint_states", now, 0.0) and not known
             self.health.check("start", missing, Level.WARN, "no joint states yet: nothing is commanded")
             if not known and not self.params.start_blind:
@@ -152,9 +150,9 @@ class WholeBodyIkNode(TickNode):
             if now - self.known_since < MATCHING:  # meanwhile the estimate goes on being read
                 return
             self.health.clear("start")
-            self.follower.start(self.estimate)
+            self.follower.start(self.estimate.values)
             self.waiting = False
-        lost = self.params.feedback > 0 and self.age("estimated_joint_states", now) > LOST
+        lost = self.params.feedback > 0 and self.age("estimated_joint_states", now) > LOST_AFTER
         if self.health.check("lost", lost, Level.WARN, "no estimates of the joints: standing still"):
             self.commands.publish(
                 fill_joint_state(self.message, self.get_clock().now().to_msg(), NO_POSITIONS, np.zeros(self.robot.n))
@@ -166,17 +164,19 @@ class WholeBodyIkNode(TickNode):
         """Solve for the time that passed since the last command, and publish with the tick's own time."""
         stamp = self.get_clock().now()
         now, period = stamp.nanoseconds, round(1e9 / self.rate)
-        before = now - period if self.before is None else self.before
-        if now - before < MIN_STEP:  # a target just behind a tick, or a clock that was set back: the next tick takes it
-            self.before = min(now, before)
+        before = now - period if self.last_command is None else self.last_command
+        if (
+            now - before < SHORTEST_STEP
+        ):  # a target just behind a tick, or a clock that was set back: the next tick takes it
+            self.last_command = min(now, before)
             return
-        self.before = now
+        self.last_command = now
         result = self.follower.step(1e-9 * now, 1e-9 * min(now - before, 2 * period))
         v = result.v[self.robot.iv :]
         joints, gain = self.robot.joints(result.q), self.params.feedback
         if gain > 0:
             most = self.params.velocity_scale * self.robot.velocity
-            v = np.clip(v + gain * np.nan_to_num(joints - self.estimate), -most, most)
+            v = np.clip(v + gain * np.nan_to_num(joints - self.estimate.values), -most, most)
             joints = NO_POSITIONS
         self.commands.publish(fill_joint_state(self.message, stamp.to_msg(), joints, v))
         self.sent += 1
@@ -185,13 +185,13 @@ class WholeBodyIkNode(TickNode):
             self.stamp = None
         self.report(result.ok)
 
-    def spare(self, left: float) -> None:
+    def slack_time(self, left: float) -> None:
         if (result := self.follower.last) is not None:
             ik = self.follower.settings.ik
-            self.markers.spare(left, self.params.markers_rate, result, ik.margin, ik.activation)
+            self.markers.publish(left, self.params.markers_rate, result, ik.margin, ik.activation)
 
     def report(self, solved: bool) -> None:
-        """Say what is held, and why."""
+        """Report held targets, and why."""
         self.health.check("solver", not solved, Level.ERROR, "the solver found no solution: standing still")
         problems = self.follower.problems
         self.health.check("targets", bool(problems), Level.WARN, "; ".join(sorted(problems.values())[:4]))
@@ -206,7 +206,7 @@ class WholeBodyIkNode(TickNode):
             "latency_p50_ms": round(1000 * p50, 3),
             "latency_p99_ms": round(1000 * p99, 3),
             "closest_pair_m": closest,
-            "markers_p50_ms": round(1000 * self.markers.timing.took.percentiles()[0], 3),
+            "markers_p50_ms": round(1000 * self.markers.idle_publisher.took.percentiles()[0], 3),
         }
 
 

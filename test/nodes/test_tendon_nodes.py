@@ -17,7 +17,7 @@ from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.nodes.base.messages import fill_joint_state, joint_state, target_markers
 from humanoid_control.nodes.state_estimator_parameters import GROUPS, MODES, StateEstimatorParameters
-from humanoid_control.nodes.tendon_reports import OUT, TendonMarkers
+from humanoid_control.nodes.tendon_reports import EXCLUDED, TendonMarkers
 from humanoid_control.nodes.tendon_setup import estimator_of
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.tendons import GROUPINGS, tendon_geometry, tendon_groups, tendon_mappings
@@ -51,7 +51,7 @@ def test_markers_follow_every_way_and_show_what_is_left_out():
     geometry = tendon_geometry(robot, joints=robot.joint_names)
     lengths = geometry.raw(robot.postures["neutral"][None])[0][0]  # estimates begin in the neutral posture
     assert pieces.sum() == pytest.approx(lengths.sum(), rel=1e-3), "all ways, each once, curves in small steps"
-    violet = (colors == OUT).all(axis=1)
+    violet = (colors == EXCLUDED).all(axis=1)
     way = lengths[geometry.tendon_names.index("l_biceps")]
     assert pieces[violet[::2]].sum() == pytest.approx(way, rel=5e-3)
 

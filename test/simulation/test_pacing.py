@@ -12,7 +12,7 @@ def play(pacer, ticks, cost=0.0):
         now = max(now, t)
         n = pacer.due(now)
         now += n * cost
-        pacer.did(n, now)
+        pacer.record(n, now)
         out.append(n)
     return out
 
@@ -48,5 +48,5 @@ def test_a_machine_too_slow_falls_behind_and_says_so_but_piles_nothing_up():
 def test_zero_is_as_fast_as_possible():
     pacer = Pacer(0.002, 0.0)
     assert pacer.due(0.0) > 1000
-    pacer.did(2000, 1.0)
+    pacer.record(2000, 1.0)
     assert pacer.achieved == pytest.approx(4.0) and not pacer.slow

@@ -1,10 +1,4 @@
-"""Filling ROS messages cheaply: reused where they repeat, float arrays as array.array.
-
-Also here:
-
-* The quality of service of every kind of topic, in one place.
-* Stamps of messages that are each one period apart, however late the ticks are.
-"""
+"""Messages filled and read cheaply, the quality of service of every kind of topic, and periodic stamps."""
 
 from __future__ import annotations
 
@@ -19,9 +13,33 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
-# -------- Filling ROS messages cheaply: reused where they repeat, float arrays as array.array
+from humanoid_control.robots.robot import Robot
 
 WORLD = "world"
+AHEAD = 50_000_000  # [ns] no tick is later than that
+
+# Fast streams of which only the newest counts. Publishers are reliable, so that any subscriber can have them;
+# subscribers take best effort, so that a lost message is not waited for.
+STREAM_OUT = QoSProfile(depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
+STREAM_IN = QoSProfile(depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT)
+# Slow messages that late subscribers must still get.
+LATCHED = QoSProfile(
+    depth=1,
+    history=HistoryPolicy.KEEP_LAST,
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+)
+# Messages that should all arrive, also the last ones before a subscriber was there.
+KEPT = QoSProfile(
+    depth=20,
+    history=HistoryPolicy.KEEP_LAST,
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+)
+# Messages that should all arrive.
+EVENTS = QoSProfile(depth=20, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
+# A recording that is played faster than a busy subscriber reads.
+PLAYED = QoSProfile(depth=2000, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
 
 
 def floats(values: np.ndarray) -> array:
@@ -49,6 +67,33 @@ def fill_joint_state(
     if effort is not None:
         message.effort = floats(effort)
     return message
+
+
+class JointPositions:
+    """The newest position of each joint of a robot, from `JointState` messages that name them in any order.
+
+    Attributes:
+        values: (n,) in the robot's order [rad]; NaN until heard.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self._robot = robot
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing is known any more."""
+        self.values = np.full(self._robot.n, np.nan)
+
+    def take(self, message: JointState) -> None:
+        """Read a message; joints that it does not name keep their positions."""
+        if len(message.position) == len(message.name):
+            theirs, ours = self._robot.order_of(message.name)
+            self.values[ours] = np.asarray(message.position)[theirs]
+
+    @property
+    def known(self) -> bool:
+        """Whether every joint has been heard of."""
+        return bool(np.isfinite(self.values).all())
 
 
 def target_markers(names: Sequence[str], frame: str = WORLD, radius: float = 0.025) -> MarkerArray:
@@ -84,39 +129,13 @@ def seconds(stamp: Time) -> float:
     return stamp.sec + 1e-9 * stamp.nanosec
 
 
-# -------- The quality of service of every kind of topic, in one place
-
-# Fast streams of which only the newest counts. Publishers are reliable, so that any subscriber can have them;
-# subscribers take best effort, so that a lost message is not waited for.
-STREAM_OUT = QoSProfile(depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
-STREAM_IN = QoSProfile(depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT)
-# Slow messages that late subscribers must still get.
-LATCHED = QoSProfile(
-    depth=1,
-    history=HistoryPolicy.KEEP_LAST,
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL,
-)
-# Messages that should all arrive, also the last ones before a subscriber was there.
-KEPT = QoSProfile(
-    depth=20,
-    history=HistoryPolicy.KEEP_LAST,
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL,
-)
-# Messages that should all arrive.
-EVENTS = QoSProfile(depth=20, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
-# A recording that is played faster than a busy subscriber reads.
-PLAYED = QoSProfile(depth=2000, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
+def stamp_of(nanoseconds: int) -> Time:
+    """Nanoseconds as a stamp."""
+    return Time(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9)
 
 
-# -------- Stamps of messages that are each one period apart, however late the ticks are
-
-AHEAD = 50_000_000  # [ns] no tick is later than that
-
-
-class StampGrid:
-    """Stamps at whole periods after the first one: never two closer than a period.
+class PeriodicStamps:
+    """Stamps at whole periods after the first one: never two closer than a period, however late the ticks are.
 
     Late ticks take later places on the grid. Where the first tick was late the stamps are ahead of the present by as
     much; where they are ahead by more, the clock was set back, and the grid begins anew.
@@ -137,4 +156,4 @@ class StampGrid:
             self._last = now
         else:
             self._last += self.period * max(1, (now - self._last) // self.period)
-        return Time(sec=self._last // 10**9, nanosec=self._last % 10**9)
+        return stamp_of(self._last)

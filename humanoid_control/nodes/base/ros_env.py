@@ -1,4 +1,4 @@
-"""Makes the process fit for ROS 2 before rclpy is imported: library path of the wheels, ament prefix, threads."""
+"""Environment of a ROS 2 process, set before rclpy is imported: library path of the wheels, ament prefix, threads."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ def make_executor(kind: str = "") -> Any:
 def run(node_class: type[TickNode], args: Sequence[str] | None = None) -> int:
     """Run a node until SIGINT or SIGTERM; the exit code: 0 stopped, 2 bad input.
 
-    The handlers are our own, because rclpy's shut the context down under a running callback. They are installed
-    before anything slow is done, and ignored again during teardown.
+    The signal handlers are not rclpy's, because those shut the context down under a running callback. They are
+    installed before anything slow is done, and ignored again during teardown.
     """
     stop = threading.Event()
     for s in (signal.SIGINT, signal.SIGTERM):
@@ -114,7 +114,7 @@ def _loop(node: TickNode, executor: Any, stop: threading.Event) -> None:
         node.wake = False
         node.run_tick(skipped)
         node.publish_diagnostics(now)
-        node.run_spare(deadline - time.monotonic())
+        node.run_slack_time(deadline - time.monotonic())
 
 
 def _teardown(node: TickNode | None, executor: Any) -> None:

@@ -1,4 +1,4 @@
-"""How well a node keeps its rate: periods, execution times, missed ticks, ages of inputs."""
+"""Statistics of a node's ticks: periods, execution times, missed ticks."""
 
 from __future__ import annotations
 

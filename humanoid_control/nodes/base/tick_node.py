@@ -1,11 +1,4 @@
-"""From a parameter dataclass to declared ROS parameters, with descriptions and ranges, and back.
-
-Also here:
-
-* Which processes the kernel prefers: control before drawing.
-* What is wrong with a node right now, and what was: the part of diagnostics that speaks in sentences.
-* The base of every node: lifecycle, parameters, a steady tick, diagnostics.
-"""
+"""TickNode, the base of every node: lifecycle, declared parameters, a steady tick, health and diagnostics."""
 
 from __future__ import annotations
 
@@ -28,7 +21,8 @@ from humanoid_control.nodes.base.messages import EVENTS, STREAM_IN
 from humanoid_control.nodes.base.parameters import NodeParameters, allowed, check_value, default_of, with_value
 from humanoid_control.nodes.base.statistics import TickStatistics
 
-# -------- From a parameter dataclass to declared ROS parameters, with descriptions and ranges, and back
+DIAGNOSTICS_PERIOD = 1.0  # [s]
+SETTLING = 4.0  # [s] while a stack starts, its processes compete for the cores
 
 
 def declare(node: Any, cls: type[NodeParameters]) -> Any:
@@ -41,28 +35,28 @@ def declare(node: Any, cls: type[NodeParameters]) -> Any:
     for f in dataclasses.fields(cls):
         try:
             given = node.declare_parameter(f.name, default_of(f), descriptor(f)).value
-        except ParameterException as e:  # rclpy looks at the ranges itself
+        except ParameterException as e:  # rclpy checks the ranges itself
             reason, unit = str(e).splitlines()[0], f.metadata["unit"]
             raise ConfigError(f"parameter {f.name} must be in {allowed(f)} {unit}: {reason}") from None
         values[f.name] = check_value(cls, f.name, given)
-    for name in strange_names(getattr(node, "_parameter_overrides", ()), values):
-        # ROS itself passes them over in silence; a file for several nodes may hold some, so they are no error
+    for name in unknown_names(getattr(node, "_parameter_overrides", ()), values):
+        # ROS itself ignores them in silence; a file for several nodes may hold some, so they are no error
         node.get_logger().warning(f"{UnknownNameError('parameter', name, values)} (passed over)")
     return cls(**values)
 
 
-def strange_names(given: Iterable[str], known: Iterable[str]) -> list[str]:
-    """The names given that neither we nor rclpy know."""
-    ours = {*known, "use_sim_time", "start_type_description_service"}
-    return sorted(name for name in given if name not in ours and not name.startswith("qos_overrides."))
+def unknown_names(given: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Given names that neither the node nor rclpy declares."""
+    declared = {*known, "use_sim_time", "start_type_description_service"}
+    return sorted(name for name in given if name not in declared and not name.startswith("qos_overrides."))
 
 
 def descriptor(f: dataclasses.Field) -> ParameterDescriptor:
-    """What `ros2 param describe` shows."""
+    """The description that `ros2 param describe` shows."""
     m, default = f.metadata, default_of(f)
     d = ParameterDescriptor(description=f"{m['meaning']} [{m['unit']}]" if m["unit"] else m["meaning"])
     d.read_only = not m["live"]
-    d.dynamic_typing = True  # so that `rate:=100` is understood for a float; checked by us
+    d.dynamic_typing = True  # so that `rate:=100` is understood for a float; `check_value` checks
     if m["choices"]:
         d.additional_constraints = f"one of {', '.join(m['choices'])}"
     low, high = m["low"], m["high"]
@@ -72,9 +66,6 @@ def descriptor(f: dataclasses.Field) -> ParameterDescriptor:
         else:
             d.integer_range = [IntegerRange(from_value=int(low), to_value=int(high))]
     return d
-
-
-# -------- Which processes the kernel prefers: control before drawing
 
 
 def set_priority(priority: int) -> str:
@@ -98,9 +89,6 @@ def set_priority(priority: int) -> str:
     return "normal"
 
 
-# -------- What is wrong with a node right now, and what was: the part of diagnostics that speaks in sentences
-
-
 class Level(enum.IntEnum):
     """Severity, as in diagnostic_msgs/DiagnosticStatus."""
 
@@ -118,14 +106,14 @@ class Health:
         self.seen: dict[str, int] = {}
 
     def report(self, key: str, level: Level, message: str) -> None:
-        """A problem is there (call again every tick while it is)."""
+        """Open a problem, or keep it open (call again every tick while it lasts)."""
         if key not in self.open:
             self.seen[key] = self.seen.get(key, 0) + 1
             self._log(level, message)
         self.open[key] = (level, message)
 
     def clear(self, key: str) -> None:
-        """The problem is gone (cheap to call when it never was)."""
+        """Close a problem (cheap to call when it never was open)."""
         if key in self.open:
             _, message = self.open.pop(key)
             self._log(Level.OK, f"recovered: {message}")
@@ -146,12 +134,6 @@ class Health:
         return level, "; ".join(m for _, m in sorted(self.open.values(), key=lambda v: -v[0]))
 
 
-# -------- The base of every node: lifecycle, parameters, a steady tick, diagnostics
-
-DIAGNOSTICS_PERIOD = 1.0
-SETTLING = 4.0  # [s] while a stack starts, its processes compete for the cores
-
-
 class TickNode(LifecycleNode):
     """A managed node with one fixed-rate tick.
 
@@ -162,6 +144,7 @@ class TickNode(LifecycleNode):
 
     Parameters: type[NodeParameters] = NodeParameters
     node_name = "node"
+    refused = ""  # why the node could not be configured
 
     def __init__(self) -> None:
         super().__init__(self.node_name)
@@ -193,7 +176,7 @@ class TickNode(LifecycleNode):
     def tick(self, now: float) -> None:
         """One step. `now` is the tick's own time on the monotonic clock [s]."""
 
-    def spare(self, left: float) -> None:
+    def slack_time(self, left: float) -> None:
         """Work that no command waits for, called after a tick; `left` is the time to the next one [s]."""
 
     def values(self) -> dict[str, Any]:
@@ -227,7 +210,7 @@ class TickNode(LifecycleNode):
         self.create_subscription(message, topic, received, qos, raw=raw)
 
     def silent(self, topic: str, now: float, limit: float) -> bool:
-        """Whether an input has been silent for longer than `limit` [s], not counting the time when a stack starts."""
+        """Test whether an input was silent for longer than `limit` [s], not counting the start of a stack."""
         since = self.inputs.get(topic, self._active_since + SETTLING)
         return now - since > limit
 
@@ -270,12 +253,10 @@ class TickNode(LifecycleNode):
         self.active = False
         return TransitionCallbackReturn.SUCCESS
 
-    refused = ""
-
     # -- the tick -------------------------------------------------------------------------------------------------
 
     def run_tick(self, skipped: int) -> None:
-        """Run one tick, timed and guarded. Called by the loop in `run.py`."""
+        """Run one tick, timed and guarded. Called by the loop of `runner`."""
         start = time.monotonic()
         try:
             self.tick(start)
@@ -291,16 +272,16 @@ class TickNode(LifecycleNode):
         except Exception as e:
             self.health.report("tick", Level.ERROR, f"tick failed, holding: {type(e).__name__}: {e}")
 
-    def run_spare(self, left: float) -> None:
-        """Run what may wait, guarded as a tick is; its time is in no statistics."""
+    def run_slack_time(self, left: float) -> None:
+        """Run work that may wait, guarded as a tick is; its time is in no statistics."""
         try:
-            self.spare(left)
-            self.health.clear("spare")
+            self.slack_time(left)
+            self.health.clear("slack_time")
         except Exception as e:
-            self.health.report("spare", Level.WARN, f"work between ticks failed: {type(e).__name__}: {e}")
+            self.health.report("slack_time", Level.WARN, f"work between ticks failed: {type(e).__name__}: {e}")
 
     def close(self) -> None:
-        """The process ends: release what is not ROS's (files, servers)."""
+        """Release what is not ROS's (files, servers): the process ends."""
 
     def publish_diagnostics(self, now: float) -> None:
         """Publish the node's status, once a second whatever the rate is."""

@@ -96,7 +96,7 @@ def test_a_namespace_puts_two_robots_side_by_side(graph):
 
 @pytest.mark.patient
 def test_the_parameter_file_of_the_repository_is_accepted(graph):
-    file = Path(__file__).resolve().parents[2] / "config" / "simulator.yaml"
+    file = Path(__file__).resolve().parents[3] / "config" / "simulator.yaml"
     process = graph.start("simulator", args=("--params-file", str(file)))
     assert process.poll() is None and "READY" in graph.output(process)
 

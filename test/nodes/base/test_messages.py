@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from humanoid_control.nodes.base.messages import StampGrid
+from humanoid_control.nodes.base.messages import PeriodicStamps
 
 PERIOD = 10_000_000
 
@@ -15,10 +15,10 @@ def ns(time):
 @given(st.lists(st.tuples(st.sampled_from([1, 1, 1, 2, 7]), st.integers(0, PERIOD - 1)), max_size=40))
 def test_stamps_are_whole_periods_apart_and_near_the_present(ticks):
     """Ticks as the loop makes them: some are skipped, each is late by less than a period."""
-    grid, due, last = StampGrid(PERIOD), 10**15, None
+    stamps, due, last = PeriodicStamps(PERIOD), 10**15, None
     for skip, late in ticks:
         due += skip * PERIOD
-        stamp = ns(grid.next(due + late))
+        stamp = ns(stamps.next(due + late))
         if last is not None:
             assert stamp - last >= PERIOD and (stamp - last) % PERIOD == 0
         assert abs(due + late - stamp) <= PERIOD
@@ -26,7 +26,7 @@ def test_stamps_are_whole_periods_apart_and_near_the_present(ticks):
 
 
 def test_a_clock_that_is_set_back_begins_anew():
-    grid = StampGrid(PERIOD)
-    grid.next(10**12)
-    assert ns(grid.next(10**11)) == 10**11
-    assert ns(grid.next(10**11 + PERIOD)) == 10**11 + PERIOD
+    stamps = PeriodicStamps(PERIOD)
+    stamps.next(10**12)
+    assert ns(stamps.next(10**11)) == 10**11
+    assert ns(stamps.next(10**11 + PERIOD)) == 10**11 + PERIOD

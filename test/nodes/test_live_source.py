@@ -17,7 +17,7 @@ from humanoid_control.mocap.body_points import BodyPoints
 from humanoid_control.retargeting import POINTS
 from humanoid_control.retargeting.scaling import Scaler
 from humanoid_control.robots import load_robot
-from test.nodes.test_streamer_node import NODE, check_reference, positions, stamp
+from test.nodes.test_trajectory_streamer import NODE, check_reference, positions, stamp
 
 pytestmark = pytest.mark.ros
 DANCE = synthetic_dance(duration=24, rate=50)

@@ -10,9 +10,16 @@ from rclpy.serialization import deserialize_message, serialize_message
 from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.nodes.base.messages import target_markers
-from humanoid_control.nodes.base.serialized_markers import MarkerReader, MarkerWriter
+from humanoid_control.nodes.base.serialized_markers import MarkerReader, SerializedMarkers
 
 NAMES = ("a", "l_wrist", "", "a rather long name of a target", "ü")
+
+
+def written(markers, stamp, positions):
+    """The bytes of a message with this stamp and these positions (M, 3) [m]."""
+    markers.set_stamp(stamp)
+    markers.set_positions(positions)
+    return markers.bytes()
 
 
 def fill_positions(message, stamp, positions):
@@ -24,21 +31,21 @@ def fill_positions(message, stamp, positions):
 
 
 def test_written_bytes_are_the_message():
-    rng, writer = np.random.default_rng(0), MarkerWriter(target_markers(NAMES))
+    rng, markers = np.random.default_rng(0), SerializedMarkers(target_markers(NAMES))
     for k in range(50):
         positions, stamp = (
             rng.normal(size=(5, 3)) * 10.0 ** rng.integers(-5, 5),
             Time(sec=1000 + k, nanosec=int(rng.integers(10**9))),
         )
-        got = deserialize_message(writer.write(stamp, positions), MarkerArray)
+        got = deserialize_message(written(markers, stamp, positions), MarkerArray)
         wanted = fill_positions(target_markers(NAMES), stamp, positions)
         assert got == deserialize_message(serialize_message(wanted), MarkerArray)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -0.0, 1e300])
 def test_odd_numbers_pass_unchanged(value):
-    writer, reader = MarkerWriter(target_markers(("a",))), MarkerReader()
-    got = reader.read(writer.write(Time(sec=1), np.full((1, 3), value))).poses[0, :3]
+    markers, reader = SerializedMarkers(target_markers(("a",))), MarkerReader()
+    got = reader.read(written(markers, Time(sec=1), np.full((1, 3), value))).poses[0, :3]
     assert np.array_equal(got, np.full(3, value), equal_nan=True)
 
 
@@ -66,9 +73,9 @@ def test_read_is_what_the_ordinary_conversion_gives():
 
 
 def test_a_stream_is_read_in_full_only_once():
-    writer, reader = MarkerWriter(target_markers(NAMES)), MarkerReader()
+    markers, reader = SerializedMarkers(target_markers(NAMES)), MarkerReader()
     for k in range(20):
-        reader.read(writer.write(Time(sec=k), np.full((5, 3), float(k))))
+        reader.read(written(markers, Time(sec=k), np.full((5, 3), float(k))))
     assert reader.read_in_full == 1
 
 
