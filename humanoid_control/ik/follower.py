@@ -1,4 +1,4 @@
-"""Targets in, joint commands out: what the inverse kinematics node does, without ROS."""
+"""Following of named targets: samples in, joint commands out; what the inverse kinematics node does, without ROS."""
 
 from __future__ import annotations
 
@@ -18,10 +18,20 @@ from humanoid_control.ik.tasks.task import Task
 from humanoid_control.ik.whole_body_ik import IkResult, IkSettings, WholeBodyIk
 from humanoid_control.robots.robot import Robot
 
+UNKNOWN_REMEMBERED = 1.0  # [s]
+MAX_UNKNOWN = 20
+NOT_UNIT = 0.1  # a quaternion's length may differ from 1 by less than this
+SILENT = -1  # a problem that no sample has, beside those of SampleVerdict
+PROBLEMS = {
+    SampleVerdict.JUMP: "jumped: held",
+    SampleVerdict.NOT_A_NUMBER: "is not a number: held",
+    SILENT: "is silent: held",
+}
+
 
 @dataclass(frozen=True)
 class FollowerSettings:
-    """Gains of the tasks, and the settings of what they are made of."""
+    """Weights and gains of the tasks, and the settings of the solver and of the filter of the targets."""
 
     point_weight: float = 1.0
     point_gain: float = 40.0
@@ -32,30 +42,16 @@ class FollowerSettings:
     filter: TargetFilterSettings = field(default_factory=TargetFilterSettings)
 
 
-UNKNOWN_REMEMBERED = 1.0  # [s]
-UNKNOWN_MOST = 20
-
-
-@dataclass
-class _Followed:
-    """One target: its filter, and its own task where it is a link's pose."""
-
-    frame: int
-    filter: TargetFilter
-    link: FrameTask | None
-    problem: str = ""
-
-
 class TargetFollower:
     """Follows named targets with a robot, from wherever it starts, and keeps every limit whatever the targets do.
 
     A target named after one of the robot's points (sternum, l_wrist, ...) is a position; one named after a link is a
     pose. What cannot be followed (unknown name, not a number, a jump, nothing for too long) is held, and listed in
-    `problems`.
+    `problems`. Positions stay rows of arrays from the samples to the tasks.
 
     Attributes:
         q (nq,): the configuration commanded last. v (nv,): its velocity.
-        targets: what is followed, by name.
+        targets: name -> row of what is followed.
         last: result of the last tick.
     """
 
@@ -64,129 +60,150 @@ class TargetFollower:
         self.solver = WholeBodyIk(robot, self.settings.ik, collisions)
         s = self.settings
         self.posture = PostureTask(robot.postures["neutral"], None, s.posture_weight, s.posture_gain)
+        self._compile()
         self.start(robot.postures["neutral"])
+
+    @staticmethod
+    def _compile() -> None:
+        """Filter a target, so that the first sample does not wait for the compiler."""
+        targets = TargetFilter()
+        targets.update(np.array([targets.add(np.zeros(3))]), np.zeros((1, 3)), 0.0)
+        targets.step(0.0, 0.01)
 
     def start(self, joints: np.ndarray) -> None:
         """Begin from where the robot is (n,) [rad], at rest, with no targets; NaN means neutral."""
         known = np.where(np.isfinite(joints), joints, self.robot.postures["neutral"])
         self.q, self.v = self.robot.q(np.clip(known, self.robot.lower, self.robot.upper)), np.zeros(self.robot.nv)
-        self.targets: dict[str, _Followed] = {}
+        self.targets: dict[str, int] = {}
         self.last: IkResult | None = None
-        self._points: PointsTask | None = None
+        self._filter = TargetFilter(self.settings.filter)
+        self._frames: list[int] = []
+        self._links: list[tuple[int, FrameTask]] = []  # rows that are poses, each with its task
+        self._points: tuple[np.ndarray, PointsTask] | None = None  # rows that are positions, and the task of all
+        self._problem = np.zeros(0, dtype=int)
         self._unknown: dict[str, tuple[str, float]] = {}
         self.solver.reset()
 
     def configure(self, settings: FollowerSettings) -> None:
         """Change gains, weights and limits while running."""
-        self.settings, self.solver.settings = settings, settings.ik
+        self.settings, self.solver.settings, self._filter.settings = settings, settings.ik, settings.filter
         self.posture.weight, self.posture.gain = settings.posture_weight, settings.posture_gain
-        for f in self.targets.values():
-            f.filter.settings = settings.filter
-        for task in (self._points, *(f.link for f in self.targets.values())):
-            if task is not None:
-                task.weight, task.gain = settings.point_weight, settings.point_gain
+        for task in (*(task for _, task in self._links), *([] if self._points is None else [self._points[1]])):
+            task.weight, task.gain = settings.point_weight, settings.point_gain
 
     @property
     def problems(self) -> dict[str, str]:
         """Target name -> what is wrong with it now."""
-        wrong = {name: f.problem for name, f in self.targets.items() if f.problem}
+        code = self._problem.tolist()
+        wrong = {name: f"target '{name}' {PROBLEMS[code[row]]}" for name, row in self.targets.items() if code[row]}
         return wrong | {name: text for name, (text, _) in self._unknown.items()}
 
     def update(
         self, name: str, position: Sequence[float], quaternion: Sequence[float] | None, time: float
-    ) -> SampleVerdict | None:
-        """Take a sample of a target.
+    ) -> SampleVerdict:
+        """Take a sample of one target; arguments as of `update_many`, without a quaternion a link keeps its own."""
+        pose = np.concatenate([position, (0.0, 0.0, 0.0, 0.0) if quaternion is None else quaternion])
+        return SampleVerdict(self._take([name], pose[None], time, quaternion is not None)[0])
+
+    def update_many(self, names: Sequence[str], poses: np.ndarray, time: float) -> np.ndarray:
+        """Take a sample of each of some targets, all made at the same time.
 
         Args:
-            name: a point or a link of the robot.
-            position: x, y, z in the world [m].
-            quaternion: x, y, z, w, used where the name is a link's.
-            time: when it was made [s], on the clock that `step` uses.
+            names: (k,) points or links of the robot.
+            poses: (k, 7) x, y, z in the world [m] and the quaternion x, y, z, w, which counts where the name is a
+                link's.
+            time: when they were made [s], on the clock that `step` uses.
 
         Returns:
-            What became of it; None for a name the robot does not have.
+            (k,) SampleVerdict of each.
         """
-        followed = self.targets.get(name) or self._new(name, time)
-        if followed is None:
-            return None
-        verdict = followed.filter.update(position, time)
-        if followed.link is not None and quaternion is not None and not _turn(followed.link, quaternion):
-            verdict = SampleVerdict.NOT_A_NUMBER
-        text = {SampleVerdict.JUMP: "jumped", SampleVerdict.NOT_A_NUMBER: "is not a number"}.get(verdict)
-        followed.problem = f"target '{name}' {text}: held" if text else ""
-        return verdict
+        return self._take(names, poses, time, True)
 
-    def _new(self, name: str, time: float) -> _Followed | None:
+    def _take(self, names: Sequence[str], poses: np.ndarray, time: float, turned: bool) -> np.ndarray:
+        all_rows = np.array([self._row(name, time) for name in names], dtype=int)
+        known = all_rows >= 0
+        rows, poses = all_rows[known], poses[known]
+        verdicts = self._filter.update(rows, np.ascontiguousarray(poses[:, :3], dtype=float), time)
+        if turned and self._links:
+            for row, task in self._links:
+                for k in np.flatnonzero(rows == row):
+                    if not _turn(task, poses[k, 3:]):
+                        verdicts[k] = SampleVerdict.NOT_A_NUMBER
+        self._problem[rows] = verdicts
+        all_verdicts = np.full(len(names), SampleVerdict.UNKNOWN)
+        all_verdicts[known] = verdicts
+        return all_verdicts
+
+    def _row(self, name: str, time: float) -> int:
+        """The row of a target, which is new when it is first seen; -1 where the robot has no such point or link."""
+        row = self.targets.get(name)
+        if row is not None:
+            return row
         r, s, model = self.robot, self.settings, self.robot.model
-        link = None
-        if name in r.points:
-            frame = r.point_frame(name)
-        elif model.existFrame(name, pin.FrameType.BODY):
-            frame = model.getFrameId(name, pin.FrameType.BODY)
-            link = FrameTask(name, frame, s.point_weight, s.point_gain, s.orientation_weight)
-        else:
+        is_point = name in r.points
+        if not is_point and not model.existFrame(name, pin.FrameType.BODY):
             self._remember_unknown(name, time)
-            return None
+            return -1
+        frame = r.point_frame(name) if is_point else model.getFrameId(name, pin.FrameType.BODY)
         pin.framesForwardKinematics(model, r.data, self.q)
-        if link is not None:
+        row = self.targets[name] = self._filter.add(r.data.oMf[frame].translation)
+        self._frames.append(frame)
+        self._problem = np.append(self._problem, 0)
+        if is_point:
+            rows = [*([] if self._points is None else self._points[0]), row]
+            task = PointsTask(r, [self._frames[i] for i in rows], s.point_weight, s.point_gain)
+            self._points = np.array(rows), task
+        else:
+            link = FrameTask(name, frame, s.point_weight, s.point_gain, s.orientation_weight)
             link.X_target = pin.SE3(r.data.oMf[frame])
-        followed = _Followed(frame, TargetFilter(r.data.oMf[frame].translation, s.filter), link)
-        self.targets[name] = followed
-        frames = [f.frame for f in self.targets.values() if f.link is None]
-        self._points = PointsTask(r, frames, s.point_weight, s.point_gain) if frames else None
-        return followed
+            self._links.append((row, link))
+        return row
 
     def _remember_unknown(self, name: str, time: float) -> None:
         if name in self._unknown:
             self._unknown[name] = (self._unknown[name][0], time)
-        elif len(self._unknown) < UNKNOWN_MOST:
+        elif len(self._unknown) < MAX_UNKNOWN:
             near = nearest_names(name, [*self.robot.points, *(f.name for f in self.robot.model.frames)])
-            offer = f", did you mean {near[0]}?" if near else ""
-            self._unknown[name] = (f"target '{name}' is unknown{offer}", time)
+            hint = f", did you mean {near[0]}?" if near else ""
+            self._unknown[name] = (f"target '{name}' is unknown{hint}", time)
 
     def step(self, now: float, dt: float) -> IkResult:
         """One tick of length dt [s] that ends at `now` [s]."""
         tasks: list[Task] = [self.posture]
-        positions, velocities = [], []
-        for name, f in self.targets.items():
-            x = f.filter.x
-            ends, _ = f.filter.step(now, dt)
-            # The error at the tick's beginning and the mean velocity over it: ticks of uneven length move evenly.
-            v = [(b - a) / dt for a, b in zip(x, ends, strict=True)]
-            if f.link is None:
-                positions.append(x)
-                velocities.append(v)
-            else:
-                f.link.X_target = pin.SE3(f.link.X_target.rotation, np.array(x))
-                f.link.target_velocity = np.array(v)
-                tasks.append(f.link)
-            self._watch_age(name, f, now)
+        x = self._filter.x
+        ends, _ = self._filter.step(now, dt)
+        # The error at the tick's beginning and the mean velocity over it: ticks of uneven length move evenly.
+        v = (ends - x) / dt
+        for row, task in self._links:
+            task.X_target = pin.SE3(task.X_target.rotation, x[row])
+            task.target_velocity = v[row]
+            tasks.append(task)
         if self._points is not None:
-            self._points.targets, self._points.velocities = np.array(positions), np.array(velocities)
-            tasks.append(self._points)
-        if self._unknown:
-            self._unknown = {n: u for n, u in self._unknown.items() if now - u[1] < UNKNOWN_REMEMBERED}
+            rows, points = self._points
+            points.targets, points.velocities = x[rows], v[rows]
+            tasks.append(points)
+        self._note_silence(now)
         result = self.solver.step(self.q, tasks, dt)
         self.q, self.v, self.last = result.q, result.v, result
         return result
 
-    def _watch_age(self, name: str, f: _Followed, now: float) -> None:
-        silent = f.filter.age(now) > self.settings.filter.timeout
-        if silent and not f.problem:
-            f.problem = f"target '{name}' is silent: held"
-        elif not silent and f.problem.endswith("silent: held"):
-            f.problem = ""
+    def _note_silence(self, now: float) -> None:
+        silent, problem = self._filter.ages(now) > self.settings.filter.timeout, self._problem
+        problem[silent & (problem == SampleVerdict.ACCEPTED)] = SILENT
+        problem[~silent & (problem == SILENT)] = SampleVerdict.ACCEPTED
+        if self._unknown:
+            self._unknown = {n: u for n, u in self._unknown.items() if now - u[1] < UNKNOWN_REMEMBERED}
 
     def errors(self) -> dict[str, float]:
         """Distance of each followed point to its reference [m], at the command of the last tick."""
-        reached = self.robot.frame_positions(self.q, [f.frame for f in self.targets.values()])
-        return {n: math.dist(f.filter.x, p) for (n, f), p in zip(self.targets.items(), reached, strict=True)}
+        reached = self.robot.frame_positions(self.q, self._frames)
+        return dict(zip(self.targets, np.linalg.norm(self._filter.x - reached, axis=1).tolist(), strict=True))
 
 
-def _turn(task: FrameTask, quaternion: Sequence[float]) -> bool:
+def _turn(task: FrameTask, quaternion: np.ndarray) -> bool:
     """Set a task's orientation; False where the quaternion is none."""
     norm = math.hypot(*quaternion)
-    if not abs(norm - 1) < 0.1:
+    if not abs(norm - 1) < NOT_UNIT:
         return False
-    task.X_target = pin.SE3(pin.Quaternion(np.array(quaternion) / norm).toRotationMatrix(), task.X_target.translation)
+    task.X_target = pin.SE3(pin.Quaternion(quaternion / norm).toRotationMatrix(), task.X_target.translation)
     return True

@@ -1,26 +1,32 @@
-"""A target as it arrives, sampled and now and then wrong, made into a smooth reference."""
+"""Smoothing of targets: samples of positions, now and then wrong, become smooth references with velocities."""
 
 from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-Triple = tuple[float, float, float]
-STILL: Triple = (0.0, 0.0, 0.0)
+import numpy as np
+
+from humanoid_control.jit import kernel
+
 FARTHEST = 1e4  # [m] no robot's target lies farther from the origin
+SAME_INSTANT = 1e-4  # [s] two samples this close say nothing about velocity
+NEARLY = 1 - 1e-12  # of a limit squared: from there on a length is measured exactly
+ACCEPTED, NOT_A_NUMBER, JUMP, UNKNOWN = range(4)
 
 
 @dataclass(frozen=True)
 class TargetFilterSettings:
-    """How targets are smoothed and what is not believed.
+    """How targets are smoothed, and which samples are rejected.
 
     Attributes:
         bandwidth: of the smoothing [Hz].
         max_speed: of the reference [m/s].
-        max_jump: two successive samples farther apart than this are not believed at first [m].
-        jump_hold: a jump is believed when the samples stay at the new place for this long [s].
+        max_jump: two successive samples farther apart than this are rejected at first [m].
+        jump_hold: a jump is accepted when the samples stay at the new place for this long [s].
         timeout: without a sample for this long the reference comes to rest [s].
         horizon: how far ahead of the last sample the reference moves on with its velocity [s].
     """
@@ -33,91 +39,198 @@ class TargetFilterSettings:
     horizon: float = 0.05
 
 
-class SampleVerdict(enum.Enum):
+class SampleVerdict(enum.IntEnum):
     """What became of a sample."""
 
-    ACCEPTED = "accepted"
-    NOT_A_NUMBER = "not a number"  # or no possible position
-    JUMP = "jumped"
+    ACCEPTED = ACCEPTED
+    NOT_A_NUMBER = NOT_A_NUMBER  # or no possible position
+    JUMP = JUMP
+    UNKNOWN = UNKNOWN  # a target that the robot does not have
+
+
+class Samples(NamedTuple):
+    """Newest samples of n targets.
+
+    Attributes:
+        position, velocity: (n, 3) [m], [m/s]. time: (n,) [s], NaN: none yet.
+        jump: (n, 3) a place that was rejected, NaN: none. jump_since: (n,) since when samples are there [s].
+    """
+
+    position: np.ndarray
+    velocity: np.ndarray
+    time: np.ndarray
+    jump: np.ndarray
+    jump_since: np.ndarray
+
+
+class Plausibility(NamedTuple):
+    """What a sample is judged by; of TargetFilterSettings."""
+
+    max_jump: float
+    jump_hold: float
+    timeout: float
+    max_speed: float
+
+
+class Smoothing(NamedTuple):
+    """One tick of the references: its end and length [s], omega [rad/s] and exp(-omega dt), and of the settings."""
+
+    now: float
+    dt: float
+    omega: float
+    decay: float
+    timeout: float
+    horizon: float
 
 
 class TargetFilter:
-    """A critically damped second-order reference that follows position samples, with velocity feed-forward.
+    """Critically damped second-order references that follow position samples, with velocity feed-forward.
 
     x'' = omega^2 (p - x) + 2 omega (p' - x'), solved exactly over each tick, so that any tick length is stable; a
-    target at constant velocity is followed without lag, and one at rest is reached without overshoot. Three numbers
-    at a time are quicker as plain floats than as arrays.
+    target at constant velocity is followed without lag, and one at rest is reached without overshoot.
 
     Attributes:
-        x, v: reference position [m] and velocity [m/s], three floats each.
+        x, v: (n, 3) reference positions [m] and velocities [m/s] of n targets.
     """
 
-    def __init__(self, position: Sequence[float], settings: TargetFilterSettings | None = None) -> None:
-        """Start at rest at a position."""
+    def __init__(self, settings: TargetFilterSettings | None = None) -> None:
+        """Start without targets."""
         self.settings = settings or TargetFilterSettings()
-        self.x, self.v = _floats(position), STILL
-        self._sample, self._sample_velocity = self.x, STILL
-        self._time = math.nan
-        self._suspect: Triple | None = None
-        self._suspect_since = 0.0
+        self.x, self.v = np.zeros((0, 3)), np.zeros((0, 3))
+        self._samples = Samples(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0), np.zeros((0, 3)), np.zeros(0))
 
-    def update(self, position: Sequence[float], time: float) -> SampleVerdict:
-        """Take a sample that was made at `time` [s]; one not newer than the last is taken as a repeat."""
-        s, p = self.settings, _floats(position)
-        if not all(abs(c) < FARTHEST for c in p):  # also where one is NaN
-            return SampleVerdict.NOT_A_NUMBER
-        first, dt = math.isnan(self._time), time - self._time
-        jumped = not first and math.dist(p, self._sample) > s.max_jump
-        if jumped and not self._believe(p, time):
-            return SampleVerdict.JUMP
-        self._suspect = None
-        if first or jumped or dt > s.timeout:
-            self._sample_velocity = STILL
-        elif dt > 1e-4:
-            a, b, c = ((new - old) / dt for new, old in zip(p, self._sample, strict=True))
-            self._sample_velocity = _limited((a, b, c), s.max_speed)
-        self._sample, self._time = p, time
-        return SampleVerdict.ACCEPTED
+    def add(self, position: np.ndarray) -> int:
+        """Add a target at rest at a position (3,): its row."""
+        p, zero, none = np.array(position, dtype=float).reshape(1, 3), np.zeros((1, 3)), np.full((1, 3), np.nan)
+        self.x, self.v = np.concatenate([self.x, p]), np.concatenate([self.v, zero])
+        more = (p, zero, none[0, :1], none, zero[0, :1])
+        self._samples = Samples(*(np.concatenate(pair) for pair in zip(self._samples, more, strict=True)))
+        return len(self.x) - 1
 
-    def _believe(self, p: Triple, time: float) -> bool:
-        s = self.settings
-        if self._suspect is None or math.dist(p, self._suspect) > s.max_jump:
-            self._suspect_since = time
-        self._suspect = p
-        return time - self._suspect_since >= s.jump_hold
+    def update(self, rows: np.ndarray, positions: np.ndarray, time: float) -> np.ndarray:
+        """Take samples that were made at `time` [s]; those not newer than the last are taken as repeats.
 
-    def age(self, now: float) -> float:
-        """Time since the last sample that was taken [s]; infinite when there was none."""
-        return math.inf if math.isnan(self._time) else now - self._time
+        Args:
+            rows: (k,) targets. positions: (k, 3) [m].
 
-    def step(self, now: float, dt: float) -> tuple[Triple, Triple]:
-        """Advance by dt to `now`; reference position [m] and velocity [m/s]."""
-        s, age = self.settings, self.age(now)
-        moving = age < s.timeout
-        ahead = min(max(age, 0.0), s.horizon) if moving else 0.0
-        omega = 2 * math.pi * s.bandwidth
-        decay = math.exp(-omega * dt)
-        position, velocity = [], []
-        for p, u, x, v in zip(self._sample, self._sample_velocity if moving else STILL, self.x, self.v, strict=True):
-            # In the frame that moves with the goal the error decays as (e + (e' + omega e) t) exp(-omega t).
-            goal = p + u * ahead
-            e = x - (goal - u * dt)
-            k = v - u + omega * e
-            position.append(goal + (e + k * dt) * decay)
-            velocity.append(u + (k - omega * (e + k * dt)) * decay)
-        free = (velocity[0], velocity[1], velocity[2])
-        self.v = _limited(free, s.max_speed)
-        a, b, c = (y - x if self.v is free else v * dt for y, x, v in zip(position, self.x, self.v, strict=True))
-        moved = _limited((a, b, c), s.max_speed * dt)  # in a long tick it may be fast in between and slow at the end
-        self.x = (self.x[0] + moved[0], self.x[1] + moved[1], self.x[2] + moved[2])
+        Returns:
+            (k,) SampleVerdict of each.
+        """
+        s, verdicts, fast = self.settings, np.empty(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=bool)
+        law = Plausibility(s.max_jump, s.jump_hold, s.timeout, s.max_speed)
+        if accept_samples(self._samples, rows, positions, float(time), law, verdicts, fast):
+            limit_lengths(self._samples.velocity, rows[fast], s.max_speed)
+        return verdicts
+
+    def ages(self, now: float) -> np.ndarray:
+        """Time (n,) since the last sample that was accepted [s]; infinite where there was none."""
+        return np.where(np.isnan(self._samples.time), np.inf, now - self._samples.time)
+
+    def step(self, now: float, dt: float) -> tuple[np.ndarray, np.ndarray]:
+        """Advance by dt to `now`: reference positions (n, 3) [m] and velocities (n, 3) [m/s]."""
+        s, omega = self.settings, 2 * math.pi * self.settings.bandwidth
+        tick = Smoothing(float(now), dt, omega, math.exp(-omega * dt), s.timeout, s.horizon)
+        v, moved = self.v.copy(), np.empty_like(self.x)
+        if advance_references(self._samples, self.x, v, moved, tick, s.max_speed):
+            rows = limit_lengths(v, range(len(v)), s.max_speed)
+            moved[rows] = v[rows] * dt
+            limit_lengths(moved, range(len(v)), s.max_speed * dt)  # in a long tick it may be fast in between
+        self.x, self.v = self.x + moved, v
         return self.x, self.v
 
 
-def _floats(p: Sequence[float]) -> Triple:
-    return float(p[0]), float(p[1]), float(p[2])
+def limit_lengths(vectors: np.ndarray, rows: Iterable[int], longest: float) -> list[int]:
+    """Shorten some rows of vectors (n, 3) in place to a length: those that were longer."""
+    shortened = []
+    for k in rows:
+        length = math.hypot(*vectors[k])
+        if length > longest:
+            vectors[k] = vectors[k] * longest / length
+            shortened.append(k)
+    return shortened
 
 
-def _limited(v: Triple, most: float) -> Triple:
-    """The same direction, at most that fast; the very same tuple where it is slow enough."""
-    speed = math.hypot(*v)
-    return v if speed <= most else (v[0] * most / speed, v[1] * most / speed, v[2] * most / speed)
+@kernel
+def accept_samples(
+    samples: Samples,
+    rows: np.ndarray,
+    positions: np.ndarray,
+    time: float,
+    law: Plausibility,
+    verdicts: np.ndarray,
+    fast: np.ndarray,
+) -> bool:
+    """Judge samples, and keep those that are accepted; see `TargetFilter.update`.
+
+    Args:
+        rows, positions: (k,), (k, 3). time: [s].
+        verdicts: (k,) filled. fast: (k,) set where a new velocity may exceed the limit.
+
+    Returns:
+        whether one may.
+    """
+    any_fast = False
+    for k in range(rows.shape[0]):
+        row, p = rows[k], positions[k]
+        if not (abs(p[0]) < FARTHEST and abs(p[1]) < FARTHEST and abs(p[2]) < FARTHEST):  # also where one is NaN
+            verdicts[k] = NOT_A_NUMBER
+            continue
+        at, dt = samples.position[row], time - samples.time[row]
+        first = np.isnan(dt)
+        jumped = not first and _distance(p, at) > law.max_jump
+        if jumped:
+            if not _distance(p, samples.jump[row]) <= law.max_jump:  # also where there was none
+                samples.jump_since[row] = time
+            samples.jump[row] = p
+            if time - samples.jump_since[row] < law.jump_hold:
+                verdicts[k] = JUMP
+                continue
+        samples.jump[row] = np.nan
+        if first or jumped or dt > law.timeout:
+            samples.velocity[row] = 0.0
+        elif dt > SAME_INSTANT:
+            square = 0.0
+            for i in range(3):
+                u = (p[i] - at[i]) / dt
+                samples.velocity[row, i] = u
+                square += u * u
+            fast[k] = square > NEARLY * law.max_speed * law.max_speed
+            any_fast = any_fast or fast[k]
+        samples.position[row], samples.time[row] = p, time
+        verdicts[k] = ACCEPTED
+    return any_fast
+
+
+@kernel
+def advance_references(
+    samples: Samples, x: np.ndarray, v: np.ndarray, moved: np.ndarray, tick: Smoothing, max_speed: float
+) -> bool:
+    """Velocities v (n, 3) at the end of a tick, and how far the references x (n, 3) move in it, (n, 3).
+
+    Returns:
+        whether one of them may be faster than allowed.
+    """
+    any_fast, dt, most = False, tick.dt, NEARLY * max_speed * max_speed
+    for k in range(x.shape[0]):
+        age = tick.now - samples.time[k]
+        alive = age < tick.timeout  # false also where there was no sample
+        ahead = min(max(age, 0.0), tick.horizon) if alive else 0.0
+        speed = way = 0.0
+        for i in range(3):
+            # In the frame that moves with the goal the error decays as (e + (e' + omega e) t) exp(-omega t).
+            u = samples.velocity[k, i] if alive else 0.0
+            goal = samples.position[k, i] + u * ahead
+            e = x[k, i] - (goal - u * dt)
+            c = v[k, i] - u + tick.omega * e
+            v[k, i] = u + (c - tick.omega * (e + c * dt)) * tick.decay
+            moved[k, i] = goal + (e + c * dt) * tick.decay - x[k, i]
+            speed += v[k, i] * v[k, i]
+            way += moved[k, i] * moved[k, i]
+        any_fast = any_fast or speed > most or way > most * dt * dt
+    return any_fast
+
+
+@kernel
+def _distance(a: np.ndarray, b: np.ndarray) -> float:
+    x, y, z = a[0] - b[0], a[1] - b[1], a[2] - b[2]
+    return np.sqrt(x * x + y * y + z * z)

@@ -126,8 +126,7 @@ class WholeBodyIkNode(TickNode):
             return
         m = self.reader.read(data)
         at = self.now_like(m.stamp)
-        for name, pose in zip(m.names, m.poses.tolist(), strict=True):
-            self.follower.update(name, pose[:3], pose[3:], at)
+        self.follower.update_many(m.names, m.poses, at)
         self.stamp = at if m.names else None
 
     def clock(self) -> float:

@@ -8,8 +8,8 @@ import numpy as np
 
 from humanoid_control.collision.pair_distance import pair_distances
 from humanoid_control.ik.constraints import fill_pair_rows
+from humanoid_control.ik.follower import TargetFollower
 from humanoid_control.ik.swept import max_safe_scale
-from humanoid_control.ik.whole_body_ik import WholeBodyIk
 from humanoid_control.jit import are_compiled
 from humanoid_control.kinematics.tree import joint_poses
 from humanoid_control.numerics.box_qp import solve_box_qp
@@ -41,7 +41,7 @@ def compiled() -> bool:
 
 def compile_kernels() -> None:
     """Compile what imitation and inverse kinematics need, by solving a still clip; quick where it is done already."""
-    WholeBodyIk(load_robot("lola", "floating"))
+    TargetFollower(load_robot("lola", "floating"))
     robot = load_robot("wabian2", "fixed")
     ShapeParts(robot)
     still = np.tile(robot.point_positions(robot.q("neutral"), POINTS), (3, 1, 1))

@@ -59,7 +59,7 @@ def test_follows_a_link_with_orientation(follower, robot):
 
 
 def test_unknown_name_is_named_with_the_nearest(follower):
-    assert follower.update("l_wirst", np.zeros(3), None, 0.0) is None
+    assert follower.update("l_wirst", np.zeros(3), None, 0.0) is SampleVerdict.UNKNOWN
     assert "did you mean l_wrist" in follower.problems["l_wirst"]
     run(follower, 0.1)
 
@@ -103,6 +103,30 @@ def test_bad_quaternion_is_refused(follower, robot):
     assert follower.update("l_hand", home, np.array([0, 0, 0, 1.0]), 0.01) is SampleVerdict.ACCEPTED
 
 
+def test_many_targets_at_once_are_what_they_are_one_by_one(robot):
+    """Points, a link, an unknown name and a sample that is no number, with targets that move and one that jumps."""
+    together, alone = TargetFollower(robot), TargetFollower(robot)
+    names, rng = ["r_wrist", "l_hand", "nobody", "l_elbow", "sternum"], np.random.default_rng(3)
+    poses = np.zeros((5, 7))
+    poses[:, :3] = robot.frame_positions(
+        robot.q(), [robot.model.getFrameId(n) for n in ("r_hand", "l_hand") * 2 + ("l_hand",)]
+    )
+    for k in range(300):
+        now = k * DT
+        if k % 3 == 0:
+            poses[:, :3] += rng.normal(size=(5, 3)) * (0.01, 0.003, 0.003)
+            poses[:, 3:] = [np.sin(now), 0.0, 0.0, np.cos(now)]
+            sample = poses.copy()
+            sample[3, 0] = np.nan if k % 5 == 0 else sample[3, 0]
+            sample[0] += 0.7 if 100 < k < 130 else 0.0
+            verdicts = together.update_many(names, sample, now)
+            singly = [alone.update(n, p[:3], p[3:], now) for n, p in zip(names, sample, strict=True)]
+            assert verdicts.tolist() == singly and verdicts[2] == SampleVerdict.UNKNOWN
+            assert together.problems == alone.problems
+        q = together.step(now, DT).q
+        assert (q == alone.step(now, DT).q).all()
+
+
 def test_starts_inside_the_limits_whatever_it_is_told(robot):
     f = TargetFollower(robot, FollowerSettings())
     wild = np.full(robot.n, 9.0)
@@ -137,8 +161,8 @@ def test_ticks_of_uneven_length_move_the_joints_evenly():
         dt = float(rng.choice([0.002, 0.0006, 0.0014, 0.0025]))
         now += dt
         while sampled <= now:
-            for name, p in zip(names, home + np.array([0.1, 0.0, 0.2]) * (1 - np.cos(2 * sampled)) / 2, strict=True):
-                follower.update(name, p.tolist(), None, sampled)
+            places = home + np.array([0.1, 0.0, 0.2]) * (1 - np.cos(2 * sampled)) / 2
+            follower.update_many(names, np.hstack([places, np.tile([0, 0, 0, 1], (2, 1))]), sampled)
             sampled += 1 / 60
         v = follower.step(now, dt).v
         if before is not None and now > 0.5:
