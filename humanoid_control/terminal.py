@@ -9,13 +9,13 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
-from typing import Any
+from typing import Any, NamedTuple
 
+from rich import table as rich_table
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 from rich.text import Text
 
 WIDTH_OF_FILES = 140
@@ -25,9 +25,27 @@ if not console.is_terminal:
     console = Console(highlight=False, markup=False, soft_wrap=True, width=WIDTH_OF_FILES)
 
 
+class Table(NamedTuple):
+    """A table with a title; its note is shown on pages only."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    note: str = ""
+
+
+def print_parts(parts: Iterable[Table | str]) -> None:
+    """Print tables and sentences one after the other."""
+    for part in parts:
+        if isinstance(part, str):
+            console.print(part)
+        else:
+            table(part.title, part.columns, part.rows)
+
+
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table; numbers are aligned right."""
-    t = Table(title=Text(title), title_justify="left", title_style="bold")
+    t = rich_table.Table(title=Text(title), title_justify="left", title_style="bold")
     for k, name in enumerate(columns):
         number = bool(rows) and all(isinstance(r[k], (int, float)) or str(r[k]) in ("", "-") for r in rows)
         t.add_column(name, justify="right" if number else "left")

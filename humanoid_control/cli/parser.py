@@ -74,8 +74,11 @@ def add_commands(parser: argparse.ArgumentParser, what: str, tasks: Mapping[str,
 
 
 def comma_list(text: str) -> list[str]:
-    """The words of a list that is separated by commas."""
-    return [word.strip() for word in text.split(",") if word.strip()]
+    """The words of a list that is separated by commas; as type of an option it refuses one without words."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if text and not words:
+        raise argparse.ArgumentTypeError(f"'{text}' names nothing")
+    return words
 
 
 def require_range(option: str, value: float | None, low: float, high: float) -> None:

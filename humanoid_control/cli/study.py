@@ -1,57 +1,18 @@
-"""`humanoid study`: the sources' conclusions, tried on our models and clips."""
+"""`humanoid study`: published conclusions, tried on these models and clips."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
 from pathlib import Path
+from typing import Any
 
-from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.cli.parser import Parser, add_commands, comma_list
+from humanoid_control.errors import UnknownNameError
+from humanoid_control.files import check_file, check_folder
+from humanoid_control.studies import STUDIES, load_study
+from humanoid_control.terminal import console, print_json, print_parts, progress
 
-STUDIES = {
-    "imitation": "H1 to H21 of Dube 2012: which joints and ranges matter for imitating a dance (minutes)",
-    "momentum": "T-27 to T-35 of Schwienbacher 2014: how much arms lower angular momentum in walking (minutes)",
-    "calibration": "encoder offsets of each leg, planted and found again in a simulated jig (seconds)",
-    "safety": "bad starts: inside itself, outside its ranges; how the safe solver leaves them (2000 a robot: minutes)",
-    "worlds": "one robot standing in many simulated worlds: which conditions and pushes topple it (seconds)",
-    "tendons": "joint angles from tendon lengths: the source's E1 to E6, earlier estimators, others' arms (minutes)",
-}
-MODULES = {
-    "imitation": "dube2012.report",
-    "momentum": "schwienbacher2014.momentum_report",
-    "calibration": "schwienbacher2014.calibration",
-    "safety": "bad_starts",
-    "worlds": "standing_worlds",
-    "tendons": "kawaharazuka.report",
-}
-# Which studies an option is for.
-OPTIONS = {
-    "clip": ("imitation",),
-    "marker_set": ("imitation",),
-    "step_length": ("momentum",),
-    "step_time": ("momentum",),
-    "poses": ("calibration",),
-    "noise": ("calibration",),
-    "seeds": ("calibration", "tendons"),
-    "starts": ("safety",),
-    "vary": ("worlds",),
-    "seconds": ("worlds",),
-    "workers": ("worlds",),
-    "engine": ("worlds",),
-    "drives": ("worlds",),
-    "steps": ("tendons",),
-    "models": ("tendons",),
-    "robot": ("momentum", "calibration", "safety", "worlds", "tendons"),
-    "only": ("imitation", "momentum", "tendons"),
-    "details": ("imitation", "momentum", "tendons"),
-    "output": ("imitation", "momentum", "calibration", "worlds", "tendons"),
-}
-EXAMPLES = (
-    "studies:\n"
-    + "\n".join(f"  {k:11} {v}" for k, v in STUDIES.items())
-    + """
-
-examples:
+EXAMPLES = """examples:
   humanoid study imitation                              on the built-in dance
   humanoid study imitation --clip dance1.trc            on that and on the built-in one
   humanoid study imitation --only H2,H4 --json
@@ -70,46 +31,89 @@ examples:
 The rule by which each is judged was fixed before it was measured, and is printed with --details. A hypothesis that does
 not hold is a finding, not an error: the exit code is 0.
 """
-)
+FORMATS = (".json", ".md")
+NOT_OPTIONS = ("study", "json", "details", "output")  # what a study itself does not take
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help=", ".join(STUDIES))
-    parser.add_argument("--clip", action="append", default=[], help="motion file beside the built-in dance; repeatable")
-    parser.add_argument("--only", default="", help="some hypotheses, claims, experiments, by commas: H1,H4")
-    parser.add_argument("--marker-set", default="", help="marker set of the clips, or the path of an own one")
-    parser.add_argument(
-        "--robot", help="momentum, calibration, worlds: with legs (default: lola); safety: all; tendons"
-    )
-    parser.add_argument("--step-length", type=float, help="momentum: [m] (default: 0.4, scaled by the legs' length)")
-    parser.add_argument("--step-time", type=float, help="momentum: [s] (default: 0.8, more where joints are slow)")
-    parser.add_argument("--starts", type=int, help="safety: how many starts of each robot (default: 2000)")
-    parser.add_argument("--poses", type=int, help="calibration: poses in the jig (default: 3)")
-    parser.add_argument("--noise", type=float, help="calibration: of an encoder reading [deg] (default: 0.02)")
-    parser.add_argument("--seeds", type=int, help="calibration, tendons: how often, with other errors (10, 20)")
-    parser.add_argument(
-        "--vary", action="append", help="worlds: name=1,2,3: friction, stiffness, push_x ...; repeatable"
-    )
-    parser.add_argument("--seconds", type=float, help="worlds: simulated time (default: 5)")
-    parser.add_argument("--engine", help="worlds: multibody (default) or mujoco")
-    parser.add_argument("--drives", help="worlds: ideal (default), rigid or elastic")
-    parser.add_argument("--workers", type=int, help="worlds: processes (default: one a core)")
-    parser.add_argument("--steps", type=int, help="tendons: of each walk (default: 1500)")
-    parser.add_argument("--models", type=Path, help="tendons: others' arms (default: $HUMANOID_TEST_DATA/muscles)")
-    parser.add_argument(
-        "--details", action="store_true", help="also the rule and every part's numbers; tendons: every joint"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    parser.add_argument("-o", "--output", type=Path, help="imitation: file to write, .json or .md; others: folder")
+    """A sub-command for each study, with its own options; what is not given, the study decides."""
+    parsers = add_commands(parser, "study", {name: study.task for name, study in STUDIES.items()})
+    imitation, momentum, calibration, safety, worlds, tendons = (_Options(parsers[name]) for name in STUDIES)
+    imitation.add("--clip", action="append", dest="clips", help="motion file beside the built-in dance; repeatable")
+    imitation.add("--marker-set", help="marker set of the clips, or the path of an own one")
+    momentum.add("--robot", help="with legs (default: lola)")
+    momentum.add("--step-length", type=float, help="[m] (default: 0.4, scaled by the legs' length)")
+    momentum.add("--step-time", type=float, help="[s] (default: 0.8, more where joints are slow)")
+    calibration.add("--robot", help="with legs (default: lola)")
+    calibration.add("--poses", type=int, help="poses in the jig (default: 3)")
+    calibration.add("--noise", type=float, help="of an encoder reading [deg] (default: 0.02)")
+    calibration.add("--seeds", type=int, help="how often, with other errors (default: 10)")
+    safety.add("--robot", help="one robot (default: all of the catalogue)")
+    safety.add("--starts", type=int, help="how many starts of each robot (default: 2000)")
+    worlds.add("--robot", help="with legs (default: lola)")
+    worlds.add("--vary", action="append", help="name=1,2,3: friction, stiffness, push_x ...; repeatable")
+    worlds.add("--seconds", type=float, help="simulated time (default: 5)")
+    worlds.add("--engine", help="multibody (default) or mujoco")
+    worlds.add("--drives", help="ideal (default), rigid or elastic")
+    worlds.add("--workers", type=int, help="processes (default: one a core)")
+    tendons.add("--robot", help="with tendons (default: kengoro_upper)")
+    tendons.add("--seeds", type=int, help="how often, with other errors (default: 20)")
+    tendons.add("--steps", type=int, help="of each walk (default: 1500)")
+    tendons.add("--models", type=Path, help="others' arms (default: $HUMANOID_TEST_DATA/muscles)")
+    for study, what in (
+        (imitation, "hypotheses: H1,H4"),
+        (momentum, "claims: T-33,T-34"),
+        (tendons, "experiments: E4"),
+    ):
+        study.add("--only", type=comma_list, help=f"some {what}")
+        study.add("--details", action="store_true", help="also the rules and every number")
+    for study in (momentum, calibration, worlds, tendons):
+        study.add("-o", "--output", type=Path, help="folder to write")
+    imitation.add("-o", "--output", type=Path, help="file to write, .json or .md")
+    for one in parsers.values():
+        one.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+
+
+class _Options:
+    """Adds options that are left out of the namespace where nobody gives them."""
+
+    def __init__(self, parser: Parser) -> None:
+        self.parser = parser
+
+    def add(self, *names: str, **options: Any) -> None:
+        self.parser.add_argument(*names, default=argparse.SUPPRESS, **options)
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.name not in STUDIES:
-        raise UnknownNameError("study", args.name, STUDIES)
-    for option, studies in OPTIONS.items():
-        given = getattr(args, option)
-        if args.name not in studies and not (given is None or given is False or given in ("", [])):
-            raise ConfigError(f"--{option.replace('_', '-')} is not for the study '{args.name}'")
-    module = importlib.import_module(f"humanoid_control.studies.{MODULES[args.name]}")
-    code: int = module.run(args)
-    return code
+    """Run the study, print what it found, write what is asked for."""
+    options = {name: value for name, value in vars(args).items() if name not in NOT_OPTIONS}
+    output: Path | None = getattr(args, "output", None)
+    _check_output(args.study, output)
+    if "vary" in options:
+        from humanoid_control.studies.standing_worlds import parse_varied
+
+        options["vary"] = parse_varied(options["vary"])
+    study = load_study(args.study)
+    with progress("study", 1.0, quiet=args.json) as show:
+        report = study.run_study(**options, show=show)
+    if output is not None:
+        report.write(output)
+    if args.json:
+        print_json(report.data)
+        return 0
+    print_parts(report.parts)
+    if getattr(args, "details", False):
+        print_parts(report.details)
+    if output is not None:
+        console.print(f"written: {output}")
+    return 0
+
+
+def _check_output(study: str, output: Path | None) -> None:
+    """Whether it can be written, before anything is computed."""
+    if study != "imitation":
+        check_folder(output)
+    elif output is not None:
+        if output.suffix not in FORMATS:
+            raise UnknownNameError("format", output.suffix, FORMATS, hint=f"(of {output})")
+        check_file(output)

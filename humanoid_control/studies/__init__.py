@@ -1,1 +1,63 @@
-"""studies."""
+"""Published findings, tried again: each study says whether a claim holds on these models, and by which numbers.
+
+A study is a module with `run_study(...)`, which takes its options by name:
+
+    from humanoid_control.studies import load_study
+
+    report = load_study("imitation").run_study(only=["H4"])
+    print(report.data["findings"][0]["verdict"])
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, NamedTuple, Protocol, cast
+
+from humanoid_control.studies.report import StudyReport as StudyReport
+
+
+class Study(Protocol):
+    """What the module of a study offers."""
+
+    def run_study(self, **options: Any) -> StudyReport:
+        """Try it; `show` is told how far it is."""
+        ...
+
+
+class StudyEntry(NamedTuple):
+    """A study in the list: what it tries, in one line, and its module below this package."""
+
+    task: str
+    module: str
+
+
+STUDIES = {
+    "imitation": StudyEntry(
+        "H1 to H21 of Dube 2012: which joints and ranges matter for imitating a dance (minutes)", "dube2012.report"
+    ),
+    "momentum": StudyEntry(
+        "T-27 to T-35 of Schwienbacher 2014: how much arms lower angular momentum in walking (minutes)",
+        "schwienbacher2014.momentum_report",
+    ),
+    "calibration": StudyEntry(
+        "encoder offsets of each leg, planted and found again in a simulated jig (seconds)",
+        "schwienbacher2014.calibration",
+    ),
+    "safety": StudyEntry(
+        "bad starts: inside itself, outside its ranges; how the solver leaves them (2000 a robot: minutes)",
+        "bad_starts",
+    ),
+    "worlds": StudyEntry(
+        "one robot standing in many simulated worlds: which conditions and pushes topple it (seconds)",
+        "standing_worlds",
+    ),
+    "tendons": StudyEntry(
+        "joint angles from tendon lengths: E1 to E6 of Kawaharazuka, earlier estimators, others' arms (minutes)",
+        "kawaharazuka.report",
+    ),
+}
+
+
+def load_study(name: str) -> Study:
+    """The module of a study."""
+    return cast(Study, importlib.import_module(f"{__name__}.{STUDIES[name].module}"))

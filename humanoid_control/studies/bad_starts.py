@@ -7,7 +7,6 @@ Also here:
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -23,7 +22,8 @@ from humanoid_control.ik.tasks.task import Task
 from humanoid_control.ik.whole_body_ik import WholeBodyIk
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import PairWatch, RobotPairs
-from humanoid_control.terminal import console, machine, print_json, progress, table
+from humanoid_control.studies.report import Progress, StudyReport, silent
+from humanoid_control.terminal import Table, machine
 
 # -------- Bad starts: robots inside themselves and outside their ranges, and how the safe solver leads them out
 
@@ -188,34 +188,34 @@ that were apart had to be let through; touched: how often a pair that was apart 
 joint while leaving. limits: largest share of a limit on speed or acceleration; above 1 would be a violation."""
 
 
-def run(args: argparse.Namespace) -> int:
-    """Play all starts and print the table."""
-    from humanoid_control.ik.whole_body_ik import WholeBodyIk
-    from humanoid_control.robots.catalogue import CATALOGUE, load_robot
-    from humanoid_control.studies.bad_starts import bad_starts, leave
+def run_study(robot: str | None = None, starts: int = STARTS, show: Progress = silent) -> StudyReport:
+    """Play all starts.
 
-    count = STARTS if args.starts is None else args.starts
-    if count < 1:
-        raise ConfigError(f"--starts must be at least 1, got {count}")
-    robots = [load_robot(name, "fixed") for name in ([args.robot] if args.robot else CATALOGUE)]
+    Args:
+        robot: name or path; None: every robot of the catalogue. starts: of each robot.
+        show: told how far it is.
+    """
+    from humanoid_control.robots.catalogue import CATALOGUE, load_robot
+
+    if starts < 1:
+        raise ConfigError(f"--starts must be at least 1, got {starts}")
+    robots = [load_robot(name, "fixed") for name in ([robot] if robot else CATALOGUE)]
     results = []
-    with progress("study", len(robots) * count, quiet=args.json) as show:
-        for n, robot in enumerate(robots):
-            solver, runs = WholeBodyIk(robot), []
-            for k, start in enumerate(bad_starts(robot, count)):
-                show(n * count + k, robot.name)
-                runs.append(leave(solver, start))
-            results.append(summary(robot, runs))
-    if args.json:
-        print_json({"study": "safety", "robots": results, "machine": machine()})
-        return 0
-    table("bad starts, and how the safe solver leaves them", COLUMNS, [_row(r) for r in results])
-    console.print(NOTE)
+    for n, model in enumerate(robots):
+        solver, runs = WholeBodyIk(model), []
+        for k, start in enumerate(bad_starts(model, starts)):
+            show((n + k / starts) / len(robots), model.name)
+            runs.append(leave(solver, start))
+        results.append(summary(model, runs))
+    parts: list[Table | str] = [
+        Table("bad starts, and how the safe solver leaves them", COLUMNS, [_row(r) for r in results])
+    ]
+    parts.append(NOTE)
     for r in results:
         if r["blocking"]:
             pairs = ", ".join(f"{name} ({times})" for name, times in list(r["blocking"].items())[:6])
-            console.print(f"{r['robot']}, not left: {pairs}")
-    return 0
+            parts.append(f"{r['robot']}, not left: {pairs}")
+    return StudyReport({"study": "safety", "robots": results, "machine": machine()}, parts)
 
 
 def summary(robot: Robot, runs: list[Run]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def test_a_clip_of_ones_own_is_tried_beside_the_dance(humanoid, mocap):
 
 
 MISTAKES = [
-    (["study"], "required: name"),
+    (["study"], "required: study"),
     (["study", "imitatoin"], "did you mean imitation"),
     (["study", "imitation", "--only", "H22"], "unknown hypothesis 'H22'"),
     (["study", "imitation", "--clip", "missing.trc"], "missing.trc"),

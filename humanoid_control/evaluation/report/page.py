@@ -18,11 +18,11 @@ from typing import Any
 from humanoid_control import __version__
 from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation.report.plots import error_bars, histograms, joint_ranges, over_time, postures
-from humanoid_control.evaluation.report.tables import NAMES, Table, detail_tables, posture_rows, summary_tables, to_json
+from humanoid_control.evaluation.report.tables import NAMES, detail_tables, posture_rows, summary_tables, to_json
 from humanoid_control.evaluation.score import RobotScore, RunScore
 from humanoid_control.evaluation.tracking_error import LINKS
 from humanoid_control.files import check_file, check_folder, whole_file, whole_files
-from humanoid_control.terminal import plain_values
+from humanoid_control.terminal import Table, plain_values
 
 # -------- The page of a score: one HTML file with its tables and plots inside, readable in light and in dark
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from humanoid_control.evaluation.score import RobotScore, RunScore
 from humanoid_control.evaluation.self_collision import TABLE
 from humanoid_control.evaluation.tracking_error import LINKS, MEAN, Extreme
+from humanoid_control.terminal import Table
 
 DEG = 180 / np.pi
 NAMES = {
@@ -25,16 +25,6 @@ NAMES = {
     MEAN: "mean",
 }
 UNITS = {"length": "m", "angle": "rad", "time": "s", "speed": "rad/s", "acceleration": "rad/s^2", "jerk": "rad/s^3"}
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table with a title; a note below it is shown on the page only."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-    note: str = ""
 
 
 def summary_tables(scores: Sequence[RobotScore]) -> list[Table]:

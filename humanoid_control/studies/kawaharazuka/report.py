@@ -9,8 +9,6 @@ Also here:
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,21 +19,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation.report.plots import SERIES, STYLE, png, subplots
-from humanoid_control.files import check_folder, whole_files
 from humanoid_control.studies.kawaharazuka.finding import DEGREES, Finding, Trace
-from humanoid_control.terminal import (
-    TENDONS,
-    compile_first,
-    console,
-    machine,
-    plain_values,
-    print_json,
-    progress,
-    table,
-    warn,
-)
+from humanoid_control.studies.report import Progress, StudyReport, silent
+from humanoid_control.terminal import TENDONS, Table, compile_first, machine, warn
 
 if TYPE_CHECKING:
     from humanoid_control.studies.kawaharazuka.finding import Row, Runs
@@ -49,15 +36,16 @@ FEW = 6  # joints that have a column each; more have a line each
 SPENT = ("s", "GB")  # units of what is no error of joints
 
 
-def print_summary(found: Sequence[Finding], runs: Runs) -> None:
+def summary(found: Sequence[Finding], runs: Runs) -> list[Table | str]:
     """One line a filter: over all seeds and joints the median, the worst joint's median, and the worst."""
     lines = [["" if k else f.name, *summary_line(row)] for f in found for k, row in enumerate(f.rows)]
     walks = f"{runs.seeds} seeds, {runs.steps} steps"
-    table(f"study tendons: {walks}", COLUMNS, lines)
+    parts: list[Table | str] = [Table(f"study tendons: {walks}", COLUMNS, lines)]
     for f in found:
         if f.table:
-            table(f"{f.name}, {f.title}", list(f.table[0]), [list(line.values()) for line in f.table])
-        console.print(f"{f.name}, {f.title}{': ' if f.measure else ''}{f.measure}. Source: {f.source}.")
+            parts.append(Table(f"{f.name}, {f.title}", list(f.table[0]), [list(line.values()) for line in f.table]))
+        parts.append(f"{f.name}, {f.title}{': ' if f.measure else ''}{f.measure}. Source: {f.source}.")
+    return parts
 
 
 def summary_line(row: Row) -> list[Any]:
@@ -77,17 +65,19 @@ def summary_line(row: Row) -> list[Any]:
     ]
 
 
-def print_details(f: Finding, runs: Runs) -> None:
+def detail_tables(f: Finding, runs: Runs) -> list[Table]:
     """Every joint by every filter of one experiment."""
-    errors = [r for r in f.rows if r.unit not in SPENT]
+    tables, errors = [], [r for r in f.rows if r.unit not in SPENT]
     for joints, unit in dict.fromkeys((r.joints, r.unit) for r in errors):
         these = [r for r in errors if (r.joints, r.unit) == (joints, unit)]
         title = f"{f.name}: median (worst) of {runs.seeds} seeds, {runs.steps} steps [{unit}]"
         if len(joints) <= FEW:
-            table(title, ["filter", *joints], [[r.name, *(_pair(r, k) for k in range(len(joints)))] for r in these])
+            rows = [[r.name, *(_pair(r, k) for k in range(len(joints)))] for r in these]
+            tables.append(Table(title, ["filter", *joints], rows))
         else:
             lines = [[joint, *(_pair(r, k) for r in these)] for k, joint in enumerate(joints)]
-            table(title, ["joint", *(r.name for r in these)], lines)
+            tables.append(Table(title, ["joint", *(r.name for r in these)], lines))
+    return tables
 
 
 def _pair(row: Row, k: int) -> str:
@@ -99,41 +89,41 @@ def _pair(row: Row, k: int) -> str:
 ROBOT = "kengoro_upper"
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run the experiments, print the tables, and write the folder that is asked for."""
+def run_study(
+    robot: str = ROBOT,
+    only: Sequence[str] = (),
+    seeds: int | None = None,
+    steps: int | None = None,
+    models: Path | None = None,
+    show: Progress = silent,
+) -> StudyReport:
+    """Run the experiments.
+
+    Args:
+        robot: name or path.
+        only: names of some experiments; all where none is given.
+        seeds, steps: how many walks, and how long each is; None: as published findings are told.
+        models: folder of others' arms.
+        show: told how far it is.
+    """
     from humanoid_control.robots.catalogue import load_robot
     from humanoid_control.studies.kawaharazuka.experiments import chosen, run_experiments
     from humanoid_control.studies.kawaharazuka.finding import Runs
     from humanoid_control.studies.kawaharazuka.lab import TendonLab
 
     defaults = Runs()
-    runs = Runs(
-        defaults.seeds if args.seeds is None else args.seeds, defaults.steps if args.steps is None else args.steps
-    )
-    check_folder(args.output)
-    only = [n.strip() for n in args.only.split(",") if n.strip()]
-    if args.only and not only:
-        raise ConfigError(f"--only names no experiment: '{args.only}'")
-    names, left_out = chosen(only, args.models)
-    robot = load_robot(args.robot or ROBOT, "fixed")
-    lab = TendonLab(robot)
+    runs = Runs(defaults.seeds if seeds is None else seeds, defaults.steps if steps is None else steps)
+    names, left_out = chosen(list(only), models)
+    lab = TendonLab(load_robot(robot, "fixed"))
     for line in left_out:
         warn(line)
     compile_first(TENDONS)
-    with progress("study", 1.0, quiet=args.json) as show:
-        found = run_experiments(lab, names, runs, args.models, show)
-    report = to_json(robot.name, found, runs, left_out)
-    if args.output is not None:
-        _write(args.output, report, found)
-    if args.json:
-        print_json(report)
-        return 0
-    print_summary(found, runs)
-    for f in found if args.details else ():
-        print_details(f, runs)
-    if args.output is not None:
-        console.print(f"written: {args.output}")
-    return 0
+    found = run_experiments(lab, names, runs, models, show)
+    data = to_json(lab.robot.name, found, runs, left_out)
+    details = [t for f in found for t in detail_tables(f, runs)]
+    return StudyReport(
+        data, summary(found, runs), details, lambda: {name: png for f in found for name, png in pictures(f).items()}
+    )
 
 
 def to_json(robot: str, found: Sequence[Finding], runs: Runs, left_out: Sequence[str]) -> dict[str, Any]:
@@ -157,18 +147,6 @@ def to_json(robot: str, found: Sequence[Finding], runs: Runs, left_out: Sequence
     return {**head, "experiments": experiments, "machine": machine()}
 
 
-def _write(folder: Path, report: dict[str, Any], found: Sequence[Finding]) -> None:
-    """tendons.json and a PNG an experiment, each whole or not at all."""
-    from humanoid_control.studies.kawaharazuka.report import pictures
-
-    with whole_files(folder) as whole:
-        text = json.dumps(plain_values(report), indent=1, allow_nan=False)
-        (whole / "tendons.json").write_text(text + "\n", encoding="utf-8")
-        for f in found:
-            for file, content in pictures(f).items():
-                (whole / file).write_bytes(content)
-
-
 # -------- The plots of a tendon study: each joint's angle over the steps, actual and estimated
 
 ACTUAL, WIDE = "#bdbdbd", 4.0  # the actual angles lie as a wide line below the estimates
@@ -181,8 +159,6 @@ MARGIN, BEYOND = 0.08, 0.5  # of the actual range: what is shown beyond it, at t
 
 def pictures(finding: Finding) -> dict[str, bytes]:
     """PNGs of an experiment by the name of the file, each about 1150 pixels wide."""
-    from humanoid_control.studies.kawaharazuka.report import built_in, seconds_plot
-
     traces = finding.traces
     out = {}
     for trace in traces:

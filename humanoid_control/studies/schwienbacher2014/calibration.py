@@ -8,19 +8,15 @@ Also here:
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation.report.plots import SERIES, png, subplots
-from humanoid_control.files import check_folder, whole_files
 from humanoid_control.robots.drives import drives_of
 from humanoid_control.robots.robot import Robot
 from humanoid_control.simulation.encoder_calibration import (
@@ -36,7 +32,8 @@ from humanoid_control.simulation.encoder_calibration import (
     mean_offsets,
 )
 from humanoid_control.simulation.sensors.encoders import absolute_encoders
-from humanoid_control.terminal import console, machine, plain_values, print_json, progress, table
+from humanoid_control.studies.report import Progress, StudyReport, silent
+from humanoid_control.terminal import Table, machine
 
 # -------- Calibration tried many times with planted offsets: how near it comes, and what the poses cannot tell
 
@@ -144,34 +141,29 @@ predicted along the combination of offsets that the poses tell least; worst rms:
 within: share of all errors within three predicted standard errors (99.7 % when the prediction is right)."""
 
 
-def run(args: argparse.Namespace) -> int:
-    """Try it and print the tables."""
-    from humanoid_control.robots.catalogue import load_robot
-    from humanoid_control.simulation.encoder_calibration import JigAccuracy
-    from humanoid_control.studies.schwienbacher2014.calibration import study_calibration
+def run_study(
+    robot: str = "lola", poses: int = POSES, noise: float = NOISE, seeds: int = SEEDS, show: Progress = silent
+) -> StudyReport:
+    """Plant offsets in the encoders of each leg, and find them again.
 
-    poses: int = POSES if args.poses is None else args.poses
-    seeds: int = SEEDS if args.seeds is None else args.seeds
-    noise: float = NOISE if args.noise is None else args.noise
+    Args:
+        robot: name or path, with legs.
+        poses: in the jig. noise: of an encoder reading [deg]. seeds: how often, with other errors.
+        show: told how far it is.
+    """
+    from humanoid_control.robots.catalogue import load_robot
+
     for option, value in (("poses", poses), ("seeds", seeds)):
         if value < 1:
             raise ConfigError(f"--{option} must be at least 1, got {value}")
     if not 0 <= noise < math.inf:
         raise ConfigError(f"--noise must be a number from 0 up, got {noise:g}")
-    check_folder(args.output)
-    robot, accuracy = load_robot(args.robot or "lola", "fixed"), JigAccuracy()
-    with progress("study", 1.0, quiet=args.json) as show:
-        legs = study_calibration(robot, poses, math.radians(noise), seeds, accuracy, show)
-    report = to_json(robot, legs, noise, accuracy.position, math.degrees(accuracy.orientation))
-    if args.output is not None:
-        _write_folder(args.output, report, legs)
-    if args.json:
-        print_json(report)
-        return 0
-    _print(robot, legs, noise, seeds)
-    if args.output is not None:
-        console.print(f"written: {args.output}")
-    return 0
+    model, accuracy = load_robot(robot, "fixed"), JigAccuracy()
+    legs = study_calibration(model, poses, math.radians(noise), seeds, accuracy, show)
+    data = to_json(model, legs, noise, accuracy.position, math.degrees(accuracy.orientation))
+    return StudyReport(
+        data, _parts(model, legs, noise, seeds), pictures=lambda: {"calibration.png": calibration_plot(legs)}
+    )
 
 
 def to_json(robot: Robot, legs: list[LegStudy], noise: float, position: float, orientation: float) -> dict[str, Any]:
@@ -210,10 +202,9 @@ def to_json(robot: Robot, legs: list[LegStudy], noise: float, position: float, o
     return {**head, "legs": rows, "machine": machine()}
 
 
-def _print(robot: Robot, legs: list[LegStudy], noise: float, seeds: int) -> None:
+def _parts(robot: Robot, legs: list[LegStudy], noise: float, seeds: int) -> list[Table | str]:
     title = f"{robot.title}: encoder offsets from jig poses, encoder noise {noise:g}°, {seeds} seeds"
-    table(title, COLUMNS, [_case_row(s, c) for s in legs for c in s.cases])
-    console.print(NOTE)
+    parts: list[Table | str] = [Table(title, COLUMNS, [_case_row(s, c) for s in legs for c in s.cases]), NOTE]
     lines = [
         [s.leg.name, c.measure, c.poses, _angle(d.deviation), ", ".join(f"{p:+.2f} {j}" for j, p in d.parts.items())]
         for s in legs
@@ -222,7 +213,7 @@ def _print(robot: Robot, legs: list[LegStudy], noise: float, seeds: int) -> None
     ]
     if lines:
         columns = ["leg", "measured", "poses", "s.e. deg", "combination of offsets"]
-        table("not identified (standard error above 1°)", columns, lines)
+        parts.append(Table("not identified (standard error above 1°)", columns, lines))
     joints = []
     for s in legs:
         best, mean = s.cases[0], np.sqrt(np.mean(s.mean_errors**2, axis=0))
@@ -231,11 +222,12 @@ def _print(robot: Robot, legs: list[LegStudy], noise: float, seeds: int) -> None
             joints.append([name, *(_angle(x) for x in numbers)])
     count = legs[0].cases[0].poses
     columns = ["joint", "standard error deg", "rms error deg", "rms error of the mean deg", "spread deg"]
-    table(f"each offset from {count} pose{'s' * (count > 1)}", columns, joints)
-    console.print(
-        "mean: of reading less joint angle, where the jig defines the joint angles. spread: median range over"
+    parts.append(Table(f"each offset from {count} pose{'s' * (count > 1)}", columns, joints))
+    parts.append(
+        "mean: of reading less joint angle, where the jig defines the joint angles. spread: median range over\n"
+        "the poses, each pose alone; it stays within the noise when the poses agree."
     )
-    console.print("the poses, each pose alone; it stays within the noise when the poses agree.")
+    return parts
 
 
 def _case_row(s: LegStudy, c: Case) -> list[Any]:
@@ -250,16 +242,6 @@ def _case_row(s: LegStudy, c: Case) -> list[Any]:
 def _angle(x: float) -> Any:
     """Degrees for a table; - where there is no bound."""
     return round(math.degrees(x), 4) if math.isfinite(x) else "-"
-
-
-def _write_folder(folder: Path, report: dict[str, Any], legs: list[LegStudy]) -> None:
-    """calibration.json and calibration.png, each whole or not at all."""
-    from humanoid_control.studies.schwienbacher2014.calibration import calibration_plot
-
-    with whole_files(folder) as whole:
-        text = json.dumps(plain_values(report), indent=1, allow_nan=False)
-        (whole / "calibration.json").write_text(text + "\n", encoding="utf-8")
-        (whole / "calibration.png").write_bytes(calibration_plot(legs))
 
 
 # -------- The plot of a calibration study: error of each offset over the seeds, inside three predicted standard errors

@@ -7,12 +7,10 @@ Also here:
 
 from __future__ import annotations
 
-import argparse
-import json
+import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
@@ -20,9 +18,9 @@ import numpy as np
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.evaluation.report.plots import SERIES, subplots
-from humanoid_control.files import check_folder, whole_files
-from humanoid_control.studies.schwienbacher2014.momentum_claims import Lab, Outcome
-from humanoid_control.terminal import console, machine, plain_values, print_json, progress, table
+from humanoid_control.studies.report import Progress, StudyReport, silent
+from humanoid_control.studies.schwienbacher2014.momentum_claims import Lab, Outcome, find_gait
+from humanoid_control.terminal import Table, machine
 from humanoid_control.walking.walk_task import WalkTask
 
 if TYPE_CHECKING:
@@ -52,41 +50,45 @@ class Walk:
     outcome: Outcome
 
 
-def run(args: argparse.Namespace) -> int:
-    """Print the tables, and write the folder that is asked for."""
-    from humanoid_control.robots.catalogue import load_robot
-    from humanoid_control.studies.schwienbacher2014 import CLAIMS
-    from humanoid_control.studies.schwienbacher2014.momentum_claims import Lab, find_gait
+def run_study(
+    robot: str = "lola",
+    only: Sequence[str] = (),
+    step_length: float | None = None,
+    step_time: float | None = None,
+    show: Progress = silent,
+) -> StudyReport:
+    """Walk, and judge the claims.
 
-    names = {n.lower(): n for n in CLAIMS}
-    asked = [n.strip() for n in args.only.split(",") if n.strip()]
-    for name in asked:
+    Args:
+        robot: name or path, with legs and arms.
+        only: names of some claims; all of them, and the tables of walks, where none is given.
+        step_length: [m]. step_time: [s]. None: those of the published walk, scaled where legs are short or slow.
+        show: told how far it is.
+    """
+    from humanoid_control.robots.catalogue import load_robot
+    from humanoid_control.studies import schwienbacher2014
+
+    claims = schwienbacher2014.CLAIMS
+    names = {n.lower(): n for n in claims}
+    for name in only:
         if name.lower() not in names:
-            raise UnknownNameError("claim", name, CLAIMS)
-    for option, value in (("step-length", args.step_length), ("step-time", args.step_time)):
+            raise UnknownNameError("claim", name, claims)
+    for option, value in (("step-length", step_length), ("step-time", step_time)):
         if value is not None and not (math.isfinite(value) and value > 0):
             raise ConfigError(f"--{option} must be positive, got {value:g}")
-    check_folder(args.output)
-    chosen = [CLAIMS[names[n.lower()]] for n in asked] or list(CLAIMS.values())
-    robot = load_robot(args.robot or "lola", "floating")
-    with progress("study", 1.0, quiet=args.json) as show:
-        gait, notes = find_gait(robot, args.step_length, args.step_time)
-        lab = Lab(robot, gait)
-        walks = [] if asked else _play(lab, lambda share, text: show(0.3 * share, text))
-        found = []
-        for k, claim in enumerate(chosen):
-            show(0.3 + 0.7 * k / len(chosen), claim.name)
-            found.append(claim.judge(lab))
-    report = to_json(lab, walks, found, notes)
-    if args.output is not None:
-        _write_folder(args.output, lab, report)
-    if args.json:
-        print_json(report)
-        return 0
-    _print(lab, walks, found, notes, args.details)
-    if args.output is not None:
-        console.print(f"written: {args.output}")
-    return 0
+    chosen = [claims[names[n.lower()]] for n in only] or list(claims.values())
+    model = load_robot(robot, "floating")
+    gait, notes = find_gait(model, step_length, step_time)
+    lab = schwienbacher2014.Lab(model, gait)
+    walks = [] if only else _play(lab, lambda share, text: show(0.3 * share, text))
+    found = []
+    for k, claim in enumerate(chosen):
+        show(0.3 + 0.7 * k / len(chosen), claim.name)
+        found.append(claim.judge(lab))
+    parts = [*_walk_tables(lab, walks), *(f"note: {note}" for note in notes), _claim_table(found)]
+    return StudyReport(
+        to_json(lab, walks, found, notes), parts, _details(found), lambda: {"momentum.png": momentum_plot(lab)}
+    )
 
 
 def _play(lab: Lab, show: Callable[[float, str], None]) -> list[Walk]:
@@ -132,11 +134,12 @@ def to_json(lab: Lab, walks: list[Walk], found: list[Judgement], notes: list[str
     return {**head, "walks": rows, "findings": claims, "machine": machine()}
 
 
-def _print(lab: Lab, walks: list[Walk], found: list[Judgement], notes: list[str], details: bool) -> None:
+def _walk_tables(lab: Lab, walks: list[Walk]) -> list[Table | str]:
+    parts: list[Table | str] = []
     for gait in dict.fromkeys(w.gait for w in walks):
         these = [w for w in walks if w.gait == gait]
         title = f"{lab.robot.title}, steps of {gait.step_length:g} m in {gait.step_time:g} s: vertical momentum"
-        table(f"{title} [kg m²/s], its rate and the contact torque [N m]", COLUMNS, _rows(these))
+        parts.append(Table(f"{title} [kg m²/s], its rate and the contact torque [N m]", COLUMNS, _rows(these)))
     if walks:
         axes = [
             [_label(w), *(x for a in w.outcome.axes for x in (a.peak_to_peak, a.rms, a.rate_rms))]
@@ -144,19 +147,21 @@ def _print(lab: Lab, walks: list[Walk], found: list[Judgement], notes: list[str]
             if w.method in ("still", "ours", "ours xyz") and w.gait == lab.gait
         ]
         heads = [f"{k} {axis}" for axis in "xyz" for k in ("L pp", "rms", "rate rms")]
-        table("all three axes", ["walk", *heads], axes)
-        console.print(SOURCE)
-    for note in notes:
-        console.print(f"note: {note}")
-    table(
-        "claims of Schwienbacher 2014 on our models",
-        ["", "claim", "verdict", "measured"],
-        [[f.claim.name, f.claim.statement, f.verdict, _told(f)] for f in found],
-    )
-    if details:
-        table("rules", ["", "holds when"], [[f.claim.name, f.claim.rule] for f in found])
-        parts = [[f.claim.name, p.claim, p.verdict, _numbers(p.numbers)] for f in found for p in f.parts]
-        table("numbers", ["", "part", "verdict", "measured"], parts)
+        parts += [Table("all three axes", ["walk", *heads], axes), SOURCE]
+    return parts
+
+
+def _claim_table(found: list[Judgement]) -> Table:
+    rows = [[f.claim.name, f.claim.statement, f.verdict, _told(f)] for f in found]
+    return Table("claims of Schwienbacher 2014 on our models", ["", "claim", "verdict", "measured"], rows)
+
+
+def _details(found: list[Judgement]) -> list[Table | str]:
+    parts = [[f.claim.name, p.claim, p.verdict, _numbers(p.numbers)] for f in found for p in f.parts]
+    return [
+        Table("rules", ["", "holds when"], [[f.claim.name, f.claim.rule] for f in found]),
+        Table("numbers", ["", "part", "verdict", "measured"], parts),
+    ]
 
 
 def _rows(walks: list[Walk]) -> list[list[Any]]:
@@ -190,23 +195,14 @@ def _change(value: float, reference: float) -> float:
     return round(100.0 * (value / reference - 1.0), 1)
 
 
-def _write_folder(folder: Path, lab: Lab, report: dict[str, Any]) -> None:
-    """momentum.json and momentum.png, each whole or not at all."""
-    from humanoid_control.studies.schwienbacher2014.momentum_report import momentum_plot
-
-    with whole_files(folder) as whole:
-        (whole / "momentum.json").write_text(json.dumps(plain_values(report), indent=1) + "\n", encoding="utf-8")
-        momentum_plot(lab, whole / "momentum.png")
-
-
 # -------- The plot of a momentum study: vertical momentum, its rate and an arm over one gait cycle
 
 DPI = 130
 GREY, PALE = "#888888", "#dddddd"
 
 
-def momentum_plot(lab: Lab, path: Path) -> None:
-    """Write the PNG: still arms, method 0, method 1 in its best mode, method 2 with delta 0.5, ours."""
+def momentum_plot(lab: Lab) -> bytes:
+    """A PNG: still arms, method 0, method 1 in its best mode, method 2 with delta 0.5, ours."""
     shown = ["still", lab.reference(), lab.best_tracking(), "method 2 0.5", "ours"]
     runs: list[tuple[str, Outcome]] = [(m, lab.outcome(m)) for m in shown]
     runs.append(("ours, waist too", lab.outcome("ours", "arms+waist")))
@@ -235,5 +231,7 @@ def momentum_plot(lab: Lab, path: Path) -> None:
     axes[0].set_title(f"{lab.robot.title}: steps of {g.step_length:g} m in {g.step_time:g} s, vertical momentum")
     axes[0].legend(loc="upper left", ncols=3, fontsize=8, frameon=False)
     axes[0].margins(y=0.25)
+    out = io.BytesIO()
     with matplotlib.rc_context({"font.size": 9}):
-        figure.savefig(path, dpi=DPI, facecolor="white")
+        figure.savefig(out, format="png", dpi=DPI, facecolor="white")
+    return out.getvalue()
