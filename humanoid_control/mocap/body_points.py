@@ -1,8 +1,6 @@
-"""Axes: the clip turned so that z is up, the floor is z = 0 and the person starts at the origin facing +x.
+"""Body points: a clip of any origin reduced to the named points that a robot can follow, in world axes.
 
-Also here:
-
-* Body points: a clip of any origin reduced to the named points a robot can imitate.
+World axes: z is up, the floor is z = 0 and the person starts at the origin facing +x.
 """
 
 from __future__ import annotations
@@ -14,13 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from humanoid_control.errors import ClipError, UnknownNameError
-from humanoid_control.mocap.clip import MarkerClip
+from humanoid_control.mocap.clip import Frames, MarkerClip
 from humanoid_control.mocap.gaps import fill_gaps, longest_gap
 from humanoid_control.mocap.marker_sets import ESTIMATED, OPTIONAL, REQUIRED, BodyLocator
 from humanoid_control.mocap.sternum import complete_sternum
 
-# -------- Axes: the clip turned so that z is up, the floor is z = 0 and the person starts at the origin facing +x
-
+MAX_GAP = 0.5  # [s] longest gap that is filled by default
+_LEAST_LENGTH = 0.03  # [m] no limb is shorter
 _HEADING_TIME = 0.5  # [s] from the start, over which the hip line is averaged
 _LEAST_HIP_WIDTH = 0.08  # [m] nobody's hip centres are closer
 _FLOOR_PERCENTILE = 1.0  # of the heights of the feet: the lowest sample alone may be a glitch
@@ -29,99 +27,7 @@ _ANKLES = ("l_ankle", "r_ankle")
 
 
 @dataclass(frozen=True, eq=False)
-class Placement:
-    """The rigid motion from the axes of a file (F) to the world (W): p_W = R_WF p_F + p_WF.
-
-    Args:
-        R_WF: (3, 3) rotation, never a reflection.
-        p_WF: (3,) origin of the file's axes in the world [m].
-    """
-
-    R_WF: np.ndarray
-    p_WF: np.ndarray
-
-    def apply(self, positions_F: np.ndarray) -> np.ndarray:
-        """Positions (..., 3) [m] from the file's axes to the world's."""
-        return positions_F @ self.R_WF.T + self.p_WF
-
-
-def upright(clip: MarkerClip, marker_set: str | Path | None = None) -> MarkerClip:
-    """The clip with all its markers in world axes; see `find_placement`.
-
-    Args:
-        clip: markers in any right-handed axes of which one is vertical.
-        marker_set: as for `find_body_points`.
-
-    Raises:
-        ClipError: no marker set fits, or hips and shoulders do not tell the direction.
-    """
-    placement = find_placement(BodyLocator(clip, marker_set).locate(), clip.rate, f"clip '{clip.name}'")
-    return replace(clip, positions=placement.apply(clip.positions))
-
-
-def find_placement(
-    points_F: Mapping[str, np.ndarray], rate: float, where: str, up_F: np.ndarray | None = None
-) -> Placement:
-    """How a recording has to be turned and moved to stand in the world.
-
-    Up is the file axis along which the body is longest from the feet (or, without feet, the hips) to the shoulders,
-    in the median of all frames. Forward is across the hip line, averaged over the first 0.5 s. The lowest foot is on
-    the floor (without feet the height stays as it is) and the middle of the hips starts above the origin.
-
-    Args:
-        points_F: body points (T, 3) [m] in file axes, NaN where missing; hips and shoulders at least.
-        rate: frames a second [Hz].
-        where: start of an error message: the clip.
-        up_F: (3,) unit vector upward, where it is known.
-
-    Raises:
-        ClipError: hips and shoulders, or left and right hip, lie on top of each other.
-    """
-    up_F = _up(points_F, where) if up_F is None else up_F
-    start = slice(0, max(1, round(_HEADING_TIME * rate)))
-    left_F = _mean(points_F["l_hip"] - points_F["r_hip"], start)
-    left_F = left_F - (left_F @ up_F) * up_F
-    width = float(np.linalg.norm(left_F))
-    if not width >= _LEAST_HIP_WIDTH:
-        raise ClipError(
-            f"{where}: left and right hip are {width:.3f} m apart at the start: "
-            "the recording is flat, or left and right are mixed up; it needs three dimensions"
-        )
-    y_F = left_F / width
-    R_WF = np.stack([np.cross(y_F, up_F), y_F, up_F])
-    hips_W = _mean((points_F["l_hip"] + points_F["r_hip"]) / 2, start) @ R_WF.T
-    feet = [points_F[point] for point in _FEET if point in points_F] or [
-        points_F[point] for point in _ANKLES if point in points_F
-    ]
-    heights = np.concatenate([foot @ up_F for foot in feet]) if feet else np.zeros(1)
-    return Placement(R_WF, -np.array([hips_W[0], hips_W[1], np.nanpercentile(heights, _FLOOR_PERCENTILE)]))
-
-
-def _up(points_F: Mapping[str, np.ndarray], where: str) -> np.ndarray:
-    """Unit vector along the file axis, either way, that points most from the feet to the shoulders."""
-    shoulders = (points_F["l_shoulder"] + points_F["r_shoulder"]) / 2
-    lower = ("l_ankle", "r_ankle") if all(point in points_F for point in _ANKLES) else ("l_hip", "r_hip")
-    body = np.nanmedian(shoulders - (points_F[lower[0]] + points_F[lower[1]]) / 2, axis=0)
-    axis = int(np.argmax(np.abs(body)))
-    if not abs(body[axis]) > _LEAST_HIP_WIDTH:
-        raise ClipError(f"{where}: the shoulders are not above the {lower[0][2:]}s: check the labels")
-    return np.sign(body[axis]) * np.eye(3)[axis]
-
-
-def _mean(path: np.ndarray, start: slice) -> np.ndarray:
-    """Mean of a path (T, 3) over its first seen frames."""
-    seen = path[~np.isnan(path[:, 0])]
-    return seen[start].mean(axis=0) if len(seen) else np.full(3, np.nan)
-
-
-# -------- Body points: a clip of any origin reduced to the named points a robot can imitate
-
-MAX_GAP = 0.5  # [s] longest gap that is filled by default
-_LEAST_LENGTH = 0.03  # [m] no limb is shorter
-
-
-@dataclass(frozen=True, eq=False)
-class BodyPoints:
+class BodyPoints(Frames):
     """A person's motion as points of the body, without gaps, in world axes: z up, floor at 0, facing +x at the start.
 
     Args:
@@ -146,21 +52,6 @@ class BodyPoints:
     def __post_init__(self) -> None:
         for array in (self.positions, self.missing):
             array.setflags(write=False)
-
-    @property
-    def n_frames(self) -> int:
-        """Number of frames T."""
-        return len(self.positions)
-
-    @property
-    def duration(self) -> float:
-        """Time from the first to the last frame [s]."""
-        return (self.n_frames - 1) / self.rate
-
-    @property
-    def times(self) -> np.ndarray:
-        """(T,) time of every frame after the first one [s]."""
-        return np.arange(self.n_frames) / self.rate
 
     def point(self, name: str) -> np.ndarray:
         """(T, 3) path of one body point [m], world. Raises UnknownNameError when the clip does not show it."""
@@ -195,7 +86,7 @@ class BodyPoints:
 
 
 def find_body_points(clip: MarkerClip, marker_set: str | Path | None = None, max_gap: float = MAX_GAP) -> BodyPoints:
-    """Find the points of the body in a clip: choose the marker set, fill short gaps, turn it upright.
+    """Body points of a clip: the marker set is chosen, short gaps are filled, the clip is turned upright.
 
     The clip is taken as it is; `clean` it before, or use `load_body_points`, to check labels and take out noise.
     A sternum without a marker, or hidden for longer than `max_gap`, is estimated from hips and shoulders, with a
@@ -269,3 +160,92 @@ def _backward_feet(points_W: dict[str, np.ndarray]) -> tuple[str, ...]:
     if np.median(left[:, 1] * foot[:, 0] - left[:, 0] * foot[:, 1]) >= 0:
         return ()
     return ("the toes point backward: left and right labels are swapped, or the file's axes are mirrored",)
+
+
+# -------- world axes
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """The rigid motion from the axes of a file (F) to the world (W): p_W = R_WF p_F + p_WF.
+
+    Args:
+        R_WF: (3, 3) rotation, never a reflection.
+        p_WF: (3,) origin of the file's axes in the world [m].
+    """
+
+    R_WF: np.ndarray
+    p_WF: np.ndarray
+
+    def apply(self, positions_F: np.ndarray) -> np.ndarray:
+        """Positions (..., 3) [m] from the file's axes to the world's."""
+        return positions_F @ self.R_WF.T + self.p_WF
+
+
+def upright(clip: MarkerClip, marker_set: str | Path | None = None) -> MarkerClip:
+    """The clip with all its markers in world axes; see `find_placement`.
+
+    Args:
+        clip: markers in any right-handed axes of which one is vertical.
+        marker_set: as for `find_body_points`.
+
+    Raises:
+        ClipError: no marker set fits, or hips and shoulders do not tell the direction.
+    """
+    placement = find_placement(BodyLocator(clip, marker_set).locate(), clip.rate, f"clip '{clip.name}'")
+    return replace(clip, positions=placement.apply(clip.positions))
+
+
+def find_placement(
+    points_F: Mapping[str, np.ndarray], rate: float, where: str, up_F: np.ndarray | None = None
+) -> Placement:
+    """Placement that makes a recording stand in the world.
+
+    Up is the file axis along which the body is longest from the feet (or, without feet, the hips) to the shoulders,
+    in the median of all frames. Forward is across the hip line, averaged over the first 0.5 s. The lowest foot is on
+    the floor (without feet the height stays as it is) and the middle of the hips starts above the origin.
+
+    Args:
+        points_F: body points (T, 3) [m] in file axes, NaN where missing; hips and shoulders at least.
+        rate: frames a second [Hz].
+        where: start of an error message: the clip.
+        up_F: (3,) unit vector upward, where it is known.
+
+    Raises:
+        ClipError: hips and shoulders, or left and right hip, lie on top of each other.
+    """
+    up_F = _up(points_F, where) if up_F is None else up_F
+    start = slice(0, max(1, round(_HEADING_TIME * rate)))
+    left_F = _mean(points_F["l_hip"] - points_F["r_hip"], start)
+    left_F = left_F - (left_F @ up_F) * up_F
+    width = float(np.linalg.norm(left_F))
+    if not width >= _LEAST_HIP_WIDTH:
+        raise ClipError(
+            f"{where}: left and right hip are {width:.3f} m apart at the start: "
+            "the recording is flat, or left and right are mixed up; it needs three dimensions"
+        )
+    y_F = left_F / width
+    R_WF = np.stack([np.cross(y_F, up_F), y_F, up_F])
+    hips_W = _mean((points_F["l_hip"] + points_F["r_hip"]) / 2, start) @ R_WF.T
+    feet = [points_F[point] for point in _FEET if point in points_F] or [
+        points_F[point] for point in _ANKLES if point in points_F
+    ]
+    heights = np.concatenate([foot @ up_F for foot in feet]) if feet else np.zeros(1)
+    return Placement(R_WF, -np.array([hips_W[0], hips_W[1], np.nanpercentile(heights, _FLOOR_PERCENTILE)]))
+
+
+def _up(points_F: Mapping[str, np.ndarray], where: str) -> np.ndarray:
+    """Unit vector along the file axis, either way, that points most from the feet to the shoulders."""
+    shoulders = (points_F["l_shoulder"] + points_F["r_shoulder"]) / 2
+    lower = ("l_ankle", "r_ankle") if all(point in points_F for point in _ANKLES) else ("l_hip", "r_hip")
+    body = np.nanmedian(shoulders - (points_F[lower[0]] + points_F[lower[1]]) / 2, axis=0)
+    axis = int(np.argmax(np.abs(body)))
+    if not abs(body[axis]) > _LEAST_HIP_WIDTH:
+        raise ClipError(f"{where}: the shoulders are not above the {lower[0][2:]}s: check the labels")
+    return np.sign(body[axis]) * np.eye(3)[axis]
+
+
+def _mean(path: np.ndarray, start: slice) -> np.ndarray:
+    """Mean of a path (T, 3) over its first seen frames."""
+    seen = path[~np.isnan(path[:, 0])]
+    return seen[start].mean(axis=0) if len(seen) else np.full(3, np.nan)

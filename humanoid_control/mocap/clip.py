@@ -14,8 +14,30 @@ _FRAME_TOLERANCE = 1e-6  # of a frame: times within it count as equal
 _NAMELESS = ("", "*")
 
 
+class Frames:
+    """Times of evenly sampled frames: of what has `positions` (T, ...) and a `rate` [Hz]."""
+
+    rate: float
+    positions: np.ndarray
+
+    @property
+    def n_frames(self) -> int:
+        """Number of frames T."""
+        return len(self.positions)
+
+    @property
+    def duration(self) -> float:
+        """Time from the first to the last frame [s]."""
+        return (self.n_frames - 1) / self.rate
+
+    @property
+    def times(self) -> np.ndarray:
+        """(T,) time of every frame after the first one [s]."""
+        return np.arange(self.n_frames) / self.rate
+
+
 @dataclass(frozen=True, eq=False)
-class MarkerClip:
+class MarkerClip(Frames):
     """Trajectories of named points on a moving person, in the axes of the file they come from.
 
     Args:
@@ -65,21 +87,6 @@ class MarkerClip:
         object.__setattr__(self, "rate", float(self.rate))
         object.__setattr__(self, "positions", positions)
         object.__setattr__(self, "warnings", tuple(self.warnings))
-
-    @property
-    def n_frames(self) -> int:
-        """Number of frames T."""
-        return len(self.positions)
-
-    @property
-    def duration(self) -> float:
-        """Time from the first to the last frame [s]."""
-        return (self.n_frames - 1) / self.rate
-
-    @property
-    def times(self) -> np.ndarray:
-        """(T,) time of every frame after the first one [s]."""
-        return np.arange(self.n_frames) / self.rate
 
     def index(self, label: str) -> int:
         """Column of a label.

@@ -1,8 +1,6 @@
-"""The score of the built-in dance: moves of single joints, counted in beats, that add up to a posture.
+"""Built-in dance: everything that a person's trunk and arms do, on the spot, at several speeds, never touching.
 
-Also here:
-
-* The built-in dance: everything a person's trunk and arms do, on the spot, at several speeds, never touching.
+It is written as a score: moves of single joints, counted in beats, that add up to a posture.
 """
 
 from __future__ import annotations
@@ -13,9 +11,7 @@ import numpy as np
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.mocap.clip import MarkerClip
-from humanoid_control.mocap.human_model import MARKERS, HumanBody, forward_kinematics, legs_to_feet
-
-# -------- The score of the built-in dance: moves of single joints, counted in beats, that add up to a posture
+from humanoid_control.mocap.human_model import MARKERS, HumanBody, human_markers, legs_to_feet
 
 BEATS = 40.0
 """Length of the score; 24 s make 100 beats a minute."""
@@ -144,9 +140,6 @@ STEPS: tuple[tuple[str, float, float], ...] = (
 """Steps on the spot: side, the beat it takes, how far the foot is lifted [m]. The hips sway to the other side."""
 
 
-# -------- The built-in dance: everything a person's trunk and arms do, on the spot, at several speeds, never touching
-
-
 def synthetic_dance(duration: float = 24.0, rate: float = 50.0, seed: int = 0, noise: float = 0.0) -> MarkerClip:
     """A dance of one person, made by calculation: the same arguments give the same clip.
 
@@ -171,7 +164,7 @@ def synthetic_dance(duration: float = 24.0, rate: float = 50.0, seed: int = 0, n
     if not (np.isfinite(noise) and noise >= 0):
         raise ConfigError(f"synthetic_dance: noise is {noise} m, it must not be negative")
     times = np.arange(round(duration * rate) + 1) / rate
-    positions = forward_kinematics(dance_posture(times / duration * BEATS, seed))
+    positions = human_markers(dance_posture(times / duration * BEATS, seed))
     if noise:
         positions = positions + np.random.default_rng(seed).normal(scale=noise, size=positions.shape)
     return MarkerClip("dance", MARKERS, rate, positions, "built in")

@@ -77,12 +77,12 @@ def _gap_lengths(hidden: np.ndarray) -> np.ndarray:
     return lengths
 
 
-def _filled(path: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """One marker's path (T, 3) with the wanted frames interpolated."""
+def _filled(path: np.ndarray, gap: np.ndarray) -> np.ndarray:
+    """One marker's path (T, 3) with the frames of a gap (T,) interpolated."""
     from scipy.interpolate import PchipInterpolator  # slow to import, and seldom needed
 
     seen = np.flatnonzero(~np.isnan(path[:, 0]))
-    frames = np.clip(np.flatnonzero(wanted), seen[0], seen[-1])
+    frames = np.clip(np.flatnonzero(gap), seen[0], seen[-1])
     path = path.copy()
-    path[wanted] = PchipInterpolator(seen, path[seen])(frames) if len(seen) > 1 else path[seen[0]]
+    path[gap] = PchipInterpolator(seen, path[seen])(frames) if len(seen) > 1 else path[seen[0]]
     return path

@@ -1,4 +1,4 @@
-"""Our own kinematic model of a person: lengths, joints, and where the markers are for given joint angles.
+"""Kinematic model of a person: lengths, joints, the markers' positions for given joint angles, and leg angles for feet.
 
 The joints are those Dube 2012 compares robots with (Table 5.1), and legs. Zero is upright standing, arms at the sides,
 elbows and knees straight. Axes: x forward, y left, z up. Right-hand joints are the mirror image of the left ones, so
@@ -23,23 +23,16 @@ equal angles on both sides give a symmetric posture.
     hp_rot       inward turn about the thigh             -z / +z
     kn_flex      bend                                    +y
     an_flex      toes up                                 -y
-
-
-Also here:
-
-* Legs of the human model: the joint angles that put the feet where they should stand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from humanoid_control.mocap.formats.common import X, Y, Z, rotation
-
-# -------- Our own kinematic model of a person: lengths, joints, and where the markers are for given joint angles
+from humanoid_control.mocap.skeleton import X, Y, Z, forward_kinematics, moving_axes, rotation, turned
 
 SIDES = {"l": 1, "r": -1}
 
@@ -73,7 +66,7 @@ class HumanBody:
     the surface: joints 364 mm apart and an upper arm of 315 mm. Heights and legs are Winter 2009 (Fig. 4.1) as
     shares of the stature: hip 0.530, shoulder 0.818, chin 0.870, eyes 0.936, thigh 0.245, shank 0.246, ankle 0.039,
     foot 0.152. The distance of the hips, the height of the waist joint and what lies in front of or behind the trunk's
-    axis are ours, within what recordings show.
+    axis are chosen, within what recordings show.
     """
 
     hip_width: float = 0.170
@@ -95,8 +88,8 @@ class HumanBody:
     foot_height: float = 0.025  # of that marker above the sole
 
 
-def forward_kinematics(posture: Posture, body: HumanBody | None = None) -> np.ndarray:
-    """Where the markers are.
+def human_markers(posture: Posture, body: HumanBody | None = None) -> np.ndarray:
+    """Positions of the markers, by `forward_kinematics`.
 
     Args:
         posture: joint values, each (T,).
@@ -107,55 +100,77 @@ def forward_kinematics(posture: Posture, body: HumanBody | None = None) -> np.nd
     """
     body = body or HumanBody()
     n_frames = max(len(values) for values in posture.values())
+    zero = np.zeros(n_frames)
 
-    def angle(joint: str, sign: int = 1) -> np.ndarray:
-        return sign * np.asarray(posture.get(joint, np.zeros(n_frames)))
+    def angle(joint: str) -> np.ndarray:
+        return np.asarray(posture.get(joint, zero))
 
-    p_hips = np.stack([angle(f"pelvis_{axis}") for axis in "xyz"], axis=1)
-    R_pelvis = _chain((Z, angle("pelvis_yaw")), (Y, angle("pelvis_pitch")), (X, angle("pelvis_roll")))
-    R_chest = R_pelvis @ _chain((Z, angle("wt_rot")), (Y, angle("wt_flex")), (X, angle("wt_lat")))
-    p_waist = p_hips + R_pelvis @ np.array([0.0, 0.0, body.waist_height])
-    found = {
-        "Forehead": p_waist + R_chest @ np.array([body.forehead_forward, 0.0, body.forehead_height]),
-        "Chin": p_waist + R_chest @ np.array([body.chin_forward, 0.0, body.chin_height]),
-        "Sternum": p_waist + R_chest @ np.array([body.sternum_forward, 0.0, body.sternum_height]),
+    segments = _segments(body)
+    names = list(segments)
+    R = {
+        name: moving_axes([(axis, sign * angle(joint)) for joint, axis, sign in turns], n_frames)
+        for name, (_, _, turns) in segments.items()
     }
-    for side, s in SIDES.items():
-        clavicle = np.array(
-            [-body.sternum_forward, s * body.shoulder_width / 2, body.shoulder_height - body.sternum_height]
-        )
-        R_clavicle = R_chest @ _chain((Z, angle(f"{side}_sg_prot", -s)), (X, angle(f"{side}_sg_elev", s)))
-        R_arm = R_chest @ _ball(angle, f"{side}_gh", s)
-        R_forearm = R_arm @ rotation(Y, angle(f"{side}_el_flex", -1))
-        R_thigh = R_pelvis @ _ball(angle, f"{side}_hp", s)
-        R_shank = R_thigh @ rotation(Y, angle(f"{side}_kn_flex"))
-        R_foot = R_shank @ rotation(Y, angle(f"{side}_an_flex", -1))
-        up = side.upper()
-        found[f"GH_{up}"] = found["Sternum"] + R_clavicle @ clavicle
-        found[f"Elbow_{up}"] = found[f"GH_{up}"] - body.upper_arm * R_arm[..., Z]
-        found[f"Wrist_{up}"] = found[f"Elbow_{up}"] - body.forearm * R_forearm[..., Z]
-        found[f"Hip_{up}"] = p_hips + R_pelvis @ np.array([0.0, s * body.hip_width / 2, 0.0])
-        found[f"Knee_{up}"] = found[f"Hip_{up}"] - body.thigh * R_thigh[..., Z]
-        found[f"Ankle_{up}"] = found[f"Knee_{up}"] - body.shank * R_shank[..., Z]
-        sole_to_marker = np.array([body.foot_forward, 0.0, body.foot_height - body.ankle_height])
-        found[f"Foot_{up}"] = found[f"Ankle_{up}"] + R_foot @ sole_to_marker
-    return np.stack([found[marker] for marker in MARKERS], axis=1)
+    for side in SIDES:  # an arm's angles are relative to the chest, but it hangs on the clavicle
+        R[f"{side}_arm"] = R[f"{side}_clavicle"].swapaxes(1, 2) @ R[f"{side}_arm"]
+    p = {name: np.array(offset) for name, (_, offset, _) in segments.items()}
+    p["pelvis"] = np.stack([angle(f"pelvis_{axis}") for axis in "xyz"], axis=1)
+    parents = [names.index(parent) if parent else -1 for parent, _, _ in segments.values()]
+    p_WB, R_WB = forward_kinematics(parents, list(p.values()), list(R.values()))
+    markers = _marker_places(body)
+    found = []
+    for marker in MARKERS:
+        segment, place = markers[marker]
+        k = names.index(segment)
+        found.append(p_WB[k] + turned(R_WB[k], np.array(place)))
+    return np.stack(found, axis=1)
 
 
-def _ball(angle: Callable[..., np.ndarray], joint: str, s: int) -> np.ndarray:
-    """(T, 3, 3) of a ball joint: flexion, then abduction, then inward rotation."""
-    return _chain((Y, angle(f"{joint}_flex", -1)), (X, angle(f"{joint}_abd", s)), (Z, angle(f"{joint}_rot", -s)))
+_Place = tuple[float, float, float]
+_Turns = tuple[tuple[str, int, int], ...]
 
 
-def _chain(*turns: tuple[int, np.ndarray]) -> np.ndarray:
-    """(T, 3, 3) product of rotations about coordinate axes, the first one outermost."""
-    R = rotation(*turns[0])
-    for axis, values in turns[1:]:
-        R = R @ rotation(axis, values)
-    return R
+def _ball(joint: str, s: int) -> _Turns:
+    """A ball joint: flexion, then abduction, then inward rotation."""
+    return (f"{joint}_flex", Y, -1), (f"{joint}_abd", X, s), (f"{joint}_rot", Z, -s)
 
 
-# -------- Legs of the human model: the joint angles that put the feet where they should stand
+def _segments(body: HumanBody) -> dict[str, tuple[str, _Place, _Turns]]:
+    """Segments of the body, parents first: parent, place in it [m], and joints (name, axis, sign) that turn it."""
+    pelvis = ("pelvis_yaw", Z, 1), ("pelvis_pitch", Y, 1), ("pelvis_roll", X, 1)
+    waist = ("wt_rot", Z, 1), ("wt_flex", Y, 1), ("wt_lat", X, 1)
+    out: dict[str, tuple[str, _Place, _Turns]] = {
+        "pelvis": ("", (0.0, 0.0, 0.0), pelvis),
+        "chest": ("pelvis", (0.0, 0.0, body.waist_height), waist),
+    }
+    for k, s in SIDES.items():
+        shoulder = (-body.sternum_forward, s * body.shoulder_width / 2, body.shoulder_height - body.sternum_height)
+        girdle = (f"{k}_sg_prot", Z, -s), (f"{k}_sg_elev", X, s)
+        out |= {
+            f"{k}_clavicle": ("chest", (body.sternum_forward, 0.0, body.sternum_height), girdle),
+            f"{k}_arm": (f"{k}_clavicle", shoulder, _ball(f"{k}_gh", s)),
+            f"{k}_forearm": (f"{k}_arm", (0.0, 0.0, -body.upper_arm), ((f"{k}_el_flex", Y, -1),)),
+            f"{k}_thigh": ("pelvis", (0.0, s * body.hip_width / 2, 0.0), _ball(f"{k}_hp", s)),
+            f"{k}_shank": (f"{k}_thigh", (0.0, 0.0, -body.thigh), ((f"{k}_kn_flex", Y, 1),)),
+            f"{k}_foot": (f"{k}_shank", (0.0, 0.0, -body.shank), ((f"{k}_an_flex", Y, -1),)),
+        }
+    return out
+
+
+def _marker_places(body: HumanBody) -> dict[str, tuple[str, _Place]]:
+    """Segment of each marker, and its place there [m]."""
+    origin = (0.0, 0.0, 0.0)
+    out: dict[str, tuple[str, _Place]] = {
+        "Forehead": ("chest", (body.forehead_forward, 0.0, body.forehead_height)),
+        "Chin": ("chest", (body.chin_forward, 0.0, body.chin_height)),
+        "Sternum": ("chest", (body.sternum_forward, 0.0, body.sternum_height)),
+    }
+    starts = {"GH": "arm", "Elbow": "forearm", "Hip": "thigh", "Knee": "shank", "Ankle": "foot"}
+    for k in SIDES:
+        out |= {f"{marker}_{k.upper()}": (f"{k}_{segment}", origin) for marker, segment in starts.items()}
+        out[f"Wrist_{k.upper()}"] = (f"{k}_forearm", (0.0, 0.0, -body.forearm))
+        out[f"Foot_{k.upper()}"] = (f"{k}_foot", (body.foot_forward, 0.0, body.foot_height - body.ankle_height))
+    return out
 
 
 def legs_to_feet(
@@ -168,7 +183,7 @@ def legs_to_feet(
 
     Args:
         pelvis: at least pelvis_x ... pelvis_roll, each (T,).
-        ankles: wanted ankle (T, 3) by side "l", "r" [m], world; below the hip and nearer than the length of the leg.
+        ankles: desired ankle (T, 3) by side "l", "r" [m], world; below the hip and nearer than the length of the leg.
         toes_down: wanted slope of the foot (T,) by side [rad]; 0 is level.
         body: lengths.
 
@@ -177,7 +192,7 @@ def legs_to_feet(
     """
     zero = np.zeros(len(ankles["l"]))
     yaw, pitch, roll, *p = (np.asarray(pelvis.get(f"pelvis_{name}", zero)) for name in ("yaw", "pitch", "roll", *"xyz"))
-    R_WP = rotation(Z, yaw) @ rotation(Y, pitch) @ rotation(X, roll)
+    R_WP = moving_axes([(Z, yaw), (Y, pitch), (X, roll)], len(zero))
     joints: dict[str, np.ndarray] = {}
     for side, s in SIDES.items():
         leg = ankles[side] - np.stack(p, axis=1) - R_WP @ np.array([0.0, s * body.hip_width / 2, 0.0])

@@ -1,9 +1,4 @@
-"""Labels that went wrong: two markers that exchange their identity, and a marker that jumps farther than a body can.
-
-Also here:
-
-* Labels put right: swaps of two markers undone.
-"""
+"""Wrong labels: swaps of two markers, found and undone, and markers that jump farther than a body can."""
 
 from __future__ import annotations
 
@@ -15,14 +10,12 @@ import numpy as np
 
 from humanoid_control.mocap.clip import MarkerClip
 
-# -------- Labels that went wrong: two markers that exchange their identity
-
 MAX_ACCELERATION = 300.0  # [m/s^2] 30 g: what a marker on a hand or a foot does not exceed but in a blow
 MAX_SPEED = 20.0  # [m/s] of a marker of which only the last place is known
 _NOISE = 0.05  # [m] an error of this size is no jump yet
 _SWAP_STEP = 0.03  # [m] markers closer than this may exchange their labels unseen, and without harm
 _SWAP_GAIN = 0.3  # after the exchange both must be this much nearer to where they were expected, as a share
-_SETTLED = 2  # frames after a jump until the velocity is believed again
+_SETTLED = 2  # frames after a jump until the velocity is trusted again
 
 
 @dataclass(frozen=True)
@@ -94,7 +87,7 @@ def check_labels(
 
 
 class _State:
-    """What is known of every marker up to a frame; swaps are undone in the own copy of the tracks on the way."""
+    """State of every marker up to a frame; swaps are undone in the own copy of the tracks on the way."""
 
     def __init__(self, clip: MarkerClip) -> None:
         self.tracks = np.array(clip.positions)
@@ -105,7 +98,7 @@ class _State:
         self.settled = np.zeros(n_markers, dtype=int)  # consecutive good frames
 
     def settled_throughout(self) -> bool:
-        """Whether the velocity of every marker that is there is believed."""
+        """Whether the velocity of every marker that is there is trusted."""
         return bool((self.settled[self.age == 0] >= _SETTLED).all())
 
     def skip(self, frame: int, following: int) -> None:
@@ -182,9 +175,6 @@ def _grouped(label: str, found: list[tuple[int, float]]) -> list[Jump]:
         else:
             jumps.append(Jump(label, frame, frame, distance))
     return jumps
-
-
-# -------- Labels put right: swaps of two markers undone
 
 
 def repair_swaps(clip: MarkerClip, swaps: Iterable[Swap]) -> tuple[np.ndarray, tuple[Swap, ...]]:

@@ -1,10 +1,7 @@
-"""Markers as they arrive, some hidden, some wrong: made into paths without holes and without jumps.
+"""Live markers, frame by frame as they arrive, some hidden, some wrong, made into body points without jumps.
 
-Also here:
-
-* Labels of live frames: the same markers always in the same order, and nobody twice.
-* The body of one frame: from tracked markers to body points in world axes, in well under a millisecond.
-* The first seconds of live markers: which marker set they are, which way is up, how large the person is.
+`LiveCalibration` finds in the first seconds the marker set, the vertical and the size of the person. After that each
+frame takes three steps, together well under a millisecond: `LabelOrder`, `MarkerTracks`, `LiveBody`.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from humanoid_control.mocap.gaps import fill_gaps
 from humanoid_control.mocap.marker_sets import ESTIMATED, OPTIONAL, REQUIRED, BodyLocator, find_marker_set
 from humanoid_control.mocap.sternum import SternumSettings, chest_axes, complete_sternum
 
-# -------- Markers as they arrive, some hidden, some wrong: made into paths without holes and without jumps
+# -------- paths without holes and jumps
 
 FARTHEST = 100.0  # [m] no marker is farther from the origin of the laboratory
 _NOISE = 0.05  # [m] a marker may be so far from where it is expected,
@@ -31,18 +28,18 @@ _ACCELERATION = 300.0  # [m/s^2] and farther by how it may have been accelerated
 _SPEED = 10.0  # [m/s] but not by more than at this speed
 _SMOOTHING = 0.05  # [s] time constant of the velocities
 _PEAK = 1.875  # of the speed of a minimum-jerk move, as a multiple of its mean
-_STRAY = 0.4  # [m] so much farther, growing by 1 m/s, while the marker is seen at places that are not believed
+_STRAY = 0.4  # [m] so much farther, growing by 1 m/s, while the marker is seen at places that are rejected
 _LEAST_SPREAD = 0.05  # [m] trunk markers nearer than this to one line do not tell how the trunk turned
 
 
 @dataclass(frozen=True)
 class TrackSettings:
-    """How hidden and wrong markers are bridged.
+    """Bridging of hidden and wrong markers.
 
     Attributes:
         fade: a marker that vanishes goes on with its velocity, which fades to zero over this time [s].
         return_speed: a marker that comes back is moved over to with this speed at the most [m/s].
-        jump_hold: a marker that jumped is believed when it stays at the new place for so long [s].
+        jump_hold: a marker that jumped is accepted when it stays at the new place for so long [s].
     """
 
     fade: float = 0.3
@@ -78,13 +75,13 @@ class MarkerTracks:
         self._trunk = np.zeros(m, dtype=bool)
         self._trunk[trunk] = True
         self._held = self.shown.copy()  # the path that a hidden marker is on
-        self._believed = self.shown.copy()  # the last measurement that was
+        self._accepted = self.shown.copy()  # the last measurement that was
         self._velocity, self._own = np.zeros((m, 3)), np.zeros((m, 3))  # in space, and against the trunk [m/s]
         self._share = np.ones(m)  # of the way back from the held path to the measured one
         self._seen_for = np.zeros(m)  # since it is back [s]
         self._suspect = np.full((m, 3), np.nan)
         self._suspected = np.zeros(m)  # for how long the marker has been at the suspect place [s]
-        self._absent, self._rejected = np.zeros(m), np.zeros(m)  # since it was believed: not seen, not believed [s]
+        self._absent, self._rejected = np.zeros(m), np.zeros(m)  # since the last accepted one: not seen, rejected [s]
 
     def update(self, positions: np.ndarray, dt: float) -> np.ndarray:
         """Go on by one frame.
@@ -98,13 +95,13 @@ class MarkerTracks:
         """
         dt = float(np.clip(dt, 1e-4, 1.0))
         seen = self._plausible(positions, dt)
-        measured = np.where(seen[:, None], positions, self._believed)
+        measured = np.where(seen[:, None], positions, self._accepted)
         R, p = self._carry(measured, seen & (self.hidden == 0))
         gone, back = ~seen, seen & (self.hidden > 0)
         before = self.shown @ R.T + p
         self._seen_for = np.where(seen, np.where(back, 0.0, self._seen_for + dt), 0.0)
         joins = np.minimum(1.0, self._seen_for / max(self.settings.fade, 1e-6))[:, None]
-        along = self._held @ R.T + p + joins * (measured - self._believed @ R.T - p)
+        along = self._held @ R.T + p + joins * (measured - self._accepted @ R.T - p)
         self._held = np.where(gone[:, None], before + self._own * self._faded(dt)[:, None], along)
         self._return(measured, seen, back, dt)
         s = self._share[:, None]
@@ -113,7 +110,7 @@ class MarkerTracks:
         self._learn(measured, shown - before, seen, back, dt)
         self.hidden = np.where(seen, 0.0, self.hidden + dt)
         self._share[gone] = 0.0
-        self._believed, self.shown = measured, shown
+        self._accepted, self.shown = measured, shown
         return shown
 
     def _plausible(self, positions: np.ndarray, dt: float) -> np.ndarray:
@@ -121,29 +118,29 @@ class MarkerTracks:
         with np.errstate(invalid="ignore"):
             measured = (np.abs(positions) < FARTHEST).all(axis=1)
             time = self._absent + dt
-            reach = _NOISE + np.minimum(_ACCELERATION * time**2, _SPEED * time)
-            reach += np.minimum(self._rejected, _STRAY)
-            off = np.linalg.norm(positions - self._expected(dt), axis=1) > reach
+            bound = _NOISE + np.minimum(_ACCELERATION * time**2, _SPEED * time)
+            bound += np.minimum(self._rejected, _STRAY)
+            off = np.linalg.norm(positions - self._expected(dt), axis=1) > bound
             stays = np.linalg.norm(positions - self._suspect, axis=1) <= _NOISE + _SPEED * dt
         wrong = measured & off
         self._suspected = np.where(wrong & stays, self._suspected + dt, 0.0)
         self._suspect = np.where(wrong[:, None], positions, np.nan)
-        believed = measured & (~wrong | (self._suspected >= self.settings.jump_hold))
-        self._rejected = np.where(believed, 0.0, np.where(wrong, self._rejected + dt, self._rejected))
-        self._absent = np.where(believed, 0.0, np.where(measured, self._absent, time))
-        return believed
+        accepted = measured & (~wrong | (self._suspected >= self.settings.jump_hold))
+        self._rejected = np.where(accepted, 0.0, np.where(wrong, self._rejected + dt, self._rejected))
+        self._absent = np.where(accepted, 0.0, np.where(measured, self._absent, time))
+        return accepted
 
     def _expected(self, dt: float) -> np.ndarray:
         """(M, 3) where the next measurement should be: straight on from the last one, or the held path."""
         hidden = (self.hidden > 0)[:, None]
-        return np.where(hidden, self.shown, self._believed + self._velocity * dt)
+        return np.where(hidden, self.shown, self._accepted + self._velocity * dt)
 
     def _carry(self, measured: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The rigid motion (R, p) of the trunk since the last frame, by its markers seen in both frames (Kabsch)."""
         use = seen & self._trunk
         if not use.any():
             return np.eye(3), np.zeros(3)
-        before, now = self._believed[use], measured[use]
+        before, now = self._accepted[use], measured[use]
         a, b = before.mean(axis=0), now.mean(axis=0)
         if len(before) < 3:
             return np.eye(3), b - a
@@ -175,14 +172,14 @@ class MarkerTracks:
     def _learn(self, measured: np.ndarray, moved: np.ndarray, seen: np.ndarray, back: np.ndarray, dt: float) -> None:
         """Velocities in space, of markers seen twice in a row, and of the shown paths against the trunk."""
         gain = dt / (dt + _SMOOTHING)
-        velocity = (measured - self._believed) / dt
+        velocity = (measured - self._accepted) / dt
         velocity *= np.minimum(1.0, _SPEED / np.maximum(np.linalg.norm(velocity, axis=1, keepdims=True), 1e-9))
         steady = (seen & ~back)[:, None]
         self._velocity = np.where(steady, self._velocity + gain * (velocity - self._velocity), 0.0)
         self._own = np.where(seen[:, None], self._own + gain * (moved / dt - self._own), self._own)
 
 
-# -------- Labels of live frames: the same markers always in the same order, and nobody twice
+# -------- labels of live frames
 
 MAX_LABELS = 400  # more in one frame are left out
 
@@ -205,26 +202,26 @@ class LabelOrder:
     """Puts the markers of each frame into one order.
 
     Attributes:
-        twice: wanted labels that occur twice in the last frame; they count as hidden.
+        twice: labels of the order that occur twice in the last frame; they count as hidden.
     """
 
-    def __init__(self, wanted: tuple[str, ...]) -> None:
+    def __init__(self, labels: tuple[str, ...]) -> None:
         """Make an order of these M labels."""
-        self.wanted, self.twice = wanted, list[str]()
-        self._labels: tuple[str, ...] | None = None
-        self._columns = np.zeros(len(wanted), dtype=int)
+        self.labels, self.twice = labels, list[str]()
+        self._frame: tuple[str, ...] | None = None
+        self._columns = np.zeros(len(labels), dtype=int)
 
     def arrange(self, labels: tuple[str, ...], positions: np.ndarray) -> np.ndarray:
-        """(M, 3) positions [m] in the order of the wanted labels, NaN for those that are not in the frame."""
-        if labels != self._labels:
+        """(M, 3) positions [m] in this order, NaN for those that are not in the frame."""
+        if labels != self._frame:
             count = Counter(labels)
             column = {label: k for k, label in enumerate(labels) if count[label] == 1}
-            self.twice = [label for label in self.wanted if count[label] > 1]
-            self._labels, self._columns = labels, np.array([column.get(n, len(labels)) for n in self.wanted])
+            self.twice = [label for label in self.labels if count[label] > 1]
+            self._frame, self._columns = labels, np.array([column.get(n, len(labels)) for n in self.labels])
         return np.concatenate([positions, np.full((1, 3), np.nan)])[self._columns]
 
 
-# -------- The body of one frame: from tracked markers to body points in world axes, in well under a millisecond
+# -------- body points of one frame
 
 TRUNK = ("l_hip", "r_hip", "sternum", "l_shoulder", "r_shoulder")
 
@@ -232,7 +229,7 @@ TRUNK = ("l_hip", "r_hip", "sternum", "l_shoulder", "r_shoulder")
 class LiveBody:
     """A marker set applied to single frames, with what was found at the calibration.
 
-    Every input of a recipe is a mean of markers, so that one matrix gives all of them at once.
+    Every input of a rule is a mean of markers, so that one matrix gives all of them at once.
 
     Attributes:
         labels: M labels of the markers that are used, in the order of `locate`.
@@ -264,10 +261,10 @@ class LiveBody:
         shown = {label for point in TRUNK if point in self._points for label in locator.labels(point)}
         self.trunk = np.array([index[label] for label in self.labels if label in shown], dtype=int)
         rows: dict[tuple[str, ...], int] = {}
-        self._recipes = []
+        self._rules = []
         for point in self._points:
             inputs = {name: rows.setdefault(labels, len(rows)) for name, labels in locator.inputs(point).items()}
-            self._recipes.append((point, inputs, locator.marker_set.points[point]))
+            self._rules.append((point, inputs, locator.marker_set.points[point]))
         self._means = np.zeros((len(rows), len(self.labels)))
         for labels, row in rows.items():
             self._means[row, [index[label] for label in labels]] = 1.0 / len(labels)
@@ -281,11 +278,11 @@ class LiveBody:
         """Body points (P, 3) [m], world, from markers (M, 3) [m], axes of the recording."""
         inputs = (self._means @ markers)[:, None]
         at = {}
-        for point, rows, recipe in self._recipes:
-            if recipe.rule is None:
+        for point, rows, rule in self._rules:
+            if rule.function is None:
                 at[point] = inputs[rows[point]]
             else:
-                at[point] = recipe.rule(recipe.side, **{name: inputs[row] for name, row in rows.items()})
+                at[point] = rule.function(rule.side, **{name: inputs[row] for name, row in rows.items()})
         if self._sternum is not None:
             at["sternum"] = self._estimate(at["l_hip"], at["r_hip"], at["l_shoulder"], at["r_shoulder"])
         return self.placement.apply(np.concatenate([at[name] for name in self.names]))
@@ -308,7 +305,7 @@ def _last_seen(path: np.ndarray) -> np.ndarray:
     return path[~np.isnan(path[:, 0])][-1]
 
 
-# -------- The first seconds of live markers: which marker set they are, which way is up, how large the person is
+# -------- calibration
 
 UP = {f"{sign}{axis}": float(f"{sign}1") * np.eye(3)[k] for k, axis in enumerate("xyz") for sign in "+-"}
 _LEAST_FRAMES = 10
@@ -359,11 +356,11 @@ class LiveCalibration:
 
     @property
     def collected(self) -> float:
-        """How much has been collected [s]."""
+        """Time that has been collected [s]."""
         return self._frames[-1][0] - self._frames[0][0] if self._frames else 0.0
 
     def body(self) -> LiveBody | None:
-        """What single frames need; None while there is too little.
+        """`LiveBody` of the collected frames; None while there are too few.
 
         Raises:
             ClipError: the markers do not suffice; the message names those that are missing.

@@ -1,9 +1,4 @@
-"""One way to get a clip: by its built-in name, or by the path of a file in any format that is read.
-
-Also here:
-
-* From a file to body points in one call: read, clean, locate.
-"""
+"""Loading of a clip by its built-in name or the path of a file, and in one call of its body points."""
 
 from __future__ import annotations
 
@@ -21,8 +16,6 @@ from humanoid_control.mocap.formats.c3d import parse_c3d
 from humanoid_control.mocap.formats.csv import parse_csv
 from humanoid_control.mocap.formats.trc import parse_trc
 
-# -------- One way to get a clip: by its built-in name, or by the path of a file in any format that is read
-
 _BUILT_IN: dict[str, Callable[[], MarkerClip]] = {"dance": synthetic_dance}
 CLIP_NAMES = tuple(_BUILT_IN)
 
@@ -32,7 +25,7 @@ FORMATS = (*_PARSERS, *_WITHOUT_RATE)
 
 
 def load_clip(name_or_path: str | Path = "dance", rate: float | None = None) -> MarkerClip:
-    """Read a motion capture clip.
+    """Clip of a built-in name or of a file.
 
     Args:
         name_or_path: one of `CLIP_NAMES`, or the path of a .c3d, .trc, .bvh, .amc or .csv file (for .amc with its .asf
@@ -87,9 +80,6 @@ def _not_found(path: Path) -> str:
     near = nearest_names(path.name, [*beside, *CLIP_NAMES])
     offer = f"did you mean {' or '.join(near)}?" if near else f"built-in clips: {', '.join(CLIP_NAMES)}"
     return f"{path}: no such clip: {offer}"
-
-
-# -------- From a file to body points in one call: read, clean, locate
 
 
 def load_body_points(

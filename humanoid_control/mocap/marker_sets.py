@@ -1,10 +1,6 @@
-"""Where the joints are under the skin: hip and shoulder centres from the markers on the bones around them.
+"""Marker sets: naming conventions of markers, and the rules that make body points of them.
 
-Also here:
-
-* The YAML file of a marker set: what each body point is made of, checked word by word.
-* Labels for comparison: what a marker is called, whoever wears it and however it is written.
-* Which marker set fits a clip, and where the body points are by it.
+A set comes with the package or from a YAML file, which is checked word by word; `BodyLocator` applies it to a clip.
 """
 
 from __future__ import annotations
@@ -22,7 +18,7 @@ from humanoid_control.errors import ClipError, UnknownNameError, nearest_names
 from humanoid_control.files import read_yaml, why
 from humanoid_control.mocap.clip import MarkerClip
 
-# -------- Where the joints are under the skin: hip and shoulder centres from the markers on the bones around them
+# -------- joint centres under the skin
 
 
 def hip_centre(side: int, *, l_asis: np.ndarray, r_asis: np.ndarray, mid_psis: np.ndarray) -> np.ndarray:
@@ -94,7 +90,7 @@ def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a[:, [1, 2, 0]] * b[:, [2, 0, 1]] - a[:, [2, 0, 1]] * b[:, [1, 2, 0]]
 
 
-# -------- The YAML file of a marker set: what each body point is made of, checked word by word
+# -------- sets and their files
 
 REQUIRED = ("l_hip", "r_hip", "sternum", "l_shoulder", "r_shoulder", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
 ESTIMATED = ("sternum",)  # required too, but found from the others where no marker shows it
@@ -113,33 +109,33 @@ Alternatives = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How one body point is made.
+class MarkerSetRule:
+    """Rule that makes one body point of markers.
 
     Args:
-        inputs: label alternatives by landmark; without a rule one entry, the point itself.
-        rule: calculates the point from its inputs, each (T, 3); None takes the only input as it is.
-        side: +1 left, -1 right: what the rule is told.
+        inputs: label alternatives by landmark; without a function one entry, the point itself.
+        function: calculates the point from its inputs, each (T, 3); None takes the only input as it is.
+        side: +1 left, -1 right: first argument of the function.
     """
 
     inputs: Mapping[str, Alternatives]
-    rule: Callable[..., np.ndarray] | None = None
+    function: Callable[..., np.ndarray] | None = None
     side: int = 1
 
 
 @dataclass(frozen=True)
 class MarkerSet:
-    """A naming convention of markers: one recipe for each body point it knows.
+    """Naming convention of markers: one rule for each body point it knows.
 
     Args:
         name: built-in name, or the path of the file.
-        points: body point to recipe, in the order of `REQUIRED` and `OPTIONAL`.
+        points: body point to rule, in the order of `REQUIRED` and `OPTIONAL`.
         unused: labels of the convention that no body point needs. A set that lists them knows all its labels, so that
             others in a clip are worth a warning; skeletons do, marker sets do not.
     """
 
     name: str
-    points: Mapping[str, Recipe]
+    points: Mapping[str, MarkerSetRule]
     unused: frozenset[str] = frozenset()
 
 
@@ -151,7 +147,7 @@ def read_marker_set(path: Path, name: str) -> MarkerSet:
         name: what messages call the set.
 
     Raises:
-        ClipError: unreadable, no YAML, an unknown body point, rule or landmark, a required point without recipe.
+        ClipError: unreadable, no YAML, an unknown body point, rule or landmark, a required point without rule.
     """
     try:
         content = read_yaml(path)
@@ -176,7 +172,7 @@ def read_marker_set(path: Path, name: str) -> MarkerSet:
     return MarkerSet(
         name,
         {
-            point: _recipe(point, given[point], landmarks, f"marker set {name}: {point}")
+            point: _rule(point, given[point], landmarks, f"marker set {name}: {point}")
             for point in REQUIRED + OPTIONAL
             if point in given
         },
@@ -184,18 +180,20 @@ def read_marker_set(path: Path, name: str) -> MarkerSet:
     )
 
 
-def _recipe(point: str, value: Any, landmarks: Mapping[str, Alternatives], where: str) -> Recipe:
+def _rule(point: str, value: Any, landmarks: Mapping[str, Alternatives], where: str) -> MarkerSetRule:
     """A point's entry: a list of labels, a list of such lists, or {rule: name}."""
     if not isinstance(value, dict):
-        return Recipe({point: _alternatives(value, where)})
-    rule = value.get("rule")
-    if set(value) != {"rule"} or not isinstance(rule, str) or rule not in _RULES:
+        return MarkerSetRule({point: _alternatives(value, where)})
+    name = value.get("rule")
+    if set(value) != {"rule"} or not isinstance(name, str) or name not in _RULES:
         raise ClipError(f"{where}: expected labels or {{rule: {' or '.join(_RULES)}}}, got {value}")
-    function, needs = _RULES[rule]
+    function, needs = _RULES[name]
     lacking = [landmark for landmark in needs if landmark not in landmarks]
     if lacking:
-        raise ClipError(f"{where}: rule {rule} needs the landmark(s) {', '.join(lacking)}")
-    return Recipe({name: landmarks[name] for name in needs}, function, side=-1 if point.startswith("r_") else 1)
+        raise ClipError(f"{where}: rule {name} needs the landmark(s) {', '.join(lacking)}")
+    return MarkerSetRule(
+        {landmark: landmarks[landmark] for landmark in needs}, function, side=-1 if point.startswith("r_") else 1
+    )
 
 
 def _alternatives_by_name(entries: Any, known: tuple[str, ...], where: str) -> dict[str, Alternatives]:
@@ -221,7 +219,7 @@ def _alternatives(value: Any, where: str) -> Alternatives:
     return tuple(tuple(labels) for labels in lists)
 
 
-# -------- Labels for comparison: what a marker is called, whoever wears it and however it is written
+# -------- labels for comparison
 
 _SKELETON = 8  # labels; with fewer a common beginning may be part of the names
 
@@ -253,13 +251,13 @@ def plain_labels(clip: MarkerClip) -> dict[str, tuple[str, ...]]:
 
 def pick_labels(alternatives: Alternatives, labels: Labels) -> list[tuple[str, ...]] | None:
     """The first alternative of which the clip has all labels, as the clip writes them."""
-    for wanted in alternatives:
-        if all(plain_label(label) in labels for label in wanted):
-            return [labels[plain_label(label)] for label in wanted]
+    for group in alternatives:
+        if all(plain_label(label) in labels for label in group):
+            return [labels[plain_label(label)] for label in group]
     return None
 
 
-# -------- Which marker set fits a clip, and where the body points are by it
+# -------- a set applied to a clip
 
 _NEEDED = tuple(point for point in REQUIRED if point not in ESTIMATED)
 _LISTED = 4  # names that a message lists one by one
@@ -290,8 +288,8 @@ class BodyLocator:
             raise ClipError(_misfit(clip, labels, self.marker_set, "marker set"))
         self.warnings = _strangers(labels, self.marker_set)
         self._chosen: dict[str, dict[str, list[str]]] = {}
-        for point, recipe in self.marker_set.points.items():
-            inputs = {name: pick_labels(alternatives, labels) for name, alternatives in recipe.inputs.items()}
+        for point, rule in self.marker_set.points.items():
+            inputs = {name: pick_labels(alternatives, labels) for name, alternatives in rule.inputs.items()}
             if all(inputs.values()):
                 self._chosen[point] = {name: _single(clip, found) for name, found in inputs.items() if found}
 
@@ -305,7 +303,7 @@ class BodyLocator:
         return tuple(dict.fromkeys(label for labels in self._chosen[point].values() for label in labels))
 
     def inputs(self, point: str) -> dict[str, tuple[str, ...]]:
-        """The clip's labels that are averaged for each input of a body point's recipe."""
+        """The clip's labels that are averaged for each input of a body point's rule."""
         return {name: tuple(labels) for name, labels in self._chosen[point].items()}
 
     def locate(self, clip: MarkerClip | None = None) -> dict[str, np.ndarray]:
@@ -321,8 +319,8 @@ class BodyLocator:
         located = {}
         for point, inputs in self._chosen.items():
             means = {name: np.mean([clip.marker(label) for label in labels], axis=0) for name, labels in inputs.items()}
-            recipe = self.marker_set.points[point]
-            located[point] = recipe.rule(recipe.side, **means) if recipe.rule else means[point]
+            rule = self.marker_set.points[point]
+            located[point] = rule.function(rule.side, **means) if rule.function else means[point]
         return located
 
 
@@ -347,7 +345,7 @@ def _choose(clip: MarkerClip, labels: Labels) -> MarkerSet:
     sets = [builtin_marker_set(name) for name in MARKER_SETS]
     fitting = [s for s in sets if not _missing(s, labels)]
     if fitting:
-        return max(fitting, key=lambda s: sum(_has(recipe, labels) for recipe in s.points.values()))
+        return max(fitting, key=lambda s: sum(_has(rule, labels) for rule in s.points.values()))
     known = {s.name: sum(label in labels for label in _vocabulary(s)) for s in sets}
     if not any(known.values()):
         raise ClipError(
@@ -370,9 +368,9 @@ def _single(clip: MarkerClip, found: list[tuple[str, ...]]) -> list[str]:
     return [same[0] for same in found]
 
 
-def _has(recipe: Recipe, labels: Labels) -> bool:
+def _has(rule: MarkerSetRule, labels: Labels) -> bool:
     """Whether the clip has what a body point needs."""
-    return all(pick_labels(alternatives, labels) for alternatives in recipe.inputs.values())
+    return all(pick_labels(alternatives, labels) for alternatives in rule.inputs.values())
 
 
 def _missing(marker_set: MarkerSet, labels: Labels) -> dict[str, list[str]]:
@@ -391,8 +389,8 @@ def _vocabulary(marker_set: MarkerSet) -> dict[str, str]:
     """Every label a set knows, by its plain form."""
     used = (
         label
-        for recipe in marker_set.points.values()
-        for alternatives in recipe.inputs.values()
+        for rule in marker_set.points.values()
+        for alternatives in rule.inputs.values()
         for option in alternatives
         for label in option
     )

@@ -1,9 +1,6 @@
-"""The point on three spheres: where a link from the hips and two links from the shoulders meet (Dube 2012, 5.3.1).
+"""Sternum of a recording without a marker on it, estimated from hips and shoulders.
 
-Also here:
-
-* The sternum of a recording without a marker on it, estimated from hips and shoulders.
-* A sternum for a clip that does not show it, or not all the time.
+Two methods: a chest that is rigid with the shoulders, and the three spheres of Dube 2012, section 5.3.
 """
 
 from __future__ import annotations
@@ -15,72 +12,28 @@ import numpy as np
 
 from humanoid_control.errors import ClipError, UnknownNameError
 
-# -------- The point on three spheres: where a link from the hips and two links from the shoulders meet (Dube 2012
-
-_PARALLEL = 1e-6  # sine of the angle between the shoulders, seen from the hips, below which there is no plane
-
-
-def three_sphere_intersection(
-    p_L: np.ndarray, p_R: np.ndarray, R_w: np.ndarray, R_L: np.ndarray, R_R: np.ndarray
-) -> np.ndarray:
-    """The intersection of a sphere round the origin with two others, the one of the two points that lies in front.
-
-    The sphere round the origin meets the one round p in a circle in the plane n . x = d with n = p / |p| and
-    d = (|p|^2 + R_w^2 - R^2) / (2 |p|) (eq. 5.4, 5.6). The two planes share the line through
-
-        P = ((d_L - d_R c) n_L + (d_R - d_L c) n_R) / (1 - c^2),   c = n_L . n_R,
-
-    the point of it nearest to the origin, along n_L x n_R; the wanted points are P +- sqrt(R_w^2 - |P|^2) along it.
-    This is eq. (5.9)-(5.17) without their traps: the printed direction is not normalised, its sign depends on the
-    side, and the printed point of the line is 0/0 in the upright posture.
-
-    Of the two points, + is the one toward left shoulder cross right shoulder: in front of the plane through the hips
-    and the shoulders, wherever the person faces and however far the trunk bends. (The source takes the larger y.)
-
-    Args:
-        p_L, p_R: (T, 3) centres of the second and third sphere [m]: left and right shoulder from the hips' middle.
-        R_w, R_L, R_R: (T,) radii of the spheres round the origin, p_L and p_R [m].
-
-    Returns:
-        (T, 3) [m]; where the spheres miss each other, the point of the line nearest to the origin; NaN where the
-        centres and the origin lie on one line.
-    """
-    length_L, length_R = np.linalg.norm(p_L, axis=1), np.linalg.norm(p_R, axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        n_L, n_R = p_L / length_L[:, None], p_R / length_R[:, None]
-        d_L = (length_L**2 + R_w**2 - R_L**2) / (2 * length_L)
-        d_R = (length_R**2 + R_w**2 - R_R**2) / (2 * length_R)
-        c = np.einsum("ti,ti->t", n_L, n_R)
-        across = np.cross(n_L, n_R)
-        sine = np.linalg.norm(across, axis=1)
-        sine = np.where(sine > _PARALLEL, sine, np.nan)
-        P = ((d_L - d_R * c)[:, None] * n_L + (d_R - d_L * c)[:, None] * n_R) / (sine**2)[:, None]
-    half_chord = np.sqrt(np.maximum(R_w**2 - np.einsum("ti,ti->t", P, P), 0.0))
-    return P + (half_chord / sine)[:, None] * across
-
-
-# -------- The sternum of a recording without a marker on it, estimated from hips and shoulders
-
-METHODS = ("ours", "dube")
+METHODS = ("rigid_chest", "three_spheres")
 FITTED_TO = ("dance1", "walk1")  # the clips behind the default constants
+_PARALLEL = 1e-6  # sine of the angle between the shoulders, seen from the hips, below which there is no plane
+_LEARN = 1.0  # [s] for which the sternum must be seen to learn the person's own constants
 
 
 @dataclass(frozen=True)
 class SternumSettings:
-    """How the sternum is estimated.
+    """Method and constants of the estimate.
 
     The defaults are least squares fits to two recordings of two persons that have a sternum marker (the walk and the
     dance of the MoCap Toolbox); `fit_sternum` finds the numbers of one person.
 
     Args:
-        method: "ours", a chest that is rigid with the shoulders, or "dube", three spheres.
-        forward, left, up: "ours": place of the sternum from the middle of the shoulders, as shares of the mean distance
-            of the shoulders, along the chest's axes.
-        k_c, k_s: "dube": scale factors of eq. (5.18) and (5.19). The source gives no values.
-        A_g, A_gs: "dube": average shoulder breadth and height of women above the hips [m].
+        method: "rigid_chest", or "three_spheres" (Dube 2012).
+        forward, left, up: "rigid_chest": place of the sternum from the middle of the shoulders, as shares of the mean
+            distance of the shoulders, along the chest's axes.
+        k_c, k_s: "three_spheres": scale factors of eq. (5.18) and (5.19). Dube gives no values.
+        A_g, A_gs: "three_spheres": average shoulder breadth and height of women above the hips [m].
     """
 
-    method: str = "ours"
+    method: str = "rigid_chest"
     forward: float = 0.356
     left: float = 0.0
     up: float = -0.169
@@ -101,11 +54,11 @@ def estimate_sternum(
     r_gh: np.ndarray,
     settings: SternumSettings | None = None,
 ) -> np.ndarray:
-    """Where the sternum is.
+    """Path of the sternum.
 
     Args:
         l_hip, r_hip, l_gh, r_gh: (T, 3) centres of the hip and shoulder joints [m], any right-handed axes.
-        settings: method and constants; by default our method with the constants of two persons.
+        settings: method and constants; by default a rigid chest with the constants of two persons.
 
     Returns:
         (T, 3) [m], in the same axes; NaN where a point is missing or both shoulders and the middle of the hips lie on
@@ -114,7 +67,7 @@ def estimate_sternum(
     settings = settings or SternumSettings()
     hips = (l_hip + r_hip) / 2
     p_L, p_R = l_gh - hips, r_gh - hips
-    if settings.method == "dube":
+    if settings.method == "three_spheres":
         L_c, L_s = link_lengths(p_L, p_R, settings)
         return hips + three_sphere_intersection(p_L, p_R, L_s, L_c, L_c)
     offset = np.array([settings.forward, settings.left, settings.up]) * _mean_breadth(p_L, p_R)
@@ -143,7 +96,7 @@ def link_lengths(p_L: np.ndarray, p_R: np.ndarray, settings: SternumSettings) ->
         L_c = (L_g + k_c (A_g - M_g)) / 2,   L_s = L_gs - k_s (A_gs - M_gs)
 
     with L_g the distance of the shoulders, L_gs that from the middle of the hips to the middle of the shoulders, M
-    their means over the clip. Both are kept where the spheres meet: L_c >= L_g / 2 (the source does not say so), and
+    their means over the clip. Both are kept where the spheres meet: L_c >= L_g / 2 (not in Dube 2012), and
     L_s between the nearest and the farthest point of the circle on which the clavicles meet. With
     h = sqrt(L_c^2 - L_g^2/4) that is L_gs -+ h, eq. (5.21), when the hips are as far from the left as from the right
     shoulder, and a little less wide when the trunk leans.
@@ -174,10 +127,10 @@ def fit_sternum(
     sternum: np.ndarray,
     settings: SternumSettings | None = None,
 ) -> SternumSettings:
-    """The constants of one person, from frames in which the sternum is known.
+    """Constants of one person, from frames in which the sternum is known.
 
-    "ours": the mean place of the sternum in the chest. "dube": k_c and k_s that give the mean lengths of clavicles and
-    spine, which (5.18) and (5.19) contain linearly.
+    "rigid_chest": the mean place of the sternum in the chest. "three_spheres": k_c and k_s that give the mean lengths
+    of clavicles and spine, which (5.18) and (5.19) contain linearly.
 
     Args:
         l_hip, r_hip, l_gh, r_gh, sternum: (T, 3) [m]; frames with a NaN do not count.
@@ -193,7 +146,7 @@ def fit_sternum(
     local = np.einsum("tji,tj->ti", chest_axes(p_L, p_R), p_S - (p_L + p_R) / 2) if seen.any() else np.empty((0, 3))
     if not np.isfinite(local).any():
         raise ClipError("the sternum cannot be learnt: no frame shows hips, shoulders and sternum")
-    if settings.method == "ours":
+    if settings.method == "rigid_chest":
         forward, left, up = (float(v) for v in np.nanmean(local, axis=0) / _mean_breadth(p_L, p_R))
         return replace(settings, forward=forward, left=left, up=up)
     M_g, M_gs = _mean(np.linalg.norm(p_L - p_R, axis=1)), _mean(np.linalg.norm((p_L + p_R) / 2, axis=1))
@@ -202,28 +155,6 @@ def fit_sternum(
     return replace(
         settings, k_c=(2 * clavicle - M_g) / (settings.A_g - M_g), k_s=(M_gs - spine) / (settings.A_gs - M_gs)
     )
-
-
-def _mean_breadth(p_L: np.ndarray, p_R: np.ndarray) -> float:
-    """Mean distance of the shoulders [m]."""
-    return _mean(np.linalg.norm(p_L - p_R, axis=1))
-
-
-def _mean(values: np.ndarray) -> float:
-    """Mean of the values that are there; NaN without any."""
-    values = values[~np.isnan(values)]
-    return float(values.mean()) if values.size else float("nan")
-
-
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    """Vectors (T, 3) scaled to length 1; NaN for those of no length."""
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(length > 1e-9, length, np.nan)
-
-
-# -------- A sternum for a clip that does not show it, or not all the time
-
-_LEARN = 1.0  # [s] for which the sternum must be seen to learn the person's own constants
 
 
 def complete_sternum(points: Mapping[str, np.ndarray], rate: float) -> tuple[np.ndarray, str]:
@@ -259,3 +190,59 @@ def complete_sternum(points: Mapping[str, np.ndarray], rate: float) -> tuple[np.
         "from hips and shoulders"
     )
     return np.where(seen[:, None], sternum, estimate + shift), note
+
+
+def three_sphere_intersection(
+    p_L: np.ndarray, p_R: np.ndarray, R_w: np.ndarray, R_L: np.ndarray, R_R: np.ndarray
+) -> np.ndarray:
+    """The intersection of a sphere round the origin with two others, the one of the two points that lies in front.
+
+    The sphere round the origin meets the one round p in a circle in the plane n . x = d with n = p / |p| and
+    d = (|p|^2 + R_w^2 - R^2) / (2 |p|) (eq. 5.4, 5.6). The two planes share the line through
+
+        P = ((d_L - d_R c) n_L + (d_R - d_L c) n_R) / (1 - c^2),   c = n_L . n_R,
+
+    the point of it nearest to the origin, along n_L x n_R; the desired points are P +- sqrt(R_w^2 - |P|^2) along it.
+    This is eq. (5.9)-(5.17) without their traps: the printed direction is not normalised, its sign depends on the
+    side, and the printed point of the line is 0/0 in the upright posture.
+
+    Of the two points, + is the one toward left shoulder cross right shoulder: in front of the plane through the hips
+    and the shoulders, wherever the person faces and however far the trunk bends. (Dube takes the larger y.)
+
+    Args:
+        p_L, p_R: (T, 3) centres of the second and third sphere [m]: left and right shoulder from the hips' middle.
+        R_w, R_L, R_R: (T,) radii of the spheres round the origin, p_L and p_R [m].
+
+    Returns:
+        (T, 3) [m]; where the spheres miss each other, the point of the line nearest to the origin; NaN where the
+        centres and the origin lie on one line.
+    """
+    length_L, length_R = np.linalg.norm(p_L, axis=1), np.linalg.norm(p_R, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        n_L, n_R = p_L / length_L[:, None], p_R / length_R[:, None]
+        d_L = (length_L**2 + R_w**2 - R_L**2) / (2 * length_L)
+        d_R = (length_R**2 + R_w**2 - R_R**2) / (2 * length_R)
+        c = np.einsum("ti,ti->t", n_L, n_R)
+        across = np.cross(n_L, n_R)
+        sine = np.linalg.norm(across, axis=1)
+        sine = np.where(sine > _PARALLEL, sine, np.nan)
+        P = ((d_L - d_R * c)[:, None] * n_L + (d_R - d_L * c)[:, None] * n_R) / (sine**2)[:, None]
+    half_chord = np.sqrt(np.maximum(R_w**2 - np.einsum("ti,ti->t", P, P), 0.0))
+    return P + (half_chord / sine)[:, None] * across
+
+
+def _mean_breadth(p_L: np.ndarray, p_R: np.ndarray) -> float:
+    """Mean distance of the shoulders [m]."""
+    return _mean(np.linalg.norm(p_L - p_R, axis=1))
+
+
+def _mean(values: np.ndarray) -> float:
+    """Mean of the values that are there; NaN without any."""
+    values = values[~np.isnan(values)]
+    return float(values.mean()) if values.size else float("nan")
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    """Vectors (T, 3) scaled to length 1; NaN for those of no length."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(length > 1e-9, length, np.nan)

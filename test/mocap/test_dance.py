@@ -10,8 +10,8 @@ import pytest
 from humanoid_control.errors import ConfigError
 from humanoid_control.mocap import find_body_points, synthetic_dance
 from humanoid_control.mocap.dance import BEATS, SCORE, STANDING, STEPS, dance_posture
-from humanoid_control.mocap.formats.common import X, Y, Z, rotation
-from humanoid_control.mocap.human_model import JOINT_RANGES, MARKERS, forward_kinematics
+from humanoid_control.mocap.human_model import JOINT_RANGES, MARKERS, human_markers
+from humanoid_control.mocap.skeleton import X, Y, Z, rotation
 
 BEAT = np.linspace(0, BEATS, 1201)
 SEEDS = (0, 1, 2)
@@ -164,7 +164,7 @@ def clearances(posture):
              "wt_rot", "wt_flex", "wt_lat")}  # fmt: skip
     R_pelvis = rotation(Z, angle["pelvis_yaw"]) @ rotation(Y, angle["pelvis_pitch"]) @ rotation(X, angle["pelvis_roll"])
     R_chest = R_pelvis @ rotation(Z, angle["wt_rot"]) @ rotation(Y, angle["wt_flex"]) @ rotation(X, angle["wt_lat"])
-    at = dict(zip(MARKERS, forward_kinematics(posture).swapaxes(0, 1), strict=True))
+    at = dict(zip(MARKERS, human_markers(posture).swapaxes(0, 1), strict=True))
     hips = (at["Hip_L"] + at["Hip_R"]) / 2
     waist = hips + R_pelvis @ np.array([0, 0, 0.1])
     head = waist + R_chest @ np.array([0.02, 0, 0.56])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from humanoid_control.mocap.human_model import JOINT_RANGES, MARKERS, HumanBody, forward_kinematics, legs_to_feet
+from humanoid_control.mocap.human_model import JOINT_RANGES, MARKERS, HumanBody, human_markers, legs_to_feet
 
 BODY = HumanBody()
 
@@ -13,7 +13,7 @@ BODY = HumanBody()
 def markers(**degrees):
     """Markers of one posture, joints in degrees, as a dictionary."""
     posture = {"pelvis_z": np.array([0.9])} | {joint: np.radians([angle]) for joint, angle in degrees.items()}
-    return dict(zip(MARKERS, forward_kinematics(posture)[0], strict=True))
+    return dict(zip(MARKERS, human_markers(posture)[0], strict=True))
 
 
 def random_posture(seed, n=50):
@@ -104,7 +104,7 @@ def test_shrugging_does_not_turn_the_arm():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_bones_keep_their_length_in_any_posture(seed):
-    found = dict(zip(MARKERS, forward_kinematics(random_posture(seed)).swapaxes(0, 1), strict=True))
+    found = dict(zip(MARKERS, human_markers(random_posture(seed)).swapaxes(0, 1), strict=True))
     clavicle = np.linalg.norm([0.070, 0.182, 0.030])
     for side in "LR":
         for a, b, expected in (
@@ -128,15 +128,15 @@ def test_mirrored_angles_give_the_mirrored_person(seed):
         else:
             odd = joint in ("wt_rot", "wt_lat", "pelvis_y", "pelvis_yaw", "pelvis_roll")
             other[joint] = -values if odd else values
-    here = dict(zip(MARKERS, forward_kinematics(posture).swapaxes(0, 1), strict=True))
-    there = dict(zip(MARKERS, forward_kinematics(other).swapaxes(0, 1), strict=True))
+    here = dict(zip(MARKERS, human_markers(posture).swapaxes(0, 1), strict=True))
+    there = dict(zip(MARKERS, human_markers(other).swapaxes(0, 1), strict=True))
     for marker, path in here.items():
         twin = marker[:-1] + {"L": "R", "R": "L"}[marker[-1]] if marker[-2] == "_" else marker
         np.testing.assert_allclose(there[twin], path * [1, -1, 1], atol=1e-12)
 
 
 def test_other_lengths_can_be_given():
-    tall = forward_kinematics({"pelvis_z": np.array([1.0])}, HumanBody(upper_arm=0.4))[0]
+    tall = human_markers({"pelvis_z": np.array([1.0])}, HumanBody(upper_arm=0.4))[0]
     assert tall[MARKERS.index("GH_L")][2] - tall[MARKERS.index("Elbow_L")][2] == pytest.approx(0.4)
 
 
@@ -162,7 +162,7 @@ def problem(request):
 def test_ankles_arrive_and_knees_bend_the_right_way(problem):
     pelvis, ankles, toes_down = problem
     legs = legs_to_feet(pelvis, ankles, toes_down, BODY)
-    found = dict(zip(MARKERS, forward_kinematics({**pelvis, **legs}).swapaxes(0, 1), strict=True))
+    found = dict(zip(MARKERS, human_markers({**pelvis, **legs}).swapaxes(0, 1), strict=True))
     for side in "lr":
         np.testing.assert_allclose(found[f"Ankle_{side.upper()}"], ankles[side], atol=1e-9)
         assert (legs[f"{side}_kn_flex"] > 0).all()
@@ -173,7 +173,7 @@ def test_foot_points_forward_with_the_wanted_slope(problem):
     pelvis, ankles, toes_down = problem
     legs = legs_to_feet(pelvis, ankles, toes_down, BODY)
     low = HumanBody(foot_height=BODY.ankle_height)  # puts the marker straight in front of the ankle
-    found = dict(zip(MARKERS, forward_kinematics({**pelvis, **legs}, low).swapaxes(0, 1), strict=True))
+    found = dict(zip(MARKERS, human_markers({**pelvis, **legs}, low).swapaxes(0, 1), strict=True))
     for side in "lr":
         foot = (found[f"Foot_{side.upper()}"] - found[f"Ankle_{side.upper()}"]) / BODY.foot_forward
         slope = toes_down[side]

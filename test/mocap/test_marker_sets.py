@@ -169,7 +169,7 @@ def test_lists_and_alternatives(tmp_path):
     assert found.name == "mine"
     assert found.points["head"].inputs == {"head": (("A", "B"), ("C",))}
     assert found.points["l_hip"].inputs == {"l_hip": (("L_HIP",),)}
-    assert found.points["l_hip"].rule is None
+    assert found.points["l_hip"].function is None
 
 
 def test_rules_get_their_landmarks_and_side(tmp_path):

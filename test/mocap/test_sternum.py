@@ -128,8 +128,8 @@ def test_estimate_is_in_front_of_the_chest_and_between_the_shoulders(dance, meth
 
 
 def test_unknown_method_offers_the_known_ones():
-    with pytest.raises(UnknownNameError, match="did you mean ours"):
-        SternumSettings("our")
+    with pytest.raises(UnknownNameError, match="did you mean rigid_chest"):
+        SternumSettings("rigid_chst")
 
 
 def test_missing_points_give_nan_and_spoil_no_other_frame(dance):
@@ -148,14 +148,14 @@ def shoulders(L_g, L_gs, aside=0.0):
 
 def test_lengths_of_a_still_person_by_hand():
     p_L, p_R = shoulders(0.36, 0.50)
-    L_c, L_s = link_lengths(p_L, p_R, SternumSettings("dube", k_c=1.2, k_s=0.5))
+    L_c, L_s = link_lengths(p_L, p_R, SternumSettings("three_spheres", k_c=1.2, k_s=0.5))
     assert L_c[0] == pytest.approx((0.36 + 1.2 * (0.395 - 0.36)) / 2)
     assert L_s[0] == pytest.approx(0.50 - 0.5 * (0.555 - 0.50))
 
 
 def test_lengths_vary_with_the_frame():
     p_L, p_R = (np.concatenate(p) for p in zip(shoulders(0.34, 0.50), shoulders(0.38, 0.48), strict=True))
-    L_c, L_s = link_lengths(p_L, p_R, SternumSettings("dube", k_c=1.2, k_s=0.5))
+    L_c, L_s = link_lengths(p_L, p_R, SternumSettings("three_spheres", k_c=1.2, k_s=0.5))
     assert L_c == pytest.approx([(0.34 + 1.2 * 0.035) / 2, (0.38 + 1.2 * 0.035) / 2])
     assert L_s == pytest.approx([0.50 - 0.5 * 0.065, 0.48 - 0.5 * 0.065])
 
@@ -164,14 +164,14 @@ def test_lengths_vary_with_the_frame():
 def test_spine_is_kept_where_the_spheres_meet(k_s):
     # Eq. (5.21): L_gs - sqrt(L_c^2 - (L_g / 2)^2) below, and + above, which the source does not mention.
     p_L, p_R = shoulders(0.36, 0.45)
-    L_c, L_s = link_lengths(p_L, p_R, SternumSettings("dube", k_c=1.0, k_s=k_s))
+    L_c, L_s = link_lengths(p_L, p_R, SternumSettings("three_spheres", k_c=1.0, k_s=k_s))
     h = np.sqrt(L_c**2 - 0.18**2)
     assert L_s == pytest.approx(0.45 - np.sign(k_s) * h)
 
 
 def test_clavicles_are_never_shorter_than_half_the_shoulders():
     p_L, p_R = shoulders(0.45, 0.50)
-    L_c, L_s = link_lengths(p_L, p_R, SternumSettings("dube", k_c=1.0))
+    L_c, L_s = link_lengths(p_L, p_R, SternumSettings("three_spheres", k_c=1.0))
     assert L_c[0] == pytest.approx(0.225)
     assert L_s[0] == pytest.approx(0.50)
 
@@ -180,7 +180,7 @@ def test_clavicles_are_never_shorter_than_half_the_shoulders():
 @pytest.mark.parametrize(("k_c", "k_s"), [(0.5, 5.0), (1.5, -5.0), (3.0, 0.5), (-1.0, 1.0)])
 def test_spheres_of_the_guarded_lengths_always_meet(aside, k_c, k_s):
     p_L, p_R = shoulders(0.36, 0.47, aside)
-    settings = SternumSettings("dube", k_c=k_c, k_s=k_s)
+    settings = SternumSettings("three_spheres", k_c=k_c, k_s=k_s)
     L_c, L_s = link_lengths(p_L, p_R, settings)
     hip = np.zeros((1, 3))
     found = estimate_sternum(hip, hip, p_L, p_R, settings)
@@ -191,7 +191,7 @@ def test_spheres_of_the_guarded_lengths_always_meet(aside, k_c, k_s):
 
 def test_fit_recovers_a_rigid_chest_exactly(dance):
     l_hip, r_hip, l_gh, r_gh, _ = of(dance)
-    truth = SternumSettings("ours", forward=0.4, left=-0.03, up=-0.1)
+    truth = SternumSettings("rigid_chest", forward=0.4, left=-0.03, up=-0.1)
     sternum = estimate_sternum(l_hip, r_hip, l_gh, r_gh, truth)
     found = fit_sternum(l_hip, r_hip, l_gh, r_gh, sternum)
     assert (found.forward, found.left, found.up) == pytest.approx((0.4, -0.03, -0.1))
@@ -199,7 +199,7 @@ def test_fit_recovers_a_rigid_chest_exactly(dance):
 
 def test_fit_of_the_source_method_gives_the_mean_lengths(dance):
     l_hip, r_hip, l_gh, r_gh, sternum = of(dance)
-    settings = fit_sternum(l_hip, r_hip, l_gh, r_gh, sternum, SternumSettings("dube"))
+    settings = fit_sternum(l_hip, r_hip, l_gh, r_gh, sternum, SternumSettings("three_spheres"))
     assert settings.k_c > 0 and settings.k_s > 0  # as the body facts of the source demand for a small person
     hips = (l_hip + r_hip) / 2
     L_c, L_s = link_lengths(l_gh - hips, r_gh - hips, settings)
@@ -210,7 +210,7 @@ def test_fit_of_the_source_method_gives_the_mean_lengths(dance):
 
 def test_fit_cannot_be_beaten_by_much_by_a_search(dance):
     l_hip, r_hip, l_gh, r_gh, sternum = of(dance)
-    for method, names in (("ours", ("forward", "left", "up")), ("dube", ("k_c", "k_s"))):
+    for method, names in (("rigid_chest", ("forward", "left", "up")), ("three_spheres", ("k_c", "k_s"))):
         fitted = fit_sternum(l_hip, r_hip, l_gh, r_gh, sternum, SternumSettings(method))
 
         def cost(values, fitted=fitted, names=names):
@@ -228,7 +228,7 @@ def test_constants_of_the_package_fit_the_two_recordings(dance, walk):
         errors = [distance(p, estimate_sternum(*of(p)[:4], settings=settings)) for p in (dance, walk)]
         return sum(float(np.mean(error**2)) for error in errors)
 
-    for method, names in (("ours", ("forward", "up")), ("dube", ("k_c", "k_s"))):
+    for method, names in (("rigid_chest", ("forward", "up")), ("three_spheres", ("k_c", "k_s"))):
         start = SternumSettings(method)
         best = minimize(
             lambda v, s=start, n=names: cost(replace(s, **dict(zip(n, v, strict=True)))),
@@ -250,11 +250,11 @@ def test_goal_of_the_source_is_met_on_frames_not_used_for_fitting(report):
         assert row.sample == "out"
         assert row.mean["distance"] <= 0.017
         assert row.std["distance"] <= 0.008
-    ours, dube = (report[method, "its other half"].mean["distance"] for method in METHODS)
-    assert ours < 0.9 * dube
+    rigid_chest, three_spheres = (report[method, "its other half"].mean["distance"] for method in METHODS)
+    assert rigid_chest < 0.9 * three_spheres
 
 
-def test_from_another_person_only_our_method_stays_near_the_goal(report):
-    assert report["ours", "walk1"].mean["distance"] < 0.02
-    assert report["ours", "walk1"].mean["distance"] > 0.017  # the goal is not met there, and we do not say so
-    assert report["dube", "walk1"].mean["distance"] > 0.10
+def test_from_another_person_only_the_rigid_chest_stays_near_the_goal(report):
+    assert report["rigid_chest", "walk1"].mean["distance"] < 0.02
+    assert report["rigid_chest", "walk1"].mean["distance"] > 0.017  # the goal is not met there, and we do not say so
+    assert report["three_spheres", "walk1"].mean["distance"] > 0.10

@@ -1,8 +1,6 @@
-"""The text of an ASF file: the bones of an Acclaim skeleton, their lengths, directions and degrees of freedom.
+"""ASF and AMC: an Acclaim skeleton (.asf) and one of its motions (.amc), as the CMU motion capture database has them.
 
-Also here:
-
-* ASF and AMC: a skeleton (.asf) and one of its motions (.amc), as the CMU motion capture database has them.
+The skeleton has the lengths, directions and degrees of freedom of its bones; each bone becomes a marker at its start.
 """
 
 from __future__ import annotations
@@ -14,10 +12,10 @@ import numpy as np
 
 from humanoid_control.errors import ClipError, nearest_names
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
-from humanoid_control.mocap.formats.common import floats, rotation, scale_of_skeleton
+from humanoid_control.mocap.formats.common import floats, scale_of_skeleton
+from humanoid_control.mocap.skeleton import fixed_axes, forward_kinematics, turned
 
-# -------- The text of an ASF file: the bones of an Acclaim skeleton, their lengths, directions and degrees of freedom
-
+DATABASE_RATE = 120.0  # [Hz] of the CMU database; the file itself says none
 ROOT = "root"
 _TURNS = ("rx", "ry", "rz")
 _ROOT_DOF = ("tx", "ty", "tz", *_TURNS)
@@ -48,7 +46,7 @@ class Bone:
 
 @dataclass(frozen=True)
 class Skeleton:
-    """What an ASF file says.
+    """Content of an ASF file.
 
     Args:
         bones: the root and its bones, parents first.
@@ -204,9 +202,7 @@ def _vector(words: list[str], what: str) -> np.ndarray:
     return numbers
 
 
-# -------- ASF and AMC: a skeleton (.asf) and one of its motions (.amc), as the CMU motion capture database has them
-
-DATABASE_RATE = 120.0  # [Hz] of the CMU database; the file itself says none
+# -------- the motion
 
 
 def skeleton_beside(path: Path) -> Path:
@@ -241,7 +237,7 @@ def parse_amc(
 
     That is how BVH names joints: "lradius" is the elbow. The end of a bone without children is "<bone>_end".
 
-    The length unit of an ASF file is 1/length inches (CMU: 1/0.45 inch = 0.056444 m). It is believed as long as a
+    The length unit of an ASF file is 1/length inches (CMU: 1/0.45 inch = 0.056444 m). It is taken as long as a
     person of that size can be; otherwise the unit that fits is used, with a warning.
 
     Args:
@@ -256,7 +252,7 @@ def parse_amc(
     """
     skeleton = parse_skeleton(skeleton_data.decode("utf-8-sig", errors="replace"), skeleton_source)
     degrees, values = _motion(data.decode("utf-8-sig", errors="replace"), skeleton, source)
-    names, positions = forward_kinematics(skeleton, values, degrees)
+    names, positions = bone_points(skeleton, values, degrees)
     labels, warnings = distinct_labels(names)
     stated = 0.0254 / skeleton.length_unit if skeleton.length_unit > 0 else None
     scale, unit_note = scale_of_skeleton(_ankle_to_head(skeleton.bones), skeleton_source, stated)
@@ -266,13 +262,11 @@ def parse_amc(
     return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings + unit_note)
 
 
-def forward_kinematics(
-    skeleton: Skeleton, values: dict[str, np.ndarray], degrees: bool
-) -> tuple[list[str], np.ndarray]:
-    """Where every bone starts and where the last ones end, in every frame.
+def bone_points(skeleton: Skeleton, values: dict[str, np.ndarray], degrees: bool) -> tuple[list[str], np.ndarray]:
+    """Starts of the bones, and ends of the last ones, in every frame, by `forward_kinematics`.
 
-    R_WB = R_WP C M C^-1 and p_end = p_start + R_WB (length direction). C turns by the bone's axis angles, M by its
-    degrees of freedom: the one listed first turns first, both about fixed axes.
+    A bone starts where its parent ends, and turns by C M C^-1: C by the bone's axis angles, M by its degrees of
+    freedom, the one listed first turns first, both about fixed axes.
 
     Args:
         skeleton: bones, parents first.
@@ -282,45 +276,36 @@ def forward_kinematics(
     Returns:
         Names, and (T, P, 3) positions in the axes and units of the file.
     """
-    n_frames = len(values[ROOT])
+    bones, n_frames = skeleton.bones, len(values[ROOT])
     to_rad = np.pi / 180 if degrees else 1.0
     axis_to_rad = np.pi / 180 if skeleton.degrees else 1.0
-    R_W: list[np.ndarray] = []
-    ends: list[np.ndarray] = []
+    ends = [bone.length * bone.direction for bone in bones]
+    p_PB, R_PB = [], []
+    for bone in bones:
+        dof = values.get(bone.name, np.zeros((n_frames, len(bone.dof))))
+        order = ["XYZ".index(axis) for axis in bone.axis_order]
+        C = fixed_axes([(axis, bone.axis[None, axis] * axis_to_rad) for axis in order], 1)
+        turns = [k for k, name in enumerate(bone.dof) if name.startswith("r")]
+        M = fixed_axes([("xyz".index(bone.dof[k][1]), dof[:, k] * to_rad) for k in turns], n_frames)
+        R_PB.append(C @ M @ C.swapaxes(1, 2))
+        if bone.parent >= 0:
+            p_PB.append(ends[bone.parent])
+            continue
+        p_root = np.tile(skeleton.p_root, (n_frames, 1))
+        for k in set(range(len(bone.dof))) - set(turns):
+            p_root[:, "xyz".index(bone.dof[k][1])] += dof[:, k]
+        p_PB.append(p_root)
+    parents = [bone.parent for bone in bones]
+    p_WB, R_WB = forward_kinematics(parents, p_PB, R_PB)
     names: list[str] = []
     points: list[np.ndarray] = []
-    leaves = set(range(len(skeleton.bones))) - {bone.parent for bone in skeleton.bones}
-    for index, bone in enumerate(skeleton.bones):
-        dof = values.get(bone.name, np.zeros((n_frames, len(bone.dof))))
-        C = _turn(bone.axis_order, bone.axis[None, ["XYZ".index(a) for a in bone.axis_order]] * axis_to_rad)
-        turns = [k for k, name in enumerate(bone.dof) if name.startswith("r")]
-        M = _turn("".join(bone.dof[k][1].upper() for k in turns), dof[:, turns] * to_rad)
-        R_local = C @ M @ C.swapaxes(1, 2)
-        if index == 0:
-            start = np.tile(skeleton.p_root, (n_frames, 1))
-            for k in set(range(len(bone.dof))) - set(turns):
-                start[:, "xyz".index(bone.dof[k][1])] += dof[:, k]
-            R = R_local
-        else:
-            start = ends[bone.parent]
-            R = R_W[bone.parent] @ R_local
-        end = start + R @ (bone.length * bone.direction)
-        R_W.append(R)
-        ends.append(end)
+    for index, bone in enumerate(bones):
         names.append(bone.name)
-        points.append(start)
-        if index in leaves:
+        points.append(p_WB[index])
+        if index not in parents:
             names.append(f"{bone.name}_end")
-            points.append(end)
+            points.append(p_WB[index] + turned(R_WB[index], ends[index]))
     return names, np.stack(points, axis=1)
-
-
-def _turn(order: str, angles: np.ndarray) -> np.ndarray:
-    """(T, 3, 3) rotation by angles (T, len(order)) [rad] about fixed axes, the first one first."""
-    R = np.broadcast_to(np.eye(3), (len(angles), 3, 3))
-    for k, axis in enumerate(order):
-        R = rotation("XYZ".index(axis), angles[:, k]) @ R
-    return R
 
 
 def _motion(text: str, skeleton: Skeleton, source: str) -> tuple[bool, dict[str, np.ndarray]]:

@@ -1,8 +1,6 @@
-"""The text of a BVH file: its hierarchy of joints and its table of channel values.
+"""BVH: a skeleton of joints with offsets, moved by its channels frame by frame.
 
-Also here:
-
-* BVH: a skeleton of joints with offsets, moved by its channels frame by frame.
+A text file of two parts, the hierarchy of joints and the table of channel values; each joint becomes a marker.
 """
 
 from __future__ import annotations
@@ -16,10 +14,10 @@ import numpy as np
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
-from humanoid_control.mocap.formats.common import floats, rotation, scale_of_skeleton
+from humanoid_control.mocap.formats.common import floats, scale_of_skeleton
+from humanoid_control.mocap.skeleton import forward_kinematics, moving_axes
 
-# -------- The text of a BVH file: its hierarchy of joints and its table of channel values
-
+_REST_POSE_JUMP = 20.0  # times the usual step from frame to frame: no motion begins like that
 _CHANNELS = frozenset(f"{axis}{kind}" for axis in "XYZ" for kind in ("position", "rotation"))
 
 
@@ -38,6 +36,36 @@ class Joint:
     parent: int
     offset: np.ndarray = field(default_factory=lambda: np.zeros(3))
     channels: list[str] = field(default_factory=list)
+
+
+def parse_bvh(data: bytes, source: str) -> MarkerClip:
+    """Read a BVH file as a clip whose markers are the joints and end sites of its skeleton.
+
+    BVH states no unit: it is found from the length of the bones between ankle and head. A first frame far from the
+    second, the rest pose many converters put there, is dropped with a warning.
+
+    Args:
+        data: the bytes of the file.
+        source: its path, for messages and the clip's name.
+
+    Raises:
+        ClipError: not a BVH file, cut off, or not a person's size in any unit.
+    """
+    text = data.decode("utf-8-sig", errors="replace")
+    if not text.lstrip().startswith("HIERARCHY"):
+        raise ClipError(f"{source}: not a BVH file: it must begin with HIERARCHY")
+    hierarchy, *motion = re.split(r"^\s*MOTION\s*$", text, maxsplit=1, flags=re.MULTILINE)
+    if not motion:
+        raise ClipError(f"{source}: ends before MOTION: copy or export it again")
+    joints = parse_hierarchy(hierarchy, source)
+    rate, values = parse_motion(motion[0], sum(len(joint.channels) for joint in joints), source)
+    positions = joint_positions(joints, values)
+    labels, warnings = distinct_labels([joint.name for joint in joints])
+    if _starts_in_rest_pose(positions):
+        positions = positions[1:]
+        warnings += ("frame 0 is a rest pose far from frame 1: dropped",)
+    scale, unit_note = scale_of_skeleton(_ankle_to_head(joints, positions), source)
+    return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings + unit_note)
 
 
 def parse_hierarchy(text: str, source: str) -> list[Joint]:
@@ -117,46 +145,11 @@ def parse_motion(text: str, n_channels: int, source: str) -> tuple[float, np.nda
     return (float(whole) if abs(rate - whole) < 1e-4 * rate else rate), values.reshape(n_frames, n_channels)
 
 
-# -------- BVH: a skeleton of joints with offsets, moved by its channels frame by frame
+def joint_positions(joints: list[Joint], values: np.ndarray) -> np.ndarray:
+    """Positions of the joints in every frame, by `forward_kinematics`.
 
-_REST_POSE_JUMP = 20.0  # times the usual step from frame to frame: no motion begins like that
-
-
-def parse_bvh(data: bytes, source: str) -> MarkerClip:
-    """Read a BVH file as a clip whose markers are the joints and end sites of its skeleton.
-
-    BVH states no unit: it is found from the length of the bones between ankle and head. A first frame far from the
-    second, the rest pose many converters put there, is dropped with a warning.
-
-    Args:
-        data: the bytes of the file.
-        source: its path, for messages and the clip's name.
-
-    Raises:
-        ClipError: not a BVH file, cut off, or not a person's size in any unit.
-    """
-    text = data.decode("utf-8-sig", errors="replace")
-    if not text.lstrip().startswith("HIERARCHY"):
-        raise ClipError(f"{source}: not a BVH file: it must begin with HIERARCHY")
-    hierarchy, *motion = re.split(r"^\s*MOTION\s*$", text, maxsplit=1, flags=re.MULTILINE)
-    if not motion:
-        raise ClipError(f"{source}: ends before MOTION: copy or export it again")
-    joints = parse_hierarchy(hierarchy, source)
-    rate, values = parse_motion(motion[0], sum(len(joint.channels) for joint in joints), source)
-    positions = forward_kinematics(joints, values)
-    labels, warnings = distinct_labels([joint.name for joint in joints])
-    if _starts_in_rest_pose(positions):
-        positions = positions[1:]
-        warnings += ("frame 0 is a rest pose far from frame 1: dropped",)
-    scale, unit_note = scale_of_skeleton(_ankle_to_head(joints, positions), source)
-    return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings + unit_note)
-
-
-def forward_kinematics(joints: list[Joint], values: np.ndarray) -> np.ndarray:
-    """Where every joint is in every frame: down the tree, all frames at once.
-
-    p_WJ = p_WP + R_WP t,  R_WJ = R_WP R_1 R_2 R_3 with the rotations in the order of the channels. t is the offset;
-    a position channel replaces its coordinate.
+    A joint's place in its parent is the offset, of which a position channel replaces one coordinate; its rotations are
+    about moving axes in the order of its channels.
 
     Args:
         joints: the hierarchy, parents first.
@@ -165,27 +158,20 @@ def forward_kinematics(joints: list[Joint], values: np.ndarray) -> np.ndarray:
     Returns:
         (T, J, 3) positions in the axes and units of the file.
     """
-    n_frames = len(values)
-    positions = np.zeros((n_frames, len(joints), 3))
-    R_W = np.zeros((len(joints), n_frames, 3, 3))
+    p_PJ, R_PJ = [], []
     column = 0
-    for index, joint in enumerate(joints):
-        t = np.tile(joint.offset, (n_frames, 1))
-        R_local = np.broadcast_to(np.eye(3), (n_frames, 3, 3))
+    for joint in joints:
+        t, turns = np.tile(joint.offset, (len(values), 1)), []
         for channel in joint.channels:
             axis = "XYZ".index(channel[0])
             if channel.endswith("position"):
                 t[:, axis] = values[:, column]
             else:
-                R_local = R_local @ rotation(axis, np.radians(values[:, column]))
+                turns.append((axis, np.radians(values[:, column])))
             column += 1
-        if joint.parent < 0:
-            positions[:, index], R_W[index] = t, R_local
-        else:
-            R_P = R_W[joint.parent]
-            positions[:, index] = positions[:, joint.parent] + np.einsum("tij,tj->ti", R_P, t)
-            R_W[index] = R_P @ R_local
-    return positions
+        p_PJ.append(t)
+        R_PJ.append(moving_axes(turns, len(values)))
+    return forward_kinematics([joint.parent for joint in joints], p_PJ, R_PJ)[0].swapaxes(0, 1)
 
 
 def _starts_in_rest_pose(positions: np.ndarray) -> bool:

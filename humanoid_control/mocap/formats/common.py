@@ -1,10 +1,4 @@
-"""Which unit a file is in: what it says, checked against the size of a person, and guessed where it says nothing.
-
-Also here:
-
-* Numbers in the words of a text file.
-* Rotation matrices for whole recordings at once.
-"""
+"""Parts of several readers: the unit of a file, checked against the size of a person; the numbers of a text file."""
 
 from __future__ import annotations
 
@@ -13,8 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from humanoid_control.errors import ClipError
-
-# -------- Which unit a file is in: what it says, checked against the size of a person
 
 UNITS = {"m": 1.0, "cm": 0.01, "mm": 0.001, "inch": 0.0254}
 CMU_UNIT = 0.0254 / 0.45  # skeletons of the CMU motion capture database: inches, scaled by 0.45
@@ -33,7 +25,7 @@ _TYPICAL_CHAIN = 1.42
 
 
 def known_unit(spelling: str) -> str:
-    """The unit a file means by a word like "Millimeters"; "" for a word that is none."""
+    """Unit that a file means by a word like "Millimeters"; "" for a word that is none."""
     unit = spelling.strip().lower()
     unit = _SPELLINGS.get(unit, unit)
     return unit if unit in UNITS else ""
@@ -54,7 +46,7 @@ def body_extent(positions: np.ndarray) -> float:
 
 
 def scale_of_markers(positions: np.ndarray, stated: str, where: str) -> tuple[float, tuple[str, ...]]:
-    """Metres a unit for a marker file: the unit it states, unless a body of that size cannot be.
+    """Metres in a unit of a marker file: the unit that it states, unless no body has that size.
 
     Args:
         positions: (T, M, 3) in file units; NaN = missing.
@@ -62,7 +54,7 @@ def scale_of_markers(positions: np.ndarray, stated: str, where: str) -> tuple[fl
         where: start of the error message: the file.
 
     Returns:
-        The factor to metres, and warnings (empty when the stated unit was believed).
+        The factor to metres, and warnings (empty when the stated unit was taken).
 
     Raises:
         ClipError: no known unit makes this the size of a person.
@@ -88,7 +80,7 @@ def scale_of_markers(positions: np.ndarray, stated: str, where: str) -> tuple[fl
 
 
 def scale_of_skeleton(chain: float, where: str, stated: float | None = None) -> tuple[float, tuple[str, ...]]:
-    """Metres a unit for a skeleton file, from the length of the bones between ankle and head.
+    """Metres in a unit of a skeleton file, from the length of the bones between ankle and head.
 
     Args:
         chain: length of the bones from the ankle over the hip to the head [file units].
@@ -96,7 +88,7 @@ def scale_of_skeleton(chain: float, where: str, stated: float | None = None) -> 
         stated: the unit the file states [m]; None when it states none.
 
     Returns:
-        The factor to metres, and the note that says how it was found (empty when the stated unit was believed).
+        The factor to metres, and the note that says how it was found (empty when the stated unit was taken).
 
     Raises:
         ClipError: no known unit gives a person.
@@ -124,9 +116,6 @@ def _nearest_unit(size: float, typical: float, units: dict[str, float]) -> str:
         return min(units, key=lambda unit: abs(np.log(size * units[unit] / typical)))
 
 
-# -------- Numbers in the words of a text file
-
-
 def floats(words: Sequence[str], what: str) -> np.ndarray:
     """Finite numbers from words.
 
@@ -144,27 +133,3 @@ def floats(words: Sequence[str], what: str) -> np.ndarray:
     if not np.isfinite(numbers).all():
         raise ClipError(f"{what}: holds something that is not a number: the file is damaged")
     return numbers
-
-
-# -------- Rotation matrices for whole recordings at once
-
-X, Y, Z = 0, 1, 2
-
-
-def rotation(axis: int, angle: np.ndarray) -> np.ndarray:
-    """Right-handed rotations about one coordinate axis.
-
-    Args:
-        axis: X, Y or Z.
-        angle: (T,) [rad].
-
-    Returns:
-        (T, 3, 3) matrices that turn column vectors.
-    """
-    R = np.zeros((len(angle), 3, 3))
-    i, j = (axis + 1) % 3, (axis + 2) % 3
-    R[:, axis, axis] = 1.0
-    R[:, i, i] = R[:, j, j] = np.cos(angle)
-    R[:, j, i] = np.sin(angle)
-    R[:, i, j] = -R[:, j, i]
-    return R

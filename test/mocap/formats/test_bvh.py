@@ -9,7 +9,7 @@ import pytest
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap import load_clip
-from humanoid_control.mocap.formats.bvh import Joint, forward_kinematics, parse_bvh, parse_hierarchy
+from humanoid_control.mocap.formats.bvh import Joint, joint_positions, parse_bvh, parse_hierarchy
 from humanoid_control.mocap.formats.common import CMU_UNIT
 
 SKELETON = """HIERARCHY
@@ -128,15 +128,15 @@ def test_labels_are_joints_and_end_sites():
 
 def test_position_channel_replaces_its_part_of_the_offset():
     joints = [Joint("Root", -1, np.zeros(3), ["Zrotation"]), Joint("Tip", 0, np.array([1.0, 2.0, 3.0]), ["Yposition"])]
-    positions = forward_kinematics(joints, np.array([[90.0, 7.0]]))
+    positions = joint_positions(joints, np.array([[90.0, 7.0]]))
     np.testing.assert_allclose(positions[0, 1], [-7.0, 1.0, 3.0], atol=1e-12)
 
 
 def test_order_of_the_channels_matters():
     tip = Joint("Tip", 0, np.array([0.0, 0.0, 1.0]), [])
     values = np.array([[90.0, 90.0]])
-    xy = forward_kinematics([Joint("Root", -1, np.zeros(3), ["Xrotation", "Yrotation"]), tip], values)
-    yx = forward_kinematics([Joint("Root", -1, np.zeros(3), ["Yrotation", "Xrotation"]), tip], values)
+    xy = joint_positions([Joint("Root", -1, np.zeros(3), ["Xrotation", "Yrotation"]), tip], values)
+    yx = joint_positions([Joint("Root", -1, np.zeros(3), ["Yrotation", "Xrotation"]), tip], values)
     np.testing.assert_allclose(xy[0, 1], [1.0, 0.0, 0.0], atol=1e-12)
     np.testing.assert_allclose(yx[0, 1], [0.0, -1.0, 0.0], atol=1e-12)
 

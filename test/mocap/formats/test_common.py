@@ -1,10 +1,9 @@
-"""Units are found from the size of a person, rotation matrices are right-handed about the right axis."""
+"""Units: those that a file states are checked against the size of a person, the others found from it."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap import load_clip, synthetic_dance
@@ -12,7 +11,6 @@ from humanoid_control.mocap.formats.common import (
     CMU_UNIT,
     UNITS,
     body_extent,
-    rotation,
     scale_of_markers,
     scale_of_skeleton,
 )
@@ -97,10 +95,3 @@ def test_metres_field_over_millimetres_is_seen_through(mocap):
     assert "read as mm" in clip.warnings[0]
     head = clip.marker("LFHD")
     assert head[0] == pytest.approx([0.241, 0.0, 1.572], abs=0.001)
-
-
-@pytest.mark.parametrize("axis", range(3))
-def test_agrees_with_scipy(axis):
-    angle = np.linspace(-7, 7, 30)
-    expected = Rotation.from_rotvec(angle[:, None] * np.eye(3)[axis]).as_matrix()
-    np.testing.assert_allclose(rotation(axis, angle), expected, atol=1e-12)

@@ -31,7 +31,7 @@ def test_published_row_is_that_of_the_source():
 
 
 def test_rows_are_what_their_columns_say(report, dance):
-    row = report["ours", "this clip"]
+    row = report["rigid_chest", "this clip"]
     l_hip, r_hip, l_gh, r_gh, sternum = of(dance)
     found = estimate_sternum(l_hip, r_hip, l_gh, r_gh, fit_sternum(l_hip, r_hip, l_gh, r_gh, sternum))
     error = found - sternum
@@ -69,15 +69,15 @@ def test_command_prints_the_table_and_json(mocap, capsys):
     assert main(["sternum", clip, "--fit", other]) == 0
     text = capsys.readouterr().out
     assert "published" in text and "1.70±0.80" in text
-    assert "ours, its other half: 1.16 ± 0.69 cm, at or below the published 1.7 ± 0.8 cm" in text
-    assert "ours, walk1: 1.90 ± 0.64 cm, above the published" in text
+    assert "rigid_chest, its other half: 1.16 ± 0.69 cm, at or below the published 1.7 ± 0.8 cm" in text
+    assert "rigid_chest, walk1: 1.90 ± 0.64 cm, above the published" in text
     assert main(["sternum", clip, "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["study"], result["unit"]) == ("sternum", "cm") and result["machine"]["cores"]
     assert [(r["method"], r["sample"]) for r in result["rows"][:3]] == [
         ("published", ""),
-        ("ours", "in"),
-        ("ours", "out"),
+        ("rigid_chest", "in"),
+        ("rigid_chest", "out"),
     ]
     assert result["rows"][0]["distance"] == 1.7 and result["rows"][0]["worst"] is None
 

@@ -1,0 +1,70 @@
+"""Forward kinematics of a skeleton for a whole recording at once: rotations about axes, and poses down a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+X, Y, Z = 0, 1, 2
+
+
+def rotation(axis: int, angle: np.ndarray) -> np.ndarray:
+    """Right-handed rotations about one coordinate axis.
+
+    Args:
+        axis: X, Y or Z.
+        angle: (T,) [rad].
+
+    Returns:
+        (T, 3, 3) matrices that turn column vectors.
+    """
+    R = np.zeros((len(angle), 3, 3))
+    i, j = (axis + 1) % 3, (axis + 2) % 3
+    R[:, axis, axis] = 1.0
+    R[:, i, i] = R[:, j, j] = np.cos(angle)
+    R[:, j, i] = np.sin(angle)
+    R[:, i, j] = -R[:, j, i]
+    return R
+
+
+def moving_axes(turns: Sequence[tuple[int, np.ndarray]], n_frames: int) -> np.ndarray:
+    """(T, 3, 3) rotations about one axis after the other, each (axis, angle (T,) [rad]) turned by those before it."""
+    R = np.broadcast_to(np.eye(3), (n_frames, 3, 3))
+    for axis, angle in turns:
+        R = R @ rotation(axis, angle)
+    return R
+
+
+def fixed_axes(turns: Sequence[tuple[int, np.ndarray]], n_frames: int) -> np.ndarray:
+    """(T, 3, 3) rotations about one axis after the other, all of them axes that stay: `moving_axes` in reverse."""
+    return moving_axes(turns[::-1], n_frames)
+
+
+def forward_kinematics(
+    parents: Sequence[int], p_PB: Sequence[np.ndarray], R_PB: Sequence[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Poses of all bodies of a tree in the world W, in every frame: p_WB = p_WP + R_WP p_PB, R_WB = R_WP R_PB.
+
+    Args:
+        parents: index of the parent P of each body B, which comes before it; negative for a body in the world.
+        p_PB: position of each body in its parent, (3,) or (T, 3).
+        R_PB: rotation of each body in its parent (T, 3, 3).
+
+    Returns:
+        Positions (B, T, 3) and rotations (B, T, 3, 3).
+    """
+    n_frames = len(R_PB[0])
+    p_WB, R_WB = np.empty((len(parents), n_frames, 3)), np.empty((len(parents), n_frames, 3, 3))
+    for body, parent in enumerate(parents):
+        if parent < 0:
+            p_WB[body], R_WB[body] = p_PB[body], R_PB[body]
+        else:
+            p_WB[body] = p_WB[parent] + turned(R_WB[parent], p_PB[body])
+            R_WB[body] = R_WB[parent] @ R_PB[body]
+    return p_WB, R_WB
+
+
+def turned(R: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """(T, 3) vectors (3,) or (T, 3) after the rotations R (T, 3, 3)."""
+    return (R @ vectors[..., None])[..., 0]
