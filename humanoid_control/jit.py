@@ -76,7 +76,17 @@ def _guarded(compiled: Any) -> Any:
     if not config.DISABLE_JIT:
         source = Path(compiled.py_func.__code__.co_filename)
         # numba offers no other way to say what a kept kernel depends on; test_jit.py fails should these names change.
-        compiled._cache._cache_file._source_stamp = source_stamp(source)
+        kept = compiled._cache._cache_file
+        kept._source_stamp = source_stamp(source)
+        load = kept._load_index
+
+        def load_index() -> Any:
+            try:
+                return load()
+            except (AttributeError, ImportError):  # kept for records that have another name or home by now
+                return {}
+
+        kept._load_index = load_index
     return compiled
 
 

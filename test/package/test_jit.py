@@ -20,6 +20,8 @@ SOURCES = {
     "def __getattr__(name):\n    return getattr(importlib.import_module('ours.face.' + _LAZY[name]), name)\n",
     "face/low/offset.py": "from ours.face.deep import (\n    DEEP,  # a comment\n)\n\nOFFSET = DEEP\n",
     "face/deep.py": "DEEP = 0.0\n",
+    "records.py": "from typing import NamedTuple\n\nclass Pair(NamedTuple):\n    a: float\n    b: float\n",
+    "total.py": "from ours.jit import kernel\n\n@kernel\ndef total(pair):\n    return pair.a + pair.b\n",
     "stranger.py": "NOBODY_NEEDS_THIS = 1.0\n",
 }
 
@@ -46,16 +48,19 @@ class Package:
         path.write_text(text.replace(old, new))
         os.utime(path, (1e9, 1e9))
 
+    def python(self, program, **env):
+        """What a program that may import the package prints."""
+        head = f"import sys; sys.path.insert(0, {str(self.folder.parent)!r}); sys.dont_write_bytecode = True\n"
+        command = [sys.executable, "-c", head + program]
+        return subprocess.run(command, env=self.env | env, capture_output=True, text=True, check=True).stdout
+
     def run(self, **env):
         """What the kernel gives for 1, whether it counted as compiled before, and how often a kept one was found."""
         program = (
-            f"import sys; sys.path.insert(0, {str(self.folder.parent)!r}); sys.dont_write_bytecode = True\n"
             "from ours.jit import are_compiled\nfrom ours.outer import twice\nbefore = are_compiled([twice])\n"
             "print(twice(1.0), before, sum(twice.stats.cache_hits.values()) if hasattr(twice, 'stats') else None)"
         )
-        command = [sys.executable, "-c", program]
-        run = subprocess.run(command, env=self.env | env, capture_output=True, text=True, check=True)
-        value, before, hits = run.stdout.split()
+        value, before, hits = self.python(program, **env).split()
         return float(value), before == "True", int(hits) if hits != "None" else None
 
 
@@ -104,3 +109,10 @@ def test_kernels_run_as_plain_python_without_the_compiler(package):
 def test_kernels_with_checked_indices_are_others(package):
     package.run()
     assert package.run(NUMBA_BOUNDSCHECK="1") == (2.0, False, 0)
+
+
+def test_a_kernel_kept_for_a_record_that_has_another_name_now_is_compiled_anew(package):
+    program = "from ours.records import {0}\nfrom ours.total import total\nprint(total({0}(1.0, 2.0)))"
+    assert float(package.python(program.format("Pair"))) == 3.0
+    package.edit("records.py", "class Pair", "class Couple")
+    assert float(package.python(program.format("Couple"))) == 3.0
