@@ -26,7 +26,6 @@ from humanoid_control.ik.tasks.points import CenterOfMass, PointTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.ik.whole_body_ik import IkSettings, WholeBodyIk
 from humanoid_control.robots.robot import Robot
-from humanoid_control.robots.self_collision import RobotPairs
 
 # -------- The motion of the inverse kinematics bench: all joints swing, as far as the robot does not touch itself
 
@@ -48,7 +47,7 @@ class Motion:
     def __init__(self, robot: Robot, ticks: int, seed: int = 8) -> None:
         """Make it: every joint swings around the neutral posture with a period and phase of its own."""
         rng, n = np.random.default_rng(seed), robot.n
-        neutral, pairs = robot.postures["neutral"], RobotPairs(robot)
+        neutral, pairs = robot.postures["neutral"], robot.collision_monitor("shapes")
         room = np.minimum(robot.upper - neutral, neutral - robot.lower)
         swing = np.minimum(SWING, 0.9 * np.maximum(room, 0.0))
         period, phase = PERIOD * rng.uniform(0.5, 1.0, n), rng.uniform(0, 2 * np.pi, n)
@@ -59,7 +58,7 @@ class Motion:
             return np.array([robot.q(neutral + share * w) for w in way])
 
         def closest(q: np.ndarray) -> float:
-            return float(pairs.near(q, np.inf).distance.min(initial=np.inf))
+            return float(pairs.update(q, np.inf).distance.min(initial=np.inf))
 
         low, high = 0.0, 1.0
         for _ in range(12):
@@ -67,7 +66,7 @@ class Motion:
             touches = any(closest(q) < CLOSEST for q in postures(share)[::4])
             low, high = (low, share) if touches else (share, high)
         self.q = postures(low)
-        self.near = np.array([len(pairs.near(q, ACTIVATION)) for q in self.q[:-1]])
+        self.near = np.array([len(pairs.update(q, ACTIVATION)) for q in self.q[:-1]])
         self.closest = np.array([closest(q) for q in self.q[:-1]])
 
 
@@ -180,7 +179,7 @@ def _null_space(name: str, robot: Robot, motion: Motion, biped: BipedTasks, task
 
     pushed = []
     for q in motion.q[:-1]:
-        near = collision.pairs.near(q, float(collision.activation.max()))
+        near = collision.pairs.update(q, float(collision.activation.max()))
         pushed.append(int((near.distance < collision.activation[near.pair]).sum()))
     rows = _count(robot, tasks)
     return Case(name, _aim_biped(biped, motion), tick, solver.reset, rows, len(robot.pairs), mean(pushed))

@@ -9,7 +9,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.coal_backend import shape_arrays
-from humanoid_control.collision.pair_distance import pair_distances, shape_poses
+from humanoid_control.collision.pair_distance import PairsFound, pair_distances, shape_poses
 from humanoid_control.robots.catalogue import load_robot
 
 COLUMNS = ["name", "unit", "median", "p99", "n", "near_pairs"]
@@ -21,8 +21,8 @@ def measure(robot: str = "hrp2", quiet: bool = True) -> list[dict[str, Any]]:
     """Rows: ours and coal for each threshold; both from joint poses to near pairs with normals and witness points."""
     model = load_robot(robot, "fixed")
     A, pairs, reference = shape_arrays(model.model, model.shapes), model.pairs.astype(np.int64), model.self_distance()
-    R, p, n = np.empty((len(A), 3, 3)), np.empty((len(A), 3)), len(pairs)
-    out = (np.empty(n, dtype=np.int64), np.empty(n), *(np.empty((n, 3)) for _ in range(3)))
+    R, p, n = np.empty((len(A.kinds), 3, 3)), np.empty((len(A.kinds), 3)), len(pairs)
+    out = PairsFound.buffer(n)
     data, rng = model.model.createData(), np.random.default_rng(0)
     rows = []
     for threshold in THRESHOLDS:
@@ -33,8 +33,8 @@ def measure(robot: str = "hrp2", quiet: bool = True) -> list[dict[str, Any]]:
             joint_R = np.array([X.rotation for X in data.oMi])
             joint_p = np.array([X.translation for X in data.oMi])
             start = time.perf_counter()
-            shape_poses(joint_R, joint_p, A.joint, A.R, A.p, R, p)
-            count = pair_distances(A.kinds, A.sizes, R, p, p, A.radii, pairs, threshold, *out)
+            shape_poses(joint_R, joint_p, A, R, p)
+            count = pair_distances(A, R, p, pairs, threshold, out)
             middle = time.perf_counter()
             reference.near(data, threshold)
             coal.append(1e6 * (time.perf_counter() - middle))

@@ -16,7 +16,7 @@ from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.paths import share_dir
 from humanoid_control.robots.catalogue import CATALOGUE, MODELS, REFERENCES, load_robot, urdf_path
 from humanoid_control.robots.denavit_hartenberg import DenavitHartenberg, dh_of, difference_from_urdf
-from humanoid_control.robots.guess.robot_file import map_urdf
+from humanoid_control.robots.guess.robot_file import guess_robot_file
 from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import console, print_json, table, warn
 
@@ -84,7 +84,7 @@ def write_map(robot: str | None, as_json: bool) -> int:
     """Guess the robot file of a URDF, write it, and print what was found; the exit code."""
     if robot is None:
         raise ConfigError("give the path of the URDF: humanoid robots map my_robot.urdf")
-    path, mapping = map_urdf(urdf_path(robot))
+    path, mapping = guess_robot_file(urdf_path(robot))
     xyz = {name: [round(float(v), 4) + 0.0 for v in p.xyz] for name, p in mapping.points.items()}
     if as_json:
         points = [

@@ -1,21 +1,36 @@
-"""Distance of two convex solids from their support points alone (Gilbert, Johnson, Keerthi 1988).
+"""Signed distance of two convex solids of which neither is a swept sphere: box, cylinder, ellipsoid, elliptic capsule.
 
-Also here:
-
-* The nearest normal of two solids to machine precision, from a good first guess, outside, touching and inside.
-* Signed distance of two solids of which neither is a swept sphere: box, cylinder, ellipsoid, elliptic capsule.
+GJK finds roughly nearest points from support points alone (Gilbert, Johnson and Keerthi 1988), Newton's method makes
+them exact, and solids that overlap are pulled apart until both can measure them.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from humanoid_control.collision.shapes import BOX
-from humanoid_control.numerics.vec3 import Vec, add, along, cross, dot, kernel, mul, norm, rotate, sub, unrotate
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.vec3 import Vec, add, along, cross, dot, mul, norm, rotate, sub, unrotate
 
-# -------- Distance of two convex solids from their support points alone (Gilbert, Johnson, Keerthi 1988)
+
+class Solid(NamedTuple):
+    """A shape in the world.
+
+    Attributes:
+        kind: of `shapes`. size: (4,) its row of `ShapeArrays.sizes`.
+        R, p: (3, 3), its pose.
+    """
+
+    kind: int
+    size: np.ndarray
+    R: np.ndarray
+    p: Vec
+
+
+# -------- Gilbert, Johnson and Keerthi
 
 ITERATIONS = 128
 EXACT = 1e-14  # relative gap between the upper and the lower bound of the squared distance
@@ -24,8 +39,9 @@ TOUCH = 1e-10  # [m] closer than this counts as overlapping
 
 
 @kernel
-def support(kind: int, size: np.ndarray, R: np.ndarray, p: Vec, n: Vec) -> Vec:
-    """The point of a shape that lies farthest along n."""
+def support(solid: Solid, n: Vec) -> Vec:
+    """The point of a solid that lies farthest along n."""
+    kind, size, R, p = solid
     l0, l1, l2 = unrotate(R, n)
     if kind == BOX:
         return add(p, rotate(R, (math.copysign(size[0], l0), math.copysign(size[1], l1), math.copysign(size[2], l2))))
@@ -63,7 +79,7 @@ def _solve_subset(W: np.ndarray, i: int, j: int, k: int, size: int, bary: np.nda
 
 @kernel
 def _holds_origin(W: np.ndarray) -> bool:
-    """Whether the tetrahedron of the four rows of W holds the origin."""
+    """True where the tetrahedron of the four rows of W holds the origin."""
     for k in range(4):
         a, b, c, d = W[(k + 1) % 4], W[(k + 2) % 4], W[(k + 3) % 4], W[k]
         e, f = (b[0] - a[0], b[1] - a[1], b[2] - a[2]), (c[0] - a[0], c[1] - a[1], c[2] - a[2])
@@ -111,17 +127,7 @@ def _reduce(W: np.ndarray, n: int, bary: np.ndarray, best: np.ndarray, keep: np.
 
 
 @kernel
-def gjk(
-    kind1: int,
-    size1: np.ndarray,
-    R1: np.ndarray,
-    p1: Vec,
-    kind2: int,
-    size2: np.ndarray,
-    R2: np.ndarray,
-    p2: Vec,
-    tolerance: float,
-) -> tuple:
+def gjk(solid1: Solid, solid2: Solid, tolerance: float) -> tuple:
     """Distance of two shapes, to a tolerance between ROUGH and EXACT.
 
     Returns:
@@ -131,12 +137,13 @@ def gjk(
     work = np.empty((2, 3))
     keep = np.empty(4, dtype=np.int64)
     order = np.empty((3, 6))
-    v = sub(p2, p1)
+    p1 = solid1.p
+    v = sub(solid2.p, p1)
     if norm(v) <= TOUCH:
         v = (0.0, 0.0, 1.0)
     x1, n, count, first = p1, mul(1.0 / norm(v), v), 0, True
     for _ in range(ITERATIONS):
-        a, b = support(kind1, size1, R1, p1, v), support(kind2, size2, R2, p2, (-v[0], -v[1], -v[2]))
+        a, b = support(solid1, v), support(solid2, (-v[0], -v[1], -v[2]))
         w = sub(b, a)
         vv = dot(v, v)
         if not first and vv - dot(v, w) <= tolerance * vv:
@@ -166,15 +173,16 @@ def gjk(
     return norm(v), n, x1, add(x1, v)
 
 
-# -------- The nearest normal of two solids to machine precision, from a good first guess, outside, touching and inside
+# -------- Newton's method: the nearest normal to machine precision, outside, touching and inside
 
 STEPS = 25
 SMOOTH = 1e-6  # a swept disc seen along its axis has no unique farthest point
 
 
 @kernel
-def _edges(kind: int, size: np.ndarray, R: np.ndarray, W: np.ndarray, length: np.ndarray, count: int) -> int:
+def _edges(solid: Solid, W: np.ndarray, length: np.ndarray, count: int) -> int:
     """Append the segments whose sum (with the ellipsoid) is the shape: unit vectors to W, half lengths to length."""
+    kind, size, R, _ = solid
     for k in range(3):
         half = size[k] if kind == BOX else (size[3] if k == 2 else 0.0)
         if half > 0.0:
@@ -184,8 +192,9 @@ def _edges(kind: int, size: np.ndarray, R: np.ndarray, W: np.ndarray, length: np
 
 
 @kernel
-def _bulge(kind: int, size: np.ndarray, R: np.ndarray, n: Vec, H: np.ndarray) -> tuple:
+def _bulge(solid: Solid, n: Vec, H: np.ndarray) -> tuple:
     """(ok, e): e the farthest point of the swept ellipsoid along n; its derivative by n is added to H (3, 3)."""
+    kind, size, R, _ = solid
     if kind == BOX:
         return True, (0.0, 0.0, 0.0)
     l = unrotate(R, n)  # noqa: E741
@@ -226,18 +235,7 @@ def _solve(A: np.ndarray, n: int) -> bool:
 
 
 @kernel
-def newton(
-    kind1: int,
-    size1: np.ndarray,
-    R1: np.ndarray,
-    p1: Vec,
-    kind2: int,
-    size2: np.ndarray,
-    R2: np.ndarray,
-    p2: Vec,
-    n: Vec,
-    d: float,
-) -> tuple:
+def newton(solid1: Solid, solid2: Solid, n: Vec, d: float) -> tuple:
     """Solve the conditions of nearest points for the normal n and the signed distance d.
 
     Both shapes are a sum of segments (half lengths l_j, unit vectors w_j) and ellipsoids (farthest points e_1, e_2):
@@ -245,25 +243,26 @@ def newton(
         p2 - p1 - e_1(n) - e_2(n) - sum alpha_j w_j = d n,   |n| = 1,
         alpha_j = l_j sign(n . w_j),  or  |alpha_j| <= l_j where n . w_j = 0.
 
-    Which segments are at right angles to n is guessed and mended on the way.
+    The segments at right angles to n are guessed, and the guess is mended on the way.
 
     Returns:
         (ok, d, n, x1): ok is False if it did not converge near the guess; x1 lies on shape 1.
     """
+    p1, p2 = solid1.p, solid2.p
     W, length, alpha = np.empty((6, 3)), np.empty(6), np.empty(6)
     H, A = np.empty((3, 3)), np.empty((6, 7))
     free = np.zeros(6, dtype=np.bool_)
-    first = _edges(kind1, size1, R1, W, length, 0)
-    count = _edges(kind2, size2, R2, W, length, first)
-    start, scale = n, norm(sub(p2, p1)) + size1[0] + size2[0]
+    first = _edges(solid1, W, length, 0)
+    count = _edges(solid2, W, length, first)
+    start, scale = n, norm(sub(p2, p1)) + solid1.size[0] + solid2.size[0]
     for j in range(count):
         lean = n[0] * W[j, 0] + n[1] * W[j, 1] + n[2] * W[j, 2]
         free[j] = abs(lean) < 1e-5
         alpha[j] = 0.0 if free[j] else math.copysign(length[j], lean)
     for _ in range(STEPS):
         H[:] = 0.0
-        ok1, e1 = _bulge(kind1, size1, R1, n, H)
-        ok2, e2 = _bulge(kind2, size2, R2, n, H)
+        ok1, e1 = _bulge(solid1, n, H)
+        ok2, e2 = _bulge(solid2, n, H)
         if not (ok1 and ok2):
             break
         rest = sub(sub(sub(p2, p1), add(e1, e2)), mul(d, n))
@@ -314,7 +313,7 @@ def newton(
     return False, d, start, p1
 
 
-# -------- Signed distance of two solids of which neither is a swept sphere: box, cylinder, ellipsoid, elliptic capsule
+# -------- Signed distance
 
 NEAR = 1e-5  # [m] nearer than this, the direction between nearest points is too short to trust
 ASCENTS = 20
@@ -323,37 +322,17 @@ MARGIN = 0.05  # of the shapes' size: how far apart overlapping shapes are pulle
 
 
 @kernel
-def separation(
-    kind1: int,
-    size1: np.ndarray,
-    R1: np.ndarray,
-    p1: Vec,
-    kind2: int,
-    size2: np.ndarray,
-    R2: np.ndarray,
-    p2: Vec,
-    n: Vec,
-) -> float:
+def separation(solid1: Solid, solid2: Solid, n: Vec) -> float:
     """Width of the gap between the shapes along the unit vector n, negative by how far they overlap along it."""
-    a, b = support(kind1, size1, R1, p1, n), support(kind2, size2, R2, p2, mul(-1.0, n))
+    a, b = support(solid1, n), support(solid2, mul(-1.0, n))
     return dot(n, sub(b, a))
 
 
 @kernel
-def _best_axis(
-    kind1: int,
-    size1: np.ndarray,
-    R1: np.ndarray,
-    p1: Vec,
-    kind2: int,
-    size2: np.ndarray,
-    R2: np.ndarray,
-    p2: Vec,
-    n: Vec,
-) -> Vec:
+def _best_axis(solid1: Solid, solid2: Solid, n: Vec) -> Vec:
     """Of n, the line of centres, the axes of both shapes and their cross products, the one of least overlap."""
-    best = separation(kind1, size1, R1, p1, kind2, size2, R2, p2, n)
-    centres = sub(p2, p1)
+    best = separation(solid1, solid2, n)
+    centres, R1, R2 = sub(solid2.p, solid1.p), solid1.R, solid2.R
     for k in range(16):
         if k < 6:
             R = R1 if k < 3 else R2
@@ -367,16 +346,14 @@ def _best_axis(
         if m < 1e-6:
             continue
         v = mul((1.0 if dot(v, centres) >= 0.0 else -1.0) / m, v)
-        gap = separation(kind1, size1, R1, p1, kind2, size2, R2, p2, v)
+        gap = separation(solid1, solid2, v)
         if gap > best + 1e-12:
             best, n = gap, v
     return n
 
 
 @kernel
-def solid_solid(
-    kind1: int, size1: np.ndarray, R1: np.ndarray, p1: Vec, kind2: int, size2: np.ndarray, R2: np.ndarray, p2: Vec
-) -> tuple:
+def solid_solid(solid1: Solid, solid2: Solid) -> tuple:
     """Signed distance; when the shapes overlap, minus the shortest translation found that takes them apart.
 
     Overlapping shapes are pulled apart along the best direction known and their nearest normal is taken as the next
@@ -386,30 +363,32 @@ def solid_solid(
     Returns:
         (d, n, x1, x2): normal from the first to the second, nearest points of both surfaces.
     """
-    flat = kind1 == BOX and kind2 == BOX
+    size1, size2 = solid1.size, solid2.size
+    flat = solid1.kind == BOX and solid2.kind == BOX
     tolerance = EXACT if flat else ROUGH
-    d, n, x1, _ = gjk(kind1, size1, R1, p1, kind2, size2, R2, p2, tolerance)
+    d, n, x1, _ = gjk(solid1, solid2, tolerance)
     if d > NEAR:
         if flat:
             return d, n, x1, add(x1, mul(d, n))
-        ok, e, m, y1 = newton(kind1, size1, R1, p1, kind2, size2, R2, p2, n, d)
+        ok, e, m, y1 = newton(solid1, solid2, n, d)
         if ok:
             return e, m, y1, along(y1, e, m)
-        d, n, x1, _ = gjk(kind1, size1, R1, p1, kind2, size2, R2, p2, EXACT)
+        d, n, x1, _ = gjk(solid1, solid2, EXACT)
         return d, n, x1, add(x1, mul(d, n))
-    n = _best_axis(kind1, size1, R1, p1, kind2, size2, R2, p2, n)
-    d = separation(kind1, size1, R1, p1, kind2, size2, R2, p2, n)
+    n = _best_axis(solid1, solid2, n)
+    d = separation(solid1, solid2, n)
     margin = MARGIN * (norm((size1[0], size1[1], size1[2])) + norm((size2[0], size2[1], size2[2])))
     for k in range(ASCENTS):
-        apart, m, y1, _ = gjk(kind1, size1, R1, p1, kind2, size2, R2, along(p2, margin - d, n), tolerance)
+        moved = Solid(solid2.kind, size2, solid2.R, along(solid2.p, margin - d, n))
+        apart, m, y1, _ = gjk(solid1, moved, tolerance)
         if apart <= 0.0:
             break
-        gap = separation(kind1, size1, R1, p1, kind2, size2, R2, p2, m)
+        gap = separation(solid1, solid2, m)
         x1, climbed = y1, gap - d
         if climbed > 0.0:
             n, d = m, gap
         if not flat and (k % 4 == 1 or climbed <= SETTLED):
-            ok, e, m, y1 = newton(kind1, size1, R1, p1, kind2, size2, R2, p2, n, d)
+            ok, e, m, y1 = newton(solid1, solid2, n, d)
             if ok and e >= d - SETTLED:
                 return e, m, y1, along(y1, e, m)
             tolerance = EXACT

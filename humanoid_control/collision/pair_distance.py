@@ -1,44 +1,220 @@
-"""Where the shapes of a mechanism are in the world.
+"""Signed distances of pairs of shapes: all that are near in one call, with normals, witness points and gradients.
 
-Also here:
-
-* All near pairs of a set of shapes in one call: the kernel for a real-time loop.
-* Pairs watched from tick to tick: measured only where they may have come near, with a lower bound for the others.
-* The kernels with their arrays: shapes placed once, then asked for near pairs, all distances, or the source's test.
+`pair_distance` measures one pair exactly, `pair_distances` all pairs of placed shapes that are closer than a
+threshold, and `update_pairs` the same from tick to tick with a lower bound for every pair, so that only those are
+measured that may have come near. `NearPairs` is what all of them find, and `distance_rate` the gradient of a distance.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import numpy as np
 
-from humanoid_control.collision.coal_backend import NearPairs
-from humanoid_control.collision.convex_distance import solid_solid
+from humanoid_control.collision.convex_distance import Solid, solid_solid
 from humanoid_control.collision.primitive_distance import capsule_capsule, segment_solid
 from humanoid_control.collision.shapes import CAPSULE, ShapeArrays
-from humanoid_control.numerics.vec3 import Vec, along, kernel, mul, rotate, row, sub, unrotate
+from humanoid_control.jit import inlined, kernel
+from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, rotate, row, sub, unrotate
 
-# -------- Where the shapes of a mechanism are in the world
+# -------- Near pairs and their gradients
+
+
+class PairsFound(NamedTuple):
+    """Rows of near pairs, as kernels fill and read them; of a buffer only the first rows count.
+
+    Attributes:
+        pair: (k,) which pair. distance: (k,) signed [m], negative inside.
+        normal: (k, 3) unit vector along which shape 2 moves away from shape 1, world frame.
+        point_1, point_2: (k, 3) witness points on the two shapes, world frame [m].
+    """
+
+    pair: np.ndarray
+    distance: np.ndarray
+    normal: np.ndarray
+    point_1: np.ndarray
+    point_2: np.ndarray
+
+    @classmethod
+    def buffer(cls, rows: int) -> PairsFound:
+        """Memory for so many rows."""
+        points = (np.empty((rows, 3)) for _ in range(3))
+        return cls(np.empty(rows, dtype=np.int64), np.empty(rows), *points)
+
+    def first(self, count: int) -> PairsFound:
+        """A copy of the first rows."""
+        pair, distance, normal, point_1, point_2 = self
+        return PairsFound(
+            pair[:count].copy(),
+            distance[:count].copy(),
+            normal[:count].copy(),
+            point_1[:count].copy(),
+            point_2[:count].copy(),
+        )
+
+
+class PairJoints(NamedTuple):
+    """Joints of P pairs of shapes.
+
+    Attributes:
+        first, second: (P,) joints that carry the two shapes of each pair.
+        ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a joint.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    ancestor_mask: np.ndarray
+
+
+@dataclass(frozen=True)
+class NearPairs:
+    """The pairs of shapes closer than a threshold.
+
+    Attributes:
+        found: one row a near pair. joints: of all pairs.
+    """
+
+    found: PairsFound
+    joints: PairJoints
+
+    @classmethod
+    def none(cls) -> NearPairs:
+        """No pair."""
+        no_joint = np.zeros(0, dtype=np.int64)
+        return cls(PairsFound.buffer(0), PairJoints(no_joint, no_joint, np.zeros((0, 0))))
+
+    def __len__(self) -> int:
+        return len(self.found.pair)
+
+    @property
+    def pair(self) -> np.ndarray:
+        """(k,) indices of the pairs, rising."""
+        return self.found.pair
+
+    @property
+    def distance(self) -> np.ndarray:
+        """(k,) signed distance [m], negative inside."""
+        return self.found.distance
+
+    @property
+    def normal(self) -> np.ndarray:
+        """(k, 3) unit vector along which shape 2 moves away from shape 1, world frame."""
+        return self.found.normal
+
+    @property
+    def point_1(self) -> np.ndarray:
+        """(k, 3) witness point on the first shape, world frame [m]."""
+        return self.found.point_1
+
+    @property
+    def point_2(self) -> np.ndarray:
+        """(k, 3) witness point on the second shape, world frame [m]."""
+        return self.found.point_2
+
+    def gradient(self, J: np.ndarray) -> np.ndarray:
+        """d distance / d v, (k, nv): n . (velocity of witness point 2 - velocity of witness point 1).
+
+        Args:
+            J: (6, nv) every joint's columns at the world origin, linear before angular: `data.J` after
+                `pin.computeJointJacobians` at the configuration of the pairs.
+        """
+        out = np.empty((len(self), J.shape[1]))
+        distance_gradients(J, self.found, self.joints, out)
+        return out
+
+
+@inlined
+def distance_rate(n: Vec, moment_1: Vec, moment_2: Vec, moves_1: float, moves_2: float, J: np.ndarray, c: int) -> float:
+    """d distance / d v_c = n . (velocity of witness point 2 - velocity of witness point 1), for one column.
+
+    A point x has the velocity J_linear + J_angular x x, so n . velocity = n . J_linear + (x x n) . J_angular.
+
+    Args:
+        n: normal of the pair. moment_1, moment_2: x x n of its two witness points x, world frame.
+        moves_1, moves_2: 1 where column c moves the first, the second shape.
+        J: (6, nv) twists at the world origin. c: which column.
+    """
+    angular = (J[3, c], J[4, c], J[5, c])
+    rate = (moves_2 - moves_1) * dot(n, (J[0, c], J[1, c], J[2, c]))
+    rate += moves_2 * dot(moment_2, angular) - moves_1 * dot(moment_1, angular)
+    return rate
+
+
+@kernel
+def distance_gradients(J: np.ndarray, found: PairsFound, joints: PairJoints, out: np.ndarray) -> None:
+    """Gradients (k, nv) of all rows of `found`, as `NearPairs.gradient`."""
+    moves = joints.ancestor_mask
+    for k in range(out.shape[0]):
+        n = row(found.normal, k)
+        moment_1, moment_2 = cross(row(found.point_1, k), n), cross(row(found.point_2, k), n)
+        i, j = joints.first[found.pair[k]], joints.second[found.pair[k]]
+        for c in range(out.shape[1]):
+            out[k, c] = distance_rate(n, moment_1, moment_2, moves[i, c], moves[j, c], J, c)
+
+
+# -------- One pair
+
+
+@kernel
+def swept_solid(swept: Solid, solid: Solid) -> tuple:
+    """(d, n, x1, x2) of a sphere or capsule and another solid; n points from the first to the second."""
+    axis = mul(swept.size[3], (swept.R[0, 2], swept.R[1, 2], swept.R[2, 2]))
+    a, u = unrotate(solid.R, sub(swept.p, solid.p)), unrotate(solid.R, axis)
+    size = solid.size
+    d, n, s = segment_solid(solid.kind, size[0], size[1], size[2], size[3], a, u)
+    n = mul(-1.0, rotate(solid.R, n))
+    core = along(swept.p, s, axis)
+    radius = swept.size[0]
+    return d - radius, n, along(core, radius, n), along(core, d, n)
+
+
+@kernel
+def pair_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: int) -> tuple:
+    """Signed distance of shapes i and j, exact.
+
+    Negative inside: the depth at which the core of a swept sphere, plus its radius, lies in the other shape; for two
+    other solids the shortest translation that takes them apart. Both are the same until the core itself is deep inside.
+
+    Args:
+        shapes: all of them. R, p: (S, 3, 3), (S, 3) their poses in the world, from `shape_poses`.
+
+    Returns:
+        (d, n, x1, x2): d [m]; n the unit normal from shape i to shape j, d's gradient by a motion of shape j (minus
+        that of shape i); x1, x2 the witness points on their surfaces, with x2 = x1 + d n.
+    """
+    kinds, sizes = shapes.kinds, shapes.sizes
+    swept1, swept2 = kinds[i] <= CAPSULE, kinds[j] <= CAPSULE
+    pi, pj = row(p, i), row(p, j)
+    if swept1 and swept2:
+        u = mul(sizes[i, 3], (R[i, 0, 2], R[i, 1, 2], R[i, 2, 2]))
+        w = mul(sizes[j, 3], (R[j, 0, 2], R[j, 1, 2], R[j, 2, 2]))
+        return capsule_capsule(pi, u, sizes[i, 0], pj, w, sizes[j, 0])
+    first, second = Solid(kinds[i], sizes[i], R[i], pi), Solid(kinds[j], sizes[j], R[j], pj)
+    if swept1:
+        return swept_solid(first, second)
+    if swept2:
+        d, n, x2, x1 = swept_solid(second, first)
+        return d, mul(-1.0, n), x1, x2
+    return solid_solid(first, second)
+
+
+# -------- All near pairs of placed shapes
 
 
 @kernel
 def shape_poses(
-    joint_R: np.ndarray,
-    joint_p: np.ndarray,
-    shape_joint: np.ndarray,
-    R_local: np.ndarray,
-    p_local: np.ndarray,
-    out_R: np.ndarray,
-    out_p: np.ndarray,
+    joint_R: np.ndarray, joint_p: np.ndarray, shapes: ShapeArrays, out_R: np.ndarray, out_p: np.ndarray
 ) -> None:
     """Poses of all shapes in the world.
 
     Args:
-        joint_R, joint_p: (J, 3, 3), (J, 3) poses of the joints' frames in the world.
-        shape_joint, R_local, p_local: `joint`, `R`, `p` of ShapeArrays.
+        joint_R, joint_p: (J, 3, 3), (J, 3) poses in the world of what carries the shapes.
         out_R, out_p: (S, 3, 3), (S, 3), filled.
     """
-    for s in range(shape_joint.shape[0]):
-        j = shape_joint[s]
+    R_local, p_local = shapes.R, shapes.p
+    for s in range(shapes.joint.shape[0]):
+        j = shapes.joint[s]
         for r in range(3):
             a, b, c = joint_R[j, r, 0], joint_R[j, r, 1], joint_R[j, r, 2]
             for k in range(3):
@@ -46,183 +222,65 @@ def shape_poses(
             out_p[s, r] = joint_p[j, r] + a * p_local[s, 0] + b * p_local[s, 1] + c * p_local[s, 2]
 
 
-# -------- All near pairs of a set of shapes in one call: the kernel for a real-time loop
-
-
-@kernel
-def swept_solid(
-    size1: np.ndarray, R1: np.ndarray, p1: Vec, kind2: int, size2: np.ndarray, R2: np.ndarray, p2: Vec
-) -> tuple:
-    """(d, n, x1, x2) of a sphere or capsule and a solid; n points from the swept sphere to the solid."""
-    axis = mul(size1[3], (R1[0, 2], R1[1, 2], R1[2, 2]))
-    a, u = unrotate(R2, sub(p1, p2)), unrotate(R2, axis)
-    d, n, s = segment_solid(kind2, size2[0], size2[1], size2[2], size2[3], a, u)
-    n = mul(-1.0, rotate(R2, n))
-    core = along(p1, s, axis)
-    return d - size1[0], n, along(core, size1[0], n), along(core, d, n)
-
-
-@kernel
-def pair_distance(kinds: np.ndarray, sizes: np.ndarray, R: np.ndarray, p: np.ndarray, i: int, j: int) -> tuple:
-    """Signed distance of shapes i and j, exact.
-
-    Negative inside: how deep the core of a swept sphere, plus its radius, lies in the other shape; for two other
-    solids the shortest translation that takes them apart. Both are the same until the core itself is deep inside.
-
-    Args:
-        kinds, sizes: of ShapeArrays.
-        R, p: (S, 3, 3), (S, 3) poses of the shapes in the world.
-
-    Returns:
-        (d, n, x1, x2): d [m]; n the unit normal from shape i to shape j, d's gradient by a motion of shape j (minus
-        that of shape i); x1, x2 the witness points on their surfaces, with x2 = x1 + d n.
-    """
-    swept1, swept2 = kinds[i] <= CAPSULE, kinds[j] <= CAPSULE
-    pi, pj = row(p, i), row(p, j)
-    if swept1 and swept2:
-        u = mul(sizes[i, 3], (R[i, 0, 2], R[i, 1, 2], R[i, 2, 2]))
-        w = mul(sizes[j, 3], (R[j, 0, 2], R[j, 1, 2], R[j, 2, 2]))
-        return capsule_capsule(pi, u, sizes[i, 0], pj, w, sizes[j, 0])
-    if swept1:
-        return swept_solid(sizes[i], R[i], pi, kinds[j], sizes[j], R[j], pj)
-    if swept2:
-        d, n, x2, x1 = swept_solid(sizes[j], R[j], pj, kinds[i], sizes[i], R[i], pi)
-        return d, mul(-1.0, n), x1, x2
-    return solid_solid(kinds[i], sizes[i], R[i], pi, kinds[j], sizes[j], R[j], pj)
+@inlined
+def put_row(out: PairsFound, count: int, k: int, d: float, n: Vec, x1: Vec, x2: Vec) -> None:
+    """Write what `pair_distance` found about pair k to a row."""
+    out.pair[count], out.distance[count] = k, d
+    for c in range(3):
+        out.normal[count, c], out.point_1[count, c], out.point_2[count, c] = n[c], x1[c], x2[c]
 
 
 @kernel
 def pair_distances(
-    kinds: np.ndarray,
-    sizes: np.ndarray,
-    R_world: np.ndarray,
-    p_world: np.ndarray,
-    centers: np.ndarray,
-    radii: np.ndarray,
-    pairs: np.ndarray,
-    threshold: float,
-    out_pair: np.ndarray,
-    out_distance: np.ndarray,
-    out_normal: np.ndarray,
-    out_x1: np.ndarray,
-    out_x2: np.ndarray,
+    shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, pairs: np.ndarray, threshold: float, out: PairsFound
 ) -> int:
     """Exact signed distances of all pairs closer than a threshold.
 
     A pair whose bounding spheres are farther apart than the threshold is left out without being measured.
 
     Args:
-        kinds, sizes, radii: of ShapeArrays.
-        R_world, p_world: (S, 3, 3), (S, 3) poses of the shapes, from `shape_poses`.
-        centers: (S, 3) centres of the bounding spheres in the world: p_world itself for ShapeArrays.
+        shapes: all of them. R, p: (S, 3, 3), (S, 3) from `shape_poses`.
         pairs: (P, 2) indices of shapes.
         threshold: [m].
-        out_pair: (P,) filled: rows of `pairs`, rising.
-        out_distance, out_normal, out_x1, out_x2: (P,), (P, 3) filled: as `pair_distance` returns them.
+        out: room for P rows, filled; pairs rise.
 
     Returns:
-        how many rows of the outputs are filled.
+        the number of rows that are filled.
     """
-    count = 0
+    radii, count = shapes.radii, 0
     for k in range(pairs.shape[0]):
-        i, j = pairs[k, 0], pairs[k, 1]
-        x, y, z = centers[i, 0] - centers[j, 0], centers[i, 1] - centers[j, 1], centers[i, 2] - centers[j, 2]
-        reach = radii[i] + radii[j] + threshold
-        if reach <= 0.0 or x * x + y * y + z * z >= reach * reach:
-            continue
-        d, n, x1, x2 = pair_distance(kinds, sizes, R_world, p_world, i, j)
-        if d >= threshold:
-            continue
-        out_pair[count], out_distance[count] = k, d
-        for c in range(3):
-            out_normal[count, c], out_x1[count, c], out_x2[count, c] = n[c], x1[c], x2[c]
-        count += 1
-    return count
-
-
-# -------- Pairs watched from tick to tick: measured only where they may have come near
-
-
-@kernel
-def watch_pairs(
-    kinds: np.ndarray,
-    sizes: np.ndarray,
-    R: np.ndarray,
-    p: np.ndarray,
-    radii: np.ndarray,
-    pairs: np.ndarray,
-    reach: np.ndarray,
-    lower: np.ndarray,
-    out_pair: np.ndarray,
-    out_distance: np.ndarray,
-    out_normal: np.ndarray,
-    out_x1: np.ndarray,
-    out_x2: np.ndarray,
-) -> int:
-    """Exact signed distances of the pairs closer than each one's reach.
-
-    Args:
-        kinds, sizes, radii: of ShapeArrays. R, p: (S, 3, 3), (S, 3) from `shape_poses`. pairs: (P, 2).
-        reach: (P,) [m].
-        lower: (P,) bounds that the distances are known not to be below; those found to be in reach, and those whose
-            bound had to be renewed, are replaced by the distance, or by that of the bounding spheres.
-        out_pair, out_distance, out_normal, out_x1, out_x2: (P,), (P, 3) filled as by `pair_distances`.
-
-    Returns:
-        how many rows of the outputs are filled.
-    """
-    count = 0
-    for k in range(pairs.shape[0]):
-        if lower[k] >= reach[k]:
-            continue
         i, j = pairs[k, 0], pairs[k, 1]
         x, y, z = p[i, 0] - p[j, 0], p[i, 1] - p[j, 1], p[i, 2] - p[j, 2]
-        gap = np.sqrt(x * x + y * y + z * z) - radii[i] - radii[j]
-        if gap >= reach[k]:
-            lower[k] = gap
+        apart = radii[i] + radii[j] + threshold
+        if apart <= 0.0 or x * x + y * y + z * z >= apart * apart:
             continue
-        d, n, x1, x2 = pair_distance(kinds, sizes, R, p, i, j)
-        lower[k] = d
-        if d >= reach[k]:
+        d, n, x1, x2 = pair_distance(shapes, R, p, i, j)
+        if d >= threshold:
             continue
-        out_pair[count], out_distance[count] = k, d
-        for c in range(3):
-            out_normal[count, c], out_x1[count, c], out_x2[count, c] = n[c], x1[c], x2[c]
+        put_row(out, count, k, d, n, x1, x2)
         count += 1
     return count
 
 
-@kernel
-def approach_bounds(lever: np.ndarray, moved: np.ndarray, lower: np.ndarray) -> None:
-    """Lower the bounds (P,) by what motion may have taken: lever (P, n) times the joints' ways |moved| (n,)."""
-    for k in range(lever.shape[0]):
-        s = 0.0
-        for c in range(lever.shape[1]):
-            s += lever[k, c] * abs(moved[c])
-        lower[k] -= s
-
-
-# -------- The kernels with their arrays: shapes placed once, then asked for near pairs, all distances
-
-
-class ShapePairs:
+class CollisionPairs:
     """Pairs of shapes of one mechanism, with all memory that measuring them takes.
 
-    Call `place` with the poses of the joints, then the other methods; what they return is a copy.
+    Call `place` with the poses of the joints, then the other methods; their results are copies.
     """
 
-    def __init__(self, shapes: ShapeArrays, pairs: np.ndarray) -> None:
+    def __init__(self, shapes: ShapeArrays, pairs: np.ndarray, ancestor_mask: np.ndarray) -> None:
         """Prepare.
 
         Args:
-            shapes: from `robots.geometry.shape_arrays`.
+            shapes: from `shape_arrays`.
             pairs: (P, 2) indices of shapes, such as `Robot.pairs`.
+            ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a joint, such as `Robot.support`.
         """
         self.shapes, self.pairs = shapes, np.ascontiguousarray(pairs, dtype=np.int64).reshape(-1, 2)
-        count, rows = len(shapes), len(self.pairs)
+        count = len(shapes.kinds)
         self.R, self.p = np.tile(np.eye(3), (count, 1, 1)), np.zeros((count, 3))
-        self._pair, self._distance = np.empty(rows, dtype=np.int64), np.empty(rows)
-        self._normal, self._x1, self._x2 = (np.empty((rows, 3)) for _ in range(3))
+        self.joints = pair_joints(shapes.joint, self.pairs, ancestor_mask)
+        self._out = PairsFound.buffer(len(self.pairs))
 
     def place(self, joint_R: np.ndarray, joint_p: np.ndarray) -> None:
         """Move the shapes to where the joints are.
@@ -230,21 +288,93 @@ class ShapePairs:
         Args:
             joint_R, joint_p: (J, 3, 3), (J, 3) poses of the joints in the world, C-contiguous floats.
         """
-        s = self.shapes
-        shape_poses(joint_R, joint_p, s.joint, s.R, s.p, self.R, self.p)
+        shape_poses(joint_R, joint_p, self.shapes, self.R, self.p)
 
     def near(self, threshold: float) -> NearPairs:
         """The pairs closer than a threshold [m], exact."""
-        n = self._measure(threshold)
-        rows = (self._pair, self._distance, self._x1, self._x2, self._normal)
-        pair, distance, x1, x2, normal = (a[:n].copy() for a in rows)
-        return NearPairs(pair, distance, x1, x2, normal)
+        count = pair_distances(self.shapes, self.R, self.p, self.pairs, threshold, self._out)
+        return NearPairs(self._out.first(count), self.joints)
 
     def all_distances(self) -> np.ndarray:
         """Signed distance (P,) of every pair [m], exact."""
-        self._measure(np.inf)
-        return self._distance.copy()
+        pair_distances(self.shapes, self.R, self.p, self.pairs, np.inf, self._out)
+        return self._out.distance.copy()
 
-    def _measure(self, threshold: float) -> int:
-        s, rows = self.shapes, (self._pair, self._distance, self._normal, self._x1, self._x2)
-        return pair_distances(s.kinds, s.sizes, self.R, self.p, self.p, s.radii, self.pairs, threshold, *rows)
+
+def pair_joints(joint: np.ndarray, pairs: np.ndarray, ancestor_mask: np.ndarray) -> PairJoints:
+    """Joints of pairs.
+
+    Args:
+        joint: (S,) joint that carries each shape, or segment. pairs: (P, 2) indices of them.
+        ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a joint.
+    """
+    first, second = (np.ascontiguousarray(joint[pairs[:, k]], dtype=np.int64) for k in (0, 1))
+    return PairJoints(first, second, np.ascontiguousarray(ancestor_mask, dtype=float))
+
+
+# -------- Pairs monitored from tick to tick: measured only where they may have come near
+
+
+class PairBounds(NamedTuple):
+    """Pairs whose distances are bounded from below while the joints move.
+
+    Attributes:
+        pairs: (P, 2) indices of shapes.
+        motion_bound: (P, n) bound on |d distance / d joint| in every posture [m/rad], 1 for a sliding joint.
+        joints: (n,) joints at the last update [rad, m].
+        lower: (P,) no pair is closer than this [m]; exact for those that were found to be near.
+    """
+
+    pairs: np.ndarray
+    motion_bound: np.ndarray
+    joints: np.ndarray
+    lower: np.ndarray
+
+
+@kernel
+def lower_bounds(bounds: PairBounds, joints: np.ndarray) -> None:
+    """Lower the bounds by what the motion to `joints` (n,) may have taken of every distance."""
+    moved = np.empty(joints.shape[0])
+    for c in range(joints.shape[0]):
+        moved[c] = joints[c] - bounds.joints[c]
+        bounds.joints[c] = joints[c]
+    for k in range(bounds.lower.shape[0]):
+        s = 0.0
+        for c in range(moved.shape[0]):
+            s += bounds.motion_bound[k, c] * abs(moved[c])
+        bounds.lower[k] -= s
+
+
+@kernel
+def update_pairs(
+    shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, bounds: PairBounds, activation: np.ndarray, out: PairsFound
+) -> int:
+    """Exact signed distances of the pairs closer than each one's activation distance.
+
+    Args:
+        shapes: all of them. R, p: (S, 3, 3), (S, 3) from `shape_poses`.
+        bounds: `lower` of the pairs found, and of those whose bound had to be renewed, is replaced by the distance, or
+            by that of the bounding spheres.
+        activation: (P,) [m].
+        out: room for P rows, filled; pairs rise.
+
+    Returns:
+        the number of rows that are filled.
+    """
+    pairs, lower, radii, count = bounds.pairs, bounds.lower, shapes.radii, 0
+    for k in range(pairs.shape[0]):
+        if lower[k] >= activation[k]:
+            continue
+        i, j = pairs[k, 0], pairs[k, 1]
+        x, y, z = p[i, 0] - p[j, 0], p[i, 1] - p[j, 1], p[i, 2] - p[j, 2]
+        gap = np.sqrt(x * x + y * y + z * z) - radii[i] - radii[j]
+        if gap >= activation[k]:
+            lower[k] = gap
+            continue
+        d, n, x1, x2 = pair_distance(shapes, R, p, i, j)
+        lower[k] = d
+        if d >= activation[k]:
+            continue
+        put_row(out, count, k, d, n, x1, x2)
+        count += 1
+    return count

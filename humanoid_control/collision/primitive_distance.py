@@ -1,12 +1,7 @@
-"""Exact signed distance of a point from a solid centred at the origin, with the outward normal at the nearest point.
+"""Exact signed distances of points and segments: the cores of spheres and capsules, from each other and from solids.
 
-Each function returns (d, nx, ny, nz): d [m] is negative inside, and p - d n is the point of the surface nearest to p.
-The signed distance of a convex solid is a convex function of p, inside as well as outside.
-
-
-Also here:
-
-* Distances of a segment, the core of a sphere or capsule, from another segment and from a solid.
+The solids stand at the origin; d [m] is negative inside, and p - d n is the point of the surface nearest to p. The
+signed distance of a convex solid is a convex function of p, inside as well as outside.
 """
 
 from __future__ import annotations
@@ -14,13 +9,16 @@ from __future__ import annotations
 import math
 
 from humanoid_control.collision.shapes import BOX, CYLINDER, ELLIPSOID
-from humanoid_control.numerics.vec3 import Vec, along, cross, dot, kernel, mul, norm, perpendicular, sub
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, perpendicular, sub
 
-# -------- Exact signed distance of a point from a solid centred at the origin
-
-ITERATIONS = 64
+NEWTON_STEPS, BRACKET_STEPS = 64, 100
 CONVERGED = 4e-16
 ZERO = 1e-140  # a smaller coordinate is taken as zero: its square would lose digits
+TINY = 1e-14
+PARALLEL = 1e-12
+
+# -------- A point and a solid: (d, nx, ny, nz)
 
 
 @kernel
@@ -44,7 +42,7 @@ def ellipse(x: float, y: float, a: float, b: float) -> Vec:
     tau = max(max(g1, g0 - k), math.sqrt(g0 * g0 + g1 * g1) - k)
     if tau > 0.0:
         r0, r1 = g0 / (tau + k), g1 / tau
-        for _ in range(ITERATIONS):
+        for _ in range(NEWTON_STEPS):
             G = r0 * r0 + r1 * r1
             if G <= 1.0 + CONVERGED:
                 break
@@ -79,7 +77,7 @@ def _ellipsoid_sorted(y0: float, y1: float, y2: float, e0: float, e1: float, e2:
     if tau == 0.0 and r0 * r0 + r1 * r1 <= 1.0:
         r2 = math.sqrt(1.0 - r0 * r0 - r1 * r1)
     else:
-        for _ in range(ITERATIONS):
+        for _ in range(NEWTON_STEPS):
             G = r0 * r0 + r1 * r1 + r2 * r2
             if G <= 1.0 + CONVERGED:
                 break
@@ -117,7 +115,7 @@ def _flat_cap(x: float, y: float, z: float, a: float, b: float, c: float) -> tup
     ka, kb = (a - c) * (a + c), (b - c) * (b + c)
     end, gz, gx, gy = min(ka, kb), -c * z, a * x, b * y
     w = gz
-    for _ in range(ITERATIONS):
+    for _ in range(NEWTON_STEPS):
         if w >= end:
             return False, 0.0, 0.0, 0.0, 0.0
         rx, ry, rz = gx / (ka - w), gy / (kb - w), gz / w
@@ -193,11 +191,7 @@ def point_solid(kind: int, p: Vec, x: float, y: float, z: float, h: float) -> tu
     return elliptic_capsule(p, x, y, z, h)
 
 
-# -------- Distances of a segment, the core of a sphere or capsule, from another segment and from a solid
-
-ITERATIONS_segment_distance = 100
-TINY = 1e-14
-PARALLEL = 1e-12
+# -------- A segment, the core of a sphere or capsule, with another segment and with a solid
 
 
 @kernel
@@ -287,7 +281,7 @@ def segment_solid(kind: int, x: float, y: float, z: float, h: float, a: Vec, u: 
         return d_hi, n_hi, 1.0
     w_lo, w_hi, width = g_lo, g_hi, 2.0
     s, side = 0.0, 0
-    for k in range(ITERATIONS_segment_distance):
+    for k in range(BRACKET_STEPS):
         s = (lo * w_hi - hi * w_lo) / (w_hi - w_lo)
         if k % 3 == 1:
             t = (d_lo - d_hi + g_hi * hi - g_lo * lo) / (g_hi - g_lo)

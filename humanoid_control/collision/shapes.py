@@ -1,73 +1,22 @@
-"""The solid shapes of a mechanism as plain arrays.
+"""Solid shapes that robots are made of: spheres, capsules, boxes, cylinders, ellipsoids, elliptic capsules [m].
 
-Also here:
-
-* The solid shapes robots are made of: plain numbers in the frame of the link that carries them, in metres.
+A shape is a few plain numbers in the frame of the link that carries it, read from and written to rows of YAML;
+`ShapeArrays` are all shapes of a mechanism as arrays for the distance kernels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from humanoid_control.errors import RobotError, UnknownNameError
 
-# -------- The solid shapes of a mechanism as plain arrays
-
 SPHERE, CAPSULE, BOX, CYLINDER, ELLIPSOID, ELLIPTIC_CAPSULE = range(6)
 KIND_NAMES = ("sphere", "capsule", "box", "cylinder", "ellipsoid", "elliptic_capsule")
-
-
-@dataclass(frozen=True)
-class ShapeArrays:
-    """S shapes, each centred in a frame of its own that is fixed to a joint.
-
-    All but the box are a segment along z, from -h to h, swept by an ellipsoid (Minkowski sum): a ball for sphere and
-    capsule, a flat disc for the cylinder, an ellipsoid with half axes (b, a, c) for the elliptic capsule.
-
-    Attributes:
-        kinds: (S,) SPHERE ... ELLIPTIC_CAPSULE.
-        sizes: (S, 4) half axes along x, y, z of the swept ellipsoid (or of the box) and half length h [m]:
-            sphere (r, r, r, 0), capsule (r, r, r, h), box (x, y, z, 0), cylinder (r, r, 0, h),
-            ellipsoid (x, y, z, 0), elliptic capsule (x, y, z, h).
-        joint: (S,) the joint that carries the shape.
-        R, p: (S, 3, 3), (S, 3) the shape's frame in its joint's frame; p is also the centre of the bounding sphere.
-        radii: (S,) radius of the smallest sphere about p that holds the shape [m].
-    """
-
-    kinds: np.ndarray
-    sizes: np.ndarray
-    joint: np.ndarray
-    R: np.ndarray
-    p: np.ndarray
-    radii: np.ndarray
-
-    @classmethod
-    def build(
-        cls,
-        kinds: Sequence[str],
-        sizes: Sequence[Sequence[float]],
-        joint: Sequence[int],
-        R: Sequence[np.ndarray],
-        p: Sequence[np.ndarray],
-    ) -> ShapeArrays:
-        """Arrays from one entry a shape; `kinds` are the names in KIND_NAMES, the rest as in the attributes."""
-        kind = np.array([KIND_NAMES.index(k) for k in kinds], dtype=np.int64)
-        size = np.array(sizes, dtype=float).reshape(-1, 4)
-        return cls(
-            kind,
-            size,
-            np.array(joint, dtype=np.int64),
-            np.array(R, dtype=float).reshape(-1, 3, 3),
-            np.array(p, dtype=float).reshape(-1, 3),
-            np.array([bounding_radius(int(k), s) for k, s in zip(kind, size, strict=True)], dtype=float),
-        )
-
-    def __len__(self) -> int:
-        return len(self.kinds)
+Vec3 = tuple[float, float, float]
 
 
 def bounding_radius(kind: int, size: np.ndarray) -> float:
@@ -79,11 +28,6 @@ def bounding_radius(kind: int, size: np.ndarray) -> float:
         return h + cap
     # The farthest point of a flat cap lies between its rim and its pole.
     return float(np.sqrt(wide**2 * (1 - sine**2) + (h + cap * sine) ** 2))
-
-
-# -------- The solid shapes robots are made of: plain numbers in the frame of the link that carries them, in metres
-
-Vec3 = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -165,7 +109,7 @@ class EllipticCapsule:
     a: float
     b: float
     c: float
-    l: float  # noqa: E741  (the symbol of the source)
+    l: float  # noqa: E741  (the symbol of Dube 2012)
 
     def bounding_sphere(self) -> tuple[np.ndarray, float]:
         middle = np.array(self.top_center) - np.array([0.0, 0.0, self.l / 2])
@@ -221,3 +165,51 @@ def shape_to_row(item: LinkShape) -> dict[str, Any]:
     numbers = {f.name: getattr(item.shape, f.name) for f in fields(item.shape)}
     plain = {k: list(v) if isinstance(v, tuple) else v for k, v in numbers.items()}
     return {"name": item.name, "link": item.link, "shape": item.shape.kind, **plain}
+
+
+# -------- Shapes as arrays for kernels
+
+
+class ShapeArrays(NamedTuple):
+    """S shapes, each centred in a frame of its own that is fixed to a joint.
+
+    All but the box are a segment along z, from -h to h, swept by an ellipsoid (Minkowski sum): a ball for sphere and
+    capsule, a flat disc for the cylinder, an ellipsoid with half axes (b, a, c) for the elliptic capsule.
+
+    Attributes:
+        kinds: (S,) SPHERE ... ELLIPTIC_CAPSULE.
+        sizes: (S, 4) half axes along x, y, z of the swept ellipsoid (or of the box) and half length h [m]:
+            sphere (r, r, r, 0), capsule (r, r, r, h), box (x, y, z, 0), cylinder (r, r, 0, h),
+            ellipsoid (x, y, z, 0), elliptic capsule (x, y, z, h).
+        joint: (S,) the joint that carries the shape.
+        R, p: (S, 3, 3), (S, 3) the shape's frame in its joint's frame; p is also the centre of the bounding sphere.
+        radii: (S,) radius of the smallest sphere about p that holds the shape [m].
+    """
+
+    kinds: np.ndarray
+    sizes: np.ndarray
+    joint: np.ndarray
+    R: np.ndarray
+    p: np.ndarray
+    radii: np.ndarray
+
+    @classmethod
+    def build(
+        cls,
+        kinds: Sequence[str],
+        sizes: Sequence[Sequence[float]],
+        joint: Sequence[int],
+        R: Sequence[np.ndarray],
+        p: Sequence[np.ndarray],
+    ) -> ShapeArrays:
+        """Arrays from one entry a shape; `kinds` are the names in KIND_NAMES, the rest as in the attributes."""
+        kind = np.array([KIND_NAMES.index(k) for k in kinds], dtype=np.int64)
+        size = np.array(sizes, dtype=float).reshape(-1, 4)
+        return cls(
+            kind,
+            size,
+            np.array(joint, dtype=np.int64),
+            np.array(R, dtype=float).reshape(-1, 3, 3),
+            np.array(p, dtype=float).reshape(-1, 3),
+            np.array([bounding_radius(int(k), s) for k, s in zip(kind, size, strict=True)], dtype=float),
+        )

@@ -28,7 +28,6 @@ from humanoid_control.evaluation.recorded_run import (
 )
 from humanoid_control.reaching.goals import HANDS, REACHABLE
 from humanoid_control.robots.robot import Robot
-from humanoid_control.robots.self_collision import RobotPairs
 from humanoid_control.terminal import console, table
 
 # -------- What a run of random reaching proves, from the commands that were recorded and from nothing else
@@ -66,11 +65,11 @@ def collisions(robot: Robot, commands: Signal) -> dict[str, Any]:
         postures: how many were measured. in_collision: how many of them. closest_m, closest_pair, closest_at_s: of the
         nearest pair of all; None where nothing came within 0.1 m.
     """
-    pairs, between = RobotPairs(robot), (commands.position[1:] + commands.position[:-1]) / 2
+    pairs, between = robot.collision_monitor("shapes"), (commands.position[1:] + commands.position[:-1]) / 2
     times = np.concatenate([commands.time, (commands.time[1:] + commands.time[:-1]) / 2])
     closest, who, when, hits = np.inf, ("", ""), np.nan, 0
     for t, joints in zip(times, np.vstack([commands.position, between]), strict=True):
-        near = pairs.near(robot.q(joints), LOOK)
+        near = pairs.update(robot.q(joints), LOOK)
         if not len(near):
             continue
         k = int(np.argmin(near.distance))

@@ -14,7 +14,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.coal_backend import shape_arrays
-from humanoid_control.collision.pair_distance import ShapePairs
+from humanoid_control.collision.pair_distance import CollisionPairs
 from humanoid_control.robots.robot import Robot
 
 # -------- Which body segments may hit each other (Dube 2012, Table 4.3), and how the collisions of a dance are grouped
@@ -148,7 +148,8 @@ class CollisionCount:
 
 def self_penetration(robot: Robot, joints: np.ndarray) -> PairDistances:
     """Exact signed distances of all watched pairs of a robot's collision shapes at joint angles (T, n)."""
-    measure, data = ShapePairs(shape_arrays(robot.model, robot.shapes), robot.pairs), robot.model.createData()
+    shapes, data = shape_arrays(robot.model, robot.shapes), robot.model.createData()
+    measure = CollisionPairs(shapes, robot.pairs, robot.support)
     out = np.empty((len(joints), len(robot.pairs)))
     for k, row in enumerate(joints):
         pin.forwardKinematics(robot.model, data, robot.q(row))

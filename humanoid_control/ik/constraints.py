@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from humanoid_control.collision.pair_distance import PairJoints, PairsFound, distance_rate
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.limits import fill_velocity_bounds, keep_acceleration
+from humanoid_control.numerics.vec3 import cross, row
 
 # -------- The pieces of the safe solver's quadratic program, compiled: cost, bounds of the free velocities, braking
 
@@ -235,7 +237,7 @@ SMALL = 0.1  # scale of the rows of pairs that are inside: their slack costs a h
 
 @kernel
 def fill_activation_distances(
-    lever: np.ndarray,
+    motion_bound: np.ndarray,
     previous: np.ndarray,
     acceleration: float,
     margin: float,
@@ -246,12 +248,12 @@ def fill_activation_distances(
     """How near each pair has to be to become a row: so far that its row allows the present velocity.
 
     The allowed closing speed at x above the margin is that of `max_closing_speed`. It exceeds every speed at which the
-    pair may be closing now where x >= sum_c lever_c (|v_c| / barrier_gain + v_c^2 / (2 SHARE a)), because a pair's own
-    deceleration is SHARE a sum |g_c| and its speed at most sum |g_c v_c|, with |g_c| <= lever_c. So a row that appears
+    pair may be closing now where x >= sum_c bound_c (|v_c| / barrier_gain + v_c^2 / (2 SHARE a)), because a pair's own
+    deceleration is SHARE a sum |g_c| and its speed at most sum |g_c v_c|, with |g_c| <= bound_c. So a row that appears
     does not ask for a jump.
 
     Args:
-        lever: (P, nv) from `pair_levers`. previous: (nv,) velocity.
+        motion_bound: (P, nv) from `motion_bounds`. previous: (nv,) velocity.
         acceleration, margin, activation, barrier_gain: of IkSettings.
         reach: (P,) filled [m].
     """
@@ -260,10 +262,10 @@ def fill_activation_distances(
     for c in range(nv):
         v = abs(previous[c])
         need[c] = v / barrier_gain + v * v / (2.0 * SHARE * acceleration)
-    for k in range(lever.shape[0]):
+    for k in range(motion_bound.shape[0]):
         s = 0.0
         for c in range(nv):
-            s += lever[k, c] * need[c]
+            s += motion_bound[k, c] * need[c]
         reach[k] = max(activation, margin + s)
 
 
@@ -280,16 +282,9 @@ def max_closing_speed(x: float, barrier_gain: float, deceleration: float) -> flo
 
 @kernel
 def fill_pair_rows(
-    count: int,
-    pair: np.ndarray,
-    distance: np.ndarray,
-    normal: np.ndarray,
-    x1: np.ndarray,
-    x2: np.ndarray,
-    joint_1: np.ndarray,
-    joint_2: np.ndarray,
+    found: PairsFound,
+    joints: PairJoints,
     J6: np.ndarray,
-    support: np.ndarray,
     margin: float,
     barrier_gain: float,
     pair_recovery_speed: float,
@@ -308,58 +303,60 @@ def fill_pair_rows(
     A row that no velocity within the bounds could miss is left out, which changes nothing but the time.
 
     Args:
-        count: of near pairs. pair, distance, normal, x1, x2: of PairWatch.
-        joint_1, joint_2: (P,) which joints carry the shapes.
-        J6: (6, nv) every joint's columns at the world origin. support: (N, nv).
+        found, joints: of NearPairs.
+        J6: (6, nv) every joint's columns at the world origin.
         margin, barrier_gain, pair_recovery_speed, acceleration: of IkSettings.
         stage: of CollisionRecovery, which says what is let through.
         column_of, factor: (nv,) of DofSelection. low, high: (k,) bounds of u.
-        A, b, scale: (> count, k), (> count,) filled; a row is scale times what it says.
+        A, b, scale: (> rows of found, k), (> rows of found,) filled; a row is scale times what it says.
 
     Returns:
         how many rows are filled.
     """
-    nv, k, row = J6.shape[1], low.shape[0], 0
-    inside = np.zeros(support.shape[0], dtype=np.bool_)
-    for r in range(count):
+    nv, k, rows = J6.shape[1], low.shape[0], 0
+    pair, distance, joint_1, joint_2, moves = (
+        found.pair,
+        found.distance,
+        joints.first,
+        joints.second,
+        joints.ancestor_mask,
+    )
+    inside = np.zeros(moves.shape[0], dtype=np.bool_)
+    for r in range(pair.shape[0]):
         if distance[r] < 0.0:
             inside[joint_1[pair[r]]] = inside[joint_2[pair[r]]] = True
-    for r in range(count):
+    for r in range(pair.shape[0]):
         p = pair[r]
         i, j = joint_1[p], joint_2[p]
         both = stage >= HOMING_THROUGH_PAIRS and inside[i] and inside[j]
         if stage >= HOMING and (distance[r] < 0.0 or both or stage >= HOMING_FREE):
             continue
-        n0, n1, n2 = normal[r, 0], normal[r, 1], normal[r, 2]
-        a0, a1, a2 = x1[r, 1] * n2 - x1[r, 2] * n1, x1[r, 2] * n0 - x1[r, 0] * n2, x1[r, 0] * n1 - x1[r, 1] * n0
-        b0, b1, b2 = x2[r, 1] * n2 - x2[r, 2] * n1, x2[r, 2] * n0 - x2[r, 0] * n2, x2[r, 0] * n1 - x2[r, 1] * n0
-        A[row, :] = 0.0
+        n = row(found.normal, r)
+        moment_1, moment_2 = cross(row(found.point_1, r), n), cross(row(found.point_2, r), n)
+        A[rows, :] = 0.0
         for c in range(nv):
-            s1, s2, to = support[i, c], support[j, c], column_of[c]
+            s1, s2, to = moves[i, c], moves[j, c], column_of[c]
             if s1 == s2 or to < 0:
                 continue
-            g = (s2 - s1) * (n0 * J6[0, c] + n1 * J6[1, c] + n2 * J6[2, c])
-            o0, o1, o2 = J6[3, c], J6[4, c], J6[5, c]
-            g += s2 * (b0 * o0 + b1 * o1 + b2 * o2) - s1 * (a0 * o0 + a1 * o1 + a2 * o2)
-            A[row, to] += factor[c] * g
-        least = lever = 0.0
+            A[rows, to] += factor[c] * distance_rate(n, moment_1, moment_2, s1, s2, J6, c)
+        least = gradient_sum = 0.0
         for c in range(k):
-            a = A[row, c]
+            a = A[rows, c]
             least += a * low[c] if a > 0.0 else a * high[c]
-            lever += abs(a)
+            gradient_sum += abs(a)
         x = distance[r] - margin
         if x <= 0.0:
             bound = min(-barrier_gain * x, pair_recovery_speed)
         else:
-            bound = -max_closing_speed(x, barrier_gain, SHARE * acceleration * lever)
+            bound = -max_closing_speed(x, barrier_gain, SHARE * acceleration * gradient_sum)
         if least >= bound:
             continue
-        scale[row] = SMALL if distance[r] < 0.0 else 1.0
-        b[row] = scale[row] * bound
+        scale[rows] = SMALL if distance[r] < 0.0 else 1.0
+        b[rows] = scale[rows] * bound
         for c in range(k):
-            A[row, c] *= scale[row]
-        row += 1
-    return row
+            A[rows, c] *= scale[rows]
+        rows += 1
+    return rows
 
 
 @kernel

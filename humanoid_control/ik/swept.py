@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from humanoid_control.collision.pair_distance import pair_distance, shape_poses
+from humanoid_control.collision.shapes import ShapeArrays
 from humanoid_control.jit import kernel
-from humanoid_control.kinematics.tree import joint_poses
+from humanoid_control.kinematics.tree import ModelTree, WorldPoses, joint_poses
 from humanoid_control.robots.robot import Robot
-from humanoid_control.robots.self_collision import PairWatch
+from humanoid_control.robots.self_collision import ShapePairs
 
 # -------- The way through a tick and on to the stop, and the proof that it is clear; see StoppingPathCheck
 
@@ -45,9 +46,8 @@ def max_safe_scale(
     floor: float,
     lever: np.ndarray,
     lower: np.ndarray,
-    tree: tuple,
-    floating: bool,
-    shapes: tuple,
+    tree: ModelTree,
+    shapes: ShapeArrays,
     pairs: np.ndarray,
     now: tuple,
     placed: tuple,
@@ -56,16 +56,14 @@ def max_safe_scale(
 ) -> float:
     """As `StoppingPathCheck.scale`; brake and v are those of the joints (n,)."""
     u = v.copy()
-    if _clear(q, iq, u, dt, acceleration, floor, lever, lower, tree, floating, shapes, pairs, now, placed, rows, pair):
+    if _clear(q, iq, u, dt, acceleration, floor, lever, lower, tree, shapes, pairs, now, placed, rows, pair):
         return FULL_MOTION
     low, high = NO_MOTION, FULL_MOTION
     for _ in range(MAX_BISECTIONS):
         s = 0.5 * (low + high)
         for i in range(u.shape[0]):
             u[i] = brake[i] + s * (v[i] - brake[i])
-        if _clear(
-            q, iq, u, dt, acceleration, floor, lever, lower, tree, floating, shapes, pairs, now, placed, rows, pair
-        ):
+        if _clear(q, iq, u, dt, acceleration, floor, lever, lower, tree, shapes, pairs, now, placed, rows, pair):
             low = s
         else:
             high = s
@@ -82,9 +80,8 @@ def _clear(
     floor: float,
     lever: np.ndarray,
     lower: np.ndarray,
-    tree: tuple,
-    floating: bool,
-    shapes: tuple,
+    tree: ModelTree,
+    shapes: ShapeArrays,
     pairs: np.ndarray,
     now: tuple,
     placed: tuple,
@@ -107,7 +104,7 @@ def _clear(
             travel += lever[k, i] * total[i]
         if lower[k] - travel >= floor:
             continue
-        lower[k] = pair_distance(shapes[3], shapes[4], now[0], now[1], pairs[k, 0], pairs[k, 1])[0]
+        lower[k] = pair_distance(shapes, now[0], now[1], pairs[k, 0], pairs[k, 1])[0]
         keep = min(floor, SHRINKING * lower[k])
         if lower[k] <= 0.0 or lower[k] - travel >= keep:
             continue
@@ -118,7 +115,7 @@ def _clear(
     at = q.copy()
     start, end = np.empty(MAX_DEPTH), np.empty(MAX_DEPTH)
     d[:count] = 0.0
-    _measure(q, iq, v, dt, step, last, tree, floating, shapes, pairs, placed, pair, count, at, d)
+    _measure(q, iq, v, dt, step, last, tree, shapes, pairs, placed, pair, count, at, d)
     start[0], end[0], depth, looked = 0.0, last, 1, 1
     for k in range(count):
         B[0, k] = d[k]
@@ -146,7 +143,7 @@ def _clear(
         middle = np.floor(0.5 * (a + b)) if b - a >= 2.0 else 0.5 * (a + b)
         if middle <= a:
             middle = 0.5 * (a + b)
-        _measure(q, iq, v, dt, step, middle, tree, floating, shapes, pairs, placed, pair, count, at, d)
+        _measure(q, iq, v, dt, step, middle, tree, shapes, pairs, placed, pair, count, at, d)
         for k in range(count):
             if d[k] < floors[k]:
                 return False
@@ -165,9 +162,8 @@ def _measure(
     dt: float,
     step: float,
     ticks: float,
-    tree: tuple,
-    floating: bool,
-    shapes: tuple,
+    tree: ModelTree,
+    shapes: ShapeArrays,
     pairs: np.ndarray,
     placed: tuple,
     pair: np.ndarray,
@@ -179,15 +175,14 @@ def _measure(
     for i in range(v.shape[0]):
         gone = dt * braking_distance(abs(v[i]), step, ticks)
         at[iq + i] = q[iq + i] + (gone if v[i] >= 0.0 else -gone)
-    joint_R, joint_p, R, p = placed
-    parent, R0, p0, axis, slides, index = tree
-    joint_poses(parent, R0, p0, axis, slides, index, floating, at, joint_R, joint_p)
-    shape_poses(joint_R, joint_p, shapes[0], shapes[1], shapes[2], R, p)
+    world, R, p = placed
+    joint_poses(tree, at, world)
+    shape_poses(world.R, world.p, shapes, R, p)
     for k in range(count):
         if d[k] == np.inf:
             continue
         i, j = pairs[pair[k], 0], pairs[pair[k], 1]
-        d[k] = pair_distance(shapes[3], shapes[4], R, p, i, j)[0]
+        d[k] = pair_distance(shapes, R, p, i, j)[0]
 
 
 # -------- Swept safety: what a robot's shapes pass through in this tick, and from there until its joints have stopped
@@ -205,14 +200,14 @@ class StoppingPathCheck:
     now, nearly its present distance. A pair that touches already is not looked at: leaving is the business of the rows.
     """
 
-    def __init__(self, robot: Robot, watch: PairWatch) -> None:
+    def __init__(self, robot: Robot, watch: ShapePairs) -> None:
         """Prepare for the pairs of a watch, which must have looked at q before each call."""
         self._robot, self._watch = robot, watch
-        count, P = len(watch.shapes), len(watch.pairs)
+        count, P = len(watch.R), len(watch.pairs)
         self._R, self._p = np.tile(np.eye(3), (count, 1, 1)), np.zeros((count, 3))
         n = robot.model.njoints
-        self._joint_R, self._joint_p = np.tile(np.eye(3), (n, 1, 1)), np.zeros((n, 3))
-        self._lever = np.ascontiguousarray(watch.lever[:, robot.iv :])
+        self._world = WorldPoses.of(n, n)
+        self._lever = np.ascontiguousarray(watch.motion_bound[:, robot.iv :])
         self._a, self._b, self._d = np.empty((MAX_DEPTH, P)), np.empty((MAX_DEPTH, P)), np.empty(P)
         self._floor, self._pair = np.empty(P), np.empty(P, dtype=np.int64)
 
@@ -228,8 +223,7 @@ class StoppingPathCheck:
             dt: [s]. acceleration: with which joints brake [rad/s^2].
             floor: distance that pairs keep [m].
         """
-        w, poses, r = self._watch, self._watch.poses, self._robot
-        s = w.shapes
+        w, r = self._watch, self._robot
         return float(
             max_safe_scale(
                 q,
@@ -241,12 +235,11 @@ class StoppingPathCheck:
                 floor,
                 self._lever,
                 w.lower,
-                poses.arrays,
-                poses.floating,
-                (s.joint, s.R, s.p, s.kinds, s.sizes),
+                w.poses.tree,
+                w.shapes,
                 w.pairs,
                 (w.R, w.p),
-                (self._joint_R, self._joint_p, self._R, self._p),
+                (self._world, self._R, self._p),
                 (self._a, self._b, self._d, self._floor),
                 self._pair,
             )

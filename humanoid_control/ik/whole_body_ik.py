@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.collision.coal_backend import NearPairs
+from humanoid_control.collision.pair_distance import NearPairs
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.ik.constraints import (
     GRADIENT,
@@ -38,12 +38,12 @@ from humanoid_control.ik.tasks.momentum import AngularMomentumTask
 from humanoid_control.ik.tasks.task import Task, prepare
 from humanoid_control.numerics.box_qp import solve_box_qp
 from humanoid_control.robots.robot import Robot
-from humanoid_control.robots.self_collision import PairWatch
+from humanoid_control.robots.self_collision import ShapePairs
 
 # -------- Settings of the safe solver, and what a tick of it gives
 
 RECOVER, STOP = "recover", "stop"
-NOTHING_NEAR = NearPairs(np.zeros(0, dtype=int), np.zeros(0), np.zeros((0, 3)), np.zeros((0, 3)), np.zeros((0, 3)))
+NOTHING_NEAR = NearPairs.none()
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,8 @@ class WholeBodyIk:
         """
         self.robot, self.settings, self.dofs = robot, settings or IkSettings(), dofs or DofSelection(robot)
         self.data = robot.model.createData()
-        self.pairs = PairWatch(robot) if collisions and len(robot.pairs) else None
+        self.pairs = ShapePairs(robot) if collisions and len(robot.pairs) else None
+        self._near = NOTHING_NEAR
         self._swept = StoppingPathCheck(robot, self.pairs) if self.pairs else None
         self._stack, self._recovery = TaskStack(robot, self.dofs), CollisionRecovery()
         k, P = self.dofs.k, len(robot.pairs) if self.pairs else 0
@@ -243,7 +244,7 @@ class WholeBodyIk:
             if self._recovery.stage != GRADIENT:
                 note = "no way out of a collision: led home"
         self.v = v
-        near = NOTHING_NEAR if self.pairs is None else self.pairs.near()
+        near = self._near
         slack = float(largest_slack(self._A, self._b, self._scale, rows, v[m.free])) if rows else 0.0
         report = IkReport(
             ok,
@@ -262,9 +263,11 @@ class WholeBodyIk:
         s, w = self.settings, self.pairs
         if w is None:
             return 0.0
-        fill_activation_distances(w.lever, self.v, s.acceleration, s.margin, s.activation, s.barrier_gain, self._reach)
-        count = w.look(q, self._reach)
-        closest = float(w.distance[:count].min()) if count else np.inf
+        fill_activation_distances(
+            w.motion_bound, self.v, s.acceleration, s.margin, s.activation, s.barrier_gain, self._reach
+        )
+        self._near = w.update(q, self._reach)
+        closest = float(self._near.distance.min()) if len(self._near) else np.inf
         if closest < 0 or self._recovery.stage != GRADIENT:
             away = float(np.abs(self._home.posture - q[self.robot.iq :]).max())
             self._recovery.update(closest, away, s.recovery_timeout, dt)
@@ -318,6 +321,7 @@ class WholeBodyIk:
         fill_braking(self.v, r.iv, s.acceleration * dt, *bounds, self._brake)
         if w is None:
             return outside, 0
-        found = (w.count, w.pair, w.distance, w.normal, w.x1, w.x2, w.joint_1, w.joint_2)
         way = (s.margin, s.barrier_gain, s.pair_recovery_speed, s.acceleration, self._recovery.stage)
-        return outside, fill_pair_rows(*found, self.data.J, r.support, *way, *bounds, self._A, self._b, self._scale)
+        return outside, fill_pair_rows(
+            self._near.found, w.joints, self.data.J, *way, *bounds, self._A, self._b, self._scale
+        )

@@ -16,7 +16,6 @@ from humanoid_control.collision.coal_backend import shape_arrays
 from humanoid_control.collision.shapes import BOX
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.robots.robot import Robot
-from humanoid_control.robots.self_collision import RobotPairs
 
 # -------- Goals for two hands: known to be reachable, because a posture is known, or known not to be, by geometry
 
@@ -86,7 +85,7 @@ class GoalSampler:
         self.moved = np.array([robot.joint_index(robot.model.names[j]) for j in sorted({*ways[0], *ways[1]})])
         middle, half = (robot.lower + robot.upper) / 2, share * (robot.upper - robot.lower) / 2
         self._lower, self._upper = (middle - half)[self.moved], (middle + half)[self.moved]
-        self._pairs = RobotPairs(robot) if len(robot.pairs) else None
+        self._pairs = robot.collision_monitor("shapes") if len(robot.pairs) else None
         self._shapes = shape_arrays(robot.model, robot.shapes)
         spans = [_span(robot, way, f) for way, f in zip(ways, self.frames, strict=True)]
         self.origins, self.lengths = [s[0] for s in spans], [s[1] for s in spans]
@@ -132,10 +131,10 @@ class GoalSampler:
         r, home = self.robot, self.robot.postures["neutral"]
         if self._pairs is None:
             return True
-        if len(self._pairs.near(r.q(joints), self.clearance)):
+        if len(self._pairs.update(r.q(joints), self.clearance)):
             return False
         between = (r.q(home + s * (joints - home)) for s in np.linspace(0.1, 0.9, 9))
-        return not any(len(self._pairs.near(q, 0.0)) for q in between)
+        return not any(len(self._pairs.update(q, 0.0)) for q in between)
 
     def _far(self, hand: int, rng: np.random.Generator) -> np.ndarray:
         """A point that no posture reaches, on the hand's side and not behind."""

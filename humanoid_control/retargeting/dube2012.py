@@ -154,11 +154,11 @@ class JointShift:
     def _moved_by(self, column: int) -> np.ndarray:
         """(S,) which shapes a coordinate moves."""
         joints = np.flatnonzero(self.problem.tree.coordinate == column)
-        return self.problem.tree.moves[self.problem.shape_body][:, joints].any(axis=1)
+        return self.problem.tree.moves[self.problem.shapes.joint][:, joints].any(axis=1)
 
     def _trunk(self, robot: Robot, arms: list[np.ndarray]) -> np.ndarray:
         """(S,) shapes that only those joints move which move all arms too; those on a neck left out."""
-        moves = self.problem.tree.moves[self.problem.shape_body] > 0
+        moves = self.problem.tree.moves[self.problem.shapes.joint] > 0
         shared = np.ones(moves.shape[1], dtype=bool)
         for arm in arms:
             shared &= moves[arm].all(axis=0)

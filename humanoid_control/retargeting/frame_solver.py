@@ -140,7 +140,7 @@ def descend(
         count = near_pairs(problem, w, n.activation)
         distance_rows(problem, w, count, G)
         for k in range(count):
-            over = w.distance[k] - n.margin
+            over = w.near.distance[k] - n.margin
             b[k] = (keep - 1.0) * over if over > 0.0 else min(-over, n.recovery * dt / n.iterations)
         solve_box_qp(H, g, lower, upper, G, b, count, n.price, step, price)
         size = 0.0

@@ -13,10 +13,11 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.coal_backend import shape_arrays
-from humanoid_control.collision.pair_distance import pair_distances, shape_poses
+from humanoid_control.collision.pair_distance import PairsFound, pair_distances, shape_poses
 from humanoid_control.collision.shapes import ShapeArrays
 from humanoid_control.jit import kernel
-from humanoid_control.kinematics.tree import MovingTree, add_point_row, body_poses
+from humanoid_control.kinematics.tree import KinematicTree, WorldPoses, add_point_row, body_poses
+from humanoid_control.numerics.vec3 import row
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.robots.robot import Robot
 
@@ -31,40 +32,29 @@ class Problem(NamedTuple):
         point_body, point: (K,), (K, 3) the tracked points: body of the tree, position in it [m]. The seven of POINTS,
             and where hands are followed one more a side: a lever beside the wrist, which turns with the forearm.
         lower, upper: (D,) [rad]; velocity: (D,) [rad/s]; rest: (D,) preferred posture [rad].
-        kinds, sizes, radii: of ShapeArrays; shape_body, shape_R, shape_p: body of each shape and its pose there.
+        shapes: the collision shapes; `joint` is the body of each, R and p its pose there.
         pairs: (P, 2) shapes that must not touch and that the moving joints move against each other.
     """
 
-    tree: MovingTree
+    tree: KinematicTree
     point_body: np.ndarray
     point: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
     velocity: np.ndarray
     rest: np.ndarray
-    kinds: np.ndarray
-    sizes: np.ndarray
-    radii: np.ndarray
-    shape_body: np.ndarray
-    shape_R: np.ndarray
-    shape_p: np.ndarray
+    shapes: ShapeArrays
     pairs: np.ndarray
 
 
 class Scratch(NamedTuple):
     """Memory that the kernels write to: body and shape poses, points, near pairs."""
 
-    R: np.ndarray
-    p: np.ndarray
-    axes: np.ndarray
+    bodies: WorldPoses
     points: np.ndarray
     shape_R: np.ndarray
     shape_p: np.ndarray
-    near: np.ndarray
-    distance: np.ndarray
-    normal: np.ndarray
-    x1: np.ndarray
-    x2: np.ndarray
+    near: PairsFound
 
 
 def problem_of(robot: Robot, lever: float = 0.0) -> Problem:
@@ -75,7 +65,7 @@ def problem_of(robot: Robot, lever: float = 0.0) -> Problem:
         lever: length of the levers at the wrists [m]; 0: none.
     """
     moving = robot.imitation_joints
-    tree, body = MovingTree.of(robot.model, robot.q(), moving, robot.mimic)
+    tree, body = KinematicTree.of(robot.model, robot.q(), moving, robot.mimic)
     bodies, points = [], []
     for name in POINTS:
         frame = robot.model.frames[robot.point_frame(name)]
@@ -98,10 +88,11 @@ def problem_of(robot: Robot, lever: float = 0.0) -> Problem:
         robot.upper[moving].copy(),
         robot.velocity[moving].copy(),
         robot.postures["neutral"][moving].copy(),
-        *_sizes(shapes),
-        shape_body,
-        np.array([X.rotation for _, X in placed]).reshape(-1, 3, 3),
-        np.array([X.translation for _, X in placed]).reshape(-1, 3),
+        shapes._replace(
+            joint=shape_body,
+            R=np.array([X.rotation for _, X in placed]).reshape(-1, 3, 3),
+            p=np.array([X.translation for _, X in placed]).reshape(-1, 3),
+        ),
         np.ascontiguousarray(robot.pairs[apart], dtype=np.int64),
     )
 
@@ -124,25 +115,15 @@ def forearm_levers(robot: Robot, lever: float) -> list[tuple[int, np.ndarray]]:
     return ends
 
 
-def _sizes(shapes: ShapeArrays) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return shapes.kinds, shapes.sizes, shapes.radii
-
-
 def scratch_for(problem: Problem) -> Scratch:
     """Memory for the kernels, for one problem and one thread."""
-    m, s, p = len(problem.tree.parent), len(problem.kinds), len(problem.pairs)
+    m, s = len(problem.tree.parent), len(problem.shapes.kinds)
     return Scratch(
-        np.empty((m + 1, 3, 3)),
-        np.empty((m + 1, 3)),
-        np.empty((m, 3)),
+        WorldPoses.of(m + 1, m),
         np.empty((len(problem.point), 3)),
         np.empty((s, 3, 3)),
         np.empty((s, 3)),
-        np.empty(p, dtype=np.int64),
-        np.empty(p),
-        np.empty((p, 3)),
-        np.empty((p, 3)),
-        np.empty((p, 3)),
+        PairsFound.buffer(len(problem.pairs)),
     )
 
 
@@ -152,15 +133,16 @@ def scratch_for(problem: Problem) -> Scratch:
 @kernel
 def place_points(problem: Problem, x: np.ndarray, w: Scratch) -> None:
     """Bodies, axes and tracked points (`w.points`) at the coordinates x (D,)."""
-    body_poses(problem.tree, x, w.R, w.p, w.axes)
+    body_poses(problem.tree, x, w.bodies)
+    R, p = w.bodies.R, w.bodies.p
     for k in range(problem.point.shape[0]):
         b = problem.point_body[k]
         for i in range(3):
             w.points[k, i] = (
-                w.p[b, i]
-                + w.R[b, i, 0] * problem.point[k, 0]
-                + w.R[b, i, 1] * problem.point[k, 1]
-                + w.R[b, i, 2] * problem.point[k, 2]
+                p[b, i]
+                + R[b, i, 0] * problem.point[k, 0]
+                + R[b, i, 1] * problem.point[k, 1]
+                + R[b, i, 2] * problem.point[k, 2]
             )
 
 
@@ -171,32 +153,18 @@ def point_jacobian(problem: Problem, w: Scratch, J: np.ndarray) -> None:
     for k in range(problem.point.shape[0]):
         at = (w.points[k, 0], w.points[k, 1], w.points[k, 2])
         b = problem.point_body[k]
-        add_point_row(problem.tree, b, at, (1.0, 0.0, 0.0), 1.0, w.p, w.axes, J[3 * k])
-        add_point_row(problem.tree, b, at, (0.0, 1.0, 0.0), 1.0, w.p, w.axes, J[3 * k + 1])
-        add_point_row(problem.tree, b, at, (0.0, 0.0, 1.0), 1.0, w.p, w.axes, J[3 * k + 2])
+        add_point_row(problem.tree, w.bodies, b, at, (1.0, 0.0, 0.0), 1.0, J[3 * k])
+        add_point_row(problem.tree, w.bodies, b, at, (0.0, 1.0, 0.0), 1.0, J[3 * k + 1])
+        add_point_row(problem.tree, w.bodies, b, at, (0.0, 0.0, 1.0), 1.0, J[3 * k + 2])
 
 
 @kernel
 def near_pairs(problem: Problem, w: Scratch, threshold: float) -> int:
-    """Measure the pairs closer than a threshold, after `place_points`; returns how many rows of `w.near` ... count."""
+    """Measure the pairs closer than a threshold, after `place_points`; the number of rows of `w.near`."""
     if problem.pairs.shape[0] == 0:
         return 0
-    shape_poses(w.R, w.p, problem.shape_body, problem.shape_R, problem.shape_p, w.shape_R, w.shape_p)
-    return pair_distances(
-        problem.kinds,
-        problem.sizes,
-        w.shape_R,
-        w.shape_p,
-        w.shape_p,
-        problem.radii,
-        problem.pairs,
-        threshold,
-        w.near,
-        w.distance,
-        w.normal,
-        w.x1,
-        w.x2,
-    )
+    shape_poses(w.bodies.R, w.bodies.p, problem.shapes, w.shape_R, w.shape_p)
+    return pair_distances(problem.shapes, w.shape_R, w.shape_p, problem.pairs, threshold, w.near)
 
 
 @kernel
@@ -204,11 +172,10 @@ def distance_rows(problem: Problem, w: Scratch, count: int, G: np.ndarray) -> No
     """Gradients (count, D) of the near pairs' distances, after `near_pairs`."""
     for k in range(count):
         G[k, :] = 0.0
-        i, j = problem.pairs[w.near[k], 0], problem.pairs[w.near[k], 1]
-        n = (w.normal[k, 0], w.normal[k, 1], w.normal[k, 2])
-        on_1, on_2 = (w.x1[k, 0], w.x1[k, 1], w.x1[k, 2]), (w.x2[k, 0], w.x2[k, 1], w.x2[k, 2])
-        add_point_row(problem.tree, problem.shape_body[j], on_2, n, 1.0, w.p, w.axes, G[k])
-        add_point_row(problem.tree, problem.shape_body[i], on_1, n, -1.0, w.p, w.axes, G[k])
+        i, j = problem.pairs[w.near.pair[k], 0], problem.pairs[w.near.pair[k], 1]
+        n, on_1, on_2 = row(w.near.normal, k), row(w.near.point_1, k), row(w.near.point_2, k)
+        add_point_row(problem.tree, w.bodies, problem.shapes.joint[j], on_2, n, 1.0, G[k])
+        add_point_row(problem.tree, w.bodies, problem.shapes.joint[i], on_1, n, -1.0, G[k])
 
 
 @kernel
@@ -216,7 +183,7 @@ def closest(w: Scratch, count: int, none: float) -> float:
     """The least of the near distances; `none` where there are none."""
     d = none
     for k in range(count):
-        d = min(d, w.distance[k])
+        d = min(d, w.near.distance[k])
     return d
 
 

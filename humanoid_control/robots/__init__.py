@@ -1,6 +1,34 @@
-"""Robots: a catalogue name or a URDF path becomes a Robot (model, limits, points, feet, collision shapes)."""
+"""Robots: a name of the catalogue, or the path of a URDF, becomes a Robot with limits, postures, points and shapes.
 
-from humanoid_control.robots.catalogue import CATALOGUE, MODELS, REFERENCES, load_robot
-from humanoid_control.robots.robot import Robot
+```python
+from humanoid_control.robots import load_robot
 
-__all__ = ["CATALOGUE", "MODELS", "REFERENCES", "Robot", "load_robot"]
+robot = load_robot("hrp2")
+monitor = robot.collision_monitor()
+for near in (monitor.update(q, 0.05) for q in (robot.q("zero"), robot.q("neutral"))):
+    print([monitor.name(pair) for pair in near.pair], near.distance)
+```
+"""
+
+from typing import TYPE_CHECKING
+
+from humanoid_control import lazy
+
+if TYPE_CHECKING:
+    from humanoid_control.robots.catalogue import CATALOGUE as CATALOGUE
+    from humanoid_control.robots.catalogue import MODELS as MODELS
+    from humanoid_control.robots.catalogue import REFERENCES as REFERENCES
+    from humanoid_control.robots.catalogue import load_robot as load_robot
+    from humanoid_control.robots.guess.robot_file import guess_robot_file as guess_robot_file
+    from humanoid_control.robots.robot import Robot as Robot
+    from humanoid_control.robots.self_collision import CollisionMonitor as CollisionMonitor
+
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "catalogue": ["CATALOGUE", "MODELS", "REFERENCES", "load_robot"],
+        "guess.robot_file": ["guess_robot_file"],
+        "robot": ["Robot"],
+        "self_collision": ["CollisionMonitor"],
+    },
+)

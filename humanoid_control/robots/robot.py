@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.collision.coal_backend import SelfDistance, build_geometry, support_of_joints, watched_pairs
+from humanoid_control.collision.coal_backend import CoalPairs, ancestor_mask, build_geometry, watched_pairs
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots.description.robot_file import Foot, RobotFile, shapes_from_urdf
 from humanoid_control.robots.description.urdf import UrdfTree, placed_in_world, rooted_at
+
+if TYPE_CHECKING:
+    from humanoid_control import robots
 
 # -------- The pinocchio model of a robot: base held or free, tracked points as frames, mimicking joints
 
@@ -178,7 +182,7 @@ class Robot:
         self.n = len(self.joint_names)
         self.nq, self.nv = int(model.nq), int(model.nv)
         self.iq, self.iv = self.nq - self.n, self.nv - self.n
-        self.support = support_of_joints(model)
+        self.support = ancestor_mask(model)
         self.index = {name: k for k, name in enumerate(self.joint_names)}
         self.lower = np.array(model.lowerPositionLimit[self.iq :])
         self.upper = np.array(model.upperPositionLimit[self.iq :])
@@ -220,11 +224,26 @@ class Robot:
         overlap_at = None if file.disabled_pairs else self.q("neutral")
         self.pairs = np.array(watched_pairs(self.model, self.shapes, disabled, overlap_at), dtype=int).reshape(-1, 2)
         self.geometry = build_geometry(self.model, self.shapes, self.pairs)
-        self._clearance: SelfDistance | None = None
+        self._clearance: CoalPairs | None = None
 
-    def self_distance(self) -> SelfDistance:
+    def self_distance(self) -> CoalPairs:
         """Distances between this robot's collision shapes, ready to be asked at any configuration."""
-        return SelfDistance(self.model, self.geometry)
+        return CoalPairs(self.model, self.geometry)
+
+    def collision_monitor(self, kind: str | None = None) -> robots.CollisionMonitor:
+        """The pairs that must not touch, to be asked from tick to tick for those that are near.
+
+        Args:
+            kind: 'shapes' measures the collision shapes exactly, 'volumes' the swept-sphere volumes; default: the
+                volumes where the robot has a file of them, else the shapes.
+
+        Raises:
+            UnknownNameError: another kind; a name in the file of volumes that the robot does not have.
+            RobotError: the file of volumes cannot be read, or does not fit the robot.
+        """
+        from humanoid_control import robots  # its kernels load the compiler, which not every robot's user needs
+
+        return robots.CollisionMonitor.of(self, kind)
 
     # -- names ------------------------------------------------------------------------------------------------
 

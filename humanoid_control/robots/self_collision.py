@@ -1,93 +1,149 @@
-"""A robot's near pairs of shapes and how they move with it: exact, in a few microseconds.
+"""Self-collision of a robot: which pairs are near, how near, along which normal, and moved by which joints.
 
-Also here:
-
-* How far a joint can move one shape of a pair against the other: levers that hold in every posture.
-* A robot's pairs of shapes watched from tick to tick, each as far as it matters.
-* A robot's near pairs of swept-sphere volumes, asked as its pairs of exact shapes are.
-* Collision shapes as what every viewer can draw: ellipsoids, cylinders and boxes, each with one pose and one size.
+`CollisionMonitor` is the one interface; `ShapePairs` measures a robot's exact shapes, `VolumePairs` its swept-sphere
+volumes. `Robot.collision_monitor` makes either.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.collision.coal_backend import NearPairs, half_axes, shape_arrays
-from humanoid_control.collision.pair_distance import ShapePairs, approach_bounds, shape_poses, watch_pairs
-from humanoid_control.collision.shapes import BOX, CYLINDER, ELLIPSOID, SPHERE
+from humanoid_control.collision.coal_backend import half_axes, shape_arrays
+from humanoid_control.collision.pair_distance import (
+    NearPairs,
+    PairBounds,
+    PairJoints,
+    PairsFound,
+    lower_bounds,
+    pair_joints,
+    shape_poses,
+    update_pairs,
+)
+from humanoid_control.collision.shapes import BOX, CYLINDER, ELLIPSOID, SPHERE, ShapeArrays
 from humanoid_control.collision.ssv.model import PoseRows, SsvModel
+from humanoid_control.errors import UnknownNameError
 from humanoid_control.jit import kernel
-from humanoid_control.kinematics.tree import JointPoses, joint_axis
+from humanoid_control.kinematics.tree import JointPoses, ModelTree, WorldPoses, joint_axis, joint_poses
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.volumes import ssv_distance, ssv_of
 
-# -------- A robot's near pairs of shapes and how they move with it: exact, in a few microseconds
+SHAPES, VOLUMES = "shapes", "volumes"
 
 
-class RobotPairs:
-    """The collision pairs of a robot, measured by the exact kernels.
+class CollisionMonitor(ABC):
+    """The pairs of a robot that must not touch, asked from tick to tick for those that are near.
 
     Attributes:
-        count: P, how many pairs.
-        supports: two (P, nv) 1 where a column of the Jacobian moves the first, the second shape of a pair.
+        count: P, the number of pairs.
+        joints: of the pairs: the joints that carry both sides, and the columns of the Jacobian that move them.
+    """
+
+    count: int
+    joints: PairJoints
+
+    @staticmethod
+    def of(robot: Robot, kind: str | None = None) -> CollisionMonitor:
+        """The monitor of a robot, as `Robot.collision_monitor`."""
+        monitors = {SHAPES: ShapePairs, VOLUMES: VolumePairs}
+        if kind is None:
+            kind = SHAPES if robot.volumes is None else VOLUMES
+        if kind not in monitors:
+            raise UnknownNameError("kind of collision monitor", kind, monitors)
+        monitor: CollisionMonitor = monitors[kind](robot)
+        return monitor
+
+    @abstractmethod
+    def name(self, pair: int) -> tuple[str, str]:
+        """The names of the two sides of a pair."""
+
+    @abstractmethod
+    def update(self, q: np.ndarray, activation: float | np.ndarray) -> NearPairs:
+        """The pairs closer than their activation distance.
+
+        Args:
+            q: (nq,) configuration; any jump since the last call is allowed.
+            activation: [m] of all pairs, or (P,) of each.
+        """
+
+
+# -------- Exact shapes
+
+
+class MonitorArrays(NamedTuple):
+    """What `monitor_shapes` works on."""
+
+    tree: ModelTree
+    world: WorldPoses
+    shapes: ShapeArrays
+    R: np.ndarray
+    p: np.ndarray
+    bounds: PairBounds
+    found: PairsFound
+
+
+@kernel
+def monitor_shapes(a: MonitorArrays, q: np.ndarray, activation: np.ndarray) -> int:
+    """Joints and shapes placed at q (nq,), bounds lowered, near pairs measured: the number of rows of `a.found`."""
+    lower_bounds(a.bounds, q[q.shape[0] - a.bounds.joints.shape[0] :])
+    joint_poses(a.tree, q, a.world)
+    shape_poses(a.world.R, a.world.p, a.shapes, a.R, a.p)
+    return update_pairs(a.shapes, a.R, a.p, a.bounds, activation, a.found)
+
+
+class ShapePairs(CollisionMonitor):
+    """The collision pairs of a robot, measured exactly.
+
+    A pair is measured only when it may have come within its activation distance since it was measured last: the motion
+    of the joints times the pair's motion bounds says how much nearer it can be. A jump only costs time.
+
+    Attributes:
+        shapes: of the robot. pairs: (P, 2) indices of them.
+        motion_bound: (P, nv) of `motion_bounds`.
+        poses: of the joints, R, p: (S, 3, 3), (S, 3) of the shapes, at the last update.
+        lower: (P,) no pair is closer than this [m]; exact for those that are near.
     """
 
     def __init__(self, robot: Robot) -> None:
         """Prepare for a robot's own shapes and pairs."""
-        shapes = shape_arrays(robot.model, robot.shapes)
-        self.pairs = ShapePairs(shapes, robot.pairs)
-        self.poses = JointPoses(robot.model)
+        self.shapes = shape_arrays(robot.model, robot.shapes)
+        self.pairs = np.ascontiguousarray(robot.pairs, dtype=np.int64).reshape(-1, 2)
+        self.joints = pair_joints(self.shapes.joint, self.pairs, robot.support)
+        self.poses, self.motion_bound = JointPoses(robot.model), motion_bounds(robot)
+        self.count, shapes = len(self.pairs), len(self.shapes.kinds)
+        self.R, self.p = np.tile(np.eye(3), (shapes, 1, 1)), np.zeros((shapes, 3))
+        self.lower, self._activation = np.full(self.count, -np.inf), np.empty(self.count)
+        of_joints = np.ascontiguousarray(self.motion_bound[:, robot.iv :])
+        bounds = PairBounds(self.pairs, of_joints, np.zeros(robot.n), self.lower)
+        found = PairsFound.buffer(self.count)
+        self.arrays = MonitorArrays(self.poses.tree, self.poses.world, self.shapes, self.R, self.p, bounds, found)
         self._names = [s.name for s in robot.shapes]
-        support = robot.support[shapes.joint]
-        self.count = len(robot.pairs)
-        self.supports = support[robot.pairs[:, 0]], support[robot.pairs[:, 1]]
 
     def name(self, pair: int) -> tuple[str, str]:
         """The names of the two shapes of a pair."""
-        i, j = self.pairs.pairs[pair]
+        i, j = self.pairs[pair]
         return self._names[i], self._names[j]
 
-    def near(self, q: np.ndarray, threshold: float) -> NearPairs:
-        """The pairs closer than a threshold [m] at the configuration q (nq,)."""
-        self.poses.update(q)
-        self.pairs.place(self.poses.R, self.poses.p)
-        return self.pairs.near(threshold)
+    def update(self, q: np.ndarray, activation: float | np.ndarray) -> NearPairs:
+        """The pairs closer than their activation distance, as `CollisionMonitor.update`."""
+        self._activation[:] = activation
+        count = monitor_shapes(self.arrays, q, self._activation)
+        return NearPairs(self.arrays.found.first(count), self.joints)
 
-    def gradient(self, J: np.ndarray, near: NearPairs) -> np.ndarray:
-        """d distance / d v of near pairs, (k, nv): n . (velocity of witness 2 - velocity of witness 1).
-
-        Args:
-            J: (6, nv) every joint's columns at the world origin: `data.J` after `pin.computeJointJacobians` at the same
-                configuration.
-            near: result of `near`.
-        """
-        return witness_gradient(J, near, *self.supports)
-
-
-def witness_gradient(J: np.ndarray, near: NearPairs, support_1: np.ndarray, support_2: np.ndarray) -> np.ndarray:
-    """d distance / d v of near pairs, (k, nv); `supports` of the pairs (P, nv)."""
-    n, a, b = near.normal, near.point_1, near.point_2
-    lever_1, lever_2 = np.empty((len(near), 6)), np.empty((len(near), 6))
-    for lever, p in ((lever_1, a), (lever_2, b)):
-        lever[:, :3] = n
-        lever[:, 3] = p[:, 1] * n[:, 2] - p[:, 2] * n[:, 1]
-        lever[:, 4] = p[:, 2] * n[:, 0] - p[:, 0] * n[:, 2]
-        lever[:, 5] = p[:, 0] * n[:, 1] - p[:, 1] * n[:, 0]
-    return (lever_2 @ J) * support_2[near.pair] - (lever_1 @ J) * support_1[near.pair]
-
-
-# -------- How far a joint can move one shape of a pair against the other: levers that hold in every posture
 
 STROKE = 1.5  # a sliding joint may be this many times as far out as its range goes
 
 
-def pair_levers(robot: Robot) -> np.ndarray:
+def motion_bounds(robot: Robot) -> np.ndarray:
     """Bounds (P, nv) on |d distance / d v|, one row a pair of `robot.pairs`, the same for all postures.
 
-    A point of a shape is no farther from a joint's axis than the way along the links to it, each taken straight. So
-    whatever the joints do, the distance of a pair changes by no more than the sum of lever times angle turned (for a
-    joint that slides: of the way). Joints that carry both shapes, and a floating base, have the lever 0.
+    A point of a shape is no farther from a joint's axis than the way along the links to it, each taken straight
+    (Schwarzer, Saha and Latombe 2005). So whatever the joints do, the distance of a pair changes by no more than the
+    sum of its bounds times the angles turned (for a joint that slides: times the way). Joints that carry both shapes,
+    and a floating base, have the bound 0.
 
     Returns:
         [m/rad], or 1 for a sliding joint.
@@ -119,71 +175,14 @@ def _farthest(p: np.ndarray, R: np.ndarray, size: tuple[float, float, float, flo
     return max(float(np.linalg.norm(c)) for c in corners)
 
 
-# -------- A robot's pairs of shapes watched from tick to tick, each as far as it matters
+# -------- Swept-sphere volumes
 
 
-class PairWatch:
-    """The collision pairs of a robot that moves little from one call to the next.
-
-    A pair is measured only when it may have come within reach since it was measured last: what the joints have turned,
-    times the levers, bounds how much nearer it is. Any jump is allowed; it only costs time.
-
-    Attributes:
-        shapes, pairs, poses: as of RobotPairs. lever: (P, nv) from `pair_levers`.
-        joint_1, joint_2: (P,) pinocchio's joints that carry the shapes.
-        R, p: (S, 3, 3), (S, 3) poses of the shapes at the last call.
-        lower: (P,) no pair is closer than this [m]; exact for those within reach.
-        pair, distance, normal, x1, x2: of the near pairs; the first `count` rows.
-    """
-
-    def __init__(self, robot: Robot) -> None:
-        """Prepare for a robot's own shapes and pairs."""
-        self.shapes = shape_arrays(robot.model, robot.shapes)
-        self.pairs = np.ascontiguousarray(robot.pairs, dtype=np.int64).reshape(-1, 2)
-        self.poses, self.lever = JointPoses(robot.model), pair_levers(robot)
-        self.joint_1, self.joint_2 = (np.ascontiguousarray(self.shapes.joint[self.pairs[:, k]]) for k in (0, 1))
-        count, rows = len(self.shapes), len(self.pairs)
-        self.R, self.p = np.tile(np.eye(3), (count, 1, 1)), np.zeros((count, 3))
-        self.pair, self.distance = np.empty(rows, dtype=np.int64), np.empty(rows)
-        self.normal, self.x1, self.x2 = (np.empty((rows, 3)) for _ in range(3))
-        self._names = [s.name for s in robot.shapes]
-        self._joints, self._lever = slice(robot.iq, robot.nq), np.ascontiguousarray(self.lever[:, robot.iv :])
-        self.lower, self._before, self.count = np.full(rows, -np.inf), np.zeros(robot.n), 0
-
-    def name(self, pair: int) -> tuple[str, str]:
-        """The names of the two shapes of a pair."""
-        i, j = self.pairs[pair]
-        return self._names[i], self._names[j]
-
-    def look(self, q: np.ndarray, reach: np.ndarray) -> int:
-        """Measure what may be closer than the reach (P,) [m] of each pair, at q (nq,): how many are."""
-        joints = q[self._joints]
-        approach_bounds(self._lever, joints - self._before, self.lower)
-        self._before = joints.copy()
-        self.poses.update(q)
-        s = self.shapes
-        shape_poses(self.poses.R, self.poses.p, s.joint, s.R, s.p, self.R, self.p)
-        out = (self.pair, self.distance, self.normal, self.x1, self.x2)
-        self.count = watch_pairs(s.kinds, s.sizes, self.R, self.p, s.radii, self.pairs, reach, self.lower, *out)
-        return self.count
-
-    def near(self) -> NearPairs:
-        """The pairs within reach, as a copy."""
-        rows = (self.pair, self.distance, self.x1, self.x2, self.normal)
-        pair, distance, x1, x2, normal = (a[: self.count].copy() for a in rows)
-        return NearPairs(pair, distance, x1, x2, normal)
-
-
-# -------- A robot's near pairs of swept-sphere volumes, asked as its pairs of exact shapes are
-
-
-class VolumePairs:
-    """The pairs of segments that a robot's volumes watch.
+class VolumePairs(CollisionMonitor):
+    """The pairs of segments that a robot's swept-sphere volumes keep apart.
 
     Attributes:
         model: segments and pairs.
-        count: P, how many pairs.
-        supports: two (P, nv) 1 where a column of the Jacobian moves the first, the second segment of a pair.
     """
 
     def __init__(self, robot: Robot, model: SsvModel | None = None) -> None:
@@ -198,8 +197,7 @@ class VolumePairs:
         """
         self.model = ssv_of(robot) if model is None else model
         self.count = len(self.model.pairs)
-        support = robot.support[self.model.joint[self.model.pair_rows[:, :2]]]
-        self.supports = np.ascontiguousarray(support[:, 0]), np.ascontiguousarray(support[:, 1])
+        self.joints = pair_joints(self.model.joint, self.model.pair_rows, robot.support)
         self._pinocchio, self._data = robot.model, robot.model.createData()
         self._poses, self._distance = PoseRows(self._data), ssv_distance(robot, self.model)
 
@@ -207,24 +205,19 @@ class VolumePairs:
         """The names of the two segments of a pair."""
         return self.model.names(pair)
 
-    def near(self, q: np.ndarray, threshold: float) -> NearPairs:
-        """The pairs closer than a threshold [m] at the configuration q (nq,)."""
+    def update(self, q: np.ndarray, activation: float | np.ndarray) -> NearPairs:
+        """The pairs closer than their activation distance, as `CollisionMonitor.update`."""
         pin.forwardKinematics(self._pinocchio, self._data, q)
         self._distance.place(self._poses.rows())
-        near = self._distance.nearest(threshold)
-        return NearPairs(near.pair, near.distance, near.point_0, near.point_1, near.normal)
-
-    def gradient(self, J: np.ndarray, near: NearPairs) -> np.ndarray:
-        """d distance / d v of near pairs, (k, nv); J (6, nv) as for RobotPairs."""
-        return witness_gradient(J, near, *self.supports)
-
-
-def near_pairs_of(robot: Robot) -> RobotPairs | VolumePairs:
-    """What a robot keeps clear of: its own volumes where it has a file of them, else its exact shapes."""
-    return RobotPairs(robot) if robot.volumes is None else VolumePairs(robot)
+        near = self._distance.nearest(float(np.max(activation, initial=-np.inf)))
+        found = PairsFound(near.pair, near.distance, near.normal, near.point_0, near.point_1)
+        if np.ndim(activation):
+            rows = near.distance < np.asarray(activation)[near.pair]
+            found = PairsFound(*(a[rows] for a in found))
+        return NearPairs(found, self.joints)
 
 
-# -------- Collision shapes as what every viewer can draw: ellipsoids, cylinders and boxes
+# -------- Shapes as viewers draw them: ellipsoids, cylinders and boxes
 
 BALL_PART, CYLINDER_PART, BOX_PART = range(3)
 
@@ -257,7 +250,7 @@ class ShapeParts:
         self.size = np.array([r[1] for r in rows]).reshape(-1, 3)
         self.shape = np.array([r[2] for r in rows], dtype=np.int64)
         self._along = np.array([r[3] for r in rows])
-        self._R, self._p = np.tile(np.eye(3), (len(self._shapes), 1, 1)), np.zeros((len(self._shapes), 3))
+        self._R, self._p = np.tile(np.eye(3), (len(robot.shapes), 1, 1)), np.zeros((len(robot.shapes), 3))
         self.poses = np.zeros((len(rows), 7))
         self.place(robot.q("neutral"))
 
@@ -265,7 +258,7 @@ class ShapeParts:
         """Move the parts to where they are at the configuration q (nq,); `poses`."""
         j, s = self._joints, self._shapes
         j.update(q)
-        shape_poses(j.R, j.p, s.joint, s.R, s.p, self._R, self._p)
+        shape_poses(j.R, j.p, s, self._R, self._p)
         part_poses(self._R, self._p, self.shape, self._along, self.poses)
         return self.poses
 

@@ -21,7 +21,7 @@ from humanoid_control.ik.tasks.points import PointsTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.ik.whole_body_ik import WholeBodyIk
 from humanoid_control.robots.robot import Robot
-from humanoid_control.robots.self_collision import PairWatch, RobotPairs
+from humanoid_control.robots.self_collision import ShapePairs
 from humanoid_control.studies.report import Progress, StudyReport, silent
 from humanoid_control.terminal import Table, machine
 
@@ -95,8 +95,7 @@ def bad_starts(robot: Robot, count: int, seed: int = 0) -> Iterator[Start]:
     """
     if not len(robot.pairs):
         raise RobotError(f"{robot.name} has no pairs of shapes to keep apart")
-    rng, watch = np.random.default_rng(seed), PairWatch(robot)
-    everything = np.full(len(robot.pairs), np.inf)
+    rng, watch = np.random.default_rng(seed), ShapePairs(robot)
     low, high = np.maximum(robot.lower, -WIDEST), np.minimum(robot.upper, WIDEST)
     for k in range(count):
         beyond = 0.0 if k % 3 == 0 else BEYOND * (high - low)
@@ -105,7 +104,7 @@ def bad_starts(robot: Robot, count: int, seed: int = 0) -> Iterator[Start]:
         while best is None or drawn < wanted:
             q = robot.q(robot.follow(rng.uniform(low - beyond, high + beyond)))
             goal = robot.q(robot.follow(rng.uniform(low, high)))
-            watch.look(q, everything)
+            watch.update(q, np.inf)
             depth, outside = -float(watch.lower.min(initial=np.inf)), excess(robot, q)
             tried += 1
             if depth <= 0 and outside <= 0:
@@ -160,7 +159,7 @@ def leave(solver: WholeBodyIk, start: Start, dt: float = 0.004, seconds: float =
         run.acceleration = max(run.acceleration, change / (a * dt))
         q, v, run.stage = result.q, result.v, max(run.stage, solver.stage)
     run.left = left if calm else None
-    near = RobotPairs(robot).near(q, np.inf)  # all of them
+    near = robot.collision_monitor("shapes").update(q, np.inf)  # all of them
     run.closest, run.outside = float(near.distance.min()), excess(robot, q)
     run.blocking = tuple(" + ".join(watch.name(int(p))) for p in near.pair[near.distance < 0])
     return run

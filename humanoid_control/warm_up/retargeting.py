@@ -17,7 +17,7 @@ from humanoid_control.retargeting.frame_solver import solve_frame, solve_frames
 from humanoid_control.retargeting.retargeter import Retargeter
 from humanoid_control.retargeting.scaling import POINTS, Targets
 from humanoid_control.robots.catalogue import load_robot
-from humanoid_control.robots.self_collision import ShapeParts, part_poses
+from humanoid_control.robots.self_collision import ShapeParts, monitor_shapes, part_poses
 
 ADVICE = "compiling the solver for this machine, only this once: about half a minute"
 
@@ -30,6 +30,7 @@ KERNELS: tuple[Any, ...] = (
     solve_box_qp,
     fill_pair_rows,
     max_safe_scale,
+    monitor_shapes,
     part_poses,
 )
 

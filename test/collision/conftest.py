@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.collision import ShapeArrays
+from humanoid_control.collision.shapes import ShapeArrays
 
 KINDS = ("sphere", "capsule", "box", "cylinder", "ellipsoid", "elliptic_capsule")
 TORSOS = [(0.15, 0.10, 0.04, 0.125), (0.18, 0.09, 0.03, 0.10), (0.15, 0.12, 0.06, 0.075)]

@@ -26,7 +26,7 @@ UNORDERED = [(a, b) for a, b in PAIRS if KIND_NAMES.index(a) <= KIND_NAMES.index
 
 def measure(A, R=None, p=None, i=0, j=1):
     R, p = A.R if R is None else R, A.p if p is None else p
-    d, n, x1, x2 = pair_distance(A.kinds, A.sizes, R, p, i, j)
+    d, n, x1, x2 = pair_distance(A, R, p, i, j)
     return d, np.array(n), np.array(x1), np.array(x2)
 
 

@@ -5,7 +5,13 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.collision.coal_backend import shape_arrays
-from humanoid_control.collision.pair_distance import ShapePairs, pair_distance, pair_distances, shape_poses
+from humanoid_control.collision.pair_distance import (
+    CollisionPairs,
+    PairsFound,
+    pair_distance,
+    pair_distances,
+    shape_poses,
+)
 from humanoid_control.collision.shapes import ELLIPSOID, KIND_NAMES, ShapeArrays, bounding_radius
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.studies.dube2012.capsule_distance import dube_distances
@@ -16,20 +22,17 @@ class Buffers:
 
     def __init__(self, robot):
         self.A, self.pairs = shape_arrays(robot.model, robot.shapes), robot.pairs.astype(np.int64)
-        n, s = len(self.pairs), len(self.A)
+        n, s = len(self.pairs), len(self.A.kinds)
         self.R, self.p = np.empty((s, 3, 3)), np.empty((s, 3))
-        self.out = (np.empty(n, dtype=np.int64), np.empty(n), *(np.empty((n, 3)) for _ in range(3)))
+        self.out = PairsFound.buffer(n)
 
     def poses(self, data):
         joint_R = np.array([X.rotation for X in data.oMi])
         joint_p = np.array([X.translation for X in data.oMi])
-        shape_poses(joint_R, joint_p, self.A.joint, self.A.R, self.A.p, self.R, self.p)
+        shape_poses(joint_R, joint_p, self.A, self.R, self.p)
 
     def near(self, threshold):
-        A = self.A
-        return pair_distances(
-            A.kinds, A.sizes, self.R, self.p, self.p, A.radii, self.pairs, threshold, *self.out
-        )  # fmt: skip
+        return pair_distances(self.A, self.R, self.p, self.pairs, threshold, self.out)
 
 
 def random_posture(robot, rng):
@@ -45,9 +48,7 @@ def test_near_pairs_are_exactly_the_near_ones(name):
     for _ in range(40):
         pin.forwardKinematics(robot.model, data, random_posture(robot, rng))
         buffers.poses(data)
-        all_d = np.array(
-            [pair_distance(buffers.A.kinds, buffers.A.sizes, buffers.R, buffers.p, i, j)[0] for i, j in buffers.pairs]
-        )
+        all_d = np.array([pair_distance(buffers.A, buffers.R, buffers.p, i, j)[0] for i, j in buffers.pairs])
         for threshold in (-0.02, 0.0, 0.05, 0.3):
             count = buffers.near(threshold)
             assert np.array_equal(pair[:count], np.flatnonzero(all_d < threshold))
@@ -114,14 +115,14 @@ def place(pairs, robot, data, q):
 def test_gradient_in_joint_space_is_the_finite_difference(name):
     """To 1e-6, outside and inside, with the joints' Jacobians; pairs with two equally near places are passed over."""
     robot, rng, eps = load_robot(name, "floating"), np.random.default_rng(2), 1e-6
-    pairs, rows = ShapePairs(shape_arrays(robot.model, robot.shapes), robot.pairs), robot.self_distance()
+    pairs = CollisionPairs(shape_arrays(robot.model, robot.shapes), robot.pairs, robot.support)
     data, moved = robot.model.createData(), robot.model.createData()
     outside = inside = kinks = 0
     for _ in range(200):
         q = random_posture(robot, rng)
         place(pairs, robot, data, q)
         near, dv = pairs.near(0.05), rng.normal(size=robot.nv)
-        predicted = rows.gradient(data, near) @ dv
+        predicted = near.gradient(data.J) @ dv
         ends = []
         for e in (eps, -eps):
             place(pairs, robot, moved, pin.integrate(robot.model, q, e * dv))
@@ -139,7 +140,7 @@ def test_gradient_in_joint_space_is_the_finite_difference(name):
 def test_pairs_with_their_arrays_give_what_the_kernels_give():
     robot, rng = load_robot("we4rii", "fixed"), np.random.default_rng(6)
     buffers, data = Buffers(robot), robot.model.createData()
-    pairs = ShapePairs(buffers.A, robot.pairs)
+    pairs = CollisionPairs(buffers.A, robot.pairs, robot.support)
     for _ in range(20):
         place(pairs, robot, data, random_posture(robot, rng))
         buffers.poses(data)
@@ -154,8 +155,6 @@ def test_pairs_with_their_arrays_give_what_the_kernels_give():
 
 def test_no_pairs_and_no_shapes_give_no_rows():
     empty = ShapeArrays.build([], [], [], [], [])
-    assert len(empty) == 0 and empty.R.shape == (0, 3, 3)
-    none, rows = np.zeros((0, 2), dtype=np.int64), np.empty((0, 3))
-    zero = np.empty(0)
-    args = (empty.kinds, empty.sizes, empty.R, empty.p, empty.p, empty.radii, none, 1.0)
-    assert pair_distances(*args, np.empty(0, dtype=np.int64), zero, rows, rows, rows) == 0
+    assert len(empty.kinds) == 0 and empty.R.shape == (0, 3, 3)
+    none = np.zeros((0, 2), dtype=np.int64)
+    assert pair_distances(empty, empty.R, empty.p, none, 1.0, PairsFound.buffer(0)) == 0

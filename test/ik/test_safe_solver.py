@@ -13,7 +13,6 @@ from humanoid_control.ik import IkSettings, PointsTask, PostureTask, WholeBodyIk
 from humanoid_control.ik.constraints import SHARE, max_closing_speed
 from humanoid_control.kinematics.limits import keep_acceleration, velocity_bounds
 from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.robots.self_collision import RobotPairs
 from humanoid_control.studies.bad_starts import bad_starts, leave
 
 
@@ -46,7 +45,7 @@ def test_a_row_that_appears_allows_the_present_velocity_and_no_tick_exceeds_the_
     """Wild targets in ticks of changing length: rows come and go, and none asks for a jump when it comes."""
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(5)
     s = IkSettings(acceleration=40.0)
-    ik, pairs = WholeBodyIk(robot, s), RobotPairs(robot)
+    ik = WholeBodyIk(robot, s)
     hands = [robot.point_frame(p) for p in ("l_wrist", "r_wrist", "l_elbow", "r_elbow")]
     points, q, v = PointsTask(robot, hands, gain=30.0), robot.q(), np.zeros(robot.nv)
     home, known, came, fastest, closest = points.targets.copy(), set(), 0, 0.0, np.inf
@@ -58,7 +57,7 @@ def test_a_row_that_appears_allows_the_present_velocity_and_no_tick_exceeds_the_
         assert (np.abs(result.v - v) <= s.acceleration * dt * (1 + 1e-9)).all()
         near = result.near
         pin.computeJointJacobians(robot.model, robot.data, q)
-        g = pairs.gradient(robot.data.J, near)
+        g = near.gradient(robot.data.J)
         for i, p in enumerate(near.pair):
             x = near.distance[i] - s.margin
             if p not in known and x > 0 and k > 0:

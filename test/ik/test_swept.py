@@ -7,7 +7,7 @@ import pytest
 from humanoid_control.ik import IkSettings, PointsTask, PostureTask, WholeBodyIk
 from humanoid_control.ik.swept import StoppingPathCheck, braking_distance
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.self_collision import PairWatch, RobotPairs, pair_levers
+from humanoid_control.robots.self_collision import ShapePairs, motion_bounds
 
 DT = 0.004
 
@@ -39,17 +39,17 @@ def test_the_way_of_a_joint_is_that_of_ticks_that_brake(base):
 
 
 @pytest.mark.parametrize("name", ["hrp2", "armar3", "lola"])
-def test_no_distance_changes_by_more_than_levers_times_angles(name):
+def test_no_distance_changes_by_more_than_motion_bounds_times_angles(name):
     robot, rng = load_robot(name, "floating"), np.random.default_rng(1)
-    lever, watch = pair_levers(robot), PairWatch(robot)
+    bounds, watch = motion_bounds(robot), ShapePairs(robot)
     everything, tightest = np.full(len(robot.pairs), np.inf), 0.0
     for _ in range(60):
         q, size = random_q(robot, rng), 10.0 ** rng.uniform(-4, 0)
         dv = size * rng.normal(size=robot.nv) * (rng.random(robot.nv) < rng.choice([0.1, 1.0]))
-        watch.look(q, everything)
+        watch.update(q, everything)
         before = watch.lower.copy()
-        watch.look(pin.integrate(robot.model, q, dv), everything)
-        change, bound = np.abs(watch.lower - before), lever @ np.abs(dv)
+        watch.update(pin.integrate(robot.model, q, dv), everything)
+        change, bound = np.abs(watch.lower - before), bounds @ np.abs(dv)
         assert (change <= bound + 1e-9).all()
         tightest = max(tightest, float(np.max(change / np.maximum(bound, 1e-9), initial=0)))
     assert tightest > 0.5, "bounds this loose would prove nothing"
@@ -59,36 +59,36 @@ def test_no_distance_changes_by_more_than_levers_times_angles(name):
 def test_a_watched_pair_is_never_nearer_than_its_bound_and_exact_within_reach(name):
     """Along a walk of small steps with a few jumps, against measuring all pairs anew."""
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(2)
-    watch, fresh = PairWatch(robot), RobotPairs(robot)
+    watch, fresh = ShapePairs(robot), ShapePairs(robot)
     reach, q = np.full(len(robot.pairs), 0.1), random_q(robot, rng)
     for k in range(200):
         q = random_q(robot, rng) if k % 50 == 0 else pin.integrate(robot.model, q, 0.01 * rng.normal(size=robot.nv))
-        watch.look(q, reach)
-        near = fresh.near(q, np.inf)
+        found = watch.update(q, reach)
+        near = fresh.update(q, np.inf)
         exact = np.full(len(robot.pairs), np.inf)
         exact[near.pair] = near.distance
         assert (watch.lower <= exact + 1e-9).all()
-        assert (np.sort(watch.pair[: watch.count]) == np.flatnonzero(exact < 0.1)).all()
+        assert np.array_equal(found.pair, np.flatnonzero(exact < 0.1))
         assert np.allclose(watch.lower[exact < 0.1], exact[exact < 0.1], atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["hrp2", "suralp", "we4rii"])
 def test_a_way_found_clear_is_clear_and_one_that_touches_is_not(name):
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(3)
-    watch, brute = PairWatch(robot), PairWatch(robot)
+    watch, brute = ShapePairs(robot), ShapePairs(robot)
     check, everything = StoppingPathCheck(robot, watch), np.full(len(robot.pairs), np.inf)
     verdicts = {True: 0, False: 0}
     for _ in range(30):
         q = random_q(robot, rng)
         v = robot.velocity * rng.uniform(-1, 1, robot.n) * rng.choice([0.1, 1.0])
         a, floor = rng.choice([5.0, 100.0]), 0.01
-        watch.look(q, np.full(len(robot.pairs), 0.12))
+        watch.update(q, np.full(len(robot.pairs), 0.12))
         clear = check.scale(q, np.zeros(robot.nv), v, DT, a, floor) == 1.0
-        brute.look(q, everything)
+        brute.update(q, everything)
         start = closest = brute.lower.copy()
         for ticks in np.linspace(0, np.ceil(np.abs(v).max() / (a * DT)), 150):
             at = q + [np.sign(u) * DT * braking_distance(abs(u), a * DT, ticks) for u in v]
-            brute.look(at, everything)
+            brute.update(at, everything)
             closest = np.minimum(closest, brute.lower)
         kept = np.minimum(floor, 0.99 * start)
         if clear:
@@ -105,7 +105,7 @@ def test_alone_it_keeps_arms_apart_that_are_thrown_at_each_other(monkeypatch):
     bounds_only = WholeBodyIk._fill_constraints
     monkeypatch.setattr(WholeBodyIk, "_fill_constraints", lambda *args: (bounds_only(*args)[0], 0))
     hands = [robot.point_frame("l_wrist"), robot.point_frame("r_wrist")]
-    closest, slowest, pairs = {}, {}, RobotPairs(robot)
+    closest, slowest, pairs = {}, {}, ShapePairs(robot)
     for swept in (False, True):
         ik = WholeBodyIk(robot, IkSettings(acceleration=12.0, smoothing=0.0, swept=swept))
         points, q = PointsTask(robot, hands, gain=30.0), robot.q()
@@ -115,7 +115,7 @@ def test_alone_it_keeps_arms_apart_that_are_thrown_at_each_other(monkeypatch):
             result = ik.step(q, [points, PostureTask(robot.postures["neutral"])], DT)
             assert (np.abs(result.v - v) <= 12.0 * DT * (1 + 1e-9)).all()
             q, v = result.q, result.v
-            closest[swept] = min(closest[swept], pairs.near(q, np.inf).distance.min())
+            closest[swept] = min(closest[swept], pairs.update(q, np.inf).distance.min())
             slowest[swept] = min(slowest[swept], result.report.speed_scale)
     assert closest[False] < -0.01 and closest[True] > 0.002
     assert slowest[False] == 1.0 and slowest[True] < 1.0

@@ -11,7 +11,7 @@ import yaml
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.robots import CATALOGUE, MODELS, load_robot
 from humanoid_control.robots.description.urdf import parse_urdf
-from humanoid_control.robots.guess.robot_file import guess_mapping, map_urdf
+from humanoid_control.robots.guess.robot_file import guess_mapping, guess_robot_file
 
 POINTS = ["mid_hip", "sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist"]
 # What the structure does not tell, and how far the guess may be off [m]: robots without legs have no hip joints,
@@ -111,7 +111,7 @@ def test_a_robot_that_looks_elsewhere_is_turned_round(yaw, tmp_path):
     original = load_robot("hrp2", "fixed")
     path = tmp_path / "turned.urdf"
     path.write_text(turned(original.urdf, yaw))
-    _, mapping = map_urdf(path)
+    _, mapping = guess_robot_file(path)
     assert np.exp(1j * mapping.yaw) == pytest.approx(np.exp(1j * yaw))
     robot = load_robot(path, "fixed")
     a, b = (r.point_positions(r.q("zero"), POINTS) for r in (original, robot))
@@ -123,7 +123,7 @@ def test_the_file_is_written_once_and_can_be_used(name, tmp_path):
     original = load_robot(name, "fixed")
     path = tmp_path / "unknown.urdf"
     path.write_text(original.urdf)
-    written, _ = map_urdf(path)
+    written, _ = guess_robot_file(path)
     assert written == tmp_path / "unknown.yaml"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["unknown.urdf", "unknown.yaml"]
     robot = load_robot(path, "fixed")
@@ -131,7 +131,7 @@ def test_the_file_is_written_once_and_can_be_used(name, tmp_path):
     assert robot.segment_lengths() == pytest.approx(original.segment_lengths(), abs=tolerance)
     before = written.read_text()
     with pytest.raises(RobotError, match="exists already") as e:
-        map_urdf(path)
+        guess_robot_file(path)
     assert "\n" not in str(e.value) and written.read_text() == before
     text = "\n".join(line for line in before.splitlines() if not line.startswith("  -"))
     assert text.count("GUESS") == 2 + sum(1 for n, _ in WEAK if n == name), "root height, and every weak point, says so"
@@ -143,7 +143,7 @@ def test_meshes_get_capsules_that_stand_in_for_them(tmp_path):
     path.write_text(
         re.sub(r"<(box|cylinder|sphere) [^>]*/>", '<mesh filename="package://nowhere/x.stl"/>', original.urdf)
     )
-    map_urdf(path)
+    guess_robot_file(path)
     robot = load_robot(path, "fixed")
     arms = {f"{s}_{k}_arm_guess" for s in "lr" for k in ("upper", "lower")}
     assert {s.name for s in robot.shapes} == {"torso_guess", *arms}
@@ -171,7 +171,7 @@ def test_only_what_has_no_shape_is_guessed(tmp_path):
     path = tmp_path / "half.urdf"
     path.write_text(ET.tostring(document, encoding="unicode"))
     before = {s.name: s for s in load_robot(path, "fixed").shapes}
-    map_urdf(path)
+    guess_robot_file(path)
     after = {s.name: s for s in load_robot(path, "fixed").shapes}
     assert set(after) - set(before) == {"l_lower_arm_guess", "r_lower_arm_guess"}
     assert all(after[name] == shape for name, shape in before.items())
@@ -203,7 +203,7 @@ def test_a_robot_without_arms_is_refused(tmp_path):
     path = tmp_path / "legs.urdf"
     path.write_text(without_branches(urdf, ["l_shoulder_flexion", "r_shoulder_flexion"]))
     with pytest.raises(RobotError, match=r"legs\.urdf: no arms found") as e:
-        map_urdf(path)
+        guess_robot_file(path)
     assert "\n" not in str(e.value) and [p.name for p in tmp_path.iterdir()] == ["legs.urdf"]
     robot = load_robot(path)
     with pytest.raises(RobotError, match=f"lacks the points {', '.join(POINTS)}") as e:
@@ -216,13 +216,13 @@ def test_arms_without_an_elbow_are_refused(tmp_path):
     stumps = without_branches(load_robot("hrp2").urdf, ["l_elbow_flexion", "r_elbow_flexion"])
     path.write_text(stumps.replace('xyz="0 0.25 0.181"', 'xyz="0 0.25 0.2"'))
     with pytest.raises(RobotError, match="no arms found"):
-        map_urdf(path)
+        guess_robot_file(path)
 
 
 def test_only_some_points_missing_are_named(tmp_path):
     path = tmp_path / "robot.urdf"
     path.write_text(load_robot("hrp2").urdf)
-    written, _ = map_urdf(path)
+    written, _ = guess_robot_file(path)
     content = yaml.safe_load(written.read_text())
     del content["points"]["l_wrist"], content["points"]["sternum"]
     written.write_text(yaml.safe_dump(content))
@@ -239,5 +239,5 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path, monkeypatch):
 
     monkeypatch.setattr("tempfile.TemporaryDirectory", full)
     with pytest.raises(ConfigError, match="cannot be written: No space left"):
-        map_urdf(path)
+        guess_robot_file(path)
     assert not (tmp_path / "robot.yaml").exists()

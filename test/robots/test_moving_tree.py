@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import RobotError
-from humanoid_control.kinematics.tree import MovingTree, add_point_row, body_poses
+from humanoid_control.kinematics.tree import KinematicTree, WorldPoses, add_point_row, body_poses
 from humanoid_control.robots import CATALOGUE, load_robot
 
 WORLD = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
@@ -13,21 +13,22 @@ WORLD = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 
 def poses(tree, x):
     m = len(tree.parent)
-    R, p, axes = np.empty((m + 1, 3, 3)), np.empty((m + 1, 3)), np.empty((m, 3))
-    body_poses(tree, x, R, p, axes)
-    return R, p, axes
+    out = WorldPoses.of(m + 1, m)
+    body_poses(tree, x, out)
+    return out
 
 
 @pytest.mark.parametrize("name", [*CATALOGUE, "recommended"])
 def test_every_frame_is_where_pinocchio_has_it_and_moves_as_it_says(name):
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(0)
     moving = robot.imitation_joints
-    tree, body = MovingTree.of(robot.model, robot.q(), moving, robot.mimic)
+    tree, body = KinematicTree.of(robot.model, robot.q(), moving, robot.mimic)
     for _ in range(5):
         joints = robot.postures["neutral"].copy()
         x = rng.uniform(robot.lower, robot.upper)[moving]
         joints[moving] = x
-        R, p, axes = poses(tree, x)
+        world = poses(tree, x)
+        R, p, _ = world
         pin.computeJointJacobians(robot.model, robot.data, robot.q(joints))
         pin.updateFramePlacements(robot.model, robot.data)
         for k, frame in enumerate(robot.model.frames):
@@ -37,7 +38,7 @@ def test_every_frame_is_where_pinocchio_has_it_and_moves_as_it_says(name):
             assert np.allclose(R[b] @ X.rotation, robot.data.oMf[k].rotation, atol=1e-12)
             J = pin.getFrameJacobian(robot.model, robot.data, k, WORLD)[:3, moving]
             n, row = rng.normal(size=3), np.zeros(len(x))
-            add_point_row(tree, b, tuple(point), tuple(n), -2.0, p, axes, row)
+            add_point_row(tree, world, b, tuple(point), tuple(n), -2.0, row)
             assert np.allclose(row, -2.0 * n @ J, atol=1e-12)
 
 
@@ -56,7 +57,7 @@ SLIDER = """<robot name="gantry">
 def test_sliding_and_mimicking_joints_move_as_finite_differences_say(tmp_path):
     (tmp_path / "gantry.urdf").write_text(SLIDER)
     robot = load_robot(tmp_path / "gantry.urdf", "fixed")
-    tree, body = MovingTree.of(
+    tree, body = KinematicTree.of(
         robot.model, robot.q(), [robot.joint_index("slide"), robot.joint_index("turn")], robot.mimic
     )
     frame = robot.model.frames[robot.model.getFrameId("claw")]
@@ -73,10 +74,10 @@ def test_sliding_and_mimicking_joints_move_as_finite_differences_say(tmp_path):
     pin.framesForwardKinematics(robot.model, robot.data, robot.q(joints))
     claw = robot.data.oMf[robot.model.getFrameId("claw")]
     assert np.allclose(point(x), claw.act(np.array([0.0, 0.1, 0.2])))
-    _, p, axes = poses(tree, x)
+    world = poses(tree, x)
     for n in np.eye(3):
         row = np.zeros(2)
-        add_point_row(tree, b, tuple(point(x)), tuple(n), 1.0, p, axes, row)
+        add_point_row(tree, world, b, tuple(point(x)), tuple(n), 1.0, row)
         numeric = [(point(x + d) - point(x - d)) @ n / (2 * eps) for d in eps * np.eye(2)]
         assert row == pytest.approx(numeric, abs=1e-8)
 
@@ -84,4 +85,4 @@ def test_sliding_and_mimicking_joints_move_as_finite_differences_say(tmp_path):
 def test_a_floating_base_is_refused():
     with pytest.raises(RobotError, match="fixed base"):
         robot = load_robot("hrp2", "floating")
-        MovingTree.of(robot.model, robot.q(), [0])
+        KinematicTree.of(robot.model, robot.q(), [0])

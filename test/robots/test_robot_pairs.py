@@ -6,7 +6,6 @@ import pytest
 
 from humanoid_control.kinematics.tree import JointPoses
 from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.robots.self_collision import RobotPairs
 
 
 def random_q(robot, rng):
@@ -36,19 +35,19 @@ def test_every_joint_is_where_pinocchio_has_it(name, base):
 def test_gradients_are_finite_differences_and_distances_coals(name, base):
     robot, rng, eps = load_robot(name, base), np.random.default_rng(2), 1e-6
     pin.seed(2)
-    pairs, coal = RobotPairs(robot), robot.self_distance()
+    pairs, coal = robot.collision_monitor("shapes"), robot.self_distance()
     seen = wrong = 0
     for _ in range(16):
         q = random_q(robot, rng)
-        near = pairs.near(q, 0.08)
+        near = pairs.update(q, 0.08)
         pin.computeJointJacobians(robot.model, robot.data, q)
-        G = pairs.gradient(robot.data.J, near)
+        G = near.gradient(robot.data.J)
         theirs = coal.all_distances(robot.data)
         outside = near.distance > 0.005
         assert np.abs(theirs[near.pair] - near.distance)[outside].max(initial=0) < 3e-3, "coal measures polyhedra"
         dv = rng.normal(size=robot.nv)
-        plus = pairs.near(pin.integrate(robot.model, q, eps * dv), np.inf).distance[near.pair]
-        minus = pairs.near(pin.integrate(robot.model, q, -eps * dv), np.inf).distance[near.pair]
+        plus = pairs.update(pin.integrate(robot.model, q, eps * dv), np.inf).distance[near.pair]
+        minus = pairs.update(pin.integrate(robot.model, q, -eps * dv), np.inf).distance[near.pair]
         off = np.abs(G @ dv - (plus - minus) / (2 * eps))
         seen += len(off)
         wrong += int(np.sum(off > 1e-5))  # where two witness points are equally near the distance has a kink

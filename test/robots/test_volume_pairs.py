@@ -8,7 +8,7 @@ from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv, S
 from humanoid_control.ik.null_space.objectives import SelfCollisionCost
 from humanoid_control.ik.tasks.task import prepare
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.self_collision import RobotPairs, VolumePairs, near_pairs_of
+from humanoid_control.robots.self_collision import ShapePairs, VolumePairs
 from humanoid_control.robots.volumes import model_of
 
 
@@ -20,24 +20,24 @@ def thighs(radius=0.065):
 def test_a_pair_of_capsules_is_the_same_as_a_pair_of_lines():
     """Distance, points and gradient beside the exact shapes, at random and inside; the gradient by differences."""
     robot = load_robot("lola", "floating")
-    volumes, shapes, rng = VolumePairs(robot, model_of(robot, thighs())), RobotPairs(robot), np.random.default_rng(4)
+    volumes, shapes, rng = VolumePairs(robot, model_of(robot, thighs())), ShapePairs(robot), np.random.default_rng(4)
     k = next(k for k in range(shapes.count) if set(shapes.name(k)) == {"l_thigh", "r_thigh"})
     inside = 0
     for _ in range(40):
         q = robot.q(rng.uniform(robot.lower, robot.upper))
-        a, b = volumes.near(q, np.inf), shapes.near(q, np.inf)
+        a, b = volumes.update(q, np.inf), shapes.update(q, np.inf)
         row = int(np.flatnonzero(b.pair == k)[0])
         assert a.distance[0] == pytest.approx(b.distance[row], abs=1e-9)
         inside += a.distance[0] < 0
         prepare(robot, robot.data, q)
-        G = volumes.gradient(robot.data.J, a)[0]
-        assert pytest.approx(shapes.gradient(robot.data.J, b)[row], abs=1e-6) == G
+        G = a.gradient(robot.data.J)[0]
+        assert pytest.approx(b.gradient(robot.data.J)[row], abs=1e-6) == G
         v = rng.normal(size=robot.nv)
         step = 1e-6 * v
-        d = [volumes.near(pin.integrate(robot.model, q, s * step), np.inf).distance[0] for s in (1, -1)]
+        d = [volumes.update(pin.integrate(robot.model, q, s * step), np.inf).distance[0] for s in (1, -1)]
         assert (d[0] - d[1]) / 2e-6 == pytest.approx(G @ v, abs=2e-5)
     assert 2 < inside < 40
-    assert len(volumes.near(robot.q(), 1e-3)) == 0 and volumes.name(0) == ("l_thigh", "r_thigh")
+    assert len(volumes.update(robot.q(), 1e-3)) == 0 and volumes.name(0) == ("l_thigh", "r_thigh")
 
 
 def test_a_robot_with_a_file_keeps_clear_of_its_volumes(tmp_path):
@@ -49,17 +49,17 @@ def test_a_robot_with_a_file_keeps_clear_of_its_volumes(tmp_path):
     plain = load_robot(tmp_path / "mine.urdf")
     write_ssv_file(tmp_path / "mine.volumes.yaml", thighs(0.09))
     robot = load_robot(tmp_path / "mine.urdf")
-    assert isinstance(near_pairs_of(plain), RobotPairs) and isinstance(near_pairs_of(robot), VolumePairs)
+    assert isinstance(plain.collision_monitor(), ShapePairs) and isinstance(robot.collision_monitor(), VolumePairs)
     q = robot.q()
     shapes, volumes = (SelfCollisionCost(r, activation=0.05) for r in (plain, robot))
-    gap = RobotPairs(plain)
-    near = gap.near(q, np.inf)
+    gap = ShapePairs(plain)
+    near = gap.update(q, np.inf)
     row = next(i for i, k in enumerate(near.pair) if set(gap.name(int(k))) == {"l_thigh", "r_thigh"})
-    assert volumes.pairs.near(q, np.inf).distance[0] == pytest.approx(near.distance[row] - 0.05, abs=1e-9)
+    assert volumes.pairs.update(q, np.inf).distance[0] == pytest.approx(near.distance[row] - 0.05, abs=1e-9)
     prepare(robot, robot.data, q)
     H = volumes.gradient(robot, robot.data, q)
     assert volumes.pairs.count == 1 and volumes.cost(robot, robot.data, q) > 0
-    apart = volumes.pairs.near(pin.integrate(robot.model, q, -1e-3 * H / np.linalg.norm(H)), np.inf)
+    apart = volumes.pairs.update(pin.integrate(robot.model, q, -1e-3 * H / np.linalg.norm(H)), np.inf)
     assert apart.distance[0] > volumes.near.distance[0], "downhill is apart"
     assert shapes.pairs.count == len(plain.pairs)
 

@@ -39,8 +39,7 @@ from humanoid_control.collision.ssv.model import (
     place_segments,
 )
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.jit import kernel as kernel_ssv_batch
-from humanoid_control.numerics.vec3 import kernel
+from humanoid_control.jit import kernel
 
 # -------- The nearest pair of volumes of every pair of segments, in one call: the kernel for a real-time loop
 
@@ -214,7 +213,7 @@ class SsvDistances:
         return cls(table[:, 0], table[:, 1:4], table[:, 4:7], table[:, 7:10], table[:, 10])
 
 
-@kernel_ssv_batch
+@kernel
 def measure_blocks(code: int, blocks: np.ndarray, total: int) -> None:
     """Measure the first `total` pairs of some blocks, all of one function.
 
@@ -372,7 +371,7 @@ class SsvDistance:
 
         Args:
             model: segments and pairs.
-            support: (njoints, nv) of `support_of_joints`.
+            support: (njoints, nv) of `ancestor_mask`.
             activation: d_a [m], pairs farther apart than this are left out; infinite: none is.
             broad_phase: 'obb', 'aabb' or 'none': the boxes that leave out far pairs without measuring them.
 

@@ -35,7 +35,8 @@ from humanoid_control.collision.ssv.distance import distances
 from humanoid_control.collision.ssv.distance_kernels import inverse, point_line, point_triangle
 from humanoid_control.collision.ssv.segments import Ssv
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.numerics.vec3 import along, cross, dot, kernel, norm, row, sub
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.vec3 import along, cross, dot, norm, row, sub
 
 # -------- The smallest swept-sphere volume of one kind around points, as far as a search finds it
 

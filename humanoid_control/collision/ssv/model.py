@@ -23,7 +23,7 @@ import pinocchio as pin
 from humanoid_control.collision.ssv.distance_kernels import TYPE_NAMES
 from humanoid_control.collision.ssv.segments import Segment, SegmentPair, expand
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.numerics.vec3 import kernel
+from humanoid_control.jit import kernel
 
 # -------- Boxes around segments, which tell cheaply that two segments are farther apart than the distance that matters
 

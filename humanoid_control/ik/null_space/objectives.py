@@ -16,12 +16,12 @@ from collections.abc import Sequence
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.collision.coal_backend import NearPairs
+from humanoid_control.collision.pair_distance import NearPairs, PairJoints, PairsFound, distance_rate
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik.tasks.task import Task, prepare
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.vec3 import cross, row
 from humanoid_control.robots.robot import Robot
-from humanoid_control.robots.self_collision import PairWatch, near_pairs_of
 
 # -------- What a null-space objective is: a scalar cost H(q) and its gradient
 
@@ -134,13 +134,8 @@ def push(d: float, activation: float, contact: float, blend: float) -> float:
 @kernel
 def push_gradient(
     J6: np.ndarray,
-    support_1: np.ndarray,
-    support_2: np.ndarray,
-    pair: np.ndarray,
-    distance: np.ndarray,
-    normal: np.ndarray,
-    point_1: np.ndarray,
-    point_2: np.ndarray,
+    found: PairsFound,
+    joints: PairJoints,
     activation: np.ndarray,
     contact: np.ndarray,
     blend: float,
@@ -150,31 +145,22 @@ def push_gradient(
 
     Args:
         J6: (6, nv) twists of the velocities at the world origin.
-        support_1, support_2: (P, nv) which of them move the shapes of each pair.
-        pair, distance, normal, point_1, point_2: (k,) and (k, 3), as of NearPairs.
+        found, joints: of NearPairs.
         activation, contact: (P,). blend: as of `repulsion`.
         out: (nv,) filled.
     """
     out[:] = 0.0
-    for k in range(pair.shape[0]):
-        i = pair[k]
-        g = push(distance[k], activation[i], contact[i], blend)
+    moves = joints.ancestor_mask
+    for k in range(found.pair.shape[0]):
+        pair = found.pair[k]
+        g = push(found.distance[k], activation[pair], contact[pair], blend)
         if g == 0.0:
             continue
-        n0, n1, n2 = normal[k, 0], normal[k, 1], normal[k, 2]
-        a0, a1, a2 = point_1[k, 0], point_1[k, 1], point_1[k, 2]
-        b0, b1, b2 = point_2[k, 0], point_2[k, 1], point_2[k, 2]
+        n, i, j = row(found.normal, k), joints.first[pair], joints.second[pair]
+        moment_1, moment_2 = cross(row(found.point_1, k), n), cross(row(found.point_2, k), n)
         for c in range(out.shape[0]):
-            s1, s2 = support_1[i, c], support_2[i, c]
-            if s1 == s2:  # moves both as one, or neither: the distance stays
-                continue
-            along = n0 * J6[0, c] + n1 * J6[1, c] + n2 * J6[2, c]
-            if s2 != 0.0:
-                x, y, z = b1 * n2 - b2 * n1, b2 * n0 - b0 * n2, b0 * n1 - b1 * n0
-                out[c] -= g * (along + x * J6[3, c] + y * J6[4, c] + z * J6[5, c])
-            if s1 != 0.0:
-                x, y, z = a1 * n2 - a2 * n1, a2 * n0 - a0 * n2, a0 * n1 - a1 * n0
-                out[c] += g * (along + x * J6[3, c] + y * J6[4, c] + z * J6[5, c])
+            if moves[i, c] != moves[j, c]:  # else both move as one, or neither: the distance stays
+                out[c] -= g * distance_rate(n, moment_1, moment_2, moves[i, c], moves[j, c], J6, c)
 
 
 def repulsion_potential(
@@ -218,8 +204,8 @@ def activation_distances(robot: Robot, most: float = 0.05, share: float = 0.8) -
         most: at the most [m].
         share: of the clearance in the neutral posture.
     """
-    pairs = near_pairs_of(robot)
-    near, clearance = pairs.near(robot.q("neutral"), np.inf), np.empty(pairs.count)
+    pairs = robot.collision_monitor()
+    near, clearance = pairs.update(robot.q("neutral"), np.inf), np.empty(pairs.count)
     clearance[near.pair] = near.distance
     return np.clip(share * clearance, LEAST, most)
 
@@ -255,22 +241,17 @@ class SelfCollisionCost(Objective):
         Raises:
             ConfigError: a value outside its range.
         """
-        self.blend, self.pairs = blend, near_pairs_of(robot)
+        self.blend, self.pairs = blend, robot.collision_monitor()
         a = activation_distances(robot) if activation is None else activation
         self.activation = np.array(np.broadcast_to(np.asarray(a, dtype=float), (self.pairs.count,)))
         self.contact = np.array(np.broadcast_to(np.asarray(contact, dtype=float), (self.pairs.count,)))
         if not (self.activation > 0).all() or not (self.contact >= 0).all() or not 0 <= blend <= 1:
             raise ConfigError("self-collision cost: activation > 0, contact >= 0 and a blend from 0 to 1 are needed")
         self._most = float(self.activation.max(initial=0.0))
-        self._watch = PairWatch(robot) if robot.volumes is None else None
-        self._volumes: NearPairs | None = None
-
-    @property
-    def near(self) -> NearPairs | None:
-        return self._volumes if self._watch is None else self._watch.near()
+        self.near: NearPairs | None = None
 
     def _near(self, q: np.ndarray) -> NearPairs:
-        return self.pairs.near(q, self._most)
+        return self.pairs.update(q, self._most)
 
     def cost(self, robot: Robot, data: pin.Data, q: np.ndarray) -> float:
         near = self._near(q)
@@ -278,16 +259,10 @@ class SelfCollisionCost(Objective):
         return float(np.sum(repulsion_potential(near.distance, a, s, self.blend)))
 
     def gradient(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
-        out, w = np.zeros(robot.nv), self._watch
-        if w is None:
-            self._volumes = near = self._near(q)
-            n, rows = len(near), (near.pair, near.distance, near.normal, near.point_1, near.point_2)
-        else:
-            n = w.look(q, self.activation)
-            rows = (w.pair[:n], w.distance[:n], w.normal[:n], w.x1[:n], w.x2[:n])
-        if n:
-            first, second = self.pairs.supports
-            push_gradient(data.J, first, second, *rows, self.activation, self.contact, self.blend, out)
+        out = np.zeros(robot.nv)
+        self.near = near = self.pairs.update(q, self.activation)
+        if len(near):
+            push_gradient(data.J, near.found, near.joints, self.activation, self.contact, self.blend, out)
         return out
 
     def stiffness(self, data: pin.Data, q: np.ndarray, mobility: np.ndarray | None = None) -> float:
@@ -305,7 +280,7 @@ class SelfCollisionCost(Objective):
         if not active.any():
             return 0.0
         k = near.pair[active]
-        G = self.pairs.gradient(data.J, near)[active]
+        G = near.gradient(data.J)[active]
         slope = 2 * self.contact[k] / (self.activation[k] * (1 + self.blend))
         M = (G if mobility is None else G * mobility) @ G.T
         return float(np.abs(np.linalg.eigvals(M * slope)).max())
@@ -327,8 +302,8 @@ class SelfCollisionCost(Objective):
         for _ in range(50):
             q = robot.q(rng.uniform(np.maximum(robot.lower, -3.0), np.minimum(robot.upper, 3.0)))
             prepare(robot, data, q)
-            near = self.pairs.near(q, np.inf)
-            G = self.pairs.gradient(data.J, near)
+            near = self.pairs.update(q, np.inf)
+            G = near.gradient(data.J)
             moved[near.pair] = np.maximum(moved[near.pair], np.einsum("ij,ij->i", G, G))
         self.contact = share * np.asarray(stable_contact_gradient(null_gain, dt, self.activation, self.blend, moved))
 

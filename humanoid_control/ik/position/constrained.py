@@ -14,7 +14,6 @@ from humanoid_control.ik.position.solver import PositionSolver, Problem, Solutio
 from humanoid_control.ik.tasks.geometric import HalfSpaceTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.robots.robot import Robot
-from humanoid_control.robots.self_collision import near_pairs_of
 
 SOFT = 8  # daqp: a row that may be violated at a price when no step satisfies all
 FREE = 1e30
@@ -48,13 +47,13 @@ class ClearanceConstraint:
     """
 
     def __init__(self, robot: Robot, margin: float = 0.01, horizon: float = 0.15) -> None:
-        self.margin, self.horizon, self.pairs = margin, horizon, near_pairs_of(robot)
+        self.margin, self.horizon, self.pairs = margin, horizon, robot.collision_monitor()
 
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        near = self.pairs.near(q, self.horizon)
+        near = self.pairs.update(q, self.horizon)
         if not len(near):
             return np.zeros(0), np.zeros((0, robot.nv))
-        return near.distance - self.margin, self.pairs.gradient(data.J, near)
+        return near.distance - self.margin, near.gradient(data.J)
 
 
 class ConstrainedGoals(PositionSolver):

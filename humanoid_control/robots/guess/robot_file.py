@@ -207,7 +207,7 @@ def _meanings(waist: list[JointAxis], arms: tuple[Arm, ...], left: np.ndarray) -
 UPPER_ARM, LOWER_ARM, TORSO = 0.14, 0.13, 0.5  # radii: share of the bone, of the bone, of half the shoulder width
 
 
-def map_urdf(path: Path) -> tuple[Path, Mapping]:
+def guess_robot_file(path: Path) -> tuple[Path, Mapping]:
     """Guess the robot file of a URDF and write it beside it.
 
     Returns:

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from humanoid_control.collision.pair_distance import ShapePairs
+from humanoid_control.collision.pair_distance import CollisionPairs
 from humanoid_control.collision.primitive_distance import ellipse, ellipsoid
 from humanoid_control.collision.shapes import CAPSULE, ELLIPSOID
-from humanoid_control.numerics.vec3 import Vec, along, cross, dot, kernel, mul, norm, row, sub, unrotate
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, row, sub, unrotate
 
 # -------- Critical points of the source's collision test
 
@@ -239,7 +240,7 @@ class DubeResult:
     section: np.ndarray
 
 
-def dube_distances(placed: ShapePairs) -> DubeResult:
+def dube_distances(placed: CollisionPairs) -> DubeResult:
     """Every pair of placed shapes by the published test (Dube 2012, section 4.3.3)."""
     n, s = len(placed.pairs), placed.shapes
     out = DubeResult(np.empty(n, dtype=np.bool_), np.empty(n), np.empty(n, dtype=np.int64))

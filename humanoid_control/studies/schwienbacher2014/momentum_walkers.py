@@ -82,7 +82,7 @@ class FreeJointCosts:
             near = self._distance.near(data, g.activation)
             if len(near):
                 push = repulsion(near.distance, g.separation, g.activation, g.blend)
-                y -= push @ self._distance.gradient(data, near)
+                y -= push @ near.gradient(data.J)
         return y
 
 

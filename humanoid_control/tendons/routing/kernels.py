@@ -12,30 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.vec3 import (
-    Vec_vectors as Vec,
-)
-from humanoid_control.numerics.vec3 import (
-    cross_vectors as cross,
-)
-from humanoid_control.numerics.vec3 import (
-    dot_vectors as dot,
-)
-from humanoid_control.numerics.vec3 import (
-    norm_vectors as norm,
-)
-from humanoid_control.numerics.vec3 import (
-    plus,
-    scaled,
-    turned,
-    turned_back,
-)
-from humanoid_control.numerics.vec3 import (
-    row_vectors as row,
-)
-from humanoid_control.numerics.vec3 import (
-    sub_vectors as sub,
-)
+from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, rotate, row, sub, unrotate
 from humanoid_control.tendons.routing.arrays import Placed, Routing, placed_in, unpacked
 from humanoid_control.tendons.routing.wrapping import APART, Contact, wrap, wrap_rates
 
@@ -65,15 +42,15 @@ def place(routing: Routing, theta: np.ndarray, at: Placed) -> None:
             a0 = b0 * R0[j, 0, 0] + b1 * R0[j, 1, 0] + b2 * R0[j, 2, 0]
             a1 = b0 * R0[j, 0, 1] + b1 * R0[j, 1, 1] + b2 * R0[j, 2, 1]
             a2 = b0 * R0[j, 0, 2] + b1 * R0[j, 1, 2] + b2 * R0[j, 2, 2]
-            along = a0 * ux + a1 * uy + a2 * uz
-            at.a[j, i] = along
+            w = a0 * ux + a1 * uy + a2 * uz
+            at.a[j, i] = w
             R[j, i, 0] = a0 * e00 + a1 * e10 + a2 * e20
             R[j, i, 1] = a0 * e01 + a1 * e11 + a2 * e21
             R[j, i, 2] = a0 * e02 + a1 * e12 + a2 * e22
-            p[j, i] = p[b, i] + b0 * p0[j, 0] + b1 * p0[j, 1] + b2 * p0[j, 2] + along * reach
+            p[j, i] = p[b, i] + b0 * p0[j, 0] + b1 * p0[j, 1] + b2 * p0[j, 2] + w * reach
     for k in range(routing.point.shape[0]):
         b = routing.point_body[k]
-        at.x[k, 0], at.x[k, 1], at.x[k, 2] = plus(row(p, b), 1.0, turned(R, b, row(routing.point, k)))
+        at.x[k, 0], at.x[k, 1], at.x[k, 2] = along(row(p, b), 1.0, rotate(R[b], row(routing.point, k)))
 
 
 @kernel
@@ -83,17 +60,17 @@ def move(routing: Routing, rate: np.ndarray, at: Placed) -> None:
         b = routing.parent[j]
         value = rate[routing.coordinate[j]]
         w, arm, a = row(at.w, b), sub(row(at.p, j), row(at.p, b)), row(at.a, j)
-        v = plus(row(at.v, b), 1.0, cross(w, arm))
+        v = along(row(at.v, b), 1.0, cross(w, arm))
         if routing.slides[j]:
-            v = plus(v, value, a)
+            v = along(v, value, a)
         else:
-            w = plus(w, 1.0, scaled(value, a))
+            w = along(w, 1.0, mul(value, a))
         at.w[j, 0], at.w[j, 1], at.w[j, 2] = w
         at.v[j, 0], at.v[j, 1], at.v[j, 2] = v
     for k in range(routing.point.shape[0]):
         b = routing.point_body[k]
         arm = sub(row(at.x, k), row(at.p, b))
-        at.xd[k, 0], at.xd[k, 1], at.xd[k, 2] = plus(row(at.v, b), 1.0, cross(row(at.w, b), arm))
+        at.xd[k, 0], at.xd[k, 1], at.xd[k, 2] = along(row(at.v, b), 1.0, cross(row(at.w, b), arm))
 
 
 # -------- Lengths of tendons and their moment arms, exactly
@@ -153,16 +130,16 @@ def contact_in_world(routing: Routing, at: Placed, s: int) -> tuple[int, float, 
 def to_solid(routing: Routing, at: Placed, k: int, x: Vec) -> Vec:
     """A point of the frame of body 0 in the frame of solid k."""
     b = routing.solid_body[k]
-    in_body = turned_back(at.R, b, sub(x, row(at.p, b)))
-    return turned_back(routing.solid_R, k, sub(in_body, row(routing.solid_p, k)))
+    in_body = unrotate(at.R[b], sub(x, row(at.p, b)))
+    return unrotate(routing.solid_R[k], sub(in_body, row(routing.solid_p, k)))
 
 
 @kernel
 def from_solid(routing: Routing, at: Placed, k: int, t: Vec) -> Vec:
     """A point of the frame of solid k in the frame of body 0."""
     b = routing.solid_body[k]
-    in_body = plus(row(routing.solid_p, k), 1.0, turned(routing.solid_R, k, t))
-    return plus(row(at.p, b), 1.0, turned(at.R, b, in_body))
+    in_body = along(row(routing.solid_p, k), 1.0, rotate(routing.solid_R[k], t))
+    return along(row(at.p, b), 1.0, rotate(at.R[b], in_body))
 
 
 @kernel
@@ -172,7 +149,7 @@ def levers(routing: Routing, at: Placed, which: int, x0: Vec, x1: Vec, share: fl
     size = norm(d)
     if size < SHORTEST:
         return
-    u = scaled(share / size, d)
+    u = mul(share / size, d)
     for i in range(routing.lever_first[which], routing.lever_first[which + 1]):
         j, sign = routing.lever_joint[i], routing.lever_sign[i]
         a = row(at.a, j)
@@ -236,9 +213,9 @@ def lever_rates(
     size = norm(d)
     if size < SHORTEST:
         return
-    u = scaled(1.0 / size, d)
-    u_rate = scaled(share / size, plus(e, -dot(e, u), u))
-    u = scaled(share, u)
+    u = mul(1.0 / size, d)
+    u_rate = mul(share / size, along(e, -dot(e, u), u))
+    u = mul(share, u)
     for i in range(routing.lever_first[which], routing.lever_first[which + 1]):
         j, sign = routing.lever_joint[i], routing.lever_sign[i]
         a = row(at.a, j)
@@ -248,7 +225,7 @@ def lever_rates(
         else:
             x, v = (x1, v1) if sign > 0.0 else (x0, v0)
             arm, arm_rate = sub(x, row(at.p, j)), sub(v, row(at.v, j))
-            change = dot(u_rate, cross(a, arm)) + dot(u, plus(cross(a_rate, arm), 1.0, cross(a, arm_rate)))
+            change = dot(u_rate, cross(a, arm)) + dot(u, along(cross(a_rate, arm), 1.0, cross(a, arm_rate)))
         out[m, routing.coordinate[j]] += sign * change
 
 
@@ -256,16 +233,16 @@ def lever_rates(
 def _seen_from_solid(routing: Routing, at: Placed, k: int, x: Vec, v: Vec) -> Vec:
     """The velocity of a point as seen from solid k, in its frame."""
     b = routing.solid_body[k]
-    carried = plus(row(at.v, b), 1.0, cross(row(at.w, b), sub(x, row(at.p, b))))
-    return turned_back(routing.solid_R, k, turned_back(at.R, b, sub(v, carried)))
+    carried = along(row(at.v, b), 1.0, cross(row(at.w, b), sub(x, row(at.p, b))))
+    return unrotate(routing.solid_R[k], unrotate(at.R[b], sub(v, carried)))
 
 
 @kernel
 def _seen_from_world(routing: Routing, at: Placed, k: int, x: Vec, v: Vec) -> Vec:
     """The velocity in the frame of body 0 of a point at x that moves with v as seen from solid k."""
     b = routing.solid_body[k]
-    carried = plus(row(at.v, b), 1.0, cross(row(at.w, b), sub(x, row(at.p, b))))
-    return plus(carried, 1.0, turned(at.R, b, turned(routing.solid_R, k, v)))
+    carried = along(row(at.v, b), 1.0, cross(row(at.w, b), sub(x, row(at.p, b))))
+    return along(carried, 1.0, rotate(at.R[b], rotate(routing.solid_R[k], v)))
 
 
 # -------- Where Python enters the kernels of this room: a packed routing, postures, and the arrays to fill

@@ -23,25 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.vec3 import (
-    Vec_vectors as Vec,
-)
-from humanoid_control.numerics.vec3 import (
-    cross_vectors as cross,
-)
-from humanoid_control.numerics.vec3 import (
-    dot_vectors as dot,
-)
-from humanoid_control.numerics.vec3 import (
-    norm_vectors as norm,
-)
-from humanoid_control.numerics.vec3 import (
-    plus,
-    scaled,
-)
-from humanoid_control.numerics.vec3 import (
-    sub_vectors as sub,
-)
+from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, sub
 
 # -------- Where a tendon touches a sphere or a cylinder, and how these points move with its ends
 
@@ -93,14 +75,14 @@ def plane(ball: bool, p0: Vec, p1: Vec) -> tuple[Vec, Vec, Vec, Vec, Vec]:
     """The ends in the plane of the circle, its normal, and two axes in it."""
     if not ball:
         return (p0[0], p0[1], 0.0), (p1[0], p1[1], 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)
-    e0 = scaled(1.0 / max(norm(p0), TINY), p0)
+    e0 = mul(1.0 / max(norm(p0), TINY), p0)
     n = cross(p0, p1)
     size = norm(n)
     if size < TINY:  # one behind the other: any plane will do
         x, y, z = abs(e0[0]), abs(e0[1]), abs(e0[2])
         n = cross(e0, (0.0, 1.0, 1.0) if x >= max(y, z) else (1.0, 0.0, 1.0) if y >= z else (1.0, 1.0, 0.0))
         size = norm(n)
-    n = scaled(1.0 / size, n)
+    n = mul(1.0 / size, n)
     return p0, p1, n, e0, cross(n, e0)
 
 
@@ -109,7 +91,7 @@ def tangent(r: float, d: Vec, n: Vec, k: float) -> Vec:
     """Where the tangent from d touches the circle."""
     q = dot(d, d)
     s = np.sqrt(max(q - r * r, 0.0))
-    return scaled(r / q, plus(scaled(r, d), k * s, cross(n, d)))
+    return mul(r / q, along(mul(r, d), k * s, cross(n, d)))
 
 
 @kernel
@@ -131,11 +113,11 @@ def _reflection(r: float, d0: Vec, d1: Vec) -> tuple[bool, Vec]:
     square = dot(line, line)
     if square > TINY:
         a = -dot(line, d0) / square
-        if 0.0 < a < 1.0 and norm(plus(d0, a, line)) <= r:
+        if 0.0 < a < 1.0 and norm(along(d0, a, line)) <= r:
             return False, d0
     e0, e1, G = fan(d0, d1)
     x = angle_on_circle(l0, l1, r, G)
-    return True, plus(scaled(r * np.cos(x), e0), r * np.sin(x), e1)
+    return True, along(mul(r * np.cos(x), e0), r * np.sin(x), e1)
 
 
 @kernel
@@ -165,13 +147,13 @@ def angle_on_circle(l0: float, l1: float, r: float, G: float) -> float:
 @kernel
 def fan(d0: Vec, d1: Vec) -> tuple[Vec, Vec, float]:
     """The direction of d0, the one across it towards d1, and the angle [rad] between d0 and d1."""
-    e0 = scaled(1.0 / norm(d0), d0)
-    along = dot(d1, e0)
-    rest = plus(d1, -along, e0)
+    e0 = mul(1.0 / norm(d0), d0)
+    ahead = dot(d1, e0)
+    rest = along(d1, -ahead, e0)
     across = norm(rest)
     if across < TINY:
         return e0, (0.0, 0.0, 0.0), 0.0
-    return e0, scaled(1.0 / across, rest), np.arctan2(across, along)
+    return e0, mul(1.0 / across, rest), np.arctan2(across, ahead)
 
 
 @kernel
@@ -207,8 +189,8 @@ def wrap_rates(
     if ball:
         size = norm(cross(p0, p1))
         if size > TINY:
-            rate = plus(cross(v0, p1), 1.0, cross(p0, v1))
-            turn = scaled(1.0 / size, plus(rate, -dot(rate, n), n))
+            rate = along(cross(v0, p1), 1.0, cross(p0, v1))
+            turn = mul(1.0 / size, along(rate, -dot(rate, n), n))
     else:
         w0, w1 = (v0[0], v0[1], 0.0), (v1[0], v1[1], 0.0)
     if meet == AROUND:
@@ -245,10 +227,10 @@ def _tangent_rate(r: float, d: Vec, v: Vec, n: Vec, turn: Vec, k: float) -> tupl
     q_rate = 2.0 * dot(d, v)
     s_rate = q_rate / (2.0 * s)
     across = cross(n, d)
-    across_rate = plus(cross(turn, d), 1.0, cross(n, v))
-    point = scaled(r / q, plus(scaled(r, d), k * s, across))
-    rate = plus(plus(scaled(r, v), k * s_rate, across), k * s, across_rate)
-    return plus(scaled(r / q, rate), -q_rate / q, point), s_rate
+    across_rate = along(cross(turn, d), 1.0, cross(n, v))
+    point = mul(r / q, along(mul(r, d), k * s, across))
+    rate = along(along(mul(r, v), k * s_rate, across), k * s, across_rate)
+    return along(mul(r / q, rate), -q_rate / q, point), s_rate
 
 
 @kernel
@@ -257,24 +239,24 @@ def _reflection_rate(r: float, d0: Vec, d1: Vec, v0: Vec, v1: Vec) -> Vec:
     l0, l1 = norm(d0), norm(d1)
     e0, e1, G = fan(d0, d1)
     if G < 1e-9:
-        return scaled(r / l0, plus(v0, -dot(v0, e0), e0))
-    u1 = scaled(1.0 / l1, d1)
+        return mul(r / l0, along(v0, -dot(v0, e0), e0))
+    u1 = mul(1.0 / l1, d1)
     l0_rate, l1_rate = dot(v0, e0), dot(v1, u1)
-    e0_rate = scaled(1.0 / l0, plus(v0, -l0_rate, e0))
-    u1_rate = scaled(1.0 / l1, plus(v1, -l1_rate, u1))
+    e0_rate = mul(1.0 / l0, along(v0, -l0_rate, e0))
+    u1_rate = mul(1.0 / l1, along(v1, -l1_rate, u1))
     G_rate = -(dot(e0_rate, u1) + dot(e0, u1_rate)) / np.sin(G)
     n = cross(e0, e1)
     normal = cross(d0, d1)
-    change = plus(cross(v0, d1), 1.0, cross(d0, v1))
-    turn = scaled(1.0 / norm(normal), plus(change, -dot(change, n), n))
-    e1_rate = plus(cross(turn, e0), 1.0, cross(n, e0_rate))
+    change = along(cross(v0, d1), 1.0, cross(d0, v1))
+    turn = mul(1.0 / norm(normal), along(change, -dot(change, n), n))
+    e1_rate = along(cross(turn, e0), 1.0, cross(n, e0_rate))
     x = angle_on_circle(l0, l1, r, G)
     s0, s1 = sway_slope(l0, r, x), sway_slope(l1, r, G - x)
     pull = _by_radius(l0, r, x) * l0_rate - _by_radius(l1, r, G - x) * l1_rate - s1 * G_rate
     x_rate = -pull / (s0 + s1)
     c, s = np.cos(x), np.sin(x)
-    out = plus(scaled(-r * s * x_rate, e0), r * c * x_rate, e1)
-    return plus(plus(out, r * c, e0_rate), r * s, e1_rate)
+    out = along(mul(-r * s * x_rate, e0), r * c * x_rate, e1)
+    return along(along(out, r * c, e0_rate), r * s, e1_rate)
 
 
 @kernel

@@ -24,7 +24,7 @@ def lightly_touching(robot, cost, rng, count):
     found = []
     while len(found) < count:
         q = robot.q(rng.uniform(np.maximum(robot.lower, -2.5), np.minimum(robot.upper, 2.5)))
-        near = cost.pairs.near(q, 0.02)
+        near = cost.pairs.update(q, 0.02)
         if len(near) and near.distance.min() > LIGHT:
             found.append((q, near))
     return found
@@ -56,9 +56,9 @@ def test_gradient_is_exact_at_contact():
     low, high = -0.5, 0.2
     for _ in range(60):
         q = robot.q(robot.from_mapping({"l_shoulder_abduction": 0.5 * (low + high)}))
-        touching = cost.pairs.near(q, 0.5).distance.min() < 0
+        touching = cost.pairs.update(q, 0.5).distance.min() < 0
         low, high = (0.5 * (low + high), high) if touching else (low, 0.5 * (low + high))
-    assert abs(cost.pairs.near(q, 0.5).distance.min()) < 1e-12
+    assert abs(cost.pairs.update(q, 0.5).distance.min()) < 1e-12
     prepare(robot, data, q)
     g = cost.gradient(robot, data, q)
     assert abs(g[j]) > 0.1
@@ -114,7 +114,7 @@ def led(case, objectives):
     for k in range(600):
         task.target = start + min(1.0, k / 400) * np.array(way)
         q = solver.step(q, [task], 0.005)[0]
-        smallest = min(smallest, cost.pairs.near(q, np.inf).distance.min())
+        smallest = min(smallest, cost.pairs.update(q, np.inf).distance.min())
     return smallest, np.linalg.norm(robot.frame_positions(q, [frame])[0] - task.target)
 
 
@@ -178,9 +178,9 @@ def restlessness(blend, steepness, depth):
     dofs = DofSelection(robot, [n for n in robot.joint_names if n != "l_shoulder_abduction"])
     cost, q = SelfCollisionCost(robot, a, 0.0, blend), robot.q(robot.from_mapping({"l_shoulder_abduction": -0.05}))
     prepare(robot, robot.data, q)
-    near = cost.pairs.near(q, 0.1)
+    near = cost.pairs.update(q, 0.1)
     row = [cost.pairs.name(int(p)) for p in near.pair].index(("upper_torso", "l_lower_arm"))
-    m = float(cost.pairs.gradient(robot.data.J, near)[row, robot.iv + j] ** 2)
+    m = float(near.gradient(robot.data.J)[row, robot.iv + j] ** 2)
     s0 = steepness * a / (dt * m)
     cost.contact[near.pair[row]] = s0  # only this pair pushes
     pull = Draw(j, 0.0)

@@ -16,7 +16,6 @@ from humanoid_control.ik.position import (
 from humanoid_control.ik.position.solver import Problem
 from humanoid_control.ik.tasks import prepare
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.self_collision import RobotPairs
 
 STOP = StopSettings(iterations=200)
 
@@ -98,11 +97,11 @@ def test_shapes_keep_their_clearance_where_the_goal_is_inside_the_body():
     robot = load_robot("hrp2", "fixed")
     q = robot.q(robot.from_mapping({"l_elbow_flexion": 1.2, "l_shoulder_abduction": 0.4}))
     chest = robot.frame_positions(q, [robot.point_frame("sternum")])[0]
-    tasks, pairs = [hand(robot, chest - [0.05, 0, 0.1])], RobotPairs(robot)
+    tasks, pairs = [hand(robot, chest - [0.05, 0, 0.1])], robot.collision_monitor("shapes")
     found = ConstrainedGoals(robot, [ClearanceConstraint(robot, 0.01)], STOP, arm(robot)).solve(q, tasks)
-    assert pairs.near(found.q, np.inf).distance.min() > 0.01 - 1e-4
+    assert pairs.update(found.q, np.inf).distance.min() > 0.01 - 1e-4
     blind = ConstrainedGoals(robot, stop=STOP, dofs=arm(robot)).solve(q, tasks)
-    assert pairs.near(blind.q, np.inf).distance.min() < -0.01
+    assert pairs.update(blind.q, np.inf).distance.min() < -0.01
     assert blind.residual < found.residual < np.linalg.norm(hand(robot, chest).target)
 
 
@@ -120,5 +119,5 @@ def test_a_start_that_violates_everything_is_led_inside():
         prepare(robot, robot.data, found.q)
         assert (robot.joints(found.q) >= robot.lower).all() and (robot.joints(found.q) <= robot.upper).all()
         assert constraint.height(robot, robot.data) > -1e-6
-        assert RobotPairs(robot).near(found.q, np.inf).distance.min() > 0.005 - 1e-3
+        assert robot.collision_monitor("shapes").update(found.q, np.inf).distance.min() > 0.005 - 1e-3
         assert found.residual < 1e-6

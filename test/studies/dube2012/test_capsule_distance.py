@@ -120,7 +120,7 @@ def test_pairs_of_a_robot(name):
     """Against the exact kernel at random postures: no false alarm, misses shallow; pairs without a test say so."""
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(8)
     A, pairs, data = shape_arrays(robot.model, robot.shapes), robot.pairs.astype(np.int64), robot.model.createData()
-    R, p = np.empty((len(A), 3, 3)), np.empty((len(A), 3))
+    R, p = np.empty((len(A.kinds), 3, 3)), np.empty((len(A.kinds), 3))
     n = len(pairs)
     hit, d, section = np.empty(n, dtype=np.bool_), np.empty(n), np.empty(n, dtype=np.int64)
     covered = collisions = missed = 0
@@ -130,9 +130,9 @@ def test_pairs_of_a_robot(name):
         )
         joint_R = np.array([X.rotation for X in data.oMi])
         joint_p = np.array([X.translation for X in data.oMi])
-        shape_poses(joint_R, joint_p, A.joint, A.R, A.p, R, p)
+        shape_poses(joint_R, joint_p, A, R, p)
         dube_pairs(A.kinds, A.sizes, R, p, pairs, hit, d, section)
-        exact = np.array([pair_distance(A.kinds, A.sizes, R, p, i, j)[0] for i, j in pairs])
+        exact = np.array([pair_distance(A, R, p, i, j)[0] for i, j in pairs])
         known = section >= 0
         assert np.isnan(d[~known]).all() and not hit[~known].any()
         assert not (hit & (exact > 1e-9)).any()
