@@ -12,12 +12,12 @@ import math
 
 import numpy as np
 import pinocchio as pin
-import viser
 
 from humanoid_control.multibody import layout as at
 from humanoid_control.multibody.arrays import Arrays
 from humanoid_control.multibody.forward_kinematics import forward1
 from humanoid_control.multibody.model import ENVIRONMENT, Body, Inertia, Model, revolute
+from humanoid_control.viewer import open_server
 
 # -------- Dill(n): Featherstone's branched test system of 2^n links, section 2.18
 
@@ -85,7 +85,7 @@ class DillView:
         shift = np.array([-(low[0] + high[0]) / 2, -(low[1] + high[1]) / 2, LIFT - low[2]])
         self.low, self.high = low + shift, high + shift
         turns, places = laid @ turns, places @ laid.T + shift
-        self.server = viser.ViserServer(host="127.0.0.1", port=port, verbose=False)
+        self.server = open_server(port)
         scene = self.server.scene
         scene.set_up_direction("+z")
         scene.configure_default_lights(cast_shadow=True)
@@ -101,7 +101,7 @@ class DillView:
                 wxyz=(quaternion.w, quaternion.x, quaternion.y, quaternion.z),
             )
 
-    def look(self, aspect: float) -> None:
+    def set_camera(self, aspect: float) -> None:
         """Lay the floor and put the camera where it sees all of it.
 
         Args:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from humanoid_control.benchmarks import Row
 from humanoid_control.benchmarks.rows import row
 from humanoid_control.benchmarks.stack import check_seconds
-from humanoid_control.nodes.session.session import Session
-from humanoid_control.nodes.stacks import find_stack
+from humanoid_control.nodes import Session, find_stack
 from humanoid_control.terminal import progress
 
 RATE = 500.0  # [Hz]
@@ -22,11 +19,8 @@ def measure(robot: str = "lola", seconds: float = 60.0, quiet: bool = True) -> l
     The percentiles are those of the whole measurement, whose length is the node's sliding window.
     """
     check_seconds(seconds)
-    imitation = find_stack("imitation")
-    stack = dataclasses.replace(imitation, nodes=tuple(n for n in imitation.nodes if n.executable != "viewer"))
-    shared = {"robot": robot, "window": seconds}
-    with Session(stack, shared, {NODE: {"rate": RATE}}, quiet=True) as session:
-        session.start()
+    stack = find_stack("imitation").without("viewer")
+    with Session(stack, robot, {NODE: {"rate": RATE}}, window=seconds, quiet=True) as session:
         session.wait_first_motion()
         session.run(SETTLE)
         before = _last_diagnostics(session)
@@ -47,12 +41,11 @@ def measure(robot: str = "lola", seconds: float = 60.0, quiet: bool = True) -> l
 
 def _last_diagnostics(session: Session) -> dict[str, str]:
     """Of the node, as soon as there are any."""
-    assert session.monitor is not None
     for _ in range(100):
         session.run(1.1)  # diagnostics come once a second
         if NODE in session.monitor.nodes:
             break
-    return session.monitor.nodes[NODE][2]
+    return session.monitor.nodes[NODE].values
 
 
 def notes(rows: list[Row]) -> list[str]:

@@ -9,9 +9,7 @@ from pathlib import Path
 from humanoid_control.benchmarks import Row
 from humanoid_control.benchmarks.rows import row, row_of
 from humanoid_control.errors import ConfigError
-from humanoid_control.nodes.base.ros_env import require_ros
-from humanoid_control.nodes.session.session import Session
-from humanoid_control.nodes.stacks import find_stack
+from humanoid_control.nodes import Session, require_ros
 from humanoid_control.terminal import progress
 
 STARTS = 3
@@ -30,7 +28,7 @@ def measure(robot: str = "hrp2", seconds: float = 60.0, quiet: bool = True) -> l
         before = _totals(session)
         samples = _sample(session, seconds, quiet)
         after = _totals(session)
-        ik = session.monitor.nodes["whole_body_ik"][2] if session.monitor else {}
+        ik = session.monitor.nodes["whole_body_ik"].values
     ticks = {n: after[n][0] - before[n][0] for n in after}
     missed = {n: after[n][1] - before[n][1] for n in after}
     shares = {n: 100 * missed[n] / max(1, ticks[n] + missed[n]) for n in ticks}
@@ -63,8 +61,7 @@ def check_seconds(seconds: float) -> None:
 
 def _session(robot: str, seconds: float) -> Session:
     settings = {"viewer": {"port": PORT}}
-    shared = {"robot": robot, "window": max(5.0, seconds)}
-    return Session(find_stack("imitation"), shared, settings, quiet=True)
+    return Session("imitation", robot, settings, window=max(5.0, seconds), quiet=True)
 
 
 def _start_once(robot: str, seconds: float) -> tuple[float, dict[str, float]]:
@@ -74,7 +71,6 @@ def _start_once(robot: str, seconds: float) -> tuple[float, dict[str, float]]:
 
 def _started(session: Session) -> tuple[float, dict[str, float]]:
     """Time until the robot first moves, and until each node was ready since it was started [s]."""
-    session.start()
     ready = {row["name"]: float(row["ready_s"]) for row in session.processes()}
     return session.wait_first_motion(), ready
 
@@ -99,13 +95,12 @@ def _sample(session: Session, seconds: float, quiet: bool) -> list[tuple[float, 
 
 def _totals(session: Session) -> dict[str, tuple[int, int]]:
     """Node -> (ticks, missed) so far, once every node has reported."""
-    assert session.monitor is not None
-    names = [n.executable for n in session.stack.nodes]
+    names = session.stack.executables
     for _ in range(100):
         session.run(1.1)  # diagnostics come once a second
         if all(n in session.monitor.nodes for n in names):
             break
-    values = {n: session.monitor.nodes[n][2] for n in names}
+    values = {n: session.monitor.nodes[n].values for n in names}
     return {n: (int(v["ticks"]), int(v["missed_ticks"])) for n, v in values.items()}
 
 

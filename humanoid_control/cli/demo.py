@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from humanoid_control.errors import ConfigError, EnvironmentProblem, UnknownNameError
-from humanoid_control.nodes.base.ros_env import require_ros
-from humanoid_control.nodes.session.session import Session
+from humanoid_control.nodes import Session, require_ros
 from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import console, print_json, progress
 
@@ -37,12 +36,11 @@ class Watched:
 
 
 def watch(args: argparse.Namespace, session: Session, name: str) -> Watched:
-    """Start the session, show how it goes for the seconds asked for, or on until Ctrl-C, and stop it.
+    """Show how a session goes for the seconds asked for, or on until Ctrl-C, and stop it.
 
     Raises:
         StackFailure: as `Session`.
     """
-    session.start()
     started = session.wait_first_motion()
     tell(args, f"moving after {started:.1f} s; logs and recording: {session.directory}")
     with progress(name, args.seconds, quiet=args.json) as show:
@@ -84,19 +82,19 @@ def run_reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], sta
     robot = load_robot(args.robot, "fixed")
     GoalSampler(robot)  # so that a robot without wrists is refused in one line
     settings.setdefault("target_source", {}).setdefault("seed", args.seed)
-    shared = {"robot": args.robot, "window": min(600.0, max(5.0, args.seconds))}
+    window = min(600.0, max(5.0, args.seconds))
     ik = settings.get("whole_body_ik", {})
     acceleration = float(ik.get("acceleration", WholeBodyIkParameters.acceleration))
     tell(args, f"{robot.title} reaches for random goals, seed {args.seed}; Ctrl-C ends it early")
     # Half of what the nodes say is what is asked for here: jumps and samples that are no numbers.
-    with Session(stack, shared, settings, record=True, quiet=True, topics=TOPICS) as session:
+    with Session(stack, args.robot, settings, window=window, record=TOPICS, quiet=True) as session:
         ran = watch(args, session, "reach")
     return _report(args, session, robot, acceleration, ran)
 
 
 def _report(args: argparse.Namespace, session: Session, robot: Robot, acceleration: float, ran: Watched) -> int:
     from humanoid_control.evaluation.reaching import print_reach, reach_report
-    from humanoid_control.nodes.stacks import NODES
+    from humanoid_control.nodes import NODES
 
     assert session.bag is not None
     report = reach_report(session.bag, robot, acceleration, NODES)
@@ -104,7 +102,7 @@ def _report(args: argparse.Namespace, session: Session, robot: Robot, accelerati
         "seed": args.seed,
         "start_s": round(ran.started, 2),
         "stop_s": round(ran.stopped, 2),
-        "warnings": [f"{name}: {text}" for name, text in session.said if not _asked_for(text)],
+        "warnings": [f"{name}: {text}" for name, text in session.complaints if not _asked_for(text)],
     }
     if args.json:
         print_json(report)
@@ -161,13 +159,12 @@ def run(args: argparse.Namespace) -> int:
     args.seconds = (30.0 if reach else 25.0) if args.seconds is None else args.seconds
     _check_numbers(args)
     robot = None if reach else _check_input(args)
-    from humanoid_control.nodes.stacks import Stack, find_stack, parse_settings
-    from humanoid_control.viewer.page import port_is_free
+    from humanoid_control.nodes import find_stack, parse_settings
+    from humanoid_control.viewer import port_is_free
 
     stack = find_stack("reach" if reach else "imitation")
     if args.no_viewer:
-        nodes = tuple(n for n in stack.nodes if n.executable != "viewer")
-        stack = Stack(stack.name, stack.task, nodes, stack.settings, stack.remaps)
+        stack = stack.without("viewer")
     elif not port_is_free("127.0.0.1", args.port):
         raise EnvironmentProblem(
             f"port {args.port} is occupied: choose another with --port, or stop what listens there"
@@ -180,7 +177,7 @@ def run(args: argparse.Namespace) -> int:
         return run_reach(args, settings, stack)
     settings.setdefault("trajectory_streamer", {}).update(clip=args.motion, speed=args.speed, lead_in=LEAD_IN)
     tell(args, f"{robot.title} imitates '{args.motion}'; Ctrl-C ends it early")
-    with Session(stack, {"robot": args.robot}, settings, record=True, quiet=args.json) as session:
+    with Session(stack, args.robot, settings, record=True, quiet=args.json) as session:
         ran = watch(args, session, "dance")
     return _report_demo(args, session, robot, ran)
 
@@ -216,7 +213,7 @@ def _report_demo(args: argparse.Namespace, session: Session, robot: Robot, ran: 
         "start_s": round(ran.started, 2),
         "stop_s": round(ran.stopped, 2),
         "processes": ran.processes,
-        "warnings": [f"{name}: {text}" for name, text in session.said],
+        "warnings": [f"{name}: {text}" for name, text in session.complaints],
     }
     good = report["limits"]["kept"] and report["self_collision"]["frames_in_collision"] == 0
     report["good"] = good

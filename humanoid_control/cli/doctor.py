@@ -167,7 +167,7 @@ def _loopback() -> Finding:
 
 
 def _port(port: int) -> Finding:
-    from humanoid_control.viewer.page import port_is_free
+    from humanoid_control.viewer import port_is_free
 
     if port_is_free("127.0.0.1", port):
         return Finding("port", OK, f"{port} is free for the viewer")
@@ -209,7 +209,7 @@ def _shared_memory() -> Finding:
 
 
 def _browser() -> Finding:
-    from humanoid_control.viewer.browser import find_chromium
+    from humanoid_control.viewer import find_chromium
 
     path = find_chromium()
     found = path and Path(path).name

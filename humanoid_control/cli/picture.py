@@ -18,10 +18,7 @@ import numpy as np
 from humanoid_control.benchmarks.dill import DillView
 from humanoid_control.errors import ConfigError, EnvironmentProblem, RobotError
 from humanoid_control.files import check_file, whole_file
-from humanoid_control.nodes.base.ros_env import require_ros
-from humanoid_control.nodes.session.session import Session
-from humanoid_control.nodes.session.supervisor import StackFailure
-from humanoid_control.nodes.stacks import find_stack
+from humanoid_control.nodes import Session, StackFailure, require_ros
 from humanoid_control.robots.catalogue import CATALOGUE, load_robot
 from humanoid_control.robots.drives import drives_of
 from humanoid_control.robots.robot import Robot
@@ -29,9 +26,8 @@ from humanoid_control.robots.volumes import ssv_of
 from humanoid_control.simulation.engine import Engine, make_engine
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.terminal import compile_first, console, progress, warn
-from humanoid_control.viewer.browser import find_chromium, photograph
-from humanoid_control.viewer.page import port_is_free
-from humanoid_control.viewer.stills import CLOSE_NOTICES, HIDE_PANEL, CollisionRow, LineUp
+from humanoid_control.viewer import CollisionRow, LineUp, find_chromium, photograph, port_is_free, require_viser
+from humanoid_control.viewer.stills import CLOSE_NOTICES, HIDE_PANEL
 
 # -------- `humanoid picture`: what the viewer shows at one moment of a clip, as a PNG
 
@@ -69,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    require_viser()
     if find_chromium() is None:
         raise EnvironmentProblem("no Chromium found: install the package 'chromium'")
     if args.output.suffix.lower() != ".png":
@@ -97,10 +94,8 @@ def run(args: argparse.Namespace) -> int:
         return _line_up(args)
     require_ros()
     settings = {"trajectory_streamer": {"clip": args.motion}, "viewer": {"port": args.port}}
-    with Session(find_stack("imitation"), {"robot": args.robot}, settings, quiet=True) as session:
-        session.start()
+    with Session("imitation", args.robot, settings, quiet=True) as session:
         session.wait_first_motion()
-        assert session.monitor is not None
         if not session.monitor.hold_clip_at(args.at):
             raise StackFailure("the trajectory streamer did not answer")
         picture = photograph(args.port, args.width, args.height, (CLOSE_NOTICES,), SCENE_SHARE)
@@ -130,7 +125,7 @@ def _line_up(args: argparse.Namespace) -> int:
         scene.add_dancer(Figure(targets[0], 0.0).segments(targets[0].body[frame]))
         for robot, goal in zip(robots, targets, strict=True):
             scene.add_robot(robot, retarget(goal, robot).positions[frame])
-        scene.look(args.width / args.height)
+        scene.set_camera(args.width / args.height)
         with whole_file(args.output) as file:
             file.write_bytes(photograph(args.port, args.width, args.height, (CLOSE_NOTICES, HIDE_PANEL)))
     finally:
@@ -153,7 +148,7 @@ def collision_picture(args: argparse.Namespace) -> int:
     try:
         for robot, joints in zip(robots, postures, strict=True):
             row.add(robot, ssv_of(robot, by_link=True), joints)
-        row.look(args.width / args.height)
+        row.draw(args.width / args.height)
         scripts = (CLOSE_NOTICES, HIDE_PANEL, row.bar_script(min(BAR, args.width - 40)))
         with whole_file(args.output) as file:
             file.write_bytes(photograph(args.port, args.width, args.height, scripts))
@@ -190,7 +185,7 @@ def dill_picture(args: argparse.Namespace) -> int:
         warn("--dill shows no robot: --robot, --collision and --at are left out")
     view = DillView(args.dill, args.port)
     try:
-        view.look(args.width / args.height)
+        view.set_camera(args.width / args.height)
         picture = photograph(args.port, args.width, args.height, (CLOSE_NOTICES, HIDE_PANEL))
     finally:
         view.stop()
@@ -220,7 +215,7 @@ def standing_picture(args: argparse.Namespace) -> int:
             for k, robot in enumerate(robots):
                 show(k, robot.name)
                 _add(row, robot, seconds)
-        row.look(args.width / args.height, 0.7)
+        row.set_camera(args.width / args.height, 0.7)
         with whole_file(args.output) as file:
             file.write_bytes(photograph(args.port, args.width, args.height, (CLOSE_NOTICES, HIDE_PANEL)))
     finally:

@@ -19,7 +19,7 @@ from humanoid_control.robots.catalogue import load_robot, urdf_path, volumes_pat
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.volumes import find_pairs, model_of, volumes_of_shapes
 from humanoid_control.terminal import console, print_json, table, warn
-from humanoid_control.viewer.volume_editor.distances import Measure
+from humanoid_control.viewer import VolumeDistances
 
 # -------- `humanoid segments --check`: segments, volumes and pairs of a robot
 
@@ -33,7 +33,7 @@ def check(robot: Robot, file: SsvFile, path: Path | None, as_json: bool) -> int:
         path: where they are from; None: the robot's collision shapes.
         as_json: as JSON.
     """
-    model, measure = model_of(robot, file), Measure(robot)
+    model, distances = model_of(robot, file), VolumeDistances(robot)
     drawn = {s.name for s in file.segments}
     segments: list[dict[str, Any]] = [
         {
@@ -48,7 +48,7 @@ def check(robot: Robot, file: SsvFile, path: Path | None, as_json: bool) -> int:
     ]
     postures: list[dict[str, Any]] = []
     for name in robot.postures:
-        smallest = measure(model, robot.joints(robot.q(name))).smallest
+        smallest = distances.at(model, robot.joints(robot.q(name))).smallest
         if smallest is not None:
             pair = f"{smallest.volume_1} - {smallest.volume_2}"
             postures.append({"posture": name, "smallest_gap_mm": round(1000 * smallest.distance, 2), "between": pair})
@@ -131,15 +131,12 @@ def read_volumes(robot: Robot, path: Path) -> SsvFile:
 
 
 def _edit(args: argparse.Namespace, robot: Robot, file: SsvFile, path: Path) -> int:
-    from humanoid_control.viewer.page import port_is_free
-    from humanoid_control.viewer.volume_editor.document import Document
-    from humanoid_control.viewer.volume_editor.editor import Editor
-    from humanoid_control.viewer.volume_editor.page import SegmentPage
+    from humanoid_control.viewer import Document, VolumeEditor, VolumeEditorPage, port_is_free
 
     if not port_is_free(args.host, args.port):
         raise EnvironmentProblem(f"port {args.port} is occupied: choose another with --port")
     document = Document(file, lambda f: model_of(robot, f), path, path.is_file())
-    page = SegmentPage(args.host, args.port, Editor(robot, document, urdf_path(args.robot).parent))
+    page = VolumeEditorPage(args.host, args.port, VolumeEditor(robot, document, urdf_path(args.robot).parent))
     console.print(f"{robot.title}: open http://{args.host}:{args.port}   volumes: {path}   Ctrl-C ends it")
     try:
         while True:

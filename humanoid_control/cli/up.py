@@ -7,9 +7,7 @@ import math
 import re
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.nodes.base.ros_env import require_ros
-from humanoid_control.nodes.session.session import Session
-from humanoid_control.nodes.stacks import STACKS, find_stack, parse_settings
+from humanoid_control.nodes import STACKS, Session, find_stack, parse_settings, require_ros
 from humanoid_control.terminal import console, table
 
 EXAMPLES = """examples:
@@ -34,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.stack is None:
-        rows = [[s.name, s.task, ", ".join(n.executable for n in s.nodes)] for s in STACKS.values()]
+        rows = [[s.name, s.task, ", ".join(s.executables)] for s in STACKS.values()]
         table("stacks", ["name", "what it does", "nodes"], rows)
         return 0
     stack = find_stack(args.stack)
@@ -49,10 +47,10 @@ def run(args: argparse.Namespace) -> int:
 
     load_robot(args.robot)
     settings = parse_settings(stack, args.set)
-    if any(n.executable == "viewer" for n in stack.nodes):
-        console.print(f"viewer: http://localhost:{settings.get('viewer', {}).get('port', 8080)}")
-    with Session(stack, {"robot": args.robot}, settings, args.namespace, args.record) as session:
-        session.start()
+    session = Session(stack, args.robot, settings, namespace=args.namespace, record=args.record)
+    if session.viewer_url is not None:
+        console.print(f"viewer: {session.viewer_url}")
+    with session:
         for row in session.processes():
             console.print(f"  {row['name']}: ready after {row['ready_s']} s")
         console.print(f"running; Ctrl-C stops; logs: {session.directory}")

@@ -1,5 +1,48 @@
-"""The ROS 2 nodes: wiring between topics and the algorithms, each node a process of its own."""
+"""The ROS 2 nodes, each a process of its own: wiring between topics and the algorithms; stacks and sessions of them.
 
+A stack is started, watched and stopped by
+
+```python
+from humanoid_control.nodes import Session
+
+with Session("imitation", "hrp2", {"trajectory_streamer": {"speed": 0.5}}) as session:
+    session.wait_first_motion()
+    session.run(seconds=20.0)
+```
+
+A node of one's own stands on `TickNode` or on rclpy alone (`examples/your_own_node.py`).
+"""
+
+from typing import TYPE_CHECKING
+
+from humanoid_control import lazy
 from humanoid_control.nodes.base.ros_env import prepare
 
+if TYPE_CHECKING:
+    from humanoid_control.nodes.base.parameters import NodeParameters as NodeParameters
+    from humanoid_control.nodes.base.parameters import param as param
+    from humanoid_control.nodes.base.ros_env import require_ros as require_ros
+    from humanoid_control.nodes.base.runner import main_of as main_of
+    from humanoid_control.nodes.base.tick_node import TickNode as TickNode
+    from humanoid_control.nodes.session.session import Session as Session
+    from humanoid_control.nodes.session.supervisor import InputRefused as InputRefused
+    from humanoid_control.nodes.session.supervisor import StackFailure as StackFailure
+    from humanoid_control.nodes.stacks import NODES as NODES
+    from humanoid_control.nodes.stacks import STACKS as STACKS
+    from humanoid_control.nodes.stacks import Stack as Stack
+    from humanoid_control.nodes.stacks import find_stack as find_stack
+    from humanoid_control.nodes.stacks import parse_settings as parse_settings
+
 prepare()
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "base.parameters": ["NodeParameters", "param"],
+        "base.ros_env": ["require_ros"],
+        "base.runner": ["main_of"],
+        "base.tick_node": ["TickNode"],
+        "session.session": ["Session"],
+        "session.supervisor": ["InputRefused", "StackFailure"],
+        "stacks": ["NODES", "STACKS", "Stack", "find_stack", "parse_settings"],
+    },
+)

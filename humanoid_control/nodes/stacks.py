@@ -1,13 +1,13 @@
-"""Which nodes a stack has and how they are wired: the one description that launch files and `humanoid up` read.
+"""Stacks: their nodes and how they are wired; the one description that launch files, sessions and docs read.
 
-Nothing here imports ROS, so that launch files load it anywhere.
+It imports no ROS, so that launch files load it anywhere.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from humanoid_control.errors import ConfigError, UnknownNameError
@@ -116,6 +116,31 @@ class Stack:
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     remaps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
+    @property
+    def executables(self) -> tuple[str, ...]:
+        """Names of the nodes."""
+        return tuple(n.executable for n in self.nodes)
+
+    def __contains__(self, executable: str) -> bool:
+        return executable in self.executables
+
+    def without(self, executable: str) -> Stack:
+        """The same stack without a node."""
+        return replace(self, nodes=tuple(n for n in self.nodes if n.executable != executable))
+
+    def ros_parameters(self, shared: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Contents of a ROS parameter file.
+
+        Args:
+            shared: parameters for every node, such as the robot.
+            settings: node -> parameter -> value, stronger than `shared` and than the stack's own.
+        """
+
+        def values(node: str) -> dict[str, Any]:
+            return {**shared, **self.settings.get(node, {}), **settings.get(node, {})}
+
+        return {"/**": {node: {"ros__parameters": values(node)} for node in self.executables}}
+
 
 def _stack(name: str, task: str, *nodes: str, **wiring: Any) -> Stack:
     return Stack(name, task, tuple(NODES[n] for n in nodes), **wiring)
@@ -223,18 +248,3 @@ def parse_settings(stack: Stack, settings: list[str]) -> dict[str, dict[str, Any
             raise UnknownNameError("node", node, names, hint=f"(in stack {stack.name})")
         out.setdefault(node, {})[parameter] = parse_value(names[node].parameter_class(), parameter, value.strip())
     return out
-
-
-def parameters_file(stack: Stack, shared: dict[str, Any], settings: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The contents of a ROS parameter file for a stack.
-
-    Args:
-        stack: the nodes.
-        shared: parameters for every node, such as the robot.
-        settings: node -> parameter -> value, stronger than `shared` and than the stack's own.
-    """
-
-    def values(node: str) -> dict[str, Any]:
-        return {**shared, **stack.settings.get(node, {}), **settings.get(node, {})}
-
-    return {"/**": {spec.executable: {"ros__parameters": values(spec.executable)} for spec in stack.nodes}}

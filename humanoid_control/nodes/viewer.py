@@ -1,9 +1,4 @@
-"""Marker topics that the viewer listens to only while they are looked at, because nobody makes them for nobody.
-
-Also here:
-
-* Node `viewer`: the whole stack in a browser page.
-"""
+"""Node `viewer`: the whole stack in a browser page."""
 
 from __future__ import annotations
 
@@ -28,17 +23,16 @@ from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.robots.catalogue import load_robot, urdf_path
-from humanoid_control.viewer.page import Page, ViewState, port_is_free
-from humanoid_control.viewer.panel import HIDDEN, MARKERS, Actions
+from humanoid_control.viewer import PanelActions, ViewerPage, ViewState, port_is_free, require_viser
+from humanoid_control.viewer.panel import HIDDEN, MARKERS
 
-# -------- Marker topics that the viewer listens to only while they are looked at, because nobody makes them for nobody
-
-PERIOD = 0.1  # [s] reading a message of a hundred markers takes some 5 ms
-GONE = 1.0  # [s]
+MARKER_PERIOD = 0.1  # [s] reading a message of a hundred markers takes some 5 ms
+MARKERS_GONE = 1.0  # [s] without a message after which markers go, as in rviz
+STREAMER = ("play", "pause", "restart")
 
 
 class MarkerTopic:
-    """One topic; the newest message goes to the view's state, and away again when no more come."""
+    """A marker topic, subscribed only while it is shown: its publisher makes messages only for subscribers."""
 
     def __init__(self, node: TickNode, state: ViewState, topic: str) -> None:
         self._node, self._state, self.topic = node, state, topic
@@ -46,29 +40,24 @@ class MarkerTopic:
         self._newest: bytes | None = None
         self._due, self._seen = 0.0, math.inf
 
-    def hear(self, wanted: bool, now: float) -> None:
-        """Listen or not, and hand on what was heard; now: monotonic [s]."""
-        if wanted and self._subscription is None:
+    def update(self, shown: bool, now: float) -> None:
+        """Subscribe or unsubscribe, and hand on the newest message; now: monotonic [s]."""
+        if shown and self._subscription is None:
             self._subscription = self._node.create_subscription(
                 MarkerArray, self.topic, self._on_markers, STREAM_IN, raw=True
             )
-        elif not wanted and self._subscription is not None:
+        elif not shown and self._subscription is not None:
             self._node.destroy_subscription(self._subscription)
             self._subscription, self._newest = None, None
         if self._newest is not None and now >= self._due:
             self._state.markers[self.topic] = deserialize_message(self._newest, MarkerArray).markers
-            self._newest, self._due = None, now + PERIOD
+            self._newest, self._due = None, now + MARKER_PERIOD
             self._seen = now
-        elif now - self._seen > GONE:  # nobody sends them any more: as in rviz, they do not stay
+        elif now - self._seen > MARKERS_GONE:
             self._state.markers[self.topic], self._seen = [], math.inf
 
     def _on_markers(self, data: bytes) -> None:
         self._newest = data
-
-
-# -------- Node `viewer`: the whole stack in a browser page
-
-STREAMER = ("play", "pause", "restart")
 
 
 @dataclass(frozen=True)
@@ -85,13 +74,14 @@ class ViewerParameters(NodeParameters):
 
 
 class Viewer(TickNode):
-    """Collects what it hears and draws it at its own rate."""
+    """Keeps the newest message of each topic and draws them at its own rate."""
 
     Parameters = ViewerParameters
     params: ViewerParameters
     node_name = "viewer"
 
     def configure(self) -> float:
+        require_viser()
         p = self.params
         if not port_is_free(p.host, p.port):
             raise EnvironmentProblem(f"port {p.port} is occupied: stop what listens there, or choose another with port")
@@ -100,9 +90,9 @@ class Viewer(TickNode):
         self.seeks = self.create_publisher(Float64, "clip/seek", EVENTS)
         self.streamer: dict[str, Any] = {n: self.create_client(Trigger, f"trajectory_streamer/{n}") for n in STREAMER}
         play, pause, restart = (self.caller(n) for n in STREAMER)
-        actions = Actions(self.show, self.seek, play, pause, restart)
+        actions = PanelActions(self.show, self.seek, play, pause, restart)
         hidden = tuple(name for name in HIDDEN if name != "ik_markers" or not p.ik_markers)
-        self.page = Page(p.host, p.port, robot, actions, urdf_path(p.robot).parent, hidden)
+        self.page = ViewerPage(p.host, p.port, robot, actions, urdf_path(p.robot).parent, hidden)
         self.markers = [MarkerTopic(self, self.state, topic) for topic in MARKERS]
         self.listen(JointState, "joint_states", self.state.on_joints)
         self.listen(MarkerArray, "targets", self.state.on_targets)
@@ -125,7 +115,7 @@ class Viewer(TickNode):
 
     def tick(self, now: float) -> None:
         for topic in self.markers:
-            topic.hear(self.page.scene.visible(topic.topic) and self.page.clients > 0, now)
+            topic.update(self.page.scene.visible(topic.topic) and self.page.clients > 0, now)
         age = self.age("joint_states", now)
         self.page.draw(self.state, age, time.monotonic())
 

@@ -1,9 +1,4 @@
-"""A headless Chromium, driven over its DevTools protocol: opens a page, takes a picture, reads the page's text.
-
-Also here:
-
-* A photograph of a page, taken when its scene has come to rest.
-"""
+"""A headless Chromium, driven over its DevTools protocol: opens a page, photographs it, reads its text."""
 
 from __future__ import annotations
 
@@ -23,8 +18,6 @@ from websockets.sync.client import connect
 
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.terminal import warn
-
-# -------- A headless Chromium, driven over its DevTools protocol: opens a page, takes a picture, reads the page's text
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
@@ -174,9 +167,6 @@ class Browser:
         self._process.kill()
         self._process.wait()
         shutil.rmtree(self._profile, ignore_errors=True)
-
-
-# -------- A photograph of a page, taken when its scene has come to rest
 
 
 def photograph(port: int, width: int, height: int, scripts: Sequence[str], share: float = 1.0) -> bytes:

@@ -1,9 +1,4 @@
-"""Triangles for what a URDF draws and for collision shapes.
-
-Also here:
-
-* The surface of a swept-sphere volume as triangles.
-"""
+"""Triangles of a URDF's visuals, of collision shapes and of swept-sphere volumes."""
 
 from __future__ import annotations
 
@@ -18,17 +13,17 @@ from humanoid_control.collision.coal_backend import elliptic_capsule_points, rot
 from humanoid_control.collision.shapes import Box, Capsule, Cylinder, Ellipsoid, Shape, Sphere
 from humanoid_control.robots.description.urdf import UrdfTree, placement
 
-# -------- Triangles for what a URDF draws and for collision shapes
-
 Triangles = tuple[np.ndarray, np.ndarray]
 Color = tuple[int, int, int]
 DEFAULT_COLOR: Color = (190, 195, 200)
 SIDES = 24
 EDGE = np.radians(35)
+AROUND, UP = 30, 12  # steps around the core of a volume and from its lower to its upper side
+FLAT = 1e-9  # [m]
 
 
 def link_meshes(tree: UrdfTree, folder: Path | None = None) -> dict[str, list[tuple[Triangles, Color]]]:
-    """What each link looks like: one triangle mesh a colour, in the link frame.
+    """Visuals of each link: one triangle mesh a colour, in the link frame.
 
     Args:
         tree: the URDF.
@@ -124,12 +119,6 @@ def _color_of(visual: ET.Element, materials: dict[str, Color]) -> Color:
     return _rgba(m) if m.find("color") is not None else materials.get(m.get("name", ""), DEFAULT_COLOR)
 
 
-# -------- The surface of a swept-sphere volume as triangles
-
-AROUND, UP = 30, 12  # steps around the core and from its lower to its upper side
-FLAT = 1e-9
-
-
 def volume_mesh(core: np.ndarray, radius: float) -> tuple[np.ndarray, np.ndarray]:
     """All points at a radius from a point, a line or a triangle.
 
@@ -143,7 +132,7 @@ def volume_mesh(core: np.ndarray, radius: float) -> tuple[np.ndarray, np.ndarray
     Returns:
         Vertices (V, 3) and faces (F, 3), seen counter-clockwise from outside.
     """
-    core = _without_needless(np.asarray(core, dtype=float))
+    core = _simplest_core(np.asarray(core, dtype=float))
     e1, e2, up = core_axes(core)
     turns, owner = _arcs(core, e1, e2)
     outward = np.cos(turns)[:, None] * e1 + np.sin(turns)[:, None] * e2
@@ -180,7 +169,7 @@ def _arcs(core: np.ndarray, e1: np.ndarray, e2: np.ndarray) -> tuple[np.ndarray,
 
 def core_axes(core: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Two unit vectors in a core's plane and its normal, about which its vertices (n, 3) run counter-clockwise."""
-    core = _without_needless(np.asarray(core, dtype=float))
+    core = _simplest_core(np.asarray(core, dtype=float))
     e1 = core[1] - core[0] if len(core) > 1 else np.array([1.0, 0.0, 0.0])
     e1 = e1 / np.linalg.norm(e1)
     other = core[2] - core[0] if len(core) == 3 else np.eye(3)[int(np.argmin(np.abs(e1)))]
@@ -189,7 +178,7 @@ def core_axes(core: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return e1, np.cross(up, e1), up
 
 
-def _without_needless(core: np.ndarray) -> np.ndarray:
+def _simplest_core(core: np.ndarray) -> np.ndarray:
     """A triangle without area is a line, a line without length a point."""
     if len(core) == 3:
         edges = np.roll(core, -1, axis=0) - core

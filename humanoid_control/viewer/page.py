@@ -1,32 +1,24 @@
-"""The newest of everything the viewer has heard, turned from messages into numbers when it is drawn.
-
-Also here:
-
-* The page: server, scene and panel together, and one call that draws the newest state.
-"""
+"""Page of one robot in the browser: server, scene and panel, and one call that draws the newest state."""
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import socket
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
-import viser
 
-from humanoid_control.errors import ConfigError
 from humanoid_control.robots.robot import Robot
-from humanoid_control.viewer.panel import HIDDEN, MARKERS, Actions, Panel
+from humanoid_control.viewer.panel import HIDDEN, MARKERS, Panel, PanelActions
 from humanoid_control.viewer.scene import Scene
+from humanoid_control.viewer.server import open_server
 
-# -------- The newest of everything the viewer has heard, turned from messages into numbers when it is drawn
+SLOW_EVERY = 6  # distances, texts and plots are refreshed every so many frames
+STALE = 1.0  # [s]
 
 
 class ViewState:
-    """Newest message of each kind. Messages are only kept; the work is done at the drawing rate.
+    """Newest message of each kind, turned into numbers when it is drawn: the work is done at the drawing rate.
 
     Attributes:
         joints: (n,) [rad], NaN until heard.
@@ -106,32 +98,7 @@ class ViewState:
         return pin.XYZQUATToSE3(np.array([p.x, p.y, p.z, o.x, o.y, o.z, o.w]))
 
 
-# -------- The page: server, scene and panel together, and one call that draws the newest state
-
-SLOW_EVERY = 6  # distances, texts and plots are refreshed every so many frames
-STALE = 1.0
-
-
-def port_is_free(host: str, port: int) -> bool:
-    """Whether a server could listen there.
-
-    Raises:
-        ConfigError: not a port, or not an address.
-    """
-    if not 1 <= port <= 65535:
-        raise ConfigError(f"a port is a number from 1 to 65535, got {port}")
-    with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as s:
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            s.bind((host, port))
-        except socket.gaierror:
-            raise ConfigError(f"'{host}' is no address of this machine to listen on") from None
-        except OSError:
-            return False
-    return True
-
-
-class Page:
+class ViewerPage:
     """A browser page of one robot."""
 
     def __init__(
@@ -139,21 +106,20 @@ class Page:
         host: str,
         port: int,
         robot: Robot,
-        actions: Actions,
+        actions: PanelActions,
         folder: Path | None = None,
         hidden: tuple[str, ...] = HIDDEN,
     ) -> None:
-        logging.getLogger("websockets").setLevel(logging.CRITICAL)
-        self.server = viser.ViserServer(host=host, port=port, verbose=False)
+        self.server = open_server(port, host)
         self.robot = robot
         self.scene = Scene(self.server, robot, folder, hidden)
         self.panel = Panel(self.server, robot.title, actions, hidden)
         self._frame = 0
         self.targets: dict[str, tuple[float, float, float]] = {}
-        self._look_at_robot()
+        self._set_camera()
         self._draw_robot(robot.postures["neutral"], None)
 
-    def _look_at_robot(self) -> None:
+    def _set_camera(self) -> None:
         """Cameras begin in front of the robot; it and the dancer on its left stand beside the panel, not behind it."""
         h = float(np.nan_to_num(self.robot.height, nan=1.6))
         far = 1.35 * max(h, 1.5)
@@ -171,7 +137,7 @@ class Page:
         """Bring the page up to date.
 
         Args:
-            state: what was heard.
+            state: newest messages.
             age: of the joint states [s].
             now: for the plots [s].
         """
@@ -203,9 +169,9 @@ class Page:
         if known and self.targets:
             names = [n for n in self.targets if n in self.robot.points]
             reached = self.robot.point_positions(self._q, names)
-            wanted = np.array([self.targets[n] for n in names])
-            gaps = np.linalg.norm(reached - wanted, axis=1)
-            self.panel.set_errors(now, dict(zip(names, gaps.tolist(), strict=True)))
+            desired = np.array([self.targets[n] for n in names])
+            errors = np.linalg.norm(desired - reached, axis=1)
+            self.panel.set_errors(now, dict(zip(names, errors.tolist(), strict=True)))
         if known and self.scene.visible("shapes"):
             self.scene.color_shapes(self.robot.shape_clearance(self._q))
 

@@ -1,4 +1,4 @@
-"""The panel beside the scene: what to show, the clip's time, rates, errors and small plots."""
+"""Panel beside the scene: check boxes of what is shown, the clip's time, rates, errors and small plots."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import html
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import viser
-from viser import uplot
+
+if TYPE_CHECKING:
+    import viser
 
 SHOWN = {
     "robot": "robot",
@@ -27,8 +29,8 @@ COLORS = {"ok": "#2b8a3e", "warn": "#b36b00", "error": "#c92a2a"}
 
 
 @dataclass(frozen=True)
-class Actions:
-    """What the panel may do: all optional, so that the page also shows a robot without a clip."""
+class PanelActions:
+    """Functions that the controls of the panel call."""
 
     show: Callable[[str, bool], None]
     seek: Callable[[float], None]
@@ -41,7 +43,7 @@ class Panel:
     """Builds the page's controls and keeps their texts up to date."""
 
     def __init__(
-        self, server: viser.ViserServer, title: str, actions: Actions, hidden: tuple[str, ...] = HIDDEN
+        self, server: viser.ViserServer, title: str, actions: PanelActions, hidden: tuple[str, ...] = HIDDEN
     ) -> None:
         """Build it; `hidden`: what of SHOWN is not shown at first."""
         self.actions = actions
@@ -80,6 +82,8 @@ class Panel:
 
     @staticmethod
     def _add_plot(gui: viser.GuiApi, label: str) -> viser.GuiUplotHandle:
+        from viser import uplot
+
         return gui.add_uplot(
             data=(np.array([0.0, 1.0]), np.array([0.0, 0.0])),
             series=(uplot.Series(label="time [s]"), uplot.Series(label=label, stroke="#e8590c", width=2)),
@@ -92,7 +96,7 @@ class Panel:
         self._time.max = max(0.1, round(seconds, 2))
 
     def set_time(self, seconds: float) -> None:
-        """Where the clip is (does not count as the user moving the slider)."""
+        """Time in the clip [s] (does not count as the user moving the slider)."""
         self._setting_time = True
         self._time.value = float(np.clip(seconds, self._time.min, self._time.max))  # type: ignore[misc]
         self._setting_time = False

@@ -1,9 +1,4 @@
-"""Several robots side by side in one posture of a clip, with the dancer: a still scene for a picture, without ROS.
-
-Also here:
-
-* Robots' collision volumes in a row, each coloured by the distance to its nearest partner: for a picture.
-"""
+"""Still scenes for pictures, without ROS: robots in a row with the dancer, or with their collision volumes."""
 
 from __future__ import annotations
 
@@ -12,37 +7,37 @@ import math
 
 import numpy as np
 import pinocchio as pin
-import viser
 
 from humanoid_control.collision.ssv.model import SsvModel
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.robot import Robot
 from humanoid_control.viewer.meshes import link_meshes
-from humanoid_control.viewer.scene import DANCER_COLOR
-from humanoid_control.viewer.volume_editor.distances import UNKNOWN, Distances, Measure, bar_html, color_of
+from humanoid_control.viewer.scene import DANCER_COLOR, quaternion_wxyz
+from humanoid_control.viewer.server import open_server
+from humanoid_control.viewer.volume_editor.distances import UNKNOWN, Distances, VolumeDistances, bar_html, color_of
 from humanoid_control.viewer.volume_editor.scene import MARK, MARK_RADIUS, layered, triangles
-
-# -------- Several robots side by side in one posture of a clip, with the dancer: a still scene for a picture
 
 HIDE_PANEL = """(() => { const e = document.createElement('style');
 e.textContent = '[class*=mantine-Paper-root], [class*=Notification] { display: none !important }';
 document.head.appendChild(e) })()"""  # by style: also what appears later
 CLOSE_NOTICES = "document.querySelectorAll('[class*=Notification-closeButton]').forEach(b => b.click())"
-VIEW = 1.309  # [rad] the camera's angle from top to bottom
+SPACING, COLLISION_SPACING = 1.15, 1.3  # [m] from one robot to the next
+VIEW, COLLISION_VIEW = 1.309, 0.7  # [rad] the camera's angle; small: robots at the ends are not drawn askew
 TALL = 2.2  # [m] a dancer with raised arms
+ROBOT_OPACITY, NEAREST_OPACITY, OTHER_OPACITY = 0.25, 0.8, 0.35  # of a robot, of its nearest volumes, of the others
 
 
 class LineUp:
     """A page in which robots and a dancer stand in a row, facing the camera."""
 
-    def __init__(self, port: int, spacing: float = 1.15) -> None:
+    def __init__(self, port: int, spacing: float = SPACING) -> None:
         """Open the page.
 
         Args:
             port: of the page.
             spacing: between neighbours [m].
         """
-        self.server = viser.ViserServer(host="127.0.0.1", port=port, verbose=False)
+        self.server = open_server(port)
         self.spacing, self._count = spacing, 0
         scene = self.server.scene
         scene.set_up_direction("+z")
@@ -66,8 +61,7 @@ class LineUp:
             if not meshes:
                 continue
             X, name = poses[link], f"/{robot.name}/{link}"
-            quaternion = pin.Quaternion(X.rotation)
-            wxyz = np.array([quaternion.w, quaternion.x, quaternion.y, quaternion.z])
+            wxyz = quaternion_wxyz(X.rotation)
             self.server.scene.add_frame(name, show_axes=False, position=X.translation + place, wxyz=wxyz)
             for k, ((vertices, faces), color) in enumerate(meshes):
                 self.server.scene.add_mesh_simple(f"{name}/{k}", vertices, faces, color=color, opacity=opacity)
@@ -85,7 +79,7 @@ class LineUp:
         self._count += 1
         return np.array([0.0, -self.spacing * (self._count - 1), 0.0])
 
-    def look(self, aspect: float, view: float = VIEW) -> None:
+    def set_camera(self, aspect: float, view: float = VIEW) -> None:
         """Lay the floor and put the camera in front of the whole row.
 
         Args:
@@ -110,28 +104,21 @@ class LineUp:
         self.server.stop()
 
 
-# -------- Robots' collision volumes in a row, each coloured by the distance to its nearest partner: for a picture
-
-SHADE, VOLUME, FAR = 0.25, 0.8, 0.35  # opacity of a robot, of its nearest volumes, and of the others
-VIEW_still = 0.7  # [rad] angle of the camera: robots at the ends are not drawn askew
-WIDE = 1.3  # [m] from one robot to the next
-
-
 class CollisionRow:
     """Robots side by side with their volumes; a red ball marks the smallest gap of each."""
 
     def __init__(self, port: int) -> None:
         """Open the page at a port."""
-        self.row = LineUp(port, WIDE)
+        self.row = LineUp(port, COLLISION_SPACING)
         self._robots: list[tuple[Robot, SsvModel, Distances, dict[str, pin.SE3], np.ndarray]] = []
 
     def add(self, robot: Robot, model: SsvModel, joints: np.ndarray) -> None:
         """Put a robot in a posture (n,) at the right end."""
-        place = self.row.add_robot(robot, joints, SHADE)
+        place = self.row.add_robot(robot, joints, ROBOT_OPACITY)
         poses = dict(robot.link_poses(robot.q(joints)))
-        self._robots.append((robot, model, Measure(robot)(model, joints), poses, place))
+        self._robots.append((robot, model, VolumeDistances(robot).at(model, joints), poses, place))
 
-    def look(self, aspect: float) -> None:
+    def draw(self, aspect: float) -> None:
         """Draw the volumes in colours common to all, and put the camera in front of the row."""
         scene, largest = self.row.server.scene, self.largest
         for robot, model, distances, poses, place in self._robots:
@@ -144,7 +131,7 @@ class CollisionRow:
                     vertices @ poses[link].rotation.T + poses[link].translation + place,
                     faces,
                     color=color_of(d, largest) if near else UNKNOWN,
-                    opacity=VOLUME if near else FAR,
+                    opacity=NEAREST_OPACITY if near else OTHER_OPACITY,
                     cast_shadow=False,
                 )
             gap = distances.smallest
@@ -153,7 +140,7 @@ class CollisionRow:
                 scene.add_icosphere(f"/mark/{robot.name}", radius=1.3 * MARK_RADIUS, color=MARK, position=middle)
             word = f"{robot.title}: {1000 * gap.distance:.0f} mm" if gap else robot.title
             scene.add_label(f"/name/{robot.name}", word, position=place + [0.35, 0, 0.03], anchor="top-center")
-        self.row.look(aspect, VIEW_still)
+        self.row.set_camera(aspect, COLLISION_VIEW)
 
     @property
     def largest(self) -> float:

@@ -9,8 +9,9 @@ import pytest
 
 from humanoid_control.robots import load_robot
 from humanoid_control.viewer.browser import FLAGS, Browser, find_chromium
-from humanoid_control.viewer.page import Page, ViewState, port_is_free
-from humanoid_control.viewer.panel import Actions
+from humanoid_control.viewer.page import ViewerPage, ViewState
+from humanoid_control.viewer.panel import PanelActions
+from humanoid_control.viewer.server import port_is_free
 
 Image = pytest.importorskip("PIL.Image", reason="needs pillow")
 pytestmark = [
@@ -35,13 +36,13 @@ def pixels(png):
 @pytest.fixture
 def page():
     robot, said = load_robot("hrp2", "fixed"), []
-    actions = Actions(
+    actions = PanelActions(
         lambda what, on: made.scene.show(what, on),
         lambda t: said.append(("seek", t)),
         *(lambda n=n: said.append((n, None)) for n in ("play", "pause", "restart")),
     )
     port = free_port()
-    made = Page("127.0.0.1", port, robot, actions)
+    made = ViewerPage("127.0.0.1", port, robot, actions)
     made.said, made.url = said, f"http://127.0.0.1:{port}"
     yield made
     made.stop()

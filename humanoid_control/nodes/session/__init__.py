@@ -1,1 +1,1 @@
-"""nodes/session."""
+"""Sessions: stacks of node processes under supervision."""

@@ -1,9 +1,13 @@
-"""Listens to a running stack: diagnostics of every node, and whether the commands move.
+"""A stack of nodes under supervision, with a monitor that listens to it and, where asked for, a recorder.
 
-Also here:
+```python
+from humanoid_control.nodes import Session
 
-* One directory a run: parameters, logs, recordings.
-* A stack that runs under supervision, with its monitor and, if wanted, its recorder.
+with Session("targets", "hrp2") as session:
+    print(session.viewer_url)
+    session.run(seconds=60.0)
+    print(session.monitor.nodes["whole_body_ik"].message)
+```
 """
 
 from __future__ import annotations
@@ -16,27 +20,241 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
 
-from humanoid_control.nodes.session.supervisor import InputRefused, StackFailure, Supervisor, describe, node_command
-from humanoid_control.nodes.stacks import Stack, parameters_file
+from humanoid_control.errors import UnknownNameError
+from humanoid_control.nodes.session.supervisor import InputRefused, StackFailure, Supervisor, node_command
+from humanoid_control.nodes.stacks import Stack, find_stack
 from humanoid_control.paths import state_dir
 from humanoid_control.terminal import IMITATION, SIMULATION, TENDONS, compile_first, warn
+from humanoid_control.viewer import missing_viser
 
-# -------- Listens to a running stack: diagnostics of every node, and whether the commands move
+FIRST_MOTION_TIMEOUT = 45.0  # [s]
+FIRST_WORD_TIMEOUT = 12.0  # [s] nodes that are ready and can be heard publish diagnostics every second
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+RECORDER = "record"
+
+
+class Session:
+    """Runs a stack; use as a context manager: the nodes are ready inside it, and gone behind it.
+
+    Attributes:
+        stack: what runs: without the viewer where it cannot be shown here.
+        directory: of this run: parameters, logs, recording. bag: path of the recording; None without one.
+        supervisor: of the node processes. monitor: the node that listens to them.
+        complaints: (node, line) of all warnings, deaths and restarts.
+        stopped: set by SIGINT, SIGTERM or SIGHUP: `run` and `wait_first_motion` end early.
+    """
+
+    def __init__(
+        self,
+        stack: Stack | str,
+        robot: str = "hrp2",
+        settings: Mapping[str, Mapping[str, Any]] | None = None,
+        *,
+        window: float | None = None,
+        namespace: str = "",
+        record: bool | Sequence[str] = False,
+        quiet: bool = False,
+    ) -> None:
+        """Prepare; nothing runs yet.
+
+        Args:
+            stack: of `STACKS`, or its name.
+            robot: of the catalogue, or path of a URDF.
+            settings: node -> parameter -> value, stronger than the stack's own.
+            window: time over which the nodes judge periods and execution times [s]; None: their default.
+            namespace: of the nodes.
+            record: True: record all topics; names: record these.
+            quiet: do not print what nodes complain about.
+
+        Raises:
+            UnknownNameError: no such stack, or settings of a node that it does not have.
+        """
+        self.stack, settings = find_stack(stack) if isinstance(stack, str) else stack, settings or {}
+        if unknown := [node for node in settings if node not in self.stack]:
+            raise UnknownNameError("node", unknown[0], self.stack.executables, hint=f"(in stack {self.stack.name})")
+        if "viewer" in self.stack and (reason := missing_viser()):
+            warn(f"without the viewer: {reason}")
+            self.stack = self.stack.without("viewer")
+        self.namespace, self.quiet, self._settings = namespace, quiet, settings
+        self.directory = new_run_directory(self.stack.name)
+        self.bag = self.directory / "recording" if record else None
+        self._topics = () if isinstance(record, bool) else tuple(record)
+        shared = {"robot": robot} if window is None else {"robot": robot, "window": window}
+        self._parameters = write_parameters(self.directory, self.stack.ros_parameters(shared, settings))
+        self.stopped = threading.Event()
+        self.complaints: list[tuple[str, str]] = []
+        self._held: list[str] | None = []  # lines that wait until the nodes are ready
+        self.supervisor = Supervisor(self.directory, self._complain)
+        self._monitor: Monitor | None = None
+        self._handlers: dict[int, Any] = {}
+        self._stopping = False
+        self.begin = time.monotonic()
+
+    @property
+    def monitor(self) -> Monitor:
+        """The monitor of the running stack."""
+        assert self._monitor is not None, "the session has not been started, or was stopped"
+        return self._monitor
+
+    @property
+    def viewer_url(self) -> str | None:
+        """Address of the page in the browser; None for a stack without a viewer."""
+        if "viewer" not in self.stack:
+            return None
+        return f"http://localhost:{self._settings.get('viewer', {}).get('port', 8080)}"
+
+    def __enter__(self) -> Session:
+        if threading.current_thread() is threading.main_thread():
+            self._handlers = {s: signal.signal(s, lambda *_: self.stopped.set()) for s in SIGNALS}
+        try:
+            self.start()
+        except BaseException as e:
+            self.__exit__(type(e), e)
+            raise
+        return self
+
+    def __exit__(self, kind: object, error: object, *_: object) -> None:
+        self.stop()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        self._handlers = {}
+        if isinstance(error, InputRefused):  # its line says all that there is to know
+            discard_run_directory(self.directory)
+
+    def start(self) -> None:
+        """Start recorder, nodes and monitor; wait until all are ready. Entering the context does it.
+
+        Raises:
+            InputRefused: a node refused its input; leaving the context then removes the run's directory.
+            StackFailure: a node did not start.
+        """
+        compile_first(*self._kernels())
+        self.begin = time.monotonic()
+        if self.bag is not None:
+            command = [sys.executable, "-u", "-m", "humanoid_control.cli.main", "record", "-o", str(self.bag)]
+            self.supervisor.start(RECORDER, [*command, *(["--topics", *self._topics] if self._topics else [])])
+        for spec in self.stack.nodes:
+            remaps = self.stack.remaps.get(spec.executable)
+            command = node_command(spec.module, self._parameters, self.namespace, remaps)
+            self.supervisor.start(spec.executable, command)
+        self._monitor = Monitor(self.namespace)
+        try:
+            self.supervisor.wait_ready()
+        except StackFailure as e:
+            self._print_held(str(e))
+            raise
+        self._print_held()
+
+    def _kernels(self) -> list[str]:
+        """Rooms to be compiled first: several nodes would compile the same at once, and be late."""
+        estimator = {**self.stack.settings.get("state_estimator", {}), **self._settings.get("state_estimator", {})}
+        simulation = [SIMULATION] if "simulator" in self.stack else []
+        return [IMITATION, *simulation, *([TENDONS] if estimator.get("source") == "tendons" else [])]
+
+    def wait_first_motion(self, timeout: float = FIRST_MOTION_TIMEOUT) -> float:
+        """Wait until joint states arrive and commands move; how long after the start [s].
+
+        Raises:
+            StackFailure: nothing arrives, as where discovery is switched off.
+        """
+        begin = time.monotonic()
+        while not self.monitor.moving and not self.stopped.is_set():
+            self.monitor.spin(0.02)
+            self.check()
+            if time.monotonic() - begin > (timeout if self.monitor.nodes else min(timeout, FIRST_WORD_TIMEOUT)):
+                raise StackFailure(self._reason_of_silence(timeout))
+        return time.monotonic() - self.begin
+
+    def _reason_of_silence(self, timeout: float) -> str:
+        if not self.monitor.nodes:
+            return (
+                "the nodes run but are not heard: discovery does not work in this ROS domain; check "
+                "ROS_AUTOMATIC_DISCOVERY_RANGE, ROS_DOMAIN_ID and the loopback interface with `humanoid doctor`"
+            )
+        worst = [f"{name}: {status.message}" for name, status in self.monitor.nodes.items() if status.level]
+        return f"nothing moves after {timeout:g} s: {'; '.join(worst) or 'see the logs'} ({self.directory})"
+
+    def check(self) -> None:
+        """Restart nodes that died.
+
+        Raises:
+            StackFailure: one died too often.
+        """
+        if not self.supervisor.watch():
+            dead = [c.name for c in self.supervisor.children.values() if c.gave_up]
+            raise StackFailure(f"{', '.join(dead)} could not be kept alive: see {self.directory}")
+
+    def run(self, seconds: float, show: Callable[[float, str], None] | None = None) -> float:
+        """Keep running for some time (infinite: until a signal); how long it was [s].
+
+        Args:
+            seconds: how long.
+            show: called ten times a second with the time passed [s] and a line of status.
+
+        Raises:
+            StackFailure: a node died too often.
+        """
+        begin = time.monotonic()
+        while not self.stopped.is_set() and time.monotonic() - begin < seconds:
+            self.monitor.spin(0.1)
+            self.check()
+            if show is not None:
+                show(time.monotonic() - begin, self.monitor.line())
+        return time.monotonic() - begin
+
+    def stop(self) -> float:
+        """Stop everything; how long it took [s]. Leaving the context does it."""
+        self._stopping = True
+        if self._monitor is not None:
+            self._monitor.close()
+            self._monitor = None
+        return self.supervisor.stop(first=RECORDER)
+
+    def processes(self) -> list[dict[str, Any]]:
+        """Name, process id and start-up time [s] of each process, for reports."""
+        return [
+            {"name": c.name, "pid": c.process.pid if c.process else None, "ready_s": round(c.ready_after, 2)}
+            for c in self.supervisor.children.values()
+        ]
+
+    def _complain(self, name: str, text: str) -> None:
+        if self._stopping and "killed" not in text:
+            return  # nodes that miss those already stopped
+        self.complaints.append((name, text))
+        if self._held is not None:
+            self._held.append(f"{name}: {text}")
+        elif not self.quiet:
+            warn(f"  {name}: {text}")
+
+    def _print_held(self, but: str = "") -> None:
+        """Print the complaints so far, but for lines that an error repeats."""
+        lines, self._held = self._held or [], None
+        for line in lines:
+            if not self.quiet and line not in but:
+                warn(f"  {line}")
+
+
+class NodeStatus(NamedTuple):
+    """Last diagnostics of a node: level (0: ok, 1: warning, 2: error), message, and values by name."""
+
+    level: int
+    message: str
+    values: dict[str, str]
 
 
 class Monitor:
-    """A small ROS node in the command's own process.
+    """A small ROS node in this process, in a context of its own, that listens to a running stack.
 
     Attributes:
-        nodes: node -> (level, message, values) of its last diagnostics.
-        moving: commands that differ from the first one have been heard, and joint states too.
+        nodes: last diagnostics by node.
+        moving: joint states have been heard, and commands that differ from the first one.
     """
 
     def __init__(self, namespace: str = "") -> None:
@@ -49,11 +267,12 @@ class Monitor:
         from humanoid_control.nodes.base.messages import EVENTS, STREAM_IN
         from humanoid_control.nodes.base.runner import make_executor
 
-        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-        self.node: Any = rclpy.create_node("monitor", namespace=namespace)
-        self._executor = make_executor()
+        self._context = rclpy.Context()
+        rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
+        self.node: Any = rclpy.create_node("monitor", namespace=namespace, context=self._context)
+        self._executor = make_executor(context=self._context)
         self._executor.add_node(self.node)
-        self.nodes: dict[str, tuple[int, str, dict[str, str]]] = {}
+        self.nodes: dict[str, NodeStatus] = {}
         self.moving = False
         self._first: np.ndarray | None = None
         self._states = False
@@ -66,7 +285,7 @@ class Monitor:
     def _on_diagnostics(self, m: Any) -> None:
         for s in m.status:
             level = s.level[0] if isinstance(s.level, bytes) else int(s.level)
-            self.nodes[s.name.strip("/")] = (level, s.message, {v.key: v.value for v in s.values})
+            self.nodes[s.name.strip("/")] = NodeStatus(level, s.message, {v.key: v.value for v in s.values})
 
     def _on_states(self, _: Any) -> None:
         self._states = True
@@ -83,7 +302,7 @@ class Monitor:
             self._subscriptions = self._subscriptions[:1]
 
     def spin(self, seconds: float) -> None:
-        """Take what has come, or wait for it [s]."""
+        """Take messages that have come, or wait for them [s]."""
         self._executor.spin_once(timeout_sec=seconds)
 
     def hold_clip_at(self, seconds: float, timeout: float = 10.0) -> bool:
@@ -107,21 +326,17 @@ class Monitor:
 
     def line(self) -> str:
         """One line of status: the worst node's message, or 'all ok'."""
-        worst = max(self.nodes.items(), key=lambda kv: kv[1][0], default=None)
+        worst = max(self.nodes.items(), key=lambda item: item[1].level, default=None)
         if worst is None:
             return "waiting"
-        name, (level, message, _) = worst
-        return "all ok" if level == 0 else f"{name}: {message}"[:70]
+        name, status = worst
+        return "all ok" if status.level == 0 else f"{name}: {status.message}"[:70]
 
     def close(self) -> None:
-        import rclpy
-
+        """Leave the network."""
         self._executor.shutdown()
         self.node.destroy_node()
-        rclpy.try_shutdown()
-
-
-# -------- One directory a run: parameters, logs, recordings
+        self._context.try_shutdown()
 
 
 def new_run_directory(name: str) -> Path:
@@ -157,159 +372,3 @@ def write_parameters(directory: Path, parameters: dict[str, Any]) -> Path:
     path = directory / "parameters.yaml"
     path.write_text(yaml.safe_dump(parameters, sort_keys=False))
     return path
-
-
-# -------- A stack that runs under supervision, with its monitor and, if wanted, its recorder
-
-FIRST_MOTION_TIMEOUT = 45.0
-FIRST_WORD_TIMEOUT = 12.0  # [s] nodes that are ready and can be heard say how they are every second
-
-
-class Session:
-    """Starts a stack, waits for what it waits for, and stops it; use as a context manager."""
-
-    def __init__(
-        self,
-        stack: Stack,
-        shared: dict[str, Any],
-        settings: dict[str, dict[str, Any]],
-        namespace: str = "",
-        record: bool = False,
-        quiet: bool = False,
-        topics: tuple[str, ...] = (),
-    ) -> None:
-        """Prepare.
-
-        Args:
-            stack, shared, settings: the nodes and their parameters, as of `parameters_file`.
-            namespace: of the nodes.
-            record, topics: record these topics, all where none is named.
-            quiet: do not print what nodes complain about; it is in `said`.
-        """
-        self.stack, self.namespace, self.quiet = stack, namespace, quiet
-        self.directory = new_run_directory(stack.name)
-        self.bag, self._topics = self.directory / "recording" if record else None, topics
-        self.stopped = threading.Event()
-        self.said: list[tuple[str, str]] = []
-        self._held: list[str] | None = []  # lines that wait until the nodes are ready
-        self.supervisor = Supervisor(self.directory, self._say)
-        source = {**stack.settings.get("state_estimator", {}), **settings.get("state_estimator", {})}.get("source")
-        self._rooms = [IMITATION]  # several nodes would compile the same at once, and be late
-        self._rooms += [SIMULATION] if any(n.executable == "simulator" for n in stack.nodes) else []
-        self._rooms += [TENDONS] if source == "tendons" else []
-        self._parameters = write_parameters(self.directory, parameters_file(stack, shared, settings))
-        self.monitor: Monitor | None = None
-        self._stopping = False
-        self.begin = time.monotonic()
-
-    def _say(self, name: str, text: str) -> None:
-        if self._stopping and "killed" not in text:
-            return  # nodes that miss those already stopped
-        self.said.append((name, text))
-        if self._held is not None:
-            self._held.append(f"{name}: {text}")
-        elif not self.quiet:
-            warn(f"  {name}: {text}")
-
-    def _print_held(self, but: str = "") -> None:
-        """Print what was said so far, but for lines that an error repeats."""
-        lines, self._held = self._held or [], None
-        for line in lines:
-            if not self.quiet and line not in but:
-                warn(f"  {line}")
-
-    def __enter__(self) -> Session:
-        for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(s, lambda *_: self.stopped.set())
-        return self
-
-    def __exit__(self, kind: object, error: object, *_: object) -> None:
-        self.stop()
-        if isinstance(error, InputRefused):  # its line is all that there is to know
-            discard_run_directory(self.directory)
-
-    def start(self) -> None:
-        """Start recorder, nodes and monitor; wait until all are ready.
-
-        Raises:
-            InputRefused: a node refused its input; leaving the context then removes the run's directory.
-            StackFailure: a node did not start.
-        """
-        compile_first(*self._rooms)
-        self.begin = time.monotonic()
-        if self.bag is not None:
-            command = [sys.executable, "-u", "-m", "humanoid_control.cli.main", "record", "-o", str(self.bag)]
-            self.supervisor.start("record", [*command, *(["--topics", *self._topics] if self._topics else [])])
-        for spec in self.stack.nodes:
-            remaps = self.stack.remaps.get(spec.executable)
-            command = node_command(spec.module, self._parameters, self.namespace, remaps)
-            self.supervisor.start(spec.executable, command)
-        self.monitor = Monitor(self.namespace)
-        try:
-            self.supervisor.wait_ready()
-        except StackFailure as e:
-            self._print_held(str(e))
-            raise
-        self._print_held()
-
-    def wait_first_motion(self, timeout: float = FIRST_MOTION_TIMEOUT) -> float:
-        """Wait until joint states arrive and commands move; how long after the start [s].
-
-        Raises:
-            StackFailure: nothing arrives, as where discovery is switched off.
-        """
-        assert self.monitor is not None
-        begin = time.monotonic()
-        while not self.monitor.moving:
-            self.monitor.spin(0.02)
-            if self.stopped.is_set():
-                break
-            self.check()
-            if time.monotonic() - begin > (timeout if self.monitor.nodes else min(timeout, FIRST_WORD_TIMEOUT)):
-                raise StackFailure(self._why_silent())
-        return time.monotonic() - self.begin
-
-    def _why_silent(self) -> str:
-        assert self.monitor is not None
-        if not self.monitor.nodes:
-            return (
-                "the nodes run but are not heard: discovery does not work in this ROS domain; check "
-                "ROS_AUTOMATIC_DISCOVERY_RANGE, ROS_DOMAIN_ID and the loopback interface with `humanoid doctor`"
-            )
-        worst = [f"{n}: {m}" for n, (level, m, _) in self.monitor.nodes.items() if level]
-        return (
-            f"nothing moves after {FIRST_MOTION_TIMEOUT:g} s: {'; '.join(worst) or 'see the logs'} ({self.directory})"
-        )
-
-    def check(self) -> None:
-        """Look after the nodes once.
-
-        Raises:
-            StackFailure: one died too often.
-        """
-        if not self.supervisor.watch():
-            dead = [c.name for c in self.supervisor.children.values() if c.gave_up]
-            raise StackFailure(f"{', '.join(dead)} could not be kept alive: see {self.directory}")
-
-    def run(self, seconds: float, show: Callable[[float, str], None] | None = None) -> float:
-        """Keep running for some time (infinite: until a signal); how long it was [s]."""
-        begin = time.monotonic()
-        while not self.stopped.is_set() and time.monotonic() - begin < seconds:
-            assert self.monitor is not None
-            self.monitor.spin(0.1)
-            self.check()
-            if show is not None:
-                show(time.monotonic() - begin, self.monitor.line())
-        return time.monotonic() - begin
-
-    def stop(self) -> float:
-        """Stop everything; how long it took [s]."""
-        self._stopping = True
-        if self.monitor is not None:
-            self.monitor.close()
-            self.monitor = None
-        return self.supervisor.stop(first="record")
-
-    def processes(self) -> list[dict[str, Any]]:
-        """Name, process id and start-up time of the nodes."""
-        return describe(self.supervisor.children)

@@ -1,9 +1,4 @@
-"""Shared-memory files of the middleware that nobody uses any more, as a killed process leaves them.
-
-Also here:
-
-* Starts the nodes of a stack as processes, watches them, restarts what dies, and leaves nothing behind.
-"""
+"""Supervised processes: started, watched, restarted when they die, stopped one by one, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -18,88 +13,17 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from humanoid_control.errors import HumanoidError
 from humanoid_control.nodes.base.ros_env import GUARD
 from humanoid_control.nodes.base.runner import EXIT_BAD_INPUT, READY
 
-# -------- Shared-memory files of the middleware that nobody uses any more, as a killed process leaves them
-
+READY_TIMEOUT = 90.0  # [s]
+STOP_LIMIT, FINISH_LIMIT = 2.2, 10.0  # [s] for all children together, and for one that has a file to finish
+RESTARTS, RESTART_WINDOW = 3, 60.0  # a child is restarted so often in so much time [s]
+PR_SET_PDEATHSIG = 1
 SHM = Path("/dev/shm")
 SETTLE = 0.2  # [s]
-
-
-def segments() -> list[Path]:
-    """All shared-memory files of Fast DDS."""
-    patterns = ("*fastdds_*", "*fastrtps_*")  # the name changed between releases
-    return sorted(p for pattern in patterns for p in SHM.glob(pattern) if p.is_file()) if SHM.is_dir() else []
-
-
-def files_in_use() -> set[str]:
-    """Names below /dev/shm that some process has mapped or open."""
-    used: set[str] = set()
-    for proc in Path("/proc").iterdir():
-        if not proc.name.isdigit():
-            continue
-        with contextlib.suppress(OSError):
-            for line in (proc / "maps").read_text().splitlines():
-                _, found, name = line.partition("/dev/shm/")
-                if found:
-                    used.add(name.split(" (deleted)")[0])
-        with contextlib.suppress(OSError):
-            for fd in (proc / "fd").iterdir():
-                with contextlib.suppress(OSError):
-                    target = os.readlink(fd)
-                    if target.startswith("/dev/shm/"):
-                        used.add(target.removeprefix("/dev/shm/").split(" (deleted)")[0])
-    return used
-
-
-def leftovers(since: float = 0.0) -> list[Path]:
-    """Files of ours, made after a time [s since the epoch], that no process uses.
-
-    A port of the middleware consists of several files with one name and different endings; they go together. Files
-    are listed before it is asked who uses them, and asked about twice: a process that has just made one takes a moment
-    until it maps it, and dies when it is removed in between.
-    """
-    out = _unused(segments(), since)
-    if out:
-        time.sleep(SETTLE)
-        out = _unused(out, since)
-    return out
-
-
-def _unused(candidates: list[Path], since: float) -> list[Path]:
-    used = files_in_use()
-    out = []
-    for path in candidates:
-        with contextlib.suppress(OSError):
-            info = path.stat()
-            stem = path.name.removeprefix("sem.").split("_mutex")[0].removesuffix("_el")
-            busy = any(stem in name for name in used)
-            if info.st_uid == os.getuid() and info.st_mtime >= since - 1 and not busy:
-                out.append(path)
-    return out
-
-
-def remove_leftovers(since: float = 0.0) -> int:
-    """Remove them; how many."""
-    found = leftovers(since)
-    for path in found:
-        with contextlib.suppress(OSError):
-            path.unlink()
-    return len(found)
-
-
-# -------- Starts the nodes of a stack as processes, watches them, restarts what dies, and leaves nothing behind
-
-READY_TIMEOUT = 90.0
-STOP_LIMIT = 2.2
-FINISH_LIMIT = 10.0
-RESTARTS = 3
-RESTART_WINDOW = 60.0
-PR_SET_PDEATHSIG = 1
 
 Report = Callable[[str, str], None]
 
@@ -128,15 +52,15 @@ class StackFailure(HumanoidError):
 
 
 class InputRefused(StackFailure):
-    """A node refused its input: it said all there is to say, and nothing ran."""
+    """A node refused its input: its line says why, and nothing ran."""
 
 
 class Supervisor:
     """Runs child processes.
 
-    Children get a session of their own, so that a Ctrl-C of the terminal reaches them once, through us; they die with
-    us, whatever kills us; they are asked to stop one after another, because the middleware can lock up when several
-    participants leave at once, and are killed when they do not.
+    Children get a session of their own, so that a Ctrl-C of the terminal reaches them once, through this process; they
+    die with it, whatever kills it; they are asked to stop one after another, because the middleware can lock up when
+    several participants leave at once, and are killed when they do not.
     """
 
     def __init__(self, directory: Path, report: Report, environment: dict[str, str] | None = None) -> None:
@@ -144,7 +68,7 @@ class Supervisor:
 
         Args:
             directory: of this run: logs go there.
-            report: called with (name, line) for what a user should see: warnings, deaths, restarts.
+            report: called with (name, line) for warnings, deaths and restarts.
             environment: more environment variables for the children.
         """
         self.directory, self.report = directory, report
@@ -177,7 +101,7 @@ class Supervisor:
         threading.Thread(target=self._pump, args=(child, child.process), daemon=True).start()
 
     def _pump(self, child: Child, process: subprocess.Popen) -> None:
-        """Copy a child's output to its log, and what matters to the user."""
+        """Copy a child's output to its log, and report its warnings and errors."""
         assert process.stdout is not None
         with child.log.open("a") as log:
             for line in process.stdout:
@@ -201,13 +125,13 @@ class Supervisor:
         for child in self.children.values():
             while not child.ready.wait(0.02):
                 if not child.alive:
-                    time.sleep(0.1)  # let the pump read the last words
+                    time.sleep(0.1)  # let the pump read the last lines
                     raise self._failure(child)
                 if time.monotonic() > deadline:
                     raise StackFailure(f"{child.name} was not ready after {timeout:g} s: see {child.log}")
 
     def _failure(self, child: Child) -> StackFailure:
-        """What became of a child that ended before it was ready, in its last words."""
+        """Error of a child that ended before it was ready, with its last line."""
         code = child.process.returncode if child.process else None
         if code == EXIT_BAD_INPUT and child.last_lines:
             return InputRefused(child.last_lines[-1])
@@ -289,9 +213,63 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def describe(children: dict[str, Child]) -> list[dict[str, Any]]:
-    """Name, process id and start-up time of each child, for reports."""
-    return [
-        {"name": c.name, "pid": c.process.pid if c.process else None, "ready_s": round(c.ready_after, 2)}
-        for c in children.values()
-    ]
+def shared_memory_files() -> list[Path]:
+    """All shared-memory files of Fast DDS."""
+    patterns = ("*fastdds_*", "*fastrtps_*")  # the name changed between releases
+    return sorted(p for pattern in patterns for p in SHM.glob(pattern) if p.is_file()) if SHM.is_dir() else []
+
+
+def files_in_use() -> set[str]:
+    """Names below /dev/shm that some process has mapped or open."""
+    used: set[str] = set()
+    for proc in Path("/proc").iterdir():
+        if not proc.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            for line in (proc / "maps").read_text().splitlines():
+                _, found, name = line.partition("/dev/shm/")
+                if found:
+                    used.add(name.split(" (deleted)")[0])
+        with contextlib.suppress(OSError):
+            for fd in (proc / "fd").iterdir():
+                with contextlib.suppress(OSError):
+                    target = os.readlink(fd)
+                    if target.startswith("/dev/shm/"):
+                        used.add(target.removeprefix("/dev/shm/").split(" (deleted)")[0])
+    return used
+
+
+def leftovers(since: float = 0.0) -> list[Path]:
+    """Files of this user, made after a time [s since the epoch], that no process uses.
+
+    A port of the middleware consists of several files with one name and different endings; they go together. Files
+    are listed before their users are, and twice: a process that has just made one takes a moment until it maps it, and
+    dies when it is removed in between.
+    """
+    out = _unused(shared_memory_files(), since)
+    if out:
+        time.sleep(SETTLE)
+        out = _unused(out, since)
+    return out
+
+
+def _unused(candidates: list[Path], since: float) -> list[Path]:
+    used = files_in_use()
+    out = []
+    for path in candidates:
+        with contextlib.suppress(OSError):
+            info = path.stat()
+            stem = path.name.removeprefix("sem.").split("_mutex")[0].removesuffix("_el")
+            busy = any(stem in name for name in used)
+            if info.st_uid == os.getuid() and info.st_mtime >= since - 1 and not busy:
+                out.append(path)
+    return out
+
+
+def remove_leftovers(since: float = 0.0) -> int:
+    """Remove them; how many."""
+    found = leftovers(since)
+    for path in found:
+        with contextlib.suppress(OSError):
+            path.unlink()
+    return len(found)

@@ -1,1 +1,1 @@
-"""The segment editor: a robot's swept-sphere volumes drawn, changed and saved in a browser page (section 4.12)."""
+"""Volume editor: swept-sphere volumes of a robot drawn, dragged, mirrored, fitted and paired in the browser."""

@@ -1,13 +1,4 @@
-"""Which volume a click in the scene hits: a ray followed by the volumes' own distances, not by what is drawn.
-
-Meshes that take clicks would lie in front of the handles inside them, and keep these from being dragged.
-
-
-Also here:
-
-* The distances of a robot's volumes in one posture: of each volume, and of the nearest pairs.
-* Distances as colours: from red at contact to blue at the largest gap, and the bar that explains them.
-"""
+"""Distances of a robot's volumes in one posture, their colours, and the volume that a click hits."""
 
 from __future__ import annotations
 
@@ -22,42 +13,23 @@ from humanoid_control.collision.ssv.model import PoseRows, SsvModel
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.volumes import ssv_distance
 
-# -------- Which volume a click in the scene hits: a ray followed by the volumes' own distances, not by what is drawn
-
-STEPS, CLOSE, FAR = 96, 1e-4, 50.0  # [m]
-
-
-def first_hit(model: SsvModel, vertices: np.ndarray, origin: np.ndarray, direction: np.ndarray) -> int | None:
-    """The index of the volume that a ray enters first; None where it passes all.
-
-    Along the ray each volume's distance is a step that cannot pass it (sphere tracing).
-
-    Args:
-        model: whose volumes.
-        vertices: (N, 3, 3) where they are, world frame [m].
-        origin: (3,) of the ray [m].
-        direction: (3,), of any length.
-    """
-    n = np.asarray(direction, dtype=float)
-    n = n / np.linalg.norm(n)
-    reached, open_ = np.zeros(len(model.radii)), np.ones(len(model.radii), dtype=bool)
-    for _ in range(STEPS):
-        rows = np.flatnonzero(open_)
-        if not len(rows):
-            break
-        points = np.asarray(origin, dtype=float) + reached[rows, None] * n
-        d = np.empty(len(rows))
-        for kind in range(3):
-            of = model.kinds[rows] == kind
-            zero, core = np.zeros(int(of.sum())), vertices[rows[of], : kind + 1]
-            d[of] = distances("p" + "plt"[kind], points[of, None], zero, core, model.radii[rows[of]]).distance
-        reached[rows] += np.maximum(d, 0.0)
-        open_[rows] = (d > CLOSE) & (reached[rows] < FAR)
-    hit = reached < FAR
-    return int(np.argmin(np.where(hit, reached, np.inf))) if hit.any() else None
-
-
-# -------- The distances of a robot's volumes in one posture: of each volume, and of the nearest pairs
+RAY_STEPS, RAY_HIT, RAY_LENGTH = 96, 1e-4, 50.0  # [m]
+Color = tuple[int, int, int]
+# The middle is passed early: what is near differs most.
+STOPS: tuple[tuple[float, Color], ...] = (
+    (0.0, (214, 39, 40)),
+    (0.12, (255, 140, 0)),
+    (0.3, (240, 210, 50)),
+    (0.6, (70, 180, 95)),
+    (1.0, (45, 105, 200)),
+)
+INSIDE: Color = (150, 0, 90)  # overlapping
+UNKNOWN: Color = (165, 170, 178)  # no partner
+# Segments without regard to distance.
+PALETTE: tuple[Color, ...] = (
+    (31, 119, 180), (255, 127, 14), (44, 160, 44), (148, 103, 189), (140, 86, 75), (227, 119, 194), (188, 189, 34),
+    (23, 190, 207), (110, 120, 130), (80, 90, 200),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -106,8 +78,8 @@ class Distances:
         return self.gaps[0] if self.gaps else None
 
 
-class Measure:
-    """Measures a robot's volumes; forward kinematics of its own."""
+class VolumeDistances:
+    """Distances of a robot's volumes in any posture; forward kinematics of its own."""
 
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
@@ -115,7 +87,7 @@ class Measure:
         self._poses = PoseRows(self._data)
         self._calculator: SsvDistance | None = None
 
-    def __call__(self, model: SsvModel, joints: np.ndarray) -> Distances:
+    def at(self, model: SsvModel, joints: np.ndarray) -> Distances:
         """The distances of a model's pairs.
 
         Args:
@@ -144,9 +116,9 @@ class Measure:
         )
         return Distances(gaps, volumes, segments)
 
-    def hit(self, model: SsvModel, joints: np.ndarray, origin: np.ndarray, direction: np.ndarray) -> int | None:
-        """The volume that a ray enters first; arguments as of `first_hit`."""
-        return first_hit(model, self._placed(model, joints).vertices, origin, direction)
+    def pick(self, model: SsvModel, joints: np.ndarray, origin: np.ndarray, direction: np.ndarray) -> int | None:
+        """The volume that a ray enters first; arguments as of `ray_pick`."""
+        return ray_pick(model, self._placed(model, joints).vertices, origin, direction)
 
     def _placed(self, model: SsvModel, joints: np.ndarray) -> SsvDistance:
         if self._calculator is None or self._calculator.model is not model:
@@ -157,24 +129,35 @@ class Measure:
         return self._calculator
 
 
-# -------- Distances as colours: from red at contact to blue at the largest gap, and the bar that explains them
+def ray_pick(model: SsvModel, vertices: np.ndarray, origin: np.ndarray, direction: np.ndarray) -> int | None:
+    """The index of the volume that a ray enters first; None where it passes all.
 
-Color = tuple[int, int, int]
-# The middle is passed early: what is near differs most.
-STOPS: tuple[tuple[float, Color], ...] = (
-    (0.0, (214, 39, 40)),
-    (0.12, (255, 140, 0)),
-    (0.3, (240, 210, 50)),
-    (0.6, (70, 180, 95)),
-    (1.0, (45, 105, 200)),
-)
-INSIDE: Color = (150, 0, 90)  # overlapping
-UNKNOWN: Color = (165, 170, 178)  # no partner
-# Segments without regard to distance.
-PALETTE: tuple[Color, ...] = (
-    (31, 119, 180), (255, 127, 14), (44, 160, 44), (148, 103, 189), (140, 86, 75), (227, 119, 194), (188, 189, 34),
-    (23, 190, 207), (110, 120, 130), (80, 90, 200),
-)  # fmt: skip
+    Along the ray each volume's distance is a step that cannot pass it (sphere tracing). Meshes that take clicks would
+    lie in front of the handles inside them, and keep these from being dragged.
+
+    Args:
+        model: whose volumes.
+        vertices: (N, 3, 3) where they are, world frame [m].
+        origin: (3,) of the ray [m].
+        direction: (3,), of any length.
+    """
+    n = np.asarray(direction, dtype=float)
+    n = n / np.linalg.norm(n)
+    reached, open_ = np.zeros(len(model.radii)), np.ones(len(model.radii), dtype=bool)
+    for _ in range(RAY_STEPS):
+        rows = np.flatnonzero(open_)
+        if not len(rows):
+            break
+        points = np.asarray(origin, dtype=float) + reached[rows, None] * n
+        d = np.empty(len(rows))
+        for kind in range(3):
+            of = model.kinds[rows] == kind
+            zero, core = np.zeros(int(of.sum())), vertices[rows[of], : kind + 1]
+            d[of] = distances("p" + "plt"[kind], points[of, None], zero, core, model.radii[rows[of]]).distance
+        reached[rows] += np.maximum(d, 0.0)
+        open_[rows] = (d > RAY_HIT) & (reached[rows] < RAY_LENGTH)
+    hit = reached < RAY_LENGTH
+    return int(np.argmin(np.where(hit, reached, np.inf))) if hit.any() else None
 
 
 def color_of(distance: float, largest: float) -> Color:

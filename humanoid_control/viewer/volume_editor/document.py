@@ -1,4 +1,4 @@
-"""What is being edited: a file of volumes, what is selected in it, and every earlier state, to go back to."""
+"""Document of the volume editor: a file of volumes, the selection in it, and every earlier state for undo."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from humanoid_control.collision.ssv.model import SsvModel
 from humanoid_control.collision.ssv.segments import Segment, Ssv, SsvFile, expand, read_ssv_file, write_ssv_file
 from humanoid_control.errors import RobotError, UnknownNameError
 
-DEPTH = 200  # states kept to go back to
+UNDO_DEPTH = 200  # states kept
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class State:
+class DocumentState:
     """One state of a document."""
 
     file: SsvFile
@@ -53,10 +53,10 @@ class Document:
         """
         self._build, self.path = build, path
         self.model = build(file)
-        self._now = State(file, first_of(file))
+        self._now = DocumentState(file, first_of(file))
         self._saved = file if saved else None
-        self._past: list[State] = []
-        self._future: list[State] = []
+        self._past: list[DocumentState] = []
+        self._future: list[DocumentState] = []
         self._gesture = ""
 
     @property
@@ -66,7 +66,7 @@ class Document:
 
     @property
     def selection(self) -> Selection:
-        """What is selected; always exists, or is empty."""
+        """The selection; its segment and volume exist, or it is empty."""
         return self._now.selection
 
     @property
@@ -82,7 +82,7 @@ class Document:
 
     @property
     def changed(self) -> bool:
-        """Whether there is something to save."""
+        """True while there is something to save."""
         return self.file != self._saved
 
     def need_segment(self) -> Segment:
@@ -137,8 +137,8 @@ class Document:
             return
         self.model = self._build(file)
         if not gesture or gesture != self._gesture:
-            self._past = [*self._past, self._now][-DEPTH:]
-        self._now, self._future, self._gesture = State(file, selection), [], gesture
+            self._past = [*self._past, self._now][-UNDO_DEPTH:]
+        self._now, self._future, self._gesture = DocumentState(file, selection), [], gesture
 
     def end_gesture(self) -> None:
         """The next change is one of its own, whatever its word."""
@@ -152,7 +152,7 @@ class Document:
         """Take back an undo; whether there was one."""
         return self._step(self._future, self._past)
 
-    def _step(self, source: list[State], other: list[State]) -> bool:
+    def _step(self, source: list[DocumentState], other: list[DocumentState]) -> bool:
         if not source:
             return False
         other.append(self._now)
@@ -192,12 +192,12 @@ def first_of(file: SsvFile) -> Selection:
     return Selection(file.segments[0].name, file.segments[0].ssvs[0].name) if file.segments else Selection()
 
 
-def existing(file: SsvFile, wanted: Selection) -> Selection:
+def existing(file: SsvFile, selection: Selection) -> Selection:
     """A selection as far as it exists; what is gone is replaced by the first one."""
     for s in file.segments:
-        if s.name == wanted.segment:
+        if s.name == selection.segment:
             names = [v.name for v in s.ssvs]
-            return Selection(s.name, wanted.volume if wanted.volume in names else names[0])
+            return Selection(s.name, selection.volume if selection.volume in names else names[0])
     return first_of(file)
 
 

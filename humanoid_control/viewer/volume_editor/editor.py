@@ -1,9 +1,4 @@
-"""Points to fit a first set of volumes to: of a mesh file, or of what a link looks like; or its inertia instead.
-
-Also here:
-
-* All that a user of the segment editor can do, without the page: a document, a posture, a word about the last act.
-"""
+"""VolumeEditor: everything that a user of the volume editor can do, without the page."""
 
 from __future__ import annotations
 
@@ -24,73 +19,16 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.volumes import find_pairs, fit_link
 from humanoid_control.viewer.meshes import link_meshes
 from humanoid_control.viewer.volume_editor import edits
-from humanoid_control.viewer.volume_editor import edits as mirrors
-from humanoid_control.viewer.volume_editor import edits as watched
-from humanoid_control.viewer.volume_editor.distances import Distances, Measure
+from humanoid_control.viewer.volume_editor.distances import Distances, VolumeDistances
 from humanoid_control.viewer.volume_editor.document import Document, Selection, owners
 
-# -------- Points to fit a first set of volumes to: of a mesh file, or of what a link looks like
-
 MESH_TYPES = (".stl", ".obj", ".ply", ".off")
-LOOK, INERTIA = "what the link looks like", "the link's inertia"
+VISUALS, INERTIA = "what the link looks like", "the link's inertia"  # sources of a fit
 SHAPES = ("auto", "point", "line", "triangle", "rectangle")
-
-
-def fitted(robot: Robot, link: str, source: str, shape: str, folder: Path | None = None) -> tuple[Ssv, ...]:
-    """Volumes around a link.
-
-    Args:
-        robot: whose link.
-        link: its name.
-        source: LOOK, around all that the URDF draws; INERTIA, around the solid ellipsoid of its mass and inertia.
-        shape: of `fit_ssv`.
-        folder: where the URDF's mesh files are.
-
-    Raises:
-        UnknownNameError: another source, shape or link.
-        RobotError: the link has no look, or no mass.
-    """
-    if source == INERTIA:
-        return fit_link(robot, link, shape).ssvs
-    if source != LOOK:
-        raise UnknownNameError("source", source, (LOOK, INERTIA))
-    meshes = link_meshes(parse_urdf(robot.urdf, robot.name), folder)
-    if link not in meshes:
-        raise UnknownNameError("link", link, meshes, hint=f"(robot {robot.name})")
-    if not meshes[link]:
-        raise RobotError(f"{robot.name}: link '{link}' has nothing to see to fit a volume to: take its inertia")
-    return fit_ssv(np.vstack([vertices for (vertices, _), _ in meshes[link]]), shape, link)
-
-
-def mesh_points(name: str, content: bytes) -> np.ndarray:
-    """The vertices (n, 3) of a mesh file, in its own units and frame.
-
-    Args:
-        name: of the file; its ending says which kind it is.
-        content: of the file.
-
-    Raises:
-        RobotError: a kind that is not read, or nothing to read.
-    """
-    kind = Path(name).suffix.lower()
-    if kind not in MESH_TYPES:
-        raise RobotError(f"{name}: a mesh must be one of {', '.join(MESH_TYPES)}")
-    try:
-        mesh = trimesh.load_mesh(io.BytesIO(content), file_type=kind[1:])
-        points = np.asarray(mesh.vertices, dtype=float).reshape(-1, 3)
-    except Exception as e:  # trimesh raises whatever its parsers do
-        raise RobotError(f"{name}: not a readable mesh: {(str(e) or type(e).__name__).splitlines()[0]}") from None
-    if not len(points) or not np.isfinite(points).all():
-        raise RobotError(f"{name}: a mesh without vertices, or with some that are not finite")
-    return points
-
-
-# -------- All that a user of the segment editor can do, without the page: a document, a posture
-
 NEW_RADIUS = 0.05  # [m]
 
 
-class Editor:
+class VolumeEditor:
     """One robot, its volumes, and a posture to try them in.
 
     Attributes:
@@ -105,21 +43,21 @@ class Editor:
         self.joints = robot.postures["neutral"].copy()
         self.message, self.failed = "", False
         self.choice: PairChoice | None = None
-        self.measure = Measure(robot)
+        self._distances = VolumeDistances(robot)
 
     def attempt(self, act: Callable[[], object]) -> bool:
-        """Do something; whether it was accepted. The reason why not is the message."""
+        """Do something; True where it was accepted. The reason why not is the message."""
         try:
-            said = act()
+            answer = act()
         except HumanoidError as e:
             self.message, self.failed = str(e), True
             return False
-        self.message, self.failed = said if isinstance(said, str) else "", False
+        self.message, self.failed = answer if isinstance(answer, str) else "", False
         return True
 
     def pick(self, origin: np.ndarray, direction: np.ndarray) -> bool:
         """Select the volume that a ray in the world enters first; whether there was one."""
-        k = self.measure.hit(self.document.model, self.joints, origin, direction)
+        k = self._distances.pick(self.document.model, self.joints, origin, direction)
         if k is None:
             return False
         segment, _, volume = self.document.model.ssv_name(k).rpartition(".")
@@ -129,7 +67,7 @@ class Editor:
 
     def distances(self) -> Distances:
         """In the present posture."""
-        return self.measure(self.document.model, self.joints)
+        return self._distances.at(self.document.model, self.joints)
 
     # -- volumes ----------------------------------------------------------------------------------------------
 
@@ -167,13 +105,13 @@ class Editor:
     def flip(self, axis: str) -> None:
         """The image of the selected volume about a plane of the link's axes, in the same segment."""
         s, v = self.document.need_segment(), self.document.need_volume()
-        file, name = mirrors.flip_volume(self.document.file, s.name, v.name, axis)
+        file, name = edits.flip_volume(self.document.file, s.name, v.name, axis)
         self.document.change(file, Selection(s.name, name))
 
     def fit(self, source: str, shape: str) -> str:
         """Volumes around the link of the selected segment, instead of those that it has."""
         link = self.document.need_segment().link
-        return self._fit(fitted(self.robot, link, source, shape, self.folder), source)
+        return self._fit(volumes_around(self.robot, link, source, shape, self.folder), source)
 
     def fit_mesh(self, name: str, content: bytes, shape: str, scale: float) -> str:
         """The same around a mesh file in the frame of the link; scale: metres in its unit."""
@@ -216,14 +154,14 @@ class Editor:
     def to_other_side(self, axis: str) -> str:
         """The other side's segment made the image of the selected one, once."""
         s = self.document.need_segment()
-        file, name = mirrors.copy_to_other_side(self.document.file, s.name, axis)
+        file, name = edits.copy_to_other_side(self.document.file, s.name, axis)
         self.document.change(file)
         return f"{name} is the mirror image of {s.name} now"
 
     def stand_for_both(self, axis: str) -> None:
         """The selected segment drawn for both sides from now on, or no more (empty)."""
         s = self.document.need_segment()
-        self.document.change(mirrors.stand_for_both(self.document.file, s.name, axis))
+        self.document.change(edits.stand_for_both(self.document.file, s.name, axis))
 
     # -- pairs and postures -----------------------------------------------------------------------------------
 
@@ -231,7 +169,7 @@ class Editor:
         """Search pairs by random postures, which takes seconds and changes nothing.
 
         Returns:
-            What puts them in the place of those watched so far.
+            A function that puts them in the place of the present pairs.
         """
         file = self.document.file
         choice = find_pairs(self.robot, file.segments, sampling)
@@ -247,11 +185,11 @@ class Editor:
 
     def add_pair(self, first: str, second: str) -> None:
         """Watch two segments, all their volumes."""
-        self.document.change(watched.with_pair(self.document.file, SegmentPair(first, second)))
+        self.document.change(edits.with_pair(self.document.file, SegmentPair(first, second)))
 
     def remove_pairs(self, first: str, second: str) -> None:
         """Watch two segments no more."""
-        self.document.change(watched.without_pairs(self.document.file, first, second))
+        self.document.change(edits.without_pairs(self.document.file, first, second))
 
     def set_posture(self, name: str) -> None:
         """Take a named posture."""
@@ -262,3 +200,52 @@ class Editor:
         k = self.robot.joint_index(joint)
         self.joints[k] = np.clip(angle, self.robot.lower[k], self.robot.upper[k])
         self.robot.follow(self.joints)
+
+
+def volumes_around(robot: Robot, link: str, source: str, shape: str, folder: Path | None = None) -> tuple[Ssv, ...]:
+    """Volumes around a link.
+
+    Args:
+        robot: whose link.
+        link: its name.
+        source: VISUALS, around all that the URDF draws; INERTIA, around the solid ellipsoid of its mass and inertia.
+        shape: of `fit_ssv`.
+        folder: where the URDF's mesh files are.
+
+    Raises:
+        UnknownNameError: another source, shape or link.
+        RobotError: the link has no visuals, or no mass.
+    """
+    if source == INERTIA:
+        return fit_link(robot, link, shape).ssvs
+    if source != VISUALS:
+        raise UnknownNameError("source", source, (VISUALS, INERTIA))
+    meshes = link_meshes(parse_urdf(robot.urdf, robot.name), folder)
+    if link not in meshes:
+        raise UnknownNameError("link", link, meshes, hint=f"(robot {robot.name})")
+    if not meshes[link]:
+        raise RobotError(f"{robot.name}: link '{link}' has nothing to see to fit a volume to: take its inertia")
+    return fit_ssv(np.vstack([vertices for (vertices, _), _ in meshes[link]]), shape, link)
+
+
+def mesh_points(name: str, content: bytes) -> np.ndarray:
+    """The vertices (n, 3) of a mesh file, in its own units and frame.
+
+    Args:
+        name: of the file; its ending says which kind it is.
+        content: of the file.
+
+    Raises:
+        RobotError: a kind that is not read, or nothing to read.
+    """
+    kind = Path(name).suffix.lower()
+    if kind not in MESH_TYPES:
+        raise RobotError(f"{name}: a mesh must be one of {', '.join(MESH_TYPES)}")
+    try:
+        mesh = trimesh.load_mesh(io.BytesIO(content), file_type=kind[1:])
+        points = np.asarray(mesh.vertices, dtype=float).reshape(-1, 3)
+    except Exception as e:  # trimesh raises whatever its parsers do
+        raise RobotError(f"{name}: not a readable mesh: {(str(e) or type(e).__name__).splitlines()[0]}") from None
+    if not len(points) or not np.isfinite(points).all():
+        raise RobotError(f"{name}: a mesh without vertices, or with some that are not finite")
+    return points

@@ -1,10 +1,4 @@
-"""The pairs of a file of volumes, kept in step with its segments and groups.
-
-Also here:
-
-* Changes to a file of volumes, each a function from the file before to the file after it.
-* Mirrored volumes: about a plane of the link's axes, in the same segment or on the link of the other side.
-"""
+"""Edits of a file of volumes: functions from the file before to the file after, with its pairs kept in step."""
 
 from __future__ import annotations
 
@@ -17,93 +11,6 @@ from humanoid_control.collision.ssv.distance_kernels import TYPE_NAMES
 from humanoid_control.collision.ssv.segments import AXES, Segment, SegmentPair, Ssv, SsvFile, Vec3, expand, other_side
 from humanoid_control.errors import RobotError, UnknownNameError
 
-# -------- The pairs of a file of volumes, kept in step with its segments and groups
-
-
-def with_pair(file: SsvFile, pair: SegmentPair) -> SsvFile:
-    """A pair to watch added.
-
-    Raises:
-        RobotError: it is watched already.
-    """
-    pairs = file.pairs or ()
-    if any(same(pair, p) for p in pairs):
-        raise RobotError(f"{pair.first} - {pair.second} is watched already")
-    return replace(file, pairs=(*pairs, pair))
-
-
-def without_pairs(file: SsvFile, first: str, second: str) -> SsvFile:
-    """No pair of these two segments watched any more.
-
-    Raises:
-        RobotError: none was.
-    """
-    kept = tuple(p for p in file.pairs or () if {p.first, p.second} != {first, second})
-    if len(kept) == len(file.pairs or ()):
-        raise RobotError(f"{first} - {second} is not watched")
-    return replace(file, pairs=kept)
-
-
-def pairs_that_exist(file: SsvFile) -> SsvFile:
-    """Pairs of segments or groups that are gone left out."""
-    if file.pairs is None:
-        return file
-    groups = {s.name: {v.group for v in s.ssvs} for s in expand(file.segments)}
-
-    def kept(name: str, wanted: tuple[str, ...]) -> tuple[str, ...] | None:
-        """The groups that are left; None: nothing is."""
-        own = groups.get(name)
-        if own is None:
-            return None
-        left = tuple(g for g in wanted if g in own)
-        return left if left or not wanted else None
-
-    out = []
-    for p in file.pairs:
-        first, second = kept(p.first, p.groups_1), kept(p.second, p.groups_2)
-        if first is not None and second is not None:
-            out.append(SegmentPair(p.first, p.second, first, second))
-    return replace(file, pairs=tuple(out))
-
-
-def segment_renamed(file: SsvFile, before: Segment, after: Segment) -> SsvFile:
-    """Pairs follow a segment's new name, and that of its mirror image."""
-    names = {before.name: after.name}
-    if before.mirror:
-        names[other_side(before.name)] = other_side(after.name)
-    return _sides(file, lambda name, groups: (names.get(name, name), groups))
-
-
-def groups_renamed(file: SsvFile, before: Segment, after: Segment) -> SsvFile:
-    """Pairs follow a group whose only volume is in another group now; groups that are gone are left out."""
-    old, new = {v.group for v in before.ssvs}, {v.group for v in after.ssvs}
-    gone, come = old - new - {""}, new - old - {""}
-    if len(gone) == len(come) == 1:
-        of = (before.name, other_side(before.name)) if before.mirror else (before.name,)
-        names = {gone.pop(): come.pop()}
-
-        def renamed(name: str, groups: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-            return name, tuple(names.get(g, g) for g in groups) if name in of else groups
-
-        file = _sides(file, renamed)
-    return pairs_that_exist(file)
-
-
-def same(a: SegmentPair, b: SegmentPair) -> bool:
-    """Whether two pairs are of the same segments and groups, in either order."""
-    return {(a.first, a.groups_1), (a.second, a.groups_2)} == {(b.first, b.groups_1), (b.second, b.groups_2)}
-
-
-def _sides(file: SsvFile, new: Callable[[str, tuple[str, ...]], tuple[str, tuple[str, ...]]]) -> SsvFile:
-    """Every side of every pair replaced."""
-    if file.pairs is None:
-        return file
-    rows = [(new(p.first, p.groups_1), new(p.second, p.groups_2)) for p in file.pairs]
-    return replace(file, pairs=tuple(SegmentPair(a, b, ga, gb) for (a, ga), (b, gb) in rows))
-
-
-# -------- Changes to a file of volumes, each a function from the file before to the file after it
-
 SHIFT = 0.02  # [m] a copy lies beside its original
 # Core of a new volume, in radii: as large as a limb's.
 CORES = {
@@ -111,6 +18,9 @@ CORES = {
     "line": ((0.0, 0.0, -1.5), (0.0, 0.0, 1.5)),
     "triangle": ((-1.5, -1.0, 0.0), (1.5, -1.0, 0.0), (0.0, 1.5, 0.0)),
 }
+
+
+# -- segments and volumes
 
 
 def segment_of(file: SsvFile, name: str) -> Segment:
@@ -223,13 +133,13 @@ def points_of(rows: np.ndarray) -> tuple[Vec3, ...]:
     return tuple((float(x), float(y), float(z)) for x, y, z in rounded)
 
 
-def free_name(wanted: str, taken: Iterable[str]) -> str:
-    """The wanted name, or with the first free number behind it."""
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """The name, or with the first free number behind it."""
     names = set(taken)
-    if wanted not in names:
-        return wanted
-    stem, _, number = wanted.rpartition("_")
-    stem = stem if number.isdigit() and stem else wanted
+    if name not in names:
+        return name
+    stem, _, number = name.rpartition("_")
+    stem = stem if number.isdigit() and stem else name
     return next(f"{stem}_{k}" for k in range(2, len(names) + 3) if f"{stem}_{k}" not in names)
 
 
@@ -244,7 +154,7 @@ def checked_name(name: str) -> str:
     return name
 
 
-# -------- Mirrored volumes: about a plane of the link's axes, in the same segment or on the link of the other side
+# -- mirror images
 
 
 def image_of(ssv: Ssv, axis: str) -> Ssv:
@@ -309,3 +219,88 @@ def _other_name(s: Segment) -> str:
     if name == s.name:
         raise RobotError(f"'{s.name}' has no other side: its name would need l_ or _left")
     return name
+
+
+# -- pairs
+
+
+def with_pair(file: SsvFile, pair: SegmentPair) -> SsvFile:
+    """A pair to watch added.
+
+    Raises:
+        RobotError: it is watched already.
+    """
+    pairs = file.pairs or ()
+    if any(same(pair, p) for p in pairs):
+        raise RobotError(f"{pair.first} - {pair.second} is watched already")
+    return replace(file, pairs=(*pairs, pair))
+
+
+def without_pairs(file: SsvFile, first: str, second: str) -> SsvFile:
+    """No pair of these two segments watched any more.
+
+    Raises:
+        RobotError: none was.
+    """
+    kept = tuple(p for p in file.pairs or () if {p.first, p.second} != {first, second})
+    if len(kept) == len(file.pairs or ()):
+        raise RobotError(f"{first} - {second} is not watched")
+    return replace(file, pairs=kept)
+
+
+def pairs_that_exist(file: SsvFile) -> SsvFile:
+    """Pairs of segments or groups that are gone left out."""
+    if file.pairs is None:
+        return file
+    groups = {s.name: {v.group for v in s.ssvs} for s in expand(file.segments)}
+
+    def kept(name: str, asked: tuple[str, ...]) -> tuple[str, ...] | None:
+        """The groups that are left; None: nothing is."""
+        own = groups.get(name)
+        if own is None:
+            return None
+        left = tuple(g for g in asked if g in own)
+        return left if left or not asked else None
+
+    out = []
+    for p in file.pairs:
+        first, second = kept(p.first, p.groups_1), kept(p.second, p.groups_2)
+        if first is not None and second is not None:
+            out.append(SegmentPair(p.first, p.second, first, second))
+    return replace(file, pairs=tuple(out))
+
+
+def segment_renamed(file: SsvFile, before: Segment, after: Segment) -> SsvFile:
+    """Pairs follow a segment's new name, and that of its mirror image."""
+    names = {before.name: after.name}
+    if before.mirror:
+        names[other_side(before.name)] = other_side(after.name)
+    return _sides(file, lambda name, groups: (names.get(name, name), groups))
+
+
+def groups_renamed(file: SsvFile, before: Segment, after: Segment) -> SsvFile:
+    """Pairs follow a group whose only volume is in another group now; groups that are gone are left out."""
+    old, new = {v.group for v in before.ssvs}, {v.group for v in after.ssvs}
+    gone, come = old - new - {""}, new - old - {""}
+    if len(gone) == len(come) == 1:
+        of = (before.name, other_side(before.name)) if before.mirror else (before.name,)
+        names = {gone.pop(): come.pop()}
+
+        def renamed(name: str, groups: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+            return name, tuple(names.get(g, g) for g in groups) if name in of else groups
+
+        file = _sides(file, renamed)
+    return pairs_that_exist(file)
+
+
+def same(a: SegmentPair, b: SegmentPair) -> bool:
+    """Whether two pairs are of the same segments and groups, in either order."""
+    return {(a.first, a.groups_1), (a.second, a.groups_2)} == {(b.first, b.groups_1), (b.second, b.groups_2)}
+
+
+def _sides(file: SsvFile, new: Callable[[str, tuple[str, ...]], tuple[str, tuple[str, ...]]]) -> SsvFile:
+    """Every side of every pair replaced."""
+    if file.pairs is None:
+        return file
+    rows = [(new(p.first, p.groups_1), new(p.second, p.groups_2)) for p in file.pairs]
+    return replace(file, pairs=tuple(SegmentPair(a, b, ga, gb) for (a, ga), (b, gb) in rows))

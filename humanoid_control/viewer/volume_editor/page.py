@@ -1,20 +1,19 @@
-"""The editor's page: the scene, its handles and the panel around one Editor."""
+"""Page of the volume editor: the scene, its handles and the panel around one VolumeEditor."""
 
 from __future__ import annotations
 
 import html
-import logging
 import threading
 import time
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
-import viser
 
+from humanoid_control.viewer.server import open_server
 from humanoid_control.viewer.volume_editor.distances import bar_html
-from humanoid_control.viewer.volume_editor.editor import Editor
-from humanoid_control.viewer.volume_editor.scene import SHADE, Drawing, Handles
-from humanoid_control.viewer.volume_editor.scene import SHOWN as SHOWN_HANDLES
+from humanoid_control.viewer.volume_editor.editor import VolumeEditor
+from humanoid_control.viewer.volume_editor.scene import HANDLES, ROBOT_OPACITY, DragHandles, VolumeScene
 from humanoid_control.viewer.volume_editor.tabs import (
     Act,
     PairsTab,
@@ -26,28 +25,30 @@ from humanoid_control.viewer.volume_editor.tabs import (
     on_click,
 )
 
+if TYPE_CHECKING:
+    import viser
+
 SHOWN = {"robot": "robot", "volumes": "volumes", "gaps": "smallest gaps"}
 BY_DISTANCE, BY_SEGMENT = "distance", "segment"
 
 
-class SegmentPage:
+class VolumeEditorPage:
     """A page in which one robot's volumes are edited."""
 
-    def __init__(self, host: str, port: int, editor: Editor) -> None:
+    def __init__(self, host: str, port: int, editor: VolumeEditor) -> None:
         """Open the page.
 
         Args:
             host, port: where it listens.
             editor: what is edited.
         """
-        logging.getLogger("websockets").setLevel(logging.CRITICAL)
         self.editor = editor
-        self.server = viser.ViserServer(host=host, port=port, verbose=False)
+        self.server = open_server(port, host)
         self._lock, self._ready, self._cost = threading.RLock(), 0.0, 0.0
-        self.drawing = Drawing(self.server, editor.robot, editor.folder)
-        self.handles = Handles(self.server, self._dragged, self._phase)
+        self.scene = VolumeScene(self.server, editor.robot, editor.folder)
+        self.handles = DragHandles(self.server, self._dragged, self._phase)
         self._build_panel()
-        self._look_at_robot()
+        self._set_camera()
         self.server.scene.on_click()(self._pick)
         self.refresh()
 
@@ -62,7 +63,7 @@ class SegmentPage:
         tabs = gui.add_tab_group()
         with tabs.add_tab("Volume"):
             self._volume = VolumeTab(gui, editor, self.do)
-            handles = gui.add_dropdown("handles", tuple(SHOWN_HANDLES), hint="what can be dragged in the scene")
+            handles = gui.add_dropdown("handles", tuple(HANDLES), hint="what can be dragged in the scene")
             on_change(handles, self.do, lambda which: setattr(self.handles, "shown", which))
         with tabs.add_tab("Segment"):
             self._segment = SegmentTab(gui, editor, self.do)
@@ -76,10 +77,10 @@ class SegmentPage:
     def _build_show(self, gui: viser.GuiApi) -> None:
         for key, label in SHOWN.items():
             box = gui.add_checkbox(label, initial_value=True)
-            on_change(box, self.do, partial(self.drawing.show, key))
-        on_change(gui.add_slider("robot's opacity", 0.05, 1.0, 0.05, SHADE), self.do, self.drawing.fade)
+            on_change(box, self.do, partial(self.scene.show, key))
+        on_change(gui.add_slider("robot's opacity", 0.05, 1.0, 0.05, ROBOT_OPACITY), self.do, self.scene.fade)
         colors = gui.add_dropdown("colours by", (BY_DISTANCE, BY_SEGMENT))
-        on_change(colors, self.do, lambda what: setattr(self.drawing, "by_distance", what == BY_DISTANCE))
+        on_change(colors, self.do, lambda what: setattr(self.scene, "by_distance", what == BY_DISTANCE))
 
     def do(self, act: Act) -> None:
         """Do something and show what became of it."""
@@ -93,10 +94,10 @@ class SegmentPage:
         editor, document = self.editor, self.editor.document
         distances = editor.distances()
         with self._lock, self.server.atomic():
-            self.drawing.move(editor.joints)
-            self.drawing.draw(document.file, document.selection, distances)
+            self.scene.move(editor.joints)
+            self.scene.draw(document.file, document.selection, distances)
             self.handles.place(document.segment.link if document.segment else "", document.volume)
-            self._status.content = self._said()
+            self._status.content = self._status_html()
             gap = distances.smallest
             bar = bar_html(distances.largest, gap.distance, f"{gap.volume_1} - {gap.volume_2}") if gap else ""
             if self._bar.content != bar:
@@ -107,8 +108,8 @@ class SegmentPage:
         self._ready = time.monotonic()
         self._cost = self._ready - begin
 
-    def _said(self) -> str:
-        """File, whether it is saved, and the last word."""
+    def _status_html(self) -> str:
+        """File, state of saving, and the message about the last act."""
         document, editor = self.editor.document, self.editor
         where = html.escape(document.path.name if document.path else "no file")
         state = "<b style='color:#b36b00'>not saved</b>" if document.changed else "saved"
@@ -133,7 +134,7 @@ class SegmentPage:
             self.refresh()
         return phase != "update" or time.monotonic() - self._ready >= self._cost
 
-    def _look_at_robot(self) -> None:
+    def _set_camera(self) -> None:
         h = float(np.nan_to_num(self.editor.robot.height, nan=1.6)) or 1.6
         camera = self.server.initial_camera
         camera.position = (0.98 * h, 0.1 * h, 0.62 * h)

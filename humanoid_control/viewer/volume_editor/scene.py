@@ -1,45 +1,176 @@
-"""Handles in the scene to drag: each vertex, the radius, and the whole of the selected volume.
-
-Also here:
-
-* Lines across the smallest gaps, and a red mark on the smallest (Fig. 6.15).
-* The editor's scene: the robot as a shade, and its volumes in the colours of their distances.
-"""
+"""Scene of the volume editor: the robot, its volumes in the colours of their distances, drag handles, gap lines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pinocchio as pin
-import viser
 
 from humanoid_control.collision.ssv.segments import Ssv, SsvFile, expand
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.robot import Robot
 from humanoid_control.viewer.meshes import core_axes, link_meshes, volume_mesh
+from humanoid_control.viewer.scene import quaternion_wxyz
 from humanoid_control.viewer.volume_editor.distances import PALETTE, UNKNOWN, Color, Distances, Gap, color_of
 from humanoid_control.viewer.volume_editor.document import Selection
 from humanoid_control.viewer.volume_editor.edits import moved, with_vertex
 
-# -------- Handles in the scene to drag: each vertex, the radius, and the whole of the selected volume
+if TYPE_CHECKING:
+    import viser
 
 LEAST_RADIUS = 0.001  # [m] that dragging leaves
 SIZES = {"whole": 0.14, "radius": 0.09, "vertex": 0.08}  # [m] length of the arrows
 # All at once lie on top of each other where a volume is small.
-SHOWN = {
+HANDLES = {
     "vertices and radius": ("vertex", "radius"),
     "the whole": ("whole",),
     "all": ("whole", "vertex", "radius"),
     "none": (),
 }
 UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])
+LINES = 12  # nearest pairs that are joined by a line
+WIDTH, MARK_RADIUS = 0.008, 0.022  # [m]
+MARK = (215, 0, 0)
+NET, NET_DISTANCE = (15, 15, 20), 5e-4  # around the selected volume [m]
+NEAREST, OTHERS, PLAIN = 0.85, 0.3, 0.6  # opacity of the nearest volume of a pair, of others, without regard to pairs
+ROBOT_OPACITY = 0.35
+LAYER, LAYERS = 1.5e-4, 4  # [m] between surfaces in one place
+Key = tuple[str, str]  # segment, volume
 Change = Callable[[str, Callable[[Ssv], Ssv]], None]
 
 
-class Handles:
+class VolumeScene:
+    """Scene of the editor. Everything hangs on frames of the links, so that a posture moves only these."""
+
+    def __init__(self, server: viser.ViserServer, robot: Robot, folder: Path | None = None) -> None:
+        """Draw the robot.
+
+        Args:
+            server: of the page.
+            robot: whose links.
+            folder: where the URDF's mesh files are.
+        """
+        self.server, self.robot = server, robot
+        self.by_distance = True
+        self._visible = {"robot": True, "volumes": True, "gaps": True}
+        scene = server.scene
+        scene.set_up_direction("+z")
+        scene.configure_default_lights(cast_shadow=False)
+        scene.add_grid("/floor", width=4.0, height=4.0, cell_size=0.25, section_size=1.0)
+        self._links, self._visuals = {}, []
+        for link, meshes in link_meshes(parse_urdf(robot.urdf, robot.name), folder).items():
+            self._links[link] = scene.add_frame(f"/links/{link}", show_axes=False)
+            for k, ((vertices, faces), color) in enumerate(meshes):
+                name = f"/links/{link}/visual/{k}"
+                mesh = scene.add_mesh_simple(
+                    name, vertices, faces, color=color, opacity=ROBOT_OPACITY, cast_shadow=False
+                )
+                self._visuals.append(mesh)
+        self._volumes: dict[Key, viser.MeshHandle] = {}
+        self._drawn: dict[Key, tuple[str, Ssv]] = {}
+        self._net: viser.MeshHandle | None = None
+        self._netted: tuple[str, Ssv] | None = None
+        self._gaps = GapLines(server)
+
+    def move(self, joints: np.ndarray) -> None:
+        """Put the links where a posture (n,) puts them."""
+        for link, X in self.robot.link_poses(self.robot.q(joints)).items():
+            if link in self._links:
+                self._links[link].position, self._links[link].wxyz = X.translation, quaternion_wxyz(X.rotation)
+
+    def show(self, what: str, visible: bool) -> None:
+        """Show or hide 'robot', 'volumes' or 'gaps'."""
+        self._visible[what] = visible
+        for handle in {"robot": self._visuals, "volumes": list(self._volumes.values())}.get(what, []):
+            handle.visible = visible
+
+    def fade(self, opacity: float) -> None:
+        """Opacity of the robot's visuals."""
+        for mesh in self._visuals:
+            mesh.opacity = opacity
+
+    def draw(self, file: SsvFile, selection: Selection, distances: Distances) -> None:
+        """Bring the volumes, their colours and the gaps up to date."""
+        seen = {(s.name, v.name): (s.link, v) for s in expand(file.segments) for v in s.ssvs}
+        for key in [k for k, (link, _) in self._drawn.items() if k not in seen or seen[k][0] != link]:
+            self._volumes.pop(key).remove()
+            del self._drawn[key]
+        names = list(dict.fromkeys(segment for segment, _ in seen))
+        for k, ((key, (link, ssv)), d) in enumerate(zip(seen.items(), distances.volumes, strict=True)):
+            if not self.by_distance:
+                paint = PALETTE[names.index(key[0]) % len(PALETTE)], PLAIN
+            elif np.isfinite(d):
+                paint = color_of(d, distances.largest), NEAREST
+            else:
+                paint = UNKNOWN, OTHERS
+            self._draw_volume(key, link, layered(ssv, k), *paint)
+        self._draw_net(seen.get((selection.segment, selection.volume)) if self._visible["volumes"] else None)
+        self._gaps.draw(distances.gaps if self._visible["gaps"] else (), distances.largest)
+
+    def _draw_volume(self, key: Key, link: str, ssv: Ssv, color: Color, opacity: float) -> None:
+        mesh = self._volumes.get(key)
+        if mesh is None:
+            name, shown = f"/links/{link}/volumes/{key[0]}.{key[1]}", self._visible["volumes"]
+            mesh = self.server.scene.add_mesh_simple(
+                name, *triangles(ssv), color=color, opacity=opacity, cast_shadow=False, visible=shown
+            )
+            self._volumes[key] = mesh
+        else:
+            before = self._drawn[key][1]
+            if (before.radius, before.vertices) != (ssv.radius, ssv.vertices):
+                mesh.vertices, mesh.faces = triangles(ssv)
+            if tuple(mesh.color) != color:
+                mesh.color = color
+            if mesh.opacity != opacity:
+                mesh.opacity = opacity
+        self._drawn[key] = link, ssv
+
+    def _draw_net(self, selected: tuple[str, Ssv] | None) -> None:
+        """A net around the selected volume."""
+        if selected == self._netted:
+            return
+        if self._net is not None:
+            self._net.remove()
+        self._net, self._netted = None, selected
+        if selected is not None:
+            link, ssv = selected
+            surface = triangles(replace(ssv, radius=ssv.radius + NET_DISTANCE))
+            self._net = self.server.scene.add_mesh_simple(
+                f"/links/{link}/selected", *surface, color=NET, wireframe=True, opacity=0.3, cast_shadow=False
+            )
+
+
+class GapLines:
+    """Lines across the smallest gaps, and a red mark on the smallest (Schwienbacher 2014, fig. 6.15)."""
+
+    def __init__(self, server: viser.ViserServer) -> None:
+        self._scene = server.scene
+        self._handles: list[viser.SceneNodeHandle] = []
+
+    def draw(self, gaps: tuple[Gap, ...], largest: float) -> None:
+        """Draw the first gaps of a list that is sorted by distance; largest: upper end of the colours [m]."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        near = gaps[:LINES]
+        if not near:
+            return
+        scene = self._scene
+        points = np.array([[g.point_1, g.point_2] for g in near], dtype=np.float32)
+        colors = np.array([[color_of(g.distance, largest)] * 2 for g in near], dtype=np.uint8)
+        place, smallest = points[0].mean(axis=0), f"{1000 * near[0].distance:.0f} mm"
+        self._handles = [
+            scene.add_line_segments("/gaps/lines", points, colors, thickness=WIDTH),
+            scene.add_icosphere("/gaps/mark", radius=MARK_RADIUS, color=MARK, position=place, cast_shadow=False),
+            scene.add_label("/gaps/label", smallest, position=place, anchor="bottom-left"),
+        ]
+
+
+class DragHandles:
     """Gizmos of one volume at a time, in the frame of its link.
 
     The one being dragged is left alone, the others follow. What happens is told in phases: 'start', 'update', 'end'.
@@ -65,23 +196,23 @@ class Handles:
     def place(self, link: str, ssv: Ssv | None) -> None:
         """Put the handles on a volume of a link; None: on nothing."""
         self._ssv = ssv
-        wanted = self._wanted(ssv) if ssv is not None else {}
-        if (link, len(wanted)) != self._of or wanted.keys() != self._gizmos.keys():
+        poses = self._poses(ssv) if ssv is not None else {}
+        if (link, len(poses)) != self._of or poses.keys() != self._gizmos.keys():
             self._clear()
-            for name, (position, wxyz) in wanted.items():
+            for name, (position, wxyz) in poses.items():
                 self._add(link, name, position, wxyz)
-            self._of = link, len(wanted)
-        for name, (position, wxyz) in wanted.items():
+            self._of = link, len(poses)
+        for name, (position, wxyz) in poses.items():
             if name in self._labels:
                 self._labels[name].position = position
             if name != self._dragged:
                 self._gizmos[name].position, self._gizmos[name].wxyz = position, wxyz
 
-    def _wanted(self, ssv: Ssv) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    def _poses(self, ssv: Ssv) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Position and orientation of each handle in the frame of the link."""
         core = np.array(ssv.vertices)
         out: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-        kinds = SHOWN[self.shown]
+        kinds = HANDLES[self.shown]
         if "whole" in kinds:
             out["whole"] = core.mean(axis=0), UPRIGHT
         if "vertex" in kinds and (len(core) > 1 or "whole" not in kinds):
@@ -163,153 +294,6 @@ def radius_line(ssv: Ssv) -> tuple[np.ndarray, np.ndarray]:
     """A point of the core and a direction (unit) away from it, along which the radius is dragged."""
     core = np.array(ssv.vertices)
     return core.mean(axis=0), core_axes(core)[2]
-
-
-# -------- Lines across the smallest gaps, and a red mark on the smallest (Fig. 6.15)
-
-LINES = 12  # nearest pairs that are joined by a line
-WIDTH, MARK_RADIUS = 0.008, 0.022  # [m]
-MARK = (215, 0, 0)
-
-
-class GapLines:
-    """Drawn in the world, anew at each call."""
-
-    def __init__(self, server: viser.ViserServer) -> None:
-        self._scene = server.scene
-        self._handles: list[viser.SceneNodeHandle] = []
-
-    def draw(self, gaps: tuple[Gap, ...], largest: float) -> None:
-        """Draw the first gaps of a list that is sorted by distance; largest: upper end of the colours [m]."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
-        near = gaps[:LINES]
-        if not near:
-            return
-        scene = self._scene
-        points = np.array([[g.point_1, g.point_2] for g in near], dtype=np.float32)
-        colors = np.array([[color_of(g.distance, largest)] * 2 for g in near], dtype=np.uint8)
-        place, smallest = points[0].mean(axis=0), f"{1000 * near[0].distance:.0f} mm"
-        self._handles = [
-            scene.add_line_segments("/gaps/lines", points, colors, thickness=WIDTH),
-            scene.add_icosphere("/gaps/mark", radius=MARK_RADIUS, color=MARK, position=place, cast_shadow=False),
-            scene.add_label("/gaps/label", smallest, position=place, anchor="bottom-left"),
-        ]
-
-
-# -------- The editor's scene: the robot as a shade, and its volumes in the colours of their distances
-
-NET, NET_WIDER = (15, 15, 20), 5e-4  # around what is selected
-CLOSEST, OTHERS, PLAIN = (
-    0.85,
-    0.3,
-    0.6,
-)  # opacity of a volume that is the nearest of a pair, that is not, without regard
-SHADE = 0.35  # opacity of the robot itself
-LAYER, LAYERS = 1.5e-4, 4  # [m] between surfaces in one place
-Key = tuple[str, str]  # segment, volume
-
-
-class Drawing:
-    """What is seen. Everything hangs on frames of the links, so that a posture moves only these."""
-
-    def __init__(self, server: viser.ViserServer, robot: Robot, folder: Path | None = None) -> None:
-        """Draw the robot.
-
-        Args:
-            server: of the page.
-            robot: whose links.
-            folder: where the URDF's mesh files are.
-        """
-        self.server, self.robot = server, robot
-        self.by_distance = True
-        self._visible = {"robot": True, "volumes": True, "gaps": True}
-        scene = server.scene
-        scene.set_up_direction("+z")
-        scene.configure_default_lights(cast_shadow=False)
-        scene.add_grid("/floor", width=4.0, height=4.0, cell_size=0.25, section_size=1.0)
-        self._links, self._looks = {}, []
-        for link, meshes in link_meshes(parse_urdf(robot.urdf, robot.name), folder).items():
-            self._links[link] = scene.add_frame(f"/links/{link}", show_axes=False)
-            for k, ((vertices, faces), color) in enumerate(meshes):
-                name = f"/links/{link}/look/{k}"
-                mesh = scene.add_mesh_simple(name, vertices, faces, color=color, opacity=SHADE, cast_shadow=False)
-                self._looks.append(mesh)
-        self._volumes: dict[Key, viser.MeshHandle] = {}
-        self._drawn: dict[Key, tuple[str, Ssv]] = {}
-        self._net: viser.MeshHandle | None = None
-        self._netted: tuple[str, Ssv] | None = None
-        self._gaps = GapLines(server)
-
-    def move(self, joints: np.ndarray) -> None:
-        """Put the links where a posture (n,) puts them."""
-        for link, X in self.robot.link_poses(self.robot.q(joints)).items():
-            if link in self._links:
-                q = pin.Quaternion(X.rotation)
-                self._links[link].position = X.translation
-                self._links[link].wxyz = np.array([q.w, q.x, q.y, q.z])
-
-    def show(self, what: str, visible: bool) -> None:
-        """Show or hide 'robot', 'volumes' or 'gaps'."""
-        self._visible[what] = visible
-        for handle in {"robot": self._looks, "volumes": list(self._volumes.values())}.get(what, []):
-            handle.visible = visible
-
-    def fade(self, opacity: float) -> None:
-        """Opacity of what the robot looks like."""
-        for mesh in self._looks:
-            mesh.opacity = opacity
-
-    def draw(self, file: SsvFile, selection: Selection, distances: Distances) -> None:
-        """Bring the volumes, their colours and the gaps up to date."""
-        seen = {(s.name, v.name): (s.link, v) for s in expand(file.segments) for v in s.ssvs}
-        for key in [k for k, (link, _) in self._drawn.items() if k not in seen or seen[k][0] != link]:
-            self._volumes.pop(key).remove()
-            del self._drawn[key]
-        names = list(dict.fromkeys(segment for segment, _ in seen))
-        for k, ((key, (link, ssv)), d) in enumerate(zip(seen.items(), distances.volumes, strict=True)):
-            if not self.by_distance:
-                paint = PALETTE[names.index(key[0]) % len(PALETTE)], PLAIN
-            elif np.isfinite(d):
-                paint = color_of(d, distances.largest), CLOSEST
-            else:
-                paint = UNKNOWN, OTHERS
-            self._draw_volume(key, link, layered(ssv, k), *paint)
-        self._draw_net(seen.get((selection.segment, selection.volume)) if self._visible["volumes"] else None)
-        self._gaps.draw(distances.gaps if self._visible["gaps"] else (), distances.largest)
-
-    def _draw_volume(self, key: Key, link: str, ssv: Ssv, color: Color, opacity: float) -> None:
-        mesh = self._volumes.get(key)
-        if mesh is None:
-            name, shown = f"/links/{link}/volumes/{key[0]}.{key[1]}", self._visible["volumes"]
-            mesh = self.server.scene.add_mesh_simple(
-                name, *triangles(ssv), color=color, opacity=opacity, cast_shadow=False, visible=shown
-            )
-            self._volumes[key] = mesh
-        else:
-            before = self._drawn[key][1]
-            if (before.radius, before.vertices) != (ssv.radius, ssv.vertices):
-                mesh.vertices, mesh.faces = triangles(ssv)
-            if tuple(mesh.color) != color:
-                mesh.color = color
-            if mesh.opacity != opacity:
-                mesh.opacity = opacity
-        self._drawn[key] = link, ssv
-
-    def _draw_net(self, wanted: tuple[str, Ssv] | None) -> None:
-        """A net around the selected volume."""
-        if wanted == self._netted:
-            return
-        if self._net is not None:
-            self._net.remove()
-        self._net, self._netted = None, wanted
-        if wanted is not None:
-            link, ssv = wanted
-            surface = triangles(replace(ssv, radius=ssv.radius + NET_WIDER))
-            self._net = self.server.scene.add_mesh_simple(
-                f"/links/{link}/selected", *surface, color=NET, wireframe=True, opacity=0.3, cast_shadow=False
-            )
 
 
 def layered(ssv: Ssv, k: int) -> Ssv:

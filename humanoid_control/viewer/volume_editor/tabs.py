@@ -1,33 +1,31 @@
-"""What all parts of the editor's panel share: acts of the user, told apart from values that the program sets.
-
-Also here:
-
-* The panel's part for pairs: their distances, nearest first, the search for them, and single ones by hand.
-* The panel's part for the posture: named ones, and a slider for each joint.
-* The panel's part for the selected segment: its name and link, its other side, fitting, new segments.
-* The panel's part for the selected volume: which one, its numbers, and what can be done with it.
-"""
+"""Tabs of the volume editor's panel: volume, segment, posture, pairs."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import viser
 
 from humanoid_control.collision.ssv.distance_kernels import TYPE_NAMES
 from humanoid_control.collision.ssv.segments import AXES, expand, other_side
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.viewer.volume_editor import edits
 from humanoid_control.viewer.volume_editor.distances import Distances, color_of
-from humanoid_control.viewer.volume_editor.editor import INERTIA, LOOK, SHAPES, Editor
+from humanoid_control.viewer.volume_editor.editor import INERTIA, SHAPES, VISUALS, VolumeEditor
 
-# -------- What all parts of the editor's panel share: acts of the user, told apart from values that the program sets
+if TYPE_CHECKING:
+    import viser
 
 NONE = "-"
+ROWS = 14
+FREE_TURN = 180.0  # [deg] range of a slider of a joint without limits
+SMALL = "margin:4px 14px;font-size:12px;line-height:1.4"
+UNITS = {"m": 1.0, "mm": 0.001}
+MM = 1000.0
+HINT = "drag the arrows in the scene, or write numbers here, in the frame of the link"
 Act = Callable[[], object]
 Do = Callable[[Act], None]
 
@@ -67,7 +65,7 @@ def put(handle: Any, **values: Any) -> None:
 
 
 def choose(handle: Any, options: Sequence[str], value: str) -> None:
-    """The options of a drop-down list, and which one it shows; never none."""
+    """Set the options of a drop-down list, and the one that it shows; never none."""
     options = tuple(options) or (NONE,)
     value = value if value in options else options[0]
     if tuple(handle.options) != options:
@@ -75,16 +73,10 @@ def choose(handle: Any, options: Sequence[str], value: str) -> None:
     put(handle, value=value)
 
 
-# -------- The panel's part for pairs: their distances, nearest first, the search for them, and single ones by hand
-
-ROWS = 14
-SMALL = "margin:4px 14px;font-size:12px;line-height:1.4"
-
-
 class PairsTab:
-    """Which segments must not touch."""
+    """Pairs of segments that must not touch: their distances, the search for them, single ones by hand."""
 
-    def __init__(self, gui: viser.GuiApi, editor: Editor, do: Do) -> None:
+    def __init__(self, gui: viser.GuiApi, editor: VolumeEditor, do: Do) -> None:
         self._editor, self._shown = editor, 0
         self._table = gui.add_html("")
         with gui.add_folder("By hand"):
@@ -127,15 +119,10 @@ class PairsTab:
                 self._reasons.content = text
 
 
-# -------- The panel's part for the posture: named ones, and a slider for each joint
-
-FREE_TURN = 180.0  # [deg] range of a slider of a joint without limits
-
-
 class PostureTab:
     """Angles are shown in degrees; a sliding joint's path as its angle would be, 1 m as 57.3."""
 
-    def __init__(self, gui: viser.GuiApi, editor: Editor, do: Do) -> None:
+    def __init__(self, gui: viser.GuiApi, editor: VolumeEditor, do: Do) -> None:
         self._editor, robot = editor, editor.robot
         named = gui.add_button_group("posture", tuple(robot.postures))
         on_choice(named, do, editor.set_posture)
@@ -163,15 +150,10 @@ class PostureTab:
                 put(slider, value=float(np.clip(round(angle, 1), slider.min, slider.max)))
 
 
-# -------- The panel's part for the selected segment: its name and link, its other side, fitting, new segments
-
-UNITS = {"m": 1.0, "mm": 0.001}
-
-
 class SegmentTab:
-    """A segment is all volumes that move with one link."""
+    """The selected segment, all volumes that move with one link: its name, its other side, fitting, new segments."""
 
-    def __init__(self, gui: viser.GuiApi, editor: Editor, do: Do) -> None:
+    def __init__(self, gui: viser.GuiApi, editor: VolumeEditor, do: Do) -> None:
         self._editor = editor
         document = editor.document
         self._segment = gui.add_dropdown("segment", (NONE,))
@@ -190,11 +172,11 @@ class SegmentTab:
         on_choice(once, do, editor.to_other_side)
         with gui.add_folder("Fit (replaces the volumes of this segment)"):
             shape = gui.add_dropdown("shape", SHAPES, hint="auto: the simplest that is not a tenth too large")
-            look = gui.add_button(f"around {LOOK}")
+            visuals = gui.add_button(f"around {VISUALS}")
             inertia = gui.add_button(f"around {INERTIA}")
             unit = gui.add_dropdown("unit of the mesh", tuple(UNITS))
             mesh = gui.add_upload_button("around a mesh file: STL, OBJ, PLY, OFF")
-        on_click(look, do, lambda: editor.fit(LOOK, shape.value))
+        on_click(visuals, do, lambda: editor.fit(VISUALS, shape.value))
         on_click(inertia, do, lambda: editor.fit(INERTIA, shape.value))
 
         @mesh.on_upload
@@ -224,16 +206,10 @@ class SegmentTab:
         put(self._link, content=f"{count} on the link `{s.link}`{both}")
 
 
-# -------- The panel's part for the selected volume: which one, its numbers, and what can be done with it
-
-MM = 1000.0
-HINT = "drag the arrows in the scene, or write numbers here, in the frame of the link"
-
-
 class VolumeTab:
-    """Lengths are shown in millimetres, in the frame of the link."""
+    """The selected volume and its numbers, lengths in millimetres in the frame of the link."""
 
-    def __init__(self, gui: viser.GuiApi, editor: Editor, do: Do) -> None:
+    def __init__(self, gui: viser.GuiApi, editor: VolumeEditor, do: Do) -> None:
         self._editor, document = editor, editor.document
         self._segment = gui.add_dropdown("segment", (NONE,), hint="or click a volume in the scene")
         self._volume = gui.add_dropdown("volume", (NONE,))

@@ -1,14 +1,13 @@
 """One dataclass is the truth for a node's parameters: types, ranges, texts, generated files."""
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 import yaml
 
 pytest.importorskip("rclpy", reason="needs ROS 2: the nodes import rclpy")
 
-from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
+from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.nodes.base.parameters import (
     NodeParameters,
     check_value,
@@ -18,7 +17,7 @@ from humanoid_control.nodes.base.parameters import (
     param,
     parse_value,
 )
-from humanoid_control.nodes.stacks import NODES, STACKS, find_stack, parameters_file, parse_settings
+from humanoid_control.nodes.stacks import NODES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,66 +107,3 @@ def test_generated_pages_are_up_to_date():
 
     for relative, text in generated_pages().items():
         assert (share_dir() / relative).read_text() == text, f"{relative} is out of date: run `humanoid docs`"
-
-
-def test_topics_page_names_every_topic_of_every_node():
-    from humanoid_control.cli.docs import TOPICS
-
-    used = {t for s in NODES.values() for t in (*s.subscribes, *s.publishes)}
-    assert used <= set(TOPICS)
-
-
-def test_settings_are_checked_against_the_nodes():
-    stack = find_stack("imitation")
-    settings = parse_settings(
-        stack, ["whole_body_ik.rate=200", "trajectory_streamer.clip=a=b.trc", "viewer.port = 8081"]
-    )
-    assert settings == {
-        "whole_body_ik": {"rate": 200.0},
-        "trajectory_streamer": {"clip": "a=b.trc"},
-        "viewer": {"port": 8081},
-    }
-    for text, message in {
-        "rate=3": "node.parameter=value",
-        "whole_body_ik.rate": "node.parameter=value",
-        "whole_body.rate=3": "did you mean whole_body_ik",
-        "whole_body_ik.rte=3": "did you mean rate",
-        "whole_body_ik.rate=9999": "10 .. 1000",
-        "viewer.port=80.5": "must be int",
-    }.items():
-        with pytest.raises(HumanoidError, match=message):
-            parse_settings(stack, [text])
-    with pytest.raises(UnknownNameError, match="imitation"):
-        find_stack("imitatoin")
-
-
-def test_parameter_file_holds_shared_and_own_values():
-    stack = STACKS["targets"]
-    file = parameters_file(stack, {"robot": "lola"}, {"viewer": {"port": 9}})
-    assert file["/**"]["viewer"]["ros__parameters"] == {"robot": "lola", "port": 9}
-    assert file["/**"]["simulator"]["ros__parameters"] == {"robot": "lola"}
-    assert set(file["/**"]) == {n.executable for n in stack.nodes}
-
-
-def test_every_wire_has_two_ends():
-    """In the full stack every relative input comes from some node of it, or from the user."""
-    nodes = STACKS["imitation"].nodes
-    from_users = {"markers", "simulator/set_state", "simulator/set_base", "simulator/push"}
-    published = {t for n in nodes for t in n.publishes} | {"/diagnostics"} | from_users
-    for node in nodes:
-        assert set(node.subscribes) <= published, node.executable
-
-
-def test_a_stack_brings_its_own_settings_and_wiring():
-    """The user's settings are stronger than the stack's."""
-    from humanoid_control.nodes.session.supervisor import node_command
-
-    stack, node = find_stack("direct"), "trajectory_streamer"
-    file = parameters_file(stack, {"robot": "lola"}, {node: {"speed": 0.5}})["/**"][node]["ros__parameters"]
-    assert file == {"robot": "lola", "solve": True, "speed": 0.5}
-    off = parameters_file(stack, {}, {node: {"solve": False}})["/**"][node]["ros__parameters"]
-    assert off == {"solve": False}
-    command = node_command("module", Path("file"), "left", stack.remaps[node])
-    assert "-r reference_joint_states:=joint_commands -r __ns:=/left" in " ".join(command)
-    commanders = [n.executable for n in stack.nodes if "joint_commands" in n.publishes]
-    assert commanders == [], "nobody else commands the joints"

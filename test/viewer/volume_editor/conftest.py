@@ -8,7 +8,7 @@ from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv, S
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.volumes import model_of
 from humanoid_control.viewer.volume_editor.document import Document
-from humanoid_control.viewer.volume_editor.editor import Editor
+from humanoid_control.viewer.volume_editor.editor import VolumeEditor
 
 THIGH = (
     Ssv("bone", "line", 0.065, ((0.0, 0.01, -0.05), (0.0, 0.02, -0.41)), "all"),
@@ -31,4 +31,4 @@ def lola():
 @pytest.fixture
 def editor(lola, tmp_path):
     document = Document(drawn(), lambda f: model_of(lola, f), tmp_path / "lola.volumes.yaml", saved=False)
-    return Editor(lola, document)
+    return VolumeEditor(lola, document)

@@ -2,15 +2,24 @@
 
 import socket
 
+import numpy as np
 import pytest
 
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.volumes import ssv_of
 from humanoid_control.viewer.stills import CollisionRow
-from humanoid_control.viewer.volume_editor.distances import Measure
+from humanoid_control.viewer.volume_editor.distances import (
+    INSIDE,
+    STOPS,
+    UNKNOWN,
+    VolumeDistances,
+    bar_html,
+    color_of,
+)
 
 
-def test_all_robots_share_one_scale_and_the_bar_marks_the_smallest_gap(lola):
+def test_all_robots_share_one_scale_and_the_bar_marks_the_smallest_gap():
+    lola = load_robot("lola", "fixed")
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
@@ -19,10 +28,10 @@ def test_all_robots_share_one_scale_and_the_bar_marks_the_smallest_gap(lola):
         for robot in (lola, load_robot("we4rii", "fixed")):
             model, joints = ssv_of(robot, by_link=True), robot.postures["neutral"]
             row.add(robot, model, joints)
-            distances = Measure(robot)(model, joints)
+            distances = VolumeDistances(robot).at(model, joints)
             largest.append(distances.largest)
             smallest.append(distances.smallest.distance)
-        row.look(2.0)
+        row.draw(2.0)
         assert row.largest == max(largest) and largest[0] != largest[1]
         script = row.bar_script(500)
         assert f"<b>{1000 * min(smallest):.0f} mm</b>" in script and f">{1000 * max(largest):.0f}</span>" in script
@@ -42,3 +51,10 @@ def test_the_wrong_kind_of_picture_is_refused_before_anything_is_drawn(capsys):
     with pytest.raises(SystemExit):
         main(["picture", "--colision"])
     assert "did you mean --collision" in capsys.readouterr().err
+
+
+def test_colours_run_from_contact_to_the_largest_gap():
+    assert color_of(0.0, 0.2) == STOPS[0][1] and color_of(0.2, 0.2) == color_of(5.0, 0.2) == STOPS[-1][1]
+    assert color_of(-0.01, 0.2) == INSIDE and color_of(np.inf, 0.2) == UNKNOWN
+    assert "smallest gap <b>20 mm</b>" in bar_html(0.2, 0.02) and "left:10.0%" in bar_html(0.2, 0.02)
+    assert "overlap of <b>5 mm</b>: a &lt; b" in bar_html(0.2, -0.005, "a < b")

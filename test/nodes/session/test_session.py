@@ -1,14 +1,15 @@
 """What a session of nodes says while it starts."""
 
+import signal
 import sys
 
 import pytest
 
-from humanoid_control.errors import EnvironmentProblem
+from humanoid_control.errors import EnvironmentProblem, UnknownNameError
 from humanoid_control.nodes.session import session as module
 from humanoid_control.nodes.session.session import Session, new_run_directory
 from humanoid_control.nodes.session.supervisor import InputRefused, StackFailure
-from humanoid_control.nodes.stacks import find_stack
+from humanoid_control.terminal import IMITATION, SIMULATION, TENDONS
 
 
 @pytest.fixture
@@ -18,12 +19,12 @@ def session(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "new_run_directory", lambda name: tmp_path)
     monkeypatch.setattr(module, "compile_first", lambda *rooms: made.rooms.extend(rooms))
     monkeypatch.setattr(module, "Monitor", lambda namespace: type("Silent", (), {"close": lambda self: None})())
-    made = Session(find_stack("tendons"), {"robot": "hrp2"}, {})
+    made = Session("tendons")
     made.rooms, made.answer = [], ""
 
     def wait_ready():
         for line in ("no targets", "unknown tendon 'l_bicps'"):
-            made._say("simulator", line)
+            made._complain("simulator", line)
         if made.answer:
             raise StackFailure(made.answer)
 
@@ -46,15 +47,14 @@ def test_words_of_starting_nodes_come_when_they_are_ready_and_later_ones_at_once
         "no targets",
         "unknown tendon 'l_bicps'",
     ]
-    session._say("viewer", "no browser")
+    session._complain("viewer", "no browser")
     assert capsys.readouterr().err == "  viewer: no browser\n"
-    assert [text for _, text in session.said][-1] == "no browser"
+    assert [text for _, text in session.complaints][-1] == "no browser"
 
 
 def test_what_a_stack_of_tendons_needs_is_compiled_before_its_nodes_wait_for_it(session):
     session.start()
-    assert [room.split(".")[0] for room in session.rooms] == ["imitation", "simulation", "simulation"]
-    assert session.rooms[-1].endswith("tendon_warm_up")
+    assert session.rooms == [IMITATION, SIMULATION, TENDONS]
 
 
 @pytest.mark.parametrize("before", [True, False])
@@ -68,15 +68,15 @@ def test_a_run_that_a_node_refused_leaves_nothing_behind(before, monkeypatch, tm
     refuses = "import sys; print('simulator: parameter gravity must be in 0 .. 30'); sys.exit(2)"
     monkeypatch.setattr(module, "node_command", lambda *_: [sys.executable, "-c", refuses])
     refused = pytest.raises(InputRefused, match=r"^simulator: parameter gravity")
-    with refused, Session(find_stack("simulation"), {"robot": "hrp2"}, {}) as session:
-        session.start()
+    with refused, Session("simulation"):
+        pass
     assert [p for p in (tmp_path / "runs").iterdir() if not p.is_symlink()] == earlier
     latest = tmp_path / "runs" / "latest"
     assert [latest.resolve()] == earlier if before else not latest.is_symlink()
     monkeypatch.setattr(module, "node_command", lambda *_: [sys.executable, "-c", "import sys; sys.exit(3)"])
     failed = pytest.raises(StackFailure, match=f"ended with code 3: no output .see {tmp_path}")
-    with failed, Session(find_stack("simulation"), {"robot": "hrp2"}, {}) as session:
-        session.start()
+    with failed, Session("simulation"):
+        pass
     assert (latest / "viewer.log").is_file()
 
 
@@ -86,3 +86,29 @@ def test_a_home_that_cannot_be_written_is_said_in_one_line(monkeypatch, tmp_path
         monkeypatch.setenv("HUMANOID_HOME", home)
         with pytest.raises(EnvironmentProblem, match=f"^{home} cannot be written: .*; set HUMANOID_HOME to a folder"):
             new_run_directory("dance")
+
+
+def test_settings_of_a_node_that_the_stack_does_not_have_are_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv("HUMANOID_HOME", str(tmp_path))
+    with pytest.raises(UnknownNameError, match="did you mean viewer"):
+        Session("targets", settings={"vieewer": {"port": 1}})
+    with pytest.raises(UnknownNameError, match="stack"):
+        Session("targts")
+    assert not (tmp_path / "runs").exists(), "no directory of a run that never was"
+
+
+def test_without_viser_the_rest_of_the_stack_runs_and_one_line_says_what_to_install(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("HUMANOID_HOME", str(tmp_path))
+    assert Session("targets", settings={"viewer": {"port": 8123}}).viewer_url == "http://localhost:8123"
+    monkeypatch.setattr(module, "missing_viser", lambda: "pip install viser")
+    session = Session("targets", settings={"viewer": {"port": 8123}})
+    assert session.stack.executables == ("simulator", "state_estimator", "whole_body_ik")
+    assert session.viewer_url is None
+    assert capsys.readouterr().err == "without the viewer: pip install viser\n"
+
+
+def test_the_handlers_of_signals_are_the_former_ones_afterwards(session):
+    before = [signal.getsignal(s) for s in module.SIGNALS]
+    with session:
+        assert signal.getsignal(signal.SIGTERM) is not before[1]
+    assert [signal.getsignal(s) for s in module.SIGNALS] == before

@@ -7,7 +7,7 @@ import pytest
 
 from humanoid_control.collision.ssv.segments import read_ssv_file
 from humanoid_control.viewer.browser import Browser, find_chromium
-from humanoid_control.viewer.volume_editor.page import SegmentPage
+from humanoid_control.viewer.volume_editor.page import VolumeEditorPage
 
 pytestmark = [
     pytest.mark.browser,
@@ -22,7 +22,7 @@ def page(editor):
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
-    made = SegmentPage("127.0.0.1", port, editor)
+    made = VolumeEditorPage("127.0.0.1", port, editor)
     made.url = f"http://127.0.0.1:{port}"
     yield made
     made.stop()

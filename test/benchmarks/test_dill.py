@@ -27,7 +27,7 @@ def test_colours_go_from_blue_to_red_and_a_scene_is_laid_along_x():
 def test_all_links_stand_above_the_floor():
     view = DillView(5, 8397)
     try:
-        view.look(1.5)
+        view.set_camera(1.5)
         handles = [h for n, h in view.server.scene._handle_from_node_name.items() if n.startswith("/link")]
         assert len(handles) == 32 and all(h.position[2] > 0 for h in handles)
     finally:

@@ -12,8 +12,8 @@ from humanoid_control.errors import ConfigError, HumanoidError, RobotError, Unkn
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.volumes import model_of, volumes_of_shapes
 from humanoid_control.viewer.volume_editor.document import Document
-from humanoid_control.viewer.volume_editor.editor import INERTIA, LOOK, Editor
-from test.viewer.segments.editing import names
+from humanoid_control.viewer.volume_editor.editor import INERTIA, VISUALS, VolumeEditor
+from test.viewer.volume_editor.editing import names
 
 
 def test_a_saved_file_is_read_as_the_same_and_is_never_half_written(editor, monkeypatch):
@@ -50,13 +50,13 @@ def test_a_first_set_is_fitted_to_looks_inertia_and_meshes(editor):
         assert v.type == "line" and core[:, :2] == pytest.approx(0.0, abs=1e-3)
         held = trimesh.creation.capsule(height=np.ptp(core[:, 2]), radius=v.radius)
         assert held.volume < 2.6 * 0.1 * 0.2 * 0.6 / 8
-    assert "around what the link looks like" in editor.fit(LOOK, "line")
+    assert "around what the link looks like" in editor.fit(VISUALS, "line")
     editor.fit(INERTIA, "point")
     assert [v.type for v in document.segment.ssvs] == ["point"]
     document.select("r_shank")
     editor.change("", lambda v: replace(v, group="x"))
     editor.new_segment("base_link")
-    for source, reason in ((INERTIA, "no mass"), (LOOK, "nothing to see")):
+    for source, reason in ((INERTIA, "no mass"), (VISUALS, "nothing to see")):
         with pytest.raises(RobotError, match=reason):
             editor.fit(source, "auto")
 
@@ -74,7 +74,7 @@ def test_searched_pairs_come_with_reasons_and_a_change_meanwhile_is_noticed(edit
 
 def test_distances_are_those_of_the_robots_own_volumes(lola):
     """Beside the exact distances of Lola's capsules: thighs and shanks are the same as lines."""
-    editor = Editor(lola, Document(volumes_of_shapes(lola), lambda f: model_of(lola, f)))
+    editor = VolumeEditor(lola, Document(volumes_of_shapes(lola), lambda f: model_of(lola, f)))
     editor.set_joint("l_hip_abduction", -0.3)
     exact = lola.self_distance().all_distances
     import pinocchio as pin
@@ -143,7 +143,7 @@ def test_a_robot_uses_the_file_beside_its_urdf(lola, tmp_path):
     urdf = tmp_path / "mine.urdf"
     urdf.write_text((share_dir() / "urdf" / "lola.urdf").read_text())
     assert load_robot(urdf).volumes is None
-    editor = Editor(lola, Document(volumes_of_shapes(lola), lambda f: model_of(lola, f), volumes_path(urdf)))
+    editor = VolumeEditor(lola, Document(volumes_of_shapes(lola), lambda f: model_of(lola, f), volumes_path(urdf)))
     editor.document.select("l_thigh")
     editor.change("", lambda v: replace(v, radius=0.09))
     editor.document.save()

@@ -11,7 +11,7 @@ from humanoid_control.collision.ssv.segments import expand
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.viewer.volume_editor import edits
 from humanoid_control.viewer.volume_editor.scene import dragged
-from test.viewer.segments.editing import names
+from test.viewer.volume_editor.editing import names
 
 
 def test_volumes_are_added_copied_changed_and_deleted(editor):
