@@ -70,7 +70,7 @@ from humanoid_control.ik.tasks.momentum import AngularMomentumTask, LinearMoment
 from humanoid_control.ik.tasks.points import CenterOfMass, FramePoint, LimbCenterOfMass, Point, PointsTask, PointTask
 from humanoid_control.ik.tasks.task import Task, VectorTask
 from humanoid_control.ik.whole_body_ik import IkReport, IkResult, IkSettings, WholeBodyIk
-from humanoid_control.kinematics.centroidal import MomentumMap, momentum_map
+from humanoid_control.kinematics.centroidal import CentroidalMomentumMap, centroidal_momentum_map
 
 __all__ = [
     "AdamsMoulton",
@@ -80,6 +80,7 @@ __all__ = [
     "BipedTasks",
     "BoundedNorm",
     "CenterOfMass",
+    "CentroidalMomentumMap",
     "ClearanceConstraint",
     "ComfortCost",
     "ConjugateGradient",
@@ -112,7 +113,6 @@ __all__ = [
     "LineTask",
     "LinearMomentumTask",
     "ManipulabilityCost",
-    "MomentumMap",
     "MomentumTracking",
     "NewtonRaphson",
     "Objective",
@@ -146,11 +146,11 @@ __all__ = [
     "WholeBodyIk",
     "WolfePowell",
     "activation_distances",
+    "centroidal_momentum_map",
     "condition_number",
     "explicit_euler",
     "lola_tasks",
     "manipulability",
-    "momentum_map",
     "repulsion",
     "repulsion_potential",
     "stable_contact_gradient",

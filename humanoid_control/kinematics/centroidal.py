@@ -1,4 +1,4 @@
-"""Linear and angular momentum of a robot about its centre of mass, as maps of its velocity.
+"""Centroidal momentum: linear and angular momentum about the centre of mass, as maps of the velocity.
 
 Angular momentum about the centre of mass c is the sum over the links (Schwienbacher 2014, eq. (7.1))
 
@@ -18,8 +18,8 @@ import pinocchio as pin
 
 
 @dataclass(frozen=True)
-class MomentumMap:
-    """The momentum of a robot at one configuration, for every velocity.
+class CentroidalMomentumMap:
+    """Momentum at one configuration as a linear map of the velocity.
 
     Attributes:
         linear: J_p (3, nv): p = J_p v [kg m/s].
@@ -32,7 +32,7 @@ class MomentumMap:
     center: np.ndarray
 
 
-def momentum_map(model: pin.Model, data: pin.Data, q: np.ndarray) -> MomentumMap:
+def centroidal_momentum_map(model: pin.Model, data: pin.Data, q: np.ndarray) -> CentroidalMomentumMap:
     """The map at a configuration.
 
     Args:
@@ -41,10 +41,12 @@ def momentum_map(model: pin.Model, data: pin.Data, q: np.ndarray) -> MomentumMap
         q: (nq,).
     """
     A = pin.computeCentroidalMap(model, data, q)
-    return MomentumMap(np.array(A[:3]), np.array(A[3:]), np.array(data.com[0]))
+    return CentroidalMomentumMap(np.array(A[:3]), np.array(A[3:]), np.array(data.com[0]))
 
 
-def momentum_rate(model: pin.Model, data: pin.Data, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+def centroidal_momentum_rate(
+    model: pin.Model, data: pin.Data, q: np.ndarray, v: np.ndarray, a: np.ndarray
+) -> np.ndarray:
     """Rate of linear and angular momentum (6,) = A a + (dA/dt) v [N, N m], at velocity v and acceleration a (nv,).
 
     By Newton and Euler it is the sum of all outer forces, and their moment about the centre of mass: gravity's is

@@ -11,7 +11,7 @@ from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.ik.whole_body_ik import IkResult
-from humanoid_control.kinematics.centroidal import momentum_map
+from humanoid_control.kinematics.centroidal import centroidal_momentum_map
 from humanoid_control.nodes.base.messages import STREAM_OUT, WORLD
 from humanoid_control.nodes.base.serialized_markers import IdlePublisher, SerializedMarkers
 from humanoid_control.nodes.base.tick_node import TickNode
@@ -75,7 +75,7 @@ class IkMarkers:
         t.set_colors(0, colors_of(clearance, margin, activation)[self._parts.shape])
         lines, dots, center, linear, angular = range(self._first, self._first + 5)
         self._write_pairs(lines, dots, result, margin, activation)
-        momentum = momentum_map(self.robot.model, self._data, result.q)
+        momentum = centroidal_momentum_map(self.robot.model, self._data, result.q)
         com = self._center_of_mass(momentum.center)
         self._poses[0, :3] = com
         t.set_poses(center, self._poses)

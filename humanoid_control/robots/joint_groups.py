@@ -1,4 +1,4 @@
-"""Which joints of a robot are its arms, its legs and its waist, told by what lies between its tracked points."""
+"""Joint groups: which joints of a robot are its arms, its legs and its waist, by what lies between its points."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from humanoid_control.errors import RobotError
 from humanoid_control.robots.robot import Robot
 
-NEEDED = ("sternum", "mid_hip", "l_wrist", "r_wrist", "l_foot_tcp", "r_foot_tcp")
+NEEDED = ("sternum", "l_wrist", "r_wrist", "l_foot_tcp", "r_foot_tcp")
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,25 @@ class JointGroups:
     waist: np.ndarray
     rest: np.ndarray
 
+    @classmethod
+    def of(cls, robot: Robot) -> JointGroups:
+        """The groups of a robot with two arms and two legs.
+
+        Raises:
+            RobotError: points by which the limbs are found are missing, or the base is fixed.
+        """
+        missing = [p for p in NEEDED if p not in robot.points]
+        if missing or robot.nv == robot.n:
+            what = f"lacks the points {', '.join(missing)}" if missing else "has a fixed base"
+            raise RobotError(f"{robot.name} {what}: walking needs a floating base, two arms and two legs")
+        chest = _moving(robot, "sternum")
+        l_foot, r_foot = (_moving(robot, f"{s}_foot_tcp") for s in "lr")
+        pelvis = l_foot & r_foot
+        groups = [chest ^ _moving(robot, _hand(robot, s)) for s in "lr"]
+        groups += [l_foot & ~pelvis, r_foot & ~pelvis, chest ^ pelvis]
+        groups.append(~np.any(groups, axis=0))
+        return cls(*(np.flatnonzero(g) for g in groups))
+
     @property
     def arms(self) -> np.ndarray:
         """Both arms."""
@@ -41,27 +60,9 @@ class JointGroups:
         return np.concatenate([self.l_leg, self.r_leg])
 
 
-def joint_groups(robot: Robot) -> JointGroups:
-    """Sort the joints of a robot with two arms and two legs.
-
-    Raises:
-        RobotError: points by which the limbs are found are missing, or the base is fixed.
-    """
-    missing = [p for p in NEEDED if p not in robot.points]
-    if missing or robot.nv == robot.n:
-        what = f"lacks the points {', '.join(missing)}" if missing else "has a fixed base"
-        raise RobotError(f"{robot.name} {what}: walking needs a floating base, two arms and two legs")
-
-    def between(a: str, b: str) -> np.ndarray:
-        """Joints that move one point but not the other."""
-        rows = [robot.support[robot.model.frames[robot.points[p]].parentJoint] for p in (a, b)]
-        return np.flatnonzero((rows[0] != rows[1])[robot.iv :])
-
-    l_arm, r_arm = (between("sternum", _hand(robot, s)) for s in "lr")
-    l_leg, r_leg = (between("mid_hip", f"{s}_foot_tcp") for s in "lr")
-    waist = between("sternum", "mid_hip")
-    rest = np.setdiff1d(np.arange(robot.n), np.concatenate([l_arm, r_arm, l_leg, r_leg, waist]))
-    return JointGroups(l_arm, r_arm, l_leg, r_leg, waist, rest)
+def _moving(robot: Robot, point: str) -> np.ndarray:
+    """Mask (n,) of the joints that move a point, with the base where it is."""
+    return np.asarray(robot.support[robot.model.frames[robot.points[point]].parentJoint][robot.iv :] != 0)
 
 
 def _hand(robot: Robot, side: str) -> str:

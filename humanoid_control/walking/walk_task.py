@@ -1,4 +1,4 @@
-"""What walking asks of a robot, as rows of a task: soles, centre of mass, upright chest, joints that are not free."""
+"""The task of a walk: rows for the soles, the centre of mass, an upright chest and the joints that are not free."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.ik.null_space.momentum_tracking import rmrc
+from humanoid_control.ik.null_space.least_squares import resolved_rate
 from humanoid_control.ik.tasks.task import Task
-from humanoid_control.kinematics.centroidal import momentum_map
-from humanoid_control.robots.joint_groups import joint_groups
+from humanoid_control.kinematics.centroidal import centroidal_momentum_map
+from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.gait import Gait, GaitPoint, GaitSettings
 
@@ -18,8 +18,8 @@ FREE = {
     "arms+waist": "arms and waist",
     "all": "every joint outside the legs",
 }
-"""Which joints no task row holds: those that may reduce momentum. Redundancy inside a leg is free in any case."""
-EXTENSION = 0.985  # of a stretched leg's length from hip to ankle: how far it ever gets, which keeps the knee bent
+"""Joints that no task row holds, and that may reduce momentum. Redundancy inside a leg is free in any case."""
+EXTENSION = 0.985  # longest a leg gets, of its stretched length from hip to ankle: it keeps the knee bent
 LEG_ROWS = 6
 ALIGNED = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 
@@ -58,7 +58,7 @@ class WalkTask(Task):
         if not dt > 0:
             raise ConfigError(f"dt must be positive, got {dt:g} s")
         super().__init__("walk", weight, gain=min(50.0, 0.5 / dt))
-        self.groups, self.t, self.dt = joint_groups(robot), 0.0, float(dt)
+        self.groups, self.t, self.dt = JointGroups.of(robot), 0.0, float(dt)
         g = self.groups
         sets = {"arms": [g.arms], "arms+waist": [g.arms, g.waist], "all": [g.arms, g.waist, g.rest]}
         self.free = np.sort(np.concatenate(sets[free]))
@@ -68,7 +68,7 @@ class WalkTask(Task):
         self._soles = [robot.points[f"{side}_foot_tcp"] for side in "lr"]
         self._chest = robot.points["sternum"]
         q = robot.q("neutral")
-        center = momentum_map(robot.model, robot.data, q).center
+        center = centroidal_momentum_map(robot.model, robot.data, q).center
         soles = robot.frame_positions(q, self._soles)
         self._upright = [np.array(robot.data.oMf[f].rotation) for f in (*self._soles, self._chest)]
         self.mass = robot.mass
@@ -87,29 +87,29 @@ class WalkTask(Task):
         return middle + ramp * x**4 * (2.5 + x * (x - 3)) + max(t - ramp, 0.0)
 
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
-        """Reference minus reached of all rows, at time t [m, rad]."""
+        """Desired minus actual of all rows, at time t [m, rad]."""
         point = self.gait.at(self.clock(self.t))
-        return self._error(robot, data, q, point, momentum_map(robot.model, data, q).center)
+        return self._error(robot, data, q, point, centroidal_momentum_map(robot.model, data, q).center)
 
     def _error(self, robot: Robot, data: pin.Data, q: np.ndarray, point: GaitPoint, center: np.ndarray) -> np.ndarray:
-        wanted = [yawed(h) @ R for h, R in zip(point.headings, self._upright, strict=True)]
+        desired = [yaw_rotation(h) @ R for h, R in zip(point.headings, self._upright, strict=True)]
         parts = []
-        for X, sole, R in zip((data.oMf[f] for f in self._soles), point.soles, wanted, strict=False):
-            parts += [sole - X.translation, _turn(X.rotation, R)]
-        parts += [point.center - center, _turn(data.oMf[self._chest].rotation, wanted[2])]
+        for X, sole, R in zip((data.oMf[f] for f in self._soles), point.soles, desired, strict=False):
+            parts += [sole - X.translation, _rotation_error(X.rotation, R)]
+        parts += [point.center - center, _rotation_error(data.oMf[self._chest].rotation, desired[2])]
         return np.concatenate([*parts, self.posture[self.held] - q[robot.iq + self.held]])
 
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        now, then = self.gait.at(self.clock(self.t)), self.gait.at(self.clock(self.t + self.dt))
-        m = momentum_map(robot.model, data, q)
+        now, after = self.gait.at(self.clock(self.t)), self.gait.at(self.clock(self.t + self.dt))
+        m = centroidal_momentum_map(robot.model, data, q)
         feet = [pin.getFrameJacobian(robot.model, data, f, ALIGNED) for f in self._soles]
         chest = pin.getFrameJacobian(robot.model, data, self._chest, ALIGNED)[3:]
         J = np.vstack([*feet, m.linear / self.mass, chest, self._held_rows])
         xdot = self.gain * self._error(robot, data, q, now, m.center)
-        xdot[0:3] += (then.soles[0] - now.soles[0]) / self.dt
-        xdot[6:9] += (then.soles[1] - now.soles[1]) / self.dt
-        xdot[12:15] += (then.center - now.center) / self.dt
-        xdot[[5, 11, 17]] += (then.headings - now.headings) / self.dt
+        xdot[0:3] += (after.soles[0] - now.soles[0]) / self.dt
+        xdot[6:9] += (after.soles[1] - now.soles[1]) / self.dt
+        xdot[12:15] += (after.center - now.center) / self.dt
+        xdot[[5, 11, 17]] += (after.headings - now.headings) / self.dt
         return J, xdot
 
     def foot_errors(self, data: pin.Data, point: GaitPoint) -> np.ndarray:
@@ -131,51 +131,51 @@ class WalkTask(Task):
             e = self.error(robot, data, q)
             if np.abs(e).max() < 1e-10:
                 return q
-            q = pin.integrate(robot.model, q, 0.8 * rmrc(J, e, np.ones(robot.nv), np.zeros(robot.nv)))
+            q = pin.integrate(robot.model, q, 0.8 * resolved_rate(J, e, np.ones(robot.nv), np.zeros(robot.nv)))
         raise ConfigError(f"{robot.name} cannot take the first posture of this walk: a step too long or too high")
 
 
 def leg_length(robot: Robot) -> float:
     """From the hip to the sole, with the leg stretched in the zero posture [m]."""
-    first = robot.joint_names[joint_groups(robot).l_leg[0]]
+    first = robot.joint_names[JointGroups.of(robot).l_leg[0]]
     sole = robot.point_positions(robot.q("zero"), ["l_foot_tcp"])[0]
     hip = robot.data.oMi[robot.model.getJointId(first)].translation
     return float(np.linalg.norm(hip - sole))
 
 
 def _crouch(robot: Robot, gait: Gait, center: np.ndarray) -> float:
-    """How much lower the hips must walk than in the neutral posture, for the legs to keep their bend [m].
+    """Height by which the hips walk lower than in the neutral posture, for the legs to keep their bend [m].
 
     Raises:
         ConfigError: no height is low enough.
     """
-    g = joint_groups(robot)
-    most = 0.0
+    g = JointGroups.of(robot)
+    lower = 0.0
     for foot, (side, leg) in enumerate((("l", g.l_leg), ("r", g.r_leg))):
         sole = robot.points[f"{side}_foot_tcp"]
         ends = [robot.model.getJointId(robot.joint_names[leg[0]]), robot.model.frames[sole].parentJoint]
         at = robot.frame_positions(robot.q("zero"), [sole])[0]
         hip, ankle = (np.array(robot.data.oMi[k].translation) for k in ends)
-        reach = EXTENSION * float(np.linalg.norm(hip - ankle))
+        length = EXTENSION * float(np.linalg.norm(hip - ankle))
         at = robot.frame_positions(robot.q("neutral"), [sole])[0]
         hip, ankle = (np.array(robot.data.oMi[k].translation) for k in ends)
         for t in np.linspace(0.0, gait.cycle, 80, endpoint=False):
             point = gait.at(t)
-            turned, chest = yawed(point.headings[foot]), yawed(point.headings[2])
-            way = point.soles[foot] + turned @ (ankle - at) - (point.center + chest @ (hip - center))
-            room = reach**2 - way[0] ** 2 - way[1] ** 2
-            if room <= (0.5 * reach) ** 2:
+            turned, chest = yaw_rotation(point.headings[foot]), yaw_rotation(point.headings[2])
+            leg_vector = point.soles[foot] + turned @ (ankle - at) - (point.center + chest @ (hip - center))
+            height_squared = length**2 - leg_vector[0] ** 2 - leg_vector[1] ** 2
+            if height_squared <= (0.5 * length) ** 2:
                 raise ConfigError(f"{robot.name}: steps of {gait.settings.step_length:g} m are too long for its legs")
-            most = max(most, float(-way[2] - np.sqrt(room)))
-    return most
+            lower = max(lower, float(-leg_vector[2] - np.sqrt(height_squared)))
+    return lower
 
 
-def yawed(angle: float) -> np.ndarray:
+def yaw_rotation(angle: float) -> np.ndarray:
     """The rotation (3, 3) about the vertical."""
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
 
-def _turn(R: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Rotation vector (3,) that takes R to what is wanted, in the world [rad] (Schwienbacher 2014, eq. (C.1))."""
-    return np.asarray(R @ pin.log3(R.T @ wanted))
+def _rotation_error(R: np.ndarray, R_desired: np.ndarray) -> np.ndarray:
+    """Rotation vector (3,) from R to R_desired, in the world [rad] (Schwienbacher 2014, eq. (C.1))."""
+    return np.asarray(R @ pin.log3(R.T @ R_desired))

@@ -7,7 +7,7 @@ import pytest
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik import FrameTask, IkSettings, PostureTask, WholeBodyIk
 from humanoid_control.ik.tasks.momentum import AngularMomentumTask, LinearMomentumTask
-from humanoid_control.kinematics.centroidal import inertia_about_center, momentum_map
+from humanoid_control.kinematics.centroidal import centroidal_momentum_map, inertia_about_center
 from humanoid_control.robots import load_robot
 from humanoid_control.walking.momentum_reference import MomentumReference
 
@@ -37,7 +37,7 @@ def test_rows_are_the_momentum_along_the_chosen_axes(kind, base):
     rng = np.random.default_rng(1)
     q = robot.q(rng.uniform(np.maximum(robot.lower, -1), np.minimum(robot.upper, 1)))
     v = rng.normal(size=robot.nv)
-    m = momentum_map(robot.model, robot.data, q)
+    m = centroidal_momentum_map(robot.model, robot.data, q)
     whole = (m.angular if kind is AngularMomentumTask else m.linear) @ v
     for axes in ((True, True, True), (False, False, True), (True, False, True)):
         task = kind((1.0, 2.0, 3.0), axes, 2.0)
@@ -76,7 +76,7 @@ def test_a_standing_robot_has_the_momentum_of_a_curve_with_its_arms(robot):
     for k in range(150):
         task.reference = [0.0, 0.0, reference.value(k * DT)]
         result = solver.step(q, [*soles, chest, task, PostureTask(robot.postures["neutral"], None, 0.003)], DT)
-        L = momentum_map(robot.model, robot.data, q).angular[2] @ result.v
+        L = centroidal_momentum_map(robot.model, robot.data, q).angular[2] @ result.v
         assert result.ok and abs(L - task.reference[2]) < 0.02 * reference.inertia * np.radians(8) / 0.6
         q = result.q
     assert reference.value(0.6) > 0.15
@@ -86,13 +86,13 @@ def test_a_standing_robot_has_the_momentum_of_a_curve_with_its_arms(robot):
 def test_linear_momentum_takes_the_center_of_mass_to_a_place(robot):
     """With M k (c_ref - c) as its reference, and the soles held."""
     solver, q = WholeBodyIk(robot), robot.q("neutral")
-    goal = momentum_map(robot.model, robot.data, q).center + [0.02, -0.03, -0.04]
+    goal = centroidal_momentum_map(robot.model, robot.data, q).center + [0.02, -0.03, -0.04]
     task = LinearMomentumTask(weight=10.0 / robot.mass)
     start = robot.point_positions(q, ["l_foot_tcp", "r_foot_tcp"])
     for _ in range(500):
-        task.reference = robot.mass * 4.0 * (goal - momentum_map(robot.model, robot.data, q).center)
+        task.reference = robot.mass * 4.0 * (goal - centroidal_momentum_map(robot.model, robot.data, q).center)
         q = solver.step(q, [*standing(robot), task, PostureTask(robot.postures["neutral"])], DT).q
-    assert np.abs(momentum_map(robot.model, robot.data, q).center - goal).max() < 1e-3
+    assert np.abs(centroidal_momentum_map(robot.model, robot.data, q).center - goal).max() < 1e-3
     assert np.abs(robot.point_positions(q, ["l_foot_tcp", "r_foot_tcp"]) - start).max() < 1e-3
 
 

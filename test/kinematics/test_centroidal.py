@@ -4,16 +4,20 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.kinematics.centroidal import inertia_about_center, momentum_map, momentum_rate
+from humanoid_control.kinematics.centroidal import (
+    centroidal_momentum_map,
+    centroidal_momentum_rate,
+    inertia_about_center,
+)
 from humanoid_control.robots import load_robot
 
 
 def momentum_at(robot, q):
-    return momentum_map(robot.model, robot.data, q)
+    return centroidal_momentum_map(robot.model, robot.data, q)
 
 
 def rate_at(robot, *state):
-    return momentum_rate(robot.model, robot.data, *state)
+    return centroidal_momentum_rate(robot.model, robot.data, *state)
 
 
 def state(robot, seed):

@@ -1,4 +1,7 @@
-"""Resolved acceleration: the same problem one derivative higher, for smooth velocities (section 4.3.3)."""
+"""Resolved acceleration: resolved rate one derivative higher, for smooth velocities.
+
+Schwienbacher 2014, section 4.3.3.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.ik.free_velocities import DofSelection
-from humanoid_control.ik.null_space.least_squares import RESCUE, weighted_step
+from humanoid_control.ik.null_space.least_squares import DEPENDENT, rescue_damping, weighted_step
 from humanoid_control.ik.null_space.objectives import Objective
 from humanoid_control.ik.null_space.velocity_solver import SolverSettings, StepReport
 from humanoid_control.ik.tasks.task import Task, prepare_second_order
@@ -18,13 +21,13 @@ from humanoid_control.robots.robot import Robot
 class ResolvedAcceleration:
     """Task accelerations with feedback on position and velocity to joint accelerations (4.20), by trapezoids (4.21).
 
-    a = J# (x'' + K_v (x' - J v) + K_x e - J' v) in the tasks; in their null space v is led to the velocity -alpha_N
-    W^-1 grad H^T that the objectives want, or to rest: without that, motion once begun there would never end.
+    a = J# (x'' + K_v (x' - J v) + K_x e - J' v) in the tasks; in their null space v converges to the velocity
+    -alpha_N W^-1 grad H^T of the objectives, or to rest: without that, motion once begun there would never end.
     A task's gain k sets K_x = k^2 and K_v = 2 k, the critically damped loop; k is held to max_gain / dt.
 
     Attributes:
         v: (nv,) velocity after the last tick, with which the next one begins. acceleration: (nv,) of the last tick.
-        null_damping: how fast the null-space velocity follows its wish [1/s].
+        null_damping: rate at which the null-space velocity converges to the desired one [1/s].
     """
 
     def __init__(
@@ -48,20 +51,19 @@ class ResolvedAcceleration:
         """The next configuration, the velocity there, and a report; arguments as of every solver."""
         r, s, m = self.robot, self.settings, self.dofs
         prepare_second_order(r, self.data, q, self.v)
-        J, wanted = self._rows(q, tasks, dt)
+        J, a_desired = self._rows(q, tasks, dt)
         gradient = np.zeros(r.nv)
         for objective in self.objectives:
             gradient += objective.gradient(r, self.data, q)
-        wished = -s.null_gain * m.mobility * m.reduce(gradient)
+        u_desired = -s.null_gain * m.mobility * m.reduce(gradient)
         u = self.v[m.free]
-        z = min(self.null_damping, 1.0 / dt) * (wished - u)
-        task, null, w, ok = weighted_step(J, wanted, m.mobility, z)
+        z = min(self.null_damping, 1.0 / dt) * (u_desired - u)
+        task, null, w, ok = weighted_step(J, a_desired, m.mobility, z)
         damping = 0.0
         if not ok or not w > 0.0:
-            largest = float(np.max(np.einsum("ij,j,ij->i", J, m.mobility, J), initial=0.0))
-            damping, ok = max(RESCUE * float(np.sqrt(largest)), 1e-12), False
-            task, null, _, _ = weighted_step(J, wanted, m.mobility, z, damping)
-        a, note = task + null, "" if ok else "tasks depend on each other: damped"
+            damping, ok = max(rescue_damping(J, m.mobility), 1e-12), False
+            task, null, _, _ = weighted_step(J, a_desired, m.mobility, z, damping)
+        a, note = task + null, "" if ok else DEPENDENT
         if not np.isfinite(a).all():
             a, ok, note = -u / dt, False, "not a number in the tasks: the robot stops"
         v_next, scale = m.expand(u + a * dt), 1.0
@@ -73,28 +75,28 @@ class ResolvedAcceleration:
         if s.keep_range:
             self._keep_range(q, q_next, v_next)
         r.follow(q_next[r.iq :])
-        unserved = float(np.linalg.norm(J @ a - wanted))
+        residual = float(np.linalg.norm(J @ a - a_desired))
         self.acceleration, self.v = (v_next - self.v) / dt, v_next
-        return q_next, v_next, StepReport(ok, unserved, w, damping, 1.0, scale, 1, note)
+        return q_next, v_next, StepReport(ok, residual, w, damping, 1.0, scale, 1, note)
 
     def _rows(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray]:
-        """J (m, k) and the wanted acceleration less the drift (m,), of all tasks."""
-        r, Js, wanted = self.robot, [], []
+        """J (m, k) and the desired acceleration less the drift (m,), of all tasks."""
+        r, Js, desired = self.robot, [], []
         for task in tasks:
             J, v = task.rows(r, self.data, q)
             if task.weight == 0.0:
                 continue
             error = task.error(r, self.data, q)
             k = min(task.gain, self.settings.max_gain / dt)
-            behind = v - task.gain * error - J @ self.v
-            a = 2 * k * behind + k * k * error - task.drift(r, self.data, q, self.v)
+            v_error = v - task.gain * error - J @ self.v
+            a = 2 * k * v_error + k * k * error - task.drift(r, self.data, q, self.v)
             if task.acceleration is not None:
                 a = a + task.acceleration
             Js.append(task.weight * J)
-            wanted.append(task.weight * a)
+            desired.append(task.weight * a)
         if not Js:
             return np.zeros((0, self.dofs.k)), np.zeros(0)
-        return self.dofs.reduce(np.concatenate(Js)), np.concatenate(wanted)
+        return self.dofs.reduce(np.concatenate(Js)), np.concatenate(desired)
 
     def _keep_range(self, q: np.ndarray, q_next: np.ndarray, v_next: np.ndarray) -> None:
         """Joints stop at their limits, in place."""

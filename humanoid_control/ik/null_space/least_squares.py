@@ -1,11 +1,8 @@
-"""Weighted resolved motion rate with null-space objectives, without pseudo-inverse or projector (algorithm 4.3).
+"""Solvers from task velocities to joint velocities by weighted least squares (Schwienbacher 2014, chapter 4).
 
-Also here:
-
-* Damped least squares: near singularities the tasks give way so that the joints stay slow (section 4.4).
-* Solvers by singular values: weak directions left out, or damped just enough for a speed limit (section 4.4).
-* The transposed Jacobian in place of its inverse: cheap, never singular, slow (section 4.3.2).
-* Strict priorities: each level is served as well as those above it leave room for, and never disturbs them.
+Algorithm 4.3 (`weighted_step`, `resolved_rate`) and the solver that runs on Lola, `ResolvedRate`; near singularities
+`DampedLeastSquares`, `TruncatedSvd` and `BoundedNorm`; `JacobianTranspose` without an inverse; `Hierarchy` with strict
+priorities.
 """
 
 from __future__ import annotations
@@ -19,17 +16,17 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.null_space.momentum_tracking import MomentumTracking
 from humanoid_control.ik.null_space.objectives import Objective, manipulability
-from humanoid_control.ik.null_space.velocity_solver import Resolved, SolverSettings, StepReport, VelocitySolver
+from humanoid_control.ik.null_space.velocity_solver import ResolvedVelocity, SolverSettings, StepReport, VelocitySolver
 from humanoid_control.ik.task_rows import Rows, stacked
 from humanoid_control.ik.tasks.task import Task, prepare
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.cholesky import cholesky, solve_factored
 from humanoid_control.robots.robot import Robot
 
-# -------- Weighted resolved motion rate with null-space objectives
-
 DEPENDENT = "tasks depend on each other: damped"
-RESCUE = 1e-4  # damping where the rows depend on each other, relative to the largest row
+RESCUE_DAMPING = 1e-4  # where the rows depend on each other, relative to the largest row
+
+# -------- Algorithm 4.3
 
 
 def weighted_step(
@@ -41,28 +38,61 @@ def weighted_step(
     damping^2 E. Without damping this is (4.12): the tasks exactly, with the least |u|_W, and z as far as they allow.
 
     Args:
-        J: (m, k). v: (m,). mobility: (k,) diagonal of W^-1. z: (k,) wished velocities.
+        J: (m, k). v: (m,). mobility: W^-1, (k,) its diagonal or (k, k) all of it.
+        z: (k,) desired velocities for the null space.
         damping: lambda.
 
     Returns:
         task (k,), null (k,), the manipulability sqrt(det(J W^-1 J^T)) (with the damping, if any), and whether B could
         be factored.
     """
-    w, WJ, L = factored_rows(J, mobility, damping)
+    if mobility.ndim == 1:
+        w, WJ, L = factored_rows(J, mobility, damping)
+    else:
+        WJ = np.ascontiguousarray(J @ mobility)
+        w, L = factor_weighted_rows(J, WJ, damping)
     if w < 0.0:
         return np.zeros(len(z)), np.zeros(len(z)), 0.0, False
     return task_part(WJ, L, np.ascontiguousarray(v, dtype=float)), null_part(J, WJ, L, z), w, True
 
 
+def resolved_rate(J: np.ndarray, v: np.ndarray, mobility: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The velocity (k,) of eq. (7.3), J# v - N W^-1 y.
+
+    Args:
+        J: (m, k) of full row rank. v: (m,) task velocity, met exactly.
+        mobility: W^-1, (k,) its diagonal or (k, k) all of it.
+        y: (k,) null-space vector: a cost's gradient times its gain, or velocities to be subtracted.
+
+    Raises:
+        numpy.linalg.LinAlgError: the task is singular.
+    """
+    z = -(mobility * y if mobility.ndim == 1 else mobility @ y)
+    task, null, _, ok = weighted_step(J, v, mobility, z)
+    if not ok:
+        raise np.linalg.LinAlgError("the task is singular: its rows depend on each other")
+    return task + null
+
+
 @kernel
 def factored_rows(J: np.ndarray, mobility: np.ndarray, damping: float) -> tuple[float, np.ndarray, np.ndarray]:
-    """(sqrt(det B), J W^-1 (m, k), L (m, m)) with L L^T = B = J W^-1 J^T + damping^2 E; -1 where B has no factor."""
+    """(sqrt(det B), J W^-1 (m, k), L (m, m)) for W^-1 = diag(mobility); as of `factor_weighted_rows`."""
     m, k = J.shape
-    WJ, B, L = np.empty((m, k)), np.zeros((m, m)), np.empty((m, m))
-    columns = np.empty((k, m))
+    WJ = np.empty((m, k))
     for i in range(m):
         for c in range(k):
             WJ[i, c] = J[i, c] * mobility[c]
+    w, L = factor_weighted_rows(J, WJ, damping)
+    return w, WJ, L
+
+
+@kernel
+def factor_weighted_rows(J: np.ndarray, WJ: np.ndarray, damping: float) -> tuple[float, np.ndarray]:
+    """(sqrt(det B), L (m, m)) with L L^T = B = J W^-1 J^T + damping^2 E, of J and J W^-1; -1 where B has no factor."""
+    m, k = J.shape
+    B, L, columns = np.zeros((m, m)), np.empty((m, m)), np.empty((k, m))
+    for i in range(m):
+        for c in range(k):
             columns[c, i] = J[i, c]
     for i in range(m):  # along the columns: several entries of B with one instruction
         for c in range(k):
@@ -71,11 +101,11 @@ def factored_rows(J: np.ndarray, mobility: np.ndarray, damping: float) -> tuple[
                 B[i, j] += s * columns[c, j]
         B[i, i] += damping * damping
     if not cholesky(B, m, L):
-        return -1.0, WJ, L
+        return -1.0, L
     w = 1.0
     for i in range(m):
         w *= L[i, i]
-    return w, WJ, L
+    return w, L
 
 
 @kernel
@@ -92,7 +122,7 @@ def task_part(WJ: np.ndarray, L: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 @kernel
 def null_part(J: np.ndarray, WJ: np.ndarray, L: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """What of z (k,) leaves the tasks alone: z - W^-1 J^T B^-1 J z."""
+    """The part of z (k,) that does not touch the tasks: z - W^-1 J^T B^-1 J z."""
     m, k = WJ.shape
     y, out = np.empty(m), z.copy()
     for i in range(m):
@@ -107,10 +137,18 @@ def null_part(J: np.ndarray, WJ: np.ndarray, L: np.ndarray, z: np.ndarray) -> np
     return out
 
 
-class ResolvedRate(VelocitySolver):
-    """All tasks exactly, objectives in what they leave, least weighted velocity: the method that runs on Lola.
+def rescue_damping(J: np.ndarray, mobility: np.ndarray) -> float:
+    """Damping for rows J (m, k) that depend on each other; 0 where all are zero."""
+    return RESCUE_DAMPING * float(np.sqrt(np.max(np.einsum("ij,j,ij->i", J, mobility, J), initial=0.0)))
 
-    Priorities are not looked at. Tasks that contradict each other, or a singular posture, have no exact answer; then
+
+# -------- Exact, and damped where there is no exact answer
+
+
+class ResolvedRate(VelocitySolver):
+    """All tasks exactly, objectives in their null space, least weighted velocity: the method that runs on Lola.
+
+    Priorities do not count. Tasks that contradict each other, or a singular posture, have no exact answer; then
     the damped one is given and the report says so.
     """
 
@@ -126,7 +164,7 @@ class ResolvedRate(VelocitySolver):
 
         Args:
             robot, objectives, settings, dofs: as of every velocity solver.
-            momentum: angular momentum to track in the null space, besides what the objectives want there.
+            momentum: angular momentum to track in the null space, beside the objectives.
         """
         super().__init__(robot, objectives, settings, dofs)
         self.momentum = momentum
@@ -136,51 +174,52 @@ class ResolvedRate(VelocitySolver):
             self.momentum.place(self.data, q)
         return super().velocity(q, tasks, dt)
 
-    def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> Resolved:
+    def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> ResolvedVelocity:
         J, m = rows.J, self.dofs
         w, WJ, L = factored_rows(J, m.mobility, 0.0)
         ok, damping = w > 0.0, 0.0
         if not ok:
-            largest = float(np.max(np.einsum("ij,j,ij->i", J, m.mobility, J), initial=0.0))
-            damping = RESCUE * float(np.sqrt(largest)) if largest > 0 else 1.0
+            damping = rescue_damping(J, m.mobility) or 1.0
             factor, WJ, L = factored_rows(J, m.mobility, damping)
             if factor < 0.0:  # what is not a number has no factor with any damping
-                return Resolved(np.zeros(m.k), np.zeros(m.k), 0.0, damping, False, DEPENDENT)
+                return ResolvedVelocity(np.zeros(m.k), np.zeros(m.k), 0.0, damping, False, DEPENDENT)
         task = task_part(WJ, L, v)
         if self.momentum is not None:
             z = z + m.downhill(1.0, self.momentum.rates(m.expand(task)))
         null = null_part(J, WJ, L, z)
-        return Resolved(task, null, w) if ok else Resolved(task, null, 0.0, damping, False, DEPENDENT)
-
-
-# -------- Damped least squares: near singularities the tasks give way so that the joints stay slow (section 4.4)
+        return ResolvedVelocity(task, null, w) if ok else ResolvedVelocity(task, null, 0.0, damping, False, DEPENDENT)
 
 
 @dataclass(frozen=True)
 class DampingSchedule:
-    """How lambda follows the manipulability: none where it is high, rising smoothly below a threshold.
+    """Damping lambda as a function of the manipulability: none where it is high, rising smoothly below a threshold.
 
-    lambda^2 = most^2 (1 - w / threshold)^2 for w < threshold, else 0 (Nakamura and Hanafusa 1986).
+    lambda^2 = max_damping^2 (1 - w / threshold)^2 for w < threshold, else 0 (Nakamura and Hanafusa 1986).
 
     Attributes:
-        most: lambda at a singularity.
-        threshold: of w = sqrt(det(J W^-1 J^T)); infinite: always `most`.
+        max_damping: lambda at a singularity.
+        threshold: of w = sqrt(det(J W^-1 J^T)); infinite: always `max_damping`.
     """
 
-    most: float = 0.05
+    max_damping: float = 0.05
     threshold: float = float("inf")
 
     def __post_init__(self) -> None:
-        if not (self.most > 0 and self.threshold >= 0):
-            raise ConfigError(f"damping: most > 0 and threshold >= 0, got {self.most:g} and {self.threshold:g}")
+        if not (self.max_damping > 0 and self.threshold >= 0):
+            got = f"got {self.max_damping:g} and {self.threshold:g}"
+            raise ConfigError(f"damping: max_damping > 0 and threshold >= 0 are needed, {got}")
 
     def damping(self, w: float) -> float:
         """lambda at the manipulability w."""
-        return 0.0 if w >= self.threshold else self.most * (1.0 - w / self.threshold)
+        return 0.0 if w >= self.threshold else self.max_damping * (1.0 - w / self.threshold)
 
     @staticmethod
     def typical(
-        robot: Robot, tasks: Sequence[Task], dofs: DofSelection | None = None, share: float = 0.1, most: float = 0.05
+        robot: Robot,
+        tasks: Sequence[Task],
+        dofs: DofSelection | None = None,
+        share: float = 0.1,
+        max_damping: float = 0.05,
     ) -> DampingSchedule:
         """A threshold that is a share of the median manipulability of some tasks over random postures.
 
@@ -192,7 +231,7 @@ class DampingSchedule:
             prepare(robot, data, q)
             J = stacked(robot, data, q, tasks, m).J
             found.append(manipulability(J * np.sqrt(m.mobility)))
-        return DampingSchedule(most, share * float(np.median(found)))
+        return DampingSchedule(max_damping, share * float(np.median(found)))
 
 
 class DampedLeastSquares(VelocitySolver):
@@ -212,20 +251,20 @@ class DampedLeastSquares(VelocitySolver):
         super().__init__(robot, objectives, settings, dofs)
         self.schedule = schedule or DampingSchedule()
 
-    def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> Resolved:
+    def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> ResolvedVelocity:
         mobility, s = self.dofs.mobility, self.schedule
         w = 0.0
         if np.isfinite(s.threshold):
             task, null, w, ok = weighted_step(rows.J, v, mobility, z)
             if ok and w >= s.threshold:
-                return Resolved(task, null, w)
+                return ResolvedVelocity(task, null, w)
             w = w if ok else 0.0
         damping = s.damping(w)
         task, null, _, ok = weighted_step(rows.J, v, mobility, z, damping)
-        return Resolved(task, null, w if np.isfinite(s.threshold) else float("nan"), damping, ok)
+        return ResolvedVelocity(task, null, w if np.isfinite(s.threshold) else float("nan"), damping, ok)
 
 
-# -------- Solvers by singular values: weak directions left out, or damped just enough for a speed limit (section 4.4)
+# -------- By singular values (section 4.4)
 
 
 class TruncatedSvd(VelocitySolver):
@@ -256,20 +295,20 @@ class TruncatedSvd(VelocitySolver):
             raise ConfigError(f"truncated SVD: epsilon must be positive, got {epsilon:g}")
         self.epsilon = epsilon
 
-    def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> Resolved:
+    def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> ResolvedVelocity:
         half = np.sqrt(self.dofs.mobility)
         U, sigma, Vt = _svd(rows.J * half)
         kept = sigma >= self.epsilon
-        V, wished = Vt[kept].T, z / half
+        V, z_weighted = Vt[kept].T, z / half
         task = half * (V @ ((U[:, kept].T @ v) / sigma[kept]))
-        null = half * (wished - V @ (V.T @ wished))
+        null = half * (z_weighted - V @ (V.T @ z_weighted))
         dropped = int(len(v) - kept.sum())
         note = f"{dropped} weak directions left out" if dropped else ""
-        return Resolved(task, null, float(np.prod(sigma)) if len(v) <= len(z) else 0.0, note=note)
+        return ResolvedVelocity(task, null, float(np.prod(sigma)) if len(v) <= len(z) else 0.0, note=note)
 
 
 class BoundedNorm(VelocitySolver):
-    """Least damping for which the tasks' velocity keeps a bound on its norm: lambda from the singular values.
+    """Least damping with which the tasks' velocity keeps a bound on its norm: lambda from the singular values.
 
     |u|_W^2 = sum (sigma_i b_i / (sigma_i^2 + lambda^2))^2 falls with lambda; the root is found by Newton's method on
     1/|u|, as for a trust region (after Maciejewski and Klein 1988).
@@ -281,55 +320,55 @@ class BoundedNorm(VelocitySolver):
         objectives: Sequence[Objective] = (),
         settings: SolverSettings | None = None,
         dofs: DofSelection | None = None,
-        most: float = 10.0,
+        max_norm: float = 10.0,
     ) -> None:
         """Make the solver.
 
         Args:
             robot, objectives, settings, dofs: as of every solver.
-            most: bound on the weighted norm of the tasks' velocity [rad/s].
+            max_norm: bound on the weighted norm of the tasks' velocity [rad/s].
 
         Raises:
             ConfigError: the bound is not positive.
         """
         super().__init__(robot, objectives, settings, dofs)
-        if not most > 0:
-            raise ConfigError(f"bounded norm: the bound must be positive, got {most:g}")
-        self.most = most
+        if not max_norm > 0:
+            raise ConfigError(f"bounded norm: the bound must be positive, got {max_norm:g}")
+        self.max_norm = max_norm
 
-    def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> Resolved:
+    def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> ResolvedVelocity:
         half = np.sqrt(self.dofs.mobility)
         U, sigma, Vt = _svd(rows.J * half)
         b = U.T @ v
-        damping = damping_for_norm(sigma, b, self.most)
+        damping = damping_for_norm(sigma, b, self.max_norm)
         live = sigma > 1e-9 * max(float(sigma.max(initial=0.0)), 1e-300)
         gain = np.zeros(len(sigma))
         gain[live] = sigma[live] / (sigma[live] ** 2 + damping**2)
-        wished = z / half
+        z_weighted = z / half
         task = half * (Vt.T @ (gain * b))
-        null = half * (wished - Vt.T @ (gain * sigma * (Vt @ wished)))
-        return Resolved(task, null, float(np.prod(sigma)) if len(v) <= len(z) else 0.0, damping)
+        null = half * (z_weighted - Vt.T @ (gain * sigma * (Vt @ z_weighted)))
+        return ResolvedVelocity(task, null, float(np.prod(sigma)) if len(v) <= len(z) else 0.0, damping)
 
 
-def damping_for_norm(sigma: np.ndarray, b: np.ndarray, most: float) -> float:
-    """The least lambda >= 0 with sum (sigma b / (sigma^2 + lambda^2))^2 <= most^2.
+def damping_for_norm(sigma: np.ndarray, b: np.ndarray, max_norm: float) -> float:
+    """The least lambda >= 0 with sum (sigma b / (sigma^2 + lambda^2))^2 <= max_norm^2.
 
     Args:
         sigma: (r,) singular values; those that are zero to rounding do not count.
-        b: (r,) what is wanted in their directions.
-        most: > 0.
+        b: (r,) desired velocities in their directions.
+        max_norm: > 0.
     """
     live = sigma > 1e-9 * max(float(sigma.max(initial=0.0)), 1e-300)
     s, b = sigma[live], b[live]
-    if not np.isfinite(b).all() or np.linalg.norm(b / s) <= most:
+    if not np.isfinite(b).all() or np.linalg.norm(b / s) <= max_norm:
         return 0.0
     square = 0.0  # lambda^2; the iterates stay below the root and rise towards it
     for _ in range(100):
         x = s * b / (s * s + square)
         norm = float(np.linalg.norm(x))
-        if norm <= most * (1 + 1e-12):
+        if norm <= max_norm * (1 + 1e-12):
             break
-        square += (norm - most) / most * norm**2 / float(np.sum(x * x / (s * s + square)))
+        square += (norm - max_norm) / max_norm * norm**2 / float(np.sum(x * x / (s * s + square)))
     return float(np.sqrt(square))
 
 
@@ -339,34 +378,31 @@ def _svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.linalg.svd(A, full_matrices=False)
 
 
-# -------- The transposed Jacobian in place of its inverse: cheap, never singular, slow (section 4.3.2)
+# -------- Without an inverse, and with priorities
 
 
 class JacobianTranspose(VelocitySolver):
-    """u = W^-1 J^T K e (4.17), as if the wanted task velocities were forces that pull at the joints.
+    """u = W^-1 J^T K e (4.17), as if the desired task velocities were forces at the joints: never singular, but slow.
 
     The largest eigenvalue of J W^-1 J^T multiplies the gain of the loop; where that would make it unstable in steps of
-    dt, the velocity is divided by it, and the report says so. There is no null space: objectives are not looked at.
+    dt, the velocity is divided by it, and the report says so. There is no null space: objectives do not count.
     """
 
-    def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> Resolved:
+    def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> ResolvedVelocity:
         J = rows.J
         if not len(v) or not np.isfinite(J).all():
-            return Resolved(np.full(len(z), 0.0 if not len(v) else np.nan), np.zeros(len(z)))
+            return ResolvedVelocity(np.full(len(z), 0.0 if not len(v) else np.nan), np.zeros(len(z)))
         largest = float(np.linalg.eigvalsh((J * self.dofs.mobility) @ J.T)[-1])
         task = self.dofs.mobility * (J.T @ v) / max(1.0, largest)
         note = f"slowed {largest:.2g} times to stay stable" if largest > 1 else ""
-        return Resolved(task, np.zeros(len(z)), note=note)
-
-
-# -------- Strict priorities: each level is served as well as those above it leave room for, and never disturbs them
+        return ResolvedVelocity(task, np.zeros(len(z)), note=note)
 
 
 class Hierarchy(VelocitySolver):
-    """Levels 0, 1, 2, ... in the null space of all rows above, objectives in what is left (section 4.3.4).
+    """Strict priorities: levels 0, 1, ... each in the null space of all above, objectives in the rest (section 4.3.4).
 
     Z is an orthonormal basis of the augmented null space. A level minimises |J_i (u + Z y) - v_i| over y; then Z loses
-    the directions it used. What a level cannot have it does not get, and no level above pays for it. Directions weaker
+    the directions it used. A level never disturbs those above it. Directions weaker
     than epsilon count as lost, which keeps joints slow where levels compete (algorithmic singularities).
     """
 
@@ -392,13 +428,13 @@ class Hierarchy(VelocitySolver):
             raise ConfigError(f"hierarchy: epsilon must be positive, got {epsilon:g}")
         self.epsilon = epsilon
 
-    def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> Resolved:
+    def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> ResolvedVelocity:
         half = np.sqrt(self.dofs.mobility)
         J = rows.J * half
         u, Z = np.zeros(len(z)), np.eye(len(z))
         lost: list[int] = []
         if not np.isfinite(J).all():
-            return Resolved(np.full(len(z), np.nan), u)
+            return ResolvedVelocity(np.full(len(z), np.nan), u)
         for level in np.unique(rows.level):
             own = rows.level == level
             A = J[own] @ Z
@@ -409,7 +445,6 @@ class Hierarchy(VelocitySolver):
             Z = Z @ Vt[rank:].T
             if rank < A.shape[0]:
                 lost.append(int(level))
-        wished = z / half
-        null = half * (Z @ (Z.T @ wished))
+        null = half * (Z @ (Z.T @ (z / half)))
         note = f"no room for all of level {', '.join(map(str, lost))}" if lost else ""
-        return Resolved(half * u, null, note=note)
+        return ResolvedVelocity(half * u, null, note=note)

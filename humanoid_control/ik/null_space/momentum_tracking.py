@@ -1,12 +1,8 @@
-"""The source's two ways to put angular momentum into resolved motion rate control (Schwienbacher 2014, chapter 7).
+"""Angular momentum in resolved motion rate control (Schwienbacher 2014, chapter 7).
 
-Method 1, tracking in the null space: the joints that no task needs (q_r) are told the velocity that would cancel the
-momentum of all others. Method 2, minimisation: momentum is part of the norm by which the inverse chooses velocities.
-
-
-Also here:
-
-* Angular momentum tracked in the null space of a tick: method 1 of the source for any task vector.
+Method 1, tracking in the null space: the joints that no task needs (reducing, q_r) get the velocity that would cancel
+the momentum of all others (producing, q_p). Method 2, minimisation: momentum is part of the norm by which the inverse
+chooses velocities.
 """
 
 from __future__ import annotations
@@ -15,50 +11,93 @@ from collections.abc import Sequence
 
 import numpy as np
 import pinocchio as pin
-from scipy.linalg import lapack
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.jit import kernel
 from humanoid_control.robots.robot import Robot
-
-# -------- The source's two ways to put angular momentum into resolved motion rate control (Schwienbacher 2014
 
 MODES = {
     "thesis": "eq. (7.9) as printed: J# e / |J|",
     "unit": "J^T e / |J|: the same where J has length one",
     "damped": "J^T (J J^T + mu^2 E)^-1 e: eq. (7.7), bounded where J vanishes",
 }
-"""How method 1 turns surplus momentum e into joint rates. (7.9) amplifies where |J| < 1 kg m^2; its units disagree."""
+"""Ways to turn surplus momentum e into joint rates. (7.9) amplifies where |J| < 1 kg m^2; its units disagree."""
+THESIS, UNIT, DAMPED = range(3)  # places in MODES
 
 MU = 0.1  # [kg m^2] damping of mode 'damped', about half of |J_r| of light arms
-Weighting = np.ndarray
-"""Inverse of the weighting of the velocities: (n,) its diagonal, or (n, n)."""
 
 
-def rmrc(J: np.ndarray, xdot: np.ndarray, W_inverse: Weighting, y: np.ndarray) -> np.ndarray:
-    """The velocity (n,) of eq. (7.3), J# xdot - N W^-1 y, without forming inverse or projector (algorithm 4.3).
+class MomentumTracking:
+    """Method 1: some joints cancel, in the null space, the momentum that the tasks make with all others (7.8), (7.9).
 
-    Args:
-        J: (m, n) of full row rank.
-        xdot: (m,) task velocity, met exactly.
-        W_inverse: inverse of the weighting of the velocities.
-        y: (n,) null-space vector: a cost's gradient times its gain, or velocities not to have.
+    The momentum of the others is taken from the particular solution J# xdot of the same tick (erratum E-21).
 
-    Raises:
-        numpy.linalg.LinAlgError: the task is singular.
+    Attributes:
+        reducing: names of the joints that reduce; those that no task needs. All others produce.
+        reference: (3,) desired momentum about the centre of mass, world axes [kg m^2/s]; set it anew for each tick.
+        axes: (3,) which of x, y, z count.
+        mode, mu: as of `reducing_rates`.
+        speed_share: of a joint's speed limit up to which rates go.
+        clamp: False leaves rates beyond that as they are.
+        demand: largest rate of the last tick before it was clamped, in shares of its joint's speed limit.
     """
-    z = -_weigh(W_inverse, y)
-    JW = _weigh(W_inverse, J.T)
-    _, multipliers, failed = lapack.dposv(J @ JW, xdot - J @ z)  # by Cholesky
-    if failed:
-        raise np.linalg.LinAlgError(f"the task is singular: its row {failed} depends on those before")
-    return np.asarray(JW @ multipliers + z)
 
+    def __init__(
+        self,
+        robot: Robot,
+        reducing: Sequence[str],
+        reference: Sequence[float] | np.ndarray = (0.0, 0.0, 0.0),
+        axes: Sequence[bool] = (False, False, True),
+        mode: str = "damped",
+        mu: float = MU,
+        speed_share: float = 0.8,
+        clamp: bool = True,
+    ) -> None:
+        """Prepare.
 
-def _weigh(W_inverse: Weighting, x: np.ndarray) -> np.ndarray:
-    if W_inverse.ndim == 2:
-        return np.asarray(W_inverse @ x)
-    return np.asarray((W_inverse * x.T).T)
+        Raises:
+            UnknownNameError: a joint the robot does not have, or a mode. ConfigError: axes or reference.
+        """
+        if mode not in MODES:
+            raise UnknownNameError("mode", mode, MODES)
+        if len(axes) != 3 or not any(axes) or len(reference) != 3 or not speed_share > 0:
+            raise ConfigError("momentum tracking: one to three axes, a reference (3,) and speed_share > 0 are needed")
+        self.robot, self.reducing, self.mode, self.mu = robot, tuple(reducing), mode, float(mu)
+        self.reference, self.axes = np.array(reference, dtype=float), np.array(axes, dtype=bool)
+        self.speed_share, self.clamp, self.demand = float(speed_share), clamp, 0.0
+        joints = np.array([robot.joint_index(n) for n in self.reducing], dtype=int)
+        self._columns, self._speed = robot.iv + joints, robot.velocity[joints]
+        self._rows = 3 + np.flatnonzero(self.axes)
+        self._J = np.zeros((len(self._rows), robot.nv))
+        self._mode = list(MODES).index(mode)
+
+    def place(self, data: pin.Data, q: np.ndarray) -> None:
+        """Compute the momentum map at q (nq,); `data` is used for it."""
+        A = pin.computeCentroidalMap(self.robot.model, data, q)
+        for k, row in enumerate(self._rows):
+            self._J[k] = A[row]
+
+    def rates(self, v: np.ndarray) -> np.ndarray:
+        """The null-space vector (nv,) to be subtracted [rad/s], given the tasks' velocity v (nv,)."""
+        columns, out, limit = self._columns, np.zeros(len(v)), self.speed_share * self._speed
+        if len(self._rows) == 1:
+            reference = float(self.reference[self._rows[0] - 3])
+            share = one_axis_rates(self._J[0], v, columns, reference, self._mode, self.mu, limit, out)
+        else:
+            J_r = self._J[:, columns]
+            surplus = self._J @ v - J_r @ v[columns] - self.reference[self.axes]
+            out[columns] = reducing_rates(J_r, surplus, self.mode, self.mu)
+            share = float(np.max(np.abs(out[columns]) / limit, initial=0.0))
+        self.demand = share * self.speed_share
+        if self.clamp and share > 1.0:
+            out /= share
+        return out
+
+    def residual(self, v: np.ndarray, rates: np.ndarray) -> np.ndarray:
+        """Momentum that is left of the producing joints' (axes,) [kg m^2/s], given v as for `rates` and its result."""
+        producing = v.copy()
+        producing[self._columns] = 0.0
+        return self._J @ (producing - rates) - self.reference[self.axes]
 
 
 def reducing_rates(J_r: np.ndarray, surplus: np.ndarray, mode: str = "thesis", mu: float = MU) -> np.ndarray:
@@ -83,10 +122,42 @@ def reducing_rates(J_r: np.ndarray, surplus: np.ndarray, mode: str = "thesis", m
     return np.asarray((J_r.T if mode == "unit" else np.linalg.pinv(J_r)) @ surplus / size)
 
 
-def clamped(rates: np.ndarray, limit: np.ndarray) -> np.ndarray:
-    """The rates (r,), all scaled down alike where one would exceed its limit (r,): their direction stays."""
-    share = float(np.max(np.abs(rates) / limit, initial=0.0))
-    return rates / share if share > 1.0 else rates
+@kernel
+def one_axis_rates(
+    J: np.ndarray,
+    v: np.ndarray,
+    reducing: np.ndarray,
+    reference: float,
+    mode: int,
+    mu: float,
+    limit: np.ndarray,
+    out: np.ndarray,
+) -> float:
+    """`reducing_rates` of one axis, into out (nv,) of zeros.
+
+    Args:
+        J: (nv,) row of the momentum map. v: (nv,) the tasks' velocity.
+        reducing: (r,) columns of the reducing joints. limit: (r,) their speeds.
+        reference: desired momentum. mode: THESIS, UNIT or DAMPED. mu: of DAMPED.
+
+    Returns:
+        the largest rate in shares of its limit.
+    """
+    surplus, square, share = -reference, 0.0, 0.0
+    for c in range(v.shape[0]):
+        surplus += J[c] * v[c]
+    for c in reducing:
+        surplus -= J[c] * v[c]
+        square += J[c] * J[c]
+    size = np.sqrt(square)
+    if size == 0.0:
+        return 0.0
+    divisor = size * square if mode == THESIS else size if mode == UNIT else square + mu * mu
+    for k in range(reducing.shape[0]):
+        rate = surplus * J[reducing[k]] / divisor
+        out[reducing[k]] = rate
+        share = max(share, abs(rate) / limit[k])
+    return share
 
 
 def weighting_inverse(J_L: np.ndarray, delta: float) -> np.ndarray:
@@ -105,104 +176,3 @@ def weighting_inverse(J_L: np.ndarray, delta: float) -> np.ndarray:
         raise ConfigError(f"delta must be positive, got {delta:g}")
     inner = delta * np.eye(len(J_L)) + J_L @ J_L.T
     return np.asarray((np.eye(J_L.shape[1]) - J_L.T @ np.linalg.solve(inner, J_L)) / delta)
-
-
-# -------- Angular momentum tracked in the null space of a tick: method 1 of the source for any task vector
-
-THESIS, UNIT, DAMPED = range(3)
-KINDS = {"thesis": THESIS, "unit": UNIT, "damped": DAMPED}
-
-
-class MomentumTracking:
-    """Some joints cancel, in the null space, the momentum that the tasks make with all others (eq. (7.8), (7.9)).
-
-    What the others make is taken from the particular solution J# xdot of the same tick (erratum E-21).
-
-    Attributes:
-        reducing: names of the joints that reduce; those that no task needs. All others produce.
-        reference: (3,) momentum about the centre of mass to have, world axes [kg m^2/s]; set it anew for each tick.
-        axes: (3,) which of x, y, z count.
-        mode, mu: how surplus becomes joint rates, see `reducing_rates`.
-        speed_share: of a joint's speed limit that may be asked for.
-    """
-
-    def __init__(
-        self,
-        robot: Robot,
-        reducing: Sequence[str],
-        reference: Sequence[float] = (0.0, 0.0, 0.0),
-        axes: Sequence[bool] = (False, False, True),
-        mode: str = "damped",
-        mu: float = MU,
-        speed_share: float = 0.8,
-    ) -> None:
-        """Prepare.
-
-        Raises:
-            UnknownNameError: a joint the robot does not have, or a mode. ConfigError: axes or reference.
-        """
-        if mode not in MODES:
-            raise UnknownNameError("mode", mode, MODES)
-        if len(axes) != 3 or not any(axes) or len(reference) != 3 or not speed_share > 0:
-            raise ConfigError("momentum tracking: one to three axes, a reference (3,) and speed_share > 0 are needed")
-        self.robot, self.reducing, self.mode, self.mu = robot, tuple(reducing), mode, float(mu)
-        self.reference, self.axes = np.array(reference, dtype=float), np.array(axes, dtype=bool)
-        self.speed_share = float(speed_share)
-        joints = np.array([robot.joint_index(n) for n in self.reducing], dtype=int)
-        self._columns, self._speed = robot.iv + joints, robot.velocity[joints]
-        self._rows = 3 + np.flatnonzero(self.axes)
-        self._J = np.zeros((len(self._rows), robot.nv))
-
-    def place(self, data: pin.Data, q: np.ndarray) -> None:
-        """Compute the momentum map at q (nq,); `data` is used for it."""
-        A = pin.computeCentroidalMap(self.robot.model, data, q)
-        for k, row in enumerate(self._rows):
-            self._J[k] = A[row]
-
-    def rates(self, v: np.ndarray) -> np.ndarray:
-        """The null-space vector (nv,) not to have [rad/s], given the tasks' velocity v (nv,)."""
-        reducing, out, limit = self._columns, np.zeros(len(v)), self.speed_share * self._speed
-        if len(self._rows) == 1:
-            wanted = float(self.reference[self._rows[0] - 3])
-            one_axis_rates(self._J[0], v, reducing, wanted, KINDS[self.mode], self.mu, limit, out)
-            return out
-        J_r = self._J[:, reducing]
-        surplus = self._J @ v - J_r @ v[reducing] - self.reference[self.axes]
-        out[reducing] = clamped(reducing_rates(J_r, surplus, self.mode, self.mu), limit)
-        return out
-
-
-@kernel
-def one_axis_rates(
-    J: np.ndarray,
-    v: np.ndarray,
-    reducing: np.ndarray,
-    reference: float,
-    kind: int,
-    mu: float,
-    limit: np.ndarray,
-    out: np.ndarray,
-) -> None:
-    """`clamped(reducing_rates(...))` of one axis, into out (nv,) of zeros.
-
-    Args:
-        J: (nv,) row of the momentum map. v: (nv,) the tasks' velocity.
-        reducing: (r,) columns of the reducing joints. limit: (r,) their speeds.
-        reference: momentum to have. kind: of KINDS. mu: of 'damped'.
-    """
-    surplus, square, most = -reference, 0.0, 1.0
-    for c in range(v.shape[0]):
-        surplus += J[c] * v[c]
-    for c in reducing:
-        surplus -= J[c] * v[c]
-        square += J[c] * J[c]
-    size = np.sqrt(square)
-    if size == 0.0:
-        return
-    divisor = size * square if kind == THESIS else size if kind == UNIT else square + mu * mu
-    for k in range(reducing.shape[0]):
-        rate = surplus * J[reducing[k]] / divisor
-        out[reducing[k]] = rate
-        most = max(most, abs(rate) / limit[k])
-    for c in reducing:
-        out[c] /= most

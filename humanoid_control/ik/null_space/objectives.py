@@ -41,23 +41,43 @@ class Objective(ABC):
 # -------- Costs of single joints: away from the limits, towards a comfortable posture (source: Fig. 4.2)
 
 
+def band_depth(
+    joints: np.ndarray, lower: np.ndarray, upper: np.ndarray, band: float, range_share: float = 0.5
+) -> np.ndarray:
+    """Depth of joints in the bands at the ends of their ranges (n,): positive at the upper end, 0 outside [rad].
+
+    Args:
+        joints, lower, upper: (n,) angles and their ranges [rad].
+        band: width of the bands [rad]; at the most the share `range_share` of a joint's range.
+    """
+    out = np.empty(len(joints))
+    fill_band_depth(joints, lower, upper, band, range_share, 1.0, out)
+    return out
+
+
 @kernel
-def fill_into_band(
-    joints: np.ndarray, lower: np.ndarray, upper: np.ndarray, widest: float, scale: float, out: np.ndarray
+def fill_band_depth(
+    joints: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    band: float,
+    range_share: float,
+    scale: float,
+    out: np.ndarray,
 ) -> None:
-    """How far joints (n,) are in the upper band, or minus how far in the lower one, times `scale`, into out (n,)."""
+    """`band_depth` times `scale`, into out (n,)."""
     for i in range(joints.shape[0]):
-        band = min(widest, 0.5 * (upper[i] - lower[i]))
-        above, below = joints[i] - (upper[i] - band), joints[i] - (lower[i] + band)
+        width = min(band, range_share * (upper[i] - lower[i]))
+        above, below = joints[i] - (upper[i] - width), joints[i] - (lower[i] + width)
         out[i] = scale * (max(above, 0.0) + min(below, 0.0))
 
 
 class JointLimitCost(Objective):
-    """Zero in the middle of a joint's range, growing with the square of the way into the band at either end.
+    """Zero in the middle of a joint's range, growing with the square of the depth in the band at either end.
 
     Attributes:
         band: width of the band inside each limit [rad]; at the most half of a joint's range.
-        weight: k_l; the gradient is weight times the way into the band.
+        weight: k_l; the gradient is weight times the depth in the band.
     """
 
     def __init__(self, band: float = 0.2, weight: float = 10.0) -> None:
@@ -65,23 +85,17 @@ class JointLimitCost(Objective):
             raise ConfigError(f"joint-limit cost: band > 0 and weight >= 0 are needed, got {band:g} and {weight:g}")
         self.band, self.weight = band, weight
 
-    def _into_band(self, robot: Robot, q: np.ndarray) -> np.ndarray:
-        """How far each joint is in the upper band, or minus how far in the lower one (n,) [rad]."""
-        out = np.empty(robot.n)
-        fill_into_band(q[robot.iq :], robot.lower, robot.upper, self.band, 1.0, out)
-        return out
-
     def cost(self, robot: Robot, data: pin.Data, q: np.ndarray) -> float:
-        return 0.5 * self.weight * float(np.sum(self._into_band(robot, q) ** 2))
+        return 0.5 * self.weight * float(np.sum(band_depth(robot.joints(q), robot.lower, robot.upper, self.band) ** 2))
 
     def gradient(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
         out = np.zeros(robot.nv)
-        fill_into_band(q[robot.iq :], robot.lower, robot.upper, self.band, self.weight, out[robot.iv :])
+        fill_band_depth(q[robot.iq :], robot.lower, robot.upper, self.band, 0.5, self.weight, out[robot.iv :])
         return out
 
 
 class ComfortCost(Objective):
-    """Half the weighted square of the way to a comfortable posture: keeps free joints from drifting away.
+    """Half the weighted square of the distance to a comfortable posture: keeps free joints from drifting away.
 
     Attributes:
         posture: (n,) preferred angles [rad]. weights: (n,) k_c of each joint.

@@ -1,10 +1,8 @@
-"""Speed limits: the null-space motion gives way first, then everything, and the direction of the task stays.
+"""Velocity solver: the base of all null-space methods, with what they share.
 
-Also here:
-
-* Tasks that come and go at run time without a jump of the joint velocities (source: section 5.1, after Gienger).
-* The one interface of all solvers, and what a tick reports.
-* What all velocity solvers share: rows, objectives, speed limits, integration. How rows are resolved differs.
+One tick of closed-loop inverse kinematics (Schwienbacher 2014, Fig. 4.3): rows of the tasks, gradient of the
+objectives, a method that resolves the rows (`resolve`), velocity limits, integration; and a ramp of the velocities
+where the set of tasks changes.
 """
 
 from __future__ import annotations
@@ -25,11 +23,276 @@ from humanoid_control.ik.tasks.task import Task, prepare
 from humanoid_control.jit import kernel
 from humanoid_control.robots.robot import Robot
 
-# -------- Speed limits: the null-space motion gives way first, then everything, and the direction of the task stays
+MAX_SLOPE, MAX_CURVATURE = 1.875, 5.7735  # of `smooth_step`, for a ramp of length 1
+
+
+@dataclass(frozen=True)
+class SwitchSettings:
+    """Bounds on what a change of the task set may do to a joint.
+
+    Attributes:
+        acceleration: [rad/s^2]. jerk: [rad/s^3].
+        max_time: longest ramp [s].
+    """
+
+    acceleration: float = 20.0
+    jerk: float = 400.0
+    max_time: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not (self.acceleration > 0 and self.jerk > 0 and self.max_time > 0):
+            raise ConfigError("switching: acceleration, jerk and max_time must be positive")
+
+    def ramp_time(self, jump: float) -> float:
+        """Length of the ramp with which a jump of velocity [rad/s] keeps the bounds [s]."""
+        by_acceleration = MAX_SLOPE * jump / self.acceleration
+        by_jerk = float(np.sqrt(MAX_CURVATURE * jump / self.jerk))
+        return min(max(by_acceleration, by_jerk), self.max_time)
+
+
+@dataclass(frozen=True)
+class SolverSettings:
+    """Settings of all velocity solvers.
+
+    Attributes:
+        null_gain: alpha_N, gain of the objectives in the null space (Schwienbacher 2014, eq. 4.12).
+        max_gain: a task's gain is held to this share of 1 / dt: up to 1 an error dies away without overshoot, from
+            2 on the loop is unstable (4.15 in steps of dt); infinite: gains are taken as they are.
+        clamp: keep joint speed limits, by slowing the null-space motion first and all of it after that.
+        keep_range: keep joint angles inside their range.
+        switch: how the set of tasks may change without a jump of velocity; None: it may jump.
+    """
+
+    null_gain: float = 1.0
+    max_gain: float = 1.0
+    clamp: bool = True
+    keep_range: bool = True
+    switch: SwitchSettings | None = None
+
+    def __post_init__(self) -> None:
+        if not self.null_gain >= 0 or not self.max_gain > 0:
+            raise ConfigError(
+                f"solver: null_gain >= 0 and max_gain > 0 are needed, got {self.null_gain:g}, {self.max_gain:g}"
+            )
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """Report of one tick.
+
+    Attributes:
+        ok: the answer is what the method promises; if not, `note` says what was done instead.
+        task_residual: length of J v - v_desired over all rows, weighted: what the tasks did not get this tick.
+        manipulability: sqrt(det(J W^-1 J^T)) of the weighted rows; NaN where the method does not compute it.
+        damping: lambda in use.
+        null_scale, speed_scale: factors by which the null-space motion, and then everything, was slowed.
+        iterations: 1 for differential methods.
+        note: one line for the log, or empty.
+    """
+
+    ok: bool = True
+    task_residual: float = 0.0
+    manipulability: float = float("nan")
+    damping: float = 0.0
+    null_scale: float = 1.0
+    speed_scale: float = 1.0
+    iterations: int = 1
+    note: str = ""
+
+
+class IkSolver(Protocol):
+    """A solver that turns tasks into the next configuration."""
+
+    def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray, StepReport]:
+        """The next configuration (nq,), the velocity (nv,) that leads there, and a report.
+
+        Args:
+            q: (nq,) configuration now.
+            tasks: with their `level` where the solver knows priorities.
+            dt: [s] > 0.
+        """
+        ...
+
+    def reset(self) -> None:
+        """Forget what earlier ticks left."""
+        ...
+
+
+@dataclass(frozen=True)
+class ResolvedVelocity:
+    """The two parts of a velocity (k,): that of the tasks, and that of the objectives in the tasks' null space."""
+
+    task: np.ndarray
+    null: np.ndarray
+    manipulability: float = float("nan")
+    damping: float = 0.0
+    ok: bool = True
+    note: str = ""
+
+
+class VelocitySolver(ABC):
+    """Base of all solvers from task velocities, with feedback of the task errors, to joint velocities.
+
+    Attributes:
+        robot, objectives, settings, dofs: what it was made with; objectives and settings may change between ticks.
+        v: (nv,) velocity of the last tick.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        objectives: Sequence[Objective] = (),
+        settings: SolverSettings | None = None,
+        dofs: DofSelection | None = None,
+    ) -> None:
+        self.robot, self.objectives = robot, list(objectives)
+        self.settings, self.dofs = settings or SolverSettings(), dofs or DofSelection(robot)
+        self.data = robot.model.createData()
+        self._stack = TaskStack(robot, self.dofs)
+        s = self.settings.switch
+        self._switching = TaskSwitching(s) if s is not None else None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what earlier ticks left."""
+        self.v, self._u = np.zeros(self.robot.nv), np.zeros(self.dofs.k)
+        if self._switching is not None:
+            self._switching.reset()
+
+    @abstractmethod
+    def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> ResolvedVelocity:
+        """The free velocities for some rows.
+
+        Args:
+            rows: J, priorities.
+            v: (m,) desired task velocities.
+            z: (k,) free velocities that the objectives desire.
+        """
+
+    def velocity(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, StepReport]:
+        """The velocity (nv,) of this tick, without moving; arguments as of `step`."""
+        r, s, m = self.robot, self.settings, self.dofs
+        prepare(r, self.data, q)
+        rows = self._stack.rows(self.data, q, tasks, s.max_gain / dt)
+        z = self._null_velocity(q)
+        v_desired = rows.v
+        if self._switching is not None:
+            if self._switching.changed(tasks):
+                at_once = self.resolve(rows, rows.v, z)
+                self._switching.start_ramp(tasks, rows, at_once.task + at_once.null, self._u)
+            v_desired, z = self._switching.task_velocities(tasks, rows), z + self._switching.fading_velocity(m.k)
+        found = self.resolve(rows, v_desired, z)
+        u, v, finite, null_scale, speed_scale, residual = apply_velocity_limits(
+            found.task, found.null, m.column_of, m.factor, r.velocity, s.clamp, rows.J, v_desired
+        )
+        ok, note = (found.ok, found.note) if finite else (False, "not a number in the tasks: the robot holds")
+        self._u, self.v = u, v
+        if self._switching is not None:
+            self._switching.end_tick(tasks, dt)
+        return v, StepReport(ok, residual, found.manipulability, found.damping, null_scale, speed_scale, 1, note)
+
+    def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray, StepReport]:
+        """The next configuration (nq,), the velocity (nv,) and a report, by explicit Euler (4.16).
+
+        Args:
+            q: (nq,) configuration now.
+            tasks: to be served.
+            dt: [s] > 0.
+        """
+        v, report = self.velocity(q, tasks, dt)
+        return explicit_euler(self.robot, q, v, dt, self.settings.keep_range), v, report
+
+    def _null_velocity(self, q: np.ndarray) -> np.ndarray:
+        """z = -alpha_N W^-1 grad H^T (k,)."""
+        if not self.objectives:
+            return np.zeros(self.dofs.k)
+        gradient = np.zeros(self.robot.nv)
+        for objective in self.objectives:
+            gradient += objective.gradient(self.robot, self.data, q)
+        return self.dofs.downhill(self.settings.null_gain, gradient)
+
+
+# -------- Changes of the task set
+
+
+def smooth_step(x: float) -> float:
+    """The quintic from 0 to 1 with no slope and no curvature at either end."""
+    x = min(max(x, 0.0), 1.0)
+    return x * x * x * (10.0 + x * (6.0 * x - 15.0))
+
+
+class TaskSwitching:
+    """Ramp of the joint velocities after a change of the task set (Schwienbacher 2014, section 5.1, after Gienger).
+
+    The motion that a removed task had caused goes on in the null space and fades. An added task first desires the
+    velocity that it has already, and its own fades in. Both together leave the velocity as it was at the first tick,
+    and do not touch the tasks that stay. A change before the ramp is over begins a new one from the velocity of that
+    moment; the acceleration may then jump, by no more than the bound.
+    """
+
+    def __init__(self, settings: SwitchSettings) -> None:
+        self.settings = settings
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the tasks and velocities of earlier ticks."""
+        self._tasks: list[Task] | None = None
+        self._age = self._time = 0.0
+        self._offset = np.zeros(0)
+        self._added: dict[int, np.ndarray] = {}
+
+    def remaining(self) -> float:
+        """Share of the old motion that is still kept: 1 at the change, 0 when the ramp is over."""
+        return 0.0 if self._time <= 0 else 1.0 - smooth_step(self._age / self._time)
+
+    def changed(self, tasks: Sequence[Task]) -> bool:
+        """Whether the set of tasks is another than at the tick before."""
+        return self._tasks is not None and {id(t) for t in tasks} != {id(t) for t in self._tasks}
+
+    def start_ramp(self, tasks: Sequence[Task], rows: Rows, u_desired: np.ndarray, u_before: np.ndarray) -> None:
+        """Start a ramp.
+
+        Args:
+            tasks, rows: those of this tick.
+            u_desired: (k,) free velocities to which they would lead without a ramp.
+            u_before: (k,) those of the tick before.
+        """
+        known = {id(t) for t in self._tasks or ()}
+        if self.remaining() > 0.0:  # tasks that were still fading in go on doing so
+            known -= set(self._added)
+        parts = zip(tasks, rows.parts, strict=True)
+        self._added = {id(t): rows.J[part] @ u_before for t, part in parts if id(t) not in known}
+        self._offset = u_before - u_desired
+        self._age, self._time = 0.0, self.settings.ramp_time(float(np.abs(self._offset).max(initial=0.0)))
+
+    def task_velocities(self, tasks: Sequence[Task], rows: Rows) -> np.ndarray:
+        """Desired velocities of the rows this tick (m,), with added tasks fading in."""
+        keep = self.remaining()
+        if keep == 0.0:
+            return rows.v
+        v = rows.v.copy()
+        for task, part in zip(tasks, rows.parts, strict=True):
+            was = self._added.get(id(task))
+            if was is not None and len(was) == part.stop - part.start:
+                v[part] += keep * (was - v[part])
+        return v
+
+    def fading_velocity(self, k: int) -> np.ndarray:
+        """The old velocity (k,) that goes on in the null space this tick."""
+        keep = self.remaining()
+        return keep * self._offset if keep > 0.0 else np.zeros(k)
+
+    def end_tick(self, tasks: Sequence[Task], dt: float) -> None:
+        """Remember the tasks and let time pass."""
+        self._tasks = list(tasks)
+        self._age += dt
+
+
+# -------- Velocity limits
 
 
 @kernel
-def slowed(task: np.ndarray, null: np.ndarray, limit: np.ndarray) -> tuple[float, float]:
+def velocity_scales(task: np.ndarray, null: np.ndarray, limit: np.ndarray) -> tuple[float, float]:
     """Factors (null, all) with |all (task + null_factor null)| <= limit; both 1 where nothing is too fast.
 
     As much of the null-space motion as fits is kept: it does not touch the tasks, so slowing it costs them nothing.
@@ -59,7 +322,7 @@ def slowed(task: np.ndarray, null: np.ndarray, limit: np.ndarray) -> tuple[float
 
 
 @kernel
-def settle(
+def apply_velocity_limits(
     task: np.ndarray,
     null: np.ndarray,
     column_of: np.ndarray,
@@ -67,24 +330,23 @@ def settle(
     limit: np.ndarray,
     clamp: bool,
     J: np.ndarray,
-    wanted: np.ndarray,
-    u: np.ndarray,
-    v: np.ndarray,
-) -> tuple[bool, float, float, float]:
-    """From the two parts of the free velocities to the velocity of the tick, and what it leaves unserved.
+    v_desired: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, bool, float, float, float]:
+    """The velocity of the tick from its two parts, slowed to the limits, and how far it is from what the tasks desire.
 
     Args:
         task, null: (k,) free velocities.
         column_of, factor: (nv,) of DofSelection.
         limit: (n,) speed limits of the joints, the last n of the nv velocities.
         clamp: whether they are to be kept.
-        J, wanted: (m, k), (m,) the tasks' rows.
-        u, v: (k,), (nv,) filled; zero where an input is not a number.
+        J, v_desired: (m, k), (m,) the tasks' rows.
 
     Returns:
-        whether all is finite, the factors of `slowed`, and the length of J u - wanted.
+        u (k,) and v (nv,), zero where an input is not a number; whether all is finite; the factors of
+        `velocity_scales`; the length of J u - v_desired.
     """
-    n, nv, k = limit.shape[0], v.shape[0], u.shape[0]
+    n, nv, k = limit.shape[0], column_of.shape[0], task.shape[0]
+    u, v = np.empty(k), np.empty(nv)
     null_scale, speed_scale = 1.0, 1.0
     if clamp:
         a, b = np.zeros(n), np.zeros(n)
@@ -92,7 +354,7 @@ def settle(
             c = column_of[nv - n + i]
             if c >= 0:
                 a[i], b[i] = factor[nv - n + i] * task[c], factor[nv - n + i] * null[c]
-        null_scale, speed_scale = slowed(a, b, limit)
+        null_scale, speed_scale = velocity_scales(a, b, limit)
     finite = True
     for c in range(k):
         u[c] = speed_scale * (task[c] + null_scale * null[c])
@@ -102,279 +364,9 @@ def settle(
     for i in range(nv):
         v[i] = factor[i] * u[column_of[i]] if column_of[i] >= 0 else 0.0
     square = 0.0
-    for i in range(wanted.shape[0]):
-        s = -wanted[i]
+    for i in range(v_desired.shape[0]):
+        s = -v_desired[i]
         for c in range(k):
             s += J[i, c] * u[c]
         square += s * s
-    return finite, null_scale, speed_scale, np.sqrt(square)
-
-
-# -------- Tasks that come and go at run time without a jump of the joint velocities (source: section 5.1
-
-STEEPEST, BENT = 1.875, 5.7735  # largest slope and curvature of the smooth step, for a ramp of length 1
-
-
-@dataclass(frozen=True)
-class SwitchSettings:
-    """Bounds on what a change of the task set may do to a joint.
-
-    Attributes:
-        acceleration: [rad/s^2]. jerk: [rad/s^3].
-        longest: the ramp takes at the most this long [s].
-    """
-
-    acceleration: float = 20.0
-    jerk: float = 400.0
-    longest: float = 2.0
-
-    def __post_init__(self) -> None:
-        if not (self.acceleration > 0 and self.jerk > 0 and self.longest > 0):
-            raise ConfigError("switching: acceleration, jerk and longest must be positive")
-
-    def ramp_time(self, jump: float) -> float:
-        """How long the ramp must be so that a jump of velocity [rad/s] keeps the bounds [s]."""
-        return min(max(STEEPEST * jump / self.acceleration, float(np.sqrt(BENT * jump / self.jerk))), self.longest)
-
-
-def smooth_step(x: float) -> float:
-    """From 0 to 1 with no slope and no curvature at either end."""
-    x = min(max(x, 0.0), 1.0)
-    return x * x * x * (10.0 + x * (6.0 * x - 15.0))
-
-
-class Switching:
-    """What is left over of the velocity before a change, and how it fades.
-
-    A task that leaves frees motion: what the joints did for it goes on in the null space and fades. A task that comes
-    wants motion: it first wants what it gets already, and its own wish fades in. Both together leave the velocity as
-    it was at the first tick, and the tasks that stay never notice. A change before the ramp is over begins a new one
-    from the velocity of that moment; the acceleration may then jump, by no more than the bound.
-    """
-
-    def __init__(self, settings: SwitchSettings) -> None:
-        self.settings = settings
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget the tasks and velocities of earlier ticks."""
-        self._tasks: list[Task] | None = None
-        self._age = self._time = 0.0
-        self._left = np.zeros(0)
-        self._new: dict[int, np.ndarray] = {}
-        self._before: np.ndarray | None = None
-
-    def fading(self) -> float:
-        """Share of the old motion that is still kept, 1 at the change, 0 when it is over."""
-        return 0.0 if self._time <= 0 else 1.0 - smooth_step(self._age / self._time)
-
-    def changed(self, tasks: Sequence[Task]) -> bool:
-        """Whether the set of tasks is another than at the tick before."""
-        return self._tasks is not None and {id(t) for t in tasks} != {id(t) for t in self._tasks}
-
-    def begin(self, tasks: Sequence[Task], rows: Rows, wanted: np.ndarray, before: np.ndarray) -> None:
-        """Start a ramp.
-
-        Args:
-            tasks, rows: those of this tick.
-            wanted: (k,) the free velocities they would lead to at once.
-            before: (k,) those of the tick before.
-        """
-        known = {id(t) for t in self._tasks or ()}
-        if self.fading() > 0.0:  # those that were still coming go on coming
-            known -= set(self._new)
-        mine = zip(tasks, rows.parts, strict=True)
-        self._new = {id(t): rows.J[part] @ before for t, part in mine if id(t) not in known}
-        self._left = before - wanted
-        self._age, self._time = 0.0, self.settings.ramp_time(float(np.abs(self._left).max(initial=0.0)))
-
-    def blended(self, tasks: Sequence[Task], rows: Rows) -> np.ndarray:
-        """What the rows want this tick (m,), with new tasks fading in."""
-        keep = self.fading()
-        if keep == 0.0:
-            return rows.v
-        v = rows.v.copy()
-        for task, part in zip(tasks, rows.parts, strict=True):
-            was = self._new.get(id(task))
-            if was is not None and len(was) == part.stop - part.start:
-                v[part] += keep * (was - v[part])
-        return v
-
-    def leftover(self, k: int) -> np.ndarray:
-        """Velocity (k,) that goes on in the null space this tick."""
-        keep = self.fading()
-        return keep * self._left if keep > 0.0 else np.zeros(k)
-
-    def end_tick(self, tasks: Sequence[Task], dt: float) -> None:
-        """Remember the tasks and let time pass."""
-        self._tasks = list(tasks)
-        self._age += dt
-
-
-# -------- The one interface of all solvers, and what a tick reports
-
-
-@dataclass(frozen=True)
-class SolverSettings:
-    """What differential solvers have in common.
-
-    Attributes:
-        null_gain: alpha_N, how eagerly the null space lowers the objectives (4.12).
-        max_gain: a task's gain is held to this share of 1 / dt: up to 1 an error dies away without overshoot, from
-            2 on the loop is unstable (4.15 in steps of dt); infinite: gains are taken as they are.
-        clamp: keep joint speed limits, by slowing the null-space motion first and all of it after that.
-        keep_range: keep joint angles inside their range.
-        switch: how the set of tasks may change without a jump of velocity; None: it may jump.
-    """
-
-    null_gain: float = 1.0
-    max_gain: float = 1.0
-    clamp: bool = True
-    keep_range: bool = True
-    switch: SwitchSettings | None = None
-
-    def __post_init__(self) -> None:
-        if not self.null_gain >= 0 or not self.max_gain > 0:
-            raise ConfigError(
-                f"solver: null_gain >= 0 and max_gain > 0 are needed, got {self.null_gain:g}, {self.max_gain:g}"
-            )
-
-
-@dataclass(frozen=True)
-class StepReport:
-    """What became of one tick.
-
-    Attributes:
-        ok: the answer is what the method promises; if not, `note` says what was done instead.
-        unserved: length of J v - v_desired over all rows, weighted: what the tasks wanted and did not get this tick.
-        manipulability: sqrt(det(J W^-1 J^T)) of the weighted rows; NaN where the method does not compute it.
-        damping: lambda in use.
-        null_scale, speed_scale: factors by which the null-space motion, and then everything, was slowed.
-        iterations: 1 for differential methods.
-        note: one line for the log, or empty.
-    """
-
-    ok: bool = True
-    unserved: float = 0.0
-    manipulability: float = float("nan")
-    damping: float = 0.0
-    null_scale: float = 1.0
-    speed_scale: float = 1.0
-    iterations: int = 1
-    note: str = ""
-
-
-class IkSolver(Protocol):
-    """Whatever turns tasks into the next configuration."""
-
-    def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray, StepReport]:
-        """The next configuration (nq,), the velocity (nv,) that leads there, and a report.
-
-        Args:
-            q: (nq,) where the robot is.
-            tasks: what to do; with their `level` where the solver knows priorities.
-            dt: [s] > 0.
-        """
-        ...
-
-    def reset(self) -> None:
-        """Forget what earlier ticks left."""
-        ...
-
-
-# -------- What all velocity solvers share: rows, objectives, speed limits, integration. How rows are resolved differs
-
-
-@dataclass(frozen=True)
-class Resolved:
-    """The two parts of a velocity (k,): for the tasks, and the objectives' within what the tasks leave."""
-
-    task: np.ndarray
-    null: np.ndarray
-    manipulability: float = float("nan")
-    damping: float = 0.0
-    ok: bool = True
-    note: str = ""
-
-
-class VelocitySolver(ABC):
-    """One tick of closed-loop inverse kinematics (Fig. 4.3): task velocities with drift correction to joint velocities.
-
-    Attributes:
-        robot, objectives, settings, dofs: what it was made with; objectives and settings may change between ticks.
-        v: (nv,) velocity of the last tick.
-    """
-
-    def __init__(
-        self,
-        robot: Robot,
-        objectives: Sequence[Objective] = (),
-        settings: SolverSettings | None = None,
-        dofs: DofSelection | None = None,
-    ) -> None:
-        self.robot, self.objectives = robot, list(objectives)
-        self.settings, self.dofs = settings or SolverSettings(), dofs or DofSelection(robot)
-        self.data = robot.model.createData()
-        self._stack = TaskStack(robot, self.dofs)
-        s = self.settings.switch
-        self._switching = Switching(s) if s is not None else None
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget what earlier ticks left."""
-        self.v, self._u = np.zeros(self.robot.nv), np.zeros(self.dofs.k)
-        if self._switching is not None:
-            self._switching.reset()
-
-    @abstractmethod
-    def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> Resolved:
-        """The free velocities for some rows.
-
-        Args:
-            rows: J, priorities.
-            v: (m,) task velocities that are wanted.
-            z: (k,) free velocities that the objectives want.
-        """
-
-    def velocity(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, StepReport]:
-        """The velocity (nv,) of this tick, without moving; arguments as of `step`."""
-        r, s, m = self.robot, self.settings, self.dofs
-        prepare(r, self.data, q)
-        rows = self._stack.rows(self.data, q, tasks, s.max_gain / dt)
-        z = self._wished(q)
-        wanted = rows.v
-        if self._switching is not None:
-            if self._switching.changed(tasks):
-                at_once = self.resolve(rows, rows.v, z)
-                self._switching.begin(tasks, rows, at_once.task + at_once.null, self._u)
-            wanted, z = self._switching.blended(tasks, rows), z + self._switching.leftover(m.k)
-        got = self.resolve(rows, wanted, z)
-        u, v = np.empty(m.k), np.empty(r.nv)
-        finite, null_scale, speed_scale, unserved = settle(
-            got.task, got.null, m.column_of, m.factor, r.velocity, s.clamp, rows.J, wanted, u, v
-        )
-        ok, note = (got.ok, got.note) if finite else (False, "not a number in the tasks: the robot holds")
-        self._u, self.v = u, v
-        if self._switching is not None:
-            self._switching.end_tick(tasks, dt)
-        return v, StepReport(ok, unserved, got.manipulability, got.damping, null_scale, speed_scale, 1, note)
-
-    def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray, StepReport]:
-        """The next configuration (nq,), the velocity (nv,) and a report, by explicit Euler (4.16).
-
-        Args:
-            q: (nq,) where the robot is.
-            tasks: what to do.
-            dt: [s] > 0.
-        """
-        v, report = self.velocity(q, tasks, dt)
-        return explicit_euler(self.robot, q, v, dt, self.settings.keep_range), v, report
-
-    def _wished(self, q: np.ndarray) -> np.ndarray:
-        """z = -alpha_N W^-1 grad H^T (k,)."""
-        if not self.objectives:
-            return np.zeros(self.dofs.k)
-        gradient = np.zeros(self.robot.nv)
-        for objective in self.objectives:
-            gradient += objective.gradient(self.robot, self.data, q)
-        return self.dofs.downhill(self.settings.null_gain, gradient)
+    return u, v, finite, null_scale, speed_scale, np.sqrt(square)

@@ -104,7 +104,7 @@ class StopSettings:
     def fired(
         self, k: int, residual: np.ndarray, previous: np.ndarray | None, gradient: np.ndarray | None
     ) -> Stop | None:
-        """The criterion that ends the iteration now, the most welcome one first; None: go on.
+        """The criterion that ends the iteration now, the best one first; None: go on.
 
         Args:
             k: iterations done.

@@ -12,6 +12,7 @@ from humanoid_control.ik.tasks.frames import OrientationTask
 from humanoid_control.ik.tasks.joints import JointTask
 from humanoid_control.ik.tasks.points import CenterOfMass, FramePoint, LimbCenterOfMass, PointTask
 from humanoid_control.ik.tasks.task import Task, VectorTask, prepare
+from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 
 SIDES = (("r", "right"), ("l", "left"))
@@ -76,11 +77,17 @@ def lola_tasks(robot: Robot, gain: float = 30.0, orientation_weight: float = 1.0
     if robot.base != "floating":
         raise RobotError(f"{robot.name}: the task vector of a biped needs a floating base")
     model = robot.model
-    chest = model.frames[robot.point_frame("sternum")].parentJoint
     # The link that carries the sternum; its orientation is the upper body's, wherever on it the point is.
     torso = model.frames[robot.point_frame("sternum")].parentFrame
     feet = {s: robot.point_frame(f"{s}_foot_tcp") for s, _ in SIDES}
-    arms = {s: _arm(robot, chest, s) for s, _ in SIDES}
+    for s, _ in SIDES:
+        robot.point_frame(f"{s}_wrist")  # raises where it is missing
+    groups, names = JointGroups.of(robot), robot.joint_names
+    arms = {}
+    for s, group in (("r", groups.r_arm), ("l", groups.l_arm)):
+        if not len(group):
+            raise RobotError(f"{robot.name}: no joint between the sternum and the point '{s}_wrist'")
+        arms[s] = _carried(model, model.getJointId(names[group[0]]))
     com = CenterOfMass()
     tasks: dict[str, Task] = {}
 
@@ -95,33 +102,17 @@ def lola_tasks(robot: Robot, gain: float = 30.0, orientation_weight: float = 1.0
     add(OrientationTask("upper_body", torso, None, orientation_weight, gain))
     for s, side in SIDES:
         add(PointTask(f"{side}_arm", LimbCenterOfMass(robot, arms[s]), com, torso, gain=gain))
-    legs = {s: set(_way(model, model.frames[feet[s]].parentJoint)) for s, _ in SIDES}
-    waist = sorted((legs["l"] & legs["r"]) ^ set(_way(model, chest)))
-    toes = [j for s, _ in SIDES for j in _below(model, model.frames[feet[s]].parentJoint)]
-    for j in waist + toes:
-        add(JointTask(model.names[j], robot, [model.names[j]], orientation_weight, gain))
-    used = legs["l"] | legs["r"] | set(arms["l"]) | set(arms["r"]) | set(waist) | set(toes)
-    held = tuple(n for n in robot.joint_names if model.getJointId(n) not in used)
+    toes = [j for s, _ in SIDES for j in _carried(model, model.frames[feet[s]].parentJoint)[1:]]
+    waist_and_toes = [names[k] for k in groups.waist] + [model.names[j] for j in toes]
+    for name in waist_and_toes:
+        add(JointTask(name, robot, [name], orientation_weight, gain))
+    used = {names[k] for k in groups.legs} | {model.names[j] for s, _ in SIDES for j in arms[s]} | {*waist_and_toes}
+    held = tuple(n for n in names if n not in used)
     out = BipedTasks(robot, tasks, held)
     out.take_targets(robot.q("neutral"))
     return out
 
 
-def _way(model: pin.Model, joint: int) -> list[int]:
-    """The joints from the root to one, without the universe and the free base."""
-    return [j for j in model.supports[joint].tolist() if j > 0 and model.joints[j].nq == 1]
-
-
-def _below(model: pin.Model, joint: int) -> list[int]:
-    """The joints that a joint carries, without itself."""
-    return [j for j in model.subtrees[joint].tolist() if j != joint]
-
-
-def _arm(robot: Robot, chest: int, side: str) -> list[int]:
-    """The joints of an arm: all that hang on the first joint between the chest and the wrist."""
-    model = robot.model
-    wrist = model.frames[robot.point_frame(f"{side}_wrist")].parentJoint
-    way = [j for j in model.supports[wrist].tolist() if j > chest and chest in model.supports[j].tolist()]
-    if not way:
-        raise RobotError(f"{robot.name}: no joint between the sternum and the point '{side}_wrist'")
-    return [way[0], *_below(model, way[0])]
+def _carried(model: pin.Model, joint: int) -> list[int]:
+    """A joint and all that it carries."""
+    return [joint, *(j for j in model.subtrees[joint].tolist() if j != joint)]

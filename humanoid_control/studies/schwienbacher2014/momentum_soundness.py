@@ -36,12 +36,12 @@ def _saturating(lab: Lab, mode: str) -> list[Part]:
     found = lab.outcome(f"method 1 {mode} unclamped", gait=gait)
     assert isinstance(found.walker, TrackingWalker)
     n = {
-        "asked_of_speed_limit": round(found.walker.asked, 2),
-        "left_over_kgm2/s": round(found.walker.missing, 3),
+        "asked_of_speed_limit": round(found.walker.rate_demand, 2),
+        "left_over_kgm2/s": round(found.walker.residual, 3),
         "differs_from_cycle_before": round(found.z.repeats, 3),
     }
-    saturates = found.walker.missing > 0.05 * lab.outcome("still", gait=gait).z.peak_to_peak
-    stable = found.walker.asked <= 1.0 and found.z.repeats < 0.1 * found.z.peak_to_peak
+    saturates = found.walker.residual > 0.05 * lab.outcome("still", gait=gait).z.peak_to_peak
+    stable = found.walker.rate_demand <= 1.0 and found.z.repeats < 0.1 * found.z.peak_to_peak
     return [Part(f"mode {mode}, steps of {gait.step_time:g} s, no clamp", decide(stable, saturates), n)]
 
 

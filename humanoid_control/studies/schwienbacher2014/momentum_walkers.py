@@ -19,17 +19,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.ik.null_space.momentum_tracking import MU, clamped, reducing_rates, rmrc, weighting_inverse
+from humanoid_control.ik.null_space.least_squares import resolved_rate
+from humanoid_control.ik.null_space.momentum_tracking import MU, MomentumTracking, weighting_inverse
+from humanoid_control.ik.null_space.objectives import band_depth, repulsion
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.momentum import AngularMomentumTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.ik.whole_body_ik import IkSettings, WholeBodyIk
-from humanoid_control.kinematics.centroidal import momentum_map
+from humanoid_control.kinematics.centroidal import centroidal_momentum_map
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.gait import GaitPoint
 from humanoid_control.walking.walk_task import WalkTask, leg_length
 
 # -------- What the free joints do beside momentum: stay inside their ranges, near their posture, off other links
+
+BAND_SHARE = 0.25  # of a joint's range that a band at either end has at the most
 
 
 @dataclass(frozen=True)
@@ -76,27 +80,14 @@ class FreeJointCosts:
         g, robot, free = self.gains, self.robot, self.free
         y = np.zeros(robot.nv)
         joints = robot.joints(q)[free]
-        deep = into_band(joints, robot.lower[free], robot.upper[free], g.band)
-        y[robot.iv + free] = g.comfort * (joints - self.posture[free]) + g.limit * deep
+        depth = band_depth(joints, robot.lower[free], robot.upper[free], g.band, BAND_SHARE)
+        y[robot.iv + free] = g.comfort * (joints - self.posture[free]) + g.limit * depth
         if self._distance is not None:
             near = self._distance.near(data, g.activation)
             if len(near):
-                push = repulsion(near.distance, g.separation, g.activation, g.blend)
+                push = repulsion(near.distance, g.activation, g.separation, g.blend)
                 y -= push @ near.gradient(data.J)
         return y
-
-
-def into_band(joints: np.ndarray, lower: np.ndarray, upper: np.ndarray, band: float) -> np.ndarray:
-    """How deep joints are in the bands at the ends of their ranges, positive at the upper end, 0 outside [rad]."""
-    width = np.minimum(band, 0.25 * (upper - lower))
-    return np.maximum(joints - (upper - width), 0.0) + np.minimum(joints - (lower + width), 0.0)
-
-
-def repulsion(d: np.ndarray, at_contact: float, activation: float, blend: float) -> np.ndarray:
-    """The blended law g_m(d) of eq. (5.15): linear near contact, quadratic towards the activation distance, C^1."""
-    line = at_contact - 2 * at_contact / (activation * (1 + blend)) * d
-    curve = at_contact * (activation - d) ** 2 / (activation**2 * (1 - blend**2))
-    return np.asarray(np.where(d < blend * activation, line, np.where(d < activation, curve, 0.0)))
 
 
 class RangeTask(Task):
@@ -116,13 +107,13 @@ class RangeTask(Task):
 
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
         free = self.free
-        return -into_band(robot.joints(q)[free], robot.lower[free], robot.upper[free], self.band)
+        return -band_depth(robot.joints(q)[free], robot.lower[free], robot.upper[free], self.band, BAND_SHARE)
 
 
 # -------- Ways to walk with the same legs and different arms: the source's methods
 
 VERTICAL = (False, False, True)
-RATE_SHARE = 0.8  # of a joint's speed limit that method 1 may ask for
+RATE_SHARE = 0.8  # of a joint's speed limit up to which the rates of method 1 go
 
 
 class Walker(ABC):
@@ -141,15 +132,11 @@ class NullSpaceWalker(Walker):
     """Resolved motion rate control, Euler steps, no limit but those in its null-space costs: arms hang (W = E).
 
     This is the baseline: without a task for the arms, and with the least norm of the velocities, they are almost still.
-
-    Attributes:
-        asked: the largest share of a joint's speed limit that was asked of the reducing joints, before clamping.
     """
 
     def __init__(self, robot: Robot, walk: WalkTask, gains: FreeJointGains | None = None) -> None:
         super().__init__(robot, walk)
         self.costs = FreeJointCosts(robot, walk.comfortable, walk.posture, gains)
-        self.asked = 0.0
         self._ones = np.ones(robot.nv)
 
     def step(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -163,7 +150,7 @@ class NullSpaceWalker(Walker):
 
     def velocity(self, q: np.ndarray, J: np.ndarray, xdot: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The velocity (nv,) for task rows and null-space vector."""
-        return rmrc(J, xdot, self._ones, y)
+        return resolved_rate(J, xdot, self._ones, y)
 
 
 class SwingWalker(NullSpaceWalker):
@@ -209,17 +196,16 @@ class SwingWalker(NullSpaceWalker):
         wanted = self.walk.gain * (self.scale * moved[2:] - moved[:2]).ravel()[self._axes]
         values = np.linalg.svd(np.vstack(J_tree[:2])[self._axes][:, self.robot.iv + self.walk.free], compute_uv=False)
         self.singular = min(self.singular, float(values[-1] / values[0]))
-        return rmrc(np.vstack([J, rows]), np.concatenate([xdot, wanted]), self._ones, y)
+        return resolved_rate(np.vstack([J, rows]), np.concatenate([xdot, wanted]), self._ones, y)
 
 
 class TrackingWalker(NullSpaceWalker):
-    """Method 1: the free joints cancel, in the null space, what all others produce (eq. (7.8), (7.9)).
-
-    What the others produce is taken from the particular solution J# xdot of the same tick.
+    """Method 1: the free joints cancel, in the null space, the momentum of all others (eq. (7.8), (7.9)).
 
     Attributes:
-        reference: (3,) the momentum to have [kg m^2/s].
-        missing: largest momentum that the clamped rates left uncancelled [kg m^2/s].
+        tracking: of the free joints; its `reference` may be set.
+        rate_demand: largest rate that was asked of a free joint before it was clamped, in shares of its speed limit.
+        residual: largest momentum that the clamped rates left [kg m^2/s].
     """
 
     def __init__(
@@ -233,23 +219,17 @@ class TrackingWalker(NullSpaceWalker):
         clamp: bool = True,
     ) -> None:
         super().__init__(robot, walk, gains)
-        self.mode, self.mu, self.axes, self.clamp = mode, mu, np.array(axes), clamp
-        self.reference, self.missing = np.zeros(3), 0.0
-        self._limit = RATE_SHARE * robot.velocity[walk.free]
+        free = [robot.joint_names[k] for k in walk.free]
+        self.tracking = MomentumTracking(robot, free, axes=axes, mode=mode, mu=mu, speed_share=RATE_SHARE, clamp=clamp)
+        self.rate_demand = self.residual = 0.0
 
     def velocity(self, q: np.ndarray, J: np.ndarray, xdot: np.ndarray, y: np.ndarray) -> np.ndarray:
-        J_L = momentum_map(self.robot.model, self.data, q).angular[self.axes]
-        reducing = self.robot.iv + self.walk.free
-        producing = rmrc(J, xdot, self._ones, np.zeros(len(y)))
-        producing[reducing] = 0.0
-        surplus = J_L @ producing - self.reference[self.axes]
-        rates = reducing_rates(J_L[:, reducing], surplus, self.mode, self.mu)
-        self.asked = max(self.asked, float(np.max(np.abs(rates) / self._limit)) * RATE_SHARE)
-        if self.clamp:
-            rates = clamped(rates, self._limit)
-        self.missing = max(self.missing, float(np.abs(surplus - J_L[:, reducing] @ rates).max()))
-        y[reducing] += rates
-        return rmrc(J, xdot, self._ones, y)
+        self.tracking.place(self.data, q)
+        v = resolved_rate(J, xdot, self._ones, np.zeros(len(y)))
+        rates = self.tracking.rates(v)
+        self.rate_demand = max(self.rate_demand, self.tracking.demand)
+        self.residual = max(self.residual, float(np.abs(self.tracking.residual(v, rates)).max()))
+        return resolved_rate(J, xdot, self._ones, y + rates)
 
 
 class WeightingWalker(NullSpaceWalker):
@@ -270,8 +250,8 @@ class WeightingWalker(NullSpaceWalker):
         self.delta, self.axes = delta, np.array(axes)
 
     def velocity(self, q: np.ndarray, J: np.ndarray, xdot: np.ndarray, y: np.ndarray) -> np.ndarray:
-        J_L = momentum_map(self.robot.model, self.data, q).angular[self.axes]
-        return rmrc(J, xdot, weighting_inverse(J_L, self.delta), self.delta * y)
+        J_L = centroidal_momentum_map(self.robot.model, self.data, q).angular[self.axes]
+        return resolved_rate(J, xdot, weighting_inverse(J_L, self.delta), self.delta * y)
 
 
 def _arm_length(robot: Robot) -> float:
@@ -382,7 +362,7 @@ def replay(robot: Robot, walk: WalkTask, walker: Walker, cycles: int = CYCLES) -
         walk.t = t[k]
         qs[k] = q
         vs[k], q = walker.step(q)
-        L[k] = momentum_map(robot.model, data, qs[k]).angular @ vs[k]
+        L[k] = centroidal_momentum_map(robot.model, data, qs[k]).angular @ vs[k]
         pin.updateFramePlacements(robot.model, data)
         foot[k] = walk.foot_errors(data, points[k]).max()
         clear[k] = distance.all_distances(data).min(initial=np.inf)

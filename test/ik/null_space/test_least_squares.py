@@ -17,7 +17,7 @@ from humanoid_control.ik.null_space import (
     TruncatedSvd,
 )
 from humanoid_control.ik.null_space.least_squares import damping_for_norm, weighted_step
-from humanoid_control.ik.null_space.velocity_solver import slowed
+from humanoid_control.ik.null_space.velocity_solver import velocity_scales
 from humanoid_control.ik.task_rows import Rows
 from humanoid_control.robots import load_robot
 
@@ -174,7 +174,7 @@ def test_damping_for_a_norm_is_the_root_that_brent_finds(m, seed, most):
 
 def test_bounded_norm_is_exact_while_slow_enough_and_never_faster_than_its_bound():
     rng = np.random.default_rng(3)
-    solver = solver_of(BoundedNorm, 9, most=2.0)
+    solver = solver_of(BoundedNorm, 9, max_norm=2.0)
     for k in range(100):
         J, v = rng.normal(size=(5, 9)), rng.normal(size=5) * 3
         if k % 2:
@@ -250,12 +250,12 @@ def test_levels_that_are_one_are_the_resolved_rate():
 
 @CALM
 @given(st.integers(1, 8), st.integers(0, 10**6))
-def test_slowed_keeps_limits_and_as_much_null_space_motion_as_fits(n, seed):
+def test_velocity_scales_keeps_limits_and_as_much_null_space_motion_as_fits(n, seed):
     rng = np.random.default_rng(seed)
     task, null, limit = rng.normal(size=n) * 2, rng.normal(size=n) * 2, rng.uniform(0.2, 3, n)
     if seed % 3 == 0:
         null[0] = 0.0
-    s, f = slowed(task, null, limit)
+    s, f = velocity_scales(task, null, limit)
     assert 0 <= s <= 1 and 0 < f <= 1
     assert (np.abs(f * (task + s * null)) <= limit * (1 + 1e-12)).all()
     fits = [x for x in np.linspace(0, 1, 1001) if (np.abs(task + x * null) <= limit).all()]

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.ik import DofSelection, lola_tasks
-from humanoid_control.ik.null_space import ComfortCost, MomentumTracking, ResolvedRate
-from humanoid_control.ik.null_space.momentum_tracking import MODES, clamped, reducing_rates, rmrc, weighting_inverse
+from humanoid_control.ik.null_space import ComfortCost, MomentumTracking, ResolvedRate, repulsion
+from humanoid_control.ik.null_space.least_squares import resolved_rate
+from humanoid_control.ik.null_space.momentum_tracking import MODES, reducing_rates, weighting_inverse
 from humanoid_control.ik.task_rows import stacked
 from humanoid_control.ik.tasks import prepare
-from humanoid_control.kinematics.centroidal import momentum_map
+from humanoid_control.kinematics.centroidal import centroidal_momentum_map
 from humanoid_control.robots import load_robot
-from humanoid_control.studies.schwienbacher2014.momentum_walkers import FreeJointGains, repulsion
+from humanoid_control.studies.schwienbacher2014.momentum_walkers import FreeJointGains
 
 DT = 0.004
 VERTICAL = (False, False, True)
@@ -57,13 +58,15 @@ def test_velocity_is_the_formula_with_projector_and_pseudo_inverse(mode, axes):
         rows = stacked(robot, data, q, tasks, dofs, 1 / DT)
         sharp = np.linalg.pinv(rows.J)
         task = dofs.expand(sharp @ rows.v)
-        J_L = momentum_map(robot.model, robot.data, q).angular[list(axes)]
+        J_L = centroidal_momentum_map(robot.model, robot.data, q).angular[list(axes)]
         reducing = [robot.iv + robot.joint_index(n) for n in arms()]
         others = task.copy()
         others[reducing] = 0.0
         y = comfort.gradient(robot, data, q)
         rates = reducing_rates(J_L[:, reducing], J_L @ others - reference[list(axes)], mode)
-        y[reducing] += clamped(rates, 0.8 * robot.velocity[[robot.joint_index(n) for n in arms()]])
+        share = np.abs(rates / (0.8 * robot.velocity[[robot.joint_index(n) for n in arms()]])).max()
+        y[reducing] += rates / max(share, 1.0)
+        assert tracking.demand == pytest.approx(0.8 * share)
         null = dofs.expand((np.eye(dofs.k) - sharp @ rows.J) @ -dofs.reduce(y))
         assert report.speed_scale == 1.0 and report.ok
         assert np.allclose(v, task + report.null_scale * null, atol=1e-8)
@@ -74,10 +77,10 @@ def test_arms_take_momentum_away_and_leave_the_tasks_alone():
     without, report = ResolvedRate(robot, dofs=dofs).velocity(q, tasks, DT)
     tracking = MomentumTracking(robot, arms(), mode="damped", mu=0.0)
     with_arms, tracked = ResolvedRate(robot, dofs=dofs, momentum=tracking).velocity(q, tasks, DT)
-    L = momentum_map(robot.model, robot.data, q).angular[2]
+    L = centroidal_momentum_map(robot.model, robot.data, q).angular[2]
     assert abs(L @ without) > 0.5, "the legs make momentum"
     assert abs(L @ with_arms) < 0.8 * abs(L @ without)
-    assert report.unserved < 1e-9 and tracked.unserved < 1e-9
+    assert report.task_residual < 1e-9 and tracked.task_residual < 1e-9
 
 
 def test_a_full_task_vector_leaves_nothing_to_track_with():
@@ -109,7 +112,7 @@ def test_rates_are_those_of_inverse_and_projector(dense):
         W_inverse = A @ A.T + np.eye(28) if dense else np.diag(w)
         inverse = W_inverse @ J.T @ np.linalg.inv(J @ W_inverse @ J.T)
         wanted = inverse @ xdot - (np.eye(28) - inverse @ J) @ W_inverse @ y
-        found = rmrc(J, xdot, W_inverse if dense else w, y)
+        found = resolved_rate(J, xdot, W_inverse if dense else w, y)
         assert np.allclose(found, wanted, atol=1e-8 * np.abs(wanted).max())
         assert np.allclose(J @ found, xdot, atol=1e-8)
 
@@ -150,13 +153,37 @@ def test_rates_stay_bounded_where_the_levers_vanish(mode):
 
 @given(st.integers(0, 1000), st.floats(0.1, 100))
 def test_clamped_rates_keep_limits_and_direction(seed, size):
-    rng = np.random.default_rng(seed)
-    rates, limit = size * rng.normal(size=6), rng.uniform(0.5, 8, 6)
-    kept = clamped(rates, limit)
-    assert (np.abs(kept) <= limit * (1 + 1e-12)).all()
-    assert np.allclose(kept * np.linalg.norm(rates), rates * np.linalg.norm(kept), atol=1e-9 * size**2)
-    if (np.abs(rates) <= limit).all():
-        assert np.array_equal(kept, rates)
+    rng, robot = np.random.default_rng(seed), lola()
+    columns = robot.iv + np.array([robot.joint_index(n) for n in arms()])
+    limit, v = 0.5 * robot.velocity[columns - robot.iv], size * rng.normal(size=robot.nv)
+    for axes in (VERTICAL, (True, True, True)):
+        free = MomentumTracking(robot, arms(), axes=axes, speed_share=0.5, clamp=False)
+        clamped = MomentumTracking(robot, arms(), axes=axes, speed_share=0.5)
+        for tracking in (free, clamped):
+            tracking.place(robot.data, robot.q("neutral"))
+        rates, kept = free.rates(v)[columns], clamped.rates(v)[columns]
+        assert clamped.demand == free.demand == pytest.approx(0.5 * np.abs(rates / limit).max())
+        assert (np.abs(kept) <= limit * (1 + 1e-12)).all()
+        scale = np.linalg.norm(rates)
+        assert np.allclose(kept * scale, rates * np.linalg.norm(kept), atol=1e-9 * scale**2)
+        if (np.abs(rates) <= limit).all():
+            assert np.array_equal(kept, rates)
+
+
+def test_residual_is_the_momentum_that_the_rates_leave():
+    """Nothing where an exact mode is not clamped; of clamped rates, what they lack."""
+    robot, v = lola(), np.random.default_rng(4).normal(size=lola().nv)
+    columns = [robot.iv + robot.joint_index(n) for n in arms()]
+    exact = MomentumTracking(robot, arms(), (0.1, -0.2, 0.3), mode="damped", mu=0.0, clamp=False)
+    weak = MomentumTracking(robot, arms(), (0.1, -0.2, 0.3), mode="damped", mu=0.0, speed_share=1e-3)
+    for tracking in (exact, weak):
+        tracking.place(robot.data, robot.q("neutral"))
+    L = centroidal_momentum_map(robot.model, robot.data, robot.q("neutral")).angular[2]
+    assert np.allclose(exact.residual(v, exact.rates(v)), 0.0, atol=1e-12)
+    rates, others = weak.rates(v), v.copy()
+    others[columns] = 0.0
+    assert weak.residual(v, rates) == pytest.approx(L @ others - L @ rates - 0.3)
+    assert np.abs(weak.residual(v, rates)).max() > 0.1
 
 
 def test_repulsion_starts_smoothly_and_is_given_at_contact():
@@ -165,7 +192,7 @@ def test_repulsion_starts_smoothly_and_is_given_at_contact():
     a, t = g.activation, g.blend
 
     def law(d):
-        return float(repulsion(np.array([d]), g.separation, a, t)[0])
+        return float(repulsion(np.array([d]), a, g.separation, t)[0])
 
     assert law(0.0) == pytest.approx(g.separation) and law(a) == 0.0 and law(2 * a) == 0.0
     for joint in (t * a, a):

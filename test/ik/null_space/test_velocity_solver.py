@@ -121,9 +121,9 @@ def test_targets_that_are_not_numbers_stop_the_robot_and_are_reported(cls):
 MISTAKES = [
     (lambda r: SolverSettings(null_gain=-1), "null_gain >= 0"),
     (lambda r: SolverSettings(max_gain=0), "max_gain > 0"),
-    (lambda r: DampingSchedule(0.0), "most > 0"),
+    (lambda r: DampingSchedule(0.0), "max_damping > 0"),
     (lambda r: TruncatedSvd(r, epsilon=0), "epsilon must be positive"),
-    (lambda r: BoundedNorm(r, most=0), "the bound must be positive"),
+    (lambda r: BoundedNorm(r, max_norm=0), "the bound must be positive"),
     (lambda r: Hierarchy(r, epsilon=-1), "epsilon must be positive"),
     (lambda r: DofSelection(r, weights={"waist_rotation": 0}), "must be positive"),
     (lambda r: DofSelection(r, ["waist_rotatoin"]), "did you mean waist_rotation"),

@@ -4,7 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.kinematics.centroidal import momentum_map
+from humanoid_control.kinematics.centroidal import centroidal_momentum_map
 from humanoid_control.robots import load_robot
 from humanoid_control.studies.schwienbacher2014.momentum_claims import Lab
 from humanoid_control.studies.schwienbacher2014.momentum_walkers import (
@@ -112,9 +112,9 @@ def test_ours_breaks_no_limit_and_touches_nothing(lab, lola):
 def test_the_printed_normalisation_overshoots_with_light_arms_and_the_clamp_bounds_it(lab, lola):
     """|J_r| is about 0.2 kg m^2 here: (7.9) asks for several times what cancels, and only the clamp keeps it finite."""
     raw, kept = walked(lab, "method 1 thesis unclamped"), walked(lab, "method 1 thesis")
-    assert raw.walker.asked > 5 and raw.z.speed_share > 5
+    assert raw.walker.rate_demand > 5 and raw.z.speed_share > 5
     assert kept.z.speed_share < 1.0 and np.abs(kept.run.v[:, lola.iv :]).max() < 10.0
-    assert kept.walker.missing > 1.0  # what the arms produce cannot equal what the legs do (L_p - L_d > L_r)
+    assert kept.walker.residual > 1.0  # what the arms produce cannot equal what the legs do (L_p - L_d > L_r)
 
 
 @pytest.mark.parametrize("mode", ["unit", "damped"])
@@ -122,7 +122,7 @@ def test_rates_stay_bounded_in_a_run_that_saturates_even_without_a_clamp(lola, m
     """Steps of 0.5 s: more momentum than the arms can give is left over, and the rates stay below the speed limits."""
     lab = Lab(lola, GaitSettings(0.4, 0.5), 0.005)
     found = lab.outcome(f"method 1 {mode} unclamped", cycles=6)
-    assert found.walker.missing > 0.3 and found.walker.asked < 1.0
+    assert found.walker.residual > 0.3 and found.walker.rate_demand < 1.0
     assert found.z.speed_share < 1.0 and found.z.repeats < 0.05
 
 
@@ -213,12 +213,12 @@ def test_a_wanted_momentum_is_tracked_through_the_null_space(lola):
     for wanted in (0.0, 0.3):
         walk = WalkTask(lola, STEP, "arms", DT)
         walker = TrackingWalker(lola, walk, mode="damped", mu=0.02)
-        walker.reference = np.array([0.0, 0.0, wanted])
+        walker.tracking.reference = np.array([0.0, 0.0, wanted])
         q, L = walk.start(lola), []
         for k in range(40):
             walk.t = k * DT
             v, after = walker.step(q)
-            L.append(momentum_map(lola.model, lola.data, q).angular[2] @ v)
+            L.append(centroidal_momentum_map(lola.model, lola.data, q).angular[2] @ v)
             q = after
         means.append(np.mean(L))
     assert means[1] - means[0] == pytest.approx(0.3, rel=0.3)
