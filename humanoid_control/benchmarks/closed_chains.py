@@ -1,14 +1,8 @@
-"""Screw drives as parts of closed chains: the joints of a tree, and those of the loops beside it.
+"""Screw drives as closed chains of pinocchio: the same mechanisms by joints and closing points, without formulas.
 
 A knee's screw unit turns on its hinge in both directions and carries a helical joint whose nut meets the shank. An
 ankle's screw is a helical joint on the shank; a coupler on two joints of the foot meets it. Each loop thus adds three
 joints and three equations, neither too many nor too few.
-
-
-Also here:
-
-* Screw drives as closed chains of pinocchio: the same mechanisms, with joints and closing points, no formulas.
-* A robot with its screw drives as closed chains of pinocchio, from the same file of drives as our sub-systems.
 """
 
 from __future__ import annotations
@@ -22,15 +16,14 @@ from humanoid_control.multibody.mechanisms import AnkleScrews, HarmonicDrive, Kn
 from humanoid_control.robots.robot import Robot
 from humanoid_control.simulation.drives.drive_train import DriveTrain, ZeroFrames, mechanism_of
 
-# -------- Screw drives as parts of closed chains: the joints of a tree, and those of the loops beside it
-
 HELPER = 1e-9  # [kg m^2] inertia about the couplers' joints, without which pinocchio cannot factor its matrix
 
 
 @dataclass(frozen=True)
-class Shaft:
-    """What spins with a screw: inertia about the screw and across it [kg m^2]; no mass."""
+class ScrewShaft:
+    """What spins with a screw: 2 pi / lead [1/m], inertia about the screw and across it [kg m^2]; no mass."""
 
+    ratio: float
     along: float
     across: float
 
@@ -40,7 +33,22 @@ class Shaft:
 
 
 @dataclass
-class Part:
+class KneeScrewLoop:
+    """The loop of a knee's screw between hinge B on the thigh and pivot A on the shank.
+
+    Attributes:
+        r_b, r_a: (3,) both, in the frames of thigh and shank [m].
+        axis: of the knee; rest: from B to A at some posture (3,), both in the thigh's frame, at a right angle.
+    """
+
+    r_b: np.ndarray
+    r_a: np.ndarray
+    axis: np.ndarray
+    rest: np.ndarray
+
+
+@dataclass
+class ChainPart:
     """A joint with what it moves."""
 
     name: str
@@ -61,41 +69,31 @@ class ChainParts:
             helper: inertia of each joint that a massless part turns about [kg m^2].
         """
         self.tree, self.helper = tree, helper
-        self.parts: list[Part] = []
+        self.parts: list[ChainPart] = []
         for j in range(1, tree.njoints):
             joint = tree.joints[j]
             armature = tree.armature[joint.idx_v : joint.idx_v + joint.nv]
             where = (tree.names[j], tree.names[tree.parents[j]], joint, tree.jointPlacements[j], tree.inertias[j])
-            self.parts.append(Part(*where, armature))
+            self.parts.append(ChainPart(*where, armature))
         self.ends: list[tuple[str, np.ndarray, str, np.ndarray]] = []
 
     def add_knee(
-        self,
-        thigh: str,
-        shank: str,
-        r_b: np.ndarray,
-        r_a: np.ndarray,
-        axis: np.ndarray,
-        rest: np.ndarray,
-        ratio: float,
-        shaft: Shaft,
-        unit: pin.Inertia | None = None,
+        self, thigh: str, shank: str, loop: KneeScrewLoop, shaft: ScrewShaft, unit: pin.Inertia | None = None
     ) -> None:
-        """A screw between hinge B on the thigh and pivot A on the shank.
+        """A screw between the thigh and the shank.
 
         Args:
-            thigh, shank: joints that move them. r_b, r_a (3,): in their frames [m].
-            axis: of the knee; rest: from B to A at some posture (3,), both in the thigh's frame, at a right angle.
-            ratio: 2 pi / lead [1/m].
+            thigh, shank: joints that move them.
             unit: of the part that tilts but does not spin, in the thigh's axes at rest, about B.
         """
+        rest = loop.rest
         light = self.helper if unit is None else 0.0
-        k = self._add(thigh, pin.JointModelRevoluteUnaligned(axis), r_b, armature=light)
+        k = self._add(thigh, pin.JointModelRevoluteUnaligned(loop.axis), loop.r_b, armature=light)
         k = self._add(
-            k, pin.JointModelRevoluteUnaligned(np.cross(axis, rest / np.linalg.norm(rest))), None, unit, light
+            k, pin.JointModelRevoluteUnaligned(np.cross(loop.axis, rest / np.linalg.norm(rest))), None, unit, light
         )
-        k = self._screw(k, None, rest, ratio, shaft)
-        self.ends.append((k, np.asarray(rest, float), shank, np.asarray(r_a, float)))
+        k = self._screw(k, None, rest, shaft)
+        self.ends.append((k, np.asarray(rest, float), shank, np.asarray(loop.r_a, float)))
 
     def add_coupler(
         self,
@@ -105,8 +103,7 @@ class ChainParts:
         direction: np.ndarray,
         r_bot: np.ndarray,
         rest: np.ndarray,
-        ratio: float,
-        shaft: Shaft,
+        shaft: ScrewShaft,
     ) -> None:
         """A screw along a direction of the shank, whose carriage holds a foot by a coupler.
 
@@ -114,20 +111,19 @@ class ChainParts:
             shank, foot: joints that move them. r_bot (3,): in the foot's frame [m].
             carriage: where it is at some posture, direction: of its travel (3,), in the shank's frame.
             rest: from r_bot to the carriage at that posture (3,), in the foot's axes; its length is the coupler's [m].
-            ratio: 2 pi / lead [1/m].
         """
         along = rest / np.linalg.norm(rest)
         first = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
         first /= np.linalg.norm(first)
         k = self._add(foot, pin.JointModelRevoluteUnaligned(first), r_bot, armature=self.helper)
         rod = self._add(k, pin.JointModelRevoluteUnaligned(np.cross(along, first)), None, armature=self.helper)
-        screw = self._screw(shank, carriage, direction, ratio, shaft)
+        screw = self._screw(shank, carriage, direction, shaft)
         self.ends.append((screw, np.zeros(3), rod, np.asarray(rest, float)))
 
-    def _screw(self, parent: str, at: np.ndarray | None, direction: np.ndarray, ratio: float, shaft: Shaft) -> str:
+    def _screw(self, parent: str, at: np.ndarray | None, direction: np.ndarray, shaft: ScrewShaft) -> str:
         axis = direction / np.linalg.norm(direction)
         inertia = pin.Inertia(0.0, np.zeros(3), shaft.about(axis))
-        return self._add(parent, pin.JointModelHelicalUnaligned(axis, 1.0 / ratio), at, inertia)
+        return self._add(parent, pin.JointModelHelicalUnaligned(axis, 1.0 / shaft.ratio), at, inertia)
 
     def _add(
         self,
@@ -139,11 +135,8 @@ class ChainParts:
     ) -> str:
         place = pin.SE3(np.eye(3), np.zeros(3) if at is None else np.asarray(at, float))
         name = f"loop{len(self.parts)}"
-        self.parts.append(Part(name, parent, joint, place, inertia or pin.Inertia.Zero(), np.array([armature])))
+        self.parts.append(ChainPart(name, parent, joint, place, inertia or pin.Inertia.Zero(), np.array([armature])))
         return name
-
-
-# -------- Screw drives as closed chains of pinocchio: the same mechanisms, with joints and closing points, no formulas
 
 
 class ClosedChains(ChainParts):
@@ -233,7 +226,7 @@ class ClosedChains(ChainParts):
         return pin.constraintDynamics(self.model, self.data, q, v, tau, self.contacts, self.contact_data, self.proximal)
 
 
-# -------- A robot with its screw drives as closed chains of pinocchio, from the same file of drives as our sub-systems
+# -------- A robot, from the file of drives that its sub-systems are made from too
 
 
 def chains_of(robot: Robot, train: DriveTrain) -> ClosedChains:
@@ -261,20 +254,21 @@ def chains_of(robot: Robot, train: DriveTrain) -> ClosedChains:
         if drive.name in done:
             continue
         done.add(drive.name)
-        m, g, spin = mechanism_of(drive, robot, frames), drive.geometry, Shaft(*shaft.motor.inertia)
+        m, g = mechanism_of(drive, robot, frames), drive.geometry
         carrier, last = drive.carrier, frames.child[drive.joints[-1]]
         above = str(tree.names[tree.frames[tree.getFrameId(carrier)].parentJoint])
         if isinstance(m, KneeScrew):
             _, axis = frames.joint(drive.joints[0], carrier)
             hinge, pivot, rest = seen(carrier, g["hinge"]), seen(last, g["pivot"]), turned(carrier, m.r_a - m.r_b)
-            chains.add_knee(above, drive.joints[0], hinge, pivot, turned(carrier, axis), rest, m.ratio, spin)
+            loop = KneeScrewLoop(hinge, pivot, turned(carrier, axis), rest)
+            chains.add_knee(above, drive.joints[0], loop, ScrewShaft(m.ratio, *shaft.motor.inertia))
         elif isinstance(m, AnkleScrews):
             to_last = (frames.X[last].inverse() * frames.X[carrier]).rotation
-            rods = m.couplers(np.zeros(2))
+            rods, spin = m.couplers(np.zeros(2)), ScrewShaft(m.ratio, *shaft.motor.inertia)
             for k in range(2):
                 e = m.pars[k][15:18]
                 start = seen(carrier, g["tops"][k] + m.at_zero[k] * e)
                 rest, bottom = turned(last, -(to_last @ rods[k])), seen(last, g["bottoms"][k])
-                chains.add_coupler(above, drive.joints[1], start, turned(carrier, e), bottom, rest, m.ratio, spin)
+                chains.add_coupler(above, drive.joints[1], start, turned(carrier, e), bottom, rest, spin)
     chains.prepare()
     return chains

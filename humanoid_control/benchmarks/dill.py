@@ -1,9 +1,4 @@
-"""Dill(n): Featherstone's branched test system of 2^n links, section 2.18.
-
-Also here:
-
-* Dill, the branched test system of forward dynamics, as cylinders in its test state: a still scene for a picture.
-"""
+"""Dill(n): Featherstone's branched test system of 2^n links (Schwienbacher 2014, section 2.18), and its picture."""
 
 from __future__ import annotations
 
@@ -15,11 +10,9 @@ import pinocchio as pin
 
 from humanoid_control.multibody import layout as at
 from humanoid_control.multibody.arrays import Arrays
-from humanoid_control.multibody.forward_kinematics import forward1
+from humanoid_control.multibody.forward_kinematics import kinematics_pass
 from humanoid_control.multibody.model import ENVIRONMENT, Body, Inertia, Model, revolute
 from humanoid_control.viewer import open_server
-
-# -------- Dill(n): Featherstone's branched test system of 2^n links, section 2.18
 
 SKEW = 1.0 / 3.0
 
@@ -53,7 +46,7 @@ def dill_state(model: Model) -> tuple[np.ndarray, np.ndarray]:
     return np.full(model.nq, np.pi / 6), np.ones(model.nv)
 
 
-# -------- Dill, the branched test system of forward dynamics, as cylinders in its test state
+# -------- Cylinders in the test state, as a still scene
 
 LENGTH, RADIUS = 0.1, 0.01  # of the smallest link [m]; the others are larger by whole numbers
 VIEW = 0.6  # [rad] the camera's angle from top to bottom
@@ -74,7 +67,7 @@ class DillView:
         model = dill(n)
         q, v = dill_state(model)
         arrays = Arrays(model)
-        forward1(arrays.tables, q, v, arrays.work)
+        kinematics_pass(arrays.tables, q, v, arrays.work)
         rows = arrays.work.W.reshape(-1, at.NW)[1:]
         turns, places = rows[:, at.ROT : at.ROT + 9].reshape(-1, 3, 3), rows[:, at.POS : at.POS + 3]
         sizes = np.array([round((b.inertia.mass / 0.1) ** (1 / 3)) for b in model.bodies])
@@ -89,14 +82,14 @@ class DillView:
         scene = self.server.scene
         scene.set_up_direction("+z")
         scene.configure_default_lights(cast_shadow=True)
-        vertices, faces = cylinder()
+        vertices, faces = cylinder_mesh()
         for k, (turn, place, size) in enumerate(zip(turns, places, sizes, strict=True)):
             quaternion = pin.Quaternion(turn)
             scene.add_mesh_simple(
                 f"/link{k}",
                 (size * vertices).astype(np.float32),
                 faces,
-                color=color_of(int(size), max(n, 1)),
+                color=size_color(int(size), max(n, 1)),
                 position=place,
                 wxyz=(quaternion.w, quaternion.x, quaternion.y, quaternion.z),
             )
@@ -133,7 +126,7 @@ def laid_out(points: np.ndarray) -> np.ndarray:
     return np.stack([x, np.cross(z, x), z])
 
 
-def cylinder() -> tuple[np.ndarray, np.ndarray]:
+def cylinder_mesh() -> tuple[np.ndarray, np.ndarray]:
     """Vertices and triangles of the smallest link: along x from its joint, edges rounded by a short cone."""
     profile = [(0.0, 0.0), (0.0, 0.8), (0.02, 1.0), (0.98, 1.0), (1.0, 0.8), (1.0, 0.0)]
     angles = np.linspace(0.0, 2 * np.pi, SIDES, endpoint=False)
@@ -147,7 +140,7 @@ def cylinder() -> tuple[np.ndarray, np.ndarray]:
     return vertices, np.array(faces, dtype=np.uint32)
 
 
-def color_of(size: int, largest: int) -> tuple[int, int, int]:
+def size_color(size: int, largest: int) -> tuple[int, int, int]:
     """Blue for the smallest links, over green, to red for the largest."""
     share = (size - 1) / max(largest - 1, 1)
     r, g, b = colorsys.hsv_to_rgb(0.58 * (1 - share), 0.72, 0.9)

@@ -1,10 +1,7 @@
-"""What the rows of `humanoid bench dynamics` say: growth with size, and the published table beside ours.
+"""`humanoid bench dynamics`: forward dynamics and whole world steps, on one core, beside pinocchio and MuJoCo.
 
-Also here:
-
-* How long the stages of a call take: each measured in a compiled loop, without the way from Python and back.
-* Whole steps of the simulated world for `humanoid bench dynamics`: a robot on its feet, ours and MuJoCo's.
-* Forward dynamics: O(n), sparse and dense on Lola with its drives and on Dill, beside pinocchio; one run, one core.
+O(n), sparse and dense solvers on Lola with her drives and on Dill, stage by stage too, and what the rows say: growth
+with size, and Schwienbacher 2014, table 2.6.
 """
 
 from __future__ import annotations
@@ -13,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -22,11 +19,11 @@ from humanoid_control.benchmarks.closed_chains import chains_of
 from humanoid_control.benchmarks.dill import dill, dill_state
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.jit import kernel
-from humanoid_control.multibody.accelerations import forward2
-from humanoid_control.multibody.articulated_inertia import backward
+from humanoid_control.multibody.accelerations import acceleration_pass
+from humanoid_control.multibody.articulated_inertia import inertia_pass
 from humanoid_control.multibody.forward_dynamics import ForwardDynamics
-from humanoid_control.multibody.forward_kinematics import add_wrenches, forward1
-from humanoid_control.multibody.mass_matrix import clear_pattern, dense_solve, inertia_matrix, sparse_solve
+from humanoid_control.multibody.forward_kinematics import add_wrenches, kinematics_pass
+from humanoid_control.multibody.mass_matrix import clear_pattern, dense_solve, fill_mass_matrix, sparse_solve
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.simulation.drives.drive_train import ELASTIC, RIGID, build_drive_train
 from humanoid_control.simulation.engine import Engine, make_engine
@@ -36,7 +33,7 @@ from humanoid_control.terminal import progress, warn
 __all__ = ["measure", "notes"]
 
 
-# -------- What the rows of `humanoid bench dynamics` say: growth with size, and the published table beside ours
+# -------- Notes under the table
 
 # Schwienbacher 2014, Table 2.6: time of O(n) [us], dense and sparse relative to it, on five machines of 2008 to 2012.
 PUBLISHED = {
@@ -130,41 +127,51 @@ def _growth(rows: list[dict[str, Any]]) -> list[str]:
 _WORDS = {"": "O(n)", "_sparse": "sparse", "_dense": "dense"}
 
 
-# -------- How long the stages of a call take: each measured in a compiled loop, without the way from Python and back
+# -------- Stages of a call, measured in a compiled loop
 
 LOOPS = 20  # calls in one measurement
 STAGES = {
-    "recursive": ("fw1", "bw", "fw2"),
+    "articulated_body": ("fw1", "bw", "fw2"),
     "sparse": ("fw1", "matrix", "solve"),
     "dense": ("fw1", "matrix", "solve"),
 }
 
 
+class Given(NamedTuple):
+    """A call: state, generalised forces (nv,), wrenches (bodies, 6); qdd (nv,) is zero, and serves as armature too."""
+
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray
+    wrench: np.ndarray
+    qdd: np.ndarray
+
+
 @kernel
-def recursive_stages(t, q, v, tau, wrench, w, qdd, last, n):
-    """The first stages of the O(n) solver, up to the last, n times."""
+def articulated_body_stages(t, w, g, last, n):
+    """The first stages of the O(n) solver for `Given` g, up to the last, n times."""
     for _ in range(n):
-        forward1(t, q, v, w)
+        kinematics_pass(t, g.q, g.v, w)
         if last > 0:
-            add_wrenches(t, wrench, w)
-            backward(t, tau, qdd, w)
+            add_wrenches(t, g.wrench, w)
+            inertia_pass(t, g.tau, g.qdd, w)
         if last > 1:
-            forward2(t, w, qdd)
-            qdd[:] = 0.0  # it serves as armature too
+            acceleration_pass(t, w, g.qdd)
+            g.qdd[:] = 0.0
 
 
 @kernel
-def matrix_stages(t, q, v, tau, wrench, w, qdd, last, n, dense):
-    """The same of the solvers with an inertia matrix."""
+def mass_matrix_stages(t, w, g, last, n, dense):
+    """The same of the solvers with a mass matrix."""
     for _ in range(n):
-        forward1(t, q, v, w)
+        kinematics_pass(t, g.q, g.v, w)
         if last > 0:
-            add_wrenches(t, wrench, w)
+            add_wrenches(t, g.wrench, w)
             if dense:
                 w.M[:] = 0.0
             else:
                 clear_pattern(w.M, t.lam)
-            inertia_matrix(t, tau, qdd, w)
+            fill_mass_matrix(t, g.tau, g.qdd, w)
         if last > 1:
             if dense:
                 dense_solve(w.M, w.rhs)
@@ -175,16 +182,16 @@ def matrix_stages(t, q, v, tau, wrench, w, qdd, last, n, dense):
 def stage_runs(dynamics: ForwardDynamics, q: np.ndarray, v: np.ndarray) -> list[Callable[[], float]]:
     """For each number of stages a function that measures a call up to there [s]."""
     a, model = dynamics.arrays, dynamics.model
-    zero, wrench = np.zeros(model.nv), np.zeros((len(model.bodies), 6))
-    if dynamics.solver == "recursive":
+    given = Given(q, v, np.zeros(model.nv), np.zeros((len(model.bodies), 6)), np.zeros(model.nv))
+    if dynamics.solver == "articulated_body":
 
         def call(last: int) -> None:
-            recursive_stages(a.tables, q, v, zero, wrench, a.work, np.zeros(model.nv), last, LOOPS)
+            articulated_body_stages(a.tables, a.work, given, last, LOOPS)
     else:
         dense = dynamics.solver == "dense"
 
         def call(last: int) -> None:
-            matrix_stages(a.tables, q, v, zero, wrench, a.work, np.zeros(model.nv), last, LOOPS, dense)
+            mass_matrix_stages(a.tables, a.work, given, last, LOOPS, dense)
 
     def run(last: int) -> float:
         start = time.perf_counter()
@@ -194,7 +201,7 @@ def stage_runs(dynamics: ForwardDynamics, q: np.ndarray, v: np.ndarray) -> list[
     return [partial(run, last) for last in range(3)]
 
 
-# -------- Whole steps of the simulated world for `humanoid bench dynamics`: a robot on its feet, ours and MuJoCo's
+# -------- Whole steps of the simulated world, a robot on its feet
 
 STEPS = 20  # of 1 ms in a call
 SETTLING = 500  # steps before the first measurement
@@ -203,10 +210,10 @@ SETTLING = 500  # steps before the first measurement
 def world_steps(name: str) -> list[tuple[str, Callable[[], float], int]]:
     """Rows: name, a call that returns the time of one step of 1 ms [s], degrees of freedom."""
     robot = load_robot(name, "floating")
-    wanted = [("world_step_lola", "multibody", "ideal"), ("world_step_lola_rigid", "multibody", "rigid")]
-    wanted += [("world_step_lola_elastic", "multibody", "elastic"), ("mujoco_step_lola", "mujoco", "ideal")]
+    rows = [("world_step_lola", "multibody", "ideal"), ("world_step_lola_rigid", "multibody", "rigid")]
+    rows += [("world_step_lola_elastic", "multibody", "elastic"), ("mujoco_step_lola", "mujoco", "ideal")]
     out: list[tuple[str, Callable[[], float], int]] = []
-    for row, engine, drives in wanted:
+    for row, engine, drives in rows:
         try:
             world = make_engine(robot, engine, WorldSettings(drives=drives))
         except EnvironmentProblem as e:
@@ -224,10 +231,10 @@ def _step(world: Engine) -> float:
     return (time.perf_counter() - start) / STEPS
 
 
-# -------- Forward dynamics: O(n), sparse and dense on Lola with its drives and on Dill, beside pinocchio; one run
+# -------- The run
 
 COLUMNS = ["name", "unit", "median", "best", "p99", "n", "dof"]
-SHORT = {"recursive": "on", "sparse": "sparse", "dense": "dense"}
+SHORT = {"articulated_body": "on", "sparse": "sparse", "dense": "dense"}
 CALLS = 2000  # of each row of the robot
 WORLD_CALLS = 1000  # of whole world steps, each over several of 1 ms
 DILL_CALLS, DILL_LEVELS = 1000, range(1, 11)
@@ -235,7 +242,7 @@ CHUNK = 20  # calls after which the next has its turn
 
 
 @dataclass
-class Case:
+class TimedCall:
     """A row: what is called, and how many degrees of freedom it has."""
 
     name: str
@@ -266,10 +273,10 @@ def _forward(show: Callable[[float, str], object], end: float, weight: float, sh
     show(end - weight * (1 - share), "")
 
 
-def robot_cases(name: str) -> list[Case]:
+def robot_cases(name: str) -> list[TimedCall]:
     """Both models of a robot with drives by all solvers and stage by stage, and pinocchio's two ways."""
     robot, rng, cases = load_robot(name, "floating"), np.random.default_rng(0), []
-    stages: list[Case] = []
+    stages: list[TimedCall] = []
     for kind, depth in (("type2", RIGID), ("type3", ELASTIC)):
         train = build_drive_train(robot, depth)
         q, v = train.model.neutral(), 0.3 * rng.normal(size=train.model.nv)
@@ -279,7 +286,7 @@ def robot_cases(name: str) -> list[Case]:
             cases.append(_case(f"fd_{kind}_{short}", dynamics, q, v))
             dynamics = ForwardDynamics(train.model, solver)
             for last, run in enumerate(stage_runs(dynamics, q, v)):
-                stages.append(Case(f"{kind}_{short}_{STAGES[solver][last]}", run, train.model.nv, True, True))
+                stages.append(TimedCall(f"{kind}_{short}_{STAGES[solver][last]}", run, train.model.nv, True, True))
         if depth == RIGID:
             cases += pinocchio_cases(robot, train, q, v)
     return cases + stages
@@ -291,19 +298,19 @@ def posture(robot: Any, joints: tuple[str, ...]) -> np.ndarray:
     return np.clip(0.5 * (robot.lower[k] + robot.upper[k]), -1.0, 1.0)
 
 
-def pinocchio_cases(robot: Any, train: Any, q: np.ndarray, v: np.ndarray) -> list[Case]:
+def pinocchio_cases(robot: Any, train: Any, q: np.ndarray, v: np.ndarray) -> list[TimedCall]:
     """Articulated bodies without rotors, and constrained dynamics with the screws as loops."""
     tree, data = train.pinocchio, train.pinocchio.createData()
     zero, chains = np.zeros(tree.nv), chains_of(robot, train)
     x, u = chains.close(q, v)
     loads = np.zeros(chains.model.nv)
     return [
-        Case("pinocchio_aba_tree", lambda: pin.aba(tree, data, q, v, zero), tree.nv),
-        Case("pinocchio_constrained_type2", lambda: chains.accelerate(x, u, loads), chains.model.nv),
+        TimedCall("pinocchio_aba_tree", lambda: pin.aba(tree, data, q, v, zero), tree.nv),
+        TimedCall("pinocchio_constrained_type2", lambda: chains.accelerate(x, u, loads), chains.model.nv),
     ]
 
 
-def dill_cases(n: int) -> list[Case]:
+def dill_cases(n: int) -> list[TimedCall]:
     """One level of Dill by all solvers."""
     model = dill(n)
     q, v = dill_state(model)
@@ -311,16 +318,16 @@ def dill_cases(n: int) -> list[Case]:
     return [_case(name, ForwardDynamics(model, solver, (0.0, 0.0, 0.0)), q, v) for name, solver in rows]
 
 
-def world_cases(name: str) -> list[Case]:
+def world_cases(name: str) -> list[TimedCall]:
     """Whole steps of 1 ms with contact, of our worlds and of MuJoCo's."""
-    return [Case(row, call, dof, True) for row, call, dof in world_steps(name)]
+    return [TimedCall(row, call, dof, True) for row, call, dof in world_steps(name)]
 
 
-def _case(name: str, dynamics: ForwardDynamics, q: np.ndarray, v: np.ndarray) -> Case:
-    return Case(name, lambda: dynamics(q, v), dynamics.model.nv)
+def _case(name: str, dynamics: ForwardDynamics, q: np.ndarray, v: np.ndarray) -> TimedCall:
+    return TimedCall(name, lambda: dynamics(q, v), dynamics.model.nv)
 
 
-def take_turns(cases: list[Case], calls: int, show: Callable[[float], object]) -> np.ndarray:
+def take_turns(cases: list[TimedCall], calls: int, show: Callable[[float], object]) -> np.ndarray:
     """Times (cases, calls) [s]; the first calls, which load and compile, are not counted."""
     for case in cases:
         case.call()
@@ -339,7 +346,7 @@ def take_turns(cases: list[Case], calls: int, show: Callable[[float], object]) -
     return out
 
 
-def _rows(cases: list[Case], times: np.ndarray) -> list[dict[str, Any]]:
+def _rows(cases: list[TimedCall], times: np.ndarray) -> list[dict[str, Any]]:
     """Medians, and the shortest of all calls; a stage is the difference to the stages before it."""
     rows, before, before_best = [], 0.0, 0.0
     for case, sample in zip(cases, times, strict=True):

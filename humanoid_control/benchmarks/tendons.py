@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.benchmarks.dynamics import Case, take_turns
+from humanoid_control.benchmarks.dynamics import TimedCall, take_turns
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.robot import Robot
@@ -109,12 +109,12 @@ class FilterpyUpdate:
         return np.asarray(self._filter.P)
 
 
-def update_cases() -> list[Case]:
+def update_cases() -> list[TimedCall]:
     """Ours in every size, and filterpy's where it is installed; each case measures itself."""
-    cases = [Case(f"update_{size}", OurUpdate(problem(size)), n, True) for size, (n, _, _) in SIZES.items()]
+    cases = [TimedCall(f"update_{size}", OurUpdate(problem(size)), n, True) for size, (n, _, _) in SIZES.items()]
     if importlib.util.find_spec("filterpy") is not None:
         for size in ("8x10", "60x80"):  # it makes no difference between dense and sparse
-            cases.append(Case(f"filterpy_{size}", FilterpyUpdate(problem(size)), SIZES[size][0], True))
+            cases.append(TimedCall(f"filterpy_{size}", FilterpyUpdate(problem(size)), SIZES[size][0], True))
     return cases
 
 
@@ -180,11 +180,11 @@ def measure(robot: str = ROBOT, quiet: bool = True) -> list[dict[str, Any]]:
     return rows
 
 
-def groups_cases(robot: Robot, built: dict[str, Built]) -> list[Case]:
+def groups_cases(robot: Robot, built: dict[str, Built]) -> list[TimedCall]:
     """The three groups with the mappings just built, by an absolute and by the default relative observation."""
     mappings = {g.group: built[g.name].mapping for g in TABLE_ONE}
     kinds = (("three_groups", "r2"), ("three_groups_absolute", "absolute"))
-    return [Case(name, three_groups(robot, mappings, kind), 14) for name, kind in kinds]
+    return [TimedCall(name, three_groups(robot, mappings, kind), 14) for name, kind in kinds]
 
 
 def _part(show: Callable[..., object], start: float, share: float, text: str) -> Callable[[float], None]:
@@ -203,7 +203,7 @@ def _built_row(name: str, built: Sequence[Built]) -> dict[str, Any]:
     return row | more | {"length_rms_mm": 1e3 * b.length_rms, "arm_error_percent": 100 * b.arm_error}
 
 
-def _row(case: Case, values: np.ndarray, unit: str) -> dict[str, Any]:
+def _row(case: TimedCall, values: np.ndarray, unit: str) -> dict[str, Any]:
     n, m, crossed = SIZES.get(case.name.removeprefix("filterpy_").removeprefix("update_"), (14, 28, ""))
     size = f"{n}x{m}, {crossed} crossed" if crossed and crossed != n else f"{n}x{m}"
     row = _values(case.name, unit, values, 1 if unit == "Hz" else 99, 2)

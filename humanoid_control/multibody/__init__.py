@@ -1,32 +1,67 @@
-"""Multibody dynamics in minimal coordinates: O(n) with sub-systems for small loops, and solvers to compare with."""
+"""Multibody dynamics in minimal coordinates: O(n) with sub-systems for small loops, and solvers to compare with.
 
-from humanoid_control.multibody.forward_dynamics import SOLVERS, ForwardDynamics
-from humanoid_control.multibody.model import (
-    ENVIRONMENT,
-    Body,
-    Inertia,
-    Joint,
-    Loop,
-    Model,
-    free,
-    prismatic,
-    quadratic,
-    revolute,
-    rotor,
+Bodies are listed with their joints, each after its parent; bodies that name the same coordinate close a small loop.
+
+    >>> from humanoid_control.multibody import Body, ForwardDynamics, Inertia, Model, revolute
+    >>> link = Inertia.about_com(2.0, [0.0, 0.0, -0.3], np.diag([0.02, 0.02, 0.001]))
+    >>> turned = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])  # z, the axis, lies along world y
+    >>> model = Model([Body("thigh", "", revolute("hip"), link, turned)])
+    >>> ForwardDynamics(model)(q=np.array([0.1]), v=np.zeros(1))  # [rad/s^2]
+"""
+
+from typing import TYPE_CHECKING
+
+from humanoid_control import lazy
+
+if TYPE_CHECKING:
+    from humanoid_control.multibody.couplings import CouplerGeometry as CouplerGeometry
+    from humanoid_control.multibody.couplings import FourBarGeometry as FourBarGeometry
+    from humanoid_control.multibody.couplings import VergenceGeometry as VergenceGeometry
+    from humanoid_control.multibody.energy import Totals as Totals
+    from humanoid_control.multibody.energy import joint_wrenches as joint_wrenches
+    from humanoid_control.multibody.energy import total_momentum_rate as total_momentum_rate
+    from humanoid_control.multibody.energy import totals as totals
+    from humanoid_control.multibody.forward_dynamics import SOLVERS as SOLVERS
+    from humanoid_control.multibody.forward_dynamics import ForwardDynamics as ForwardDynamics
+    from humanoid_control.multibody.mechanisms import AnkleScrews as AnkleScrews
+    from humanoid_control.multibody.mechanisms import FourBar as FourBar
+    from humanoid_control.multibody.mechanisms import HarmonicDrive as HarmonicDrive
+    from humanoid_control.multibody.mechanisms import KneeScrew as KneeScrew
+    from humanoid_control.multibody.mechanisms import Mechanism as Mechanism
+    from humanoid_control.multibody.mechanisms import Vergence as Vergence
+    from humanoid_control.multibody.model import ENVIRONMENT as ENVIRONMENT
+    from humanoid_control.multibody.model import Body as Body
+    from humanoid_control.multibody.model import Inertia as Inertia
+    from humanoid_control.multibody.model import Joint as Joint
+    from humanoid_control.multibody.model import Loop as Loop
+    from humanoid_control.multibody.model import Model as Model
+    from humanoid_control.multibody.model import free as free
+    from humanoid_control.multibody.model import from_pinocchio as from_pinocchio
+    from humanoid_control.multibody.model import prismatic as prismatic
+    from humanoid_control.multibody.model import quadratic as quadratic
+    from humanoid_control.multibody.model import revolute as revolute
+    from humanoid_control.multibody.model import rotor as rotor
+
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "model": [
+            "ENVIRONMENT",
+            "Body",
+            "Inertia",
+            "Joint",
+            "Loop",
+            "Model",
+            "free",
+            "from_pinocchio",
+            "prismatic",
+            "quadratic",
+            "revolute",
+            "rotor",
+        ],
+        "forward_dynamics": ["SOLVERS", "ForwardDynamics"],
+        "energy": ["Totals", "joint_wrenches", "total_momentum_rate", "totals"],
+        "couplings": ["CouplerGeometry", "FourBarGeometry", "VergenceGeometry"],
+        "mechanisms": ["AnkleScrews", "FourBar", "HarmonicDrive", "KneeScrew", "Mechanism", "Vergence"],
+    },
 )
-
-__all__ = [
-    "ENVIRONMENT",
-    "SOLVERS",
-    "Body",
-    "ForwardDynamics",
-    "Inertia",
-    "Joint",
-    "Loop",
-    "Model",
-    "free",
-    "prismatic",
-    "quadratic",
-    "revolute",
-    "rotor",
-]

@@ -87,7 +87,7 @@ class Arrays:
         n = model.nv if with_matrix else 0
         W = np.zeros((nb + 1) * at.NW)
         for k in (0, 4, 8):
-            W[at.ROT + k] = W[at.A + k] = 1.0
+            W[at.ROT + k] = W[at.TURN + k] = 1.0
         self.work = Work(
             W, np.zeros(max(1, self._jacobians)), np.zeros(max(1, self._works)), np.zeros((n, n)), np.zeros(n)
         )
@@ -95,7 +95,7 @@ class Arrays:
 
     def set_gravity(self, gravity: tuple[float, float, float]) -> None:
         """Gravity in the environment's axes [m/s^2]."""
-        self.work.W[at.G : at.G + 3] = gravity
+        self.work.W[at.GRAVITY : at.GRAVITY + 3] = gravity
 
     def _body(self, i: int) -> None:
         model, body, row = self.model, self.model.bodies[i], self.ints[i]
@@ -107,11 +107,11 @@ class Arrays:
         row[at.QPOS] = model.qpos[own[0]]
         row[at.GROUP] = -1
         f = self.floats[i * at.NF : (i + 1) * at.NF]
-        f[at.A0 : at.A0 + 9], f[at.R0 : at.R0 + 3] = body.A.ravel(), body.r
-        f[at.MASS], f[at.MC : at.MC + 3] = body.inertia.mass, body.inertia.mass * body.inertia.com
+        f[at.TURN_0 : at.TURN_0 + 9], f[at.ORIGIN_0 : at.ORIGIN_0 + 3] = body.A.ravel(), body.r
+        f[at.MASS], f[at.FIRST_MOMENT : at.FIRST_MOMENT + 3] = body.inertia.mass, body.inertia.mass * body.inertia.com
         inertia, upper = body.inertia.about_origin, np.triu_indices(3)
-        f[at.IO : at.IO + 6] = inertia[upper]
-        f[at.IP : at.IP + 6] = (body.A.T @ inertia @ body.A)[upper]
+        f[at.BODY_INERTIA : at.BODY_INERTIA + 6] = inertia[upper]
+        f[at.PARENT_INERTIA : at.PARENT_INERTIA + 6] = (body.A.T @ inertia @ body.A)[upper]
         d = np.diag(inertia)
         symmetric = np.count_nonzero(inertia - np.diag(d)) == 0 and d[0] == d[1]
         leaf = i not in model.parents
@@ -140,7 +140,7 @@ class Arrays:
                     own = [node.coordinates.index(k) for k in self.model.coords[i]]
                     self.ints[i, at.LOCAL : at.LOCAL + len(own)] = own
                     self.ints[i, at.GROUP], self.ints[i, at.LEVEL] = len(rows) - 1, int(i not in first)
-                    self.ints[i, at.JHAT], self.columns[i] = jacobian, n
+                    self.ints[i, at.GROUP_JACOBIAN], self.columns[i] = jacobian, n
                     jacobian += 6 * n
         self.nodes = np.array(rows, dtype=np.int64)
         self.members = np.array(members, dtype=np.int64)

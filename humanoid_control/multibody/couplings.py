@@ -1,20 +1,15 @@
-"""Screw drives: how long the screw is at a joint angle, with gradient and Hessian, as compiled functions of numbers.
+"""Couplings: the angle of a body as a function of joint coordinates that it shares, with gradient and Hessian.
 
-Every function reads its parameters from a flat array `par` at the offset `at` (written by `coupling_parameters`) and
-returns the value, the first and the second derivatives by the joint coordinates; NaN where the loop cannot close.
-The rotor's angle is 2 pi / lead times the length (Schwienbacher 2014, eq. (3.3), (3.22)).
-
-
-Also here:
-
-* Gears and levers: the driving angle at a joint angle, with its two derivatives, as compiled functions of numbers.
-* Flat parameters of the couplings, from the points and axes of a mechanism.
-* How far a body has turned or slid: its own coordinate, or a function of coordinates that others own too.
+Gears, levers, planar four-bars and screws as compiled functions of numbers. Every function reads its parameters from a
+flat array `par` at the offset `at` (written by the `..._parameters` functions below) and returns the value, the first
+and the second derivatives by the joint coordinates; NaN where the loop cannot close. The rotor's angle of a screw is
+2 pi / lead times the length (Schwienbacher 2014, eq. (3.3), (3.22)).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +17,7 @@ from humanoid_control.errors import RobotError
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.layout import BIAS, COORD, COUPLING, GRAD, NC, PAR, RATE
 
-# -------- Screw drives: how long the screw is at a joint angle, with gradient and Hessian
+# -------- Screws
 
 HINGE_SIZE = 5  # a_x a_y b_x b_y h
 COUPLER_SIZE = 20  # r_0, axis_1, r_pc, axis_2, r_bot, e (3 each), coupler length, branch
@@ -33,7 +28,7 @@ def hinge_screw(par: np.ndarray, at: int, q: float) -> tuple[float, float, float
     """Length l of a screw unit between hinge B on the parent link and pivot A on the child link, (3.4) to (3.6).
 
     In the plane normal to the joint axis: r = R(q) a - b, with the constant h along the axis; l = |r|. The derivative
-    by the angle is r^T r' / l; the source's (3.11) and (3.14), which have |r'| in its place, are not.
+    by the angle is r^T r' / l; eq. (3.11) and (3.14), which have |r'| in its place, are misprinted.
 
     Args:
         par: a_x a_y b_x b_y h at `at` [m].
@@ -57,7 +52,7 @@ def hinge_tilt(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]
     """Angle by which the unit of `hinge_screw` has turned on its hinge B, about the joint axis.
 
     Right-handed about the axis, so its rate is the angular velocity (r x r') / l^2 of the screw itself; (3.17) and
-    (3.19) of the source have the opposite sign. Zero where the screw points along the first axis of the plane.
+    (3.19) have the opposite sign. Zero where the screw points along the first axis of the plane.
 
     Args:
         par: as for `hinge_screw`.
@@ -78,7 +73,7 @@ def hinge_tilt(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]
 
 
 @kernel
-def turned(n0: float, n1: float, n2: float, s: float, c: float, x: float, y: float, z: float) -> tuple:
+def rotate_about(n0: float, n1: float, n2: float, s: float, c: float, x: float, y: float, z: float) -> tuple:
     """The vector x y z turned about the unit vector n by the angle with this sine and cosine."""
     k = (1.0 - c) * (n0 * x + n1 * y + n2 * z)
     return (
@@ -108,16 +103,16 @@ def coupler_screw(par: np.ndarray, at: int, q1: float, q2: float) -> tuple[float
     e0, e1, e2 = par[at + 15], par[at + 16], par[at + 17]
     length, branch = par[at + 18], par[at + 19]
     s1, c1, s2, c2 = np.sin(q1), np.cos(q1), np.sin(q2), np.cos(q2)
-    b0, b1, b2 = turned(m0, m1, m2, s2, c2, par[at + 12], par[at + 13], par[at + 14])
+    b0, b1, b2 = rotate_about(m0, m1, m2, s2, c2, par[at + 12], par[at + 13], par[at + 14])
     d0, d1, d2 = m1 * b2 - m2 * b1, m2 * b0 - m0 * b2, m0 * b1 - m1 * b0
     dd0, dd1, dd2 = m1 * d2 - m2 * d1, m2 * d0 - m0 * d2, m0 * d1 - m1 * d0
-    w0, w1, w2 = turned(n0, n1, n2, s1, c1, b0 + par[at + 6], b1 + par[at + 7], b2 + par[at + 8])
+    w0, w1, w2 = rotate_about(n0, n1, n2, s1, c1, b0 + par[at + 6], b1 + par[at + 7], b2 + par[at + 8])
     r0, r1, r2 = w0 + par[at], w1 + par[at + 1], w2 + par[at + 2]
     f0, f1, f2 = n1 * w2 - n2 * w1, n2 * w0 - n0 * w2, n0 * w1 - n1 * w0  # r by q1
-    g0, g1, g2 = turned(n0, n1, n2, s1, c1, d0, d1, d2)  # r by q2
+    g0, g1, g2 = rotate_about(n0, n1, n2, s1, c1, d0, d1, d2)  # r by q2
     ff0, ff1, ff2 = n1 * f2 - n2 * f1, n2 * f0 - n0 * f2, n0 * f1 - n1 * f0
     fg0, fg1, fg2 = n1 * g2 - n2 * g1, n2 * g0 - n0 * g2, n0 * g1 - n1 * g0
-    gg0, gg1, gg2 = turned(n0, n1, n2, s1, c1, dd0, dd1, dd2)
+    gg0, gg1, gg2 = rotate_about(n0, n1, n2, s1, c1, dd0, dd1, dd2)
     u = e0 * r0 + e1 * r1 + e2 * r2
     u_1, u_2 = e0 * f0 + e1 * f1 + e2 * f2, e0 * g0 + e1 * g1 + e2 * g2
     u_11, u_12 = e0 * ff0 + e1 * ff1 + e2 * ff2, e0 * fg0 + e1 * fg1 + e2 * fg2
@@ -140,7 +135,7 @@ def coupler_screw(par: np.ndarray, at: int, q1: float, q2: float) -> tuple[float
     )
 
 
-# -------- Gears and levers: the driving angle at a joint angle, with its two derivatives
+# -------- Gears and levers
 
 LINEAR_SIZE = 2  # ratio, offset
 FOUR_BAR_SIZE = 7  # crank, coupler, rocker, ground, crank's zero, branch, rocker's zero
@@ -183,10 +178,10 @@ def four_bar(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
 def vergence_lever(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
     """Angle of the lever that turns a pair of cameras, at their vergence (Schwienbacher 2014, eq. (3.38) to (3.45)).
 
-    Axes of the source: the lever turns about x, the receptacle about y, the mechanism mirrors about the x-y plane. The
+    Axes as published: the lever turns about x, the receptacle about y, the mechanism mirrors about the x-y plane. The
     receptacle turns by share q: 1/2 where q is the angle between both viewing directions, 1 where it is one camera's.
     The lever's end is A = (r_ax, l sin phi, l cos phi), the receptacle's B = r_k + A_y(share q) b, |A - B| = l_c.
-    The derivative is the exact one; (3.44) of the source lacks the part of 2 r_bz^2 in its second term.
+    The derivative is the exact one; the published (3.44) lacks the part of 2 r_bz^2 in its second term.
 
     Args:
         par: r_ax, l, l_c, r_kx, r_kz, b_x, b_z [m], share, branch, phi_0, at `at`.
@@ -209,25 +204,25 @@ def vergence_lever(par: np.ndarray, at: int, q: float) -> tuple[float, float, fl
     return phi - par[at + 9], phi_q, -rest / arm
 
 
-# -------- Flat parameters of the couplings, from the points and axes of a mechanism
+# -------- Parameters
 
 Vector = Sequence[float] | np.ndarray
 
 
-def unit(v: Vector, what: str) -> np.ndarray:
+def unit_vector(v: Vector, what: str) -> np.ndarray:
     """The direction (3,) of a vector.
 
     Raises:
         RobotError: not three finite numbers, or zero.
     """
-    a = vector(v, what)
+    a = checked_vector(v, what)
     size = float(np.linalg.norm(a))
     if size < 1e-12:
         raise RobotError(f"{what} must not be zero")
     return a / size
 
 
-def vector(v: Vector, what: str) -> np.ndarray:
+def checked_vector(v: Vector, what: str) -> np.ndarray:
     """Three finite numbers as an array.
 
     Raises:
@@ -267,90 +262,127 @@ def hinge_parameters(r_b: Vector, r_a: Vector, axis: Vector) -> np.ndarray:
         r_a: pivot on the child link (3,) [m].
         axis: of the joint (3,).
     """
-    n = unit(axis, "the joint axis")
-    r = vector(r_a, "r_a") - vector(r_b, "r_b")
+    n = unit_vector(axis, "the joint axis")
+    r = checked_vector(r_a, "r_a") - checked_vector(r_b, "r_b")
     h = float(n @ r)
-    first = unit(r - h * n, "the distance of hinge and pivot across the joint axis")
+    first = unit_vector(r - h * n, "the distance of hinge and pivot across the joint axis")
     plane = np.array([first, np.cross(n, first)])
     return np.concatenate([plane @ np.asarray(r_a, float), plane @ np.asarray(r_b, float), [h]])
 
 
-def coupler_parameters(
-    r_pc_a: Vector,
-    axis_1: Vector,
-    r_pc_f: Vector,
-    axis_2: Vector,
-    r_bot: Vector,
-    r_top: Vector,
-    direction: Vector,
-    length: float,
-    branch: int = -1,
-) -> np.ndarray:
-    """For `coupler_screw`, with the names of Schwienbacher 2014, eq. (3.23); all axes agree where both joints are zero.
+class CouplerGeometry(NamedTuple):
+    """A screw that moves a link with two joints by a rigid coupler, with the names of Schwienbacher 2014, eq. (3.23).
 
-    Args:
+    All axes agree where both joints are zero.
+
+    Attributes:
         r_pc_a: first joint, seen from the link of the screw [m]. axis_1: its axis.
         r_pc_f: second joint, seen from the first [m]; zero where the axes intersect. axis_2: its axis.
         r_bot: lower end of the coupler on the moved link, seen from the second joint [m].
         r_top: start of the screw, on its link [m]. direction: in which the carriage travels.
         length: of the coupler [m].
-        branch: -1 for the carriage before the lower end of the coupler, +1 beyond it.
+        branch: -1 for the carriage before the lower end of the coupler (as on Lola), +1 beyond it.
     """
-    if branch not in (-1, 1):
-        raise RobotError(f"branch must be -1 or 1, got {branch}")
-    parts = [vector(r_pc_a, "r_pc_a") - vector(r_top, "r_top"), unit(axis_1, "the axis of the first joint")]
-    parts += [vector(r_pc_f, "r_pc_f"), unit(axis_2, "the axis of the second joint"), vector(r_bot, "r_bot")]
-    parts += [unit(direction, "the direction of the screw"), np.array([positive(length, "the coupler"), branch])]
-    return np.concatenate(parts)
+
+    r_pc_a: Vector
+    axis_1: Vector
+    r_pc_f: Vector
+    axis_2: Vector
+    r_bot: Vector
+    r_top: Vector
+    direction: Vector
+    length: float
+    branch: int = -1
 
 
-def four_bar_parameters(
-    crank: float, coupler: float, rocker: float, ground: float, crank_zero: float, branch: int = 1
-) -> np.ndarray:
-    """For `four_bar`: lengths [m] and the crank's angle from the ground line at joint angle zero [rad].
+def coupler_parameters(g: CouplerGeometry) -> np.ndarray:
+    """For `coupler_screw`."""
+    _check_branch(g.branch)
+    first = checked_vector(g.r_pc_a, "r_pc_a") - checked_vector(g.r_top, "r_top")
+    parts = [first, unit_vector(g.axis_1, "the axis of the first joint")]
+    parts += [checked_vector(g.r_pc_f, "r_pc_f"), unit_vector(g.axis_2, "the axis of the second joint")]
+    parts += [checked_vector(g.r_bot, "r_bot"), unit_vector(g.direction, "the direction of the screw")]
+    return np.concatenate([*parts, [positive(g.length, "the coupler"), g.branch]])
 
-    The rocker's angle is counted from where it is at joint angle zero.
+
+class FourBarGeometry(NamedTuple):
+    """A planar four-bar: a driving rocker turns the joint's crank by a coupler.
+
+    Attributes:
+        crank, coupler, rocker, ground: lengths [m]; ground is the distance of the pivots.
+        crank_zero: the crank's angle from the ground line at joint angle zero [rad].
+        branch: 1: the rocker is turned counter-clockwise from the line to the crank's end; -1: the other way.
     """
-    if branch not in (-1, 1):
-        raise RobotError(f"branch must be -1 or 1, got {branch}")
-    lengths = [
-        positive(x, f"the {k}")
-        for k, x in zip(("crank", "coupler", "rocker", "ground"), (crank, coupler, rocker, ground), strict=True)
-    ]
-    par = np.array([*lengths, crank_zero, branch, 0.0])
+
+    crank: float
+    coupler: float
+    rocker: float
+    ground: float
+    crank_zero: float
+    branch: int = 1
+
+
+def four_bar_parameters(g: FourBarGeometry) -> np.ndarray:
+    """For `four_bar`; the rocker's angle is counted from where it is at joint angle zero."""
+    _check_branch(g.branch)
+    lengths = [positive(getattr(g, name), f"the {name}") for name in ("crank", "coupler", "rocker", "ground")]
+    par = np.array([*lengths, g.crank_zero, g.branch, 0.0])
     at_zero = four_bar(par, 0, 0.0)[0]
     par[6] = at_zero if np.isfinite(at_zero) else 0.0
     return par
 
 
-def vergence_parameters(
-    r_ax: float, lever: float, coupler: float, r_k: Vector, r_b: Vector, share: float = 0.5, branch: int = 1
-) -> np.ndarray:
-    """For `vergence_lever`: lengths [m], pivot r_k of the receptacle in the tilt frame, its lever r_b in its own frame.
+class VergenceGeometry(NamedTuple):
+    """The double lever that turns a pair of cameras (Schwienbacher 2014, eq. (3.38) to (3.45), in its axes).
 
-    Both must lie in the x-z plane, as the source's design has it. The lever's angle is counted from where it is at
-    vergence zero (3.43).
+    Attributes:
+        r_ax, lever, coupler: lengths [m].
+        r_k: pivot of the receptacle in the tilt frame [m]. r_b: its lever in its own frame [m]. Both lie in the x-z
+            plane.
+        share: by how much of q one camera turns: 1/2 where q is the angle between both viewing directions.
+        branch: 1 or -1: the side of the lever.
     """
-    k, b = vector(r_k, "r_k"), vector(r_b, "r_b")
+
+    r_ax: float
+    lever: float
+    coupler: float
+    r_k: Vector
+    r_b: Vector
+    share: float = 0.5
+    branch: int = 1
+
+
+def vergence_parameters(g: VergenceGeometry) -> np.ndarray:
+    """For `vergence_lever`; the lever's angle is counted from where it is at vergence zero (3.43)."""
+    k, b = checked_vector(g.r_k, "r_k"), checked_vector(g.r_b, "r_b")
     if abs(k[1] + b[1]) > 1e-9:
         raise RobotError(f"r_k and r_b must put the receptacle's end into the x-z plane, got y = {k[1] + b[1]:g} m")
-    if branch not in (-1, 1):
-        raise RobotError(f"branch must be -1 or 1, got {branch}")
-    lengths = [positive(lever, "the lever"), positive(coupler, "the coupler")]
-    par = np.array([r_ax, *lengths, k[0], k[2], b[0], b[2], share, branch, 0.0])
+    _check_branch(g.branch)
+    lengths = [positive(g.lever, "the lever"), positive(g.coupler, "the coupler")]
+    par = np.array([g.r_ax, *lengths, k[0], k[2], b[0], b[2], g.share, g.branch, 0.0])
     at_zero = vergence_lever(par, 0, 0.0)[0]
     par[9] = at_zero if np.isfinite(at_zero) else 0.0
     return par
 
 
-# -------- How far a body has turned or slid: its own coordinate, or a function of coordinates that others own too
+def _check_branch(branch: int) -> None:
+    if branch not in (-1, 1):
+        raise RobotError(f"branch must be -1 or 1, got {branch}")
+
+
+# -------- The coordinate of a joint in the recursions
 
 IDENTITY, LINEAR, QUADRATIC, HINGE_SCREW, HINGE_TILT, COUPLER_SCREW, FOUR_BAR = 0, 1, 2, 3, 4, 5, 6
 
 
 @inlined
-def set_angle(ints, i, par, qpos, q, v, W, o):
-    """Angle of body i; its gradient, rate and velocity-dependent acceleration go into the body's row at o."""
+def joint_coordinate(t, i, q, v, W, o):
+    """Angle or displacement of body i; its gradient, rate and bias acceleration go into the body's row at o.
+
+    Args:
+        t: `Tables` of the model. q, v: configuration and velocity.
+    """
+    ints, par, qpos = t.ints, t.par, t.qpos
     kind = ints[i, COUPLING]
     first = ints[i, COORD]
     if kind == IDENTITY:
@@ -378,13 +410,14 @@ def set_angle(ints, i, par, qpos, q, v, W, o):
         n = par[at]
         W[o + GRAD], W[o + RATE], W[o + BIAS] = n * z1, n * z1 * u, n * z11 * u * u
         return n * z + par[at + 1]
-    return _quadratic(ints, i, par, at, qpos, q, v, W, o)
+    return _quadratic(t, i, q, v, W, o)
 
 
 @inlined
-def _quadratic(ints, i, par, at, qpos, q, v, W, o):
+def _quadratic(t, i, q, v, W, o):
     """c + g^T q + q^T H q / 2, with the lower triangle of H row by row."""
-    n = ints[i, NC]
+    ints, par, qpos = t.ints, t.par, t.qpos
+    n, at = ints[i, NC], ints[i, PAR]
     value, rate, bias = par[at], 0.0, 0.0
     for a in range(n):
         W[o + GRAD + a] = par[at + 1 + a]

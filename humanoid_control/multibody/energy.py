@@ -1,10 +1,4 @@
-"""The force that a moving body needs: Newton and Euler backwards, once the accelerations are known.
-
-Also here:
-
-* Mass, energies and momentum of the whole system, and how the momentum changes.
-* What a joint transmits: the wrench from the parent on a body and all that hangs on it (section 2.9).
-"""
+"""Energies and momentum of a moving model, how the momentum changes, and the wrenches that its joints transmit."""
 
 from __future__ import annotations
 
@@ -15,42 +9,43 @@ import numpy as np
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.articulated_inertia import rotor_terms
 from humanoid_control.multibody.forward_dynamics import ForwardDynamics
-from humanoid_control.multibody.forward_kinematics import forward1
+from humanoid_control.multibody.forward_kinematics import kinematics_pass
 from humanoid_control.multibody.layout import (
-    A0,
     ACC,
+    BODY_INERTIA,
     COORD,
+    FIRST_MOMENT,
     GRAD,
-    IO,
-    IP,
+    GRAVITY,
     MASS,
-    MC,
     NC,
     NF,
     NW,
     OMEGA,
+    ORIGIN,
     PARENT,
+    PARENT_INERTIA,
     POS,
     RATE,
     ROT,
     SPIN,
+    TURN,
+    TURN_0,
     VEL,
-    A,
-    G,
-    R,
 )
-from humanoid_control.multibody.spatial import cross, force_up, symmetric_times, turn
+from humanoid_control.multibody.spatial import cross, force_up, six, symmetric_times, turn
 
-# -------- The force that a moving body needs: Newton and Euler backwards, once the accelerations are known
+# -------- Force that a moving body needs
 
 
 @inlined
 def force_needed(floats, k, W, o):
     """M a + h of the body at o, eq. (2.22): moment and force at its origin in its axes, gravity not counted."""
-    ax, ay, az, lx, ly, lz = W[o + ACC], W[o + ACC + 1], W[o + ACC + 2], W[o + ACC + 3], W[o + ACC + 4], W[o + ACC + 5]
+    ax, ay, az, lx, ly, lz = six(W, o + ACC)
     wx, wy, wz = W[o + OMEGA], W[o + OMEGA + 1], W[o + OMEGA + 2]
-    m, x, y, z = floats[k + MASS], floats[k + MC], floats[k + MC + 1], floats[k + MC + 2]
-    i = k + IO
+    c = k + FIRST_MOMENT
+    m, x, y, z = floats[k + MASS], floats[c], floats[c + 1], floats[c + 2]
+    i = k + BODY_INERTIA
     hx, hy, hz = symmetric_times(floats, i, wx, wy, wz)
     hx, hy, hz = cross(wx, wy, wz, hx, hy, hz)
     cx, cy, cz = cross(x, y, z, lx, ly, lz)
@@ -63,10 +58,11 @@ def force_needed(floats, k, W, o):
 
 
 @inlined
-def moment_of_rotor(ints, i, floats, W, po, qdd):
+def moment_of_rotor(t, i, W, po, qdd):
     """The moment that a spinning leaf needs, in its parent's axes; it has no mass."""
-    ex, ey, ez, jz, nx, ny, nz = rotor_terms(ints, i, floats, W, po)
-    spun, j, a = 0.0, i * NF + IP, po + ACC
+    ints, floats = t.ints, t.floats
+    ex, ey, ez, jz, nx, ny, nz = rotor_terms(t, i, W, po)
+    spun, j, a = 0.0, i * NF + PARENT_INERTIA, po + ACC
     for c in range(ints[i, NC]):
         spun += W[(i + 1) * NW + GRAD + c] * qdd[ints[i, COORD + c]]
     spun *= jz
@@ -74,7 +70,7 @@ def moment_of_rotor(ints, i, floats, W, po, qdd):
     return nx + spun * ex + hx, ny + spun * ey + hy, nz + spun * ez + hz
 
 
-# -------- Mass, energies and momentum of the whole system, and how the momentum changes
+# -------- Whole system
 
 SUMS = 12  # mass, kinetic, potential energy, first moment (3,), momentum (3,), angular momentum about the origin (3,)
 
@@ -98,13 +94,13 @@ class Totals(NamedTuple):
 def totals(dynamics: ForwardDynamics, q: np.ndarray, v: np.ndarray) -> Totals:
     """Mass, energies and momentum at a configuration (nq,) and velocity (nv,); inertia added as armature counts not."""
     t, w, out = dynamics.arrays.tables, dynamics.arrays.work, np.empty(SUMS)
-    forward1(t, q, v, w)
+    kinematics_pass(t, q, v, w)
     sums(t, w, out)
     com = out[3:6] / out[0]
     return Totals(out[0], out[1], out[2], com, out[6:9], out[9:12] - np.cross(com, out[6:9]))
 
 
-def momentum_rate(dynamics: ForwardDynamics, qdd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def total_momentum_rate(dynamics: ForwardDynamics, qdd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Change of momentum (3,) [N] and of angular momentum about the centre of gravity (3,) [N m].
 
     Args:
@@ -119,21 +115,22 @@ def momentum_rate(dynamics: ForwardDynamics, qdd: np.ndarray) -> tuple[np.ndarra
 
 @kernel
 def sums(t, w, out):
-    """Fill out (SUMS,) after `forward1`."""
+    """Fill out (SUMS,) after `kinematics_pass`."""
     ints, floats, W = t.ints, t.floats, w.W
     out[:] = 0.0
     for i in range(ints.shape[0]):
         o, po, k = (i + 1) * NW, ints[i, PARENT] * NW, i * NF
         if ints[i, SPIN] == 1:
-            z, j, p = k + 6, k + IP, po + OMEGA  # the third row of A0 is the axis
+            z, j, p = k + 6, k + PARENT_INERTIA, po + OMEGA  # the third row of TURN_0 is the axis
             rate = W[o + RATE]
             wx, wy, wz = W[p] + floats[z] * rate, W[p + 1] + floats[z + 1] * rate, W[p + 2] + floats[z + 2] * rate
             m, x, y, z0, ux, uy, uz, e = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, po
         else:
-            j, e = k + IO, o
+            j, e = k + BODY_INERTIA, o
             wx, wy, wz = W[o + OMEGA], W[o + OMEGA + 1], W[o + OMEGA + 2]
             ux, uy, uz = W[o + VEL], W[o + VEL + 1], W[o + VEL + 2]
-            m, x, y, z0 = floats[k + MASS], floats[k + MC], floats[k + MC + 1], floats[k + MC + 2]
+            c = k + FIRST_MOMENT
+            m, x, y, z0 = floats[k + MASS], floats[c], floats[c + 1], floats[c + 2]
         sx, sy, sz = cross(wx, wy, wz, x, y, z0)
         px, py, pz = m * ux + sx, m * uy + sy, m * uz + sz
         cx, cy, cz = cross(x, y, z0, ux, uy, uz)
@@ -144,7 +141,7 @@ def sums(t, w, out):
         ax, ay, az = W[e + POS], W[e + POS + 1], W[e + POS + 2]
         mx, my, mz = turn(W, e + ROT, x, y, z0)
         mx, my, mz = mx + m * ax, my + m * ay, mz + m * az
-        out[2] -= W[G] * mx + W[G + 1] * my + W[G + 2] * mz
+        out[2] -= W[GRAVITY] * mx + W[GRAVITY + 1] * my + W[GRAVITY + 2] * mz
         px, py, pz = turn(W, e + ROT, px, py, pz)
         lx, ly, lz = turn(W, e + ROT, lx, ly, lz)
         cx, cy, cz = cross(ax, ay, az, px, py, pz)
@@ -167,7 +164,7 @@ def rates(t, w, qdd, out):
     for i in range(ints.shape[0]):
         if ints[i, SPIN] == 1:
             e = ints[i, PARENT] * NW
-            nx, ny, nz = moment_of_rotor(ints, i, floats, W, e, qdd)
+            nx, ny, nz = moment_of_rotor(t, i, W, e, qdd)
             fx = fy = fz = 0.0
         else:
             e = (i + 1) * NW
@@ -183,7 +180,7 @@ def rates(t, w, qdd, out):
         out[5] += fz
 
 
-# -------- What a joint transmits: the wrench from the parent on a body and all that hangs on it (section 2.9)
+# -------- Joint wrenches (section 2.9)
 
 
 def joint_wrenches(dynamics: ForwardDynamics, qdd: np.ndarray, wrench: np.ndarray | None = None) -> np.ndarray:
@@ -209,15 +206,16 @@ def transmitted(t, w, qdd, wrench, out):
     for i in range(ints.shape[0] - 1, -1, -1):
         o, k, p = (i + 1) * NW, i * NF, ints[i, PARENT]
         if ints[i, SPIN] == 1:
-            nx, ny, nz = moment_of_rotor(ints, i, floats, W, p * NW, qdd)
-            out[i, 0], out[i, 1], out[i, 2] = turn(floats, k + A0, nx, ny, nz)
+            nx, ny, nz = moment_of_rotor(t, i, W, p * NW, qdd)
+            out[i, 0], out[i, 1], out[i, 2] = turn(floats, k + TURN_0, nx, ny, nz)
             if p > 0:
                 out[p - 1, 0] += nx
                 out[p - 1, 1] += ny
                 out[p - 1, 2] += nz
             continue
-        m, gx, gy, gz = floats[k + MASS], W[o + G], W[o + G + 1], W[o + G + 2]
-        cx, cy, cz = cross(floats[k + MC], floats[k + MC + 1], floats[k + MC + 2], gx, gy, gz)
+        m, gx, gy, gz = floats[k + MASS], W[o + GRAVITY], W[o + GRAVITY + 1], W[o + GRAVITY + 2]
+        c = k + FIRST_MOMENT
+        cx, cy, cz = cross(floats[c], floats[c + 1], floats[c + 2], gx, gy, gz)
         nx, ny, nz, fx, fy, fz = force_needed(floats, k, W, o)
         out[i, 0] += nx - cx - wrench[i, 0]
         out[i, 1] += ny - cy - wrench[i, 1]
@@ -226,6 +224,6 @@ def transmitted(t, w, qdd, wrench, out):
         out[i, 4] += fy - m * gy - wrench[i, 4]
         out[i, 5] += fz - m * gz - wrench[i, 5]
         if p > 0:
-            x = force_up(W, o + A, o + R, out[i, 0], out[i, 1], out[i, 2], out[i, 3], out[i, 4], out[i, 5])
+            x = force_up(W, o + TURN, o + ORIGIN, six(out[i], 0))
             for j in range(6):
                 out[p - 1, j] += x[j]

@@ -20,9 +20,9 @@ from scipy.linalg import cho_factor, cho_solve
 
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.jit import inlined, kernel
-from humanoid_control.multibody.accelerations import accelerate
+from humanoid_control.multibody.accelerations import articulated_body
 from humanoid_control.multibody.arrays import Arrays, Tables, Work
-from humanoid_control.multibody.mass_matrix import accelerate_dense, accelerate_sparse, dense_matrix
+from humanoid_control.multibody.mass_matrix import mass_matrix, solve_dense, solve_sparse
 from humanoid_control.multibody.model import Model
 
 # -------- A model's arrays by their addresses: one small array in place of sixteen on the way into compiled code
@@ -80,34 +80,34 @@ def work_at(h):
 
 
 @kernel
-def recursive_at(h, q, v, tau, wrench, armature, qdd):
-    """`accelerate` behind a handle."""
-    accelerate(tables_at(h), q, v, tau, wrench, armature, work_at(h), qdd)
+def articulated_body_at(h, q, v, tau, wrench, armature, qdd):
+    """`articulated_body` behind a handle."""
+    articulated_body(tables_at(h), q, v, tau, wrench, armature, work_at(h), qdd)
 
 
 @kernel
 def sparse_at(h, q, v, tau, wrench, armature, qdd):
-    """`accelerate_sparse` behind a handle."""
-    accelerate_sparse(tables_at(h), q, v, tau, wrench, armature, work_at(h), qdd)
+    """`solve_sparse` behind a handle."""
+    solve_sparse(tables_at(h), q, v, tau, wrench, armature, work_at(h), qdd)
 
 
 @kernel
 def dense_at(h, q, v, tau, wrench, armature, qdd):
-    """`accelerate_dense` behind a handle."""
-    accelerate_dense(tables_at(h), q, v, tau, wrench, armature, work_at(h), qdd)
+    """`solve_dense` behind a handle."""
+    solve_dense(tables_at(h), q, v, tau, wrench, armature, work_at(h), qdd)
 
 
 @kernel
-def dense_matrix_at(h, q, v, tau, wrench, armature):
-    """`dense_matrix` behind a handle."""
-    dense_matrix(tables_at(h), q, v, tau, wrench, armature, work_at(h))
+def mass_matrix_at(h, q, v, tau, wrench, armature):
+    """`mass_matrix` behind a handle."""
+    mass_matrix(tables_at(h), q, v, tau, wrench, armature, work_at(h))
 
 
 # -------- Forward dynamics of one model by any of the solvers
 
-RECURSIVE, SPARSE, DENSE = "recursive", "sparse", "dense"
+ARTICULATED_BODY, SPARSE, DENSE = "articulated_body", "sparse", "dense"
 BLOCKED = 96  # above this size the library's blocked decomposition is faster than a simple loop
-SOLVERS = {RECURSIVE: recursive_at, SPARSE: sparse_at, DENSE: dense_at}
+SOLVERS = {ARTICULATED_BODY: articulated_body_at, SPARSE: sparse_at, DENSE: dense_at}
 
 
 class ForwardDynamics:
@@ -118,13 +118,13 @@ class ForwardDynamics:
     """
 
     def __init__(
-        self, model: Model, solver: str = RECURSIVE, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
+        self, model: Model, solver: str = ARTICULATED_BODY, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
     ) -> None:
         """Prepare a solver.
 
         Args:
             model: any.
-            solver: 'recursive' (O(n) with sub-systems), 'sparse' (branch-induced L^T L) or 'dense' (Cholesky).
+            solver: 'articulated_body' (O(n) with sub-systems), 'sparse' (branch-induced L^T L) or 'dense' (Cholesky).
             gravity: [m/s^2], in the environment.
 
         Raises:
@@ -133,7 +133,7 @@ class ForwardDynamics:
         if solver not in SOLVERS:
             raise UnknownNameError("solver", solver, SOLVERS)
         self.model, self.solver = model, solver
-        self.arrays = Arrays(model, gravity, with_matrix=solver != RECURSIVE)
+        self.arrays = Arrays(model, gravity, with_matrix=solver != ARTICULATED_BODY)
         self._zero = np.zeros(model.nv)
         self._no_wrench = np.zeros((len(model.bodies), 6))
         self._q_shape, self._v_shape = (model.nq,), (model.nv,)
@@ -146,7 +146,7 @@ class ForwardDynamics:
 
     def _solve_large(self, handle: np.ndarray, *given: np.ndarray) -> None:
         """The dense solver with LAPACK's decomposition; the last argument takes the accelerations."""
-        dense_matrix_at(handle, *given[:-1])
+        mass_matrix_at(handle, *given[:-1])
         a = self.arrays
         factor = cho_factor(a.work.M, lower=True, check_finite=False)
         given[-1][:] = cho_solve(factor, a.work.rhs, check_finite=False)[a.tables.rank]

@@ -17,7 +17,7 @@ PAR = 11  # offset of the coupling's parameters
 SPIN = 12  # 1: a massless leaf, symmetric about its axis: its angle moves no inertia
 GROUP = 13  # node that holds the body, when that is a group; -1 otherwise
 LEVEL = 14  # 1: the parent is a member of the same group
-JHAT = 15  # offset of the body's Jacobian in the group's coordinates
+GROUP_JACOBIAN = 15  # offset of the body's Jacobian in the group's coordinates
 LOCAL = 16  # .. 21 the coordinates as columns of the group
 NI = 22
 
@@ -26,21 +26,21 @@ MAX_COORDINATES = 6
 REVOLUTE, PRISMATIC, FREE, FREE_EULER = 0, 1, 2, 3
 
 # Real numbers of a body, constant.
-A0 = 0  # .. 8 constant turn from the parent to the joint, A_k'p, row by row
-R0 = 9  # .. 11 joint's origin in the parent
+TURN_0 = 0  # .. 8 constant turn from the parent to the joint, A_k'p, row by row
+ORIGIN_0 = 9  # .. 11 joint's origin in the parent
 MASS = 12
-MC = 13  # .. 15 mass times centre of gravity
-IO = 16  # .. 21 inertia about O: xx xy xz yy yz zz
-IP = 22  # .. 27 the same in the parent's frame, of a spinning body
+FIRST_MOMENT = 13  # .. 15 mass times centre of gravity
+BODY_INERTIA = 16  # .. 21 inertia about O: xx xy xz yy yz zz
+PARENT_INERTIA = 22  # .. 27 the same in the parent's frame, of a spinning body
 NF = 28
 
 # Real numbers of a body, written by the recursions.
-A = 0  # .. 8 A_kp
-R = 9  # .. 11 origin in the parent, r_PO
+TURN = 0  # .. 8 A_kp
+ORIGIN = 9  # .. 11 origin in the parent, r_PO
 OMEGA = 12  # .. 14
 VEL = 15  # .. 17
-G = 18  # .. 20 gravity
-B = 21  # .. 26 velocity-dependent acceleration, eq. (2.37)
+GRAVITY = 18  # .. 20 gravity
+DRIFT = 21  # .. 26 velocity-dependent acceleration, eq. (2.37)
 ROT = 27  # .. 35 turn from the body into the environment, row by row
 POS = 36  # .. 38 origin in the environment
 GRAD = 39  # .. 44 derivative of the angle by the coordinates
@@ -49,14 +49,14 @@ BIAS = 46  # acceleration of the angle at constant coordinate rates
 INERTIA = 47  # .. 52 articulated inertia, angular block
 CROSS = 53  # .. 61 angular by linear block
 LINEAR = 62  # .. 67 linear block
-F = 68  # .. 73 force
-U = 74  # .. 79 articulated inertia along the joint
-D = 80
-P = 81
+FORCE = 68  # .. 73 force
+UNIT_FORCE = 74  # .. 79 articulated inertia along the joint
+JOINT_INERTIA = 80
+FREE_ACCELERATION = 81
 ACC = 82  # .. 87 acceleration
-HAT_A = 88  # .. 96 turn from the group's frame
-HAT_R = 97  # .. 99 origin in the group's frame
-HAT_B = 100  # .. 105
+GROUP_TURN = 88  # .. 96 turn from the group's frame
+GROUP_ORIGIN = 97  # .. 99 origin in the group's frame
+GROUP_DRIFT = 100  # .. 105
 NW = 106
 
 # Nodes: what one step of a recursion treats.

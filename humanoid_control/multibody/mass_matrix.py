@@ -1,9 +1,7 @@
-"""The inertia matrix by composite bodies, and the right-hand side that goes with it.
+"""The mass matrix by composite bodies, and the O(n^3) solvers: dense Cholesky, and sparse along the branches.
 
-Also here:
-
-* Symmetric systems: dense Cholesky, and the reversed sparse one that keeps the pattern of a tree (no fill-in).
-* The O(n^3) solvers: inertia matrix, then Cholesky, dense or along the branches (section 2.17).
+The sparse one factors M = L^T L from the leaves, which keeps the pattern of the tree: no fill-in (Featherstone;
+Schwienbacher 2014, section 2.17).
 """
 
 from __future__ import annotations
@@ -12,48 +10,47 @@ import math
 
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.articulated_inertia import rotor_terms
-from humanoid_control.multibody.forward_kinematics import add_wrenches, forward1
+from humanoid_control.multibody.forward_kinematics import add_wrenches, kinematics_pass
 from humanoid_control.multibody.layout import (
     COORD,
+    DRIFT,
+    FORCE,
     FREE,
     GRAD,
-    HAT_B,
+    GROUP_DRIFT,
+    GROUP_JACOBIAN,
     INERTIA,
-    IP,
-    JHAT,
     MOTION,
     NC,
     NF,
     NW,
+    ORIGIN,
     PARENT,
+    PARENT_INERTIA,
     REVOLUTE,
     SPIN,
-    A,
-    B,
-    F,
-    R,
+    TURN,
 )
 from humanoid_control.multibody.spatial import (
     add_inertia_up,
-    dot,
     force_up,
     inertia_times,
     motion_down,
+    six,
+    spatial_dot,
     symmetric_times,
 )
 
-# -------- The inertia matrix by composite bodies, and the right-hand side that goes with it
-
 
 @kernel
-def inertia_matrix(t, tau, armature, w):
-    """M = sum J_i^T M_i J_i and tau - sum J_i^T (M_i b_i - f_i), after `forward1`, in the order of the tree.
+def fill_mass_matrix(t, tau, armature, w):
+    """M = sum J_i^T M_i J_i and tau - sum J_i^T (M_i b_i - f_i), after `kinematics_pass`, in the order of the tree.
 
     Args:
         t: `Tables`. tau, armature: (nv,).
         w: `Work`; M is zero in the lower triangle where the tree joins, and is filled; so is rhs.
     """
-    ints, floats, rank, W, J, M, rhs = t.ints, t.floats, t.rank, w.W, w.J, w.M, w.rhs
+    ints, rank, W, M, rhs = t.ints, t.rank, w.W, w.M, w.rhs
     nb = ints.shape[0]
     for k in range(rank.shape[0]):
         rhs[rank[k]] = tau[k]
@@ -62,73 +59,69 @@ def inertia_matrix(t, tau, armature, w):
         if ints[i, SPIN] == 1:
             continue
         o, po = (i + 1) * NW, ints[i, PARENT] * NW
-        h, f, b, s = o + HAT_B, o + F, o + B, po + HAT_B
-        x = motion_down(W, o + A, o + R, W[s], W[s + 1], W[s + 2], W[s + 3], W[s + 4], W[s + 5])
+        h, f, b = o + GROUP_DRIFT, o + FORCE, o + DRIFT
+        x = motion_down(W, o + TURN, o + ORIGIN, six(W, po + GROUP_DRIFT))
         for j in range(6):
             W[h + j] = x[j] + W[b + j]
-        y = inertia_times(W, o, W[h], W[h + 1], W[h + 2], W[h + 3], W[h + 4], W[h + 5])
+        y = inertia_times(W, o, six(W, h))
         for j in range(6):
             W[f + j] = y[j] - W[f + j]
     for i in range(nb - 1, -1, -1):
         o, po = (i + 1) * NW, ints[i, PARENT] * NW
         if ints[i, SPIN] == 1:
-            _rotor(ints, i, floats, rank, W, po, J, M, rhs)
+            _rotor(t, i, w, po)
             continue
-        f, g = o + F, po + F
+        f, g = o + FORCE, po + FORCE
         for c in range(ints[i, NC]):
-            rhs[rank[ints[i, COORD + c]]] -= _along(
-                ints, i, c, W, J, W[f], W[f + 1], W[f + 2], W[f + 3], W[f + 4], W[f + 5]
-            )
-            x = _direction(ints, i, c, W, J)
-            y = inertia_times(W, o, x[0], x[1], x[2], x[3], x[4], x[5])
-            _column(ints, i, rank, W, J, y, c, M)
+            rhs[rank[ints[i, COORD + c]]] -= _along(ints, i, c, w, six(W, f))
+            unit = inertia_times(W, o, _direction(ints, i, c, w))
+            _column(t, i, c, w, unit)
         if po != 0:
-            add_inertia_up(W, o, o + A, o + R, W, po + INERTIA)
-            x = force_up(W, o + A, o + R, W[f], W[f + 1], W[f + 2], W[f + 3], W[f + 4], W[f + 5])
+            add_inertia_up(W, o, o + TURN, o + ORIGIN, po + INERTIA)
+            x = force_up(W, o + TURN, o + ORIGIN, six(W, f))
             for j in range(6):
                 W[g + j] += x[j]
 
 
 @inlined
-def _direction(ints, i, c, W, J):
+def _direction(ints, i, c, w):
     """Motion of body i against its parent for a unit rate of its coordinate c: that column of J_i."""
     if ints[i, MOTION] >= FREE:
-        j = ints[i, JHAT] + 6 * c
-        return J[j], J[j + 1], J[j + 2], J[j + 3], J[j + 4], J[j + 5]
-    g = W[(i + 1) * NW + GRAD + c]
+        return six(w.J, ints[i, GROUP_JACOBIAN] + 6 * c)
+    g = w.W[(i + 1) * NW + GRAD + c]
     if ints[i, MOTION] == REVOLUTE:
         return 0.0, 0.0, g, 0.0, 0.0, 0.0
     return 0.0, 0.0, 0.0, 0.0, 0.0, g
 
 
 @inlined
-def _along(ints, i, c, W, J, n0, n1, n2, f0, f1, f2):
-    """What the wrench [n; f] on body i does along the body's coordinate c: that row of J_i^T [n; f]."""
+def _along(ints, i, c, w, f):
+    """What the wrench f on body i does along the body's coordinate c: that row of J_i^T f."""
     if ints[i, MOTION] >= FREE:
-        return dot(J, ints[i, JHAT] + 6 * c, n0, n1, n2, f0, f1, f2)
-    return W[(i + 1) * NW + GRAD + c] * (n2 if ints[i, MOTION] == REVOLUTE else f2)
+        return spatial_dot(w.J, ints[i, GROUP_JACOBIAN] + 6 * c, f)
+    return w.W[(i + 1) * NW + GRAD + c] * (f[2] if ints[i, MOTION] == REVOLUTE else f[5])
 
 
 @inlined
-def _column(ints, i, rank, W, J, y, c, M):
-    """Couple coordinate c of body i, whose unit acceleration needs the force y, with its others and all above it."""
+def _column(t, i, c, w, unit):
+    """Couple coordinate c of body i, whose unit acceleration needs this force, with its others and all above it."""
+    ints, rank, W, M = t.ints, t.rank, w.W, w.M
     k = rank[ints[i, COORD + c]]
-    n0, n1, n2, f0, f1, f2 = y
     for d in range(ints[i, NC]):  # each pair comes twice, once from either side
         m = rank[ints[i, COORD + d]]
         if m <= k:
-            M[k, m] += _along(ints, i, d, W, J, n0, n1, n2, f0, f1, f2)
+            M[k, m] += _along(ints, i, d, w, unit)
     p = ints[i, PARENT] - 1
     if p >= 0:
         o = (i + 1) * NW
-        _above(ints, p, rank, W, J, force_up(W, o + A, o + R, n0, n1, n2, f0, f1, f2), k, M)
+        _above(t, p, k, w, force_up(W, o + TURN, o + ORIGIN, unit))
 
 
 @inlined
-def _rotor(ints, i, floats, rank, W, po, J, M, rhs):
-    o, k, h = (i + 1) * NW, i * NF, po + HAT_B
-    ex, ey, ez, jz, nx, ny, nz = rotor_terms(ints, i, floats, W, po)
-    j = k + IP
+def _rotor(t, i, w, po):
+    ints, floats, rank, W, M = t.ints, t.floats, t.rank, w.W, w.M
+    o, j, h = (i + 1) * NW, i * NF + PARENT_INERTIA, po + GROUP_DRIFT
+    ex, ey, ez, jz, nx, ny, nz = rotor_terms(t, i, W, po)
     # `rotor_terms` knows the parent's velocity, not what accelerates it.
     lx, ly, lz = symmetric_times(floats, j, W[h], W[h + 1], W[h + 2])
     nx, ny, nz = nx + lx, ny + ly, nz + lz
@@ -136,30 +129,29 @@ def _rotor(ints, i, floats, rank, W, po, J, M, rhs):
     p = ints[i, PARENT] - 1
     for c in range(ints[i, NC]):
         gc, rc = W[o + GRAD + c], rank[ints[i, COORD + c]]
-        rhs[rc] -= gc * along
+        w.rhs[rc] -= gc * along
         for d in range(ints[i, NC]):
             rd = rank[ints[i, COORD + d]]
             if rd <= rc:
                 M[rc, rd] += gc * W[o + GRAD + d] * jz
         if p >= 0:
-            y = (gc * jz * ex, gc * jz * ey, gc * jz * ez, 0.0, 0.0, 0.0)
-            _above(ints, p, rank, W, J, y, rc, M)
+            _above(t, p, rc, w, (gc * jz * ex, gc * jz * ey, gc * jz * ez, 0.0, 0.0, 0.0))
     if p >= 0:
         for e in range(6):
             W[po + INERTIA + e] += floats[j + e]
-        W[po + F] += nx
-        W[po + F + 1] += ny
-        W[po + F + 2] += nz
+        W[po + FORCE] += nx
+        W[po + FORCE + 1] += ny
+        W[po + FORCE + 2] += nz
 
 
 @kernel
-def _above(ints, b, rank, W, J, y, k, M):
-    """Couple the rank k, whose unit acceleration needs the force y on body b, with b and all above it."""
-    n0, n1, n2, f0, f1, f2 = y
+def _above(t, b, k, w, f):
+    """Couple the rank k, whose unit acceleration needs the force f on body b, with b and all above it."""
+    ints, rank, W, M = t.ints, t.rank, w.W, w.M
     while b >= 0:
         for c in range(ints[b, NC]):
             m = rank[ints[b, COORD + c]]
-            s = _along(ints, b, c, W, J, n0, n1, n2, f0, f1, f2)
+            s = _along(ints, b, c, w, f)
             if m == k:  # bodies that share a coordinate couple it with itself, from both sides
                 M[k, k] += 2 * s
             elif m < k:
@@ -167,11 +159,11 @@ def _above(ints, b, rank, W, J, y, k, M):
             else:
                 M[m, k] += s
         o = (b + 1) * NW
-        n0, n1, n2, f0, f1, f2 = force_up(W, o + A, o + R, n0, n1, n2, f0, f1, f2)
+        f = force_up(W, o + TURN, o + ORIGIN, f)
         b = ints[b, PARENT] - 1
 
 
-# -------- Symmetric systems: dense Cholesky, and the reversed sparse one that keeps the pattern of a tree (no fill-in)
+# -------- Solvers
 
 
 @kernel
@@ -259,34 +251,31 @@ def sparse_solve(M, lam, x):
         x[i] = s / M[i, i]
 
 
-# -------- The O(n^3) solvers: inertia matrix, then Cholesky, dense or along the branches (section 2.17)
-
-
 @kernel
-def dense_matrix(t, q, v, tau, wrench, armature, w):
-    """Inertia matrix and right-hand side, in the order of the tree, into the work arrays."""
-    forward1(t, q, v, w)
+def mass_matrix(t, q, v, tau, wrench, armature, w):
+    """Mass matrix and right-hand side, in the order of the tree, into the work arrays."""
+    kinematics_pass(t, q, v, w)
     add_wrenches(t, wrench, w)
     w.M[:] = 0.0
-    inertia_matrix(t, tau, armature, w)
+    fill_mass_matrix(t, tau, armature, w)
 
 
 @kernel
-def accelerate_dense(t, q, v, tau, wrench, armature, w, qdd):
+def solve_dense(t, q, v, tau, wrench, armature, w, qdd):
     """Accelerations into qdd by a dense Cholesky decomposition."""
-    dense_matrix(t, q, v, tau, wrench, armature, w)
+    mass_matrix(t, q, v, tau, wrench, armature, w)
     dense_solve(w.M, w.rhs)
     for k in range(t.rank.shape[0]):
         qdd[k] = w.rhs[t.rank[k]]
 
 
 @kernel
-def accelerate_sparse(t, q, v, tau, wrench, armature, w, qdd):
+def solve_sparse(t, q, v, tau, wrench, armature, w, qdd):
     """Accelerations into qdd by the reversed sparse Cholesky decomposition."""
-    forward1(t, q, v, w)
+    kinematics_pass(t, q, v, w)
     add_wrenches(t, wrench, w)
     clear_pattern(w.M, t.lam)
-    inertia_matrix(t, tau, armature, w)
+    fill_mass_matrix(t, tau, armature, w)
     sparse_solve(w.M, t.lam, w.rhs)
     for k in range(t.rank.shape[0]):
         qdd[k] = w.rhs[t.rank[k]]

@@ -1,15 +1,13 @@
-"""What all drives share: motor angles from joint angles, and back by Newton's method.
+"""Drive mechanisms both ways: motor angles from joint angles, and back by Newton's method.
 
-Also here:
-
-* Drives of one joint by a gear or by levers: Harmonic Drive, planar four-bar, camera vergence.
-* Drives by roller screws: the knee with one, the ankle with two side by side.
+Gears, four-bars, the camera vergence, and roller screws, the knee with one, the ankle with two side by side
+(Schwienbacher 2014, chapter 3).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import numpy as np
@@ -17,6 +15,10 @@ from numpy.typing import ArrayLike
 
 from humanoid_control.errors import RobotError
 from humanoid_control.multibody.couplings import (
+    CouplerGeometry,
+    FourBarGeometry,
+    VergenceGeometry,
+    checked_vector,
     coupler_parameters,
     coupler_screw,
     four_bar,
@@ -27,13 +29,10 @@ from humanoid_control.multibody.couplings import (
     linear,
     linear_parameters,
     positive,
-    unit,
-    vector,
+    unit_vector,
     vergence_lever,
     vergence_parameters,
 )
-
-# -------- What all drives share: motor angles from joint angles, and back by Newton's method
 
 MAX_STEPS, HALVINGS, TOLERANCE = 60, 25, 1e-13
 MARGIN = 0.05  # how far beyond the joint range the search may go, as a share of it
@@ -98,9 +97,9 @@ class Mechanism(ABC):
             found = self._newton(phi, q)
             if found is not None:
                 return found
-        asked, reach = np.round(phi, 6).tolist(), np.round([self.lower, self.upper], 4).tolist()
+        given, span = np.round(phi, 6).tolist(), np.round([self.lower, self.upper], 4).tolist()
         raise RobotError(
-            f"{self.name}: no joint angles between {reach[0]} and {reach[1]} rad give the motor angles {asked} rad: "
+            f"{self.name}: no joint angles between {span[0]} and {span[1]} rad give the motor angles {given} rad: "
             "check the motor angles and where they count from"
         )
 
@@ -123,7 +122,7 @@ class Mechanism(ABC):
                 if float(rest @ rest) < size:  # also False where the loop does not close
                     break
                 share /= 2
-            else:  # no step brings it nearer: rounding decides, or this is not the way
+            else:  # no step brings it nearer: rounding decides, or there is no solution from here
                 return q if np.abs(step).max() < 1e3 * TOLERANCE and self._inside(q) else None
             moved = float(np.abs(nearer - q).max())
             q, error = nearer, rest
@@ -154,7 +153,7 @@ class Mechanism(ABC):
             sign = turn
 
 
-# -------- Drives of one joint by a gear or by levers: Harmonic Drive, planar four-bar, camera vergence
+# -------- Gears and levers
 
 
 class OneJoint(Mechanism):
@@ -199,22 +198,9 @@ class FourBar(OneJoint):
 
     coupling = staticmethod(four_bar)
 
-    def __init__(
-        self,
-        name: str,
-        lower: float,
-        upper: float,
-        *,
-        crank: float,
-        coupler: float,
-        rocker: float,
-        ground: float,
-        crank_zero: float,
-        branch: int = 1,
-        ratio: float = 1.0,
-    ) -> None:
+    def __init__(self, name: str, lower: float, upper: float, geometry: FourBarGeometry, ratio: float = 1.0) -> None:
         super().__init__(name, lower, upper)
-        self.par, self.ratio = four_bar_parameters(crank, coupler, rocker, ground, crank_zero, branch), float(ratio)
+        self.par, self.ratio = four_bar_parameters(geometry), float(ratio)
 
     def closure(self, q: np.ndarray) -> np.ndarray:
         a, b, c, d, zero, _, p_0 = self.par
@@ -224,34 +210,13 @@ class FourBar(OneJoint):
 
 
 class Vergence(OneJoint):
-    """The motor of a pair of cameras by a double lever and couplers (Schwienbacher 2014, eq. (3.38) to (3.45)).
-
-    Args:
-        r_ax, lever, coupler, r_k, r_b: as in the source, in its axes (lever about x, receptacle about y) [m].
-        ratio: N of the gear between motor and lever (3.43).
-        share: by how much of q one camera turns: 1/2 where q is the angle between both viewing directions.
-        branch: 1 or -1: the side of the lever.
-    """
+    """The motor of a pair of cameras by a double lever and couplers; ratio: N of its gear (3.43)."""
 
     coupling = staticmethod(vergence_lever)
 
-    def __init__(
-        self,
-        name: str,
-        lower: float,
-        upper: float,
-        *,
-        r_ax: float,
-        lever: float,
-        coupler: float,
-        r_k: np.ndarray,
-        r_b: np.ndarray,
-        ratio: float = 1.0,
-        share: float = 0.5,
-        branch: int = 1,
-    ) -> None:
+    def __init__(self, name: str, lower: float, upper: float, geometry: VergenceGeometry, ratio: float = 1.0) -> None:
         super().__init__(name, lower, upper)
-        self.par, self.ratio = vergence_parameters(r_ax, lever, coupler, r_k, r_b, share, branch), float(ratio)
+        self.par, self.ratio = vergence_parameters(geometry), float(ratio)
 
     def closure(self, q: np.ndarray) -> np.ndarray:
         rax, lever, coupler, kx, kz, bx, bz, share, _, zero = self.par
@@ -262,7 +227,7 @@ class Vergence(OneJoint):
         return np.array([float(np.linalg.norm(a - b)) - coupler])
 
 
-# -------- Drives by roller screws: the knee with one, the ankle with two side by side
+# -------- Roller screws
 
 
 def rotated(axis: np.ndarray, angle: float, v: np.ndarray) -> np.ndarray:
@@ -286,7 +251,8 @@ class KneeScrew(OneJoint):
         self, name: str, lower: float, upper: float, *, r_b: np.ndarray, r_a: np.ndarray, axis: np.ndarray, lead: float
     ) -> None:
         super().__init__(name, lower, upper)
-        self.r_b, self.r_a, self.axis = vector(r_b, "r_b"), vector(r_a, "r_a"), unit(axis, "the joint axis")
+        self.r_b, self.r_a = checked_vector(r_b, "r_b"), checked_vector(r_a, "r_a")
+        self.axis = unit_vector(axis, "the joint axis")
         self.par, self.ratio = hinge_parameters(r_b, r_a, axis), 2 * np.pi / positive(lead, "the lead")
         self.at_zero = float(np.linalg.norm(self.r_a - self.r_b))
 
@@ -311,38 +277,14 @@ class AnkleScrews(Mechanism):
 
     Args:
         lower, upper: (2,) ranges of the joint nearer to the screws' link and of the one after it [rad].
-        r_pc_a, axis_1: first joint, seen from the screws' link [m], and its axis.
-        r_pc_f, axis_2: second joint, seen from the first, and its axis; all axes agree where both joints are zero.
-        r_bot, r_top: lower end of each coupler, from the second joint, and start of each screw (2, 3) [m].
-        direction: of travel of the carriages (3,), or (2, 3) one each.
-        coupler: length of both [m]. lead: travel of a screw in one turn [m]. branch: -1 as on Lola, or 1.
+        screws: both, with the same joints. lead: travel of a screw in one turn [m].
     """
 
     def __init__(
-        self,
-        name: str,
-        lower: ArrayLike,
-        upper: ArrayLike,
-        *,
-        r_pc_a: np.ndarray,
-        axis_1: np.ndarray,
-        r_pc_f: np.ndarray,
-        axis_2: np.ndarray,
-        r_bot: np.ndarray,
-        r_top: np.ndarray,
-        direction: np.ndarray,
-        coupler: float,
-        lead: float,
-        branch: int = -1,
+        self, name: str, lower: ArrayLike, upper: ArrayLike, screws: Sequence[CouplerGeometry], lead: float
     ) -> None:
         super().__init__(name, lower, upper)
-        directions = np.broadcast_to(np.asarray(direction, dtype=float), (2, 3))
-        self.pars = np.array(
-            [
-                coupler_parameters(r_pc_a, axis_1, r_pc_f, axis_2, r_bot[k], r_top[k], directions[k], coupler, branch)
-                for k in range(2)
-            ]
-        )
+        self.pars = np.array([coupler_parameters(g) for g in screws])
         self.ratio = 2 * np.pi / positive(lead, "the lead")
         at_zero = [coupler_screw(p, 0, 0.0, 0.0)[0] for p in self.pars]
         self.at_zero = np.where(np.isfinite(at_zero), at_zero, 0.0)

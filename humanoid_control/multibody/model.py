@@ -318,7 +318,7 @@ class Tree:
     turn: dict[str, np.ndarray]
 
 
-def bodies_of(model: pin.Model) -> Tree:
+def from_pinocchio(model: pin.Model) -> Tree:
     """The tree of a pinocchio model with revolute, prismatic and free joints.
 
     Raises:

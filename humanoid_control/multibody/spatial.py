@@ -1,9 +1,13 @@
-"""Algebra of the recursions, in scalars: turns, forces and inertias between neighbouring frames."""
+"""Spatial algebra of the recursions: motions, forces and inertias between the frames of neighbouring bodies.
+
+Spatial vectors are tuples of six numbers, angular part first; symmetric 3 x 3 matrices are xx xy xz yy yz zz. Arrays
+come with an offset at which a quantity begins; see `layout`. Everything is inlined, so nothing is allocated.
+"""
 
 from __future__ import annotations
 
 from humanoid_control.jit import inlined
-from humanoid_control.multibody.layout import CROSS, INERTIA, LINEAR, A, R
+from humanoid_control.multibody.layout import ACC, CROSS, INERTIA, LINEAR, ORIGIN, TURN
 
 
 @inlined
@@ -33,20 +37,26 @@ def cross(ax, ay, az, bx, by, bz):
 
 
 @inlined
-def dot(W, a, nx, ny, nz, fx, fy, fz):
-    """Scalar product of the spatial vector at offset a with another."""
-    return W[a] * nx + W[a + 1] * ny + W[a + 2] * nz + W[a + 3] * fx + W[a + 4] * fy + W[a + 5] * fz
+def six(W, k):
+    """The six numbers at offset k: a spatial vector, or a symmetric matrix."""
+    return W[k], W[k + 1], W[k + 2], W[k + 3], W[k + 4], W[k + 5]
 
 
 @inlined
-def take_off(W, a, nx, ny, nz, fx, fy, fz):
-    """Subtract a spatial vector from the one at offset a."""
-    W[a] -= nx
-    W[a + 1] -= ny
-    W[a + 2] -= nz
-    W[a + 3] -= fx
-    W[a + 4] -= fy
-    W[a + 5] -= fz
+def spatial_dot(W, k, f):
+    """Scalar product of the spatial vector at offset k with another."""
+    return W[k] * f[0] + W[k + 1] * f[1] + W[k + 2] * f[2] + W[k + 3] * f[3] + W[k + 4] * f[4] + W[k + 5] * f[5]
+
+
+@inlined
+def subtract_vector(W, k, f):
+    """Subtract a spatial vector from the one at offset k."""
+    W[k] -= f[0]
+    W[k + 1] -= f[1]
+    W[k + 2] -= f[2]
+    W[k + 3] -= f[3]
+    W[k + 4] -= f[4]
+    W[k + 5] -= f[5]
 
 
 @inlined
@@ -60,8 +70,13 @@ def symmetric_times(S, s, x, y, z):
 
 
 @inlined
-def motion_down(W, a, r, wx, wy, wz, vx, vy, vz):
-    """C x: a motion of the parent seen at the child's origin in its axes, eq. (2.36)."""
+def motion_down(W, a, r, m):
+    """C m: a motion of the parent seen at the child's origin in its axes (Schwienbacher 2014, eq. (2.36)).
+
+    Args:
+        a, r: offsets of the child's turn and of its origin in the parent.
+    """
+    wx, wy, wz, vx, vy, vz = m
     cx, cy, cz = cross(wx, wy, wz, W[r], W[r + 1], W[r + 2])
     ox, oy, oz = turn(W, a, wx, wy, wz)
     lx, ly, lz = turn(W, a, vx + cx, vy + cy, vz + cz)
@@ -69,8 +84,9 @@ def motion_down(W, a, r, wx, wy, wz, vx, vy, vz):
 
 
 @inlined
-def force_up(W, a, r, nx, ny, nz, fx, fy, fz):
-    """C^T f: a force on the child seen at the parent's origin in its axes."""
+def force_up(W, a, r, f):
+    """C^T f: a force on the child seen at the parent's origin in its axes; a, r as for `motion_down`."""
+    nx, ny, nz, fx, fy, fz = f
     tx, ty, tz = turn_back(W, a, nx, ny, nz)
     lx, ly, lz = turn_back(W, a, fx, fy, fz)
     mx, my, mz = cross(W[r], W[r + 1], W[r + 2], lx, ly, lz)
@@ -78,22 +94,24 @@ def force_up(W, a, r, nx, ny, nz, fx, fy, fz):
 
 
 @inlined
-def inertia_times(W, o, wx, wy, wz, vx, vy, vz):
-    """M x for the articulated inertia of the body whose row begins at o."""
-    i, h, m = o + INERTIA, o + CROSS, o + LINEAR
+def inertia_times(W, o, m):
+    """M m for the articulated inertia of the body whose row begins at o."""
+    i, h, k = o + INERTIA, o + CROSS, o + LINEAR
+    wx, wy, wz, vx, vy, vz = m
     return (
         W[i] * wx + W[i + 1] * wy + W[i + 2] * wz + W[h] * vx + W[h + 1] * vy + W[h + 2] * vz,
         W[i + 1] * wx + W[i + 3] * wy + W[i + 4] * wz + W[h + 3] * vx + W[h + 4] * vy + W[h + 5] * vz,
         W[i + 2] * wx + W[i + 4] * wy + W[i + 5] * wz + W[h + 6] * vx + W[h + 7] * vy + W[h + 8] * vz,
-        W[h] * wx + W[h + 3] * wy + W[h + 6] * wz + W[m] * vx + W[m + 1] * vy + W[m + 2] * vz,
-        W[h + 1] * wx + W[h + 4] * wy + W[h + 7] * wz + W[m + 1] * vx + W[m + 3] * vy + W[m + 4] * vz,
-        W[h + 2] * wx + W[h + 5] * wy + W[h + 8] * wz + W[m + 2] * vx + W[m + 4] * vy + W[m + 5] * vz,
+        W[h] * wx + W[h + 3] * wy + W[h + 6] * wz + W[k] * vx + W[k + 1] * vy + W[k + 2] * vz,
+        W[h + 1] * wx + W[h + 4] * wy + W[h + 7] * wz + W[k + 1] * vx + W[k + 3] * vy + W[k + 4] * vz,
+        W[h + 2] * wx + W[h + 5] * wy + W[h + 8] * wz + W[k + 2] * vx + W[k + 4] * vy + W[k + 5] * vz,
     )
 
 
 @inlined
-def symmetric_up(W, a, xx, xy, xz, yy, yz, zz):
-    """A^T S A of a symmetric 3 x 3 block."""
+def symmetric_up(W, a, K):
+    """A^T K A of a symmetric 3 x 3 block."""
+    xx, xy, xz, yy, yz, zz = K
     a0, a1, a2 = W[a], W[a + 1], W[a + 2]
     a3, a4, a5 = W[a + 3], W[a + 4], W[a + 5]
     a6, a7, a8 = W[a + 6], W[a + 7], W[a + 8]
@@ -111,11 +129,11 @@ def symmetric_up(W, a, xx, xy, xz, yy, yz, zz):
 
 
 @inlined
-def add_inertia_up(W, o, a, r, T, t):
-    """Add C^T M C of the body at o to the inertia at T[t...]: C by the turn at a and the origin at r."""
+def add_inertia_up(W, o, a, r, t):
+    """Add C^T M C of the body at o to the inertia at W[t...]: C by the turn at a and the origin at r."""
     i, h, m = o + INERTIA, o + CROSS, o + LINEAR
-    ixx, ixy, ixz, iyy, iyz, izz = symmetric_up(W, a, W[i], W[i + 1], W[i + 2], W[i + 3], W[i + 4], W[i + 5])
-    lxx, lxy, lxz, lyy, lyz, lzz = symmetric_up(W, a, W[m], W[m + 1], W[m + 2], W[m + 3], W[m + 4], W[m + 5])
+    ixx, ixy, ixz, iyy, iyz, izz = symmetric_up(W, a, six(W, i))
+    lxx, lxy, lxz, lyy, lyz, lzz = symmetric_up(W, a, six(W, m))
     a0, a1, a2 = W[a], W[a + 1], W[a + 2]
     a3, a4, a5 = W[a + 3], W[a + 4], W[a + 5]
     a6, a7, a8 = W[a + 6], W[a + 7], W[a + 8]
@@ -134,69 +152,71 @@ def add_inertia_up(W, o, a, r, T, t):
     g3, g4, g5 = h3 + z * lxx - x * lxz, h4 + z * lxy - x * lyz, h5 + z * lxz - x * lzz
     g6, g7, g8 = h6 + x * lxy - y * lxx, h7 + x * lyy - y * lxy, h8 + x * lyz - y * lxz
     # I' + r~ H'^T - G r~
-    T[t] += ixx + y * h2 - z * h1 + y * g2 - z * g1
-    T[t + 1] += ixy + y * h5 - z * h4 + z * g0 - x * g2
-    T[t + 2] += ixz + y * h8 - z * h7 + x * g1 - y * g0
-    T[t + 3] += iyy + z * h3 - x * h5 + z * g3 - x * g5
-    T[t + 4] += iyz + z * h6 - x * h8 + x * g4 - y * g3
-    T[t + 5] += izz + x * h7 - y * h6 + x * g7 - y * g6
-    T[t + 6] += g0
-    T[t + 7] += g1
-    T[t + 8] += g2
-    T[t + 9] += g3
-    T[t + 10] += g4
-    T[t + 11] += g5
-    T[t + 12] += g6
-    T[t + 13] += g7
-    T[t + 14] += g8
-    T[t + 15] += lxx
-    T[t + 16] += lxy
-    T[t + 17] += lxz
-    T[t + 18] += lyy
-    T[t + 19] += lyz
-    T[t + 20] += lzz
+    W[t] += ixx + y * h2 - z * h1 + y * g2 - z * g1
+    W[t + 1] += ixy + y * h5 - z * h4 + z * g0 - x * g2
+    W[t + 2] += ixz + y * h8 - z * h7 + x * g1 - y * g0
+    W[t + 3] += iyy + z * h3 - x * h5 + z * g3 - x * g5
+    W[t + 4] += iyz + z * h6 - x * h8 + x * g4 - y * g3
+    W[t + 5] += izz + x * h7 - y * h6 + x * g7 - y * g6
+    W[t + 6] += g0
+    W[t + 7] += g1
+    W[t + 8] += g2
+    W[t + 9] += g3
+    W[t + 10] += g4
+    W[t + 11] += g5
+    W[t + 12] += g6
+    W[t + 13] += g7
+    W[t + 14] += g8
+    W[t + 15] += lxx
+    W[t + 16] += lxy
+    W[t + 17] += lxz
+    W[t + 18] += lyy
+    W[t + 19] += lyz
+    W[t + 20] += lzz
 
 
 @inlined
-def subtract_square(T, t, n0, n1, n2, f0, f1, f2, s):
-    """Take s b b^T with b = [n; f] off the inertia at T[t...]."""
+def subtract_square(W, t, b, s):
+    """Subtract s b b^T from the inertia at W[t...]."""
+    n0, n1, n2, f0, f1, f2 = b
     c0, c1, c2 = s * n0, s * n1, s * n2
     d0, d1, d2 = s * f0, s * f1, s * f2
-    T[t] -= c0 * n0
-    T[t + 1] -= c0 * n1
-    T[t + 2] -= c0 * n2
-    T[t + 3] -= c1 * n1
-    T[t + 4] -= c1 * n2
-    T[t + 5] -= c2 * n2
-    T[t + 6] -= c0 * f0
-    T[t + 7] -= c0 * f1
-    T[t + 8] -= c0 * f2
-    T[t + 9] -= c1 * f0
-    T[t + 10] -= c1 * f1
-    T[t + 11] -= c1 * f2
-    T[t + 12] -= c2 * f0
-    T[t + 13] -= c2 * f1
-    T[t + 14] -= c2 * f2
-    T[t + 15] -= d0 * f0
-    T[t + 16] -= d0 * f1
-    T[t + 17] -= d0 * f2
-    T[t + 18] -= d1 * f1
-    T[t + 19] -= d1 * f2
-    T[t + 20] -= d2 * f2
+    W[t] -= c0 * n0
+    W[t + 1] -= c0 * n1
+    W[t + 2] -= c0 * n2
+    W[t + 3] -= c1 * n1
+    W[t + 4] -= c1 * n2
+    W[t + 5] -= c2 * n2
+    W[t + 6] -= c0 * f0
+    W[t + 7] -= c0 * f1
+    W[t + 8] -= c0 * f2
+    W[t + 9] -= c1 * f0
+    W[t + 10] -= c1 * f1
+    W[t + 11] -= c1 * f2
+    W[t + 12] -= c2 * f0
+    W[t + 13] -= c2 * f1
+    W[t + 14] -= c2 * f2
+    W[t + 15] -= d0 * f0
+    W[t + 16] -= d0 * f1
+    W[t + 17] -= d0 * f2
+    W[t + 18] -= d1 * f1
+    W[t + 19] -= d1 * f2
+    W[t + 20] -= d2 * f2
 
 
 @inlined
-def acceleration_down(W, o, po, acc):
+def acceleration_down(W, o, po):
     """C a of the parent's acceleration, for the body at o whose parent's row begins at po."""
-    q = po + acc
-    return motion_down(W, o + A, o + R, W[q], W[q + 1], W[q + 2], W[q + 3], W[q + 4], W[q + 5])
+    return motion_down(W, o + TURN, o + ORIGIN, six(W, po + ACC))
 
 
 @inlined
-def add_point_inertia(W, o, x, y, z, xx, xy, xz, yy, yz, zz):
-    """Add J^T K J to the inertia of the body at o: J of its point x y z, K symmetric, all in the body's axes."""
+def add_point_inertia(W, o, point, K):
+    """Add J^T K J to the inertia of the body at o: J of its point (3), K symmetric, all in the body's axes."""
+    x, y, z = point
+    xx, xy, xz, yy, yz, zz = K
     i, h, m = o + INERTIA, o + CROSS, o + LINEAR
-    # G = c~ K
+    # G = point~ K
     g0, g1, g2 = y * xz - z * xy, y * yz - z * yy, y * zz - z * yz
     g3, g4, g5 = z * xx - x * xz, z * xy - x * yz, z * xz - x * zz
     g6, g7, g8 = x * xy - y * xx, x * yy - y * xy, x * yz - y * xz

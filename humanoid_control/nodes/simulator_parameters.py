@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.robots.robot import Robot
-from humanoid_control.simulation.engine import ENGINES, Engine, Recipe
+from humanoid_control.simulation.engine import ENGINES, Engine, SimulationConfig
 from humanoid_control.simulation.sensors.sensor_model import Imperfection
 from humanoid_control.simulation.settings import DRIVES
 
@@ -86,10 +86,10 @@ def engine_of(p: SimulatorParameters, robot: Robot) -> Engine:
     """The engine that the parameters ask for.
 
     Raises:
-        HumanoidError: as `Recipe.build`.
+        HumanoidError: as `SimulationConfig.build`.
     """
-    names = {f.name for f in fields(Recipe)} & {f.name for f in fields(p)}
-    return Recipe(**{name: getattr(p, name) for name in names}).build(robot)
+    names = {f.name for f in fields(SimulationConfig)} & {f.name for f in fields(p)}
+    return SimulationConfig(**{name: getattr(p, name) for name in names}).build(robot)
 
 
 def imperfection_of(p: SimulatorParameters) -> Imperfection:

@@ -1,7 +1,40 @@
-"""Simulation: the world a robot moves in. Drives, ground contact, sensors, and the step that ties them together."""
+"""Simulation of a robot in its world: drives, ground contact, sensors, and the engines that step them.
 
-from humanoid_control.simulation.engine import ENGINES, Engine, make_engine
-from humanoid_control.simulation.settings import WorldSettings
-from humanoid_control.simulation.worlds.multibody_world import World
+>>> from humanoid_control.simulation import SimulationConfig
+>>> engine = SimulationConfig("lola", "floating").build()  # at rest in the neutral posture
+>>> engine.push("torso", [60.0, 0, 0, 0, 0, 0], duration=0.1)  # [N]
+>>> engine.step(1000)  # 1 s
+>>> engine.read().imu.angular_velocity
+"""
 
-__all__ = ["ENGINES", "Engine", "World", "WorldSettings", "make_engine"]
+from typing import TYPE_CHECKING
+
+from humanoid_control import lazy
+
+if TYPE_CHECKING:
+    from humanoid_control.simulation.contact.ground import Ground as Ground
+    from humanoid_control.simulation.contact.points import ContactSettings as ContactSettings
+    from humanoid_control.simulation.drives.position_control import DriveGains as DriveGains
+    from humanoid_control.simulation.engine import ENGINES as ENGINES
+    from humanoid_control.simulation.engine import Engine as Engine
+    from humanoid_control.simulation.engine import SimulationConfig as SimulationConfig
+    from humanoid_control.simulation.engine import make_engine as make_engine
+    from humanoid_control.simulation.many_worlds import simulate_many as simulate_many
+    from humanoid_control.simulation.sensors.sensor_model import Imperfection as Imperfection
+    from humanoid_control.simulation.settings import DRIVES as DRIVES
+    from humanoid_control.simulation.settings import WorldSettings as WorldSettings
+    from humanoid_control.simulation.worlds.multibody_world import MultibodyWorld as MultibodyWorld
+
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "engine": ["ENGINES", "Engine", "SimulationConfig", "make_engine"],
+        "settings": ["DRIVES", "WorldSettings"],
+        "contact.ground": ["Ground"],
+        "contact.points": ["ContactSettings"],
+        "drives.position_control": ["DriveGains"],
+        "sensors.sensor_model": ["Imperfection"],
+        "many_worlds": ["simulate_many"],
+        "worlds.multibody_world": ["MultibodyWorld"],
+    },
+)

@@ -221,16 +221,16 @@ def make_engine(
         from humanoid_control.simulation.worlds.multibody_world import DrivenWorld
 
         return DrivenWorld(robot, settings, gains)
-    from humanoid_control.simulation.worlds.multibody_world import World
+    from humanoid_control.simulation.worlds.multibody_world import MultibodyWorld
 
-    return World(robot, settings, gains)
+    return MultibodyWorld(robot, settings, gains)
 
 
 # -------- A simulated robot by its few numbers: what parameters, studies and worker processes pass around
 
 
 @dataclass(frozen=True)
-class Recipe:
+class SimulationConfig:
     """What is simulated, and how.
 
     Attributes:
@@ -256,7 +256,7 @@ class Recipe:
     stiffness: float = 60.0
     damping_ratio: float = 1.0
 
-    def changed(self, values: Mapping[str, Any]) -> Recipe:
+    def changed(self, values: Mapping[str, Any]) -> SimulationConfig:
         """A copy with other numbers.
 
         Raises:
@@ -292,4 +292,4 @@ class Recipe:
         return make(robot, self.stiffness, self.damping_ratio)
 
 
-VARIABLES = tuple(f.name for f in fields(Recipe) if f.type == "float")
+VARIABLES = tuple(f.name for f in fields(SimulationConfig) if f.type == "float")

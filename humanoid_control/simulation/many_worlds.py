@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
-from humanoid_control.simulation.engine import VARIABLES, Engine, Recipe
+from humanoid_control.simulation.engine import VARIABLES, Engine, SimulationConfig
 
 # -------- Many worlds at once: the same experiment under many conditions, on all cores
 
@@ -245,7 +245,7 @@ class StandingObserver:
         return Stand(self._fell is None, self._fell, self._drift, self._tilt, self._share, self._joint)
 
 
-def make_world(base: Recipe, variation: Mapping[str, Any]) -> Engine:
+def make_world(base: SimulationConfig, variation: Mapping[str, Any]) -> Engine:
     """The world of a variation of a recipe."""
     values = {k: v for k, v in variation.items() if k in VARIABLES}
     if "slope_deg" in variation:
@@ -259,7 +259,7 @@ def make_observer(variation: Mapping[str, Any]) -> StandingObserver:
 
 
 def standing_study(
-    recipe: Recipe,
+    recipe: SimulationConfig,
     variations: list[dict[str, float]],
     seconds: float,
     workers: int | None = None,

@@ -37,7 +37,7 @@ def run_study(
         workers: processes; None: one a core.
         show: told how far it is.
     """
-    from humanoid_control.simulation.engine import Recipe
+    from humanoid_control.simulation.engine import SimulationConfig
     from humanoid_control.simulation.many_worlds import STUDIED, as_row, standing_study
 
     varied = dict(vary or {})
@@ -47,7 +47,7 @@ def run_study(
     variations = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
     if len(variations) > MOST:
         raise ConfigError(f"{len(variations)} combinations are too many, at most {MOST}: vary less")
-    recipe = Recipe(robot, engine=engine, drives=drives)
+    recipe = SimulationConfig(robot, engine=engine, drives=drives)
     if not 0 < seconds <= LONGEST:
         raise ConfigError(f"--seconds must be above 0 and at most {LONGEST:g}, got {seconds:g}")
     recipe.build()  # mistakes are said before anything is started

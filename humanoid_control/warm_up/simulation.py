@@ -16,11 +16,11 @@ def compiled() -> bool:
 
 def compile_kernels() -> None:
     """Compile what worlds need, by a step of each kind of them; quick where it is done already."""
-    from humanoid_control.simulation.engine import Recipe
+    from humanoid_control.simulation.engine import SimulationConfig
 
     for base in ("fixed", "floating"):
         for drives in ("ideal", "rigid"):
-            world = Recipe("lola", base, drives=drives).build()
+            world = SimulationConfig("lola", base, drives=drives).build()
             world.step(2)
             world.foot_wrenches()
 

@@ -7,22 +7,23 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.benchmarks.closed_chains import ClosedChains, Shaft
+from humanoid_control.benchmarks.closed_chains import ClosedChains, KneeScrewLoop, ScrewShaft
 from humanoid_control.multibody import Body, Inertia, Joint, Model
 from humanoid_control.multibody.couplings import (
     COUPLER_SCREW,
     HINGE_SCREW,
     HINGE_TILT,
+    CouplerGeometry,
     coupler_parameters,
     coupler_screw,
     hinge_parameters,
 )
 from humanoid_control.multibody.layout import REVOLUTE
 from humanoid_control.multibody.mechanisms import rotated
-from humanoid_control.multibody.model import axis_to_z, bodies_of
+from humanoid_control.multibody.model import axis_to_z, from_pinocchio
 
 RATIO = 2 * np.pi / 0.005
-SHAFT = Shaft(1.5e-4, 0.9e-4)
+SHAFT = ScrewShaft(RATIO, 1.5e-4, 0.9e-4)
 HINGE_B, PIVOT_A = np.array([-0.045, 0.0, -0.14]), np.array([-0.034, 0.0, -0.043])
 KNEE_AXIS = np.array([0.0, 1.0, 0.0])
 KNEE_AT = np.array([0.0, 0.0, -0.44])
@@ -55,11 +56,11 @@ class Leg:
         """The same leg with pinocchio's joints and closing points."""
         chains, rest = ClosedChains(self.tree, helper), PIVOT_A + KNEE_AT - HINGE_B
         unit = pin.Inertia(UNIT[0], UNIT[1], UNIT[2])
-        chains.add_knee("hip", "knee", HINGE_B, PIVOT_A, KNEE_AXIS, rest, RATIO, SHAFT, unit)
+        chains.add_knee("hip", "knee", KneeScrewLoop(HINGE_B, PIVOT_A, KNEE_AXIS, rest), SHAFT, unit)
         for par, top, bottom in zip(self.couplers, TOPS, BOTTOMS, strict=True):
             carriage = top + coupler_screw(par, 0, 0.0, 0.0)[0] * DIRECTION
             rod = carriage - ANKLE_AT - bottom
-            chains.add_coupler("knee", "foot", carriage, DIRECTION, bottom, rod, RATIO, SHAFT)
+            chains.add_coupler("knee", "foot", carriage, DIRECTION, bottom, rod, SHAFT)
         chains.prepare()
         return chains
 
@@ -80,7 +81,7 @@ def knee_and_ankle(base: bool = False) -> Leg:
     ):
         at = tree.addJoint(at, pin.JointModelRevoluteUnaligned(axis), pin.SE3(np.eye(3), place), name)
         tree.appendBodyToJoint(at, inertia(rng, mass, -0.1 if mass > 2 else -0.03), pin.SE3.Identity())
-    ours = bodies_of(tree)
+    ours = from_pinocchio(tree)
     bodies = list(ours.bodies)
     thigh, shank = ours.turn["hip"], ours.turn["knee"]
     # The unit: z along the knee's axis, x along the screw at rest, as `hinge_tilt` counts its angle.
@@ -99,9 +100,8 @@ def knee_and_ankle(base: bool = False) -> Leg:
     ]
     couplers = []
     for k in range(2):
-        couplers.append(
-            coupler_parameters(ANKLE_AT, AXIS_1, np.zeros(3), AXIS_2, BOTTOMS[k], TOPS[k], DIRECTION, COUPLER)
-        )
+        screw = CouplerGeometry(ANKLE_AT, AXIS_1, np.zeros(3), AXIS_2, BOTTOMS[k], TOPS[k], DIRECTION, COUPLER)
+        couplers.append(coupler_parameters(screw))
         screw = Joint(REVOLUTE, ("ankle", "foot"), COUPLER_SCREW, (RATIO, 0.0, *couplers[k]))
         turned = axis_to_z(DIRECTION).T @ shank
         bodies.append(Body(f"ankle_shaft{k}", "knee", screw, shaft, turned, shank.T @ TOPS[k]))

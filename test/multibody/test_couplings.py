@@ -7,6 +7,9 @@ from scipy.spatial.transform import Rotation
 
 from humanoid_control.errors import RobotError
 from humanoid_control.multibody.couplings import (
+    CouplerGeometry,
+    FourBarGeometry,
+    VergenceGeometry,
     coupler_parameters,
     coupler_screw,
     four_bar,
@@ -54,13 +57,14 @@ def turn(axis, angle):
     return Rotation.from_rotvec(angle * axis / np.linalg.norm(axis))
 
 
+ONE_CAMERA = VergenceGeometry(**VERGENCE, share=1.0, branch=-1)
 ONE_JOINT = {
     "hinge_screw": (hinge_screw, hinge_parameters(KNEE_B, KNEE_A, KNEE_AXIS), -0.1, 2.1),
     "hinge_tilt": (hinge_tilt, hinge_parameters(KNEE_B, KNEE_A, KNEE_AXIS), -0.1, 2.1),
-    "four_bar": (four_bar, four_bar_parameters(**FOUR_BAR), -0.8, 0.9),
-    "four_bar, other branch": (four_bar, four_bar_parameters(**FOUR_BAR, branch=-1), -0.8, 0.9),
-    "vergence": (vergence_lever, vergence_parameters(**VERGENCE), -0.2, 0.7),
-    "vergence, one camera": (vergence_lever, vergence_parameters(**VERGENCE, share=1.0, branch=-1), -0.1, 0.35),
+    "four_bar": (four_bar, four_bar_parameters(FourBarGeometry(**FOUR_BAR)), -0.8, 0.9),
+    "four_bar, other branch": (four_bar, four_bar_parameters(FourBarGeometry(**FOUR_BAR, branch=-1)), -0.8, 0.9),
+    "vergence": (vergence_lever, vergence_parameters(VergenceGeometry(**VERGENCE)), -0.2, 0.7),
+    "vergence, one camera": (vergence_lever, vergence_parameters(ONE_CAMERA), -0.1, 0.35),
     "linear": (linear, linear_parameters(-80.0, 0.3), -2.0, 2.0),
 }
 
@@ -79,7 +83,7 @@ def test_gradient_and_hessian_of_one_joint_equal_finite_differences(case):
 @pytest.mark.parametrize("offset", [[0, 0, 0], [0.004, -0.003, -0.02]], ids=["axes meet", "axes apart"])
 @pytest.mark.parametrize("branch", [-1, 1])
 def test_gradient_and_hessian_of_the_ankle_equal_finite_differences(offset, branch):
-    par = coupler_parameters(**ANKLE, r_pc_f=offset, branch=branch)
+    par = coupler_parameters(CouplerGeometry(**ANKLE, r_pc_f=offset, branch=branch))
     q = RNG.uniform([-0.45, -0.8], [0.45, 0.85], (300, 2))
     value, l1, l2, l11, l12, l22 = np.array([coupler_screw(par, 0, *x) for x in q]).T
     assert np.isfinite(value).all()
@@ -138,8 +142,8 @@ def test_the_printed_rate_of_the_knee_is_not_the_derivative():
 
 
 def test_the_coupler_keeps_its_length_over_the_whole_ankle_range_and_lies_above_the_foot():
-    par = coupler_parameters(**ANKLE, r_pc_f=[0.004, -0.003, -0.02])
-    plus = coupler_parameters(**ANKLE, r_pc_f=[0.004, -0.003, -0.02], branch=1)
+    par = coupler_parameters(CouplerGeometry(**ANKLE, r_pc_f=[0.004, -0.003, -0.02]))
+    plus = coupler_parameters(CouplerGeometry(**ANKLE, r_pc_f=[0.004, -0.003, -0.02], branch=1))
     e = ANKLE["direction"] / np.linalg.norm(ANKLE["direction"])
     for q1 in np.linspace(-0.45, 0.45, 19):
         for q2 in np.linspace(-0.8, 0.85, 23):
@@ -153,7 +157,7 @@ def test_the_coupler_keeps_its_length_over_the_whole_ankle_range_and_lies_above_
 
 def test_the_four_bar_equals_a_root_found_without_closed_form():
     for branch in (-1, 1):
-        par = four_bar_parameters(**FOUR_BAR, branch=branch)
+        par = four_bar_parameters(FourBarGeometry(**FOUR_BAR, branch=branch))
         for q in np.linspace(-0.8, 0.9, 40):
             t = q + FOUR_BAR["crank_zero"]
             a = 0.04 * np.array([np.cos(t), np.sin(t)])
@@ -168,15 +172,15 @@ def test_the_four_bar_equals_a_root_found_without_closed_form():
 
 
 def test_a_loop_that_cannot_close_gives_nan_and_not_a_number_that_looks_right():
-    assert np.isnan(four_bar(four_bar_parameters(0.1, 0.02, 0.03, 0.12, 0.0), 0, 2.5)[0])
+    assert np.isnan(four_bar(four_bar_parameters(FourBarGeometry(0.1, 0.02, 0.03, 0.12, 0.0)), 0, 2.5)[0])
     assert np.isnan(
-        coupler_screw(coupler_parameters(**(ANKLE | {"length": 0.005}), r_pc_f=[0, 0, 0]), 0, 0.3, 0.8)
+        coupler_screw(coupler_parameters(CouplerGeometry(**(ANKLE | {"length": 0.005}), r_pc_f=[0, 0, 0])), 0, 0.3, 0.8)
     ).all()
-    assert np.isnan(vergence_lever(vergence_parameters(**VERGENCE), 0, 2.0)[0])
+    assert np.isnan(vergence_lever(vergence_parameters(VergenceGeometry(**VERGENCE)), 0, 2.0)[0])
 
 
 def test_the_vergence_coupler_keeps_its_length_and_the_printed_transmission_is_wrong():
-    par = vergence_parameters(**VERGENCE)
+    par = vergence_parameters(VergenceGeometry(**VERGENCE))
     wrong = []
     for q in np.linspace(-0.2, 0.7, 40):
         phi = vergence_lever(par, 0, q)[0] + par[9]
@@ -199,10 +203,10 @@ def test_the_vergence_coupler_keeps_its_length_and_the_printed_transmission_is_w
         (lambda: linear_parameters(0.0), "ratio must not be zero"),
         (lambda: hinge_parameters([0, 0, 0.3], [0, 0, -0.05], [0, 0, 0]), "joint axis must not be zero"),
         (lambda: hinge_parameters([0, 0.3], [0, 0, -0.05], [0, 1, 0]), "r_b must be three numbers"),
-        (lambda: four_bar_parameters(0.1, -0.1, 0.1, 0.1, 0.0), "the coupler must be above zero"),
-        (lambda: four_bar_parameters(0.1, 0.1, 0.1, 0.1, 0.0, 2), "branch must be -1 or 1"),
-        (lambda: coupler_parameters(**ANKLE, r_pc_f=[0, 0, 0], branch=0), "branch must be -1 or 1"),
-        (lambda: vergence_parameters(0.02, 0.02, 0.06, [0, 0.1, 0.06], [0, 0, 0]), "x-z plane"),
+        (lambda: four_bar_parameters(FourBarGeometry(0.1, -0.1, 0.1, 0.1, 0.0)), "the coupler must be above zero"),
+        (lambda: four_bar_parameters(FourBarGeometry(0.1, 0.1, 0.1, 0.1, 0.0, 2)), "branch must be -1 or 1"),
+        (lambda: coupler_parameters(CouplerGeometry(**ANKLE, r_pc_f=[0, 0, 0], branch=0)), "branch must be -1 or 1"),
+        (lambda: vergence_parameters(VergenceGeometry(0.02, 0.02, 0.06, [0, 0.1, 0.06], [0, 0, 0])), "x-z plane"),
     ],
 )
 def test_bad_geometry_is_said_in_one_line(make, says):

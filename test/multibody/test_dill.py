@@ -7,14 +7,14 @@ import pytest
 
 from humanoid_control.benchmarks.dill import dill, dill_state
 from humanoid_control.multibody import ForwardDynamics, Model
-from humanoid_control.multibody.forward_kinematics import forward1
-from humanoid_control.multibody.mass_matrix import inertia_matrix, sparse_factor
-from humanoid_control.multibody.sparsity import solver_pattern, sparsity, structure
+from humanoid_control.multibody.forward_kinematics import kinematics_pass
+from humanoid_control.multibody.mass_matrix import fill_mass_matrix, sparse_factor
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation.drives.drive_train import build_drive_train
 from test.multibody.random_trees import BASES, random_bodies, random_state
+from test.reference.sparsity import solver_pattern, sparsity, structure
 
-SOLVERS = ("recursive", "sparse", "dense")
+SOLVERS = ("articulated_body", "sparse", "dense")
 # fmt: off
 GOLDEN = {
     1 / 3: [
@@ -74,8 +74,8 @@ def test_the_sparse_factor_has_the_pattern_of_the_inertia_matrix_and_solves_like
         q, v = random_state(model, rng)
         arrays = ForwardDynamics(model, "sparse").arrays
         t, w = arrays.tables, arrays.work
-        forward1(t, q, v, w)
-        inertia_matrix(t, np.zeros(model.nv), np.zeros(model.nv), w)
+        kinematics_pass(t, q, v, w)
+        fill_mass_matrix(t, np.zeros(model.nv), np.zeros(model.nv), w)
         lower = np.tril(w.M)
         M = lower + np.tril(lower, -1).T
         pattern = solver_pattern(model)[np.argsort(t.rank)][:, np.argsort(t.rank)]
@@ -116,9 +116,10 @@ def test_cost_grows_linearly_and_the_solvers_rank_as_in_the_source_on_dill():
         for solver in SOLVERS if n < 9 else SOLVERS[:1]:
             cases[n, solver] = ForwardDynamics(model, solver, (0, 0, 0)), dill_state(model)
     cost = quickest(cases, 150)
-    assert 3.5 < cost[9, "recursive"] / cost[6, "recursive"] < 16  # eight times as many bodies; a square would be 64
+    on = SOLVERS[0]
+    assert 3.5 < cost[9, on] / cost[6, on] < 16  # eight times as many bodies; a square would be 64
     for n in (6, 8):
-        assert cost[n, "recursive"] < cost[n, "sparse"] < cost[n, "dense"]
+        assert cost[n, on] < cost[n, "sparse"] < cost[n, "dense"]
     assert cost[8, "dense"] / cost[8, "sparse"] > 1.3 * cost[6, "dense"] / cost[6, "sparse"]
 
 

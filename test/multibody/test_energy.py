@@ -5,15 +5,15 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.multibody import ForwardDynamics, Model
-from humanoid_control.multibody.energy import momentum_rate, totals
+from humanoid_control.multibody.energy import total_momentum_rate, totals
 from humanoid_control.multibody.forward_kinematics import configuration_rate
-from humanoid_control.multibody.model import bodies_of
+from humanoid_control.multibody.model import from_pinocchio
 from humanoid_control.robots import load_robot
 from test.multibody.plain_reference import jacobians, poses
 from test.multibody.random_trees import geared_model, random_bodies, random_state, random_wrenches
 from test.multibody.test_loop_constraints import knee_and_ankle
 
-SOLVERS = ("recursive", "sparse", "dense")
+SOLVERS = ("articulated_body", "sparse", "dense")
 
 
 def fly(dynamics, q, v, h, steps):
@@ -39,7 +39,7 @@ def fly(dynamics, q, v, h, steps):
 def test_energies_and_momentum_of_a_robot_are_pinocchios():
     robot = load_robot("lola", "floating")
     data, rng = robot.model.createData(), np.random.default_rng(1)
-    dynamics = ForwardDynamics(Model(bodies_of(robot.model).bodies))
+    dynamics = ForwardDynamics(Model(from_pinocchio(robot.model).bodies))
     for _ in range(5):
         q = pin.randomConfiguration(robot.model, -np.ones(robot.nq), np.ones(robot.nq))
         v = rng.normal(size=robot.nv)
@@ -51,7 +51,7 @@ def test_energies_and_momentum_of_a_robot_are_pinocchios():
         assert np.allclose(ours.linear, momentum.linear) and np.allclose(ours.angular, momentum.angular)
         a = dynamics(q, v, rng.normal(size=robot.nv))
         rate = pin.computeCentroidalMomentumTimeVariation(robot.model, data, q, v, a)
-        linear, angular = momentum_rate(dynamics, a)
+        linear, angular = total_momentum_rate(dynamics, a)
         assert np.allclose(linear, rate.linear) and np.allclose(angular, rate.angular, atol=1e-8)
 
 
@@ -102,9 +102,9 @@ def test_a_free_tree_keeps_energy_and_momentum(solver):
     assert np.abs(after.angular - before.angular).max() < 1e-8 * np.abs(before.angular).max()
     assert abs(after.kinetic - before.kinetic) < 1e-8 * before.kinetic
     assert abs(before.com - after.com).max() > 0.01
-    weight = ForwardDynamics(model, "recursive")
+    weight = ForwardDynamics(model, "articulated_body")
     qdd = weight(q, v, rng.normal(size=model.nv) * (np.arange(model.nv) >= 6))
-    linear, angular = momentum_rate(weight, qdd)
+    linear, angular = total_momentum_rate(weight, qdd)
     assert np.allclose(linear, [0, 0, -9.81 * model.mass]) and np.allclose(angular, 0, atol=1e-9)
 
 
@@ -116,7 +116,7 @@ def test_change_of_momentum_is_the_sum_of_the_impressed_wrenches():
     qdd = dynamics(q, v, wrench=wrench)
     X, com = poses(model, q).real, totals(dynamics, q, v).com
     qdd = dynamics(q, v, wrench=wrench)
-    linear, angular = momentum_rate(dynamics, qdd)
+    linear, angular = total_momentum_rate(dynamics, qdd)
     forces = np.einsum("bij,bj->bi", X[:, :3, :3], wrench[:, 3:])
     moments = np.einsum("bij,bj->bi", X[:, :3, :3], wrench[:, :3]) + np.cross(X[:, :3, 3] - com, forces)
     assert np.allclose(linear, forces.sum(axis=0)) and np.allclose(angular, moments.sum(axis=0))

@@ -7,7 +7,7 @@ import pytest
 from humanoid_control.multibody import ForwardDynamics, Model
 from humanoid_control.multibody import layout as at
 from humanoid_control.multibody.energy import joint_wrenches
-from humanoid_control.multibody.model import bodies_of
+from humanoid_control.multibody.model import from_pinocchio
 from humanoid_control.robots import load_robot
 from test.multibody.random_trees import BASES, random_bodies, random_state, random_wrenches
 
@@ -15,7 +15,7 @@ from test.multibody.random_trees import BASES, random_bodies, random_state, rand
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 def test_joints_of_a_robot_transmit_what_pinocchio_says(base):
     robot = load_robot("hrp2", base)
-    tree, data, rng = bodies_of(robot.model), robot.model.createData(), np.random.default_rng(0)
+    tree, data, rng = from_pinocchio(robot.model), robot.model.createData(), np.random.default_rng(0)
     dynamics = ForwardDynamics(Model(tree.bodies))
     q = pin.randomConfiguration(robot.model, -np.ones(robot.nq), np.ones(robot.nq))
     v, tau = rng.normal(size=robot.nv), rng.normal(size=robot.nv) * 5
@@ -39,7 +39,7 @@ def test_wrenches_along_shared_axes_add_up_to_the_generalised_force(base):
         for i, lam in enumerate(joint_wrenches(dynamics, qdd, wrench)):
             own, motion = list(model.coords[i]), model.bodies[i].joint.motion
             if motion >= at.FREE:
-                j = dynamics.arrays.ints[i, at.JHAT]
+                j = dynamics.arrays.ints[i, at.GROUP_JACOBIAN]
                 sums[own] += J[j : j + 36].reshape(6, 6) @ lam
             else:
                 o = (i + 1) * at.NW + at.GRAD

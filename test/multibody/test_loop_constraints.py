@@ -29,7 +29,7 @@ def test_screws_of_knee_and_ankle_accelerate_as_pinocchios_closed_chains(base):
     for _ in range(5):
         q, v = states(base, rng)
         tau = rng.normal(size=leg.model.nv) * 10
-        ours = [ForwardDynamics(leg.model, s)(q, v, tau) for s in ("recursive", "sparse", "dense")]
+        ours = [ForwardDynamics(leg.model, s)(q, v, tau) for s in ("articulated_body", "sparse", "dense")]
         found = []
         for chains in (light, heavy):
             x, u = chains.close(q, v)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import RobotError
+from humanoid_control.multibody.couplings import CouplerGeometry, FourBarGeometry, VergenceGeometry
 from humanoid_control.multibody.mechanisms import AnkleScrews, FourBar, HarmonicDrive, KneeScrew, Vergence
 
 RNG = np.random.default_rng(6)
@@ -12,8 +13,7 @@ ANKLE = {
     "r_pc_f": [0, 0, 0],
     "axis_2": [0, -1, 0],
     "direction": [0, 0, -1],
-    "coupler": 0.18,
-    "lead": 0.005,
+    "length": 0.18,
 }
 
 
@@ -21,15 +21,9 @@ def ankle(side=1):
     y = side * np.array([[0, 1, 0]])
     bot, top = np.array([[-0.055, 0, 0]] * 2), np.array([[-0.047, 0, -0.09]] * 2)
     out = np.array([[0.045], [-0.045]])
-    return AnkleScrews(
-        "ankle",
-        [-0.4, -0.765],
-        [0.41, 0.838],
-        axis_1=[side, 0, 0],
-        r_bot=bot + out * y,
-        r_top=top + 0.9 * out * y,
-        **ANKLE,
-    )
+    bottoms, tops = bot + out * y, top + 0.9 * out * y
+    screws = [CouplerGeometry(**ANKLE, axis_1=[side, 0, 0], r_bot=bottoms[k], r_top=tops[k]) for k in range(2)]
+    return AnkleScrews("ankle", [-0.4, -0.765], [0.41, 0.838], screws, lead=0.005)
 
 
 def knee(side=1):
@@ -41,20 +35,9 @@ DRIVES = {
     "harmonic": HarmonicDrive("hip", -1, 2, -80.0, 0.1),
     "knee": knee(),
     "ankle": ankle(),
-    "four_bar": FourBar(
-        "finger", -0.8, 0.9, crank=0.04, coupler=0.11, rocker=0.05, ground=0.12, crank_zero=1.4, ratio=3
-    ),
+    "four_bar": FourBar("finger", -0.8, 0.9, FourBarGeometry(0.04, 0.11, 0.05, 0.12, crank_zero=1.4), ratio=3),
     "vergence": Vergence(
-        "eyes",
-        -0.087,
-        0.35,
-        r_ax=0.02,
-        lever=0.02,
-        coupler=0.0632,
-        r_k=[0.05, 0, 0.06],
-        r_b=[-0.03, 0, 0],
-        ratio=50,
-        share=1,
+        "eyes", -0.087, 0.35, VergenceGeometry(0.02, 0.02, 0.0632, [0.05, 0, 0.06], [-0.03, 0, 0], share=1), ratio=50
     ),
 }
 
@@ -131,7 +114,7 @@ def test_motor_angles_that_no_joint_angle_gives_are_refused():
 
 
 def test_a_loop_that_cannot_close_and_a_singular_transmission_are_refused():
-    loose = FourBar("finger", -3, 3, crank=0.04, coupler=0.05, rocker=0.05, ground=0.12, crank_zero=1.4)
+    loose = FourBar("finger", -3, 3, FourBarGeometry(0.04, 0.05, 0.05, 0.12, crank_zero=1.4))
     with pytest.raises(RobotError, match=r"finger: the loop cannot close at joint angle .* deg"):
         loose.check()
     straight = KneeScrew("knee", -1, 1, r_b=[0, 0, 0.3], r_a=[0, 0, -0.05], axis=[0, 1, 0], lead=0.005)

@@ -6,7 +6,7 @@ import pytest
 
 from humanoid_control.errors import RobotError
 from humanoid_control.multibody import Body, ForwardDynamics, Inertia, Model, rotor
-from humanoid_control.multibody.model import axis_to_z, bodies_of
+from humanoid_control.multibody.model import axis_to_z, from_pinocchio
 from humanoid_control.robots import CATALOGUE, load_robot
 
 
@@ -19,9 +19,9 @@ def a_state(model, rng):
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_robot_accelerates_as_with_pinocchios_articulated_bodies(name, base):
     robot, rng = load_robot(name, base), np.random.default_rng(1)
-    model, data = Model(bodies_of(robot.model).bodies), robot.model.createData()
+    model, data = Model(from_pinocchio(robot.model).bodies), robot.model.createData()
     assert (model.nq, model.nv) == (robot.model.nq, robot.model.nv) and not model.loops
-    solvers = [ForwardDynamics(model, s) for s in ("recursive", "sparse", "dense")]
+    solvers = [ForwardDynamics(model, s) for s in ("articulated_body", "sparse", "dense")]
     for _ in range(3):
         q, v, tau = a_state(robot.model, rng)
         expected = pin.aba(robot.model, data, q, v, tau)
@@ -42,11 +42,11 @@ def test_joints_about_any_axis_and_slides_are_read_from_pinocchio():
     tree.appendBodyToJoint(at, pin.Inertia.Random(), pin.SE3.Identity())
     q, v, tau = a_state(tree, rng)
     expected = pin.aba(tree, tree.createData(), q, v, tau)
-    found = ForwardDynamics(Model(bodies_of(tree).bodies))(q, v, tau)
+    found = ForwardDynamics(Model(from_pinocchio(tree).bodies))(q, v, tau)
     assert np.abs(found - expected).max() < 1e-9 * np.abs(expected).max()
     tree.addJoint(at, pin.JointModelSpherical(), pin.SE3.Identity(), "ball")
     with pytest.raises(RobotError, match="'ball': Spherical joints cannot be simulated"):
-        bodies_of(tree)
+        from_pinocchio(tree)
 
 
 @pytest.mark.parametrize("base", ["fixed", "floating"])
@@ -61,7 +61,7 @@ def test_geared_rotors_act_as_pinocchios_mimic_joints(base):
         axis /= np.linalg.norm(axis)
         inertia = 1e-4 * np.eye(3) + 0.8e-4 * np.outer(axis, axis)
         shafts.append((j, axis, place, inertia, rng.uniform(-80, 80)))
-    ours = bodies_of(tree)
+    ours = from_pinocchio(tree)
     bodies = list(ours.bodies)
     turns = {"universe": np.eye(3), **ours.turn}
     for j, axis, place, _, ratio in shafts:
@@ -76,7 +76,7 @@ def test_geared_rotors_act_as_pinocchios_mimic_joints(base):
     full = with_mimics(tree, shafts)
     data = full.createData()
     q, v, tau = a_state(tree, rng)
-    for solver in ("recursive", "sparse", "dense"):
+    for solver in ("articulated_body", "sparse", "dense"):
         qdd = ForwardDynamics(model, solver)(q, v, tau)
         back = pin.rnea(full, data, q, v, qdd)
         assert np.abs(back - tau).max() < 1e-9 * np.abs(tau).max() + 1e-8

@@ -11,7 +11,7 @@ from humanoid_control.multibody import ENVIRONMENT, Body, ForwardDynamics, Model
 from test.multibody.plain_reference import equations
 from test.multibody.random_trees import BASES, random_bodies, random_inertia, random_state, random_wrenches
 
-SOLVERS = ("recursive", "sparse", "dense")
+SOLVERS = ("articulated_body", "sparse", "dense")
 GRAVITY = (0.4, -1.1, -9.7)
 
 

@@ -7,10 +7,10 @@ import pytest
 from humanoid_control.errors import HumanoidError
 from humanoid_control.multibody import ForwardDynamics
 from humanoid_control.multibody.energy import totals
-from humanoid_control.multibody.forward_kinematics import forward1
+from humanoid_control.multibody.forward_kinematics import kinematics_pass
 from humanoid_control.multibody.layout import NW, RATE
 from humanoid_control.robots import load_robot
-from humanoid_control.simulation import World, WorldSettings, make_engine
+from humanoid_control.simulation import MultibodyWorld, WorldSettings, make_engine
 from humanoid_control.simulation.drives.drive_train import build_drive_train, mechanisms_of
 from humanoid_control.simulation.drives.position_control import driven_gains
 
@@ -22,7 +22,7 @@ def lola():
 
 @pytest.mark.parametrize("drives", ["rigid", "elastic"])
 def test_stands_where_ideal_drives_stand(lola, drives):
-    ideal, driven = World(lola), make_engine(lola, settings=WorldSettings(drives=drives))
+    ideal, driven = MultibodyWorld(lola), make_engine(lola, settings=WorldSettings(drives=drives))
     start = driven.q.copy()
     for _ in range(8):
         ideal.step(1000)
@@ -62,7 +62,7 @@ def test_loops_stay_closed_and_limits_kept_in_fast_motion(lola, drives):
         world.step(100)
         assert (np.abs(world.current) <= world._shafts.motor[:, 4] * 1.0001).all()
     assert np.abs(world.v).max() > 0.05
-    forward1(world.arrays.tables, world.full_q, world.full_v, world.arrays.work)
+    kinematics_pass(world.arrays.tables, world.full_q, world.full_v, world.arrays.work)
     rows = world.arrays.work.W.reshape(-1, NW)
     for k, s in enumerate(world.train.shafts):
         if not s.elastic:
@@ -94,7 +94,7 @@ def test_elastic_gears_twist_by_torque_over_stiffness(lola):
 
 def test_a_push_and_a_command_move_it_as_the_ideal_world(lola):
     robot = load_robot("lola", "fixed")
-    ideal, driven = World(robot), make_engine(robot, settings=WorldSettings(drives="rigid"))
+    ideal, driven = MultibodyWorld(robot), make_engine(robot, settings=WorldSettings(drives="rigid"))
     goal = robot.postures["neutral"].copy()
     goal[robot.joint_index("l_elbow_flexion")] += 0.4
     for w in (ideal, driven):
@@ -138,4 +138,4 @@ def test_robots_without_a_file_of_drives_and_other_engines_are_refused(lola):
             make_engine(robot, engine, WorldSettings(drives="rigid"))
         assert "\n" not in str(e.value) and "drives" in str(e.value)
     with pytest.raises(HumanoidError, match="elastic"):
-        World(lola, WorldSettings(drives="elastik"))
+        MultibodyWorld(lola, WorldSettings(drives="elastik"))

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
-from humanoid_control.simulation.engine import Recipe
+from humanoid_control.simulation.engine import SimulationConfig
 from humanoid_control.simulation.many_worlds import make_observer, make_world, name_of, simulate_many, standing_study
 
-RECIPE = Recipe(robot="suralp", step=0.002)
+RECIPE = SimulationConfig(robot="suralp", step=0.002)
 VARIED = [
     {"stiffness": 60.0},
     {"friction": 0.1, "push_y": 250.0},

@@ -10,7 +10,7 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import make_engine
 from humanoid_control.simulation.sensors.sensor_model import Imperfection
-from humanoid_control.simulation.state_space.closed_loop import ControlLevel, Inputs, run_robot
+from humanoid_control.simulation.state_space.closed_loop import ControlLevel, DriveInputs, run_robot
 
 ROBOT = load_robot("wabian2", "fixed")
 GOAL = ROBOT.from_mapping({"l_elbow_flexion": 0.9, "r_shoulder_flexion": 0.3})
@@ -30,7 +30,7 @@ def cascade(world, log):
 
     def inner(t, reading, speed):
         log.append(("inner", reading.joints.stamp))
-        return Inputs(efforts=gravity(world, reading.joints.q) + speed_gain(world) * (speed - reading.joints.v))
+        return DriveInputs(efforts=gravity(world, reading.joints.q) + speed_gain(world) * (speed - reading.joints.v))
 
     return [ControlLevel(SLOW, outer), ControlLevel(FAST, inner)]
 
@@ -65,7 +65,7 @@ def test_a_cascade_does_what_the_same_written_out_does():
 
 def test_it_ends_when_the_condition_holds_or_the_world_diverges():
     world = make_engine(ROBOT)
-    raise_it = ControlLevel(0.005, lambda t, reading, _: Inputs(positions=GOAL))
+    raise_it = ControlLevel(0.005, lambda t, reading, _: DriveInputs(positions=GOAL))
     elbow = ROBOT.joint_index("l_elbow_flexion")
     assert run_robot(world, [raise_it], 5.0, lambda w: w.joints[elbow] > 0.5) == "until"
     assert 0.5 < world.joints[elbow] < 0.8 and world.time < 2.0
@@ -81,7 +81,7 @@ def test_the_controller_sees_the_sensors_not_the_truth():
 
     def watch(t, reading, _):
         seen.append((reading, world.joints.copy(), world.imu()))
-        return Inputs(positions=neutral)
+        return DriveInputs(positions=neutral)
 
     run_robot(world, [ControlLevel(0.005, watch)], 0.5, imperfection=model)
     errors = np.array([r.joints.q - truth for r, truth, _ in seen])
@@ -96,4 +96,4 @@ def test_the_controller_sees_the_sensors_not_the_truth():
 @pytest.mark.parametrize("periods", [[], [0.0015], [0.01, 0.003], [0.001, 0.002], [np.nan]])
 def test_periods_that_do_not_fit_are_refused(periods):
     with pytest.raises(ConfigError, match=r"whole multiple|at least one level|positive number"):
-        run_robot(make_engine(ROBOT), [ControlLevel(p, lambda t, r, a: Inputs()) for p in periods], 0.1)
+        run_robot(make_engine(ROBOT), [ControlLevel(p, lambda t, r, a: DriveInputs()) for p in periods], 0.1)

@@ -10,7 +10,7 @@ from humanoid_control.simulation import WorldSettings
 from humanoid_control.simulation.contact.points import ContactSettings
 from humanoid_control.simulation.drives.drive_train import build_drive_train
 from humanoid_control.simulation.state_space.integrators import IntegratorSettings, integrate
-from humanoid_control.simulation.state_space.model import TYPES, StateSpace
+from humanoid_control.simulation.state_space.model import TYPES, StateSpaceModel
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +29,10 @@ PUBLISHED = [("reduced", 6, 0, 60), ("rigid", 30, 24, 132), ("elastic", 46, 24, 
 
 @pytest.mark.parametrize("depth, mechanical, electrical, equations", PUBLISHED)
 def test_orders_are_those_of_the_published_table(lola, depth, mechanical, electrical, equations):
-    model = StateSpace(lola, depth, euler=True)
+    model = StateSpaceModel(lola, depth, euler=True)
     assert (model.order.mechanical, model.order.contact, model.order.electrical) == (mechanical, 48, electrical)
     assert model.order.first_order == equations == model.n == len(model.initial())
-    assert StateSpace(lola, depth).n == equations + 1, "a quaternion has one number more"
+    assert StateSpaceModel(lola, depth).n == equations + 1, "a quaternion has one number more"
 
 
 def test_rigid_gears_make_22_loops_and_elastic_ones_leave_6(lola):
@@ -48,7 +48,7 @@ def test_rigid_gears_make_22_loops_and_elastic_ones_leave_6(lola):
 @pytest.mark.parametrize("euler", [False, True])
 def test_the_base_of_the_reduced_model_accelerates_as_pinocchio_says(lola, euler):
     """M_bb a_b = -(h_b + M_bj a_j) for prescribed joints, in the air."""
-    model, rng = StateSpace(lola, "reduced", euler=euler), np.random.default_rng(0)
+    model, rng = StateSpaceModel(lola, "reduced", euler=euler), np.random.default_rng(0)
     q = lola.q("neutral", pin.SE3(pin.rpy.rpyToMatrix(0.2, -0.1, 0.5), np.array([0.3, 0.1, 5.0])))
     v, a_j = rng.normal(size=lola.nv), rng.normal(size=lola.n)
     z = model.initial()
@@ -79,7 +79,7 @@ def test_euler_angles_and_quaternion_fall_alike(lola, depth):
     """Thrown, spinning, motors under voltage: the same motion by both parametrisations of the base."""
     out = []
     for euler in (False, True):
-        model = StateSpace(lola, depth, euler=euler)
+        model = StateSpaceModel(lola, depth, euler=euler)
         z = model.initial()
         q, v = lola.q("neutral")[:7].copy(), np.array([0.3, -0.2, 1.0, 0.4, -0.3, 0.8])
         q[2] += 1.0
@@ -124,7 +124,7 @@ def test_stiff_gears_accelerate_as_rigid_ones(lola):
 
 def test_stands_by_any_integrator(lola):
     """The reduced model on its contact layers, by a fixed-step and by an adaptive method: one motion, and it stays."""
-    model = StateSpace(lola, "reduced", euler=True)
+    model = StateSpaceModel(lola, "reduced", euler=True)
     u, out = joints_at_rest(lola), []
     for settings in (IntegratorSettings("rk4", 5e-4), IntegratorSettings("rk45", 0.01, rtol=1e-6, atol=1e-9)):
         z = integrate(model.rates, model.initial(), 0.15, u=u, settings=settings, layout=model.layout)
@@ -135,7 +135,7 @@ def test_stands_by_any_integrator(lola):
 
 def test_several_rates_take_steps_that_are_too_long_for_one(lola):
     """Elastic gears, motors under voltage, feet on the ground: only the base at 1 ms, the rest in five short steps."""
-    model = StateSpace(lola, "elastic", WorldSettings(contact=ContactSettings(4e4, 250.0, 4e4, 250.0)))
+    model = StateSpaceModel(lola, "elastic", WorldSettings(contact=ContactSettings(4e4, 250.0, 4e4, 250.0)))
     nv, nq = model.model.nv, model.model.nq
 
     def moved(settings):
@@ -152,12 +152,12 @@ def test_several_rates_take_steps_that_are_too_long_for_one(lola):
 def test_bad_requests_say_so_in_one_line(lola, what):
     with pytest.raises(HumanoidError) as e:
         if what == "depth":
-            StateSpace(lola, "rigit")
+            StateSpaceModel(lola, "rigit")
         elif what == "fixed":
-            StateSpace(load_robot("lola", "fixed"), "rigid")
+            StateSpaceModel(load_robot("lola", "fixed"), "rigid")
         elif what == "input":
-            StateSpace(lola, "rigid").rates(0.0, np.zeros(133), np.zeros(3))
+            StateSpaceModel(lola, "rigid").rates(0.0, np.zeros(133), np.zeros(3))
         else:
-            StateSpace(load_robot("hrp2", "floating"), "rigid")
+            StateSpaceModel(load_robot("hrp2", "floating"), "rigid")
     assert "\n" not in str(e.value) and len(str(e.value)) > 20
     assert set(TYPES.values()) == {1, 2, 3}

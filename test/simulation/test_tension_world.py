@@ -12,7 +12,7 @@ from humanoid_control.robots import load_robot
 from humanoid_control.simulation import make_engine
 from humanoid_control.simulation.drives.position_control import default_gains
 from humanoid_control.simulation.drives.tendon_plant import EncoderErrors, TendonEncoders
-from humanoid_control.simulation.engine import Recipe
+from humanoid_control.simulation.engine import SimulationConfig
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.worlds.mujoco_world import mjcf_text
 from humanoid_control.simulation.worlds.tendon_world import TensionWorld, tension_gains
@@ -164,7 +164,7 @@ def test_tensions_hold_the_neutral_posture_until_it_is_pushed(robot):
 def test_only_joints_without_tendons_take_commands():
     """The shoulders of a robot whose legs have no tendons hang; its legs go where they are told."""
     robot = load_robot("suralp", "fixed")
-    engine = Recipe("suralp", "fixed", drives="tendons", tension=20.0).build(robot)
+    engine = SimulationConfig("suralp", "fixed", drives="tendons", tension=20.0).build(robot)
     free = {robot.joint_names[k] for k in engine.uncommanded}
     leg = next(k for k, n in enumerate(robot.joint_names) if "knee" in n)
     assert free and all(n[:2] in ("l_", "r_") for n in free) and robot.joint_names[leg] not in free

@@ -5,9 +5,9 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.multibody.model import bodies_of
+from humanoid_control.multibody.model import from_pinocchio
 from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.simulation import World, WorldSettings
+from humanoid_control.simulation import MultibodyWorld, WorldSettings
 from humanoid_control.simulation.contact.points import ContactSettings
 from humanoid_control.simulation.drives.position_control import DriveGains, default_gains
 from humanoid_control.simulation.sensors.imu import base_state, read_imu
@@ -26,7 +26,7 @@ def test_without_drives_the_energy_is_kept():
     robot = load_robot("wabian2", "fixed")
     drift = []
     for h in (1e-3, 5e-4):
-        world = World(robot, WorldSettings(step=h), free_gains(robot))
+        world = MultibodyWorld(robot, WorldSettings(step=h), free_gains(robot))
         world.q = robot.q(robot.from_mapping({"l_shoulder_flexion": 1.0, "r_elbow_flexion": 0.8, "waist_flexion": 0.2}))
         before = world.stored_energy()
         world.step(int(0.3 / h))
@@ -39,7 +39,7 @@ def test_without_drives_the_energy_is_kept():
 def test_acceleration_is_pinocchios_forward_dynamics():
     """One step from rest without drives: a = M^-1 (-g), from CRBA and RNEA instead of ABA."""
     robot = load_robot("lola", "fixed")
-    world = World(robot, gains=free_gains(robot))
+    world = MultibodyWorld(robot, gains=free_gains(robot))
     world.q = robot.q(robot.from_mapping({"l_shoulder_flexion": 0.7, "r_elbow_flexion": 0.5}))
     q = world.q.copy()
     world.step()
@@ -53,7 +53,7 @@ def test_acceleration_is_pinocchios_forward_dynamics():
 def test_the_implicit_drive_is_the_drive_at_the_end_of_the_step():
     robot = load_robot("hrp2", "fixed")
     gains, h, rng = default_gains(robot), 1e-3, np.random.default_rng(0)
-    world = World(robot)
+    world = MultibodyWorld(robot)
     q_ref, v_ref = world.joints + rng.normal(size=robot.n) * 0.01, rng.normal(size=robot.n) * 0.1
     world.set_state(velocities=rng.normal(size=robot.n) * 0.1)
     world.command(q_ref, v_ref)
@@ -68,9 +68,9 @@ def test_the_implicit_drive_is_the_drive_at_the_end_of_the_step():
 def test_a_step_with_drives_contact_and_a_push_is_pinocchios():
     """The compiled step beside ABA with the same armature and the same forces at the soles."""
     robot = load_robot("lola", "floating")
-    world = World(robot)
+    world = MultibodyWorld(robot)
     rng = np.random.default_rng(3)
-    turn = bodies_of(robot.model).turn
+    turn = from_pinocchio(robot.model).turn
     world.step(400)
     for link, force in (("torso", 60.0), ("l_forearm", 5.0)):
         world.push(link, np.array([force, -3.0, 4.0, 0.5, 1.0, -2.0]), 0.5, point=np.array([0.01, 0.02, 0.1]))
@@ -104,7 +104,7 @@ def test_a_step_with_drives_contact_and_a_push_is_pinocchios():
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_drives_hold_the_posture_against_gravity(name):
     robot = load_robot(name, "fixed")
-    world = World(robot)
+    world = MultibodyWorld(robot)
     world.step(2000)
     assert np.degrees(np.abs(world.joints - robot.postures["neutral"])).max() < 0.5
     assert np.abs(world.v).max() < 1e-3
@@ -117,7 +117,7 @@ def test_drives_hold_the_posture_against_gravity(name):
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_torque_never_exceeds_the_effort_limit(name):
     robot = load_robot(name, "fixed")
-    world, rng = World(robot), np.random.default_rng(1)
+    world, rng = MultibodyWorld(robot), np.random.default_rng(1)
     strained = 0
     for _ in range(60):
         world.command(rng.uniform(np.maximum(robot.lower, -3), np.minimum(robot.upper, 3)))
@@ -134,7 +134,7 @@ def test_stops_keep_joints_in_their_range_when_pushed():
     robot = load_robot("hrp2", "fixed")
     gains = default_gains(robot)
     weak = DriveGains(0 * gains.kp, 0.001 * gains.kd, gains.rotor, gains.effort, gains.stop)
-    world = World(robot, gains=weak)
+    world = MultibodyWorld(robot, gains=weak)
     world.reset(robot.from_mapping({"l_elbow_flexion": 1.5, "waist_flexion": 0.5}))
     world.step(3000)
     beyond = np.maximum(robot.lower - world.joints, world.joints - robot.upper)
@@ -145,7 +145,7 @@ def test_stops_keep_joints_in_their_range_when_pushed():
 @pytest.mark.parametrize("name", BIPEDS)
 def test_stands_on_its_feet_for_a_minute(name):
     robot = load_robot(name, "floating")
-    world = World(robot)
+    world = MultibodyWorld(robot)
     start = world.q.copy()
     for _ in range(60):
         world.step(1000)
@@ -162,7 +162,7 @@ def test_friction_holds_inside_the_cone_and_slips_outside():
     """A wide robot pulled forward: below mu N its wheels stay where they are, above it they slide along the cone."""
     robot = load_robot("armar3", "floating")
     for share, slides in ((0.5, False), (2.0, True)):
-        world = World(robot, WorldSettings(contact=ContactSettings(friction=0.15)))
+        world = MultibodyWorld(robot, WorldSettings(contact=ContactSettings(friction=0.15)))
         world.step(1500)
         mu, g = 0.15, 9.81
         world.arrays.set_gravity((share * mu * g, 0.0, -g))
@@ -179,7 +179,7 @@ def test_friction_holds_inside_the_cone_and_slips_outside():
 
 def test_nothing_acts_on_feet_in_the_air():
     robot = load_robot("wabian2", "floating")
-    world = World(robot)
+    world = MultibodyWorld(robot)
     X = robot.X_world_root.copy()
     X.translation = X.translation + np.array([0, 0, 0.5])
     world.set_state(X_world_root=X)
@@ -191,7 +191,7 @@ def test_nothing_acts_on_feet_in_the_air():
 
 def test_commands_are_clipped_and_wrong_ones_passed_over():
     robot = load_robot("hrp2", "fixed")
-    world = World(robot)
+    world = MultibodyWorld(robot)
     k = robot.joint_index("l_elbow_flexion")
     wanted = robot.postures["neutral"].copy()
     wanted[k] = 99.0
@@ -210,7 +210,7 @@ def test_commands_are_clipped_and_wrong_ones_passed_over():
 
 def test_a_diverged_world_keeps_its_last_state_until_reset():
     robot = load_robot("lola", "fixed")
-    world = World(robot)
+    world = MultibodyWorld(robot)
     world.step(10)
     good = world.q.copy()
     world.v[:] = np.nan
@@ -224,7 +224,7 @@ def test_a_diverged_world_keeps_its_last_state_until_reset():
 def test_same_commands_same_bytes():
     robot, out = load_robot("suralp", "floating"), []
     for _ in range(2):
-        world, rng = World(robot), np.random.default_rng(4)
+        world, rng = MultibodyWorld(robot), np.random.default_rng(4)
         for _ in range(50):
             world.command(robot.postures["neutral"] + 0.05 * rng.normal(size=robot.n))
             world.step(4)
@@ -234,7 +234,7 @@ def test_same_commands_same_bytes():
 
 def test_base_state_is_the_root_link():
     robot = load_robot("lola", "fixed")
-    world = World(robot)
+    world = MultibodyWorld(robot)
     pose, twist = base_state(world)
     assert pose == pytest.approx(pin.SE3ToXYZQUAT(robot.X_world_root), abs=1e-6)
     world.v[:] = 0
@@ -246,4 +246,4 @@ def test_base_state_is_the_root_link():
 @pytest.mark.parametrize("step", [0.0, -1.0, 0.5])
 def test_a_step_that_makes_no_sense_is_refused(step):
     with pytest.raises(ConfigError, match="step"):
-        World(load_robot("hrp2"), WorldSettings(step=step))
+        MultibodyWorld(load_robot("hrp2"), WorldSettings(step=step))

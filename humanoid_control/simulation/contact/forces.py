@@ -1,12 +1,7 @@
-"""Contact of all points of all bodies with the ground: compiled loops over flat arrays, without allocation.
+"""Contact of all points of a robot with the ground: compiled loops over flat arrays, without allocation.
 
 The bodies, the points and what is known of the ground are in a `ContactTable`; the layers' deflections s (np, 3) [m]
 and the forces (np, 3) on the points in world axes [N] belong to the state of whoever integrates.
-
-
-Also here:
-
-* What connects a robot's contact points with the multibody engine: its bodies, their axes, their rows.
 """
 
 from __future__ import annotations
@@ -30,8 +25,6 @@ from humanoid_control.simulation.contact.points import (
     contact_point,
     contact_point_step,
 )
-
-# -------- Contact of all points of all bodies with the ground: compiled loops over flat arrays, without allocation
 
 Vec = tuple[float, float, float]
 Array = np.ndarray
@@ -93,19 +86,29 @@ def arm_of(R: Array, b: int, points: Array, p: int) -> Vec:
     )
 
 
+class ContactFrame(NamedTuple):
+    """Unit vectors in the world: upward normal of the ground, and two tangents.
+
+    The first tangent is as world x seems from above, the second to its left.
+    """
+
+    normal: Vec
+    first: Vec
+    second: Vec
+
+
 @inlined
-def _tangents(nx: float, ny: float, nz: float) -> tuple[float, float, float, float, float]:
-    """Two unit tangents of the ground: the first as world x seems from above, the second to its left."""
+def _contact_frame(nx: float, ny: float, nz: float) -> ContactFrame:
     c = 1.0 / np.sqrt(nx * nx + nz * nz)
     ax, az = c * nz, -c * nx
-    return ax, az, ny * az, nz * ax - nx * az, -ny * ax
+    return ContactFrame((nx, ny, nz), (ax, 0.0, az), (ny * az, nz * ax - nx * az, -ny * ax))
 
 
 @inlined
-def add_wrench(
-    R: Array, b: int, cx: float, cy: float, cz: float, fx: float, fy: float, fz: float, wrench: Array
-) -> None:
+def add_wrench(R: Array, b: int, arm: Vec, force: Vec, wrench: Array) -> None:
     """Add a force at an arm from the body's origin, both in world axes, to the body's wrench in its own axes."""
+    cx, cy, cz = arm
+    fx, fy, fz = force
     mx, my, mz = cy * fz - cz * fy, cz * fx - cx * fz, cx * fy - cy * fx
     for a in range(3):
         wrench[b, a] += R[b, 0, a] * mx + R[b, 1, a] * my + R[b, 2, a] * mz
@@ -132,7 +135,8 @@ def _all_points(c: ContactTable, s: Array, h: float, force: Array, out: Array) -
         ux = V[b, 3] + V[b, 1] * cz - V[b, 2] * cy
         uy = V[b, 4] + V[b, 2] * cx - V[b, 0] * cz
         uz = V[b, 5] + V[b, 0] * cy - V[b, 1] * cx
-        ax, az, bx, by, bz = _tangents(nx, ny, nz)
+        frame = _contact_frame(nx, ny, nz)
+        (ax, _, az), (bx, by, bz) = frame.first, frame.second
         v1, v2 = ax * ux + az * uz, bx * ux + by * uy + bz * uz
         if h > 0.0:
             fn, f1, f2, o0, o1, o2 = contact_point_step(gap, v1, v2, h, s[p], par)
@@ -142,22 +146,25 @@ def _all_points(c: ContactTable, s: Array, h: float, force: Array, out: Array) -
         fx, fy, fz = nx * fn + ax * f1 + bx * f2, ny * fn + by * f2, nz * fn + az * f1 + bz * f2
         force[p, 0], force[p, 1], force[p, 2] = fx, fy, fz
         if fn > 0.0:
-            add_wrench(R, b, cx, cy, cz, fx, fy, fz, c.wrench)
+            add_wrench(R, b, (cx, cy, cz), (fx, fy, fz), c.wrench)
         if h > 0.0:
             c.arms[p, 0], c.arms[p, 1], c.arms[p, 2] = cx, cy, cz
-            _gain(p, fn, f1, f2, v1, v2, nx, ny, nz, ax, az, bx, by, bz, h, par, c.gains)
+            _set_gain(c, p, frame, (fn, f1, f2), (v1, v2), h)
 
 
 @inlined
-def _gain(
-    p: int, fn: float, f1: float, f2: float, v1: float, v2: float, nx: float, ny: float, nz: float, ax: float,
-    az: float, bx: float, by: float, bz: float, h: float, par: Array, gains: Array,
-) -> None:  # fmt: skip
+def _set_gain(c: ContactTable, p: int, frame: ContactFrame, force: Vec, sliding: tuple[float, float], h: float) -> None:
     """By how much the force falls for each m/s that the point gains, symmetric 3 x 3 in world axes [N s/m].
 
     Along the normal, and along the ground while the point sticks, that is d + h k. A sliding point has a force that
     only turns with its direction of motion.
+
+    Args:
+        force: along the frame's axes [N]. sliding: velocity along its tangents [m/s].
     """
+    par, gains = c.par, c.gains
+    fn, f1, f2 = force
+    v1, v2 = sliding
     if fn <= 0.0:
         gains[p, :] = 0.0
         return
@@ -170,6 +177,7 @@ def _gain(
     else:
         along = across = dt
     # unit vectors in the world: u along the force, w across it
+    (nx, ny, nz), (ax, _, az), (bx, by, bz) = frame
     ux, uy, uz = c1 * ax + c2 * bx, c2 * by, c1 * az + c2 * bz
     wx, wy, wz = c1 * bx - c2 * ax, c1 * by, c1 * bz - c2 * az
     gains[p, 0] = dn * nx * nx + along * ux * ux + across * wx * wx
@@ -213,7 +221,7 @@ def contact_settle(c: ContactTable, s: Array) -> None:
         s[p, 1], s[p, 2] = 0.0, 0.0
 
 
-# -------- What connects a robot's contact points with the multibody engine: its bodies, their axes, their rows
+# -------- Contact points of a robot in the multibody engine
 
 
 def engine_links(model: pin.Model, tree: Tree) -> dict[str, tuple[int, pin.SE3]]:
@@ -248,7 +256,7 @@ def contact_table(points: ContactPoints | None, bodies: int, ground: Ground, set
 
 @kernel
 def place_carriers(W, c):
-    """Poses and velocities of the bodies that carry contact points, in the world, from the rows of `forward1`."""
+    """Poses and velocities of the bodies that carry contact points, in the world, after `kinematics_pass`."""
     for k in range(c.carriers.shape[0]):
         i = c.carriers[k]
         o = (i + 1) * NW

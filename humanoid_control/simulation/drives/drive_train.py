@@ -1,8 +1,6 @@
-"""The mechanisms of a robot's drives: its file of drives put together with the frames of its URDF.
+"""Drive trains: the mechanisms of a robot's drives in the frames of its URDF, and a robot with its rotors as bodies.
 
-Also here:
-
-* A robot with its motors and gears as bodies: rotors on their shafts, screws that close loops, elastic gears.
+Rotors sit on their shafts, screws close loops, elastic gears have a coordinate of their own.
 """
 
 from __future__ import annotations
@@ -13,15 +11,30 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.multibody.couplings import COUPLER_SCREW, FOUR_BAR, HINGE_SCREW
+from humanoid_control.multibody.couplings import (
+    COUPLER_SCREW,
+    FOUR_BAR,
+    HINGE_SCREW,
+    CouplerGeometry,
+    FourBarGeometry,
+    VergenceGeometry,
+)
 from humanoid_control.multibody.layout import REVOLUTE
 from humanoid_control.multibody.mechanisms import AnkleScrews, FourBar, HarmonicDrive, KneeScrew, Mechanism, Vergence
-from humanoid_control.multibody.model import Body, Inertia, Joint, Model, Tree, axis_to_z, bodies_of, revolute, rotor
+from humanoid_control.multibody.model import (
+    Body,
+    Inertia,
+    Joint,
+    Model,
+    Tree,
+    axis_to_z,
+    from_pinocchio,
+    revolute,
+    rotor,
+)
 from humanoid_control.robots.description.urdf import link_of, parse_urdf
 from humanoid_control.robots.drives import Drive, DriveFile, Motor, drives_of
 from humanoid_control.robots.robot import Robot
-
-# -------- The mechanisms of a robot's drives: its file of drives put together with the frames of its URDF
 
 
 class ZeroFrames:
@@ -89,11 +102,11 @@ def mechanism_of(drive: Drive, robot: Robot, frames: ZeroFrames) -> Mechanism:
     if drive.kind in ("harmonic", "linear"):
         return HarmonicDrive(*one, drive.ratio, g.get("offset", 0.0))
     if drive.kind == "four_bar":
-        return FourBar(*one, ratio=drive.ratio, **(g | {"branch": int(g["branch"])}))
+        return FourBar(*one, FourBarGeometry(**(g | {"branch": int(g["branch"])})), drive.ratio)
     if drive.kind == "vergence":
         lengths = {"r_ax": g["lever_x"], "r_k": g["pivot"], "r_b": g["arm"]}
         lengths |= {k: g[k] for k in ("lever", "coupler", "share")}
-        return Vergence(*one, ratio=drive.ratio, branch=int(g["branch"]), **lengths)
+        return Vergence(*one, VergenceGeometry(**lengths, branch=int(g["branch"])), drive.ratio)
     before, link = frames.parent[drive.joints[0]], drive.carrier
     if not frames.same_body(before, link):
         raise RobotError(f"'{drive.name}': its carrier '{link}' must be the link before the joint, '{before}'")
@@ -106,24 +119,16 @@ def mechanism_of(drive: Drive, robot: Robot, frames: ZeroFrames) -> Mechanism:
     second, axis_2 = frames.joint(drive.joints[1], link)
     if not frames.same_body(frames.parent[drive.joints[1]], frames.child[drive.joints[0]]):
         raise RobotError(f"'{drive.name}': joint '{drive.joints[1]}' must follow '{drive.joints[0]}'")
-    return AnkleScrews(
-        drive.name,
-        lower,
-        upper,
-        r_pc_a=origin,
-        axis_1=axis,
-        r_pc_f=second - origin,
-        axis_2=axis_2,
-        r_bot=g["bottoms"] @ turn.T,
-        r_top=g["tops"],
-        direction=g["direction"],
-        coupler=g["coupler"],
-        lead=lead,
-        branch=int(g["branch"]),
-    )
+    directions = np.broadcast_to(np.asarray(g["direction"], dtype=float), (2, 3))
+    bottoms, tops, branch = g["bottoms"] @ turn.T, g["tops"], int(g["branch"])
+    screws = [
+        CouplerGeometry(origin, axis, second - origin, axis_2, bottoms[k], tops[k], directions[k], g["coupler"], branch)
+        for k in range(2)
+    ]
+    return AnkleScrews(drive.name, lower, upper, screws, lead)
 
 
-# -------- A robot with its motors and gears as bodies: rotors on their shafts, screws that close loops, elastic gears
+# -------- A robot with its rotors as bodies
 
 RIGID, ELASTIC = "rigid", "elastic"
 DEPTHS = (RIGID, ELASTIC)
@@ -184,7 +189,7 @@ def build_drive_train(robot: Robot, depth: str) -> DriveTrain:
     held = _held(robot, {j for d in file.drives if d.motor for j in d.joints})
     ids = [robot.model.getJointId(j) for j in held]
     reduced = pin.buildReducedModel(robot.model, ids, robot.q("neutral")) if ids else robot.model
-    tree = bodies_of(reduced)
+    tree = from_pinocchio(reduced)
     frames = ZeroFrames(robot)
     bodies, rotors, shafts, own = list(tree.bodies), [], [], []
     for drive in file.drives:

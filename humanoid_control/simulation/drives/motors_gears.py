@@ -1,15 +1,9 @@
-"""Electric motors: one state a drive, the current. L di/dt = u - R i - k_e speed, torque = k_m i.
+"""Motors, gears and their friction: of one drive, and compiled over all shafts of a robot.
 
-Over a step during which voltage and speed stay constant the current is known exactly, so that a step may be longer
-than the electrical time constant L / R. Speeds are those of the motor shaft. The numbers of a motor come as one row
-[R, L, k_e, k_m, current limit, voltage limit] of `MotorSettings.array`.
-
-
-Also here:
-
-* Gears: friction of Harmonic Drives and of roller screws, and the elastic gear between rotor and link.
-* A drive of the file as what the simulation reckons with: motor, friction, elastic gear.
-* What motors, gears and their friction do to the coordinates of a robot, as compiled loops over all shafts.
+A motor has one state, the current: L di/dt = u - R i - k_e speed, torque = k_m i. Over a step during which voltage and
+speed stay constant the current is known exactly, so that a step may be longer than the electrical time constant L / R.
+Speeds are those of the motor shaft. The numbers of a motor come as one row [R, L, k_e, k_m, current limit, voltage
+limit] of `MotorSettings.array`.
 """
 
 from __future__ import annotations
@@ -24,8 +18,6 @@ from humanoid_control.jit import kernel
 from humanoid_control.multibody.layout import COORD, GRAD, NC, NW, RATE
 from humanoid_control.robots.drives import Drive
 from humanoid_control.simulation.drives.drive_train import DriveTrain
-
-# -------- Electric motors: one state a drive, the current. L di/dt = u - R i - k_e speed, torque = k_m i
 
 
 @dataclass(frozen=True)
@@ -75,10 +67,10 @@ def current_rate(current: float, voltage: float, speed: float, motor: np.ndarray
 
 
 @kernel
-def deadbeat_voltage(current: float, wanted: float, speed: float, h: float, motor: np.ndarray) -> float:
-    """The constant voltage [V] that takes the current to `wanted` [A] within h [s], before any limit."""
+def deadbeat_voltage(current: float, desired: float, speed: float, h: float, motor: np.ndarray) -> float:
+    """The constant voltage [V] that takes the current to `desired` [A] within h [s], before any limit."""
     keep = np.exp(-h * motor[0] / motor[1])
-    return motor[0] * (wanted - keep * current) / (1.0 - keep) + motor[2] * speed
+    return motor[0] * (desired - keep * current) / (1.0 - keep) + motor[2] * speed
 
 
 @kernel
@@ -89,7 +81,7 @@ def motor_step(current: float, voltage: float, speed: float, h: float, motor: np
     back-EMF is more than its voltage it cannot, and the limit is passed.
 
     Args:
-        current [A] at the start, voltage [V] wanted, speed of the shaft [rad/s], h: length of the step [s].
+        current [A] at the start, voltage [V] asked for, speed of the shaft [rad/s], h: length of the step [s].
 
     Returns:
         The current at the end, its mean over the step (times k_m the mean torque) [A], and the voltage given [V].
@@ -110,20 +102,20 @@ def motor_step(current: float, voltage: float, speed: float, h: float, motor: np
 
 @kernel
 def current_controlled_step(
-    current: np.ndarray, wanted: np.ndarray, speed: np.ndarray, h: float, motors: np.ndarray, torque: np.ndarray
+    current: np.ndarray, desired: np.ndarray, speed: np.ndarray, h: float, motors: np.ndarray, torque: np.ndarray
 ) -> None:
-    """All drives (n,) under a deadbeat current controller: `wanted` [A] is reached in one step where limits allow.
+    """All drives (n,) under a deadbeat current controller: `desired` [A] is reached in one step where limits allow.
 
     Moves `current` (n,) in place and writes the mean torque (n,) [N m]; motors (n, 6).
     """
     for k in range(current.shape[0]):
-        goal = min(max(wanted[k], -motors[k, 4]), motors[k, 4])
+        goal = min(max(desired[k], -motors[k, 4]), motors[k, 4])
         u = deadbeat_voltage(current[k], goal, speed[k], h, motors[k])
         current[k], mean, _ = motor_step(current[k], u, speed[k], h, motors[k])
         torque[k] = motors[k, 3] * mean
 
 
-# -------- Gears: friction of Harmonic Drives and of roller screws, and the elastic gear between rotor and link
+# -------- Gears
 
 
 @dataclass(frozen=True)
@@ -235,7 +227,7 @@ def gear_torque(
     return torque, -torque / ratio
 
 
-# -------- A drive of the file as what the simulation reckons with: motor, friction, elastic gear
+# -------- A drive of the file
 
 
 def motor_settings(drive: Drive) -> MotorSettings:
@@ -267,7 +259,7 @@ def elastic_gear(drive: Drive) -> ElasticGear | None:
     return None if e is None else ElasticGear(drive.ratio, e.stiffness, e.damping)
 
 
-# -------- What motors, gears and their friction do to the coordinates of a robot, as compiled loops over all shafts
+# -------- All shafts of a robot
 
 
 class ShaftTable(NamedTuple):
@@ -322,7 +314,7 @@ def no_shafts() -> ShaftTable:
 
 @kernel
 def shaft_forces(t, W, s, q, v, h, tau, armature):
-    """Add the generalised forces of all shafts to tau (nv,); after `forward1`, with the motors' torques in `s`.
+    """Add the generalised forces of all shafts to tau (nv,); after `kinematics_pass`, with the motors' torques in `s`.
 
     Args:
         t: `Tables`. W: rows of the bodies. s: `ShaftTable`.
@@ -350,11 +342,11 @@ def shaft_forces(t, W, s, q, v, h, tau, armature):
 
 
 @kernel
-def wanted_currents(t, W, s, torque, current):
-    """Motor currents (m,) that would give the joints their torques [N m], without friction; after `forward1`.
+def desired_currents(t, W, s, torque, current):
+    """Motor currents (m,) that would give the joints their torques [N m], without friction; after `kinematics_pass`.
 
     Args:
-        t, W, s: as for `shaft_forces`. torque: (nv,) wanted at the joints' coordinates. current: (m,) written.
+        t, W, s: as for `shaft_forces`. torque: (nv,) desired at the joints' coordinates. current: (m,) written.
     """
     k = 0
     while k < s.body.shape[0]:

@@ -1,14 +1,12 @@
-"""Gains of the position loops of all joints, and the inertia of the rotors behind them.
+"""Position-controlled joint drives: their gains, their commands, and their law, integrated implicitly.
 
-Also here:
-
-* What the drives of a robot are told to do: position, velocity or torque, joint by joint.
-* Position-controlled joint drives, integrated implicitly so that stiff gains stay stable at a fixed step.
+Implicit integration keeps stiff gains stable at a fixed step.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -17,8 +15,6 @@ from humanoid_control.jit import kernel
 from humanoid_control.robots.drives import drives_of
 from humanoid_control.robots.robot import Robot
 from humanoid_control.simulation.drives.drive_train import ZeroFrames, mechanism_of
-
-# -------- Gains of the position loops of all joints, and the inertia of the rotors behind them
 
 
 @dataclass(frozen=True)
@@ -76,9 +72,22 @@ def _gains(robot: Robot, rotor: np.ndarray, stiffness: float, damping_ratio: flo
     return DriveGains(kp, kd, rotor, robot.effort.copy(), 10 * kp)
 
 
-# -------- What the drives of a robot are told to do: position, velocity or torque, joint by joint
+# -------- Commands
 
 POSITION, VELOCITY, EFFORT = 0, 1, 2
+
+
+class ReferenceLimits(NamedTuple):
+    """Limits of the references of all drives (n,).
+
+    Attributes:
+        lower, upper: ranges of the joints [rad].
+        lead: how far a velocity drive's reference may be ahead of the joint [rad].
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    lead: np.ndarray
 
 
 class DriveCommands:
@@ -94,7 +103,7 @@ class DriveCommands:
     Attributes:
         mode: (n,) POSITION, VELOCITY or EFFORT.
         q_ref [rad], v_ref [rad/s], effort [N m]: (n,) references and feed-forward.
-        lead: (n,) how far a velocity drive's reference may be ahead of the joint [rad].
+        limits: of the references.
         since: time of the last command [s].
         driven: (n,) 1 where kp and kd act, 0 for joints under effort command.
     """
@@ -102,7 +111,8 @@ class DriveCommands:
     def __init__(self, robot: Robot, gains: DriveGains, coast: float) -> None:
         self.robot, self.coast, self._limit = robot, coast, gains.effort
         with np.errstate(divide="ignore"):
-            self.lead = np.where(gains.kp > 0, gains.effort / gains.kp, np.inf)
+            lead = np.where(gains.kp > 0, gains.effort / gains.kp, np.inf)
+        self.limits = ReferenceLimits(robot.lower, robot.upper, lead)
         self.reset(robot.joints(robot.q()))
 
     def reset(self, joints: np.ndarray, time: float = 0.0) -> None:
@@ -152,19 +162,19 @@ class DriveCommands:
 
     def advance(self, time: float, joints: np.ndarray, h: float) -> None:
         """Move the references on by a step of length h."""
-        r = self.robot
         silent = time - self.since >= self.coast
-        advance_references(self.mode, self.q_ref, self.v_ref, self.lead, r.lower, r.upper, joints, silent, h)
+        advance_references(self.mode, self.q_ref, self.v_ref, self.limits, joints, silent, h)
 
 
 @kernel
-def advance_references(mode, q_ref, v_ref, lead, lower, upper, joints, silent, h):
+def advance_references(mode, q_ref, v_ref, limits, joints, silent, h):
     """Move the references (n,) on by a step of length h, in place.
 
     Args:
+        mode, q_ref, v_ref: see `DriveCommands`. limits: `ReferenceLimits`. joints: (n,) where they are [rad].
         silent: no command for longer than references of position drives coast.
-        lead: how far the reference of a velocity drive may be ahead of its joint. The others: see `DriveCommands`.
     """
+    lower, upper, lead = limits
     for k in range(mode.shape[0]):
         if silent and mode[k] != VELOCITY:
             v_ref[k] = 0.0
@@ -175,7 +185,7 @@ def advance_references(mode, q_ref, v_ref, lead, lower, upper, joints, silent, h
             q_ref[k] = q
 
 
-# -------- Position-controlled joint drives, integrated implicitly so that stiff gains stay stable at a fixed step
+# -------- Law
 
 
 @kernel
@@ -196,7 +206,7 @@ def drive_terms(d, joints, speed, h, tau, armature, iv):
         kp, kd = d.driven[k] * d.kp[k], d.driven[k] * d.kd[k]
         torque = kp * (d.q_ref[k] - q - h * v) + kd * (d.v_ref[k] - v) + d.effort[k]
         gain = h * kd + h * h * kp
-        beyond = min(max(q, d.lower[k]), d.upper[k]) - q
+        beyond = min(max(q, d.limits.lower[k]), d.limits.upper[k]) - q
         stop, stop_gain = 0.0, 0.0
         if beyond != 0.0:
             stop = d.stop[k] * (beyond - h * v) - d.kd[k] * v

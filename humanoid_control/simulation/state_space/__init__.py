@@ -1,1 +1,34 @@
-"""A robot as one first-order model dz/dt = f(t, z, u), and integrators for it."""
+"""A robot as one first-order model dz/dt = f(t, z, u), integrators for it, and control loops around it.
+
+For who brings their own integrator, linearises, or studies stiffness; the engines of `simulation` are what runs fast.
+
+    >>> from humanoid_control.simulation.state_space import IntegratorSettings, StateSpaceModel, integrate
+    >>> model = StateSpaceModel(load_robot("lola", "floating"), "rigid")
+    >>> z, voltages = model.initial(), np.zeros(model.inputs)
+    >>> z = integrate(model.rates, z, 0.01, voltages, settings=IntegratorSettings("mixed"), layout=model.layout)
+    >>> model.base(z)[0][:3]  # [m] where the root link is after 10 ms without voltage
+"""
+
+from typing import TYPE_CHECKING
+
+from humanoid_control import lazy
+
+if TYPE_CHECKING:
+    from humanoid_control.simulation.state_space.closed_loop import ControlLevel as ControlLevel
+    from humanoid_control.simulation.state_space.closed_loop import DriveInputs as DriveInputs
+    from humanoid_control.simulation.state_space.closed_loop import run_loop as run_loop
+    from humanoid_control.simulation.state_space.closed_loop import run_robot as run_robot
+    from humanoid_control.simulation.state_space.integrators import INTEGRATORS as INTEGRATORS
+    from humanoid_control.simulation.state_space.integrators import IntegratorSettings as IntegratorSettings
+    from humanoid_control.simulation.state_space.integrators import integrate as integrate
+    from humanoid_control.simulation.state_space.model import StateLayout as StateLayout
+    from humanoid_control.simulation.state_space.model import StateSpaceModel as StateSpaceModel
+
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "model": ["StateLayout", "StateSpaceModel"],
+        "integrators": ["INTEGRATORS", "IntegratorSettings", "integrate"],
+        "closed_loop": ["ControlLevel", "DriveInputs", "run_loop", "run_robot"],
+    },
+)

@@ -106,7 +106,7 @@ def cycle_ratios(levels: Sequence[ControlLevel]) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class DriveInputs:
     """What the lowest controller gives to the drives; see `Engine.command`."""
 
     positions: np.ndarray | None = None
@@ -129,7 +129,7 @@ def run_robot(
     Args:
         engine: in its initial state; time goes on from where it is.
         levels: outermost first; `act` is given the time, a `Measurement` and the output of the level above; the last
-            one returns `Inputs`. Each period is a multiple of the next one, the last one of the engine's step.
+            one returns `DriveInputs`. Each period is a multiple of the next one, the last one of the engine's step.
         seconds: after which it ends anyway.
         until: further exit condition, looked at before each cycle of the lowest level.
         imperfection: of the sensors; default none. seed: of their random numbers.

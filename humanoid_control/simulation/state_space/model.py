@@ -1,29 +1,22 @@
-"""Rates of the state-space models, compiled: bodies, contact layers, motors and gears in one call.
-
-Also here:
-
-* What the entries of a state vector are: names for messages, velocities, fast states, quaternions.
-* A floating base by Euler angles Z-X-Z, turned so that upright is far from their singularity (section 2.8).
-* A robot with its drives on the ground as one first-order model dz/dt = f(t, z, u), for any integrator (eq. (2.2)).
-"""
+"""A robot with its drives on the ground as one first-order model dz/dt = f(t, z, u) (Schwienbacher 2013, eq. (2.2))."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, RobotError, SimulationError, UnknownNameError
 from humanoid_control.jit import inlined, kernel
-from humanoid_control.multibody.accelerations import base_acceleration, forward2
+from humanoid_control.multibody.accelerations import acceleration_pass, base_acceleration
 from humanoid_control.multibody.arrays import Arrays
-from humanoid_control.multibody.articulated_inertia import backward
-from humanoid_control.multibody.forward_kinematics import add_wrenches, configuration_rate, forward1
+from humanoid_control.multibody.articulated_inertia import inertia_pass
+from humanoid_control.multibody.forward_kinematics import add_wrenches, configuration_rate, kinematics_pass
 from humanoid_control.multibody.layout import NW, RATE
-from humanoid_control.multibody.model import Model, bodies_of, free
+from humanoid_control.multibody.model import Model, free, from_pinocchio
 from humanoid_control.robots.robot import Robot
 from humanoid_control.simulation.contact.forces import (
     contact_forces,
@@ -36,68 +29,7 @@ from humanoid_control.simulation.contact.forces import (
 from humanoid_control.simulation.drives.drive_train import ELASTIC, RIGID, build_drive_train
 from humanoid_control.simulation.drives.motors_gears import current_rate, no_shafts, shaft_forces, shaft_table
 from humanoid_control.simulation.settings import WorldSettings
-
-# -------- Rates of the state-space models, compiled: bodies, contact layers, motors and gears in one call
-
-
-@kernel
-def full_rates(t, w, c, s, z, u, dz, nq, tau, armature, qdd, rate, force, sdot):
-    """Rates dz of z = [v, q, layers, currents] under the voltages u; the rest is scratch memory.
-
-    Args:
-        t, w, c, s: `Tables`, `Work`, `ContactTable`, `ShaftTable`.
-    """
-    nv, p, m = qdd.shape[0], force.shape[0], u.shape[0]
-    v, q = z[:nv], z[nv : nv + nq]
-    currents = z[nv + nq + 3 * p :]
-    tau[:] = 0.0
-    forward1(t, q, v, w)
-    _contact(t, w, c, z[nv + nq : nv + nq + 3 * p].reshape((p, 3)), force, sdot)
-    for k in range(m):
-        s.torque[k] = s.motor[k, 3] * currents[k]
-    shaft_forces(t, w.W, s, q, v, 0.0, tau, armature)
-    backward(t, tau, armature, w)
-    forward2(t, w, qdd)
-    configuration_rate(t, q, v, rate)
-    dz[:nv] = qdd
-    dz[nv : nv + nq] = rate
-    _layer_rates(sdot, dz, nv + nq)
-    for k in range(m):
-        speed = w.W[(s.body[k] + 1) * NW + RATE]
-        dz[nv + nq + 3 * p + k] = current_rate(currents[k], u[k], speed, s.motor[k])
-
-
-@kernel
-def reduced_rates(t, w, c, z, u, dz, nb, q, v, qdd, zero, rate, force, sdot):
-    """Rates dz of z = [base v, base q, layers] while the joints move as u = [angles, velocities, accelerations]."""
-    n, p = u.shape[0] // 3, force.shape[0]
-    v[:6], q[:nb] = z[:6], z[6 : 6 + nb]
-    q[nb:], v[6:], qdd[6:] = u[:n], u[n : 2 * n], u[2 * n :]
-    forward1(t, q, v, w)
-    _contact(t, w, c, z[6 + nb :].reshape((p, 3)), force, sdot)
-    base_acceleration(t, zero, zero, w, qdd)
-    configuration_rate(t, q, v, rate)
-    dz[:6] = qdd[:6]
-    dz[6 : 6 + nb] = rate[:nb]
-    _layer_rates(sdot, dz, 6 + nb)
-
-
-@inlined
-def _contact(t, w, c, layers, force, sdot):
-    if layers.shape[0] > 0:
-        place_carriers(w.W, c)
-        contact_forces(c, layers, force, sdot)
-        add_wrenches(t, c.wrench, w)
-
-
-@inlined
-def _layer_rates(sdot, dz, at):
-    for k in range(sdot.shape[0]):
-        for a in range(3):
-            dz[at + 3 * k + a] = sdot[k, a]
-
-
-# -------- What the entries of a state vector are: names for messages, velocities, fast states, quaternions
+from humanoid_control.simulation.worlds.step import WorldArrays
 
 Rates = Callable[[float, np.ndarray, Any], np.ndarray]  # (t, z, u) -> dz/dt, all of one length
 
@@ -166,7 +98,229 @@ def _indices(what: str, values: Sequence[int] | np.ndarray, n: int) -> np.ndarra
     return out
 
 
-# -------- A floating base by Euler angles Z-X-Z, turned so that upright is far from their singularity (section 2.8)
+REDUCED = "reduced"
+TYPES = {REDUCED: 1, RIGID: 2, ELASTIC: 3}  # depths of the model, and their numbers in Schwienbacher 2014, Table 2.3
+
+
+@dataclass(frozen=True)
+class Order:
+    """How many states a model has: mechanical degrees of freedom, contact layers, currents; first-order equations."""
+
+    mechanical: int
+    contact: int
+    electrical: int
+
+    @property
+    def first_order(self) -> int:
+        """2 n_mech + n_contact + n_elec (Table 2.3)."""
+        return 2 * self.mechanical + self.contact + self.electrical
+
+
+class StateSpaceModel:
+    """dz/dt = f(t, z, u) of a robot with a floating base.
+
+    z = [velocities, configuration, deflections of the contact layers, motor currents]; with a quaternion it has one
+    number more than there are equations, with Euler angles just as many.
+
+    The input u holds the motors' voltages (m,) [V], in the order of `train.shafts`; of the reduced model, whose joints
+    move as prescribed, their angles, velocities and accelerations (3 n,).
+
+    Attributes:
+        order: counts of states. n: length of z. model: the multibody model. train: the drives; None where reduced.
+        layout: of z, for `integrators.integrate`.
+    """
+
+    def __init__(
+        self, robot: Robot, depth: str = RIGID, settings: WorldSettings | None = None, euler: bool = False
+    ) -> None:
+        """Build the model.
+
+        Args:
+            robot: base floating; with a file of drives unless reduced.
+            depth: 'reduced', 'rigid' or 'elastic': Types 1, 2, 3 of Table 2.3.
+            settings: ground, contact, gravity; its step does not matter here.
+            euler: the base by Euler angles Z-X-Z instead of a quaternion.
+
+        Raises:
+            UnknownNameError: no such depth. RobotError: a fixed base, no file of drives.
+        """
+        if depth not in TYPES:
+            raise UnknownNameError("depth of the model", depth, TYPES)
+        if robot.base != "floating":
+            raise RobotError(f"{robot.name}: the state-space model needs a floating base")
+        self.robot, self.depth, self.euler = robot, depth, euler
+        self.settings = settings or WorldSettings()
+        self.train = None if depth == REDUCED else build_drive_train(robot, depth)
+        pinocchio = robot.model if self.train is None else self.train.pinocchio
+        tree = from_pinocchio(pinocchio)
+        self.model = Model(tree.bodies) if self.train is None else self.train.model
+        self.joints = robot.joint_names if self.train is None else self.train.joints
+        if euler:
+            self.model = _with_euler_base(self.model)
+        self.points = contact_points(robot, engine_links(pinocchio, tree), self.settings.touching)
+        self.arrays = Arrays(self.model, (0.0, 0.0, -self.settings.gravity))
+        contact = contact_table(self.points, len(self.model.bodies), self.settings.ground, self.settings.contact)
+        self._world = WorldArrays(self.arrays.tables, self.arrays.work, contact)
+        self._shafts = no_shafts() if self.train is None else shaft_table(self.train)
+        m, p = len(self._shafts.body), 0 if self.points is None else len(self.points)
+        self._nb = 6 if euler else 7
+        if depth == REDUCED:
+            self.order, self._nv, self._nq = Order(6, 3 * p, 0), 6, self._nb
+        else:
+            self.order, self._nv, self._nq = Order(self.model.nv, 3 * p, m), self.model.nv, self.model.nq
+        self.n = self._nv + self._nq + 3 * p + m
+        self.inputs = 3 * robot.n if depth == REDUCED else m
+        self.layout = self._layout(p, m)
+        v, qdd, tau, armature = np.zeros((4, self.model.nv))
+        q, force, layer_rate = self.model.neutral(), np.zeros((p, 3)), np.zeros((p, 3))
+        self._memory = RateMemory(q, v, qdd, tau, armature, np.zeros(self.model.nq), force, layer_rate)
+
+    def _layout(self, p: int, m: int) -> StateLayout:
+        nv, nq = self._nv, self._nq
+        names = [f"d/dt {c}" for c in self.model.coordinates[:nv]] + [f"q[{k}]" for k in range(nq)]
+        names += [f"layer {x} {a}" for x in (self.points.names if self.points else ()) for a in "n12"]
+        names += [f"current {s.body}" for s in (self.train.shafts if self.train else ())]
+        # Light links hang on stiff gears and stand on stiff layers: only the base is slow.
+        fast = [*range(6, nv), *range(nv + self._nb, self.n)]
+        return StateLayout(self.n, range(nv), fast, [] if self.euler else [nv + 3], names)
+
+    def rates(self, t: float, z: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """dz/dt (n,); see the class for z and u."""
+        out = np.empty(self.n)
+        if np.shape(u) != (self.inputs,) or np.shape(z) != (self.n,):
+            raise ConfigError(
+                f"{self.depth} model: z has {self.n} and u {self.inputs} numbers, got {np.shape(z)} and {np.shape(u)}"
+            )
+        given = np.asarray(u, float)
+        if self.depth == REDUCED:
+            reduced_rates(self._world, z, given, out, self._memory)
+        else:
+            full_rates(self._world, self._shafts, z, given, out, self._memory)
+        return out
+
+    def initial(self, posture: str | np.ndarray = "neutral") -> np.ndarray:
+        """z (n,) of the robot at rest in a posture, gears relaxed, layers settled on the ground, no current."""
+        q = self.robot.q(posture)
+        v, joints = np.zeros(6), self.robot.joints(q)
+        z = np.zeros(self.n)
+        base, z[:6] = q[:7], v
+        if self.euler:
+            base, z[:6] = euler_state(q[:7], v)
+        z[self._nv : self._nv + self._nb] = base
+        q_model = self._memory.q
+        q_model[: self._nb] = base
+        moving = np.array([joints[self.robot.index[j]] for j in self.joints])
+        q_model[self._nb : self._nb + len(moving)] = moving
+        if self.train is not None:
+            z[self._nv + self._nb : self._nv + self._nb + len(moving)] = moving
+            for s in self.train.shafts:
+                if s.elastic:
+                    k = self.model.qpos[self.model.coordinates.index(s.body)]
+                    q_model[k] = z[self._nv + k] = s.drive.ratio * joints[self.robot.index[s.joints[0]]]
+        if self.points is not None:
+            w, layers = self._world, np.zeros((len(self.points), 3))
+            kinematics_pass(w.tables, q_model, np.zeros(self.model.nv), w.work)
+            place_carriers(w.work.W, w.contact)
+            contact_settle(w.contact, layers)
+            at = self._nv + self._nq
+            z[at : at + layers.size] = layers.ravel()
+        return z
+
+    def base(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Pose (7,) x y z, quaternion x y z w, and velocity (6,) linear, angular in its own axes, of the root link."""
+        q, v = z[self._nv : self._nv + self._nb], z[:6]
+        return quaternion_state(q, v) if self.euler else (q.copy(), v.copy())
+
+
+def _with_euler_base(model: Model) -> Model:
+    root = model.bodies[0]
+    base = replace(root, joint=free(root.name, euler=True), A=euler_turn())
+    names = [*base.joint.coordinates, *model.coordinates[6:]]
+    return Model([base, *model.bodies[1:]], names)
+
+
+# -------- Rates, compiled: bodies, contact layers, motors and gears in one call
+
+
+class RateMemory(NamedTuple):
+    """Memory of one evaluation: q (nq,), v, qdd, tau, armature (nv,) of the model, dq/dt (nq,), contact (np, 3)."""
+
+    q: np.ndarray
+    v: np.ndarray
+    qdd: np.ndarray
+    tau: np.ndarray
+    armature: np.ndarray
+    q_rate: np.ndarray
+    force: np.ndarray
+    layer_rate: np.ndarray
+
+
+@kernel
+def full_rates(world, s, z, u, dz, x):
+    """Rates dz of z = [v, q, layers, currents] under the voltages u.
+
+    Args:
+        world: `WorldArrays`. s: `ShaftTable`. x: `RateMemory`; its armature is zero and remains so.
+    """
+    t, w = world.tables, world.work
+    nv, nq, p, m = x.qdd.shape[0], x.q.shape[0], x.force.shape[0], u.shape[0]
+    v, q = z[:nv], z[nv : nv + nq]
+    currents = z[nv + nq + 3 * p :]
+    x.tau[:] = 0.0
+    kinematics_pass(t, q, v, w)
+    _contact(world, z[nv + nq : nv + nq + 3 * p].reshape((p, 3)), x)
+    for k in range(m):
+        s.torque[k] = s.motor[k, 3] * currents[k]
+    shaft_forces(t, w.W, s, q, v, 0.0, x.tau, x.armature)
+    inertia_pass(t, x.tau, x.armature, w)
+    acceleration_pass(t, w, x.qdd)
+    configuration_rate(t, q, v, x.q_rate)
+    dz[:nv] = x.qdd
+    dz[nv : nv + nq] = x.q_rate
+    _layer_rates(x.layer_rate, dz, nv + nq)
+    for k in range(m):
+        speed = w.W[(s.body[k] + 1) * NW + RATE]
+        dz[nv + nq + 3 * p + k] = current_rate(currents[k], u[k], speed, s.motor[k])
+
+
+@kernel
+def reduced_rates(world, z, u, dz, x):
+    """Rates dz of z = [base v, base q, layers] while the joints move as u = [angles, velocities, accelerations].
+
+    Args:
+        world, x: as for `full_rates`; tau and armature are zero and remain so.
+    """
+    t, w = world.tables, world.work
+    n, p = u.shape[0] // 3, x.force.shape[0]
+    q, v, qdd, nb = x.q, x.v, x.qdd, x.q.shape[0] - n
+    v[:6], q[:nb] = z[:6], z[6 : 6 + nb]
+    q[nb:], v[6:], qdd[6:] = u[:n], u[n : 2 * n], u[2 * n :]
+    kinematics_pass(t, q, v, w)
+    _contact(world, z[6 + nb :].reshape((p, 3)), x)
+    base_acceleration(t, x.tau, x.armature, w, qdd)
+    configuration_rate(t, q, v, x.q_rate)
+    dz[:6] = qdd[:6]
+    dz[6 : 6 + nb] = x.q_rate[:nb]
+    _layer_rates(x.layer_rate, dz, 6 + nb)
+
+
+@inlined
+def _contact(world, layers, x):
+    if layers.shape[0] > 0:
+        c = world.contact
+        place_carriers(world.work.W, c)
+        contact_forces(c, layers, x.force, x.layer_rate)
+        add_wrenches(world.tables, c.wrench, world.work)
+
+
+@inlined
+def _layer_rates(rate, dz, at):
+    for k in range(rate.shape[0]):
+        for a in range(3):
+            dz[at + 3 * k + a] = rate[k, a]
+
+
+# -------- A floating base by Euler angles Z-X-Z, turned so that upright is far from their singularity
 
 UPRIGHT = np.array([0.0, np.pi / 2, 0.0])
 
@@ -207,152 +361,3 @@ def quaternion_state(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarr
     E = euler_matrix(q[:3])
     X = pin.SE3((E @ euler_turn()).T, euler_turn().T @ q[3:6])
     return pin.SE3ToXYZQUAT(X), np.concatenate([E @ v[3:6], _rates(q[:3]) @ v[:3]])
-
-
-# -------- A robot with its drives on the ground as one first-order model dz/dt = f(t, z, u)
-
-REDUCED = "reduced"
-TYPES = {REDUCED: 1, RIGID: 2, ELASTIC: 3}
-"""Depths of the model, and their numbers in Table 2.3."""
-
-
-@dataclass(frozen=True)
-class Order:
-    """How many states a model has: mechanical degrees of freedom, contact layers, currents; first-order equations."""
-
-    mechanical: int
-    contact: int
-    electrical: int
-
-    @property
-    def first_order(self) -> int:
-        """2 n_mech + n_contact + n_elec (Table 2.3)."""
-        return 2 * self.mechanical + self.contact + self.electrical
-
-
-class StateSpace:
-    """dz/dt = f(t, z, u) of a robot with a floating base.
-
-    z = [velocities, configuration, deflections of the contact layers, motor currents]; with a quaternion it has one
-    number more than there are equations, with Euler angles just as many.
-
-    The input u holds the motors' voltages (m,) [V], in the order of `train.shafts`; of the reduced model, whose joints
-    move as prescribed, their angles, velocities and accelerations (3 n,).
-
-    Attributes:
-        order: counts of states. n: length of z. model: the multibody model. train: the drives; None where reduced.
-        layout: of z, for `integrators.integrate`.
-    """
-
-    def __init__(
-        self, robot: Robot, depth: str = RIGID, settings: WorldSettings | None = None, euler: bool = False
-    ) -> None:
-        """Build the model.
-
-        Args:
-            robot: base floating; with a file of drives unless reduced.
-            depth: 'reduced', 'rigid' or 'elastic': Types 1, 2, 3 of Table 2.3.
-            settings: ground, contact, gravity; its step does not matter here.
-            euler: the base by Euler angles Z-X-Z instead of a quaternion.
-
-        Raises:
-            UnknownNameError: no such depth. RobotError: a fixed base, no file of drives.
-        """
-        if depth not in TYPES:
-            raise UnknownNameError("depth of the model", depth, TYPES)
-        if robot.base != "floating":
-            raise RobotError(f"{robot.name}: the state-space model needs a floating base")
-        self.robot, self.depth, self.euler = robot, depth, euler
-        self.settings = settings or WorldSettings()
-        self.train = None if depth == REDUCED else build_drive_train(robot, depth)
-        pinocchio = robot.model if self.train is None else self.train.pinocchio
-        tree = bodies_of(pinocchio)
-        self.model = Model(tree.bodies) if self.train is None else self.train.model
-        self.joints = robot.joint_names if self.train is None else self.train.joints
-        if euler:
-            self.model = _with_euler_base(self.model)
-        self.points = contact_points(robot, engine_links(pinocchio, tree), self.settings.touching)
-        self.arrays = Arrays(self.model, (0.0, 0.0, -self.settings.gravity))
-        self._contact = contact_table(self.points, len(self.model.bodies), self.settings.ground, self.settings.contact)
-        self._shafts = no_shafts() if self.train is None else shaft_table(self.train)
-        m, p = len(self._shafts.body), 0 if self.points is None else len(self.points)
-        self._nb = 6 if euler else 7
-        if depth == REDUCED:
-            self.order, self._nv, self._nq = Order(6, 3 * p, 0), 6, self._nb
-        else:
-            self.order, self._nv, self._nq = Order(self.model.nv, 3 * p, m), self.model.nv, self.model.nq
-        self.n = self._nv + self._nq + 3 * p + m
-        self.inputs = 3 * robot.n if depth == REDUCED else m
-        self.layout = self._layout(p, m)
-        self._tau, self._zero = np.zeros(self.model.nv), np.zeros(self.model.nv)
-        self._qdd, self._rate = np.zeros(self.model.nv), np.zeros(self.model.nq)
-        self._q, self._v = self.model.neutral(), np.zeros(self.model.nv)
-        self._force, self._sdot = np.zeros((p, 3)), np.zeros((p, 3))
-
-    def _layout(self, p: int, m: int) -> StateLayout:
-        nv, nq = self._nv, self._nq
-        names = [f"d/dt {c}" for c in self.model.coordinates[:nv]] + [f"q[{k}]" for k in range(nq)]
-        names += [f"layer {x} {a}" for x in (self.points.names if self.points else ()) for a in "n12"]
-        names += [f"current {s.body}" for s in (self.train.shafts if self.train else ())]
-        # Light links hang on stiff gears and stand on stiff layers: only the base is slow.
-        fast = [*range(6, nv), *range(nv + self._nb, self.n)]
-        return StateLayout(self.n, range(nv), fast, [] if self.euler else [nv + 3], names)
-
-    def rates(self, t: float, z: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """dz/dt (n,); see the class for z and u."""
-        out = np.empty(self.n)
-        if np.shape(u) != (self.inputs,) or np.shape(z) != (self.n,):
-            raise ConfigError(
-                f"{self.depth} model: z has {self.n} and u {self.inputs} numbers, got {np.shape(z)} and {np.shape(u)}"
-            )
-        a = self.arrays
-        if self.depth == REDUCED:
-            reduced_rates(
-                a.tables, a.work, self._contact, z, np.asarray(u, float), out, self._nb, self._q, self._v, self._qdd,
-                self._zero, self._rate, self._force, self._sdot,
-            )  # fmt: skip
-        else:
-            full_rates(
-                a.tables, a.work, self._contact, self._shafts, z, np.asarray(u, float), out, self._nq, self._tau,
-                self._zero, self._qdd, self._rate, self._force, self._sdot,
-            )  # fmt: skip
-        return out
-
-    def initial(self, posture: str | np.ndarray = "neutral") -> np.ndarray:
-        """z (n,) of the robot at rest in a posture, gears relaxed, layers settled on the ground, no current."""
-        q = self.robot.q(posture)
-        v, joints = np.zeros(6), self.robot.joints(q)
-        z = np.zeros(self.n)
-        base, z[:6] = q[:7], v
-        if self.euler:
-            base, z[:6] = euler_state(q[:7], v)
-        z[self._nv : self._nv + self._nb] = base
-        self._q[: self._nb] = base
-        moving = np.array([joints[self.robot.index[j]] for j in self.joints])
-        self._q[self._nb : self._nb + len(moving)] = moving
-        if self.train is not None:
-            z[self._nv + self._nb : self._nv + self._nb + len(moving)] = moving
-            for s in self.train.shafts:
-                if s.elastic:
-                    k = self.model.qpos[self.model.coordinates.index(s.body)]
-                    self._q[k] = z[self._nv + k] = s.drive.ratio * joints[self.robot.index[s.joints[0]]]
-        if self.points is not None:
-            forward1(self.arrays.tables, self._q, np.zeros(self.model.nv), self.arrays.work)
-            c, layers = self._contact, np.zeros((len(self.points), 3))
-            place_carriers(self.arrays.work.W, c)
-            contact_settle(c, layers)
-            at = self._nv + self._nq
-            z[at : at + layers.size] = layers.ravel()
-        return z
-
-    def base(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Pose (7,) x y z, quaternion x y z w, and velocity (6,) linear, angular in its own axes, of the root link."""
-        q, v = z[self._nv : self._nv + self._nb], z[:6]
-        return quaternion_state(q, v) if self.euler else (q.copy(), v.copy())
-
-
-def _with_euler_base(model: Model) -> Model:
-    root = model.bodies[0]
-    base = replace(root, joint=free(root.name, euler=True), A=euler_turn())
-    names = [*base.joint.coordinates, *model.coordinates[6:]]
-    return Model([base, *model.bodies[1:]], names)

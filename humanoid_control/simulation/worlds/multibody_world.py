@@ -1,10 +1,4 @@
-"""What the worlds in the compiled engine share: bodies, contact with the ground, pushes.
-
-Also here:
-
-* The simulated world: one robot, ideal drives, the ground, gravity, and a fixed-step integrator.
-* The world with the robot's real drives: motors, gears, screws and their loops.
-"""
+"""Worlds in the compiled multibody engine: ideal drives, and drives with their motors, gears and screws."""
 
 from __future__ import annotations
 
@@ -12,8 +6,8 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.multibody.arrays import Arrays
-from humanoid_control.multibody.forward_kinematics import forward1
-from humanoid_control.multibody.model import Model, Tree, bodies_of
+from humanoid_control.multibody.forward_kinematics import kinematics_pass
+from humanoid_control.multibody.model import Model, Tree, from_pinocchio
 from humanoid_control.robots.robot import Robot
 from humanoid_control.simulation.contact.forces import (
     contact_points,
@@ -29,15 +23,16 @@ from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.worlds.base import EngineBase
 from humanoid_control.simulation.worlds.step import (
     DriveTable,
+    Motors,
+    MotorWiring,
     PushTable,
-    State,
-    Wiring,
+    Schedule,
+    WorldArrays,
+    WorldState,
     push_table,
     run_driven_steps,
     run_steps,
 )
-
-# -------- What the worlds in the compiled engine share: bodies, contact with the ground, pushes
 
 
 class CompiledWorld(EngineBase):
@@ -69,8 +64,9 @@ class CompiledWorld(EngineBase):
         self.arrays = Arrays(model, (0.0, 0.0, -settings.gravity))
         self._links = engine_links(pinocchio, tree)
         self.points = contact_points(robot, self._links, settings.touching)
-        self._contact = contact_table(self.points, len(model.bodies), settings.ground, settings.contact)
-        touching = len(self._contact.body)
+        contact = contact_table(self.points, len(model.bodies), settings.ground, settings.contact)
+        self._world = WorldArrays(self.arrays.tables, self.arrays.work, contact)
+        touching = len(contact.body)
         self.layers, self.forces = np.zeros((touching, 3)), np.zeros((touching, 3))
         self._scratch = np.zeros((4, robot.n))
         self._no_pushes = push_table([])
@@ -79,17 +75,19 @@ class CompiledWorld(EngineBase):
         """The layers of a robot that was put down at rest at the engine's configuration q."""
         self.forces[:] = 0.0
         if self.points is not None:
-            forward1(self.arrays.tables, q, np.zeros(self.arrays.model.nv), self.arrays.work)
-            c = self._contact
-            place_carriers(self.arrays.work.W, c)
-            contact_settle(c, self.layers)
+            w = self._world
+            kinematics_pass(w.tables, q, np.zeros(self.arrays.model.nv), w.work)
+            place_carriers(w.work.W, w.contact)
+            contact_settle(w.contact, self.layers)
 
     def _drive_table(self) -> DriveTable:
-        d, g, r = self.drives, self.gains, self.robot
+        d, g = self.drives, self.gains
         return DriveTable(
-            d.mode, d.q_ref, d.v_ref, d.effort, d.driven, d.lead, g.kp, g.kd, g.rotor, g.effort, g.stop, r.lower,
-            r.upper, self._scratch,
+            d.mode, d.q_ref, d.v_ref, d.effort, d.driven, d.limits, g.kp, g.kd, g.rotor, g.effort, g.stop, self._scratch
         )  # fmt: skip
+
+    def _schedule(self, h: float, steps: int) -> Schedule:
+        return Schedule(self.time, float(self.drives.since), float(self.drives.coast), h, steps)
 
     def _push_table(self) -> PushTable:
         """The pushes under way, in the axes of the engine's bodies."""
@@ -111,14 +109,14 @@ class CompiledWorld(EngineBase):
         return self.soles.wrenches(self.data, corners.reshape(-1, 4, 3))
 
 
-# -------- The simulated world: one robot, ideal drives, the ground, gravity, and a fixed-step integrator
+# -------- Ideal drives
 
 
-class World(CompiledWorld):
+class MultibodyWorld(CompiledWorld):
     """One robot whose drives give their torque at once: semi-implicit Euler, drives and contact implicit."""
 
     def __init__(self, robot: Robot, settings: WorldSettings | None = None, gains: DriveGains | None = None) -> None:
-        tree = bodies_of(robot.model)
+        tree = from_pinocchio(robot.model)
         given, gains = settings or WorldSettings(), gains or default_gains(robot)
         super().__init__(robot, given, gains, robot.model, tree, Model(tree.bodies))
         self.reset()
@@ -130,19 +128,18 @@ class World(CompiledWorld):
         """Advance by a number of integration steps; nothing happens while `diverged`."""
         if self.diverged:
             return
-        d, h, a = self.drives, self.settings.step, self.arrays
-        x = State(self.q.copy(), self.v.copy(), self.acceleration.copy(), self.torque.copy(), self.layers, self.forces)
-        done, bad = run_steps(
-            a.tables, a.work, x, self._drive_table(), self._contact, self._push_table(), self.time, d.since, d.coast, h,
-            steps,
-        )  # fmt: skip
+        h = self.settings.step
+        x = WorldState(
+            self.q.copy(), self.v.copy(), self.acceleration.copy(), self.torque.copy(), self.layers, self.forces
+        )
+        done, bad = run_steps(self._world, x, self._drive_table(), self._push_table(), self._schedule(h, steps))
         self.q, self.v, self.acceleration, self.torque = x.q, x.v, x.acceleration, x.torque
         self.time += done * h
         if bad >= 0:
             self._fail(self._coordinate(bad))
 
 
-# -------- The world with the robot's real drives: motors, gears, screws and their loops
+# -------- Motors and gears
 
 SHORT = {RIGID: 5.0e-4, ELASTIC: 2.5e-4}  # [s] longest step of motors and gears
 
@@ -167,12 +164,11 @@ class DrivenWorld(CompiledWorld):
         """
         self.train = build_drive_train(robot, settings.drives)
         t = self.train
-        self._shafts = shaft_table(t)
         super().__init__(robot, settings, gains or driven_gains(robot), t.pinocchio, t.tree, t.model)
-        self._parts = max(1, int(np.ceil(settings.step / SHORT[settings.drives] - 1e-9)))
+        self._substeps = max(1, int(np.ceil(settings.step / SHORT[settings.drives] - 1e-9)))
         own = {s.joints[0]: k for k, s in enumerate(t.shafts) if s.elastic}
         m = len(t.shafts)
-        self._wiring = Wiring(
+        self._wiring = MotorWiring(
             np.array([robot.index[j] for j in t.joints]),
             np.array([robot.index[j] for j in t.held], dtype=np.int64),
             robot.velocity,
@@ -183,6 +179,7 @@ class DrivenWorld(CompiledWorld):
             np.zeros(m),
             np.zeros(m),
         )
+        self._motors = Motors(shaft_table(t), self._wiring)
         self.full_q, self.full_v = t.model.neutral(), np.zeros(t.model.nv)
         self._full_a = np.zeros(t.model.nv)
         self.reset()
@@ -210,14 +207,12 @@ class DrivenWorld(CompiledWorld):
         """Advance by a number of integration steps, each made of short ones; nothing happens while `diverged`."""
         if self.diverged:
             return
-        d, h, a = self.drives, self.settings.step / self._parts, self.arrays
-        x = State(
+        h = self.settings.step / self._substeps
+        x = WorldState(
             self.full_q.copy(), self.full_v.copy(), self._full_a.copy(), self.torque.copy(), self.layers, self.forces
         )
-        done, bad = run_driven_steps(
-            a.tables, a.work, x, self._drive_table(), self._contact, self._push_table(), self._shafts, self._wiring,
-            self.time, d.since, d.coast, h, steps * self._parts,
-        )  # fmt: skip
+        schedule = self._schedule(h, steps * self._substeps)
+        done, bad = run_driven_steps(self._world, x, self._drive_table(), self._push_table(), self._motors, schedule)
         self.full_q, self.full_v, self._full_a, self.torque = x.q, x.v, x.acceleration, x.torque
         self.time += done * h
         self._read()

@@ -1,9 +1,7 @@
-"""Forces on the bodies of one step, contact among them with its force at the end of the step; compiled.
+"""Steps of the simulated world, many in one compiled call: drives, ground contact, dynamics, integration.
 
-Also here:
-
-* One compiled call for many steps of the world: drives, ground contact, dynamics, integration.
-* Steps of a robot with its motors and gears: currents, friction, loops and elastic gears, in one compiled call.
+Semi-implicit Euler; position drives and contact forces count with their values at the end of a step. `run_steps` is
+for ideal drives, `run_driven_steps` for a robot with its motors and gears.
 """
 
 from __future__ import annotations
@@ -15,21 +13,70 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.jit import inlined, kernel
-from humanoid_control.multibody.accelerations import forward2
-from humanoid_control.multibody.articulated_inertia import backward
-from humanoid_control.multibody.forward_kinematics import add_wrenches, forward1, integrate
+from humanoid_control.multibody.accelerations import acceleration_pass
+from humanoid_control.multibody.arrays import Tables, Work
+from humanoid_control.multibody.articulated_inertia import inertia_pass
+from humanoid_control.multibody.forward_kinematics import add_wrenches, integrate_configuration, kinematics_pass
 from humanoid_control.multibody.layout import ACC, COORD, GRAD, NW, RATE, ROT
-from humanoid_control.multibody.spatial import add_point_inertia, cross, symmetric_up, turn, turn_back
-from humanoid_control.simulation.contact.forces import add_wrench, contact_step, place_carriers
+from humanoid_control.multibody.spatial import add_point_inertia, cross, six, symmetric_up, turn, turn_back
+from humanoid_control.simulation.contact.forces import ContactTable, add_wrench, contact_step, place_carriers
 from humanoid_control.simulation.contact.ground import ground_height
-from humanoid_control.simulation.drives.motors_gears import current_controlled_step, shaft_forces, wanted_currents
-from humanoid_control.simulation.drives.position_control import advance_references, drive_terms
+from humanoid_control.simulation.drives.motors_gears import (
+    ShaftTable,
+    current_controlled_step,
+    desired_currents,
+    shaft_forces,
+)
+from humanoid_control.simulation.drives.position_control import ReferenceLimits, advance_references, drive_terms
 
-# -------- Forces on the bodies of one step, contact among them with its force at the end of the step; compiled
+FASTEST = 1e4  # [rad/s] or [m/s]: nothing real moves faster, so the integration has failed
+FINE = -1
+
+# -------- Records
+
+
+class WorldArrays(NamedTuple):
+    """A robot's bodies as the recursions read and write them, and where they touch the ground."""
+
+    tables: Tables
+    work: Work
+    contact: ContactTable
+
+
+class WorldState(NamedTuple):
+    """The state of a world: q (nq,), v (nv,), acceleration (nv,), motor torque (n,), contact layers and forces.
+
+    Attributes:
+        layers, forces: (np, 3) deflections of the contact layers [m], forces of the ground on the points [N].
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    acceleration: np.ndarray
+    torque: np.ndarray
+    layers: np.ndarray
+    forces: np.ndarray
+
+
+class DriveTable(NamedTuple):
+    """Drives (n,): references as in `DriveCommands`, gains as in `DriveGains`, and scratch rows (4, n)."""
+
+    mode: np.ndarray
+    q_ref: np.ndarray
+    v_ref: np.ndarray
+    effort: np.ndarray
+    driven: np.ndarray
+    limits: ReferenceLimits
+    kp: np.ndarray
+    kd: np.ndarray
+    rotor: np.ndarray
+    torque_limit: np.ndarray
+    stop: np.ndarray
+    scratch: np.ndarray
 
 
 class PushTable(NamedTuple):
-    """Pushes: body, until when [s], point in the body's frame (3,), force and torque in the world (6,)."""
+    """Pushes (k,): body, until when [s], point in the body's frame (3,), force and torque in the world (6,)."""
 
     body: np.ndarray
     until: np.ndarray
@@ -48,29 +95,166 @@ def push_table(rows: Sequence[tuple[int, float, np.ndarray, np.ndarray]]) -> Pus
     )
 
 
+class Schedule(NamedTuple):
+    """The steps of one call.
+
+    Attributes:
+        time: now [s]. since: of the last command [s]. coast: how long references move on after it [s].
+        h: length of a step [s]. steps: how many.
+    """
+
+    time: float
+    since: float
+    coast: float
+    h: float
+    steps: int
+
+
+class MotorWiring(NamedTuple):
+    """Which joint of the robot is which coordinate, and the electrical state.
+
+    Attributes:
+        joint: (k,) joint of the robot of each moving joint, in the order of the coordinates after the base.
+        held: joints that follow their command without dynamics. speed: (n,) limits of all joints [rad/s].
+        motor_side: (k,) shaft whose encoder the position loop reads, behind an elastic gear; -1: the joint's own.
+        angles, rates: (n,) of all joints. current, desired, turning: (m,) of all shafts [A], [A], [rad/s].
+    """
+
+    joint: np.ndarray
+    held: np.ndarray
+    speed: np.ndarray
+    motor_side: np.ndarray
+    angles: np.ndarray
+    rates: np.ndarray
+    current: np.ndarray
+    desired: np.ndarray
+    turning: np.ndarray
+
+
+class Motors(NamedTuple):
+    """The shafts of a robot, and how they are wired to its joints."""
+
+    shafts: ShaftTable
+    wiring: MotorWiring
+
+
+# -------- Ideal drives
+
+
+@kernel
+def run_steps(world, x, d, pushes, schedule):
+    """Advance the world by some steps.
+
+    Args:
+        world: `WorldArrays`. x: `WorldState`, moved in place. d: `DriveTable`. pushes: `PushTable`.
+        schedule: `Schedule`.
+
+    Returns:
+        How many steps were made, and FINE, or the coordinate whose velocity stopped being one: the state is then the
+        last good one.
+    """
+    h = schedule.h
+    n, nv = d.kp.shape[0], x.v.shape[0]
+    iv, iq = nv - n, x.q.shape[0] - n
+    tau, armature, moved = np.zeros(nv), np.zeros(nv), np.empty(nv)
+    done, now = 0, schedule.time
+    for _ in range(schedule.steps):
+        joints, speed = x.q[iq:], x.v[iv:]
+        silent = now - schedule.since >= schedule.coast
+        advance_references(d.mode, d.q_ref, d.v_ref, d.limits, joints, silent, h)
+        drive_terms(d, joints, speed, h, tau, armature, iv)
+        impressed_forces(world, x, pushes, now, h)
+        solve_step(world, x, tau, armature, h)
+        again = _limit_torques(d, x, tau, armature, iv)
+        if correct_contact(world, x, h) or again:
+            kinematics_pass(world.tables, x.q, x.v, world.work)
+            solve_step(world, x, tau, armature, h)
+        forces_at_the_end(world, x, h)
+        bad = move(world.tables, x, moved, h, FASTEST)
+        if bad != FINE:
+            return done, bad
+        for k in range(n):
+            reached = d.scratch[0, k] - d.scratch[1, k] * x.acceleration[iv + k]
+            x.torque[k] = min(max(reached, -d.torque_limit[k]), d.torque_limit[k])
+        done += 1
+        now = schedule.time + done * h
+    return done, FINE
+
+
 @inlined
-def impressed_forces(t, w, x, c, p, now, h):
+def move(t, x, moved, h, fastest):
+    """Velocities, then positions with them; or nothing, and the coordinate whose velocity stopped being one.
+
+    Args:
+        moved: (nv,) scratch. fastest: limit of all velocities.
+    """
+    for k in range(moved.shape[0]):
+        moved[k] = x.v[k] + h * x.acceleration[k]
+        if not abs(moved[k]) < fastest:
+            return k
+    x.v[:] = moved
+    integrate_configuration(t, x.q, x.v, h)
+    return FINE
+
+
+@inlined
+def _limit_torques(d, x, tau, armature, iv):
+    """Motors that would pass their limit give the limit instead, whatever the velocity does; True if there are any."""
+    any_over = False
+    for k in range(d.kp.shape[0]):
+        reached = d.scratch[0, k] - d.scratch[1, k] * x.acceleration[iv + k]
+        if abs(reached) > d.torque_limit[k]:
+            any_over = True
+            limited = min(max(reached, -d.torque_limit[k]), d.torque_limit[k])
+            d.scratch[0, k], d.scratch[1, k] = limited, 0.0
+            tau[iv + k] = limited + d.scratch[2, k]
+            armature[iv + k] = d.rotor[k] + d.scratch[3, k]
+    return any_over
+
+
+# -------- Forces on the bodies
+
+
+@inlined
+def impressed_forces(world, x, pushes, now, h):
     """Kinematics, then contact and pushes as impressed forces."""
-    forward1(t, x.q, x.v, w)
+    w, c = world.work, world.contact
+    kinematics_pass(world.tables, x.q, x.v, w)
     if c.body.shape[0] > 0:
         place_carriers(w.W, c)
         contact_step(c, x.layers, h, x.forces)
     else:
         c.wrench[:] = 0.0
-    for k in range(p.body.shape[0]):
-        if now < p.until[k] - 1e-9:
-            _push(w.W, p, k, c.wrench)
+    for k in range(pushes.body.shape[0]):
+        if now < pushes.until[k] - 1e-9:
+            _push(w.W, pushes, k, c.wrench)
 
 
 @inlined
-def solve_step(t, w, x, c, tau, armature, h):
+def _push(W, p, k, wrench):
+    i = p.body[k]
+    e = (i + 1) * NW + ROT
+    fx, fy, fz = turn_back(W, e, p.wrench[k, 0], p.wrench[k, 1], p.wrench[k, 2])
+    mx, my, mz = turn_back(W, e, p.wrench[k, 3], p.wrench[k, 4], p.wrench[k, 5])
+    x, y, z = p.point[k, 0], p.point[k, 1], p.point[k, 2]
+    wrench[i, 0] += mx + y * fz - z * fy
+    wrench[i, 1] += my + z * fx - x * fz
+    wrench[i, 2] += mz + x * fy - y * fx
+    wrench[i, 3] += fx
+    wrench[i, 4] += fy
+    wrench[i, 5] += fz
+
+
+@inlined
+def solve_step(world, x, tau, armature, h):
     """Accelerations under these forces; contact counts with its force at the end of the step."""
+    t, w, c = world.tables, world.work, world.contact
     add_wrenches(t, c.wrench, w)
     for k in range(c.body.shape[0]):
         if c.gains[k, 0] + c.gains[k, 3] + c.gains[k, 5] > 0.0:
             _stiffen(w.W, c, k, h)
-    backward(t, tau, armature, w)
-    forward2(t, w, x.acceleration)
+    inertia_pass(t, tau, armature, w)
+    acceleration_pass(t, w, x.acceleration)
 
 
 @inlined
@@ -78,11 +262,9 @@ def _stiffen(W, c, k, h):
     """Add h J^T K J of a contact point to the inertia of its body."""
     o = (c.body[k] + 1) * NW
     e = o + ROT
-    x, y, z = turn_back(W, e, c.arms[k, 0], c.arms[k, 1], c.arms[k, 2])
-    xx, xy, xz, yy, yz, zz = symmetric_up(
-        W, e, c.gains[k, 0], c.gains[k, 1], c.gains[k, 2], c.gains[k, 3], c.gains[k, 4], c.gains[k, 5]
-    )
-    add_point_inertia(W, o, x, y, z, h * xx, h * xy, h * xz, h * yy, h * yz, h * zz)
+    point = turn_back(W, e, c.arms[k, 0], c.arms[k, 1], c.arms[k, 2])
+    xx, xy, xz, yy, yz, zz = symmetric_up(W, e, six(c.gains[k], 0))
+    add_point_inertia(W, o, point, (h * xx, h * xy, h * xz, h * yy, h * yz, h * zz))
 
 
 @inlined
@@ -103,11 +285,12 @@ def _fall(W, c, k, h):
 
 
 @inlined
-def correct_contact(W, x, c, h):
+def correct_contact(world, x, h):
     """Points whose force would leave the friction cone at the end of the step; True if there are any.
 
     Those that the ground would have to pull are let go; those that would be held too much slide.
     """
+    c, W = world.contact, world.work.W
     corrected = False
     f, mu = x.forces, c.par[4]
     for k in range(c.body.shape[0]):
@@ -131,15 +314,16 @@ def correct_contact(W, x, c, h):
             else:
                 continue
             corrected = True
-            ax, ay, az = c.arms[k, 0], c.arms[k, 1], c.arms[k, 2]
-            add_wrench(c.R, b, ax, ay, az, gx - f[k, 0], gy - f[k, 1], gz - f[k, 2], c.wrench)
+            arm = (c.arms[k, 0], c.arms[k, 1], c.arms[k, 2])
+            add_wrench(c.R, b, arm, (gx - f[k, 0], gy - f[k, 1], gz - f[k, 2]), c.wrench)
             f[k, 0], f[k, 1], f[k, 2] = gx, gy, gz
     return corrected
 
 
 @inlined
-def forces_at_the_end(W, x, c, h):
+def forces_at_the_end(world, x, h):
     """The forces that acted: those at the end of the step."""
+    c, W = world.contact, world.work.W
     for k in range(c.body.shape[0]):
         if c.gains[k, 0] + c.gains[k, 3] + c.gains[k, 5] > 0.0:
             dx, dy, dz = _fall(W, c, k, h)
@@ -148,201 +332,70 @@ def forces_at_the_end(W, x, c, h):
             x.forces[k, 2] -= dz
 
 
-@inlined
-def _push(W, p, k, wrench):
-    i = p.body[k]
-    e = (i + 1) * NW + ROT
-    fx, fy, fz = turn_back(W, e, p.wrench[k, 0], p.wrench[k, 1], p.wrench[k, 2])
-    mx, my, mz = turn_back(W, e, p.wrench[k, 3], p.wrench[k, 4], p.wrench[k, 5])
-    x, y, z = p.point[k, 0], p.point[k, 1], p.point[k, 2]
-    wrench[i, 0] += mx + y * fz - z * fy
-    wrench[i, 1] += my + z * fx - x * fz
-    wrench[i, 2] += mz + x * fy - y * fx
-    wrench[i, 3] += fx
-    wrench[i, 4] += fy
-    wrench[i, 5] += fz
-
-
-# -------- One compiled call for many steps of the world: drives, ground contact, dynamics, integration
-
-FASTEST = 1e4  # [rad/s] or [m/s]: nothing real moves faster, so the integration has failed
-FINE = -1
-
-
-class State(NamedTuple):
-    """What changes: q (nq,), v, acceleration (nv,), motor torque (n,), deflections and forces of contacts (np, 3)."""
-
-    q: np.ndarray
-    v: np.ndarray
-    acceleration: np.ndarray
-    torque: np.ndarray
-    layers: np.ndarray
-    forces: np.ndarray
-
-
-class DriveTable(NamedTuple):
-    """Drives (n,): references as in `DriveCommands`, gains as in `DriveGains`, ranges, and scratch rows (4, n)."""
-
-    mode: np.ndarray
-    q_ref: np.ndarray
-    v_ref: np.ndarray
-    effort: np.ndarray
-    driven: np.ndarray
-    lead: np.ndarray
-    kp: np.ndarray
-    kd: np.ndarray
-    rotor: np.ndarray
-    limit: np.ndarray
-    stop: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    scratch: np.ndarray
+# -------- Motors and gears
 
 
 @kernel
-def run_steps(t, w, x, d, c, p, clock, since, coast, h, steps):
-    """Advance the world by some steps of semi-implicit Euler; position drives are implicit.
+def run_driven_steps(world, x, d, pushes, motors, schedule):
+    """Advance a robot with its motors and gears by some short steps; see `run_steps`.
 
     Args:
-        t, w: `Tables` and `Work` of the robot. x, d, c, p: `State` (moved in place), `DriveTable`, `ContactTable`,
-            `PushTable`.
-        clock: time now. since: of the last command. coast: how long references move on after it [s].
-        h: length of a step [s]. steps: how many.
-
-    Returns:
-        How many steps were made, and FINE, or the coordinate whose velocity stopped being one: the state is then the
-        last good one.
+        motors: `Motors`.
     """
-    n, nv = d.kp.shape[0], x.v.shape[0]
-    iv, iq = nv - n, x.q.shape[0] - n
-    tau, armature, moved = np.zeros(nv), np.zeros(nv), np.empty(nv)
-    done, now = 0, clock
-    for _ in range(steps):
-        joints, speed = x.q[iq:], x.v[iv:]
-        advance_references(d.mode, d.q_ref, d.v_ref, d.lead, d.lower, d.upper, joints, now - since >= coast, h)
-        drive_terms(d, joints, speed, h, tau, armature, iv)
-        impressed_forces(t, w, x, c, p, now, h)
-        solve_step(t, w, x, c, tau, armature, h)
-        again = _clip(d, x, tau, armature, iv)
-        if correct_contact(w.W, x, c, h) or again:
-            forward1(t, x.q, x.v, w)
-            solve_step(t, w, x, c, tau, armature, h)
-        forces_at_the_end(w.W, x, c, h)
-        bad = move(t, x, moved, h, FASTEST)
-        if bad != FINE:
-            return done, bad
-        for k in range(n):
-            reached = d.scratch[0, k] - d.scratch[1, k] * x.acceleration[iv + k]
-            x.torque[k] = min(max(reached, -d.limit[k]), d.limit[k])
-        done += 1
-        now = clock + done * h
-    return done, FINE
-
-
-@inlined
-def move(t, x, moved, h, fastest):
-    """Velocities, then positions with them; or nothing, and the coordinate whose velocity stopped being one.
-
-    Args:
-        moved: (nv,) scratch. fastest: limit of all velocities.
-    """
-    for k in range(moved.shape[0]):
-        moved[k] = x.v[k] + h * x.acceleration[k]
-        if not abs(moved[k]) < fastest:
-            return k
-    x.v[:] = moved
-    integrate(t, x.q, x.v, h)
-    return FINE
-
-
-@inlined
-def _clip(d, x, tau, armature, iv):
-    """Motors that would pass their limit give the limit instead, whatever the velocity does; True if there are any."""
-    any_over = False
-    for k in range(d.kp.shape[0]):
-        reached = d.scratch[0, k] - d.scratch[1, k] * x.acceleration[iv + k]
-        if abs(reached) > d.limit[k]:
-            any_over = True
-            limited = min(max(reached, -d.limit[k]), d.limit[k])
-            d.scratch[0, k], d.scratch[1, k] = limited, 0.0
-            tau[iv + k] = limited + d.scratch[2, k]
-            armature[iv + k] = d.rotor[k] + d.scratch[3, k]
-    return any_over
-
-
-# -------- Steps of a robot with its motors and gears: currents, friction, loops and elastic gears
-
-
-class Wiring(NamedTuple):
-    """Which joint of the robot is which coordinate, and the electrical state.
-
-    Attributes:
-        joint: (k,) joint of the robot of each moving joint, in the order of the coordinates after the base.
-        held: joints that follow their command without dynamics. speed: (n,) limits of all joints [rad/s].
-        motor_side: (k,) shaft whose encoder the position loop reads, behind an elastic gear; -1: the joint's own.
-        angles, rates: (n,) of all joints. current, wanted, turning: (m,) of all shafts.
-    """
-
-    joint: np.ndarray
-    held: np.ndarray
-    speed: np.ndarray
-    motor_side: np.ndarray
-    angles: np.ndarray
-    rates: np.ndarray
-    current: np.ndarray
-    wanted: np.ndarray
-    turning: np.ndarray
-
-
-@kernel
-def run_driven_steps(t, w, x, d, c, p, s, e, clock, since, coast, h, steps):
-    """Advance by some short steps; arguments and results as for `step.run_steps`.
-
-    Args:
-        s: `ShaftTable`. e: `Wiring`.
-    """
-    n, nv, moving = d.kp.shape[0], x.v.shape[0], e.joint.shape[0]
-    iv = 6 if x.q.shape[0] > nv else 0
-    iq = iv + x.q.shape[0] - nv
+    t, W = world.tables, world.work.W
+    s, e = motors
+    h, n, nv, moving = schedule.h, d.kp.shape[0], x.v.shape[0], e.joint.shape[0]
+    iv, iq = _first_joint(x)
     tau, armature, goal, moved = np.zeros(nv), np.zeros(nv), np.zeros(nv), np.empty(nv)
-    done, now = 0, clock
-    for _ in range(steps):
+    done, now = 0, schedule.time
+    for _ in range(schedule.steps):
         for k in range(moving):
             e.angles[e.joint[k]], e.rates[e.joint[k]] = x.q[iq + k], x.v[iv + k]
-        advance_references(d.mode, d.q_ref, d.v_ref, d.lead, d.lower, d.upper, e.angles, now - since >= coast, h)
+        silent = now - schedule.since >= schedule.coast
+        advance_references(d.mode, d.q_ref, d.v_ref, d.limits, e.angles, silent, h)
         for j in e.held:
             most = h * e.speed[j]
-            way = min(max(d.q_ref[j] - e.angles[j], -most), most)
-            e.angles[j] += way
-            e.rates[j] = way / h
-        impressed_forces(t, w, x, c, p, now, h)
+            change = min(max(d.q_ref[j] - e.angles[j], -most), most)
+            e.angles[j] += change
+            e.rates[j] = change / h
+        impressed_forces(world, x, pushes, now, h)
         tau[:] = 0.0
         armature[:] = 0.0
-        _joint_loops(t, w.W, x, d, s, e, iv, iq, h, goal, tau, armature)
-        wanted_currents(t, w.W, s, goal, e.wanted)
+        _joint_loops(t, x, d, motors, goal)
+        _joint_stops(x, d, e, h, tau, armature)
+        desired_currents(t, W, s, goal, e.desired)
         for k in range(s.body.shape[0]):
-            e.turning[k] = w.W[(s.body[k] + 1) * NW + RATE]
-        current_controlled_step(e.current, e.wanted, e.turning, h, s.motor, s.torque)
-        shaft_forces(t, w.W, s, x.q, x.v, h, tau, armature)
+            e.turning[k] = W[(s.body[k] + 1) * NW + RATE]
+        current_controlled_step(e.current, e.desired, e.turning, h, s.motor, s.torque)
+        shaft_forces(t, W, s, x.q, x.v, h, tau, armature)
         for k in range(n):
             x.torque[k] = 0.0
-        _torque_at_joints(t, w.W, s, e, iv, x.torque)
-        solve_step(t, w, x, c, tau, armature, h)
-        if correct_contact(w.W, x, c, h):
-            forward1(t, x.q, x.v, w)
-            solve_step(t, w, x, c, tau, armature, h)
-        forces_at_the_end(w.W, x, c, h)
+        _torque_at_joints(t, W, s, e, iv, x.torque)
+        solve_step(world, x, tau, armature, h)
+        if correct_contact(world, x, h):
+            kinematics_pass(t, x.q, x.v, world.work)
+            solve_step(world, x, tau, armature, h)
+        forces_at_the_end(world, x, h)
         bad = move(t, x, moved, h, 200 * FASTEST)  # rotors are fast
         if bad != FINE:
             return done, bad
         done += 1
-        now = clock + done * h
+        now = schedule.time + done * h
     return done, FINE
 
 
 @inlined
-def _joint_loops(t, W, x, d, s, e, iv, iq, h, goal, tau, armature):
-    """What the position loops ask of the motors, into goal (nv,), and the mechanical stops, into tau and armature."""
+def _first_joint(x):
+    """Where the joints begin in v and in q."""
+    iv = 6 if x.q.shape[0] > x.v.shape[0] else 0
+    return iv, iv + x.q.shape[0] - x.v.shape[0]
+
+
+@inlined
+def _joint_loops(t, x, d, motors, goal):
+    """What the position loops ask of the motors, into goal (nv,)."""
+    s, e = motors
+    iv, iq = _first_joint(x)
     for k in range(e.joint.shape[0]):
         j, q, v = e.joint[k], x.q[iq + k], x.v[iv + k]
         seen, rate, m = q, v, e.motor_side[k]
@@ -350,8 +403,16 @@ def _joint_loops(t, W, x, d, s, e, iv, iq, h, goal, tau, armature):
             o = t.ints[s.body[m], COORD]  # the rotor's own
             seen, rate = x.q[t.qpos[o]] / s.gear[m, 0], x.v[o] / s.gear[m, 0]
         torque = d.driven[j] * (d.kp[j] * (d.q_ref[j] - seen) + d.kd[j] * (d.v_ref[j] - rate)) + d.effort[j]
-        goal[iv + k] = min(max(torque, -d.limit[j]), d.limit[j])
-        beyond = min(max(q, d.lower[j]), d.upper[j]) - q
+        goal[iv + k] = min(max(torque, -d.torque_limit[j]), d.torque_limit[j])
+
+
+@inlined
+def _joint_stops(x, d, e, h, tau, armature):
+    """Mechanical stops at the ends of the ranges, into tau and armature (nv,)."""
+    iv, iq = _first_joint(x)
+    for k in range(e.joint.shape[0]):
+        j, q, v = e.joint[k], x.q[iq + k], x.v[iv + k]
+        beyond = min(max(q, d.limits.lower[j]), d.limits.upper[j]) - q
         if beyond != 0.0:
             tau[iv + k] += d.stop[j] * (beyond - h * v) - d.kd[j] * v
             armature[iv + k] += h * d.kd[j] + h * h * d.stop[j]

@@ -11,16 +11,16 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.simulation.drives.position_control import DriveGains, default_gains
 from humanoid_control.simulation.drives.tendon_plant import TendonPlant, TendonStates
 from humanoid_control.simulation.settings import WorldSettings
-from humanoid_control.simulation.worlds.multibody_world import World
+from humanoid_control.simulation.worlds.multibody_world import MultibodyWorld
 
 SWING = 5.0  # [rad/s] natural frequency for which damping ratio 1 is critical; nothing pulls a joint back: our choice
 
 
-class TensionWorld(World):
+class TensionWorld(MultibodyWorld):
     """One robot whose tendons pull with constant tensions T: joint torques -G(q)^T T; nothing holds a posture.
 
     Joints that no tendon crosses keep their ideal drives. The tendons' torques are those at the beginning of a step;
-    damping and the stops at the ends of the ranges are implicit, as in `World`.
+    damping and the stops at the ends of the ranges are implicit, as in `MultibodyWorld`.
 
     Attributes:
         plant: the tendons. tensions: (M,) [N], in the order of `plant.names`, to be changed at any time.

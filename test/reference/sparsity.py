@@ -1,4 +1,4 @@
-"""How much of the inertia matrix is zero because of the branches of the tree: Tables 2.1 and 2.4."""
+"""Zeros of the mass matrix that the branches of the tree make, by graph: Schwienbacher 2014, Tables 2.1 and 2.4."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Placement of a joint by Denavit-Hartenberg parameters, the way the source of the O(n) formalism counts them."""
+"""Placement of a joint by Denavit-Hartenberg parameters as Schwienbacher 2014 counts them (proximal)."""
 
 from __future__ import annotations
 
