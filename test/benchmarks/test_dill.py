@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from humanoid_control.benchmarks.dill import LENGTH, RADIUS, DillView, color_of, cylinder, laid_out
+from humanoid_control.benchmarks.dill import LENGTH, RADIUS, DillView, size_color, cylinder_mesh, laid_out
 from humanoid_control.cli.main import main
 from humanoid_control.viewer.browser import find_chromium
 
 
 def test_a_link_is_a_closed_cylinder_seen_from_outside():
-    vertices, faces = cylinder()
+    vertices, faces = cylinder_mesh()
     a, b, c = vertices[faces].transpose(1, 0, 2)
     volume = np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6
     assert 0.93 < volume / (np.pi * RADIUS**2 * LENGTH) < 1.0
@@ -17,7 +17,7 @@ def test_a_link_is_a_closed_cylinder_seen_from_outside():
 
 
 def test_colours_go_from_blue_to_red_and_a_scene_is_laid_along_x():
-    assert np.argmax(color_of(1, 7)) == 2 and np.argmax(color_of(7, 7)) == 0
+    assert np.argmax(size_color(1, 7)) == 2 and np.argmax(size_color(7, 7)) == 0
     points = np.random.default_rng(0).normal(size=(200, 3)) * [1.0, 5.0, 3.0]
     turn = laid_out(points)
     spread = (points @ turn.T).std(axis=0)

@@ -67,7 +67,7 @@ def test_an_exception_in_a_world_is_named_too():
 
 
 def test_a_recipe_makes_the_world_it_names():
-    assert type(RECIPE.build()).__name__ == "World"
+    assert type(RECIPE.build()).__name__ == "MultibodyWorld"
     driven = replace(RECIPE, robot="lola", step=0.001, drives="rigid", stiffness=40.0, friction=0.5).build()
     assert type(driven).__name__ == "DrivenWorld" and driven.settings.contact.friction == 0.5
     assert driven.gains.kp == pytest.approx(40 * driven.robot.effort)
