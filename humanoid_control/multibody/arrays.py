@@ -1,4 +1,4 @@
-"""A model as flat arrays, ready for the compiled recursions."""
+"""Models as flat arrays: the tables that the compiled recursions read, and the memory that they write."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from humanoid_control.multibody import layout as at
 from humanoid_control.multibody.couplings import IDENTITY
 from humanoid_control.multibody.model import Model
-from humanoid_control.multibody.subsystems import Node
+from humanoid_control.multibody.subsystems import TreeNode
 
 
 class Tables(NamedTuple):
-    """What the recursions read.
+    """Input of the recursions.
 
     Attributes:
         ints (bodies, NI), floats (bodies NF,), par: bodies. qpos (nv,): entry of q of each coordinate.
@@ -37,7 +37,7 @@ class Tables(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What the recursions write: bodies (row 0 the environment), members' Jacobians, sub-systems, M and right side."""
+    """Memory of the recursions: bodies (row 0 the environment), members' Jacobians, sub-systems, M and right side."""
 
     W: np.ndarray
     J: np.ndarray
@@ -147,7 +147,7 @@ class Arrays:
         self.group_columns = np.array(columns, dtype=np.int64)
         self._works, self._jacobians = work, jacobian
 
-    def _first_level(self, node: Node, inside: list[int]) -> list[int]:
+    def _first_level(self, node: TreeNode, inside: list[int]) -> list[int]:
         """Members that hang on the parent outside. A spinning leaf further down is an ordinary body."""
         own = {i + 1 for i in inside}
         first = [i for i in inside if int(self.ints[i, at.PARENT]) not in own]
@@ -155,7 +155,7 @@ class Arrays:
             self.ints[i, at.SPIN] = 0
         return first
 
-    def _kind(self, node: Node, inside: list[int], first: list[int]) -> int:
+    def _kind(self, node: TreeNode, inside: list[int], first: list[int]) -> int:
         spins = [i for i in inside if self.ints[i, at.SPIN]]
         if not node.members:
             return at.ROTOR if spins else at.SINGLE

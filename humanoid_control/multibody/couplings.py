@@ -162,8 +162,8 @@ def four_bar(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
     t = q + par[at + 4]
     ax, ay = a * np.cos(t), a * np.sin(t)
     x, y = ax - d, ay
-    reach = np.sqrt(x * x + y * y)
-    p = np.arctan2(y, x) + par[at + 5] * np.arccos((c * c + reach * reach - b * b) / (2.0 * c * reach))
+    far = np.sqrt(x * x + y * y)
+    p = np.arctan2(y, x) + par[at + 5] * np.arccos((c * c + far * far - b * b) / (2.0 * c * far))
     bx, by = c * np.cos(p), c * np.sin(p)
     ex, ey = bx - x, by - y  # the coupler, A to B
     lever = ey * bx - ex * by  # e^T dB/dp
@@ -311,7 +311,7 @@ class FourBarGeometry(NamedTuple):
     Attributes:
         crank, coupler, rocker, ground: lengths [m]; ground is the distance of the pivots.
         crank_zero: the crank's angle from the ground line at joint angle zero [rad].
-        branch: 1: the rocker is turned counter-clockwise from the line to the crank's end; -1: the other way.
+        branch: 1: the rocker is turned counter-clockwise from the line to the crank's end; -1: clockwise.
     """
 
     crank: float

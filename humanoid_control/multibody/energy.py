@@ -180,7 +180,7 @@ def rates(t, w, qdd, out):
         out[5] += fz
 
 
-# -------- Joint wrenches (section 2.9)
+# -------- Joint wrenches (Schwienbacher 2014, section 2.9)
 
 
 def joint_wrenches(dynamics: ForwardDynamics, qdd: np.ndarray, wrench: np.ndarray | None = None) -> np.ndarray:

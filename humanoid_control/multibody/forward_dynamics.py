@@ -1,12 +1,8 @@
-"""A model's arrays by their addresses: one small array in place of sixteen on the way into compiled code.
+"""Forward dynamics of a model by any of the solvers.
 
-numba takes some 0.2 us for each array that Python hands over; the dynamics of a robot take ten. The arrays must stay
-alive and in place while a handle is in use: whoever makes one keeps them.
-
-
-Also here:
-
-* Forward dynamics of one model by any of the solvers.
+Compiled code gets a model's arrays by their addresses, as one small array in place of sixteen: numba takes some 0.2 us
+for each array that Python hands over, and the dynamics of a robot take ten. The arrays must stay alive and in place
+while an address table is in use: whoever makes one keeps them.
 """
 
 from __future__ import annotations
@@ -25,12 +21,10 @@ from humanoid_control.multibody.arrays import Arrays, Tables, Work
 from humanoid_control.multibody.mass_matrix import mass_matrix, solve_dense, solve_sparse
 from humanoid_control.multibody.model import Model
 
-# -------- A model's arrays by their addresses: one small array in place of sixteen on the way into compiled code
-
 DIMENSIONS = (2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1) + (1, 1, 1, 2, 1)  # of the fields of `Tables` and of `Work`
 
 
-def handle_of(tables: Tables, work: Work) -> np.ndarray:
+def address_table(tables: Tables, work: Work) -> np.ndarray:
     """Address and shape of every array, one after the other."""
     numbers: list[int] = []
     for a, dimensions in zip((*tables, *work), DIMENSIONS, strict=True):
@@ -65,7 +59,7 @@ def _floats(h, k):
 
 @inlined
 def tables_at(h):
-    """The tables behind a handle."""
+    """The tables behind an address table."""
     ints, nodes = carray(_to_ints(h[0]), (h[1], h[2])), carray(_to_ints(h[13]), (h[14], h[15]))
     floats, par, qpos, single, columns = _floats(h, 3), _floats(h, 5), _ints(h, 7), _ints(h, 9), _ints(h, 11)
     members, group_columns, rank, lam = _ints(h, 16), _ints(h, 18), _ints(h, 20), _ints(h, 22)
@@ -74,36 +68,36 @@ def tables_at(h):
 
 @inlined
 def work_at(h):
-    """The work arrays behind a handle."""
+    """The work arrays behind an address table."""
     M = carray(_to_floats(h[30]), (h[31], h[32]))
     return Work(_floats(h, 24), _floats(h, 26), _floats(h, 28), M, _floats(h, 33))
 
 
 @kernel
 def articulated_body_at(h, q, v, tau, wrench, armature, qdd):
-    """`articulated_body` behind a handle."""
+    """`articulated_body` behind an address table."""
     articulated_body(tables_at(h), q, v, tau, wrench, armature, work_at(h), qdd)
 
 
 @kernel
 def sparse_at(h, q, v, tau, wrench, armature, qdd):
-    """`solve_sparse` behind a handle."""
+    """`solve_sparse` behind an address table."""
     solve_sparse(tables_at(h), q, v, tau, wrench, armature, work_at(h), qdd)
 
 
 @kernel
 def dense_at(h, q, v, tau, wrench, armature, qdd):
-    """`solve_dense` behind a handle."""
+    """`solve_dense` behind an address table."""
     solve_dense(tables_at(h), q, v, tau, wrench, armature, work_at(h), qdd)
 
 
 @kernel
 def mass_matrix_at(h, q, v, tau, wrench, armature):
-    """`mass_matrix` behind a handle."""
+    """`mass_matrix` behind an address table."""
     mass_matrix(tables_at(h), q, v, tau, wrench, armature, work_at(h))
 
 
-# -------- Forward dynamics of one model by any of the solvers
+# -------- The face of all solvers
 
 ARTICULATED_BODY, SPARSE, DENSE = "articulated_body", "sparse", "dense"
 BLOCKED = 96  # above this size the library's blocked decomposition is faster than a simple loop
@@ -140,19 +134,19 @@ class ForwardDynamics:
         self._bind()
 
     def _bind(self) -> None:
-        self._solve, self._handle = SOLVERS[self.solver], handle_of(self.arrays.tables, self.arrays.work)
+        self._solve, self._addresses = SOLVERS[self.solver], address_table(self.arrays.tables, self.arrays.work)
         if self.solver == DENSE and self.model.nv > BLOCKED:
             self._solve = self._solve_large
 
-    def _solve_large(self, handle: np.ndarray, *given: np.ndarray) -> None:
+    def _solve_large(self, addresses: np.ndarray, *given: np.ndarray) -> None:
         """The dense solver with LAPACK's decomposition; the last argument takes the accelerations."""
-        mass_matrix_at(handle, *given[:-1])
+        mass_matrix_at(addresses, *given[:-1])
         a = self.arrays
         factor = cho_factor(a.work.M, lower=True, check_finite=False)
         given[-1][:] = cho_solve(factor, a.work.rhs, check_finite=False)[a.tables.rank]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: x for k, x in self.__dict__.items() if k not in ("_solve", "_handle")}
+        return {k: x for k, x in self.__dict__.items() if k not in ("_solve", "_addresses")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -186,7 +180,7 @@ class ForwardDynamics:
         wrench = self._no_wrench if wrench is None else _check("wrench", wrench, self._no_wrench.shape)
         armature = self._zero if armature is None else _check("armature", armature, self._v_shape)
         qdd = np.empty(self._v_shape)
-        self._solve(self._handle, q, v, tau, wrench, armature, qdd)
+        self._solve(self._addresses, q, v, tau, wrench, armature, qdd)
         return qdd
 
 

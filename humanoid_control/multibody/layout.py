@@ -1,4 +1,4 @@
-"""Where each number of a body lies in the flat arrays that the compiled recursions read and write.
+"""Offsets of a body's numbers in the flat arrays that the compiled recursions read and write.
 
 Row 0 of the work array is the environment; body i has row i + 1. Spatial quantities are angular first, each body's in
 its own frame with its own origin O as the reference point (Schwienbacher 2014, eq. (2.32)).
@@ -9,7 +9,7 @@ from __future__ import annotations
 # Whole numbers of a body.
 PARENT = 0  # work row of the parent
 MOTION = 1  # REVOLUTE, PRISMATIC, FREE, FREE_EULER
-COUPLING = 2  # how the angle follows from the coordinates
+COUPLING = 2  # function by which the angle follows from the coordinates
 NC = 3  # number of coordinates
 COORD = 4  # .. 9 velocity coordinates
 QPOS = 10  # first entry in q of a free joint
@@ -35,11 +35,11 @@ PARENT_INERTIA = 22  # .. 27 the same in the parent's frame, of a spinning body
 NF = 28
 
 # Real numbers of a body, written by the recursions.
-TURN = 0  # .. 8 A_kp
+TURN = 0  # .. 8 from the parent's axes to the body's, A_kp, row by row
 ORIGIN = 9  # .. 11 origin in the parent, r_PO
 OMEGA = 12  # .. 14
 VEL = 15  # .. 17
-GRAVITY = 18  # .. 20 gravity
+GRAVITY = 18  # .. 20
 DRIFT = 21  # .. 26 velocity-dependent acceleration, eq. (2.37)
 ROT = 27  # .. 35 turn from the body into the environment, row by row
 POS = 36  # .. 38 origin in the environment
@@ -49,17 +49,17 @@ BIAS = 46  # acceleration of the angle at constant coordinate rates
 INERTIA = 47  # .. 52 articulated inertia, angular block
 CROSS = 53  # .. 61 angular by linear block
 LINEAR = 62  # .. 67 linear block
-FORCE = 68  # .. 73 force
-UNIT_FORCE = 74  # .. 79 articulated inertia along the joint
-JOINT_INERTIA = 80
-FREE_ACCELERATION = 81
+FORCE = 68  # .. 73 impressed, gyroscopic and of the children
+UNIT_FORCE = 74  # .. 79 force for a unit acceleration of the joint, M J
+JOINT_INERTIA = 80  # J^T M J and what is added to it
+FREE_ACCELERATION = 81  # of the joint at a parent that does not accelerate
 ACC = 82  # .. 87 acceleration
 GROUP_TURN = 88  # .. 96 turn from the group's frame
 GROUP_ORIGIN = 97  # .. 99 origin in the group's frame
-GROUP_DRIFT = 100  # .. 105
+GROUP_DRIFT = 100  # .. 105 velocity-dependent acceleration against the group's frame
 NW = 106
 
-# Nodes: what one step of a recursion treats.
+# Nodes, one for each step of a recursion.
 KIND = 0  # SINGLE, ROTOR, GEARED, SUBSYSTEM
 FIRST = 1  # first entry in the list of members
 LAST = 2  # one behind the last

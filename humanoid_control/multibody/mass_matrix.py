@@ -96,7 +96,7 @@ def _direction(ints, i, c, w):
 
 @inlined
 def _along(ints, i, c, w, f):
-    """What the wrench f on body i does along the body's coordinate c: that row of J_i^T f."""
+    """Generalised force of the wrench f on body i along the body's coordinate c: that row of J_i^T f."""
     if ints[i, MOTION] >= FREE:
         return spatial_dot(w.J, ints[i, GROUP_JACOBIAN] + 6 * c, f)
     return w.W[(i + 1) * NW + GRAD + c] * (f[2] if ints[i, MOTION] == REVOLUTE else f[5])

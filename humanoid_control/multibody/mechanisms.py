@@ -1,4 +1,4 @@
-"""Drive mechanisms both ways: motor angles from joint angles, and back by Newton's method.
+"""Drive mechanisms in both directions: motor angles from joint angles, and back by Newton's method.
 
 Gears, four-bars, the camera vergence, and roller screws, the knee with one, the ankle with two side by side
 (Schwienbacher 2014, chapter 3).
@@ -41,7 +41,7 @@ MARGIN = 0.05  # how far beyond the joint range the search may go, as a share of
 class Mechanism(ABC):
     """A drive: n joint angles q [rad] that fix m = n motor angles phi [rad], counted from where all joints are zero.
 
-    Motor angles are explicit in the joint angles; the other way needs Newton's method (Schwienbacher 2014, section
+    Motor angles are explicit in the joint angles; the inverse needs Newton's method (Schwienbacher 2014, section
     3.5). A motor torque tau acts on the joints as Q = jacobian(q)^T tau. Arrays are (n,) and (m,) also where n = 1.
 
     Attributes:
@@ -56,7 +56,7 @@ class Mechanism(ABC):
 
     @property
     def n(self) -> int:
-        """How many joints it drives."""
+        """Number of joints that it drives."""
         return len(self.lower)
 
     @abstractmethod
@@ -73,7 +73,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def closure(self, q: np.ndarray) -> np.ndarray:
-        """By how much each rigid member (m,) would have to change its length [m], from the mechanism's points at q."""
+        """Change of length [m] that each rigid member (m,) would need, from the mechanism's points at q."""
 
     def jacobian_rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Time derivative (m, n) of the Jacobian at joint velocities v (n,), exact."""
@@ -137,7 +137,7 @@ class Mechanism(ABC):
         """Make sure that the loop closes over the whole joint range, with a transmission that keeps its sign.
 
         Raises:
-            RobotError: it does not; the message says at which joint angles.
+            RobotError: it does not, naming the joint angles.
         """
         sign, samples = 0.0, 41 if self.n == 1 else 15
         for point in product(*np.linspace(self.lower, self.upper, samples).T):
@@ -290,7 +290,7 @@ class AnkleScrews(Mechanism):
         self.at_zero = np.where(np.isfinite(at_zero), at_zero, 0.0)
 
     def travel(self, q: np.ndarray) -> np.ndarray:
-        """How far both carriages (2,) are from the start of their screws [m]."""
+        """Distances of both carriages (2,) from the start of their screws [m]."""
         return self._at(q)[:, 0]
 
     def motor(self, q: np.ndarray) -> np.ndarray:

@@ -1,10 +1,4 @@
-"""A body and its joint, as a model is written down.
-
-Also here:
-
-* A multibody system, as written down once and run by any solver.
-* The bodies of a pinocchio model, with every joint's axis turned to z.
-"""
+"""Models: bodies, their joints and inertias, and the sub-systems that shared coordinates make; also from pinocchio."""
 
 from __future__ import annotations
 
@@ -30,9 +24,7 @@ from humanoid_control.multibody.couplings import (
     QUADRATIC,
 )
 from humanoid_control.multibody.layout import FREE, FREE_EULER, MAX_COORDINATES, PRISMATIC, REVOLUTE
-from humanoid_control.multibody.subsystems import Node, pointer_tree, with_subsystems
-
-# -------- A body and its joint, as a model is written down
+from humanoid_control.multibody.subsystems import TreeNode, pointer_tree, with_subsystems
 
 ENVIRONMENT = ""
 # Coordinates and parameters of each coupling, the last four behind a gear; its name for messages.
@@ -63,7 +55,7 @@ class Inertia:
 
 @dataclass(frozen=True)
 class Joint:
-    """How a body moves relative to its parent: eq. (2.38)-(2.49).
+    """The motion of a body relative to its parent (Schwienbacher 2014, eq. (2.38) to (2.49)).
 
     The z axis of the joint's frame is the axis. Two bodies may name the same coordinate: that is a small kinematic
     loop, and the model puts them into one sub-system.
@@ -71,7 +63,7 @@ class Joint:
     Attributes:
         motion: REVOLUTE, PRISMATIC, FREE (quaternion) or FREE_EULER (angles Z-X-Z).
         coordinates: names of the velocity coordinates.
-        coupling: how the angle (or displacement) follows from them; IDENTITY for a joint of its own.
+        coupling: the function by which the angle (or displacement) follows from them; IDENTITY for a joint of its own.
         parameters: of the coupling.
     """
 
@@ -108,7 +100,7 @@ def prismatic(coordinate: str) -> Joint:
 
 
 def rotor(coordinate: str, ratio: float, offset: float = 0.0) -> Joint:
-    """A shaft geared to a joint: angle = ratio q + offset, eq. (3.1)."""
+    """A shaft geared to a joint: angle = ratio q + offset (Schwienbacher 2014, eq. (3.1))."""
     return Joint(REVOLUTE, (coordinate,), LINEAR, (float(ratio), float(offset)))
 
 
@@ -166,7 +158,7 @@ class Body:
             raise RobotError(f"body '{self.name}': mass and inertia must not be negative")
 
 
-# -------- A multibody system, as written down once and run by any solver
+# -------- Models
 
 
 @dataclass(frozen=True)
@@ -178,7 +170,7 @@ class Loop:
 
 
 class Model:
-    """Bodies with joints in minimal coordinates; sets of coordinates of different bodies may overlap (section 2.6).
+    """Bodies with joints in minimal coordinates, which bodies may share (Schwienbacher 2014, section 2.6).
 
     Attributes:
         bodies: each after its parent. index: name -> place in `bodies`.
@@ -258,7 +250,7 @@ class Model:
                 at, k = at + 1, k + 1
         self.nq = at
 
-    def _subsystems(self) -> tuple[list[Node], tuple[Loop, ...]]:
+    def _subsystems(self) -> tuple[list[TreeNode], tuple[Loop, ...]]:
         names = [b.name for b in self.bodies]
         nodes = pointer_tree(names, self.parents.tolist(), self.coords)
         alone = [
@@ -300,14 +292,14 @@ class Model:
         return float(sum(b.inertia.mass for b in self.bodies))
 
 
-# -------- The bodies of a pinocchio model, with every joint's axis turned to z
+# -------- From pinocchio
 
 AXES = {"X": np.array([1.0, 0.0, 0.0]), "Y": np.array([0.0, 1.0, 0.0]), "Z": np.array([0.0, 0.0, 1.0])}
 
 
 @dataclass(frozen=True)
-class Tree:
-    """Bodies named after pinocchio's joints, and how their frames are turned.
+class PinocchioBodies:
+    """Bodies named after pinocchio's joints, with every joint's axis turned to z.
 
     Attributes:
         bodies: one a joint, in pinocchio's order; q and v then have pinocchio's order too.
@@ -318,8 +310,8 @@ class Tree:
     turn: dict[str, np.ndarray]
 
 
-def from_pinocchio(model: pin.Model) -> Tree:
-    """The tree of a pinocchio model with revolute, prismatic and free joints.
+def from_pinocchio(model: pin.Model) -> PinocchioBodies:
+    """Bodies of a pinocchio model with revolute, prismatic and free joints.
 
     Raises:
         RobotError: a joint of another kind.
@@ -336,7 +328,7 @@ def from_pinocchio(model: pin.Model) -> Tree:
         A = Q.T @ X.rotation.T @ turn[parent]
         bodies.append(Body(name, parent, joint, own, A, turn[parent].T @ X.translation))
     del turn[ENVIRONMENT]
-    return Tree(tuple(bodies), turn)
+    return PinocchioBodies(tuple(bodies), turn)
 
 
 def _joint(kind: str, joint: pin.JointModel, name: str) -> tuple[Joint, np.ndarray]:

@@ -1,4 +1,7 @@
-"""Automatic sub-systems: bodies that share coordinates become one node of the tree, section 2.14 and algorithm 2.5."""
+"""Automatic sub-systems: bodies that share coordinates become one node of the tree.
+
+Schwienbacher 2014, section 2.14 and algorithm 2.5.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from humanoid_control.errors import RobotError
 
 
 @dataclass
-class Node:
+class TreeNode:
     """A node of the pointer tree: a body, or a sub-system that holds bodies.
 
     Attributes:
@@ -20,12 +23,12 @@ class Node:
 
     name: str
     coordinates: tuple[int, ...]
-    p: Node | None = field(default=None, repr=False)
-    c: Node | None = field(default=None, repr=False)
-    b: Node | None = field(default=None, repr=False)
-    members: list[Node] = field(default_factory=list)
+    p: TreeNode | None = field(default=None, repr=False)
+    c: TreeNode | None = field(default=None, repr=False)
+    b: TreeNode | None = field(default=None, repr=False)
+    members: list[TreeNode] = field(default_factory=list)
 
-    def children(self) -> list[Node]:
+    def children(self) -> list[TreeNode]:
         """Children in order."""
         out, child = [], self.c
         while child is not None:
@@ -40,12 +43,14 @@ class Node:
         return self is other
 
 
-def pointer_tree(names: Sequence[str], parents: Sequence[int], coordinates: Sequence[tuple[int, ...]]) -> list[Node]:
+def pointer_tree(
+    names: Sequence[str], parents: Sequence[int], coordinates: Sequence[tuple[int, ...]]
+) -> list[TreeNode]:
     """The environment (first) and all bodies as a list in which a body follows its parent."""
-    root = Node("environment", ())
+    root = TreeNode("environment", ())
     nodes = [root]
     for name, parent, own in zip(names, parents, coordinates, strict=True):
-        node = Node(name, own, p=nodes[parent + 1])
+        node = TreeNode(name, own, p=nodes[parent + 1])
         brothers = nodes[parent + 1].children()
         if brothers:
             brothers[-1].b = node
@@ -55,7 +60,7 @@ def pointer_tree(names: Sequence[str], parents: Sequence[int], coordinates: Sequ
     return nodes
 
 
-def with_subsystems(nodes: list[Node], joined: Sequence[set[Node]] = ()) -> list[Node]:
+def with_subsystems(nodes: list[TreeNode], joined: Sequence[set[TreeNode]] = ()) -> list[TreeNode]:
     """The list with every group of bodies that share coordinates replaced by one sub-system.
 
     Args:
@@ -70,10 +75,10 @@ def with_subsystems(nodes: list[Node], joined: Sequence[set[Node]] = ()) -> list
     return nodes
 
 
-def _groups(nodes: list[Node], joined: Sequence[set[Node]]) -> list[list[Node]]:
+def _groups(nodes: list[TreeNode], joined: Sequence[set[TreeNode]]) -> list[list[TreeNode]]:
     """Connected components of "shares a coordinate", closed under the paths between their members."""
-    groups: list[set[Node]] = [set(g) for g in joined]
-    owner: dict[int, set[Node]] = {}
+    groups: list[set[TreeNode]] = [set(g) for g in joined]
+    owner: dict[int, set[TreeNode]] = {}
     for node in nodes[1:]:
         touching = {node}
         for k in node.coordinates:
@@ -93,8 +98,8 @@ def _groups(nodes: list[Node], joined: Sequence[set[Node]]) -> list[list[Node]]:
     return sorted(ordered, key=lambda g: rank[g[0]])
 
 
-def _merged(groups: list[set[Node]]) -> list[set[Node]]:
-    out: list[set[Node]] = []
+def _merged(groups: list[set[TreeNode]]) -> list[set[TreeNode]]:
+    out: list[set[TreeNode]] = []
     for group in groups:
         for other in [o for o in out if o & group]:
             group = group | other
@@ -103,28 +108,28 @@ def _merged(groups: list[set[Node]]) -> list[set[Node]]:
     return out
 
 
-def _sharing(group: set[Node], owner: dict[int, set[Node]]) -> set[Node]:
+def _sharing(group: set[TreeNode], owner: dict[int, set[TreeNode]]) -> set[TreeNode]:
     return set().union(*(owner[k] for n in group for k in n.coordinates))
 
 
-def _closed(group: set[Node]) -> set[Node]:
+def _closed(group: set[TreeNode]) -> set[TreeNode]:
     """The group with all bodies on the paths between its members; where all paths meet stays outside."""
     lines = [_ancestors(node) for node in group]
     common = set.intersection(*(set(line) for line in lines))
     return group | {a for line in lines for a in line if a not in common}
 
 
-def _ancestors(node: Node) -> list[Node]:
+def _ancestors(node: TreeNode) -> list[TreeNode]:
     """The node itself and everything above it but the environment."""
-    out: list[Node] = []
-    at: Node | None = node
-    while at is not None and at.p is not None:
-        out.append(at)
-        at = at.p
+    out: list[TreeNode] = []
+    above: TreeNode | None = node
+    while above is not None and above.p is not None:
+        out.append(above)
+        above = above.p
     return out
 
 
-def _join(nodes: list[Node], group: list[Node]) -> list[Node]:
+def _join(nodes: list[TreeNode], group: list[TreeNode]) -> list[TreeNode]:
     inside = set(group)
     outside = {m.p for m in group if m.p not in inside}
     if len(outside) != 1:
@@ -134,7 +139,7 @@ def _join(nodes: list[Node], group: list[Node]) -> list[Node]:
     first = [m for m in p.children() if m in inside]
     _contiguous(first[0], inside)
     coordinates = tuple(dict.fromkeys(k for m in group for k in m.coordinates))
-    s = Node(group[0].name, coordinates, p=p, c=first[0], members=group)
+    s = TreeNode(group[0].name, coordinates, p=p, c=first[0], members=group)
     last = first[0]
     while last.b is not None and last.b in inside:
         last = last.b
@@ -153,13 +158,13 @@ def _join(nodes: list[Node], group: list[Node]) -> list[Node]:
     return kept
 
 
-def _contiguous(first: Node, inside: set[Node]) -> None:
-    """Algorithm 2.5 (corrected, E15): cut what lies between members out of the row of brothers, put it behind."""
-    b1: Node | None = first
+def _contiguous(first: TreeNode, inside: set[TreeNode]) -> None:
+    """Algorithm 2.5, corrected: cut what lies between members out of the row of brothers, put it behind."""
+    b1: TreeNode | None = first
     while b1 is not None and b1 in inside:
         if b1.b is not None and b1.b not in inside:
             gap = b1.b
-            b2: Node = gap
+            b2: TreeNode = gap
             while b2.b is not None and b2.b not in inside:
                 b2 = b2.b
             run = b2.b

@@ -1,8 +1,6 @@
-"""The calibration jig: it holds the feet of a robot in known poses against the pelvis, while the encoders are read.
+"""Mounting offsets of absolute encoders, from poses in a calibration jig (Schwienbacher 2014, section 3.5).
 
-Also here:
-
-* Mounting offsets of absolute encoders, from poses in a calibration jig (Schwienbacher 2014, section 3.5).
+The jig holds the feet of a robot in known poses against the pelvis, while the encoders are read.
 """
 
 from __future__ import annotations
@@ -21,8 +19,6 @@ from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.robots.robot import Robot
 from humanoid_control.simulation.sensors.encoders import AbsoluteEncoders
 
-# -------- The calibration jig: it holds the feet of a robot in known poses against the pelvis
-
 LOW, HIGH = 0.12, 0.88  # of each joint's range that poses use
 TRIES = 400
 
@@ -36,7 +32,7 @@ class JigAccuracy:
 
 
 @dataclass(frozen=True)
-class Leg:
+class LegChain:
     """The chain from the link that the jig holds to a foot.
 
     Attributes:
@@ -69,7 +65,7 @@ class Leg:
         return self.robot.lower[self.index], self.robot.upper[self.index]
 
 
-def legs_of(robot: Robot) -> list[Leg]:
+def legs_of(robot: Robot) -> list[LegChain]:
     """The legs of a robot with its base fixed; soles that lie beyond another sole, as toes do, are left out.
 
     Raises:
@@ -87,13 +83,13 @@ def legs_of(robot: Robot) -> list[Leg]:
         middle = np.array([(foot.x_min + foot.x_max) / 2, (foot.y_min + foot.y_max) / 2, foot.z])
         index = np.array(sorted(columns))
         joints = tuple(robot.joint_names[k] for k in index)
-        out.append(Leg(robot, name, joints, index, frame, pin.SE3(np.eye(3), middle)))
+        out.append(LegChain(robot, name, joints, index, frame, pin.SE3(np.eye(3), middle)))
     if not out:
         raise RobotError(f"{robot.name} has no legs to calibrate: its robot file names no soles that joints move")
     return out
 
 
-def jig_poses(leg: Leg, count: int) -> np.ndarray:
+def jig_poses(leg: LegChain, count: int) -> np.ndarray:
     """Joint vectors (count, n) that spread over the leg's ranges and keep the robot apart from itself.
 
     The first is the neutral posture; the others follow a low-discrepancy sequence, so the same count gives the same
@@ -119,7 +115,7 @@ def jig_poses(leg: Leg, count: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Fixture:
-    """One pose in the jig: what the jig says, and what the encoders say.
+    """One pose in the jig: the nominal one, and the readings of the encoders.
 
     Attributes:
         pose: of the sole against the held link. nominal: (n,) joint angles that the jig is built for.
@@ -132,7 +128,7 @@ class Fixture:
 
 
 def fixtures(
-    leg: Leg, poses: np.ndarray, encoders: AbsoluteEncoders, accuracy: JigAccuracy, random: np.random.Generator
+    leg: LegChain, poses: np.ndarray, encoders: AbsoluteEncoders, accuracy: JigAccuracy, random: np.random.Generator
 ) -> list[Fixture]:
     """Measure a leg in the jig: each pose is mounted once, a little off, and the encoders read once."""
     out = []
@@ -144,7 +140,7 @@ def fixtures(
     return out
 
 
-# -------- Mounting offsets of absolute encoders, from poses in a calibration jig (Schwienbacher 2014, section 3.5)
+# -------- Offsets
 
 COARSE = np.radians(1.0)  # a direction with a larger standard error counts as not identified
 SHARE = 0.1  # joints with at least this part of a direction are named
@@ -152,8 +148,8 @@ POSE, POSITION = "pose", "position"
 
 
 @dataclass(frozen=True)
-class Direction:
-    """A combination of offsets that the poses do not tell apart from none.
+class UnidentifiedDirection:
+    """A combination of offsets that the poses leave unidentified.
 
     Attributes:
         parts: joint name -> part, largest 1. deviation: standard error along the unit vector [rad]; inf: unbounded.
@@ -165,7 +161,7 @@ class Direction:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What a calibration found for one leg.
+    """Result of a calibration of one leg.
 
     Attributes:
         joints: names (k). offsets: (k,) by how much each encoder reads too much [rad].
@@ -180,7 +176,7 @@ class Calibration:
     offsets: np.ndarray
     covariance: np.ndarray
     singular: np.ndarray
-    unidentified: tuple[Direction, ...]
+    unidentified: tuple[UnidentifiedDirection, ...]
     spread: np.ndarray
     residual: float
 
@@ -196,7 +192,7 @@ class Calibration:
 
 
 def calibrate(
-    leg: Leg,
+    leg: LegChain,
     measured: Sequence[Fixture],
     encoder_deviation: np.ndarray,
     accuracy: JigAccuracy,
@@ -238,7 +234,7 @@ def calibrate(
     return Calibration(leg.joints, offsets, covariance, singular, unidentified, spread, residual)
 
 
-def mean_offsets(leg: Leg, measured: Sequence[Fixture]) -> tuple[np.ndarray, np.ndarray]:
+def mean_offsets(leg: LegChain, measured: Sequence[Fixture]) -> tuple[np.ndarray, np.ndarray]:
     """Offsets (k,) as the mean of reading less the jig's joint angle over the poses, and their spread (k,) [rad].
 
     This is -Delta_j of section 3.5; it takes the jig to define the joint angles.
@@ -250,7 +246,7 @@ def mean_offsets(leg: Leg, measured: Sequence[Fixture]) -> tuple[np.ndarray, np.
 class _Loop:
     """The closure of one pose, whitened: residual and Jacobian for offsets (k,)."""
 
-    def __init__(self, leg: Leg, f: Fixture, deviation: np.ndarray, accuracy: JigAccuracy, measure: str) -> None:
+    def __init__(self, leg: LegChain, f: Fixture, deviation: np.ndarray, accuracy: JigAccuracy, measure: str) -> None:
         self.leg, self.fixture = leg, f
         self.rows = slice(0, 6 if measure == POSE else 3)
         jig = np.repeat([accuracy.position, accuracy.orientation], 3)[self.rows]
@@ -289,7 +285,7 @@ def _solve(loops: list[_Loop]) -> tuple[np.ndarray, float]:
     return found.x, float(np.sqrt(found.fun @ found.fun / free))
 
 
-def _directions(V: np.ndarray, singular: np.ndarray, joints: tuple[str, ...]) -> tuple[Direction, ...]:
+def _directions(V: np.ndarray, singular: np.ndarray, joints: tuple[str, ...]) -> tuple[UnidentifiedDirection, ...]:
     """A basis of the space that the rows of V span, each vector with as few joints as the space allows."""
     if not len(V):
         return ()
@@ -302,5 +298,5 @@ def _directions(V: np.ndarray, singular: np.ndarray, joints: tuple[str, ...]) ->
         weight = V @ (row / np.linalg.norm(row))
         deviation = float(np.sqrt(np.sum((weight / np.where(singular > 0, singular, np.nan)) ** 2)))
         named = {j: float(p) for j, p in zip(joints, parts, strict=True) if abs(p) >= SHARE}
-        out.append(Direction(named, deviation if np.isfinite(deviation) else float("inf")))
+        out.append(UnidentifiedDirection(named, deviation if np.isfinite(deviation) else float("inf")))
     return tuple(out)

@@ -1,10 +1,4 @@
-"""Whether a robot can be simulated at all: masses and inertias that a body can have.
-
-Also here:
-
-* One simulated robot, whatever computes it: the interface that nodes, sensors and studies use, and its makers.
-* A simulated robot by its few numbers: what parameters, studies and worker processes pass around.
-"""
+"""Engines: one simulated robot behind one interface, whatever computes it; made by name, or from a few numbers."""
 
 from __future__ import annotations
 
@@ -29,55 +23,6 @@ if TYPE_CHECKING:
     from humanoid_control.simulation.drives.tendon_plant import TendonStates
 
 
-# -------- Whether a robot can be simulated at all: masses and inertias that a body can have
-
-ROUNDING = 1e-3  # of the largest moment: what the digits of a URDF may take away from the triangle inequality
-TENSOR = ("ixx", "ixy", "ixz", "ixy", "iyy", "iyz", "ixz", "iyz", "izz")
-
-
-def check_model(robot: Robot) -> None:
-    """Make sure that every moving link has mass and that every inertia is one of a body.
-
-    Raises:
-        RobotError: naming the first link that moves without mass, whose mass or inertia is negative or not a number,
-            or whose principal moments break the triangle inequality (no body has I1 + I2 < I3).
-    """
-    for link in ET.fromstring(robot.urdf).findall("link"):
-        inertial = link.find("inertial")
-        if inertial is not None:
-            _check_inertial(inertial, link.get("name", ""), robot.name)
-    model = robot.model
-    for joint in range(1, model.njoints):
-        if not model.inertias[joint].mass > 0:
-            bodies = [f.name for f in model.frames if f.parentJoint == joint and f.type == pin.FrameType.BODY]
-            raise RobotError(
-                f"{robot.name}: link '{bodies[0] if bodies else model.names[joint]}' moves and has no mass: give it an "
-                "<inertial>, or make its joint fixed"
-            )
-
-
-def _check_inertial(inertial: ET.Element, link: str, robot: str) -> None:
-    where = f"{robot}: link '{link}'"
-    mass, tensor = inertial.find("mass"), inertial.find("inertia")
-    try:
-        m = float(mass.get("value", "nan")) if mass is not None else 0.0
-        values = [float(tensor.get(k, "0")) for k in TENSOR] if tensor is not None else [0.0] * 9
-    except ValueError:
-        raise RobotError(f"{where}: mass or inertia is not a number") from None
-    if not np.isfinite([m, *values]).all():
-        raise RobotError(f"{where}: mass or inertia is not a number")
-    if m < 0:
-        raise RobotError(f"{where} has mass {m:g} kg; it must not be negative")
-    low, middle, high = np.linalg.eigvalsh(np.reshape(values, (3, 3)))
-    moments = f"principal moments {low:.3g}, {middle:.3g}, {high:.3g} kg m^2"
-    if low < -ROUNDING * max(high, 0.0) or high < 0:
-        raise RobotError(f"{where} has a negative inertia ({moments}): no body has that")
-    if low + middle < high * (1 - ROUNDING):
-        raise RobotError(f"{where} has {moments}: one exceeds the sum of the others, no body has that")
-
-
-# -------- One simulated robot, whatever computes it: the interface that nodes, sensors and studies use, and its makers
-
 ENGINES = ("multibody", "mujoco")
 
 
@@ -85,13 +30,13 @@ class Engine(RobotInterface, Protocol):
     """One robot, its drives, the ground, gravity: `command` it, `step`, `read` it.
 
     Attributes:
-        robot, settings: what was asked for.
+        robot, settings: of the world.
         q (nq,), v (nv,): state, in pinocchio's convention (a base that floats: x y z, quaternion x y z w; linear and
             angular velocity in its own axes).
         time: simulated [s].
         acceleration: (nv,) of the last step. torque: (n,) of the motors in the last step [N m].
         diverged: the state stopped being finite; the last good one is kept until `reset` or `set_state`.
-        failure: one line why; empty while all is well.
+        failure: one line why; empty otherwise.
         uncommanded: which joints take no commands, because tendons at constant tensions move them.
     """
 
@@ -160,13 +105,13 @@ class Engine(RobotInterface, Protocol):
         """
 
     def foot_wrenches(self) -> dict[str, np.ndarray]:
-        """The wrench of the ground on each foot (6,): force [N], torque [N m], in its sole frame (`soles.Soles`)."""
+        """The wrench of the ground on each foot (6,): force [N], torque [N m], in its sole frame (`base.Soles`)."""
 
     def joint_state(self) -> JointState:
         """True state of the joints, with the torques of their motors; stamped with the simulated time."""
 
     def tendon_states(self) -> TendonStates | None:
-        """Lengths of the tendons' ways [m] and their tensions [N]; None for a robot without a file of tendons.
+        """Lengths of the tendons' paths [m] and their tensions [N]; None for a robot without a file of tendons.
 
         Raises:
             RobotError, UnknownNameError: the file has an error.
@@ -176,7 +121,7 @@ class Engine(RobotInterface, Protocol):
         """Pose (7,) of the root link (x y z, quaternion x y z w) and its twist (6,) in its own axes."""
 
     def imu(self) -> ImuReading:
-        """What an inertial measurement unit in the root link reads."""
+        """Reading of an inertial measurement unit in the root link."""
 
     def link_pose(self, link: str) -> pin.SE3:
         """Pose of a link in the world.
@@ -198,11 +143,11 @@ def make_engine(
         robot: base fixed or floating.
         name: 'multibody', or 'mujoco' (the extra `simulation` of pip).
         settings: of the world; default: see there.
-        gains: of the drives; default: `gains.default_gains`.
+        gains: of the drives; default: `position_control.default_gains`.
 
     Raises:
         UnknownNameError: no such engine. EnvironmentProblem: MuJoCo is not installed.
-        RobotError: the robot cannot be simulated (`check.check_model`). ConfigError: a setting out of range.
+        RobotError: the robot cannot be simulated (`check_model`). ConfigError: a setting out of range.
     """
     if name not in ENGINES:
         raise UnknownNameError("engine", name, ENGINES)
@@ -226,12 +171,12 @@ def make_engine(
     return MultibodyWorld(robot, settings, gains)
 
 
-# -------- A simulated robot by its few numbers: what parameters, studies and worker processes pass around
+# -------- A simulated robot by its few numbers
 
 
 @dataclass(frozen=True)
 class SimulationConfig:
-    """What is simulated, and how.
+    """A simulated robot by the few numbers that parameters, studies and worker processes pass around.
 
     Attributes:
         robot: of the catalogue, or path of a URDF. base: 'fixed' or 'floating'. engine: see `make_engine`.
@@ -293,3 +238,50 @@ class SimulationConfig:
 
 
 VARIABLES = tuple(f.name for f in fields(SimulationConfig) if f.type == "float")
+
+
+# -------- Masses and inertias that a body can have
+
+ROUNDING = 1e-3  # of the largest moment: what the digits of a URDF may take away from the triangle inequality
+TENSOR = ("ixx", "ixy", "ixz", "ixy", "iyy", "iyz", "ixz", "iyz", "izz")
+
+
+def check_model(robot: Robot) -> None:
+    """Make sure that every moving link has mass and that every inertia is one of a body.
+
+    Raises:
+        RobotError: naming the first link that moves without mass, whose mass or inertia is negative or not a number,
+            or whose principal moments break the triangle inequality (no body has I1 + I2 < I3).
+    """
+    for link in ET.fromstring(robot.urdf).findall("link"):
+        inertial = link.find("inertial")
+        if inertial is not None:
+            _check_inertial(inertial, link.get("name", ""), robot.name)
+    model = robot.model
+    for joint in range(1, model.njoints):
+        if not model.inertias[joint].mass > 0:
+            bodies = [f.name for f in model.frames if f.parentJoint == joint and f.type == pin.FrameType.BODY]
+            raise RobotError(
+                f"{robot.name}: link '{bodies[0] if bodies else model.names[joint]}' moves and has no mass: give it an "
+                "<inertial>, or make its joint fixed"
+            )
+
+
+def _check_inertial(inertial: ET.Element, link: str, robot: str) -> None:
+    where = f"{robot}: link '{link}'"
+    mass, tensor = inertial.find("mass"), inertial.find("inertia")
+    try:
+        m = float(mass.get("value", "nan")) if mass is not None else 0.0
+        values = [float(tensor.get(k, "0")) for k in TENSOR] if tensor is not None else [0.0] * 9
+    except ValueError:
+        raise RobotError(f"{where}: mass or inertia is not a number") from None
+    if not np.isfinite([m, *values]).all():
+        raise RobotError(f"{where}: mass or inertia is not a number")
+    if m < 0:
+        raise RobotError(f"{where} has mass {m:g} kg; it must not be negative")
+    low, middle, high = np.linalg.eigvalsh(np.reshape(values, (3, 3)))
+    moments = f"principal moments {low:.3g}, {middle:.3g}, {high:.3g} kg m^2"
+    if low < -ROUNDING * max(high, 0.0) or high < 0:
+        raise RobotError(f"{where} has a negative inertia ({moments}): no body has that")
+    if low + middle < high * (1 - ROUNDING):
+        raise RobotError(f"{where} has {moments}: one exceeds the sum of the others, no body has that")

@@ -1,4 +1,4 @@
-"""What the simulated world is like."""
+"""Settings of the simulated world."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ DRIVES = (IDEAL, *DEPTHS, TENDONS)
 
 @dataclass(frozen=True)
 class WorldSettings:
-    """What the world is like.
+    """Integration step, gravity, ground, contact and drives of a world.
 
     Attributes:
         step: length of an integration step [s].
         gravity: [m/s^2], downward.
-        coast: how long the position reference moves on with the commanded velocity until the next command [s].
+        coast: time for which the position reference moves on with the commanded velocity after a command [s].
         ground: its shape; it acts on the soles of robots whose base floats.
-        contact: what soles and ground are made of.
+        contact: of soles and ground.
         drives: 'ideal': torque at once; 'rigid' or 'elastic': motors and gears of the robot's file of drives;
             'tendons': tendons at constant tensions, see `tension_world.TensionWorld`.
         tension: of every tendon under drives 'tendons' [N]; 0: those that hold the neutral posture.

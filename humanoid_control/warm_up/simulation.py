@@ -10,7 +10,7 @@ KERNELS = (run_steps, run_driven_steps)
 
 
 def compiled() -> bool:
-    """Whether the simulation's kernels are in memory or on disk."""
+    """True where the simulation's kernels are in memory or on disk."""
     return are_compiled(KERNELS)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from humanoid_control.benchmarks.dill import LENGTH, RADIUS, DillView, size_color, cylinder_mesh, laid_out
+from humanoid_control.benchmarks.dill import LENGTH, RADIUS, DillView, cylinder_mesh, laid_out, size_color
 from humanoid_control.cli.main import main
 from humanoid_control.viewer.browser import find_chromium
 

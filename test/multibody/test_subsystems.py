@@ -22,7 +22,7 @@ from humanoid_control.multibody import (
 )
 from humanoid_control.multibody.couplings import HINGE_SCREW, LINEAR
 from humanoid_control.multibody.layout import PRISMATIC, REVOLUTE
-from humanoid_control.multibody.subsystems import Node, _contiguous, pointer_tree, with_subsystems
+from humanoid_control.multibody.subsystems import TreeNode, _contiguous, pointer_tree, with_subsystems
 
 
 @st.composite
@@ -94,7 +94,7 @@ def test_conversion_keeps_the_order_of_the_list_and_makes_brothers_of_members(tr
 
 @given(st.lists(st.booleans(), min_size=1, max_size=12).filter(any))
 def test_algorithm_2_5_moves_strangers_behind_and_keeps_both_orders(inside):
-    nodes = [Node(str(k), ()) for k in range(len(inside))]
+    nodes = [TreeNode(str(k), ()) for k in range(len(inside))]
     for a, b in pairwise(nodes):
         a.b = b
     members = {n for n, m in zip(nodes, inside, strict=True) if m}

@@ -10,9 +10,10 @@ import pytest
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
 from humanoid_control.simulation.engine import SimulationConfig
-from humanoid_control.simulation.many_worlds import make_observer, make_world, name_of, simulate_many, standing_study
+from humanoid_control.simulation.many_worlds import name_of, simulate_many
+from humanoid_control.studies.standing_worlds import make_observer, make_world, standing_study
 
-RECIPE = SimulationConfig(robot="suralp", step=0.002)
+CONFIG = SimulationConfig(robot="suralp", step=0.002)
 VARIED = [
     {"stiffness": 60.0},
     {"friction": 0.1, "push_y": 250.0},
@@ -24,8 +25,8 @@ VARIED = [
 
 def test_outcomes_do_not_depend_on_the_number_of_workers():
     told = []
-    alone = standing_study(RECIPE, VARIED, 1.6, workers=1)
-    pooled = standing_study(RECIPE, VARIED, 1.6, workers=2, progress=lambda *args: told.append(args))
+    alone = standing_study(CONFIG, VARIED, 1.6, workers=1)
+    pooled = standing_study(CONFIG, VARIED, 1.6, workers=2, progress=lambda *args: told.append(args))
     assert [o.variation for o in pooled] == VARIED, "in the order asked for"
     assert [replace(o, real_time_factor=0) for o in pooled] == [replace(o, real_time_factor=0) for o in alone]
     assert sorted(t[0] for t in told) == [1, 2, 3, 4, 5] and {t[2] for t in told} == {name_of(v) for v in VARIED}
@@ -51,45 +52,45 @@ def nobody_left():
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_mistake_names_its_world(workers):
     with pytest.raises(HumanoidError, match=r"variation step=0.5: simulation step must be between"):
-        simulate_many(partial(make_world, RECIPE), [{}, {"step": 0.5}], 0.01, make_observer, workers)
+        simulate_many(partial(make_world, CONFIG), [{}, {"step": 0.5}], 0.01, make_observer, workers)
     assert nobody_left()
 
 
 class Broken:
-    def look(self, engine):
+    def observe(self, engine):
         if engine.time > 0.02:
             raise ZeroDivisionError("in an observer")
 
 
 def test_an_exception_in_a_world_is_named_too():
     with pytest.raises(HumanoidError, match=r"variation friction=0\.5: ZeroDivisionError: in an observer"):
-        simulate_many(partial(make_world, RECIPE), [{"friction": 0.5}], 0.1, lambda v: Broken(), 1)
+        simulate_many(partial(make_world, CONFIG), [{"friction": 0.5}], 0.1, lambda v: Broken(), 1)
 
 
-def test_a_recipe_makes_the_world_it_names():
-    assert type(RECIPE.build()).__name__ == "MultibodyWorld"
-    driven = replace(RECIPE, robot="lola", step=0.001, drives="rigid", stiffness=40.0, friction=0.5).build()
+def test_a_configuration_makes_the_world_it_names():
+    assert type(CONFIG.build()).__name__ == "MultibodyWorld"
+    driven = replace(CONFIG, robot="lola", step=0.001, drives="rigid", stiffness=40.0, friction=0.5).build()
     assert type(driven).__name__ == "DrivenWorld" and driven.settings.contact.friction == 0.5
     assert driven.gains.kp == pytest.approx(40 * driven.robot.effort)
     with pytest.raises(HumanoidError, match="drives"):
-        replace(RECIPE, drives="rigid").build()
+        replace(CONFIG, drives="rigid").build()
     with pytest.raises(ConfigError, match="need engine 'multibody'"):
-        replace(RECIPE, robot="lola", drives="rigid", engine="mujoco").build()
+        replace(CONFIG, robot="lola", drives="rigid", engine="mujoco").build()
     with pytest.raises(UnknownNameError, match="did you mean elastic"):
-        replace(RECIPE, drives="elastik").build()
+        replace(CONFIG, drives="elastik").build()
 
 
 def test_what_is_refused():
     with pytest.raises(UnknownNameError, match="did you mean friction"):
-        standing_study(RECIPE, [{"fricton": 0.5}], 2.0)
+        standing_study(CONFIG, [{"fricton": 0.5}], 2.0)
     with pytest.raises(ConfigError, match="longer than that, got 1 s"):
-        standing_study(RECIPE, [{}], 1.0)
+        standing_study(CONFIG, [{}], 1.0)
     with pytest.raises(ConfigError, match="must be importable"):
-        simulate_many(lambda v: RECIPE.build(), [{}, {}], 0.1, make_observer, 2)
+        simulate_many(lambda v: CONFIG.build(), [{}, {}], 0.1, make_observer, 2)
     with pytest.raises(ConfigError, match="workers must be at least 1"):
-        simulate_many(partial(make_world, RECIPE), [{}], 0.1, make_observer, 0)
+        simulate_many(partial(make_world, CONFIG), [{}], 0.1, make_observer, 0)
     with pytest.raises(ConfigError, match="simulated time must be positive"):
-        simulate_many(partial(make_world, RECIPE), [{}], np.nan, make_observer)
+        simulate_many(partial(make_world, CONFIG), [{}], np.nan, make_observer)
     with pytest.raises(ConfigError, match="contact friction must be 0 or more"):
-        RECIPE.changed({"friction": -1.0}).build()
-    assert simulate_many(partial(make_world, RECIPE), [], 0.1, make_observer) == []
+        CONFIG.changed({"friction": -1.0}).build()
+    assert simulate_many(partial(make_world, CONFIG), [], 0.1, make_observer) == []

@@ -14,7 +14,7 @@ import pinocchio as pin
 
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.layout import NW, OMEGA, POS, ROT, VEL
-from humanoid_control.multibody.model import Tree
+from humanoid_control.multibody.model import PinocchioBodies
 from humanoid_control.multibody.spatial import turn
 from humanoid_control.robots.robot import Robot
 from humanoid_control.simulation.contact.ground import Ground, ground_height
@@ -154,7 +154,7 @@ def _all_points(c: ContactTable, s: Array, h: float, force: Array, out: Array) -
 
 @inlined
 def _set_gain(c: ContactTable, p: int, frame: ContactFrame, force: Vec, sliding: tuple[float, float], h: float) -> None:
-    """By how much the force falls for each m/s that the point gains, symmetric 3 x 3 in world axes [N s/m].
+    """Fall of the force for each m/s that the point gains, symmetric 3 x 3 in world axes [N s/m].
 
     Along the normal, and along the ground while the point sticks, that is d + h k. A sliding point has a force that
     only turns with its direction of motion.
@@ -224,7 +224,7 @@ def contact_settle(c: ContactTable, s: Array) -> None:
 # -------- Contact points of a robot in the multibody engine
 
 
-def engine_links(model: pin.Model, tree: Tree) -> dict[str, tuple[int, pin.SE3]]:
+def engine_links(model: pin.Model, tree: PinocchioBodies) -> dict[str, tuple[int, pin.SE3]]:
     """link -> (index of its body, pose of the link's frame in that body's frame), of all links that move."""
     out = {}
     for f in model.frames:
@@ -235,7 +235,7 @@ def engine_links(model: pin.Model, tree: Tree) -> dict[str, tuple[int, pin.SE3]]
 
 
 def contact_points(robot: Robot, links: Bodies, touching: Iterable[str] | str) -> ContactPoints | None:
-    """Where a robot with a floating base can touch the ground; None where its base is fixed.
+    """Contact points of a robot with a floating base; None where its base is fixed.
 
     Args:
         links: of `engine_links`. touching: links beside the soles, see `ContactPoints`.

@@ -1,4 +1,4 @@
-"""What the robot stands on: a plane, stairs, waves or any grid of heights, as one flat array that kernels can read."""
+"""Ground under a robot: a plane, stairs, waves or any grid of heights, as one flat array that kernels can read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The law of one contact point: a massless visco-elastic layer between a robot's point and the ground.
+"""Contact points: the law of one point, a massless visco-elastic layer, and the points of a robot that may touch.
 
 Each point carries three states, the deflections of its layer: s_n along the normal (positive: compressed) and
 s_t along two tangents (the point ahead of where its layer touches the ground). The layer has no mass, so the force
@@ -10,11 +10,6 @@ answer without any case to remember, so nothing can chatter:
 * the layer moves by what is left, ds/dt = (f - k s) / d; without contact it relaxes with the time constant d / k.
 
 The force is a continuous function of position, velocity and deflection.
-
-
-Also here:
-
-* Where a robot can touch the ground: the corners of its soles and, if wanted, points of other links' shapes.
 """
 
 from __future__ import annotations
@@ -30,8 +25,6 @@ from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.robots.robot import Robot
 
-# -------- The law of one contact point: a massless visco-elastic layer between a robot's point and the ground
-
 STATES_PER_POINT = 3
 AT_REST = 1e-12  # [m] a deflection of a point in the air that is none any more
 Six = tuple[float, float, float, float, float, float]
@@ -39,7 +32,7 @@ Six = tuple[float, float, float, float, float, float]
 
 @dataclass(frozen=True)
 class ContactSettings:
-    """What the ground and the soles are made of. The numbers are ours; the source has none.
+    """Stiffness, damping and friction of ground and soles. None are published with the law: the numbers are chosen.
 
     Attributes:
         stiffness [N/m], damping [N s/m]: of each point along the normal.
@@ -93,7 +86,7 @@ class ContactSettings:
 
 @inlined
 def friction_share(trial: float, normal: float, damping: float, mu: float, kinetic: float, speed: float) -> float:
-    """How much of the tangential force that sticking would need the ground can give, 0 to 1.
+    """Share of the tangential force that sticking would need, and that the ground can give, 0 to 1.
 
     A surface that slides with w gives mu(w) N, while the layer's damper takes damping * w of the trial force:
     trial = mu(w) N + damping w. mu falls linearly from `mu` to `kinetic` over `speed`; the fall is never so steep
@@ -171,7 +164,7 @@ def contact_point_step(gap: float, v1: float, v2: float, h: float, s: np.ndarray
     return normal, -f1, -f2, sn, a * s[1] + b * f1, a * s[2] + b * f2
 
 
-# -------- Where a robot can touch the ground: the corners of its soles and, if wanted, points of other links' shapes
+# -------- Points of a robot: the corners of its soles, and points of other links' shapes
 
 Bodies = Mapping[str, tuple[int, pin.SE3]]
 RIM = 8  # points around the rim of a round shape
@@ -247,7 +240,7 @@ class ContactPoints:
 
     @property
     def n_states(self) -> int:
-        """How many first-order states the layers have (Table 2.3: 48 for two feet with toes)."""
+        """Number of first-order states of the layers (Schwienbacher 2014, Table 2.3: 48 for two feet with toes)."""
         return STATES_PER_POINT * len(self)
 
     def new_state(self) -> np.ndarray:

@@ -1,1 +1,1 @@
-"""What moves the joints: commands and position loops, motors, gears and their friction, rotors and loops as bodies."""
+"""Drives of the joints: commands and position loops, motors, gears and their friction, rotors and loops as bodies."""

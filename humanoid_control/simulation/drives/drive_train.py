@@ -26,7 +26,7 @@ from humanoid_control.multibody.model import (
     Inertia,
     Joint,
     Model,
-    Tree,
+    PinocchioBodies,
     axis_to_z,
     from_pinocchio,
     revolute,
@@ -38,7 +38,7 @@ from humanoid_control.robots.robot import Robot
 
 
 class ZeroFrames:
-    """Where links and joints are when all joints are zero, in the tree as the URDF has it."""
+    """Links and joints at zero joint angles, in the tree as the URDF has it."""
 
     def __init__(self, robot: Robot) -> None:
         tree = parse_urdf(robot.urdf, robot.name)
@@ -62,7 +62,7 @@ class ZeroFrames:
         return np.array(X.translation), X.rotation @ self.axes[joint]
 
     def same_body(self, a: str, b: str) -> bool:
-        """Whether no joint moves these two links against each other."""
+        """True where no joint moves these two links against each other."""
         return self.moved_by[a] == self.moved_by[b]
 
 
@@ -164,7 +164,7 @@ class DriveTrain:
 
     model: Model
     pinocchio: pin.Model
-    tree: Tree
+    tree: PinocchioBodies
     joints: tuple[str, ...]
     held: tuple[str, ...]
     shafts: tuple[Shaft, ...]
@@ -240,7 +240,7 @@ def _shafts(drive: Drive, m: Mechanism, frames: ZeroFrames, elastic: bool) -> li
     raise RobotError(f"drive '{drive.name}': a {drive.kind} cannot have a motor here, only its kinematics is known")
 
 
-def _rotor(name: str, drive: Drive, joint: Joint, axis: np.ndarray, model: pin.Model, tree: Tree) -> Body:
+def _rotor(name: str, drive: Drive, joint: Joint, axis: np.ndarray, model: pin.Model, tree: PinocchioBodies) -> Body:
     frame = model.frames[model.getFrameId(drive.carrier)]
     parent = str(model.names[frame.parentJoint]) if frame.parentJoint else ""
     turn = tree.turn.get(parent, np.eye(3))

@@ -36,7 +36,7 @@ class DriveGains:
 
 
 def default_gains(robot: Robot, stiffness: float = 60.0, damping_ratio: float = 1.0) -> DriveGains:
-    """Gains for a robot whose drives are not published: our choice, the same rule for all.
+    """Gains for a robot whose drives are not published: one rule for all.
 
     `stiffness` is the proportional gain as a multiple of the effort limit, so a joint that carries a third of its
     effort limit sags by 0.3 degrees. Damping is set for the inertia that the joint moves in the neutral posture. The
@@ -51,7 +51,7 @@ def driven_gains(robot: Robot, stiffness: float = 60.0, damping_ratio: float = 1
 
 
 def reflected_inertia(robot: Robot) -> np.ndarray:
-    """Inertia (n,) of the rotors as the joints feel it in the neutral posture: sum of (dphi/dq)^2 J [kg m^2].
+    """Inertia (n,) of the rotors reflected to the joints in the neutral posture: sum of (dphi/dq)^2 J [kg m^2].
 
     Raises:
         RobotError, UnknownNameError: a bad file of drives.
@@ -96,7 +96,7 @@ class DriveCommands:
     All three kinds are one law, torque = kp (q_ref - q) + kd (v_ref - v) + effort, clipped at the effort limit:
 
     * position: `q_ref` is held; between commands it moves on with the commanded velocity, for at most `coast`.
-    * velocity: `q_ref` moves on with `v_ref` for as long as it is wanted, so the drive carries a load without
+    * velocity: `q_ref` moves on with `v_ref` until the next command, so the drive carries a load without
       falling behind; it never runs further ahead of the joint than the effort limit can pull.
     * effort: kp = kd = 0.
 
@@ -157,7 +157,7 @@ class DriveCommands:
 
     @property
     def moving(self) -> bool:
-        """Whether a reference moves by itself."""
+        """True where a reference moves by itself."""
         return bool(self.v_ref.any())
 
     def advance(self, time: float, joints: np.ndarray, h: float) -> None:

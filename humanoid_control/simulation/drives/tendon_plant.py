@@ -1,9 +1,4 @@
-"""Motor encoders of tendons as they are: counts from an unknown start, noise, spikes, slack, wrong moment arms.
-
-Also here:
-
-* The tendons of a simulated robot: how long their ways are, and what they pull to give the torques of the drives.
-"""
+"""Tendons of a simulated robot: lengths and tensions, and the errors with which motor encoders measure lengths."""
 
 from __future__ import annotations
 
@@ -17,12 +12,10 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import tendon_geometry
 from humanoid_control.tendons.mappings.mapping import Array
 
-# -------- Motor encoders of tendons as they are: counts from an unknown start, noise, spikes, slack, wrong moment arms
-
 
 @dataclass(frozen=True)
 class EncoderErrors:
-    """What falsifies measured lengths.
+    """Errors of measured lengths.
 
     Attributes:
         noise: standard deviation of each length [m]. quantum: size of an encoder's step [m]; 0 for none.
@@ -88,7 +81,7 @@ class TendonEncoders:
         return np.array([self.measure(row) for row in lengths]).reshape(len(lengths), -1)
 
 
-# -------- The tendons of a simulated robot: how long their ways are
+# -------- The plant
 
 PRETENSION = 10.0  # [N] of a tendon whose file names no least tension; a wire without tension leaves its pulley
 STRONGEST = 1e6  # [N] of a tendon whose file names no greatest tension
@@ -97,10 +90,10 @@ PREFERENCE = 1e-6  # weight of small tensions, as a share of the mean squared mo
 
 @dataclass(frozen=True)
 class TendonStates:
-    """What is true of a robot's tendons.
+    """True or measured lengths and tensions of a robot's tendons.
 
     Attributes:
-        names: of M tendons. lengths: (M,) of the whole ways [m]. tensions: (M,) [N].
+        names: of M tendons. lengths: (M,) of the whole paths [m]. tensions: (M,) [N].
     """
 
     names: tuple[str, ...]

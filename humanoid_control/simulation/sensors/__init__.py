@@ -1,1 +1,1 @@
-"""What sensors read, and what is wrong with them."""
+"""Sensors: encoders, inertial measurement unit, tendon sensors, and the errors of all."""

@@ -24,7 +24,7 @@ class AbsoluteEncoders:
 
     Attributes:
         counts: (n,) steps in a turn; 0 where a joint has none.
-        mounting: (n,) by how much each is mounted wrongly [rad]; what calibration looks for.
+        mounting: (n,) offset with which each is mounted [rad], which calibration identifies.
         noise: standard deviation of one reading [rad].
     """
 
@@ -113,7 +113,7 @@ class MotorEncoders:
         Args:
             name: of the drive.
             joints: (n,) true angles.
-            switch: (k,) joint angles where the switch is said to be; default: the lower ends of the ranges.
+            switch: (k,) nominal joint angles of the switch; default: the lower ends of the ranges.
 
         Raises:
             UnknownNameError, RobotError: no such drive, or one without a motor encoder.

@@ -1,4 +1,4 @@
-"""How the root link moves: what an inertial measurement unit in it would read, and the truth."""
+"""Inertial measurement unit in the root link, and the true state of that link."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from humanoid_control.kinematics.joint_state import ImuReading
 from humanoid_control.robots.robot import Robot
 
 
-class Moving(Protocol):
-    """What is read: a robot, its pinocchio model with data to write into, and its state."""
+class KinematicState(Protocol):
+    """A robot, its pinocchio model with data to write into, and its state."""
 
     robot: Robot
     model: pin.Model
@@ -22,7 +22,7 @@ class Moving(Protocol):
     acceleration: np.ndarray
 
 
-def read_imu(world: Moving) -> ImuReading:
+def read_imu(world: KinematicState) -> ImuReading:
     """The reading at the world's present state."""
     model, data = world.model, world.data
     pin.forwardKinematics(model, data, world.q, world.v, world.acceleration)
@@ -35,7 +35,7 @@ def read_imu(world: Moving) -> ImuReading:
     return ImuReading(pin.SE3ToXYZQUAT(X)[3:], twist.angular.copy(), a.linear + X.rotation.T @ up)
 
 
-def base_state(world: Moving) -> tuple[np.ndarray, np.ndarray]:
+def base_state(world: KinematicState) -> tuple[np.ndarray, np.ndarray]:
     """Pose (7,) of the root link in the world (x y z, quaternion x y z w) and its twist (6,) in its own axes."""
     model, data = world.model, world.data
     pin.forwardKinematics(model, data, world.q, world.v)

@@ -35,7 +35,7 @@ SENSORS = {
 
 @dataclass(frozen=True)
 class Imperfection:
-    """What is wrong with the sensors of a robot; the default is nothing.
+    """Errors of the sensors of a robot; the default is none.
 
     Attributes:
         noise: quantity -> standard deviation of white noise.
@@ -128,7 +128,7 @@ class Sensor:
         ]
 
     def read(self, time: float, *values: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """What is read now.
+        """The reading now.
 
         Args:
             time: simulated [s], never going back but by `reset`.
@@ -151,7 +151,7 @@ class Sensor:
 
 
 def _free(quantity: str, size: int) -> int:
-    """How many numbers may be wrong: three for an orientation."""
+    """Number of components with an error: three for an orientation."""
     return 3 if quantity == "orientation" else size
 
 

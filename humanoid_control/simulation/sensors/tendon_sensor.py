@@ -1,4 +1,4 @@
-"""What is measured of a simulated robot's tendons: wires that stretch, encoders with errors, tendons that fail."""
+"""Tendon sensors of a simulated robot: wires that stretch, encoders with errors, tendons that fail."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from humanoid_control.simulation.drives.tendon_plant import EncoderErrors, Tendo
 from humanoid_control.simulation.sensors.sensor_model import Imperfection, Sensor
 
 FAULTS = {
-    "slack": "wire hangs loose: no tension, and the encoder reads more than the way is long",
-    "broken": "wire is reeled in: no tension, and the encoder reads less than the way is long",
+    "slack": "wire hangs loose: no tension, and the encoder reads more than the path is long",
+    "broken": "wire is reeled in: no tension, and the encoder reads less than the path is long",
     "stuck": "encoder gives the length that it gave first",
     "missing": "nothing is measured",
 }
@@ -38,7 +38,7 @@ def parse_faults(text: str, names: tuple[str, ...]) -> dict[str, str]:
 
 
 class TendonSensor:
-    """Measures the tendons: the wire is shorter than the way by what it stretches, l = path - t / k.
+    """Measures the tendons: the wire is shorter than the path by what it stretches, l = path - t / k.
 
     Attributes:
         faults: tendon -> one of FAULTS, to be changed at any time.
@@ -82,7 +82,7 @@ class TendonSensor:
         self._held: dict[str, float] = {}
 
     def read(self, time: float, states: TendonStates) -> TendonStates | None:
-        """What is measured now at a simulated time [s]; None where the sample is lost. Missing tendons are left out."""
+        """The measurement at a simulated time [s]; None where the sample is lost. Missing tendons are left out."""
         lengths, tensions = states.lengths.copy(), states.tensions.copy()
         for name, fault in self.faults.items():
             if fault in ("slack", "broken"):
@@ -99,7 +99,7 @@ class TendonSensor:
         return TendonStates(tuple(self.names[k] for k in keep), lengths[keep], tensions[keep])
 
     def _unwound(self) -> np.ndarray:
-        """What each encoder reads more than its wire's way [m]."""
+        """Lengths that each encoder reads more than its wire's path [m]."""
         more = {"slack": LOOSE, "broken": -REELED}
         return np.array([more.get(self.faults.get(name, ""), 0.0) for name in self.names])
 

@@ -1,12 +1,7 @@
-"""The simulation loop: state, sensors, controllers, input, integration until the next control cycle, and again.
+"""Control loops around a model or an engine: state, sensors, a cascade of controllers, input, integration, and again.
 
-After Schwienbacher 2013, figure 2.1. Controllers may be cascaded: the output of a slow one is what a fast one is told
-to do, and the integration between two cycles of the slow one holds several cycles of the fast one.
-
-
-Also here:
-
-* A simulated robot under control: what its sensors read goes to a cascade of controllers, what they say to its drives.
+After Schwienbacher 2013, figure 2.1. Controllers may be cascaded: the output of a slow one is the target of a fast
+one, and the integration between two cycles of the slow one holds several cycles of the fast one.
 """
 
 from __future__ import annotations
@@ -24,8 +19,6 @@ from humanoid_control.simulation.engine import Engine
 from humanoid_control.simulation.sensors.sensor_model import Imperfection, Sensor
 from humanoid_control.simulation.state_space.integrators import IntegratorSettings, integrate
 from humanoid_control.simulation.state_space.model import Rates, StateLayout
-
-# -------- The simulation loop: state, sensors, controllers, input, integration until the next control cycle, and again
 
 
 @dataclass(frozen=True)
@@ -57,7 +50,7 @@ def run_loop(
     Args:
         f: the model dz/dt = f(t, z, u). z: (n,) its state at t = 0.
         levels: outermost and slowest first; each period is a whole multiple of the next one.
-        duration: [s]. stop: ends the run when true, asked at the start of each cycle.
+        duration: [s]. stop: ends the run when true, checked at the start of each cycle.
         sense: sensor values from time and state, sampled once a cycle.
 
     Yields:
@@ -87,7 +80,7 @@ def run_loop(
 
 
 def cycle_ratios(levels: Sequence[ControlLevel]) -> list[int]:
-    """How many cycles of the fastest level one of each level takes."""
+    """Number of cycles of the fastest level in one of each level."""
     if not levels:
         raise ConfigError("the control loop needs at least one level")
     for level in levels:
@@ -102,12 +95,12 @@ def cycle_ratios(levels: Sequence[ControlLevel]) -> list[int]:
     return [round(level.period / levels[-1].period) for level in levels]
 
 
-# -------- A simulated robot under control: what its sensors read goes to a cascade of controllers
+# -------- Around a simulated robot
 
 
 @dataclass(frozen=True)
 class DriveInputs:
-    """What the lowest controller gives to the drives; see `Engine.command`."""
+    """Output of the lowest controller to the drives; see `Engine.command`."""
 
     positions: np.ndarray | None = None
     velocities: np.ndarray | None = None
@@ -131,7 +124,7 @@ def run_robot(
         levels: outermost first; `act` is given the time, a `Measurement` and the output of the level above; the last
             one returns `DriveInputs`. Each period is a multiple of the next one, the last one of the engine's step.
         seconds: after which it ends anyway.
-        until: further exit condition, looked at before each cycle of the lowest level.
+        until: further exit condition, checked before each cycle of the lowest level.
         imperfection: of the sensors; default none. seed: of their random numbers.
 
     Returns:
@@ -180,7 +173,7 @@ class _Sensors:
         return Measurement(joints, ImuReading(*self._held("imu", self._imu, *imu)), wrenches)
 
     def _held(self, name: str, sensor: Sensor, *truth: np.ndarray) -> tuple[np.ndarray, ...]:
-        """What is read, or the last sample; before the first one the true values at the start."""
+        """The reading, or the last sample; before the first one the true values at the start."""
         read = sensor.read(self._engine.time, *truth)
         if read is not None or name not in self._last:
             self._last[name] = tuple(np.array(v) for v in (truth if read is None else read))

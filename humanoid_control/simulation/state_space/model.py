@@ -103,8 +103,8 @@ TYPES = {REDUCED: 1, RIGID: 2, ELASTIC: 3}  # depths of the model, and their num
 
 
 @dataclass(frozen=True)
-class Order:
-    """How many states a model has: mechanical degrees of freedom, contact layers, currents; first-order equations."""
+class StateCounts:
+    """Numbers of states: mechanical degrees of freedom, contact layers, currents; first-order equations."""
 
     mechanical: int
     contact: int
@@ -165,9 +165,9 @@ class StateSpaceModel:
         m, p = len(self._shafts.body), 0 if self.points is None else len(self.points)
         self._nb = 6 if euler else 7
         if depth == REDUCED:
-            self.order, self._nv, self._nq = Order(6, 3 * p, 0), 6, self._nb
+            self.order, self._nv, self._nq = StateCounts(6, 3 * p, 0), 6, self._nb
         else:
-            self.order, self._nv, self._nq = Order(self.model.nv, 3 * p, m), self.model.nv, self.model.nq
+            self.order, self._nv, self._nq = StateCounts(self.model.nv, 3 * p, m), self.model.nv, self.model.nq
         self.n = self._nv + self._nq + 3 * p + m
         self.inputs = 3 * robot.n if depth == REDUCED else m
         self.layout = self._layout(p, m)

@@ -1,1 +1,1 @@
-"""The worlds behind the interface `engine.Engine`: ideal drives, real drives, MuJoCo."""
+"""Worlds behind the interface `engine.Engine`: ideal drives, drives with motors, tendons, MuJoCo."""

@@ -1,10 +1,4 @@
-"""Wrenches that act on a link for a while.
-
-Also here:
-
-* Where the soles of a robot are, and how forces at their points become one wrench a foot.
-* What every engine does alike: commands, pushes, and what can be said from the state alone.
-"""
+"""Base of all worlds: commands, pushes, soles, and what follows from the robot, its state and its commands alone."""
 
 from __future__ import annotations
 
@@ -25,117 +19,6 @@ from humanoid_control.simulation.worlds.step import FASTEST
 if TYPE_CHECKING:
     from humanoid_control.simulation.drives.tendon_plant import TendonPlant, TendonStates
     from humanoid_control.simulation.settings import WorldSettings
-
-
-# -------- Wrenches that act on a link for a while
-
-
-@dataclass(frozen=True)
-class Push:
-    """A wrench (6,) [force N, torque N m] in world axes, at a point (3,) of the link's frame [m], until a time [s]."""
-
-    link: str
-    point: np.ndarray
-    wrench: np.ndarray
-    until: float
-
-
-class Pushes:
-    """The pushes that are under way."""
-
-    def __init__(self, robot: Robot) -> None:
-        self._links = {f.name: k for k, f in enumerate(robot.model.frames) if f.type == pin.FrameType.BODY}
-        self._robot_name = robot.name
-        self._list: list[Push] = []
-
-    def frame(self, link: str) -> int:
-        """Frame id of a link.
-
-        Raises:
-            UnknownNameError: with the nearest names.
-        """
-        if link not in self._links:
-            raise UnknownNameError("link", link, self._links, hint=f"(robot {self._robot_name})")
-        return self._links[link]
-
-    def add(self, time: float, link: str, wrench: np.ndarray, duration: float, point: np.ndarray | None = None) -> None:
-        """Begin a push; see `Engine.push`."""
-        self.frame(link)  # refuses one that is unknown
-        wrench = np.array(wrench, dtype=float)
-        if wrench.shape != (6,) or not np.isfinite(wrench).all():
-            raise ConfigError(f"a push on {link} must be six numbers (force, torque), got {wrench.tolist()}")
-        if not 0 < duration < np.inf:
-            raise ConfigError(f"a push must last longer than 0 s, got {duration:g}")
-        at = np.zeros(3) if point is None else np.array(point, dtype=float)
-        self._list.append(Push(link, at, wrench, time + duration))
-
-    def clear(self) -> None:
-        """End all."""
-        self._list.clear()
-
-    def __bool__(self) -> bool:
-        return bool(self._list)
-
-    def active(self, time: float) -> Iterator[Push]:
-        """Those that still act; the others are forgotten."""
-        self._list = [p for p in self._list if time < p.until - 1e-9]
-        return iter(self._list)
-
-
-# -------- Where the soles of a robot are, and how forces at their points become one wrench a foot
-
-
-class Soles:
-    """The flat soles of a robot. Each has a frame: the axes of its link, the origin in the middle of its rectangle.
-
-    Attributes:
-        names: of the feet. joints: the pinocchio joint that carries each.
-        placement: of each sole frame in the frame of that joint.
-        corners: (F, 4, 3) in the frame of that joint [m].
-    """
-
-    def __init__(self, robot: Robot) -> None:
-        model = robot.model
-        self.names = tuple(foot.name for foot in robot.feet)
-        self.joints: list[int] = []
-        self.placement: list[pin.SE3] = []
-        corners = []
-        for foot in robot.feet:
-            frame = model.frames[model.getFrameId(foot.link)]
-            local = foot.corners()
-            self.joints.append(int(frame.parentJoint))
-            self.placement.append(frame.placement * pin.SE3(np.eye(3), local.mean(axis=0)))
-            corners.append([frame.placement.act(c) for c in local])
-        self.corners = np.array(corners).reshape(-1, 4, 3)
-        levers = [[X.actInv(c) for c in foot] for X, foot in zip(self.placement, corners, strict=True)]
-        self._levers = np.array(levers).reshape(-1, 4, 3)
-
-    def no_wrenches(self) -> dict[str, np.ndarray]:
-        """Zeros for every foot."""
-        return {name: np.zeros(6) for name in self.names}
-
-    def wrenches(self, data: pin.Data, forces: np.ndarray) -> dict[str, np.ndarray]:
-        """The wrench of the ground on each foot (6,): force [N], torque [N m], in its sole frame.
-
-        Args:
-            data: after `pin.forwardKinematics`.
-            forces: (F, 4, 3) on the corners, in the world [N].
-        """
-        R = [data.oMi[j].rotation @ X.rotation for j, X in zip(self.joints, self.placement, strict=True)]
-        local = forces @ np.array(R).reshape(-1, 3, 3)  # R^T f, a row a corner
-        moments = cross(self._levers, local).sum(axis=1)
-        rows = np.concatenate([local.sum(axis=1), moments], axis=1)
-        return dict(zip(self.names, rows, strict=True))
-
-
-def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Cross product over the last axis, broadcast; np.cross spends most of its time on checking axes."""
-    ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
-    bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
-    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
-
-
-# -------- What every engine does alike: commands, pushes, and what can be said from the state alone
 
 
 class EngineBase:
@@ -183,7 +66,7 @@ class EngineBase:
         """Joint velocities (n,) [rad/s]."""
         return self.v[self.robot.iv :]
 
-    # -- what is asked of it ------------------------------------------------------------------------------------
+    # -- commands -----------------------------------------------------------------------------------------------
 
     def reset(self, joints: np.ndarray | str = "neutral") -> None:
         """See `engine.Engine.reset`."""
@@ -247,7 +130,7 @@ class EngineBase:
         """Take over `q` and `v`, which were set from outside."""
 
     def _fails(self, q: np.ndarray, v: np.ndarray) -> bool:
-        """Whether a new state is none; says why in `failure`."""
+        """True where a new state is not finite; `failure` names the coordinate."""
         if np.isfinite(q).all() and (np.abs(v) < FASTEST).all():
             return False
         bad = np.flatnonzero(~(np.abs(v) < FASTEST))
@@ -255,14 +138,14 @@ class EngineBase:
         return True
 
     def _fail(self, what: str) -> None:
-        """The velocity of a coordinate, named for the message, is none any more."""
+        """Stop: the velocity of a coordinate, named for the message, is not finite any more."""
         self.diverged, self.failure = True, f"diverged at {self.time:.3f} s ({what}); the last finite state is kept"
 
     def _coordinate(self, k: int) -> str:
         """A velocity coordinate of the robot, for messages."""
         return f"joint {self.robot.joint_names[k - self.robot.iv]}" if k >= self.robot.iv else "the base"
 
-    # -- what it is asked ---------------------------------------------------------------------------------------
+    # -- state and sensors --------------------------------------------------------------------------------------
 
     def joint_state(self) -> JointState:
         """See `engine.Engine.joint_state`."""
@@ -273,7 +156,7 @@ class EngineBase:
         raise NotImplementedError
 
     def read(self) -> Measurement:
-        """What sensors without errors measure."""
+        """Measurement of sensors without errors."""
         return Measurement(self.joint_state(), self.imu(), self.foot_wrenches())
 
     def tendon_states(self) -> TendonStates | None:
@@ -305,3 +188,111 @@ class EngineBase:
         pin.computeAllTerms(self.model, self.data, self.q, self.v)
         kinetic = float(pin.computeKineticEnergy(self.model, self.data))
         return kinetic + float(pin.computePotentialEnergy(self.model, self.data))
+
+
+# -------- Pushes
+
+
+@dataclass(frozen=True)
+class Push:
+    """A wrench (6,) [force N, torque N m] in world axes, at a point (3,) of the link's frame [m], until a time [s]."""
+
+    link: str
+    point: np.ndarray
+    wrench: np.ndarray
+    until: float
+
+
+class Pushes:
+    """The pushes that act now."""
+
+    def __init__(self, robot: Robot) -> None:
+        self._links = {f.name: k for k, f in enumerate(robot.model.frames) if f.type == pin.FrameType.BODY}
+        self._robot_name = robot.name
+        self._list: list[Push] = []
+
+    def frame(self, link: str) -> int:
+        """Frame id of a link.
+
+        Raises:
+            UnknownNameError: with the nearest names.
+        """
+        if link not in self._links:
+            raise UnknownNameError("link", link, self._links, hint=f"(robot {self._robot_name})")
+        return self._links[link]
+
+    def add(self, time: float, link: str, wrench: np.ndarray, duration: float, point: np.ndarray | None = None) -> None:
+        """Begin a push; see `Engine.push`."""
+        self.frame(link)  # refuses one that is unknown
+        wrench = np.array(wrench, dtype=float)
+        if wrench.shape != (6,) or not np.isfinite(wrench).all():
+            raise ConfigError(f"a push on {link} must be six numbers (force, torque), got {wrench.tolist()}")
+        if not 0 < duration < np.inf:
+            raise ConfigError(f"a push must last longer than 0 s, got {duration:g}")
+        at = np.zeros(3) if point is None else np.array(point, dtype=float)
+        self._list.append(Push(link, at, wrench, time + duration))
+
+    def clear(self) -> None:
+        """End all."""
+        self._list.clear()
+
+    def __bool__(self) -> bool:
+        return bool(self._list)
+
+    def active(self, time: float) -> Iterator[Push]:
+        """Those that still act; the others are forgotten."""
+        self._list = [p for p in self._list if time < p.until - 1e-9]
+        return iter(self._list)
+
+
+# -------- Soles
+
+
+class Soles:
+    """The flat soles of a robot. Each has a frame: the axes of its link, the origin in the middle of its rectangle.
+
+    Attributes:
+        names: of the feet. joints: the pinocchio joint that carries each.
+        placement: of each sole frame in the frame of that joint.
+        corners: (F, 4, 3) in the frame of that joint [m].
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        model = robot.model
+        self.names = tuple(foot.name for foot in robot.feet)
+        self.joints: list[int] = []
+        self.placement: list[pin.SE3] = []
+        corners = []
+        for foot in robot.feet:
+            frame = model.frames[model.getFrameId(foot.link)]
+            local = foot.corners()
+            self.joints.append(int(frame.parentJoint))
+            self.placement.append(frame.placement * pin.SE3(np.eye(3), local.mean(axis=0)))
+            corners.append([frame.placement.act(c) for c in local])
+        self.corners = np.array(corners).reshape(-1, 4, 3)
+        levers = [[X.actInv(c) for c in foot] for X, foot in zip(self.placement, corners, strict=True)]
+        self._levers = np.array(levers).reshape(-1, 4, 3)
+
+    def no_wrenches(self) -> dict[str, np.ndarray]:
+        """Zeros for every foot."""
+        return {name: np.zeros(6) for name in self.names}
+
+    def wrenches(self, data: pin.Data, forces: np.ndarray) -> dict[str, np.ndarray]:
+        """The wrench of the ground on each foot (6,): force [N], torque [N m], in its sole frame.
+
+        Args:
+            data: after `pin.forwardKinematics`.
+            forces: (F, 4, 3) on the corners, in the world [N].
+        """
+        R = [data.oMi[j].rotation @ X.rotation for j, X in zip(self.joints, self.placement, strict=True)]
+        local = forces @ np.array(R).reshape(-1, 3, 3)  # R^T f, a row a corner
+        moments = cross(self._levers, local).sum(axis=1)
+        rows = np.concatenate([local.sum(axis=1), moments], axis=1)
+        return dict(zip(self.names, rows, strict=True))
+
+
+def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Cross product over the last axis, broadcast; np.cross spends most of its time on checking axes."""
+    ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
+    bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
+    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)

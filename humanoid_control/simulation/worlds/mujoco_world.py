@@ -1,8 +1,7 @@
-"""A robot as a MuJoCo model, written from its pinocchio model: the same bodies, joints, inertias and drives.
+"""World in MuJoCo, the second engine: its own dynamics, contact solver and joint stops; the same drives and commands.
 
-Also here:
-
-* The same world in MuJoCo: its own dynamics, contact solver and joint stops, our drives. The second engine.
+The robot becomes a MuJoCo model with the bodies, joints, inertias and drives of its pinocchio model. MuJoCo is an
+optional extra of the package.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ from humanoid_control.simulation.drives.position_control import DriveGains, defa
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.worlds.base import EngineBase
 
-# -------- A robot as a MuJoCo model, written from its pinocchio model: the same bodies, joints, inertias and drives
-
 POINT_RADIUS = 0.002  # [m] of the balls whose lowest points are the corners of the soles
 CONTACT_TIME = 0.005  # [s] in which a contact settles, critically damped
 STOP_TIME = 0.005  # [s] in which a joint is driven back into its range
@@ -35,7 +32,7 @@ def mjcf_text(robot: Robot, settings: WorldSettings, gains: DriveGains) -> str:
 
     A body is called as the pinocchio joint that carries it, and so are joints and actuators. Each actuator gives
     gain * ctrl + bias, with bias = -kp q - (kd + h kp) v: with the implicitfast integrator, which takes the part in v
-    at the end of the step, that is the drive of `position_drives.drive_terms`, implicit in position and velocity.
+    at the end of the step, that is the drive of `position_control.drive_terms`, implicit in position and velocity.
     """
     top = ET.Element("mujoco", model=robot.name)
     ET.SubElement(top, "compiler", angle="radian", inertiafromgeom="false", autolimits="false")
@@ -83,7 +80,7 @@ def _body(parent: ET.Element, robot: Robot, joint: int, gains: DriveGains) -> ET
 
 
 def ground_points(robot: Robot, settings: WorldSettings) -> ContactPoints:
-    """Where the robot can touch the ground, in the frames of its pinocchio joints; the k-th is the geom `point_k`."""
+    """Contact points of the robot in the frames of its pinocchio joints; the k-th is the geom `point_k`."""
     return ContactPoints(robot, None, settings.touching)
 
 
@@ -123,9 +120,9 @@ def _text(values: Iterable[float]) -> str:
     return " ".join(repr(float(v)) for v in values)
 
 
-# -------- The same world in MuJoCo: its own dynamics, contact solver and joint stops, our drives. The second engine
+# -------- The world
 
-CHUNK = 20  # steps after which is looked whether the state is still one
+CHUNK = 20  # steps between two checks that the state is finite
 
 
 class MujocoWorld(EngineBase):
@@ -231,7 +228,7 @@ class MujocoWorld(EngineBase):
             d.xfrc_applied[body, :3] += p.wrench[:3]
             d.xfrc_applied[body, 3:] += p.wrench[3:] + np.cross(arm, p.wrench[:3])
 
-    # -- what it is asked -----------------------------------------------------------------------------------------
+    # -- sensors --------------------------------------------------------------------------------------------------
 
     def foot_wrenches(self) -> dict[str, np.ndarray]:
         """See `engine.Engine.foot_wrenches`; of the last step."""
@@ -254,7 +251,6 @@ def _import_mujoco() -> Any:
         raise EnvironmentProblem(
             "the engine 'mujoco' needs MuJoCo: pip install 'humanoid_control[simulation]' (or pip install mujoco)"
         ) from None
-    mujoco.set_mju_user_warning(
-        lambda message: None
-    )  # else it writes MUJOCO_LOG.TXT wherever we are; we look ourselves
+    # Else it writes MUJOCO_LOG.TXT into the working directory; divergence is found by `_fails`.
+    mujoco.set_mju_user_warning(lambda message: None)
     return mujoco

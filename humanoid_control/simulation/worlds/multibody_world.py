@@ -7,7 +7,7 @@ import pinocchio as pin
 
 from humanoid_control.multibody.arrays import Arrays
 from humanoid_control.multibody.forward_kinematics import kinematics_pass
-from humanoid_control.multibody.model import Model, Tree, from_pinocchio
+from humanoid_control.multibody.model import Model, PinocchioBodies, from_pinocchio
 from humanoid_control.robots.robot import Robot
 from humanoid_control.simulation.contact.forces import (
     contact_points,
@@ -50,7 +50,7 @@ class CompiledWorld(EngineBase):
         settings: WorldSettings,
         gains: DriveGains,
         pinocchio: pin.Model,
-        tree: Tree,
+        tree: PinocchioBodies,
         model: Model,
     ) -> None:
         """Lay out the bodies.

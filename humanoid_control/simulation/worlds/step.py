@@ -111,7 +111,7 @@ class Schedule(NamedTuple):
 
 
 class MotorWiring(NamedTuple):
-    """Which joint of the robot is which coordinate, and the electrical state.
+    """Joints of the robot as coordinates of the model, and the electrical state.
 
     Attributes:
         joint: (k,) joint of the robot of each moving joint, in the order of the coordinates after the base.
@@ -170,7 +170,7 @@ def run_steps(world, x, d, pushes, schedule):
             kinematics_pass(world.tables, x.q, x.v, world.work)
             solve_step(world, x, tau, armature, h)
         forces_at_the_end(world, x, h)
-        bad = move(world.tables, x, moved, h, FASTEST)
+        bad = integrate_state(world.tables, x, moved, h, FASTEST)
         if bad != FINE:
             return done, bad
         for k in range(n):
@@ -182,7 +182,7 @@ def run_steps(world, x, d, pushes, schedule):
 
 
 @inlined
-def move(t, x, moved, h, fastest):
+def integrate_state(t, x, moved, h, fastest):
     """Velocities, then positions with them; or nothing, and the coordinate whose velocity stopped being one.
 
     Args:
@@ -269,7 +269,7 @@ def _stiffen(W, c, k, h):
 
 @inlined
 def _fall(W, c, k, h):
-    """By how much the force at a point falls during the step, in the world: h K a."""
+    """Fall of the force at a point during the step, in the world: h K a."""
     o = (c.body[k] + 1) * NW
     a, e = o + ACC, o + ROT
     x, y, z = turn(W, e, W[a], W[a + 1], W[a + 2])
@@ -288,7 +288,7 @@ def _fall(W, c, k, h):
 def correct_contact(world, x, h):
     """Points whose force would leave the friction cone at the end of the step; True if there are any.
 
-    Those that the ground would have to pull are let go; those that would be held too much slide.
+    Those that the ground would have to pull are released; those that would be held too much slide.
     """
     c, W = world.contact, world.work.W
     corrected = False
@@ -376,7 +376,7 @@ def run_driven_steps(world, x, d, pushes, motors, schedule):
             kinematics_pass(t, x.q, x.v, world.work)
             solve_step(world, x, tau, armature, h)
         forces_at_the_end(world, x, h)
-        bad = move(t, x, moved, h, 200 * FASTEST)  # rotors are fast
+        bad = integrate_state(t, x, moved, h, 200 * FASTEST)  # rotors are fast
         if bad != FINE:
             return done, bad
         done += 1
@@ -386,14 +386,14 @@ def run_driven_steps(world, x, d, pushes, motors, schedule):
 
 @inlined
 def _first_joint(x):
-    """Where the joints begin in v and in q."""
+    """First entries of the joints in v and in q."""
     iv = 6 if x.q.shape[0] > x.v.shape[0] else 0
     return iv, iv + x.q.shape[0] - x.v.shape[0]
 
 
 @inlined
 def _joint_loops(t, x, d, motors, goal):
-    """What the position loops ask of the motors, into goal (nv,)."""
+    """Torques that the position loops ask of the motors, into goal (nv,)."""
     s, e = motors
     iv, iq = _first_joint(x)
     for k in range(e.joint.shape[0]):
@@ -420,7 +420,7 @@ def _joint_stops(x, d, e, h, tau, armature):
 
 @inlined
 def _torque_at_joints(t, W, s, e, iv, torque):
-    """Torques of the motors as the joints (n,) would feel them without friction."""
+    """Torques of the motors at the joints (n,), without friction."""
     for k in range(s.body.shape[0]):
         i = s.body[k]
         o = (i + 1) * NW + GRAD

@@ -13,7 +13,7 @@ from humanoid_control.simulation.drives.tendon_plant import TendonPlant, TendonS
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.worlds.multibody_world import MultibodyWorld
 
-SWING = 5.0  # [rad/s] natural frequency for which damping ratio 1 is critical; nothing pulls a joint back: our choice
+SWING = 5.0  # [rad/s] natural frequency for which damping ratio 1 is critical; a choice, for nothing pulls a joint back
 
 
 class TensionWorld(MultibodyWorld):

@@ -24,7 +24,7 @@ from humanoid_control.simulation.encoder_calibration import (
     POSITION,
     Calibration,
     JigAccuracy,
-    Leg,
+    LegChain,
     calibrate,
     fixtures,
     jig_poses,
@@ -74,7 +74,7 @@ class Case:
 class LegStudy:
     """All cases of one leg, and the errors (seeds, k) of the plain mean where the jig defines joint angles [rad]."""
 
-    leg: Leg
+    leg: LegChain
     cases: tuple[Case, ...]
     mean_errors: np.ndarray
     postures: np.ndarray
