@@ -60,7 +60,7 @@ def test_loops_stay_closed_and_limits_kept_in_fast_motion(lola, drives):
         goal = np.clip(neutral + rng.normal(size=robot.n) * 0.5, robot.lower, robot.upper)
         world.command(goal)
         world.step(100)
-        assert (np.abs(world.current) <= world._shafts.motor[:, 4] * 1.0001).all()
+        assert (np.abs(world.current) <= world._motors.shafts.motor[:, 4] * 1.0001).all()
     assert np.abs(world.v).max() > 0.05
     kinematics_pass(world.arrays.tables, world.full_q, world.full_v, world.arrays.work)
     rows = world.arrays.work.W.reshape(-1, NW)
@@ -69,7 +69,7 @@ def test_loops_stay_closed_and_limits_kept_in_fast_motion(lola, drives):
             index = [robot.index[j] for j in s.joints]
             J = mechanisms[s.drive.name].jacobian(world.joints[index])
             number = 0 if len(J) == 1 else int(s.body[-1]) - 1
-            rate = rows[world._shafts.body[k] + 1, RATE]
+            rate = rows[world._motors.shafts.body[k] + 1, RATE]
             assert rate == pytest.approx(float(J[number] @ world.joint_velocity[index]), rel=1e-9, abs=1e-9)
     held = [robot.index[j] for j in world.train.held]
     assert world.joints[held] == pytest.approx(world.drives.q_ref[held], abs=1e-9), "cameras go where they are told"

@@ -20,9 +20,9 @@ from humanoid_control.multibody import (
 from humanoid_control.multibody import layout as at
 from humanoid_control.multibody.forward_kinematics import configuration_rate, integrate_configuration
 from humanoid_control.robots.denavit_hartenberg import dh_transform
-from test.multibody.plain_reference import flown, poses
 from test.multibody.random_trees import BASES, random_bodies, random_inertia, random_state
 from test.reference.denavit_hartenberg import dh_placement
+from test.reference.plain_dynamics import flown, poses
 
 
 def row(dynamics, i, first, n):
