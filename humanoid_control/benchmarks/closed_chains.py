@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.multibody.mechanisms import AnkleScrews, HarmonicDrive, KneeScrew
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots import Robot
 from humanoid_control.simulation.drives.drive_train import DriveTrain, ZeroFrames, mechanism_of
 
 HELPER = 1e-9  # [kg m^2] inertia about the couplers' joints, without which pinocchio cannot factor its matrix

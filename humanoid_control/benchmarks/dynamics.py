@@ -24,7 +24,7 @@ from humanoid_control.multibody.articulated_inertia import inertia_pass
 from humanoid_control.multibody.forward_dynamics import ForwardDynamics
 from humanoid_control.multibody.forward_kinematics import add_wrenches, kinematics_pass
 from humanoid_control.multibody.mass_matrix import clear_pattern, dense_solve, fill_mass_matrix, sparse_solve
-from humanoid_control.robots.catalogue import load_robot
+from humanoid_control.robots import load_robot
 from humanoid_control.simulation.drives.drive_train import ELASTIC, RIGID, build_drive_train
 from humanoid_control.simulation.engine import Engine, make_engine
 from humanoid_control.simulation.settings import WorldSettings

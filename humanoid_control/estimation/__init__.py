@@ -1,10 +1,15 @@
 """Estimation of a robot's state from measurements.
 
->>> from humanoid_control.estimation import JointFilter
->>> joints = JointFilter(["hip", "knee"], bandwidth=30.0)  # [Hz]
->>> joints.update(0.000, np.array([0.10, 0.20]))  # [s], [rad]
->>> joints.update(0.002, np.array([0.11, 0.20]))
->>> joints.at(0.003).v  # [rad/s]
+```python
+import numpy as np
+
+from humanoid_control.estimation import JointFilter
+
+joints = JointFilter(["hip", "knee"], bandwidth=30.0)  # [Hz]
+joints.update(0.000, np.array([0.10, 0.20]))  # [s], [rad]
+joints.update(0.002, np.array([0.11, 0.20]))
+print(joints.at(0.003).v)  # [rad/s]
+```
 """
 
 from humanoid_control.estimation.joint_filter import JointFilter

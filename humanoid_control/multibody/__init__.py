@@ -1,12 +1,22 @@
 """Multibody dynamics in minimal coordinates: O(n) with sub-systems for small loops, and solvers to compare with.
 
-Bodies are listed with their joints, each after its parent; bodies that name the same coordinate close a small loop.
+A model is a list of bodies with their joints, each after its parent; bodies that name the same coordinate, such as a
+link and the rotor geared to it, become a sub-system.
 
-    >>> from humanoid_control.multibody import Body, ForwardDynamics, Inertia, Model, revolute
-    >>> link = Inertia.about_com(2.0, [0.0, 0.0, -0.3], np.diag([0.02, 0.02, 0.001]))
-    >>> turned = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])  # z, the axis, lies along world y
-    >>> model = Model([Body("thigh", "", revolute("hip"), link, turned)])
-    >>> ForwardDynamics(model)(q=np.array([0.1]), v=np.zeros(1))  # [rad/s^2]
+```python
+import numpy as np
+
+from humanoid_control.multibody import Body, ForwardDynamics, Inertia, Model, from_pinocchio, rotor
+from humanoid_control.robots import load_robot
+
+robot = load_robot("hrp2", "fixed")
+bodies = list(from_pinocchio(robot.model).bodies)
+knee = next(body for body in bodies if body.name == "r_knee_flexion")
+shaft = Inertia(about_origin=np.diag([5e-5, 5e-5, 1e-4]))  # [kg m^2]
+bodies.append(Body("motor", knee.parent, rotor(knee.name, ratio=100.0), shaft, knee.A))
+model = Model(bodies)
+print(ForwardDynamics(model)(robot.q(), np.zeros(model.nv)))  # accelerations, falling [rad/s^2]
+```
 """
 
 from typing import TYPE_CHECKING

@@ -1,10 +1,18 @@
 """Simulation of a robot in its world: drives, ground contact, sensors, and the engines that step them.
 
->>> from humanoid_control.simulation import SimulationConfig
->>> engine = SimulationConfig("lola", "floating").build()  # at rest in the neutral posture
->>> engine.push("torso", [60.0, 0, 0, 0, 0, 0], duration=0.1)  # [N]
->>> engine.step(1000)  # 1 s
->>> engine.read().imu.angular_velocity
+```python
+import numpy as np
+
+from humanoid_control.simulation import SimulationConfig
+
+engine = SimulationConfig("lola", "floating").build()  # at rest in the neutral posture, commanded to stay there
+engine.push(engine.robot.root_link, np.array([60.0, 0, 0, 0, 0, 0]), duration=0.1)  # [N], [N m], [s]
+engine.step(1000)  # 1 s
+print(engine.read().joints.q)
+```
+
+`Engine` commands and reads a robot as `kinematics.joint_state.RobotInterface` says, so that a controller need not know
+whether its robot is simulated.
 """
 
 from typing import TYPE_CHECKING

@@ -16,7 +16,7 @@ from scipy.optimize import least_squares
 from scipy.stats import qmc
 
 from humanoid_control.errors import ConfigError, RobotError
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots import Robot
 from humanoid_control.simulation.sensors.encoders import AbsoluteEncoders
 
 LOW, HIGH = 0.12, 0.88  # of each joint's range that poses use

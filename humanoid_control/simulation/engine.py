@@ -12,8 +12,7 @@ import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
 from humanoid_control.kinematics.joint_state import ImuReading, JointState, RobotInterface
-from humanoid_control.robots.catalogue import load_robot
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots import Robot, load_robot
 from humanoid_control.simulation.contact.ground import Ground
 from humanoid_control.simulation.contact.points import ContactSettings
 from humanoid_control.simulation.drives.position_control import DriveGains, default_gains, driven_gains

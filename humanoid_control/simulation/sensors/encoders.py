@@ -13,8 +13,8 @@ import numpy as np
 
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
 from humanoid_control.multibody.mechanisms import Mechanism
+from humanoid_control.robots import Robot
 from humanoid_control.robots.drives import DriveFile
-from humanoid_control.robots.robot import Robot
 
 TURN = 2 * np.pi
 

@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.kinematics.joint_state import ImuReading
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots import Robot
 
 
 class KinematicState(Protocol):

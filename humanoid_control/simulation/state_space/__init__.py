@@ -1,12 +1,19 @@
 """A robot as one first-order model dz/dt = f(t, z, u), integrators for it, and control loops around it.
 
-For who brings their own integrator, linearises, or studies stiffness; the engines of `simulation` are what runs fast.
+For who brings an own integrator, linearises a robot or studies stiffness; the engines of `simulation` are what runs
+fast.
 
-    >>> from humanoid_control.simulation.state_space import IntegratorSettings, StateSpaceModel, integrate
-    >>> model = StateSpaceModel(load_robot("lola", "floating"), "rigid")
-    >>> z, voltages = model.initial(), np.zeros(model.inputs)
-    >>> z = integrate(model.rates, z, 0.01, voltages, settings=IntegratorSettings("mixed"), layout=model.layout)
-    >>> model.base(z)[0][:3]  # [m] where the root link is after 10 ms without voltage
+```python
+import numpy as np
+
+from humanoid_control.robots import load_robot
+from humanoid_control.simulation.state_space import IntegratorSettings, StateSpaceModel, integrate
+
+model = StateSpaceModel(load_robot("lola", "floating"), "rigid")
+z, voltages = model.initial(), np.zeros(model.inputs)
+z = integrate(model.rates, z, 0.01, voltages, settings=IntegratorSettings("mixed"), layout=model.layout)
+print(model.base(z)[0][:3])  # where the root link is after 10 ms without voltage [m]
+```
 """
 
 from typing import TYPE_CHECKING

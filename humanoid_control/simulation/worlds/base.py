@@ -11,7 +11,7 @@ import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, NotANumberError, UnknownNameError
 from humanoid_control.kinematics.joint_state import ImuReading, JointState, Measurement
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots import Robot
 from humanoid_control.simulation.drives.position_control import DriveCommands, DriveGains
 from humanoid_control.simulation.sensors.imu import base_state, read_imu
 from humanoid_control.simulation.worlds.step import FASTEST

@@ -14,7 +14,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, EnvironmentProblem, RobotError
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots import Robot
 from humanoid_control.simulation.contact.ground import PLANE, Ground
 from humanoid_control.simulation.contact.points import ContactPoints
 from humanoid_control.simulation.drives.position_control import DriveGains, default_gains

@@ -8,7 +8,7 @@ import pinocchio as pin
 from humanoid_control.multibody.arrays import Arrays
 from humanoid_control.multibody.forward_kinematics import kinematics_pass
 from humanoid_control.multibody.model import Model, PinocchioBodies, from_pinocchio
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots import Robot
 from humanoid_control.simulation.contact.forces import (
     contact_points,
     contact_settle,

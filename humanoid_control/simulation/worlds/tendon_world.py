@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots import Robot
 from humanoid_control.simulation.drives.position_control import DriveGains, default_gains
 from humanoid_control.simulation.drives.tendon_plant import TendonPlant, TendonStates
 from humanoid_control.simulation.settings import WorldSettings
