@@ -11,6 +11,52 @@ HERE = Path(__file__).resolve().parent
 VERSION = re.search(r'__version__ = "(.+)"', (HERE / NAME / "__init__.py").read_text()).group(1)
 NODES = ["trajectory_streamer", "target_source", "whole_body_ik", "simulator", "state_estimator", "viewer"]
 
+# Names in brackets behind the package's: pip install 'humanoid_control[viewer,report]'.
+EXTRAS = {
+    # The page in the browser, and the editor of collision volumes.
+    "viewer": [
+        "viser>=1.0",
+        "trimesh>=4",
+        "websockets>=12",
+    ],
+    # Pages and pictures of scores and studies.
+    "report": [
+        "matplotlib>=3.6",
+    ],
+    # The second engine of the simulator.
+    "mujoco": [
+        "mujoco>=3.17",
+    ],
+    # ROS 2 itself as wheels, for a machine without a ROS installation (x86_64 Linux only).
+    "ros": [
+        "ros-rclpy[fastrtps]==9.1.2; platform_machine == 'x86_64'",
+        "ros-sensor-msgs==5.5.1; platform_machine == 'x86_64'",
+        "ros-visualization-msgs==5.5.1; platform_machine == 'x86_64'",
+        "ros-std-srvs==5.5.1; platform_machine == 'x86_64'",
+        "ros-diagnostic-msgs==5.5.1; platform_machine == 'x86_64'",
+        "ros-nav-msgs==5.5.1; platform_machine == 'x86_64'",
+        "ros-geometry-msgs==5.5.1; platform_machine == 'x86_64'",
+    ],
+    # Tests; daqp and ezc3d are references that only tests compare with.
+    "test": [
+        "pytest<9",
+        "pytest-xdist",
+        "hypothesis",
+        "daqp>=0.7",
+        "ezc3d>=1.5",
+        "pillow",
+        "mcap",
+        "mcap-ros2-support",
+        "catkin-pkg",
+        "wheel",
+    ],
+    "check": ["ruff", "mypy", "types-PyYAML"],
+    # What `humanoid bench` measures beside.
+    "bench": ["pin-pink", "mink", "mujoco>=3.17", "qpsolvers", "daqp>=0.7", "filterpy"],
+    # The pages of docs/ as a site.
+    "docs": ["mkdocs>=1.6,<2", "mkdocs-material>=9.5,<10", "mkdocstrings[python]>=0.26"],
+}
+
 
 def shared(folder):
     """data_files rows for every file below a folder, its structure kept under share/<package>."""
@@ -29,7 +75,6 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     maintainer="humanoid_control maintainers",
-    maintainer_email="maintainers@humanoid-control.example",
     python_requires=">=3.10,<3.14",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
     package_data={NAME: ["mocap/marker_sets/*.yaml", "py.typed"]},
@@ -40,6 +85,7 @@ setup(
         *shared("config"),
         *shared("urdf"),
     ],
+    # What the library needs; all else is an extra.
     install_requires=[
         "setuptools",
         "numpy>=1.26",
@@ -47,42 +93,15 @@ setup(
         "numba>=0.59",
         "pin>=3.4",
         "coal>=3.0",
-        "daqp>=0.7",
         "pyyaml>=6",
         "rosbags>=0.10",
-        "viser>=1.0",
-        "trimesh>=4",
-        "websockets>=12",
         "rich>=13",
-        "matplotlib>=3.6",
     ],
     extras_require={
-        # ROS 2 itself as wheels, for a machine without a ROS installation (x86_64 Linux only).
-        "ros": [
-            "ros-rclpy[fastrtps]==9.1.2; platform_machine == 'x86_64'",
-            "ros-sensor-msgs==5.5.1; platform_machine == 'x86_64'",
-            "ros-visualization-msgs==5.5.1; platform_machine == 'x86_64'",
-            "ros-std-srvs==5.5.1; platform_machine == 'x86_64'",
-            "ros-diagnostic-msgs==5.5.1; platform_machine == 'x86_64'",
-            "ros-nav-msgs==5.5.1; platform_machine == 'x86_64'",
-            "ros-geometry-msgs==5.5.1; platform_machine == 'x86_64'",
-        ],
-        "test": [
-            "pytest<9",
-            "pytest-xdist",
-            "ezc3d>=1.5",
-            "hypothesis",
-            "pillow",
-            "mcap",
-            "mcap-ros2-support",
-            "catkin-pkg",
-            "wheel",
-            "mujoco>=3.17",
-        ],
-        # The second engine of the simulator.
-        "simulation": ["mujoco>=3.17"],
-        "check": ["ruff", "mypy", "types-PyYAML"],
-        "bench": ["pin-pink", "mink", "mujoco", "qpsolvers", "filterpy"],
+        **EXTRAS,
+        # What a user of the command wants: everything but the tools of those who work on it.
+        "all": [p for name in ("viewer", "report", "mujoco", "ros") for p in EXTRAS[name]],
+        "test": [p for name in ("viewer", "report", "mujoco", "test") for p in EXTRAS[name]],
     },
     zip_safe=False,
     entry_points={

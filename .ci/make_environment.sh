@@ -42,7 +42,7 @@ if ! "$python" -m venv "$venv" 2>/dev/null; then
 fi
 
 say "installing into $venv with $($python --version) (about a minute)"
-"$venv/bin/python" -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[ros,test,check]'
+"$venv/bin/python" -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[all,test,check]'
 say "compiling the solver (about half a minute)"
 "$venv/bin/python" -m humanoid_control.warm_up.retargeting
 say "compiling the simulation (about a minute)"

@@ -46,6 +46,24 @@ class EnvironmentProblem(HumanoidError):
     """Something outside the program is missing: a port, ROS 2, a package."""
 
 
+EXTRAS = {
+    "viewer": ("viser", "trimesh", "websockets"),
+    "report": ("matplotlib",),
+    "mujoco": ("mujoco",),
+    "bench": ("pink", "mink", "qpsolvers", "filterpy"),
+}
+"""Optional packages, as modules, by the extra of pip that brings them."""
+
+
+def missing_package(error: ModuleNotFoundError) -> EnvironmentProblem | None:
+    """An error that says which extra to install; None where the module belongs to none."""
+    module = (error.name or "").split(".")[0]
+    for extra, modules in EXTRAS.items():
+        if module in modules:
+            return EnvironmentProblem(f"{module} is not installed: pip install 'humanoid_control[{extra}]'")
+    return None
+
+
 def nearest_names(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     """The known names closest to a mistyped one, best first; empty when nothing comes close.
 

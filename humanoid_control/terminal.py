@@ -108,7 +108,7 @@ def progress(task: str, total: float, quiet: bool = False) -> Iterator[Any]:
 def machine() -> dict[str, Any]:
     """What a measurement was made on."""
     versions = {}
-    for name in ("numpy", "scipy", "pin", "coal", "daqp", "ros-rclpy", "viser"):
+    for name in ("numpy", "scipy", "pin", "coal", "ros-rclpy", "viser"):
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
     return {

@@ -11,8 +11,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from humanoid_control.errors import EXTRAS, missing_package
 from humanoid_control.nodes.base.ros_env import ros_flavour
 from humanoid_control.nodes.session.supervisor import SHM, leftovers, remove_leftovers
 from humanoid_control.terminal import console, print_json
@@ -23,12 +25,12 @@ EXAMPLES = """examples:
   humanoid doctor --json
 """
 OK, WARN, FAIL = "ok", "warn", "fail"
-PACKAGES = ("numpy", "scipy", "pinocchio", "coal", "daqp", "yaml", "rosbags", "viser", "rich", "numba", "matplotlib")
+PACKAGES = ("numpy", "scipy", "pinocchio", "coal", "yaml", "rosbags", "rich", "numba")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One check: what was looked at, how it is, what to do."""
+    """One check: its name, its state, the words for it, what to do."""
 
     check: str
     state: str
@@ -48,12 +50,13 @@ def run(args: argparse.Namespace) -> int:
     checks: list[Callable[[], Finding]] = [
         _python,
         _packages,
+        *(partial(_extra, name) for name in EXTRAS if name != "bench"),
         _share,
         _kernels,
         _ros,
         _discovery,
         _loopback,
-        lambda: _port(args.port),
+        partial(_port, args.port),
         _cores,
         _threads,
         _scheduling,
@@ -62,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     ]
     findings = []
     for check in checks:
-        finding = check()
+        finding = _look(check)
         findings.append(finding)
         if not args.json:
             line = f"{finding.state:5} {finding.check}: {finding.found}"
@@ -73,6 +76,14 @@ def run(args: argparse.Namespace) -> int:
     if not args.json:
         console.print("all well" if not failed else f"to mend: {', '.join(failed)}")
     return 1 if failed else 0
+
+
+def _look(check: Callable[[], Finding]) -> Finding:
+    """A finding, also where the check itself needs what is missing."""
+    try:
+        return check()
+    except ModuleNotFoundError as e:
+        return Finding(str(e.name), WARN, "missing: something cannot be checked", str(missing_package(e) or ""))
 
 
 def _python() -> Finding:
@@ -86,6 +97,14 @@ def _packages() -> Finding:
     if missing:
         return Finding("packages", FAIL, f"missing: {', '.join(missing)}", "run `make setup`, or pip install them")
     return Finding("packages", OK, f"all {len(PACKAGES)} there")
+
+
+def _extra(name: str) -> Finding:
+    missing = [p for p in EXTRAS[name] if importlib.util.find_spec(p) is None]
+    if missing:
+        advice = f"where it is wanted: pip install 'humanoid_control[{name}]'"
+        return Finding(f"extra {name}", WARN, f"missing: {', '.join(missing)}", advice)
+    return Finding(f"extra {name}", OK, ", ".join(EXTRAS[name]))
 
 
 def _share() -> Finding:

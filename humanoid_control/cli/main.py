@@ -12,7 +12,7 @@ from typing import Any
 
 from humanoid_control import __version__
 from humanoid_control.cli.parser import EXIT_BAD_INPUT, Parser
-from humanoid_control.errors import HumanoidError, nearest_names
+from humanoid_control.errors import HumanoidError, missing_package, nearest_names
 
 COMMANDS = {
     "demo": "a simulated robot imitates a dance, shown in the browser, with a report at the end",
@@ -70,6 +70,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         module.add_arguments(parser)
         return int(module.run(parser.parse_args(argv[1:])))
+    except ModuleNotFoundError as e:
+        if (problem := missing_package(e)) is None:
+            raise
+        print(f"humanoid {name}: {problem}", file=sys.stderr)
+        return EXIT_BAD_INPUT
     except HumanoidError as e:
         print(f"humanoid {name}: {e}", file=sys.stderr)
         return EXIT_BAD_INPUT

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from humanoid_control.errors import UnknownNameError
-    from humanoid_control.evaluation.report.page import check_outputs, write_outputs
+    from humanoid_control.evaluation.report.files import check_outputs, write_outputs
     from humanoid_control.evaluation.report.tables import detail_tables, summary_tables, to_json
     from humanoid_control.evaluation.tracking_error import TROUGH_RULES
     from humanoid_control.mocap.body_points import find_body_points

@@ -140,7 +140,7 @@ def make_engine(
 
     Args:
         robot: base fixed or floating.
-        name: 'multibody', or 'mujoco' (the extra `simulation` of pip).
+        name: 'multibody', or 'mujoco' (the extra `mujoco` of pip).
         settings: of the world; default: see there.
         gains: of the drives; default: `position_control.default_gains`.
 

@@ -14,7 +14,7 @@ import sys
 import traceback
 from pathlib import Path
 
-LIBRARIES = ("numpy", "scipy.spatial", "pinocchio", "coal", "numba", "rich.table", "yaml", "daqp")
+LIBRARIES = ("numpy", "scipy.spatial", "pinocchio", "coal", "numba", "rich.table", "yaml")
 ROOMS = ("cli.demo", "cli.robots", "cli.retarget", "cli.score", "cli.study", "warm_up.retargeting", "ik", "collision")
 MODULES = (*LIBRARIES, *(f"humanoid_control.{room}" for room in ROOMS))
 

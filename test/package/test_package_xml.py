@@ -16,14 +16,14 @@ PACKAGE = ET.parse(ROOT / "package.xml").getroot()
 SETUP = (ROOT / "setup.py").read_text()
 
 # What an imported module is called by rosdep and on PyPI; a package of the ROS distribution has the module's own name.
-# Two have no key: package.xml says so and the README tells how to get them.
+# One has no key: package.xml says so and the README tells how to get it.
 ROSDEP = {
     "yaml": "python3-yaml", "numpy": "python3-numpy", "scipy": "python3-scipy", "rich": "python3-rich",
     "rosbags": "python3-rosbags-pip", "numba": "python3-numba", "matplotlib": "python3-matplotlib",
     "trimesh": "python3-trimesh-pip", "websockets": "python3-websockets",
 }  # fmt: skip
 PYPI = {"pinocchio": "pin", "yaml": "pyyaml"}
-WITHOUT_KEY = {"daqp", "viser"}
+WITHOUT_KEY = {"viser"}
 PEERS = {"filterpy": "filterpy", "mink": "mink", "mujoco": "mujoco", "pink": "pin-pink"}  # optional: extras of pip
 # ROS packages that come with rclpy's own dependencies, or are imported only where ROS is installed.
 WHEELS_PULLED_IN = {"builtin_interfaces", "lifecycle_msgs", "rcl_interfaces", "rosgraph_msgs", "std_msgs"}
@@ -48,7 +48,7 @@ def depends():
 
 
 def required_on_pypi():
-    """Distributions in setup.py's install_requires and in the `ros` extra."""
+    """Distributions in setup.py's install_requires and in its extras."""
     names = re.findall(r'^\s+"([A-Za-z][\w-]*)(?:\[.*?\])?[\s=<>;"]', SETUP, re.M)
     return {n.lower() for n in names}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-import daqp
 import numpy as np
 import pinocchio as pin
 
@@ -13,10 +12,11 @@ from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.position.solver import PositionSolver, Problem, Solution, Stop, StopSettings
 from humanoid_control.ik.tasks.geometric import HalfSpaceTask
 from humanoid_control.ik.tasks.task import Task
+from humanoid_control.numerics.box_qp import solve_box_qp
 from humanoid_control.robots.robot import Robot
 
-SOFT = 8  # daqp: a row that may be violated at a price when no step satisfies all
 FREE = 1e30
+SLACK_WEIGHT = 1e6  # of a row that no step satisfies; large against J^T J
 PRICE = 2.0  # of a violated constraint in the merit that decides on a step, against the largest multiplier so far
 NEGLIGIBLE = 1e-8  # [m] violation that counts as none: the programs' own rounding would drown the last small steps
 
@@ -133,12 +133,11 @@ class ConstrainedGoals(PositionSolver):
         H = J.T @ J
         H[np.diag_indices_from(H)] += mu
         low, high = self._range(q)
-        sense = np.zeros(len(low) + len(h), dtype=np.int32)
-        sense[len(low) :] = SOFT
-        upper, lower = np.concatenate([high, np.full(len(h), FREE)]), np.concatenate([low, -h])
-        d, _, flag, info = daqp.solve(H, J.T @ r, np.ascontiguousarray(G), upper, lower, sense)
-        multiplier = float(np.abs(info["lam"][len(low) :]).max(initial=0.0))
-        return np.asarray(d), multiplier, flag > 0 and bool(np.isfinite(d).all())
+        d, multipliers = np.empty(len(low)), np.empty(len(low) + len(h))
+        G, g = np.ascontiguousarray(G), np.ascontiguousarray(J.T @ r)
+        done = solve_box_qp(H, g, low, high, G, -h, len(h), SLACK_WEIGHT, d, multipliers)
+        multiplier = float(np.abs(multipliers[len(low) :]).max(initial=0.0))
+        return d, multiplier, done >= 0 and bool(np.isfinite(d).all())
 
 
 def _merit(r: np.ndarray, h: np.ndarray, price: float) -> float:

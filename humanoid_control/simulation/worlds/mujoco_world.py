@@ -249,7 +249,7 @@ def _import_mujoco() -> Any:
         import mujoco
     except ImportError:
         raise EnvironmentProblem(
-            "the engine 'mujoco' needs MuJoCo: pip install 'humanoid_control[simulation]' (or pip install mujoco)"
+            "the engine 'mujoco' needs MuJoCo: pip install 'humanoid_control[mujoco]' (or pip install mujoco)"
         ) from None
     # Else it writes MUJOCO_LOG.TXT into the working directory; divergence is found by `_fails`.
     mujoco.set_mju_user_warning(lambda message: None)

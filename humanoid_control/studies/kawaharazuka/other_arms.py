@@ -81,7 +81,7 @@ def model_files(folder: Path | None) -> list[Path]:
     if folder is None:
         raise ConfigError(f"others' arms need their models: give --models FOLDER, or set {VARIABLE}")
     if importlib.util.find_spec("mujoco") is None:
-        raise EnvironmentProblem("others' arms need MuJoCo as the plant: pip install 'humanoid_control[simulation]'")
+        raise EnvironmentProblem("others' arms need MuJoCo as the plant: pip install 'humanoid_control[mujoco]'")
     return [_file(folder, pattern) for pattern in (*(f"{name}*.xml" for name in ELBOWS), f"{PUPPET}/cardsflow.xml")]
 
 

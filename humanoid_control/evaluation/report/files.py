@@ -1,0 +1,82 @@
+"""The files that scores are written to: all of them whole, or none."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.evaluation.report.tables import to_json
+from humanoid_control.evaluation.score import RobotScore, RunScore
+from humanoid_control.files import check_file, check_folder, whole_file, whole_files
+from humanoid_control.terminal import plain_values
+
+FOLDER = {"json": "score.json", "page": "score.html", "picture": "errors.png"}
+
+
+def check_outputs(html: Path | None, folder: Path | None) -> None:
+    """Whether the files can be written, before anything is computed.
+
+    Raises:
+        ConfigError: a folder that does not exist, a file in its place, or nothing can be written there.
+    """
+    if html is not None and html.suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"--html must be a .html file, got {html}")
+    check_file(html, "--html")
+    check_folder(folder)
+
+
+def write_outputs(scores: Sequence[RobotScore], html: Path | None, folder: Path | None) -> list[str]:
+    """Write what was asked for; each file appears whole or not at all.
+
+    Args:
+        html: file for the page.
+        folder: for score.json, score.html, errors.png and one CSV of frames for each robot and run.
+
+    Returns:
+        What was written, in words.
+    """
+    if html is None and folder is None:
+        return []
+    from humanoid_control.evaluation.report.page import page
+    from humanoid_control.evaluation.report.plots import error_picture
+
+    text = page(scores)
+    written = []
+    if folder is not None:
+        with whole_files(folder) as part:
+            (part / FOLDER["json"]).write_text(json.dumps(plain_values(to_json(scores)), allow_nan=False, indent=1))
+            (part / FOLDER["page"]).write_text(text, encoding="utf-8")
+            (part / FOLDER["picture"]).write_bytes(error_picture(scores))
+            for s in scores:
+                for r in s.runs:
+                    _write_frames(part / f"{s.robot}_{re.sub('[^a-z0-9]+', '_', r.label.lower())}.csv", s.rate, r)
+            files = len(list(part.iterdir()))
+        written.append(f"{folder} ({files} files: {', '.join(FOLDER.values())}, and frames as CSV)")
+    if html is not None:
+        with whole_file(html) as whole:
+            whole.write_text(text, encoding="utf-8")
+        written.append(str(html))
+    return written
+
+
+def _write_frames(path: Path, rate: float, r: RunScore) -> None:
+    f, q = r.frames, r.frames.quality
+    columns = {f"error_{name}_m": e for name, e in f.errors.items()} | {
+        "penetration_m": f.penetration,
+        "at_position_limit": q.at_position_limit,
+        "at_speed_limit": q.at_speed_limit,
+        "speed_rad_s": q.speed,
+        "acceleration_rad_s2": q.acceleration,
+        "jerk_rad_s3": q.jerk,
+        "l_shoulder_singularity": f.singularity[:, 0],
+        "r_shoulder_singularity": f.singularity[:, 1],
+    }
+    with path.open("w", newline="") as out:
+        rows = csv.writer(out)
+        rows.writerow(["time_s", *columns])
+        for k, values in enumerate(zip(*columns.values(), strict=True)):
+            rows.writerow([f"{k / rate:.6f}", *(f"{v:.6g}" for v in values)])

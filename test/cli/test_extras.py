@@ -1,0 +1,70 @@
+"""Without an optional package a command says in one line which extra to install; what does not need it works."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from humanoid_control.cli import doctor
+from humanoid_control.cli.main import main
+from humanoid_control.errors import EXTRAS, missing_package
+
+SETUP = (Path(__file__).parents[2] / "setup.py").read_text()
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """Makes a package unknown to imports, and forgets the modules of ours that have it already."""
+
+    def hide(package):
+        monkeypatch.setitem(sys.modules, package, None)
+        for name in list(sys.modules):
+            if name.startswith(f"{package}.") or re.match(r"humanoid_control\.(viewer|evaluation\.report)\b", name):
+                monkeypatch.delitem(sys.modules, name)
+
+    return hide
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "args"),
+    [
+        ("viser", "viewer", ["segments", "lola"]),
+        ("trimesh", "viewer", ["picture"]),
+        ("matplotlib", "report", ["study", "calibration"]),
+    ],
+)
+def test_the_extra_to_install_is_named(capsys, without, package, extra, args):
+    without(package)
+    assert main(args) == 2
+    assert capsys.readouterr().err == (
+        f"humanoid {args[0]}: {package} is not installed: pip install 'humanoid_control[{extra}]'\n"
+    )
+
+
+def test_a_score_as_tables_needs_no_plots(capsys, without):
+    without("matplotlib")
+    assert main(["score", "nowhere.trc"]) == 2
+    assert "nowhere.trc" in capsys.readouterr().err
+
+
+def test_every_extra_is_one_of_setup():
+    for extra, modules in EXTRAS.items():
+        text = re.search(rf'"{extra}": \[(.*?)\],\n', SETUP, re.S).group(1)
+        assert all(re.search(rf'"(pin-)?{module}\b', text) for module in modules)
+    error = ModuleNotFoundError("No module named 'viser.uplot'", name="viser.uplot")
+    assert "[viewer]" in str(missing_package(error))
+    assert missing_package(ModuleNotFoundError("No module named 'os2'", name="os2")) is None
+
+
+def test_the_doctor_tells_what_each_extra_lacks(monkeypatch):
+    there = doctor.importlib.util.find_spec
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None if name == "viser" else there(name))
+    assert doctor._extra("viewer").found == "missing: viser" and "[viewer]" in doctor._extra("viewer").advice
+    assert doctor._extra("report").state == doctor.OK
+    broken = ModuleNotFoundError("No module named 'viser'", name="viser")
+
+    def check():
+        raise broken
+
+    assert doctor._look(check).state == doctor.WARN
