@@ -1,27 +1,24 @@
-"""Files that appear whole or not at all.
+"""Files: written whole or not at all, YAML that a person wrote read with one line of help where it is wrong.
 
-Also here:
-
-* Reading YAML: with the parser in C where PyYAML was built with it, which takes a tenth of the time.
-* Reading rows of a YAML file that a person wrote: known keys, known names, finite numbers; one line where not.
-* Where a command is to write, looked at before it computes anything.
+Writing: `whole_file`, `whole_files`, and `check_file`, `check_folder` before a command computes anything. Reading:
+`schema_file` and the checks of rows: known keys, known names ("did you mean"), finite numbers.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import yaml
 
-from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
+from humanoid_control.errors import ConfigError, HumanoidError, RobotError, UnknownNameError
 
-# -------- Files that appear whole or not at all
+# -------- Writing
 
 
 @contextmanager
@@ -57,7 +54,7 @@ def whole_files(folder: Path) -> Iterator[Path]:
 
 
 def regular_file(path: Path) -> Path:
-    """Where a file really is that may be replaced: a new one or a regular one, behind symbolic links.
+    """Real path of a file that may be replaced: a new one or a regular one, behind symbolic links.
 
     Raises:
         ConfigError: a device, a pipe or a socket, which writing must not replace.
@@ -87,13 +84,14 @@ def _told(path: Path) -> Iterator[None]:
         raise ConfigError(f"{path} cannot be written: {e.strerror or e}") from None
 
 
-# -------- Reading YAML: with the parser in C where PyYAML was built with it, which takes a tenth of the time
+# -------- Reading YAML
 
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # both give the same for what is YAML
+# The parser in C, where PyYAML was built with it, takes a tenth of the time and gives the same.
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_yaml(path: Path) -> Any:
-    """What a YAML file (UTF-8) holds: mappings, lists, texts and numbers, nothing that runs.
+    """Contents of a YAML file (UTF-8): mappings, lists, texts and numbers, nothing that runs.
 
     Raises:
         OSError, UnicodeDecodeError, yaml.YAMLError: not readable; not text; not YAML.
@@ -120,17 +118,19 @@ def schema_file(path: Path, schema: str, what: str) -> dict[str, Any]:
 
 
 def why(error: OSError | UnicodeDecodeError | yaml.YAMLError) -> str:
-    """Why a file could not be read, in one line, with the line of the file where that is known."""
+    """Reason why a file could not be read, in one line, with the line of the file where that is known."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"{error.problem or error.context} (line {error.problem_mark.line + 1})"
     return getattr(error, "strerror", None) or str(error).splitlines()[0]
 
 
-# -------- Reading rows of a YAML file that a person wrote: known keys, known names, finite numbers; one line where not
+# -------- Rows of a YAML file
+
+Row = TypeVar("Row")
 
 
 def check_row(row: Any, keys: Iterable[str], where: str) -> str:
-    """Where the row is, with its name.
+    """Place of a row for messages, with its name.
 
     Raises:
         RobotError: it is not a mapping.
@@ -172,10 +172,31 @@ def rows_of(row: dict[str, Any], key: str, where: str) -> list[Any]:
     Raises:
         RobotError: something else than a list.
     """
-    value = row.get(key) or []
+    return list_of(row, key, where) if row.get(key) else []
+
+
+def list_of(row: dict[str, Any], key: str, where: str) -> list[Any]:
+    """The list under a key that is there.
+
+    Raises:
+        RobotError: something else than a list.
+    """
+    value = row[key]
     if not isinstance(value, list):
         raise RobotError(f"{where}: '{key}' must be a list")
     return value
+
+
+def build_row(where: str, make: Callable[..., Row], *args: Any, **more: Any) -> Row:
+    """Object made of the values of a row.
+
+    Raises:
+        RobotError: it refuses them; the message says where they are.
+    """
+    try:
+        return make(*args, **more)
+    except HumanoidError as e:
+        raise RobotError(f"{where}: {e}") from None
 
 
 def numbers(row: dict[str, Any], key: str, shape: tuple[int, ...], where: str) -> np.ndarray:
@@ -222,11 +243,11 @@ def number_rows(row: Any, keys: tuple[str, ...], needed: tuple[str, ...], where:
     return {k: number(row, k, where) for k in row}
 
 
-# -------- Where a command is to write, looked at before it computes anything
+# -------- Places to write to, checked before a command computes anything
 
 
 def check_file(path: Path | None, option: str = "-o") -> None:
-    """Whether a file can be written there, if one was asked for.
+    """Make sure that a file can be written there, if one was asked for.
 
     Raises:
         ConfigError: it is a folder or a device, its folder does not exist, or nothing can be written there.
@@ -240,7 +261,7 @@ def check_file(path: Path | None, option: str = "-o") -> None:
 
 
 def check_folder(path: Path | None, option: str = "-o") -> None:
-    """Whether files can be written to this folder, if one was asked for; it need not exist yet.
+    """Make sure that files can be written to this folder, if one was asked for; it need not exist yet.
 
     Raises:
         ConfigError: it is a file, its parent does not exist, or nothing can be written there.

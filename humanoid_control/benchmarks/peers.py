@@ -161,7 +161,7 @@ def mujoco_model(
     names = [s.name for s in robot.shapes]
     model = spec.compile()
     joint = [robot.model.frames[robot.model.getFrameId(s.link)].parentJoint for s in robot.shapes]
-    columns = robot.support[joint][:, robot.iv + np.array([robot.joint_index(n) for n in joints])]
+    columns = robot.ancestor_mask[joint][:, robot.iv + np.array([robot.joint_index(n) for n in joints])]
     apart = [(i, j) for i, j in robot.pairs if (columns[i] != columns[j]).any()]
     return model, [([names[i]], [names[j]]) for i, j in apart]
 

@@ -274,7 +274,7 @@ class CollisionPairs:
         Args:
             shapes: from `shape_arrays`.
             pairs: (P, 2) indices of shapes, such as `Robot.pairs`.
-            ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a joint, such as `Robot.support`.
+            ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a joint, such as `Robot.ancestor_mask`.
         """
         self.shapes, self.pairs = shapes, np.ascontiguousarray(pairs, dtype=np.int64).reshape(-1, 2)
         count = len(shapes.kinds)

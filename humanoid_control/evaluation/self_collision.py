@@ -149,7 +149,7 @@ class CollisionCount:
 def self_penetration(robot: Robot, joints: np.ndarray) -> PairDistances:
     """Exact signed distances of all watched pairs of a robot's collision shapes at joint angles (T, n)."""
     shapes, data = shape_arrays(robot.model, robot.shapes), robot.model.createData()
-    measure = CollisionPairs(shapes, robot.pairs, robot.support)
+    measure = CollisionPairs(shapes, robot.pairs, robot.ancestor_mask)
     out = np.empty((len(joints), len(robot.pairs)))
     for k, row in enumerate(joints):
         pin.forwardKinematics(robot.model, data, robot.q(row))

@@ -360,7 +360,7 @@ class TaskTable:
             poses.R,
             data.J,
             q[self.robot.iq :],
-            self.robot.support,
+            self.robot.ancestor_mask,
             self._column_joint,
             m.column_of,
             m.factor,

@@ -163,7 +163,7 @@ class JointShift:
         for arm in arms:
             shared &= moves[arm].all(axis=0)
         frames = [robot.model.frames[robot.model.getFrameId(s.link)] for s in robot.shapes]
-        held_by = robot.support[[f.parentJoint for f in frames]][:, robot.iv :]
+        held_by = robot.ancestor_mask[[f.parentJoint for f in frames]][:, robot.iv :]
         on_arm = np.flatnonzero(np.stack(arms).any(axis=0)) if arms else np.zeros(0, dtype=int)
         below_arms = held_by[on_arm].any(axis=0)  # WABIAN-2 turns its pelvis by an optional joint
         neck = [j for j in robot.optional_joints if not below_arms[j]]

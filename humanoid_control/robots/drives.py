@@ -1,8 +1,6 @@
-"""Drives of a robot as data: motor, gear or mechanism, elasticity, friction, encoders; SI units.
+"""Drives of a robot: motor, gear or mechanism, elasticity, friction, encoders; SI units.
 
-Also here:
-
-* The file of a robot's drives beside its URDF, `lola.drives.yaml`, which a user can write by hand.
+They come from a file beside the URDF, `lola.drives.yaml`, which a user can write by hand.
 """
 
 from __future__ import annotations
@@ -14,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.errors import HumanoidError, RobotError
+from humanoid_control.errors import RobotError
 from humanoid_control.files import (
+    build_row,
     check_keys,
     check_row,
     count,
@@ -29,14 +28,12 @@ from humanoid_control.files import (
 from humanoid_control.robots.description.urdf import link_of, parse_urdf
 from humanoid_control.robots.robot import Robot
 
-# -------- Drives of a robot as data: motor, gear or mechanism, elasticity, friction, encoders; SI units
-
 Geometry = dict[str, Any]  # numbers, points (3,), two points (2, 3)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a kind of drive needs.
+    """Requirements of a kind of drive.
 
     Attributes:
         joints: how many joints it drives, and with as many motors.
@@ -192,7 +189,7 @@ class Drive:
 
 @dataclass(frozen=True)
 class DriveFile:
-    """What a file of drives says, mirrored rows written out; empty where a robot has none. `where` names the file."""
+    """Contents of a file of drives, mirrored rows written out; empty where a robot has none. `where` names the file."""
 
     drives: tuple[Drive, ...] = ()
     motors: tuple[Motor, ...] = ()
@@ -203,7 +200,7 @@ class DriveFile:
         return next((d for d in self.drives if joint in d.joints), None)
 
 
-# -------- The file of a robot's drives beside its URDF, `lola.drives.yaml`, which a user can write by hand
+# -------- The file
 
 SCHEMA = "humanoid_drives/1"
 FILE_KEYS = ("schema", "robot", "motors", "drives")
@@ -286,23 +283,22 @@ class _Reader:
             elastic = Elasticity(**number_rows(row["elastic"], twist, twist, f"{where}: elastic"))
         friction = number_rows(row.get("friction") or {}, FRICTION_KEYS, (), f"{where}: friction")
         friction.setdefault("stiction", friction.get("coulomb", 0.0))
-        try:
-            return Drive(
-                name=str(row["name"]),
-                kind=kind_name,
-                joints=joints,
-                carrier=carrier,
-                motor=motor,
-                ratio=2 * math.pi / ratio if kind.screw else ratio,
-                axis=None if x is None else (float(x[0]), float(x[1]), float(x[2])),
-                geometry=_geometry(row, kind, where),
-                elastic=elastic,
-                friction=Friction(**friction),
-                motor_counts=count(row, "motor_counts", where),
-                joint_counts=count(row, "joint_counts", where),
-            )
-        except HumanoidError as e:
-            raise RobotError(f"{where}: {e}") from None
+        return build_row(
+            where,
+            Drive,
+            name=str(row["name"]),
+            kind=kind_name,
+            joints=joints,
+            carrier=carrier,
+            motor=motor,
+            ratio=2 * math.pi / ratio if kind.screw else ratio,
+            axis=None if x is None else (float(x[0]), float(x[1]), float(x[2])),
+            geometry=_geometry(row, kind, where),
+            elastic=elastic,
+            friction=Friction(**friction),
+            motor_counts=count(row, "motor_counts", where),
+            joint_counts=count(row, "joint_counts", where),
+        )
 
 
 def _geometry(row: dict[str, Any], kind: Kind, where: str) -> Geometry:
@@ -318,10 +314,7 @@ def _motor(row: Any, where: str) -> Motor:
     check_keys(row, MOTOR_KEYS, MOTOR_KEYS, where)
     about, across = numbers(row, "inertia", (2,), where)
     values = {k: number(row, k, where) for k in MOTOR_KEYS if k not in ("name", "inertia")}
-    try:
-        return Motor(name=str(row["name"]), inertia=(float(about), float(across)), **values)
-    except HumanoidError as e:
-        raise RobotError(f"{where}: {e}") from None
+    return build_row(where, Motor, name=str(row["name"]), inertia=(float(about), float(across)), **values)
 
 
 def _mirrored(row: dict[str, Any], kind: Kind, axis: int, where: str) -> dict[str, Any]:

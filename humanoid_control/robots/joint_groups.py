@@ -62,7 +62,7 @@ class JointGroups:
 
 def _moving(robot: Robot, point: str) -> np.ndarray:
     """Mask (n,) of the joints that move a point, with the base where it is."""
-    return np.asarray(robot.support[robot.model.frames[robot.points[point]].parentJoint][robot.iv :] != 0)
+    return np.asarray(robot.ancestor_mask[robot.model.frames[robot.points[point]].parentJoint][robot.iv :] != 0)
 
 
 def _hand(robot: Robot, side: str) -> str:

@@ -119,7 +119,7 @@ class Robot:
         imitation_joints: indices of the joints that imitation moves.
         points: tracked point -> frame id. feet: the soles.
         shapes: collision shapes; pairs: (P, 2) indices of shapes that must not touch.
-        support: (njoints, nv) which columns of the Jacobian move which pinocchio joint.
+        ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a pinocchio joint.
         mimic: joints that follow another: (follower, leader, multiplier, offset) with joint indices.
         X_world_root: pose of the root link in the world in the neutral posture.
         volumes: file of swept-sphere volumes beside the URDF; None where there is none.
@@ -182,7 +182,7 @@ class Robot:
         self.n = len(self.joint_names)
         self.nq, self.nv = int(model.nq), int(model.nv)
         self.iq, self.iv = self.nq - self.n, self.nv - self.n
-        self.support = ancestor_mask(model)
+        self.ancestor_mask = ancestor_mask(model)
         self.index = {name: k for k, name in enumerate(self.joint_names)}
         self.lower = np.array(model.lowerPositionLimit[self.iq :])
         self.upper = np.array(model.upperPositionLimit[self.iq :])

@@ -111,7 +111,7 @@ class ShapePairs(CollisionMonitor):
         """Prepare for a robot's own shapes and pairs."""
         self.shapes = shape_arrays(robot.model, robot.shapes)
         self.pairs = np.ascontiguousarray(robot.pairs, dtype=np.int64).reshape(-1, 2)
-        self.joints = pair_joints(self.shapes.joint, self.pairs, robot.support)
+        self.joints = pair_joints(self.shapes.joint, self.pairs, robot.ancestor_mask)
         self.poses, self.motion_bound = JointPoses(robot.model), motion_bounds(robot)
         self.count, shapes = len(self.pairs), len(self.shapes.kinds)
         self.R, self.p = np.tile(np.eye(3), (shapes, 1, 1)), np.zeros((shapes, 3))
@@ -197,7 +197,7 @@ class VolumePairs(CollisionMonitor):
         """
         self.model = ssv_of(robot) if model is None else model
         self.count = len(self.model.pairs)
-        self.joints = pair_joints(self.model.joint, self.model.pair_rows, robot.support)
+        self.joints = pair_joints(self.model.joint, self.model.pair_rows, robot.ancestor_mask)
         self._pinocchio, self._data = robot.model, robot.model.createData()
         self._poses, self._distance = PoseRows(self._data), ssv_distance(robot, self.model)
 

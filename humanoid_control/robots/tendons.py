@@ -1,21 +1,18 @@
-"""Rows of a file of tendons: lists of names, and the mirror image of a row.
+"""Tendons of a robot: the file beside its URDF, `hrp2.tendons.yaml`, which a user can write by hand (docs/tendons.md).
 
-Also here:
-
-* The file of a robot's tendons beside its URDF, `hrp2.tendons.yaml`, which a user can write by hand (docs/tendons.md).
-* How a robot's tendons and joints are put into groups to be estimated, and the mapping of each group.
+The file becomes a `TendonSet`; the tendons and joints are put into groups to be estimated, each with its mapping.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from humanoid_control.errors import ConfigError, HumanoidError, RobotError, UnknownNameError
-from humanoid_control.files import check_keys, check_row, known, number, numbers, rows_of, schema_file
+from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
+from humanoid_control.files import build_row, check_keys, check_row, known, number, numbers, rows_of, schema_file
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.robot import Robot
 from humanoid_control.tendons.estimator.grouping import find_groups
@@ -39,69 +36,10 @@ from humanoid_control.tendons.tendon import (
     owners,
 )
 
-# -------- Rows of a file of tendons: lists of names, and the mirror image of a row
+# -------- The file
 
-SIDES = {"l_": "r_", "r_": "l_"}
-
-
-def names_of(row: dict[str, Any], key: str, names: Iterable[str], kind: str, where: str) -> tuple[str, ...]:
-    """A list of known names, each once; empty where the key is missing.
-
-    Raises:
-        UnknownNameError, RobotError: an unknown name, a name twice, no list.
-    """
-    names = tuple(names)
-    out = tuple(known(kind, str(n), names, where) for n in rows_of(row, key, where))
-    if double := sorted({n for n in out if out.count(n) > 1}):
-        raise RobotError(f"{where}: '{key}' names '{double[0]}' twice")
-    return out
-
-
-def mirrored(row: dict[str, Any], where: str) -> dict[str, Any]:
-    """The row of the other side: names that begin with l_ or r_ change sides, coordinates change their sign.
-
-    Raises:
-        RobotError: the axis is none, or the name of the tendon has no side.
-    """
-    axis = row["mirror"]
-    if axis not in ("x", "y", "z"):
-        raise RobotError(f"{where}: mirror must be x, y or z, got '{axis}'")
-    if other_side(str(row["name"])) == row["name"]:
-        raise RobotError(f"{where}: a mirrored tendon must begin with l_ or r_")
-    out = {k: v for k, v in row.items() if k != "mirror"}
-    out["name"] = other_side(str(row["name"]))
-    if "group" in row:
-        out["group"] = other_side(str(row["group"]))
-    if isinstance(row.get("points"), list):
-        out["points"] = [_step(step, "xyz".index(axis)) for step in row["points"]]
-    return out
-
-
-def other_side(name: str) -> str:
-    """The name of the other side; the same one where it has no side."""
-    return SIDES[name[:2]] + name[2:] if name[:2] in SIDES else name
-
-
-def _step(step: Any, k: int) -> Any:
-    if isinstance(step, list) and len(step) == 4:
-        return [other_side(str(step[0])), *_flipped(step[1:], k)]
-    if isinstance(step, dict):
-        flipped = {key: _flipped(v, k) if key in ("centre", "axis", "side") else v for key, v in step.items()}
-        return {key: other_side(v) if isinstance(v, str) else v for key, v in flipped.items()}
-    return step
-
-
-def _flipped(x: Any, k: int) -> Any:
-    """The vector with coordinate k negated; anything else is left to the checks."""
-    if isinstance(x, list) and len(x) == 3 and isinstance(x[k], int | float):
-        return [-v if i == k else v for i, v in enumerate(x)]
-    return x
-
-
-# -------- The file of a robot's tendons beside its URDF, `hrp2.tendons.yaml`
-
-Step = TypeVar("Step")
 SCHEMA = "humanoid_tendons/1"
+SIDES = {"l_": "r_", "r_": "l_"}
 FILE_KEYS = ("schema", "robot", "provenance", "tendons", "groups")
 TENDON_KEYS = ("name", "group", "points", "mirror", "min_tension", "max_tension")
 GROUP_KEYS = ("own", "borrow", "tendons")
@@ -158,14 +96,14 @@ def read_tendon_file(path: Path, robot: Robot) -> TendonSet:
 
 
 def _tendon(row: dict[str, Any], links: list[str], where: str) -> Tendon:
-    path = [_step_tendon_file(step, links, where) for step in rows_of(row, "points", where)]
+    path = [_step(step, links, where) for step in rows_of(row, "points", where)]
     refuse_millimetres([e.xyz for e in path if isinstance(e, Point)], where)
     refuse_millimetres([e.centre for e in path if isinstance(e, Wrap)], where)
     tension = {k: number(row, k, where) for k in ("min_tension", "max_tension") if k in row}
-    return _made(where, Tendon, str(row["name"]), tuple(path), str(row.get("group", "")), **tension)
+    return build_row(where, Tendon, str(row["name"]), tuple(path), str(row.get("group", "")), **tension)
 
 
-def _step_tendon_file(step: Any, links: list[str], where: str) -> Point | Wrap | Pulley:
+def _step(step: Any, links: list[str], where: str) -> Point | Wrap | Pulley:
     """One step of a path: a point, a solid, a pulley."""
     if isinstance(step, list):
         if len(step) != 4:
@@ -176,7 +114,7 @@ def _step_tendon_file(step: Any, links: list[str], where: str) -> Point | Wrap |
         raise RobotError(f"{where}: a step of a path is [link, x, y, z] or a solid or a pulley, got {step}")
     if "pulley" in step:
         check_keys(step, ("pulley",), (), where)
-        return _made(where, Pulley, number(step, "pulley", where))
+        return build_row(where, Pulley, number(step, "pulley", where))
     kind = next((k for k in SOLID_KEYS if k in step), None)
     if kind is None:
         raise RobotError(f"{where}: a step of a path that is no point must be a sphere, a cylinder or a pulley: {step}")
@@ -184,19 +122,7 @@ def _step_tendon_file(step: Any, links: list[str], where: str) -> Point | Wrap |
     link = known("link", str(step[kind]), links, where)
     vectors: dict[str, Vec3] = {k: _vec(numbers(step, k, (3,), where)) for k in ("axis", "side") if k in step}
     centre, radius = _vec(numbers(step, "centre", (3,), where)), number(step, "radius", where)
-    return _made(where, Wrap, kind, link, centre, radius, **vectors)
-
-
-def _made(where: str, make: Callable[..., Step], *args: Any, **more: Any) -> Step:
-    """What is made of some values.
-
-    Raises:
-        RobotError: it refuses them; the message says where they are.
-    """
-    try:
-        return make(*args, **more)
-    except HumanoidError as e:
-        raise RobotError(f"{where}: {e}") from None
+    return build_row(where, Wrap, kind, link, centre, radius, **vectors)
 
 
 def _groups(rows: Any, tendons: list[Tendon], robot: Robot, path: str) -> dict[str, TendonGroup]:
@@ -219,11 +145,68 @@ def _groups(rows: Any, tendons: list[Tendon], robot: Robot, path: str) -> dict[s
     return out
 
 
+def names_of(row: dict[str, Any], key: str, names: Iterable[str], kind: str, where: str) -> tuple[str, ...]:
+    """A list of known names, each once; empty where the key is missing.
+
+    Raises:
+        UnknownNameError, RobotError: an unknown name, a name twice, no list.
+    """
+    names = tuple(names)
+    out = tuple(known(kind, str(n), names, where) for n in rows_of(row, key, where))
+    if double := sorted({n for n in out if out.count(n) > 1}):
+        raise RobotError(f"{where}: '{key}' names '{double[0]}' twice")
+    return out
+
+
 def _vec(x: np.ndarray) -> Vec3:
     return (float(x[0]), float(x[1]), float(x[2]))
 
 
-# -------- How a robot's tendons and joints are put into groups to be estimated, and the mapping of each group
+# -------- Mirror images of rows
+
+
+def mirrored(row: dict[str, Any], where: str) -> dict[str, Any]:
+    """The row of the other side: names that begin with l_ or r_ change sides, coordinates change their sign.
+
+    Raises:
+        RobotError: the axis is none, or the name of the tendon has no side.
+    """
+    axis = row["mirror"]
+    if axis not in ("x", "y", "z"):
+        raise RobotError(f"{where}: mirror must be x, y or z, got '{axis}'")
+    if other_side(str(row["name"])) == row["name"]:
+        raise RobotError(f"{where}: a mirrored tendon must begin with l_ or r_")
+    out = {k: v for k, v in row.items() if k != "mirror"}
+    out["name"] = other_side(str(row["name"]))
+    if "group" in row:
+        out["group"] = other_side(str(row["group"]))
+    if isinstance(row.get("points"), list):
+        out["points"] = [_mirrored_step(step, "xyz".index(axis)) for step in row["points"]]
+    return out
+
+
+def other_side(name: str) -> str:
+    """The name of the other side; the same one where it has no side."""
+    return SIDES[name[:2]] + name[2:] if name[:2] in SIDES else name
+
+
+def _mirrored_step(step: Any, k: int) -> Any:
+    if isinstance(step, list) and len(step) == 4:
+        return [other_side(str(step[0])), *_flipped(step[1:], k)]
+    if isinstance(step, dict):
+        flipped = {key: _flipped(v, k) if key in ("centre", "axis", "side") else v for key, v in step.items()}
+        return {key: other_side(v) if isinstance(v, str) else v for key, v in flipped.items()}
+    return step
+
+
+def _flipped(x: Any, k: int) -> Any:
+    """The vector with coordinate k negated; anything else is left to the checks."""
+    if isinstance(x, list) and len(x) == 3 and isinstance(x[k], int | float):
+        return [-v if i == k else v for i, v in enumerate(x)]
+    return x
+
+
+# -------- Groups and mappings
 
 GROUPINGS = {
     "file": "as the robot's file of tendons says; what else the tendons cross is taken to be at zero",

@@ -91,7 +91,7 @@ def ssv_distance(
     robot: Robot, model: SsvModel, activation: float = float("inf"), broad_phase: str = "obb"
 ) -> SsvDistance:
     """The calculator for a robot's volumes; place it with the rows of a `PoseRows`."""
-    return SsvDistance(model, robot.support, activation, broad_phase)
+    return SsvDistance(model, robot.ancestor_mask, activation, broad_phase)
 
 
 def find_pairs(robot: Robot, segments: Iterable[Segment], sampling: Sampling | None = None) -> PairChoice:
@@ -105,7 +105,7 @@ def find_pairs(robot: Robot, segments: Iterable[Segment], sampling: Sampling | N
 
     mechanism = Mechanism(
         robot.model.parents.tolist(),
-        robot.support,
+        robot.ancestor_mask,
         np.maximum(robot.lower, -TURN),
         np.minimum(robot.upper, TURN),
         robot.postures["neutral"],

@@ -74,7 +74,7 @@ def legs_of(robot: Robot) -> list[LegChain]:
     chains = {}
     for foot in robot.feet:
         frame = robot.model.getFrameId(foot.link)
-        moved = robot.support[robot.model.frames[frame].parentJoint][robot.iv :]
+        moved = robot.ancestor_mask[robot.model.frames[frame].parentJoint][robot.iv :]
         chains[foot.name] = (foot, frame, frozenset(np.flatnonzero(moved).tolist()))
     out = []
     for name, (foot, frame, columns) in chains.items():

@@ -115,7 +115,7 @@ def place(pairs, robot, data, q):
 def test_gradient_in_joint_space_is_the_finite_difference(name):
     """To 1e-6, outside and inside, with the joints' Jacobians; pairs with two equally near places are passed over."""
     robot, rng, eps = load_robot(name, "floating"), np.random.default_rng(2), 1e-6
-    pairs = CollisionPairs(shape_arrays(robot.model, robot.shapes), robot.pairs, robot.support)
+    pairs = CollisionPairs(shape_arrays(robot.model, robot.shapes), robot.pairs, robot.ancestor_mask)
     data, moved = robot.model.createData(), robot.model.createData()
     outside = inside = kinks = 0
     for _ in range(200):
@@ -140,7 +140,7 @@ def test_gradient_in_joint_space_is_the_finite_difference(name):
 def test_pairs_with_their_arrays_give_what_the_kernels_give():
     robot, rng = load_robot("we4rii", "fixed"), np.random.default_rng(6)
     buffers, data = Buffers(robot), robot.model.createData()
-    pairs = CollisionPairs(buffers.A, robot.pairs, robot.support)
+    pairs = CollisionPairs(buffers.A, robot.pairs, robot.ancestor_mask)
     for _ in range(20):
         place(pairs, robot, data, random_posture(robot, rng))
         buffers.poses(data)

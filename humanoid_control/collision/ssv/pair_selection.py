@@ -23,14 +23,14 @@ class Mechanism:
 
     Attributes:
         parents: joint -> the joint before it.
-        support: (njoints, nv) 1 where a column of the Jacobian moves a joint.
+        ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a joint.
         lower, upper, rest: (n,) limits of its coordinates, and a posture in which nothing collides.
         first: the column of the Jacobian that belongs to the first coordinate.
         place: (n,) -> poses (J, 12) and Jacobian (6, nv) there; both may be reused by the next call.
     """
 
     parents: Sequence[int]
-    support: np.ndarray
+    ancestor_mask: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
     rest: np.ndarray
@@ -98,7 +98,7 @@ def choose_pairs(
     plain = expand(segments)
     candidates, left_out = _apart_by_joints(plain, frames, mechanism.parents)
     model = SsvModel.build(plain, frames, candidates)
-    distance = SsvDistance(model, mechanism.support)
+    distance = SsvDistance(model, mechanism.ancestor_mask)
     distance.place(mechanism.place(mechanism.rest)[0])
     at_rest = distance.nearest().distance
     touching, least = np.zeros(len(candidates)), np.full((STARTS, len(candidates)), np.inf)

@@ -1,8 +1,18 @@
-"""Segments: swept-sphere volumes that move with one link, drawn once and mirrored to the other side (section 4.12).
+"""Swept-sphere volumes, segments of them that move with one link, pairs of segments, and their file in YAML.
 
-Also here:
+A segment is drawn once and mirrored to the other side (Schwienbacher 2014, section 4.12). A file of them:
 
-* The file of a robot's swept-sphere volumes: segments, volumes and pairs, in YAML that a person can write.
+    schema: humanoid_ssv/1
+    segments:
+    - name: l_thigh
+      link: l_thigh
+      mirror: y                     # adds r_thigh on the link r_thigh
+      volumes:
+      - {name: bone, type: line, radius: 0.065, vertices: [[0, 0, -0.05], [0, 0, -0.41]]}
+      - {name: inner, type: point, radius: 0.07, vertices: [[0, -0.01, -0.2]], group: inside}
+    pairs:
+    - [l_thigh:inside, r_thigh:inside]   # these groups only; several as l_thigh:inside+front
+    - [l_thigh, r_shank]
 """
 
 from __future__ import annotations
@@ -17,10 +27,8 @@ from typing import Any
 import yaml
 
 from humanoid_control.collision.ssv.distance_kernels import TYPE_NAMES
-from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
-from humanoid_control.files import schema_file, whole_file
-
-# -------- Segments: swept-sphere volumes that move with one link
+from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.files import build_row, check_keys, check_row, list_of, schema_file, whole_file
 
 Vec3 = tuple[float, float, float]
 AXES = ("x", "y", "z")
@@ -34,7 +42,7 @@ class Ssv:
 
     Attributes:
         name: within its segment.
-        type: 'point', 'line' or 'triangle' (PSS, LSS, TSS of the source).
+        type: 'point', 'line' or 'triangle' (PSS, LSS, TSS of Schwienbacher 2014).
         radius: [m].
         vertices: one, two or three points in the frame of the link [m].
         group: a pair of segments may ask for the volumes of some groups only; empty: none.
@@ -152,7 +160,7 @@ def _check_axis(axis: str, where: str) -> None:
         raise UnknownNameError("mirror axis", axis, AXES, hint=f"({where})")
 
 
-# -------- The file of a robot's swept-sphere volumes: segments, volumes and pairs, in YAML that a person can write
+# -------- The file
 
 SCHEMA = "humanoid_ssv/1"
 FILE_KEYS = ("schema", "robot", "segments", "pairs")
@@ -162,7 +170,7 @@ VOLUME_KEYS = ("name", "type", "radius", "vertices", "group", "mirror")
 
 @dataclass(frozen=True)
 class SsvFile:
-    """What such a file says.
+    """Contents of a file of volumes.
 
     Attributes:
         segments: as drawn, before mirroring.
@@ -182,11 +190,11 @@ def read_ssv_file(path: Path) -> SsvFile:
         RobotError, UnknownNameError: one line that names the file, the place in it, and the nearest right word.
     """
     d = schema_file(path, SCHEMA, "file of volumes")
-    _check_keys(d, FILE_KEYS, ("segments",), str(path))
-    segments = tuple(_segment(row, f"{path}: segments[{k}]") for k, row in enumerate(_list(d, "segments", str(path))))
+    check_keys(d, FILE_KEYS, ("segments",), str(path))
+    segments = tuple(_segment(row, f"{path}: segments[{k}]") for k, row in enumerate(list_of(d, "segments", str(path))))
     pairs = None
     if "pairs" in d:
-        pairs = tuple(_pair(row, f"{path}: pairs[{k}]") for k, row in enumerate(_list(d, "pairs", str(path))))
+        pairs = tuple(_pair(row, f"{path}: pairs[{k}]") for k, row in enumerate(list_of(d, "pairs", str(path))))
     return SsvFile(segments, pairs, str(d.get("robot", "")))
 
 
@@ -208,21 +216,23 @@ def write_ssv_file(path: Path, file: SsvFile) -> None:
 
 
 def _segment(row: Any, where: str) -> Segment:
-    where = _check_row(row, SEGMENT_KEYS, ("name", "link", "volumes"), where)
-    rows = _list(row, "volumes", where)
+    where = check_row(row, SEGMENT_KEYS, where)
+    check_keys(row, SEGMENT_KEYS, ("name", "link", "volumes"), where)
+    rows = list_of(row, "volumes", where)
     ssvs = tuple(_volume(v, f"{where} volumes[{k}]") for k, v in enumerate(rows))
-    return _made(where, Segment, str(row["name"]), str(row["link"]), ssvs, str(row.get("mirror") or ""))
+    return build_row(where, Segment, str(row["name"]), str(row["link"]), ssvs, str(row.get("mirror") or ""))
 
 
 def _volume(row: Any, where: str) -> Ssv:
-    where = _check_row(row, VOLUME_KEYS, ("name", "type", "radius", "vertices"), where)
+    where = check_row(row, VOLUME_KEYS, where)
+    check_keys(row, VOLUME_KEYS, ("name", "type", "radius", "vertices"), where)
     try:
         radius = float(row["radius"])
         vertices = tuple(tuple(float(x) for x in v) for v in row["vertices"])
     except (TypeError, ValueError):
         raise RobotError(f"{where}: radius must be a number, vertices a list of [x, y, z]") from None
     more = str(row.get("group") or ""), str(row.get("mirror") or "")
-    return _made(where, Ssv, str(row["name"]), str(row["type"]), radius, vertices, *more)
+    return build_row(where, Ssv, str(row["name"]), str(row["type"]), radius, vertices, *more)
 
 
 def _pair(row: Any, where: str) -> SegmentPair:
@@ -249,34 +259,3 @@ def _segment_row(s: Segment) -> dict[str, Any]:
         volumes.append(row | {k: x for k, x in (("group", v.group), ("mirror", v.mirror)) if x})
     mirror = {"mirror": s.mirror} if s.mirror else {}
     return {"name": s.name, "link": s.link, **mirror, "volumes": volumes}
-
-
-def _check_row(row: Any, keys: tuple[str, ...], needed: tuple[str, ...], where: str) -> str:
-    """Where the row is, with its name."""
-    if not isinstance(row, dict):
-        raise RobotError(f"{where}: must be a mapping with the keys {', '.join(keys)}")
-    named = f"{where} '{row['name']}'" if "name" in row else where
-    _check_keys(row, keys, needed, named)
-    return named
-
-
-def _check_keys(row: dict[str, Any], keys: tuple[str, ...], needed: tuple[str, ...], where: str) -> None:
-    for key in row:
-        if key not in keys:
-            raise UnknownNameError("key", str(key), keys, hint=f"(in {where})")
-    for key in needed:
-        if key not in row:
-            raise RobotError(f"{where}: lacks the key '{key}'")
-
-
-def _list(row: dict[str, Any], key: str, where: str) -> list[Any]:
-    if not isinstance(row[key], list):
-        raise RobotError(f"{where}: '{key}' must be a list")
-    return row[key]
-
-
-def _made(where: str, make: Any, *values: Any) -> Any:
-    try:
-        return make(*values)
-    except HumanoidError as e:
-        raise RobotError(f"{where}: {e}") from None

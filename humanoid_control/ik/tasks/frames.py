@@ -46,7 +46,7 @@ class OrientationTask(Task):
         return rotation_error(self.value(data), self.target)
 
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        support, frames = robot.support, robot.model.frames
+        support, frames = robot.ancestor_mask, robot.model.frames
         share = support[frames[self.frame].parentJoint]
         v = self.velocity + self.gain * self.error(robot, data, q)
         if self.relative_to is None:
@@ -222,7 +222,7 @@ class GazeTask(Task):
         dk = (k * c - 1) / s**2 if s > 1e-4 else -1.0 / 3.0
         D = k * self.across + dk * np.outer(side, self.axis)
         # u turns against the frame, and moves across the line of sight as the eye and the target move.
-        J_turn = data.J[3:] * robot.support[robot.model.frames[self.frame].parentJoint]
+        J_turn = data.J[3:] * robot.ancestor_mask[robot.model.frames[self.frame].parentJoint]
         square = (np.eye(3) - np.outer(u, u)) / length
         A_T = X.rotation.T
         J_u = skew(u) @ A_T @ J_turn - square @ A_T @ self.eye.jacobian(robot, data)

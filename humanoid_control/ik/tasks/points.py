@@ -49,7 +49,7 @@ class FramePoint(Point):
 
     def __init__(self, robot: Robot, frame: int, offset: Sequence[float] = (0.0, 0.0, 0.0)) -> None:
         self.frame, self.offset = frame, np.array(offset, dtype=float)
-        self._support = robot.support[robot.model.frames[frame].parentJoint]
+        self._support = robot.ancestor_mask[robot.model.frames[frame].parentJoint]
         self._E = np.hstack([np.eye(3), np.zeros((3, 3))])
 
     def position(self, robot: Robot, data: pin.Data) -> np.ndarray:
@@ -107,8 +107,10 @@ class LimbCenterOfMass(Point):
         self.mass = sum(self.masses)
         if not self.mass > 0:
             raise RobotError(f"{robot.name}: the links of {[robot.model.names[j] for j in joints]} have no mass")
-        self._support = np.array(self.masses) @ robot.support[self.joints] / self.mass  # share of mass a joint carries
-        self._carries = robot.support[self.joints].T * (np.array(self.masses) / self.mass)
+        self._support = (
+            np.array(self.masses) @ robot.ancestor_mask[self.joints] / self.mass
+        )  # share of mass a joint carries
+        self._carries = robot.ancestor_mask[self.joints].T * (np.array(self.masses) / self.mass)
 
     def position(self, robot: Robot, data: pin.Data) -> np.ndarray:
         return np.array(self.masses) / self.mass @ self._centres(data)
@@ -178,7 +180,7 @@ class PointTask(VectorTask):
             J = J - self.origin.jacobian(robot, data)
         if self.axes is None:
             return J
-        J_turn = data.J[3:] * robot.support[robot.model.frames[self.axes].parentJoint]
+        J_turn = data.J[3:] * robot.ancestor_mask[robot.model.frames[self.axes].parentJoint]
         return data.oMf[self.axes].rotation.T @ (J + skew(self._apart(robot, data)) @ J_turn)
 
     def drift(self, robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -213,7 +215,9 @@ class PointsTask(Task):
         self.frames = list(frames)
         self.targets = robot.frame_positions(robot.q("neutral"), self.frames)
         self.velocities = np.zeros((len(self.frames), 3))
-        self._support = np.repeat(robot.support[[robot.model.frames[f].parentJoint for f in self.frames]], 3, axis=0)
+        self._support = np.repeat(
+            robot.ancestor_mask[[robot.model.frames[f].parentJoint for f in self.frames]], 3, axis=0
+        )
         # Velocity of a point p from a twist at the world origin: [1, -[p]x] (v, omega).
         self._point_of_twist = np.tile(np.hstack([np.eye(3), np.zeros((3, 3))]), (len(self.frames), 1, 1))
 

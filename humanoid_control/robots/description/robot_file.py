@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.collision.shapes import Box, Cylinder, LinkShape, Sphere, shape_from_row
-from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.files import schema_file
+from humanoid_control.errors import RobotError
+from humanoid_control.files import check_keys, schema_file
 from humanoid_control.robots.description.urdf import UrdfTree, placement
 
 SCHEMA = "humanoid_robot/1"
@@ -70,9 +70,7 @@ def read_robot_file(path: Path) -> RobotFile:
     """
     d = schema_file(path, SCHEMA, "robot file")
     del d["schema"]
-    for key in d:
-        if key not in RobotFile.__dataclass_fields__:
-            raise UnknownNameError("key", str(key), RobotFile.__dataclass_fields__, hint=f"(in {path})")
+    check_keys(d, RobotFile.__dataclass_fields__, (), str(path))
     try:
         return RobotFile(**_typed(d, str(path)), where=str(path))
     except (TypeError, ValueError, KeyError) as e:

@@ -71,7 +71,7 @@ def test_the_example_in_the_documentation_is_a_file(tmp_path):
     from humanoid_control.collision.ssv import segments as ssv_file
 
     text = ssv_file.__doc__
-    (tmp_path / "example.yaml").write_text(textwrap.dedent(text[text.index("\n\n") :]))
+    (tmp_path / "example.yaml").write_text(textwrap.dedent(text[text.index("    schema:") :]))
     file = read_ssv_file(tmp_path / "example.yaml")
     assert file.segments[0].mirror == "y" and file.segments[0].ssvs[1].group == "inside"
     assert file.pairs == (

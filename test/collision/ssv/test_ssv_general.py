@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.collision.ssv.distance import distances
-from humanoid_control.collision.ssv_general import ConvexSet, constrained_minimum, core
+from test.reference.ssv_general import ConvexSet, constrained_minimum, core
 
 
 @pytest.mark.parametrize("function", ["pp", "pl", "pt", "ll", "lt", "tt"])

@@ -111,4 +111,4 @@ def test_the_same_with_and_without_scratch_and_for_a_few_pairs():
     near = calculator.nearest()
     rows = calculator.gradient(data.J, near)
     assert rows.shape == (len(near), robot.nv)
-    assert np.array_equal(rows, pair_gradients(np.ascontiguousarray(data.J), robot.support, model, near))
+    assert np.array_equal(rows, pair_gradients(np.ascontiguousarray(data.J), robot.ancestor_mask, model, near))

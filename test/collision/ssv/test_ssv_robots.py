@@ -99,7 +99,10 @@ def test_excess_is_how_far_the_surface_stands_out(rng):
 def test_pairs_are_the_robots_own_and_distances_those_of_its_shapes(name):
     """Exact where both are spheres or capsules; else never larger, and smaller by what the volumes stand out."""
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(4)
-    model, exact = ssv_of(robot), CollisionPairs(shape_arrays(robot.model, robot.shapes), robot.pairs, robot.support)
+    model, exact = (
+        ssv_of(robot),
+        CollisionPairs(shape_arrays(robot.model, robot.shapes), robot.pairs, robot.ancestor_mask),
+    )
     assert len(model.pairs) == len(robot.pairs)
     for k, (i, j) in enumerate(robot.pairs):
         assert model.names(k) == (robot.shapes[i].name, robot.shapes[j].name)
