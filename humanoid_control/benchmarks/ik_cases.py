@@ -15,16 +15,18 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.ik.free_velocities import DofSelection
+from humanoid_control.ik.limits import default_limits
 from humanoid_control.ik.null_space.least_squares import ResolvedRate
 from humanoid_control.ik.null_space.momentum_tracking import MomentumTracking
 from humanoid_control.ik.null_space.objectives import ComfortCost, JointLimitCost, Objective, SelfCollisionCost
+from humanoid_control.ik.settings import IkSettings
 from humanoid_control.ik.tasks.biped import BipedTasks, lola_tasks
 from humanoid_control.ik.tasks.frames import FrameTask, OrientationTask
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.momentum import AngularMomentumTask
 from humanoid_control.ik.tasks.points import CenterOfMass, PointTask
 from humanoid_control.ik.tasks.task import Task
-from humanoid_control.ik.whole_body_ik import IkSettings, WholeBodyIk
+from humanoid_control.ik.whole_body_ik import WholeBodyIk
 from humanoid_control.robots.robot import Robot
 
 # -------- The motion of the inverse kinematics bench: all joints swing, as far as the robot does not touch itself
@@ -215,7 +217,8 @@ def _program(
     collisions: bool = True,
     solver: WholeBodyIk | None = None,
 ) -> Case:
-    solver = solver or WholeBodyIk(robot, IkSettings(margin=MARGIN, activation=ACTIVATION), collisions)
+    settings = IkSettings(margin=MARGIN, activation=ACTIVATION)
+    solver = solver or WholeBodyIk(robot, settings, default_limits(robot, collisions))
 
     def tick(q: np.ndarray) -> bool:
         return solver.step(q, tasks, DT).ok

@@ -1,157 +1,88 @@
-"""Whole-body inverse kinematics: tasks, limits, self-collision rows, and one solver tick."""
+"""Inverse kinematics of the whole body: tasks say what to do, limits what to keep, a solver turns both into motion.
 
-from humanoid_control.ik.follower import FollowerSettings, TargetFollower
-from humanoid_control.ik.free_velocities import DofSelection
-from humanoid_control.ik.integrate import AdamsMoulton, explicit_euler
-from humanoid_control.ik.null_space.acceleration import ResolvedAcceleration
-from humanoid_control.ik.null_space.least_squares import (
-    BoundedNorm,
-    DampedLeastSquares,
-    DampingSchedule,
-    Hierarchy,
-    JacobianTranspose,
-    ResolvedRate,
-    TruncatedSvd,
-)
-from humanoid_control.ik.null_space.momentum_tracking import MomentumTracking
-from humanoid_control.ik.null_space.objectives import (
-    ComfortCost,
-    JointLimitCost,
-    ManipulabilityCost,
-    Objective,
-    SelfCollisionCost,
-    activation_distances,
-    condition_number,
-    manipulability,
-    repulsion,
-    repulsion_potential,
-    stable_contact_gradient,
-)
-from humanoid_control.ik.null_space.velocity_solver import (
-    IkSolver,
-    SolverSettings,
-    StepReport,
-    SwitchSettings,
-    VelocitySolver,
-)
-from humanoid_control.ik.position.constrained import (
-    ClearanceConstraint,
-    ConstrainedGoals,
-    HalfSpaceConstraint,
-    Inequality,
-)
-from humanoid_control.ik.position.descent import (
-    Armijo,
-    Bfgs,
-    ConjugateGradient,
-    ConstantStep,
-    Descent,
-    Direction,
-    ExactLineSearch,
-    GaussNewton,
-    SteepestDescent,
-    StepSize,
-    WolfePowell,
-)
-from humanoid_control.ik.position.solver import (
-    LevenbergMarquardt,
-    NewtonRaphson,
-    PositionSolver,
-    Solution,
-    Stop,
-    StopSettings,
-)
-from humanoid_control.ik.target_filter import SampleVerdict, TargetFilter, TargetFilterSettings
-from humanoid_control.ik.tasks.biped import BipedTasks, lola_tasks
-from humanoid_control.ik.tasks.frames import FrameTask, GazeTask, OrientationTask, RelativeFrameTask
-from humanoid_control.ik.tasks.geometric import HalfSpaceTask, LineTask, PlaneTask
-from humanoid_control.ik.tasks.joints import JointTask, PostureTask
-from humanoid_control.ik.tasks.momentum import AngularMomentumTask, LinearMomentumTask
-from humanoid_control.ik.tasks.points import CenterOfMass, FramePoint, LimbCenterOfMass, Point, PointsTask, PointTask
-from humanoid_control.ik.tasks.task import Task, VectorTask
-from humanoid_control.ik.whole_body_ik import IkReport, IkResult, IkSettings, WholeBodyIk
-from humanoid_control.kinematics.centroidal import CentroidalMomentumMap, centroidal_momentum_map
+    from humanoid_control.ik import FrameTask, PostureTask, WholeBodyIk
+    from humanoid_control.robots import load_robot
 
-__all__ = [
-    "AdamsMoulton",
-    "AngularMomentumTask",
-    "Armijo",
-    "Bfgs",
-    "BipedTasks",
-    "BoundedNorm",
-    "CenterOfMass",
-    "CentroidalMomentumMap",
-    "ClearanceConstraint",
-    "ComfortCost",
-    "ConjugateGradient",
-    "ConstantStep",
-    "ConstrainedGoals",
-    "DampedLeastSquares",
-    "DampingSchedule",
-    "Descent",
-    "Direction",
-    "DofSelection",
-    "ExactLineSearch",
-    "FollowerSettings",
-    "FramePoint",
-    "FrameTask",
-    "GaussNewton",
-    "GazeTask",
-    "HalfSpaceConstraint",
-    "HalfSpaceTask",
-    "Hierarchy",
-    "IkReport",
-    "IkResult",
-    "IkSettings",
-    "IkSolver",
-    "Inequality",
-    "JacobianTranspose",
-    "JointLimitCost",
-    "JointTask",
-    "LevenbergMarquardt",
-    "LimbCenterOfMass",
-    "LineTask",
-    "LinearMomentumTask",
-    "ManipulabilityCost",
-    "MomentumTracking",
-    "NewtonRaphson",
-    "Objective",
-    "OrientationTask",
-    "PlaneTask",
-    "Point",
-    "PointTask",
-    "PointsTask",
-    "PositionSolver",
-    "PostureTask",
-    "RelativeFrameTask",
-    "ResolvedAcceleration",
-    "ResolvedRate",
-    "SampleVerdict",
-    "SelfCollisionCost",
-    "Solution",
-    "SolverSettings",
-    "SteepestDescent",
-    "StepReport",
-    "StepSize",
-    "Stop",
-    "StopSettings",
-    "SwitchSettings",
-    "TargetFilter",
-    "TargetFilterSettings",
-    "TargetFollower",
-    "Task",
-    "TruncatedSvd",
-    "VectorTask",
-    "VelocitySolver",
-    "WholeBodyIk",
-    "WolfePowell",
-    "activation_distances",
-    "centroidal_momentum_map",
-    "condition_number",
-    "explicit_euler",
-    "lola_tasks",
-    "manipulability",
-    "repulsion",
-    "repulsion_potential",
-    "stable_contact_gradient",
-]
+    robot = load_robot("hrp2")
+    q = robot.q()
+    hand = FrameTask(robot, "r_wrist")
+    hand.set_target_from(q)
+    hand.target.translation += [0.2, 0.0, 0.1]
+    posture = PostureTask(robot, weight=0.01)
+    solver = WholeBodyIk(robot)
+    for _ in range(1000):
+        q = solver.step(q, [hand, posture], dt=0.002).q
+
+`TargetFollower` does this for named targets that come and go, as the node does. Other solvers, for comparison and for
+single postures, are in `ik.null_space` and `ik.position`.
+"""
+
+from typing import TYPE_CHECKING
+
+from humanoid_control import lazy
+
+if TYPE_CHECKING:
+    from humanoid_control.ik.follower import FollowerSettings as FollowerSettings
+    from humanoid_control.ik.follower import TargetFollower as TargetFollower
+    from humanoid_control.ik.free_velocities import DofSelection as DofSelection
+    from humanoid_control.ik.integrate import AdamsMoulton as AdamsMoulton
+    from humanoid_control.ik.integrate import explicit_euler as explicit_euler
+    from humanoid_control.ik.limits.joint_limits import AccelerationLimit as AccelerationLimit
+    from humanoid_control.ik.limits.joint_limits import ConfigurationLimit as ConfigurationLimit
+    from humanoid_control.ik.limits.joint_limits import VelocityLimit as VelocityLimit
+    from humanoid_control.ik.limits.limit import IkState as IkState
+    from humanoid_control.ik.limits.limit import Limit as Limit
+    from humanoid_control.ik.limits.limit import clamp_bounds as clamp_bounds
+    from humanoid_control.ik.limits.self_collision import SelfCollisionLimit as SelfCollisionLimit
+    from humanoid_control.ik.limits.self_collision import default_limits as default_limits
+    from humanoid_control.ik.settings import IkSettings as IkSettings
+    from humanoid_control.ik.target_filter import SampleVerdict as SampleVerdict
+    from humanoid_control.ik.target_filter import TargetFilter as TargetFilter
+    from humanoid_control.ik.target_filter import TargetFilterSettings as TargetFilterSettings
+    from humanoid_control.ik.tasks.biped import BipedTasks as BipedTasks
+    from humanoid_control.ik.tasks.biped import lola_tasks as lola_tasks
+    from humanoid_control.ik.tasks.frames import FrameTask as FrameTask
+    from humanoid_control.ik.tasks.frames import GazeTask as GazeTask
+    from humanoid_control.ik.tasks.frames import OrientationTask as OrientationTask
+    from humanoid_control.ik.tasks.frames import RelativeFrameTask as RelativeFrameTask
+    from humanoid_control.ik.tasks.geometric import HalfSpaceTask as HalfSpaceTask
+    from humanoid_control.ik.tasks.geometric import LineTask as LineTask
+    from humanoid_control.ik.tasks.geometric import PlaneTask as PlaneTask
+    from humanoid_control.ik.tasks.joints import JointTask as JointTask
+    from humanoid_control.ik.tasks.joints import PostureTask as PostureTask
+    from humanoid_control.ik.tasks.momentum import AngularMomentumTask as AngularMomentumTask
+    from humanoid_control.ik.tasks.momentum import LinearMomentumTask as LinearMomentumTask
+    from humanoid_control.ik.tasks.points import CenterOfMass as CenterOfMass
+    from humanoid_control.ik.tasks.points import FramePoint as FramePoint
+    from humanoid_control.ik.tasks.points import LimbCenterOfMass as LimbCenterOfMass
+    from humanoid_control.ik.tasks.points import Point as Point
+    from humanoid_control.ik.tasks.points import PointsTask as PointsTask
+    from humanoid_control.ik.tasks.points import PointTask as PointTask
+    from humanoid_control.ik.tasks.task import Task as Task
+    from humanoid_control.ik.tasks.task import VectorTask as VectorTask
+    from humanoid_control.ik.whole_body_ik import IkReport as IkReport
+    from humanoid_control.ik.whole_body_ik import IkResult as IkResult
+    from humanoid_control.ik.whole_body_ik import IkStatus as IkStatus
+    from humanoid_control.ik.whole_body_ik import WholeBodyIk as WholeBodyIk
+
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "follower": ["FollowerSettings", "TargetFollower"],
+        "free_velocities": ["DofSelection"],
+        "integrate": ["AdamsMoulton", "explicit_euler"],
+        "limits.joint_limits": ["AccelerationLimit", "ConfigurationLimit", "VelocityLimit"],
+        "limits.limit": ["IkState", "Limit", "clamp_bounds"],
+        "limits.self_collision": ["SelfCollisionLimit", "default_limits"],
+        "settings": ["IkSettings"],
+        "target_filter": ["SampleVerdict", "TargetFilter", "TargetFilterSettings"],
+        "tasks.biped": ["BipedTasks", "lola_tasks"],
+        "tasks.frames": ["FrameTask", "GazeTask", "OrientationTask", "RelativeFrameTask"],
+        "tasks.geometric": ["HalfSpaceTask", "LineTask", "PlaneTask"],
+        "tasks.joints": ["JointTask", "PostureTask"],
+        "tasks.momentum": ["AngularMomentumTask", "LinearMomentumTask"],
+        "tasks.points": ["CenterOfMass", "FramePoint", "LimbCenterOfMass", "Point", "PointTask", "PointsTask"],
+        "tasks.task": ["Task", "VectorTask"],
+        "whole_body_ik": ["IkReport", "IkResult", "IkStatus", "WholeBodyIk"],
+    },
+)

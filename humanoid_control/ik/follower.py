@@ -10,12 +10,14 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import nearest_names
+from humanoid_control.ik.limits.self_collision import default_limits
+from humanoid_control.ik.settings import IkSettings
 from humanoid_control.ik.target_filter import SampleVerdict, TargetFilter, TargetFilterSettings
 from humanoid_control.ik.tasks.frames import FrameTask
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.points import PointsTask
 from humanoid_control.ik.tasks.task import Task
-from humanoid_control.ik.whole_body_ik import IkResult, IkSettings, WholeBodyIk
+from humanoid_control.ik.whole_body_ik import IkResult, WholeBodyIk
 from humanoid_control.robots.robot import Robot
 
 UNKNOWN_REMEMBERED = 1.0  # [s]
@@ -57,7 +59,7 @@ class TargetFollower:
 
     def __init__(self, robot: Robot, settings: FollowerSettings | None = None, collisions: bool = True) -> None:
         self.robot, self.settings = robot, settings or FollowerSettings()
-        self.solver = WholeBodyIk(robot, self.settings.ik, collisions)
+        self.solver = WholeBodyIk(robot, self.settings.ik, default_limits(robot, collisions))
         s = self.settings
         self.posture = PostureTask(robot.postures["neutral"], None, s.posture_weight, s.posture_gain)
         self._compile()

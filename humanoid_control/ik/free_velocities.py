@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,12 +12,31 @@ from humanoid_control.jit import kernel
 from humanoid_control.robots.robot import Robot
 
 
+class DofMap(NamedTuple):
+    """S of v = S u for kernels: v_c = factor_c u_column(c).
+
+    Attributes:
+        column: (nv,) the free velocity that moves each, -1 for none. factor: (nv,) how many times as fast.
+    """
+
+    column: np.ndarray
+    factor: np.ndarray
+
+
+class Bounds(NamedTuple):
+    """Bounds (k,) of the free velocities, lower <= upper."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+
+
 class DofSelection:
     """The free velocities u (k,) of a robot, v = S u, with the diagonal weights W of the norm that is kept small.
 
     Attributes:
         mobility: (k,) inverse weights W^-1.
         column_of, factor: (nv,) which free velocity moves each, -1 for none, and how many times as fast.
+        map: both, for kernels.
         k: number of free velocities. free: (k,) their indices in v.
     """
 
@@ -49,6 +69,7 @@ class DofSelection:
         self.free = np.array(free, dtype=int)
         self.column_of = np.where(S.any(axis=1), np.abs(S).argmax(axis=1) if len(free) else 0, -1)
         self.factor = S.sum(axis=1)
+        self.map = DofMap(self.column_of, self.factor)
         tied = np.count_nonzero(S) > len(free)
         self._S = S if tied else None
         self._nv = robot.nv

@@ -1,19 +1,46 @@
-"""How fast each joint may move now, so that neither its speed nor its range is ever left."""
+"""Velocity bounds of joints: speed, range with room to brake, and acceleration, never left and never empty."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from humanoid_control.jit import kernel
 
 
+class JointLimits(NamedTuple):
+    """Limits of n joints.
+
+    Attributes:
+        lower, upper: (n,) range [rad]. velocity: (n,) speed [rad/s].
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    velocity: np.ndarray
+
+
+class StepRules(NamedTuple):
+    """Rules of one step.
+
+    Attributes:
+        dt: its length [s]. next_dt: the shortest step that may follow [s].
+        recovery_speed: at which a joint returns into its range [rad/s].
+        acceleration: limit on the change of velocity [rad/s^2]; infinite: none.
+    """
+
+    dt: float
+    next_dt: float
+    recovery_speed: float
+    acceleration: float
+
+
 def velocity_bounds(
     joints: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    velocity: np.ndarray,
+    limits: JointLimits,
     dt: float,
-    recovery: float = 0.5,
+    recovery_speed: float = 0.5,
     previous: np.ndarray | None = None,
     acceleration: float = np.inf,
     next_dt: float | None = None,
@@ -21,15 +48,14 @@ def velocity_bounds(
     """Bounds on the joint velocities for one step of length dt.
 
     Inside its range a joint may move at full speed, but not past a limit within the step, and only as fast as it can
-    still brake before the limit. Outside (a bad start) it must come back, at most at `recovery` and never faster than
-    its speed limit, so the bounds are never empty. Range and speed come before acceleration.
+    still brake before the limit. Outside (a bad start) it must come back, at most at the recovery speed and never
+    faster than its speed limit, so the bounds are never empty. Range and speed come before acceleration.
 
     Args:
         joints: (n,) where the joints are [rad].
-        lower, upper: (n,) their range [rad].
-        velocity: (n,) their speed limits [rad/s].
+        limits: of the joints.
         dt: [s].
-        recovery: speed at which a joint returns into its range [rad/s].
+        recovery_speed: at which a joint returns into its range [rad/s].
         previous: (n,) velocities of the step before [rad/s]; None: at liberty.
         acceleration: limit on the change of velocity [rad/s^2].
         next_dt: the shortest step that may follow [s]; None: steps are all as long as this one.
@@ -39,39 +65,54 @@ def velocity_bounds(
     """
     low, high = np.empty(len(joints)), np.empty(len(joints))
     before = np.zeros(len(joints)) if previous is None else previous
-    limit = np.inf if previous is None else acceleration
-    soon = dt if next_dt is None else next_dt
-    fill_velocity_bounds(joints, lower, upper, velocity, dt, recovery, before, limit, low, high, soon)
+    rules = StepRules(
+        dt, dt if next_dt is None else next_dt, recovery_speed, np.inf if previous is None else acceleration
+    )
+    fill_velocity_bounds(joints, limits, rules, before, low, high)
     return low, high
 
 
 @kernel
 def fill_velocity_bounds(
-    joints: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    velocity: np.ndarray,
-    dt: float,
-    recovery: float,
-    previous: np.ndarray,
-    acceleration: float,
-    low: np.ndarray,
-    high: np.ndarray,
-    next_dt: float,
+    joints: np.ndarray, limits: JointLimits, rules: StepRules, previous: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> None:
-    """As `velocity_bounds`, into two arrays (n,); an infinite acceleration is no limit."""
+    """As `velocity_bounds`, into two arrays (n,)."""
     for i in range(joints.shape[0]):
-        back = min(recovery, velocity[i])
-        below, above = joints[i] - lower[i], upper[i] - joints[i]
-        a = min(max(-below / dt, -velocity[i]), back)
-        b = min(max(above / dt, -back), velocity[i])
+        low[i], high[i] = -limits.velocity[i], limits.velocity[i]
+    keep_range(joints, limits, rules, previous, low, high)
+
+
+@kernel
+def clamp_to_speed(low: np.ndarray, high: np.ndarray, speed: np.ndarray) -> None:
+    """Cut bounds (n,) in place to a speed (n,) [rad/s] either way."""
+    for i in range(low.shape[0]):
+        low[i] = min(max(low[i], -speed[i]), speed[i])
+        high[i] = min(max(high[i], -speed[i]), speed[i])
+
+
+@kernel
+def keep_range(
+    joints: np.ndarray, limits: JointLimits, rules: StepRules, previous: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> None:
+    """Tighten speed bounds (n,) in place so that joints keep their range, and can brake before the end of it.
+
+    Args:
+        joints: (n,) [rad]. limits: of which the range counts here. previous: (n,) [rad/s].
+        low, high: (n,) [rad/s], low <= high.
+    """
+    dt, acceleration = rules.dt, rules.acceleration
+    for i in range(joints.shape[0]):
+        slowest, fastest = low[i], high[i]
+        below, above = joints[i] - limits.lower[i], limits.upper[i] - joints[i]
+        a = min(max(-below / dt, slowest), min(rules.recovery_speed, fastest))
+        b = min(max(above / dt, -min(rules.recovery_speed, -slowest)), fastest)
         down, up = min(a, b), max(a, b)
         if np.isfinite(acceleration):
             step = acceleration * dt
             least = min(max(previous[i] - step, down), up)
             most = min(max(previous[i] + step, down), up)
-            down = min(max(max(down, -braking_speed(below, acceleration, dt, next_dt)), least), most)
-            up = min(max(min(up, braking_speed(above, acceleration, dt, next_dt)), least), most)
+            down = min(max(max(down, -braking_speed(below, acceleration, dt, rules.next_dt)), least), most)
+            up = min(max(min(up, braking_speed(above, acceleration, dt, rules.next_dt)), least), most)
         low[i], high[i] = down, up
 
 

@@ -11,9 +11,7 @@ import numpy as np
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
-from humanoid_control.ik.follower import FollowerSettings, TargetFollower
-from humanoid_control.ik.target_filter import TargetFilterSettings
-from humanoid_control.ik.whole_body_ik import IkSettings
+from humanoid_control.ik import FollowerSettings, IkSettings, TargetFilterSettings, TargetFollower
 from humanoid_control.nodes.base.messages import STREAM_OUT, JointPositions, fill_joint_state, joint_state
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of

@@ -1,4 +1,4 @@
-"""A small quadratic program with bounds and soft rows, solved exactly by a dual active set, compiled.
+"""Quadratic program with bounds and soft rows, small and dense, solved exactly by a dual active set, compiled.
 
 minimise  1/2 x' H x + g' x + rho/2 sum_i s_i^2
 subject to  low <= x <= high                       (hard)
@@ -7,11 +7,13 @@ subject to  low <= x <= high                       (hard)
 The rows are inequality constraints of a robot's step: distances to keep. Bounds on the variables can always be met,
 and the slack makes every row possible, so the program always has a solution: there is nothing to fail. The method is
 that of Goldfarb and Idnani (1983): start from the unconstrained optimum, add the most violated constraint, drop those
-whose multiplier would turn negative. The working set's
-system keeps its factor: a constraint that joins adds a row to it, one that leaves costs the rows behind it.
+whose multiplier would turn negative. The working set's system keeps its factor: a constraint that joins adds a row to
+it, one that leaves costs the rows behind it.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,26 +23,29 @@ from humanoid_control.numerics.cholesky import cholesky, dot, factor_from, grown
 TOLERANCE = 1e-10
 
 
-@kernel
-def solve_box_qp(
-    H: np.ndarray,
-    g: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    A: np.ndarray,
-    b: np.ndarray,
-    rows: int,
-    rho: float,
-    x: np.ndarray,
-    multipliers: np.ndarray,
-) -> int:
-    """Solve the program of this file.
+class BoxQp(NamedTuple):
+    """The numbers of the program.
 
-    Args:
+    Attributes:
         H: (n, n) positive definite, lower triangle used. g: (n,).
         low, high: (n,) with low <= high.
         A: (>= rows, n), b: (>= rows,): soft rows a . x >= b.
-        rows: how many of them count.
+    """
+
+    H: np.ndarray
+    g: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    A: np.ndarray
+    b: np.ndarray
+
+
+@kernel
+def solve_box_qp(problem: BoxQp, rows: int, rho: float, x: np.ndarray, multipliers: np.ndarray) -> int:
+    """Solve the program of this file.
+
+    Args:
+        problem: its numbers. rows: how many rows count.
         rho: price of the slack; large against H.
         x: (n,) filled with the solution, inside the bounds to the last bit.
         multipliers: (>= n + rows,) filled: of the bounds (positive at low, negative at high), then of the rows.
@@ -49,6 +54,7 @@ def solve_box_qp(
         iterations used; -1 where H is not positive definite (x is then the point of the box nearest to zero), -2 where
         the iterations ran out (x is inside the bounds, but not the optimum).
     """
+    H, g, low, high, A, b = problem
     n, m = g.shape[0], g.shape[0] + rows
     L = np.empty((n, n))
     for i in range(m):

@@ -22,8 +22,8 @@ import numpy as np
 
 from humanoid_control.errors import ClipError
 from humanoid_control.jit import kernel
-from humanoid_control.kinematics.limits import fill_velocity_bounds
-from humanoid_control.numerics.box_qp import solve_box_qp
+from humanoid_control.kinematics.limits import JointLimits, StepRules, fill_velocity_bounds
+from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
 from humanoid_control.retargeting.problem import (
     Problem,
     Scratch,
@@ -69,8 +69,8 @@ def step_bounds(
     high: np.ndarray,
 ) -> None:
     """Bounds (D,) on the next posture: range and speed always, acceleration with room to brake where range allows."""
-    limits = (problem.lower, problem.upper, problem.velocity)
-    fill_velocity_bounds(before, *limits, dt, 0.0, v, acceleration, low, high, dt)
+    limits = JointLimits(problem.lower, problem.upper, problem.velocity)
+    fill_velocity_bounds(before, limits, StepRules(dt, dt, 0.0, acceleration), v, low, high)
     for i in range(before.shape[0]):
         low[i] = max(before[i] + dt * low[i], problem.lower[i])
         high[i] = min(before[i] + dt * high[i], problem.upper[i])
@@ -142,7 +142,7 @@ def descend(
         for k in range(count):
             over = w.near.distance[k] - n.margin
             b[k] = (keep - 1.0) * over if over > 0.0 else min(-over, n.recovery * dt / n.iterations)
-        solve_box_qp(H, g, lower, upper, G, b, count, n.price, step, price)
+        solve_box_qp(BoxQp(H, g, lower, upper, G, b), count, n.price, step, price)
         size = 0.0
         for i in range(d):
             x[i] = min(max(x[i] + step[i], low[i]), high[i])

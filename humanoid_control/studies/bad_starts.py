@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.errors import ConfigError, RobotError
+from humanoid_control.ik import WholeBodyIk
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.points import PointsTask
 from humanoid_control.ik.tasks.task import Task
-from humanoid_control.ik.whole_body_ik import WholeBodyIk
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import ShapePairs
 from humanoid_control.studies.report import Progress, StudyReport, silent
@@ -129,9 +129,10 @@ def leave(solver: WholeBodyIk, start: Start, dt: float = 0.004, seconds: float =
     Raises:
         RobotError: the robot has no collision pairs.
     """
-    robot, a, watch, run = solver.robot, solver.settings.acceleration, solver.pairs, Run(start)
-    if watch is None:
+    robot, a, apart_limit, run = solver.robot, solver.settings.acceleration, solver.self_collision, Run(start)
+    if apart_limit is None or not isinstance(apart_limit.monitor, ShapePairs):
         raise RobotError(f"{robot.name} has no pairs of shapes to keep apart")
+    watch = apart_limit.monitor
     solver.reset()
     tasks = _tasks(robot, start)
     q, v, calm = start.q, np.zeros(robot.nv), 0
@@ -157,7 +158,7 @@ def leave(solver: WholeBodyIk, start: Start, dt: float = 0.004, seconds: float =
             run.leaving = max(run.leaving, float(u.max()))
         change = float(np.max(np.abs(result.v - v)[robot.iv :]))
         run.acceleration = max(run.acceleration, change / (a * dt))
-        q, v, run.stage = result.q, result.v, max(run.stage, solver.stage)
+        q, v, run.stage = result.q, result.v, max(run.stage, apart_limit.recovery.stage)
     run.left = left if calm else None
     near = robot.collision_monitor("shapes").update(q, np.inf)  # all of them
     run.closest, run.outside = float(near.distance.min()), excess(robot, q)

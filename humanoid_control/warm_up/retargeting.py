@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.collision.pair_distance import pair_distances
-from humanoid_control.ik.constraints import fill_pair_rows
 from humanoid_control.ik.follower import TargetFollower
-from humanoid_control.ik.swept import max_safe_scale
+from humanoid_control.ik.limits.self_collision import fill_pair_rows
+from humanoid_control.ik.limits.stopping_path import max_safe_scale
 from humanoid_control.jit import are_compiled
 from humanoid_control.kinematics.tree import joint_poses
 from humanoid_control.numerics.box_qp import solve_box_qp

@@ -6,7 +6,7 @@ import pytest
 from humanoid_control.benchmarks import ik as bench
 from humanoid_control.benchmarks.ik_cases import DT, Motion, peer_program
 from humanoid_control.benchmarks.peers import mink_case, pink_case
-from humanoid_control.ik import IkSettings, WholeBodyIk
+from humanoid_control.ik import IkSettings, WholeBodyIk, default_limits
 from humanoid_control.robots import load_robot
 
 
@@ -50,7 +50,8 @@ def test_solvers_of_the_measured_find_the_motion_that_the_targets_come_from(name
     motion = Motion(robot, 3)
     if name == "ours":
         settings = IkSettings(damping=1e-4, smoothing=0.0, acceleration=np.inf)
-        case = peer_program("row", robot, motion, False, WholeBodyIk(robot, settings, collisions=False))
+        solver = WholeBodyIk(robot, settings, default_limits(robot, self_collision=False))
+        case = peer_program("row", robot, motion, False, solver)
     else:
         pytest.importorskip(name)
         case = {"pink": pink_case, "mink": mink_case}[name]("row", robot, motion, 0)

@@ -4,14 +4,14 @@ import daqp
 import numpy as np
 import pytest
 
-from humanoid_control.numerics.box_qp import solve_box_qp
+from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
 
 RHO = 1e4
 
 
 def solve(H, g, low, high, A, b):
     x, multipliers = np.empty(len(g)), np.empty(len(g) + len(b) + 1)
-    used = solve_box_qp(H, g, low, high, A, b, len(b), RHO, x, multipliers)
+    used = solve_box_qp(BoxQp(H, g, low, high, A, b), len(b), RHO, x, multipliers)
     return x, multipliers[: len(g) + len(b)], used
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from humanoid_control.errors import HumanoidError, RobotError
-from humanoid_control.ik import IkSettings, PointsTask, PostureTask, WholeBodyIk
-from humanoid_control.ik.constraints import SHARE, max_closing_speed
-from humanoid_control.kinematics.limits import keep_acceleration, velocity_bounds
+from humanoid_control.ik import IkSettings, IkStatus, PointsTask, PostureTask, WholeBodyIk
+from humanoid_control.ik.limits.self_collision import BRAKING_SHARE, max_closing_speed
+from humanoid_control.kinematics.limits import JointLimits, keep_acceleration, velocity_bounds
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.studies.bad_starts import bad_starts, leave
 
@@ -61,7 +61,7 @@ def test_a_row_that_appears_allows_the_present_velocity_and_no_tick_exceeds_the_
         for i, p in enumerate(near.pair):
             x = near.distance[i] - s.margin
             if p not in known and x > 0 and k > 0:
-                allowed = max_closing_speed(x, s.barrier_gain, SHARE * s.acceleration * np.abs(g[i]).sum())
+                allowed = max_closing_speed(x, s.barrier_gain, BRAKING_SHARE * s.acceleration * np.abs(g[i]).sum())
                 assert g[i] @ v >= -allowed - 1e-9
                 came, fastest = came + 1, max(fastest, -(g[i] @ v))
         known, q, v = set(near.pair), result.q, result.v
@@ -84,11 +84,11 @@ def test_the_closing_speed_is_smooth_and_never_brakes_harder_than_it_may(barrier
 @given(st.floats(0, 1), st.floats(0.05, 3), st.floats(0.1, 10), st.floats(1, 500), st.integers(0, 999))
 def test_a_joint_in_ticks_of_any_length_keeps_acceleration_and_range(share, width, velocity, acceleration, seed):
     rng = np.random.default_rng(seed)
-    lower, upper, limit = np.zeros(1), np.full(1, width), np.full(1, velocity)
+    limits = JointLimits(np.zeros(1), np.full(1, width), np.full(1, velocity))
     q, v, wish = np.full(1, share * width), np.zeros(1), velocity
     for _ in range(200):
         dt = 10 ** rng.uniform(-4, -1.7)
-        low, high = velocity_bounds(q, lower, upper, limit, dt, 0.5, v, acceleration, next_dt=0.0)
+        low, high = velocity_bounds(q, limits, dt, 0.5, v, acceleration, next_dt=0.0)
         shifted = low.copy(), high.copy()
         keep_acceleration(*shifted, v, acceleration * dt)
         assert np.allclose(shifted, (low, high), atol=1e-9), "inside the range nothing has to give way"
@@ -109,7 +109,9 @@ def test_a_safety_stop_brakes_holds_and_says_so():
     ik.v = v = rng.uniform(-0.5, 0.5, robot.nv) * (np.minimum(q - robot.lower, robot.upper - q) > 0.1)
     for _ in range(20):
         result = ik.step(q, [PostureTask(robot.postures["zero"], weight=5.0)], 0.004)
-        assert result.report.penetration_depth > 0 and result.report.speed_scale == 0 and "stops" in result.report.note
+        report = result.report
+        assert report.penetration_depth > 0 and report.speed_scale == 0
+        assert report.status is IkStatus.STOPPED_BY_PENETRATION and "stops" in report.note
         assert np.allclose(result.v, np.sign(v) * np.maximum(np.abs(v) - 0.2, 0), atol=1e-12)
         q, v = result.q, result.v
     assert (v == 0).all()

@@ -5,7 +5,8 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.ik import IkSettings, PointsTask, PostureTask, WholeBodyIk
-from humanoid_control.ik.swept import StoppingPathCheck, braking_distance
+from humanoid_control.ik.limits import SelfCollisionLimit
+from humanoid_control.ik.limits.stopping_path import StoppingPathCheck, braking_distance
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.self_collision import ShapePairs, motion_bounds
 
@@ -83,7 +84,7 @@ def test_a_way_found_clear_is_clear_and_one_that_touches_is_not(name):
         v = robot.velocity * rng.uniform(-1, 1, robot.n) * rng.choice([0.1, 1.0])
         a, floor = rng.choice([5.0, 100.0]), 0.01
         watch.update(q, np.full(len(robot.pairs), 0.12))
-        clear = check.scale(q, np.zeros(robot.nv), v, DT, a, floor) == 1.0
+        clear = check.max_safe_scale(q, np.zeros(robot.nv), v, DT, a, floor) == 1.0
         brute.update(q, everything)
         start = closest = brute.lower.copy()
         for ticks in np.linspace(0, np.ceil(np.abs(v).max() / (a * DT)), 150):
@@ -102,8 +103,7 @@ def test_a_way_found_clear_is_clear_and_one_that_touches_is_not(name):
 def test_alone_it_keeps_arms_apart_that_are_thrown_at_each_other(monkeypatch):
     """Without rows and with weak brakes the arms touch; with the way to the stop checked they stop in time."""
     robot = load_robot("hrp2", "fixed")
-    bounds_only = WholeBodyIk._fill_constraints
-    monkeypatch.setattr(WholeBodyIk, "_fill_constraints", lambda *args: (bounds_only(*args)[0], 0))
+    monkeypatch.setattr(SelfCollisionLimit, "free_rows", lambda *args: 0)
     hands = [robot.point_frame("l_wrist"), robot.point_frame("r_wrist")]
     closest, slowest, pairs = {}, {}, ShapePairs(robot)
     for swept in (False, True):

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from humanoid_control.ik import FrameTask, PointsTask, PostureTask, WholeBodyIk
-from humanoid_control.kinematics.limits import velocity_bounds
+from humanoid_control.ik.limits import default_limits
+from humanoid_control.kinematics.limits import JointLimits, velocity_bounds
 from humanoid_control.robots import CATALOGUE, load_robot
 
 POINTS = ("sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
@@ -56,7 +57,8 @@ def test_task_rows_are_the_derivative_of_the_error(kind, base):
 
 @given(st.floats(-4, 4), st.floats(-2, 0), st.floats(0.1, 2), st.floats(0.1, 10), st.floats(1e-4, 0.05))
 def test_bounds_are_never_empty_and_never_overshoot(q, lower, upper, velocity, dt):
-    low, high = velocity_bounds(*(np.array([x]) for x in (q, lower, upper, velocity)), dt)
+    limits = JointLimits(*(np.array([x]) for x in (lower, upper, velocity)))
+    low, high = velocity_bounds(np.array([q]), limits, dt)
     assert low <= high
     assert abs(low) <= velocity and abs(high) <= velocity
     for v in (low, high):
@@ -79,11 +81,11 @@ def test_a_joint_driven_at_random_keeps_its_acceleration_and_stops_before_its_li
     share, width, velocity, acceleration, dt, seed
 ):
     rng = np.random.default_rng(seed)
-    lower, upper, limit = np.zeros(1), np.full(1, width), np.full(1, velocity)
+    limits = JointLimits(np.zeros(1), np.full(1, width), np.full(1, velocity))
     q, v = np.full(1, share * width), np.zeros(1)
     wish = rng.choice([-1, 0, 1]) * velocity
     for _ in range(300):
-        low, high = velocity_bounds(q, lower, upper, limit, dt, previous=v, acceleration=acceleration)
+        low, high = velocity_bounds(q, limits, dt, previous=v, acceleration=acceleration)
         assert low <= high
         if rng.random() < 0.03:
             wish = rng.choice([-1, 0, 1]) * velocity
@@ -155,7 +157,7 @@ def test_without_collision_rows_the_same_motion_does_collide():
     robot = load_robot("hrp2", "fixed")
     closest = {}
     for collisions in (True, False):
-        ik, tasks, q = WholeBodyIk(robot, collisions=collisions), tasks_of(robot), robot.q()
+        ik, tasks, q = WholeBodyIk(robot, limits=default_limits(robot, collisions)), tasks_of(robot), robot.q()
         home = robot.point_positions(q, POINTS)
         tasks[0].targets = home + [[0, -0.25, 0.1] if p in ("l_elbow", "l_wrist") else [0, 0, 0] for p in POINTS]
         for _ in range(500):

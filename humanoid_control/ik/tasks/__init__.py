@@ -1,32 +1,15 @@
-"""Tasks: what the robot is asked to do, each as rows of J v = v_desired."""
+"""Tasks: what the robot is asked to do, each as rows of J v = v_desired; see `humanoid_control.ik`."""
 
-from humanoid_control.ik.tasks.biped import BipedTasks, lola_tasks
-from humanoid_control.ik.tasks.frames import FrameTask, GazeTask, OrientationTask, RelativeFrameTask
-from humanoid_control.ik.tasks.geometric import HalfSpaceTask, LineTask, PlaneTask
-from humanoid_control.ik.tasks.joints import JointTask, PostureTask
-from humanoid_control.ik.tasks.points import CenterOfMass, FramePoint, LimbCenterOfMass, Point, PointsTask, PointTask
-from humanoid_control.ik.tasks.task import Task, VectorTask, prepare, prepare_second_order
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "BipedTasks",
-    "CenterOfMass",
-    "FramePoint",
-    "FrameTask",
-    "GazeTask",
-    "HalfSpaceTask",
-    "JointTask",
-    "LimbCenterOfMass",
-    "LineTask",
-    "OrientationTask",
-    "PlaneTask",
-    "Point",
-    "PointTask",
-    "PointsTask",
-    "PostureTask",
-    "RelativeFrameTask",
-    "Task",
-    "VectorTask",
-    "lola_tasks",
-    "prepare",
-    "prepare_second_order",
-]
+from humanoid_control import lazy
+
+if TYPE_CHECKING:
+    from humanoid_control.ik.tasks.task import Task as Task
+    from humanoid_control.ik.tasks.task import VectorTask as VectorTask
+    from humanoid_control.ik.tasks.task import prepare as prepare
+    from humanoid_control.ik.tasks.task import prepare_second_order as prepare_second_order
+
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__, {"task": ["Task", "VectorTask", "prepare", "prepare_second_order"]}
+)

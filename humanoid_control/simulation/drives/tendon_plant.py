@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.numerics.box_qp import solve_box_qp
+from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import tendon_geometry
 from humanoid_control.tendons.mappings.mapping import Array
@@ -161,5 +161,6 @@ class TendonPlant:
         weight = PREFERENCE * max(float(np.trace(H)) / len(H), 1e-9)
         H[np.diag_indices(len(H))] += weight
         g = arms @ torque - weight * self.least
-        solve_box_qp(H, g, self.least, self.most, self._no_rows, self._no_bounds, 0, 1.0, self._x, self._multipliers)
+        problem = BoxQp(H, g, self.least, self.most, self._no_rows, self._no_bounds)
+        solve_box_qp(problem, 0, 1.0, self._x, self._multipliers)
         return self._x.copy()

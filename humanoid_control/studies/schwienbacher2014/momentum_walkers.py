@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.ik import IkSettings, WholeBodyIk
 from humanoid_control.ik.null_space.least_squares import resolved_rate
 from humanoid_control.ik.null_space.momentum_tracking import MU, MomentumTracking, weighting_inverse
 from humanoid_control.ik.null_space.objectives import band_depth, repulsion
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.momentum import AngularMomentumTask
 from humanoid_control.ik.tasks.task import Task
-from humanoid_control.ik.whole_body_ik import IkSettings, WholeBodyIk
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.gait import GaitPoint

@@ -1,0 +1,37 @@
+"""Limits of the whole-body inverse kinematics: what every velocity must keep, listed in the order of precedence.
+
+from humanoid_control.ik import FrameTask, Limit, WholeBodyIk
+from humanoid_control.ik.limits import default_limits
+
+class Slow(Limit):
+    def tighten(self, state, lower, upper):
+        clamp_bounds(lower, upper, -0.1, 0.1)
+
+solver = WholeBodyIk(robot, limits=[Slow(), *default_limits(robot)])
+"""
+
+from typing import TYPE_CHECKING
+
+from humanoid_control import lazy
+
+if TYPE_CHECKING:
+    from humanoid_control.ik.limits.joint_limits import AccelerationLimit as AccelerationLimit
+    from humanoid_control.ik.limits.joint_limits import ConfigurationLimit as ConfigurationLimit
+    from humanoid_control.ik.limits.joint_limits import VelocityLimit as VelocityLimit
+    from humanoid_control.ik.limits.limit import IkState as IkState
+    from humanoid_control.ik.limits.limit import Limit as Limit
+    from humanoid_control.ik.limits.limit import clamp_bounds as clamp_bounds
+    from humanoid_control.ik.limits.self_collision import CollisionRecovery as CollisionRecovery
+    from humanoid_control.ik.limits.self_collision import SelfCollisionLimit as SelfCollisionLimit
+    from humanoid_control.ik.limits.self_collision import default_limits as default_limits
+    from humanoid_control.ik.limits.stopping_path import StoppingPathCheck as StoppingPathCheck
+
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "joint_limits": ["AccelerationLimit", "ConfigurationLimit", "VelocityLimit"],
+        "limit": ["IkState", "Limit", "clamp_bounds"],
+        "self_collision": ["CollisionRecovery", "SelfCollisionLimit", "default_limits"],
+        "stopping_path": ["StoppingPathCheck"],
+    },
+)

@@ -1,0 +1,273 @@
+"""Self-collision as a limit: near pairs separate or close only slowly, and collisions are recovered from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.collision.pair_distance import NearPairs, PairJoints, PairsFound, distance_rate
+from humanoid_control.ik.free_velocities import Bounds, DofMap
+from humanoid_control.ik.limits.joint_limits import AccelerationLimit, ConfigurationLimit, VelocityLimit
+from humanoid_control.ik.limits.limit import IkState, Limit, SoftRows
+from humanoid_control.ik.limits.stopping_path import StoppingPathCheck
+from humanoid_control.ik.tasks.joints import PostureTask
+from humanoid_control.jit import kernel
+from humanoid_control.kinematics.limits import clamp_to_speed
+from humanoid_control.numerics.vec3 import cross, row
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.self_collision import CollisionMonitor, ShapePairs
+
+BRAKING_SHARE = 0.5  # of what all joints of a pair could brake together that its own row counts on
+INSIDE_SCALE = 0.1  # of the rows of pairs that are inside: their slack costs a hundredth, so that others come first
+DISTANCE_PROGRESS = 1e-3  # [m] and
+HOMING_PROGRESS = 0.05  # [rad]: progress that keeps a stage of a recovery from being given up
+PATH_SHARE = 0.5  # of the margin: what the path to the stop keeps
+NEAR_HOME = 0.1  # [rad] from which on homing slows down
+GRADIENT, HOMING, HOMING_THROUGH_PAIRS, HOMING_FREE = range(4)
+
+
+class SelfCollisionLimit(Limit):
+    """Shapes of the robot keep their margin: a control barrier on the distance of every pair that is near.
+
+    A pair at x above its margin may close at `barrier_gain` x, or as fast as it can brake; one below it must separate.
+    The rows are soft, and `safe_scale` checks besides that the path to the stop is clear. Where shapes are inside each
+    other, `recovery` says how they come apart.
+
+    Attributes:
+        monitor: of the pairs. near: pairs that were found near at the last tick.
+        penetration_depth: of the deepest pair [m], 0 where none is inside.
+        recovery: out of a collision.
+    """
+
+    def __init__(self, robot: Robot, monitor: CollisionMonitor | None = None) -> None:
+        """Make the limit.
+
+        Args:
+            robot: whose.
+            monitor: of its pairs; default: its exact shapes. The path to the stop is checked for exact shapes only.
+        """
+        self.monitor = ShapePairs(robot) if monitor is None else monitor
+        self.near, self.penetration_depth, self.recovery = NearPairs.none(), 0.0, CollisionRecovery()
+        self._activation = np.zeros(self.monitor.count)
+        self._path = StoppingPathCheck(robot, self.monitor) if isinstance(self.monitor, ShapePairs) else None
+        self._home = PostureTask(robot.postures["neutral"], weight=1.0, gain=1.0)
+
+    def max_rows(self, robot: Robot) -> int:
+        return self.monitor.count
+
+    def reset(self) -> None:
+        self.recovery.reset()
+
+    def update(self, state: IkState) -> None:
+        """Measure the pairs that matter at the velocity of the last tick."""
+        s = state.settings
+        if self._path is None:
+            self._activation[:] = s.activation
+        else:
+            law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, s.acceleration, GRADIENT)
+            fill_activation_distances(self._path.motion_bound, state.v, law, s.activation, self._activation)
+        self.near = self.monitor.update(state.q, self._activation)
+        closest = float(self.near.distance.min()) if len(self.near) else np.inf
+        self.penetration_depth = max(0.0, -closest)
+        if closest < 0 or self.recovery.is_homing:
+            self.recovery.update(closest, self._from_home(state), s.recovery_timeout, state.dt)
+
+    def _from_home(self, state: IkState) -> float:
+        """How far the farthest joint is from the neutral posture [rad]."""
+        return float(np.abs(self._home.posture - state.q[state.robot.iq :]).max())
+
+    def homing_task(self, state: IkState) -> PostureTask | None:
+        """What the robot does in place of its tasks while it homes out of a collision."""
+        if not self.recovery.is_homing:
+            return None
+        self._home.gain = state.settings.joint_recovery_speed / max(self._from_home(state), NEAR_HOME)
+        return self._home
+
+    def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
+        """Slow all joints while shapes are inside each other."""
+        if self.penetration_depth > 0.0:
+            r, slow = state.robot, state.settings.recovery_joint_speed
+            clamp_to_speed(lower[r.iv :], upper[r.iv :], np.full(r.n, slow))
+
+    def free_rows(self, state: IkState, bounds: Bounds, out: SoftRows) -> int:
+        """Rows of the near pairs that a velocity within the bounds could miss."""
+        s = state.settings
+        law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, s.acceleration, self.recovery.stage)
+        return int(fill_pair_rows(self.near.found, self.monitor.joints, state.data.J, law, state.dofs.map, bounds, out))
+
+    def safe_scale(self, state: IkState, brake: np.ndarray, v: np.ndarray) -> float:
+        """The largest s, of a few, for which the path to the stop at brake + s (v - brake) is clear; 0 where none is.
+
+        Args:
+            brake: (nv,) the velocity that brakes hardest. v: (nv,) the velocity that is desired.
+        """
+        s = state.settings
+        if self._path is None or not s.swept or self.recovery.stage > HOMING:
+            return 1.0
+        return self._path.max_safe_scale(state.q, brake, v, state.dt, s.acceleration, PATH_SHARE * s.margin)
+
+
+def default_limits(robot: Robot, self_collision: bool = True) -> list[Limit]:
+    """The limits of a robot in their order: speed, shapes apart (where it has any), range, acceleration."""
+    apart: list[Limit] = [SelfCollisionLimit(robot)] if self_collision and len(robot.pairs) else []
+    return [VelocityLimit(), *apart, ConfigurationLimit(), AccelerationLimit()]
+
+
+class CollisionRecovery:
+    """Stages of the way out of a collision, which distances alone do not always lead out of.
+
+    The gradient of a distance is local: an arm through the torso is pushed to both sides at once. Then all joints go
+    straight to the neutral posture, slowly, until no pair is inside any more. What is in the way of that is let
+    through stage by stage, each after a time-out without progress.
+
+    Attributes:
+        stage: GRADIENT: along the gradients, with the tasks; HOMING: to the neutral posture, pairs that are inside are
+            let through and the others kept apart; HOMING_THROUGH_PAIRS: so are pairs that are apart, but whose two
+            links both are inside something; HOMING_FREE: all are.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    @property
+    def is_homing(self) -> bool:
+        """The robot goes to the neutral posture in place of its tasks."""
+        return self.stage != GRADIENT
+
+    def reset(self) -> None:
+        """Forget what was."""
+        self.stage, self._best, self._left, self._since = GRADIENT, -np.inf, np.inf, 0.0
+
+    def update(self, closest: float, from_home: float, timeout: float, dt: float) -> None:
+        """Take note of a tick.
+
+        Args:
+            closest: signed distance of the deepest pair [m].
+            from_home: how far the farthest joint is from the neutral posture [rad].
+            timeout: [s]. dt: [s].
+        """
+        if closest >= 0:
+            self.reset()
+            return
+        deep, far = closest > self._best + DISTANCE_PROGRESS, from_home < self._left - HOMING_PROGRESS
+        self._since += dt
+        if deep if self.stage == GRADIENT else far:
+            self._best, self._left, self._since = closest, from_home, 0.0
+        elif self._since > timeout:
+            self.stage, self._left, self._since = min(self.stage + 1, HOMING_FREE), from_home, 0.0
+
+
+# -------- Rows of the near pairs
+
+
+class CollisionLaw(NamedTuple):
+    """What a pair must keep: margin [m], gain [1/s], speed of separation [m/s], deceleration of joints [rad/s^2].
+
+    The stage is that of the recovery, which says what is let through.
+    """
+
+    margin: float
+    barrier_gain: float
+    recovery_speed: float
+    acceleration: float
+    stage: int
+
+
+@kernel
+def fill_activation_distances(
+    motion_bound: np.ndarray, previous: np.ndarray, law: CollisionLaw, activation: float, out: np.ndarray
+) -> None:
+    """Distances (P,) [m] below which each pair is a row: so far that its row allows the present velocity.
+
+    The allowed closing speed at x above the margin is that of `max_closing_speed`. It exceeds every speed at which the
+    pair may be closing now where x >= sum_c bound_c (|v_c| / gain + v_c^2 / (2 BRAKING_SHARE a)), because a pair's own
+    deceleration is BRAKING_SHARE a sum |g_c| and its speed at most sum |g_c v_c|, with |g_c| <= bound_c. So a row that
+    appears does not ask for a jump.
+
+    Args:
+        motion_bound: (P, nv) from `motion_bounds`. previous: (nv,) velocity. activation: the least distance [m].
+    """
+    nv = previous.shape[0]
+    need = np.empty(nv)
+    for c in range(nv):
+        v = abs(previous[c])
+        need[c] = v / law.barrier_gain + v * v / (2.0 * BRAKING_SHARE * law.acceleration)
+    for k in range(motion_bound.shape[0]):
+        s = 0.0
+        for c in range(nv):
+            s += motion_bound[k, c] * need[c]
+        out[k] = max(activation, law.margin + s)
+
+
+@kernel
+def max_closing_speed(x: float, barrier_gain: float, deceleration: float) -> float:
+    """Speed at which a pair may close at x > 0 above its margin: barrier_gain x, but never more than it can brake.
+
+    Where barrier_gain^2 x exceeds the deceleration it goes on as the speed from which a constant deceleration ends at
+    the linear part; value and slope are continuous.
+    """
+    knee = deceleration / (barrier_gain * barrier_gain)
+    return barrier_gain * x if x <= knee else np.sqrt(2.0 * deceleration * (x - 0.5 * knee))
+
+
+@kernel
+def fill_pair_rows(
+    found: PairsFound,
+    joints: PairJoints,
+    J6: np.ndarray,
+    law: CollisionLaw,
+    dofs: DofMap,
+    bounds: Bounds,
+    out: SoftRows,
+) -> int:
+    """Rows A u >= b of the near pairs: A u is how fast each pair separates.
+
+    A row that no velocity within the bounds could miss is left out, which changes nothing but the time.
+
+    Args:
+        found, joints: of NearPairs.
+        J6: (6, nv) every joint's columns at the world origin.
+        bounds: of the free velocities.
+        out: with more rows than `found`, filled.
+
+    Returns:
+        how many rows are filled.
+    """
+    A, nv, k, rows = out.A, J6.shape[1], bounds.lower.shape[0], 0
+    pair, distance, moves = found.pair, found.distance, joints.ancestor_mask
+    inside = np.zeros(moves.shape[0], dtype=np.bool_)
+    for r in range(pair.shape[0]):
+        if distance[r] < 0.0:
+            inside[joints.first[pair[r]]] = inside[joints.second[pair[r]]] = True
+    for r in range(pair.shape[0]):
+        i, j = joints.first[pair[r]], joints.second[pair[r]]
+        both = law.stage >= HOMING_THROUGH_PAIRS and inside[i] and inside[j]
+        if law.stage >= HOMING and (distance[r] < 0.0 or both or law.stage >= HOMING_FREE):
+            continue
+        n = row(found.normal, r)
+        moment_1, moment_2 = cross(row(found.point_1, r), n), cross(row(found.point_2, r), n)
+        A[rows, :] = 0.0
+        for c in range(nv):
+            s1, s2, to = moves[i, c], moves[j, c], dofs.column[c]
+            if s1 == s2 or to < 0:
+                continue
+            A[rows, to] += dofs.factor[c] * distance_rate(n, moment_1, moment_2, s1, s2, J6, c)
+        least = gradient_sum = 0.0
+        for c in range(k):
+            a = A[rows, c]
+            least += a * bounds.lower[c] if a > 0.0 else a * bounds.upper[c]
+            gradient_sum += abs(a)
+        x = distance[r] - law.margin
+        if x <= 0.0:
+            bound = min(-law.barrier_gain * x, law.recovery_speed)
+        else:
+            bound = -max_closing_speed(x, law.barrier_gain, BRAKING_SHARE * law.acceleration * gradient_sum)
+        if least >= bound:
+            continue
+        out.scale[rows] = INSIDE_SCALE if distance[r] < 0.0 else 1.0
+        out.b[rows] = out.scale[rows] * bound
+        for c in range(k):
+            A[rows, c] *= out.scale[rows]
+        rows += 1
+    return rows

@@ -1,0 +1,219 @@
+"""Stopping path of a robot: what its shapes pass through until it stops, and the proof that it is clear."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.collision.pair_distance import pair_distance, shape_poses
+from humanoid_control.jit import kernel
+from humanoid_control.kinematics.tree import WorldPoses, joint_poses
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.self_collision import MonitorArrays, ShapePairs
+
+MAX_DEPTH = 16  # halvings of a part of the path, and
+MAX_POSTURES = 24  # postures in all, after which the path counts as blocked
+MAX_BISECTIONS = 4  # of the speed, in search of the fastest that is safe
+SHRINKING = 0.99  # of its distance that a pair keeps which is closer than the floor
+GUARANTEED = 0.75  # of its floor that every pair is proven to keep
+NO_MOTION, FULL_MOTION = 0.0, 1.0
+
+
+class StoppingPathCheck:
+    """Check of the path through this tick at v, then on while every joint brakes, in ticks of the same length.
+
+    Between two postures a and b of such a path, in which no joint turns back, a pair's distance is at least
+    (d_a + d_b - travel) / 2, where travel is the sum of the pair's motion bounds times the angles between a and b. So a
+    few postures prove all those between them: pairs that are farther than their whole travel need none, for the others
+    the path is halved until it is proven or a posture on it is too close.
+
+    A pair that is apart keeps at least three quarters of its floor, which is the given one or, where it is closer
+    now, nearly its present distance. A pair that touches already is let go on: separating is the business of the rows.
+
+    Attributes:
+        motion_bound: (P, nv) of the pairs.
+    """
+
+    def __init__(self, robot: Robot, monitor: ShapePairs) -> None:
+        """Prepare for the pairs of a monitor, which must have been updated at q before each call."""
+        self._robot, self._arrays, self.motion_bound = robot, monitor.arrays, monitor.motion_bound
+        self._scratch = Scratch.of(robot.model.njoints, len(monitor.R), len(monitor.pairs), robot.nq)
+
+    def max_safe_scale(
+        self, q: np.ndarray, brake: np.ndarray, v: np.ndarray, dt: float, acceleration: float, floor: float
+    ) -> float:
+        """The largest s, of a few, for which the path at brake + s (v - brake) is clear; 0 where none is.
+
+        Args:
+            q: (nq,) where the robot is.
+            brake: (nv,) the velocity that brakes hardest: the end of the path that was proven a tick ago.
+            v: (nv,) the velocity that is desired.
+            dt: [s]. acceleration: with which joints brake [rad/s^2].
+            floor: distance that pairs keep [m].
+        """
+        iv = self._robot.iv
+        braking = Braking(dt, acceleration * dt, floor)
+        return float(max_safe_scale(self._arrays, q, brake[iv:], v[iv:], braking, self._scratch))
+
+
+class Braking(NamedTuple):
+    """A path: length of its ticks [s], loss of speed in each [rad/s], distance that pairs keep [m]."""
+
+    dt: float
+    step: float
+    floor: float
+
+
+class Scratch(NamedTuple):
+    """Memory of the proof for P pairs.
+
+    Attributes:
+        world: poses of the joints. R, p: (S, 3, 3), (S, 3) of the shapes. q: (nq,).
+        start, end: (P,) columns of (MAX_DEPTH, P): distances at both ends of each part of the path.
+        distance, floor, pair: (P,) of the pairs that may come too close.
+    """
+
+    world: WorldPoses
+    R: np.ndarray
+    p: np.ndarray
+    q: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    distance: np.ndarray
+    floor: np.ndarray
+    pair: np.ndarray
+
+    @classmethod
+    def of(cls, joints: int, shapes: int, pairs: int, nq: int) -> Scratch:
+        """Memory for so many."""
+        ends, rows = (np.empty((MAX_DEPTH, pairs)) for _ in range(2)), (np.empty(pairs) for _ in range(2))
+        R, p = np.tile(np.eye(3), (shapes, 1, 1)), np.zeros((shapes, 3))
+        return cls(WorldPoses.of(joints, joints), R, p, np.empty(nq), *ends, *rows, np.empty(pairs, dtype=np.int64))
+
+
+@kernel
+def braking_distance(speed: float, step: float, ticks: float) -> float:
+    """Distance of a joint in some ticks, the first at its speed, each further one slower by step [per tick]."""
+    full = np.floor(ticks)
+    most = np.ceil(speed / step)
+    if full >= most:
+        return most * speed - 0.5 * step * most * (most - 1.0)
+    return full * speed - 0.5 * step * full * (full - 1.0) + (ticks - full) * (speed - full * step)
+
+
+@kernel
+def max_safe_scale(
+    a: MonitorArrays, q: np.ndarray, brake: np.ndarray, v: np.ndarray, braking: Braking, w: Scratch
+) -> float:
+    """As `StoppingPathCheck.max_safe_scale`; brake and v are those of the joints (n,)."""
+    u = v.copy()
+    if _is_clear(a, q, u, braking, w):
+        return FULL_MOTION
+    low, high = NO_MOTION, FULL_MOTION
+    for _ in range(MAX_BISECTIONS):
+        s = 0.5 * (low + high)
+        for i in range(u.shape[0]):
+            u[i] = brake[i] + s * (v[i] - brake[i])
+        if _is_clear(a, q, u, braking, w):
+            low = s
+        else:
+            high = s
+    return low
+
+
+@kernel
+def _is_clear(a: MonitorArrays, q: np.ndarray, v: np.ndarray, braking: Braking, w: Scratch) -> bool:
+    """Whether the path at v is proven to be clear; the bounds of the monitor get exact where they were not enough."""
+    dt, step, n, last = braking.dt, braking.step, v.shape[0], 1.0
+    start, end, d, floors = w.start, w.end, w.distance, w.floor
+    travelled = np.empty(n)
+    for i in range(n):
+        last = max(last, np.ceil(abs(v[i]) / step))
+    for i in range(n):
+        travelled[i] = dt * braking_distance(abs(v[i]), step, last)
+    count = _pairs_at_risk(a, travelled, braking.floor, w)
+    if count == 0:
+        return True
+    w.q[:] = q
+    d[:count] = 0.0
+    _measure(a, q, v, braking, last, count, w)
+    begins, ends = np.empty(MAX_DEPTH), np.empty(MAX_DEPTH)
+    begins[0], ends[0], depth, postures = 0.0, last, 1, 1
+    for k in range(count):
+        end[0, k] = d[k]
+        if d[k] < floors[k]:
+            return False
+    while depth > 0:
+        t0, t1, top = begins[depth - 1], ends[depth - 1], depth - 1
+        for i in range(n):
+            speed = abs(v[i])
+            travelled[i] = dt * (braking_distance(speed, step, t1) - braking_distance(speed, step, t0))
+        proven = True
+        for k in range(count):
+            d[k] = np.inf
+            if start[top, k] + end[top, k] - _travel(a, w.pair[k], travelled) < 2.0 * GUARANTEED * floors[k]:
+                d[k], proven = 0.0, False
+        if proven:
+            depth -= 1
+            continue
+        if depth == MAX_DEPTH or postures == MAX_POSTURES:
+            return False
+        postures += 1
+        # At a whole tick while there is one between, so that the halves are as long in space as in time.
+        middle = np.floor(0.5 * (t0 + t1)) if t1 - t0 >= 2.0 else 0.5 * (t0 + t1)
+        if middle <= t0:
+            middle = 0.5 * (t0 + t1)
+        _measure(a, q, v, braking, middle, count, w)
+        for k in range(count):
+            if d[k] < floors[k]:
+                return False
+            end[top + 1, k], start[top + 1, k] = end[top, k], d[k]
+            end[top, k] = d[k]
+        begins[top + 1], ends[top + 1], ends[top] = middle, t1, middle
+        depth += 1
+    return True
+
+
+@kernel
+def _travel(a: MonitorArrays, pair: int, travelled: np.ndarray) -> float:
+    """Bound on the change of a pair's distance [m] while the joints travel (n,) [rad]."""
+    s = 0.0
+    for i in range(travelled.shape[0]):
+        s += a.bounds.motion_bound[pair, i] * travelled[i]
+    return s
+
+
+@kernel
+def _pairs_at_risk(a: MonitorArrays, travelled: np.ndarray, floor: float, w: Scratch) -> int:
+    """Number of pairs that may come closer than their floors; pairs, floors and present distances are in `w`."""
+    count, lower, pairs = 0, a.bounds.lower, a.bounds.pairs
+    for k in range(pairs.shape[0]):
+        travel = _travel(a, k, travelled)
+        if lower[k] - travel >= floor:
+            continue
+        lower[k] = pair_distance(a.shapes, a.R, a.p, pairs[k, 0], pairs[k, 1])[0]
+        keep = min(floor, SHRINKING * lower[k])
+        if lower[k] <= 0.0 or lower[k] - travel >= keep:
+            continue
+        w.pair[count], w.floor[count], w.start[0, count] = k, keep, lower[k]
+        count += 1
+    return count
+
+
+@kernel
+def _measure(
+    a: MonitorArrays, q: np.ndarray, v: np.ndarray, braking: Braking, ticks: float, count: int, w: Scratch
+) -> None:
+    """Distances (count,) of some pairs after some ticks of the path; those that are infinite stay so."""
+    iq = q.shape[0] - v.shape[0]
+    for i in range(v.shape[0]):
+        gone = braking.dt * braking_distance(abs(v[i]), braking.step, ticks)
+        w.q[iq + i] = q[iq + i] + (gone if v[i] >= 0.0 else -gone)
+    joint_poses(a.tree, w.q, w.world)
+    shape_poses(w.world.R, w.world.p, a.shapes, w.R, w.p)
+    for k in range(count):
+        if w.distance[k] == np.inf:
+            continue
+        i, j = a.bounds.pairs[w.pair[k], 0], a.bounds.pairs[w.pair[k], 1]
+        w.distance[k] = pair_distance(a.shapes, w.R, w.p, i, j)[0]
