@@ -70,7 +70,7 @@ class Scratch(NamedTuple):
 
     Attributes:
         world: poses of the joints. R, p: (S, 3, 3), (S, 3) of the shapes. q: (nq,).
-        start, end: (P,) columns of (MAX_DEPTH, P): distances at both ends of each part of the path.
+        start, end: (MAX_DEPTH, P) distances at both ends of the parts of the path that wait for their proof.
         distance, floor, pair: (P,) of the pairs that may come too close.
     """
 
@@ -87,9 +87,17 @@ class Scratch(NamedTuple):
     @classmethod
     def of(cls, joints: int, shapes: int, pairs: int, nq: int) -> Scratch:
         """Memory for so many."""
-        ends, rows = (np.empty((MAX_DEPTH, pairs)) for _ in range(2)), (np.empty(pairs) for _ in range(2))
-        R, p = np.tile(np.eye(3), (shapes, 1, 1)), np.zeros((shapes, 3))
-        return cls(WorldPoses.of(joints, joints), R, p, np.empty(nq), *ends, *rows, np.empty(pairs, dtype=np.int64))
+        return cls(
+            WorldPoses.of(joints, joints),
+            np.tile(np.eye(3), (shapes, 1, 1)),
+            np.zeros((shapes, 3)),
+            np.empty(nq),
+            np.empty((MAX_DEPTH, pairs)),
+            np.empty((MAX_DEPTH, pairs)),
+            np.empty(pairs),
+            np.empty(pairs),
+            np.empty(pairs, dtype=np.int64),
+        )
 
 
 @kernel

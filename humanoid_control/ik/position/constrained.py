@@ -12,7 +12,7 @@ from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.position.solver import PositionSolver, Problem, Solution, Stop, StopSettings
 from humanoid_control.ik.tasks.geometric import HalfSpaceTask
 from humanoid_control.ik.tasks.task import Task
-from humanoid_control.numerics.box_qp import solve_box_qp
+from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
 from humanoid_control.robots.robot import Robot
 
 FREE = 1e30
@@ -135,7 +135,7 @@ class ConstrainedGoals(PositionSolver):
         low, high = self._range(q)
         d, multipliers = np.empty(len(low)), np.empty(len(low) + len(h))
         G, g = np.ascontiguousarray(G), np.ascontiguousarray(J.T @ r)
-        done = solve_box_qp(H, g, low, high, G, -h, len(h), SLACK_WEIGHT, d, multipliers)
+        done = solve_box_qp(BoxQp(H, g, low, high, G, -h), len(h), SLACK_WEIGHT, d, multipliers)
         multiplier = float(np.abs(multipliers[len(low) :]).max(initial=0.0))
         return d, multiplier, done >= 0 and bool(np.isfinite(d).all())
 

@@ -1,0 +1,174 @@
+"""Limits are listed, replaced, extended: a wall for a hand as rows, a bound of one's own, and each only its part."""
+
+import numpy as np
+import pytest
+
+from humanoid_control.ik import (
+    AccelerationLimit,
+    ConfigurationLimit,
+    IkSettings,
+    Limit,
+    PointsTask,
+    PostureTask,
+    SelfCollisionLimit,
+    VelocityLimit,
+    WholeBodyIk,
+    clamp_bounds,
+    default_limits,
+)
+from humanoid_control.ik.tasks.points import FramePoint
+from humanoid_control.robots import load_robot
+from humanoid_control.robots.self_collision import VolumePairs
+
+DT = 0.004
+
+
+class Wall(Limit):
+    """A point of the robot stays behind x = wall: it may come nearer by a share of the distance each second."""
+
+    def __init__(self, robot, frame, wall, gain=8.0, weight=None):
+        self.point, self.wall, self.gain, self.weight = FramePoint(robot, frame), wall, gain, weight
+
+    def max_rows(self, robot):
+        return 1
+
+    def rows(self, state, A, b, slack_weight):
+        assert A.shape == (1, state.robot.nv) and (A == 0).all()
+        assert slack_weight[0] == state.settings.slack_weight
+        if self.weight is not None:
+            slack_weight[0] = self.weight
+        A[0] = -self.point.jacobian(state.robot, state.data)[0]
+        b[0] = -self.gain * (self.wall - self.point.position(state.robot, state.data)[0])
+        return 1
+
+
+class Slow(Limit):
+    """No joint is faster than some speed; counts how often it was asked."""
+
+    def __init__(self, speed):
+        self.speed, self.asked, self.resets = speed, 0, 0
+
+    def tighten(self, state, lower, upper):
+        self.asked += 1
+        clamp_bounds(lower[state.robot.iv :], upper[state.robot.iv :], -self.speed, self.speed)
+
+    def reset(self):
+        self.resets += 1
+
+
+def reach(robot, limits, dx=0.35, ticks=600, settings=None):
+    """Reach forwards with the left hand: every x of the wrist [m], every velocity, and the last result."""
+    wrist = robot.point_frame("l_wrist")
+    hand, q = PointsTask(robot, [wrist], gain=10.0), robot.q()
+    hand.targets = robot.frame_positions(q, [wrist]) + [dx, 0.0, 0.15]
+    solver = WholeBodyIk(robot, settings, limits)
+    xs, vs = [], []
+    for _ in range(ticks):
+        result = solver.step(q, [hand, PostureTask(robot.postures["neutral"], weight=0.01)], DT)
+        q = result.q
+        xs.append(robot.frame_positions(q, [wrist])[0][0])
+        vs.append(result.v)
+    return np.array(xs), np.array(vs), result
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return load_robot("hrp2", "fixed")
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["last", "first"])
+def test_a_wall_of_ones_own_is_not_passed(robot, first):
+    """Rows beside those of the shapes, before them or after them; without the wall the hand goes well beyond it."""
+    start = robot.point_positions(robot.q(), ["l_wrist"])[0][0]
+    free, _, _ = reach(robot, None)
+    wall = Wall(robot, robot.point_frame("l_wrist"), start + 0.1)
+    others = default_limits(robot)
+    walled, _, result = reach(robot, [wall, *others] if first else [*others, wall])
+    assert free.max() > start + 0.2
+    assert walled.max() < start + 0.1 + 1e-3 and walled[-1] > start + 0.09
+    assert result.ok and result.report.slack < 1e-3
+
+
+def test_a_cheap_slack_is_used(robot):
+    """A row that costs little gives way to the task; its slack is reported in its own unit, whatever it costs."""
+    start = robot.point_positions(robot.q(), ["l_wrist"])[0][0]
+    frame = robot.point_frame("l_wrist")
+    cheap, _, result = reach(robot, [*default_limits(robot), Wall(robot, frame, start + 0.1, weight=1e-4)])
+    assert cheap.max() > start + 0.2
+    assert result.report.slack == pytest.approx(8.0 * (cheap[-1] - start - 0.1), rel=0.05)
+
+
+def test_a_bound_of_ones_own_holds_beside_the_others(robot):
+    slow = Slow(0.05)
+    _, v, _ = reach(robot, [slow, *default_limits(robot)])
+    assert np.abs(v).max() <= 0.05 + 1e-12
+    assert slow.asked == 601 and slow.resets == 2, "once a tick, and in the step that compiles"
+    _, free, _ = reach(robot, None)
+    assert np.abs(free).max() > 0.5
+
+
+def test_the_last_limit_comes_first():
+    """Where two limits cannot both be kept, the bounds collapse to what the later allows nearest to the earlier."""
+    robot = load_robot("hrp2", "fixed")
+    slow, fast = IkSettings(acceleration=10.0), 1.0
+    for last in (True, False):
+        limits = [Slow(0.01), AccelerationLimit()] if last else [AccelerationLimit(), Slow(0.01)]
+        solver = WholeBodyIk(robot, slow, limits)
+        solver.v = np.full(robot.nv, fast)
+        v = solver.step(robot.q(), [PostureTask(robot.postures["neutral"])], DT).v
+        assert v == pytest.approx(np.full(robot.nv, fast - 10.0 * DT if last else 0.01), abs=1e-12)
+
+
+def test_each_default_limit_does_its_part(robot):
+    """Without one of them exactly its quantity is exceeded, with all of them none is.
+
+    Acceleration is kept also by the range, which brakes in time; that its own limit comes last is the test above.
+    """
+    rng, home = np.random.default_rng(0), robot.q()
+    wrists = [robot.point_frame("l_wrist"), robot.point_frame("r_wrist")]
+    names = {VelocityLimit: "speed", ConfigurationLimit: "range"}
+    settings = IkSettings(acceleration=30.0, velocity_scale=0.2, smoothing=0.001, damping=0.005, swept=False)
+    goals = robot.frame_positions(home, wrists) + rng.uniform(-0.6, 0.6, (6, 2, 3))
+    for left_out in (None, *names):
+        limits = [m for m in default_limits(robot, self_collision=False) if type(m) is not left_out]
+        solver, q, before = WholeBodyIk(robot, settings, limits), home, np.zeros(robot.nv)
+        hands, worst = PointsTask(robot, wrists, gain=100.0), dict.fromkeys(("speed", "range", "acceleration"), 0.0)
+        for k in range(300):
+            hands.targets = goals[k // 50]
+            v = solver.step(q, [hands], DT).v
+            joints = q + v * DT
+            worst["speed"] = max(worst["speed"], float(np.max(np.abs(v) / robot.velocity)) / 0.2)
+            worst["acceleration"] = max(worst["acceleration"], float(np.abs(v - before).max()) / (30.0 * DT))
+            excess = np.maximum(robot.lower - joints, joints - robot.upper).max()
+            worst["range"] = max(worst["range"], 1.0 + float(excess))
+            q, before = robot.q(np.clip(joints, robot.lower, robot.upper)), v
+        exceeded = {name for name, value in worst.items() if value > 1 + 1e-6}
+        assert exceeded == ({names[left_out]} if left_out else set())
+
+
+def test_shapes_are_kept_apart_only_by_their_limit(robot):
+    hands = [robot.point_frame("l_wrist"), robot.point_frame("r_wrist")]
+    closest = {}
+    for name, limits in (("with", default_limits(robot)), ("without", default_limits(robot, self_collision=False))):
+        points, q = PointsTask(robot, hands, gain=10.0), robot.q()
+        points.targets = points.targets[::-1].copy()
+        solver = WholeBodyIk(robot, limits=limits)
+        for _ in range(300):
+            q = solver.step(q, [points], DT).q
+        closest[name] = robot.shape_clearance(q).min()
+    assert closest["with"] > 0.005 and closest["without"] < 0
+
+
+def test_volumes_can_be_kept_apart_in_place_of_shapes():
+    """The limit takes any monitor: here the robot's swept-sphere volumes, by rows alone."""
+    robot = load_robot("lola", "fixed")
+    monitor = VolumePairs(robot)
+    limits = [VelocityLimit(), SelfCollisionLimit(robot, monitor), ConfigurationLimit(), AccelerationLimit()]
+    hands = [robot.point_frame("l_wrist"), robot.point_frame("r_wrist")]
+    points, q, solver = PointsTask(robot, hands, gain=4.0), robot.q(), WholeBodyIk(robot, limits=limits)
+    points.targets = points.targets[::-1].copy()
+    start = monitor.update(q, 10.0).distance.min()
+    for _ in range(300):
+        result = solver.step(q, [points, PostureTask(robot.postures["neutral"])], DT)
+        q = result.q
+    assert len(result.near) and min(start, 0.0) - 1e-6 < monitor.update(q, 10.0).distance.min() < 0.05
