@@ -23,8 +23,8 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import tendons_of
 from humanoid_control.studies.kawaharazuka.table_one import TABLE_ONE, Built, build
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
-from humanoid_control.tendons.estimator.kalman import update
-from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.estimator.kalman import Estimate, Gate, Measurements, UpdateMemory, update
+from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
 from humanoid_control.tendons.mappings.postures import random_walk
 from humanoid_control.tendons.tendon import TendonGroup
@@ -64,18 +64,16 @@ class OurUpdate:
     def __init__(self, given: Measured) -> None:
         m, n = given.H.shape
         self.given, self.x, self.P = given, np.zeros(n), given.P.copy()
-        self._r, self._use = np.full(m, given.r), np.ones(m, dtype=np.int64)
-        self._x0, self._P0, self._w = np.zeros(n), np.zeros((n, n)), np.zeros(n)
-        self._at, self._score = np.zeros(n, dtype=np.int64), np.zeros(m)
+        self._estimate, self._gate = Estimate(self.x, self.P), Gate(GATE, m // 3)
+        use = np.ones(m, dtype=np.int64)
+        self._measured = Measurements(given.H, given.nu, np.full(m, given.r), use, np.zeros(m))
+        self._memory = UpdateMemory(np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n, dtype=np.int64))
 
     def __call__(self) -> float:
         """The time that it took [s]."""
-        self.x[:], self.P[:], self._use[:] = 0.0, self.given.P, 1
+        self.x[:], self.P[:], self._measured.use[:] = 0.0, self.given.P, 1
         begin = perf_counter()
-        update(
-            self.x, self.P, self.given.H, self.given.nu, self._r, self._use, GATE, len(self._r) // 3,
-            self._x0, self._P0, self._w, self._at, self._score,
-        )  # fmt: skip
+        update(self._estimate, self._measured, self._gate, self._memory)
         return perf_counter() - begin
 
 
@@ -125,7 +123,7 @@ def three_groups(robot: Robot, mappings: Mapping[str, JointMuscleMapping], kind:
     """
     tendons = tendons_of(robot).groups
     groups = [TendonGroup(g.group, g.joints[: g.own], g.joints[g.own :], tendons[g.group].tendons) for g in TABLE_ONE]
-    estimator = TendonEstimator(groups, mappings, FilterSettings(kind, length_noise=NOISE))
+    estimator = TendonEstimator(groups, mappings, EstimatorSettings(kind, length_noise=NOISE))
     limits = np.array([_limits(mappings, j) for j in estimator.joint_names])
     q = random_walk(limits, limits.mean(axis=1), WALK, np.radians(0.5))
     lengths = np.zeros((len(q), len(estimator.muscle_names)))

@@ -14,7 +14,7 @@ from humanoid_control.files import check_file
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import GROUPINGS, tendon_geometry, tendon_groups, tendons_of
-from humanoid_control.tendons.mappings.fitting import KINDS, Accuracy, accuracy, check_size, fit, save_mapping
+from humanoid_control.tendons.mappings.fitting import KINDS, Accuracy, accuracy, check_size, fit_mapping, save_mapping
 from humanoid_control.tendons.mappings.postures import random_postures
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import TendonGroup, owner_table
@@ -91,7 +91,7 @@ def _fit(robot: Robot, group: TendonGroup, kind: str, path: Path, as_json: bool)
     compile_first(TENDONS)
     geometry = TendonGeometry(robot.model, tendons_of(robot).only(group.tendons), group.joints)
     with progress(f"fitting {group.name}", 1.0, as_json) as show:
-        mapping = fit(geometry, kind, show)
+        mapping = fit_mapping(geometry, kind, show)
     found = accuracy(mapping, geometry)
     save_mapping(path, mapping)
     _report(group, kind, path, found, mapping.fit.samples if mapping.fit else 0, as_json)

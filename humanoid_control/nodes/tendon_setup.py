@@ -16,8 +16,7 @@ from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import tendon_geometry, tendon_groups, tendon_mappings
-from humanoid_control.tendons.estimator.estimator import SideBySide, TendonEstimator
-from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons import EstimatorComparison, EstimatorSettings, TendonEstimator
 from humanoid_control.tendons.mappings.mapping import Array
 
 RATE = 50.0  # [Hz] of ~/jae_error at most
@@ -31,7 +30,7 @@ def estimator_of(robot: Robot, p: StateEstimatorParameters) -> TendonEstimator:
     Raises:
         HumanoidError: no tendons, no groups, a mapping of another robot, an unknown posture.
     """
-    settings = FilterSettings(
+    settings = EstimatorSettings(
         p.mode, p.length_noise, p.step_noise, limits=p.limits, gate=p.gate, slack_tension=p.slack_tension
     )
     groups = tendon_groups(robot, p.groups)
@@ -120,7 +119,7 @@ class PairedEstimation:
         self.node, self.robot, self._params = node, robot, p
         self.partner = partner_of(estimator, robot, p)
         absolute = p.mode == "absolute"
-        self._pair = SideBySide(*((estimator, self.partner) if absolute else (self.partner, estimator)))
+        self._pair = EstimatorComparison(*((estimator, self.partner) if absolute else (self.partner, estimator)))
         self._names = self._pair.reference.joint_names
         self._message = joint_state(self._names)
         self._publisher = node.create_publisher(JointState, "~/jae_error", STREAM_OUT)

@@ -88,3 +88,19 @@ def dot(a: np.ndarray, b: np.ndarray, n: int) -> float:
         s0 += a[k] * b[k]
         k += 1
     return (s0 + s1) + (s2 + s3)
+
+
+@kernel
+def cholesky_inverse(L: np.ndarray, n: int, out: np.ndarray) -> None:
+    """out := (L L')^-1, the leading n x n block."""
+    for col in range(n):
+        for i in range(n):
+            s = 1.0 if i == col else 0.0
+            for c in range(col, i):
+                s -= L[i, c] * out[c, col]
+            out[i, col] = s / L[i, i] if i >= col else 0.0
+        for i in range(n - 1, -1, -1):
+            s = out[i, col]
+            for c in range(i + 1, n):
+                s -= L[c, i] * out[c, col]
+            out[i, col] = s / L[i, i]

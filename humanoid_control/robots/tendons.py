@@ -25,15 +25,15 @@ from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import (
     CYLINDER,
     SPHERE,
-    Point,
     Pulley,
     Tendon,
     TendonGroup,
     TendonSet,
     Vec3,
+    ViaPoint,
     Wrap,
-    completed,
-    owners,
+    complete_groups,
+    joint_owners,
 )
 
 # -------- The file
@@ -97,19 +97,19 @@ def read_tendon_file(path: Path, robot: Robot) -> TendonSet:
 
 def _tendon(row: dict[str, Any], links: list[str], where: str) -> Tendon:
     path = [_step(step, links, where) for step in rows_of(row, "points", where)]
-    refuse_millimetres([e.xyz for e in path if isinstance(e, Point)], where)
+    refuse_millimetres([e.xyz for e in path if isinstance(e, ViaPoint)], where)
     refuse_millimetres([e.centre for e in path if isinstance(e, Wrap)], where)
     tension = {k: number(row, k, where) for k in ("min_tension", "max_tension") if k in row}
     return build_row(where, Tendon, str(row["name"]), tuple(path), str(row.get("group", "")), **tension)
 
 
-def _step(step: Any, links: list[str], where: str) -> Point | Wrap | Pulley:
+def _step(step: Any, links: list[str], where: str) -> ViaPoint | Wrap | Pulley:
     """One step of a path: a point, a solid, a pulley."""
     if isinstance(step, list):
         if len(step) != 4:
             raise RobotError(f"{where}: a point must be [link, x, y, z], got {step}")
         xyz = numbers({f"point on {step[0]}": step[1:]}, f"point on {step[0]}", (3,), where)
-        return Point(known("link", str(step[0]), links, where), _vec(xyz))
+        return ViaPoint(known("link", str(step[0]), links, where), _vec(xyz))
     if not isinstance(step, dict):
         raise RobotError(f"{where}: a step of a path is [link, x, y, z] or a solid or a pulley, got {step}")
     if "pulley" in step:
@@ -240,8 +240,8 @@ def tendon_groups(robot: Robot, how: str = "completed") -> tuple[TendonGroup, ..
         if not groups:
             raise RobotError(f"{robot.tendons}: names no groups of joints; group them 'whole' or 'automatic'")
     if how != "file":
-        groups = completed(groups, whole.crossed, whole.joint_names, whole.tendon_names)
-    owners(groups)
+        groups = complete_groups(groups, whole.crossed, whole.joint_names, whole.tendon_names)
+    joint_owners(groups)
     return groups
 
 

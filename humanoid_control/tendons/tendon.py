@@ -1,9 +1,4 @@
-"""How a tendon is routed: points on links, spheres and cylinders that it bends around, pulleys that divide it.
-
-Also here:
-
-* Groups of joints and tendons, each with its own mapping: who estimates an angle and who borrows it.
-"""
+"""Tendons as they are routed over links, sets of them, and the groups of joints that are estimated from them."""
 
 from __future__ import annotations
 
@@ -16,14 +11,12 @@ from numpy.typing import NDArray
 
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
 
-# -------- How a tendon is routed: points on links, spheres and cylinders that it bends around, pulleys that divide it
-
 Vec3 = tuple[float, float, float]
 SPHERE, CYLINDER = "sphere", "cylinder"
 
 
 @dataclass(frozen=True)
-class Point:
+class ViaPoint:
     """A point that the tendon passes, fixed on a link: `xyz` [m] in the link frame."""
 
     link: str
@@ -32,7 +25,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Wrap:
-    """A solid between two points that the tendon does not cut through but bends around, or is led through.
+    """Solid between two points that the tendon wraps around, or is led through as through a ring.
 
     The conventions are MuJoCo's. Without `side` the tendon takes the shorter way around a solid that is in its way.
     With a `side` outside the solid it passes on that side; with one inside the solid it is led through a ring of the
@@ -83,11 +76,11 @@ class Tendon:
         name: of the tendon, or of the muscle or motor that pulls it.
         path: points in order, solids between two of them, pulleys between two branches.
         group: name of the group of tendons that it belongs to; empty where there are no groups.
-        min_tension, max_tension: [N] what it is meant to be pulled with.
+        min_tension, max_tension: [N] range of the pull.
     """
 
     name: str
-    path: tuple[Point | Wrap | Pulley, ...]
+    path: tuple[ViaPoint | Wrap | Pulley, ...]
     group: str = ""
     min_tension: float = 0.0
     max_tension: float = float("inf")
@@ -95,7 +88,7 @@ class Tendon:
     def __post_init__(self) -> None:
         for branch in self.branches():
             where = f"tendon '{self.name}'"
-            points = [isinstance(e, Point) for e in branch]
+            points = [isinstance(e, ViaPoint) for e in branch]
             if sum(points) < 2 or not points[0] or not points[-1]:
                 raise RobotError(f"{where}: needs a point at both ends of its path")
             if any(not a and not b for a, b in itertools.pairwise(points)):
@@ -106,9 +99,9 @@ class Tendon:
                 f"got {self.min_tension:g} and {self.max_tension:g}"
             )
 
-    def branches(self) -> list[list[Point | Wrap]]:
+    def branches(self) -> list[list[ViaPoint | Wrap]]:
         """The path cut at its pulleys."""
-        out: list[list[Point | Wrap]] = [[]]
+        out: list[list[ViaPoint | Wrap]] = [[]]
         for element in self.path:
             if isinstance(element, Pulley):
                 out.append([])
@@ -119,18 +112,13 @@ class Tendon:
         return out
 
     def divisors(self) -> list[float]:
-        """What the length of each branch is divided by."""
+        """Divisor of the length of each branch."""
         given = [e.divisor for e in self.path if isinstance(e, Pulley)]
         return given if self.path and isinstance(self.path[0], Pulley) else [1.0, *given]
 
     def links(self) -> tuple[str, ...]:
         """The links that it touches, each once, in the order of its path."""
         return tuple(dict.fromkeys(e.link for e in self.path if not isinstance(e, Pulley)))
-
-
-def straight(name: str, points: Iterable[tuple[str, Vec3]], **more: str | float) -> Tendon:
-    """A tendon that runs straight from point to point, each (link, xyz [m] in the link frame)."""
-    return Tendon(name, tuple(Point(link, xyz) for link, xyz in points), **more)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -198,23 +186,8 @@ class TendonSet:
         return TendonSet(tuple(self[n] for n in names), where=self.where)
 
 
-# -------- Groups of joints and tendons, each with its own mapping: who estimates an angle and who borrows it
-
-
-def mirrored(group: TendonGroup) -> TendonGroup:
-    """The group of the other side: l_ and r_ exchanged in every name."""
-
-    def other(name: str) -> str:
-        swap = {"l_": "r_", "r_": "l_"}
-        return swap[name[:2]] + name[2:] if name[:2] in swap else name
-
-    fields = (group.own, group.borrow, group.tendons)
-    own, borrow, muscles = (tuple(other(n) for n in names) for names in fields)
-    return TendonGroup(other(group.name), own, borrow, muscles)
-
-
-def owners(groups: Sequence[TendonGroup]) -> dict[str, str]:
-    """Which group estimates each joint; every joint that is borrowed has an owner.
+def joint_owners(groups: Sequence[TendonGroup]) -> dict[str, str]:
+    """Group that estimates each joint; every joint that is borrowed has an owner.
 
     Raises:
         ConfigError: a joint owned twice, owned and borrowed by one group, borrowed from nobody, or a group without
@@ -241,11 +214,11 @@ def owners(groups: Sequence[TendonGroup]) -> dict[str, str]:
 
 def owner_table(groups: Sequence[TendonGroup]) -> list[tuple[str, str, tuple[str, ...]]]:
     """Rows (joint, group that owns it, groups that borrow it), in the order of the groups."""
-    owner = owners(groups)
+    owner = joint_owners(groups)
     return [(joint, name, tuple(g.name for g in groups if joint in g.borrow)) for joint, name in owner.items()]
 
 
-def completed(
+def complete_groups(
     groups: Sequence[TendonGroup], crossed: NDArray[np.bool_], joint_names: Sequence[str], muscle_names: Sequence[str]
 ) -> tuple[TendonGroup, ...]:
     """The groups with every joint borrowed that their tendons cross, however many these are.
@@ -262,5 +235,5 @@ def completed(
         used = np.flatnonzero(np.any(crossed[rows], axis=0)).tolist()
         more = tuple(joint_names[j] for j in used if joint_names[j] not in g.joints)
         out.append(TendonGroup(g.name, g.own, g.borrow + more, g.tendons))
-    owners(out)
+    joint_owners(out)
     return tuple(out)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.jit import are_compiled
-from humanoid_control.tendons.estimator import kalman, observations
+from humanoid_control.tendons.estimator import kalman, observations, prediction
 from humanoid_control.tendons.mappings import neural, polynomial
 from humanoid_control.tendons.routing.kernels import bend_at, measure_at
 
@@ -15,11 +15,12 @@ ADVICE = "compiling the tendons for this machine, only this once: about half a m
 KERNELS: tuple[Any, ...] = (
     measure_at,
     bend_at,
-    kalman.predict,
-    kalman.bent,
+    prediction.predict_by_lengths,
+    prediction.predict_still,
+    prediction.linearisation_variance,
     observations.moved_angles,
-    observations.compare_moments,
-    kalman.update,
+    observations.compare_instants,
+    kalman.update_allowed,
     kalman.hold_limits,
     polynomial.evaluate,
     polynomial.directional,
@@ -41,20 +42,20 @@ def compile_kernels() -> None:
     from humanoid_control.simulation.drives.tendon_plant import TendonPlant
     from humanoid_control.tendons.estimator.estimator import TendonEstimator
     from humanoid_control.tendons.estimator.group_filter import GroupFilter
-    from humanoid_control.tendons.estimator.settings import OBSERVATIONS, FilterSettings
-    from humanoid_control.tendons.mappings.exact import exact_mapping, group_mappings, lengths_only
+    from humanoid_control.tendons.estimator.settings import OBSERVATIONS, EstimatorSettings
+    from humanoid_control.tendons.mappings.exact import exact_mapping, fit_target, group_mappings
     from humanoid_control.tendons.mappings.neural import fit_neural
     from humanoid_control.tendons.mappings.polynomial import fit_polynomial
     from humanoid_control.tendons.mappings.postures import random_postures
     from humanoid_control.tendons.routing.geometry import TendonGeometry
-    from humanoid_control.tendons.tendon import TendonGroup, completed
+    from humanoid_control.tendons.tendon import TendonGroup, complete_groups
 
     robot = load_robot("kengoro_upper", "fixed")
     whole, tendons = tendon_geometry(robot), tendons_of(robot)
-    groups = completed(tuple(tendons.groups.values()), whole.crossed, whole.joint_names, whole.tendon_names)
+    groups = complete_groups(tuple(tendons.groups.values()), whole.crossed, whole.joint_names, whole.tendon_names)
     mappings = group_mappings(robot.model, tendons, groups)
     for observation in OBSERVATIONS:
-        estimator = TendonEstimator(groups, mappings, FilterSettings(observation, every=1))
+        estimator = TendonEstimator(groups, mappings, EstimatorSettings(observation, every=1))
         order = [whole.tendon_names.index(t) for t in estimator.muscle_names]
         for q in random_postures(whole.limits, 3):
             estimator.step(whole.lengths(q)[order])
@@ -62,11 +63,11 @@ def compile_kernels() -> None:
     crossing = tuple(t for t, row in zip(whole.tendon_names, whole.crossed, strict=True) if row[joint])
     elbow = TendonGeometry(robot.model, tendons.only(crossing), whole.joint_names[joint : joint + 1])
     exact_mapping(elbow)
-    data = (lengths_only(elbow), elbow.joint_names, elbow.tendon_names, elbow.limits)
+    target = fit_target(elbow)
     postures = random_postures(elbow.limits, 20)
     group = TendonGroup("elbow", elbow.joint_names, (), elbow.tendon_names)
-    for mapping in (fit_polynomial(*data, postures, SMALL), fit_neural(*data, postures, SMALL, 2)):
-        GroupFilter(group, mapping, FilterSettings("r1")).step(mapping.lengths(np.zeros(1)))
+    for mapping in (fit_polynomial(target, postures, SMALL), fit_neural(target, postures, SMALL, 2)):
+        GroupFilter(group, mapping, EstimatorSettings("r1")).step(mapping.lengths(np.zeros(1)))
     plant = TendonPlant(robot)
     plant.states(robot.postures["neutral"], np.zeros(robot.n))
     whole.paths(np.clip(0.0, *whole.limits.T))

@@ -10,7 +10,7 @@ import humanoid_control.tendons
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.tendons import tendon_geometry, tendon_groups, tendon_mappings
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
-from humanoid_control.tendons.estimator.settings import OBSERVATIONS, FilterSettings
+from humanoid_control.tendons.estimator.settings import OBSERVATIONS, EstimatorSettings
 from humanoid_control.warm_up.tendons import KERNELS, compile_kernels, compiled
 
 
@@ -32,7 +32,7 @@ def test_nothing_is_compiled_after_the_warm_up():
     groups, geometry = tendon_groups(robot, "completed"), tendon_geometry(robot)
     for observation in OBSERVATIONS:
         mappings = tendon_mappings(robot, groups, None)
-        estimator = TendonEstimator(groups, mappings, FilterSettings(observation, every=2))
+        estimator = TendonEstimator(groups, mappings, EstimatorSettings(observation, every=2))
         order = [geometry.tendon_names.index(t) for t in estimator.muscle_names]
         for share in (0.3, 0.4, 0.5, 0.6):
             q = geometry.limits @ [1 - share, share]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.tendons import joint_owners
 from humanoid_control.tendons.estimator.grouping import find_groups
 from humanoid_control.tendons.mappings.postures import random_postures
-from humanoid_control.tendons.tendon import owners
-from test.tendons.straight_lines import GIRDLE_JOINTS, GIRDLE_LIMITS, GIRDLE_MUSCLES, SHOULDER, girdle
+from test.reference.straight_tendons import GIRDLE_JOINTS, GIRDLE_LIMITS, GIRDLE_MUSCLES, SHOULDER, girdle
 
 POSTURES = random_postures(GIRDLE_LIMITS, 60)
 
@@ -47,7 +47,7 @@ def test_every_joint_has_one_owner_and_every_tendon_one_group(most):
     J = girdle(POSTURES)[1]
     found = find_groups(J, GIRDLE_JOINTS, GIRDLE_MUSCLES, GIRDLE_LIMITS, most)
     groups = [g for g in found.groups if g.tendons]
-    assert sorted(owners(groups)) == sorted(GIRDLE_JOINTS)
+    assert sorted(joint_owners(groups)) == sorted(GIRDLE_JOINTS)
     assert sorted(m for g in groups for m in g.tendons) == sorted(GIRDLE_MUSCLES)
     arms = np.abs(J).max(axis=0)
     for g in groups:

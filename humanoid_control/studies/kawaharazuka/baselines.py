@@ -15,8 +15,8 @@ from humanoid_control.studies.kawaharazuka.finding import Finding, Goal, Row, Ru
 from humanoid_control.studies.kawaharazuka.lab import ARM, NOISE, TendonLab, measured
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
-from humanoid_control.tendons.estimator.settings import FilterSettings
-from humanoid_control.tendons.mappings.exact import lengths_only
+from humanoid_control.tendons.estimator.settings import EstimatorSettings
+from humanoid_control.tendons.mappings.exact import fit_target
 from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
 from humanoid_control.tendons.mappings.neural import fit_neural
 from humanoid_control.tendons.mappings.polynomial import fit_polynomial
@@ -53,18 +53,17 @@ class Way:
 def ways(lab: TendonLab, show: Callable[[float], object]) -> list[Way]:
     """All of them, the fitted ones made from the same postures."""
     exact = lab.mappings[GROUP]
-    lengths = lengths_only(lab.geometry_of(GROUP))
-    names = (exact.joint_names, exact.muscle_names, exact.limits)
+    target = fit_target(lab.geometry_of(GROUP))
     postures = random_postures(exact.limits, DATA)
-    small, large = (build_table(lengths, *names, random_postures(exact.limits, n)) for n in (DATA, ROWS))
+    small, large = (build_table(target, random_postures(exact.limits, n)) for n in (DATA, ROWS))
     show(0.2)
-    polynomials = fit_polynomial(lengths, *names, postures, DEGREE)
+    polynomials = fit_polynomial(target, postures, DEGREE)
 
     def trained(share: float) -> None:
         show(0.4 + 0.6 * share)
 
     trained(0.0)
-    network = fit_neural(lengths, *names, postures, WIDTH, ITERATIONS, progress=trained)
+    network = fit_neural(target, postures, WIDTH, ITERATIONS, progress=trained)
     printed = {"share": False, "predict": "tendons", "gate": 0.0, "limits": "off"}
     return [
         Way(f"table search, {DATA:,} rows", small, None, DATA),
@@ -134,7 +133,7 @@ def _estimate(lab: TendonLab, way: Way, z: dict[str, Array], start: dict[str, fl
         assert isinstance(way.mapping, TableMapping)
         found = way.mapping.search(np.column_stack([z[t] for t in way.mapping.muscle_names]))
         return np.asarray(found[:, [way.mapping.joint_names.index(j) for j in ARM]])
-    settings = FilterSettings("absolute", length_noise=way.noise, **way.settings)
+    settings = EstimatorSettings("absolute", length_noise=way.noise, **way.settings)
     estimator = TendonEstimator(lab.groups, lab.mappings | {GROUP: way.mapping}, settings)
     estimator.reset({j: start[j] for j in estimator.joint_names})
     at = [estimator.joint_names.index(j) for j in ARM]
@@ -150,7 +149,7 @@ def _step(lab: TendonLab, way: Way, z: dict[str, Array]) -> Callable[[], object]
         assert isinstance(table, TableMapping)
         return lambda: table.search(next(rows))
     group = next(g for g in lab.groups if g.name == GROUP)
-    f = GroupFilter(group, way.mapping, FilterSettings("absolute", length_noise=way.noise, **way.settings))
+    f = GroupFilter(group, way.mapping, EstimatorSettings("absolute", length_noise=way.noise, **way.settings))
     return lambda: f.step(next(rows))
 
 

@@ -40,7 +40,7 @@ from humanoid_control.studies.kawaharazuka.sharing import shared_and_conventiona
 from humanoid_control.studies.kawaharazuka.table_one import DEGREE, TABLE_ONE, build
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
-from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.mapping import Array
 from humanoid_control.tendons.mappings.postures import random_walk
 
@@ -105,7 +105,7 @@ def random_walks(lab: TendonLab, runs: Runs) -> Finding:
     for name, kind, noise in VARIANTS:
         told = float(np.hypot(noise, misfit)) if name == FITTED else max(noise, FINEST)
         mappings = lab.polynomials if name == FITTED else lab.mappings
-        estimators.append(TendonEstimator(lab.groups, mappings, FilterSettings(kind, length_noise=told)))
+        estimators.append(TendonEstimator(lab.groups, mappings, EstimatorSettings(kind, length_noise=told)))
     joints, muscles = estimators[0].joint_names, estimators[0].muscle_names
     angle = [lab.whole.joint_names.index(j) for j in joints]
     length = [lab.whole.tendon_names.index(t) for t in muscles]
@@ -178,7 +178,7 @@ def wrong_zero(lab: TendonLab, runs: Runs) -> Finding:
     for name, settings in VARIANTS_wrong_zero:
         noise = float(np.hypot(NOISE, misfit)) if name == NETWORK else NOISE
         mapping = network if name == NETWORK else arm.mapping
-        filters.append(GroupFilter(arm.group, mapping, FilterSettings(length_noise=noise, **settings)))
+        filters.append(GroupFilter(arm.group, mapping, EstimatorSettings(length_noise=noise, **settings)))
     walks: list[list[Array]] = [[] for _ in VARIANTS_wrong_zero]
     lines: dict[str, Array] = {}
     first: Array = np.empty(0)

@@ -23,13 +23,13 @@ from humanoid_control.simulation.drives.tendon_plant import EncoderErrors, Tendo
 from humanoid_control.simulation.settings import TENDONS, WorldSettings
 from humanoid_control.simulation.worlds.tendon_world import TensionWorld
 from humanoid_control.tendons.files.mjcf import TendonModel
-from humanoid_control.tendons.mappings.exact import GeometryMapping, exact_mapping, group_mappings, lengths_only
+from humanoid_control.tendons.mappings.exact import GeometryMapping, exact_mapping, fit_target, group_mappings
 from humanoid_control.tendons.mappings.mapping import Array
 from humanoid_control.tendons.mappings.neural import NeuralMapping, fit_neural
 from humanoid_control.tendons.mappings.per_tendon import PartedMapping, fit_polynomial_parts
 from humanoid_control.tendons.mappings.postures import random_postures, random_walk
 from humanoid_control.tendons.routing.geometry import TendonGeometry
-from humanoid_control.tendons.tendon import Point, TendonGroup, completed
+from humanoid_control.tendons.tendon import TendonGroup, ViaPoint, complete_groups
 
 # -------- The robot of the experiments: its groups and mappings, its arm, and the walks of its joints
 
@@ -72,7 +72,7 @@ class TendonLab:
     def groups(self) -> tuple[TendonGroup, ...]:
         """The source's five groups, each borrowing all joints that its tendons cross."""
         names = (self.whole.joint_names, self.whole.tendon_names)
-        return completed(tuple(self.tendons.groups.values()), self.whole.crossed, *names)
+        return complete_groups(tuple(self.tendons.groups.values()), self.whole.crossed, *names)
 
     @cached_property
     def mappings(self) -> dict[str, GeometryMapping]:
@@ -117,9 +117,7 @@ class TendonLab:
         if g.joint_names not in self._networks:
             width = 12 if len(g.joint_names) == 1 else 32
             postures = random_postures(g.limits, FEWEST_POSTURES + POSTURES_PER_JOINT * len(g.joint_names))
-            self._networks[g.joint_names] = fit_neural(
-                lengths_only(g), g.joint_names, g.tendon_names, g.limits, postures, width, ITERATIONS, 0, g.model_hash
-            )
+            self._networks[g.joint_names] = fit_neural(fit_target(g), postures, width, ITERATIONS)
         return self._networks[g.joint_names]
 
 
@@ -174,9 +172,9 @@ def placed_lengths(robot: TendonModel, joints: Sequence[str], values: Array, hel
     for name, value in held.items():
         q[model.joints[model.getJointId(name)].idx_q] = value
     carriers = [
-        [model.getFrameId(p.link, pin.FrameType.BODY) for p in t.path if isinstance(p, Point)] for t in robot.tendons
+        [model.getFrameId(p.link, pin.FrameType.BODY) for p in t.path if isinstance(p, ViaPoint)] for t in robot.tendons
     ]
-    points = [[np.array(p.xyz) for p in t.path if isinstance(p, Point)] for t in robot.tendons]
+    points = [[np.array(p.xyz) for p in t.path if isinstance(p, ViaPoint)] for t in robot.tendons]
     out = np.empty((len(values) + 1, len(points)))
     for row, value in zip(out, np.vstack([np.zeros(len(at)), values]), strict=True):
         q[at] = value

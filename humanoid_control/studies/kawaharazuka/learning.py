@@ -11,7 +11,7 @@ from humanoid_control.simulation.drives.tendon_plant import EncoderErrors
 from humanoid_control.studies.kawaharazuka.finding import Finding, Row, Runs, Trace, spread, walks_of
 from humanoid_control.studies.kawaharazuka.lab import ARM, NOISE, Limb, TendonLab, measured
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
-from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.mapping import Array
 from humanoid_control.tendons.mappings.neural import AntagonismUpdater, NeuralMapping
 from humanoid_control.tendons.mappings.postures import random_postures, random_walk
@@ -110,7 +110,7 @@ def learn(lab: TendonLab, runs: Runs, setup: Setup) -> Finding:
 
 def _absolute(limb: Limb, mapping: NeuralMapping, z: Array, start: Array) -> Array:
     """The reference: rightly zeroed lengths, right start."""
-    f = GroupFilter(limb.group, mapping, FilterSettings("absolute", length_noise=MISMATCH, gate=0.0))
+    f = GroupFilter(limb.group, mapping, EstimatorSettings("absolute", length_noise=MISMATCH, gate=0.0))
     f.reset(start)
     return np.array([f.step(row) for row in z])
 
@@ -118,14 +118,14 @@ def _absolute(limb: Limb, mapping: NeuralMapping, z: Array, start: Array) -> Arr
 def _relative(limb: Limb, mapping: NeuralMapping, z: Array, kind: str, guess: Array) -> Array:
     """A relative filter from the wrong start; it is blind to where the lengths were zeroed."""
     step = radians(0.2 if kind == "r2" else 1.0)
-    f = GroupFilter(limb.group, mapping, FilterSettings(kind, length_noise=MISMATCH, step_noise=step, gate=0.0))
+    f = GroupFilter(limb.group, mapping, EstimatorSettings(kind, length_noise=MISMATCH, step_noise=step, gate=0.0))
     f.reset(guess)
     return np.array([f.step(row) for row in z - z[0]])
 
 
 def _teach(limb: Limb, updater: AntagonismUpdater, z: Array, start: Array) -> None:
     """A walk on which the mapping learns from the absolute filter that uses it."""
-    settings = FilterSettings("absolute", length_noise=MISMATCH, gate=0.0)
+    settings = EstimatorSettings("absolute", length_noise=MISMATCH, gate=0.0)
     f = GroupFilter(limb.group, updater.mapping, settings)
     f.reset(start)
     for k, row in enumerate(z):

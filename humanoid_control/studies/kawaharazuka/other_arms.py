@@ -26,7 +26,7 @@ from humanoid_control.studies.kawaharazuka.finding import (
 )
 from humanoid_control.studies.kawaharazuka.lab import NOISE, measured, muscle_walk, placed_lengths
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
-from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.files.cardsflow import read_cardsflow
 from humanoid_control.tendons.files.mjcf import read_mjcf
 from humanoid_control.tendons.mappings.exact import GeometryMapping, exact_mapping
@@ -144,7 +144,7 @@ def _estimate(arm: Arm, runs: Runs, show: Callable[[float], None]) -> tuple[list
     joints = arm.mapping.joint_names
     group = TendonGroup(arm.name, joints, (), arm.mapping.muscle_names)
     kinds = {"absolute": "absolute", "relative r2": "r2"} if arm.relative else {"absolute": "absolute"}
-    filters = [GroupFilter(group, arm.mapping, FilterSettings(kind, length_noise=NOISE)) for kind in kinds.values()]
+    filters = [GroupFilter(group, arm.mapping, EstimatorSettings(kind, length_noise=NOISE)) for kind in kinds.values()]
     walks: dict[str, list[Array]] = {name: [] for name in kinds}
     lines: dict[str, Array] = {}
     first: Array = np.empty(0)

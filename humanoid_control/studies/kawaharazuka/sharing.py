@@ -13,8 +13,8 @@ from humanoid_control.simulation.drives.tendon_plant import EncoderErrors
 from humanoid_control.studies.kawaharazuka.finding import Finding, Row, Runs, Trace, settled
 from humanoid_control.studies.kawaharazuka.lab import ARM, HandPushes, TendonLab, measured
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
-from humanoid_control.tendons.estimator.settings import FilterSettings
-from humanoid_control.tendons.mappings.exact import lengths_only
+from humanoid_control.tendons.estimator.settings import EstimatorSettings
+from humanoid_control.tendons.mappings.exact import fit_target
 from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
 from humanoid_control.tendons.mappings.polynomial import PolynomialMapping, fit_polynomial
 from humanoid_control.tendons.mappings.postures import random_postures
@@ -95,13 +95,12 @@ def shared_and_conventional(lab: TendonLab, runs: Runs) -> Finding:
 
 def _polynomial(lab: TendonLab, group: str) -> PolynomialMapping:
     """One polynomial over all joints of a group. Its Jacobian has small singular values where the geometry's are 0."""
-    geometry, exact = lab.geometry_of(group), lab.mappings[group]
-    postures = random_postures(exact.limits, DATA)
-    return fit_polynomial(lengths_only(geometry), exact.joint_names, exact.muscle_names, exact.limits, postures, DEGREE)
+    target = fit_target(lab.geometry_of(group))
+    return fit_polynomial(target, random_postures(target.limits, DATA), DEGREE)
 
 
 def _estimator(lab: TendonLab, variant: Variant, fitted: Mapping[str, JointMuscleMapping]) -> TendonEstimator:
-    settings = FilterSettings("absolute", length_noise=ERRORS.noise, borrowed_start=0.1, **variant.settings)
+    settings = EstimatorSettings("absolute", length_noise=ERRORS.noise, borrowed_start=0.1, **variant.settings)
     return TendonEstimator(lab.groups, fitted if variant.polynomial else lab.mappings, settings)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import tendon_geometry
-from humanoid_control.tendons.mappings.exact import lengths_only
+from humanoid_control.tendons.mappings.exact import fit_target
 from humanoid_control.tendons.mappings.mapping import Array, Progress
 from humanoid_control.tendons.mappings.polynomial import PolynomialMapping, fit_polynomial_on_grid
 
@@ -106,22 +106,19 @@ def build(
         postures: random ones in which it is compared with the geometry.
     """
     geometry = tendon_geometry(robot, group.group, group.joints)
-    lengths = lengths_only(geometry)
-    names = (geometry.joint_names, geometry.tendon_names, geometry.limits)
-    lengths(np.zeros((1, len(group.joints))))  # loads the kernel
+    target = fit_target(geometry)
+    target.geometry(np.zeros((1, len(group.joints))))  # loads the kernel
     spent = 0.0
 
     def timed(postures: Array) -> tuple[Array, Array]:
         nonlocal spent
         begin = perf_counter()
-        out = lengths(postures)
+        out = target.geometry(postures)
         spent += perf_counter() - begin
         return out
 
     begin = perf_counter()
-    mapping = fit_polynomial_on_grid(
-        timed, *names, counts or group.counts, DEGREE, geometry.model_hash, progress=progress
-    )
+    mapping = fit_polynomial_on_grid(target._replace(geometry=timed), counts or group.counts, DEGREE, progress)
     seconds = perf_counter() - begin
     q = np.random.default_rng(0).uniform(geometry.limits[:, 0], geometry.limits[:, 1], (postures, len(group.joints)))
     truth, arms = geometry.raw(q)

@@ -1,1 +1,1 @@
-"""The filters of joint groups: what is predicted, what is observed, what is believed."""
+"""Filters of joint groups, what they observe, faults of tendons, and the estimator of a whole body."""

@@ -1,16 +1,10 @@
-"""Which tendons lie, and how: slack, broken, stuck, swapped, missing; the estimate goes on without them.
-
-Also here:
-
-* Whether a filter knows how wrong it is: NIS from its innovations, NEES where the truth is known.
-* What the tendons can tell: the weakest direction of the joints, by name, absolutely and from changes alone.
-"""
+"""Diagnosis of an estimate: tendon faults, consistency of the filter (NIS, NEES), and observability of the angles."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
@@ -18,36 +12,63 @@ from scipy.stats import chi2
 from humanoid_control.jit import kernel
 from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMapping
 
-if TYPE_CHECKING:
-    from humanoid_control.tendons.estimator.group_filter import GroupFilter
+# -------- Tendon faults: slack, broken, stuck, swapped, missing; the estimate goes on without them
+
+WINDOW = 60  # updates that a diagnosis looks back on
+REJECT, READMIT = 4.0, 30  # leaky count of bad updates that excludes a tendon; good ones in a row that take it back
+CLEAR = 8.0  # how many standard deviations make a motion or a difference clear
 
 
-# -------- Which tendons lie, and how: slack, broken, stuck, swapped, missing; the estimate goes on without them
+class Comparison(NamedTuple):
+    """Update of a group's filter, as its k tendons saw it.
 
-_WINDOW = 60  # updates that a diagnosis looks back on
-_OUT, _IN = 4.0, 30  # leaky count of bad updates that excludes a tendon; good ones in a row that take it back
-_CLEAR = 8.0  # how many standard deviations make a motion or a difference clear
+    Attributes:
+        measured, offset: (k,) lengths measured, and what calibration adds to them [m].
+        expected: (k,) lengths by the angles [m].
+        score: (k,) leave-one-out innovation [standard deviations]. use: (k,) 1 where the update used the tendon.
+    """
+
+    measured: np.ndarray
+    offset: np.ndarray
+    expected: np.ndarray
+    score: np.ndarray
+    use: np.ndarray
+
+
+class History(NamedTuple):
+    """Counts of all M tendons, and the row of the window of this step.
+
+    Attributes:
+        bad: (M,) leaky count of bad updates. good: (M,) good ones in a row. excluded: (M,) left out.
+        measured, expected: (M,) lengths of this step [m], written.
+    """
+
+    bad: np.ndarray
+    good: np.ndarray
+    excluded: np.ndarray
+    measured: np.ndarray
+    expected: np.ndarray
 
 
 @kernel
-def count(rows, now, offset, lengths, score, use, wanted, gate, measured, expected, bad, good, excluded):
-    """What the update of a group said of its k tendons, at positions rows (k,) of the body's M.
+def count_rejections(rows: np.ndarray, c: Comparison, allowed: np.ndarray, gate: float, history: History) -> None:
+    """Count what the update of a group said of its k tendons, at positions rows (k,) of the body's M.
 
     Args:
-        now, offset, lengths, score, use: (k,) of the group's filter. wanted: (M,) 1 for tendons it was to use.
-        measured, expected: (M,) row of the window, written. bad, good, excluded: (M,), brought up to date.
+        allowed: (M,) 1 for tendons that it was to use. gate: [standard deviations].
     """
+    bad, good, excluded = history.bad, history.good, history.excluded
     for k in range(rows.shape[0]):
         i = rows[k]
-        measured[i], expected[i] = now[k] + offset[k], lengths[k]
-        if abs(score[k]) > gate or (use[k] == 0 and wanted[i] != 0):
-            bad[i], good[i] = min(bad[i] + 1.0, 2 * _OUT), 0
+        history.measured[i], history.expected[i] = c.measured[k] + c.offset[k], c.expected[k]
+        if abs(c.score[k]) > gate or (c.use[k] == 0 and allowed[i] != 0):
+            bad[i], good[i] = min(bad[i] + 1.0, 2 * REJECT), 0
         else:
             bad[i], good[i] = max(bad[i] - 0.25, 0.0), good[i] + 1
-        excluded[i] = good[i] < _IN if excluded[i] else bad[i] >= _OUT
+        excluded[i] = good[i] < READMIT if excluded[i] else bad[i] >= REJECT
 
 
-class FaultMonitor:
+class FaultDetector:
     """Leaves a tendon out while it contradicts the others, says why, and takes it back when it agrees again.
 
     Attributes:
@@ -62,7 +83,7 @@ class FaultMonitor:
         m = len(self.names)
         self.excluded, self.missing, self.slack = (np.zeros(m, dtype=bool) for _ in range(3))
         self._bad, self._good = np.zeros(m), np.zeros(m, dtype=np.int64)
-        self._measured, self._expected = np.full((_WINDOW, m), np.nan), np.full((_WINDOW, m), np.nan)
+        self._measured, self._expected = np.full((WINDOW, m), np.nan), np.full((WINDOW, m), np.nan)
         self._tension = np.full(m, np.nan)
         self._row, self._fresh = 0, True
         self.relative = False
@@ -85,30 +106,27 @@ class FaultMonitor:
         self._fresh = True
         return self._use
 
-    def judge(self, rows: Ints, f: GroupFilter) -> None:
-        """Count what the update of a group said of its tendons, at positions rows (k,) of the body's."""
-        gate = f.settings.gate
+    def update(self, rows: Ints, comparison: Comparison, gate: float) -> None:
+        """Count what the update of a group said of its tendons, at positions rows (k,) of the body's; 0 is no gate."""
         if gate <= 0:
             return
         if self._fresh:  # one row of the window for all groups of a step that had an update
-            self._row = (self._row + 1) % _WINDOW
+            self._row = (self._row + 1) % WINDOW
             self._measured[self._row] = np.nan
             self._fresh = False
-        count(
-            rows, f.now, f.offset, f.expected, f.score, f.use, self._use, gate,
-            self._measured[self._row], self._expected[self._row], self._bad, self._good, self.excluded,
-        )  # fmt: skip
+        history = History(self._bad, self._good, self.excluded, self._measured[self._row], self._expected[self._row])
+        count_rejections(rows, comparison, self._use, gate, history)
 
-    def outvoted(self, rows: Ints) -> bool:
-        """Whether more of these tendons are left out than are likely to lie: then it is the estimate that is wrong."""
+    def excluded_by_majority(self, rows: Ints) -> bool:
+        """True where more of these tendons are left out than are likely to fail: then the estimate is wrong."""
         return int(np.count_nonzero(self.excluded[rows])) > max(1, len(rows) // 2)
 
-    def forgive(self, rows: Ints) -> None:
+    def readmit(self, rows: Ints) -> None:
         """Take these tendons back."""
         self.excluded[rows], self._bad[rows], self._good[rows] = False, 0.0, 0
 
     def report(self) -> dict[str, str]:
-        """What is wrong with each tendon that is left out: name -> one line. Swapped tendons name each other."""
+        """Fault of each tendon that is left out: name -> one line. Swapped tendons name each other."""
         partner = self._swapped()
         out = {}
         for i, name in enumerate(self.names):
@@ -122,7 +140,7 @@ class FaultMonitor:
 
     def _history(self, i: int) -> tuple[Array, Array]:
         """Measured and expected lengths of tendon i in the window, oldest first [m]."""
-        order = np.roll(np.arange(_WINDOW), -self._row - 1)
+        order = np.roll(np.arange(WINDOW), -self._row - 1)
         z, f = self._measured[order, i], self._expected[order, i]
         known = np.isfinite(z) & np.isfinite(f)
         return z[known], f[known]
@@ -131,7 +149,7 @@ class FaultMonitor:
         z, f = self._history(i)
         if len(z) < 3:
             return "inconsistent: contradicts the other tendons"
-        clear = _CLEAR * self._noise
+        clear = CLEAR * self._noise
         if np.ptp(z) < 1e-9 + 0.01 * self._noise and np.ptp(f) > clear:
             return "stuck: the measured length does not change"
         difference = (z - z[0]) - (f - f[0]) if self.relative else z - f
@@ -152,7 +170,7 @@ class FaultMonitor:
         return pairs
 
     def _moves_as(self, a: int, b: int) -> bool:
-        """Whether the changes measured at a are those expected of b, and not those expected of a."""
+        """True where the changes measured at a are those expected of b, and not those expected of a."""
         known = np.isfinite(self._measured[:, a]) & np.isfinite(self._expected[:, a] + self._expected[:, b])
         if known.sum() < 10:
             return False
@@ -161,7 +179,7 @@ class FaultMonitor:
         return bool(apart > 2 * self._noise and np.std(z - other) < 0.3 * apart)
 
 
-# -------- Whether a filter knows how wrong it is: NIS from its innovations, NEES where the truth is known
+# -------- Consistency: NIS from the innovations, NEES where the truth is known
 
 
 def nees(error: Array, covariance: Array) -> float:
@@ -205,12 +223,12 @@ class ChiSquareMean:
         return float(low / self.freedom), float(high / self.freedom)
 
 
-# -------- What the tendons can tell: the weakest direction of the joints, by name, absolutely and from changes alone
+# -------- Observability: the direction of the joints that lengths, or their changes alone, tell least about
 
 
 @dataclass(frozen=True)
 class Observability:
-    """How well lengths determine angles.
+    """Sensitivity of lengths to angles.
 
     Attributes:
         smallest, largest: singular values of the observation matrix.
@@ -227,7 +245,7 @@ class Observability:
 
     @property
     def observable(self) -> bool:
-        """Whether every direction is seen."""
+        """True where every direction is seen."""
         return self.rank == len(self.direction)
 
     def __str__(self) -> str:
@@ -237,7 +255,7 @@ class Observability:
 
 
 def observability(matrix: Array, joint_names: Sequence[str], cutoff: float = 1e-3) -> Observability:
-    """Of the angles (D,) that a matrix (K, D) maps to lengths; the muscle Jacobian or a stack of them.
+    """Observability of the angles (D,) that a matrix (K, D) maps to lengths; the muscle Jacobian or a stack of them.
 
     Args:
         cutoff: share of the largest singular value below which a direction counts as not seen.
@@ -255,7 +273,7 @@ def observability(matrix: Array, joint_names: Sequence[str], cutoff: float = 1e-
 def relative_observability(
     mapping: JointMuscleMapping, path: Array, cutoff: float = 1e-3, own: int | None = None
 ) -> Observability:
-    """What changes of length along a path say about the posture itself: the differentiated mapping, stacked.
+    """Observability of the posture itself from changes of length along a path: the differentiated mapping, stacked.
 
     A constant error e of the angles changes the increment along dtheta by d(G dtheta)/dtheta e. It shows only where
     moment arms change with the posture, and only as far as the angles cannot be moved to explain it: increments that

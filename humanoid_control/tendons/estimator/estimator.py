@@ -1,8 +1,7 @@
-"""Joint angles of a whole tendon-driven body: several groups, each its own filter, that lend each other angles.
+"""Estimator of the joint angles of a whole tendon-driven body: a filter for each group, that lend each other angles.
 
-Also here:
-
-* Two estimators on the same lengths, one calibrated and one not: their difference is the measure of the source.
+The method is Kawaharazuka 2018 ("A Method of Joint Angle Estimation Using Only Relative Changes in Muscle Lengths for
+Tendon-driven Humanoids with Complex Musculoskeletal Structures"), with observations that the printed one lacks.
 """
 
 from __future__ import annotations
@@ -14,17 +13,15 @@ import numpy as np
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.tendons.estimator.diagnosis import (
-    FaultMonitor,
+    FaultDetector,
     Observability,
     observability,
     relative_observability,
 )
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
-from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMapping
-from humanoid_control.tendons.tendon import TendonGroup, owners
-
-# -------- Joint angles of a whole tendon-driven body: several groups, each its own filter, that lend each other angles
+from humanoid_control.tendons.tendon import TendonGroup, joint_owners
 
 _EVERY, _KEPT = 10, 50  # steps between postures kept for `observability`, and how many
 
@@ -41,17 +38,17 @@ class TendonEstimator:
 
     Attributes:
         joint_names: joints that are estimated, in the order of the groups. muscle_names: tendons, each once.
-        filters: one per group. faults: what is known of each tendon.
+        filters: one per group. faults: which tendons are left out, and why.
     """
 
     def __init__(
         self,
         groups: Sequence[TendonGroup],
         mappings: Mapping[str, JointMuscleMapping],
-        settings: FilterSettings | None = None,
+        settings: EstimatorSettings | None = None,
     ) -> None:
-        owner = owners(groups)
-        self.settings = settings or FilterSettings()
+        owner = joint_owners(groups)
+        self.settings = settings or EstimatorSettings()
         missing = [g.name for g in groups if g.name not in mappings]
         if missing:
             raise ConfigError(f"tendon estimator: no mapping for group '{missing[0]}'; have {', '.join(mappings)}")
@@ -69,7 +66,7 @@ class TendonEstimator:
                 joints = [j for j in g.borrow if owner[j] == name]
                 mine, lender = self.filters[k], self.filters[number[name]]
                 self._loans.append((mine, mine.positions(joints), lender, lender.positions(joints)))
-        self.faults = FaultMonitor(self.muscle_names, self.settings.length_noise, self.settings.slack_tension)
+        self.faults = FaultDetector(self.muscle_names, self.settings.length_noise, self.settings.slack_tension)
         self.faults.relative = self.settings.observation != "absolute"
         self._steps = 0
         self._passed: list[deque[Array]] = [deque(maxlen=_KEPT) for _ in groups]
@@ -125,9 +122,9 @@ class TendonEstimator:
         self._exchange()
         for f, rows in zip(self.filters, self._rows, strict=True):
             if f.count:
-                self.faults.judge(rows, f)
-                if self.faults.outvoted(rows):
-                    self.faults.forgive(rows)
+                self.faults.update(rows, f.comparison, self.settings.gate)
+                if self.faults.excluded_by_majority(rows):
+                    self.faults.readmit(rows)
                     f.restart()
             f.close()
         self._collect()
@@ -138,12 +135,12 @@ class TendonEstimator:
         return self.theta.copy()
 
     def observability(self) -> dict[str, Observability]:
-        """What each group's lengths tell of its own joints: at this posture, or with a relative observation by the
-        motion of the last while. Not for every step: it decomposes matrices."""
+        """Observability of each group's own joints by its lengths: at this posture, or with a relative observation by
+        the motion of the last while. Not for every step: it decomposes matrices."""
         return {f.group.name: self.observability_of(k) for k, f in enumerate(self.filters)}
 
     def observability_of(self, group: int, postures: int = _KEPT) -> Observability:
-        """The same of one group, by its number; a relative one from so many postures of the motion at most."""
+        """Observability of one group, by its number; a relative one from so many postures of the motion at most."""
         f, passed = self.filters[group], self._passed[group]
         own, names = len(f.group.own), f.group.own
         if self.settings.observation == "absolute":
@@ -168,11 +165,8 @@ class TendonEstimator:
         return sum(f.nis for f in self.filters), sum(f.count for f in self.filters)
 
 
-# -------- Two estimators on the same lengths, one calibrated and one not
-
-
-class SideBySide:
-    """Runs a reference and a second estimator together (section V-B, "JAEs-error").
+class EstimatorComparison:
+    """Reference and second estimator on the same lengths: their difference, the JAEs-error (Kawaharazuka 2018, V-B).
 
     Attributes:
         error: (J,) second minus reference after the last step, in the order of the reference's joints [rad].
@@ -180,7 +174,7 @@ class SideBySide:
 
     def __init__(self, reference: TendonEstimator, other: TendonEstimator) -> None:
         if set(reference.joint_names) != set(other.joint_names) or reference.muscle_names != other.muscle_names:
-            raise ConfigError("side by side: both estimators need the same joints and tendons, in the same order")
+            raise ConfigError("comparison: both estimators need the same joints and tendons, in the same order")
         self.reference, self.other = reference, other
         self._order = np.array([other.joint_names.index(j) for j in reference.joint_names])
         self.error = np.zeros(len(reference.joint_names))

@@ -1,4 +1,4 @@
-"""The filter of one group of joints: eq. (7), then eq. (2) or a relative observation, with what it borrows."""
+"""Extended Kalman filter of one group of joints: prediction by eq. (7) of Kawaharazuka 2018, then an observation."""
 
 from __future__ import annotations
 
@@ -9,69 +9,92 @@ import numpy as np
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.numerics.cholesky import cholesky
+from humanoid_control.tendons.estimator.diagnosis import Comparison
 from humanoid_control.tendons.estimator.kalman import (
-    bent,
+    Estimate,
+    Gate,
+    JointLimits,
+    Measurements,
+    UpdateMemory,
+    copy_angles,
     hold_limits,
-    increments,
-    motions,
-    overwrite,
-    predict,
-    update,
-    wanted,
+    update_allowed,
 )
 from humanoid_control.tendons.estimator.observations import observation_of
-from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.estimator.prediction import (
+    LengthChanges,
+    PredictionMemory,
+    ProcessNoise,
+    predict_by_lengths,
+    predict_still,
+)
+from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMapping
 from humanoid_control.tendons.tendon import TendonGroup
 
 
 class GroupFilter:
-    """Extended Kalman filter of the D angles of a group; r2 and r3 carry D more, those of an earlier moment,
-    and r3 the M errors of the lengths at that moment [m].
+    """Extended Kalman filter of the D angles of a group; r2 and r3 carry D more, those of an earlier instant,
+    and r3 the M errors of the lengths at that instant [m].
 
     One step is `predict`, `correct`, and `close`; between them angles may be borrowed (`borrow`).
 
     Attributes:
         x: (D,), (2 D,) or (2 D + M,) state, the group's angles first [rad]. P: its covariance.
-        now: (M,) lengths of this step [m]. since: steps after the first lengths, or after r2's earlier moment.
+        now: (M,) lengths of this step [m]. since: steps after the first lengths, or after r2's earlier instant.
         dz: (M,) their change [m]. delta: (D,) what eq. (7) made of it [rad]. G: (M, D) before that [m/rad].
         nis, count: normalised innovation squared of the last update, and how many lengths it used.
         score: (M,) leave-one-out innovation of each tendon at the last update [standard deviations].
-        asked: (M,) 1 where the step may use the tendon. use: (M,) 1 where the last update used it.
+        allowed: (M,) 1 where the step may use the tendon. use: (M,) 1 where the last update used it.
         rank: of the Jacobian at the last prediction.
         recoveries: how often the covariance had to be started afresh.
+        comparison: what the last update measured and expected, in arrays that every update fills.
     """
 
-    def __init__(self, group: TendonGroup, mapping: JointMuscleMapping, settings: FilterSettings | None = None) -> None:
-        self.settings = s = settings or FilterSettings()
-        for what, have, want in (
+    def __init__(
+        self, group: TendonGroup, mapping: JointMuscleMapping, settings: EstimatorSettings | None = None
+    ) -> None:
+        self.settings = s = settings or EstimatorSettings()
+        for what, have, need in (
             ("joints", mapping.joint_names, group.joints),
             ("tendons", mapping.muscle_names, group.tendons),
         ):
-            if tuple(have) != tuple(want):
+            if tuple(have) != tuple(need):
                 raise ConfigError(f"group '{group.name}': its mapping has other {what}: {', '.join(have)}")
         self.group, self.mapping = group, mapping
-        self.observation = observation_of(mapping, s)
+        self.observation = o = observation_of(mapping, s)
         d, m, ny = len(group.joints), len(group.tendons), len(group.own)
         self.d, self.m = d, m
-        n = self.observation.states(d, m)
+        n = o.states(d, m)
         self._angles = np.arange(d)
-        self._own = (np.arange(d) < ny if s.share else np.ones(d)).astype(float)
-        self._steps = np.where(self._own > 0, s.step_noise, s.borrowed_noise)
         self._starts = np.where(np.arange(d) < ny, s.start_noise, s.borrowed_start)
-        self._lower, self._upper = mapping.limits[:, 0].copy(), mapping.limits[:, 1].copy()
         self.x, self.P = np.zeros(n), np.zeros((n, n))
+        self.offset, self.now, self._last = np.zeros(m), np.full(m, np.nan), np.full(m, np.nan)
         self._f, self.G, self.delta = np.zeros(m), np.zeros((m, d)), np.zeros(d)
-        self._A, self._B, self._L = np.zeros((d, d)), np.zeros((d, d)), np.zeros((n, n))
-        self._x0, self._P0, self._w = np.zeros(n), np.zeros((n, n)), np.zeros(n)
-        self._at = np.zeros(n, dtype=np.int64)
-        self._bend, self.dz, self.score = np.zeros(m), np.zeros(m), np.zeros(m)
-        self._motion, self._nothing = np.zeros(d), np.zeros(m)
-        self.use, self.asked = np.ones(m, dtype=np.int64), np.ones(m, dtype=np.int64)
-        self._gate, self._most = (s.gate, m // 3) if s.gate > 0 else (np.inf, 0)
+        self.dz, self.score = np.zeros(m), np.zeros(m)
+        self.use, self.allowed = np.ones(m, dtype=np.int64), np.ones(m, dtype=np.int64)
+        self._L = np.zeros((n, n))
+        own = (np.arange(d) < ny if s.share else np.ones(d)).astype(float)
+        step = np.where(own > 0, s.step_noise, s.borrowed_noise)
+        # What the kernels take, made once: their arrays are those above.
+        self._estimate = Estimate(self.x, self.P)
+        self._changes = LengthChanges(self.now, self._last, self.allowed, self.use, self.G, self.dz, self.delta)
+        self._process = ProcessNoise(
+            own,
+            step,
+            np.zeros(d),
+            float(s.fastest),
+            float(s.motion_noise**2),
+            float(2 * s.length_noise**2),
+            float(s.cutoff),
+        )
+        self._measured = Measurements(o.H, o.nu, o.R, self.use, self.score)
+        self._gate = Gate(float(s.gate), m // 3) if s.gate > 0 else Gate(np.inf, 0)
+        self._limits = JointLimits(mapping.limits[:, 0].copy(), mapping.limits[:, 1].copy(), float(s.limit_noise**2))
+        self._prediction = PredictionMemory(np.zeros((d, d)), np.zeros((d, d)), np.zeros((d, d)), np.zeros(m))
+        self._update = UpdateMemory(np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n, dtype=np.int64))
+        self.comparison = Comparison(self.now, self.offset, o.lengths, self.score, self.use)
         self.nis, self.count, self.rank, self.recoveries = 0.0, 0, 0, 0
-        self.offset = np.zeros(m)
-        self.z, self.now = np.full(m, np.nan), np.full(m, np.nan)
         self.since = -1
         self.reset(np.zeros(d))
 
@@ -96,7 +119,7 @@ class GroupFilter:
         if theta.shape != (self.d,) or not np.isfinite(theta).all():
             raise ConfigError(f"group '{self.group.name}': start needs {self.d} finite angles, got {theta.shape}")
         self.x[: self.d] = theta
-        self.z[:] = np.nan
+        self._last[:] = np.nan
         self._spread(self._starts if noise is None else np.asarray(noise, float))
         self.since = -1
 
@@ -108,7 +131,7 @@ class GroupFilter:
     def zero(self, z: Array, theta: Array | None = None) -> None:
         """Calibrate: the tendons now measured at z (M,) [m] belong to the posture theta (D,), else the estimate."""
         at = self.theta if theta is None else np.asarray(theta, float)
-        self.offset = np.where(np.isfinite(z), self.mapping.lengths(at) - z, self.offset)
+        self.offset[:] = np.where(np.isfinite(z), self.mapping.lengths(at) - z, self.offset)
 
     def predict(self, z: Array, use: Ints | None = None) -> None:
         """Move the angles by the change of the lengths z (M,) [m]; NaN where a tendon was not measured.
@@ -116,54 +139,43 @@ class GroupFilter:
         Args:
             use: (M,) 0 for tendons to leave out in this step.
         """
-        s, d = self.settings, self.d
         self.now[:] = z
-        self.asked[:] = 1 if use is None else use
-        increments(self.now, self.z, self.asked, self.use, self.dz)
-        self.mapping.evaluate_into(self.x[:d], self._f, self.G)
-        motions(self.G, self.dz, s.fastest, self._motion)
-        if s.by_tendons:
-            # the gate grants what the error of the angles does to the moment arms
-            bent(self.observation.curvature, self.variance, self._motion, 1.0, self._nothing, self._bend)
-            self._motion *= s.motion_noise**2
-            self.rank = predict(
-                self.x, self.P, self.G, self.dz, self.use, self._own, self._steps, 2 * s.length_noise**2,
-                self._motion, s.cutoff, self._bend, self._gate, self._most, self._A, self._B, self._L, self.delta,
-            )  # fmt: skip
+        self.allowed[:] = 1 if use is None else use
+        self.mapping.evaluate_into(self.x[: self.d], self._f, self.G)
+        if self.settings.by_tendons:
+            hessian = self.observation.mean_squared_hessian
+            self.rank = predict_by_lengths(
+                self._estimate, self._changes, self._process, self._gate, hessian, self._prediction
+            )
         else:
-            self.delta[:] = 0.0
-            self._motion *= s.motion_noise**2
-            self.P[self._angles, self._angles] += self._steps**2 + self._own * self._motion
+            predict_still(self._estimate, self._changes, self._process)
         self.observation.predicted(self)
         self.since += 1
 
     def correct(self) -> None:
         """Compare with the lengths given to `predict` and update; pull angles beyond their limits back."""
-        s, d, o = self.settings, self.d, self.observation
         self.nis, self.count = 0.0, 0
-        if o.compare(self):
-            wanted(o.nu, self.asked, self.use)
-            self.nis, self.count, _ = update(
-                self.x, self.P, o.H, o.nu, o.R, self.use, self._gate, self._most,
-                self._x0, self._P0, self._w, self._at, self.score,
-            )  # fmt: skip
-        if s.limits == "soft":
-            hold_limits(self.x, self.P, self._lower, self._upper, s.limit_noise**2)
-        elif s.limits == "hard":
-            np.clip(self.x[:d], self._lower, self._upper, out=self.x[:d])
+        if self.observation.compare(self):
+            self.nis, self.count, _ = update_allowed(
+                self._estimate, self._measured, self.allowed, self._gate, self._update
+            )
+        if self.settings.limits == "soft":
+            hold_limits(self._estimate, self._limits)
+        elif self.settings.limits == "hard":
+            np.clip(self.theta, self._limits.lower, self._limits.upper, out=self.theta)
         self._check()
 
     def _check(self) -> None:
         """A covariance that is none any more is started afresh."""
-        # with the angles of an earlier moment P is singular by construction, so the block of those now is judged
+        # with the angles of an earlier instant P is singular by construction, so the block of those now is judged
         if not cholesky(self.covariance, self.d, self._L) or not isfinite(self.x @ self.x):
             self.restart()
 
     def restart(self) -> None:
         """Start afresh from where the angles are, or the nearest that they can be, as unsure as at first; counted."""
-        d = self.d
-        at = np.where(np.isfinite(self.x[:d]), self.x[:d], (self._lower + self._upper) / 2)
-        self.x[:d] = np.clip(at, self._lower, self._upper)
+        d, (lower, upper, _) = self.d, self._limits
+        at = np.where(np.isfinite(self.x[:d]), self.x[:d], (lower + upper) / 2)
+        self.x[:d] = np.clip(at, lower, upper)
         self._spread(self._starts)
         self.since = min(self.since, 0)
         self.recoveries += 1
@@ -179,19 +191,20 @@ class GroupFilter:
         return self.observation.lengths
 
     def positions(self, joints: Sequence[str]) -> Ints:
-        """Where the angles of these joints are in the state; with r2 and r3 also those of the earlier moment."""
+        """Where the angles of these joints are in the state; with r2 and r3 also those of the earlier instant."""
         at = np.array([self.group.joints.index(j) for j in joints])
-        return np.concatenate([at + k * self.d for k in range(self.observation.moments)])
+        return np.concatenate([at + k * self.d for k in range(self.observation.instants)])
 
     def borrow(self, at: Ints, owner: GroupFilter, there: Ints) -> None:
-        """Overwrite the state at positions at (k,) with the owner's at positions there (k,), eqs (8)-(10).
+        """Overwrite the state at positions at (k,) with the owner's at positions there (k,).
 
-        Only own angles are lent and only borrowed ones overwritten, so that the order of groups does not matter.
+        These are eqs (8)-(10) of Kawaharazuka 2018. Only own angles are lent and only borrowed ones overwritten, so
+        that the order of groups does not matter.
         """
-        overwrite(self.x, self.P, at, owner.x, owner.P, there)
+        copy_angles(self._estimate, at, owner._estimate, there)
 
     def close(self) -> None:
-        """End of a step: where it is time, the estimate becomes the earlier moment that r2 compares with."""
+        """End of a step: where it is time, the estimate becomes the earlier instant that r2 compares with."""
         self.observation.close(self)
 
     def step(self, z: Array, use: Ints | None = None) -> Array:

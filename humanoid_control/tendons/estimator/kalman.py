@@ -1,27 +1,75 @@
-"""Kalman updates, one scalar measurement after the other, and the test that finds a lying tendon.
+"""Extended Kalman filter, the update: measurements one after the other, a gate, limits, and borrowed angles.
 
 Taking independent measurements one by one is the same as taking them together, needs no matrix inverse, leaves out a
 tendon by leaving out its row, and yields whitened innovations whose squares add up to the NIS.
-
-
-Also here:
-
-* The prediction of the angles from the change of lengths, eq. (7): a pseudo-inverse that forgets weak directions.
-* The small sums of a filter step: changes of length, how much moved, which tendons may be used, what is lent.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.cholesky import cholesky
 
-# -------- Kalman updates, one scalar measurement after the other, and the test that finds a lying tendon
+
+class Estimate(NamedTuple):
+    """State of a filter and how sure it is, changed in place.
+
+    Attributes:
+        x: (n,) state, the D angles first [rad]. P: (n, n) its covariance.
+    """
+
+    x: np.ndarray
+    P: np.ndarray
+
+
+class Measurements(NamedTuple):
+    """M linearised measurements.
+
+    Attributes:
+        H: (M, n) Jacobian by the state. nu: (M,) innovations at the prior [m]; NaN where nothing was measured.
+        r: (M,) variances [m^2]. use: (M,) 1 to use, 0 to leave out; cleared where the gate closes.
+        score: (M,), written: leave-one-out innovation [standard deviations].
+    """
+
+    H: np.ndarray
+    nu: np.ndarray
+    r: np.ndarray
+    use: np.ndarray
+    score: np.ndarray
+
+
+class Gate(NamedTuple):
+    """Test that leaves out tendons which contradict the rest.
+
+    Attributes:
+        limit: largest admitted innovation [standard deviations]. most: how many tendons may be left out in a step.
+    """
+
+    limit: float
+    most: int
+
+
+class JointLimits(NamedTuple):
+    """Range of the angles, lower and upper (D,) [rad], and the variance of a limit as a measurement [rad^2]."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    variance: float
+
+
+class UpdateMemory(NamedTuple):
+    """Memory of an update: the prior x0 (n,) and P0 (n, n), w (n,), and indices at (n,)."""
+
+    x0: np.ndarray
+    P0: np.ndarray
+    w: np.ndarray
+    at: np.ndarray
 
 
 @kernel
-def _crossed(h, at):
+def _nonzero(h: np.ndarray, at: np.ndarray) -> int:
     """Positions of the entries of h that are not zero, into at; their number. Most tendons cross few joints."""
     count = 0
     for a in range(h.shape[0]):
@@ -31,26 +79,28 @@ def _crossed(h, at):
 
 
 @kernel
-def _left(nu, h, x, x0, at, count):
-    """What is left of the innovation nu at x0 when the state has moved to x."""
+def _residual(nu: float, h: np.ndarray, x: np.ndarray, memory: UpdateMemory, count: int) -> float:
+    """The innovation nu at the prior, less what the state has moved since."""
     for c in range(count):
-        nu -= h[at[c]] * (x[at[c]] - x0[at[c]])
+        a = memory.at[c]
+        nu -= h[a] * (x[a] - memory.x0[a])
     return nu
 
 
 @kernel
-def _absorb(x, P, h, e, r, w, at, count):
+def _absorb(estimate: Estimate, h: np.ndarray, e: float, r: float, memory: UpdateMemory, count: int) -> float:
     """Take in one measurement: e = h (truth - x) + noise of variance r.
 
     P <- P - v v^T with v = P h^T / sqrt(h P h^T + r): Joseph's form of it, with the best gain put in. Every entry has
     the same product as its mirror image, so that P stays symmetric to the last digit.
 
     Args:
-        x: (n,) state; P: (n, n) covariance; both changed. w: (n,) room. at, count: where h (n,) is not zero.
+        count: how many entries of h (n,) are not zero, at the positions memory.at.
 
     Returns:
         Variance of e.
     """
+    x, P, w, at = estimate.x, estimate.P, memory.w, memory.at
     n = x.shape[0]
     for j in range(n):
         w[j] = 0.0
@@ -73,7 +123,7 @@ def _absorb(x, P, h, e, r, w, at, count):
 
 
 @kernel
-def _variance(P, h, at, count):
+def _variance(P: np.ndarray, h: np.ndarray, at: np.ndarray, count: int) -> float:
     """h P h^T of a symmetric P."""
     total = 0.0
     for c in range(count):
@@ -85,23 +135,43 @@ def _variance(P, h, at, count):
 
 
 @kernel
-def update(x, P, H, nu, r, use, gate, most, x0, P0, w, at, score):
+def _leave_one_out(estimate: Estimate, measured: Measurements, limit: float, memory: UpdateMemory) -> int:
+    """Score every measurement against what all others together say of it; the worst beyond the limit, or -1."""
+    nu, r, score, at = measured.nu, measured.r, measured.score, memory.at
+    worst, worst_at = limit, -1
+    for i in range(nu.shape[0]):
+        if nu[i] != nu[i]:
+            score[i] = 0.0
+            continue
+        h = measured.H[i]
+        count = _nonzero(h, at)
+        e = _residual(nu[i], h, estimate.x, memory, count)
+        share = _variance(estimate.P, h, at, count) / r[i]
+        if measured.use[i] == 0:
+            score[i] = e / ((1.0 + share) * r[i]) ** 0.5
+            continue
+        free = 1.0 - share
+        if free < 1e-9:  # nothing else speaks of what this tendon measures
+            score[i] = 0.0
+            continue
+        score[i] = e / (free * r[i]) ** 0.5
+        if abs(score[i]) > worst:
+            worst, worst_at = abs(score[i]), i
+    return worst_at
+
+
+@kernel
+def update(estimate: Estimate, measured: Measurements, gate: Gate, memory: UpdateMemory) -> tuple[float, int, int]:
     """Take in all measurements in use, and leave out those that contradict the rest.
 
     Each measurement is compared with what all others together say of it (leave-one-out innovation, from the residual
     after the update). While the worst one exceeds the gate it is left out and the update is made again.
 
-    Args:
-        x: (n,), P: (n, n): prior, becoming posterior. H: (M, n), nu: (M,) innovations at the prior, r: (M,) variances.
-        use: (M,) 1 to use, 0 to leave out; cleared where the gate closes.
-        gate: largest admitted |innovation| in standard deviations; most: how many may be left out by it.
-        x0: (n,), P0: (n, n), w: (n,), at: (n,) integers: room.
-        score: (M,), written: leave-one-out innovation in standard deviations.
-
     Returns:
         NIS of the measurements used, their number, and how many the gate left out.
     """
-    n, m = x.shape[0], nu.shape[0]
+    x, P, x0, P0 = estimate.x, estimate.P, memory.x0, memory.P0
+    n = x.shape[0]
     for a in range(n):
         x0[a] = x[a]
         for b in range(n):
@@ -109,34 +179,18 @@ def update(x, P, H, nu, r, use, gate, most, x0, P0, w, at, score):
     dropped = 0
     while True:
         nis, count = 0.0, 0
-        for i in range(m):
-            if use[i] != 0:
-                held = _crossed(H[i], at)
-                e = _left(nu[i], H[i], x, x0, at, held)
-                s = _absorb(x, P, H[i], e, r[i], w, at, held)
+        for i in range(measured.nu.shape[0]):
+            if measured.use[i] != 0:
+                h = measured.H[i]
+                crossed = _nonzero(h, memory.at)
+                e = _residual(measured.nu[i], h, x, memory, crossed)
+                s = _absorb(estimate, h, e, measured.r[i], memory, crossed)
                 nis += e * e / s
                 count += 1
-        worst, liar = gate, -1
-        for i in range(m):
-            if nu[i] != nu[i]:
-                score[i] = 0.0
-                continue
-            held = _crossed(H[i], at)
-            e = _left(nu[i], H[i], x, x0, at, held)
-            share = _variance(P, H[i], at, held) / r[i]
-            if use[i] == 0:
-                score[i] = e / ((1.0 + share) * r[i]) ** 0.5
-                continue
-            free = 1.0 - share
-            if free < 1e-9:  # nothing else speaks of what this tendon measures
-                score[i] = 0.0
-                continue
-            score[i] = e / (free * r[i]) ** 0.5
-            if abs(score[i]) > worst:
-                worst, liar = abs(score[i]), i
-        if liar < 0 or dropped >= most:
+        worst = _leave_one_out(estimate, measured, gate.limit, memory)
+        if worst < 0 or dropped >= gate.most:
             return nis, count, dropped
-        use[liar] = 0
+        measured.use[worst] = 0
         dropped += 1
         for a in range(n):
             x[a] = x0[a]
@@ -145,237 +199,53 @@ def update(x, P, H, nu, r, use, gate, most, x0, P0, w, at, score):
 
 
 @kernel
-def hold_limits(x, P, lower, upper, r):
-    """Where an angle is beyond its limit, pull the state back as a measurement of variance r [rad^2] would; count them.
+def update_allowed(
+    estimate: Estimate, measured: Measurements, allowed: np.ndarray, gate: Gate, memory: UpdateMemory
+) -> tuple[float, int, int]:
+    """`update` with all tendons that were measured and are allowed, (M,) 1."""
+    for i in range(allowed.shape[0]):
+        measured.use[i] = allowed[i] if measured.nu[i] - measured.nu[i] == 0.0 else 0
+    return update(estimate, measured, gate, memory)
+
+
+@kernel
+def hold_limits(estimate: Estimate, limits: JointLimits) -> int:
+    """Where an angle is beyond its limit, pull the state back as a measurement of it would; count them.
 
     The covariance stays: a limit that is touched step after step says nothing new, and a filter that takes it for news
     becomes sure of a wrong posture.
-
-    Args:
-        x: (n,), changed. P: (n, n). lower, upper: (D,) of the first D states, the angles.
     """
+    x, P = estimate.x, estimate.P
     count = 0
-    for d in range(lower.shape[0]):
+    for d in range(limits.lower.shape[0]):
         e = 0.0
-        if x[d] < lower[d]:
-            e = lower[d] - x[d]
-        elif x[d] > upper[d]:
-            e = upper[d] - x[d]
+        if x[d] < limits.lower[d]:
+            e = limits.lower[d] - x[d]
+        elif x[d] > limits.upper[d]:
+            e = limits.upper[d] - x[d]
         if e != 0.0:
-            gain = e / (P[d, d] + r)
+            gain = e / (P[d, d] + limits.variance)
             for a in range(x.shape[0]):
                 x[a] += gain * P[a, d]
             count += 1
     return count
 
 
-# -------- The prediction of the angles from the change of lengths, eq. (7)
-
-
 @kernel
-def _inverse_by_cholesky(A, out, L):
-    """out = A^-1 (D, D) by Cholesky; False when a pivot is not positive."""
-    n = A.shape[0]
-    if not cholesky(A, n, L):
-        return False
-    for col in range(n):
-        for i in range(n):
-            s = 1.0 if i == col else 0.0
-            for c in range(col, i):
-                s -= L[i, c] * out[c, col]
-            out[i, col] = s / L[i, i] if i >= col else 0.0
-        for i in range(n - 1, -1, -1):
-            s = out[i, col]
-            for c in range(i + 1, n):
-                s -= L[c, i] * out[c, col]
-            out[i, col] = s / L[i, i]
-    return True
+def copy_angles(to: Estimate, at: np.ndarray, owner: Estimate, there: np.ndarray) -> None:
+    """Copy angles and their covariance from another filter (Kawaharazuka 2018, eqs (8)-(10)).
 
-
-@kernel
-def squared_pseudo_inverse(G, use, cutoff, A, out, L):
-    """(G^T G)^+ (D, D), singular values of G below cutoff times the largest counted as zero; returns the rank.
+    What tied them to the rest is dropped.
 
     Args:
-        G: (M, D). use: (M,) rows with 0 are left out. A, L: (D, D) room. out: (D, D), written.
+        to: changed at positions at (k,). owner: its estimate at positions there (k,).
     """
-    m, n = G.shape
-    A[:] = 0.0
-    for i in range(m):
-        if use[i] != 0:
-            for a in range(n):
-                g = G[i, a]
-                if g != 0.0:
-                    for b in range(n):
-                        A[a, b] += g * G[i, b]
-    if _inverse_by_cholesky(A, out, L):
-        size, inverse = 0.0, 0.0
-        for a in range(n):
-            for b in range(n):
-                size += A[a, b] * A[a, b]
-                inverse += out[a, b] * out[a, b]
-        # The product of the Frobenius norms bounds the condition number: nothing to cut off.
-        if (size * inverse) ** 0.5 * max(cutoff * cutoff, 1e-13) < 1.0:
-            return n
-    values, vectors = np.linalg.eigh(A)
-    out[:] = 0.0
-    rank = 0
-    # Squaring leaves zero singular values at the root of the rounding error, 1e-8; a smaller cut-off cannot be told.
-    least = max(cutoff * cutoff, 1e-15 * n) * values[n - 1]
-    for c in range(n):
-        if values[c] > least:
-            rank += 1
-            for a in range(n):
-                for b in range(n):
-                    out[a, b] += vectors[a, c] * vectors[b, c] / values[c]
-    return rank
-
-
-@kernel
-def _worst(G, dz, use, r, bend, gate, delta, inverse):
-    """The tendon whose change of length contradicts the others most, or -1 when none is beyond the gate."""
-    m, n = G.shape
-    worst, at = gate, -1
-    for i in range(m):
-        if use[i] != 0:
-            e, own = dz[i], 0.0
-            for a in range(n):
-                e -= G[i, a] * delta[a]
-                for b in range(n):
-                    own += G[i, a] * inverse[a, b] * G[i, b]
-            free = 1.0 - own
-            if free > 1e-9:
-                score = abs(e) / free / (r / free + bend[i]) ** 0.5
-                if score > worst:
-                    worst, at = score, i
-    return at
-
-
-@kernel
-def predict(x, P, G, dz, use, owned, step, r, motion, cutoff, bend, gate, most, A, B, L, delta):
-    """theta += S G^+ dz, eq. (7), and P += diag(step^2 + S motion) + S G^+ r G^+T S.
-
-    The measured changes move the angles here and are compared with them once more afterwards. `motion` keeps that from
-    counting twice, and stands for the error of G, which grows with the motion.
-
-    Equation (7) as printed has rows for the owned angles only; S keeps the borrowed ones in place with zeros.
-    A tendon whose change cannot be explained together with the others' is left out.
-
-    Args:
-        x: (n,), P: (n, n): changed in their first D entries. G: (M, D) at the last estimate. dz: (M,) [m].
-        use: (M,) 1 where dz may be used, cleared where it contradicts. owned: (D,) 1 for estimated angles, else 0.
-        step: (D,) [rad]. r: variance of dz [m^2]. motion: (D,) [rad^2]. cutoff: of the pseudo-inverse.
-        bend: (M,) variance that the gate grants the error of G [m^2]. gate [standard deviations], most: how many
-            tendons may be left out.
-        A, B, L: (D, D) room. delta: (D,), written: the change of the angles [rad].
-
-    Returns:
-        Rank of G.
-    """
-    m, n = G.shape
-    dropped = 0
-    while True:
-        rank = squared_pseudo_inverse(G, use, cutoff, A, B, L)
-        for a in range(n):
-            A[0, a] = 0.0
-            for i in range(m):
-                if use[i] != 0:
-                    A[0, a] += G[i, a] * dz[i]
-        for a in range(n):
-            delta[a] = 0.0
-            for b in range(n):
-                delta[a] += B[a, b] * A[0, b]
-        at = _worst(G, dz, use, r, bend, gate, delta, B) if dropped < most else -1
-        if at < 0:
-            break
-        use[at] = 0
-        dropped += 1
-    for a in range(n):
-        delta[a] *= owned[a]
-        x[a] += delta[a]
-    for a in range(n):
-        P[a, a] += step[a] * step[a] + owned[a] * motion[a]
-        for b in range(n):
-            # (a, b) and (b, a) of B may differ in the last digit; their mean keeps P symmetric
-            P[a, b] += owned[a] * owned[b] * r * 0.5 * (B[a, b] + B[b, a])
-    return rank
-
-
-# -------- The small sums of a filter step: changes of length, how much moved, which tendons may be used, what is lent
-
-
-@kernel
-def increments(z, last, asked, use, dz):
-    """Change of each length since it was last seen; tendons not measured or not wanted are not used.
-
-    Args:
-        z, last: (M,) lengths now and when last seen [m], NaN where missing. asked: (M,) 1 where wanted.
-        use, dz: (M,), written; dz is 0 where it is not known. last: brought up to date.
-    """
-    for i in range(z.shape[0]):
-        change = z[i] - last[i]
-        known = change - change == 0.0  # neither NaN nor infinite
-        use[i] = asked[i] if known else 0
-        dz[i] = change if known else 0.0
-        if z[i] - z[i] == 0.0:
-            last[i] = z[i]
-
-
-@kernel
-def motions(G, dz, fastest, out):
-    """Mean square change of each angle that changes dz (M,) of the lengths admit, (D,) [rad^2].
-
-    Each angle as if it alone had moved the tendons that cross it, so that angles and shifts can be mixed.
-
-    Args:
-        fastest: no angle changes by more than this in one step, whatever a lying tendon says [rad].
-    """
-    for a in range(G.shape[1]):
-        gain, size = 1e-12, 0.0
-        for i in range(G.shape[0]):
-            if G[i, a] != 0.0:
-                gain += G[i, a] * G[i, a]
-                size += dz[i] * dz[i]
-        out[a] = min(size / gain, fastest * fastest)
-
-
-@kernel
-def bent(curvature, u, v, factor, r, out):
-    """Variance of lengths with what a linear filter neglects of them: r + factor sum K_ae^2 u_a v_e, (M,) [m^2].
-
-    Args:
-        curvature: (M, D, D) mean squares of the second derivatives [m^2/rad^4]. u, v: (D,) squares of angles [rad^2].
-        r: (M,) [m^2]. out: (M,), written.
-    """
-    m, d = curvature.shape[0], curvature.shape[1]
-    for i in range(m):
-        total = 0.0
-        for a in range(d):
-            if curvature[i, a, a] > 0.0:
-                for e in range(d):
-                    total += curvature[i, a, e] * u[a] * v[e]
-        out[i] = r[i] + factor * total
-
-
-@kernel
-def wanted(nu, asked, use):
-    """use: (M,) 1 where the innovation nu is a number and the tendon is wanted."""
-    for i in range(nu.shape[0]):
-        use[i] = asked[i] if nu[i] - nu[i] == 0.0 else 0
-
-
-@kernel
-def overwrite(x, P, at, other_x, other_P, there):
-    """Copy angles and their covariance from another filter, eqs (8)-(10); what tied them to the rest is dropped.
-
-    Args:
-        x: (n,), P: (n, n): changed at positions at (k,). other_x, other_P: the owner's, at positions there (k,).
-    """
+    x, P = to.x, to.P
     for i in range(at.shape[0]):
-        x[at[i]] = other_x[there[i]]
+        x[at[i]] = owner.x[there[i]]
         for j in range(x.shape[0]):
             P[at[i], j] = 0.0
             P[j, at[i]] = 0.0
     for i in range(at.shape[0]):
         for j in range(at.shape[0]):
-            P[at[i], at[j]] = other_P[there[i], there[j]]
+            P[at[i], at[j]] = owner.P[there[i], there[j]]

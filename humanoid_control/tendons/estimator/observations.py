@@ -1,33 +1,34 @@
-"""How much the lengths of a mapping bend: what a linearised filter neglects.
+"""Observation models: measured lengths, eq. (2) of Kawaharazuka 2018, or their changes, its eqs (11) and (12).
 
-Also here:
-
-* What measured lengths are compared with: the lengths themselves, eq. (2), or their changes, eqs (11) and (12).
-* What the change of the lengths between two moments tells, and what only the noise pretends that it does.
-* Changes of the lengths since an earlier moment whose angles are in the state too: the observations r2 and r3.
-* The observations by their names in the settings.
+A relative observation compares two instants: the angles now, c + d, with those of an earlier instant, c, which stay in
+the state. Its measurement is the change of the lengths between them, f(c + d) - f(c).
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from humanoid_control.jit import kernel
-from humanoid_control.tendons.estimator.kalman import bent, squared_pseudo_inverse
-from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.estimator.kalman import Estimate
+from humanoid_control.tendons.estimator.prediction import linearisation_variance, squared_pseudo_inverse
+from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
+
+SAMPLES, SHARE = 8, 0.7  # postures, and share of each range, that the mean squared Hessian is taken over
+MOVED = 5.0  # a joint that moved by less than so many deviations of the noise counts as resting; noise hardly ever does
+CLEAR = 2.0  # by how many deviations of what the motion is uncertain a moment arm must have changed to tell anything
 
 
 class FilterState(Protocol):
-    """What an observation sees of the filter of D angles and M lengths that it belongs to.
+    """The filter of D angles and M lengths that an observation belongs to, as far as the observation needs it.
 
     Attributes:
         d: D. x: (n,) state, the angles first. P: (n, n) its covariance.
         G: (M, D) moment arms at the last prediction [m/rad]. delta: (D,) change of the angles predicted [rad].
         dz: (M,) change of the lengths since the last step [m]. now: (M,) lengths now [m].
-        asked, use: (M,) 1 where the step may use, the last update used, the tendon.
+        allowed, use: (M,) 1 where the step may use, the last update used, the tendon.
         since: steps since the state was last started, -1 before the first.
     """
 
@@ -38,7 +39,7 @@ class FilterState(Protocol):
     delta: Array
     dz: Array
     now: Array
-    asked: Any
+    allowed: Any
     use: Any
     since: int
 
@@ -55,52 +56,30 @@ class FilterState(Protocol):
         """(D,) variances of the angles [rad^2]."""
 
 
-# -------- How much the lengths of a mapping bend: what a linearised filter neglects
-
-_SAMPLES = 8  # postures
-_SHARE = 0.7  # of each range
-
-
-def squared_curvature(mapping: JointMuscleMapping) -> Array:
-    """(M, D, D) mean square over postures of each second derivative of each length [m^2/rad^4]."""
-    d = len(mapping.joint_names)
-    middle, half = mapping.limits.mean(axis=1), np.ptp(mapping.limits, axis=1) / 2
-    rng = np.random.default_rng(0)
-    out = np.zeros((len(mapping.muscle_names), d, d))
-    for _ in range(_SAMPLES):
-        theta = middle + _SHARE * half * rng.uniform(-1, 1, d)
-        for e, along in enumerate(np.eye(d)):
-            out[:, :, e] += mapping.jacobian_directional(theta, along) ** 2 / _SAMPLES
-    return out
-
-
-# -------- What measured lengths are compared with: the lengths themselves, eq. (2), or their changes
-
-
 class Observation:
-    """One way to observe D angles by M lengths.
+    """Observation of D angles by M lengths.
 
     Attributes:
-        moments: how often the state has the angles. H: (M, n) Jacobian by the state. nu: (M,) innovation [m].
+        instants: how often the state has the angles. H: (M, n) Jacobian by the state. nu: (M,) innovation [m].
         R: (M,) variance, of what a linear update neglects too, so that weights and gate are right far from the truth as
             well [m^2]. lengths: (M,) that the angles would have [m]; by changes alone only their changes count.
-        curvature: (M, D, D) mean squares of the second derivatives of the lengths [m^2/rad^4].
+        mean_squared_hessian: (M, D, D) of the lengths by the angles [m^2/rad^4].
     """
 
-    moments = 1
+    instants = 1
 
-    def __init__(self, mapping: JointMuscleMapping, settings: FilterSettings) -> None:
+    def __init__(self, mapping: JointMuscleMapping, settings: EstimatorSettings) -> None:
         m, d = len(mapping.muscle_names), len(mapping.joint_names)
         self.mapping, self.settings = mapping, settings
         self.lengths, self.nu = np.zeros(m), np.zeros(m)
-        self.curvature = squared_curvature(mapping)
+        self.mean_squared_hessian = mean_squared_hessian(mapping)
         self.H = np.zeros((m, self.states(d, m)))
         self.r = np.full(m, settings.length_noise**2 * (1.0 if settings.observation == "absolute" else 2.0))
         self.R = self.r.copy()
 
     def states(self, d: int, m: int) -> int:
         """Size of the state for D angles and M lengths."""
-        return self.moments * d
+        return self.instants * d
 
     def restart(self, f: FilterState) -> None:
         """The filter was set to other angles."""
@@ -116,19 +95,35 @@ class Observation:
         """The filter has updated its angles."""
 
 
-class Lengths(Observation):
+def mean_squared_hessian(mapping: JointMuscleMapping) -> Array:
+    """(M, D, D) mean square over postures of each second derivative of each length [m^2/rad^4].
+
+    It tells what a linearised filter neglects.
+    """
+    d = len(mapping.joint_names)
+    middle, half = mapping.limits.mean(axis=1), np.ptp(mapping.limits, axis=1) / 2
+    rng = np.random.default_rng(0)
+    out = np.zeros((len(mapping.muscle_names), d, d))
+    for _ in range(SAMPLES):
+        theta = middle + SHARE * half * rng.uniform(-1, 1, d)
+        for e, along in enumerate(np.eye(d)):
+            out[:, :, e] += mapping.jacobian_directional(theta, along) ** 2 / SAMPLES
+    return out
+
+
+class AbsoluteObservation(Observation):
     """z = f(theta), eq. (2)."""
 
     def compare(self, f: FilterState) -> bool:
         """As the interface says."""
         self.mapping.evaluate_into(f.theta, self.lengths, self.H)
         np.subtract(f.measured, self.lengths, out=self.nu)
-        bent(self.curvature, f.variance, f.variance, 0.5, self.r, self.R)
+        linearisation_variance(self.mean_squared_hessian, f.variance, f.variance, 0.5, self.r, self.R)
         return True
 
 
-class Steps(Observation):
-    """Changes in one step: as printed, or by the differentiated mapping.
+class IncrementObservation(Observation):
+    """Changes in one step: as printed ("literal"), or by the differentiated mapping ("r1").
 
     As printed dz = G dtheta, eq. (12), is true of any prediction by the same tendons: dead reckoning. With the state in
     G, dz = G(theta) dtheta, the change of the moment arms tells the angles.
@@ -137,121 +132,143 @@ class Steps(Observation):
     def predicted(self, f: FilterState) -> None:
         """As the interface says; the Jacobian belongs to the estimate before the step, which is at hand here."""
         np.subtract(f.dz, f.G @ f.delta, out=self.nu)
-        f.asked *= f.use  # a change that contradicted the others is no measurement either
+        f.allowed *= f.use  # a change that contradicted the others is no measurement either
         if self.settings.observation == "literal":
             self.H[:] = f.G
         else:
             self.mapping.directional_into(f.x - f.delta, f.delta, self.H)
-            bent(self.curvature, f.variance, f.delta**2, 1.0, self.r, self.R)
+            linearisation_variance(self.mean_squared_hessian, f.variance, f.delta**2, 1.0, self.r, self.R)
 
     def compare(self, f: FilterState) -> bool:
         """As the interface says."""
         return f.since >= 1
 
 
-# -------- What the change of the lengths between two moments tells, and what only the noise pretends that it does
+# -------- Two instants: what the change of the lengths between them tells, and what only noise pretends that it does
+
+
+class InstantArms(NamedTuple):
+    """Moment arms (M, D) [m/rad].
+
+    Attributes:
+        now: at the angles now. moved: at the angles of `moved_angles`. before: at those of the earlier instant.
+    """
+
+    now: np.ndarray
+    moved: np.ndarray
+    before: np.ndarray
+
+
+class TwoInstantNoise(NamedTuple):
+    """Noise of a comparison of two instants.
+
+    Attributes:
+        hessian: (M, D, D) mean squares of the second derivatives K of the lengths [m^2/rad^4].
+        r: (M,) variance of the measured change [m^2].
+        motion: (D,) variance of d, how far the angles have moved [rad^2].
+    """
+
+    hessian: np.ndarray
+    r: np.ndarray
+    motion: np.ndarray
 
 
 @kernel
-def moved_angles(x, P, B, curvature, r, least, later, doubt):
-    """The later angles of two moments, without the motion that noise alone may have made; how many joints moved.
+def moved_angles(estimate: Estimate, B: np.ndarray, noise: TwoInstantNoise, least: float, moved: np.ndarray) -> int:
+    """The angles now without the motion that noise alone may have made; how many joints moved.
 
     At rest the noise of the lengths moves the estimate by (G^T G)^+ times its variance. A joint that moved by less than
     some deviations of that counts as resting: one test of all tendons together, which noise hardly ever passes.
 
     Args:
-        x: (2 D, ...) angles now c + d, then those of the earlier moment c [rad]. P: its covariance.
-        B: (D, D) (G^T G)^+ now. curvature: (M, D, D) mean squares of the second derivatives K [m^2/rad^4].
-        r: (M,) variance of the change of the lengths [m^2]. least: [standard deviations].
-        later: (D,), written: c + d, of resting joints c [rad].
-        doubt: (D,), written: variance of d, to which the error of the moment arms adds, K e_c d [rad^2].
+        estimate: angles now c + d, then those of the earlier instant c [rad].
+        B: (D, D) (G^T G)^+ now. least: [standard deviations].
+        noise: its `motion` is written, to which the error of the moment arms adds, K e_c d.
+        moved: (D,), written: c + d, of resting joints c [rad].
     """
-    m, d = curvature.shape[0], B.shape[0]
-    noise, arms = 0.0, 0.0  # mean over the tendons of the variance of a change, without and with wrong moment arms
+    x, P, hessian, r = estimate.x, estimate.P, noise.hessian, noise.r
+    m, d = hessian.shape[0], B.shape[0]
+    change, arms = 0.0, 0.0  # mean over the tendons of the variance of a change, without and with wrong moment arms
     for i in range(m):
         mixed = 0.0
         for a in range(d):
-            if curvature[i, a, a] > 0.0:
+            if hessian[i, a, a] > 0.0:
                 move = (x[a] - x[d + a]) ** 2
                 for e in range(d):
-                    mixed += curvature[i, a, e] * move * P[d + e, d + e]
-        noise += r[i] / m
+                    mixed += hessian[i, a, e] * move * P[d + e, d + e]
+        change += r[i] / m
         arms += (r[i] + mixed) / m
     count = 0
     for a in range(d):
-        later[a] = x[d + a]
-        if (x[a] - x[d + a]) ** 2 > least * least * B[a, a] * noise:
-            later[a] = x[a]
+        moved[a] = x[d + a]
+        if (x[a] - x[d + a]) ** 2 > least * least * B[a, a] * change:
+            moved[a] = x[a]
             count += 1
-        doubt[a] = B[a, a] * arms
+        noise.motion[a] = B[a, a] * arms
     return count
 
 
 @kernel
-def compare_moments(x, P, G, later, before, doubt, curvature, r, clear, H, R):
-    """Jacobian and variance of f(c + d) - f(c): c the angles at the earlier moment, d how far they have moved.
+def compare_instants(
+    estimate: Estimate, arms: InstantArms, noise: TwoInstantNoise, clear: float, H: np.ndarray, R: np.ndarray
+) -> None:
+    """Jacobian and variance of f(c + d) - f(c): c the angles at the earlier instant, d how far they have moved.
 
     By (d, c) the Jacobian is G(c + d) and G(c + d) - G(c). The second tells where the robot is, and motion makes it.
     But errors of d make it as well, and what a filter learns from that is wrong and never ends. So each entry keeps
-    only what exceeds `clear` times the deviation that the doubt about d gives it.
+    only what exceeds `clear` times the deviation that the variance of d gives it.
 
     The variance is that of the measurement, and of what a linear update neglects: e_c K e_d and
     e_c (K(c + d) - K(c)) e_c / 2. Derivatives by an angle are of about the same size in each order, so the latter is
     taken as |d| e_c K e_c / 2.
 
     Args:
-        x: (2 D, ...) c + d, then c [rad]. P: its covariance.
-        G, later, before: (M, D) Jacobians at c + d, at the angles of `moved_angles`, and at c [m/rad].
-        doubt: (D,) variance of d [rad^2]. curvature: (M, D, D) mean squares of the second derivatives [m^2/rad^4].
-        r: (M,) variance of the measured change [m^2]. clear: [standard deviations].
-        H: (M, 2 D, ...), R: (M,), written: Jacobian by x, and variance.
+        estimate: (2 D, ...) c + d, then c [rad].
+        clear: [standard deviations].
+        H: (M, 2 D, ...), R: (M,), written: Jacobian by the state, and variance.
     """
-    m, d = G.shape
+    x, P, hessian = estimate.x, estimate.P, noise.hessian
+    m, d = arms.now.shape
     for i in range(m):
         size, linear, square = 0.0, 0.0, 0.0
         for a in range(d):
-            change = later[i, a] - before[i, a]
-            noise = 0.0
-            if curvature[i, a, a] > 0.0:
+            change = arms.moved[i, a] - arms.before[i, a]
+            variance = 0.0
+            if hessian[i, a, a] > 0.0:
                 error = P[d + a, d + a]
                 size += (x[a] - x[d + a]) ** 2
                 for e in range(d):
-                    noise += curvature[i, a, e] * doubt[e]
-                    square += curvature[i, a, e] * error * P[d + e, d + e]
-                linear += error * noise
-            left = change * change - clear * clear * noise
+                    variance += hessian[i, a, e] * noise.motion[e]
+                    square += hessian[i, a, e] * error * P[d + e, d + e]
+                linear += error * variance
+            left = change * change - clear * clear * variance
             if left > 0.0:
                 change = left**0.5 if change > 0.0 else -(left**0.5)
             else:
                 change = 0.0
-            H[i, a] = G[i, a]
-            H[i, d + a] = change - G[i, a]
-        R[i] = r[i] + linear + 0.5 * size * square
+            H[i, a] = arms.now[i, a]
+            H[i, d + a] = change - arms.now[i, a]
+        R[i] = noise.r[i] + linear + 0.5 * size * square
 
 
-# -------- Changes of the lengths since an earlier moment whose angles are in the state too: the observations r2 and r3
-
-LEAST = 5.0  # a joint that moved by less than so many deviations of the noise counts as resting; noise hardly ever does
-CLEAR = 2.0  # by how many deviations of what the motion is uncertain a moment arm must have changed to tell anything
-
-
-class Moments(Observation):
+class RelativeObservation(Observation):
     """Changes since some steps ago (r2): each comparison begins a new one, with the noise of both its ends for new."""
 
-    moments = 2
+    instants = 2
 
-    def __init__(self, mapping: JointMuscleMapping, settings: FilterSettings) -> None:
+    def __init__(self, mapping: JointMuscleMapping, settings: EstimatorSettings) -> None:
         super().__init__(mapping, settings)
         m, d = len(mapping.muscle_names), len(mapping.joint_names)
-        self._variance = np.full(m, 2 * settings.length_noise**2)  # of a change: both its ends are measured [m^2]
-        self._G, self._before, self._f = np.zeros((m, d)), np.zeros((m, d)), np.zeros(m)
-        self._z = np.full(m, np.nan)
-        self._angles, self._doubt, self._later = np.zeros(d), np.zeros(d), np.zeros((m, d))
-        self._unused = np.zeros(m)
+        self._G, self._before, self._moved_G = np.zeros((m, d)), np.zeros((m, d)), np.zeros((m, d))
+        self._f, self._z, self._unused = np.zeros(m), np.full(m, np.nan), np.zeros(m)
+        self._angles = np.zeros(d)
         self._A, self._B, self._L = np.zeros((d, d)), np.zeros((d, d)), np.zeros((d, d))
+        both_ends = np.full(m, 2 * settings.length_noise**2)  # of a change: both its ends are measured [m^2]
+        self._motion_noise = TwoInstantNoise(self.mean_squared_hessian, both_ends, np.zeros(d))
+        self._noise = self._motion_noise._replace(r=self.r)
 
     def restart(self, f: FilterState) -> None:
-        """The angles now become those of the earlier moment, and so do the lengths if there are any yet."""
+        """The angles now become those of the earlier instant, and so do the lengths if there are any yet."""
         d = f.d
         f.x[d : 2 * d] = f.x[:d]
         f.P[: 2 * d, : 2 * d] = np.tile(f.P[:d, :d], (2, 2))
@@ -268,46 +285,44 @@ class Moments(Observation):
         return True
 
     def _compare(self, f: FilterState) -> None:
-        """H, nu and R of the change since the earlier moment, whose lengths and Jacobian are at hand."""
-        d = f.d
+        """H, nu and R of the change since the earlier instant, whose lengths and Jacobian are at hand."""
+        d, estimate = f.d, Estimate(f.x, f.P)
         self.mapping.evaluate_into(f.x[:d], self.lengths, self._G)
         squared_pseudo_inverse(self._G, f.use, self.settings.cutoff, self._A, self._B, self._L)
-        count = moved_angles(
-            f.x, f.P, self._B, self.curvature, self._variance, LEAST, self._angles, self._doubt
-        )  # fmt: skip
-        later = self._later
+        count = moved_angles(estimate, self._B, self._motion_noise, MOVED, self._angles)
         if count == d:
-            later = self._G
+            moved = self._G
         elif count == 0:
-            later = self._before
+            moved = self._before
         else:
-            self.mapping.evaluate_into(self._angles, self._unused, later)
-        compare_moments(
-            f.x, f.P, self._G, later, self._before, self._doubt, self.curvature, self.r, CLEAR, self.H, self.R
-        )  # fmt: skip
+            moved = self._moved_G
+            self.mapping.evaluate_into(self._angles, self._unused, moved)
+        arms = InstantArms(self._G, moved, self._before)
+        compare_instants(estimate, arms, self._noise, CLEAR, self.H, self.R)
         np.subtract(f.now, self._z, out=self.nu)
         self.nu -= self.lengths
         self.nu += self._f
 
     def close(self, f: FilterState) -> None:
-        """Where it is time, the estimate becomes the earlier moment to compare with."""
+        """Where it is time, the estimate becomes the earlier instant to compare with."""
         if f.since >= self.settings.every:
             self.restart(f)
             f.since = 0
 
 
-class SincePowerOn(Moments):
+class PowerOnObservation(RelativeObservation):
     """Changes since power-on (r3), compared in every step: z - z_0 = f(theta) - f(theta_0) + n - n_0.
 
     The noise n_0 of the first lengths is the same in all of them. Taken for new each time it would average out, and the
     filter become too sure without end. So n_0 is in the state, as what is wrong with each first length, (M,) after the
-    angles of both moments; then only n is new, and the update is exact for a linear mapping.
+    angles of both instants; then only n is new, and the update is exact for a linear mapping.
     """
 
-    def __init__(self, mapping: JointMuscleMapping, settings: FilterSettings) -> None:
+    def __init__(self, mapping: JointMuscleMapping, settings: EstimatorSettings) -> None:
         super().__init__(mapping, settings)
         m, d = len(mapping.muscle_names), len(mapping.joint_names)
         self.r = np.full(m, settings.length_noise**2)
+        self._noise = self._noise._replace(r=self.r)
         self.H[:, 2 * d :] = -np.eye(m)
 
     def states(self, d: int, m: int) -> int:
@@ -336,20 +351,18 @@ class SincePowerOn(Moments):
         return True
 
     def close(self, f: FilterState) -> None:
-        """Power-on stays the earlier moment."""
+        """Power-on stays the earlier instant."""
 
-
-# -------- The observations by their names in the settings
 
 KINDS: dict[str, type[Observation]] = {
-    "absolute": Lengths,
-    "literal": Steps,
-    "r1": Steps,
-    "r2": Moments,
-    "r3": SincePowerOn,
+    "absolute": AbsoluteObservation,
+    "literal": IncrementObservation,
+    "r1": IncrementObservation,
+    "r2": RelativeObservation,
+    "r3": PowerOnObservation,
 }
 
 
-def observation_of(mapping: JointMuscleMapping, settings: FilterSettings) -> Observation:
+def observation_of(mapping: JointMuscleMapping, settings: EstimatorSettings) -> Observation:
     """The observation that the settings name."""
     return KINDS[settings.observation](mapping, settings)

@@ -1,4 +1,4 @@
-"""How the filters of tendon-driven joints are set: observation, noise, limits, gate."""
+"""Settings of the estimator of tendon-driven joints: observation, noise, limits, gate."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ OBSERVATIONS = {
 
 
 @dataclass(frozen=True)
-class FilterSettings:
-    """Settings of one group's filter; the source gives none of these numbers.
+class EstimatorSettings:
+    """Settings of every group's filter; Kawaharazuka 2018 gives none of these numbers.
 
     Attributes:
-        observation: one of `OBSERVATIONS`.
+        observation: one of `OBSERVATIONS`; the equations are those of Kawaharazuka 2018.
         length_noise: standard deviation of a measured length, model error included [m].
         step_noise, borrowed_noise: what an owned and a borrowed angle may stray in one step [rad].
         motion_noise: what the prediction may be wrong by, as a share of the motion that the lengths admit.

@@ -1,9 +1,4 @@
-"""Coordinates in millimetres, told from those in metres by their size.
-
-Also here:
-
-* Tendons of CARDSflow robots: `cardsflow.xml`, whose via points are on the links of a URDF beside it.
-"""
+"""Tendons of CARDSflow robots: `cardsflow.xml`, whose via points are on the links of a URDF beside it."""
 
 from __future__ import annotations
 
@@ -15,30 +10,13 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
-from humanoid_control.tendons.files.mjcf import TendonModel, label, read_xml
+from humanoid_control.tendons.files.mjcf import TendonModel
 from humanoid_control.tendons.routing.geometry import link_frame
-from humanoid_control.tendons.tendon import Point, Tendon, TendonSet, Vec3
-
-# -------- Coordinates in millimetres, told from those in metres by their size
-
-LONGEST = 3.0  # [m] no link of a humanoid reaches farther from the origin of its frame
-
-
-def refuse_millimetres(points: Sequence[Vec3], where: str) -> None:
-    """Make sure that coordinates on links are in metres.
-
-    Raises:
-        RobotError: one is so large that it must be millimetres.
-    """
-    largest = float(np.abs(np.array(points, dtype=float)).max()) if len(points) else 0.0
-    if largest > LONGEST:
-        raise RobotError(f"{where}: a coordinate of {largest:g} on a link looks like millimetres; give metres")
-
-
-# -------- Tendons of CARDSflow robots: `cardsflow.xml`, whose via points are on the links of a URDF beside it
+from humanoid_control.tendons.tendon import Tendon, TendonSet, Vec3, ViaPoint
 
 ROUTING_FILE, URDF_FILE = "cardsflow.xml", "model.urdf"
 STRAIGHT = "FIXPOINT"
+LONGEST = 3.0  # [m] no link of a humanoid reaches farther from the origin of its frame
 
 
 def read_cardsflow(path: str | Path, urdf: str | Path | None = None) -> TendonModel:
@@ -54,21 +32,42 @@ def read_cardsflow(path: str | Path, urdf: str | Path | None = None) -> TendonMo
     path = Path(path)
     path = path / ROUTING_FILE if path.is_dir() else path
     urdf = path.with_name(URDF_FILE) if urdf is None else Path(urdf)
-    root = read_xml(path, "a CARDSflow routing")
+    root = _read_xml(path, "a CARDSflow routing")
     if root.tag != "cardsflow":
         raise RobotError(
             f"{path}: not a CARDSflow routing: the outermost element is <{root.tag}>, expected <cardsflow>"
         )
     model = _model(urdf)
-    tendons = tuple(_tendon(e, model, f"{path}: {label(e)}") for e in root.findall("myoMuscle"))
+    tendons = tuple(_tendon(e, model, f"{path}: myoMuscle '{e.get('name', '')}'") for e in root.findall("myoMuscle"))
     if not tendons:
         raise RobotError(f"{path}: it has no <myoMuscle>")
     return TendonModel(model.name, model, TendonSet(tendons, where=str(path)))
 
 
+def refuse_millimetres(points: Sequence[Vec3], where: str) -> None:
+    """Make sure that coordinates on links are in metres.
+
+    Raises:
+        RobotError: one is so large that it must be millimetres.
+    """
+    largest = float(np.abs(np.array(points, dtype=float)).max()) if len(points) else 0.0
+    if largest > LONGEST:
+        raise RobotError(f"{where}: a coordinate of {largest:g} on a link looks like millimetres; give metres")
+
+
+def _read_xml(path: Path, what: str) -> ET.Element:
+    """The outermost element of an XML file."""
+    try:
+        return ET.fromstring(path.read_text())
+    except (OSError, UnicodeDecodeError) as e:
+        raise RobotError(f"{path}: cannot be read as {what}: {e.__class__.__name__}") from None
+    except ET.ParseError as e:
+        raise RobotError(f"{path}: not {what}, XML error: {e}") from None
+
+
 def _model(urdf: Path) -> pin.Model:
     """The kinematics of a URDF, without its pictures."""
-    root = read_xml(urdf, "a URDF")
+    root = _read_xml(urdf, "a URDF")
     for link in root.findall("link"):
         for e in link.findall("visual") + link.findall("collision"):
             link.remove(e)
@@ -79,14 +78,14 @@ def _model(urdf: Path) -> pin.Model:
 
 
 def _tendon(e: ET.Element, model: pin.Model, where: str) -> Tendon:
-    path: list[Point] = []
+    path: list[ViaPoint] = []
     for link in e.findall("link"):
         name = link.get("name", "")
         link_frame(model, name, where)
         for via in link.findall("viaPoint"):
             if (kind := via.get("type", STRAIGHT)) != STRAIGHT:
                 raise UnknownNameError("type of via point", kind, (STRAIGHT,), hint=f"({where})")
-            path.append(Point(name, _xyz(via, where)))
+            path.append(ViaPoint(name, _xyz(via, where)))
     refuse_millimetres([p.xyz for p in path], where)
     try:
         return Tendon(e.get("name", ""), tuple(path))
@@ -94,7 +93,7 @@ def _tendon(e: ET.Element, model: pin.Model, where: str) -> Tendon:
         raise RobotError(f"{where}: {error}") from None
 
 
-def _xyz(via: ET.Element, where: str) -> tuple[float, float, float]:
+def _xyz(via: ET.Element, where: str) -> Vec3:
     try:
         x = np.array([float(v) for v in (via.text or "").split()])
     except ValueError:

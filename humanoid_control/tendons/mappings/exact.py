@@ -1,10 +1,4 @@
-"""The geometry itself as a joint-muscle mapping: exact, and the source of all fitted ones.
-
-Also here:
-
-* The routing of the tendons as a joint-muscle mapping, beside those that are fitted to it.
-* The geometry of a robot's tendons as mappings, one for each group, and as what mappings are fitted to.
-"""
+"""Geometry of the tendons as a joint-muscle mapping: exact, and what all others are fitted to."""
 
 from __future__ import annotations
 
@@ -13,11 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.tendons.mappings.mapping import Array, Geometry, JointMuscleMapping
+from humanoid_control.tendons.mappings.mapping import Array, FitTarget, Geometry, JointMuscleMapping
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import TendonGroup, TendonSet
-
-# -------- The geometry itself as a joint-muscle mapping: exact, and the source of all fitted ones
 
 _STEP = 1e-5  # rad; a central difference of an analytic Jacobian is then right to about 1e-10
 
@@ -81,14 +73,8 @@ class GeometryMapping(JointMuscleMapping):
         return lengths - self.zero_lengths, jacobians
 
 
-# -------- The routing of the tendons as a joint-muscle mapping, beside those that are fitted to it
-
-
 def exact_mapping(geometry: TendonGeometry) -> GeometryMapping:
-    """The mapping l = f(theta) of eq. (3) by the geometry itself: exact, with exact derivatives of both orders.
-
-    The other mappings are made from it: from `geometry.raw`, with the same names, limits and `geometry.model_hash`.
-    """
+    """l = f(theta) of eq. (3) by the routing itself, with exact derivatives of both orders."""
     return GeometryMapping(
         geometry.raw,
         geometry.joint_names,
@@ -100,16 +86,14 @@ def exact_mapping(geometry: TendonGeometry) -> GeometryMapping:
     )
 
 
-# -------- The geometry of a robot's tendons as mappings, one for each group, and as what mappings are fitted to
-
-
-def lengths_only(geometry: TendonGeometry) -> Geometry:
-    """The geometry for fitting: lengths of many postures (S, D) -> (S, M) since zero, and no Jacobians."""
+def fit_target(geometry: TendonGeometry) -> FitTarget:
+    """The geometry to fit a mapping to: lengths of many postures (S, D) -> (S, M) since zero, no Jacobians."""
 
     def lengths(postures: Array) -> tuple[Array, Array]:
         return geometry.lengths_of(postures), np.empty(0)
 
-    return lengths
+    names = (geometry.joint_names, geometry.tendon_names)
+    return FitTarget(lengths, *names, geometry.limits, geometry.model_hash)
 
 
 def group_mappings(model: pin.Model, tendons: TendonSet, groups: Sequence[TendonGroup]) -> dict[str, GeometryMapping]:

@@ -1,9 +1,4 @@
-"""Mappings fitted to a group's geometry, by the kind of mapping, and how good they are where they were not fitted.
-
-Also here:
-
-* Joint-muscle mappings on disk: one file with all that is needed to refuse it for another robot.
-"""
+"""Mappings fitted to a group's geometry by the kind of mapping, their accuracy, and their files."""
 
 from __future__ import annotations
 
@@ -16,7 +11,7 @@ import numpy as np
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.files import whole_file
-from humanoid_control.tendons.mappings.exact import exact_mapping, lengths_only
+from humanoid_control.tendons.mappings.exact import exact_mapping, fit_target
 from humanoid_control.tendons.mappings.mapping import Array, FitReport, JointMuscleMapping
 from humanoid_control.tendons.mappings.neural import NeuralMapping, Weights, fit_neural
 from humanoid_control.tendons.mappings.per_tendon import PartedMapping, fit_polynomial_parts
@@ -24,8 +19,6 @@ from humanoid_control.tendons.mappings.polynomial import PolynomialMapping, fit_
 from humanoid_control.tendons.mappings.postures import check_cost, counts_by_range, random_postures
 from humanoid_control.tendons.mappings.table import TableMapping, build_table
 from humanoid_control.tendons.routing.geometry import TendonGeometry
-
-# -------- Mappings fitted to a group's geometry, by the kind of mapping
 
 KINDS = ("polynomial", "parts", "neural", "table")
 POSTURES_PER_JOINT, ITERATIONS, ROWS = 600, 600, 100_000  # of the network; of the table
@@ -41,7 +34,7 @@ class Accuracy:
 
 
 def check_size(joints: int, kind: str = "polynomial") -> None:
-    """Refuse a group that `fit` would refuse for its number of joints, before anything is compiled.
+    """Refuse a group that `fit_mapping` would refuse for its number of joints, before anything is compiled.
 
     Raises:
         ConfigError: more joints than a grid admits.
@@ -50,14 +43,14 @@ def check_size(joints: int, kind: str = "polynomial") -> None:
         check_cost((2,) * joints, 1)
 
 
-def fit(
+def fit_mapping(
     geometry: TendonGeometry, kind: str = "polynomial", show: Callable[[float], object] | None = None
 ) -> JointMuscleMapping:
     """A mapping of the geometry's joints and tendons, fitted to it over the joints' ranges.
 
-    A polynomial is of degree 5, from a grid of 5 to 9 values for each joint by its range (section V-A). Parts are such
-    polynomials, each over the joints alone that its tendons cross, from grids of 5 or 6 values. A network has two
-    layers of 32; a table has 100,000 random postures.
+    A polynomial is of degree 5, from a grid of 5 to 9 values for each joint by its range (Kawaharazuka 2018, V-A).
+    Parts are such polynomials, each over the joints alone that its tendons cross, from grids of 5 or 6 values. A
+    network has two layers of 32; a table has 100,000 random postures.
 
     Args:
         kind: one of KINDS. show: called with the share done; answering False interrupts.
@@ -65,31 +58,29 @@ def fit(
     Raises:
         ConfigError: more joints than a grid admits. MappingInterrupted: by `show`.
     """
-    names = (geometry.joint_names, geometry.tendon_names, geometry.limits)
-    lengths, made = lengths_only(geometry), geometry.model_hash
+    target = fit_target(geometry)
 
     def progress(share: float) -> bool | None:
         return None if show is None or show(share) is not False else False
 
     if kind == "polynomial":
-        counts = counts_by_range(geometry.limits)
-        return fit_polynomial_on_grid(lengths, *names, counts, model_hash=made, progress=progress)
+        return fit_polynomial_on_grid(target, counts_by_range(geometry.limits), progress=progress)
     if kind == "parts":
         return fit_polynomial_parts(geometry.model, geometry.tendons, geometry.joint_names, progress=progress)
     if kind == "neural":
         postures = random_postures(geometry.limits, POSTURES_PER_JOINT * len(geometry.joint_names))
-        return fit_neural(lengths, *names, postures, iterations=ITERATIONS, model_hash=made, progress=progress)
-    return build_table(lengths, *names, random_postures(geometry.limits, ROWS), made)
+        return fit_neural(target, postures, iterations=ITERATIONS, progress=progress)
+    return build_table(target, random_postures(geometry.limits, ROWS))
 
 
 def accuracy(mapping: JointMuscleMapping, geometry: TendonGeometry) -> Accuracy:
-    """How far a mapping is from the geometry."""
+    """Distance of a mapping from the geometry, at random postures."""
     postures = random_postures(geometry.limits, TRIED, seed=1)
     (lengths, arms), (true, true_arms) = mapping.evaluate(postures), exact_mapping(geometry).evaluate(postures)
     return Accuracy(float(np.sqrt(np.mean((lengths - true) ** 2))), float(np.sqrt(np.mean((arms - true_arms) ** 2))))
 
 
-# -------- Joint-muscle mappings on disk: one file with all that is needed to refuse it for another robot
+# -------- Files: one for a mapping, with all that is needed to refuse it for another robot
 
 _FORMAT = "humanoid_control joint-muscle mapping 1"
 _UNITS = ("rad", "m")
@@ -108,11 +99,11 @@ def save_mapping(path: Path, mapping: JointMuscleMapping) -> None:
 
 
 def _content(mapping: JointMuscleMapping) -> dict[str, Array]:
-    """All that makes the mapping again; of one made of parts, all that makes each part again."""
+    """Arrays that the mapping is made again from; of one made of parts, those of each part."""
     if isinstance(mapping, PolynomialMapping):
         content = {"exponents": mapping.basis.exponents, "coefficients": mapping.coefficients}
     elif isinstance(mapping, NeuralMapping):
-        content = dict(vars(mapping.weights))
+        content = mapping.weights._asdict()
     elif isinstance(mapping, TableMapping):
         content = {"postures": mapping.postures, "table": mapping.table}
     elif isinstance(mapping, PartedMapping):
@@ -190,7 +181,7 @@ def _build(data: dict[str, Array], before: str = "") -> JointMuscleMapping:
     rest = (joints, muscles, of("limits"), str(of("model_hash")), FitReport(int(samples), rms, zero, seconds))
     kind = str(of("kind"))
     if kind == NeuralMapping.kind:
-        return NeuralMapping(Weights(*(of(key) for key in ("W1", "b1", "W2", "b2", "W3"))), *rest)
+        return NeuralMapping(Weights(*(of(key) for key in Weights._fields)), *rest)
     if kind == TableMapping.kind:
         return TableMapping(of("postures"), of("table"), *rest)
     if kind == PartedMapping.kind:

@@ -1,10 +1,11 @@
-"""What every joint-muscle mapping can do: tendon lengths, the muscle Jacobian and how it changes along a direction."""
+"""Joint-muscle mapping, the interface: tendon lengths, the muscle Jacobian and its derivative along a direction."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ class MappingInterrupted(ConfigError):
 
 @dataclass(frozen=True)
 class FitReport:
-    """How well a mapping repeats the geometry it was made from.
+    """Accuracy of a fitted mapping.
 
     Attributes:
         samples: number of postures it was fitted to.
@@ -40,8 +41,24 @@ class FitReport:
     seconds: float
 
 
+class FitTarget(NamedTuple):
+    """Lengths of M tendons over D joints that a mapping is fitted to.
+
+    Attributes:
+        geometry: angles (S, D) [rad] -> path lengths (S, M) [m] and Jacobians, which may be left empty.
+        joint_names, muscle_names: the order of angles and of lengths. limits: (D, 2) of the joints [rad].
+        model_hash: names the model that the lengths are of.
+    """
+
+    geometry: Geometry
+    joint_names: tuple[str, ...]
+    muscle_names: tuple[str, ...]
+    limits: Array
+    model_hash: str = ""
+
+
 class JointMuscleMapping(ABC):
-    """l = f(theta), eq. (3): lengths of M tendons as a function of D joint angles, with f(0) = 0.
+    """l = f(theta) (Kawaharazuka 2018, eq. (3)): lengths of M tendons as a function of D joint angles, with f(0) = 0.
 
     Lengths are changes from the posture where all angles are zero; a shortening tendon counts negative, so that the
     muscle Jacobian is G = + dl/dtheta.

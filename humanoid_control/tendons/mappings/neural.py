@@ -1,18 +1,11 @@
-"""A network of two hidden tanh layers evaluated: value, Jacobian, and the Jacobian's change along a direction.
-
-Also here:
-
-* The neural joint-muscle mapping: a small smooth network, whose last layer can go on learning.
-* Training of the neural joint-muscle mapping: quasi-Newton on all samples, then the last layer exactly.
-* Learning the joint-muscle mapping while running, from the estimates themselves: the antagonism updater.
-"""
+"""Joint-muscle mapping as a small smooth network: kernels, training, and learning while running."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import tanh
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -22,49 +15,82 @@ from humanoid_control.jit import kernel
 from humanoid_control.tendons.mappings.mapping import (
     Array,
     FitReport,
-    Geometry,
+    FitTarget,
     JointMuscleMapping,
     MappingInterrupted,
     Progress,
 )
 
-# -------- A network of two hidden tanh layers evaluated: value, Jacobian, and the Jacobian's change along a direction
+STILL = 0.01  # squared length beside the mean of all replayed ones, below which it tells little of a tendon's factor
+
+# -------- Evaluation: value, Jacobian, and the Jacobian's derivative along a direction
+
+
+class Weights(NamedTuple):
+    """Two hidden layers of tanh units and a linear output; angles are scaled to [-1, 1], lengths are in metres.
+
+    Attributes:
+        W1: (h1, D), b1: (h1,), W2: (h2, h1), b2: (h2,), W3: (M, h2) [m].
+    """
+
+    W1: Array
+    b1: Array
+    W2: Array
+    b2: Array
+    W3: Array
+
+
+class Scaling(NamedTuple):
+    """Inputs of the network: (theta - centre) * scale, both (D,)."""
+
+    centre: Array
+    scale: Array
+
+
+class Layers(NamedTuple):
+    """Activities a1 (h1,), a2 (h2,) of both layers, and their Jacobians J1 (h1, D), J2 (h2, D) by the angles."""
+
+    a1: Array
+    a2: Array
+    J1: Array
+    J2: Array
 
 
 @kernel
-def hidden(theta, centre, scale, W1, b1, W2, b2, a1, a2):
+def hidden(theta: np.ndarray, scaling: Scaling, w: Weights, a1: np.ndarray, a2: np.ndarray) -> None:
     """Activities of both layers, a1 (h1,) and a2 (h2,), at one posture (D,) [rad]."""
     for i in range(a1.shape[0]):
-        s = b1[i]
+        s = w.b1[i]
         for d in range(theta.shape[0]):
-            s += W1[i, d] * (theta[d] - centre[d]) * scale[d]
+            s += w.W1[i, d] * (theta[d] - scaling.centre[d]) * scaling.scale[d]
         a1[i] = tanh(s)
     for i in range(a2.shape[0]):
-        s = b2[i]
+        s = w.b2[i]
         for j in range(a1.shape[0]):
-            s += W2[i, j] * a1[j]
+            s += w.W2[i, j] * a1[j]
         a2[i] = tanh(s)
 
 
 @kernel
-def slopes(scale, W1, W2, a1, a2, J1, J2):
+def slopes(scale: np.ndarray, w: Weights, layers: Layers) -> None:
     """da1/dtheta (h1, D) and da2/dtheta (h2, D) from the activities."""
+    a1, a2, J1, J2 = layers.a1, layers.a2, layers.J1, layers.J2
     d = scale.shape[0]
     for i in range(a1.shape[0]):
         for c in range(d):
-            J1[i, c] = (1.0 - a1[i] * a1[i]) * W1[i, c] * scale[c]
+            J1[i, c] = (1.0 - a1[i] * a1[i]) * w.W1[i, c] * scale[c]
     for i in range(a2.shape[0]):
         for c in range(d):
             J2[i, c] = 0.0
         for j in range(a1.shape[0]):
             for c in range(d):
-                J2[i, c] += W2[i, j] * J1[j, c]
+                J2[i, c] += w.W2[i, j] * J1[j, c]
         for c in range(d):
             J2[i, c] *= 1.0 - a2[i] * a2[i]
 
 
 @kernel
-def _output(W3, J2, jacobian):
+def _output(W3: np.ndarray, J2: np.ndarray, jacobian: np.ndarray) -> None:
     for i in range(W3.shape[0]):
         for c in range(J2.shape[1]):
             jacobian[i, c] = 0.0
@@ -74,23 +100,34 @@ def _output(W3, J2, jacobian):
 
 
 @kernel
-def evaluate(theta, centre, scale, W1, b1, W2, b2, W3, b3, a1, a2, J1, J2, lengths, jacobian):
+def evaluate(
+    theta: np.ndarray,
+    scaling: Scaling,
+    w: Weights,
+    b3: np.ndarray,
+    layers: Layers,
+    lengths: np.ndarray,
+    jacobian: np.ndarray,
+) -> None:
     """Lengths (M,) = W3 a2 + b3 and their Jacobian (M, D), written."""
-    hidden(theta, centre, scale, W1, b1, W2, b2, a1, a2)
-    for i in range(W3.shape[0]):
+    hidden(theta, scaling, w, layers.a1, layers.a2)
+    for i in range(w.W3.shape[0]):
         s = b3[i]
-        for j in range(W3.shape[1]):
-            s += W3[i, j] * a2[j]
+        for j in range(w.W3.shape[1]):
+            s += w.W3[i, j] * layers.a2[j]
         lengths[i] = s
-    slopes(scale, W1, W2, a1, a2, J1, J2)
-    _output(W3, J2, jacobian)
+    slopes(scaling.scale, w, layers)
+    _output(w.W3, layers.J2, jacobian)
 
 
 @kernel
-def directional(theta, v, centre, scale, W1, b1, W2, b2, W3, a1, a2, J1, J2, out):
+def directional(
+    theta: np.ndarray, v: np.ndarray, scaling: Scaling, w: Weights, layers: Layers, out: np.ndarray
+) -> None:
     """Derivative of the Jacobian along v (D,), (M, D), written; J1 and J2 are changed into their derivatives."""
-    hidden(theta, centre, scale, W1, b1, W2, b2, a1, a2)
-    slopes(scale, W1, W2, a1, a2, J1, J2)
+    hidden(theta, scaling, w, layers.a1, layers.a2)
+    slopes(scaling.scale, w, layers)
+    a1, a2, J1, J2, scale = layers.a1, layers.a2, layers.J1, layers.J2, scaling.scale
     d = scale.shape[0]
     # J2 = (1 - a2^2) W2 J1, so dJ2 = -2 a2 da2 W2 J1 + (1 - a2^2) W2 dJ1
     for i in range(a2.shape[0]):
@@ -105,27 +142,12 @@ def directional(theta, v, centre, scale, W1, b1, W2, b2, W3, a1, a2, J1, J2, out
             for c in range(d):
                 da1 += J1[j, c] * v[c]
             for c in range(d):
-                change = -2.0 * a1[j] * da1 * W1[j, c] * scale[c]
-                J2[i, c] += W2[i, j] * (slope * change - 2.0 * a2[i] * da2 * J1[j, c])
-    _output(W3, J2, out)
+                change = -2.0 * a1[j] * da1 * w.W1[j, c] * scale[c]
+                J2[i, c] += w.W2[i, j] * (slope * change - 2.0 * a2[i] * da2 * J1[j, c])
+    _output(w.W3, J2, out)
 
 
-# -------- The neural joint-muscle mapping: a small smooth network, whose last layer can go on learning
-
-
-@dataclass(frozen=True)
-class Weights:
-    """Two hidden layers of tanh units and a linear output; angles are scaled to [-1, 1], lengths are in metres.
-
-    Attributes:
-        W1: (h1, D), b1: (h1,), W2: (h2, h1), b2: (h2,), W3: (M, h2) [m].
-    """
-
-    W1: Array
-    b1: Array
-    W2: Array
-    b2: Array
-    W3: Array
+# -------- The mapping
 
 
 class NeuralMapping(JointMuscleMapping):
@@ -150,10 +172,10 @@ class NeuralMapping(JointMuscleMapping):
         self.centre = self.limits.mean(axis=1)
         self.scale = 2.0 / (self.limits[:, 1] - self.limits[:, 0])
         self._w = Weights(*(np.ascontiguousarray(a, float).copy() for a in (w.W1, w.b1, w.W2, w.b2, w.W3)))
-        self._a1, self._a2 = np.empty(h1), np.empty(h2)
-        self._J1, self._J2 = np.empty((h1, d)), np.empty((h2, d))
+        self._scaling = Scaling(self.centre, self.scale)
+        self._layers = Layers(np.empty(h1), np.empty(h2), np.empty((h1, d)), np.empty((h2, d)))
         self._at_zero = np.empty(h2)
-        hidden(np.zeros(d), self.centre, self.scale, w.W1, w.b1, w.W2, w.b2, self._a1, self._at_zero)
+        hidden(np.zeros(d), self._scaling, self._w, self._layers.a1, self._at_zero)
         self._b3 = -self._w.W3 @ self._at_zero
 
     @property
@@ -174,36 +196,28 @@ class NeuralMapping(JointMuscleMapping):
 
     def evaluate_into(self, theta: Array, lengths: Array, jacobian: Array) -> None:
         """As the interface says."""
-        w, room = self._w, (self._a1, self._a2, self._J1, self._J2)
-        evaluate(
-            theta, self.centre, self.scale, w.W1, w.b1, w.W2, w.b2, w.W3, self._b3, *room, lengths, jacobian
-        )  # fmt: skip
+        evaluate(theta, self._scaling, self._w, self._b3, self._layers, lengths, jacobian)
 
     def directional_into(self, theta: Array, v: Array, out: Array) -> None:
         """As the interface says, exact."""
-        w, room = self._w, (self._a1, self._a2, self._J1, self._J2)
-        directional(theta, v, self.centre, self.scale, w.W1, w.b1, w.W2, w.b2, w.W3, *room, out)
+        directional(theta, v, self._scaling, self._w, self._layers, out)
 
 
-# -------- Training of the neural joint-muscle mapping: quasi-Newton on all samples, then the last layer exactly
+# -------- Training: quasi-Newton on all samples, then the last layer exactly
 
 
 def fit_neural(
-    geometry: Geometry,
-    joint_names: Sequence[str],
-    muscle_names: Sequence[str],
-    limits: Array,
+    target: FitTarget,
     postures: Array,
     width: int = 32,
     iterations: int = 1500,
     seed: int = 0,
-    model_hash: str = "",
     progress: Progress | None = None,
 ) -> NeuralMapping:
-    """Least-squares network of two hidden layers through the lengths at the postures (S, D) [rad].
+    """Least-squares network of two hidden layers through the target's lengths at the postures (S, D) [rad].
 
-    The source gives neither layers nor method; these are this project's: tanh units, lengths scaled to unit variance,
-    L-BFGS over all samples at once, and the output weights by linear least squares at the end.
+    Kawaharazuka 2018 gives neither layers nor method; these are this project's: tanh units, lengths scaled to unit
+    variance, L-BFGS over all samples at once, and the output weights by linear least squares at the end.
 
     Args:
         width: units of each hidden layer. iterations: of L-BFGS at the most.
@@ -212,7 +226,7 @@ def fit_neural(
     Raises:
         ConfigError: width or iterations below 1, or fewer postures than units. MappingInterrupted: by `progress`.
     """
-    limits = np.asarray(limits, float)
+    limits, muscles = np.asarray(target.limits, float), len(target.muscle_names)
     if width < 1 or iterations < 1 or len(postures) < 2 * width:
         raise ConfigError(
             f"neural mapping: width {width}, {iterations} iterations, {len(postures)} postures; "
@@ -220,18 +234,27 @@ def fit_neural(
         )
     begin = perf_counter()
     x = (postures - limits.mean(axis=1)) * 2.0 / (limits[:, 1] - limits[:, 0])
-    zero_lengths = geometry(np.zeros((1, len(limits))))[0][0]
-    lengths = geometry(postures)[0] - zero_lengths
+    lengths = target.geometry(postures)[0] - target.geometry(np.zeros((1, len(limits))))[0][0]
+    W1, b1, W2, b2 = _train(x, lengths, width, iterations, seed, progress)
+    weights = Weights(W1, b1, W2, b2, np.zeros((muscles, width)))
+    mapping = NeuralMapping(weights, target.joint_names, target.muscle_names, limits, target.model_hash)
+    # with a free offset, which is only taken off afterwards: the fit is not bent to pass through the zero posture
+    columns = np.hstack([mapping.features(postures), np.ones((len(postures), 1))])
+    solved = np.linalg.lstsq(columns, lengths, rcond=1e-10)[0]
+    mapping.set_last_layer(solved[:-1].T)
+    rms = float(np.sqrt(np.mean((columns @ solved - lengths) ** 2)))
+    zero = float(np.abs(solved[-1]).max())
+    mapping.fit = FitReport(len(postures), rms, zero, perf_counter() - begin)
+    if progress is not None:
+        progress(1.0)
+    return mapping
+
+
+def _train(x: Array, lengths: Array, width: int, iterations: int, seed: int, progress: Progress | None) -> list[Array]:
+    """W1, b1, W2, b2 for scaled angles x (S, D) and lengths (S, M) [m]."""
     mean, size = lengths.mean(axis=0), np.maximum(lengths.std(axis=0), 1e-12)
-    target = (lengths - mean) / size
-    shapes = [
-        (width, len(limits)),
-        (width,),
-        (width, width),
-        (width,),
-        (len(muscle_names), width),
-        (len(muscle_names),),
-    ]
+    target, muscles = (lengths - mean) / size, lengths.shape[1]
+    shapes = [(width, x.shape[1]), (width,), (width, width), (width,), (muscles, width), (muscles,)]
     rng = np.random.default_rng(seed)
     start = np.concatenate(
         [(rng.standard_normal(s) / np.sqrt(s[-1]) if len(s) > 1 else np.zeros(s)).ravel() for s in shapes]
@@ -248,19 +271,7 @@ def fit_neural(
         _loss, start, (x, target, shapes), "L-BFGS-B", jac=True, callback=after,
         options={"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 30, "ftol": 1e-14, "gtol": 1e-10},
     )  # fmt: skip
-    W1, b1, W2, b2, _, _ = _split(found.x, shapes)
-    weights = Weights(W1, b1, W2, b2, np.zeros((len(muscle_names), width)))
-    mapping = NeuralMapping(weights, joint_names, muscle_names, limits, model_hash)
-    # with a free offset, which is only taken off afterwards: the fit is not bent to pass through the zero posture
-    columns = np.hstack([mapping.features(postures), np.ones((len(postures), 1))])
-    solved = np.linalg.lstsq(columns, lengths, rcond=1e-10)[0]
-    mapping.set_last_layer(solved[:-1].T)
-    rms = float(np.sqrt(np.mean((columns @ solved - lengths) ** 2)))
-    zero = float(np.abs(solved[-1]).max())
-    mapping.fit = FitReport(len(postures), rms, zero, perf_counter() - begin)
-    if progress is not None:
-        progress(1.0)
-    return mapping
+    return _split(found.x, shapes)[:4]
 
 
 def _split(flat: Array, shapes: list[tuple[int, ...]]) -> list[Array]:
@@ -281,13 +292,14 @@ def _loss(flat: Array, x: Array, target: Array, shapes: list[tuple[int, ...]]) -
     return float(np.mean(e * e)), np.concatenate([p.ravel() for p in parts])
 
 
-# -------- Learning the joint-muscle mapping while running, from the estimates themselves: the antagonism updater
-
-STILL = 0.01  # squared length beside the mean of all replayed ones, below which it tells little of a tendon's factor
+# -------- Learning while running, from the estimates themselves
 
 
 class AntagonismUpdater:
     """Corrects a neural mapping by (angles estimated, lengths measured), when switched on.
+
+    It stands in for the antagonism updater that Kawaharazuka 2018 (V-B) takes from earlier work and does not describe;
+    the algorithm is this project's.
 
     Args:
         mapping: corrected in place.

@@ -1,4 +1,4 @@
-"""A mapping put together from smaller ones: each tendon as a function of the joints alone that it crosses."""
+"""Mapping put together from smaller ones: each tendon as a function of the joints alone that it crosses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.tendons.mappings.exact import lengths_only
+from humanoid_control.tendons.mappings.exact import fit_target
 from humanoid_control.tendons.mappings.mapping import (
     Array,
     FitReport,
@@ -108,7 +108,7 @@ def fit_polynomial_parts(
     for joints, names in sets.items():
         g = TendonGeometry(model, tendons.only(tuple(names)), joints)
         counts = counts_by_range(g.limits, fewest, most)
-        parts.append(fit_polynomial_on_grid(lengths_only(g), joints, g.tendon_names, g.limits, counts, degree))
+        parts.append(fit_polynomial_on_grid(fit_target(g), counts, degree))
         if progress is not None and progress(len(parts) / len(sets)) is False:
             raise MappingInterrupted(f"mapping: interrupted after {len(parts)} of {len(sets)} parts; nothing was kept")
     fits = [(p.fit, len(p.muscle_names)) for p in parts if p.fit is not None]

@@ -1,20 +1,13 @@
-"""Sets of monomials: which products of joint angles a polynomial of total degree P has, and how they hang together.
-
-Also here:
-
-* A polynomial of all joint angles evaluated: value, gradient, and the gradient's change along a direction.
-* The polynomial joint-muscle mapping, eq. (4): lengths as polynomials of total degree P of all joints.
-* The polynomial regression on any postures: normal equations summed chunk by chunk.
-* The polynomial regression on a full grid, axis by axis: the same answer as the regression matrix, without it.
-"""
+"""Joint-muscle mapping as polynomials of the joint angles (Kawaharazuka 2018, eq. (4)): basis, kernels, both fits."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from math import prod
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +19,7 @@ from humanoid_control.jit import kernel
 from humanoid_control.tendons.mappings.mapping import (
     Array,
     FitReport,
-    Geometry,
+    FitTarget,
     Ints,
     JointMuscleMapping,
     MappingInterrupted,
@@ -34,7 +27,8 @@ from humanoid_control.tendons.mappings.mapping import (
 )
 from humanoid_control.tendons.mappings.postures import MAX_JOINTS, check_cost, grid_axes, grid_postures
 
-# -------- Sets of monomials: which products of joint angles a polynomial of total degree P has
+CHUNK = 8192  # postures of which normal equations are summed at once
+BLOCK = 40_000  # postures of a grid that are evaluated at once
 
 
 @dataclass(frozen=True)
@@ -111,42 +105,64 @@ def to_monomials(
     return out
 
 
-# -------- A polynomial of all joint angles evaluated: value, gradient, and the gradient's change along a direction
+# -------- Evaluation: value, gradient, and the gradient's derivative along a direction
+
+
+class Polynomials(NamedTuple):
+    """Polynomials of D angles in the form that the kernels take.
+
+    Attributes:
+        centre, scale: (D,) the variables are (theta - centre) * scale, within [-1, 1].
+        parent, variable: (m,) of the monomials, as in `Monomials`.
+        C: (m, M) coefficients of the lengths; Cd: (low, M * D) of the gradients, scale included.
+        phi, dphi: (m,), (low,) memory for the monomials and their derivatives.
+    """
+
+    centre: np.ndarray
+    scale: np.ndarray
+    parent: np.ndarray
+    variable: np.ndarray
+    C: np.ndarray
+    Cd: np.ndarray
+    phi: np.ndarray
+    dphi: np.ndarray
 
 
 @kernel
-def evaluate(theta, centre, scale, parent, variable, C, Cd, phi, lengths, jacobian):
-    """Lengths and their gradients at one posture.
-
-    Args:
-        theta: (D,) [rad]. centre, scale: (D,) the variables are (theta - centre) * scale, within [-1, 1].
-        parent, variable: (m,) of the monomials.
-        C: (m, M) coefficients of the lengths; Cd: (low, M * D) of the gradients, scale included.
-        phi: (m,) room for the monomials. lengths: (M,), jacobian: (M, D), written.
-    """
+def evaluate(theta: np.ndarray, p: Polynomials, lengths: np.ndarray, jacobian: np.ndarray) -> None:
+    """Lengths (M,) and their gradients (M, D) at one posture (D,) [rad], written."""
+    phi = p.phi
     phi[0] = 1.0
     for a in range(1, phi.shape[0]):
-        d = variable[a]
-        phi[a] = phi[parent[a]] * ((theta[d] - centre[d]) * scale[d])
-    _combine(phi, C, lengths)
-    _combine(phi, Cd, jacobian.reshape(-1))
+        d = p.variable[a]
+        phi[a] = phi[p.parent[a]] * ((theta[d] - p.centre[d]) * p.scale[d])
+    _combine(phi, p.C, lengths)
+    _combine(phi, p.Cd, jacobian.reshape(-1))
 
 
 @kernel
-def directional(theta, v, centre, scale, parent, variable, Cd, phi, dphi, out):
-    """Derivative of the gradients along v, (M, D): the monomials are differentiated forward."""
+def directional(theta: np.ndarray, v: np.ndarray, p: Polynomials, out: np.ndarray) -> None:
+    """Derivative of the gradients along v (D,), (M, D), written: the monomials are differentiated forward."""
+    phi, dphi = p.phi, p.dphi
     phi[0] = 1.0
     dphi[0] = 0.0
-    for a in range(1, Cd.shape[0]):
-        d, p = variable[a], parent[a]
-        x = (theta[d] - centre[d]) * scale[d]
-        phi[a] = phi[p] * x
-        dphi[a] = dphi[p] * x + phi[p] * v[d] * scale[d]
-    _combine(dphi, Cd, out.reshape(-1))
+    for a in range(1, p.Cd.shape[0]):
+        d, up = p.variable[a], p.parent[a]
+        x = (theta[d] - p.centre[d]) * p.scale[d]
+        phi[a] = phi[up] * x
+        dphi[a] = dphi[up] * x + phi[up] * v[d] * p.scale[d]
+    _combine(dphi, p.Cd, out.reshape(-1))
 
 
 @kernel
-def _combine(phi, C, out):
+def evaluate_rows(thetas: np.ndarray, p: Polynomials, lengths: np.ndarray, jacobians: np.ndarray) -> None:
+    """`evaluate` at many postures (S, D)."""
+    for s in range(thetas.shape[0]):
+        evaluate(thetas[s], p, lengths[s], jacobians[s])
+
+
+@kernel
+def _combine(phi: np.ndarray, C: np.ndarray, out: np.ndarray) -> None:
     """out = sum over the rows of C, each times its monomial."""
     n = out.shape[0]
     for i in range(n):
@@ -165,14 +181,7 @@ def _combine(phi, C, out):
 
 
 @kernel
-def evaluate_rows(theta, centre, scale, parent, variable, C, Cd, phi, lengths, jacobians):
-    """`evaluate` at many postures (S, D)."""
-    for s in range(theta.shape[0]):
-        evaluate(theta[s], centre, scale, parent, variable, C, Cd, phi, lengths[s], jacobians[s])
-
-
-@kernel
-def legendre_rows(x, exponents, values, out):
+def legendre_rows(x: np.ndarray, exponents: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
     """Products of Legendre polynomials at many points, for the normal equations.
 
     Args:
@@ -194,14 +203,14 @@ def legendre_rows(x, exponents, values, out):
             out[s, a] = p
 
 
-# -------- The polynomial joint-muscle mapping, eq. (4): lengths as polynomials of total degree P of all joints
+# -------- The mapping
 
 
 class PolynomialMapping(JointMuscleMapping):
     """L = Phi C with Phi the monomials of the joint angles, each joint scaled to [-1, 1] over its range.
 
-    Equation (4) as printed does not multiply and counts the factors wrongly; this is its corrected form, with C on the
-    right and P factors to a monomial.
+    Equation (4) of Kawaharazuka 2018 as printed does not multiply and counts the factors wrongly; this is its corrected
+    form, with C on the right and P factors to a monomial.
 
     Args:
         basis: the monomials. coefficients: (m, M) [m] of the scaled variables; their value at the zero posture is
@@ -228,9 +237,10 @@ class PolynomialMapping(JointMuscleMapping):
         self.centre = self.limits.mean(axis=1)
         self.scale = 2.0 / (self.limits[:, 1] - self.limits[:, 0])
         self.coefficients = np.ascontiguousarray(coefficients, float).copy()
-        self._gradients = self._differentiate()
-        self._phi = np.empty(len(basis.exponents))
-        self._dphi = np.empty(basis.low)
+        memory = (np.empty(len(basis.exponents)), np.empty(basis.low))
+        self._kernels = Polynomials(
+            self.centre, self.scale, basis.parent, basis.variable, self.coefficients, self._differentiate(), *memory
+        )
         self.zero_offset = self.lengths(np.zeros(len(self.joint_names)))  # (M,) [m], taken off
         self.coefficients[0] -= self.zero_offset
 
@@ -251,42 +261,31 @@ class PolynomialMapping(JointMuscleMapping):
 
     def evaluate_into(self, theta: Array, lengths: Array, jacobian: Array) -> None:
         """As the interface says."""
-        b = self.basis
-        c, g = self.coefficients, self._gradients
-        evaluate(theta, self.centre, self.scale, b.parent, b.variable, c, g, self._phi, lengths, jacobian)
+        evaluate(theta, self._kernels, lengths, jacobian)
 
     def directional_into(self, theta: Array, v: Array, out: Array) -> None:
         """As the interface says, exact."""
-        b, g = self.basis, self._gradients
-        directional(theta, v, self.centre, self.scale, b.parent, b.variable, g, self._phi, self._dphi, out)
+        directional(theta, v, self._kernels, out)
 
     def _evaluate_rows(self, rows: Array) -> tuple[Array, Array]:
-        b = self.basis
-        c, g = self.coefficients, self._gradients
         lengths = np.empty((len(rows), len(self.muscle_names)))
         jacobians = np.empty((*lengths.shape, len(self.joint_names)))
-        evaluate_rows(rows, self.centre, self.scale, b.parent, b.variable, c, g, self._phi, lengths, jacobians)
+        evaluate_rows(rows, self._kernels, lengths, jacobians)
         return lengths, jacobians
 
 
-# -------- The polynomial regression on any postures: normal equations summed chunk by chunk
-
-_CHUNK = 8192
+# -------- Regression on any postures: normal equations summed chunk by chunk
 
 
 def fit_polynomial(
-    geometry: Geometry,
-    joint_names: Sequence[str],
-    muscle_names: Sequence[str],
-    limits: Array,
+    target: FitTarget,
     postures: Array,
     degree: int = 5,
     ridge: float = 1e-12,
-    model_hash: str = "",
     progress: Progress | None = None,
     max_joints: int = MAX_JOINTS,
 ) -> PolynomialMapping:
-    """Least-squares polynomial of total degree P through the lengths at the postures given (S, D) [rad].
+    """Least-squares polynomial of total degree P through the target's lengths at the postures given (S, D) [rad].
 
     The regression matrix is never held: its Gram matrix is summed over chunks, O(S m^2) in time and O(m^2) in memory.
     It is set up in products of Legendre polynomials, whose Gram matrix is near diagonal for spread-out postures.
@@ -298,25 +297,25 @@ def fit_polynomial(
     Raises:
         ConfigError: too many joints, or fewer postures than unknowns. MappingInterrupted: by `progress`.
     """
-    limits = np.asarray(limits, float)
+    limits = np.asarray(target.limits, float)
     check_cost([2] * limits.shape[0], degree, max_joints)
     begin = perf_counter()
     basis = monomials(len(limits), degree)
-    m, n = len(basis.exponents), len(postures)
+    m, n, muscles = len(basis.exponents), len(postures), len(target.muscle_names)
     if n < m:
         raise ConfigError(f"mapping: {n} postures for {m} unknowns of degree {degree}; give more, or a lower degree")
     centre, scale = limits.mean(axis=1), 2.0 / (limits[:, 1] - limits[:, 0])
-    gram, right, squares = np.zeros((m, m), order="F"), np.zeros((m, len(muscle_names))), 0.0
-    values, phi = np.empty((len(limits), degree + 1)), np.empty((min(n, _CHUNK), m))
-    for start in range(0, n, _CHUNK):
-        theta = postures[start : start + _CHUNK]
+    gram, right, squares = np.zeros((m, m), order="F"), np.zeros((m, muscles)), 0.0
+    values, phi = np.empty((len(limits), degree + 1)), np.empty((min(n, CHUNK), m))
+    for start in range(0, n, CHUNK):
+        theta = postures[start : start + CHUNK]
         rows = phi[: len(theta)]
         legendre_rows((theta - centre) * scale, basis.exponents, values, rows)
-        lengths = geometry(theta)[0]
+        lengths = target.geometry(theta)[0]
         gram = dsyrk(1.0, rows.T, beta=1.0, c=gram, overwrite_c=1)
         right += rows.T @ lengths
         squares += float(np.einsum("sm,sm->", lengths, lengths))
-        done = min(start + _CHUNK, n)
+        done = min(start + CHUNK, n)
         if progress is not None and progress(done / n) is False:
             raise MappingInterrupted(f"mapping: interrupted after {done} of {n} postures; nothing was kept")
     gram[np.diag_indices(m)] += ridge * np.trace(gram) / m
@@ -325,11 +324,20 @@ def fit_polynomial(
     except np.linalg.LinAlgError as error:
         raise ConfigError("mapping: the postures do not determine all monomials; spread them over the range") from error
     left = max(squares - float(np.einsum("am,am->", coefficients, right)), 0.0)
-    tables = [_legendre_table(degree)] * len(limits)
-    coefficients = to_monomials(basis, coefficients, tables)
-    mapping = PolynomialMapping(basis, coefficients, joint_names, muscle_names, limits, model_hash)
-    zero = float(np.abs(mapping.zero_offset - geometry(np.zeros((1, len(limits))))[0][0]).max())
-    mapping.fit = FitReport(n, float(np.sqrt(left / (n * len(muscle_names)))), zero, perf_counter() - begin)
+    coefficients = to_monomials(basis, coefficients, [_legendre_table(degree)] * len(limits))
+    return _fitted(target, basis, coefficients, FitReport(n, float(np.sqrt(left / (n * muscles))), 0.0, 0.0), begin)
+
+
+def _fitted(
+    target: FitTarget, basis: Monomials, coefficients: Array, report: FitReport, begin: float
+) -> PolynomialMapping:
+    """The mapping, with a report of its error at the zero posture and of the time since it was begun."""
+    limits = np.asarray(target.limits, float)
+    mapping = PolynomialMapping(basis, coefficients, target.joint_names, target.muscle_names, limits, target.model_hash)
+    # The offset that was taken off is partly the posture's own length: compare with the geometry there.
+    there = target.geometry(np.zeros((1, len(limits))))[0][0]
+    zero = float(np.abs(mapping.zero_offset - there).max())
+    mapping.fit = replace(report, zero_error=zero, seconds=perf_counter() - begin)
     return mapping
 
 
@@ -341,30 +349,23 @@ def _legendre_table(degree: int) -> Array:
     return table
 
 
-# -------- The polynomial regression on a full grid, axis by axis: the same answer as the regression matrix, without it
-
-_BLOCK = 40_000  # postures evaluated at once
+# -------- Regression on a full grid, axis by axis: the same answer as the regression matrix, without it
 
 
 def fit_polynomial_on_grid(
-    geometry: Geometry,
-    joint_names: Sequence[str],
-    muscle_names: Sequence[str],
-    limits: Array,
+    target: FitTarget,
     counts: Sequence[int],
     degree: int = 5,
-    model_hash: str = "",
     progress: Progress | None = None,
     max_joints: int = MAX_JOINTS,
 ) -> PolynomialMapping:
-    """Least-squares polynomial of total degree P through the lengths at all postures of a grid.
+    """Least-squares polynomial of total degree P through the target's lengths at all postures of a grid.
 
     A joint with N values cannot tell powers from N on apart from lower ones; these monomials are left out, which does
     not change the fit on the grid. The lengths are evaluated block by block and never kept.
 
     Args:
-        geometry: gives the lengths; only their first output is used, so that it may leave the Jacobians empty.
-        limits: (D, 2) [rad]. counts: N_d per joint.
+        counts: N_d per joint.
         progress: called after each block; answering False interrupts.
 
     Raises:
@@ -372,26 +373,12 @@ def fit_polynomial_on_grid(
     """
     check_cost(counts, degree, max_joints)
     begin = perf_counter()
-    limits = np.asarray(limits, float)
-    axes = grid_axes(limits, counts)
     caps = np.minimum(np.array(counts) - 1, degree)
     factors, tables = zip(*(_orthonormal(n, k + 1) for n, k in zip(counts, caps, strict=True)), strict=True)
-    lead = next(k for k in range(len(counts)) if prod(counts[k:]) <= _BLOCK or k == len(counts) - 1)
+    lead = next(k for k in range(len(counts)) if prod(counts[k:]) <= BLOCK or k == len(counts) - 1)
     inner = monomials(len(counts) - lead, degree, caps[lead:])
     basis = monomials(len(counts), degree, caps)
-    block = np.empty((prod(counts[lead:]), len(counts)))
-    block[:, lead:] = grid_postures(axes[lead:])
-    outer = grid_postures(axes[:lead]) if lead else np.empty((1, 0))
-    sums = np.empty((len(outer), len(inner.exponents), len(muscle_names)))
-    squares = 0.0
-    for b, angles in enumerate(outer):
-        block[:, :lead] = angles
-        lengths = geometry(block)[0]
-        squares += float(np.einsum("sm,sm->", lengths, lengths))
-        tensor = lengths.reshape(*counts[lead:], -1)
-        sums[b] = _contract(tensor, factors[lead:])[tuple(inner.exponents.T)]
-        if progress is not None and progress((b + 1) / len(outer)) is False:
-            raise MappingInterrupted(f"mapping: interrupted after {b + 1} of {len(outer)} blocks; nothing was kept")
+    sums, squares = _block_sums(target, counts, factors[lead:], inner, progress)
     whole = _contract(sums.reshape(*counts[:lead], *sums.shape[1:]), factors[:lead])
     at = {row.tobytes(): i for i, row in enumerate(inner.exponents)}
     rows = np.array([at[np.ascontiguousarray(e).tobytes()] for e in basis.exponents[:, lead:]])
@@ -399,14 +386,33 @@ def fit_polynomial_on_grid(
     coefficients = whole[picks]
     n = prod(counts)
     left = max(squares - float(np.einsum("am,am->", coefficients, coefficients)), 0.0)
-    rms = float(np.sqrt(left / (n * len(muscle_names))))
-    coefficients = to_monomials(basis, coefficients, list(tables))
-    mapping = PolynomialMapping(basis, coefficients, joint_names, muscle_names, limits, model_hash)
-    # The offset that was taken off is partly the posture's own length: compare with the geometry there.
-    there = geometry(np.zeros((1, len(counts))))[0][0]
-    zero = float(np.abs(mapping.zero_offset - there).max())
-    mapping.fit = FitReport(n, rms, zero, perf_counter() - begin)
-    return mapping
+    rms = float(np.sqrt(left / (n * len(target.muscle_names))))
+    return _fitted(target, basis, to_monomials(basis, coefficients, list(tables)), FitReport(n, rms, 0.0, 0.0), begin)
+
+
+def _block_sums(
+    target: FitTarget, counts: Sequence[int], factors: Sequence[Array], inner: Monomials, progress: Progress | None
+) -> tuple[Array, float]:
+    """The lengths of each block of the grid, summed with the factors of its axes, and the sum of all their squares.
+
+    Returns:
+        (blocks, powers of the inner axes, M) [m], [m^2].
+    """
+    axes, lead = grid_axes(np.asarray(target.limits, float), counts), len(counts) - len(factors)
+    block = np.empty((prod(counts[lead:]), len(counts)))
+    block[:, lead:] = grid_postures(axes[lead:])
+    outer = grid_postures(axes[:lead]) if lead else np.empty((1, 0))
+    sums = np.empty((len(outer), len(inner.exponents), len(target.muscle_names)))
+    squares = 0.0
+    for b, angles in enumerate(outer):
+        block[:, :lead] = angles
+        lengths = target.geometry(block)[0]
+        squares += float(np.einsum("sm,sm->", lengths, lengths))
+        tensor = lengths.reshape(*counts[lead:], -1)
+        sums[b] = _contract(tensor, factors)[tuple(inner.exponents.T)]
+        if progress is not None and progress((b + 1) / len(outer)) is False:
+            raise MappingInterrupted(f"mapping: interrupted after {b + 1} of {len(outer)} blocks; nothing was kept")
+    return sums, squares
 
 
 def _orthonormal(n: int, k: int) -> tuple[Array, Array]:

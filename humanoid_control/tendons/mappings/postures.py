@@ -1,9 +1,4 @@
-"""Postures to fit a mapping to: the full grid of the source, or random ones; what it will cost, and when to refuse.
-
-Also here:
-
-* Random walks of joint angles within their limits: the motion of the source's simulations.
-"""
+"""Postures to fit a mapping to, on a grid or at random, with the cost of the fit; and random walks of joint angles."""
 
 from __future__ import annotations
 
@@ -16,15 +11,14 @@ import numpy as np
 from humanoid_control.errors import ConfigError
 from humanoid_control.tendons.mappings.mapping import Array
 
-# -------- Postures to fit a mapping to: the full grid of the source, or random ones; what it will cost
-
-MAX_JOINTS = 8  # of one group in the source, which found more to be impractical
+MAX_JOINTS = 8  # of one group; more were found to be impractical (Kawaharazuka 2018, III-B)
 MAX_POSTURES = 20_000_000
+KEPT = 0.9  # of the velocity of a random walk, from step to step
 
 
 @dataclass(frozen=True)
 class FitCost:
-    """What building a polynomial mapping takes.
+    """Cost of building a polynomial mapping.
 
     Attributes:
         postures: prod N_d, the size of the data set.
@@ -40,7 +34,7 @@ class FitCost:
 
 
 def fit_cost(counts: Sequence[int], degree: int, seconds_per_posture: float = 2e-6) -> FitCost:
-    """Cost of a grid with counts N_d per joint at degree P, before it is paid (section II-B)."""
+    """Cost of a grid with counts N_d per joint at degree P, before it is paid (Kawaharazuka 2018, II-B)."""
     postures, m = prod(counts), comb(len(counts) + degree, degree)
     return FitCost(postures, m, postures * seconds_per_posture, 8 * postures * m)
 
@@ -84,22 +78,17 @@ def random_postures(limits: Array, n: int, seed: int = 0) -> Array:
 
 
 def counts_by_range(limits: Array, fewest: int = 5, most: int = 9) -> tuple[int, ...]:
-    """Counts between 5 for the joint with the smallest range and 9 for that with the largest (section V-A)."""
+    """Counts from 5 for the joint of the smallest range to 9 for that of the largest (Kawaharazuka 2018, V-A)."""
     span = limits[:, 1] - limits[:, 0]
     share = (span - span.min()) / max(span.max() - span.min(), 1e-12)
     return tuple(round(float(fewest + (most - fewest) * s)) for s in share)
 
 
-# -------- Random walks of joint angles within their limits: the motion of the source's simulations
-
-_KEPT = 0.9  # of the velocity, from step to step
-
-
 def random_walk(limits: Array, start: Array, steps: int, sigma: float, seed: int = 0) -> Array:
     """Angles (steps + 1, D) [rad] that begin at start (D,) and are turned back at their limits (D, 2).
 
-    The law is not in the source. The change v of each angle in a step follows v <- 0.9 v + sqrt(1 - 0.81) sigma xi
-    with xi normal, so that its standard deviation is sigma [rad].
+    The change v of each angle in a step follows v <- 0.9 v + sqrt(1 - 0.81) sigma xi with xi normal, so that its
+    standard deviation is sigma [rad]. The law is this project's: Kawaharazuka 2018 walks at random without giving one.
 
     Raises:
         ConfigError: the start is not within the limits, or sigma is negative or as large as half a range.
@@ -115,7 +104,7 @@ def random_walk(limits: Array, start: Array, steps: int, sigma: float, seed: int
     out = np.empty((steps + 1, len(start)))
     out[0] = q
     for k in range(1, steps + 1):
-        v = _KEPT * v + np.sqrt(1.0 - _KEPT**2) * sigma * rng.standard_normal(len(v))
+        v = KEPT * v + np.sqrt(1.0 - KEPT**2) * sigma * rng.standard_normal(len(v))
         q = q + v
         beyond = np.where(q < low, low - q, np.where(q > high, high - q, 0.0))
         q = np.clip(q + 2.0 * beyond, low, high)

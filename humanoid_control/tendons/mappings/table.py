@@ -1,4 +1,4 @@
-"""The joint-muscle mapping as a data table, and the search of its nearest pattern: the oldest estimator."""
+"""Joint-muscle mapping as a data table, and the search of its nearest pattern (Nakanishi 2010), kept as a baseline."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.tendons.mappings.mapping import Array, FitReport, Geometry, JointMuscleMapping
+from humanoid_control.tendons.mappings.mapping import Array, FitReport, FitTarget, JointMuscleMapping
 
 
 class TableMapping(JointMuscleMapping):
     """Lengths of the nearest posture of a table; moment arms by a plane through the rows around it.
 
-    Kept as a baseline: it is not smooth, and its size grows as N^D. `search` goes the other way round, from lengths to
+    It is not smooth, and its size grows as N^D. `search` goes the other way round, from lengths to
     the angles of the row that fits best, without regard to the time before.
 
     Args:
@@ -69,19 +69,13 @@ class TableMapping(JointMuscleMapping):
         return self.postures[self._patterns.query(lengths)[1]]
 
 
-def build_table(
-    geometry: Geometry,
-    joint_names: Sequence[str],
-    muscle_names: Sequence[str],
-    limits: Array,
-    postures: Array,
-    model_hash: str = "",
-) -> TableMapping:
-    """The table of the lengths at the postures given (n, D) [rad]."""
+def build_table(target: FitTarget, postures: Array) -> TableMapping:
+    """The table of the target's lengths at the postures given (n, D) [rad]."""
     begin = perf_counter()
     zero = np.zeros((1, postures.shape[1]))
-    table = geometry(postures)[0] - geometry(zero)[0]
-    mapping = TableMapping(postures, table, joint_names, muscle_names, limits, model_hash)
+    table = target.geometry(postures)[0] - target.geometry(zero)[0]
+    names = (target.joint_names, target.muscle_names)
+    mapping = TableMapping(postures, table, *names, target.limits, target.model_hash)
     off = float(np.abs(mapping.lengths(zero[0])).max())
     mapping.fit = FitReport(len(postures), 0.0, off, perf_counter() - begin)
     return mapping

@@ -21,7 +21,7 @@ from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.tendons.routing.arrays import Placed, Routing, packed, packed_memory, placed_in, unpacked
 from humanoid_control.tendons.routing.kernels import bend_at, contact_of, from_solid, measure_at, place
 from humanoid_control.tendons.routing.wrapping import APART, AROUND, FREE, SIDED, THROUGH
-from humanoid_control.tendons.tendon import SPHERE, Point, Pulley, TendonSet, Wrap
+from humanoid_control.tendons.tendon import SPHERE, Pulley, TendonSet, ViaPoint, Wrap
 
 # -------- The joints of a pinocchio model that matter to some tendons, the others held still
 
@@ -170,9 +170,9 @@ class _Paths:
         self.lever_first, self.levers = [0], list[tuple[int, float]]()
         self.solids: list[tuple[int, pin.SE3, bool, int, float, np.ndarray]] = []
 
-    def add(self, branch: list[Point | Wrap], share: float, where: str) -> None:
+    def add(self, branch: list[ViaPoint | Wrap], share: float, where: str) -> None:
         """Add the stretches of one branch."""
-        at = [k for k, e in enumerate(branch) if isinstance(e, Point)]
+        at = [k for k, e in enumerate(branch) if isinstance(e, ViaPoint)]
         for a, b in pairwise(at):
             start, end = (self._point(branch[k], where) for k in (a, b))
             between = branch[a + 1] if b == a + 2 else None
@@ -190,8 +190,8 @@ class _Paths:
             self.end.append(end)
             self.share.append(share)
 
-    def _point(self, point: Point | Wrap, where: str) -> int:
-        assert isinstance(point, Point)
+    def _point(self, point: ViaPoint | Wrap, where: str) -> int:
+        assert isinstance(point, ViaPoint)
         body, X = self.tree.link(point.link, where)
         x = X.act(np.array(point.xyz, dtype=float))
         return self.points.setdefault((body, tuple(float(v) for v in x)), len(self.points))

@@ -1,20 +1,13 @@
-"""Polynomial joint-muscle mappings against dense least squares and finite differences (TE-02, 04, 06, 07)."""
+"""Polynomial joint-muscle mappings against dense least squares and finite differences (TE-02, TE-04)."""
 
 import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.tendons.mappings.exact import GeometryMapping
 from humanoid_control.tendons.mappings.mapping import MappingInterrupted
 from humanoid_control.tendons.mappings.polynomial import fit_polynomial, fit_polynomial_on_grid, monomials
-from humanoid_control.tendons.mappings.postures import check_cost, fit_cost, grid_axes, grid_postures, random_postures
-from test.tendons.straight_lines import ARM, JOINTS, LIMITS, MUSCLES, arm
-
-GRIDS = {
-    "neck": ((5, 5, 5, 5, 5, 7, 7, 7), 1_071_875),
-    "scapula": ((5, 5, 5, 5, 7, 7, 8, 9), 2_205_000),
-    "shoulder": ((5, 5, 5, 6, 7, 7, 8, 9), 2_646_000),
-}
+from humanoid_control.tendons.mappings.postures import grid_axes, grid_postures, random_postures
+from test.reference.straight_tendons import ARM, ARM_LENGTHS, EXACT, LIMITS, arm
 
 
 def dense_fit(postures, degree, caps=None):
@@ -28,7 +21,7 @@ def dense_fit(postures, degree, caps=None):
 @pytest.mark.parametrize("counts", [(5, 5, 5, 5), (7, 3, 6, 5)])
 def test_the_grid_regression_is_the_dense_regression(counts):
     postures = grid_postures(grid_axes(LIMITS, counts))
-    mapping = fit_polynomial_on_grid(arm, JOINTS, MUSCLES, LIMITS, counts, degree=4)
+    mapping = fit_polynomial_on_grid(ARM_LENGTHS, counts, degree=4)
     caps = np.minimum(np.array(counts) - 1, 4)
     wanted = dense_fit(postures, 4, caps)
     found = mapping.lengths(postures) + mapping.zero_offset
@@ -39,24 +32,24 @@ def test_the_grid_regression_is_the_dense_regression(counts):
 def test_powers_that_a_grid_cannot_see_do_not_change_its_fit():
     counts = (4, 4, 4, 4)
     postures = grid_postures(grid_axes(LIMITS, counts))
-    mapping = fit_polynomial_on_grid(arm, JOINTS, MUSCLES, LIMITS, counts, degree=5)
+    mapping = fit_polynomial_on_grid(ARM_LENGTHS, counts, degree=5)
     assert np.abs(mapping.lengths(postures) + mapping.zero_offset - dense_fit(postures, 5)).max() < 1e-8
 
 
 def test_the_streamed_regression_is_the_dense_regression():
     postures = random_postures(LIMITS, 9000, seed=3)  # more than one chunk
-    mapping = fit_polynomial(arm, JOINTS, MUSCLES, LIMITS, postures, degree=4)
+    mapping = fit_polynomial(ARM_LENGTHS, postures, degree=4)
     assert np.abs(mapping.lengths(postures) + mapping.zero_offset - dense_fit(postures, 4)).max() < 1e-8
 
 
 @pytest.fixture(scope="module")
 def degree5():
-    return fit_polynomial_on_grid(arm, JOINTS, MUSCLES, LIMITS, (8, 8, 7, 7), degree=5, model_hash="abc")
+    return fit_polynomial_on_grid(ARM_LENGTHS, (8, 8, 7, 7), degree=5)
 
 
 def test_degree_five_fits_the_arm_to_a_millimetre_and_its_moment_arms_to_three_percent(degree5):
     q = random_postures(LIMITS, 2000, seed=1)
-    lengths, jacobians = GeometryMapping(arm, JOINTS, MUSCLES, LIMITS).evaluate(q)
+    lengths, jacobians = EXACT.evaluate(q)
     there, slopes = degree5.evaluate(q)
     error = there - lengths
     assert np.sqrt(np.mean((error - error.mean(axis=0)) ** 2)) < 1e-3
@@ -71,7 +64,7 @@ def test_zero_is_zero_and_what_was_taken_off_is_reported(degree5):
 
 @pytest.mark.parametrize("degree", [1, 2, 5])
 def test_jacobian_and_its_change_are_the_derivatives(degree):
-    mapping = fit_polynomial_on_grid(arm, JOINTS, MUSCLES, LIMITS, (6, 6, 6, 6), degree)
+    mapping = fit_polynomial_on_grid(ARM_LENGTHS, (6, 6, 6, 6), degree)
     rng = np.random.default_rng(0)
     for q in random_postures(LIMITS, 5, seed=2):
         v, h = rng.standard_normal(4), 1e-6
@@ -83,7 +76,7 @@ def test_jacobian_and_its_change_are_the_derivatives(degree):
 
 
 def test_the_geometry_changes_its_jacobian_as_its_second_derivatives_say():
-    mapping = GeometryMapping(arm, JOINTS, MUSCLES, LIMITS)
+    mapping = EXACT
     q, v, h = np.array([0.4, -0.3, 0.2, -1.0]), np.array([0.3, -0.2, 0.5, 0.1]), 1e-6
     columns = [(mapping.jacobian(q + h * e) @ v - mapping.jacobian(q - h * e) @ v) / (2 * h) for e in np.eye(4)]
     assert np.abs(np.stack(columns, axis=1) - mapping.jacobian_directional(q, v)).max() < 1e-7
@@ -98,26 +91,12 @@ def test_many_postures_at_once_are_the_postures_one_by_one(degree5):
         assert np.array_equal(one[0], lengths[k]) and np.array_equal(one[1], jacobians[k])
 
 
-def test_the_grids_of_table_one_have_its_sizes():
-    for counts, size in GRIDS.values():
-        assert fit_cost(counts, 5).postures == size and fit_cost(counts, 5).monomials == 1287
-        axes = [np.arange(n, dtype=float) for n in counts]
-        assert len(grid_postures(axes[:4])) * len(grid_postures(axes[4:])) == size
-
-
-def test_a_group_beyond_the_limits_is_refused_before_it_is_built():
-    with pytest.raises(ConfigError, match=r"9 joints in one group, at most 8"):
-        check_cost([5] * 9, 5)
-    with pytest.raises(ConfigError, match=r"43,046,721 postures is beyond"):
-        check_cost([9] * 8, 5)
-
-
 def test_building_reports_its_progress_and_can_be_interrupted():
     shares = []
-    fit_polynomial(arm, JOINTS, MUSCLES, LIMITS, random_postures(LIMITS, 20000), 2, progress=shares.append)
+    fit_polynomial(ARM_LENGTHS, random_postures(LIMITS, 20000), 2, progress=shares.append)
     assert shares == sorted(shares) and shares[-1] == 1.0 and len(shares) == 3
     with pytest.raises(MappingInterrupted, match="nothing was kept"):
-        fit_polynomial_on_grid(arm, JOINTS, MUSCLES, LIMITS, (5,) * 4, 2, progress=lambda _: False)
+        fit_polynomial_on_grid(ARM_LENGTHS, (5,) * 4, 2, progress=lambda _: False)
 
 
 def test_angles_that_cannot_be_are_refused_in_one_line(degree5):

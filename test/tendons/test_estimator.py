@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.tendons.estimator.estimator import SideBySide, TendonEstimator
-from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.estimator.estimator import EstimatorComparison, TendonEstimator
+from humanoid_control.tendons.estimator.settings import EstimatorSettings
+from humanoid_control.tendons.mappings.mapping import FitTarget
 from humanoid_control.tendons.mappings.polynomial import fit_polynomial
 from humanoid_control.tendons.mappings.postures import random_postures
-from humanoid_control.tendons.tendon import TendonGroup, completed, owners
-from test.tendons.straight_lines import (
+from humanoid_control.tendons.tendon import TendonGroup, complete_groups, joint_owners
+from test.reference.straight_tendons import (
     GIRDLE_JOINTS,
     GIRDLE_LIMITS,
     SCAPULA,
@@ -37,7 +38,8 @@ def fitted(group):
         return lengths, jacobians[:, :, at]
 
     limits = GIRDLE_LIMITS[at]
-    return fit_polynomial(geometry, group.joints, group.tendons, limits, random_postures(limits, 2500), 4)
+    target = FitTarget(geometry, group.joints, group.tendons, limits)
+    return fit_polynomial(target, random_postures(limits, 2500), 4)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +72,7 @@ def test_shared_groups_find_all_joints_to_a_degree(mappings, motion):
     """T2: calibrated lengths with 0.1 mm of noise, start 5 deg off."""
     q, z = motion
     noisy = z + 1e-4 * np.random.default_rng(0).standard_normal(z.shape)
-    estimator = TendonEstimator(GROUPS, mappings, FilterSettings("absolute"))
+    estimator = TendonEstimator(GROUPS, mappings, EstimatorSettings("absolute"))
     assert rms(run(estimator, q, noisy, np.deg2rad(5))).max() < 1.0
     assert estimator.faults.report() == {}
 
@@ -79,7 +81,7 @@ def test_borrowed_angles_are_the_owners(mappings, motion):
     """Eqs (8)-(10): after every step value and covariance are the owner's, and nothing ties them to own angles."""
     q, z = motion
     for kind in ("absolute", "r2"):
-        estimator = TendonEstimator(GROUPS, mappings, FilterSettings(kind))
+        estimator = TendonEstimator(GROUPS, mappings, EstimatorSettings(kind))
         run(estimator, q[:40], z[:40])
         scapula, shoulder = estimator.filters
         assert np.array_equal(shoulder.theta[4:], scapula.theta[:4])
@@ -90,8 +92,8 @@ def test_borrowed_angles_are_the_owners(mappings, motion):
 
 def test_the_order_of_the_groups_does_not_matter(mappings, motion):
     q, z = motion
-    one = TendonEstimator(GROUPS, mappings, FilterSettings("absolute"))
-    other = TendonEstimator(GROUPS[::-1], mappings, FilterSettings("absolute"))
+    one = TendonEstimator(GROUPS, mappings, EstimatorSettings("absolute"))
+    other = TendonEstimator(GROUPS[::-1], mappings, EstimatorSettings("absolute"))
     first, second = run(one, q[:50], z[:50]), run(other, q[:50], np.hstack([z[:50, 8:], z[:50, :8]]))
     assert np.array_equal(first, second[:, [other.joint_names.index(j) for j in one.joint_names]])
 
@@ -107,7 +109,7 @@ def test_sharing_keeps_borrowed_angles_better_than_the_conventional_filter(mappi
     )
     found = {}
     for share in (True, False):
-        settings = FilterSettings("absolute", share=share, limits="off", gate=6.0 if share else 0.0)
+        settings = EstimatorSettings("absolute", share=share, limits="off", gate=6.0 if share else 0.0)
         estimator = TendonEstimator(GROUPS, mappings, settings)
         estimator.reset(dict(zip(GIRDLE_JOINTS, q[0], strict=True)))
         own, borrowed = [], []
@@ -124,7 +126,7 @@ def test_changes_of_length_find_a_shared_arm(mappings, motion):
     """The default, r2, without calibration: from 10 deg off everywhere, most of the error goes."""
     q, z = motion
     noisy = z + 5e-5 * np.random.default_rng(2).standard_normal(z.shape)
-    estimator = TendonEstimator(GROUPS, mappings, FilterSettings(length_noise=5e-5, borrowed_start=np.deg2rad(30)))
+    estimator = TendonEstimator(GROUPS, mappings, EstimatorSettings(length_noise=5e-5, borrowed_start=np.deg2rad(30)))
     error = run(estimator, q, noisy, np.deg2rad(10))
     assert np.abs(error[-100:]).mean() < 0.3 * 10
 
@@ -140,7 +142,7 @@ def test_changes_of_length_find_a_shared_arm(mappings, motion):
 )
 def test_groups_that_cannot_be_are_refused(groups, message):
     with pytest.raises(ConfigError, match=message):
-        owners(groups)
+        joint_owners(groups)
 
 
 def test_wrong_counts_and_names_are_refused(mappings):
@@ -158,16 +160,16 @@ def test_completed_groups_borrow_every_joint_that_their_tendons_cross(mappings):
     small = (TendonGroup("scapula", SC, GH[:1], tuple(SCAPULA)), TendonGroup("shoulder", GH, SC[:1], tuple(SHOULDER)))
     names = tuple(SCAPULA) + tuple(SHOULDER)
     crossed = np.abs(girdle(random_postures(GIRDLE_LIMITS, 10), names)[1]).max(axis=0) > 1e-9
-    full = completed(small, crossed, GIRDLE_JOINTS, names)
+    full = complete_groups(small, crossed, GIRDLE_JOINTS, names)
     assert set(full[0].borrow) == set(GH[:3]) and full[0].borrow[0] == GH[0] and set(full[1].borrow) == set(SC)
     assert [(g.own, g.tendons) for g in full] == [(g.own, g.tendons) for g in small]
-    assert completed(full, crossed, GIRDLE_JOINTS, names) == full
+    assert complete_groups(full, crossed, GIRDLE_JOINTS, names) == full
 
 
 def test_the_difference_of_two_estimators_is_followed(mappings, motion):
     """TE-14: a calibrated absolute estimator beside one that was zeroed 5 deg off."""
     q, z = motion
-    pair = SideBySide(*(TendonEstimator(GROUPS, mappings, FilterSettings("absolute")) for _ in range(2)))
+    pair = EstimatorComparison(*(TendonEstimator(GROUPS, mappings, EstimatorSettings("absolute")) for _ in range(2)))
     for e in (pair.reference, pair.other):
         e.reset(dict(zip(GIRDLE_JOINTS, q[0], strict=True)))
     pair.other.zero(z[0], dict(zip(GIRDLE_JOINTS, q[0] + np.deg2rad(5), strict=True)))
@@ -179,7 +181,7 @@ def test_the_difference_of_two_estimators_is_followed(mappings, motion):
 
 def test_what_the_lengths_tell_is_known_while_running(mappings, motion):
     q, z = motion
-    absolute, relative = (TendonEstimator(GROUPS, mappings, FilterSettings(k)) for k in ("absolute", "r2"))
+    absolute, relative = (TendonEstimator(GROUPS, mappings, EstimatorSettings(k)) for k in ("absolute", "r2"))
     assert not relative.observability()["shoulder"].observable  # nothing has moved yet
     for estimator in (absolute, relative):
         run(estimator, q[:200], z[:200])

@@ -12,7 +12,13 @@ from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.tendons.mappings.exact import exact_mapping
 from humanoid_control.tendons.routing.geometry import TendonGeometry
-from humanoid_control.tendons.tendon import Point, Pulley, Tendon, TendonSet, Wrap, straight
+from humanoid_control.tendons.tendon import Pulley, Tendon, TendonSet, ViaPoint, Wrap
+
+
+def straight(name, points):
+    """A tendon that runs straight from point to point, each (link, xyz)."""
+    return Tendon(name, tuple(ViaPoint(link, xyz) for link, xyz in points))
+
 
 BICEPS = straight(
     "biceps", [("chest", (0.05, 0.2, 0.2)), ("l_upper_arm", (0.02, 0.03, -0.1)), ("l_hand", (0.02, 0, -0.05))]
@@ -20,30 +26,30 @@ BICEPS = straight(
 OVER_SPHERE = Tendon(
     "over sphere",
     (
-        Point("chest", (0.0, 0.2, 0.26)),
+        ViaPoint("chest", (0.0, 0.2, 0.26)),
         Wrap("sphere", "l_shoulder_1", (0.005, 0, 0.01), 0.04),
-        Point("l_upper_arm", (0.01, 0.05, -0.1)),
+        ViaPoint("l_upper_arm", (0.01, 0.05, -0.1)),
     ),
 )
 SIDED = Tendon(
     "past cylinder",
     (
-        Point("l_upper_arm", (-0.03, 0.01, -0.12)),
+        ViaPoint("l_upper_arm", (-0.03, 0.01, -0.12)),
         Wrap("cylinder", "l_upper_arm", (0, 0, -0.25), 0.03, (0.1, 1, 0.2), side=(-0.1, 0, -0.27)),
-        Point("l_elbow", (-0.045, 0.02, -0.1)),
+        ViaPoint("l_elbow", (-0.045, 0.02, -0.1)),
         Pulley(2.0),
-        Point("chest", (0.05, 0.15, 0.1)),
-        Point("l_elbow", (0.03, 0.0, -0.05)),
+        ViaPoint("chest", (0.05, 0.15, 0.1)),
+        ViaPoint("l_elbow", (0.03, 0.0, -0.05)),
     ),
 )
 THROUGH = Tendon(
     "through ring",
     (
-        Point("chest", (0.06, 0.2, 0.25)),
+        ViaPoint("chest", (0.06, 0.2, 0.25)),
         Wrap("cylinder", "l_upper_arm", (0, 0, -0.15), 0.02, (0, 0.1, 1), side=(0.001, 0, -0.15)),
-        Point("l_elbow", (0.04, 0.0, -0.05)),
+        ViaPoint("l_elbow", (0.04, 0.0, -0.05)),
         Wrap("sphere", "l_forearm", (0, 0, -0.02), 0.015, side=(0, 0, -0.021)),
-        Point("l_hand", (0.03, 0.02, -0.04)),
+        ViaPoint("l_hand", (0.03, 0.02, -0.04)),
     ),
 )
 ALL = TendonSet((BICEPS, OVER_SPHERE, SIDED, THROUGH))
@@ -164,8 +170,8 @@ def _mirrored(t):
             path.append(e)
             continue
         link = "r_" + e.link[2:] if e.link.startswith("l_") else e.link
-        if isinstance(e, Point):
-            path.append(Point(link, flip(e.xyz)))
+        if isinstance(e, ViaPoint):
+            path.append(ViaPoint(link, flip(e.xyz)))
         else:
             path.append(Wrap(e.kind, link, flip(e.centre), e.radius, flip(e.axis), e.side and flip(e.side)))
     return Tendon(t.name, tuple(path))

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
-from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.polynomial import fit_polynomial_on_grid
 from humanoid_control.tendons.tendon import TendonGroup
-from test.tendons.straight_lines import JOINTS, LIMITS, MUSCLES, arm, random_walk
+from test.reference.straight_tendons import ARM_LENGTHS, JOINTS, LIMITS, MUSCLES, random_walk
 
 GROUP = TendonGroup("arm", JOINTS, (), MUSCLES)
 BEGIN, END, TOTAL = 300, 1200, 2600
@@ -16,7 +16,7 @@ A, B = MUSCLES.index("biceps"), MUSCLES.index("deltoid_rear")
 
 @pytest.fixture(scope="module")
 def mapping():
-    return fit_polynomial_on_grid(arm, JOINTS, MUSCLES, LIMITS, (7, 7, 7, 7), 5)
+    return fit_polynomial_on_grid(ARM_LENGTHS, (7, 7, 7, 7), 5)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_a_lying_tendon_is_named_and_left_out(mapping, motion, fault, kind):
     q, clean = motion
     z = clean.copy()
     fault(z[BEGIN:END])
-    estimator = TendonEstimator([GROUP], {"arm": mapping}, FilterSettings(kind, length_noise=1e-4))
+    estimator = TendonEstimator([GROUP], {"arm": mapping}, EstimatorSettings(kind, length_noise=1e-4))
     estimator.reset(dict(zip(JOINTS, q[0], strict=True)))
     error, said, false_alarms = [], set(), set()
     for k, (a, truth) in enumerate(zip(z, q, strict=True)):
@@ -80,7 +80,7 @@ def test_a_tendon_without_tension_is_left_out_at_once(mapping, motion):
     z[:, A] += 0.02
     tensions = np.full(10, 30.0)
     tensions[A] = 0.5
-    estimator = TendonEstimator([GROUP], {"arm": mapping}, FilterSettings("absolute", slack_tension=2.0))
+    estimator = TendonEstimator([GROUP], {"arm": mapping}, EstimatorSettings("absolute", slack_tension=2.0))
     estimator.reset(dict(zip(JOINTS, q[0], strict=True)))
     for a, truth in zip(z, q, strict=False):
         assert np.rad2deg(np.abs(estimator.step(a, tensions) - truth)).max() < 2
@@ -89,7 +89,7 @@ def test_a_tendon_without_tension_is_left_out_at_once(mapping, motion):
 
 def test_without_any_tendon_the_estimate_holds_and_grows_unsure(mapping, motion):
     q, z = motion
-    estimator = TendonEstimator([GROUP], {"arm": mapping}, FilterSettings("absolute"))
+    estimator = TendonEstimator([GROUP], {"arm": mapping}, EstimatorSettings("absolute"))
     estimator.reset(dict(zip(JOINTS, q[0], strict=True)))
     for a in z[:30]:
         estimator.step(a)

@@ -5,18 +5,18 @@ import pytest
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.tendons import tendon_geometry, tendons_of
+from humanoid_control.robots.tendons import other_side, tendon_geometry, tendons_of
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
 from humanoid_control.tendons.estimator.grouping import find_groups
-from humanoid_control.tendons.estimator.settings import FilterSettings
-from humanoid_control.tendons.mappings.exact import exact_mapping, group_mappings, lengths_only
+from humanoid_control.tendons.estimator.settings import EstimatorSettings
+from humanoid_control.tendons.mappings.exact import exact_mapping, fit_target, group_mappings
 from humanoid_control.tendons.mappings.fitting import load_mapping, save_mapping
 from humanoid_control.tendons.mappings.polynomial import fit_polynomial_on_grid
 from humanoid_control.tendons.mappings.postures import random_postures
 from humanoid_control.tendons.routing.geometry import TendonGeometry
-from humanoid_control.tendons.tendon import TendonGroup, completed, mirrored, owner_table, owners
-from test.tendons.straight_lines import random_walk
+from humanoid_control.tendons.tendon import TendonGroup, complete_groups, joint_owners, owner_table
+from test.reference.straight_tendons import random_walk
 
 ARM = ("l_gh_roll", "l_gh_pitch", "l_gh_yaw", "l_elbow_pitch")
 
@@ -41,18 +41,16 @@ def test_the_sources_groups_have_its_sizes_and_owners(groups):
     sizes = {g.name: (len(g.own), len(g.joints), len(g.tendons)) for g in groups}
     sides = {f"{s}_{part}": size for s in "lr" for part, size in (("scapula", (4, 8, 8)), ("shoulder", (4, 8, 10)))}
     assert sizes == {"neck": (4, 8, 10), **sides}
-    assert len(owners(groups)) == 20 and len({m for g in groups for m in g.tendons}) == 46
+    assert len(joint_owners(groups)) == 20 and len({m for g in groups for m in g.tendons}) == 46
     table = {joint: (owner, borrowers) for joint, owner, borrowers in owner_table(groups)}
     assert table["l_ac_roll"][0] == "l_scapula" and set(table["l_ac_roll"][1]) == {"neck", "l_shoulder"}
     assert table["neck_roll"][0] == "neck" and set(table["neck_roll"][1]) == {"l_scapula", "r_scapula"}
     assert table["r_elbow_pitch"] == ("r_shoulder", ())
     named = {g.name: g for g in groups}
     for part in ("scapula", "shoulder"):
-        left, right = mirrored(named[f"l_{part}"]), named[f"r_{part}"]
-        assert [set(x) for x in (left.own, left.borrow, left.tendons)] == [
-            set(x) for x in (right.own, right.borrow, right.tendons)
-        ]
-        assert mirrored(left) == named[f"l_{part}"]
+        left, right = named[f"l_{part}"], named[f"r_{part}"]
+        for names, others in ((left.own, right.own), (left.borrow, right.borrow), (left.tendons, right.tendons)):
+            assert {other_side(n) for n in names} == set(others)
 
 
 def test_the_sources_groups_are_found_automatically(whole, groups):
@@ -67,7 +65,7 @@ class Walk:
     """The whole upper body with the source's groups, walking at random: angles, lengths and an estimator."""
 
     def __init__(self, robot, whole, groups, steps, seed=0, still=()):
-        self.groups = completed(groups, whole.crossed, whole.joint_names, whole.tendon_names)
+        self.groups = complete_groups(groups, whole.crossed, whole.joint_names, whole.tendon_names)
         self.mappings = group_mappings(robot.model, tendons_of(robot), self.groups)
         self.joints = [j for g in self.groups for j in g.own]
         self.muscles = list(dict.fromkeys(t for g in self.groups for t in g.tendons))
@@ -90,7 +88,7 @@ def test_the_whole_upper_body_is_found_to_a_degree(robot, whole, groups):
     """T2: 20 joints of five groups from 46 tendons with 0.1 mm of noise, start 10 deg off."""
     walk = Walk(robot, whole, groups, 400)
     z = walk.lengths + 1e-4 * np.random.default_rng(0).standard_normal(walk.lengths.shape)
-    error, estimator = walk.errors(FilterSettings("absolute"), z)
+    error, estimator = walk.errors(EstimatorSettings("absolute"), z)
     assert np.sqrt(np.mean(error[200:] ** 2, axis=0)).max() < 1.0
     assert estimator.faults.report() == {}
 
@@ -101,7 +99,7 @@ def test_spikes_lead_no_joint_astray(robot, whole, groups):
     rng = np.random.default_rng(0)
     z = walk.lengths + 5e-4 * rng.standard_normal(walk.lengths.shape)
     z += np.where(rng.uniform(size=z.shape) < 0.02, 5e-3 * rng.choice([-1.0, 1.0], z.shape), 0.0)
-    error, estimator = walk.errors(FilterSettings("absolute"), z)
+    error, estimator = walk.errors(EstimatorSettings("absolute"), z)
     assert np.sqrt(np.mean(error[100:] ** 2, axis=0)).max() < 1.5
     assert not estimator.faults.excluded.any() and not any(f.recoveries for f in estimator.filters)
 
@@ -111,7 +109,7 @@ def test_joints_that_rest_while_others_move_are_not_lost(robot, whole, groups):
     neck = groups[0].own
     walk = Walk(robot, whole, groups, 2000, 1, still=neck)
     z = walk.lengths + 1e-4 * np.random.default_rng(0).standard_normal(walk.lengths.shape)
-    error, estimator = walk.errors(FilterSettings("r2", length_noise=1e-4), z)
+    error, estimator = walk.errors(EstimatorSettings("r2", length_noise=1e-4), z)
     assert (np.abs(error[-1]) < 4 * np.rad2deg(estimator.deviation)).all()
     moving = [k for k, joint in enumerate(walk.joints) if joint not in neck]
     assert np.abs(error[-300:, moving]).mean(axis=0).max() < 2
@@ -121,7 +119,7 @@ def test_joints_that_rest_while_others_move_are_not_lost(robot, whole, groups):
 def test_a_filter_that_is_sure_of_a_wrong_posture_begins_anew(robot, whole, groups):
     """When most tendons contradict the estimate it is the estimate that is wrong."""
     walk = Walk(robot, whole, groups, 300)
-    estimator = TendonEstimator(walk.groups, walk.mappings, FilterSettings("absolute", length_noise=1e-4))
+    estimator = TendonEstimator(walk.groups, walk.mappings, EstimatorSettings("absolute", length_noise=1e-4))
     for f in estimator.filters:
         f.reset(np.clip(f.theta + 1.0, *f.mapping.limits.T), np.full(f.d, 1e-3))
     error = np.rad2deg(np.array([estimator.step(a) for a in walk.lengths]) - walk.q)
@@ -139,7 +137,7 @@ def test_an_arm_that_was_zeroed_wrongly_is_found_from_changes_of_length(robot):
     for seed in range(4):
         q = np.vstack([start, random_walk(geometry.limits, start, 1500, np.deg2rad(1), seed)])
         z = geometry.lengths_of(q) + 1e-4 * np.random.default_rng(seed).standard_normal((len(q), 10))
-        f = GroupFilter(group, mapping, FilterSettings(length_noise=1e-4))
+        f = GroupFilter(group, mapping, EstimatorSettings(length_noise=1e-4))
         f.reset(guess)
         error = np.array([f.step(a) for a in z]) - q
         found.append(np.rad2deg(np.abs(error[-300:]).mean(axis=0)))
@@ -150,8 +148,7 @@ def test_a_group_fitted_on_a_grid_keeps_to_the_geometry_and_to_its_robot(robot, 
     """T1d with a reduced grid: eight joints and ten tendons of the shoulder."""
     geometry = tendon_geometry(robot, "l_shoulder")
     made = geometry.model_hash
-    names = (geometry.joint_names, geometry.tendon_names, geometry.limits)
-    mapping = fit_polynomial_on_grid(lengths_only(geometry), *names, (6, 6, 5, 5, 3, 3, 3, 3), 5, made)
+    mapping = fit_polynomial_on_grid(fit_target(geometry), (6, 6, 5, 5, 3, 3, 3, 3), 5)
     q = random_postures(geometry.limits, 500, seed=2)
     lengths, jacobians = geometry.raw(q)
     found, slopes = mapping.evaluate(q)

@@ -6,11 +6,10 @@ from scipy.stats import chi2
 
 from humanoid_control.tendons.estimator.diagnosis import nees
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
-from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.polynomial import fit_polynomial_on_grid
 from humanoid_control.tendons.tendon import TendonGroup
-from test.tendons.pulleys import Pulleys
-from test.tendons.straight_lines import JOINTS, LIMITS, MUSCLES, arm, random_walk
+from test.reference.straight_tendons import ARM_LENGTHS, JOINTS, LIMITS, MUSCLES, Pulleys, random_walk
 
 GROUP = TendonGroup("arm", JOINTS, (), MUSCLES)
 START = np.deg2rad([30, -30, 30, -30])
@@ -19,7 +18,7 @@ NOISE, STEP, SPREAD = 1e-4, np.deg2rad(1.0), np.deg2rad(10.0)
 
 @pytest.fixture(scope="module")
 def mapping():
-    return fit_polynomial_on_grid(arm, JOINTS, MUSCLES, LIMITS, (7, 7, 7, 7), 6)
+    return fit_polynomial_on_grid(ARM_LENGTHS, (7, 7, 7, 7), 6)
 
 
 def walked(mapping, seed, steps, sigma=STEP):
@@ -27,7 +26,7 @@ def walked(mapping, seed, steps, sigma=STEP):
     rng = np.random.default_rng(seed + 100)
     q = np.vstack([START, random_walk(LIMITS, START, steps, sigma, seed)])
     z = mapping.lengths(q) + NOISE * rng.standard_normal((len(q), 10))
-    f = GroupFilter(GROUP, mapping, FilterSettings("r3", length_noise=NOISE))
+    f = GroupFilter(GROUP, mapping, EstimatorSettings("r3", length_noise=NOISE))
     f.reset(START + SPREAD * rng.standard_normal(4), np.full(4, SPREAD))
     f.step(z[0])
     return q, z, f
@@ -64,7 +63,7 @@ def all_at_once(G, z, guess, constants):
 def test_it_is_the_least_squares_of_all_lengths_ever_seen():
     """With constant moment arms the filter must give, to the last digits, what all lengths together say."""
     pulleys, spread, step, noise = Pulleys(JOINTS, MUSCLES, LIMITS), 0.3, 0.02, 1e-3
-    settings = FilterSettings(
+    settings = EstimatorSettings(
         "r3", length_noise=noise, step_noise=step, start_noise=spread, predict="hold", motion_noise=0.0, limits="off"
     )
     rng = np.random.default_rng(3)

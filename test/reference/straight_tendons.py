@@ -1,8 +1,11 @@
-"""Straight tendons over a small arm, in plain numpy: a geometry for tests, written without the package."""
+"""Straight tendons over a small arm in plain numpy, written without the package; and tendons on round pulleys."""
 
 from __future__ import annotations
 
 import numpy as np
+
+from humanoid_control.tendons import GeometryMapping, JointMuscleMapping
+from humanoid_control.tendons.mappings.mapping import FitTarget
 
 # A point is (body, x, y, z); body 0 is the scapula, 1 the humerus, 2 the forearm.
 ARM = {
@@ -118,3 +121,20 @@ def girdle(q, muscles=GIRDLE_MUSCLES):
     origins[2], origins[7] = [0, 0.15, 0], _ELBOW
     routes = SCAPULA | SHOULDER
     return chain(np.asarray(q, float), [routes[m] for m in muscles], axes, origins, (4, 7, 8, 0))
+
+
+ARM_LENGTHS = FitTarget(arm, JOINTS, MUSCLES, LIMITS)
+EXACT = GeometryMapping(arm, JOINTS, MUSCLES, LIMITS)
+
+
+class Pulleys(JointMuscleMapping):
+    """Ten tendons on pulleys over four joints: moment arms that never change."""
+
+    arms = np.random.default_rng(0).uniform(-0.03, 0.03, (10, 4))
+
+    def evaluate_into(self, theta, lengths, jacobian):
+        lengths[:] = self.arms @ theta
+        jacobian[:] = self.arms
+
+    def directional_into(self, theta, v, out):
+        out[:] = 0.0

@@ -1,4 +1,4 @@
-"""Angles from changes of length alone: what the source's equations can do as printed, and what works (TE-13, T4)."""
+"""Angles from changes of length alone: what the printed equations can do, and what works (TE-13, T4)."""
 
 from itertools import pairwise
 
@@ -7,13 +7,19 @@ import pytest
 
 from humanoid_control.tendons.estimator.diagnosis import observability, relative_observability
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
-from humanoid_control.tendons.estimator.observations import compare_moments, moved_angles, squared_curvature
-from humanoid_control.tendons.estimator.settings import FilterSettings
+from humanoid_control.tendons.estimator.kalman import Estimate
+from humanoid_control.tendons.estimator.observations import (
+    InstantArms,
+    TwoInstantNoise,
+    compare_instants,
+    mean_squared_hessian,
+    moved_angles,
+)
+from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.exact import GeometryMapping
 from humanoid_control.tendons.mappings.polynomial import fit_polynomial_on_grid
 from humanoid_control.tendons.tendon import TendonGroup
-from test.tendons.pulleys import Pulleys
-from test.tendons.straight_lines import JOINTS, LIMITS, MUSCLES, arm, random_walk
+from test.reference.straight_tendons import ARM_LENGTHS, JOINTS, LIMITS, MUSCLES, Pulleys, arm, random_walk
 
 GROUP = TendonGroup("arm", JOINTS, (), MUSCLES)
 START, GUESS = np.deg2rad([30, -30, 30, -30]), np.deg2rad([0, 0, 0, -45])
@@ -22,7 +28,7 @@ DEGREE = np.deg2rad(1.0)
 
 @pytest.fixture(scope="module")
 def mapping():
-    return fit_polynomial_on_grid(arm, JOINTS, MUSCLES, LIMITS, (7, 7, 7, 7), 6)
+    return fit_polynomial_on_grid(ARM_LENGTHS, (7, 7, 7, 7), 6)
 
 
 def walk(mapping, seed, noise, steps=1500, sigma=DEGREE):
@@ -51,7 +57,7 @@ def test_the_printed_filter_is_dead_reckoning(mapping):
         theta = theta + np.linalg.pinv(mapping.jacobian(theta)) @ (after - before)
         reckoned.append(theta)
     for noise, spread in ((1e-5, 0.1), (1e-3, 1.0)):
-        settings = FilterSettings("literal", length_noise=noise, start_noise=spread, limits="off", gate=0.0)
+        settings = EstimatorSettings("literal", length_noise=noise, start_noise=spread, limits="off", gate=0.0)
         f = GroupFilter(GROUP, mapping, settings)
         f.reset(GUESS)
         for k, a in enumerate(z):
@@ -66,7 +72,7 @@ def test_the_printed_filter_is_dead_reckoning(mapping):
 
 def test_a_wrong_zero_stays_wrong_with_the_absolute_filter(mapping):
     """T4a."""
-    settings = FilterSettings("absolute", length_noise=5e-4, limits="off", gate=0.0)
+    settings = EstimatorSettings("absolute", length_noise=5e-4, limits="off", gate=0.0)
     assert np.median(errors(mapping, settings, 1e-4, range(3), steps=600), axis=0)[:3].min() > 15
 
 
@@ -76,14 +82,14 @@ def test_a_wrong_zero_stays_wrong_with_the_absolute_filter(mapping):
 )
 def test_changes_of_length_alone_find_the_posture(mapping, kind, median, worst, step, sigma):
     """T4b: from errors of 30 deg; the median over seeds, and the worst of any joint and seed [deg]."""
-    settings = FilterSettings(kind, length_noise=1e-4, step_noise=step * DEGREE)
+    settings = EstimatorSettings(kind, length_noise=1e-4, step_noise=step * DEGREE)
     found = errors(mapping, settings, 1e-4, range(5), sigma=sigma * DEGREE)
     assert np.median(found, axis=0).max() < median and found.max() < worst
 
 
 @pytest.mark.parametrize("kind", ["r1", "r2", "r3"])
 def test_at_rest_nothing_is_learnt(mapping, kind):
-    f = GroupFilter(GROUP, mapping, FilterSettings(kind, length_noise=1e-4))
+    f = GroupFilter(GROUP, mapping, EstimatorSettings(kind, length_noise=1e-4))
     f.reset(GUESS)
     before = np.diagonal(f.covariance).copy()
     z = mapping.lengths(START)
@@ -98,7 +104,7 @@ def test_noise_at_rest_teaches_little(mapping, kind):
     """7.4: errors of the estimated motion look like changes of the moment arms; they must not pass for knowledge."""
     sure = []
     for seed in range(6):
-        f = GroupFilter(GROUP, mapping, FilterSettings(kind, length_noise=1e-4))
+        f = GroupFilter(GROUP, mapping, EstimatorSettings(kind, length_noise=1e-4))
         f.reset(GUESS, np.full(4, np.deg2rad(10)))
         z = mapping.lengths(START) + 1e-4 * np.random.default_rng(seed).standard_normal((2000, 10))
         for a in z:
@@ -108,45 +114,45 @@ def test_noise_at_rest_teaches_little(mapping, kind):
     assert min(sure) > 9.9
 
 
-def test_two_moments_are_compared_by_their_exact_jacobian_less_what_noise_explains(mapping):
-    """Finite differences of f(now) - f(before); with doubt the change of a moment arm counts by its square less that
-    of the doubt, and with much doubt not at all."""
+def test_two_instants_are_compared_by_their_exact_jacobian_less_what_noise_explains(mapping):
+    """Finite differences of f(now) - f(before); where the motion is uncertain the change of a moment arm counts by its
+    square less the variance from that, and with much of it not at all."""
     now, before = START, START + np.deg2rad([12, -8, 10, -9])
     x, step, P = np.concatenate([now, before]), 1e-6, 0.1 * np.eye(8)
     G, Gb = mapping.jacobian(now), mapping.jacobian(before)
     rows = [(change(mapping, x + step * e) - change(mapping, x - step * e)) / (2 * step) for e in np.eye(8)]
-    curvature, r, sure = squared_curvature(mapping), np.full(10, 1e-8), np.zeros(4)
+    hessian, r = mean_squared_hessian(mapping), np.full(10, 1e-8)
+    sure = TwoInstantNoise(hessian, r, np.zeros(4))
     H, R = np.zeros((10, 8)), np.zeros(10)
-    compare_moments(x, 0 * P, G, G, Gb, sure, curvature, r, 2.0, H, R)
+    compare_instants(Estimate(x, 0 * P), InstantArms(G, G, Gb), sure, 2.0, H, R)
     assert np.abs(H - np.array(rows).T).max() < 1e-8 and np.array_equal(R, r)
-    compare_moments(x, P, G, Gb, Gb, sure, curvature, r, 2.0, H, R)
+    compare_instants(Estimate(x, P), InstantArms(G, Gb, Gb), sure, 2.0, H, R)
     assert np.array_equal(H[:, 4:], -H[:, :4])  # at rest the posture changes nothing
-    bend = 0.5 * np.sum((now - before) ** 2) * 0.01 * curvature.sum(axis=(1, 2))
-    assert np.allclose(R, r + bend)
-    doubt = np.deg2rad([1, 2, 0.5, 3]) ** 2
-    compare_moments(x, P, G, G, Gb, doubt, curvature, r, 3.0, H, R)
-    noise = np.einsum("iae,e->ia", curvature, doubt)
+    neglected = 0.5 * np.sum((now - before) ** 2) * 0.01 * hessian.sum(axis=(1, 2))
+    assert np.allclose(R, r + neglected)
+    unsure = sure._replace(motion=np.deg2rad([1, 2, 0.5, 3]) ** 2)
+    compare_instants(Estimate(x, P), InstantArms(G, G, Gb), unsure, 3.0, H, R)
+    noise = np.einsum("iae,e->ia", hessian, unsure.motion)
     kept = np.sign(G - Gb) * np.sqrt(np.maximum((G - Gb) ** 2 - 9 * noise, 0))
     assert np.abs(H[:, 4:] - (kept - G)).max() < 1e-12 and np.array_equal(H[:, :4], G)
     assert 0 < np.count_nonzero(kept) < kept.size
-    assert np.allclose(R, r + bend + 0.1 * noise.sum(axis=1))
+    assert np.allclose(R, r + neglected + 0.1 * noise.sum(axis=1))
 
 
 def test_a_joint_rests_until_it_leaves_its_noise_behind(mapping):
     """Four joints that all moved by 2 deg, one of them hardly seen: its motion may be noise."""
     before, move = START, np.deg2rad(2.0)
     x = np.concatenate([before + move, before])
-    curvature, r = squared_curvature(mapping), np.full(10, 1e-8)
     deviation = np.deg2rad([0.1, 0.4, 0.6, 0.3])  # by the noise of the lengths alone
-    B = np.diag(deviation**2) / 1e-8
-    later, doubt = np.zeros(4), np.zeros(4)
-    assert moved_angles(x, np.zeros((8, 8)), B, curvature, r, 4.0, later, doubt) == 3
-    assert np.array_equal(later == x[:4], [True, True, False, True]) and later[2] == before[2]
-    assert np.allclose(doubt, deviation**2)
-    # far from the truth the moment arms are wrong, and the motion with them; that is doubt, but no rest
-    assert moved_angles(x, 0.3 * np.eye(8), B, curvature, r, 4.0, later, doubt) == 3
-    mixed = 0.3 * move**2 * curvature.sum(axis=(1, 2)).mean()
-    assert np.allclose(doubt, deviation**2 * (1 + mixed / 1e-8))
+    B, moved = np.diag(deviation**2) / 1e-8, np.zeros(4)
+    noise = TwoInstantNoise(mean_squared_hessian(mapping), np.full(10, 1e-8), np.zeros(4))
+    assert moved_angles(Estimate(x, np.zeros((8, 8))), B, noise, 4.0, moved) == 3
+    assert np.array_equal(moved == x[:4], [True, True, False, True]) and moved[2] == before[2]
+    assert np.allclose(noise.motion, deviation**2)
+    # far from the truth the moment arms are wrong, and the motion with them; that makes it uncertain, but no rest
+    assert moved_angles(Estimate(x, 0.3 * np.eye(8)), B, noise, 4.0, moved) == 3
+    mixed = 0.3 * move**2 * noise.hessian.sum(axis=(1, 2)).mean()
+    assert np.allclose(noise.motion, deviation**2 * (1 + mixed / 1e-8))
 
 
 def change(mapping, x):
@@ -157,7 +163,7 @@ def change(mapping, x):
 def test_constant_moment_arms_tell_nothing_of_the_posture(kind):
     """7.4: without a change of moment arms the start error cannot be seen, and the filter must know it."""
     pulleys = Pulleys(JOINTS, MUSCLES, LIMITS)
-    f = GroupFilter(GROUP, pulleys, FilterSettings(kind, length_noise=1e-4, limits="off"))
+    f = GroupFilter(GROUP, pulleys, EstimatorSettings(kind, length_noise=1e-4, limits="off"))
     f.reset(GUESS)
     q, z = walk(pulleys, 0, 0.0, steps=100)
     for a in z:
