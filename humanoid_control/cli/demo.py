@@ -74,7 +74,7 @@ TOPICS = ("joint_commands", "goals", "targets", "joint_states", "odometry", "ik_
 def run_reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Any) -> int:
     """Run the stack for some time, then read the recording and say what it proves; 0 only where all of it holds."""
     from humanoid_control.nodes.whole_body_ik import WholeBodyIkParameters
-    from humanoid_control.reaching.goals import GoalSampler
+    from humanoid_control.reaching import GoalSampler
     from humanoid_control.robots.catalogue import load_robot
 
     if not 0 <= args.seed < 2**31:

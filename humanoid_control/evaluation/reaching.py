@@ -26,7 +26,7 @@ from humanoid_control.evaluation.recorded_run import (
     postures_from,
     tell_postures,
 )
-from humanoid_control.reaching.goals import HANDS, REACHABLE
+from humanoid_control.reaching import HANDS, REACHABLE
 from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import console, table
 

@@ -18,7 +18,7 @@ from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import SerializedMarkers
 from humanoid_control.nodes.base.tick_node import Level, TickNode
-from humanoid_control.reaching.goals import HANDS, REACHABLE, GoalSampler, Leg, ReachScript, ScriptSettings
+from humanoid_control.reaching import HANDS, REACHABLE, GoalSampler, ReachLeg, ReachScript, ScriptSettings
 from humanoid_control.robots.catalogue import load_robot
 
 GREEN, RED = ColorRGBA(r=0.2, g=0.7, b=0.3, a=0.5), ColorRGBA(r=0.85, g=0.2, b=0.2, a=0.5)
@@ -102,7 +102,7 @@ class TargetSource(TickNode):
         return {"goal": leg.number if leg else 0, "kind": leg.goal.kind if leg else ""}
 
 
-def goal_markers(leg: Leg, stamp: Any) -> MarkerArray:
+def goal_markers(leg: ReachLeg, stamp: Any) -> MarkerArray:
     """A goal to be seen and to be recorded, when the targets have come to it: id is its number, text its kind."""
     array = target_markers(HANDS, radius=GOAL_RADIUS)
     stays = leg.end - leg.arrive

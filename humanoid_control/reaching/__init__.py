@@ -1,30 +1,45 @@
-"""Reaching at random: goals for the hands that can and that cannot be reached, and the proof of how a run went.
+"""Reaching: random goals for two hands, that can and that cannot be reached, and a script that plays them.
 
-Not among the names of `humanoid_control.ik`: what asks the hands for something is no part of the solver.
+from humanoid_control.reaching import GoalSampler, ReachScript
+from humanoid_control.robots import load_robot
+
+robot = load_robot("hrp2", "fixed")
+sampler = GoalSampler(robot)
+hands = robot.frame_positions(robot.q("neutral"), sampler.frames)
+script = ReachScript(sampler, hands, seed=1)
+targets = script.at(2.0)
 """
 
-from humanoid_control.reaching.goals import (
-    FAR,
-    HANDS,
-    INSIDE,
-    KINDS,
-    REACHABLE,
-    Goal,
-    GoalSampler,
-    Leg,
-    ReachScript,
-    ScriptSettings,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "FAR",
-    "HANDS",
-    "INSIDE",
-    "KINDS",
-    "REACHABLE",
-    "Goal",
-    "GoalSampler",
-    "Leg",
-    "ReachScript",
-    "ScriptSettings",
-]
+from humanoid_control import lazy
+
+if TYPE_CHECKING:
+    from humanoid_control.reaching.goals import FAR as FAR
+    from humanoid_control.reaching.goals import HANDS as HANDS
+    from humanoid_control.reaching.goals import INSIDE as INSIDE
+    from humanoid_control.reaching.goals import KINDS as KINDS
+    from humanoid_control.reaching.goals import REACHABLE as REACHABLE
+    from humanoid_control.reaching.goals import Goal as Goal
+    from humanoid_control.reaching.goals import GoalSampler as GoalSampler
+    from humanoid_control.reaching.goals import ReachLeg as ReachLeg
+    from humanoid_control.reaching.goals import ReachScript as ReachScript
+    from humanoid_control.reaching.goals import ScriptSettings as ScriptSettings
+
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "goals": [
+            "FAR",
+            "Goal",
+            "GoalSampler",
+            "HANDS",
+            "INSIDE",
+            "KINDS",
+            "REACHABLE",
+            "ReachLeg",
+            "ReachScript",
+            "ScriptSettings",
+        ],
+    },
+)

@@ -1,8 +1,6 @@
 """Goals for two hands: known to be reachable, because a posture is known, or known not to be, by geometry.
 
-Also here:
-
-* A script of goals, one after the other: how the targets get there, how long they stay, and when they jump.
+`ReachScript` plays them one after the other, as targets that move there, jump there, stay and drop out.
 """
 
 from __future__ import annotations
@@ -17,27 +15,25 @@ from humanoid_control.collision.shapes import BOX
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.robots.robot import Robot
 
-# -------- Goals for two hands: known to be reachable, because a posture is known, or known not to be, by geometry
-
 HANDS = ("l_wrist", "r_wrist")
 REACHABLE, FAR, INSIDE = "reachable", "far", "inside"
 KINDS = (REACHABLE, FAR, INSIDE)
 TRIES = 20_000
-FLOOR = 0.1  # [m] no hand is asked for nearer to the floor
-FARTHER = (1.15, 1.6)  # of the longest arm there can be
-DEEP = 0.5  # a point inside the body lies within this share of its shape's half sizes
+MIN_HEIGHT = 0.1  # [m] of goals above the floor
+FAR_SHARE = (1.15, 1.6)  # distance of far goals, of the longest arm there can be
+INSIDE_SHARE = 0.5  # a point inside the body lies within this share of its shape's half sizes
 SAME = 1e-9  # [m]
 
 
 @dataclass(frozen=True)
 class Goal:
-    """Where the two hands should be.
+    """Desired positions of the two hands.
 
     Attributes:
         kind: 'reachable': both hands at once, in `posture`; 'far': one is farther than its arm is long; 'inside': one
             is inside a part of the body that cannot move.
         points: (2, 3) of l_wrist and r_wrist in the world [m].
-        posture: (n,) that has the hands, or the hand that is not asked too much, there [rad].
+        posture: (n,) with the hands there, or the one hand whose goal can be reached [rad].
     """
 
     kind: str
@@ -49,13 +45,12 @@ class GoalSampler:
     """Random goals for a robot whose base is held.
 
     A reachable goal is the place of both wrists in a random posture of the joints that move them: inside the limits,
-    the straight way of the joints to it free of self-collision, and the hands not behind the body. That some way leads
-    there does not mean that a solver which only looks at the next step finds one: an arm may come to it with its elbow
-    turned the other way and stop at a limit. The middle of the joints' ranges, where that is rare, is drawn from.
+    the straight path of the joints to it free of self-collision, and the hands not behind the body. A solver that only
+    knows the next step may not find a path: an arm may come with its elbow turned the other way and stop at a limit.
+    So postures are drawn from the middle of the joints' ranges, where that is rare.
 
-    A far one lies beyond the sum of all lengths from the first of those joints to the wrist,
-    which no posture can span. One inside the body lies in a shape that no joint moves and that the shape around the
-    wrist must not touch.
+    A far goal lies beyond the sum of all lengths from the first of those joints to the wrist, which no posture spans.
+    One inside the body lies in a shape that no joint moves and that the shape around the wrist must not touch.
     """
 
     def __init__(self, robot: Robot, clearance: float = 0.03, share: float = 0.5) -> None:
@@ -63,7 +58,7 @@ class GoalSampler:
 
         Args:
             robot: with a fixed base and the points l_wrist and r_wrist.
-            clearance: least distance of the robot's shapes from each other in a posture that is asked for [m].
+            clearance: least distance of the robot's shapes from each other in the posture of a goal [m].
             share: of each joint's range, around its middle, that postures are drawn from.
 
         Raises:
@@ -79,15 +74,15 @@ class GoalSampler:
             )
         self.robot, self.clearance = robot, clearance
         self.frames = [robot.point_frame(h) for h in HANDS]
-        ways = [_way(robot.model, f) for f in self.frames]
-        if not all(ways):
+        chains = [_chain(robot.model, f) for f in self.frames]
+        if not all(chains):
             raise RobotError(f"{robot.name}: no joint moves the hands")
-        self.moved = np.array([robot.joint_index(robot.model.names[j]) for j in sorted({*ways[0], *ways[1]})])
+        self.moved = np.array([robot.joint_index(robot.model.names[j]) for j in sorted({*chains[0], *chains[1]})])
         middle, half = (robot.lower + robot.upper) / 2, share * (robot.upper - robot.lower) / 2
         self._lower, self._upper = (middle - half)[self.moved], (middle + half)[self.moved]
         self._pairs = robot.collision_monitor("shapes") if len(robot.pairs) else None
         self._shapes = shape_arrays(robot.model, robot.shapes)
-        spans = [_span(robot, way, f) for way, f in zip(ways, self.frames, strict=True)]
+        spans = [_span(robot, chain, f) for chain, f in zip(chains, self.frames, strict=True)]
         self.origins, self.lengths = [s[0] for s in spans], [s[1] for s in spans]
         self._front = min(o[0] for o in self.origins)
         self.bodies = [self._bodies(f) for f in self.frames]
@@ -122,12 +117,12 @@ class GoalSampler:
             if ((joints < r.lower) | (joints > r.upper)).any():
                 continue
             hands = r.frame_positions(q, self.frames)
-            if hands[:, 2].min() > FLOOR and (hands[:, 0] > self._front).all() and self._is_free(joints):
+            if hands[:, 2].min() > MIN_HEIGHT and (hands[:, 0] > self._front).all() and self._is_free(joints):
                 return joints
         raise RobotError(f"{r.name}: no posture of the arms keeps {self.clearance:g} m between its shapes")
 
     def _is_free(self, joints: np.ndarray) -> bool:
-        """Whether no shapes are near each other in a posture, and on the straight way of the joints to it."""
+        """Whether no shapes are near each other in a posture, and on the straight path of the joints to it."""
         r, home = self.robot, self.robot.postures["neutral"]
         if self._pairs is None:
             return True
@@ -142,15 +137,15 @@ class GoalSampler:
             d = rng.normal(size=3)
             d /= np.linalg.norm(d)
             side = d[1] if HANDS[hand].startswith("l") else -d[1]
-            p = self.origins[hand] + rng.uniform(*FARTHER) * self.lengths[hand] * d
-            if side > 0 and d[0] > -0.3 and p[2] > FLOOR:
+            p = self.origins[hand] + rng.uniform(*FAR_SHARE) * self.lengths[hand] * d
+            if side > 0 and d[0] > -0.3 and p[2] > MIN_HEIGHT:
                 return p
 
     def _inside(self, hand: int, rng: np.random.Generator) -> np.ndarray:
         """A point deep inside a shape of the body."""
         k, s = int(rng.choice(self.bodies[hand])), self._shapes
         half = s.sizes[k, :3] + [0.0, 0.0, s.sizes[k, 3]]
-        return s.p[k] + s.R[k] @ (DEEP * rng.uniform(-1.0, 1.0, 3) * half)
+        return s.p[k] + s.R[k] @ (INSIDE_SHARE * rng.uniform(-1.0, 1.0, 3) * half)
 
     def _bodies(self, frame: int) -> list[int]:
         """Shapes that no joint moves and that a shape around a hand must not touch."""
@@ -182,38 +177,38 @@ def _inside(kind: int, size: np.ndarray, p: np.ndarray) -> bool:
     return bool((p[0] / size[0]) ** 2 + (p[1] / size[1]) ** 2 + (over / size[2]) ** 2 < 1)
 
 
-def _way(model: pin.Model, frame: int) -> list[int]:
+def _chain(model: pin.Model, frame: int) -> list[int]:
     """The joints from the held base to a frame."""
     return [j for j in model.supports[model.frames[frame].parentJoint].tolist() if j > 0]
 
 
-def _span(robot: Robot, way: list[int], frame: int) -> tuple[np.ndarray, float]:
-    """Where the first joint of a way is (3,), and how far from it the frame can be at the most [m].
+def _span(robot: Robot, chain: list[int], frame: int) -> tuple[np.ndarray, float]:
+    """Place (3,) of the first joint of a chain, and the largest distance of the frame from it [m].
 
     No posture changes the distance from one joint to the next, so that their sum is a bound; a sliding joint adds its
     range.
     """
     model = robot.model
-    origin = model.jointPlacements[way[0]].translation
-    steps = [np.linalg.norm(model.jointPlacements[j].translation) for j in way[1:]]
+    origin = model.jointPlacements[chain[0]].translation
+    steps = [np.linalg.norm(model.jointPlacements[j].translation) for j in chain[1:]]
     steps.append(np.linalg.norm(model.frames[frame].placement.translation))
-    slides = [j for j in way if model.joints[j].shortname().startswith("JointModelP")]
+    slides = [j for j in chain if model.joints[j].shortname().startswith("JointModelP")]
     indices = [robot.joint_index(model.names[j]) for j in slides]
     steps += [max(abs(robot.lower[k]), abs(robot.upper[k])) for k in indices]
     return np.array(origin), float(sum(steps))
 
 
-# -------- A script of goals, one after the other: how the targets get there, how long they stay, and when they jump
+# -------- Script
 
 
 @dataclass(frozen=True)
 class ScriptSettings:
-    """What a run is made of.
+    """Speeds, times and shares of a script.
 
     Attributes:
-        speed: greatest speed of a target on its way [m/s].
+        speed: greatest speed of a target [m/s].
         stay: how long a goal stays after the targets are there [s].
-        jump_stay: how much longer where they jumped: a jump is not believed at first [s].
+        jump_stay: how much longer where they jumped: a jump is rejected at first [s].
         unreachable: share of the goals that cannot be reached.
         jump: share of the goals to which the targets jump instead of moving there.
         faults: share of the samples, while a goal stays, that are not numbers.
@@ -233,8 +228,8 @@ class ScriptSettings:
 
 
 @dataclass(frozen=True)
-class Leg:
-    """One goal and the way to it.
+class ReachLeg:
+    """One goal and the path to it.
 
     Attributes:
         number, goal: 0 is where the hands are at the beginning.
@@ -251,7 +246,7 @@ class Leg:
     jump: bool
 
     def at(self, time: float) -> np.ndarray:
-        """Where the targets (2, 3) are at a time [s]: on a straight way of least jerk."""
+        """The targets (2, 3) at a time [s]: on a straight line of least jerk."""
         if time >= self.arrive:
             return self.goal.points.copy()
         s = max(0.0, time - self.start) / (self.arrive - self.start)
@@ -259,9 +254,9 @@ class Leg:
 
 
 class ReachScript:
-    """Goals in an endless row, the same ones for the same robot and seed, made when they are needed.
+    """An endless row of goals, the same ones for the same robot and seed, made when they are needed.
 
-    The first goal is where the hands begin, so that the robot is not pulled away at once, and the second is reachable.
+    The first goal is the place of the hands at the start, and the second is reachable.
     Of every block of goals the settings' shares are unreachable, and jump, in random order.
     """
 
@@ -274,13 +269,13 @@ class ReachScript:
 
         Args:
             sampler: of the robot.
-            begin: (2, 3) where its hands are [m].
+            begin: (2, 3) its hands at the start [m].
             seed: of the random numbers.
         """
         self.sampler, self.settings = sampler, settings or ScriptSettings()
         self._random, self._faults = np.random.default_rng(seed), np.random.default_rng([seed, 1])
         home = Goal(REACHABLE, np.array(begin, dtype=float), sampler.robot.postures["neutral"])
-        self.leg = Leg(0, home, 0.0, 0.0, self.settings.stay, home.points, False)
+        self.leg = ReachLeg(0, home, 0.0, 0.0, self.settings.stay, home.points, False)
         self._kinds: list[str] = []
         self._jumps: list[bool] = []
 
@@ -293,17 +288,17 @@ class ReachScript:
             points[:] = np.nan
         return points
 
-    def _next(self) -> Leg:
+    def _next(self) -> ReachLeg:
         s, before = self.settings, self.leg
         if not self._kinds:
             self._shuffle()
         goal, jump = self.sampler.sample(self._kinds.pop(), self._random), self._jumps.pop()
         far = float(np.linalg.norm(goal.points - before.goal.points, axis=1).max())
-        # The way of least jerk is fastest in its middle: 15/8 of its mean speed.
+        # A motion of least jerk is fastest in its middle: 15/8 of its mean speed.
         takes = 0.0 if jump else max(0.3, 1.875 * far / s.speed)
         arrive = before.end + takes
         stay = s.stay + (s.jump_stay if jump else 0.0)
-        return Leg(before.number + 1, goal, before.end, arrive, arrive + stay, before.goal.points, jump)
+        return ReachLeg(before.number + 1, goal, before.end, arrive, arrive + stay, before.goal.points, jump)
 
     def _shuffle(self) -> None:
         """The kinds and jumps of the next block; taken from the end."""

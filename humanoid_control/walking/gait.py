@@ -1,4 +1,4 @@
-"""A steady walk as references for inverse kinematics: soles, and the centre of mass of a linear pendulum.
+"""Gait: a steady walk as references for inverse kinematics, soles and the centre of mass of a linear pendulum.
 
 One step lasts T, moves the robot on by D and to the left by S, and turns it by phi. It begins with double support,
 while the zero-moment point passes from the rear sole to the front one; then the rear foot swings past along smooth
@@ -20,22 +20,20 @@ from humanoid_control.errors import ConfigError
 
 GRAVITY = 9.81  # [m/s^2]
 SAMPLES = 1024  # of the zero-moment point over one period
-HARMONICS = (
-    150  # kept of the motion of the centre of mass; their weight falls with the square, and more by smooth steps
-)
+HARMONICS = 150  # of the motion of the centre of mass; their weight falls with the square, and more by smooth steps
 
 
 @dataclass(frozen=True)
 class GaitSettings:
-    """What the walk is like.
+    """Lengths and times of a step.
 
     Attributes:
-        step_length: how far the robot gets with each step, D [m].
+        step_length: advance with each step, D [m].
         step_time: duration of a step, T [s].
         double_support: share of a step during which both feet stand, 0..1.
-        lift: height of the swinging foot at the middle of its way [m].
-        side_step: how far to its left the robot gets with each step, S [m].
-        turn: how far it turns to its left with each step, phi [rad].
+        lift: height of the swinging foot at mid-swing [m].
+        side_step: advance to the left with each step, S [m].
+        turn: to the left with each step, phi [rad].
     """
 
     step_length: float = 0.4
@@ -66,11 +64,11 @@ class GaitPoint:
 
     Attributes:
         soles: (2, 3) left and right foot [m]; they stay flat.
-        headings: (3,) where left foot, right foot and chest point, about the vertical [rad].
+        headings: (3,) of left foot, right foot and chest, about the vertical [rad].
         center: (3,) centre of mass [m].
         acceleration: (3,) of the centre of mass [m/s^2].
         zmp: (2,) zero-moment point on the floor [m].
-        support: 'left', 'right' or 'both': which feet stand.
+        support: feet that stand: 'left', 'right' or 'both'.
     """
 
     soles: np.ndarray
@@ -97,7 +95,7 @@ class Gait:
             settings: the step. Side steps widen the stance, so that the soles never come nearer than `width`.
             width: lateral distance of the soles [m].
             height: of the centre of mass above the soles [m].
-            start: where the middle between the soles is at t = 0 [m].
+            start: (3,) middle between the soles at t = 0 [m].
         """
         if not height > 0:
             raise ConfigError(f"the centre of mass must be above the soles, got {height:g} m")
@@ -120,15 +118,15 @@ class Gait:
 
     @property
     def _pole(self) -> complex:
-        """The point about which a curve leads."""
+        """The centre of a curve."""
         return self._middle + 1j * self._step / self.settings.turn
 
     def _still(self, t: float) -> complex:
-        """About what the centre of mass sways: a point that moves evenly straight on, or the pole of the curve."""
+        """The point about which the centre of mass sways: it moves evenly straight on, or is the pole of the curve."""
         return self._pole if self.settings.turn else self._middle + self._step * t / self.settings.step_time
 
     def phase(self, t: float) -> tuple[int, float, float]:
-        """Number of the step, how far its double support and how far its swing are, each 0..1."""
+        """Number of the step, and the progress of its double support and of its swing, each 0..1."""
         s = self.settings
         step = int(np.floor(t / s.step_time + 1e-9))
         into = t / s.step_time - step
@@ -141,7 +139,7 @@ class Gait:
         return _between(self._foothold(step - 1)[0], self._foothold(step)[0], passed)
 
     def _foothold(self, step: int) -> tuple[complex, float]:
-        """Where the foot that stands during a step has its sole, right during even steps, and where it points."""
+        """Sole and heading of the foot that stands during a step: the right one during even steps."""
         k, phi = step + 0.5, self.settings.turn
         aside = (-0.5j if step % 2 == 0 else 0.5j) * self.width
         if not phi:
@@ -172,10 +170,10 @@ def _between(rear: complex, front: complex, passed: float) -> np.ndarray:
 
 
 def smooth(s: float) -> float:
-    """From 0 to 1 with neither speed nor acceleration at the ends."""
+    """The quintic from 0 to 1 with neither speed nor acceleration at the ends."""
     return float(s * s * s * (10 + s * (6 * s - 15)))
 
 
 def bump(s: float) -> float:
-    """From 0 up to 1 in the middle and back to 0, with neither speed nor acceleration at the ends."""
+    """The sextic from 0 up to 1 in the middle and back to 0, with neither speed nor acceleration at the ends."""
     return float(64 * (s * (1 - s)) ** 3)

@@ -1,4 +1,7 @@
-"""The angular momentum that a walking robot should have: a cubic for each step (Schwienbacher 2014, section 7.4)."""
+"""Momentum reference: the desired vertical momentum of a walk, a cubic for each step.
+
+Schwienbacher 2014, section 7.4.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ class CubicStep:
         return cls(begin, duration, np.array([start, start_rate, a2, a3]))
 
     def value(self, t: float) -> float:
-        """L at time t; before and after the step it stays what it is at that end [kg m^2/s]."""
+        """L at time t; constant before and after the step [kg m^2/s]."""
         a0, a1, a2, a3 = self.coefficients
         s = min(max(t - self.begin, 0.0), self.duration)
         return float(a0 + s * (a1 + s * (a2 + s * a3)))

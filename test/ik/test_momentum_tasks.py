@@ -9,7 +9,7 @@ from humanoid_control.ik import FrameTask, IkSettings, PostureTask, WholeBodyIk
 from humanoid_control.ik.tasks.momentum import AngularMomentumTask, LinearMomentumTask
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map, inertia_about_center
 from humanoid_control.robots import load_robot
-from humanoid_control.walking.momentum_reference import MomentumReference
+from humanoid_control.walking import MomentumReference
 
 DT = 0.004
 

@@ -9,7 +9,7 @@ from scipy.interpolate import CubicHermiteSpline
 from humanoid_control.errors import ConfigError
 from humanoid_control.kinematics.centroidal import inertia_about_center
 from humanoid_control.robots import load_robot
-from humanoid_control.walking.momentum_reference import CubicStep, MomentumReference
+from humanoid_control.walking import CubicStep, MomentumReference
 
 SMALL = st.floats(-5, 5)
 

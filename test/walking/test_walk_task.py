@@ -6,8 +6,7 @@ import pytest
 
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
-from humanoid_control.walking.gait import GaitSettings
-from humanoid_control.walking.walk_task import WalkTask
+from humanoid_control.walking import GaitSettings, WalkTask
 
 DT = 0.008
 STEP = GaitSettings(0.4, 0.8)

@@ -1,11 +1,7 @@
-"""What a null-space objective is: a scalar cost H(q) and its gradient.
+"""Null-space objectives: scalar costs H(q) with their gradients (Schwienbacher 2014, sections 4.3, 4.4 and chapter 5).
 
-Also here:
-
-* Costs of single joints: away from the limits, towards a comfortable posture (source: Fig. 4.2).
-* The repulsive law between two shapes: linear near contact, quadratic towards the activation distance (eq. 5.15).
-* Self-collision as a cost in the null space: near pairs of shapes push each other apart (chapter 5).
-* How far a task is from a singularity, as a number and as a cost (section 4.4).
+Single joints (away from the limits, towards a comfortable posture), self-collision by the repulsive law of eq. 5.15,
+and manipulability.
 """
 
 from __future__ import annotations
@@ -23,11 +19,9 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.vec3 import cross, row
 from humanoid_control.robots.robot import Robot
 
-# -------- What a null-space objective is: a scalar cost H(q) and its gradient
-
 
 class Objective(ABC):
-    """A cost H(q) that is made smaller with whatever freedom the tasks leave (Liegeois, eq. 4.11)."""
+    """A cost H(q) that is made smaller in the null space of the tasks (Liegeois, eq. 4.11)."""
 
     @abstractmethod
     def cost(self, robot: Robot, data: pin.Data, q: np.ndarray) -> float:
@@ -38,7 +32,7 @@ class Objective(ABC):
         """dH / dv, (nv,)."""
 
 
-# -------- Costs of single joints: away from the limits, towards a comfortable posture (source: Fig. 4.2)
+# -------- Single joints (Fig. 4.2)
 
 
 def band_depth(
@@ -116,28 +110,35 @@ class ComfortCost(Objective):
         return out
 
 
-# -------- The repulsive law between two shapes: linear near contact
+# -------- Self-collision (chapter 5)
+
+MIN_ACTIVATION = 0.002  # [m] activation distance of pairs that touch where the robot stands
+MIN_PAIR_MOBILITY = 0.02  # [m^2/rad^2] pairs that hardly anything moves are not pushed the harder for it
 
 
 def repulsion(
     d: np.ndarray, activation: float | np.ndarray, contact: float | np.ndarray, blend: float = 0.5
 ) -> np.ndarray:
-    """g(d) >= 0: how strongly a pair at the distance d is pushed apart; -g is dH/dd (erratum E-1).
+    """g(d) >= 0, the repulsive law between two shapes (eq. 5.15): -g is dH/dd (erratum E-1).
+
+    Linear near contact, quadratic towards the activation distance.
 
     Args:
         d: (k,) signed distances [m].
         activation: d_a > 0 from which on there is no push [m], one or (k,).
         contact: s_0 = g(0), one or (k,).
-        blend: t, the share of d_a below which the law is a line: 0 makes it quadratic (5.12), 1 linear (5.11); the
-            source uses 0.4 to 0.6. Value and slope are continuous for t < 1.
+        blend: t, the share of d_a below which the law is a line: 0 makes it quadratic (5.12), 1 linear (5.11);
+            Schwienbacher uses 0.4 to 0.6. Value and slope are continuous for t < 1.
     """
     d, a, s = np.broadcast_arrays(np.asarray(d, dtype=float), activation, contact)
-    return np.array([push(*row, blend) for row in zip(d.ravel(), a.ravel(), s.ravel(), strict=True)]).reshape(d.shape)
+    return np.array(
+        [pair_repulsion(*each, blend) for each in zip(d.ravel(), a.ravel(), s.ravel(), strict=True)]
+    ).reshape(d.shape)
 
 
 @kernel
-def push(d: float, activation: float, contact: float, blend: float) -> float:
-    """As `repulsion`, of one pair."""
+def pair_repulsion(d: float, activation: float, contact: float, blend: float) -> float:
+    """`repulsion` of one pair."""
     if d >= activation:
         return 0.0
     if d < blend * activation or blend >= 1.0:
@@ -146,7 +147,7 @@ def push(d: float, activation: float, contact: float, blend: float) -> float:
 
 
 @kernel
-def push_gradient(
+def repulsion_gradient(
     J6: np.ndarray,
     found: PairsFound,
     joints: PairJoints,
@@ -155,7 +156,7 @@ def push_gradient(
     blend: float,
     out: np.ndarray,
 ) -> None:
-    """The gradient -sum g(d) dd/dv of all near pairs, (5.9) with the sign of E-1.
+    """The gradient -sum g(d) dd/dv of all near pairs, eq. 5.9 with the sign of E-1.
 
     Args:
         J6: (6, nv) twists of the velocities at the world origin.
@@ -167,7 +168,7 @@ def push_gradient(
     moves = joints.ancestor_mask
     for k in range(found.pair.shape[0]):
         pair = found.pair[k]
-        g = push(found.distance[k], activation[pair], contact[pair], blend)
+        g = pair_repulsion(found.distance[k], activation[pair], contact[pair], blend)
         if g == 0.0:
             continue
         n, i, j = row(found.normal, k), joints.first[pair], joints.second[pair]
@@ -204,31 +205,25 @@ def stable_contact_gradient(
     return activation * (1 + blend) / (2 * null_gain * dt * mobility)
 
 
-# -------- Self-collision as a cost in the null space: near pairs of shapes push each other apart (chapter 5)
-
-LEAST = 0.002  # [m] activation distance of pairs that touch where the robot stands
-LEAST_MOVED = 0.02  # [m^2/rad^2] pairs that hardly anything moves are not pushed the harder for it
-
-
-def activation_distances(robot: Robot, most: float = 0.05, share: float = 0.8) -> np.ndarray:
-    """Activation distance (P,) of each pair [m]: below its clearance where the robot stands, else it never rests.
+def activation_distances(robot: Robot, maximum: float = 0.05, share: float = 0.8) -> np.ndarray:
+    """Activation distance (P,) of each pair [m]: below its clearance in the neutral posture, so that this is at rest.
 
     Args:
         robot: whose pairs.
-        most: at the most [m].
+        maximum: [m].
         share: of the clearance in the neutral posture.
     """
     pairs = robot.collision_monitor()
     near, clearance = pairs.update(robot.q("neutral"), np.inf), np.empty(pairs.count)
     clearance[near.pair] = near.distance
-    return np.clip(share * clearance, LEAST, most)
+    return np.clip(share * clearance, MIN_ACTIVATION, maximum)
 
 
 class SelfCollisionCost(Objective):
-    """The sum over all pairs of the blended repulsive potential; its gradient is one matrix product.
+    """The sum over all pairs of the blended repulsive potential; near pairs are pushed apart.
 
-    The tasks come first: where they leave no freedom to a pair, it is not kept apart. The gradient of the source pulls
-    pairs together as it is printed; here it is dH/dd = -g (erratum E-1).
+    The tasks come first: where they leave no freedom to a pair, it is not kept apart. The printed gradient pulls pairs
+    together; here it is dH/dd = -g (erratum E-1).
 
     Attributes:
         activation: (P,) distance below which a pair is pushed [m].
@@ -244,7 +239,7 @@ class SelfCollisionCost(Objective):
         contact: float | np.ndarray = 2.0,
         blend: float = 0.5,
     ) -> None:
-        """Watch all pairs of a robot: of its volumes where it has a file of them, else of its shapes.
+        """Monitor all pairs of a robot: of its volumes where it has a file of them, else of its shapes.
 
         Args:
             robot: whose.
@@ -261,11 +256,11 @@ class SelfCollisionCost(Objective):
         self.contact = np.array(np.broadcast_to(np.asarray(contact, dtype=float), (self.pairs.count,)))
         if not (self.activation > 0).all() or not (self.contact >= 0).all() or not 0 <= blend <= 1:
             raise ConfigError("self-collision cost: activation > 0, contact >= 0 and a blend from 0 to 1 are needed")
-        self._most = float(self.activation.max(initial=0.0))
+        self._max_activation = float(self.activation.max(initial=0.0))
         self.near: NearPairs | None = None
 
     def _near(self, q: np.ndarray) -> NearPairs:
-        return self.pairs.update(q, self._most)
+        return self.pairs.update(q, self._max_activation)
 
     def cost(self, robot: Robot, data: pin.Data, q: np.ndarray) -> float:
         near = self._near(q)
@@ -276,11 +271,11 @@ class SelfCollisionCost(Objective):
         out = np.zeros(robot.nv)
         self.near = near = self.pairs.update(q, self.activation)
         if len(near):
-            push_gradient(data.J, near.found, near.joints, self.activation, self.contact, self.blend, out)
+            repulsion_gradient(data.J, near.found, near.joints, self.activation, self.contact, self.blend, out)
         return out
 
     def stiffness(self, data: pin.Data, q: np.ndarray, mobility: np.ndarray | None = None) -> float:
-        """How much faster than one pair's push alone all active pairs together may answer [m/s per m].
+        """Stiffness of all active pairs together [m/s per m].
 
         The largest eigenvalue of G W^-1 G^T diag(slope): an Euler step is stable while null_gain dt times it is below
         2, and overshoots nothing below 1 (section 3.4 for one pair). The null-space projector can only lower it.
@@ -302,27 +297,28 @@ class SelfCollisionCost(Objective):
     def limit_contact(self, robot: Robot, dt: float, null_gain: float = 1.0, share: float = 0.2, seed: int = 0) -> None:
         """Set the push at contact to a share of what one Euler step allows, pair by pair (rule of section 3.4).
 
-        How much a push moves a pair is taken as the most seen over random postures.
+        The mobility of a pair is the largest over random postures.
 
         Args:
             robot: whose.
             dt: [s].
             null_gain: alpha_N.
-            share: 1 does not overshoot alone, 2 is the edge of stability; several pairs together want less.
+            share: 1 does not overshoot alone, 2 is the edge of stability; several pairs together need less.
             seed: of the postures.
         """
         rng, data = np.random.default_rng(seed), robot.model.createData()
-        moved = np.full(self.pairs.count, LEAST_MOVED)
+        mobility = np.full(self.pairs.count, MIN_PAIR_MOBILITY)
         for _ in range(50):
             q = robot.q(rng.uniform(np.maximum(robot.lower, -3.0), np.minimum(robot.upper, 3.0)))
             prepare(robot, data, q)
             near = self.pairs.update(q, np.inf)
             G = near.gradient(data.J)
-            moved[near.pair] = np.maximum(moved[near.pair], np.einsum("ij,ij->i", G, G))
-        self.contact = share * np.asarray(stable_contact_gradient(null_gain, dt, self.activation, self.blend, moved))
+            mobility[near.pair] = np.maximum(mobility[near.pair], np.einsum("ij,ij->i", G, G))
+        stable = stable_contact_gradient(null_gain, dt, self.activation, self.blend, mobility)
+        self.contact = share * np.asarray(stable)
 
 
-# -------- How far a task is from a singularity, as a number and as a cost (section 4.4)
+# -------- Manipulability (section 4.4)
 
 STEP = 1e-6  # of the finite differences
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from humanoid_control.ik.position.descent import ConjugateGradient as ConjugateGradient
     from humanoid_control.ik.position.descent import ConstantStep as ConstantStep
     from humanoid_control.ik.position.descent import Descent as Descent
-    from humanoid_control.ik.position.descent import Direction as Direction
+    from humanoid_control.ik.position.descent import DescentDirection as DescentDirection
     from humanoid_control.ik.position.descent import ExactLineSearch as ExactLineSearch
     from humanoid_control.ik.position.descent import GaussNewton as GaussNewton
     from humanoid_control.ik.position.descent import SteepestDescent as SteepestDescent
@@ -51,7 +51,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "ConjugateGradient",
             "ConstantStep",
             "Descent",
-            "Direction",
+            "DescentDirection",
             "ExactLineSearch",
             "GaussNewton",
             "SteepestDescent",

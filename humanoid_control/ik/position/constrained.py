@@ -1,4 +1,4 @@
-"""Goals under inequality constraints: joint ranges, half-spaces, clearances (after Badler's JACK)."""
+"""Constrained goals: tasks inside joint ranges, half-spaces and clearances (after Badler's JACK)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.ik.free_velocities import DofSelection
-from humanoid_control.ik.position.solver import PositionSolver, Problem, Solution, Stop, StopSettings
+from humanoid_control.ik.position.solver import PositionSolver, Solution, Stop, StopSettings, TaskResidual
 from humanoid_control.ik.tasks.geometric import HalfSpaceTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
 from humanoid_control.robots.robot import Robot
 
-FREE = 1e30
+UNBOUNDED = 1e30
 SLACK_WEIGHT = 1e6  # of a row that no step satisfies; large against J^T J
-PRICE = 2.0  # of a violated constraint in the merit that decides on a step, against the largest multiplier so far
+PENALTY = 2.0  # of a violated constraint in the merit that decides on a step, against the largest multiplier so far
 NEGLIGIBLE = 1e-8  # [m] violation that counts as none: the programs' own rounding would drown the last small steps
 
 
@@ -30,7 +30,7 @@ class Inequality(Protocol):
 
 
 class HalfSpaceConstraint:
-    """A point stays on one side of a plane, whatever the goals want."""
+    """A point stays on one side of a plane."""
 
     def __init__(self, task: HalfSpaceTask) -> None:
         self.task = task
@@ -43,7 +43,7 @@ class ClearanceConstraint:
     """All pairs of shapes keep a distance.
 
     Attributes:
-        margin: the distance [m]. horizon: pairs farther apart than this are not looked at [m].
+        margin: the distance [m]. horizon: pairs farther apart than this do not count [m].
     """
 
     def __init__(self, robot: Robot, margin: float = 0.01, horizon: float = 0.15) -> None:
@@ -60,9 +60,9 @@ class ConstrainedGoals(PositionSolver):
     """The posture that meets the goals best inside the joint ranges and all constraints.
 
     A sequence of quadratic programs: goals by Gauss-Newton with an adapted mu E, constraints made linear, ranges exact.
-    A step counts when it lowers 1/2 |r|^2 + price * (sum of what is violated). The price is twice the largest
-    multiplier met so far: enough that violating never pays, and no more, or the last steps along a curved wall would
-    be refused.
+    A step is taken when it lowers 1/2 |r|^2 + penalty * (sum of the violations). The penalty is twice the largest
+    multiplier so far: enough that violating never pays, and no more, or the last steps along a curved wall would be
+    refused.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class ConstrainedGoals(PositionSolver):
         super().__init__(robot, stop, dofs)
         self.constraints = list(constraints)
         m, r = self.dofs, robot
-        lower, upper = np.full(r.nv, -FREE), np.full(r.nv, FREE)
+        lower, upper = np.full(r.nv, -UNBOUNDED), np.full(r.nv, UNBOUNDED)
         lower[r.iv :], upper[r.iv :] = r.lower, r.upper
         self._lower, self._upper = lower[m.free], upper[m.free]
 
@@ -96,21 +96,21 @@ class ConstrainedGoals(PositionSolver):
         q = np.array(q)
         joints = q[self.robot.iq :]
         joints[:] = np.clip(joints, self.robot.lower, self.robot.upper)
-        problem = Problem(self.robot, tasks, self.dofs, self.data)
-        mu, price, k, previous = 1e-3, 1.0, 0, None
+        problem = TaskResidual(self.robot, tasks, self.dofs, self.data)
+        mu, penalty, k, previous = 1e-3, 1.0, 0, None
         r, J = problem.both(q)
         h, G = self._constraints(q)
         history = [float(np.linalg.norm(r))]
         end: Stop | None = None
         while end is None:
             d, multiplier, ok = self._program(q, J, r, h, G, mu)
-            price = max(price, PRICE * multiplier)
+            penalty = max(penalty, PENALTY * multiplier)
             there = problem.moved(q, d)
             np.clip(there[self.robot.iq :], self.robot.lower, self.robot.upper, out=there[self.robot.iq :])
             r_there, J_there = problem.both(there)
             h_there, G_there = self._constraints(there)
             k += 1
-            if ok and np.isfinite(r_there).all() and _merit(r_there, h_there, price) < _merit(r, h, price):
+            if ok and np.isfinite(r_there).all() and _merit(r_there, h_there, penalty) < _merit(r, h, penalty):
                 previous, q, r, J, h, G = r, there, r_there, J_there, h_there, G_there
                 mu = max(mu / 5, 1e-9)
                 history.append(float(np.linalg.norm(r)))
@@ -140,5 +140,5 @@ class ConstrainedGoals(PositionSolver):
         return d, multiplier, done >= 0 and bool(np.isfinite(d).all())
 
 
-def _merit(r: np.ndarray, h: np.ndarray, price: float) -> float:
-    return 0.5 * float(r @ r) + price * float(np.sum(np.maximum(-h - NEGLIGIBLE, 0.0)))
+def _merit(r: np.ndarray, h: np.ndarray, penalty: float) -> float:
+    return 0.5 * float(r @ r) + penalty * float(np.sum(np.maximum(-h - NEGLIGIBLE, 0.0)))

@@ -1,9 +1,7 @@
-"""Descent directions of algorithm 4.2: steepest descent, Gauss-Newton, quasi-Newton, conjugate gradients (4.5).
+"""Descent: inverse kinematics as the minimisation of 1/2 |f(q) - x|^2 (Schwienbacher 2014, algorithm 4.2).
 
-Also here:
-
-* How far to go along a direction: constant, exact, Armijo's rule, the conditions of Wolfe and Powell (section 4.2).
-* Inverse kinematics as the minimisation of 1/2 |f(q) - x|^2, direction by direction (algorithm 4.2).
+A direction (steepest descent, Gauss-Newton, quasi-Newton, conjugate gradients; eq. 4.5) and a step length along it
+(constant, exact, Armijo's rule, the conditions of Wolfe and Powell), iterated by `Descent`.
 """
 
 from __future__ import annotations
@@ -16,15 +14,15 @@ from scipy.linalg import lapack
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik.free_velocities import DofSelection
-from humanoid_control.ik.position.solver import PositionSolver, Problem, Solution, Stop, StopSettings
+from humanoid_control.ik.position.solver import PositionSolver, Solution, Stop, StopSettings, TaskResidual
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.robots.robot import Robot
 
-# -------- Descent directions of algorithm 4.2: steepest descent, Gauss-Newton, quasi-Newton, conjugate gradients (4.5)
+# -------- Directions
 
 
-class Direction(Protocol):
-    """How the next direction d = -B^-1 g is found."""
+class DescentDirection(Protocol):
+    """A method to find the next direction d = -B^-1 g."""
 
     def reset(self) -> None:
         """Begin anew."""
@@ -53,7 +51,7 @@ class SteepestDescent:
 
 
 class GaussNewton:
-    """B = J^T J + delta E: Newton's method without the curvature of f, which the source calls exact (erratum E-16).
+    """B = J^T J + delta E: Newton's method without the curvature of f, which Schwienbacher calls exact (erratum E-16).
 
     Attributes:
         delta: makes B regular where there are fewer rows than free velocities.
@@ -127,7 +125,7 @@ class ConjugateGradient:
         """Nothing is learned."""
 
 
-# -------- How far to go along a direction: constant, exact, Armijo's rule
+# -------- Step lengths
 
 Line = Callable[[float], float]
 """A number at the step length alpha: the cost, or its slope."""
@@ -147,7 +145,7 @@ class StepSize(Protocol):
 
 
 class ConstantStep:
-    """Always the same length, whatever comes of it."""
+    """Always the same length."""
 
     def __init__(self, alpha: float = 1.0) -> None:
         if not alpha > 0:
@@ -221,23 +219,23 @@ class WolfePowell:
         return fallen
 
 
-# -------- Inverse kinematics as the minimisation of 1/2 |f(q) - x|^2, direction by direction (algorithm 4.2)
+# -------- The solver
 
 
 class Descent(PositionSolver):
-    """Goes downhill from the start, in the directions of one method, by the step lengths of one rule.
+    """Descends from the start, in the directions of one method, by the step lengths of one rule.
 
-    Made for targets that cannot be reached: it ends where no small motion comes nearer.
+    For targets that cannot be reached too: it ends where no small motion comes nearer.
 
     Attributes:
-        refresh: the Jacobian is computed anew at every so many iterations only. A stale one may point uphill; where it
-            leads nowhere it is computed anew at once.
+        refresh: iterations after which the Jacobian is computed anew. A stale one may point uphill; where it finds no
+            step it is computed anew at once.
     """
 
     def __init__(
         self,
         robot: Robot,
-        direction: Direction | None = None,
+        direction: DescentDirection | None = None,
         step_size: StepSize | None = None,
         stop: StopSettings | None = None,
         dofs: DofSelection | None = None,
@@ -250,7 +248,7 @@ class Descent(PositionSolver):
 
     def solve(self, q: np.ndarray, tasks: Sequence[Task]) -> Solution:
         """Iterate from q (nq,)."""
-        problem = Problem(self.robot, tasks, self.dofs, self.data)
+        problem = TaskResidual(self.robot, tasks, self.dofs, self.data)
         self.direction.reset()
         r, J = problem.both(q)
         g, age, k = J.T @ r, 0, 0
@@ -286,7 +284,7 @@ class Descent(PositionSolver):
             history.append(float(np.linalg.norm(r)))
         return Solution(q, history[-1], k, end or Stop.SINGULAR, tuple(history), problem.residuals, problem.jacobians)
 
-    def _along(self, problem: Problem, q: np.ndarray, d: np.ndarray, r: np.ndarray, g: np.ndarray) -> float:
+    def _along(self, problem: TaskResidual, q: np.ndarray, d: np.ndarray, r: np.ndarray, g: np.ndarray) -> float:
         """The step length along d."""
 
         def cost(alpha: float) -> float:

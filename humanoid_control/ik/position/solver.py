@@ -1,11 +1,7 @@
-"""Tasks as one residual r(q) = f(q) - x, with its Jacobian and how often each was computed.
+"""Position solvers: iterate on the residual r(q) = f(q) - x of the tasks until one of four criteria ends it.
 
-Also here:
-
-* When an iteration ends: any one of the four criteria of table 4.1, and which one it was.
-* What position-based solvers share: solve to the end, or be one tick of the common interface.
-* Newton-Raphson: the root of the residual by the generalised inverse (algorithm 4.1).
-* Levenberg-Marquardt: between Gauss-Newton and steepest descent, as the last step turned out.
+The base of all of them, Newton-Raphson (Schwienbacher 2014, algorithm 4.1) and Levenberg-Marquardt; the criteria are
+those of table 4.1.
 """
 
 from __future__ import annotations
@@ -26,50 +22,6 @@ from humanoid_control.ik.null_space.velocity_solver import StepReport
 from humanoid_control.ik.tasks.task import Task, prepare
 from humanoid_control.robots.robot import Robot
 
-# -------- Tasks as one residual r(q) = f(q) - x, with its Jacobian and how often each was computed
-
-
-class Problem:
-    """Residual and Jacobian of some tasks, by the free velocities.
-
-    Orientation rows have the geometric Jacobian. It differs from the derivative of the angle-axis error by a factor
-    that leaves the error's own direction alone; the gradient J^T r is therefore exact, far from the target too.
-
-    Attributes:
-        residuals, jacobians: how often each was computed.
-    """
-
-    def __init__(self, robot: Robot, tasks: Sequence[Task], dofs: DofSelection, data: pin.Data) -> None:
-        self.robot, self.tasks = robot, [t for t in tasks if t.weight > 0]
-        self.dofs, self.data = dofs, data
-        self.residuals = self.jacobians = 0
-
-    def residual(self, q: np.ndarray) -> np.ndarray:
-        """r (m,), weighted."""
-        self.residuals += 1
-        prepare(self.robot, self.data, q)
-        return self._residual(q)
-
-    def _residual(self, q: np.ndarray) -> np.ndarray:
-        parts = [-t.weight * t.error(self.robot, self.data, q) for t in self.tasks]
-        return np.concatenate(parts) if parts else np.zeros(0)
-
-    def both(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """r (m,) and J (m, k)."""
-        r = self.residual(q)
-        self.jacobians += 1
-        if not len(r):
-            return r, np.zeros((0, self.dofs.k))
-        J = np.concatenate([t.weight * t.rows(self.robot, self.data, q)[0] for t in self.tasks])
-        return r, self.dofs.reduce(J)
-
-    def moved(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
-        """The configuration a step (k,) of the free velocities away."""
-        return pin.integrate(self.robot.model, q, self.dofs.expand(step))
-
-
-# -------- When an iteration ends: any one of the four criteria of table 4.1, and which one it was
-
 
 class Stop(Enum):
     """Why an iteration ended."""
@@ -83,7 +35,7 @@ class Stop(Enum):
 
 @dataclass(frozen=True)
 class StopSettings:
-    """The criteria; any one ends the iteration (the source says so, its formula prints 'and': erratum E-15).
+    """Criteria, any one of which ends the iteration (table 4.1; the formula prints 'and': erratum E-15).
 
     Attributes:
         iterations: k_max.
@@ -121,18 +73,15 @@ class StopSettings:
         return Stop.ITERATIONS if k >= self.iterations else None
 
 
-# -------- What position-based solvers share: solve to the end, or be one tick of the common interface
-
-
 @dataclass(frozen=True)
 class Solution:
-    """Where an iteration ended.
+    """Outcome of an iteration.
 
     Attributes:
         q: (nq,). residual: length of the weighted residual there.
         iterations: how many. stop: why it ended.
         history: residual before each iteration and at the end.
-        residuals, jacobians: how often each was computed.
+        residuals, jacobians: number of evaluations.
     """
 
     q: np.ndarray
@@ -149,10 +98,49 @@ class Solution:
         return self.stop is Stop.CONVERGED
 
 
-class PositionSolver(ABC):
-    """Iterates from a start, usually the posture of the tick before: that is the warm start.
+class TaskResidual:
+    """Residual r(q) = f(q) - x of some tasks and its Jacobian, by the free velocities.
 
-    The time it takes is not known beforehand, so these are not for the control loop; `step` is there to compare.
+    Orientation rows have the geometric Jacobian. It differs from the derivative of the angle-axis error by a factor
+    that leaves the error's own direction alone; the gradient J^T r is therefore exact, far from the target too.
+
+    Attributes:
+        residuals, jacobians: how often each was computed.
+    """
+
+    def __init__(self, robot: Robot, tasks: Sequence[Task], dofs: DofSelection, data: pin.Data) -> None:
+        self.robot, self.tasks = robot, [t for t in tasks if t.weight > 0]
+        self.dofs, self.data = dofs, data
+        self.residuals = self.jacobians = 0
+
+    def residual(self, q: np.ndarray) -> np.ndarray:
+        """r (m,), weighted."""
+        self.residuals += 1
+        prepare(self.robot, self.data, q)
+        return self._residual(q)
+
+    def _residual(self, q: np.ndarray) -> np.ndarray:
+        parts = [-t.weight * t.error(self.robot, self.data, q) for t in self.tasks]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def both(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """r (m,) and J (m, k)."""
+        r = self.residual(q)
+        self.jacobians += 1
+        if not len(r):
+            return r, np.zeros((0, self.dofs.k))
+        J = np.concatenate([t.weight * t.rows(self.robot, self.data, q)[0] for t in self.tasks])
+        return r, self.dofs.reduce(J)
+
+    def moved(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
+        """The configuration a step (k,) of the free velocities away."""
+        return pin.integrate(self.robot.model, q, self.dofs.expand(step))
+
+
+class PositionSolver(ABC):
+    """Base of the solvers that iterate from a start; the posture of the tick before is a warm start.
+
+    The time it takes is not known beforehand, so these are not for the control loop; `step` is for comparisons.
     """
 
     def __init__(self, robot: Robot, stop: StopSettings | None = None, dofs: DofSelection | None = None) -> None:
@@ -180,15 +168,11 @@ class PositionSolver(ABC):
         return q_next, scale * v, report
 
 
-# -------- Newton-Raphson: the root of the residual by the generalised inverse (algorithm 4.1)
-
-
 class NewtonRaphson(PositionSolver):
-    """q := q - J# r with J# = W^-1 J^T (J W^-1 J^T)^-1 (4.3): quadratic near a regular root, nothing to hold on to
-    without one.
+    """q := q - J# r with J# = W^-1 J^T (J W^-1 J^T)^-1 (4.3): quadratic near a regular root, lost without one.
 
     Attributes:
-        refresh: J is computed anew at every so many iterations only; the iterations between are cheaper, and more.
+        refresh: iterations after which J is computed anew; those between are cheaper, and more.
     """
 
     def __init__(
@@ -205,7 +189,7 @@ class NewtonRaphson(PositionSolver):
         Raises:
             ConfigError: more rows than free velocities (m <= n is needed).
         """
-        problem, mobility = Problem(self.robot, tasks, self.dofs, self.data), self.dofs.mobility
+        problem, mobility = TaskResidual(self.robot, tasks, self.dofs, self.data), self.dofs.mobility
         previous: np.ndarray | None = None
         history: list[float] = []
         k = 0
@@ -231,11 +215,8 @@ class NewtonRaphson(PositionSolver):
             previous, k = r, k + 1
 
 
-# -------- Levenberg-Marquardt: between Gauss-Newton and steepest descent, as the last step turned out
-
-
 class LevenbergMarquardt(PositionSolver):
-    """d = -(J^T J + mu E)^-1 J^T r; mu falls after steps that did what was foretold, and rises after others.
+    """d = -(J^T J + mu E)^-1 J^T r; mu falls after steps that did what was predicted, and rises after others.
 
     Nielsen's rule (1999). Only steps that lower the residual are taken, so it needs no line search and ends, like
     every descent, at the nearest posture where a target is out of reach.
@@ -252,7 +233,7 @@ class LevenbergMarquardt(PositionSolver):
 
     def solve(self, q: np.ndarray, tasks: Sequence[Task]) -> Solution:
         """Iterate from q (nq,)."""
-        problem = Problem(self.robot, tasks, self.dofs, self.data)
+        problem = TaskResidual(self.robot, tasks, self.dofs, self.data)
         r, J = problem.both(q)
         H, g = J.T @ J, J.T @ r
         diagonal = np.diag_indices_from(H)
@@ -271,13 +252,13 @@ class LevenbergMarquardt(PositionSolver):
             _, d, info = lapack.dposv(B, -g, lower=1)
             there = problem.moved(q, d)
             r_there = problem.residual(there) if info == 0 else r
-            foretold = 0.5 * float(d @ (mu * d - g))
+            predicted = 0.5 * float(d @ (mu * d - g))
             gained = 0.5 * (float(r @ r) - float(r_there @ r_there))
-            if info == 0 and gained > 0.0 and foretold > 0.0:
+            if info == 0 and gained > 0.0 and predicted > 0.0:
                 previous, q = r, there
                 r, J = problem.both(q)
                 H, g = J.T @ J, J.T @ r
-                mu, rise = mu * max(1 / 3, 1 - (2 * gained / foretold - 1) ** 3), 2.0
+                mu, rise = mu * max(1 / 3, 1 - (2 * gained / predicted - 1) ** 3), 2.0
             else:
                 mu, rise, previous = mu * rise, 2 * rise, None
             history.append(float(np.linalg.norm(r)))

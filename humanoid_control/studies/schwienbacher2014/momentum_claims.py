@@ -30,8 +30,7 @@ from humanoid_control.studies.schwienbacher2014.momentum_walkers import (
     replay,
 )
 from humanoid_control.studies.verdict import FAILS, HOLDS, OPEN, Part, decide
-from humanoid_control.walking.gait import GaitSettings
-from humanoid_control.walking.walk_task import WalkTask, leg_length
+from humanoid_control.walking import GaitSettings, WalkTask, leg_length
 
 __all__ = ["FAILS", "HOLDS", "OPEN", "Claim", "Judgement", "Part", "decide", "lower_by"]
 

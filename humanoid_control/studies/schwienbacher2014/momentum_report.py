@@ -21,11 +21,11 @@ from humanoid_control.evaluation.report.plots import SERIES, subplots
 from humanoid_control.studies.report import Progress, StudyReport, silent
 from humanoid_control.studies.schwienbacher2014.momentum_claims import Lab, Outcome, find_gait
 from humanoid_control.terminal import Table, machine
-from humanoid_control.walking.walk_task import WalkTask
+from humanoid_control.walking import WalkTask
 
 if TYPE_CHECKING:
     from humanoid_control.studies.schwienbacher2014.momentum_claims import Judgement
-    from humanoid_control.walking.gait import GaitSettings
+    from humanoid_control.walking import GaitSettings
 
 
 # -------- `humanoid study momentum`: vertical momentum of a walk with still arms, the source's methods and ours

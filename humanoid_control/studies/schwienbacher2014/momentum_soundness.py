@@ -21,7 +21,7 @@ from humanoid_control.studies.schwienbacher2014.momentum_claims import (
     lower_by,
 )
 from humanoid_control.studies.schwienbacher2014.momentum_walkers import FreeJointGains, TrackingWalker
-from humanoid_control.walking.momentum_reference import MomentumReference
+from humanoid_control.walking import MomentumReference
 
 QUICK = 0.625  # of the step time: a walk whose momentum no arms can cancel
 INWARD = math.radians(18)  # how far the arms' rest posture is turned into the body

@@ -28,8 +28,7 @@ from humanoid_control.ik.tasks.momentum import AngularMomentumTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
 from humanoid_control.robots.robot import Robot
-from humanoid_control.walking.gait import GaitPoint
-from humanoid_control.walking.walk_task import WalkTask, leg_length
+from humanoid_control.walking import GaitPoint, WalkTask, leg_length
 
 # -------- What the free joints do beside momentum: stay inside their ranges, near their posture, off other links
 

@@ -13,7 +13,7 @@ from humanoid_control.ik.position import (
     LevenbergMarquardt,
     StopSettings,
 )
-from humanoid_control.ik.position.solver import Problem
+from humanoid_control.ik.position.solver import TaskResidual
 from humanoid_control.ik.tasks import prepare
 from humanoid_control.robots import load_robot
 
@@ -32,7 +32,7 @@ def hand(robot, target):
 
 def slsqp(robot, dofs, tasks, q, heights=()):
     """The same problem for scipy: least squares, ranges as bounds, half-spaces as inequalities."""
-    problem, data = Problem(robot, tasks, dofs, robot.model.createData()), robot.model.createData()
+    problem, data = TaskResidual(robot, tasks, dofs, robot.model.createData()), robot.model.createData()
     x0 = np.concatenate([np.zeros(robot.iv), q[robot.iq :]])[dofs.free]
     low = np.concatenate([np.full(robot.iv, -10.0), robot.lower])[dofs.free]
     high = np.concatenate([np.full(robot.iv, 10.0), robot.upper])[dofs.free]

@@ -18,7 +18,7 @@ from humanoid_control.ik.position import (
     StopSettings,
     WolfePowell,
 )
-from humanoid_control.ik.position.solver import Problem
+from humanoid_control.ik.position.solver import TaskResidual
 from test.ik.position.conftest import hand_problem, robot_of
 
 
@@ -72,7 +72,7 @@ def test_constant_steps_converge_when_short_and_diverge_when_long():
     task = PointTask("hand", FramePoint(robot, robot.point_frame("l_wrist")))
     q = robot.q(robot.from_mapping({"l_elbow_flexion": 1.2, "l_shoulder_abduction": 0.5}))
     task.target = place = robot.frame_positions(q, [robot.point_frame("l_wrist")])[0]
-    _, J = Problem(robot, [task], DofSelection(robot), robot.data).both(q)
+    _, J = TaskResidual(robot, [task], DofSelection(robot), robot.data).both(q)
     sigma, U = np.linalg.eigh(J @ J.T)
     task.target = place + 0.002 * U[:, -1]  # off in the direction that moves most
     for share in (0.5, 0.9, 1.2):
@@ -98,7 +98,7 @@ def test_quasi_newton_and_conjugate_gradients_finish_a_quadratic_in_its_dimensio
 
 def test_bfgs_needs_about_as_many_steps_as_scipys():
     robot, tasks, q = hand_problem(np.random.default_rng(7))
-    problem = Problem(robot, tasks, DofSelection(robot), robot.model.createData())
+    problem = TaskResidual(robot, tasks, DofSelection(robot), robot.model.createData())
 
     def cost(x):
         return 0.5 * np.sum(problem.residual(pin.integrate(robot.model, q, x)) ** 2)

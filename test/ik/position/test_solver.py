@@ -34,14 +34,14 @@ from humanoid_control.ik.position import (
     StopSettings,
     WolfePowell,
 )
-from humanoid_control.ik.position.solver import Problem
+from humanoid_control.ik.position.solver import TaskResidual
 from humanoid_control.ik.tasks import prepare
 from test.ik.position.conftest import hand_problem, random_joints, robot_of
 
 
 def scipys(robot, tasks, q):
     """The residual of the tasks for scipy, which then differentiates it itself."""
-    problem = Problem(robot, tasks, DofSelection(robot), robot.model.createData())
+    problem = TaskResidual(robot, tasks, DofSelection(robot), robot.model.createData())
     return least_squares(
         lambda x: problem.residual(pin.integrate(robot.model, q, x)),
         np.zeros(robot.nv),
@@ -131,7 +131,7 @@ def test_gradient_is_exact_far_from_the_target_also_for_orientations():
     for _ in range(10):
         turn.target, pose.X_target = pin.exp3(rng.normal(size=3) * 2), pin.SE3.Random()
         gaze.target = rng.normal(size=3)
-        problem = Problem(robot, [turn, pose, gaze, floor], DofSelection(robot), robot.model.createData())
+        problem = TaskResidual(robot, [turn, pose, gaze, floor], DofSelection(robot), robot.model.createData())
         q = robot.q(random_joints(robot, rng), pin.SE3(pin.exp3(rng.normal(size=3)), rng.normal(size=3)))
         r, J = problem.both(q)
         d = rng.normal(size=problem.dofs.k)
@@ -199,7 +199,7 @@ def test_newton_and_levenberg_marquardt_find_the_roots_that_scipy_finds_on_a_squ
             joints[robot.joint_index(name)] = robot.postures["neutral"][robot.joint_index(name)]
         goal = robot.q(joints)
         biped.take_targets(goal)
-        problem = Problem(robot, biped.all(), dofs, robot.model.createData())
+        problem = TaskResidual(robot, biped.all(), dofs, robot.model.createData())
         theirs = least_squares(
             lambda x, p=problem: p.residual(p.moved(robot.q(), x)), np.zeros(dofs.k), xtol=1e-15, ftol=1e-15
         )
@@ -222,7 +222,7 @@ def test_newton_step_is_the_weighted_pseudo_inverse():
     robot, tasks, q = hand_problem(np.random.default_rng(6))
     dofs = DofSelection(robot, weights={"waist_rotation": 7.0, "l_elbow_flexion": 0.3})
     found = NewtonRaphson(robot, StopSettings(iterations=1), dofs).solve(q, tasks)
-    r, J = Problem(robot, tasks, dofs, robot.data).both(q)
+    r, J = TaskResidual(robot, tasks, dofs, robot.data).both(q)
     W = np.diag(dofs.mobility)
     step = -W @ J.T @ np.linalg.solve(J @ W @ J.T, r)
     assert np.allclose(found.q, pin.integrate(robot.model, q, step), atol=1e-10)

@@ -6,7 +6,7 @@ import pytest
 from humanoid_control.robots import load_robot
 from humanoid_control.studies.schwienbacher2014 import CLAIMS, Lab, find_gait
 from humanoid_control.studies.schwienbacher2014.momentum_claims import FAILS, HOLDS, Claim, Part, lower_by
-from humanoid_control.walking.gait import GaitSettings
+from humanoid_control.walking import GaitSettings
 
 
 @pytest.fixture(scope="module")

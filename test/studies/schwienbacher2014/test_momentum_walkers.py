@@ -17,8 +17,7 @@ from humanoid_control.studies.schwienbacher2014.momentum_walkers import (
     measure,
     replay,
 )
-from humanoid_control.walking.gait import GaitSettings
-from humanoid_control.walking.walk_task import WalkTask
+from humanoid_control.walking import GaitSettings, WalkTask
 
 DT = 0.008
 STEP = GaitSettings(0.4, 0.8)
