@@ -1,13 +1,15 @@
 """Reaching: random goals for two hands, that can and that cannot be reached, and a script that plays them.
 
-from humanoid_control.reaching import GoalSampler, ReachScript
-from humanoid_control.robots import load_robot
+The same robot and seed give the same targets; some are left out (NaN) on purpose.
 
-robot = load_robot("hrp2", "fixed")
-sampler = GoalSampler(robot)
-hands = robot.frame_positions(robot.q("neutral"), sampler.frames)
-script = ReachScript(sampler, hands, seed=1)
-targets = script.at(2.0)
+    from humanoid_control.reaching import GoalSampler, ReachScript
+    from humanoid_control.robots import load_robot
+
+    robot = load_robot("hrp2", "fixed")
+    sampler = GoalSampler(robot)
+    hands = robot.frame_positions(robot.q("neutral"), sampler.frames)
+    script = ReachScript(sampler, hands, seed=1)
+    targets = script.at(2.0)
 """
 
 from typing import TYPE_CHECKING

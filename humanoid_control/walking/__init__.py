@@ -1,15 +1,17 @@
 """Walking: references of a steady gait, the task that follows them, and the momentum to have while turning.
 
-from humanoid_control.ik import WholeBodyIk
-from humanoid_control.robots import load_robot
-from humanoid_control.walking import GaitSettings, WalkTask
+Soles, centre of mass and chest follow the gait; the joints that `free` names are left to other tasks.
 
-robot = load_robot("lola", "floating")
-walk = WalkTask(robot, GaitSettings(step_length=0.3), dt=0.004)
-solver, q = WholeBodyIk(robot), walk.start(robot)
-for tick in range(200):
-    walk.t = tick * walk.dt
-    q = solver.step(q, [walk], walk.dt).q
+    from humanoid_control.ik import WholeBodyIk
+    from humanoid_control.robots import load_robot
+    from humanoid_control.walking import GaitSettings, WalkTask
+
+    robot = load_robot("lola", "floating")
+    walk = WalkTask(robot, GaitSettings(step_length=0.3), dt=0.004)
+    solver, q = WholeBodyIk(robot), walk.start(robot)
+    for tick in range(200):
+        walk.t = tick * walk.dt
+        q = solver.step(q, [walk], walk.dt).q
 """
 
 from typing import TYPE_CHECKING
