@@ -9,7 +9,7 @@ RUN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 export PYTHONUNBUFFERED := 1
 
-.PHONY: demo test setup check bench docs picture clean
+.PHONY: help demo test setup check boundscheck bench docs site wheel picture clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,8 +17,11 @@ help:
 	@echo "make test      the whole suite"
 	@echo "make setup     only the environment (.venv); demo and test do it by themselves"
 	@echo "make check     ruff, mypy and the tests"
-	@echo "make bench     the measurements of the README"
+	@echo "make boundscheck   the tests of compiled kernels with every index checked (compiles all anew: 20 minutes)"
+	@echo "make bench     all measurements, as docs/benchmarks.md"
 	@echo "make docs      robots, docs and default parameter files, made anew from their sources"
+	@echo "make site      the pages of docs/ as a site, in site/"
+	@echo "make wheel     the package as a wheel, in dist/"
 	@echo "make picture   the pictures of the README (needs Chromium)"
 	@echo "make clean     remove .venv and what was generated"
 
@@ -43,12 +46,26 @@ check: setup
 	$(RUN)/mypy
 	@$(MAKE) --no-print-directory test
 
+# An index beyond its array is an error then, and not another number. Kernels are kept apart from the fast ones.
+KERNELS := test/numerics test/kinematics test/collision test/multibody test/tendons test/ik
+boundscheck: setup
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/boundscheck" $(RUN)/python -m pytest -n 2 --dist loadfile \
+		-m "not ros and not browser" $(wildcard $(KERNELS))
+
 bench: setup
-	@$(RUN)/humanoid bench stack
+	@$(RUN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@$(RUN)/humanoid bench all -o docs/benchmarks.md
 
 docs: setup
 	@$(RUN)/humanoid robots build
 	@$(RUN)/humanoid docs
+
+site: setup
+	@$(RUN)/python -m pip install -q --disable-pip-version-check -e '.[docs]'
+	@$(RUN)/mkdocs build --strict
+
+wheel: setup
+	@$(RUN)/python -m pip wheel -q --disable-pip-version-check --no-deps -w dist .
 
 picture: setup
 	@$(RUN)/humanoid picture -o docs/picture.png
@@ -59,5 +76,5 @@ picture: setup
 		&& mv docs/.study/E4.png docs/tendons_zero.png && rm -r docs/.study
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -35,10 +35,6 @@ class Bench(Protocol):
         """Lines below the table."""
         ...
 
-    def section(self, rows: list[Row]) -> str:
-        """The rows as a section of a Markdown page."""
-        ...
-
 
 class BenchEntry(NamedTuple):
     """A bench in the list.
