@@ -1,4 +1,4 @@
-"""Frames a second of our retargeting, of the live tick, and of the peers a user would pick instead, in one run."""
+"""Frames a second of retargeting, of the live tick, and of the peers that a user would take instead, in one run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ import numpy as np
 from humanoid_control.benchmarks import Row
 from humanoid_control.benchmarks.peers import mink_stepper, pink_stepper
 from humanoid_control.benchmarks.rows import row_of
-from humanoid_control.mocap.load import load_body_points
-from humanoid_control.retargeting.retargeter import JointTrajectory, Retargeter, RetargetSettings, retarget
-from humanoid_control.retargeting.scaling import Targets, scale_to_robot
-from humanoid_control.robots.catalogue import load_robot
-from humanoid_control.robots.robot import Robot
+from humanoid_control.mocap import load_body_points
+from humanoid_control.retargeting import (
+    JointTrajectory,
+    Retargeter,
+    RetargetSettings,
+    Targets,
+    retarget_clip,
+    scale_to_robot,
+)
+from humanoid_control.robots import Robot, load_robot
 from humanoid_control.terminal import compile_first, progress, warn
 
 FIVE = ("armar3", "hrp2", "suralp", "wabian2", "we4rii")
@@ -26,12 +31,12 @@ Stepper = Callable[[np.ndarray, float], np.ndarray]
 
 
 def measure(robot: str = "wabian2", motion: str = "dance", quiet: bool = True) -> list[Row]:
-    """Rows: ours_fps, ours_live_tick, five_robots_s, mink_fps, pink_fps, the ratios, and what each achieved."""
+    """Rows: converged_fps, live_tick, five_robots_s, mink_fps, pink_fps, the ratios, and what each achieved."""
     body = load_body_points(motion)
     model = load_robot(robot, "fixed")
     targets = scale_to_robot(body, model)
     compile_first()
-    retarget(targets, model, RetargetSettings(iterations=1))
+    retarget_clip(targets, model, RetargetSettings(iterations=1))
     peers: dict[str, Stepper] = {}
     for name, make in (("mink", mink_stepper), ("pink", pink_stepper)):
         try:
@@ -50,21 +55,21 @@ def measure(robot: str = "wabian2", motion: str = "dance", quiet: bool = True) -
             _time_peer(step, targets, k, times[name], postures[name])
     live = _live_ticks(model, targets)
     rows = [
-        row_of("ours_fps", "1/s", whole),
-        row_of("ours_one_step_fps", "1/s", single),
-        row_of("ours_live_tick", "ms", 1e3 * live),
+        row_of("converged_fps", "1/s", whole),
+        row_of("one_step_fps", "1/s", single),
+        row_of("live_tick", "ms", 1e3 * live),
         row_of("five_robots_s", "s", [_five_robots(body, quiet) for _ in range(3)]),
-        row_of("ours_error", "cm", 100 * trajectory.errors.mean(axis=1)),
-        row_of("ours_one_step_error", "cm", 100 * rough.errors.mean(axis=1)),
-        row_of("ours_closest", "mm", [1e3 * float(min(trajectory.clearance.min(), 1.0))]),
+        row_of("converged_error", "cm", 100 * trajectory.errors.mean(axis=1)),
+        row_of("one_step_error", "cm", 100 * rough.errors.mean(axis=1)),
+        row_of("converged_closest", "mm", [1e3 * float(min(trajectory.clearance.min(), 1.0))]),
     ]
     for name in peers:
         fps = 1.0 / np.array(times[name])
         error, closest = _judged(model, targets, np.array(postures[name]))
         rows += [
             row_of(f"{name}_fps", "1/s", fps),
-            row_of(f"ours_to_{name}", "ratio", [float(np.median(whole) / np.median(fps))]),
-            row_of(f"ours_one_step_to_{name}", "ratio", [float(np.median(single) / np.median(fps))]),
+            row_of(f"converged_to_{name}", "ratio", [float(np.median(whole) / np.median(fps))]),
+            row_of(f"one_step_to_{name}", "ratio", [float(np.median(single) / np.median(fps))]),
             row_of(f"{name}_error", "cm", 100 * error),
             row_of(f"{name}_closest", "mm", [1e3 * closest]),
         ]
@@ -74,7 +79,7 @@ def measure(robot: str = "wabian2", motion: str = "dance", quiet: bool = True) -
 def _timed(targets: Targets, robot: Robot, settings: RetargetSettings | None, fps: list[float]) -> JointTrajectory:
     """Solve the clip; frames a second, with the first posture, appended."""
     start = time.perf_counter()
-    trajectory = retarget(targets, robot, settings)
+    trajectory = retarget_clip(targets, robot, settings)
     fps.append(len(targets) / (time.perf_counter() - start))
     return trajectory
 
@@ -118,13 +123,13 @@ def _five_robots(body: Any, quiet: bool) -> float:
     with progress("five robots", len(FIVE), quiet=quiet) as show:
         for k, name in enumerate(FIVE):
             robot = load_robot(name, "fixed")
-            retarget(scale_to_robot(body, robot), robot)
+            retarget_clip(scale_to_robot(body, robot), robot)
             show(k + 1)
     return time.perf_counter() - start
 
 
 def notes(rows: list[Row]) -> list[str]:
-    """What is counted."""
+    """Meaning of the counts."""
     return [
         f"The same clip in one run of one core; peers: one step a frame, {ROUNDS} times {PEER_FRAMES} frames. error:",
         "mean distance of the seven points from their targets; closest: nearest two shapes of all frames.",

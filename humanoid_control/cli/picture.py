@@ -108,8 +108,8 @@ def run(args: argparse.Namespace) -> int:
 def _line_up(args: argparse.Namespace) -> int:
     """The robots side by side, the dancer first."""
     from humanoid_control.mocap.load import load_body_points
+    from humanoid_control.retargeting import retarget_clip
     from humanoid_control.retargeting.player import Figure
-    from humanoid_control.retargeting.retargeter import retarget
     from humanoid_control.retargeting.scaling import scale_to_robot
     from humanoid_control.robots.catalogue import load_robot
 
@@ -124,7 +124,7 @@ def _line_up(args: argparse.Namespace) -> int:
         targets = [scale_to_robot(body, robot) for robot in robots]
         scene.add_dancer(Figure(targets[0], 0.0).segments(targets[0].body[frame]))
         for robot, goal in zip(robots, targets, strict=True):
-            scene.add_robot(robot, retarget(goal, robot).positions[frame])
+            scene.add_robot(robot, retarget_clip(goal, robot).positions[frame])
         scene.set_camera(args.width / args.height)
         with whole_file(args.output) as file:
             file.write_bytes(photograph(args.port, args.width, args.height, (CLOSE_NOTICES, HIDE_PANEL)))
@@ -161,7 +161,7 @@ def collision_picture(args: argparse.Namespace) -> int:
 def _postures(robots: Sequence[Robot], motion: str, at: float) -> list[np.ndarray]:
     """Each robot's own solution of a moment of a clip, (n,) joint angles."""
     from humanoid_control.mocap.load import load_body_points
-    from humanoid_control.retargeting.retargeter import retarget
+    from humanoid_control.retargeting import retarget_clip
     from humanoid_control.retargeting.scaling import scale_to_robot
 
     body = load_body_points(motion)
@@ -169,7 +169,7 @@ def _postures(robots: Sequence[Robot], motion: str, at: float) -> list[np.ndarra
     if not 0 <= frame < body.n_frames:
         raise ConfigError(f"--at must be between 0 and {body.duration:.1f} s, got {at:g}")
     compile_first()
-    return [np.asarray(retarget(scale_to_robot(body, robot), robot).positions[frame]) for robot in robots]
+    return [np.asarray(retarget_clip(scale_to_robot(body, robot), robot).positions[frame]) for robot in robots]
 
 
 # -------- `humanoid picture --dill`: the branched test system of the forward dynamics

@@ -8,7 +8,6 @@ Also here:
 from __future__ import annotations
 
 import argparse
-import csv
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file, check_folder, whole_file
-from humanoid_control.retargeting.retargeter import AVOIDANCE, METHODS, JointTrajectory, RetargetSettings
+from humanoid_control.retargeting import AVOIDANCE, METHODS, JointTrajectory, RetargetSettings
 from humanoid_control.terminal import compile_first, console, print_json, progress, table, warn
 
 # -------- Joint trajectories as files: CSV, NPZ, or a bag of joint commands
@@ -36,17 +35,12 @@ def write_trajectory(path: Path, trajectory: JointTrajectory, targets: np.ndarra
     Raises:
         ConfigError: it cannot be written.
     """
-    writer = {".csv": _csv, ".npz": _npz, ".mcap": _mcap}[path.suffix]
+    if path.suffix == ".csv":
+        trajectory.write_csv(path)
+        return
+    writer = {".npz": _npz, ".mcap": _mcap}[path.suffix]
     with whole_file(path) as part:
         writer(part, trajectory, targets)
-
-
-def _csv(path: Path, t: JointTrajectory, _: np.ndarray) -> None:
-    with path.open("w", newline="") as f:
-        rows = csv.writer(f)
-        rows.writerow(["time", *t.joint_names])
-        for k, q in enumerate(t.positions):
-            rows.writerow([f"{k / t.rate:.6f}", *(f"{v:.6f}" for v in q)])
 
 
 def _npz(path: Path, t: JointTrajectory, targets: np.ndarray) -> None:
@@ -89,7 +83,7 @@ EXAMPLES = """examples:
   humanoid retarget dance --robot all -o out/           one file a robot
   humanoid retarget clip.bvh -o motion.mcap             a bag of joint_commands for `humanoid replay`
   humanoid retarget clip.c3d -o motion.npz --speed 0.5 --json
-  humanoid retarget clip.amc --method weighted_dls --avoidance shift    the method of the source
+  humanoid retarget clip.amc --method weighted_dls --avoidance shift    as Dube 2012 does
 
 The clip is cleaned first: labels checked, short gaps filled, noise above 10 Hz taken out (--raw: not).
 CSV: time [s], then one column a joint [rad]. NPZ: joint_names, rate, positions, velocities, targets, errors.
@@ -106,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--marker-set", default="", help="marker set of the clip, or the path of an own one")
     parser.add_argument("--speed", type=float, default=1.0, help="play the clip faster or slower (default: 1)")
     parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
-    parser.add_argument("--method", default="ours", help=f"{', '.join(METHODS)} (default: ours)")
+    parser.add_argument("--method", default="constrained", help=f"{', '.join(METHODS)} (default: constrained)")
     parser.add_argument("--avoidance", default="", help=f"{', '.join(AVOIDANCE)} (default: as the method)")
     parser.add_argument("--json", action="store_true", help="print the errors as JSON")
 
@@ -190,13 +184,13 @@ def _one(
 ) -> dict[str, Any]:
     from dataclasses import replace
 
-    from humanoid_control.retargeting.retargeter import retarget
+    from humanoid_control.retargeting import retarget_clip
     from humanoid_control.retargeting.scaling import scale_to_robot
 
     targets = scale_to_robot(body, robot)
     targets = replace(targets, rate=targets.rate * args.speed)
     with progress(robot.name, len(targets), quiet=args.json) as show:
-        trajectory = retarget(targets, robot, settings, lambda k, _: show(k))
+        trajectory = retarget_clip(targets, robot, settings, lambda k, _: show(k))
     if output is not None:
         write_trajectory(output, trajectory, targets.positions)
     e = 100 * trajectory.errors

@@ -19,7 +19,7 @@ EXAMPLES = """examples:
   humanoid score dance                                   the robots of the source, with and without avoidance
   humanoid score clip.trc --robots wabian2,hrp2 --details
   humanoid score clip.c3d --robots my.urdf --json
-  humanoid score dance --method weighted_dls,ours         the source's solver beside ours
+  humanoid score dance --method weighted_dls,constrained  the solver of Dube 2012 beside this one
   humanoid score clip.bvh --html page.html               tables and plots in one file that needs nothing else
   humanoid score clip.trc -o out/                        score.json, score.html, errors.png, and every frame as CSV
 
@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--robots", default="all", help="names or URDF paths, separated by commas, or 'all' of the source (default)"
     )
     parser.add_argument(
-        "--method", default="ours", help="ours, weighted_dls, dls, pinv; several separated by commas (default: ours)"
+        "--method",
+        default="constrained",
+        help="constrained (default), weighted_dls, dls, pinv; several separated by commas",
     )
     parser.add_argument("--marker-set", default="", help="marker set of the clip, or the path of an own one")
     parser.add_argument("--trough-rule", default="auto", help="auto, both (as printed in the source) or limit")
@@ -107,7 +109,7 @@ def load_robots(text: str) -> list[Robot]:
     return robots
 
 
-def ways(methods: str = "ours") -> list[tuple[str, RetargetSettings]]:
+def ways(methods: str = "constrained") -> list[tuple[str, RetargetSettings]]:
     """The ways to solve a clip that are compared, each method without and with avoidance: label and settings.
 
     Args:
@@ -124,7 +126,7 @@ def ways(methods: str = "ours") -> list[tuple[str, RetargetSettings]]:
     out = []
     for name in names:
         first = f"{name}, " if len(names) > 1 else ""
-        avoiding = "ours" if name == "ours" else "shift"
+        avoiding = "constraints" if name == "constrained" else "shift"
         out.append((f"{first}no avoidance", RetargetSettings(method=name, avoidance="none")))
         out.append((f"{first}avoidance", RetargetSettings(method=name, avoidance=avoiding)))
     return out
@@ -143,7 +145,7 @@ def score_robot(
         progress: called with the share that is done, 0 to 1.
     """
     from humanoid_control.evaluation.score import score
-    from humanoid_control.retargeting.retargeter import retarget
+    from humanoid_control.retargeting import retarget_clip
     from humanoid_control.retargeting.scaling import scale_to_robot
 
     targets = scale_to_robot(body, robot)
@@ -155,5 +157,5 @@ def score_robot(
             if done % 50 == 0:
                 say(0.8 * (k + done / total) / len(solved))
 
-        runs.append((label, retarget(targets, robot, settings, solving)))
+        runs.append((label, retarget_clip(targets, robot, settings, solving)))
     return score(robot, targets, runs, trough_rule, lambda done, total: say(0.8 + 0.2 * done / total))

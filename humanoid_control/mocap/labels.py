@@ -98,7 +98,7 @@ class _State:
         self.settled = np.zeros(n_markers, dtype=int)  # consecutive good frames
 
     def settled_throughout(self) -> bool:
-        """Whether the velocity of every marker that is there is trusted."""
+        """True where the velocity of every marker that is there is trusted."""
         return bool((self.settled[self.age == 0] >= _SETTLED).all())
 
     def skip(self, frame: int, following: int) -> None:
@@ -147,7 +147,7 @@ class _State:
 
 
 def _quiet(positions: np.ndarray) -> np.ndarray:
-    """(T,) whether each marker either goes on as it did, or is as missing as it was in the two frames before.
+    """(T,) true where each marker either goes on as it did, or is as missing as it was in the two frames before.
 
     Exchanging labels for good changes nothing about it.
     """
@@ -160,7 +160,7 @@ def _quiet(positions: np.ndarray) -> np.ndarray:
 
 
 def _exchanged(now: np.ndarray, expected: np.ndarray, a: int, b: int) -> bool:
-    """Whether two markers would both be much nearer to their expected places with exchanged labels."""
+    """True where two markers would both be much nearer to their expected places with exchanged labels."""
     own = np.linalg.norm(now[[a, b]] - expected[[a, b]], axis=1)
     other = np.linalg.norm(now[[b, a]] - expected[[a, b]], axis=1)
     return bool((other < _SWAP_GAIN * own).all())

@@ -233,7 +233,7 @@ def plain_label(label: str) -> str:
 
 
 def _prefix(labels: tuple[str, ...]) -> str:
-    """What all joints of a skeleton carry before their names, like "Model_"; "" when they do not."""
+    """Common beginning of all joint names of a skeleton, like "Model_"; "" where there is none."""
     prefix = labels[0][: labels[0].find("_") + 1]
     return prefix if len(labels) >= _SKELETON and all(label.startswith(prefix) for label in labels) else ""
 
@@ -307,7 +307,7 @@ class BodyLocator:
         return {name: tuple(labels) for name, labels in self._chosen[point].items()}
 
     def locate(self, clip: MarkerClip | None = None) -> dict[str, np.ndarray]:
-        """Where the body points are.
+        """Paths of the body points.
 
         Args:
             clip: other positions under the same labels (for instance with gaps filled); by default the own clip.
@@ -369,7 +369,7 @@ def _single(clip: MarkerClip, found: list[tuple[str, ...]]) -> list[str]:
 
 
 def _has(rule: MarkerSetRule, labels: Labels) -> bool:
-    """Whether the clip has what a body point needs."""
+    """True where the clip has the markers that a body point needs."""
     return all(pick_labels(alternatives, labels) for alternatives in rule.inputs.values())
 
 

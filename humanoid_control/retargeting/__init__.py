@@ -1,6 +1,42 @@
-"""Imitation: body points of a dancer become targets for a robot, and targets become joint trajectories."""
+"""Retargeting: body points of a person become targets for a robot, and targets become joint trajectories.
 
-from humanoid_control.retargeting.retargeter import JointTrajectory, Retargeter, RetargetSettings, retarget
-from humanoid_control.retargeting.scaling import POINTS, Targets, scale_to_robot
+    from humanoid_control.mocap import load_body_points
+    from humanoid_control.retargeting import retarget_clip, scale_to_robot
+    from humanoid_control.robots import load_robot
 
-__all__ = ["POINTS", "JointTrajectory", "RetargetSettings", "Retargeter", "Targets", "retarget", "scale_to_robot"]
+    robot = load_robot("hrp2", "fixed")
+    targets = scale_to_robot(load_body_points("dance"), robot)
+    trajectory = retarget_clip(targets, robot)
+    print(trajectory.positions.shape, trajectory.errors.mean())
+
+Markers that arrive live become targets by `LiveTargets`; `Retargeter.step` follows targets one frame after the other.
+"""
+
+from typing import TYPE_CHECKING
+
+from humanoid_control import lazy
+
+if TYPE_CHECKING:
+    from humanoid_control.retargeting.live import LiveSettings as LiveSettings
+    from humanoid_control.retargeting.live import LiveTargets as LiveTargets
+    from humanoid_control.retargeting.player import ClipPlayer as ClipPlayer
+    from humanoid_control.retargeting.retargeter import AVOIDANCE as AVOIDANCE
+    from humanoid_control.retargeting.retargeter import METHODS as METHODS
+    from humanoid_control.retargeting.retargeter import JointTrajectory as JointTrajectory
+    from humanoid_control.retargeting.retargeter import Retargeter as Retargeter
+    from humanoid_control.retargeting.retargeter import RetargetSettings as RetargetSettings
+    from humanoid_control.retargeting.retargeter import retarget_clip as retarget_clip
+    from humanoid_control.retargeting.scaling import POINTS as POINTS
+    from humanoid_control.retargeting.scaling import Scaler as Scaler
+    from humanoid_control.retargeting.scaling import Targets as Targets
+    from humanoid_control.retargeting.scaling import scale_to_robot as scale_to_robot
+
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "live": ["LiveSettings", "LiveTargets"],
+        "player": ["ClipPlayer"],
+        "retargeter": ["AVOIDANCE", "METHODS", "JointTrajectory", "Retargeter", "RetargetSettings", "retarget_clip"],
+        "scaling": ["POINTS", "Scaler", "Targets", "scale_to_robot"],
+    },
+)

@@ -1,9 +1,4 @@
-"""The source's differential methods: pseudo-inverse, damped and weighted damped least squares (Dube 2012, 4.2.2).
-
-Also here:
-
-* The source's avoidance: shift shoulder abduction or elbow flexion of a colliding arm (Dube 2012, eq. 4.58).
-"""
+"""Retargeting of Dube 2012: differential methods (section 4.2.2), and avoidance by a shift of joints (eq. 4.58)."""
 
 from __future__ import annotations
 
@@ -13,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from humanoid_control.retargeting.frame_solver import clearance
-from humanoid_control.retargeting.problem import Problem, place_points, point_jacobian, scratch_for
+from humanoid_control.retargeting.problem import RetargetingProblem, place_points, point_jacobian, scratch_for
 from humanoid_control.robots.robot import Robot
 
-# -------- The source's differential methods: pseudo-inverse, damped and weighted damped least squares (Dube 2012
+# -------- pseudo-inverse, damped and weighted damped least squares
 
 RANK = 1e-3  # singular values below this share of the largest count as zero in the pseudo-inverse
 
@@ -63,15 +58,15 @@ def pinv_step(J: np.ndarray, e: np.ndarray) -> np.ndarray:
 
 
 @dataclass
-class SourceMethod:
-    """Steps one robot from frame to frame by a method of the source: Euler steps (4.12), clamped to range and speed.
+class DifferentialMethod:
+    """Steps of one robot from frame to frame: Euler steps, eq. (4.12), clamped to range and speed.
 
     Attributes:
         name: 'pinv', 'dls' or 'weighted_dls'. damping: lambda [m/rad]. iterations: steps a frame.
-        feed_forward: step by the change of the targets (the source's own words), not by the error: it drifts.
+        feed_forward: step by the change of the targets, as printed, not by the error: it drifts.
     """
 
-    problem: Problem
+    problem: RetargetingProblem
     name: str
     damping: float
     iterations: int
@@ -85,7 +80,7 @@ class SourceMethod:
     def begin(self) -> None:
         """Forget the frame before."""
         self._gradient = np.full(len(self.problem.lower), np.nan)
-        self._ahead: np.ndarray | None = None
+        self._targets_before: np.ndarray | None = None
 
     def step(self, target: np.ndarray, before: np.ndarray, dt: float) -> np.ndarray:
         """The posture (D,) of the next frame.
@@ -98,14 +93,14 @@ class SourceMethod:
         if not np.isfinite(target).all():
             return x
         p, w = self.problem, self._scratch
-        reach = p.velocity * dt
-        low, high = np.maximum(p.lower, before - reach), np.minimum(p.upper, before + reach)
+        furthest = p.velocity * dt
+        low, high = np.maximum(p.lower, before - furthest), np.minimum(p.upper, before + furthest)
         for _ in range(self.iterations):
             place_points(p, x, w)
             point_jacobian(p, w, self._J)
-            start = self._ahead if self.feed_forward and self._ahead is not None else w.points
+            start = self._targets_before if self.feed_forward and self._targets_before is not None else w.points
             x = np.clip(x + self._step((target - start).ravel(), x), low, high)
-        self._ahead = target.copy()
+        self._targets_before = target.copy()
         return x
 
     def _step(self, e: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -119,7 +114,7 @@ class SourceMethod:
         return dls_step(self._J, e, weights, self.damping)
 
 
-# -------- The source's avoidance: shift shoulder abduction or elbow flexion of a colliding arm (Dube 2012, eq. 4.58)
+# -------- joint shift of a colliding arm
 
 STEP = np.radians(10.0)
 REPETITIONS = 18
@@ -129,18 +124,18 @@ SIDES = ("l", "r")
 class JointShift:
     """Moves the arms of one posture after the other out of the body; knows nothing of the postures before.
 
-    theta := theta +- 10 deg (|d| + 1), d the depth of the collision [m], repeated until the arm is free. The source
+    theta := theta +- 10 deg (|d| + 1), d the depth of the collision [m], repeated until the arm is free. Dube
     leaves open which joint, which sign and how often: of shoulder abduction, and elbow flexion where the forearm or the
     hand collides, each in both directions, the shift that brings most distance is taken. Where that gets stuck, the
     smallest combination of whole steps that frees the arm is. Joint ranges are kept, speeds are not: the rule looks at
-    single postures. Only an arm against trunk, pelvis and legs counts: not one arm against the other, nor, as in the
-    source, an arm against the head, which no shift frees from a raised shoulder.
+    single postures. Only an arm against trunk, pelvis and legs counts: not one arm against the other, nor, as in
+    Dube, an arm against the head, which no shift frees from a raised shoulder.
 
     Attributes:
         failures: postures so far that no shift could free.
     """
 
-    def __init__(self, robot: Robot, problem: Problem) -> None:
+    def __init__(self, robot: Robot, problem: RetargetingProblem) -> None:
         self.problem, self.failures = problem, 0
         self._scratch = scratch_for(problem)
         self._lower, self._upper = problem.lower, problem.upper
@@ -220,5 +215,5 @@ class JointShift:
 class _Arm:
     """One arm: its shiftable coordinates, its pairs against the body, and those of its forearm and hand."""
 
-    def __init__(self, columns: list[int], whole: Problem, forearm: Problem) -> None:
+    def __init__(self, columns: list[int], whole: RetargetingProblem, forearm: RetargetingProblem) -> None:
         self.columns, self.whole, self.forearm = columns, whole, forearm

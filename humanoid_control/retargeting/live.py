@@ -1,11 +1,4 @@
-"""How live markers are followed: the numbers, with their meanings.
-
-Also here:
-
-* Segments of the body that suddenly have another length: their markers are mixed up, so their direction is held.
-* Points that follow whatever they are told without ever jumping.
-* Live markers, frame by frame as they come, become targets for a robot; nothing is buffered, nothing ever jumps.
-"""
+"""Live targets: markers, frame by frame as they come, become targets for a robot; none is buffered, none ever jumps."""
 
 from __future__ import annotations
 
@@ -16,26 +9,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from humanoid_control.errors import ClipError, ConfigError, HumanoidError, UnknownNameError
-from humanoid_control.mocap.body_points import BodyPoints
+from humanoid_control.mocap import BodyPoints, LiveBody, LiveCalibration, MarkerTracks, TrackSettings
 from humanoid_control.mocap.live import (
     FARTHEST,
     UP,
     LabelOrder,
-    LiveBody,
-    LiveCalibration,
-    MarkerTracks,
-    TrackSettings,
     distinct,
 )
 from humanoid_control.retargeting.scaling import POINTS, Scaler, Targets
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots import Robot
 
-# -------- How live markers are followed: the numbers, with their meanings
+_TRY_EVERY = 0.5  # [s] between two attempts to calibrate
+_LATE = 2.5  # frames: after so long without one the markers count as hidden
+_LEAST_LATE = 0.03  # [s]
+_LISTED = 4
 
 
 @dataclass(frozen=True)
 class LiveSettings:
-    """How live markers become targets.
+    """Settings of live targets.
 
     Attributes:
         marker_set: name of a built-in set, path of a YAML file; empty: found by the labels.
@@ -68,127 +60,6 @@ class LiveSettings:
                 raise ConfigError(f"{name} of live markers must be positive, got {value}")
         if not (math.isfinite(self.lead_in) and self.lead_in >= 0):
             raise ConfigError(f"lead_in of live markers must not be negative, got {self.lead_in}")
-
-
-# -------- Segments of the body that suddenly have another length: their markers are mixed up
-
-CHAIN = (
-    ("spine", "mid_hip", "sternum"),
-    ("l clavicle", "sternum", "l_shoulder"),
-    ("r clavicle", "sternum", "r_shoulder"),
-    ("l upper arm", "l_shoulder", "l_elbow"),
-    ("r upper arm", "r_shoulder", "r_elbow"),
-    ("l lower arm", "l_elbow", "l_wrist"),
-    ("r lower arm", "r_elbow", "r_wrist"),
-)
-SHORTEST, LONGEST = 0.5, 1.7  # of the length at the calibration; soft tissue and joint centres move by less
-
-
-class SegmentGuard:
-    """Compares the segments of each frame with those of the calibration.
-
-    Attributes:
-        problems: one sentence for each segment that was held in the last frame.
-    """
-
-    def __init__(self, calibration: BodyPoints) -> None:
-        self._index = {name: k for k, name in enumerate(calibration.names)}
-        p = calibration.in_pelvis()
-        self._good = np.median(p, axis=0)
-        self._width = float(np.median(np.linalg.norm(self._hips(p), axis=-1)))
-        self._length = {n: float(np.median(np.linalg.norm(self._segment(p, a, b), axis=-1))) for n, a, b in CHAIN}
-        self.problems: list[str] = []
-
-    def _hips(self, p: np.ndarray) -> np.ndarray:
-        return p[..., self._index["l_hip"], :] - p[..., self._index["r_hip"], :]
-
-    def _segment(self, p: np.ndarray, a: str, b: str) -> np.ndarray:
-        end = p[..., self._index[b], :]
-        return end if a == "mid_hip" else end - p[..., self._index[a], :]
-
-    def check(self, p: np.ndarray) -> np.ndarray:
-        """Body points (P, 3) [m], pelvis frame; a segment of impossible length as it was when it was last possible.
-
-        Where the hips are impossible nothing can be judged, and the whole body is held.
-        """
-        self.problems = []
-        width = float(np.linalg.norm(self._hips(p)))
-        if not SHORTEST <= width / self._width <= LONGEST or not np.isfinite(p).all():
-            self.problems = [f"the hips are {width:.2f} m apart, at the calibration {self._width:.2f} m"]
-            return self._good
-        out = p.copy()
-        for name, a, b in CHAIN:
-            length = float(np.linalg.norm(self._segment(p, a, b)))
-            if not SHORTEST <= length / self._length[name] <= LONGEST:
-                start = np.zeros(3) if a == "mid_hip" else out[self._index[a]]
-                out[self._index[b]] = start + self._segment(self._good, a, b)
-                usual = self._length[name]
-                self.problems.append(f"the {name} is {length:.2f} m long, at the calibration {usual:.2f} m")
-            elif a != "mid_hip":  # carried along where the segment before it is held
-                out[self._index[b]] += out[self._index[a]] - p[self._index[a]]
-        self._good = out
-        return out
-
-
-# -------- Points that follow whatever they are told without ever jumping
-
-_LONGEST = 0.1  # [s] a longer pause between two steps gives no more room
-
-
-class SteadyPoints:
-    """Follows wanted points; a jump becomes an offset that is worn off at a bounded speed.
-
-    Attributes:
-        shown: (K, 3) the points [m]; between two steps none moves farther than `max_speed` allows.
-    """
-
-    def __init__(self, start: np.ndarray, max_speed: float, return_speed: float) -> None:
-        """Begin at rest.
-
-        Args:
-            start: (K, 3) [m].
-            max_speed: of a shown point [m/s].
-            return_speed: at which the offset after a jump shrinks [m/s].
-        """
-        self.shown = np.array(start, dtype=float)
-        self.max_speed, self.return_speed = max_speed, return_speed
-        self._wanted = self.shown.copy()
-        self._from, self._blend, self._lead = self.shown.copy(), 1.0, 0.0
-
-    def begin(self, lead_in: float) -> None:
-        """From now on, move over to what is wanted in this time [s], along a minimum-jerk profile."""
-        self._from, self._blend, self._lead = self.shown.copy(), 0.0, lead_in
-
-    def follow(self, wanted: np.ndarray, dt: float) -> np.ndarray:
-        """The points (K, 3) after a step of dt [s]; where `wanted` (K, 3) is not finite the last is wanted still."""
-        dt = min(max(dt, 0.0), _LONGEST)
-        goal = self._led(np.where(np.isfinite(wanted).all(axis=1, keepdims=True), wanted, self._wanted), dt)
-        offset = self.shown - self._wanted
-        moved = np.linalg.norm(goal - self._wanted, axis=1, keepdims=True)
-        offset = np.where(moved > self.max_speed * dt, self.shown - goal, offset)
-        size = np.linalg.norm(offset, axis=1, keepdims=True)
-        offset = offset * np.maximum(0.0, 1.0 - self.return_speed * dt / np.maximum(size, 1e-12))
-        step = goal + offset - self.shown
-        size = np.linalg.norm(step, axis=1, keepdims=True)
-        self.shown = self.shown + step * np.minimum(1.0, self.max_speed * dt / np.maximum(size, 1e-12))
-        self._wanted = goal
-        return self.shown
-
-    def _led(self, wanted: np.ndarray, dt: float) -> np.ndarray:
-        """What is wanted during a lead-in: between the posture it began in and the one to reach."""
-        if self._blend >= 1.0:
-            return wanted
-        self._blend = min(1.0, self._blend + dt / self._lead) if self._lead > 0 else 1.0
-        s = self._blend**3 * (10 - 15 * self._blend + 6 * self._blend**2)
-        return (1 - s) * self._from + s * wanted
-
-
-# -------- Live markers, frame by frame as they come, become targets for a robot; nothing is buffered
-
-_TRY_EVERY = 0.5  # [s] between two attempts to calibrate
-_LATE = 2.5  # frames: after so long without one the markers count as hidden
-_LEAST_LATE = 0.03  # [s]
-_LISTED = 4
 
 
 class LiveTargets:
@@ -245,7 +116,7 @@ class LiveTargets:
 
     @property
     def calibrated(self) -> bool:
-        """Whether the calibration is complete."""
+        """True when the calibration is complete."""
         return self._body is not None
 
     @property
@@ -357,14 +228,14 @@ class LiveTargets:
         self._last_update += dt
         with np.errstate(all="ignore"):
             points = self._body.locate(self._tracks.update(markers, dt))
-            wanted = self._wanted(points)
+            desired = self._scaled(points)
         if (self._tracks.hidden == 0).any():
             self._last_seen = now
-        self.targets = self._steady.follow(wanted, dt)
+        self.targets = self._steady.follow(desired, dt)
         self._judge(now)
         return self.targets
 
-    def _wanted(self, points: np.ndarray) -> np.ndarray:
+    def _scaled(self, points: np.ndarray) -> np.ndarray:
         """Targets (7, 3) of body points (P, 3) in the world; NaN, which is passed over, while paused."""
         assert self._body is not None
         names = self._body.names
@@ -403,3 +274,116 @@ def _list(items: Sequence[str]) -> str:
     """The first few of many, and how many more there are."""
     more = f" and {len(items) - _LISTED} more" if len(items) > _LISTED else ""
     return ", ".join(items[:_LISTED]) + more
+
+
+# -------- segments of impossible length
+
+CHAIN = (
+    ("spine", "mid_hip", "sternum"),
+    ("l clavicle", "sternum", "l_shoulder"),
+    ("r clavicle", "sternum", "r_shoulder"),
+    ("l upper arm", "l_shoulder", "l_elbow"),
+    ("r upper arm", "r_shoulder", "r_elbow"),
+    ("l lower arm", "l_elbow", "l_wrist"),
+    ("r lower arm", "r_elbow", "r_wrist"),
+)
+SHORTEST, LONGEST = 0.5, 1.7  # of the length at the calibration; soft tissue and joint centres move by less
+
+
+class SegmentGuard:
+    """Comparison of the segments of each frame with those of the calibration.
+
+    Attributes:
+        problems: one sentence for each segment that was held in the last frame.
+    """
+
+    def __init__(self, calibration: BodyPoints) -> None:
+        self._index = {name: k for k, name in enumerate(calibration.names)}
+        p = calibration.in_pelvis()
+        self._good = np.median(p, axis=0)
+        self._width = float(np.median(np.linalg.norm(self._hips(p), axis=-1)))
+        self._length = {n: float(np.median(np.linalg.norm(self._segment(p, a, b), axis=-1))) for n, a, b in CHAIN}
+        self.problems: list[str] = []
+
+    def _hips(self, p: np.ndarray) -> np.ndarray:
+        return p[..., self._index["l_hip"], :] - p[..., self._index["r_hip"], :]
+
+    def _segment(self, p: np.ndarray, a: str, b: str) -> np.ndarray:
+        end = p[..., self._index[b], :]
+        return end if a == "mid_hip" else end - p[..., self._index[a], :]
+
+    def check(self, p: np.ndarray) -> np.ndarray:
+        """Body points (P, 3) [m], pelvis frame; a segment of impossible length as it was when it was last possible.
+
+        Where the hips are impossible nothing can be judged, and the whole body is held.
+        """
+        self.problems = []
+        width = float(np.linalg.norm(self._hips(p)))
+        if not SHORTEST <= width / self._width <= LONGEST or not np.isfinite(p).all():
+            self.problems = [f"the hips are {width:.2f} m apart, at the calibration {self._width:.2f} m"]
+            return self._good
+        out = p.copy()
+        for name, a, b in CHAIN:
+            length = float(np.linalg.norm(self._segment(p, a, b)))
+            if not SHORTEST <= length / self._length[name] <= LONGEST:
+                start = np.zeros(3) if a == "mid_hip" else out[self._index[a]]
+                out[self._index[b]] = start + self._segment(self._good, a, b)
+                usual = self._length[name]
+                self.problems.append(f"the {name} is {length:.2f} m long, at the calibration {usual:.2f} m")
+            elif a != "mid_hip":  # carried along where the segment before it is held
+                out[self._index[b]] += out[self._index[a]] - p[self._index[a]]
+        self._good = out
+        return out
+
+
+# -------- points that never jump
+
+_LONGEST = 0.1  # [s] a longer pause between two steps gives no more room
+
+
+class SteadyPoints:
+    """Points that follow desired ones; a jump becomes an offset that shrinks at a bounded speed.
+
+    Attributes:
+        shown: (K, 3) the points [m]; between two steps none moves farther than `max_speed` allows.
+    """
+
+    def __init__(self, start: np.ndarray, max_speed: float, return_speed: float) -> None:
+        """Begin at rest.
+
+        Args:
+            start: (K, 3) [m].
+            max_speed: of a shown point [m/s].
+            return_speed: at which the offset after a jump shrinks [m/s].
+        """
+        self.shown = np.array(start, dtype=float)
+        self.max_speed, self.return_speed = max_speed, return_speed
+        self._desired = self.shown.copy()
+        self._from, self._blend, self._lead = self.shown.copy(), 1.0, 0.0
+
+    def begin(self, lead_in: float) -> None:
+        """From now on, move over to the desired points in this time [s], along a minimum-jerk profile."""
+        self._from, self._blend, self._lead = self.shown.copy(), 0.0, lead_in
+
+    def follow(self, desired: np.ndarray, dt: float) -> np.ndarray:
+        """The points (K, 3) after a step of dt [s]; where `desired` (K, 3) is not finite the last one holds."""
+        dt = min(max(dt, 0.0), _LONGEST)
+        goal = self._blended(np.where(np.isfinite(desired).all(axis=1, keepdims=True), desired, self._desired), dt)
+        offset = self.shown - self._desired
+        moved = np.linalg.norm(goal - self._desired, axis=1, keepdims=True)
+        offset = np.where(moved > self.max_speed * dt, self.shown - goal, offset)
+        size = np.linalg.norm(offset, axis=1, keepdims=True)
+        offset = offset * np.maximum(0.0, 1.0 - self.return_speed * dt / np.maximum(size, 1e-12))
+        step = goal + offset - self.shown
+        size = np.linalg.norm(step, axis=1, keepdims=True)
+        self.shown = self.shown + step * np.minimum(1.0, self.max_speed * dt / np.maximum(size, 1e-12))
+        self._desired = goal
+        return self.shown
+
+    def _blended(self, desired: np.ndarray, dt: float) -> np.ndarray:
+        """Desired points during a lead-in: between those it began at and those to reach."""
+        if self._blend >= 1.0:
+            return desired
+        self._blend = min(1.0, self._blend + dt / self._lead) if self._lead > 0 else 1.0
+        s = self._blend**3 * (10 - 15 * self._blend + 6 * self._blend**2)
+        return (1 - s) * self._from + s * desired

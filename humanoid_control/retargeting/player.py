@@ -1,17 +1,10 @@
-"""Plays the targets of a clip: lead-in from the robot's rest posture, play and pause, seek, speed, loop.
-
-Also here:
-
-* The dancer as a stick figure beside the robot.
-"""
+"""Player of the targets of a clip: lead-in, play and pause, seek, speed, loop; and the dancer as a stick figure."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from humanoid_control.retargeting.scaling import Targets
-
-# -------- Plays the targets of a clip: lead-in from the robot's rest posture, play and pause, seek, speed, loop
 
 
 class ClipPlayer:
@@ -95,7 +88,7 @@ class ClipPlayer:
         return (1 - (x - k)) * frames[k] + (x - k) * frames[k + 1]
 
 
-# -------- The dancer as a stick figure beside the robot
+# -------- stick figure
 
 BONES = (
     ("l_hip", "r_hip"),
@@ -117,7 +110,7 @@ BONES = (
 
 
 class Figure:
-    """Bones between the dancer's body points, moved to the side and down to the floor so that he stands beside it."""
+    """Bones between the dancer's body points, moved aside and to the floor, so that he stands beside the robot."""
 
     def __init__(self, targets: Targets, left: float) -> None:
         """Prepare.

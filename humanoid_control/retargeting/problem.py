@@ -1,8 +1,6 @@
-"""A robot's imitation problem as plain arrays, for the compiled solver.
+"""A robot's retargeting problem as plain arrays, and its kinematics in compiled kernels.
 
-Also here:
-
-* Where a posture puts the tracked points and the collision shapes, and how they move with the joints.
+Tracked points and collision shapes: their positions at a posture, and how they move with the joints.
 """
 
 from __future__ import annotations
@@ -21,11 +19,9 @@ from humanoid_control.numerics.vec3 import row
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.robots.robot import Robot
 
-# -------- A robot's imitation problem as plain arrays, for the compiled solver
 
-
-class Problem(NamedTuple):
-    """What does not change from frame to frame. D coordinates, S shapes, P pairs.
+class RetargetingProblem(NamedTuple):
+    """Constant part of the problem. D coordinates, S shapes, P pairs.
 
     Attributes:
         tree: the moving joints.
@@ -57,8 +53,8 @@ class Scratch(NamedTuple):
     near: PairsFound
 
 
-def problem_of(robot: Robot, lever: float = 0.0) -> Problem:
-    """The arrays of a robot with a fixed base, whose imitation joints move.
+def problem_of(robot: Robot, lever: float = 0.0) -> RetargetingProblem:
+    """Problem of a robot with a fixed base, whose imitation joints move.
 
     Args:
         robot: that has the points of POINTS.
@@ -80,7 +76,7 @@ def problem_of(robot: Robot, lever: float = 0.0) -> Problem:
     placed = [body.place(int(j), pin.SE3(R, p)) for j, R, p in zip(shapes.joint, shapes.R, shapes.p, strict=True)]
     shape_body = np.array([b for b, _ in placed], dtype=np.int64)
     apart = (tree.moves[shape_body[robot.pairs[:, 0]]] != tree.moves[shape_body[robot.pairs[:, 1]]]).any(axis=1)
-    return Problem(
+    return RetargetingProblem(
         tree,
         np.array(bodies, dtype=np.int64),
         np.array(points),
@@ -115,7 +111,7 @@ def forearm_levers(robot: Robot, lever: float) -> list[tuple[int, np.ndarray]]:
     return ends
 
 
-def scratch_for(problem: Problem) -> Scratch:
+def scratch_for(problem: RetargetingProblem) -> Scratch:
     """Memory for the kernels, for one problem and one thread."""
     m, s = len(problem.tree.parent), len(problem.shapes.kinds)
     return Scratch(
@@ -127,11 +123,11 @@ def scratch_for(problem: Problem) -> Scratch:
     )
 
 
-# -------- Where a posture puts the tracked points and the collision shapes, and how they move with the joints
+# -------- kinematics
 
 
 @kernel
-def place_points(problem: Problem, x: np.ndarray, w: Scratch) -> None:
+def place_points(problem: RetargetingProblem, x: np.ndarray, w: Scratch) -> None:
     """Bodies, axes and tracked points (`w.points`) at the coordinates x (D,)."""
     body_poses(problem.tree, x, w.bodies)
     R, p = w.bodies.R, w.bodies.p
@@ -147,7 +143,7 @@ def place_points(problem: Problem, x: np.ndarray, w: Scratch) -> None:
 
 
 @kernel
-def point_jacobian(problem: Problem, w: Scratch, J: np.ndarray) -> None:
+def point_jacobian(problem: RetargetingProblem, w: Scratch, J: np.ndarray) -> None:
     """Jacobian (3 K, D) of the tracked points, after `place_points`."""
     J[:] = 0.0
     for k in range(problem.point.shape[0]):
@@ -159,7 +155,7 @@ def point_jacobian(problem: Problem, w: Scratch, J: np.ndarray) -> None:
 
 
 @kernel
-def near_pairs(problem: Problem, w: Scratch, threshold: float) -> int:
+def near_pairs(problem: RetargetingProblem, w: Scratch, threshold: float) -> int:
     """Measure the pairs closer than a threshold, after `place_points`; the number of rows of `w.near`."""
     if problem.pairs.shape[0] == 0:
         return 0
@@ -168,7 +164,7 @@ def near_pairs(problem: Problem, w: Scratch, threshold: float) -> int:
 
 
 @kernel
-def distance_rows(problem: Problem, w: Scratch, count: int, G: np.ndarray) -> None:
+def distance_rows(problem: RetargetingProblem, w: Scratch, count: int, G: np.ndarray) -> None:
     """Gradients (count, D) of the near pairs' distances, after `near_pairs`."""
     for k in range(count):
         G[k, :] = 0.0

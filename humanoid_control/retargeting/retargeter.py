@@ -1,23 +1,23 @@
-"""How a trajectory is solved: the method, how it avoids self-collision, and its numbers.
-
-Also here:
-
-* From targets to a joint trajectory, frame by frame, with every limit kept.
-"""
+"""Retargeting: from targets to a joint trajectory, frame by frame, with every limit kept."""
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 import numpy as np
 
 from humanoid_control.errors import ClipError, ConfigError, UnknownNameError
-from humanoid_control.retargeting.dube2012 import JointShift, SourceMethod
+from humanoid_control.files import whole_file
+from humanoid_control.retargeting.dube2012 import DifferentialMethod, JointShift
 from humanoid_control.retargeting.frame_solver import (
     FAR,
-    Numbers,
+    FrameBefore,
+    SolvedFrames,
+    SolverConstants,
     clearance,
     fit_first_frame,
     solve_frame,
@@ -32,18 +32,20 @@ from humanoid_control.retargeting.problem import (
     scratch_for,
 )
 from humanoid_control.retargeting.scaling import POINTS, Targets
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots import Robot
 
-# -------- How a trajectory is solved: the method, how it avoids self-collision, and its numbers
+SLACK_WEIGHT = 1e6  # of a violated distance, against 1 for a tracking error
+CHUNK = 64  # frames between two reports of progress
+CONSTRAINED, CONSTRAINTS = "constrained", "constraints"
 
 METHODS = {
-    "ours": "constrained least squares: range, speed, acceleration and self-collision in every step",
+    CONSTRAINED: "constrained least squares: range, speed, acceleration and self-collision in every step",
     "weighted_dls": "damped least squares with joint-limit weights (Dube 2012, eq. 4.19 and 4.25)",
     "dls": "damped least squares (eq. 4.18)",
     "pinv": "pseudo-inverse (eq. 4.16)",
 }
 AVOIDANCE = {
-    "ours": "distances are constraints of the solver; only with method 'ours'",
+    CONSTRAINTS: "distances are constraints of the solver; only with method 'constrained'",
     "shift": "shoulder abduction and elbow flexion of a colliding arm are shifted afterwards (eq. 4.58)",
     "none": "self-collision is ignored",
 }
@@ -51,27 +53,28 @@ AVOIDANCE = {
 
 @dataclass(frozen=True)
 class RetargetSettings:
-    """How a trajectory is solved.
+    """Method of a trajectory, its avoidance of self-collision, and its numbers.
 
     Attributes:
         method: one of METHODS.
-        avoidance: one of AVOIDANCE; empty: 'ours' for method 'ours', 'none' for the others.
-        iterations: solver steps a frame; 0: 3 for method 'ours', 1 for the others.
-        damping: lambda of the damped methods, damping of a step of ours [m/rad]; 0: 0.01 for ours, 0.03 for the others.
+        avoidance: one of AVOIDANCE; empty: 'constraints' for method 'constrained', 'none' for the others.
+        iterations: solver steps a frame; 0: 3 for method 'constrained', 1 for the others.
+        damping: lambda of the damped methods, or damping of a Gauss-Newton step [m/rad]; 0: 0.01 for 'constrained',
+            0.03 for the others.
         velocity_scale: share of the joint speed limits that may be used; infinite: no limit.
-        acceleration: limit on joint accelerations, method 'ours' [rad/s^2].
-        posture: pull to the rest posture, where the points do not decide; method 'ours' [m/rad].
-        smoothing: cost of a change of joint velocity, method 'ours' [m/rad].
+        acceleration: limit on joint accelerations, method 'constrained' [rad/s^2].
+        posture: pull to the rest posture, where the points do not decide; method 'constrained' [m/rad].
+        smoothing: cost of a change of joint velocity, method 'constrained' [m/rad].
         forearms: how much the turn of the forearms counts, where the clip shows it: length of a lever beside each wrist
             whose end is followed like a point [m]; 0: not at all.
-        margin: distance that shapes keep, avoidance 'ours' [m].
+        margin: distance that shapes keep, avoidance 'constraints' [m].
         activation: distance below which a pair becomes a constraint [m].
-        approach: share of its distance above the margin that a pair may lose in a second [1/s].
-        recovery: speed at which a pair inside the margin separates [m/s].
-        feed_forward: the source's open loop: step by the change of the targets, not by the error; it drifts.
+        barrier_gain: share of its distance above the margin that a pair may lose in a second [1/s].
+        pair_recovery_speed: speed at which a pair inside the margin separates [m/s].
+        feed_forward: the open loop of Dube 2012: step by the change of the targets, not by the error; it drifts.
     """
 
-    method: str = "ours"
+    method: str = CONSTRAINED
     avoidance: str = ""
     iterations: int = 0
     damping: float = 0.0
@@ -82,23 +85,25 @@ class RetargetSettings:
     forearms: float = 0.05
     margin: float = 0.01
     activation: float = 0.1
-    approach: float = 30.0
-    recovery: float = 0.3
+    barrier_gain: float = 30.0
+    pair_recovery_speed: float = 0.3
     feed_forward: bool = False
 
     def __post_init__(self) -> None:
-        ours = self.method == "ours"
+        constrained = self.method == CONSTRAINED
         if self.method not in METHODS:
             raise UnknownNameError("method", self.method, METHODS)
         if self.avoidance and self.avoidance not in AVOIDANCE:
             raise UnknownNameError("avoidance", self.avoidance, AVOIDANCE)
-        object.__setattr__(self, "avoidance", self.avoidance or ("ours" if ours else "none"))
-        if self.avoidance == "ours" and not ours:
-            raise ConfigError(f"avoidance 'ours' is part of method 'ours', not of '{self.method}': use 'shift'")
-        if self.feed_forward and ours:
-            raise ConfigError("feed_forward is an option of the source's methods, not of 'ours'")
-        object.__setattr__(self, "iterations", self.iterations or (3 if ours else 1))
-        object.__setattr__(self, "damping", self.damping or (0.01 if ours else 0.03))
+        object.__setattr__(self, "avoidance", self.avoidance or (CONSTRAINTS if constrained else "none"))
+        if self.avoidance == CONSTRAINTS and not constrained:
+            raise ConfigError(
+                f"avoidance '{CONSTRAINTS}' is part of method '{CONSTRAINED}', not of '{self.method}': use 'shift'"
+            )
+        if self.feed_forward and constrained:
+            raise ConfigError(f"feed_forward is an option of the differential methods, not of '{CONSTRAINED}'")
+        object.__setattr__(self, "iterations", self.iterations or (3 if constrained else 1))
+        object.__setattr__(self, "damping", self.damping or (0.01 if constrained else 0.03))
         for f in fields(self):
             value = getattr(self, f.name)
             endless = f.name in ("velocity_scale", "acceleration") and value == math.inf
@@ -106,12 +111,6 @@ class RetargetSettings:
                 raise ConfigError(f"{f.name} must be a number that is not negative, got {value}")
         if self.iterations < 1 or self.velocity_scale == 0 or self.acceleration == 0:
             raise ConfigError("iterations, velocity_scale and acceleration must be positive")
-
-
-# -------- From targets to a joint trajectory, frame by frame, with every limit kept
-
-PRICE = 1e6  # of a violated distance, against 1 for a tracking error
-CHUNK = 64  # frames between two reports of progress
 
 
 @dataclass(frozen=True)
@@ -125,8 +124,8 @@ class JointTrajectory:
         errors: (T, 7) distance of each point to its target [m].
         saturated: (T,) share of the moving joints at their speed limit.
         clearance: (T,) least distance between two shapes [m], infinite where all are farther apart than 5 cm.
-        gave: (T,) what had to give way in a frame: 0 nothing, 1 the acceleration limit, 2 the step was shortened,
-            3 the posture was held. Always 0 for the source's methods.
+        used_fallback: (T,) fallback of a frame: 0 none, 1 acceleration limit relaxed, 2 step shortened, 3 posture held.
+            Always 0 for the differential methods.
     """
 
     joint_names: tuple[str, ...]
@@ -136,7 +135,19 @@ class JointTrajectory:
     errors: np.ndarray
     saturated: np.ndarray
     clearance: np.ndarray
-    gave: np.ndarray
+    used_fallback: np.ndarray
+
+    def write_csv(self, path: str | Path) -> None:
+        """Write time [s] and one column a joint [rad]; the file appears whole or not at all.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        with whole_file(Path(path)) as part, part.open("w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(["time", *self.joint_names])
+            for k, q in enumerate(self.positions):
+                rows.writerow([f"{k / self.rate:.6f}", *(f"{v:.6f}" for v in q)])
 
 
 class Retargeter:
@@ -146,7 +157,7 @@ class Retargeter:
 
     Attributes:
         joints: (n,) the posture of the last frame [rad].
-        saturated, clearance, gave: as in JointTrajectory, of the last frame.
+        saturated, clearance, used_fallback: as in JointTrajectory, of the last frame.
     """
 
     def __init__(self, robot: Robot, settings: RetargetSettings | None = None, forearms: bool = False) -> None:
@@ -167,23 +178,33 @@ class Retargeter:
         self.problem = self.problem._replace(velocity=velocity)
         self.shift = JointShift(robot, self.problem) if s.avoidance == "shift" else None
         self.solved = self.problem
-        if s.avoidance != "ours":
+        if s.avoidance != CONSTRAINTS:
             self.solved = self.problem._replace(pairs=self.problem.pairs[:0])
-        self.numbers = Numbers(s.damping, s.posture, s.smoothing, s.acceleration, s.margin, s.activation, s.approach,
-                               s.recovery, PRICE, s.iterations)  # fmt: skip
+        self.constants = SolverConstants(
+            s.damping,
+            s.posture,
+            s.smoothing,
+            s.acceleration,
+            s.margin,
+            s.activation,
+            s.barrier_gain,
+            s.pair_recovery_speed,
+            SLACK_WEIGHT,
+            s.iterations,
+        )
         self.scratch = scratch_for(self.problem)
-        self.source: SourceMethod | None = None
-        if s.method != "ours":
-            self.source = SourceMethod(self.problem, s.method, s.damping, s.iterations, s.feed_forward)
+        self.differential: DifferentialMethod | None = None
+        if s.method != CONSTRAINED:
+            self.differential = DifferentialMethod(self.problem, s.method, s.damping, s.iterations, s.feed_forward)
         self._begin(self.joints[self.moving])
-        self.saturated, self.gave = 0.0, 0
-        self.clearance = self._kept = FAR
+        self.saturated, self.used_fallback = 0.0, 0
+        self.clearance = self._clearance_before = FAR
 
     def _begin(self, x: np.ndarray) -> None:
         """Rest at a posture (D,) of the moving joints."""
         self._x, self._v = x.copy(), np.zeros(len(x))
-        if self.source is not None:
-            self.source.begin()
+        if self.differential is not None:
+            self.differential.begin()
 
     def points(self, moving: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The seven points (7, 3) and their Jacobian (21, D), at the given angles of the imitation joints (D,)."""
@@ -193,7 +214,7 @@ class Retargeter:
         return self.scratch.points[: len(POINTS)].copy(), J[: 3 * len(POINTS)]
 
     def goals(self, targets: Targets) -> np.ndarray:
-        """What the solver follows (T, K, 3): the seven points, and the ends of the levers where forearms count."""
+        """Goals of the solver (T, K, 3): the seven points, and the ends of the levers where forearms count."""
         points = np.ascontiguousarray(targets.positions, dtype=float)
         if not self.lever:
             return points
@@ -208,8 +229,8 @@ class Retargeter:
             ClipError: targets not finite, or no posture converges.
         """
         goal = np.ascontiguousarray(targets, dtype=float)
-        self._begin(fit_first_frame(self.solved, self.numbers, goal, self.scratch, name))
-        self.saturated, self.gave = 0.0, 0
+        self._begin(fit_first_frame(self.solved, self.constants, goal, self.scratch, name))
+        self.saturated, self.used_fallback = 0.0, 0
         return self._publish(self._x)
 
     def start_at(self, joints: np.ndarray) -> None:
@@ -220,13 +241,12 @@ class Retargeter:
     def step(self, targets: np.ndarray, dt: float) -> np.ndarray:
         """The posture (n,) for the next frame: toward the targets (7, 3), within every limit. NaN holds."""
         goal = np.ascontiguousarray(targets, dtype=float)
-        if self.source is not None:
-            x = self.source.step(goal, self._x, dt)
+        if self.differential is not None:
+            x = self.differential.step(goal, self._x, dt)
         else:
             x, errors = np.empty(len(self._x)), np.empty(len(POINTS))
-            _, self.gave = solve_frame(
-                self.solved, self.numbers, goal, self._x, self._v, self._kept, dt, x, errors, self.scratch
-            )
+            before = FrameBefore(self._x, self._v, self._clearance_before)
+            _, self.used_fallback = solve_frame(self.solved, self.constants, goal, before, dt, x, errors, self.scratch)
         self.saturated = float(np.mean(np.abs(x - self._x) >= self.problem.velocity * dt - 1e-9))
         self._v = (x - self._x) / dt
         self._x = x
@@ -236,8 +256,8 @@ class Retargeter:
         shown = x if self.shift is None else self.shift(x)
         self.joints[self.moving] = shown
         self.robot.follow(self.joints)
-        self._kept = clearance(self.problem, shown, self.scratch)
-        self.clearance = self._kept if self._kept < FAR else np.inf
+        self._clearance_before = clearance(self.problem, shown, self.scratch)
+        self.clearance = self._clearance_before if self._clearance_before < FAR else np.inf
         return self.joints.copy()
 
     def errors(self, targets: np.ndarray) -> np.ndarray:
@@ -253,17 +273,18 @@ class Retargeter:
         goals = self.goals(targets)
         T, dt = len(goals), 1.0 / targets.rate
         self.start(goals[0], targets.name)
-        x, errors, gave = np.empty((T, len(self._x))), np.empty((T, len(POINTS))), np.zeros(T, dtype=np.int64)
-        distance = np.empty(T)
-        x[0], distance[0] = self._x, self._kept
+        x, errors = np.empty((T, len(self._x))), np.empty((T, len(POINTS)))
+        distance, used_fallback = np.empty(T), np.zeros(T, dtype=np.int64)
+        frames = SolvedFrames(x, errors, distance, used_fallback)
+        x[0], distance[0] = self._x, self._clearance_before
         mean_error(self.scratch, goals[0], errors[0])
         for first in range(1, T, CHUNK):
             last = min(first + CHUNK, T)
-            if self.source is None:
-                solve_frames(self.solved, self.numbers, goals, dt, first, last, x, errors, distance, gave, self.scratch)
+            if self.differential is None:
+                solve_frames(self.solved, self.constants, goals, dt, first, last, frames, self.scratch)
             else:
                 for t in range(first, last):
-                    x[t] = self.source.step(goals[t], x[t - 1], dt)
+                    x[t] = self.differential.step(goals[t], x[t - 1], dt)
             if progress is not None:
                 progress(last, T)
         saturated = np.zeros(T)
@@ -282,16 +303,16 @@ class Retargeter:
         v = np.zeros_like(q)
         v[:-1] = np.diff(q, axis=0) * targets.rate
         self._begin(x[-1])
-        return JointTrajectory(self.robot.joint_names, targets.rate, q, v, errors, saturated, distance, gave)
+        return JointTrajectory(self.robot.joint_names, targets.rate, q, v, errors, saturated, distance, used_fallback)
 
 
-def retarget(
+def retarget_clip(
     targets: Targets,
     robot: Robot,
     settings: RetargetSettings | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> JointTrajectory:
-    """The whole clip as a joint trajectory.
+    """Joint trajectory of a whole clip.
 
     Args:
         targets: for this robot.

@@ -1,4 +1,4 @@
-"""From a dancer's body to a robot's: seven points, each segment in the dancer's direction and the robot's length."""
+"""Scaling of a person to a robot: seven points, each segment in the person's direction and the robot's length."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from humanoid_control.errors import ClipError
-from humanoid_control.mocap.body_points import BodyPoints
-from humanoid_control.robots.robot import Robot
+from humanoid_control.mocap import BodyPoints
+from humanoid_control.robots import Robot
 
 POINTS = ("sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
 UPRIGHT_SHARE = 0.2
@@ -17,7 +17,7 @@ UPRIGHT_SHARE = 0.2
 
 @dataclass(frozen=True)
 class Targets:
-    """Where a robot's seven points should be, frame by frame.
+    """Desired positions of a robot's seven points, frame by frame.
 
     Attributes:
         name: the clip.
@@ -57,7 +57,7 @@ def scale_to_robot(body: BodyPoints, robot: Robot, calibrate: bool = True) -> Ta
         robot: with a fixed base and the points of POINTS and mid_hip.
         calibrate: turn the spine and the clavicles so that the dancer's upright posture becomes the robot's zero
             posture. Without it, a sternum marker below the shoulder line makes every robot shrug all the time. False
-            is the rule of the source.
+            is the rule of Dube 2012.
 
     Raises:
         ClipError: a segment of length zero.
@@ -126,7 +126,7 @@ def _trunk_directions(at: Mapping[str, np.ndarray], clip: str) -> tuple[np.ndarr
 
 
 def _forearms(at: dict[str, np.ndarray], u_lower: dict[str, np.ndarray]) -> np.ndarray | None:
-    """How the forearms are turned: (T, 2, 3), see Targets; None where a wrist shows only one side."""
+    """Turn of the forearms: (T, 2, 3), see Targets; None where a wrist shows only one side."""
     if not {"l_radius", "l_ulna", "r_radius", "r_ulna"} <= set(at):
         return None
     across = np.stack([at[f"{s}_radius"] - at[f"{s}_ulna"] for s in "lr"], axis=1)
@@ -151,7 +151,7 @@ Turns = tuple[np.ndarray, dict[str, np.ndarray]]
 def _upright_turns(
     robot: Robot, u_spine: np.ndarray, u_clavicle: dict[str, np.ndarray], shoulder_line: np.ndarray
 ) -> Turns:
-    """How spine and clavicles are turned so that standing upright means the robot's zero posture.
+    """Turns of spine and clavicles by which standing upright becomes the robot's zero posture.
 
     The reference is the median over the most upright fifth of the frames, made left-right symmetric.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from humanoid_control.studies.dube2012.lab import Lab
+    from humanoid_control.studies.dube2012.lab import RetargetingLab
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be decided"
 RELATIVE, ABSOLUTE = 0.05, 0.001
@@ -47,7 +47,7 @@ class Hypothesis:
     name: str
     statement: str
     rule: str
-    experiment: Callable[[Lab], list[Part]]
+    experiment: Callable[[RetargetingLab], list[Part]]
     reason: str
     needs_clip: bool = True
 

@@ -1,4 +1,4 @@
-"""The kernels compiled ahead of time, so that the first clip does not wait for the compiler."""
+"""Kernels of retargeting and inverse kinematics compiled ahead: the first clip does not wait for it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from humanoid_control.ik.limits.stopping_path import max_safe_scale
 from humanoid_control.jit import are_compiled
 from humanoid_control.kinematics.tree import joint_poses
 from humanoid_control.numerics.box_qp import solve_box_qp
+from humanoid_control.retargeting import POINTS, Retargeter, Targets
 from humanoid_control.retargeting.frame_solver import solve_frame, solve_frames
-from humanoid_control.retargeting.retargeter import Retargeter
-from humanoid_control.retargeting.scaling import POINTS, Targets
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.self_collision import ShapeParts, monitor_shapes, part_poses
 
@@ -36,12 +35,12 @@ KERNELS: tuple[Any, ...] = (
 
 
 def compiled() -> bool:
-    """Whether the solvers' kernels are in memory or on disk."""
+    """True where the solvers' kernels are in memory or on disk."""
     return are_compiled(KERNELS)
 
 
 def compile_kernels() -> None:
-    """Compile what imitation and inverse kinematics need, by solving a still clip; quick where it is done already."""
+    """Compile the kernels by solving a still clip and making a follower; quick where it is done already."""
     TargetFollower(load_robot("lola", "floating"))
     robot = load_robot("wabian2", "fixed")
     ShapeParts(robot)

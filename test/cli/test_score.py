@@ -192,14 +192,17 @@ def test_a_robot_that_is_not_in_the_catalogue_is_scored_from_its_files(humanoid,
 
 
 def test_methods_are_compared_each_with_and_without_avoidance(humanoid, clip):
-    result = humanoid("score", clip, "--robots", "suralp", "--method", "weighted_dls,ours", "--json")
+    result = humanoid("score", clip, "--robots", "suralp", "--method", "weighted_dls,constrained", "--json")
     assert result.returncode == 0, result.stderr
     runs = json.loads(result.stdout)["robots"][0]["runs"]
-    ways = [f"{method}, {how}" for method in ("weighted_dls", "ours") for how in ("no avoidance", "avoidance")]
+    ways = [f"{method}, {how}" for method in ("weighted_dls", "constrained") for how in ("no avoidance", "avoidance")]
     assert list(runs) == ways
-    for method in ("weighted_dls", "ours"):
+    for method in ("weighted_dls", "constrained"):
         assert runs[f"{method}, avoidance"]["collisions"]["total"] == 0
-    assert runs["ours, avoidance"]["links"]["mean"]["mean"] <= runs["weighted_dls, avoidance"]["links"]["mean"]["mean"]
+    assert (
+        runs["constrained, avoidance"]["links"]["mean"]["mean"]
+        <= runs["weighted_dls, avoidance"]["links"]["mean"]["mean"]
+    )
 
 
 def test_every_way_to_solve_has_a_colour_and_a_robot_that_stands_still_a_page():
@@ -209,16 +212,16 @@ def test_every_way_to_solve_has_a_colour_and_a_robot_that_stands_still_a_page():
     from humanoid_control.evaluation.report.page import page
     from humanoid_control.evaluation.report.plots import SERIES, WIDTHS
     from humanoid_control.evaluation.score import score
-    from humanoid_control.retargeting import Targets, retarget
+    from humanoid_control.retargeting import Targets, retarget_clip
     from humanoid_control.retargeting.scaling import POINTS
 
-    solved = ways("ours,weighted_dls,dls,pinv")
+    solved = ways("constrained,weighted_dls,dls,pinv")
     assert len(SERIES) == len(WIDTHS) == len(solved) == 8
     robot = load_robot("wabian2", "fixed")
     still = np.tile(robot.point_positions(robot.q("neutral"), POINTS), (5, 1, 1))
     body = np.zeros((5, 2, 3))
     targets = Targets("still", 50.0, still, body, ("l_hip", "r_hip"))
-    held = retarget(targets, robot)
+    held = retarget_clip(targets, robot)
     held.positions[:] = held.positions[0]
     text = page([score(robot, targets, [(label, held) for label, _ in solved])])
     outline = Outline()

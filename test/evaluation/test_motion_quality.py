@@ -8,7 +8,14 @@ from scipy.optimize import minimize
 
 from humanoid_control.evaluation.motion_quality import drift_check, joint_use, motion_quality
 from humanoid_control.mocap import find_body_points, load_clip
-from humanoid_control.retargeting import POINTS, JointTrajectory, Retargeter, RetargetSettings, retarget, scale_to_robot
+from humanoid_control.retargeting import (
+    POINTS,
+    JointTrajectory,
+    Retargeter,
+    RetargetSettings,
+    retarget_clip,
+    scale_to_robot,
+)
 from humanoid_control.robots import load_robot
 
 RATE = 100.0
@@ -106,7 +113,7 @@ def test_solved_anew_in_every_frame_there_is_next_to_no_drift(robot, targets):
 
 
 def test_a_joint_knocked_off_is_lag_that_settles(robot, targets):
-    positions = retarget(targets, robot).positions.copy()
+    positions = retarget_clip(targets, robot).positions.copy()
     k = robot.joint_index("waist_rotation")
     positions[-1, k] += 0.2
     check = drift_check(robot, targets, trajectory(robot, targets, positions))
@@ -117,7 +124,7 @@ def test_a_joint_knocked_off_is_lag_that_settles(robot, targets):
 
 def test_attained_settled_best_never_grow(robot, targets):
     for iterations in (1, 3):
-        solved = retarget(targets, robot, RetargetSettings(iterations=iterations))
+        solved = retarget_clip(targets, robot, RetargetSettings(iterations=iterations))
         check = drift_check(robot, targets, solved, places=4)
         assert np.all(check.attained >= check.settled) and np.all(check.settled >= check.best)
         points = np.array([robot.point_positions(robot.q(solved.positions[k]), POINTS) for k in check.frames])
@@ -126,7 +133,7 @@ def test_attained_settled_best_never_grow(robot, targets):
 
 
 def test_best_is_what_another_minimiser_finds(robot, targets):
-    check = drift_check(robot, targets, retarget(targets, robot), places=3)
+    check = drift_check(robot, targets, retarget_clip(targets, robot), places=3)
     m = robot.imitation_joints
     for frame, best in zip(check.frames, check.best, strict=True):
 

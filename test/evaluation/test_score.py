@@ -8,7 +8,7 @@ import pytest
 from humanoid_control.evaluation.score import score
 from humanoid_control.evaluation.tracking_error import LINKS
 from humanoid_control.mocap import find_body_points, load_clip
-from humanoid_control.retargeting import RetargetSettings, retarget, scale_to_robot
+from humanoid_control.retargeting import RetargetSettings, retarget_clip, scale_to_robot
 from humanoid_control.robots import load_robot
 
 
@@ -29,7 +29,10 @@ def targets(body, robot):
 
 @pytest.fixture(scope="module")
 def scored(robot, targets):
-    runs = [("two steps", retarget(targets, robot)), ("one", retarget(targets, robot, RetargetSettings(iterations=1)))]
+    runs = [
+        ("two steps", retarget_clip(targets, robot)),
+        ("one", retarget_clip(targets, robot, RetargetSettings(iterations=1))),
+    ]
     return score(robot, targets, runs), runs
 
 
@@ -56,7 +59,7 @@ def test_errors_of_a_good_solver_are_those_it_reports(scored):
 
 
 def test_a_solver_that_lies_about_its_errors_is_found_out(robot, targets):
-    honest = retarget(targets, robot)
+    honest = retarget_clip(targets, robot)
     liar = dataclasses.replace(honest, errors=np.zeros_like(honest.errors), saturated=np.zeros_like(honest.saturated))
     a, b = score(robot, targets, [("honest", honest), ("liar", liar)]).runs
     assert a.links["mean"].mean == b.links["mean"].mean > 0.005
@@ -64,7 +67,7 @@ def test_a_solver_that_lies_about_its_errors_is_found_out(robot, targets):
 
 
 def test_longer_joint_speeds_lower_the_error(robot, targets):
-    slow, fast = (retarget(targets, robot, RetargetSettings(velocity_scale=v)) for v in (0.3, 10.0))
+    slow, fast = (retarget_clip(targets, robot, RetargetSettings(velocity_scale=v)) for v in (0.3, 10.0))
     a, b = score(robot, targets, [("slow", slow), ("fast", fast)]).runs
     assert a.links["mean"].mean > b.links["mean"].mean
     assert a.quality.speed.max < b.quality.speed.max
@@ -72,7 +75,7 @@ def test_longer_joint_speeds_lower_the_error(robot, targets):
 
 
 def test_shoulders_near_their_singularity_are_reported(robot, targets):
-    solved = retarget(targets, robot)
+    solved = retarget_clip(targets, robot)
     for side in "lr":
         k = robot.joint_index(f"{side}_shoulder_abduction")
         solved.positions[100:120, k] = np.radians(85 if side == "l" else 60)

@@ -44,5 +44,5 @@ def walk(mocap):
 
 @pytest.fixture(scope="session")
 def report(dance, walk):
-    """What the sternum is estimated to: method and clip it was fitted on -> row of the report."""
+    """Rows of the report by method and clip that it was fitted on."""
     return {(row.method, row.fitted_on): row for row in sternum_report(dance, walk)}

@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.mocap import find_body_points, load_clip
-from humanoid_control.retargeting import RetargetSettings, retarget, scale_to_robot
+from humanoid_control.retargeting import RetargetSettings, retarget_clip, scale_to_robot
 from humanoid_control.retargeting.dube2012 import dls_step, limit_gradient, limit_weights
 from humanoid_control.retargeting.retargeter import Retargeter
 from humanoid_control.robots import CATALOGUE, load_robot
@@ -85,7 +85,7 @@ def test_limit_gradient_is_the_derivative_of_the_cost():
 
 @pytest.mark.parametrize(("width", "expected"), [(40, 22), (75, 43), (150, 86), (360, 206)])
 def test_limit_gradient_five_degrees_inside_a_limit(width, expected):
-    """Check values of the source's formula."""
+    """Check values of eq. (4.23)."""
     upper = np.radians([float(width)])
     assert limit_gradient(upper - np.radians(5), np.zeros(1), upper)[0] == pytest.approx(expected, rel=0.03)
 
@@ -113,21 +113,21 @@ def test_two_forms_of_the_weighted_inverse_agree():
 
 
 @pytest.mark.parametrize("method", ["pinv", "dls", "weighted_dls"])
-def test_the_sources_methods_follow_and_keep_range_and_speed(method, dance):
+def test_differential_methods_follow_and_keep_range_and_speed(method, dance):
     robot = load_robot("wabian2", "fixed")
     targets = scale_to_robot(dance, robot)
-    t = retarget(targets, robot, RetargetSettings(method=method))
+    t = retarget_clip(targets, robot, RetargetSettings(method=method))
     assert (t.positions >= robot.lower).all() and (t.positions <= robot.upper).all()
     assert (np.abs(t.velocities) <= robot.velocity * (1 + 1e-9)).all()
     assert t.errors.mean() < 0.08
-    ours = retarget(targets, robot)
-    assert ours.errors.mean() < t.errors.mean(), "with the same limits ours comes nearer"
+    constrained = retarget_clip(targets, robot)
+    assert constrained.errors.mean() < t.errors.mean(), "with the same limits it comes nearer"
 
 
 def test_feed_forward_drifts_and_feedback_does_not(dance):
     robot = load_robot("wabian2", "fixed")
     targets = scale_to_robot(dance, robot)
     loose = {"method": "dls", "velocity_scale": np.inf}
-    back = retarget(targets, robot, RetargetSettings(**loose)).errors[-100:].mean()
-    forward = retarget(targets, robot, RetargetSettings(**loose, feed_forward=True)).errors[-100:].mean()
+    back = retarget_clip(targets, robot, RetargetSettings(**loose)).errors[-100:].mean()
+    forward = retarget_clip(targets, robot, RetargetSettings(**loose, feed_forward=True)).errors[-100:].mean()
     assert forward > 2 * back

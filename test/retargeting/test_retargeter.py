@@ -8,7 +8,7 @@ import pytest
 
 from humanoid_control.errors import ClipError, HumanoidError
 from humanoid_control.mocap import find_body_points, load_clip
-from humanoid_control.retargeting import POINTS, Retargeter, RetargetSettings, retarget, scale_to_robot
+from humanoid_control.retargeting import POINTS, Retargeter, RetargetSettings, retarget_clip, scale_to_robot
 from humanoid_control.robots import CATALOGUE, load_robot
 
 REAL = (
@@ -27,7 +27,7 @@ def dance():
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_limits_hold_in_every_frame(name, dance):
     robot = load_robot(name, "fixed")
-    t = retarget(scale_to_robot(dance, robot), robot)
+    t = retarget_clip(scale_to_robot(dance, robot), robot)
     assert (t.positions >= robot.lower).all() and (t.positions <= robot.upper).all()
     assert (np.abs(t.velocities) <= robot.velocity * (1 + 1e-9)).all()
     still = np.setdiff1d(np.arange(robot.n), robot.imitation_joints)
@@ -112,21 +112,21 @@ def test_a_first_frame_that_is_no_posture_is_refused():
 )
 @pytest.mark.parametrize("name", ["wabian2", "we4rii"])
 def test_real_clips_are_imitated(clip, name, mocap):
-    """The two best imitators of the source follow real captured motion to a few centimetres."""
+    """The two best imitators of Dube 2012 follow real captured motion to a few centimetres."""
     body = find_body_points(load_clip(mocap(clip)))
     robot = load_robot(name, "fixed")
-    t = retarget(scale_to_robot(body, robot), robot)
+    t = retarget_clip(scale_to_robot(body, robot), robot)
     assert (np.abs(t.velocities) <= robot.velocity * (1 + 1e-9)).all()
     assert t.errors.mean() < (0.05 if "bvh" in clip else 0.03)
 
 
 @pytest.mark.parametrize("clip", [None, *REAL])
 @pytest.mark.parametrize("name", [*CATALOGUE, "recommended"])
-def test_our_trajectories_never_collide_and_keep_their_acceleration(name, clip, dance, mocap):
+def test_constrained_trajectories_never_collide_and_keep_their_acceleration(name, clip, dance, mocap):
     """Distances by coal, which had no part in the solution."""
     robot = load_robot(name, "fixed")
     body = dance if clip is None else find_body_points(load_clip(mocap(clip)))
-    t = retarget(scale_to_robot(body, robot), robot)
+    t = retarget_clip(scale_to_robot(body, robot), robot)
     distance, data = robot.self_distance(), robot.model.createData()
     moved = np.zeros(len(robot.pairs), dtype=bool)
     first = None
@@ -138,8 +138,8 @@ def test_our_trajectories_never_collide_and_keep_their_acceleration(name, clip, 
         assert d[moved].min(initial=1.0) > -2e-3, "coal measures polyhedra up to 0.9 % larger than the shapes"
     assert t.clearance.min() >= 0
     a = np.diff(t.positions, 2, axis=0) * t.rate**2
-    assert np.mean(t.gave > 0) < 0.03
-    calm = np.convolve(t.gave > 0, np.ones(15), "full")[: len(t.gave)][2:] == 0
+    assert np.mean(t.used_fallback > 0) < 0.03
+    calm = np.convolve(t.used_fallback > 0, np.ones(15), "full")[: len(t.used_fallback)][2:] == 0
     assert np.abs(a[calm]).max() <= 200 * (1 + 1e-6)
 
 
@@ -148,10 +148,10 @@ def test_a_clip_and_its_mirror_image_give_mirrored_trajectories(dance):
     targets = scale_to_robot(dance, robot)
     order = [0, 2, 1, 4, 3, 6, 5]
     mirrored = replace(targets, positions=targets.positions[:, order] * [1, -1, 1])
-    ours, other = retarget(targets, robot), retarget(mirrored, robot)
+    plain, other = retarget_clip(targets, robot), retarget_clip(mirrored, robot)
     swap = [robot.joint_index(_other_side(n)) for n in robot.joint_names]
     middle = np.array([n in ("waist_rotation", "neck_rotation", "neck_lateral_flexion") for n in robot.joint_names])
-    expected = np.where(middle, -1.0, 1.0) * ours.positions[:, swap]
+    expected = np.where(middle, -1.0, 1.0) * plain.positions[:, swap]
     moving = robot.imitation_joints
     assert np.abs(expected - other.positions)[:, moving].max() < 1e-3
 
@@ -164,7 +164,7 @@ def test_stepping_frame_by_frame_is_solving_the_clip(dance):
     robot = load_robot("hrp2", "fixed")
     targets = scale_to_robot(dance, robot)
     for settings in (RetargetSettings(), RetargetSettings(method="weighted_dls", avoidance="shift")):
-        whole = retarget(targets, robot, settings)
+        whole = retarget_clip(targets, robot, settings)
         solver = Retargeter(robot, settings)
         live = [solver.start(targets.positions[0])]
         live += [solver.step(p, 1 / targets.rate) for p in targets.positions[1:400]]
@@ -175,10 +175,10 @@ def test_stepping_frame_by_frame_is_solving_the_clip(dance):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"method": "our"}, "did you mean"),
+        ({"method": "constraind"}, "did you mean"),
         ({"avoidance": "shfit"}, "shift"),
-        ({"method": "dls", "avoidance": "ours"}, "use 'shift'"),
-        ({"feed_forward": True}, "source's methods"),
+        ({"method": "dls", "avoidance": "constraints"}, "use 'shift'"),
+        ({"feed_forward": True}, "differential methods"),
         ({"margin": np.nan}, "margin"),
         ({"acceleration": -1.0}, "acceleration"),
     ],
@@ -191,7 +191,7 @@ def test_wrong_settings_are_named(wrong, message):
 def test_a_posture_that_cannot_get_free_is_held_not_forced():
     """Targets that pull both hands through the chest at once: every frame is free of collision all the same."""
     robot = load_robot("armar3", "fixed")
-    solver = Retargeter(robot, RetargetSettings(velocity_scale=np.inf, acceleration=np.inf, approach=1e3))
+    solver = Retargeter(robot, RetargetSettings(velocity_scale=np.inf, acceleration=np.inf, barrier_gain=1e3))
     goal = robot.point_positions(robot.q("neutral"), POINTS)
     solver.start(goal)
     goal[3:] = goal[0] * [1, 1, 0.8]

@@ -6,7 +6,7 @@ import pytest
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap import find_body_points, load_clip
-from humanoid_control.retargeting import POINTS, Retargeter, RetargetSettings, Targets, retarget, scale_to_robot
+from humanoid_control.retargeting import POINTS, Retargeter, RetargetSettings, Targets, retarget_clip, scale_to_robot
 from humanoid_control.robots import load_robot
 
 SIDES = ("l", "r")
@@ -31,9 +31,9 @@ def test_the_robots_own_turning_forearms_are_recovered(name):
     thumbs = np.array([thumb_side(robot, q) for q in joints])
     targets = Targets("turning", 100.0, points, points, POINTS, thumbs)
     settings = RetargetSettings(posture=1e-3, smoothing=0.0, velocity_scale=3.0)
-    followed = retarget(targets, robot, settings)
+    followed = retarget_clip(targets, robot, settings)
     assert np.abs(followed.positions[:, turn] - angles)[20:].max() < 0.05
-    without = retarget(targets, robot, RetargetSettings(posture=1e-3, forearms=0.0))
+    without = retarget_clip(targets, robot, RetargetSettings(posture=1e-3, forearms=0.0))
     assert np.ptp(without.positions[:, turn], axis=0).max() < 0.1, "nothing else turns the forearms"
 
 
@@ -47,7 +47,7 @@ def test_real_forearms_are_followed_at_no_price(clip, mocap):
     assert np.abs(np.sum(lower_arm * targets.forearms, axis=2)).max() < 1e-9
     off = {}
     for lever in (0.0, 0.05):
-        t = retarget(targets, robot, RetargetSettings(forearms=lever))
+        t = retarget_clip(targets, robot, RetargetSettings(forearms=lever))
         cosines = [np.sum(thumb_side(robot, q) * f, axis=1) for q, f in zip(t.positions, targets.forearms, strict=True)]
         off[lever] = np.degrees(np.arccos(np.clip(cosines, -1, 1))).mean(), t.errors.mean()
     assert off[0.05][0] < 5 < 15 < off[0.0][0]

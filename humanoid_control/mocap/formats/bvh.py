@@ -175,7 +175,7 @@ def joint_positions(joints: list[Joint], values: np.ndarray) -> np.ndarray:
 
 
 def _starts_in_rest_pose(positions: np.ndarray) -> bool:
-    """Whether the step from frame 0 to frame 1 is one no body makes, the later steps being ordinary."""
+    """True where no body makes the step from frame 0 to frame 1, while the later steps are ordinary."""
     if len(positions) < 4:
         return False
     steps = np.linalg.norm(np.diff(positions, axis=0), axis=2).max(axis=1)

@@ -8,9 +8,9 @@ import numpy as np
 
 from humanoid_control.evaluation.shoulder_singularity import gh_singularity
 from humanoid_control.evaluation.tracking_error import MEAN, link_errors, reached_points
-from humanoid_control.retargeting.retargeter import retarget
+from humanoid_control.retargeting import retarget_clip
 from humanoid_control.studies.dube2012.girdle_waist import beyond
-from humanoid_control.studies.dube2012.lab import ARMS, SOURCE, Lab, singular_motion
+from humanoid_control.studies.dube2012.lab import ARMS, DUBE2012, RetargetingLab, singular_motion
 from humanoid_control.studies.dube2012.robot_variants import with_locked, with_ranges
 from humanoid_control.studies.verdict import HOLDS, OPEN, Hypothesis, Part, cm, decide, lower
 
@@ -20,7 +20,7 @@ BURST = 3  # frames
 ARM_JOINTS = ("shoulder_flexion", "shoulder_abduction", "shoulder_rotation", "elbow_flexion")
 
 
-def large_extension(lab: Lab) -> list[Part]:
+def large_extension(lab: RetargetingLab) -> list[Part]:
     """H8."""
     whole = lab.trial("wabian2")
     cut = lab.trial("wabian2", "extension -90", partial(with_ranges, ranges={"shoulder_flexion": (-90, 180)}))
@@ -40,7 +40,7 @@ def large_extension(lab: Lab) -> list[Part]:
     ]
 
 
-def little_extension(lab: Lab) -> list[Part]:
+def little_extension(lab: RetargetingLab) -> list[Part]:
     """H9."""
     own = lab.trial("armar3")
     human = lab.trial("armar3", "arm extension -60", partial(with_ranges, ranges={"shoulder_flexion": (-60, 180)}))
@@ -51,13 +51,13 @@ def little_extension(lab: Lab) -> list[Part]:
     return [Part("ARMAR-III: arm error lower with human extension", decide(held, used >= 0.01), numbers)]
 
 
-def singularity(lab: Lab) -> list[Part]:
+def singularity(lab: RetargetingLab) -> list[Part]:
     """H13."""
     parts = []
     for name in ("armar3", "suralp", "wabian2", "we4rii"):
         robot = lab.robot(name)
         targets = singular_motion(robot)
-        joints = retarget(targets, robot, SOURCE).positions
+        joints = retarget_clip(targets, robot, DUBE2012).positions
         e = link_errors(reached_points(robot, joints), targets)[MEAN]
         near = (gh_singularity(robot, joints) < SINGULAR).any(axis=1)
         burst = longest_run(near & (e > e.mean() + 2 * e.std()))
@@ -70,7 +70,7 @@ def singularity(lab: Lab) -> list[Part]:
     return parts
 
 
-def fewer_joints(lab: Lab) -> list[Part]:
+def fewer_joints(lab: RetargetingLab) -> list[Part]:
     """H14."""
     parts = []
     for name in ("wabian2", "we4rii"):
@@ -84,7 +84,7 @@ def fewer_joints(lab: Lab) -> list[Part]:
     return parts
 
 
-def hyperextension(lab: Lab) -> list[Part]:
+def hyperextension(lab: RetargetingLab) -> list[Part]:
     """H21."""
     parts = []
     for name, most in (("suralp", 110), ("armar3", 150), ("wabian2", 130)):
@@ -107,8 +107,7 @@ H8 = Hypothesis(
     "H8",
     "Very large shoulder extension is no gain and can trap the arm",
     "WABIAN-2 with flexion from -90° instead of -180° has no clearly larger arm error; and its arm stays beyond -90° "
-    "for "
-    "half a second or longer with 5 cm more error than the cut range has there (open where that does not happen)",
+    "for half a second or longer with 5 cm more error than the cut range has there (open where that does not happen)",
     large_extension,
     "the arm passes the front or the top and comes out behind, where only the large range reaches",
 )
@@ -116,8 +115,7 @@ H9 = Hypothesis(
     "H9",
     "Too little shoulder extension raises the arm error",
     "ARMAR-III with extension -60° instead of -10° has a clearly lower error of elbows and wrists; open where fewer "
-    "than "
-    "1 % of the frames use more than 10°",
+    "than 1 % of the frames use more than 10°",
     little_extension,
     "the solver reaches behind the body over abduction and rotation",
 )

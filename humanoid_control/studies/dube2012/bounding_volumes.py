@@ -1,11 +1,4 @@
-"""The nine shapes on which bounding volumes are compared (Dube 2012, section 4.3.1), with sizes of a person.
-
-Also here:
-
-* Swept-sphere volumes around the test shapes: balls and upright capsules that together hold the shape.
-* Convex hulls of sampled shapes: how many triangles, how much volume is lost (Dube 2012, section 4.3.1).
-* Four bounding volumes compared on nine shapes: number of faces and difference in volume (Dube 2012, Table 4.2).
-"""
+"""Four bounding volumes compared on nine shapes by faces and volume (Dube 2012, section 4.3.1 and Table 4.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# -------- The nine shapes on which bounding volumes are compared (Dube 2012, section 4.3.1), with sizes of a person
+# -------- nine shapes with sizes of a person
 
 ELLIPSE, RECTANGLE, BALL = "ellipse", "rectangle", "ball"
 
@@ -24,7 +17,7 @@ class TestShape:
     """A cylinder or frustum on an elliptic or rectangular profile, or an ellipsoid; upright, its base at z = 0.
 
     Attributes:
-        name: as in the source.
+        name: as in Dube 2012.
         profile: ELLIPSE (a = b: circle), RECTANGLE (a = b: square), or BALL for sphere and ellipsoid.
         a, b: half width and half depth of the base [m].
         h: height [m]; of a ball its half axis along z.
@@ -53,7 +46,7 @@ class TestShape:
         return math.hypot(self.a, self.b) if self.profile == RECTANGLE else max(self.a, self.b)
 
     def holds(self, x: np.ndarray) -> np.ndarray:
-        """Which of the points x (n, 3) lie in the shape."""
+        """(n,) true for the points x (n, 3) that lie in the shape."""
         if self.profile == BALL:
             return (x[:, 0] / self.a) ** 2 + (x[:, 1] / self.b) ** 2 + (x[:, 2] / self.h) ** 2 <= 1
         scale = 1 + (self.top - 1) * x[:, 2] / self.h
@@ -63,7 +56,7 @@ class TestShape:
 
 
 def nine_shapes() -> tuple[TestShape, ...]:
-    """The nine shapes in the size of an average adult (Dube 2012, Table 2.1); the source's own sizes are not printed.
+    """The nine shapes in the size of an average adult (Dube 2012, Table 2.1); Dube's own sizes are not printed.
 
     Torso 465 mm wide, 250 mm deep, 555 mm tall; abdomen 270 mm deep; upper arm 365 mm long, 316 mm around; forearm 270
     mm long, 265 mm around, 167 mm at the wrist.
@@ -106,7 +99,7 @@ def random_nine_shapes(rng: np.random.Generator) -> tuple[TestShape, ...]:
     )
 
 
-# -------- Swept-sphere volumes around the test shapes: balls and upright capsules that together hold the shape
+# -------- swept spheres
 
 LAYERS = 4
 COLUMNS = 240  # a side, for the volume of a union
@@ -215,7 +208,7 @@ def union_volume(spheres: np.ndarray, columns: int = COLUMNS) -> float:
     return float(gained.sum() * (x[1] - x[0]) * (y[1] - y[0]))
 
 
-# -------- Convex hulls of sampled shapes: how many triangles, how much volume is lost (Dube 2012, section 4.3.1)
+# -------- convex hulls of sampled shapes
 
 # Points at which a hull is off by 5 %: 11 on a circle (5.35 %, the nearest), 114 or 115 on a ball (4.99, 4.94 %).
 # The published mean of 71.8 triangles is reached with one ball of each, and with no other counts.
@@ -231,7 +224,7 @@ def spiral_points(n: int) -> np.ndarray:
     return np.stack([np.cos(turn) * r, np.sin(turn) * r, z], axis=1)
 
 
-def hull_points(shape: TestShape) -> np.ndarray:
+def surface_points(shape: TestShape) -> np.ndarray:
     """Points (n, 3) on the surface whose hull stands for the shape."""
     if shape.profile == BALL:
         return spiral_points(BALL_POINTS[shape.name]) * [shape.a, shape.b, shape.h]
@@ -249,19 +242,19 @@ def hull(shape: TestShape) -> tuple[int, float]:
     """(triangles, volume [m^3]) of the convex hull."""
     from scipy.spatial import ConvexHull  # slow to import, and seldom needed
 
-    h = ConvexHull(hull_points(shape))
+    h = ConvexHull(surface_points(shape))
     return len(h.simplices), float(h.volume)
 
 
-# -------- Four bounding volumes compared on nine shapes: number of faces and difference in volume (Dube 2012
+# -------- comparison
 
 HULL, SWEPT, ELLIPTICAL, CIRCULAR = "convex hull", "swept sphere", "elliptical capsule", "circular capsule"
 VOLUMES = (HULL, SWEPT, ELLIPTICAL, CIRCULAR)
 # Volume -> average faces, average difference in volume [%], as printed in Table 4.2.
 PUBLISHED = {HULL: (71.8, 3.5), SWEPT: (8.2, 93.7), ELLIPTICAL: (2.6, 75.8), CIRCULAR: (2.3, 173.0)}
-# Only the hull's differences are the same for any sizes; the source's sizes are not printed.
+# Only the hull's differences are the same for any sizes; Dube's sizes are not printed.
 DIFFERENCE_DEPENDS_ON_SIZES = {HULL: False, SWEPT: True, ELLIPTICAL: True, CIRCULAR: True}
-CAP = 0.01  # [m] "c = 1" in the source, without a unit: 1 cm
+CAP = 0.01  # [m] "c = 1" in Dube 2012, without a unit: 1 cm
 
 
 @dataclass(frozen=True)
@@ -304,7 +297,7 @@ def circular_capsule(shape: TestShape) -> tuple[int, float]:
     return 3, math.pi * r**2 * length + 4 / 3 * math.pi * r**3
 
 
-def fit(volume: str, shape: TestShape, cap: float = CAP, columns: int = COLUMNS) -> Fit:
+def fit_bounding_volume(volume: str, shape: TestShape, cap: float = CAP, columns: int = COLUMNS) -> Fit:
     """One bounding volume around one shape; `columns` sets how finely a union of balls is measured."""
     if volume == HULL:
         count, size = hull(shape)
@@ -324,7 +317,7 @@ def compare(
 ) -> dict[str, dict[str, Fit]]:
     """All four volumes on all shapes: volume -> shape -> fit."""
     shapes = shapes or nine_shapes()
-    return {v: {s.name: fit(v, s, cap, columns) for s in shapes} for v in VOLUMES}
+    return {v: {s.name: fit_bounding_volume(v, s, cap, columns) for s in shapes} for v in VOLUMES}
 
 
 def averages(table: dict[str, dict[str, Fit]]) -> dict[str, tuple[float, float]]:
@@ -336,7 +329,7 @@ def averages(table: dict[str, dict[str, Fit]]) -> dict[str, tuple[float, float]]
 
 
 def elliptical_is_the_better_capsule(mean: dict[str, tuple[float, float]]) -> tuple[bool, bool, bool]:
-    """The source's conclusion about the elliptical capsule in three parts.
+    """Conclusion of Dube 2012 about the elliptical capsule in three parts.
 
     Returns:
         (about as few faces as the circular capsule: within half a face; closer in volume than the circular capsule;
@@ -347,7 +340,7 @@ def elliptical_is_the_better_capsule(mean: dict[str, tuple[float, float]]) -> tu
 
 
 def share_of_random_sizes(count: int, seed: int = 0, cap: float = CAP) -> tuple[float, float, float]:
-    """In which share of `count` random sets of nine shapes each part of that conclusion holds."""
+    """Shares of `count` random sets of nine shapes for which each part of that conclusion holds."""
     rng = np.random.default_rng(seed)
     sets = [compare(random_nine_shapes(rng), cap, columns=60) for _ in range(count)]
     held = [elliptical_is_the_better_capsule(averages(table)) for table in sets]

@@ -1,13 +1,8 @@
-"""Critical points of the source's collision test: where the axis of a capsule P may come nearest to a section of Q.
+"""Collision test of capsules of Dube 2012, section 4.3.3, step by step, with its misprints corrected.
 
-Q has three sections: its top cap, its cylinder and its bottom cap. A point of P's axis is p0 + lambda (p1 - p0), so it
-lies on the segment where lambda is in 0..1; the conditions |p - p0| + |p - p1| = l_p of the source say the same.
-Lambda is NaN where there is no such point.
-
-
-Also here:
-
-* The source's collision test of capsules, step by step (Dube 2012, section 4.3.3), with its misprints corrected.
+It tests critical points, where the axis of a capsule P may come nearest to a section of Q. Q has three sections: its
+top cap, its cylinder and its bottom cap. A point of P's axis is p0 + lambda (p1 - p0), so it lies on the segment where
+lambda is in 0..1; Dube's conditions |p - p0| + |p - p1| = l_p say the same. Lambda is NaN where there is no such point.
 """
 
 from __future__ import annotations
@@ -23,7 +18,7 @@ from humanoid_control.collision.shapes import CAPSULE, ELLIPSOID
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, row, sub, unrotate
 
-# -------- Critical points of the source's collision test
+# -------- critical points
 
 PARALLEL = 1e-12  # of the squared sine of the angle between the axes
 
@@ -76,7 +71,7 @@ def least_ellipse_form(p0: Vec, u: Vec, a: float, b: float, l: float) -> float: 
     return 0.5 * (low + high) if low <= high else math.nan
 
 
-# -------- The source's collision test of capsules, step by step (Dube 2012, section 4.3.3)
+# -------- test
 
 TOP, CYLINDER, BOTTOM = range(3)
 SECTION_NAMES = ("top", "cylinder", "bottom")
@@ -85,7 +80,7 @@ ON_SEGMENT = 1e-9
 
 @kernel
 def _foot(s: Vec, q0: Vec, w: Vec) -> float:
-    """Where the foot of s lies on Q's axis, 0 at the top end and 1 at the bottom end; 0.5 for a ball."""
+    """Place of the foot of s on Q's axis: 0 at the top end and 1 at the bottom end; 0.5 for a ball."""
     ww = dot(w, w)
     return dot(sub(s, q0), w) / ww if ww > 0.0 else 0.5
 
@@ -202,8 +197,8 @@ def dube_pairs(
 
     Args:
         kinds, sizes: of ShapeArrays. R, p: poses of the shapes in the world. pairs: (P, 2) indices of shapes.
-        out_collides, out_distance [m], out_section: (P,) filled; False, NaN, -1 for a pair the source has no test
-            for: two solids of which none is a sphere or capsule, boxes, flat cylinders.
+        out_collides, out_distance [m], out_section: (P,) filled; False, NaN, -1 for a pair without a published
+            test: two solids of which none is a sphere or capsule, boxes, flat cylinders.
     """
     for k in range(pairs.shape[0]):
         i, j = pairs[k, 0], pairs[k, 1]
@@ -227,12 +222,12 @@ def dube_pairs(
 
 @dataclass(frozen=True)
 class DubeResult:
-    """What the source's test says about P pairs.
+    """Results of the published test for P pairs.
 
     Attributes:
         collides: (P,).
-        distance: (P,) gap [m], negative when they overlap, NaN for a pair the source has no test for.
-        section: (P,) of SECTION_NAMES in `dube`, -1 for such a pair.
+        distance: (P,) gap [m], negative when they overlap, NaN for a pair without a published test.
+        section: (P,) of SECTION_NAMES, -1 for such a pair.
     """
 
     collides: np.ndarray

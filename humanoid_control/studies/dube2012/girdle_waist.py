@@ -1,9 +1,4 @@
-"""Experiments with the waist: how many joints, where, and how far they bend.
-
-Also here:
-
-* Experiments with the shoulder girdle.
-"""
+"""Experiments with the waist (number, height and range of its joints) and with the shoulder girdle."""
 
 from __future__ import annotations
 
@@ -14,17 +9,17 @@ from scipy.stats import spearmanr
 
 from humanoid_control.evaluation.self_collision import TABLE
 from humanoid_control.robots.robot import Robot
-from humanoid_control.studies.dube2012.lab import ARMS, GH, ROBOTS, STERNUM, WRISTS, Lab, Trial
+from humanoid_control.studies.dube2012.lab import ARMS, GH, ROBOTS, STERNUM, WRISTS, RetargetingLab, Trial
 from humanoid_control.studies.dube2012.robot_variants import with_girdle_at, with_locked, with_ranges, with_waist_at
 from humanoid_control.studies.verdict import OPEN, Hypothesis, Part, cm, decide, lower
 
-# -------- Experiments with the waist: how many joints, where, and how far they bend
+# -------- waist
 
 HEIGHTS = (0.10, 0.16, 0.22, 0.28, 0.34)  # [m] above the mid-hip; HRP-2's own is 0.35
 LOWER_TORSO = tuple(column for column in TABLE if column.endswith("lower torso"))
 
 
-def _armar_waist(lab: Lab, *locked: str) -> float:
+def _armar_waist(lab: RetargetingLab, *locked: str) -> float:
     """Sternum error of ARMAR-III with some waist joints locked [m]."""
     if not locked:
         return lab.trial("armar3").error(*STERNUM)
@@ -32,7 +27,7 @@ def _armar_waist(lab: Lab, *locked: str) -> float:
     return lab.trial("armar3", variant, partial(with_locked, joints=locked)).error(*STERNUM)
 
 
-def number_of_joints(lab: Lab) -> list[Part]:
+def number_of_joints(lab: RetargetingLab) -> list[Part]:
     """H4."""
     one = _armar_waist(lab, "waist_flexion", "waist_lateral_flexion")
     two = _armar_waist(lab, "waist_lateral_flexion")
@@ -43,7 +38,7 @@ def number_of_joints(lab: Lab) -> list[Part]:
     return [Part("second joint gains more than the third", decide(one - two > two - three, lower(three, one)), numbers)]
 
 
-def rotation_only(lab: Lab) -> list[Part]:
+def rotation_only(lab: RetargetingLab) -> list[Part]:
     """H5."""
     one, three = _armar_waist(lab, "waist_flexion", "waist_lateral_flexion"), _armar_waist(lab)
     errors = {name: lab.trial(name).error(*STERNUM) for name in ROBOTS}
@@ -62,7 +57,7 @@ def rotation_only(lab: Lab) -> list[Part]:
     ]
 
 
-def height(lab: Lab) -> list[Part]:
+def waist_heights(lab: RetargetingLab) -> list[Part]:
     """H6."""
     trials = [lab.trial("hrp2", f"waist at {h:.2f}", partial(with_waist_at, height=h)) for h in HEIGHTS]
     errors = [t.error(*STERNUM) for t in trials]
@@ -84,7 +79,7 @@ def height(lab: Lab) -> list[Part]:
     ]
 
 
-def extension(lab: Lab) -> list[Part]:
+def extension(lab: RetargetingLab) -> list[Part]:
     """H7."""
     own = lab.trial("armar3")
     human = lab.trial("armar3", "extension -30", partial(with_ranges, ranges={"waist_flexion": (-30, 60)}))
@@ -133,7 +128,7 @@ H6 = Hypothesis(
     "A waist near the hips lowers the sternum error and collisions with the lower torso",
     f"HRP-2 with its waist at {', '.join(f'{h:.2f}' for h in HEIGHTS)} m: lowest clearly better than highest and rank "
     "correlation of height and error at least 0.8; fewer collisions at the lowest, open where there are none at all",
-    height,
+    waist_heights,
     "what bends the trunk of this clip is not what HRP-2's two waist joints can follow at any height",
 )
 H7 = Hypothesis(
@@ -146,7 +141,7 @@ H7 = Hypothesis(
 )
 
 
-# -------- Experiments with the shoulder girdle
+# -------- shoulder girdle
 
 BENT = np.radians(10)  # lean of the spine to the side from which the dancer counts as bent sideways
 OFFSETS = (0.0, 0.03, 0.06, 0.09)  # [m] girdle joints from the sternum
@@ -154,11 +149,11 @@ FREE_GIRDLE = {"girdle_elevation": (-90.0, 120.0), "girdle_protraction": (-90.0,
 SMALLER = {"shoulder_flexion": (-90.0, 120.0)}  # [deg] Table 7.1
 
 
-def _locked(lab: Lab) -> Trial:
+def _locked(lab: RetargetingLab) -> Trial:
     return lab.trial("we4rii", "girdle locked", partial(with_locked, joints=["girdle"]))
 
 
-def locked_and_free(lab: Lab) -> list[Part]:
+def locked_and_free(lab: RetargetingLab) -> list[Part]:
     """H2."""
     free, locked = lab.trial("we4rii"), _locked(lab)
     spine = free.targets.positions[:, 0] - free.robot.point_positions(free.robot.q("neutral"), ["mid_hip"])[0]
@@ -180,7 +175,7 @@ def locked_and_free(lab: Lab) -> list[Part]:
     ]
 
 
-def compensation(lab: Lab) -> list[Part]:
+def compensation(lab: RetargetingLab) -> list[Part]:
     """H3."""
     free, locked = lab.trial("we4rii"), _locked(lab)
     shoulders, wrists = (locked.error(*k) - free.error(*k) for k in (GH, WRISTS))
@@ -190,7 +185,7 @@ def compensation(lab: Lab) -> list[Part]:
     return [Part("wrists lose at least half of what shoulders lose", decide(left >= 0.5, decidable), numbers)]
 
 
-def adduction(lab: Lab) -> list[Part]:
+def adduction(lab: RetargetingLab) -> list[Part]:
     """H10."""
     own = lab.trial("we4rii")
     more = lab.trial("we4rii", "adduction -90", partial(with_ranges, ranges={"shoulder_abduction": (-90, 180)}))
@@ -201,7 +196,7 @@ def adduction(lab: Lab) -> list[Part]:
     return [Part("WE-4RII: arm error lower with more adduction", decide(held, used >= 0.01), numbers)]
 
 
-def offset(lab: Lab) -> list[Part]:
+def offset(lab: RetargetingLab) -> list[Part]:
     """H11."""
     parts = []
     trials = [lab.trial("we4rii", f"girdle at {d:.2f}", partial(_moved, distance=d)) for d in OFFSETS]
@@ -221,7 +216,7 @@ def _moved(robot: Robot, distance: float) -> Robot:
     return with_ranges(with_girdle_at(robot, distance), FREE_GIRDLE)
 
 
-def shoulder_flexion(lab: Lab) -> list[Part]:
+def shoulder_flexion(lab: RetargetingLab) -> list[Part]:
     """H12."""
     free, locked = lab.trial("we4rii"), _locked(lab)
     low, high = (np.radians(v) for v in SMALLER["shoulder_flexion"])

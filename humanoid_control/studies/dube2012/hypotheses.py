@@ -1,10 +1,4 @@
-"""Experiments with and without avoidance of self-collisions.
-
-Also here:
-
-* Experiments that compare the five robots as they are.
-* All hypotheses of the source, and the run through them.
-"""
+"""Hypotheses of Dube 2012 and the run through them, with the experiments on self-collision and on the five robots."""
 
 from __future__ import annotations
 
@@ -16,82 +10,67 @@ import numpy as np
 from humanoid_control.errors import HumanoidError
 from humanoid_control.evaluation.self_collision import TABLE
 from humanoid_control.mocap.body_points import BodyPoints
-from humanoid_control.studies.dube2012 import (
-    arm,
-    models,
-)
-from humanoid_control.studies.dube2012 import (
-    girdle_waist as girdle,
-)
-from humanoid_control.studies.dube2012 import (
-    girdle_waist as waist,
-)
-from humanoid_control.studies.dube2012 import (
-    hypotheses as avoidance,
-)
-from humanoid_control.studies.dube2012 import (
-    hypotheses as compared,
-)
-from humanoid_control.studies.dube2012.lab import ROBOTS, WAYS, Lab
+from humanoid_control.studies.dube2012 import arm, girdle_waist, models
+from humanoid_control.studies.dube2012.lab import PUBLISHED, ROBOTS, SOLVERS, RetargetingLab
 from humanoid_control.studies.verdict import OPEN, Finding, Hypothesis, Part, cm, conclude, decide
 
-# -------- Experiments with and without avoidance of self-collisions
+# -------- avoidance of self-collisions
 
 
-def avoidance_costs(lab: Lab) -> list[Part]:
+def avoidance_costs(lab: RetargetingLab) -> list[Part]:
     """H15."""
     parts = []
     for name in ROBOTS:
-        free, avoided = lab.free(name, "source"), lab.avoiding(name, "source")
+        free, avoided = lab.free(name, PUBLISHED), lab.avoiding(name, PUBLISHED)
         if np.array_equal(free.joints, avoided.joints):
             continue
         numbers: dict[str, float] = {"arm-torso collisions without": free.collisions.total}
-        for way in WAYS:
-            for what, trial in (("without", lab.free(name, way)), ("with", lab.avoiding(name, way))):
-                numbers[f"{way} {what}, mean [cm]"] = cm(trial.error())
-                numbers[f"{way} {what}, std [cm]"] = cm(trial.std())
+        for solver in SOLVERS:
+            for what, trial in (("without", lab.free(name, solver)), ("with", lab.avoiding(name, solver))):
+                numbers[f"{solver} {what}, mean [cm]"] = cm(trial.error())
+                numbers[f"{solver} {what}, std [cm]"] = cm(trial.std())
         held = avoided.error() > free.error() and avoided.std() > free.std()
         parts.append(Part(f"{name}: mean and std rise", decide(held), numbers))
     return parts or [Part("avoidance changes nothing, as nothing collides", OPEN, {})]
 
 
-def avoidance_works(lab: Lab) -> list[Part]:
+def avoidance_works(lab: RetargetingLab) -> list[Part]:
     """H16."""
     parts = []
     for name in ROBOTS:
-        for way in WAYS:
-            before, left = lab.free(name, way).collisions.total, lab.avoiding(name, way).collisions.total
+        for solver in SOLVERS:
+            before, left = lab.free(name, solver).collisions.total, lab.avoiding(name, solver).collisions.total
             if before or left:
                 numbers = {"without avoidance": before, "with": left}
-                parts.append(Part(f"{name}, {way}: none left", decide(left == 0), numbers))
+                parts.append(Part(f"{name}, {solver}: none left", decide(left == 0), numbers))
     return parts or [Part("no arm meets a torso without avoidance either", OPEN, {})]
 
 
 H15 = Hypothesis(
     "H15",
     "Avoiding collisions raises mean and standard deviation of the error on every robot",
-    "with the source's joint shift both are larger than without, on each robot whose motion it changes; open where "
-    "that is none; ours is shown beside it",
+    "with the published joint shift both are larger than without, on each robot whose motion it changes; open where "
+    "that is none; the constrained solver is shown beside it",
     avoidance_costs,
     "the solver is held in a wrong posture in some frames, and the shift pushes it toward the target there",
 )
 H16 = Hypothesis(
     "H16",
     "With avoidance no collision of arm and torso is left",
-    "no frame with a penetrating arm-torso pair, for the source's joint shift and for ours, on each robot that "
-    "collides; open where none does",
+    "no frame with a penetrating arm-torso pair, for the published joint shift and for the constrained solver, on each "
+    "robot that collides; open where none does",
     avoidance_works,
-    "a step of 10° in the two joints that the source shifts does not free every posture",
+    "a step of 10° in the two joints that are shifted does not free every posture",
 )
 
 
-# -------- Experiments that compare the five robots as they are
+# -------- five robots compared
 
 BEST_FIRST = ("we4rii", "wabian2", "armar3", "hrp2", "suralp")
 FEW = 20  # collisions of all robots together below which their distribution says nothing
 
 
-def order(lab: Lab) -> list[Part]:
+def order(lab: RetargetingLab) -> list[Part]:
     """H1."""
     errors = {name: lab.trial(name).error() for name in BEST_FIRST}
     wrong = [pair for pair in combinations(BEST_FIRST, 2) if errors[pair[0]] > errors[pair[1]]]
@@ -100,7 +79,7 @@ def order(lab: Lab) -> list[Part]:
     return [Part("mean errors in this order", decide(not wrong), numbers, seen)]
 
 
-def distribution(lab: Lab) -> list[Part]:
+def distribution(lab: RetargetingLab) -> list[Part]:
     """H17."""
     counts = {name: lab.trial(name).collisions for name in ROBOTS}
     sums = {column: sum(c.arm_torso[column] for c in counts.values()) for column in TABLE}
@@ -123,36 +102,36 @@ H1 = Hypothesis(
     "the mean errors over seven points and all frames are in this order",
     order,
     "link lengths and where the waist turns are partly estimates, and this clip asks for other joints than the "
-    "source's",
+    "published one",
 )
 H17 = Hypothesis(
     "H17",
     "Lower arms collide more than upper arms, upper torsos more than lower ones, HRP-2 most, WE-4RII least",
     f"frames in collision without avoidance, counted as in Table 6.6; open below {FEW} in all",
     distribution,
-    "the torsos of our models are partly estimates, and the dancer keeps his forearms away from the body in this clip",
+    "the torsos of the models are partly estimates, and the dancer keeps his forearms away from the body in this clip",
 )
 
 
-# -------- All hypotheses of the source, and the run through them
+# -------- all hypotheses
 
 _ALL = (
-    *(compared.H1, compared.H17),
-    *(avoidance.H15, avoidance.H16),
-    *(waist.H4, waist.H5, waist.H6, waist.H7),
-    *(girdle.H2, girdle.H3, girdle.H10, girdle.H11, girdle.H12),
+    *(H1, H17),
+    *(H15, H16),
+    *(girdle_waist.H4, girdle_waist.H5, girdle_waist.H6, girdle_waist.H7),
+    *(girdle_waist.H2, girdle_waist.H3, girdle_waist.H10, girdle_waist.H11, girdle_waist.H12),
     *(arm.H8, arm.H9, arm.H13, arm.H14, arm.H21),
     *(models.H18, models.H19, models.H20),
 )
 HYPOTHESES: dict[str, Hypothesis] = {h.name: h for h in sorted(_ALL, key=lambda h: int(h.name[1:]))}
 
 
-def study(
+def judge_hypotheses(
     bodies: Sequence[BodyPoints],
     names: Sequence[str] = tuple(HYPOTHESES),
     progress: Callable[[int, int, str], None] | None = None,
 ) -> list[Finding]:
-    """Run hypotheses on clips.
+    """Findings of hypotheses on clips.
 
     Args:
         bodies: the clips. Hypotheses that do not depend on a clip are run once.
@@ -162,7 +141,7 @@ def study(
     Returns:
         Findings, hypothesis by hypothesis; the clip of one that needs none is "".
     """
-    labs = [Lab(body) for body in bodies]
+    labs = [RetargetingLab(body) for body in bodies]
     todo = [(HYPOTHESES[name], lab) for name in names for lab in (labs if HYPOTHESES[name].needs_clip else labs[:1])]
     found = []
     for k, (hypothesis, lab) in enumerate(todo):
@@ -174,7 +153,7 @@ def study(
     return found
 
 
-def _find(hypothesis: Hypothesis, lab: Lab) -> Finding:
+def _find(hypothesis: Hypothesis, lab: RetargetingLab) -> Finding:
     clip = lab.body.name if hypothesis.needs_clip else ""
     try:
         return conclude(hypothesis, clip, hypothesis.experiment(lab))

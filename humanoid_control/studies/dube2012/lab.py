@@ -1,9 +1,4 @@
-"""Where the experiments are made: one clip, any robot or variant of it, solved as the source does.
-
-Also here:
-
-* A motion made to pass the singular posture of the shoulder.
-"""
+"""Lab of the study: one clip and any robot or variant of it, solved as published; a motion past a singular shoulder."""
 
 from __future__ import annotations
 
@@ -18,24 +13,22 @@ import numpy as np
 from humanoid_control.evaluation.motion_quality import JointUse, joint_use
 from humanoid_control.evaluation.self_collision import CollisionCount, count_collisions, self_penetration
 from humanoid_control.evaluation.tracking_error import MEAN, link_errors, reached_points
-from humanoid_control.mocap.body_points import BodyPoints
-from humanoid_control.retargeting.retargeter import JointTrajectory, RetargetSettings, retarget
-from humanoid_control.retargeting.scaling import Targets, scale_to_robot
+from humanoid_control.mocap import BodyPoints
+from humanoid_control.retargeting import JointTrajectory, RetargetSettings, Targets, retarget_clip, scale_to_robot
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.robot import Robot
 from humanoid_control.studies.dube2012.robot_variants import joints_named
 
-# -------- Where the experiments are made: one clip, any robot or variant of it, solved as the source does
-
 ROBOTS = ("armar3", "hrp2", "suralp", "wabian2", "we4rii")
-SOURCE = RetargetSettings(method="weighted_dls", avoidance="none", velocity_scale=math.inf)
-"""As the source solves: weighted damped least squares, no speed limits, no avoidance."""
-OURS = RetargetSettings(method="ours", avoidance="none", velocity_scale=math.inf, acceleration=math.inf)
-WAYS = {
-    "source": (SOURCE, replace(SOURCE, avoidance="shift")),
-    "ours": (OURS, replace(OURS, avoidance="ours")),
+DUBE2012 = RetargetSettings(method="weighted_dls", avoidance="none", velocity_scale=math.inf)
+"""As in Dube 2012: weighted damped least squares, no speed limits, no avoidance."""
+FREE = RetargetSettings(method="constrained", avoidance="none", velocity_scale=math.inf, acceleration=math.inf)
+PUBLISHED, CONSTRAINED = "Dube 2012", "constrained"
+SOLVERS = {
+    PUBLISHED: (DUBE2012, replace(DUBE2012, avoidance="shift")),
+    CONSTRAINED: (FREE, replace(FREE, avoidance="constraints")),
 }
-"""Without and with avoidance of self-collisions, by the source's method and by ours."""
+"""Settings without and with avoidance of self-collisions."""
 STERNUM = ("sternum",)
 GH = ("l_gh", "r_gh")
 ELBOWS = ("l_elbow", "r_elbow")
@@ -44,7 +37,7 @@ ARMS = ELBOWS + WRISTS
 
 
 class Trial:
-    """One robot's solution of the clip, with what experiments ask of it."""
+    """One robot's solution of the clip, with the numbers that experiments need."""
 
     def __init__(self, robot: Robot, targets: Targets, trajectory: JointTrajectory) -> None:
         self.robot, self.targets, self.joints = robot, targets, trajectory.positions
@@ -84,8 +77,8 @@ class Trial:
         return self.joints[:, [self.robot.joint_index(joint) for joint in joints]]
 
 
-class Lab:
-    """Solves a clip for robots on demand and remembers every solution."""
+class RetargetingLab:
+    """Solutions of a clip for robots, made on demand and kept."""
 
     def __init__(self, body: BodyPoints) -> None:
         self.body = body
@@ -103,7 +96,7 @@ class Lab:
         name: str,
         variant: str = "",
         change: Callable[[Robot], Robot] | None = None,
-        settings: RetargetSettings = SOURCE,
+        settings: RetargetSettings = DUBE2012,
     ) -> Trial:
         """The solution for a robot, or for a variant of it.
 
@@ -117,21 +110,21 @@ class Lab:
         if key not in self._trials:
             robot = change(self.robot(name)) if change else self.robot(name)
             targets = scale_to_robot(self.body, robot)
-            self._trials[key] = Trial(robot, targets, retarget(targets, robot, settings))
+            self._trials[key] = Trial(robot, targets, retarget_clip(targets, robot, settings))
         return self._trials[key]
 
-    def free(self, name: str, way: str) -> Trial:
-        """The solution without avoidance of self-collisions: of the "source" or of "ours"."""
-        return self.trial(name, settings=WAYS[way][0])
+    def free(self, name: str, solver: str) -> Trial:
+        """Solution without avoidance of self-collisions, by one of SOLVERS."""
+        return self.trial(name, settings=SOLVERS[solver][0])
 
-    def avoiding(self, name: str, way: str) -> Trial:
-        """The solution with avoidance: the "source" shifts joints afterwards, "ours" keeps distances."""
-        return self.trial(name, settings=WAYS[way][1])
+    def avoiding(self, name: str, solver: str) -> Trial:
+        """Solution with avoidance: joints shifted afterwards as published, or distances kept as constraints."""
+        return self.trial(name, settings=SOLVERS[solver][1])
 
 
-# -------- A motion made to pass the singular posture of the shoulder
+# -------- motion past a singular shoulder
 
-RATE = 50.0  # [Hz] of the source's recordings
+RATE = 50.0  # [Hz] of the recordings in Dube 2012
 PIECE = 6.0  # [s] each: raise the arms, swing them forward and back, raise them further
 ABDUCTION = (20.0, 90.0, 90.0, 130.0)  # [deg] at the ends of the pieces
 SWING = 40.0  # [deg] forward, in the middle of the second piece

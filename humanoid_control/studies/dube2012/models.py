@@ -10,7 +10,7 @@ from humanoid_control.studies.dube2012.bounding_volumes import (
     elliptical_is_the_better_capsule,
     share_of_random_sizes,
 )
-from humanoid_control.studies.dube2012.lab import Lab
+from humanoid_control.studies.dube2012.lab import RetargetingLab
 from humanoid_control.studies.dube2012.robot_variants import with_ranges
 from humanoid_control.studies.dube2012.sternum_report import GOAL, sternum_report
 from humanoid_control.studies.verdict import OPEN, Hypothesis, Part, cm, decide
@@ -31,22 +31,22 @@ OPENED = {
 }  # [deg]
 
 
-def sternum(lab: Lab) -> list[Part]:
+def sternum_accuracy(lab: RetargetingLab) -> list[Part]:
     """H18."""
     claim = "mean error about 1.7 cm, standard deviation 0.8 cm"
     if lab.body.estimated:
         return [Part(claim, OPEN, {})]
     rows = {r.method: r for r in sternum_report(lab.body) if r.fitted_on == "its other half"}
-    mean, std = rows["dube"].mean["distance"], rows["dube"].std["distance"]
+    mean, std = rows["three_spheres"].mean["distance"], rows["three_spheres"].std["distance"]
     numbers = {"mean [cm]": cm(mean), "std [cm]": cm(std)}
     numbers |= {
-        "mean of ours [cm]": cm(rows["ours"].mean["distance"]),
-        "std of ours [cm]": cm(rows["ours"].std["distance"]),
+        "mean of the rigid chest [cm]": cm(rows["rigid_chest"].mean["distance"]),
+        "std of the rigid chest [cm]": cm(rows["rigid_chest"].std["distance"]),
     }
     return [Part(claim, decide(mean <= ABOUT * GOAL[0] and std <= ABOUT * GOAL[1]), numbers)]
 
 
-def elliptical_capsule(lab: Lab) -> list[Part]:
+def elliptical_capsule_claims(lab: RetargetingLab) -> list[Part]:
     """H19."""
     mean = averages(compare())
     shares = share_of_random_sizes(SETS)
@@ -60,7 +60,7 @@ def elliptical_capsule(lab: Lab) -> list[Part]:
     return parts
 
 
-def recommended_ranges(lab: Lab) -> list[Part]:
+def recommended_ranges(lab: RetargetingLab) -> list[Part]:
     """H20."""
     own = lab.trial("recommended")
     wide = lab.trial("recommended", "opened", partial(with_ranges, ranges=OPENED))
@@ -73,19 +73,18 @@ def recommended_ranges(lab: Lab) -> list[Part]:
 H18 = Hypothesis(
     "H18",
     "The estimated sternum is off by about 1.7 cm, with a standard deviation of 0.8 cm",
-    "the source's method, its constants fitted to the other half of the clip, is at most a quarter above both; open "
-    "for "
-    "a clip without a sternum marker",
-    sternum,
-    "the dancer bends and shrugs more than the source's, and one half of the clip is judged by the other",
+    "the three spheres, their constants fitted to the other half of the clip, are at most a quarter above both; open "
+    "for a clip without a sternum marker",
+    sternum_accuracy,
+    "the dancer bends and shrugs more than the published one, and one half of the clip is judged by the other",
 )
 H19 = Hypothesis(
     "H19",
     "The elliptical capsule has about as few faces as the circular one and is closer in volume than it and spheres",
-    f"true for the nine shapes of Table 4.2 in our sizes and in at least 90 % of {SETS} random sets of sizes, since "
-    "the source prints none; open where between 10 % and 90 % of them agree",
-    elliptical_capsule,
-    "sizes that the source does not print decide how loose each volume is",
+    f"true for the nine shapes of Table 4.2 in chosen sizes and in at least 90 % of {SETS} random sets of sizes, since "
+    "Dube 2012 prints none; open where between 10 % and 90 % of them agree",
+    elliptical_capsule_claims,
+    "sizes that are not printed decide how loose each volume is",
     needs_clip=False,
 )
 H20 = Hypothesis(

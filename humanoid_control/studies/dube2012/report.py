@@ -23,8 +23,8 @@ def run_study(
         only: names of some hypotheses; all where none is given.
         show: told how far it is.
     """
-    from humanoid_control.mocap.load import load_body_points
-    from humanoid_control.studies.dube2012.hypotheses import HYPOTHESES, study
+    from humanoid_control.mocap import load_body_points
+    from humanoid_control.studies.dube2012.hypotheses import HYPOTHESES, judge_hypotheses
 
     names = [name.upper() for name in only] or list(HYPOTHESES)
     if marker_set and not clips:
@@ -35,10 +35,10 @@ def run_study(
     bodies = [load_body_points("dance")]
     bodies += [load_body_points(c, marker_set or None) for c in dict.fromkeys(clips) if c != "dance"]
     compile_first()
-    found = study(bodies, names, lambda done, total, name: show(done / total, name))
+    found = judge_hypotheses(bodies, names, lambda done, total, name: show(done / total, name))
     rows = [[f.hypothesis.name, f.hypothesis.statement, f.clip or "any", f.verdict, _short(f)] for f in found]
     columns = ["", "conclusion", "clip", "verdict", "why not, most likely"]
-    parts = [Table("conclusions of Dube 2012 on our models", columns, rows)]
+    parts = [Table("conclusions of Dube 2012 on the models", columns, rows)]
     return StudyReport(to_json(found), parts, _details(found), lambda: {"imitation.md": _markdown(found) + "\n"})
 
 
@@ -83,7 +83,7 @@ def _numbers(numbers: Any) -> str:
 
 
 def _markdown(found: Sequence[Finding]) -> str:
-    lines = ["# Conclusions of Dube 2012 on our models", "", "Written by `humanoid study imitation`.", ""]
+    lines = ["# Conclusions of Dube 2012 on the models", "", "Written by `humanoid study imitation`.", ""]
     for f in found:
         lines += [f"## {f.hypothesis.name}, {f.clip or 'any clip'}: {f.verdict}", "", f"{f.hypothesis.statement}.", ""]
         lines += [f"Rule: {f.hypothesis.rule}.", ""]

@@ -1,11 +1,4 @@
-"""One joint of a URDF turned about another point, while every link stays where it is in the zero posture.
-
-Also here:
-
-* A shoulder of four axes: the ten-joint arm (girdle 2, shoulder 4, elbow, forearm, wrist 2) of Dube 2012, app. A.2.
-* What a person may call a joint: its name, its meaning, either without the side, or the first words of several.
-* The same robot with one thing changed, for experiments: ranges, locked joints, where the waist and the girdle turn.
-"""
+"""Robots with one thing changed: ranges, locked joints, height of the waist, girdle offset, a fourth shoulder axis."""
 
 from __future__ import annotations
 
@@ -30,140 +23,6 @@ from humanoid_control.robots.description.urdf import (
     set_placement,
 )
 from humanoid_control.robots.robot import Robot
-
-# -------- One joint of a URDF turned about another point, while every link stays where it is in the zero posture
-
-
-def joint_element(tree: UrdfTree, name: str) -> ET.Element:
-    """The XML element of a joint.
-
-    Raises:
-        UnknownNameError: with the nearest names.
-    """
-    joints = {j.get("name", ""): j for j in tree.joints}
-    if name not in joints:
-        raise UnknownNameError("joint", name, joints, hint=f"({tree.where})")
-    return joints[name]
-
-
-def move_axis(robot: Robot, tree: UrdfTree, joint: str, shift: np.ndarray) -> None:
-    """Move a revolute joint's axis in the tree, in place.
-
-    The pose of the child in the parent is X R(q). With d the shift in the joint's frame it becomes X T(d) R(q) Y, where
-    the constant Y = T(-R(q0)^-1 d) leaves it as it was at the zero posture's angle q0. Y is a fixed joint behind a new
-    massless link.
-
-    Args:
-        robot: whose zero posture says how the joint lies in the world; its angles, not the tree's, are used.
-        tree: a description with the same links; changed.
-        joint: a revolute joint.
-        shift: (3,) of the axis in the world, in the zero posture [m].
-
-    Raises:
-        RobotError: the joint does not turn.
-    """
-    element = joint_element(tree, joint)
-    if element.get("type") != "revolute":
-        raise RobotError(f"{tree.where}: joint '{joint}' is {element.get('type')}: it has no axis that could be moved")
-    q0 = float(robot.postures["zero"][robot.joint_index(joint)])
-    X = placement(element.find("origin"))
-    world = robot.link_poses(robot.q("zero"))[link_of(element, "parent")].rotation @ X.rotation
-    d = world.T @ shift
-    e = element.find("axis")
-    axis = np.array([float(v) for v in (e.get("xyz", "1 0 0") if e is not None else "1 0 0").split()])
-    R0 = pin.exp3(q0 * axis / np.linalg.norm(axis))
-    set_placement(element, X * pin.SE3(np.eye(3), d))
-    child = element.find("child")
-    assert child is not None, "every joint of a checked URDF has a child"
-    middle = _free_name(tree, f"{joint}__moved")
-    ET.SubElement(tree.document, "link", name=middle)
-    fixed = ET.SubElement(tree.document, "joint", name=middle, type="fixed")
-    ET.SubElement(fixed, "parent", link=middle)
-    ET.SubElement(fixed, "child", link=child.get("link", ""))
-    set_placement(fixed, pin.SE3(np.eye(3), -R0.T @ d))
-    child.set("link", middle)
-
-
-def _free_name(tree: UrdfTree, name: str) -> str:
-    taken = {*tree.links, *(j.get("name") for j in tree.joints)}
-    return name if name not in taken else next(n for k in range(2, 10**6) if (n := f"{name}_{k}") not in taken)
-
-
-# -------- A shoulder of four axes: the ten-joint arm (girdle 2, shoulder 4, elbow, forearm, wrist 2) of Dube 2012
-
-
-def with_four_gh_axes(robot: Robot, horizontal_flexion: tuple[float, float] = (-90.0, 90.0)) -> Robot:
-    """The robot with one more axis in each shoulder: horizontal flexion, `l_shoulder_horizontal_flexion` and its twin.
-
-    All links and points stay where they are in the zero posture; the original stays as it is. Speed and effort limits
-    are those of shoulder flexion.
-
-    Args:
-        robot: with the joints `l_shoulder_flexion` and `r_shoulder_flexion`, by name or meaning.
-        horizontal_flexion: range of the new joints [deg]; positive moves a sideways arm forward.
-
-    Raises:
-        RobotError: no shoulder flexion, four axes already, or a range that is empty or without 0.
-    """
-    lower, upper = horizontal_flexion
-    if not (lower < upper and lower <= 0 <= upper):
-        raise RobotError(f"range of horizontal flexion: {lower:g} .. {upper:g} deg is empty or does not hold 0")
-    tree = parse_urdf(robot.urdf, robot.file.where or robot.name)
-    moving = [robot.joint_names[k] for k in robot.imitation_joints]
-    for side, sign in (("l", -1.0), ("r", 1.0)):
-        flexion, new = robot.joint_for(f"{side}_shoulder_flexion"), f"{side}_{HORIZONTAL_FLEXION}"
-        if flexion is None:
-            raise RobotError(f"{robot.name} has no {side}_shoulder_flexion: name it under 'meanings' in its robot file")
-        if new in robot.index:
-            raise RobotError(f"{robot.name} has four axes in its shoulders already")
-        _insert(robot, tree, flexion, new, sign, (math.radians(lower), math.radians(upper)))
-        moving.insert(moving.index(flexion) if flexion in moving else 0, new)
-    return Robot(tree, replace(robot.file, imitation_joints=tuple(moving)), robot.base)
-
-
-def _insert(robot: Robot, tree: UrdfTree, flexion: str, new: str, sign: float, limits: tuple[float, float]) -> None:
-    """Put a joint about the vertical before the flexion joint, at its centre."""
-    old = joint_element(tree, flexion)
-    X, parent = placement(old.find("origin")), link_of(old, "parent")
-    up = robot.link_poses(robot.q("zero"))[parent].rotation.T @ [0.0, 0.0, sign]
-    joint = ET.SubElement(tree.document, "joint", name=new, type="revolute")
-    ET.SubElement(joint, "parent", link=parent)
-    ET.SubElement(joint, "child", link=new)
-    ET.SubElement(joint, "axis", xyz=" ".join(f"{v:.15g}" for v in up))
-    limit = old.find("limit")
-    assert limit is not None, "every moving joint of a checked URDF has limits"
-    speed, effort = limit.get("velocity", ""), limit.get("effort", "")
-    ET.SubElement(joint, "limit", lower=repr(limits[0]), upper=repr(limits[1]), velocity=speed, effort=effort)
-    set_placement(joint, pin.SE3(np.eye(3), X.translation))
-    ET.SubElement(tree.document, "link", name=new)
-    set_placement(old, pin.SE3(X.rotation, np.zeros(3)))
-    e = old.find("parent")
-    assert e is not None
-    e.set("link", new)
-
-
-# -------- What a person may call a joint: its name, its meaning, either without the side
-
-
-def joints_named(robot: Robot, name: str) -> tuple[str, ...]:
-    """The joints that a name stands for: a joint, a meaning, either without its side, or the first words of several.
-
-    Raises:
-        UnknownNameError: none, with the nearest names.
-    """
-    for names in ((name,), (f"l_{name}", f"r_{name}")):
-        exact = tuple(j for n in names if (j := robot.joint_for(n)) is not None)
-        if exact:
-            return exact
-    begins = tuple(f"{side}{name}_" for side in ("", "l_", "r_"))
-    found = {joint: None for meaning, joint in robot.meanings.items() if meaning.startswith(begins)}
-    if not found:
-        bare = {m.removeprefix("l_").removeprefix("r_") for m in robot.meanings}
-        raise UnknownNameError("joint", name, bare | set(robot.meanings), hint=f"(robot {robot.name})")
-    return tuple(found)
-
-
-# -------- The same robot with one thing changed, for experiments: ranges, locked joints
 
 UP = np.array([0.0, 0.0, 1.0])
 
@@ -254,7 +113,7 @@ def with_waist_at(robot: Robot, height: float) -> Robot:
     shift = height - max(heights.values())
     tree = _tree(robot)
     for joint in heights:
-        move_axis(robot, tree, joint, shift * UP)
+        relocate_axis(robot, tree, joint, shift * UP)
     shapes = _with_torso_border_moved(robot.file.collision, shift)
     return _rebuilt(robot, tree, replace(robot.file, collision=shapes))
 
@@ -271,15 +130,15 @@ def with_girdle_at(robot: Robot, offset: float) -> Robot:
     """
     now = girdle_offset(robot)
     sternum, shoulder = _zero_points(robot, "sternum", "l_gh")
-    reach = abs(shoulder[1] - sternum[1])
-    if not 0 <= offset < reach:
+    width = abs(shoulder[1] - sternum[1])
+    if not 0 <= offset < width:
         raise RobotError(
-            f"{robot.name}: girdle offset {offset:g} m is not between sternum and shoulder, 0 .. {reach:g} m"
+            f"{robot.name}: girdle offset {offset:g} m is not between sternum and shoulder, 0 .. {width:g} m"
         )
     tree = _tree(robot)
     for joint in joints_named(robot, "girdle"):
         side = 1.0 if joint in joints_named(robot, "l_girdle") else -1.0
-        move_axis(robot, tree, joint, np.array([0.0, side * (offset - now), 0.0]))
+        relocate_axis(robot, tree, joint, np.array([0.0, side * (offset - now), 0.0]))
     return _rebuilt(robot, tree, robot.file)
 
 
@@ -337,3 +196,134 @@ def _tree(robot: Robot) -> UrdfTree:
 
 def _rebuilt(robot: Robot, tree: UrdfTree, file: RobotFile) -> Robot:
     return Robot(tree, file, robot.base)
+
+
+# -------- joints by name
+
+
+def joints_named(robot: Robot, name: str) -> tuple[str, ...]:
+    """The joints that a name stands for: a joint, a meaning, either without its side, or the first words of several.
+
+    Raises:
+        UnknownNameError: none, with the nearest names.
+    """
+    for names in ((name,), (f"l_{name}", f"r_{name}")):
+        exact = tuple(j for n in names if (j := robot.joint_for(n)) is not None)
+        if exact:
+            return exact
+    begins = tuple(f"{side}{name}_" for side in ("", "l_", "r_"))
+    found = {joint: None for meaning, joint in robot.meanings.items() if meaning.startswith(begins)}
+    if not found:
+        bare = {m.removeprefix("l_").removeprefix("r_") for m in robot.meanings}
+        raise UnknownNameError("joint", name, bare | set(robot.meanings), hint=f"(robot {robot.name})")
+    return tuple(found)
+
+
+# -------- axes moved and added
+
+
+def joint_element(tree: UrdfTree, name: str) -> ET.Element:
+    """The XML element of a joint.
+
+    Raises:
+        UnknownNameError: with the nearest names.
+    """
+    joints = {j.get("name", ""): j for j in tree.joints}
+    if name not in joints:
+        raise UnknownNameError("joint", name, joints, hint=f"({tree.where})")
+    return joints[name]
+
+
+def relocate_axis(robot: Robot, tree: UrdfTree, joint: str, shift: np.ndarray) -> None:
+    """Move a revolute joint's axis in the tree, in place.
+
+    The pose of the child in the parent is X R(q). With d the shift in the joint's frame it becomes X T(d) R(q) Y, where
+    the constant Y = T(-R(q0)^-1 d) leaves it as it was at the zero posture's angle q0. Y is a fixed joint behind a new
+    massless link.
+
+    Args:
+        robot: whose zero posture says how the joint lies in the world; its angles, not the tree's, are used.
+        tree: a description with the same links; changed.
+        joint: a revolute joint.
+        shift: (3,) of the axis in the world, in the zero posture [m].
+
+    Raises:
+        RobotError: the joint does not turn.
+    """
+    element = joint_element(tree, joint)
+    if element.get("type") != "revolute":
+        raise RobotError(f"{tree.where}: joint '{joint}' is {element.get('type')}: it has no axis that could be moved")
+    q0 = float(robot.postures["zero"][robot.joint_index(joint)])
+    X = placement(element.find("origin"))
+    world = robot.link_poses(robot.q("zero"))[link_of(element, "parent")].rotation @ X.rotation
+    d = world.T @ shift
+    e = element.find("axis")
+    axis = np.array([float(v) for v in (e.get("xyz", "1 0 0") if e is not None else "1 0 0").split()])
+    R0 = pin.exp3(q0 * axis / np.linalg.norm(axis))
+    set_placement(element, X * pin.SE3(np.eye(3), d))
+    child = element.find("child")
+    assert child is not None, "every joint of a checked URDF has a child"
+    middle = _free_name(tree, f"{joint}__moved")
+    ET.SubElement(tree.document, "link", name=middle)
+    fixed = ET.SubElement(tree.document, "joint", name=middle, type="fixed")
+    ET.SubElement(fixed, "parent", link=middle)
+    ET.SubElement(fixed, "child", link=child.get("link", ""))
+    set_placement(fixed, pin.SE3(np.eye(3), -R0.T @ d))
+    child.set("link", middle)
+
+
+def _free_name(tree: UrdfTree, name: str) -> str:
+    taken = {*tree.links, *(j.get("name") for j in tree.joints)}
+    return name if name not in taken else next(n for k in range(2, 10**6) if (n := f"{name}_{k}") not in taken)
+
+
+def add_fourth_shoulder_axis(robot: Robot, horizontal_flexion: tuple[float, float] = (-90.0, 90.0)) -> Robot:
+    """The robot with one more axis in each shoulder: horizontal flexion, `l_shoulder_horizontal_flexion` and its twin.
+
+    With a girdle of two joints that is the ten-joint arm of Dube 2012, appendix A.2.
+
+    All links and points stay where they are in the zero posture; the original stays as it is. Speed and effort limits
+    are those of shoulder flexion.
+
+    Args:
+        robot: with the joints `l_shoulder_flexion` and `r_shoulder_flexion`, by name or meaning.
+        horizontal_flexion: range of the new joints [deg]; positive moves a sideways arm forward.
+
+    Raises:
+        RobotError: no shoulder flexion, four axes already, or a range that is empty or without 0.
+    """
+    lower, upper = horizontal_flexion
+    if not (lower < upper and lower <= 0 <= upper):
+        raise RobotError(f"range of horizontal flexion: {lower:g} .. {upper:g} deg is empty or does not hold 0")
+    tree = parse_urdf(robot.urdf, robot.file.where or robot.name)
+    moving = [robot.joint_names[k] for k in robot.imitation_joints]
+    for side, sign in (("l", -1.0), ("r", 1.0)):
+        flexion, new = robot.joint_for(f"{side}_shoulder_flexion"), f"{side}_{HORIZONTAL_FLEXION}"
+        if flexion is None:
+            raise RobotError(f"{robot.name} has no {side}_shoulder_flexion: name it under 'meanings' in its robot file")
+        if new in robot.index:
+            raise RobotError(f"{robot.name} has four axes in its shoulders already")
+        _insert(robot, tree, flexion, new, sign, (math.radians(lower), math.radians(upper)))
+        moving.insert(moving.index(flexion) if flexion in moving else 0, new)
+    return Robot(tree, replace(robot.file, imitation_joints=tuple(moving)), robot.base)
+
+
+def _insert(robot: Robot, tree: UrdfTree, flexion: str, new: str, sign: float, limits: tuple[float, float]) -> None:
+    """Put a joint about the vertical before the flexion joint, at its centre."""
+    old = joint_element(tree, flexion)
+    X, parent = placement(old.find("origin")), link_of(old, "parent")
+    up = robot.link_poses(robot.q("zero"))[parent].rotation.T @ [0.0, 0.0, sign]
+    joint = ET.SubElement(tree.document, "joint", name=new, type="revolute")
+    ET.SubElement(joint, "parent", link=parent)
+    ET.SubElement(joint, "child", link=new)
+    ET.SubElement(joint, "axis", xyz=" ".join(f"{v:.15g}" for v in up))
+    limit = old.find("limit")
+    assert limit is not None, "every moving joint of a checked URDF has limits"
+    speed, effort = limit.get("velocity", ""), limit.get("effort", "")
+    ET.SubElement(joint, "limit", lower=repr(limits[0]), upper=repr(limits[1]), velocity=speed, effort=effort)
+    set_placement(joint, pin.SE3(np.eye(3), X.translation))
+    ET.SubElement(tree.document, "link", name=new)
+    set_placement(old, pin.SE3(X.rotation, np.zeros(3)))
+    e = old.find("parent")
+    assert e is not None
+    e.set("link", new)

@@ -1,4 +1,4 @@
-"""How good the estimated sternum is: the table of Dube 2012, section 5.3.3, for a clip that shows the real one."""
+"""Accuracy of the estimated sternum: the table of Dube 2012, section 5.3.3, for a clip that shows the real one."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from humanoid_control.errors import ClipError
-from humanoid_control.mocap.body_points import BodyPoints
+from humanoid_control.mocap import BodyPoints
 from humanoid_control.mocap.sternum import FITTED_TO, METHODS, SternumSettings, estimate_sternum, fit_sternum
 
 COLUMNS = ("spine", "r_clavicle", "l_clavicle", "side", "front", "up", "distance")
 """Length errors (estimate less truth, signed), distances along the axes of the pelvis (absolute), and in space."""
 
-GOAL = (0.017, 0.008)  # [m] mean and standard deviation of the distance that the source reaches
+GOAL = (0.017, 0.008)  # [m] mean and standard deviation of the distance, as published
 
 _POINTS = ("l_hip", "r_hip", "l_shoulder", "r_shoulder", "sternum")
 
@@ -23,11 +23,11 @@ class SternumErrors:
     """One row of the table.
 
     Args:
-        method: "ours", "dube", or "published" for the numbers of the source.
+        method: of METHODS, or "published" for the numbers of Dube 2012.
         fitted_on: what the constants come from.
         sample: "in" when they were fitted to the frames they are judged on, "part" when to these and others, "out" when
             to others only, "" when that is not known.
-        frames: number of frames judged; 0 where the source does not say.
+        frames: number of frames judged; 0 where that is not published.
         mean, std: by column of `COLUMNS` [m].
         worst: largest distance [m]; NaN where not known.
     """
@@ -62,11 +62,11 @@ def sternum_report(body: BodyPoints, other: BodyPoints | None = None) -> tuple[S
     are taken.
 
     Args:
-        body: points of a clip with a sternum marker; its recording is not that of the source.
+        body: points of a clip with a sternum marker; its recording is not that of Dube 2012.
         other: points of another clip with a sternum marker.
 
     Returns:
-        The published row, then ours.
+        The published row, then those of the clip.
 
     Raises:
         ClipError: a clip has no sternum marker, or too few frames.

@@ -1,4 +1,4 @@
-"""The bounding-volume study (F24, H19): what the source prints, and that each volume holds its shape."""
+"""The bounding-volume study (F24, H19): what Dube 2012 prints, and that each volume holds its shape."""
 
 import math
 
@@ -20,13 +20,13 @@ from humanoid_control.studies.dube2012.bounding_volumes import (
     elliptical_capsule,
     elliptical_is_the_better_capsule,
     faces,
-    fit,
+    fit_bounding_volume,
     hull,
-    hull_points,
     nine_shapes,
     random_nine_shapes,
     share_of_random_sizes,
     spiral_points,
+    surface_points,
     swept_spheres,
     union_volume,
 )
@@ -53,7 +53,7 @@ def test_hull_row_is_646_ninths_faces_and_three_and_a_half_percent():
 def test_hull_row_does_not_depend_on_the_sizes():
     for seed in range(3):
         shapes = random_nine_shapes(np.random.default_rng(seed))
-        fits = [fit(HULL, s) for s in shapes]
+        fits = [fit_bounding_volume(HULL, s) for s in shapes]
         assert [f.faces for f in fits] == [hull(s)[0] for s in SHAPES]
         assert np.mean([f.difference for f in fits]) == pytest.approx(averages(compare())[HULL][1], abs=1e-9)
 
@@ -62,7 +62,7 @@ def test_hull_counts_are_those_nearest_to_five_percent():
     """11 points on a circle are nearer to 5 % than 10 or 12; 114 and 115 on a ball both print as 5 %."""
     off = {n: 100 * (1 - n / (2 * math.pi) * math.sin(2 * math.pi / n)) for n in (10, 11, 12)}
     assert min(off, key=lambda n: abs(off[n] - 5)) == 11 and round(off[11], 2) == 5.35
-    by_name = {s.name: fit(HULL, s) for s in SHAPES}
+    by_name = {s.name: fit_bounding_volume(HULL, s) for s in SHAPES}
     assert by_name["circular cylinder"].difference == pytest.approx(off[11])
     assert by_name["sphere"].difference == pytest.approx(4.99, abs=0.005)
     assert by_name["ellipsoid"].difference == pytest.approx(4.94, abs=0.005)
@@ -161,7 +161,7 @@ def test_three_circles_cover_an_ellipse_and_no_smaller_ones_do():
 
 def test_hull_points_lie_on_the_shape():
     for shape in SHAPES:
-        x = hull_points(shape)
+        x = surface_points(shape)
         inside = shape.holds(x * (1 - 1e-9) + 1e-12)
         assert inside.mean() > 0.4 and not shape.holds(x * [1.01, 1.01, 1.0]).all()
 

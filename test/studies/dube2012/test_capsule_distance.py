@@ -1,4 +1,4 @@
-"""The source's test against brute force and the exact distance: no false alarm, and few, shallow misses."""
+"""The published test against brute force and the exact distance: no false alarm, and few, shallow misses."""
 
 import numpy as np
 import pinocchio as pin

@@ -14,19 +14,9 @@ from humanoid_control.studies.dube2012 import (
     OPEN,
     Hypothesis,
     Part,
+    girdle_waist,
+    hypotheses,
     models,
-)
-from humanoid_control.studies.dube2012 import (
-    girdle_waist as girdle,
-)
-from humanoid_control.studies.dube2012 import (
-    girdle_waist as waist,
-)
-from humanoid_control.studies.dube2012 import (
-    hypotheses as avoidance,
-)
-from humanoid_control.studies.dube2012 import (
-    hypotheses as compared,
 )
 from humanoid_control.studies.dube2012.lab import ROBOTS
 from humanoid_control.studies.verdict import conclude, decide, lower, similar
@@ -41,7 +31,7 @@ class Made:
     def __init__(self, error=0.02, spread=0.01, hits=0):
         self._error, self._spread = error, spread
         self.joints = np.array([error, spread])
-        self.collisions = type("Count", (), {"total": hits, "arm_torso": dict.fromkeys(compared.TABLE, hits)})
+        self.collisions = type("Count", (), {"total": hits, "arm_torso": dict.fromkeys(hypotheses.TABLE, hits)})
 
     def error(self, *links, frames=None):
         return self._error
@@ -85,9 +75,9 @@ def test_a_hypothesis_fails_with_any_part_and_stays_open_with_any_other():
 
 
 def test_the_order_of_the_robots_holds_only_as_printed():
-    right = dict(zip(compared.BEST_FIRST, (Made(e / 100) for e in (2, 3, 5, 6, 9)), strict=True))
-    assert verdict(compared.H1, right) == HOLDS
-    assert verdict(compared.H1, right | {"hrp2": Made(0.04)}) == FAILS
+    right = dict(zip(hypotheses.BEST_FIRST, (Made(e / 100) for e in (2, 3, 5, 6, 9)), strict=True))
+    assert verdict(hypotheses.H1, right) == HOLDS
+    assert verdict(hypotheses.H1, right | {"hrp2": Made(0.04)}) == FAILS
 
 
 @pytest.mark.parametrize(
@@ -100,14 +90,14 @@ def test_waist_joints_are_compared_by_what_each_gains(one, two, three, expected)
         ("armar3", "locked waist_flexion"): Made(two / 100),
         "armar3": Made(three / 100),
     }
-    assert verdict(waist.H4, trials) == expected
+    assert verdict(girdle_waist.H4, trials) == expected
 
 
 @pytest.mark.parametrize(("rotation", "suralp", "expected"), [(8, 9, HOLDS), (5, 9, FAILS), (8, 2, FAILS)])
 def test_rotation_only_must_double_the_error_and_suralp_be_worst(rotation, suralp, expected):
     trials = {name: Made(0.03) for name in ROBOTS} | {"suralp": Made(suralp / 100)}
     trials["armar3", "locked waist_flexion waist_lateral_flexion"] = Made(rotation / 100)
-    assert verdict(waist.H5, trials) == expected
+    assert verdict(girdle_waist.H5, trials) == expected
 
 
 @pytest.mark.parametrize(
@@ -120,10 +110,10 @@ def test_rotation_only_must_double_the_error_and_suralp_be_worst(rotation, sural
     ],
 )
 def test_waist_height_needs_error_and_collisions_to_grow(monkeypatch, errors, hits, expected):
-    monkeypatch.setattr(waist, "_sideways", lambda trial: 0.5)
-    at = zip(waist.HEIGHTS, errors, hits, strict=True)
+    monkeypatch.setattr(girdle_waist, "_sideways", lambda trial: 0.5)
+    at = zip(girdle_waist.HEIGHTS, errors, hits, strict=True)
     trials = {("hrp2", f"waist at {h:.2f}"): Made(e / 100, hits=n) for h, e, n in at}
-    assert verdict(waist.H6, trials) == expected
+    assert verdict(girdle_waist.H6, trials) == expected
 
 
 @pytest.mark.parametrize(
@@ -132,9 +122,9 @@ def test_waist_height_needs_error_and_collisions_to_grow(monkeypatch, errors, hi
 def test_compensation_is_what_wrists_lose_of_what_shoulders_lose(shoulders, wrists, expected):
     class Locked(Made):
         def error(self, *links, frames=None):
-            return 0.02 + {girdle.GH: shoulders, girdle.WRISTS: wrists}[links]
+            return 0.02 + {girdle_waist.GH: shoulders, girdle_waist.WRISTS: wrists}[links]
 
-    assert verdict(girdle.H3, {"we4rii": Made(0.02), ("we4rii", "girdle locked"): Locked()}) == expected
+    assert verdict(girdle_waist.H3, {"we4rii": Made(0.02), ("we4rii", "girdle locked"): Locked()}) == expected
 
 
 @pytest.mark.parametrize(
@@ -143,22 +133,22 @@ def test_compensation_is_what_wrists_lose_of_what_shoulders_lose(shoulders, wris
 )
 def test_avoidance_must_raise_mean_and_spread_on_every_robot_that_collides(hits, mean, spread, expected):
     trials = {name: Made(0.02, 0.01, hits) for name in ROBOTS}
-    trials |= {(name, way): Made(mean, spread) for name in ROBOTS for way in ("source", "ours")}
-    assert verdict(avoidance.H15, trials) == expected
+    trials |= {(name, way): Made(mean, spread) for name in ROBOTS for way in ("Dube 2012", "constrained")}
+    assert verdict(hypotheses.H15, trials) == expected
 
 
 @pytest.mark.parametrize(("before", "left", "expected"), [(5, 0, HOLDS), (5, 1, FAILS), (0, 0, OPEN)])
 def test_avoidance_must_leave_nothing(before, left, expected):
     trials = {name: Made(hits=before) for name in ROBOTS}
-    trials |= {(name, way): Made(hits=left) for name in ROBOTS for way in ("source", "ours")}
-    assert verdict(avoidance.H16, trials) == expected
+    trials |= {(name, way): Made(hits=left) for name in ROBOTS for way in ("Dube 2012", "constrained")}
+    assert verdict(hypotheses.H16, trials) == expected
 
 
 def test_collisions_too_few_to_compare_decide_nothing():
     class Hits(Made):
         def __init__(self, *counts):
             super().__init__()
-            table = dict(zip(compared.TABLE, counts, strict=True))
+            table = dict(zip(hypotheses.TABLE, counts, strict=True))
             self.collisions = type("Count", (), {"total": sum(counts), "arm_torso": table})
 
     published = {
@@ -168,9 +158,9 @@ def test_collisions_too_few_to_compare_decide_nothing():
         "wabian2": Hits(497, 45, 0, 0),
         "we4rii": Hits(388, 43, 0, 0),
     }
-    assert verdict(compared.H17, published) == HOLDS, "Table 6.6 itself"
-    assert verdict(compared.H17, published | {"hrp2": Hits(1, 0, 0, 0)}) == FAILS
-    assert verdict(compared.H17, {name: Hits(1, 0, 0, 0) for name in ROBOTS}) == OPEN
+    assert verdict(hypotheses.H17, published) == HOLDS, "Table 6.6 itself"
+    assert verdict(hypotheses.H17, published | {"hrp2": Hits(1, 0, 0, 0)}) == FAILS
+    assert verdict(hypotheses.H17, {name: Hits(1, 0, 0, 0) for name in ROBOTS}) == OPEN
 
 
 @pytest.mark.parametrize(("own", "opened", "expected"), [(0.012, 0.009, HOLDS), (0.012, 0.004, FAILS)])

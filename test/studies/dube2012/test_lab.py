@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from humanoid_control.errors import ClipError
 from humanoid_control.evaluation.shoulder_singularity import gh_singularity
 from humanoid_control.mocap import find_body_points, load_clip
-from humanoid_control.retargeting import retarget, scale_to_robot
+from humanoid_control.retargeting import retarget_clip, scale_to_robot
 from humanoid_control.robots import load_robot
-from humanoid_control.studies.dube2012 import FAILS, HOLDS, OPEN, arm, models, study
-from humanoid_control.studies.dube2012.lab import RATE, SOURCE, Lab, singular_motion
+from humanoid_control.studies.dube2012 import FAILS, HOLDS, OPEN, arm, judge_hypotheses, models
+from humanoid_control.studies.dube2012.lab import DUBE2012, RATE, RetargetingLab, singular_motion
 from humanoid_control.studies.dube2012.robot_variants import with_locked
 from test.studies.dube2012.conftest import verdict
 
@@ -25,14 +25,14 @@ def body():
 
 @pytest.fixture(scope="module")
 def lab(body):
-    return Lab(body)
+    return RetargetingLab(body)
 
 
 def test_a_trial_is_the_solution_of_the_variant(lab, body):
     trial = lab.trial("we4rii", "girdle locked", lambda r: with_locked(r, ["girdle"]))
     robot = with_locked(load_robot("we4rii", "fixed"), ["girdle"])
     targets = scale_to_robot(body, robot)
-    direct = retarget(targets, robot, SOURCE)
+    direct = retarget_clip(targets, robot, DUBE2012)
     assert np.array_equal(trial.joints, direct.positions)
     assert trial.error() == pytest.approx(direct.errors.mean(), rel=1e-9)
     assert trial.error("l_wrist") == pytest.approx(direct.errors[:, 5].mean(), rel=1e-9)
@@ -41,7 +41,7 @@ def test_a_trial_is_the_solution_of_the_variant(lab, body):
 
 
 def test_a_locked_girdle_shows_in_the_numbers(body):
-    (finding,) = study([body], ["H2"])
+    (finding,) = judge_hypotheses([body], ["H2"])
     numbers = finding.parts[0].numbers
     assert numbers["locked [cm]"] > numbers["free [cm]"] > 0
     assert finding.clip == body.name and finding.verdict in (HOLDS, FAILS, OPEN)
@@ -49,7 +49,7 @@ def test_a_locked_girdle_shows_in_the_numbers(body):
 
 def test_ranges_that_no_frame_uses_decide_nothing():
     upright = find_body_points(load_clip("dance").crop(0, 1.5))  # stands still
-    findings = {f.hypothesis.name: f.verdict for f in study([upright], ["H7", "H10", "H12"])}
+    findings = {f.hypothesis.name: f.verdict for f in judge_hypotheses([upright], ["H7", "H10", "H12"])}
     assert findings == dict.fromkeys(("H7", "H10", "H12"), OPEN)
 
 
@@ -63,7 +63,9 @@ def test_the_elliptical_capsule_is_judged_over_sizes(monkeypatch, shares, expect
 
 def test_what_needs_no_clip_runs_once(body):
     calls = []
-    findings = study([body, body], ["H13", "H3"], lambda done, total, name: calls.append((done, total, name)))
+    findings = judge_hypotheses(
+        [body, body], ["H13", "H3"], lambda done, total, name: calls.append((done, total, name))
+    )
     assert [(f.hypothesis.name, f.clip) for f in findings] == [("H13", ""), ("H3", body.name), ("H3", body.name)]
     assert calls == [(0, 3, "H13"), (1, 3, "H3"), (2, 3, "H3"), (3, 3, "")]
 
@@ -72,14 +74,14 @@ def test_a_clip_that_cannot_be_imitated_leaves_the_question_open(monkeypatch, bo
     def refuse(self, *args, **kwargs):
         raise ClipError("the first posture did not converge")
 
-    monkeypatch.setattr(Lab, "trial", refuse)
-    (finding,) = study([body], ["H1"])
+    monkeypatch.setattr(RetargetingLab, "trial", refuse)
+    (finding,) = judge_hypotheses([body], ["H1"])
     assert finding.verdict == OPEN and "did not converge" in finding.reason
 
 
 def test_the_sternum_is_judged_by_the_published_numbers(mocap):
     body = find_body_points(load_clip(mocap("dance_markers/dance1.trc")))
-    (finding,) = study([body], ["H18"])
+    (finding,) = judge_hypotheses([body], ["H18"])
     numbers = finding.parts[0].numbers
     assert finding.verdict == (HOLDS if numbers["mean [cm]"] <= 2.125 and numbers["std [cm]"] <= 1.0 else FAILS)
 

@@ -10,10 +10,10 @@ from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
 from humanoid_control.evaluation.shoulder_singularity import GH_MOTIONS, gh_singularity, gh_smallest_singular_value
 from humanoid_control.robots import CATALOGUE, MODELS, load_robot
 from humanoid_control.studies.dube2012.robot_variants import (
+    add_fourth_shoulder_axis,
     girdle_offset,
     joints_named,
     waist_height,
-    with_four_gh_axes,
     with_girdle_at,
     with_locked,
     with_ranges,
@@ -265,7 +265,7 @@ def test_nonsense_is_refused_in_one_line(case):
 def test_with_a_girdle_it_is_an_arm_of_ten_joints(name):
     """2 girdle, 4 glenohumeral, 1 elbow, 1 forearm, 2 wrist on each side; nothing has moved at zero."""
     robot = load_robot(name, "fixed")
-    ten = with_four_gh_axes(robot)
+    ten = add_fourth_shoulder_axis(robot)
     for side in "lr":
         arm = [ten.joint_names[k] for k in ten.imitation_joints if ten.joint_names[k].startswith(f"{side}_")]
         assert len(arm) == 10
@@ -279,7 +279,7 @@ def test_with_a_girdle_it_is_an_arm_of_ten_joints(name):
 
 @pytest.mark.parametrize("name", ["hrp2", "suralp", "recommended"])
 def test_the_new_axis_moves_a_sideways_arm_forward(name):
-    ten = with_four_gh_axes(load_robot(name, "fixed"))
+    ten = add_fourth_shoulder_axis(load_robot(name, "fixed"))
     for s in "lr":
         side = {f"{s}_shoulder_abduction": np.pi / 2}
         a, b = (
@@ -296,7 +296,7 @@ def test_the_new_axis_moves_a_sideways_arm_forward(name):
 @pytest.mark.parametrize("name", ["hrp2", "we4rii"])
 def test_where_three_axes_are_singular_four_are_not(name):
     three = load_robot(name, "fixed")
-    four = with_four_gh_axes(three)
+    four = add_fourth_shoulder_axis(three)
     mounting = {"hrp2": 0, "we4rii": 10}[name]
     pose = {f"{s}_shoulder_abduction": np.radians(90 + mounting) for s in "lr"}
     for flexion in (-0.6, 0.0, 0.6):
@@ -306,7 +306,7 @@ def test_where_three_axes_are_singular_four_are_not(name):
 
 
 def test_values_of_four_axes_are_those_of_pinocchio():
-    robot = with_four_gh_axes(load_robot("recommended", "fixed"))
+    robot = add_fourth_shoulder_axis(load_robot("recommended", "fixed"))
     postures = np.random.default_rng(0).uniform(robot.lower, robot.upper, (20, robot.n))
     value, smallest = gh_singularity(robot, postures), gh_smallest_singular_value(robot, postures)
     for joints, v, s in zip(postures, value, smallest, strict=True):
@@ -323,9 +323,9 @@ def test_values_of_four_axes_are_those_of_pinocchio():
 @pytest.mark.parametrize(
     ("action", "message"),
     [
-        (lambda r: with_four_gh_axes(with_four_gh_axes(r)), "four axes in its shoulders already"),
-        (lambda r: with_four_gh_axes(r, (10, 90)), "does not hold 0"),
-        (lambda r: with_four_gh_axes(r, (5, -5)), "empty"),
+        (lambda r: add_fourth_shoulder_axis(add_fourth_shoulder_axis(r)), "four axes in its shoulders already"),
+        (lambda r: add_fourth_shoulder_axis(r, (10, 90)), "does not hold 0"),
+        (lambda r: add_fourth_shoulder_axis(r, (5, -5)), "empty"),
     ],
 )
 def test_nonsense_is_refused(action, message):
