@@ -26,7 +26,7 @@ from humanoid_control.robots.volumes import ssv_of
 from humanoid_control.simulation.engine import Engine, make_engine
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.terminal import compile_first, console, progress, warn
-from humanoid_control.viewer import CollisionRow, LineUp, find_chromium, photograph, port_is_free, require_viser
+from humanoid_control.viewer import CollisionRow, LineUp, find_chromium, photograph, port_is_free, require_viewer
 from humanoid_control.viewer.stills import CLOSE_NOTICES, HIDE_PANEL
 
 # -------- `humanoid picture`: what the viewer shows at one moment of a clip, as a PNG
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    require_viser()
+    require_viewer()
     if find_chromium() is None:
         raise EnvironmentProblem("no Chromium found: install the package 'chromium'")
     if args.output.suffix.lower() != ".png":

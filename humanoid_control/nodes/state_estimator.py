@@ -10,7 +10,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from humanoid_control.estimation.joint_filter import JointFilter
-from humanoid_control.nodes.base.messages import STREAM_OUT, fill_joint_state, joint_state, seconds
+from humanoid_control.nodes.base.messages import STREAM_OUT, joint_state, message_of, seconds
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
@@ -101,13 +101,9 @@ class StateEstimator(TickNode):
             self.tendons.hold(seconds(stamp), now)
         if self.age(self.topic, now) > self.params.timeout:
             return
-        state = self.filter.at(seconds(stamp))
-        known = np.isfinite(state.q)
-        if known.all():
-            self.estimates.publish(fill_joint_state(self.message, stamp, state.q, state.v))
-        elif known.any():
-            part = joint_state([n for n, k in zip(self.robot.joint_names, known, strict=True) if k])
-            self.estimates.publish(fill_joint_state(part, stamp, state.q[known], state.v[known]))
+        message = message_of(self.filter.at(seconds(stamp)), stamp, self.message)
+        if message is not None:
+            self.estimates.publish(message)
 
     def slack_time(self, left: float) -> None:
         if self.tendons is not None:

@@ -13,7 +13,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA, Float64MultiArray, MultiArrayDimension
 from visualization_msgs.msg import Marker, MarkerArray
 
-from humanoid_control.nodes.base.messages import STREAM_OUT, WORLD, floats, seconds
+from humanoid_control.nodes.base.messages import STREAM_OUT, WORLD, floats, state_of
 from humanoid_control.nodes.base.serialized_markers import IdlePublisher, SerializedMarkers
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.robots.catalogue import load_robot
@@ -119,7 +119,7 @@ class GroundTruthComparison:
         self._own = [np.array([estimator.joint_names.index(j) for j in g.own]) for g in estimator.groups]
         self._estimates: deque[tuple[float, Array, list[Array]]] = deque(maxlen=COMPARED)
         self._truths: deque[tuple[float, Array]] = deque(maxlen=COMPARED)
-        self._names: list[str] = []
+        self._names: tuple[str, ...] = ()
         self._there = np.zeros(0, dtype=np.int64)
         self._nees, self._last = ChiSquareMean(), 0.0
         node.listen(JointState, topic, self._on_truth)
@@ -134,14 +134,13 @@ class GroundTruthComparison:
         self._compare()
 
     def _on_truth(self, m: JointState) -> None:
-        if len(m.position) != len(m.name):
+        truth = state_of(m)
+        if np.isnan(truth.q).all():
             return
-        if m.name != self._names:
-            self._names = list(m.name)
-            known = {name: k for k, name in enumerate(m.name)}
+        if truth.names != self._names:
+            self._names, known = truth.names, {name: k for k, name in enumerate(truth.names)}
             self._there = np.array([known.get(j, -1) for j in self.estimator.joint_names])
-        position = np.append(np.asarray(m.position, float), np.nan)
-        self._truths.append((seconds(m.header.stamp), position[self._there]))
+        self._truths.append((truth.stamp, np.append(truth.q, np.nan)[self._there]))
         self._compare()
 
     def _compare(self) -> None:

@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
@@ -23,8 +23,11 @@ from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.robots.catalogue import load_robot, urdf_path
-from humanoid_control.viewer import PanelActions, ViewerPage, ViewState, port_is_free, require_viser
+from humanoid_control.viewer import PanelActions, port_is_free, require_viewer
 from humanoid_control.viewer.panel import HIDDEN, MARKERS
+
+if TYPE_CHECKING:
+    from humanoid_control.viewer.page import ViewState
 
 MARKER_PERIOD = 0.1  # [s] reading a message of a hundred markers takes some 5 ms
 MARKERS_GONE = 1.0  # [s] without a message after which markers go, as in rviz
@@ -81,7 +84,9 @@ class Viewer(TickNode):
     node_name = "viewer"
 
     def configure(self) -> float:
-        require_viser()
+        require_viewer()
+        from humanoid_control.viewer.page import ViewerPage, ViewState
+
         p = self.params
         if not port_is_free(p.host, p.port):
             raise EnvironmentProblem(f"port {p.port} is occupied: stop what listens there, or choose another with port")

@@ -8,7 +8,7 @@ import logging
 import socket
 from typing import TYPE_CHECKING
 
-from humanoid_control.errors import ConfigError, EnvironmentProblem
+from humanoid_control.errors import ConfigError, EnvironmentProblem, missing_package
 
 if TYPE_CHECKING:
     import viser
@@ -16,21 +16,22 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 
 
-def missing_viser() -> str:
-    """One line that says how to get viser; empty where it is installed."""
-    if importlib.util.find_spec("viser") is not None:
-        return ""
-    return "pages in the browser need viser: pip install 'humanoid_control[viewer]', or pip install viser"
+def missing_viewer() -> EnvironmentProblem | None:
+    """An error that says what to install for pages in the browser; None where all of it is there."""
+    for package in ("viser", "trimesh"):
+        if importlib.util.find_spec(package) is None:
+            return missing_package(ModuleNotFoundError(name=package))
+    return None
 
 
-def require_viser() -> None:
+def require_viewer() -> None:
     """Raise a clear error where pages cannot be shown.
 
     Raises:
-        EnvironmentProblem: viser is not installed.
+        EnvironmentProblem: an optional package is not installed.
     """
-    if reason := missing_viser():
-        raise EnvironmentProblem(reason)
+    if problem := missing_viewer():
+        raise problem
 
 
 def port_is_free(host: str, port: int) -> bool:
@@ -56,9 +57,9 @@ def open_server(port: int, host: str = HOST) -> viser.ViserServer:
     """A server of one page.
 
     Raises:
-        EnvironmentProblem: viser is not installed.
+        EnvironmentProblem: an optional package is not installed.
     """
-    require_viser()
+    require_viewer()
     import viser
 
     logging.getLogger("websockets").setLevel(logging.CRITICAL)

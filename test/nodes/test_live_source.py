@@ -14,6 +14,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.mocap import find_body_points, load_clip, synthetic_dance
 from humanoid_control.mocap.body_points import BodyPoints
+from humanoid_control.nodes.live_source import SourceClock
 from humanoid_control.retargeting import POINTS
 from humanoid_control.retargeting.scaling import Scaler
 from humanoid_control.robots import load_robot
@@ -238,3 +239,24 @@ def test_live_markers_to_joints(graph):
     print({k: v for k, v in values.items() if k.startswith(("reference", "latency", "execution"))})
     assert float(values["reference_step_p50_ms"]) < 5.0
     assert len(positions(camera.targets[-1])) == len(POINTS)
+
+
+def test_stamps_take_the_jitter_out_and_another_clock_does_not_matter():
+    rng = np.random.default_rng(0)
+    for offset in (0.0, 1.7e9, -5.0):
+        clock, stamps = SourceClock(), np.arange(300) / 100 + offset
+        arrivals = np.arange(300) / 100 + 0.02 + rng.exponential(0.004, 300)
+        times = np.array([clock.time(s, a) for s, a in zip(stamps, arrivals, strict=True)])
+        assert (times <= arrivals + 1e-6).all()
+        assert np.abs(np.diff(times)[100:] - 0.01).max() < 1e-3 < np.abs(np.diff(arrivals)[100:] - 0.01).mean()
+
+
+def test_stamps_that_stand_still_tell_nothing():
+    clock = SourceClock()
+    assert [clock.time(0.0, a) for a in (5.0, 5.1, 5.25)] == [5.0, 5.1, 5.25]
+
+
+def test_a_clock_that_is_set_is_followed_at_once():
+    clock = SourceClock()
+    assert clock.time(10.0, 50.0) == 50.0
+    assert clock.time(100.0, 50.01) == 50.01

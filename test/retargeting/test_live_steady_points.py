@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from humanoid_control.nodes.live_source import SourceClock
 from humanoid_control.retargeting.live import CHAIN, SegmentGuard, SteadyPoints
 
 DT = 0.01
@@ -106,27 +105,3 @@ def test_impossible_hips_hold_everything(body):
     assert guard.check(bad) == pytest.approx(p)
     assert "hips" in guard.problems[0]
     assert guard.check(np.full_like(p, np.nan)) == pytest.approx(p)
-
-
-# -- stamps ------------------------------------------------------------------------------------------------------------
-
-
-def test_stamps_take_the_jitter_out_and_another_clock_does_not_matter():
-    rng = np.random.default_rng(0)
-    for offset in (0.0, 1.7e9, -5.0):
-        clock, stamps = SourceClock(), np.arange(300) / 100 + offset
-        arrivals = np.arange(300) / 100 + 0.02 + rng.exponential(0.004, 300)
-        times = np.array([clock.time(s, a) for s, a in zip(stamps, arrivals, strict=True)])
-        assert (times <= arrivals + 1e-6).all()
-        assert np.abs(np.diff(times)[100:] - 0.01).max() < 1e-3 < np.abs(np.diff(arrivals)[100:] - 0.01).mean()
-
-
-def test_stamps_that_stand_still_tell_nothing():
-    clock = SourceClock()
-    assert [clock.time(0.0, a) for a in (5.0, 5.1, 5.25)] == [5.0, 5.1, 5.25]
-
-
-def test_a_clock_that_is_set_is_followed_at_once():
-    clock = SourceClock()
-    assert clock.time(10.0, 50.0) == 50.0
-    assert clock.time(100.0, 50.01) == 50.01

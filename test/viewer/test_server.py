@@ -31,7 +31,7 @@ def test_a_node_without_viser_refuses_in_one_line_with_code_2():
     code = "import sys; sys.modules['viser'] = None; from humanoid_control.nodes.viewer import main; main()"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 2
-    assert result.stderr.splitlines()[-1].startswith("viewer: pages in the browser need viser: pip install")
+    assert result.stderr.splitlines()[-1].startswith("viewer: viser is not installed: pip install")
 
 
 def test_ports_and_addresses_are_checked():

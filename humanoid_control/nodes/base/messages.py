@@ -9,10 +9,11 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Point, Pose, Quaternion, Vector3
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import JointState as JointStateMessage
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
+from humanoid_control.kinematics.joint_state import JointState
 from humanoid_control.robots.robot import Robot
 
 WORLD = "world"
@@ -47,19 +48,19 @@ def floats(values: np.ndarray) -> array:
     return array("d", np.ascontiguousarray(values, dtype=np.float64).tobytes())
 
 
-def joint_state(names: Sequence[str]) -> JointState:
-    """An empty JointState for the given joints."""
-    return JointState(name=list(names))
+def joint_state(names: Sequence[str]) -> JointStateMessage:
+    """An empty message for the given joints."""
+    return JointStateMessage(name=list(names))
 
 
 def fill_joint_state(
-    message: JointState,
+    message: JointStateMessage,
     stamp: Time,
     position: np.ndarray,
     velocity: np.ndarray | None = None,
     effort: np.ndarray | None = None,
-) -> JointState:
-    """Set the stamp and the arrays of a JointState that is used again and again."""
+) -> JointStateMessage:
+    """Set the stamp and the arrays of a message that is used again and again."""
     message.header.stamp = stamp
     message.position = floats(position)
     if velocity is not None:
@@ -67,6 +68,36 @@ def fill_joint_state(
     if effort is not None:
         message.effort = floats(effort)
     return message
+
+
+def message_of(state: JointState, stamp: Time, message: JointStateMessage) -> JointStateMessage | None:
+    """Positions and velocities of a record as a message.
+
+    Args:
+        state: NaN where a position is not known.
+        stamp: of the message.
+        message: for all joints of the record, used again and again; where some are not known a new one is made.
+
+    Returns:
+        The joints that are known; None where none is.
+    """
+    known = np.isfinite(state.q)
+    if known.all():
+        return fill_joint_state(message, stamp, state.q, state.v)
+    if not known.any():
+        return None
+    part = joint_state([name for name, k in zip(state.names, known, strict=True) if k])
+    return fill_joint_state(part, stamp, state.q[known], state.v[known])
+
+
+def state_of(message: JointStateMessage) -> JointState:
+    """A message as a record; NaN where it does not give a value for each name."""
+    n = len(message.name)
+    q, v, effort = (
+        np.array(values, dtype=float) if len(values) == n else np.full(n, np.nan)
+        for values in (message.position, message.velocity, message.effort)
+    )
+    return JointState(tuple(message.name), q, v, effort, seconds(message.header.stamp))
 
 
 class JointPositions:
@@ -84,7 +115,7 @@ class JointPositions:
         """Nothing is known any more."""
         self.values = np.full(self._robot.n, np.nan)
 
-    def take(self, message: JointState) -> None:
+    def take(self, message: JointStateMessage) -> None:
         """Read a message; joints that it does not name keep their positions."""
         if len(message.position) == len(message.name):
             theirs, ours = self._robot.order_of(message.name)

@@ -32,7 +32,7 @@ from humanoid_control.nodes.session.supervisor import InputRefused, StackFailure
 from humanoid_control.nodes.stacks import Stack, find_stack
 from humanoid_control.paths import state_dir
 from humanoid_control.terminal import IMITATION, SIMULATION, TENDONS, compile_first, warn
-from humanoid_control.viewer import missing_viser
+from humanoid_control.viewer import missing_viewer
 
 FIRST_MOTION_TIMEOUT = 45.0  # [s]
 FIRST_WORD_TIMEOUT = 12.0  # [s] nodes that are ready and can be heard publish diagnostics every second
@@ -79,8 +79,8 @@ class Session:
         self.stack, settings = find_stack(stack) if isinstance(stack, str) else stack, settings or {}
         if unknown := [node for node in settings if node not in self.stack]:
             raise UnknownNameError("node", unknown[0], self.stack.executables, hint=f"(in stack {self.stack.name})")
-        if "viewer" in self.stack and (reason := missing_viser()):
-            warn(f"without the viewer: {reason}")
+        if "viewer" in self.stack and (problem := missing_viewer()):
+            warn(f"without the viewer: {problem}")
             self.stack = self.stack.without("viewer")
         self.namespace, self.quiet, self._settings = namespace, quiet, settings
         self.directory = new_run_directory(self.stack.name)

@@ -100,7 +100,7 @@ def test_settings_of_a_node_that_the_stack_does_not_have_are_refused(monkeypatch
 def test_without_viser_the_rest_of_the_stack_runs_and_one_line_says_what_to_install(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("HUMANOID_HOME", str(tmp_path))
     assert Session("targets", settings={"viewer": {"port": 8123}}).viewer_url == "http://localhost:8123"
-    monkeypatch.setattr(module, "missing_viser", lambda: "pip install viser")
+    monkeypatch.setattr(module, "missing_viewer", lambda: EnvironmentProblem("pip install viser"))
     session = Session("targets", settings={"viewer": {"port": 8123}})
     assert session.stack.executables == ("simulator", "state_estimator", "whole_body_ik")
     assert session.viewer_url is None

@@ -1,0 +1,23 @@
+"""The example of a node of one's own: its hand comes to where it is told."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from humanoid_control.paths import share_dir
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+
+
+@pytest.mark.ros
+@pytest.mark.slow
+def test_the_hand_follows_its_target(tmp_path):
+    env = {**os.environ, "HUMANOID_HOME": str(tmp_path), "ROS_DOMAIN_ID": str(10 + (os.getpid() + 57) % 80)}
+    env["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    script = share_dir() / "examples" / "your_own_node.py"
+    result = subprocess.run([sys.executable, str(script), "--seconds", "4"], env=env, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert float(re.search(r"the hand is ([\d.]+) cm", result.stdout).group(1)) < 5.0
