@@ -1,9 +1,4 @@
-"""What `humanoid bench tendons` times: updates of ours and of filterpy on the same numbers, steps of three groups.
-
-Also here:
-
-* Tendons: mappings of table I, filter updates beside filterpy, and three groups in one process; one core.
-"""
+"""Speed of tendon estimation, one core: mappings of table I, filter updates beside filterpy, steps of three groups."""
 
 from __future__ import annotations
 
@@ -29,8 +24,6 @@ from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
 from humanoid_control.tendons.mappings.postures import random_walk
 from humanoid_control.tendons.tendon import TendonGroup
 from humanoid_control.terminal import TENDONS, compile_first, progress
-
-# -------- What `humanoid bench tendons` times: updates of ours and of filterpy on the same numbers
 
 SIZES = {"8x10": (8, 10, 8), "60x80": (60, 80, 6), "60x80_dense": (60, 80, 60)}  # states, tendons, joints crossed
 NOISE, SPREAD = 1e-4, 0.1  # of a length [m], of the angles before the update [rad]
@@ -58,8 +51,8 @@ def problem(size: str) -> Measured:
     return Measured(H, nu, NOISE**2, SPREAD**2 * np.eye(n))
 
 
-class OurUpdate:
-    """Our update with its gate, from the same state every time; x and P are what it found."""
+class KalmanUpdate:
+    """The update of the estimator with its gate, from the same state every time; x and P are what it found."""
 
     def __init__(self, given: Measured) -> None:
         m, n = given.H.shape
@@ -98,18 +91,18 @@ class FilterpyUpdate:
 
     @property
     def x(self) -> Array:
-        """What it found."""
+        """The posterior mean."""
         return np.asarray(self._filter.x)
 
     @property
     def P(self) -> Array:
-        """Its covariance."""
+        """The posterior covariance."""
         return np.asarray(self._filter.P)
 
 
 def update_cases() -> list[TimedCall]:
-    """Ours in every size, and filterpy's where it is installed; each case measures itself."""
-    cases = [TimedCall(f"update_{size}", OurUpdate(problem(size)), n, True) for size, (n, _, _) in SIZES.items()]
+    """The estimator's update in every size, and filterpy's where it is installed; each case measures itself."""
+    cases = [TimedCall(f"update_{size}", KalmanUpdate(problem(size)), n, True) for size, (n, _, _) in SIZES.items()]
     if importlib.util.find_spec("filterpy") is not None:
         for size in ("8x10", "60x80"):  # it makes no difference between dense and sparse
             cases.append(TimedCall(f"filterpy_{size}", FilterpyUpdate(problem(size)), SIZES[size][0], True))
@@ -142,7 +135,7 @@ def _limits(mappings: Mapping[str, JointMuscleMapping], joint: str) -> Array:
     return np.asarray(m.limits[m.joint_names.index(joint)])
 
 
-# -------- Tendons: mappings of table I, filter updates beside filterpy, and three groups in one process; one core
+# -------- The bench
 
 ROBOT = "kengoro_upper"
 COLUMNS = ["name", "unit", "median", "p99", "n", "size", "peak_mb", "source", "ratio", "goal", "reached"]
@@ -155,7 +148,7 @@ COUNTS: dict[str, tuple[int, ...]] = {}  # other values per joint than those of 
 
 
 def measure(robot: str = ROBOT, quiet: bool = True) -> list[dict[str, Any]]:
-    """Rows in s, us or Hz. Ours and the peer take turns, so that other work on the machine hits both alike."""
+    """Rows in s, us or Hz. The estimator and the peer take turns, so that other work on the machine hits both alike."""
     model = load_robot(robot, "fixed")
     if model.name != ROBOT:
         raise ConfigError(f"bench tendons measures the three groups of table I, which only {ROBOT} has")
@@ -186,7 +179,7 @@ def groups_cases(robot: Robot, built: dict[str, Built]) -> list[TimedCall]:
 
 
 def _part(show: Callable[..., object], start: float, share: float, text: str) -> Callable[[float], None]:
-    """What tells the bar how much of a part is done."""
+    """Callback that tells the bar how much of a part is done."""
     return lambda done: (show(start + share * done, text), None)[1]
 
 
@@ -243,7 +236,7 @@ def judge(rows: list[dict[str, Any]]) -> None:
 
 
 def notes(rows: list[dict[str, Any]]) -> list[str]:
-    """What the numbers stand for."""
+    """Lines that say what the numbers stand for."""
     lines = [
         "jmm: data set and polynomials of degree 5 from as many postures as in table I, on one core; source: its",
         "construction + regression [s] on 12 cores. peak_mb: most memory of the whole process so far.",
@@ -255,6 +248,6 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
         return [
             *lines,
             "filterpy: ExtendedKalmanFilter.update as its users call it, H and h(x) given ready-made; ratio: its time",
-            "by ours. It has no test for lying tendons and no form for sparse H: full rows take it as long.",
+            "by that here. It has no test for faulty tendons and no form for sparse H: full rows take it as long.",
         ]
     return [*lines, "filterpy is not installed: pip install 'humanoid_control[bench]' adds its rows"]

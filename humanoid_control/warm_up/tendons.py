@@ -1,4 +1,4 @@
-"""The tendons' kernels compiled ahead of time, so that no first estimate waits for the compiler."""
+"""Kernels of the tendons compiled ahead of time, so that no first estimate waits for the compiler."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from humanoid_control.jit import are_compiled
 from humanoid_control.tendons.estimator import kalman, observations, prediction
 from humanoid_control.tendons.mappings import neural, polynomial
-from humanoid_control.tendons.routing.kernels import bend_at, measure_at
+from humanoid_control.tendons.routing.kernels import measure_at, moment_arm_derivative_at
 
 ADVICE = "compiling the tendons for this machine, only this once: about half a minute"
 KERNELS: tuple[Any, ...] = (
     measure_at,
-    bend_at,
+    moment_arm_derivative_at,
     prediction.predict_by_lengths,
     prediction.predict_still,
     prediction.linearisation_variance,
@@ -31,7 +31,7 @@ SMALL = 4  # values per joint of the grid, degree and width of the mappings that
 
 
 def compiled() -> bool:
-    """Whether the kernels of geometry, mappings and filters are in memory or on disk."""
+    """True where the kernels of geometry, mappings and filters are in memory or on disk."""
     return are_compiled(KERNELS)
 
 

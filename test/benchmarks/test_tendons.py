@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.benchmarks import tendons as bench_tendons
-from humanoid_control.benchmarks.tendons import NOISE, SIZES, FilterpyUpdate, OurUpdate, problem
+from humanoid_control.benchmarks.tendons import NOISE, SIZES, FilterpyUpdate, KalmanUpdate, problem
 from humanoid_control.cli.main import main
 from humanoid_control.studies.kawaharazuka.table_one import TABLE_ONE
 
@@ -96,7 +96,7 @@ def test_the_update_finds_what_filterpy_finds(size):
     """The same posterior, and the one that the information form gives: no tendon was left out."""
     pytest.importorskip("filterpy")
     given = problem(size)
-    ours, theirs = OurUpdate(given), FilterpyUpdate(given)
+    ours, theirs = KalmanUpdate(given), FilterpyUpdate(given)
     for case in (ours, theirs):
         assert case() > 0 and case() > 0  # the second call begins where the first did
     P = np.linalg.inv(np.linalg.inv(given.P) + given.H.T @ given.H / NOISE**2)

@@ -1,4 +1,4 @@
-"""Tendons for the arms of robots that have none: a design of ours, made by one rule, to estimate joint angles with.
+"""Virtual tendons for the arms of robots that have none: designed by one rule, to estimate joint angles with.
 
 Ten muscles cross the shoulder and the elbow, laid out as in man around the centre of the shoulder (points relative to
 it at zero, x forward, y to the left, z up, for an upper arm of 0.30 m). Every joint of the girdle, the forearm and the
@@ -19,7 +19,7 @@ from humanoid_control.robots.generate.source import RobotSource
 
 UPPER_ARM = 0.30  # [m] that the coordinates are for
 SCALES = (0.85, 1.05)  # how much smaller and larger an arm they are fitted to
-MIN_TENSION, MAX_TENSION = 10, 300  # [N] ours, as all numbers of this file
+MIN_TENSION, MAX_TENSION = 10, 300  # [N] chosen here, as all numbers of this file
 
 # Name: points on the part that carries the shoulder (s), on the upper arm (h), and on the forearm (f): s and h from
 # the shoulder, f from the elbow. What follows the elbow is e: on the upper arm, from the elbow.

@@ -1,4 +1,4 @@
-"""Earlier estimators, table search and no sharing, beside ours by polynomials, a network and the geometry."""
+"""Earlier estimators, table search and no sharing, beside the shared filter on polynomials, a network, the geometry."""
 
 from __future__ import annotations
 
@@ -11,8 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.studies.kawaharazuka.finding import Finding, Goal, Row, Runs, Trace, settled, spread, walks_of
-from humanoid_control.studies.kawaharazuka.lab import ARM, NOISE, TendonLab, measured
+from humanoid_control.studies.kawaharazuka.result import (
+    ErrorGoal,
+    ExperimentResult,
+    Row,
+    Runs,
+    Trace,
+    settled,
+    spread,
+    walks_of,
+)
+from humanoid_control.studies.kawaharazuka.testbed import ARM, NOISE, TendonTestbed, measured
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
@@ -32,8 +41,8 @@ EXACT = "absolute, geometry"
 
 
 @dataclass(frozen=True)
-class Way:
-    """One way from lengths to angles: a mapping of the group, and the settings of the filters; None searches a table.
+class Method:
+    """Method from lengths to angles: a mapping of the group, and settings of the filters; None searches a table.
 
     Attributes:
         data: postures that the mapping was made from; 0 for the geometry.
@@ -46,14 +55,14 @@ class Way:
 
     @property
     def noise(self) -> float:
-        """What the filter is told of a length, the misfit of the mapping included [m]."""
+        """Length noise that the filter is told, the misfit of the mapping included [m]."""
         return float(np.hypot(NOISE, self.mapping.fit.rms if self.mapping.fit else 0.0))
 
 
-def ways(lab: TendonLab, show: Callable[[float], object]) -> list[Way]:
+def methods(testbed: TendonTestbed, show: Callable[[float], object]) -> list[Method]:
     """All of them, the fitted ones made from the same postures."""
-    exact = lab.mappings[GROUP]
-    target = fit_target(lab.geometry_of(GROUP))
+    exact = testbed.mappings[GROUP]
+    target = fit_target(testbed.geometry_of(GROUP))
     postures = random_postures(exact.limits, DATA)
     small, large = (build_table(target, random_postures(exact.limits, n)) for n in (DATA, ROWS))
     show(0.2)
@@ -66,19 +75,19 @@ def ways(lab: TendonLab, show: Callable[[float], object]) -> list[Way]:
     network = fit_neural(target, postures, WIDTH, ITERATIONS, progress=trained)
     printed = {"share": False, "predict": "tendons", "gate": 0.0, "limits": "off"}
     return [
-        Way(f"table search, {DATA:,} rows", small, None, DATA),
-        Way(f"table search, {ROWS:,} rows", large, None, ROWS),
-        Way("conventional, polynomials", polynomials, printed, DATA),
-        Way("absolute, polynomials", polynomials, {}, DATA),
-        Way("absolute, network", network, {}, DATA),
-        Way(EXACT, exact, {}, 0),
+        Method(f"table search, {DATA:,} rows", small, None, DATA),
+        Method(f"table search, {ROWS:,} rows", large, None, ROWS),
+        Method("conventional, polynomials", polynomials, printed, DATA),
+        Method("absolute, polynomials", polynomials, {}, DATA),
+        Method("absolute, network", network, {}, DATA),
+        Method(EXACT, exact, {}, 0),
     ]
 
 
-def baselines(lab: TendonLab, runs: Runs) -> Finding:
-    """Each way on the same walks of the whole body: errors of the left arm's own joints, and the time of a step."""
-    tried = ways(lab, lambda share: runs.show(0.3 * share))
-    joints = lab.whole.joint_names
+def baselines(testbed: TendonTestbed, runs: Runs) -> ExperimentResult:
+    """Each method on the same walks of the whole body: errors of the left arm's own joints, and the time of a step."""
+    tried = methods(testbed, lambda share: runs.show(0.3 * share))
+    joints = testbed.whole.joint_names
     own = [joints.index(j) for j in ARM]
     walks: list[list[Array]] = [[] for _ in tried]
     times = np.empty((ROUNDS, len(tried)))
@@ -86,70 +95,77 @@ def baselines(lab: TendonLab, runs: Runs) -> Finding:
     steps: dict[str, Callable[[], object]] = {}
     first: Array = np.empty(0)
     for seed in range(runs.seeds):
-        q, lengths = lab.walk(runs.steps, SIGMA, seed)
-        z = dict(zip(lab.whole.tendon_names, measured(lengths, seed).T, strict=True))
+        q, lengths = testbed.walk(runs.steps, SIGMA, seed)
+        z = dict(zip(testbed.whole.tendon_names, measured(lengths, seed).T, strict=True))
         start = q[0] + START_ERROR * np.random.default_rng(seed).choice([-1.0, 1.0], len(joints))
-        for k, way in enumerate(tried):
+        for k, method in enumerate(tried):
             runs.show(0.3 + 0.7 * (seed + k / len(tried)) / runs.seeds)
-            estimate = _estimate(lab, way, z, dict(zip(joints, start, strict=True)))
+            estimate = _estimate(testbed, method, z, dict(zip(joints, start, strict=True)))
             walks[k].append(estimate - q[:, own])
             if seed == 0:
-                lines[way.name], first = estimate, q[:, own]
-                steps[way.name] = _step(lab, way, z)
+                lines[method.name], first = estimate, q[:, own]
+                steps[method.name] = _step(testbed, method, z)
     for turn in times:
-        for k, way in enumerate(tried):
-            turn[k] = _median_time(steps[way.name])
+        for k, method in enumerate(tried):
+            turn[k] = _median_time(steps[method.name])
     rows = [
-        Row(way.name, ARM, np.array([settled(e) for e in errors]), goal=Goal(worst=1.0) if way.name == EXACT else None)
-        for way, errors in zip(tried, walks, strict=True)
+        Row(
+            method.name,
+            ARM,
+            np.array([settled(e) for e in errors]),
+            goal=ErrorGoal(worst=1.0) if method.name == EXACT else None,
+        )
+        for method, errors in zip(tried, walks, strict=True)
     ]
     table = [
         {
-            "filter": way.name,
-            "postures": way.data,
-            "fit mm": round(1e3 * way.mapping.fit.rms, 3) if way.mapping.fit and way.settings is not None else "",
-            "made in s": round(way.mapping.fit.seconds, 2) if way.mapping.fit else "",
+            "filter": method.name,
+            "postures": method.data,
+            "fit mm": round(1e3 * method.mapping.fit.rms, 3)
+            if method.mapping.fit and method.settings is not None
+            else "",
+            "made in s": round(method.mapping.fit.seconds, 2) if method.mapping.fit else "",
             "step us": round(1e6 * best, 1),
         }
-        for way, best in zip(tried, times.min(axis=0).tolist(), strict=True)
+        for method, best in zip(tried, times.min(axis=0).tolist(), strict=True)
     ]
-    shown = [way.name for way in (tried[1], tried[2], tried[-1])]
+    shown = [method.name for method in (tried[1], tried[2], tried[-1])]
     trace = Trace(
         "left arm while the whole body walks at random, lengths zeroed rightly, noise of 0.1 mm",
         ARM,
         first,
         {name: lines[name] for name in shown},
-        spread={way.name: spread(e) for way, e in zip(tried, walks, strict=True) if way.name in shown},
+        spread={method.name: spread(e) for method, e in zip(tried, walks, strict=True) if method.name in shown},
         of=f"error of {len(ARM)} joints, {walks_of(runs)}",
     )
     source = "tables are not smooth and grow as N^D, polynomials and networks cost alike (sections II-A and II-B)"
     measure = "root mean square error without the first sixth; start 10 deg off; 8 joints and 10 tendons a step"
-    return Finding("baselines", "earlier estimators", source, measure, tuple(rows), tuple(table), (trace,))
+    return ExperimentResult("baselines", "earlier estimators", source, measure, tuple(rows), tuple(table), (trace,))
 
 
-def _estimate(lab: TendonLab, way: Way, z: dict[str, Array], start: dict[str, float]) -> Array:
+def _estimate(testbed: TendonTestbed, method: Method, z: dict[str, Array], start: dict[str, float]) -> Array:
     """(T, J) angles of the arm's own joints."""
-    if way.settings is None:
-        assert isinstance(way.mapping, TableMapping)
-        found = way.mapping.search(np.column_stack([z[t] for t in way.mapping.muscle_names]))
-        return np.asarray(found[:, [way.mapping.joint_names.index(j) for j in ARM]])
-    settings = EstimatorSettings("absolute", length_noise=way.noise, **way.settings)
-    estimator = TendonEstimator(lab.groups, lab.mappings | {GROUP: way.mapping}, settings)
+    if method.settings is None:
+        assert isinstance(method.mapping, TableMapping)
+        found = method.mapping.search(np.column_stack([z[t] for t in method.mapping.muscle_names]))
+        return np.asarray(found[:, [method.mapping.joint_names.index(j) for j in ARM]])
+    settings = EstimatorSettings("absolute", length_noise=method.noise, **method.settings)
+    estimator = TendonEstimator(testbed.groups, testbed.mappings | {GROUP: method.mapping}, settings)
     estimator.reset({j: start[j] for j in estimator.joint_names})
     at = [estimator.joint_names.index(j) for j in ARM]
     lengths = np.column_stack([z[t] for t in estimator.muscle_names])
     return np.array([estimator.step(row)[at] for row in lengths])
 
 
-def _step(lab: TendonLab, way: Way, z: dict[str, Array]) -> Callable[[], object]:
-    """What takes the next step of this group alone."""
-    rows = cycle(np.column_stack([z[t] for t in way.mapping.muscle_names])[:TIMED])
-    if way.settings is None:
-        table = way.mapping
+def _step(testbed: TendonTestbed, method: Method, z: dict[str, Array]) -> Callable[[], object]:
+    """The next step of this group alone, as a function."""
+    rows = cycle(np.column_stack([z[t] for t in method.mapping.muscle_names])[:TIMED])
+    if method.settings is None:
+        table = method.mapping
         assert isinstance(table, TableMapping)
         return lambda: table.search(next(rows))
-    group = next(g for g in lab.groups if g.name == GROUP)
-    f = GroupFilter(group, way.mapping, EstimatorSettings("absolute", length_noise=way.noise, **way.settings))
+    group = next(g for g in testbed.groups if g.name == GROUP)
+    f = GroupFilter(group, method.mapping, EstimatorSettings("absolute", length_noise=method.noise, **method.settings))
     return lambda: f.step(next(rows))
 
 

@@ -1,10 +1,4 @@
-"""E1 and E2: the mappings of table I; the whole upper body while it walks at random, calibrated rightly.
-
-Also here:
-
-* E4: an arm that was zeroed at the wrong posture, by the absolute and by the relative filters.
-* The experiments by name, and how some of them are run.
-"""
+"""Experiments of Kawaharazuka 2018 by name; E1, the mappings of table I, and E2, a random walk of the upper body."""
 
 from __future__ import annotations
 
@@ -13,38 +7,33 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import radians
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.simulation.drives.tendon_plant import EncoderErrors
 from humanoid_control.studies.kawaharazuka.baselines import baselines
-from humanoid_control.studies.kawaharazuka.finding import (
+from humanoid_control.studies.kawaharazuka.learning import elbow, shoulder
+from humanoid_control.studies.kawaharazuka.other_arms import model_files, models_folder, others
+from humanoid_control.studies.kawaharazuka.result import (
     GIGABYTES,
     SECONDS,
-    Finding,
-    Goal,
+    ErrorGoal,
+    ExperimentResult,
     Row,
     Runs,
     Trace,
     settled,
     spread,
-    tail,
     walks_of,
 )
-from humanoid_control.studies.kawaharazuka.lab import ARM, NECK, NOISE, SCAPULA, TendonLab, measured
-from humanoid_control.studies.kawaharazuka.learning import elbow, shoulder
-from humanoid_control.studies.kawaharazuka.other_arms import model_files, models_folder, others
 from humanoid_control.studies.kawaharazuka.sharing import shared_and_conventional
 from humanoid_control.studies.kawaharazuka.table_one import DEGREE, TABLE_ONE, build
+from humanoid_control.studies.kawaharazuka.testbed import ARM, NECK, SCAPULA, TendonTestbed, measured
+from humanoid_control.studies.kawaharazuka.wrong_zero import wrong_zero
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
-from humanoid_control.tendons.estimator.group_filter import GroupFilter
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.mapping import Array
-from humanoid_control.tendons.mappings.postures import random_walk
-
-# -------- E1 and E2: the mappings of table I; the whole upper body while it walks at random, calibrated rightly
 
 COUNTS: dict[str, tuple[int, ...]] = {}  # other values per joint than those of table I, by the name of its column
 SIGMA, START_ERROR = radians(0.5), radians(10.0)
@@ -58,11 +47,11 @@ VARIANTS = (
     (RELATIVE, "r2", 1e-4),
 )
 STRIP = (ABSOLUTE, FITTED, RELATIVE)
-GOALS = {VARIANTS[0][0]: Goal(worst=1.0), ABSOLUTE: Goal(worst=1.0), VARIANTS[2][0]: Goal(worst=3.0)}
-GOALS[FITTED] = Goal(worst=2.0)  # twice that of the geometry
+GOALS = {VARIANTS[0][0]: ErrorGoal(worst=1.0), ABSOLUTE: ErrorGoal(worst=1.0), VARIANTS[2][0]: ErrorGoal(worst=3.0)}
+GOALS[FITTED] = ErrorGoal(worst=2.0)  # twice that of the geometry
 
 
-def table_one(lab: TendonLab, runs: Runs) -> Finding:
+def table_one(testbed: TendonTestbed, runs: Runs) -> ExperimentResult:
     """E1: data and polynomials of the three groups."""
     lines, spent = [], []
     for k, group in enumerate(TABLE_ONE):
@@ -70,7 +59,7 @@ def table_one(lab: TendonLab, runs: Runs) -> Finding:
         def show(share: float, done: int = k) -> None:
             runs.show((done + share) / len(TABLE_ONE))
 
-        built = build(lab.robot, group, COUNTS.get(group.name), show)
+        built = build(testbed.robot, group, COUNTS.get(group.name), show)
         fit = built.mapping.fit
         lines.append(
             {
@@ -91,29 +80,29 @@ def table_one(lab: TendonLab, runs: Runs) -> Finding:
         spent.append((built.seconds, built.peak))
     names, values = tuple(g.name for g in TABLE_ONE), np.array(spent, float)
     rows = (
-        Row("data and regression", names, values[None, :, 0], SECONDS, Goal(worst=20.0)),
-        Row("memory of the process", names, values[None, :, 1], GIGABYTES, Goal(worst=4.0)),
+        Row("data and regression", names, values[None, :, 0], SECONDS, ErrorGoal(worst=20.0)),
+        Row("memory of the process", names, values[None, :, 1], GIGABYTES, ErrorGoal(worst=4.0)),
     )
-    source = "table I: 12 cores, 128 GB, degree not given; accuracy not given. Ours: one core"
-    return Finding("E1", "mappings of table I", source, "", rows, tuple(lines))
+    source = "table I: 12 cores, 128 GB, degree not given; accuracy not given. Here: one core"
+    return ExperimentResult("E1", "mappings of table I", source, "", rows, tuple(lines))
 
 
-def random_walks(lab: TendonLab, runs: Runs) -> Finding:
+def random_walks(testbed: TendonTestbed, runs: Runs) -> ExperimentResult:
     """E2: all 20 joints by five groups, right zero, start 10 deg off; by the geometry and by fitted polynomials."""
-    misfit = max(m.fit.rms for m in lab.polynomials.values() if m.fit)
+    misfit = max(m.fit.rms for m in testbed.polynomials.values() if m.fit)
     estimators = []
     for name, kind, noise in VARIANTS:
         told = float(np.hypot(noise, misfit)) if name == FITTED else max(noise, FINEST)
-        mappings = lab.polynomials if name == FITTED else lab.mappings
-        estimators.append(TendonEstimator(lab.groups, mappings, EstimatorSettings(kind, length_noise=told)))
+        mappings = testbed.polynomials if name == FITTED else testbed.mappings
+        estimators.append(TendonEstimator(testbed.groups, mappings, EstimatorSettings(kind, length_noise=told)))
     joints, muscles = estimators[0].joint_names, estimators[0].muscle_names
-    angle = [lab.whole.joint_names.index(j) for j in joints]
-    length = [lab.whole.tendon_names.index(t) for t in muscles]
+    angle = [testbed.whole.joint_names.index(j) for j in joints]
+    length = [testbed.whole.tendon_names.index(t) for t in muscles]
     walks: list[list[Array]] = [[] for _ in VARIANTS]
     lines: dict[str, Array] = {}
     first: Array = np.empty(0)
     for seed in range(runs.seeds):
-        q, lengths = lab.walk(runs.steps, SIGMA, seed)
+        q, lengths = testbed.walk(runs.steps, SIGMA, seed)
         q, lengths = q[:, angle], lengths[:, length]
         signs = np.random.default_rng(seed).choice([-1.0, 1.0], len(joints))
         for k, (estimator, (name, _, noise)) in enumerate(zip(estimators, VARIANTS, strict=True)):
@@ -142,83 +131,15 @@ def random_walks(lab: TendonLab, runs: Runs) -> Finding:
         "root mean square error without the first sixth; start 10 deg off; "
         f"polynomials of degree {DEGREE}, {1e3 * misfit:.2f} mm off where they fit worst"
     )
-    return Finding("E2", "random walk, right zero", "'almost the same' (figure 6)", measure, tuple(rows), (), (trace,))
-
-
-# -------- E4: an arm that was zeroed at the wrong posture, by the absolute and by the relative filters
-
-ZEROED, GUESS = np.radians([30.0, -30.0, 30.0, -30.0]), np.radians([0.0, 0.0, 0.0, -45.0])
-SIGMA_wrong_zero = radians(1.0)
-NETWORK = "relative r2, neural mapping"
-VARIANTS_wrong_zero: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("absolute, right zero", {"observation": "absolute"}),
-    ("absolute, wrong zero", {"observation": "absolute", "gate": 0.0}),
-    ("relative as printed", {"observation": "literal", "limits": "off"}),
-    ("relative r1", {"observation": "r1", "step_noise": radians(0.02)}),
-    ("relative r2", {"observation": "r2"}),
-    ("relative r3", {"observation": "r3", "step_noise": radians(1.0)}),
-    (NETWORK, {"observation": "r2"}),
-)
-WRONG = "absolute, wrong zero"
-SHOWN, STRIP_wrong_zero = (WRONG, "relative r2"), ("relative r1", "relative r3")
-RELATIVE_wrong_zero = Goal(median=1.0, worst=5.0)
-GOALS_wrong_zero = {
-    "absolute, right zero": Goal(worst=1.0),
-    "relative r2": RELATIVE_wrong_zero,
-    "relative r3": RELATIVE_wrong_zero,
-}
-
-
-def wrong_zero(lab: TendonLab, runs: Runs) -> Finding:
-    """E4: zeroed at (30, -30, 30, -30) deg as if that were zero, start at (0, 0, 0, -45) deg."""
-    arm = lab.limb(ARM)
-    network = lab.network(arm)
-    misfit = network.fit.rms if network.fit else 0.0
-    filters = []
-    for name, settings in VARIANTS_wrong_zero:
-        noise = float(np.hypot(NOISE, misfit)) if name == NETWORK else NOISE
-        mapping = network if name == NETWORK else arm.mapping
-        filters.append(GroupFilter(arm.group, mapping, EstimatorSettings(length_noise=noise, **settings)))
-    walks: list[list[Array]] = [[] for _ in VARIANTS_wrong_zero]
-    lines: dict[str, Array] = {}
-    first: Array = np.empty(0)
-    for seed in range(runs.seeds):
-        q = random_walk(arm.geometry.limits, ZEROED, runs.steps, SIGMA_wrong_zero, seed)
-        z = measured(arm.geometry.lengths_of(q), seed)
-        for k, (f, (name, _)) in enumerate(zip(filters, VARIANTS_wrong_zero, strict=True)):
-            runs.show((seed + k / len(VARIANTS_wrong_zero)) / runs.seeds)
-            f.reset(GUESS)
-            if name == WRONG:
-                f.zero(z[0], np.zeros(len(ARM)))
-            estimate = np.array([f.step(row) for row in z])
-            walks[k].append(estimate - q)
-            if seed == 0 and name in SHOWN:
-                lines[name], first = estimate, q
-    rows = [
-        Row(name, ARM, np.array([tail(e) for e in errors]), goal=GOALS_wrong_zero.get(name))
-        for (name, _), errors in zip(VARIANTS_wrong_zero, walks, strict=True)
-    ]
-    source = "absolute stays 'about 30 deg' off, relative ends 'almost the same' (figures 8, 9)"
-    measure = "mean absolute error of the last fifth; lengths with 0.1 mm of noise"
-    trace = Trace(
-        "zeroed at (30, −30, 30, −30)° as if that were 0°, the estimate starts at (0, 0, 0, −45)°",
-        ARM,
-        first,
-        lines,
-        spread={
-            name: spread(e)
-            for (name, _), e in zip(VARIANTS_wrong_zero, walks, strict=True)
-            if name in (*SHOWN, *STRIP_wrong_zero)
-        },
-        of=f"error of {len(ARM)} joints, {walks_of(runs)}",
+    return ExperimentResult(
+        "E2", "random walk, right zero", "'almost the same' (figure 6)", measure, tuple(rows), (), (trace,)
     )
-    return Finding("E4", "wrong zero", source, measure, tuple(rows), (), (trace,))
 
 
 # -------- The experiments by name, and how some of them are run
 
 OTHERS = "others"
-EXPERIMENTS: dict[str, Callable[[TendonLab, Runs], Finding]] = {
+EXPERIMENTS: dict[str, Callable[[TendonTestbed, Runs], ExperimentResult]] = {
     "E1": table_one,
     "E2": random_walks,
     "E3": shared_and_conventional,
@@ -258,8 +179,8 @@ def chosen(only: Sequence[str], models: Path | None) -> tuple[list[str], list[st
 
 
 def run_experiments(
-    lab: TendonLab, names: Sequence[str], runs: Runs, models: Path | None, show: Callable[[float, str], object]
-) -> list[Finding]:
+    testbed: TendonTestbed, names: Sequence[str], runs: Runs, models: Path | None, show: Callable[[float, str], object]
+) -> list[ExperimentResult]:
     """Run the experiments one after the other.
 
     Args:
@@ -269,7 +190,7 @@ def run_experiments(
     Raises:
         ConfigError, EnvironmentProblem: what an experiment needs is not there.
     """
-    out: list[Finding] = []
+    out: list[ExperimentResult] = []
     for k, name in enumerate(names):
 
         def part(share: float, done: int = k, name: str = name) -> None:
@@ -277,5 +198,5 @@ def run_experiments(
 
         mine = replace(runs, show=part)
         part(0.0)
-        out.append(others(models, mine) if name == OTHERS else EXPERIMENTS[name](lab, mine))
+        out.append(others(models, mine) if name == OTHERS else EXPERIMENTS[name](testbed, mine))
     return out

@@ -1,4 +1,4 @@
-"""E5 and E6: moment arms that are not those of the model, before and after the antagonism updater."""
+"""E5 and E6 of Kawaharazuka 2018: moment arms other than the model's, before and after the antagonism updater."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from math import radians
 import numpy as np
 
 from humanoid_control.simulation.drives.tendon_plant import EncoderErrors
-from humanoid_control.studies.kawaharazuka.finding import Finding, Row, Runs, Trace, spread, walks_of
-from humanoid_control.studies.kawaharazuka.lab import ARM, NOISE, Limb, TendonLab, measured
+from humanoid_control.studies.kawaharazuka.result import ExperimentResult, Row, Runs, Trace, spread, walks_of
+from humanoid_control.studies.kawaharazuka.testbed import ARM, NOISE, Limb, TendonTestbed, measured
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.mapping import Array
@@ -23,8 +23,8 @@ RELATIVE = ("r2", "r3")
 
 
 @dataclass(frozen=True)
-class Setup:
-    """What differs between E5 and E6: the joints, where they were zeroed, where the estimate starts [deg]."""
+class LearningCase:
+    """One of E5 and E6: the joints, the posture they were zeroed at, and the first estimate [deg]."""
 
     name: str
     title: str
@@ -34,7 +34,7 @@ class Setup:
     guess: tuple[float, ...]
 
 
-ELBOW = Setup(
+ELBOW = LearningCase(
     "E5",
     "elbow zeroed wrongly, other moment arms",
     "JAEs-error 10 to 40 deg before, 0 to 20 deg after a minute of the updater (figure 10, hardware)",
@@ -42,7 +42,7 @@ ELBOW = Setup(
     (-100.0,),
     (-45.0,),
 )
-SHOULDER = Setup(
+SHOULDER = LearningCase(
     "E6",
     "shoulder zeroed wrongly, other moment arms",
     "did not shrink as for the elbow; smaller but still fluctuating after the updater; no number (figure 11)",
@@ -52,21 +52,21 @@ SHOULDER = Setup(
 )
 
 
-def elbow(lab: TendonLab, runs: Runs) -> Finding:
+def elbow(testbed: TendonTestbed, runs: Runs) -> ExperimentResult:
     """E5."""
-    return learn(lab, runs, ELBOW)
+    return learn(testbed, runs, ELBOW)
 
 
-def shoulder(lab: TendonLab, runs: Runs) -> Finding:
+def shoulder(testbed: TendonTestbed, runs: Runs) -> ExperimentResult:
     """E6."""
-    return learn(lab, runs, SHOULDER)
+    return learn(testbed, runs, SHOULDER)
 
 
-def learn(lab: TendonLab, runs: Runs, setup: Setup) -> Finding:
+def learn(testbed: TendonTestbed, runs: Runs, case: LearningCase) -> ExperimentResult:
     """Compare a relative with a rightly calibrated absolute filter, let the latter teach the mapping, and repeat."""
-    limb = lab.limb(setup.joints)
-    network = lab.network(limb)
-    start, guess = np.radians(setup.zeroed), np.radians(setup.guess)
+    limb = testbed.limb(case.joints)
+    network = testbed.network(limb)
+    start, guess = np.radians(case.zeroed), np.radians(case.guess)
     replay = random_postures(limb.geometry.limits, REPLAY, seed=1)
     found: dict[tuple[str, str], list[Array]] = {}
     walks: dict[str, list[Array]] = {}
@@ -91,21 +91,21 @@ def learn(lab: TendonLab, runs: Runs, setup: Setup) -> Finding:
                     _teach(limb, updater, taught, start)
         finally:
             updater.revert()
-    rows = [Row(f"{kind}, {when}", setup.joints, np.array(e)) for (kind, when), e in found.items()]
+    rows = [Row(f"{kind}, {when}", case.joints, np.array(e)) for (kind, when), e in found.items()]
     rows.sort(key=lambda r: (r.name.split(",")[0] not in RELATIVE, r.name.split(",")[0]))
     measure = (
         "mean difference from the rightly zeroed absolute filter (JAEs-error), or to the truth, second half; "
         f"tendon lengths scaled by 1 with a deviation of {SCALE:g}"
     )
     trace = Trace(
-        f"{setup.title}: relative minus rightly zeroed absolute estimate, before and after learning",
-        setup.joints,
+        f"{case.title}: relative minus rightly zeroed absolute estimate, before and after learning",
+        case.joints,
         None,
         {name: walks[name][0] for name in sorted(walks, reverse=True)},
         spread={name: spread(w) for name, w in walks.items()},
         of=f"difference, {walks_of(runs)}",
     )
-    return Finding(setup.name, setup.title, setup.source, measure, tuple(rows), (), (trace,))
+    return ExperimentResult(case.name, case.title, case.source, measure, tuple(rows), (), (trace,))
 
 
 def _absolute(limb: Limb, mapping: NeuralMapping, z: Array, start: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Arms of others: lengths from MuJoCo or pinocchio as the plant, angles from our estimator."""
+"""Arms of others: lengths from MuJoCo or pinocchio as the plant, angles from the estimator."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from humanoid_control.errors import ConfigError, EnvironmentProblem
-from humanoid_control.studies.kawaharazuka.finding import (
+from humanoid_control.studies.kawaharazuka.result import (
     DEGREES,
     MILLIMETRES,
-    Finding,
-    Goal,
+    ErrorGoal,
+    ExperimentResult,
     Row,
     Runs,
     Trace,
@@ -24,7 +24,7 @@ from humanoid_control.studies.kawaharazuka.finding import (
     tail,
     walks_of,
 )
-from humanoid_control.studies.kawaharazuka.lab import NOISE, measured, muscle_walk, placed_lengths
+from humanoid_control.studies.kawaharazuka.testbed import NOISE, measured, muscle_walk, placed_lengths
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.files.cardsflow import read_cardsflow
@@ -43,12 +43,12 @@ START_ERROR = radians(20.0)
 # With all motors at one height, or the box not turned, the tendons do not see all six directions to first order.
 MOTORS = {f"motor{k}": -1.0 if k % 2 else -0.2 for k in range(6)}  # [m], counted downwards
 BOX_RANGE = np.array([[-0.3, 0.3], [-0.3, 0.3], [0.3, 0.9], *[[-0.1, 0.1]] * 3])  # turns [rad], then shifts [m]
-GOAL = Goal(worst=2.0)
+GOAL = ErrorGoal(worst=2.0)
 BOX_STEP, BOX_START = 0.003, np.array([0.1] * 3 + [0.03] * 3)
 
 
 @dataclass(frozen=True)
-class Arm:
+class ForeignArm:
     """A model of others, its mapping, its walks: (steps, seed) -> joint values (T, D), lengths (T, M) since zero."""
 
     name: str
@@ -85,7 +85,7 @@ def model_files(folder: Path | None) -> list[Path]:
     return [_file(folder, pattern) for pattern in (*(f"{name}*.xml" for name in ELBOWS), f"{PUPPET}/cardsflow.xml")]
 
 
-def others(folder: Path | None, runs: Runs) -> Finding:
+def others(folder: Path | None, runs: Runs) -> ExperimentResult:
     """Estimate the joints of each arm: absolute and, where there are more tendons than joints, relative.
 
     Raises:
@@ -105,8 +105,8 @@ def others(folder: Path | None, runs: Runs) -> Finding:
     measure = (
         "mean absolute error of the last fifth; lengths with 0.1 mm of noise; start 20 deg off (box: 0.1 rad, 3 cm)"
     )
-    source = "not in the source; MuJoCo moves both elbows by their muscles, pinocchio places the box of VRpuppet"
-    return Finding("others", "others' arms", source, measure, tuple(rows), (), tuple(traces))
+    source = "not in Kawaharazuka 2018; MuJoCo moves both elbows by their muscles, pinocchio places the box of VRpuppet"
+    return ExperimentResult("others", "others' arms", source, measure, tuple(rows), (), tuple(traces))
 
 
 def _file(folder: Path, pattern: str) -> Path:
@@ -116,15 +116,15 @@ def _file(folder: Path, pattern: str) -> Path:
     return found[0]
 
 
-def _elbow(path: Path, name: str) -> Arm:
+def _elbow(path: Path, name: str) -> ForeignArm:
     geometry = read_mjcf(path).geometry()
     mapping = exact_mapping(geometry)
     off = np.full(len(geometry.joint_names), START_ERROR)
     units = (DEGREES,) * len(off)
-    return Arm(name, mapping, lambda steps, seed: muscle_walk(path, geometry, steps, seed), off, units, True)
+    return ForeignArm(name, mapping, lambda steps, seed: muscle_walk(path, geometry, steps, seed), off, units, True)
 
 
-def _puppet(path: Path) -> Arm:
+def _puppet(path: Path) -> ForeignArm:
     """The six tendons of the box, the motors that hold their ends at rest."""
     puppet = read_cardsflow(path)
     whole = TendonGeometry(puppet.model, puppet.tendons, PUPPET_JOINTS, MOTORS)
@@ -137,10 +137,10 @@ def _puppet(path: Path) -> Arm:
         return q, placed_lengths(puppet, PUPPET_JOINTS, q, MOTORS)
 
     units = (DEGREES,) * 3 + (MILLIMETRES,) * 3
-    return Arm(PUPPET, mapping, walk, BOX_START, units, False)
+    return ForeignArm(PUPPET, mapping, walk, BOX_START, units, False)
 
 
-def _estimate(arm: Arm, runs: Runs, show: Callable[[float], None]) -> tuple[list[Row], list[Trace]]:
+def _estimate(arm: ForeignArm, runs: Runs, show: Callable[[float], None]) -> tuple[list[Row], list[Trace]]:
     joints = arm.mapping.joint_names
     group = TendonGroup(arm.name, joints, (), arm.mapping.muscle_names)
     kinds = {"absolute": "absolute", "relative r2": "r2"} if arm.relative else {"absolute": "absolute"}

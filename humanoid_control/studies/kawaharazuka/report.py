@@ -1,11 +1,4 @@
-"""The tables of a tendon study: a line for each filter beside its goal, and every joint where that is asked for.
-
-Also here:
-
-* `humanoid study tendons`: the source's experiments E1 to E6 and the arms of others, as tables, JSON and plots.
-* The plots of a tendon study: each joint's angle over the steps, actual and estimated, and the errors of all seeds.
-* The plot of table I: how long data and polynomials of each group take, beside the source's times.
-"""
+"""Report of `humanoid study tendons`: tables, plain values and plots of the experiments of Kawaharazuka 2018."""
 
 from __future__ import annotations
 
@@ -20,15 +13,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from humanoid_control.evaluation.report.plots import SERIES, STYLE, png, subplots
-from humanoid_control.studies.kawaharazuka.finding import DEGREES, Finding, Trace
+from humanoid_control.studies.kawaharazuka.result import DEGREES, ExperimentResult, Trace
 from humanoid_control.studies.report import Progress, StudyReport, silent
 from humanoid_control.terminal import TENDONS, Table, compile_first, machine, warn
 
 if TYPE_CHECKING:
-    from humanoid_control.studies.kawaharazuka.finding import Row, Runs
+    from humanoid_control.studies.kawaharazuka.result import Row, Runs
 
 
-# -------- The tables of a tendon study: a line for each filter beside its goal
+# -------- Tables: a line for each filter beside its goal
 
 COLUMNS = ("", "filter", "median", "worst joint's median", "worst", "unit", "goal", "reached")
 REACHED = {True: "yes", False: "no", None: ""}
@@ -36,7 +29,7 @@ FEW = 6  # joints that have a column each; more have a line each
 SPENT = ("s", "GB")  # units of what is no error of joints
 
 
-def summary(found: Sequence[Finding], runs: Runs) -> list[Table | str]:
+def summary(found: Sequence[ExperimentResult], runs: Runs) -> list[Table | str]:
     """One line a filter: over all seeds and joints the median, the worst joint's median, and the worst."""
     lines = [["" if k else f.name, *summary_line(row)] for f in found for k, row in enumerate(f.rows)]
     walks = f"{runs.seeds} seeds, {runs.steps} steps"
@@ -44,7 +37,7 @@ def summary(found: Sequence[Finding], runs: Runs) -> list[Table | str]:
     for f in found:
         if f.table:
             parts.append(Table(f"{f.name}, {f.title}", list(f.table[0]), [list(line.values()) for line in f.table]))
-        parts.append(f"{f.name}, {f.title}{': ' if f.measure else ''}{f.measure}. Source: {f.source}.")
+        parts.append(f"{f.name}, {f.title}{': ' if f.measure else ''}{f.measure}. Published: {f.source}.")
     return parts
 
 
@@ -65,7 +58,7 @@ def summary_line(row: Row) -> list[Any]:
     ]
 
 
-def detail_tables(f: Finding, runs: Runs) -> list[Table]:
+def detail_tables(f: ExperimentResult, runs: Runs) -> list[Table]:
     """Every joint by every filter of one experiment."""
     tables, errors = [], [r for r in f.rows if r.unit not in SPENT]
     for joints, unit in dict.fromkeys((r.joints, r.unit) for r in errors):
@@ -84,7 +77,7 @@ def _pair(row: Row, k: int) -> str:
     return f"{row.median[k]:.2f} ({row.worst[k]:.2f})"
 
 
-# -------- `humanoid study tendons`: the source's experiments E1 to E6 and the arms of others, as tables
+# -------- The study
 
 ROBOT = "kengoro_upper"
 
@@ -102,31 +95,31 @@ def run_study(
     Args:
         robot: name or path.
         only: names of some experiments; all where none is given.
-        seeds, steps: how many walks, and how long each is; None: as published findings are told.
+        seeds, steps: how many walks, and how long each is; None: as published results are told.
         models: folder of others' arms.
         show: told how far it is.
     """
     from humanoid_control.robots.catalogue import load_robot
     from humanoid_control.studies.kawaharazuka.experiments import chosen, run_experiments
-    from humanoid_control.studies.kawaharazuka.finding import Runs
-    from humanoid_control.studies.kawaharazuka.lab import TendonLab
+    from humanoid_control.studies.kawaharazuka.result import Runs
+    from humanoid_control.studies.kawaharazuka.testbed import TendonTestbed
 
     defaults = Runs()
     runs = Runs(defaults.seeds if seeds is None else seeds, defaults.steps if steps is None else steps)
     names, left_out = chosen(list(only), models)
-    lab = TendonLab(load_robot(robot, "fixed"))
+    testbed = TendonTestbed(load_robot(robot, "fixed"))
     for line in left_out:
         warn(line)
     compile_first(TENDONS)
-    found = run_experiments(lab, names, runs, models, show)
-    data = to_json(lab.robot.name, found, runs, left_out)
+    found = run_experiments(testbed, names, runs, models, show)
+    data = to_json(testbed.robot.name, found, runs, left_out)
     details = [t for f in found for t in detail_tables(f, runs)]
     return StudyReport(
         data, summary(found, runs), details, lambda: {name: png for f in found for name, png in pictures(f).items()}
     )
 
 
-def to_json(robot: str, found: Sequence[Finding], runs: Runs, left_out: Sequence[str]) -> dict[str, Any]:
+def to_json(robot: str, found: Sequence[ExperimentResult], runs: Runs, left_out: Sequence[str]) -> dict[str, Any]:
     """The study as plain dictionaries; errors in the unit of their row."""
     experiments = [
         {
@@ -147,7 +140,7 @@ def to_json(robot: str, found: Sequence[Finding], runs: Runs, left_out: Sequence
     return {**head, "experiments": experiments, "machine": machine()}
 
 
-# -------- The plots of a tendon study: each joint's angle over the steps, actual and estimated
+# -------- Plots: each joint's angle over the steps, actual and estimated, and the errors of all seeds
 
 ACTUAL, WIDE = "#bdbdbd", 4.0  # the actual angles lie as a wide line below the estimates
 THIN, THICKER = 1.0, 0.6  # of the estimates: the last, and by how much those below it are wider
@@ -157,15 +150,15 @@ LEAST, MOST = 1e-2, 400.0  # errors at which the logarithmic scale ends [deg or 
 MARGIN, BEYOND = 0.08, 0.5  # of the actual range: what is shown beyond it, at the least and of those that run away
 
 
-def pictures(finding: Finding) -> dict[str, bytes]:
+def pictures(result: ExperimentResult) -> dict[str, bytes]:
     """PNGs of an experiment by the name of the file, each about 1150 pixels wide."""
-    traces = finding.traces
+    traces = result.traces
     out = {}
     for trace in traces:
         more = "_" + re.sub(r"[^A-Za-z0-9]+", "_", trace.title) if len(traces) > 1 else ""
-        out[f"{finding.name}{more}.png"] = tendons_plot(trace)
-    if built_in(finding):
-        out[f"{finding.name}.png"] = seconds_plot(finding)
+        out[f"{result.name}{more}.png"] = tendons_plot(trace)
+    if built_in(result):
+        out[f"{result.name}.png"] = seconds_plot(result)
     return out
 
 
@@ -246,25 +239,25 @@ def _spread(ax: Axes, trace: Trace, colours: dict[str, str]) -> None:
     ax.set_title(f"{trace.of}: median (thick line) and worst (thin line)", fontsize=9)
 
 
-# -------- The plot of table I: how long data and polynomials of each group take, beside the source's times
+# -------- Plot of table I: times of data and polynomials, beside the published ones
 
 PARTS = {"lengths of all postures": "data s", "regression": "regression s"}
 SHORT = 0.01  # [s] where the logarithmic scale begins
 
 
-def built_in(finding: Finding) -> bool:
-    """Whether the finding has the columns of table I."""
-    return bool(finding.table) and set(PARTS.values()) <= set(finding.table[0])
+def built_in(result: ExperimentResult) -> bool:
+    """True where the result has the columns of table I."""
+    return bool(result.table) and set(PARTS.values()) <= set(result.table[0])
 
 
-def seconds_plot(finding: Finding) -> bytes:
+def seconds_plot(result: ExperimentResult) -> bytes:
     """A PNG with bars on a logarithmic scale."""
-    groups = [f"{line['group']}\n{line['data']:,} postures" for line in finding.table]
+    groups = [f"{line['group']}\n{line['data']:,} postures" for line in result.table]
     figure, axes = subplots(1, len(PARTS), 10.0, 1.1 + 0.62 * len(groups), sharex=True, sharey=True)
     at = np.arange(len(groups))
     for ax, (title, column) in zip(axes, PARTS.items(), strict=True):
         for k, prefix in enumerate(("", "source ")):
-            seconds = np.array([line[prefix + column] for line in finding.table], float)
+            seconds = np.array([line[prefix + column] for line in result.table], float)
             bars = ax.barh(at + 0.2 * (2 * k - 1), np.maximum(seconds, SHORT), 0.36, left=0, color=SERIES[k])
             ax.bar_label(bars, [f"{s:,.3g}" if s < 100 else f"{s:,.0f}" for s in seconds], padding=4, fontsize=8)
         ax.set_xscale("log")
@@ -276,4 +269,4 @@ def seconds_plot(finding: Finding) -> bytes:
         ax.set_xlabel("s")
     axes[0].set_yticks(at, groups)
     axes[0].invert_yaxis()
-    return png(figure, [("ours, one core", SERIES[0]), ("the source, 12 cores", SERIES[1])])
+    return png(figure, [("here, one core", SERIES[0]), ("Kawaharazuka 2018, 12 cores", SERIES[1])])

@@ -1,4 +1,4 @@
-"""E3: lengths with noise and spikes; angles shared between groups beside each group for itself."""
+"""E3 of Kawaharazuka 2018: noise and spikes; angles shared between groups beside each group for itself."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.simulation.drives.tendon_plant import EncoderErrors
-from humanoid_control.studies.kawaharazuka.finding import Finding, Row, Runs, Trace, settled
-from humanoid_control.studies.kawaharazuka.lab import ARM, HandPushes, TendonLab, measured
+from humanoid_control.studies.kawaharazuka.result import ExperimentResult, Row, Runs, Trace, settled
+from humanoid_control.studies.kawaharazuka.testbed import ARM, HandPushes, TendonTestbed, measured
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.exact import fit_target
@@ -21,7 +21,7 @@ from humanoid_control.tendons.mappings.postures import random_postures
 
 SIGMA = radians(0.5)
 ERRORS = EncoderErrors(noise=5e-4, spikes=0.02, spike=5e-3)
-# the source predicts by eq. (7), and has no gate, no limits and no noise that grows with the motion
+# the printed filter predicts by eq. (7), and has no gate, no limits and no noise that grows with the motion
 AS_PRINTED: dict[str, Any] = {"predict": "tendons", "motion_noise": 0.0, "gate": 0.0, "limits": "off"}
 
 
@@ -45,7 +45,10 @@ VARIANTS = (
     Variant("shared, default", {"share": True}),
 )
 SHOWN = (2, 3, 7)
-DEGREE, DATA = 5, 5000  # of the polynomials: the source's example, and how many postures they are fitted to
+DEGREE, DATA = (
+    5,
+    5000,
+)  # of the polynomials: the example of Kawaharazuka 2018, II-B, and how many postures they are fitted to
 BEYOND = radians(2.0)  # that an estimate may be out of its range; so far a joint presses into its stop at most
 RIGHT_ARM = tuple("r" + joint[1:] for joint in ARM)
 Walk = Callable[[int, int], tuple[Array, Array]]  # steps, seed -> angles, lengths
@@ -53,7 +56,7 @@ Walk = Callable[[int, int], tuple[Array, Array]]  # steps, seed -> angles, lengt
 
 @dataclass(frozen=True)
 class Plant:
-    """What moves the joints, and on which arm the conventional filters are looked at; the others are on the left.
+    """Motion of the joints, and the arm on which the conventional filters are judged; the others are on the left.
 
     Attributes:
         name: of the motion. walk: angles and true lengths of the whole body. conventional: joints of that arm.
@@ -66,16 +69,16 @@ class Plant:
     figure: str
 
 
-def shared_and_conventional(lab: TendonLab, runs: Runs) -> Finding:
-    """E3: own and borrowed angles of an arm, the whole body walking at random, then pushed as in the source.
+def shared_and_conventional(testbed: TendonTestbed, runs: Runs) -> ExperimentResult:
+    """E3: own and borrowed angles of an arm, the whole body walking at random, then pushed by hand as in the paper.
 
     There the right arm has the conventional filter and the left arm the shared one, and both get the same pushes.
     """
     plants = (
-        Plant("random walk", lambda steps, seed: lab.walk(steps, SIGMA, seed), ARM, "noise and spikes (figure 7)"),
-        Plant("pushed", HandPushes(lab).walk, RIGHT_ARM, "constant tensions, arms pushed by hand (figure 7)"),
+        Plant("random walk", lambda steps, seed: testbed.walk(steps, SIGMA, seed), ARM, "noise and spikes (figure 7)"),
+        Plant("pushed", HandPushes(testbed).walk, RIGHT_ARM, "constant tensions, arms pushed by hand (figure 7)"),
     )
-    fitted = lab.mappings | {f"{side}_shoulder": _polynomial(lab, f"{side}_shoulder") for side in "lr"}
+    fitted = testbed.mappings | {f"{side}_shoulder": _polynomial(testbed, f"{side}_shoulder") for side in "lr"}
     rows: list[Row] = []
     table: list[dict[str, Any]] = []
     traces: list[Trace] = []
@@ -84,33 +87,35 @@ def shared_and_conventional(lab: TendonLab, runs: Runs) -> Finding:
         def show(share: float, done: int = k) -> None:
             runs.show((done + share) / len(plants))
 
-        found = _compare(lab, replace(runs, show=show), plant, fitted)
+        found = _compare(testbed, replace(runs, show=show), plant, fitted)
         rows += found[0]
         table += found[1]
         traces += found[2]
     source = "conventional estimates vibrate, the proposed are stable and smooth; no number (figure 7, hardware)"
     measure = "root mean square error without the first sixth; noise 0.5 mm, spikes of 5 mm in 2 % of the lengths"
-    return Finding("E3", "shared angles beside none shared", source, measure, tuple(rows), tuple(table), tuple(traces))
+    return ExperimentResult(
+        "E3", "shared angles beside none shared", source, measure, tuple(rows), tuple(table), tuple(traces)
+    )
 
 
-def _polynomial(lab: TendonLab, group: str) -> PolynomialMapping:
+def _polynomial(testbed: TendonTestbed, group: str) -> PolynomialMapping:
     """One polynomial over all joints of a group. Its Jacobian has small singular values where the geometry's are 0."""
-    target = fit_target(lab.geometry_of(group))
+    target = fit_target(testbed.geometry_of(group))
     return fit_polynomial(target, random_postures(target.limits, DATA), DEGREE)
 
 
-def _estimator(lab: TendonLab, variant: Variant, fitted: Mapping[str, JointMuscleMapping]) -> TendonEstimator:
+def _estimator(testbed: TendonTestbed, variant: Variant, fitted: Mapping[str, JointMuscleMapping]) -> TendonEstimator:
     settings = EstimatorSettings("absolute", length_noise=ERRORS.noise, borrowed_start=0.1, **variant.settings)
-    return TendonEstimator(lab.groups, fitted if variant.polynomial else lab.mappings, settings)
+    return TendonEstimator(testbed.groups, fitted if variant.polynomial else testbed.mappings, settings)
 
 
 def _compare(
-    lab: TendonLab, runs: Runs, plant: Plant, fitted: Mapping[str, JointMuscleMapping]
+    testbed: TendonTestbed, runs: Runs, plant: Plant, fitted: Mapping[str, JointMuscleMapping]
 ) -> tuple[list[Row], list[dict[str, Any]], list[Trace]]:
-    estimators = [_estimator(lab, v, fitted) for v in VARIANTS]
+    estimators = [_estimator(testbed, v, fitted) for v in VARIANTS]
     joints, muscles = estimators[0].joint_names, estimators[0].muscle_names
-    length = [lab.whole.tendon_names.index(t) for t in muscles]
-    column = {j: k for k, j in enumerate(lab.whole.joint_names)}
+    length = [testbed.whole.tendon_names.index(t) for t in muscles]
+    column = {j: k for k, j in enumerate(testbed.whole.joint_names)}
     owned = [ARM if e.settings.share else plant.conventional for e in estimators]
     arms = [next(f for f in e.filters if f.group.own == own) for e, own in zip(estimators, owned, strict=True)]
     own = len(ARM)

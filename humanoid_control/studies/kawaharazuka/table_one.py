@@ -1,4 +1,4 @@
-"""Table I of the source: the grids of its three groups, and how long ours take for the same data and degree."""
+"""Table I of Kawaharazuka 2018: the grids of its three groups, and the same data and degree fitted here, timed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ DEGREE = 5
 
 
 @dataclass(frozen=True)
-class SourceGroup:
+class PublishedGroup:
     """A column of table I.
 
     Attributes:
-        name: row of the bench. group: of the robot. joints: in the order of counts, own ones first.
-        counts: values per joint, whose product is the number of data of the source.
-        construction, regression: what the source took on 12 cores [s].
+        name: of the column. group: of the robot. joints: in the order of counts, own ones first.
+        counts: values per joint, whose product is the published number of data.
+        construction, regression: published times on 12 cores [s].
         own: how many of the joints it estimates; it borrows the rest.
     """
 
@@ -41,10 +41,10 @@ class SourceGroup:
 
 _SCAPULA = ("l_sc_roll", "l_sc_pitch", "l_ac_roll", "l_ac_yaw")
 _SHOULDER = ("l_gh_roll", "l_gh_pitch", "l_gh_yaw", "l_elbow_pitch")
-# The product of the counts has only one decomposition into eight numbers from 5 to 9; which joint has which is ours.
-# The neck borrows both acromioclavicular joints. With three groups nobody lends it the right one, so it owns that one.
+# The product of the counts has only one decomposition into eight numbers from 5 to 9; which joint has which is chosen
+# here. The neck borrows both acromioclavicular joints. With three groups nobody lends the right one: it owns that one.
 TABLE_ONE = (
-    SourceGroup(
+    PublishedGroup(
         "neck",
         "neck",
         ("neck_top_pitch", "neck_roll", "neck_pitch", "neck_yaw", "r_ac_roll", "r_ac_yaw", "l_ac_roll", "l_ac_yaw"),
@@ -53,7 +53,7 @@ TABLE_ONE = (
         5514.0,
         6,
     ),
-    SourceGroup(
+    PublishedGroup(
         "scapula",
         "l_scapula",
         (*_SCAPULA, "neck_roll", "neck_pitch", "l_gh_roll", "l_gh_pitch"),
@@ -61,7 +61,7 @@ TABLE_ONE = (
         16957.0,
         12885.0,
     ),
-    SourceGroup(
+    PublishedGroup(
         "shoulder",
         "l_shoulder",
         (*_SHOULDER, "l_ac_roll", "l_ac_yaw", "l_sc_roll", "l_sc_pitch"),
@@ -74,7 +74,7 @@ TABLE_ONE = (
 
 @dataclass(frozen=True)
 class Built:
-    """A mapping of table I as built here.
+    """Mapping of table I as built here.
 
     Attributes:
         seconds: for all; lengths: for the lengths alone [s].
@@ -93,7 +93,7 @@ class Built:
 
 def build(
     robot: Robot,
-    group: SourceGroup,
+    group: PublishedGroup,
     counts: Sequence[int] | None = None,
     progress: Progress | None = None,
     postures: int = 500,
@@ -101,7 +101,7 @@ def build(
     """Make the data set and the polynomials of a group, on one core.
 
     Args:
-        counts: values per joint, if not those of the source.
+        counts: values per joint, if not those of table I.
         progress: as for `fit_polynomial_on_grid`.
         postures: random ones in which it is compared with the geometry.
     """

@@ -191,7 +191,7 @@ class GroupFilter:
         return self.observation.lengths
 
     def positions(self, joints: Sequence[str]) -> Ints:
-        """Where the angles of these joints are in the state; with r2 and r3 also those of the earlier instant."""
+        """Positions of the angles of these joints in the state; with r2 and r3 also those of the earlier instant."""
         at = np.array([self.group.joints.index(j) for j in joints])
         return np.concatenate([at + k * self.d for k in range(self.observation.instants)])
 

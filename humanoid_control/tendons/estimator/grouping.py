@@ -1,6 +1,6 @@
 """Automatic grouping: joints that the same tendons move are put together, as long as a group stays small.
 
-The source grouped by hand and names this as future work. The algorithm is this project's:
+Kawaharazuka 2018 grouped by hand and names this as future work. The algorithm is this project's:
 
 1. A tendon crosses a joint when its largest moment arm over sampled postures is above a threshold.
 2. Every joint starts as a cluster of its own. The two clusters whose joints are moved most alike, by the cosine between
@@ -26,7 +26,7 @@ from humanoid_control.tendons.tendon import TendonGroup
 
 @dataclass(frozen=True)
 class Grouping:
-    """Groups found, and what they leave out.
+    """Groups found, and the lengths that they neglect.
 
     Attributes:
         groups: every joint is owned by one, every tendon belongs to one.
@@ -106,7 +106,7 @@ def _borrowed(arms: Array, own: list[list[int]], k: int) -> list[int]:
 
 
 def _blind(jacobians: Array, arms: Array, own: list[list[int]], k: int) -> bool:
-    """Whether the group's tendons leave a direction of its own joints unseen, in the median posture."""
+    """True where the group's tendons leave a direction of its own joints unseen, in the median posture."""
     rows = jacobians[:, _homes(arms, own) == k][:, :, own[k]]
     if rows.shape[1] < len(own[k]):
         return True

@@ -210,7 +210,7 @@ def update_allowed(
 
 @kernel
 def hold_limits(estimate: Estimate, limits: JointLimits) -> int:
-    """Where an angle is beyond its limit, pull the state back as a measurement of it would; count them.
+    """Pull the state back where an angle is beyond its limit, as a measurement of it would; count them.
 
     The covariance stays: a limit that is touched step after step says nothing new, and a filter that takes it for news
     becomes sure of a wrong posture.

@@ -304,7 +304,7 @@ class RelativeObservation(Observation):
         self.nu += self._f
 
     def close(self, f: FilterState) -> None:
-        """Where it is time, the estimate becomes the earlier instant to compare with."""
+        """After `every` steps the estimate becomes the earlier instant to compare with."""
         if f.since >= self.settings.every:
             self.restart(f)
             f.since = 0

@@ -1,4 +1,4 @@
-"""Tendon lengths as they arrive: late, twice, out of order, incomplete; put in order and counted."""
+"""Samples of tendon lengths as they arrive: late, twice, out of order, incomplete; put in order and counted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DUE = 1.5  # periods without a sample after which one is missing
 
 @dataclass
 class SampleCounts:
-    """What arrived since the start.
+    """Counts of samples since the start.
 
     Attributes:
         accepted: samples handed on. late: of these, older than allowed when they came. reordered: older than one
@@ -102,7 +102,7 @@ class TendonSamples:
 
     @property
     def dropped(self) -> int:
-        """How many samples were dropped, because they were not newer than the last."""
+        """Number of samples dropped, because they were not newer than the last."""
         return self.counts.duplicated + self.counts.reordered
 
     def reset(self) -> None:

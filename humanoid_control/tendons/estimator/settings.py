@@ -70,5 +70,5 @@ class EstimatorSettings:
 
     @property
     def by_tendons(self) -> bool:
-        """Whether the changes of the lengths move the angles, eq. (7)."""
+        """True where the changes of the lengths move the angles, eq. (7)."""
         return self.predict == "tendons" or (self.predict == "auto" and self.observation != "absolute")

@@ -1,1 +1,1 @@
-"""Tendons out of the files of others: MuJoCo models and CARDSflow folders."""
+"""Tendons read from the files of others: MuJoCo models and CARDSflow folders."""

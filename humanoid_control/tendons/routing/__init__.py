@@ -1,1 +1,1 @@
-"""Where tendons run over the links of a robot: lengths, moment arms and their changes, exactly."""
+"""Routing of tendons over the links of a mechanism: exact lengths, moment arms and their derivatives, compiled."""

@@ -1,9 +1,4 @@
-"""Tendons on a mechanism as flat arrays, which the kernels of this room read.
-
-Also here:
-
-* A routing as two flat arrays: thirty arrays on the way into compiled code would cost more than the geometry.
-"""
+"""Routing of tendons on a mechanism as plain arrays, which the kernels of this room read, and packed in two of them."""
 
 from __future__ import annotations
 
@@ -12,37 +7,35 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.jit import kernel
+from humanoid_control.kinematics.tree import JointFrames
 
-# -------- Tendons on a mechanism as flat arrays, which the kernels of this room read
+# Counts at the head of the whole numbers: bodies, points, tendons, segments, joints in the lists, solids.
+SIZES = 6
 
 
 class Routing(NamedTuple):
     """Everything that does not change with the posture.
 
     Body 0 is what the first joints are fixed to; body k is what joint k moves, in an order in which parents come
-    first. Joints that are held still are part of the bodies. A stretch is the way between two points of a path, with a
-    solid between them or not; it has three lists of levers: which joints move one of its ends without the other, its
-    start without the solid, and the solid without its end.
+    first. Joints that are held still are part of the bodies. A segment is the path between two points, with a solid
+    between them or not; it has three lists of joints: those that move one of its ends without the other, its start
+    without the solid, and the solid without its end.
 
     Attributes:
-        parent: (B,) body that carries the joint. coordinate: (B,) its place in the joint vector; -1 for body 0.
-        R0, p0: (B, 3, 3), (B, 3) pose of the joint in its parent body at zero [m].
-        axis: (B, 3) in that frame. slides: (B,) whether it is prismatic.
+        joints: (B,) frames of the joints; row 0 is none. parent: (B,) body that carries the joint.
+        coordinate: (B,) its place in the joint vector; -1 for body 0.
         point_body, point: (P,), (P, 3) points in the frames of their bodies [m].
-        first: (M + 1,) where the stretches of each tendon begin.
+        first: (M + 1,) where the segments of each tendon begin.
         start, end: (S,) points. solid: (S,) or -1. share: (S,) 1 / divisor of the branch.
-        lever_first: (3 S + 1,) where each list begins; lever_joint (L,) bodies; lever_sign (L,): +1 moves the latter of
+        list_first: (3 S + 1,) where each list begins; list_joint (L,) bodies; list_sign (L,): +1 moves the latter of
             the two, -1 the former.
         solid_body, solid_R, solid_p: (W,), (W, 3, 3), (W, 3) pose in its body; a cylinder is along z.
         ball: (W,) sphere. mode: (W,) FREE, SIDED or THROUGH. radius: (W,) [m]. side: (W, 3) in the solid's frame.
     """
 
+    joints: JointFrames
     parent: np.ndarray
     coordinate: np.ndarray
-    R0: np.ndarray
-    p0: np.ndarray
-    axis: np.ndarray
-    slides: np.ndarray
     point_body: np.ndarray
     point: np.ndarray
     first: np.ndarray
@@ -50,9 +43,9 @@ class Routing(NamedTuple):
     end: np.ndarray
     solid: np.ndarray
     share: np.ndarray
-    lever_first: np.ndarray
-    lever_joint: np.ndarray
-    lever_sign: np.ndarray
+    list_first: np.ndarray
+    list_joint: np.ndarray
+    list_sign: np.ndarray
     solid_body: np.ndarray
     solid_R: np.ndarray
     solid_p: np.ndarray
@@ -63,7 +56,7 @@ class Routing(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where everything is in one posture, in the frame of body 0: memory that is used again and again.
+    """Kinematics of one posture in the frame of body 0, in memory that is used again and again.
 
     Attributes:
         R, p: (B, 3, 3), (B, 3) bodies. a: (B, 3) axes of their joints. x: (P, 3) points.
@@ -79,19 +72,17 @@ class Placed(NamedTuple):
     xd: np.ndarray
 
 
-# -------- A routing as two flat arrays: thirty arrays on the way into compiled code would cost more than the geometry
-
-SIZES = 6  # counts at the head of the whole numbers: bodies, points, tendons, stretches, levers, solids
+# -------- Packed: thirty arrays handed to compiled code would cost more than the geometry
 
 
 def packed(routing: Routing) -> tuple[np.ndarray, np.ndarray]:
-    """Whole numbers and real numbers of a routing, the order as `unpacked` reads them."""
-    r = routing
-    sizes = [len(x) for x in (r.parent, r.point, r.first, r.start, r.lever_joint, r.solid_body)]
+    """Whole numbers and real numbers of a routing, in the order in which `unpacked` reads them."""
+    r, j = routing, routing.joints
+    sizes = [len(x) for x in (r.parent, r.point, r.first, r.start, r.list_joint, r.solid_body)]
     sizes[2] -= 1
-    whole = [r.parent, r.coordinate, r.slides, r.point_body, r.first, r.start, r.end, r.solid, r.lever_first]
-    whole += [r.lever_joint, r.solid_body, r.ball, r.mode]
-    real = (r.R0, r.p0, r.axis, r.point, r.share, r.lever_sign, r.solid_R, r.solid_p, r.radius, r.side)
+    whole = [r.parent, r.coordinate, j.slides, r.point_body, r.first, r.start, r.end, r.solid, r.list_first]
+    whole += [r.list_joint, r.solid_body, r.ball, r.mode]
+    real = (j.R, j.p, j.axis, r.point, r.share, r.list_sign, r.solid_R, r.solid_p, r.radius, r.side)
     ints = np.concatenate([np.asarray(x, dtype=np.int64).ravel() for x in (sizes, *whole)])
     return ints, np.concatenate([np.asarray(x, dtype=float).ravel() for x in real])
 
@@ -123,13 +114,16 @@ def unpacked(ints: np.ndarray, reals: np.ndarray) -> Routing:
     o = n + 9 * W
     p = o + 3 * W
     q = p + W
-    return Routing(
-        ints[a : a + B],
-        ints[a + B : a + 2 * B],
+    joints = JointFrames(
         reals[:i].reshape((B, 3, 3)),
         reals[i : i + 3 * B].reshape((B, 3)),
         reals[i + 3 * B : j].reshape((B, 3)),
         ints[a + 2 * B : b],
+    )
+    return Routing(
+        joints,
+        ints[a : a + B],
+        ints[a + B : a + 2 * B],
         ints[b:c],
         reals[j:k].reshape((P, 3)),
         ints[c:d],

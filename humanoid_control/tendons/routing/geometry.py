@@ -1,33 +1,182 @@
-"""The joints of a pinocchio model that matter to some tendons, the others held still.
-
-Also here:
-
-* From tendons and the joints they cross to flat arrays.
-* The ways of tendons as points to draw.
-* Tendon lengths and moment arms by the routing of the tendons: exact, and made for being asked very often.
-"""
+"""Tendon geometry: exact lengths and moment arms of tendons on a mechanism, for use in every tick."""
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.kinematics.tree import JointFrames, joint_axis
 from humanoid_control.tendons.routing.arrays import Placed, Routing, packed, packed_memory, placed_in, unpacked
-from humanoid_control.tendons.routing.kernels import bend_at, contact_of, from_solid, measure_at, place
+from humanoid_control.tendons.routing.kernels import contact_of, from_solid, measure_at, moment_arm_derivative_at, place
 from humanoid_control.tendons.routing.wrapping import APART, AROUND, FREE, SIDED, THROUGH
-from humanoid_control.tendons.tendon import SPHERE, Pulley, TendonSet, ViaPoint, Wrap
+from humanoid_control.tendons.tendon import SPHERE, TendonSet, ViaPoint, Wrap
 
-# -------- The joints of a pinocchio model that matter to some tendons, the others held still
+PROBES = 16  # postures that tell one routing from another
+STEP = 0.2  # [rad] between drawn points of an arc
+
+
+class TendonGeometry:
+    """Lengths and moment arms of M tendons over D joints of a mechanism.
+
+    Lengths are zeroed where all joints are zero, l(theta) = raw(theta) - raw(0), so that a tendon which got shorter
+    since then has a negative length; the moment arms are G = dl / dtheta. One instance is for one thread. Arrays `out`
+    given to be filled are contiguous.
+
+    Attributes:
+        tendon_names: (M,). joint_names: (D,), the order of theta. limits: (D, 2) of the joints [rad, m].
+        zero: (M,) raw lengths where all joints are zero [m].
+        routing: the arrays behind it. arrays: the first three arguments of the kernels that are entries from Python.
+        tendons, model: what it was made of.
+    """
+
+    def __init__(
+        self,
+        model: pin.Model,
+        tendons: TendonSet,
+        joints: Iterable[str] | None = None,
+        held: np.ndarray | Mapping[str, float] | None = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            model: pinocchio model that has the links of the tendons, with a fixed or a floating base.
+            tendons: whose lengths are computed.
+            joints: names of the joints that move, in the order of theta; default: all that the tendons cross, in the
+                order of the model.
+            held: where all other joints are held: a configuration (nq,), or joint name to value [rad, m] with the
+                rest at neutral; default: neutral.
+
+        Raises:
+            UnknownNameError: an unknown link or joint. RobotError: a joint of several degrees of freedom.
+        """
+        names = crossed_joints(model, tendons) if joints is None else tuple(joints)
+        self.model, self.tendons = model, tendons
+        self._tree = JointTree(model, names, _configuration(model, held))
+        self.joint_names, self.tendon_names = self._tree.names, tendons.names
+        self.routing = compiled(self._tree, tendons)
+        self.arrays = (*packed(self.routing), packed_memory(self.routing))
+        self._q = np.array([model.joints[model.getJointId(n)].idx_q for n in names], dtype=int)
+        lower, upper = model.lowerPositionLimit[self._q], model.upperPositionLimit[self._q]
+        self.limits = np.column_stack([lower, upper])
+        self._l, self._shape = np.zeros((1, len(tendons))), (len(tendons), len(names))
+        self._no_arms = np.zeros((0, *self._shape))
+        self.zero = np.zeros(len(tendons))
+        measure_at(*self.arrays, np.zeros((1, len(names))), self.zero[None], self._no_arms)
+
+    # -- one posture ------------------------------------------------------------------------------------------
+
+    def lengths(self, theta: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Lengths (M,) since zero [m]."""
+        out = np.empty(len(self.zero)) if out is None else out
+        measure_at(*self.arrays, _row(theta)[None], out[None], self._no_arms)
+        out -= self.zero
+        return out
+
+    def jacobian(self, theta: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Moment arms G (M, D) = d length / d theta [m/rad, m/m]."""
+        out = np.empty(self._shape) if out is None else out
+        measure_at(*self.arrays, _row(theta)[None], self._l, out[None])
+        return out
+
+    def jacobian_directional(self, theta: np.ndarray, v: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """d(G(theta) v) / d theta (M, D), which is also the derivative of G by time at the velocity v (D,)."""
+        out = np.empty(self._shape) if out is None else out
+        moment_arm_derivative_at(*self.arrays, _row(theta), _row(v), out)
+        return out
+
+    def raw_into(self, theta: np.ndarray, lengths: np.ndarray, jacobian: np.ndarray) -> None:
+        """Lengths (M,) of the whole paths, not zeroed, and moment arms (M, D), written into the arrays given."""
+        measure_at(*self.arrays, _row(theta)[None], lengths[None], jacobian[None])
+
+    # -- many postures ----------------------------------------------------------------------------------------
+
+    def raw(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Lengths (N, M) of the whole paths, not zeroed, and moment arms (N, M, D) in postures (N, D)."""
+        thetas = self._postures(thetas)
+        lengths, G = np.empty((len(thetas), len(self.zero))), np.empty((len(thetas), *self._shape))
+        measure_at(*self.arrays, thetas, lengths, G)
+        return lengths, G
+
+    def lengths_of(self, thetas: np.ndarray) -> np.ndarray:
+        """Lengths (N, M) since zero [m] in postures (N, D)."""
+        thetas = self._postures(thetas)
+        out = np.empty((len(thetas), len(self.zero)))
+        measure_at(*self.arrays, thetas, out, self._no_arms)
+        out -= self.zero
+        return out
+
+    def jacobians_of(self, thetas: np.ndarray) -> np.ndarray:
+        """Moment arms (N, M, D) in postures (N, D)."""
+        return self.raw(thetas)[1]
+
+    def _postures(self, thetas: np.ndarray) -> np.ndarray:
+        rows = np.ascontiguousarray(thetas, dtype=float)
+        if rows.ndim != 2 or rows.shape[1] != len(self.joint_names):
+            raise RobotError(f"postures must be (N, {len(self.joint_names)}), got {rows.shape}")
+        return rows
+
+    # -- around it ----------------------------------------------------------------------------------------------
+
+    @property
+    def crossed(self) -> np.ndarray:
+        """(M, D) True where a tendon crosses a joint, by its path."""
+        out = np.zeros(self._shape, dtype=bool)
+        r = self.routing
+        for m in range(len(self.zero)):
+            which = r.list_joint[r.list_first[3 * r.first[m]] : r.list_first[3 * r.first[m + 1]]]
+            out[m, r.coordinate[which]] = True
+        return out
+
+    @property
+    def model_hash(self) -> str:
+        """Names these tendons on this mechanism (SHA-256): joints, tendons, and lengths in some postures to 10 nm.
+
+        So it is the same wherever the base stands, and whether it floats.
+        """
+        D = len(self.joint_names)
+        thetas = np.sin(1.0 + np.arange(PROBES * D, dtype=float) ** 2).reshape(PROBES, D)
+        lengths = np.rint(self.raw(thetas)[0] * 1e8).astype(np.int64)
+        names = "\n".join((*self.joint_names, "", *self.tendon_names))
+        return hashlib.sha256(names.encode() + lengths.tobytes()).hexdigest()
+
+    def theta(self, q: np.ndarray) -> np.ndarray:
+        """The values (D,) of the joints in a configuration (nq,) of the model."""
+        return np.asarray(q, dtype=float)[self._q]
+
+    def paths(self, theta: np.ndarray) -> list[np.ndarray]:
+        """The path of every tendon, to be drawn: points (K, 3) in the world of the model, K differing, arcs in
+        steps. The branches of a tendon with pulleys follow each other, with a row of NaN between them."""
+        ints, reals, memory = self.arrays
+        theta = _row(theta)
+        return path_points(unpacked(ints, reals), theta, placed_in(ints, memory))
+
+
+def _row(theta: np.ndarray) -> np.ndarray:
+    """As compiled code wants it; an array of another layout would be compiled for anew."""
+    return np.ascontiguousarray(theta, dtype=float)
+
+
+def _configuration(model: pin.Model, held: np.ndarray | Mapping[str, float] | None) -> np.ndarray | None:
+    if held is None or isinstance(held, np.ndarray):
+        return held
+    q = pin.neutral(model)
+    for name, value in held.items():
+        JointTree(model, [name])  # refuses a name that cannot be held at one value
+        q[model.joints[model.getJointId(name)].idx_q] = value
+    return q
+
+
+# -------- The mechanism: some joints of a pinocchio model, the others held still
 
 
 class JointTree:
-    """A model seen through some of its joints: where its links are while all other joints are held.
+    """Model reduced to some of its joints: the poses of its links while all other joints are held.
 
     Attributes:
         names: the joints that move, in the order asked for. ids: their indices in the model, sorted.
@@ -36,11 +185,11 @@ class JointTree:
     """
 
     def __init__(self, model: pin.Model, joints: Iterable[str], held: np.ndarray | None = None) -> None:
-        """Look at a model.
+        """Prepare.
 
         Args:
             joints: names of the joints that move, each with one degree of freedom.
-            held: (nq,) configuration that says where the other joints are; default: neutral.
+            held: (nq,) configuration of the other joints; default: neutral.
 
         Raises:
             UnknownNameError: no such joint. RobotError: named twice, or not one angle or one distance.
@@ -107,27 +256,12 @@ def crossed_joints(model: pin.Model, tendons: TendonSet) -> tuple[str, ...]:
     for tendon in tendons:
         for branch in tendon.branches():
             joints = [link_frame(model, e.link, f"tendon '{tendon.name}'").parentJoint for e in branch]
-            for a, b in itertools.pairwise(joints):
+            for a, b in pairwise(joints):
                 crossed |= set(model.supports[a]) ^ set(model.supports[b])
     return tuple(model.names[j] for j in sorted(crossed))
 
 
-def joint_axis(model: pin.Model, j: int) -> tuple[np.ndarray, bool]:
-    """Axis (3,) of a joint of one degree of freedom in its own frame, and whether it slides."""
-    data, v = model.createData(), np.zeros(model.nv)
-    v[model.joints[j].idx_v] = 1.0
-    pin.forwardKinematics(model, data, pin.neutral(model), v)
-    motion = data.v[j]
-    slides = bool(np.linalg.norm(motion.angular) < 0.5)
-    return (motion.linear if slides else motion.angular).copy(), slides
-
-
-def links_of(tendons: TendonSet) -> tuple[str, ...]:
-    """Every link that a tendon touches, each once."""
-    return tuple(dict.fromkeys(e.link for t in tendons for e in t.path if not isinstance(e, Pulley)))
-
-
-# -------- From tendons and the joints they cross to flat arrays
+# -------- Routing: tendons on the mechanism as arrays
 
 
 def compiled(tree: JointTree, tendons: TendonSet) -> Routing:
@@ -141,11 +275,11 @@ def compiled(tree: JointTree, tendons: TendonSet) -> Routing:
         for branch, divisor in zip(tendon.branches(), tendon.divisors(), strict=True):
             paths.add(branch, 1.0 / divisor, f"tendon '{tendon.name}'")
         paths.first.append(len(paths.start))
-    return Routing(*_bodies(tree), *paths.arrays())
+    return Routing(**_bodies(tree), **paths.arrays())
 
 
-def _bodies(tree: JointTree) -> tuple[np.ndarray, ...]:
-    """The first six fields: parent, coordinate, R0, p0, axis, slides."""
+def _bodies(tree: JointTree) -> dict[str, Any]:
+    """Fields joints, parent and coordinate of the routing."""
     count = len(tree.ids) + 1
     parent, coordinate = np.zeros(count, dtype=np.int64), np.full(count, -1, dtype=np.int64)
     R0, p0 = np.tile(np.eye(3), (count, 1, 1)), np.zeros((count, 3))
@@ -156,35 +290,35 @@ def _bodies(tree: JointTree) -> tuple[np.ndarray, ...]:
         X = tree.pose(int(parent[k])).inverse() * tree.zero[j]
         R0[k], p0[k] = X.rotation, X.translation
         axis[k], slides[k] = joint_axis(tree.model, j)
-    return parent, coordinate, R0, p0, axis, slides
+    return {"joints": JointFrames(R0, p0, axis, slides), "parent": parent, "coordinate": coordinate}
 
 
 class _Paths:
-    """Points, stretches, levers and solids, one after the other."""
+    """Points, segments, lists of joints and solids, one after the other."""
 
     def __init__(self, tree: JointTree) -> None:
         self.tree = tree
         self.points: dict[tuple[int, tuple[float, ...]], int] = {}
         self.first, self.start, self.end, self.solid = [0], list[int](), list[int](), list[int]()
         self.share: list[float] = []
-        self.lever_first, self.levers = [0], list[tuple[int, float]]()
+        self.list_first, self.lists = [0], list[tuple[int, float]]()
         self.solids: list[tuple[int, pin.SE3, bool, int, float, np.ndarray]] = []
 
     def add(self, branch: list[ViaPoint | Wrap], share: float, where: str) -> None:
-        """Add the stretches of one branch."""
+        """Add the segments of one branch."""
         at = [k for k, e in enumerate(branch) if isinstance(e, ViaPoint)]
         for a, b in pairwise(at):
             start, end = (self._point(branch[k], where) for k in (a, b))
             between = branch[a + 1] if b == a + 2 else None
             bodies = [list(self.points)[k][0] for k in (start, end)]
-            self._lever(bodies[0], bodies[1])
+            self._list(bodies[0], bodies[1])
             if isinstance(between, Wrap):
                 body = self._solid(between, where)
-                self._lever(bodies[0], body)
-                self._lever(body, bodies[1])
+                self._list(bodies[0], body)
+                self._list(body, bodies[1])
                 self.solid.append(len(self.solids) - 1)
             else:
-                self.lever_first += [len(self.levers)] * 2
+                self.list_first += [len(self.lists)] * 2
                 self.solid.append(-1)
             self.start.append(start)
             self.end.append(end)
@@ -208,11 +342,11 @@ class _Paths:
         self.solids.append((body, X * pose, wrap.kind == SPHERE, mode, wrap.radius, side))
         return body
 
-    def _lever(self, former: int, latter: int) -> None:
+    def _list(self, former: int, latter: int) -> None:
         """The list of joints between two bodies."""
         up, down = self._support(former), self._support(latter)
-        self.levers += [(j, -1.0) for j in up if j not in down] + [(j, 1.0) for j in down if j not in up]
-        self.lever_first.append(len(self.levers))
+        self.lists += [(j, -1.0) for j in up if j not in down] + [(j, 1.0) for j in down if j not in up]
+        self.list_first.append(len(self.lists))
 
     def _support(self, body: int) -> list[int]:
         """The bodies whose joints move a body."""
@@ -222,33 +356,35 @@ class _Paths:
             body = int(self.tree.body[self.tree.model.parents[self.tree.ids[body - 1]]])
         return out
 
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """The fields after the first six."""
-        ints = lambda x: np.array(x, dtype=np.int64)  # noqa: E731
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The other fields of the routing."""
         keys, W = list(self.points), len(self.solids)
-        lever = np.array(self.levers, dtype=float).reshape(-1, 2)
+        lists = np.array(self.lists, dtype=float).reshape(-1, 2)
         body, pose, ball, mode, radius, side = zip(*self.solids, strict=True) if W else ((),) * 6
-        return (
-            ints([k[0] for k in keys]),
-            np.array([k[1] for k in keys], dtype=float).reshape(-1, 3),
-            *(ints(x) for x in (self.first, self.start, self.end, self.solid)),
-            np.array(self.share, dtype=float),
-            ints(self.lever_first),
-            lever[:, 0].astype(np.int64),
-            np.ascontiguousarray(lever[:, 1]),
-            ints(body),
-            np.array([X.rotation for X in pose], dtype=float).reshape(-1, 3, 3),
-            np.array([X.translation for X in pose], dtype=float).reshape(-1, 3),
-            np.array(ball, dtype=np.bool_),
-            ints(mode),
-            np.array(radius, dtype=float),
-            np.array(side, dtype=float).reshape(-1, 3),
-        )
+        whole = {
+            "point_body": [k[0] for k in keys],
+            "first": self.first,
+            "start": self.start,
+            "end": self.end,
+            "solid": self.solid,
+            "list_first": self.list_first,
+            "list_joint": lists[:, 0],
+            "solid_body": body,
+            "mode": mode,
+        }
+        return {name: np.array(x, dtype=np.int64) for name, x in whole.items()} | {
+            "point": np.array([k[1] for k in keys], dtype=float).reshape(-1, 3),
+            "share": np.array(self.share, dtype=float),
+            "list_sign": np.ascontiguousarray(lists[:, 1]),
+            "solid_R": np.array([X.rotation for X in pose], dtype=float).reshape(-1, 3, 3),
+            "solid_p": np.array([X.translation for X in pose], dtype=float).reshape(-1, 3),
+            "ball": np.array(ball, dtype=np.bool_),
+            "radius": np.array(radius, dtype=float),
+            "side": np.array(side, dtype=float).reshape(-1, 3),
+        }
 
 
-# -------- The ways of tendons as points to draw
-
-STEP = 0.2  # [rad] between points of a curved way
+# -------- Paths as points to draw
 
 
 def path_points(routing: Routing, theta: np.ndarray, at: Placed) -> list[np.ndarray]:
@@ -272,12 +408,12 @@ def path_points(routing: Routing, theta: np.ndarray, at: Placed) -> list[np.ndar
 
 
 def _on_solid(routing: Routing, at: Placed, s: int) -> np.ndarray:
-    """Points (K, 3) of a stretch on its solid; none where it passes it."""
-    met, arc, t0, t1, sense = contact_of(routing, at, s)
-    if met == APART:
+    """Points (K, 3) of a segment on its solid; none where it passes it."""
+    kind, arc, t0, t1, sense = contact_of(routing, at, s)
+    if kind == APART:
         return np.empty((0, 3))
     k = int(routing.solid[s])
-    if met != AROUND:
+    if kind != AROUND:
         return np.array([from_solid(routing, at, k, t0)])
     a, b, r = np.array(t0), np.array(t1), float(routing.radius[k])
     if routing.ball[k]:
@@ -294,160 +430,3 @@ def _on_solid(routing: Routing, at: Placed, s: int) -> np.ndarray:
     curve = r * (np.cos(f * angle)[:, None] * x + np.sin(f * angle)[:, None] * y)
     curve[:, 2] += height[0] + f * (height[1] - height[0])
     return np.array([from_solid(routing, at, k, (p[0], p[1], p[2])) for p in curve])
-
-
-# -------- Tendon lengths and moment arms by the routing of the tendons: exact, and made for being asked very often
-
-PROBES = 16  # postures that tell one routing from another
-
-
-class TendonGeometry:
-    """M tendons over D joints of a mechanism.
-
-    Lengths are zeroed where all joints are zero, l(theta) = raw(theta) - raw(0), so that a tendon which got shorter
-    since then has a negative length; the moment arms are G = dl / dtheta. One instance is for one thread. Arrays `out`
-    given to be filled are contiguous.
-
-    Attributes:
-        tendon_names: (M,). joint_names: (D,), the order of theta. limits: (D, 2) of the joints [rad, m].
-        zero: (M,) raw lengths where all joints are zero [m].
-        routing: the arrays behind it. arrays: the first three arguments of the kernels in `entries`, for compiled code
-            elsewhere.
-        tendons, model: what it was made of.
-    """
-
-    def __init__(
-        self,
-        model: pin.Model,
-        tendons: TendonSet,
-        joints: Iterable[str] | None = None,
-        held: np.ndarray | Mapping[str, float] | None = None,
-    ) -> None:
-        """Prepare.
-
-        Args:
-            model: pinocchio model that has the links of the tendons, with a fixed or a floating base.
-            tendons: whose lengths are asked for.
-            joints: names of the joints that move, in the order of theta; default: all that the tendons cross, in the
-                order of the model.
-            held: where all other joints are held: a configuration (nq,), or joint name to value [rad, m] with the
-                rest at neutral; default: neutral.
-
-        Raises:
-            UnknownNameError: an unknown link or joint. RobotError: a joint of several degrees of freedom.
-        """
-        names = crossed_joints(model, tendons) if joints is None else tuple(joints)
-        self.model, self.tendons = model, tendons
-        self._tree = JointTree(model, names, _configuration(model, held))
-        self.joint_names, self.tendon_names = self._tree.names, tendons.names
-        self.routing = compiled(self._tree, tendons)
-        self.arrays = (*packed(self.routing), packed_memory(self.routing))
-        self._q = np.array([model.joints[model.getJointId(n)].idx_q for n in names], dtype=int)
-        lower, upper = model.lowerPositionLimit[self._q], model.upperPositionLimit[self._q]
-        self.limits = np.column_stack([lower, upper])
-        self._l, self._shape = np.zeros((1, len(tendons))), (len(tendons), len(names))
-        self._no_arms = np.zeros((0, *self._shape))
-        self.zero = np.zeros(len(tendons))
-        measure_at(*self.arrays, np.zeros((1, len(names))), self.zero[None], self._no_arms)
-
-    # -- one posture ------------------------------------------------------------------------------------------
-
-    def lengths(self, theta: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Lengths (M,) since zero [m]."""
-        out = np.empty(len(self.zero)) if out is None else out
-        measure_at(*self.arrays, _row(theta)[None], out[None], self._no_arms)
-        out -= self.zero
-        return out
-
-    def jacobian(self, theta: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Moment arms G (M, D) = d length / d theta [m/rad, m/m]."""
-        out = np.empty(self._shape) if out is None else out
-        measure_at(*self.arrays, _row(theta)[None], self._l, out[None])
-        return out
-
-    def jacobian_directional(self, theta: np.ndarray, v: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """d(G(theta) v) / d theta (M, D), which is also the derivative of G by time at the velocity v (D,)."""
-        out = np.empty(self._shape) if out is None else out
-        bend_at(*self.arrays, _row(theta), _row(v), out)
-        return out
-
-    def raw_into(self, theta: np.ndarray, lengths: np.ndarray, jacobian: np.ndarray) -> None:
-        """Lengths (M,) of the whole paths, not zeroed, and moment arms (M, D), written into the arrays given."""
-        measure_at(*self.arrays, _row(theta)[None], lengths[None], jacobian[None])
-
-    # -- many postures ----------------------------------------------------------------------------------------
-
-    def raw(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Lengths (N, M) of the whole paths, not zeroed, and moment arms (N, M, D) in postures (N, D)."""
-        thetas = self._postures(thetas)
-        lengths, G = np.empty((len(thetas), len(self.zero))), np.empty((len(thetas), *self._shape))
-        measure_at(*self.arrays, thetas, lengths, G)
-        return lengths, G
-
-    def lengths_of(self, thetas: np.ndarray) -> np.ndarray:
-        """Lengths (N, M) since zero [m] in postures (N, D)."""
-        thetas = self._postures(thetas)
-        out = np.empty((len(thetas), len(self.zero)))
-        measure_at(*self.arrays, thetas, out, self._no_arms)
-        out -= self.zero
-        return out
-
-    def jacobians_of(self, thetas: np.ndarray) -> np.ndarray:
-        """Moment arms (N, M, D) in postures (N, D)."""
-        return self.raw(thetas)[1]
-
-    def _postures(self, thetas: np.ndarray) -> np.ndarray:
-        rows = np.ascontiguousarray(thetas, dtype=float)
-        if rows.ndim != 2 or rows.shape[1] != len(self.joint_names):
-            raise RobotError(f"postures must be (N, {len(self.joint_names)}), got {rows.shape}")
-        return rows
-
-    # -- around it ----------------------------------------------------------------------------------------------
-
-    @property
-    def crossed(self) -> np.ndarray:
-        """(M, D) which joints each tendon crosses, by its path."""
-        out = np.zeros(self._shape, dtype=bool)
-        r = self.routing
-        for m in range(len(self.zero)):
-            which = r.lever_joint[r.lever_first[3 * r.first[m]] : r.lever_first[3 * r.first[m + 1]]]
-            out[m, r.coordinate[which]] = True
-        return out
-
-    @property
-    def model_hash(self) -> str:
-        """Names these tendons on this mechanism (SHA-256): joints, tendons, and lengths in some postures to 10 nm.
-
-        So it is the same wherever the base stands, and whether it floats.
-        """
-        D = len(self.joint_names)
-        thetas = np.sin(1.0 + np.arange(PROBES * D, dtype=float) ** 2).reshape(PROBES, D)
-        lengths = np.rint(self.raw(thetas)[0] * 1e8).astype(np.int64)
-        names = "\n".join((*self.joint_names, "", *self.tendon_names))
-        return hashlib.sha256(names.encode() + lengths.tobytes()).hexdigest()
-
-    def theta(self, q: np.ndarray) -> np.ndarray:
-        """The values (D,) of the joints in a configuration (nq,) of the model."""
-        return np.asarray(q, dtype=float)[self._q]
-
-    def paths(self, theta: np.ndarray) -> list[np.ndarray]:
-        """The way of every tendon, to be drawn: points (K, 3) in the world of the model, K differing, curved ways in
-        steps. The branches of a tendon with pulleys follow each other, with a row of NaN between them."""
-        ints, reals, memory = self.arrays
-        theta = _row(theta)
-        return path_points(unpacked(ints, reals), theta, placed_in(ints, memory))
-
-
-def _row(theta: np.ndarray) -> np.ndarray:
-    """As compiled code wants it; an array of another layout would be compiled for anew."""
-    return np.ascontiguousarray(theta, dtype=float)
-
-
-def _configuration(model: pin.Model, held: np.ndarray | Mapping[str, float] | None) -> np.ndarray | None:
-    if held is None or isinstance(held, np.ndarray):
-        return held
-    q = pin.neutral(model)
-    for name, value in held.items():
-        JointTree(model, [name])  # refuses a name that cannot be held at one value
-        q[model.joints[model.getJointId(name)].idx_q] = value
-    return q

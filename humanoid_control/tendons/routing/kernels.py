@@ -1,53 +1,41 @@
-"""Where the bodies and points of a routing are, and how fast they move: kinematics of the needed joints only.
+"""Kernels of a routing: forward kinematics, lengths and moment arms, and the derivative of the moment arms, all exact.
 
-Also here:
-
-* Lengths of tendons and their moment arms, exactly.
-* How moment arms change when the joints move, exactly: the second derivatives of the lengths times a velocity.
-* Where Python enters the kernels of this room: a packed routing, postures, and the arrays to fill.
+`measure_at` and `moment_arm_derivative_at` are the entries from Python; they take a packed routing.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from humanoid_control.jit import kernel
+from humanoid_control.kinematics.tree import place_joint
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, rotate, row, sub, unrotate
 from humanoid_control.tendons.routing.arrays import Placed, Routing, placed_in, unpacked
 from humanoid_control.tendons.routing.wrapping import APART, Contact, wrap, wrap_rates
 
-# -------- Where the bodies and points of a routing are, and how fast they move: kinematics of the needed joints only
+SHORTEST = 1e-12  # [m] a segment of no length has no direction, and no moment arm
+
+
+class MovingSegment(NamedTuple):
+    """Straight part of a path: ends x0, x1 [m] and their velocities v0, v1, all (3,) in the frame of body 0."""
+
+    x0: Vec
+    x1: Vec
+    v0: Vec
+    v1: Vec
+
+
+# -------- Forward kinematics
 
 
 @kernel
 def place(routing: Routing, theta: np.ndarray, at: Placed) -> None:
     """Fill R, p, a and x for the joint values theta (D,) [rad, m]."""
-    R, p, R0, p0 = at.R, at.p, routing.R0, routing.p0
+    R, p = at.R, at.p
     for j in range(1, routing.parent.shape[0]):
-        b = routing.parent[j]
-        value = theta[routing.coordinate[j]]
-        ux, uy, uz = routing.axis[j, 0], routing.axis[j, 1], routing.axis[j, 2]
-        if routing.slides[j]:
-            c, s = 1.0, 0.0
-            reach = value
-        else:
-            c, s = np.cos(value), np.sin(value)
-            reach = 0.0
-        t = 1.0 - c
-        e00, e01, e02 = c + ux * ux * t, ux * uy * t - uz * s, ux * uz * t + uy * s
-        e10, e11, e12 = uy * ux * t + uz * s, c + uy * uy * t, uy * uz * t - ux * s
-        e20, e21, e22 = uz * ux * t - uy * s, uz * uy * t + ux * s, c + uz * uz * t
-        for i in range(3):
-            b0, b1, b2 = R[b, i, 0], R[b, i, 1], R[b, i, 2]
-            a0 = b0 * R0[j, 0, 0] + b1 * R0[j, 1, 0] + b2 * R0[j, 2, 0]
-            a1 = b0 * R0[j, 0, 1] + b1 * R0[j, 1, 1] + b2 * R0[j, 2, 1]
-            a2 = b0 * R0[j, 0, 2] + b1 * R0[j, 1, 2] + b2 * R0[j, 2, 2]
-            w = a0 * ux + a1 * uy + a2 * uz
-            at.a[j, i] = w
-            R[j, i, 0] = a0 * e00 + a1 * e10 + a2 * e20
-            R[j, i, 1] = a0 * e01 + a1 * e11 + a2 * e21
-            R[j, i, 2] = a0 * e02 + a1 * e12 + a2 * e22
-            p[j, i] = p[b, i] + b0 * p0[j, 0] + b1 * p0[j, 1] + b2 * p0[j, 2] + w * reach
+        place_joint(routing.joints, j, theta[routing.coordinate[j]], routing.parent[j], j, R, p, at.a)
     for k in range(routing.point.shape[0]):
         b = routing.point_body[k]
         at.x[k, 0], at.x[k, 1], at.x[k, 2] = along(row(p, b), 1.0, rotate(R[b], row(routing.point, k)))
@@ -61,7 +49,7 @@ def move(routing: Routing, rate: np.ndarray, at: Placed) -> None:
         value = rate[routing.coordinate[j]]
         w, arm, a = row(at.w, b), sub(row(at.p, j), row(at.p, b)), row(at.a, j)
         v = along(row(at.v, b), 1.0, cross(w, arm))
-        if routing.slides[j]:
+        if routing.joints.slides[j]:
             v = along(v, value, a)
         else:
             w = along(w, 1.0, mul(value, a))
@@ -73,9 +61,7 @@ def move(routing: Routing, rate: np.ndarray, at: Placed) -> None:
         at.xd[k, 0], at.xd[k, 1], at.xd[k, 2] = along(row(at.v, b), 1.0, cross(row(at.w, b), arm))
 
 
-# -------- Lengths of tendons and their moment arms, exactly
-
-SHORTEST = 1e-12  # [m] a stretch of no length has no direction, and no moment arm
+# -------- Lengths and moment arms
 
 
 @kernel
@@ -100,18 +86,18 @@ def measure(routing: Routing, theta: np.ndarray, at: Placed, length: np.ndarray,
                 if met != APART:
                     total += share * (arc + norm(sub(t0, x0)) + norm(sub(x1, t1)))
                     if arms:
-                        levers(routing, at, 3 * s + 1, x0, t0, share, G, m)
-                        levers(routing, at, 3 * s + 2, t1, x1, share, G, m)
+                        add_moment_arms(routing, at, 3 * s + 1, x0, t0, share, G, m)
+                        add_moment_arms(routing, at, 3 * s + 2, t1, x1, share, G, m)
             if met == APART:
                 total += share * norm(sub(x1, x0))
                 if arms:
-                    levers(routing, at, 3 * s, x0, x1, share, G, m)
+                    add_moment_arms(routing, at, 3 * s, x0, x1, share, G, m)
         length[m] = total
 
 
 @kernel
 def contact_of(routing: Routing, at: Placed, s: int) -> Contact:
-    """How stretch s meets its solid, in the frame of the solid."""
+    """Contact of segment s with its solid, in the frame of the solid."""
     k = routing.solid[s]
     p0 = to_solid(routing, at, k, row(at.x, routing.start[s]))
     p1 = to_solid(routing, at, k, row(at.x, routing.end[s]))
@@ -120,10 +106,9 @@ def contact_of(routing: Routing, at: Placed, s: int) -> Contact:
 
 @kernel
 def contact_in_world(routing: Routing, at: Placed, s: int) -> tuple[int, float, Vec, Vec]:
-    """How stretch s meets its solid, its length on it [m], and the two points of contact in the frame of body 0."""
-    met, arc, t0, t1, _ = contact_of(routing, at, s)
-    k = routing.solid[s]
-    return met, arc, from_solid(routing, at, k, t0), from_solid(routing, at, k, t1)
+    """Contact of segment s: its kind, the length on the solid [m], and its two ends in the frame of body 0."""
+    c, k = contact_of(routing, at, s), routing.solid[s]
+    return c.kind, c.arc, from_solid(routing, at, k, c.first), from_solid(routing, at, k, c.last)
 
 
 @kernel
@@ -143,28 +128,30 @@ def from_solid(routing: Routing, at: Placed, k: int, t: Vec) -> Vec:
 
 
 @kernel
-def levers(routing: Routing, at: Placed, which: int, x0: Vec, x1: Vec, share: float, G: np.ndarray, m: int) -> None:
-    """Add the moment arms of the straight part from x0 to x1 to row m; `which` of the lists of levers."""
+def add_moment_arms(
+    routing: Routing, at: Placed, which: int, x0: Vec, x1: Vec, share: float, G: np.ndarray, m: int
+) -> None:
+    """Add the moment arms of the straight part from x0 to x1 to row m; `which` of the lists of joints."""
     d = sub(x1, x0)
     size = norm(d)
     if size < SHORTEST:
         return
     u = mul(share / size, d)
-    for i in range(routing.lever_first[which], routing.lever_first[which + 1]):
-        j, sign = routing.lever_joint[i], routing.lever_sign[i]
+    for i in range(routing.list_first[which], routing.list_first[which + 1]):
+        j, sign = routing.list_joint[i], routing.list_sign[i]
         a = row(at.a, j)
-        if routing.slides[j]:
+        if routing.joints.slides[j]:
             arm = dot(u, a)
         else:
             arm = dot(u, cross(a, sub(x1 if sign > 0.0 else x0, row(at.p, j))))
         G[m, routing.coordinate[j]] += sign * arm
 
 
-# -------- How moment arms change when the joints move, exactly: the second derivatives of the lengths times a velocity
+# -------- Derivative of the moment arms: the second derivatives of the lengths times a velocity
 
 
 @kernel
-def bend(routing: Routing, theta: np.ndarray, rate: np.ndarray, at: Placed, out: np.ndarray) -> None:
+def moment_arm_derivative(routing: Routing, theta: np.ndarray, rate: np.ndarray, at: Placed, out: np.ndarray) -> None:
     """d(G(theta) rate) / d theta (M, D), filled; it is also the derivative of G by time.
 
     Args:
@@ -180,50 +167,41 @@ def bend(routing: Routing, theta: np.ndarray, rate: np.ndarray, at: Placed, out:
             x0, x1, v0, v1 = row(at.x, a), row(at.x, b), row(at.xd, a), row(at.xd, b)
             met = APART
             if routing.solid[s] >= 0:
-                met, arc, t0, t1, sense = contact_of(routing, at, s)
+                contact = contact_of(routing, at, s)
+                met = contact.kind
                 if met != APART:
                     k = routing.solid[s]
                     p0, p1 = to_solid(routing, at, k, x0), to_solid(routing, at, k, x1)
                     w0, w1 = _seen_from_solid(routing, at, k, x0, v0), _seen_from_solid(routing, at, k, x1, v1)
-                    ball, r = routing.ball[k], routing.radius[k]
-                    c0, c1 = wrap_rates(ball, met, r, arc, sense, p0, p1, w0, w1, t0, t1)
-                    y0, y1 = from_solid(routing, at, k, t0), from_solid(routing, at, k, t1)
+                    c0, c1 = wrap_rates(routing.ball[k], routing.radius[k], contact, p0, p1, w0, w1)
+                    y0, y1 = from_solid(routing, at, k, contact.first), from_solid(routing, at, k, contact.last)
                     z0, z1 = _seen_from_world(routing, at, k, y0, c0), _seen_from_world(routing, at, k, y1, c1)
-                    lever_rates(routing, at, 3 * s + 1, x0, y0, v0, z0, share, out, m)
-                    lever_rates(routing, at, 3 * s + 2, y1, x1, z1, v1, share, out, m)
+                    add_moment_arm_rates(routing, at, 3 * s + 1, MovingSegment(x0, y0, v0, z0), share, out, m)
+                    add_moment_arm_rates(routing, at, 3 * s + 2, MovingSegment(y1, x1, z1, v1), share, out, m)
             if met == APART:
-                lever_rates(routing, at, 3 * s, x0, x1, v0, v1, share, out, m)
+                add_moment_arm_rates(routing, at, 3 * s, MovingSegment(x0, x1, v0, v1), share, out, m)
 
 
 @kernel
-def lever_rates(
-    routing: Routing,
-    at: Placed,
-    which: int,
-    x0: Vec,
-    x1: Vec,
-    v0: Vec,
-    v1: Vec,
-    share: float,
-    out: np.ndarray,
-    m: int,
+def add_moment_arm_rates(
+    routing: Routing, at: Placed, which: int, segment: MovingSegment, share: float, out: np.ndarray, m: int
 ) -> None:
-    """Add how the moment arms of the straight part from x0 to x1 change, its ends moving with v0 and v1."""
-    d, e = sub(x1, x0), sub(v1, v0)
+    """Add the rates of the moment arms of a straight part to row m; `which` of the lists of joints."""
+    d, e = sub(segment.x1, segment.x0), sub(segment.v1, segment.v0)
     size = norm(d)
     if size < SHORTEST:
         return
     u = mul(1.0 / size, d)
     u_rate = mul(share / size, along(e, -dot(e, u), u))
     u = mul(share, u)
-    for i in range(routing.lever_first[which], routing.lever_first[which + 1]):
-        j, sign = routing.lever_joint[i], routing.lever_sign[i]
+    for i in range(routing.list_first[which], routing.list_first[which + 1]):
+        j, sign = routing.list_joint[i], routing.list_sign[i]
         a = row(at.a, j)
         a_rate = cross(row(at.w, routing.parent[j]), a)
-        if routing.slides[j]:
+        if routing.joints.slides[j]:
             change = dot(u_rate, a) + dot(u, a_rate)
         else:
-            x, v = (x1, v1) if sign > 0.0 else (x0, v0)
+            x, v = (segment.x1, segment.v1) if sign > 0.0 else (segment.x0, segment.v0)
             arm, arm_rate = sub(x, row(at.p, j)), sub(v, row(at.v, j))
             change = dot(u_rate, cross(a, arm)) + dot(u, along(cross(a_rate, arm), 1.0, cross(a, arm_rate)))
         out[m, routing.coordinate[j]] += sign * change
@@ -245,7 +223,7 @@ def _seen_from_world(routing: Routing, at: Placed, k: int, x: Vec, v: Vec) -> Ve
     return along(carried, 1.0, rotate(at.R[b], rotate(routing.solid_R[k], v)))
 
 
-# -------- Where Python enters the kernels of this room: a packed routing, postures, and the arrays to fill
+# -------- Entries from Python
 
 
 @kernel
@@ -262,8 +240,8 @@ def measure_at(
 
 
 @kernel
-def bend_at(
+def moment_arm_derivative_at(
     ints: np.ndarray, reals: np.ndarray, memory: np.ndarray, theta: np.ndarray, rate: np.ndarray, out: np.ndarray
 ) -> None:
     """d(G rate) / d theta (M, D) at theta (D,) for a velocity rate (D,)."""
-    bend(unpacked(ints, reals), theta, rate, placed_in(ints, memory), out)
+    moment_arm_derivative(unpacked(ints, reals), theta, rate, placed_in(ints, memory), out)

@@ -1,43 +1,56 @@
-"""Where a tendon touches a sphere or a cylinder, and how these points move with its ends.
+"""Wrapping of a tendon around a sphere or a cylinder: the points of contact, and their rates when its ends move.
 
-All in the frame of the solid: its centre at the origin, the cylinder along z. The way around a sphere lies in the plane
-of the two ends and the centre; around a cylinder it is a helix, whose projection along z is the way around a circle. So
-both come down to two tangents of a circle, in a plane with the unit normal n:
+All in the frame of the solid: its centre at the origin, the cylinder along z. The path around a sphere lies in the
+plane of the two ends and the centre; around a cylinder it is a helix, whose projection along z is a path around a
+circle. So both come down to two tangents of a circle, in a plane with the unit normal n:
 
     t = (r^2 d + k r sqrt(d^2 - r^2) n x d) / d^2,     k = +1 or -1
 
-Of all ways that go around the centre as the polyline from one end over the side point to the other does, the shortest
+Of all paths that go around the centre as the polyline from one end over the side point to the other does, the shortest
 is taken: it leaves the solid alone where its winding angle is less than what the two tangents need, acos(r / d0) +
-acos(r / d1). The way of a tendon that is led through a ring touches the circle once, where both parts make the same
+acos(r / d1). The path of a tendon that is led through a ring touches the circle once, where both parts make the same
 angle with it. These are the rules of MuJoCo 4 (its XML reference, "sidesite"), so that its models have the same lengths
 here; before version 4 it decided otherwise about tendons that are off the solid.
-
-
-Also here:
-
-* How fast the points where a tendon touches a solid move over it, when its ends move.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, sub
 
-# -------- Where a tendon touches a sphere or a cylinder, and how these points move with its ends
-
-FREE, SIDED, THROUGH = 0, 1, 2  # how a solid is passed: the shorter way, on a given side, led through
+FREE, SIDED, THROUGH = 0, 1, 2  # how a solid is passed: the shorter path, on a given side, led through
 APART, AROUND, TOUCH = 0, 1, 2  # how a tendon and a solid meet: not, over an arc, at one point
 TINY = 1e-15
 
-# What `wrap` tells: (how they meet, length on the solid [m], first and last point on it, sense of the way: +1 or -1).
-Contact = tuple[int, float, Vec, Vec, float]
+
+class Contact(NamedTuple):
+    """Contact of a tendon with a solid, in the frame of the solid.
+
+    Attributes:
+        kind: APART, AROUND or TOUCH. arc: length on the solid [m].
+        first, last: (3,) first and last point on it. sense: of the path around it, +1 or -1.
+    """
+
+    kind: int
+    arc: float
+    first: Vec
+    last: Vec
+    sense: float
+
+
+@kernel
+def _contact(kind: int, arc: float, first: Vec, last: Vec, sense: float) -> Contact:
+    """The record; made in one place, so that compiled code has one type of it."""
+    return Contact(kind, arc, first, last, sense)
 
 
 @kernel
 def wrap(ball: bool, mode: int, r: float, side: Vec, p0: Vec, p1: Vec) -> Contact:
-    """How a tendon from p0 to p1 meets a solid.
+    """Contact of a tendon from p0 to p1 with a solid.
 
     Args:
         ball: a sphere, otherwise a cylinder along z.
@@ -49,17 +62,17 @@ def wrap(ball: bool, mode: int, r: float, side: Vec, p0: Vec, p1: Vec) -> Contac
     d0, d1, n, e0, e1 = plane(ball, p0, p1)
     l0, l1 = norm(d0), norm(d1)
     if l0 < r or l1 < r or min(l0, l1) < TINY:
-        return APART, 0.0, d0, d1, 0.0
+        return _contact(APART, 0.0, d0, d1, 0.0)
     if mode == THROUGH:
         found, t0 = _reflection(r, d0, d1)
         if not found:
-            return APART, 0.0, d0, d1, 0.0
+            return _contact(APART, 0.0, d0, d1, 0.0)
         t1, sense, arc = t0, 0.0, 0.0
     else:
         turn = _winding(mode, side, d0, d1, e0, e1)
         arc = r * (abs(turn) - np.arccos(r / l0) - np.arccos(r / l1))
         if arc <= 0.0:
-            return APART, 0.0, d0, d1, 0.0
+            return _contact(APART, 0.0, d0, d1, 0.0)
         sense = -1.0 if turn > 0.0 else 1.0
         t0, t1 = tangent(r, d0, n, -sense), tangent(r, d1, n, sense)
     if not ball:
@@ -67,7 +80,7 @@ def wrap(ball: bool, mode: int, r: float, side: Vec, p0: Vec, p1: Vec) -> Contac
         climb = (p1[2] - p0[2]) / (a + arc + b)
         t0, t1 = (t0[0], t0[1], p0[2] + climb * a), (t1[0], t1[1], p0[2] + climb * (a + arc))
         arc *= np.sqrt(1.0 + climb * climb)
-    return TOUCH if mode == THROUGH else AROUND, arc, t0, t1, sense
+    return _contact(TOUCH if mode == THROUGH else AROUND, arc, t0, t1, sense)
 
 
 @kernel
@@ -88,7 +101,7 @@ def plane(ball: bool, p0: Vec, p1: Vec) -> tuple[Vec, Vec, Vec, Vec, Vec]:
 
 @kernel
 def tangent(r: float, d: Vec, n: Vec, k: float) -> Vec:
-    """Where the tangent from d touches the circle."""
+    """Point of contact of the tangent from d with the circle."""
     q = dot(d, d)
     s = np.sqrt(max(q - r * r, 0.0))
     return mul(r / q, along(mul(r, d), k * s, cross(n, d)))
@@ -107,7 +120,7 @@ def _winding(mode: int, side: Vec, d0: Vec, d1: Vec, e0: Vec, e1: Vec) -> float:
 
 @kernel
 def _reflection(r: float, d0: Vec, d1: Vec) -> tuple[bool, Vec]:
-    """The point of the circle that makes the way from d0 over it to d1 shortest; none where the way cuts the circle."""
+    """The point of the circle that makes the path from d0 over it to d1 shortest; none where the chord cuts it."""
     l0, l1 = norm(d0), norm(d1)
     line = sub(d1, d0)
     square = dot(line, line)
@@ -122,19 +135,19 @@ def _reflection(r: float, d0: Vec, d1: Vec) -> tuple[bool, Vec]:
 
 @kernel
 def angle_on_circle(l0: float, l1: float, r: float, G: float) -> float:
-    """The angle [rad] from an outer point to the point of the circle that makes the way to another one shortest.
+    """The angle [rad] from an outer point to the point of the circle that makes the path to another one shortest.
 
     Args:
         l0, l1: distances of the outer points from the centre [m]. G: angle between them [rad].
     """
     low, high, x = 0.0, G, G * l1 / (l0 + l1)
     for _ in range(100):
-        f = sway(l0, r, x) - sway(l1, r, G - x)
+        f = distance_slope(l0, r, x) - distance_slope(l1, r, G - x)
         if f < 0.0:
             low = x
         else:
             high = x
-        slope = sway_slope(l0, r, x) + sway_slope(l1, r, G - x)
+        slope = distance_curvature(l0, r, x) + distance_curvature(l1, r, G - x)
         step = x - f / slope if slope > 0.0 else low
         if not low < step < high:
             step = 0.5 * (low + high)
@@ -157,33 +170,32 @@ def fan(d0: Vec, d1: Vec) -> tuple[Vec, Vec, float]:
 
 
 @kernel
-def sway(l: float, r: float, x: float) -> float:  # noqa: E741
-    """How the distance from a point of the circle to one at radius l changes with the angle x between them."""
+def distance_slope(l: float, r: float, x: float) -> float:  # noqa: E741
+    """Derivative of the distance from a point of the circle to one at radius l, by the angle x between them."""
     return l * r * np.sin(x) / np.sqrt(l * l + r * r - 2.0 * l * r * np.cos(x))
 
 
 @kernel
-def sway_slope(l: float, r: float, x: float) -> float:  # noqa: E741
-    """The derivative of `sway` by x."""
+def distance_curvature(l: float, r: float, x: float) -> float:  # noqa: E741
+    """The derivative of `distance_slope` by x."""
     square = l * l + r * r - 2.0 * l * r * np.cos(x)
     D = np.sqrt(square)
     s = l * r * np.sin(x)
     return l * r * np.cos(x) / D - s * s / (square * D)
 
 
-# -------- How fast the points where a tendon touches a solid move over it, when its ends move
+# -------- Rates of the points of contact
 
 
 @kernel
-def wrap_rates(
-    ball: bool, meet: int, r: float, arc: float, sense: float, p0: Vec, p1: Vec, v0: Vec, v1: Vec, t0: Vec, t1: Vec
-) -> tuple[Vec, Vec]:
+def wrap_rates(ball: bool, r: float, contact: Contact, p0: Vec, p1: Vec, v0: Vec, v1: Vec) -> tuple[Vec, Vec]:
     """Velocities of the first and the last point of contact, all in the frame of the solid.
 
     Args:
-        ball, r, p0, p1: as for `wrap`. meet, arc, t0, t1, sense: what it told.
+        ball, r, p0, p1: as for `wrap`. contact: what it gave, not APART.
         v0, v1: velocities (3,) of the ends.
     """
+    t0, t1, sense = contact.first, contact.last, contact.sense
     d0, d1, n, _, _ = plane(ball, p0, p1)
     w0, w1, turn = v0, v1, (0.0, 0.0, 0.0)
     if ball:
@@ -193,7 +205,7 @@ def wrap_rates(
             turn = mul(1.0 / size, along(rate, -dot(rate, n), n))
     else:
         w0, w1 = (v0[0], v0[1], 0.0), (v1[0], v1[1], 0.0)
-    if meet == AROUND:
+    if contact.kind == AROUND:
         out0, slide0 = _tangent_rate(r, d0, w0, n, turn, -sense)
         out1, slide1 = _tangent_rate(r, d1, w1, n, turn, sense)
     else:
@@ -205,10 +217,10 @@ def wrap_rates(
     a, a_rate = _length_rate(sub(d0, q0), sub(w0, out0))
     b, b_rate = _length_rate(sub(d1, q1), sub(w1, out1))
     around, around_rate = 0.0, 0.0
-    if meet == AROUND:
+    if contact.kind == AROUND:
         a_rate, b_rate = slide0, slide1
         rise = t1[2] - t0[2]
-        around = np.sqrt(max(arc * arc - rise * rise, 0.0))
+        around = np.sqrt(max(contact.arc * contact.arc - rise * rise, 0.0))
         spin = (q1[0] * out1[1] - q1[1] * out1[0]) - (q0[0] * out0[1] - q0[1] * out0[0])
         around_rate = -sense * spin / r
     whole, whole_rate = a + around + b, a_rate + around_rate + b_rate
@@ -235,7 +247,7 @@ def _tangent_rate(r: float, d: Vec, v: Vec, n: Vec, turn: Vec, k: float) -> tupl
 
 @kernel
 def _reflection_rate(r: float, d0: Vec, d1: Vec, v0: Vec, v1: Vec) -> Vec:
-    """Velocity of the point where a tendon is led through a ring: what keeps it the shortest way."""
+    """Velocity of the point where a tendon is led through a ring: what keeps the path the shortest."""
     l0, l1 = norm(d0), norm(d1)
     e0, e1, G = fan(d0, d1)
     if G < 1e-9:
@@ -251,7 +263,7 @@ def _reflection_rate(r: float, d0: Vec, d1: Vec, v0: Vec, v1: Vec) -> Vec:
     turn = mul(1.0 / norm(normal), along(change, -dot(change, n), n))
     e1_rate = along(cross(turn, e0), 1.0, cross(n, e0_rate))
     x = angle_on_circle(l0, l1, r, G)
-    s0, s1 = sway_slope(l0, r, x), sway_slope(l1, r, G - x)
+    s0, s1 = distance_curvature(l0, r, x), distance_curvature(l1, r, G - x)
     pull = _by_radius(l0, r, x) * l0_rate - _by_radius(l1, r, G - x) * l1_rate - s1 * G_rate
     x_rate = -pull / (s0 + s1)
     c, s = np.cos(x), np.sin(x)
@@ -261,7 +273,7 @@ def _reflection_rate(r: float, d0: Vec, d1: Vec, v0: Vec, v1: Vec) -> Vec:
 
 @kernel
 def _by_radius(l: float, r: float, x: float) -> float:  # noqa: E741
-    """The derivative of `sway` by the radius of the outer point."""
+    """The derivative of `distance_slope` by the radius of the outer point."""
     square = l * l + r * r - 2.0 * l * r * np.cos(x)
     D = np.sqrt(square)
     return r * np.sin(x) / D - l * r * np.sin(x) * (l - r * np.cos(x)) / (square * D)

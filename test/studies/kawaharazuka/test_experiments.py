@@ -1,4 +1,4 @@
-"""The source's experiments on tendons, shortened: what each must show (T1 to T6), and the arms of others."""
+"""Experiments of Kawaharazuka 2018, shortened: what each must show (T1 to T6), and the arms of others."""
 
 import numpy as np
 import pytest
@@ -6,21 +6,21 @@ import pytest
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import load_robot
 from humanoid_control.studies.kawaharazuka import baselines as study_baselines
-from humanoid_control.studies.kawaharazuka import experiments as whole_body
-from humanoid_control.studies.kawaharazuka import lab as laboratory
+from humanoid_control.studies.kawaharazuka import experiments
+from humanoid_control.studies.kawaharazuka import testbed as testbed_module
 from humanoid_control.studies.kawaharazuka.experiments import EXPERIMENTS, chosen
-from humanoid_control.studies.kawaharazuka.finding import Goal, Row, Runs, settled, spread, tail
-from humanoid_control.studies.kawaharazuka.lab import HandPushes, TendonLab
 from humanoid_control.studies.kawaharazuka.other_arms import others
+from humanoid_control.studies.kawaharazuka.result import ErrorGoal, Row, Runs, settled, spread, tail
 from humanoid_control.studies.kawaharazuka.sharing import BEYOND
 from humanoid_control.studies.kawaharazuka.table_one import TABLE_ONE
+from humanoid_control.studies.kawaharazuka.testbed import HandPushes, TendonTestbed
 
 
 @pytest.fixture(scope="module")
-def lab():
+def testbed():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(laboratory, "ITERATIONS", 100)
-        yield TendonLab(load_robot("kengoro_upper", "fixed"))
+        patch.setattr(testbed_module, "ITERATIONS", 100)
+        yield TendonTestbed(load_robot("kengoro_upper", "fixed"))
 
 
 def rows_of(finding):
@@ -34,17 +34,22 @@ def test_errors_are_averaged_over_the_end_and_summed_up_over_the_seeds():
     row = Row("r", ("a", "b"), np.radians([[1.0, 2.0], [3.0, 9.0], [2.0, 4.0]]))
     assert np.allclose(row.median, [2.0, 4.0]) and np.allclose(row.worst, [3.0, 9.0])
     assert np.allclose(Row("r", ("a",), np.array([[0.002]]), "mm").worst, 2.0)
-    for goal, reached in ((None, None), (Goal(median=5), True), (Goal(median=4), False), (Goal(worst=9), False)):
+    for goal, reached in (
+        (None, None),
+        (ErrorGoal(median=5), True),
+        (ErrorGoal(median=4), False),
+        (ErrorGoal(worst=9), False),
+    ):
         assert Row("r", row.joints, row.errors, goal=goal).reached is reached
     median, worst = spread([errors, -3 * errors])
     assert median[0] == 2.5 and worst[0] == 15.0 and worst[-1] == 6.0 and len(median) == 60
 
 
-def test_e1_builds_the_three_groups(lab, monkeypatch):
+def test_e1_builds_the_three_groups(testbed, monkeypatch):
     """T1: with a reduced grid."""
     counts = {g.name: (5, 5, 4, 4, 3, 3, 3, 3) for g in TABLE_ONE} | {"scapula": (3, 3, 3, 3, 4, 4, 5, 5)}
-    monkeypatch.setattr(whole_body, "COUNTS", counts)
-    found = EXPERIMENTS["E1"](lab, Runs())
+    monkeypatch.setattr(experiments, "COUNTS", counts)
+    found = EXPERIMENTS["E1"](testbed, Runs())
     table = found.table
     assert [(r.unit, r.joints, r.reached) for r in found.rows] == [
         (unit, ("neck", "scapula", "shoulder"), True) for unit in ("s", "GB")
@@ -56,18 +61,18 @@ def test_e1_builds_the_three_groups(lab, monkeypatch):
     assert [r["source regression s"] for r in table] == [5514, 12885, 25287]
 
 
-def test_e2_finds_every_joint(lab):
+def test_e2_finds_every_joint(testbed):
     """T2."""
-    found = rows_of(EXPERIMENTS["E2"](lab, Runs(1, 120)))
+    found = rows_of(EXPERIMENTS["E2"](testbed, Runs(1, 120)))
     assert len(found["absolute, 0.1 mm"].joints) == 20
     assert found["absolute, no noise"].worst.max() < 0.5 and found["absolute, 0.1 mm"].worst.max() < 1.0
     assert found["absolute, 0.5 mm"].worst.max() < 3.0
     assert found["absolute, polynomials, 0.1 mm"].worst.max() < 2.0, "polynomials are allowed twice the error"
 
 
-def test_e3_sharing_keeps_borrowed_angles_right(lab):
+def test_e3_sharing_keeps_borrowed_angles_right(testbed):
     """T3b, and T3a with polynomials as in the source; walking at random, and pushed under constant tensions."""
-    found = EXPERIMENTS["E3"](lab, Runs(1, 200))
+    found = EXPERIMENTS["E3"](testbed, Runs(1, 200))
     rows = rows_of(found)
     for plant in ("random walk", "pushed"):
         shared, alone = rows[f"{plant}: shared, cut-off 1e-3"], rows[f"{plant}: conventional, cut-off 1e-3"]
@@ -83,23 +88,24 @@ def test_e3_sharing_keeps_borrowed_angles_right(lab):
     assert len(found.table) == len(rows) == 16 and len(found.traces) == 3
 
 
-def test_pushes_move_both_arms_alike_and_are_repeated(lab):
+def test_pushes_move_both_arms_alike_and_are_repeated(testbed):
     """E3's plant: symmetric as long as the head has not fallen to a side, the same for the same seed."""
-    hands = HandPushes(lab)
+    hands = HandPushes(testbed)
     q, lengths = hands.walk(60, 4)
     assert np.array_equal(hands.walk(60, 4)[0], q) and not np.array_equal(hands.walk(60, 5)[0], q)
     left, right = (
-        [lab.whole.joint_names.index(s + j[1:]) for j in (*laboratory.SCAPULA, *laboratory.ARM)] for s in "lr"
+        [testbed.whole.joint_names.index(s + j[1:]) for j in (*testbed_module.SCAPULA, *testbed_module.ARM)]
+        for s in "lr"
     )
     assert q[:, left] == pytest.approx(q[:, right], abs=1e-4) and np.ptp(q[:, left], axis=0).min() > 0.02
-    low, high = lab.whole.limits.T
+    low, high = testbed.whole.limits.T
     assert (q > low - BEYOND).all() and (q < high + BEYOND).all()
-    assert lengths == pytest.approx(lab.whole.lengths_of(q))
+    assert lengths == pytest.approx(testbed.whole.lengths_of(q))
 
 
-def test_e4_absolute_stays_wrong_and_relative_converges(lab):
+def test_e4_absolute_stays_wrong_and_relative_converges(testbed):
     """T4."""
-    found = EXPERIMENTS["E4"](lab, Runs(2, 800))
+    found = EXPERIMENTS["E4"](testbed, Runs(2, 800))
     rows = rows_of(found)
     assert rows["absolute, wrong zero"].median[:3].min() > 10.0 and rows["relative as printed"].median.max() > 10.0
     assert rows["absolute, right zero"].worst.max() < 1.0
@@ -110,24 +116,24 @@ def test_e4_absolute_stays_wrong_and_relative_converges(lab):
 
 
 @pytest.mark.parametrize("name", ["E5", "E6"])
-def test_learning_brings_relative_and_absolute_together(lab, name):
+def test_learning_brings_relative_and_absolute_together(testbed, name):
     """T5, T6: less difference after the updater, nothing diverges; and the mapping is given back as it was."""
-    before = {k: n.weights.W3.copy() for k, n in lab._networks.items()}
-    rows = rows_of(EXPERIMENTS[name](lab, Runs(4, 500)))
+    before = {k: n.weights.W3.copy() for k, n in testbed._networks.items()}
+    rows = rows_of(EXPERIMENTS[name](testbed, Runs(4, 500)))
     assert rows["r3, after"].errors.mean() < rows["r3, before"].errors.mean()
     assert np.median(rows["r3, before"].errors) < np.radians(40) and np.median(rows["r3, after"].errors) < np.radians(
         20
     )
     assert max(r.worst.max() for r in rows.values()) < 120.0
     for k, weights in before.items():
-        assert np.array_equal(lab._networks[k].weights.W3, weights)
+        assert np.array_equal(testbed._networks[k].weights.W3, weights)
 
 
-def test_the_baselines_are_worse_and_larger_tables_better(lab, monkeypatch):
+def test_the_baselines_are_worse_and_larger_tables_better(testbed, monkeypatch):
     """TE-03, and the same data by a table, polynomials and a network."""
     for name, value in (("DATA", 2000), ("ROWS", 40_000), ("ITERATIONS", 60), ("DEGREE", 4), ("TIMED", 30)):
         monkeypatch.setattr(study_baselines, name, value)
-    found = EXPERIMENTS["baselines"](lab, Runs(1, 120))
+    found = EXPERIMENTS["baselines"](testbed, Runs(1, 120))
     rows = rows_of(found)
     small, large = (rows[f"table search, {n} rows"].errors.mean() for n in ("2,000", "40,000"))
     polynomials, network = (rows[f"absolute, {kind}"].errors.mean() for kind in ("polynomials", "network"))

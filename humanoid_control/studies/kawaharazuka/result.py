@@ -1,4 +1,4 @@
-"""What an experiment found: errors of each joint over the seeds, one walk to be drawn, and other numbers."""
+"""Results of the experiments: errors of each joint over the seeds, walks to be drawn, and other numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCALE = {DEGREES: 180.0 / np.pi, MILLIMETRES: 1e3, SECONDS: 1.0, GIGABYTES: 1e-
 
 @dataclass(frozen=True)
 class Runs:
-    """How often and how long each experiment is run, and who is told the share done of it.
+    """Number and length of the runs of each experiment, and who is told the share done of it.
 
     Raises:
         ConfigError: no seed, or walks too short to judge.
@@ -38,8 +38,8 @@ LEAST_STEPS = 50
 
 
 @dataclass(frozen=True)
-class Goal:
-    """What the values of a row should stay below [its unit].
+class ErrorGoal:
+    """Upper bounds that the values of a row should keep [its unit].
 
     Attributes:
         median: the median over the seeds, of every joint. worst: every seed and joint. Infinite where nothing is asked.
@@ -55,7 +55,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Row:
-    """Errors of one filter, or what building some mappings took.
+    """Errors of one filter, or the cost of building some mappings.
 
     Attributes:
         name: of the filter and its conditions. joints: (J,), or other things that each have a value.
@@ -67,7 +67,7 @@ class Row:
     joints: tuple[str, ...]
     errors: Array
     unit: str = DEGREES
-    goal: Goal | None = None
+    goal: ErrorGoal | None = None
 
     @property
     def scale(self) -> float:
@@ -86,7 +86,7 @@ class Row:
 
     @property
     def reached(self) -> bool | None:
-        """Whether the goal is; None where there is none."""
+        """True where the goal is; None where there is none."""
         if self.goal is None:
             return None
         return bool(self.median.max() < self.goal.median and self.worst.max() < self.goal.worst)
@@ -94,7 +94,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Trace:
-    """One walk of the first seed, and how wrong the filters were on all of them.
+    """Walk of the first seed, and the errors of the filters on all of them.
 
     Attributes:
         title: of the plot. joints: (J,). actual: (T, J) values [rad or m]; None where the lines are differences.
@@ -117,11 +117,11 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One experiment.
+class ExperimentResult:
+    """Result of one experiment.
 
     Attributes:
-        name, title: E4, what it is about. source: what the source says. measure: what the rows' errors are.
+        name, title: E4, what it is about. source: the published outcome. measure: of the rows' errors.
         rows: errors by filter. table: other numbers, one dictionary a line. traces: to be drawn.
     """
 
@@ -135,7 +135,7 @@ class Finding:
 
 
 def walks_of(runs: Runs) -> str:
-    """How many walks there are, in words."""
+    """Number of walks, in words."""
     return "1 walk" if runs.seeds == 1 else f"{runs.seeds} walks"
 
 

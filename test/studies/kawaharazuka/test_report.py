@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 
 from humanoid_control.evaluation.report.plots import png
-from humanoid_control.studies.kawaharazuka import report as study_tendons_bars
-from humanoid_control.studies.kawaharazuka import report as study_tendons_plot
-from humanoid_control.studies.kawaharazuka.finding import Finding, Goal, Row, Trace, spread
+from humanoid_control.studies.kawaharazuka import report
 from humanoid_control.studies.kawaharazuka.report import summary_line
+from humanoid_control.studies.kawaharazuka.result import ErrorGoal, ExperimentResult, Row, Trace, spread
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def walk(joints=6):
 @pytest.mark.parametrize("joints", [1, 3, 4, 5, 12])
 def test_every_joint_has_its_lines_in_degrees_and_a_wide_picture(drawn, joints, tmp_path):
     trace = walk(joints)
-    figure, legend, content = drawn(study_tendons_plot, study_tendons_plot.tendons_plot, trace)
+    figure, legend, content = drawn(report, report.tendons_plot, trace)
     panels = {ax.get_title(): ax for ax in figure.axes}
     assert list(legend) == ["actual", "near", "gone"] and len(figure.axes) == joints + 1
     for k, joint in enumerate(trace.joints):
@@ -51,30 +50,30 @@ def test_every_joint_has_its_lines_in_degrees_and_a_wide_picture(drawn, joints, 
 
 def test_the_strip_shows_median_and_worst(drawn):
     trace = walk()
-    figure, legend, _ = drawn(study_tendons_plot, study_tendons_plot.tendons_plot, trace)
+    figure, legend, _ = drawn(report, report.tendons_plot, trace)
     strip = figure.axes[-1]
     values = [line.get_ydata() for line in strip.lines if line.get_color() == legend["near"]]
     assert strip.get_yscale() == "log"
     worst, median = np.degrees(trace.spread["near"])[::-1]
-    assert np.allclose(values, np.maximum([worst, median], study_tendons_plot.LEAST))
+    assert np.allclose(values, np.maximum([worst, median], report.LEAST))
 
 
 def test_table_one_is_drawn_beside_the_source_on_a_logarithmic_scale(drawn):
     line = {"group": "neck", "data": 100, "data s": 1.5, "source data s": 8579.0}
-    finding = Finding("E1", "", "", table=(line | {"regression s": 0.25, "source regression s": 5514.0},))
-    assert list(study_tendons_plot.pictures(finding)) == ["E1.png"]
-    figure, _, _ = drawn(study_tendons_bars, study_tendons_bars.seconds_plot, finding)
+    finding = ExperimentResult("E1", "", "", table=(line | {"regression s": 0.25, "source regression s": 5514.0},))
+    assert list(report.pictures(finding)) == ["E1.png"]
+    figure, _, _ = drawn(report, report.seconds_plot, finding)
     widths = [[p.get_width() for p in ax.patches] for ax in figure.axes]
     assert widths == [[1.5, 8579.0], [0.25, 5514.0]] and {ax.get_xscale() for ax in figure.axes} == {"log"}
 
 
 def test_a_line_of_the_summary_names_the_worst_joint_and_whether_the_goal_is_reached():
     errors = np.radians([[1.0, 2.0], [3.0, 1.0], [9.0, 4.0]])
-    row = Row("relative", ("elbow", "wrist"), errors, goal=Goal(median=5.0, worst=9.5))
+    row = Row("relative", ("elbow", "wrist"), errors, goal=ErrorGoal(median=5.0, worst=9.5))
     assert summary_line(row) == [
         "relative", "2.50", "3.00 elbow", "9.00", "deg", "median < 5, worst < 9.5", "yes",
     ]  # fmt: skip
-    row = Row("relative", ("elbow", "wrist"), errors * [1, 2.5], goal=Goal(median=5.0))
+    row = Row("relative", ("elbow", "wrist"), errors * [1, 2.5], goal=ErrorGoal(median=5.0))
     assert summary_line(row)[2:] == ["5.00 wrist", "10.00", "deg", "median < 5", "no"]
     row = Row("absolute", ("elbow", "wrist"), np.radians([[2.0, 0.0], [2.0, 0.0], [2.0, 7.0]]))
     assert summary_line(row)[2:] == ["2.00 elbow", "7.00 (wrist)", "deg", "", ""]

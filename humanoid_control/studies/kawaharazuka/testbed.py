@@ -1,10 +1,4 @@
-"""The robot of the experiments: its groups and mappings, its arm, and the walks of its joints.
-
-Also here:
-
-* Tendon lengths that our geometry has no part in: by MuJoCo and by pinocchio's placements.
-* The source's plant of E3: tendons at constant tensions, and hands that push both arms alike.
-"""
+"""Testbed of the experiments: the robot with its groups, mappings and walks, and plants that move joints otherwise."""
 
 from __future__ import annotations
 
@@ -31,8 +25,6 @@ from humanoid_control.tendons.mappings.postures import random_postures, random_w
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import TendonGroup, ViaPoint, complete_groups
 
-# -------- The robot of the experiments: its groups and mappings, its arm, and the walks of its joints
-
 ARM = ("l_gh_roll", "l_gh_pitch", "l_gh_yaw", "l_elbow_pitch")
 NECK = ("neck_top_pitch", "neck_roll", "neck_pitch", "neck_yaw")
 SCAPULA = ("l_sc_roll", "l_sc_pitch", "l_ac_roll", "l_ac_yaw")
@@ -49,8 +41,8 @@ class Limb:
     mapping: GeometryMapping
 
 
-class TendonLab:
-    """A robot with the joints of the source's experiments.
+class TendonTestbed:
+    """Robot with the joints of the experiments of Kawaharazuka 2018.
 
     Raises:
         ConfigError: the robot does not have them.
@@ -61,8 +53,7 @@ class TendonLab:
         missing = [j for j in (*NECK, *SCAPULA, *ARM) if j not in robot.index]
         if missing:
             raise ConfigError(
-                f"{robot.name} lacks '{missing[0]}': the source's experiments need neck, scapula and arm "
-                "of kengoro_upper"
+                f"{robot.name} lacks '{missing[0]}': the experiments need neck, scapula and arm of kengoro_upper"
             )
         self.whole = tendon_geometry(robot)
         self.tendons = tendons_of(robot)
@@ -70,7 +61,7 @@ class TendonLab:
 
     @cached_property
     def groups(self) -> tuple[TendonGroup, ...]:
-        """The source's five groups, each borrowing all joints that its tendons cross."""
+        """The five groups of Kawaharazuka 2018, each borrowing all joints that its tendons cross."""
         names = (self.whole.joint_names, self.whole.tendon_names)
         return complete_groups(tuple(self.tendons.groups.values()), self.whole.crossed, *names)
 
@@ -88,7 +79,7 @@ class TendonLab:
 
     @cached_property
     def start(self) -> Array:
-        """Where walks of the whole body begin: zero, but not at a limit."""
+        """Angles at which walks of the whole body begin: zero, but not at a limit."""
         low, high = self.whole.limits.T
         return np.clip(0.0, low + 0.1, high - 0.1)
 
@@ -126,7 +117,7 @@ def measured(lengths: Array, seed: int, errors: EncoderErrors | None = None) -> 
     return TendonEncoders(lengths.shape[1], errors or EncoderErrors(noise=NOISE), seed).measure_many(lengths)
 
 
-# -------- Tendon lengths that our geometry has no part in: by MuJoCo and by pinocchio's placements
+# -------- Lengths that the tendon geometry has no part in: by MuJoCo, and by pinocchio's placements
 
 RATE, HOLD = 100.0, 40  # of the samples [Hz]; how many samples the muscles are excited alike
 
@@ -185,9 +176,9 @@ def placed_lengths(robot: TendonModel, joints: Sequence[str], values: Array, hel
     return out[1:] - out[0]
 
 
-# -------- The source's plant of E3: tendons at constant tensions, and hands that push both arms alike
+# -------- Plant of E3: tendons at constant tensions, and hands that push both arms alike
 
-PERIOD, STEP = 0.01, 0.002  # of the samples and of the simulation [s]; our choice, the source gives none
+PERIOD, STEP = 0.01, 0.002  # of the samples and of the simulation [s]; Kawaharazuka 2018 gives none
 HELD = 40  # samples for which a push stays the same
 PUSHED = {"scapula": 35.0, "humerus": 23.0, "forearm": 16.0}  # standard deviation of each part of the force [N]
 
@@ -195,13 +186,13 @@ PUSHED = {"scapula": 35.0, "humerus": 23.0, "forearm": 16.0}  # standard deviati
 class HandPushes:
     """Moves the arms of the experiments' robot by forces on its links, which are random and mirrored."""
 
-    def __init__(self, lab: TendonLab) -> None:
-        self._lab = lab
-        self._world = TensionWorld(lab.robot, WorldSettings(STEP, drives=TENDONS))
-        self._joints = [lab.robot.index[j] for j in lab.whole.joint_names]
+    def __init__(self, testbed: TendonTestbed) -> None:
+        self._lab = testbed
+        self._world = TensionWorld(testbed.robot, WorldSettings(STEP, drives=TENDONS))
+        self._joints = [testbed.robot.index[j] for j in testbed.whole.joint_names]
 
     def walk(self, steps: int, seed: int) -> tuple[Array, Array]:
-        """Angles (steps + 1, J) [rad] and true lengths (steps + 1, M) [m], as `TendonLab.walk`."""
+        """Angles (steps + 1, J) [rad] and true lengths (steps + 1, M) [m], as `TendonTestbed.walk`."""
         world, rng = self._world, np.random.default_rng(seed)
         world.reset()
         q = np.empty((steps + 1, len(self._joints)))
