@@ -12,6 +12,7 @@ import numpy as np
 from humanoid_control.errors import ConfigError
 from humanoid_control.mocap.clip import MarkerClip
 from humanoid_control.mocap.human_model import MARKERS, HumanBody, human_markers, legs_to_feet
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
 
 BEATS = 40.0
 """Length of the score; 24 s make 100 beats a minute."""
@@ -60,8 +61,7 @@ class Move:
 
 def _smooth(share: np.ndarray) -> np.ndarray:
     """0 below 0, 1 above 1, between them the quintic with zero slope and curvature at both ends."""
-    u = np.clip(share, 0.0, 1.0)
-    return u**3 * (10 - 15 * u + 6 * u**2)
+    return minimum_jerk(np.clip(share, 0.0, 1.0))
 
 
 def _both(joint: str, *arguments: float) -> list[Move]:

@@ -19,6 +19,7 @@ from humanoid_control.mocap.clip import MarkerClip
 from humanoid_control.mocap.gaps import fill_gaps
 from humanoid_control.mocap.marker_sets import ESTIMATED, OPTIONAL, REQUIRED, BodyLocator, find_marker_set
 from humanoid_control.mocap.sternum import SternumSettings, chest_axes, complete_sternum
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
 
 # -------- paths without holes and jumps
 
@@ -104,8 +105,7 @@ class MarkerTracks:
         along = self._held @ R.T + p + joins * (measured - self._accepted @ R.T - p)
         self._held = np.where(gone[:, None], before + self._own * self._faded(dt)[:, None], along)
         self._return(measured, seen, back, dt)
-        s = self._share[:, None]
-        blend = s**3 * (10 - 15 * s + 6 * s**2)
+        blend = minimum_jerk(self._share[:, None])
         shown = np.where(seen[:, None], (1 - blend) * self._held + blend * measured, self._held)
         self._learn(measured, shown - before, seen, back, dt)
         self.hidden = np.where(seen, 0.0, self.hidden + dt)

@@ -13,6 +13,7 @@ import pinocchio as pin
 from humanoid_control.collision.coal_backend import shape_arrays
 from humanoid_control.collision.shapes import BOX
 from humanoid_control.errors import ConfigError, RobotError
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.robots.robot import Robot
 
 HANDS = ("l_wrist", "r_wrist")
@@ -250,7 +251,7 @@ class ReachLeg:
         if time >= self.arrive:
             return self.goal.points.copy()
         s = max(0.0, time - self.start) / (self.arrive - self.start)
-        return self.begin + s**3 * (10 - 15 * s + 6 * s**2) * (self.goal.points - self.begin)
+        return self.begin + minimum_jerk(s) * (self.goal.points - self.begin)
 
 
 class ReachScript:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from humanoid_control.retargeting.live import LiveSettings as LiveSettings
     from humanoid_control.retargeting.live import LiveTargets as LiveTargets
     from humanoid_control.retargeting.player import ClipPlayer as ClipPlayer
+    from humanoid_control.retargeting.player import Figure as Figure
     from humanoid_control.retargeting.retargeter import AVOIDANCE as AVOIDANCE
     from humanoid_control.retargeting.retargeter import METHODS as METHODS
     from humanoid_control.retargeting.retargeter import JointTrajectory as JointTrajectory
@@ -35,7 +36,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
         "live": ["LiveSettings", "LiveTargets"],
-        "player": ["ClipPlayer"],
+        "player": ["ClipPlayer", "Figure"],
         "retargeter": ["AVOIDANCE", "METHODS", "JointTrajectory", "Retargeter", "RetargetSettings", "retarget_clip"],
         "scaling": ["POINTS", "Scaler", "Targets", "scale_to_robot"],
     },

@@ -16,6 +16,7 @@ from humanoid_control.mocap.live import (
     LabelOrder,
     distinct,
 )
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.retargeting.scaling import POINTS, Scaler, Targets
 from humanoid_control.robots import Robot
 
@@ -385,5 +386,5 @@ class SteadyPoints:
         if self._blend >= 1.0:
             return desired
         self._blend = min(1.0, self._blend + dt / self._lead) if self._lead > 0 else 1.0
-        s = self._blend**3 * (10 - 15 * self._blend + 6 * self._blend**2)
+        s = minimum_jerk(self._blend)
         return (1 - s) * self._from + s * desired

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.retargeting.scaling import Targets
 
 
@@ -74,7 +75,7 @@ class ClipPlayer:
     def points(self) -> np.ndarray:
         """The seven targets (7, 3) now [m]."""
         if self._blend < 1.0:
-            s = self._blend**3 * (10 - 15 * self._blend + 6 * self._blend**2)  # minimum jerk
+            s = minimum_jerk(self._blend)
             return (1 - s) * self._from + s * self._to
         return self._sample(self.targets.positions)
 

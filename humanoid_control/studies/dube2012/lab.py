@@ -14,6 +14,7 @@ from humanoid_control.evaluation.motion_quality import JointUse, joint_use
 from humanoid_control.evaluation.self_collision import CollisionCount, count_collisions, self_penetration
 from humanoid_control.evaluation.tracking_error import MEAN, link_errors, reached_points
 from humanoid_control.mocap import BodyPoints
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.retargeting import JointTrajectory, RetargetSettings, Targets, retarget_clip, scale_to_robot
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.robot import Robot
@@ -142,7 +143,7 @@ def singular_motion(robot: Robot) -> Targets:
     """
     n = round(PIECE * RATE)
     s = np.linspace(0.0, 1.0, n, endpoint=False)
-    ease = s**3 * (10 - 15 * s + 6 * s**2)
+    ease = minimum_jerk(s)
     abduction = np.radians(np.concatenate([a + (b - a) * ease for a, b in pairwise(ABDUCTION)]))
     swing = np.zeros(3 * n)
     swing[n : 2 * n] = np.radians(SWING) * (1 - np.cos(2 * np.pi * s)) / 2
