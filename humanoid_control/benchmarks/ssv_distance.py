@@ -37,12 +37,12 @@ from humanoid_control.collision.ssv.distance_kernels import (
     unit,
     vector,
 )
-from humanoid_control.collision.ssv.model import PoseRows, bounds_apart, boxes_apart
+from humanoid_control.collision.ssv.model import PoseArray, bounds_apart, boxes_apart
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.vec3 import Vec, along, dot, sub
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.robot import Robot
-from humanoid_control.robots.volumes import ssv_distance, ssv_of
+from humanoid_control.robots.volumes import segment_pairs, volumes_of
 
 # -------- The source's own form of the line-triangle distance, in two steps with 21 cases, beside our unified one
 
@@ -207,26 +207,31 @@ def _coal_capsules(rng: np.random.Generator) -> dict[str, Any]:
 
 def _whole_robot(robot: Robot) -> list[dict[str, Any]]:
     """From the joints' poses and Jacobian to distances, witness points and gradients."""
-    model, data = ssv_of(robot), robot.model.createData()
-    poses, rng, n = PoseRows(data), np.random.default_rng(3), POSTURES
+    model, data = volumes_of(robot), robot.model.createData()
+    a = model.arrays
+    poses, rng, n = PoseArray(data), np.random.default_rng(3), POSTURES
     neutral = robot.postures["neutral"]
     rows = []
     cases = [(f"{robot.name}_all_pairs", ALL, "obb")]
     cases += [(f"{robot.name}_within_100mm_{b}", NEAR, b) for b in ("obb", "aabb", "none")]
     for name, activation, boxes in cases:
-        calculator, times, near_pairs = ssv_distance(robot, model, activation, boxes), [], []
+        calculator, times, near_pairs = segment_pairs(robot, model, activation, boxes), [], []
         for _ in range(n + 1):
             joints = np.clip(neutral + 0.4 * rng.normal(size=robot.n), robot.lower, robot.upper)
             pin.computeJointJacobians(robot.model, data, robot.q(joints))
             start = time.perf_counter()
             calculator.place(poses.rows())
             near = calculator.nearest()
-            calculator.gradient(data.J, near)
+            near.gradient(data.J)
             times.append(time.perf_counter() - start)
             near_pairs.append(len(near))
         row = _row(name, "us", times[0], [1e6 * t for t in times[1:]], n)
-        counts = {"segments": len(model.segments), "volumes": len(model.radii), "segment_pairs": len(model.pairs)}
-        rows.append(row | counts | {"volume_pairs": len(model.volume_pairs), "near_pairs": float(np.mean(near_pairs))})
+        counts = {
+            "segments": len(model.segments),
+            "volumes": len(model.arrays.radii),
+            "segment_pairs": len(model.pairs),
+        }
+        rows.append(row | counts | {"volume_pairs": len(a.volume_pairs), "near_pairs": float(np.mean(near_pairs))})
     return rows
 
 

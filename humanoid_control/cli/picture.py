@@ -22,7 +22,7 @@ from humanoid_control.nodes import Session, StackFailure, require_ros
 from humanoid_control.robots.catalogue import CATALOGUE, load_robot
 from humanoid_control.robots.drives import drives_of
 from humanoid_control.robots.robot import Robot
-from humanoid_control.robots.volumes import ssv_of
+from humanoid_control.robots.volumes import volumes_of
 from humanoid_control.simulation.engine import Engine, make_engine
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.terminal import compile_first, console, progress, warn
@@ -147,7 +147,7 @@ def collision_picture(args: argparse.Namespace) -> int:
     row = CollisionRow(args.port)
     try:
         for robot, joints in zip(robots, postures, strict=True):
-            row.add(robot, ssv_of(robot, by_link=True), joints)
+            row.add(robot, volumes_of(robot, by_link=True), joints)
         row.draw(args.width / args.height)
         scripts = (CLOSE_NOTICES, HIDE_PANEL, row.bar_script(min(BAR, args.width - 40)))
         with whole_file(args.output) as file:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from humanoid_control.collision.ssv.segments import Ssv, SsvFile, expand, read_ssv_file
+from humanoid_control.collision.ssv.segments import SegmentFile, Volume, expand, read_segment_file
 from humanoid_control.errors import ConfigError, EnvironmentProblem, RobotError
 from humanoid_control.robots.catalogue import load_robot, urdf_path, volumes_path
 from humanoid_control.robots.robot import Robot
@@ -24,7 +24,7 @@ from humanoid_control.viewer import VolumeDistances
 # -------- `humanoid segments --check`: segments, volumes and pairs of a robot
 
 
-def check(robot: Robot, file: SsvFile, path: Path | None, as_json: bool) -> int:
+def check(robot: Robot, file: SegmentFile, path: Path | None, as_json: bool) -> int:
     """Print them; 1 where watched volumes overlap in the neutral posture, else 0.
 
     Args:
@@ -39,8 +39,10 @@ def check(robot: Robot, file: SsvFile, path: Path | None, as_json: bool) -> int:
         {
             "segment": s.name,
             "link": s.link,
-            "volumes": len(s.ssvs),
-            "types": " ".join(f"{n} {kind}" for kind in ("point", "line", "triangle") if (n := _count(s.ssvs, kind))),
+            "volumes": len(s.volumes),
+            "types": " ".join(
+                f"{n} {kind}" for kind in ("point", "line", "triangle") if (n := _count(s.volumes, kind))
+            ),
             "partners": sum(s.name in (p.first, p.second) for p in model.pairs),
             "drawn": s.name in drawn,
         }
@@ -60,7 +62,7 @@ def check(robot: Robot, file: SsvFile, path: Path | None, as_json: bool) -> int:
                 "file": str(path) if path else None,
                 "segments": segments,
                 "pairs": len(model.pairs),
-                "pairs_of_volumes": len(model.volume_pairs),
+                "pairs_of_volumes": len(model.arrays.volume_pairs),
                 "postures": postures,
             }
         )
@@ -70,7 +72,7 @@ def check(robot: Robot, file: SsvFile, path: Path | None, as_json: bool) -> int:
         row["link"] = row["link"] if row["drawn"] else f"{row['link']} (mirrored)"
     rows = [[row[c] for c in columns] for row in segments]
     table(f"{robot.title}: volumes of {path or 'its collision shapes'}", columns, rows)
-    console.print(f"{len(model.pairs)} pairs of segments watched, {len(model.volume_pairs)} of volumes")
+    console.print(f"{len(model.pairs)} pairs of segments watched, {len(model.arrays.volume_pairs)} of volumes")
     columns = ["posture", "smallest gap mm", "between"]
     table("smallest gaps", columns, [[p["posture"], p["smallest_gap_mm"], p["between"]] for p in postures])
     if overlap:
@@ -78,7 +80,7 @@ def check(robot: Robot, file: SsvFile, path: Path | None, as_json: bool) -> int:
     return int(overlap)
 
 
-def _count(ssvs: tuple[Ssv, ...], kind: str) -> int:
+def _count(ssvs: tuple[Volume, ...], kind: str) -> int:
     return sum(v.type == kind for v in ssvs)
 
 
@@ -119,18 +121,18 @@ def run(args: argparse.Namespace) -> int:
     return _edit(args, robot, file, path)
 
 
-def read_volumes(robot: Robot, path: Path) -> SsvFile:
+def read_volumes(robot: Robot, path: Path) -> SegmentFile:
     """The volumes of a file, or, where there is none, of the robot's shapes; pairs left to sampling are found."""
     if not path.is_file():
         return volumes_of_shapes(robot)
-    file = read_ssv_file(path)
+    file = read_segment_file(path)
     if file.pairs is not None:
         return file
     console.print(f"{path.name} names no pairs: searching them ...")
     return replace(file, pairs=find_pairs(robot, file.segments).pairs)
 
 
-def _edit(args: argparse.Namespace, robot: Robot, file: SsvFile, path: Path) -> int:
+def _edit(args: argparse.Namespace, robot: Robot, file: SegmentFile, path: Path) -> int:
     from humanoid_control.viewer import Document, VolumeEditor, VolumeEditorPage, port_is_free
 
     if not port_is_free(args.host, args.port):

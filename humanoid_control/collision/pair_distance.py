@@ -144,13 +144,14 @@ def distance_rate(n: Vec, moment_1: Vec, moment_2: Vec, moves_1: float, moves_2:
 @kernel
 def distance_gradients(J: np.ndarray, found: PairsFound, joints: PairJoints, out: np.ndarray) -> None:
     """Gradients (k, nv) of all rows of `found`, as `NearPairs.gradient`."""
-    moves = joints.ancestor_mask
+    moves, J = joints.ancestor_mask, np.ascontiguousarray(J)  # rows side by side: several columns at a time
     for k in range(out.shape[0]):
         n = row(found.normal, k)
         moment_1, moment_2 = cross(row(found.point_1, k), n), cross(row(found.point_2, k), n)
         i, j = joints.first[found.pair[k]], joints.second[found.pair[k]]
         for c in range(out.shape[1]):
-            out[k, c] = distance_rate(n, moment_1, moment_2, moves[i, c], moves[j, c], J, c)
+            rate = distance_rate(n, moment_1, moment_2, moves[i, c], moves[j, c], J, c)
+            out[k, c] = rate if moves[i, c] != moves[j, c] else 0.0  # both move as one, or neither
 
 
 # -------- One pair

@@ -1,8 +1,6 @@
-"""Cholesky factors of small dense matrices, in room that is given; for the filters and for the quadratic programs.
+"""Cholesky factors of small dense matrices for kernels: factor, solve, and factors that grow row by row.
 
-Also here:
-
-* Solving with Cholesky factors, and factors that grow row by row as a working set does; compiled.
+They stand in arrays that are given and may be larger, so that filters and quadratic programs allocate nothing.
 """
 
 from __future__ import annotations
@@ -10,8 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from humanoid_control.jit import kernel
-
-# -------- Cholesky factors of small dense matrices, in room that is given
 
 
 @kernel
@@ -33,9 +29,6 @@ def cholesky(M: np.ndarray, n: int, L: np.ndarray) -> bool:
             else:
                 L[i, j] = s / L[j, j]
     return True
-
-
-# -------- Solving with Cholesky factors, and factors that grow row by row as a working set does; compiled
 
 
 @kernel

@@ -1,4 +1,7 @@
-"""Orientations of tasks: the angle-axis error, Euler angles Z-X-Z and their rates, the way between two (appendix C)."""
+"""Rotations: the rotation vector between two orientations, Euler angles Z-X-Z and their rates, interpolation.
+
+Equation numbers (C.x) are those of Schwienbacher 2014, appendix C.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,7 @@ def zxz_rates_of_omega(phi: float, theta: float) -> np.ndarray:
     return np.array([[-s * ct, c * ct, st], [c * st, s * st, 0.0], [s, -c, 0.0]]) / st
 
 
-def turn_by(vector: np.ndarray) -> np.ndarray:
+def rotation_matrix(vector: np.ndarray) -> np.ndarray:
     """The rotation matrix of a rotation vector (3,) [rad]."""
     angle = float(np.linalg.norm(vector))
     x, y, z = vector
@@ -99,11 +102,11 @@ def turn_by(vector: np.ndarray) -> np.ndarray:
     return np.eye(3) + sinc * K + 0.5 * half**2 * (K @ K)
 
 
-def between(A_0: np.ndarray, A_1: np.ndarray, share: float) -> np.ndarray:
-    """The orientation a share of the way from A_0 to A_1 about one fixed axis: spherical interpolation.
+def interpolate_rotation(A_0: np.ndarray, A_1: np.ndarray, share: float) -> np.ndarray:
+    """Spherical interpolation: the orientation a share of the way from A_0 to A_1 about one fixed axis.
 
     Args:
         A_0, A_1: (3, 3) rotation matrices.
         share: 0 at A_0, 1 at A_1; outside it goes on about the same axis.
     """
-    return turn_by(share * rotation_error(A_0, A_1)) @ A_0
+    return rotation_matrix(share * rotation_error(A_0, A_1)) @ A_0

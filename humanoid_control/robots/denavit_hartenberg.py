@@ -2,12 +2,7 @@
 
 The standard (distal) convention (Dube 2012, section 4.1): z_i lies on the axis of joint i + 1, x_i is perpendicular to
 z_{i-1} and z_i, and the frames follow by four numbers a joint. A constant transform leads from the base link to frame 0
-and another one from frame n to the tip.
-
-
-Also here:
-
-* A Denavit-Hartenberg table held against the kinematics of the URDF as pinocchio computes them.
+and another one from frame n to the tip. `difference_from_urdf` holds a table against pinocchio's kinematics.
 """
 
 from __future__ import annotations
@@ -21,8 +16,6 @@ import pinocchio as pin
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots.description.urdf import Chain, parse_urdf, serial_chain
 from humanoid_control.robots.robot import Robot
-
-# -------- Denavit-Hartenberg tables of a robot's chains, derived from its URDF: a second
 
 # Axes that differ by a smaller angle [rad] count as parallel. Farther apart, their common normal lies up to 1 /
 # PARALLEL times their distance away and costs as many digits; the two errors are then both about 1e-8.
@@ -180,9 +173,6 @@ def _parameters(before: np.ndarray, after: np.ndarray) -> tuple[float, float, fl
     theta = float(np.arctan2(X[1, 0], X[0, 0]))
     a = float(X[0, 3] * np.cos(theta) + X[1, 3] * np.sin(theta))
     return a, float(np.arctan2(X[2, 1], X[2, 2])), float(X[2, 3]), theta
-
-
-# -------- A Denavit-Hartenberg table held against the kinematics of the URDF as pinocchio computes them
 
 
 def difference_from_urdf(

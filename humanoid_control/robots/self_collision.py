@@ -24,12 +24,12 @@ from humanoid_control.collision.pair_distance import (
     update_pairs,
 )
 from humanoid_control.collision.shapes import BOX, CYLINDER, ELLIPSOID, SPHERE, ShapeArrays
-from humanoid_control.collision.ssv.model import PoseRows, SsvModel
+from humanoid_control.collision.ssv.model import PoseArray, SsvModel
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.tree import JointPoses, ModelTree, WorldPoses, joint_axis, joint_poses
 from humanoid_control.robots.robot import Robot
-from humanoid_control.robots.volumes import ssv_distance, ssv_of
+from humanoid_control.robots.volumes import segment_pairs, volumes_of
 
 SHAPES, VOLUMES = "shapes", "volumes"
 
@@ -190,16 +190,16 @@ class VolumePairs(CollisionMonitor):
 
         Args:
             robot: whose.
-            model: of its volumes; default: `ssv_of`.
+            model: of its volumes; default: `volumes_of`.
 
         Raises:
             UnknownNameError, RobotError: the robot's file of volumes cannot be read, or does not fit it.
         """
-        self.model = ssv_of(robot) if model is None else model
+        self.model = volumes_of(robot) if model is None else model
         self.count = len(self.model.pairs)
-        self.joints = pair_joints(self.model.joint, self.model.pair_rows, robot.ancestor_mask)
         self._pinocchio, self._data = robot.model, robot.model.createData()
-        self._poses, self._distance = PoseRows(self._data), ssv_distance(robot, self.model)
+        self._poses, self._pairs = PoseArray(self._data), segment_pairs(robot, self.model)
+        self.joints = self._pairs.joints
 
     def name(self, pair: int) -> tuple[str, str]:
         """The names of the two segments of a pair."""
@@ -208,13 +208,9 @@ class VolumePairs(CollisionMonitor):
     def update(self, q: np.ndarray, activation: float | np.ndarray) -> NearPairs:
         """The pairs closer than their activation distance, as `CollisionMonitor.update`."""
         pin.forwardKinematics(self._pinocchio, self._data, q)
-        self._distance.place(self._poses.rows())
-        near = self._distance.nearest(float(np.max(activation, initial=-np.inf)))
-        found = PairsFound(near.pair, near.distance, near.normal, near.point_0, near.point_1)
-        if np.ndim(activation):
-            rows = near.distance < np.asarray(activation)[near.pair]
-            found = PairsFound(*(a[rows] for a in found))
-        return NearPairs(found, self.joints)
+        self._pairs.place(self._poses.rows())
+        near = self._pairs.nearest(float(np.max(activation, initial=-np.inf)))
+        return near.where(near.distance < np.asarray(activation)[near.pair]) if np.ndim(activation) else near
 
 
 # -------- Shapes as viewers draw them: ellipsoids, cylinders and boxes

@@ -1,9 +1,4 @@
-"""A robot's swept-sphere volumes: from its own file or made from its collision shapes, and their pairs.
-
-Also here:
-
-* A first swept-sphere volume for a link that has none, from its mass and inertia.
-"""
+"""A robot's swept-sphere volumes: from its own file, or made from its collision shapes; their pairs; one for a link."""
 
 from __future__ import annotations
 
@@ -14,22 +9,20 @@ from itertools import count
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.collision.ssv.distance import SsvDistance
-from humanoid_control.collision.ssv.fitting import fit_ssv, inertia_points, ssvs_of_shape
-from humanoid_control.collision.ssv.model import Frame, PoseRows, SsvModel
+from humanoid_control.collision.ssv.distance import SegmentPairs
+from humanoid_control.collision.ssv.fitting import fit_volumes, inertia_points, volumes_of_shape
+from humanoid_control.collision.ssv.model import Frame, PoseArray, SsvModel
 from humanoid_control.collision.ssv.pair_selection import Mechanism, PairChoice, Sampling, choose_pairs
-from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv, SsvFile, read_ssv_file
+from humanoid_control.collision.ssv.segments import Segment, SegmentFile, SegmentPair, Volume, read_segment_file
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots.description.urdf import placement
 from humanoid_control.robots.robot import Robot
-
-# -------- A robot's swept-sphere volumes: from its own file or made from its collision shapes, and their pairs
 
 WORLD = "world"  # link name of segments that stand still: obstacles
 TURN = np.pi  # [rad] a joint without limits is turned this far either way
 
 
-def ssv_of(robot: Robot, by_link: bool = False) -> SsvModel:
+def volumes_of(robot: Robot, by_link: bool = False) -> SsvModel:
     """The robot's volumes: those of its own file where it has one, else made from its collision shapes.
 
     Args:
@@ -41,43 +34,43 @@ def ssv_of(robot: Robot, by_link: bool = False) -> SsvModel:
         UnknownNameError, RobotError: the file cannot be read, or does not fit the robot.
     """
     if robot.volumes is not None:
-        return model_of(robot, read_ssv_file(robot.volumes))
+        return model_of(robot, read_segment_file(robot.volumes))
     if by_link:
         return model_of(robot, volumes_of_shapes(robot))
     names = [s.name for s in robot.shapes]
-    return build_ssv(robot, segments_of(robot), [SegmentPair(names[i], names[j]) for i, j in robot.pairs])
+    return build_volumes(robot, segments_of(robot), [SegmentPair(names[i], names[j]) for i, j in robot.pairs])
 
 
-def volumes_of_shapes(robot: Robot) -> SsvFile:
-    """What a file of the robot's volumes begins with: its collision shapes by link, and its pairs."""
-    return SsvFile(segments_of(robot, by_link=True), tuple(_pairs_by_link(robot)), robot.name)
+def volumes_of_shapes(robot: Robot) -> SegmentFile:
+    """Beginning of a file of the robot's volumes: its collision shapes by link, and its pairs."""
+    return SegmentFile(segments_of(robot, by_link=True), tuple(_pairs_by_link(robot)), robot.name)
 
 
-def model_of(robot: Robot, file: SsvFile) -> SsvModel:
+def model_of(robot: Robot, file: SegmentFile) -> SsvModel:
     """The model of a file; pairs that it leaves to sampling are found now, which takes seconds.
 
     Raises:
         UnknownNameError, RobotError: as `SsvModel.build`.
     """
     pairs = find_pairs(robot, file.segments).pairs if file.pairs is None else file.pairs
-    return build_ssv(robot, file.segments, pairs)
+    return build_volumes(robot, file.segments, pairs)
 
 
 def segments_of(robot: Robot, by_link: bool = False) -> tuple[Segment, ...]:
     """The segments that the robot's collision shapes make."""
     if not by_link:
-        return tuple(Segment(s.name, s.link, ssvs_of_shape(s.shape, s.name)) for s in robot.shapes)
-    links: dict[str, list[Ssv]] = {}
+        return tuple(Segment(s.name, s.link, volumes_of_shape(s.shape, s.name)) for s in robot.shapes)
+    links: dict[str, list[Volume]] = {}
     for s in robot.shapes:
         of_link = links.setdefault(s.link, [])
-        for v in ssvs_of_shape(s.shape, s.name):
+        for v in volumes_of_shape(s.shape, s.name):
             taken = {x.name for x in of_link}  # the second part of one shape may be called as another shape is
             name = next(x for k in count(1) if (x := v.name if k == 1 else f"{v.name}_{k}") not in taken)
-            of_link.append(Ssv(name, v.type, v.radius, v.vertices, s.name))
+            of_link.append(Volume(name, v.type, v.radius, v.vertices, s.name))
     return tuple(Segment(link, link, tuple(ssvs)) for link, ssvs in links.items())
 
 
-def build_ssv(robot: Robot, segments: Iterable[Segment], pairs: Iterable[SegmentPair]) -> SsvModel:
+def build_volumes(robot: Robot, segments: Iterable[Segment], pairs: Iterable[SegmentPair]) -> SsvModel:
     """Arrays for segments on a robot's links, and on the link WORLD, which are obstacles around it.
 
     Raises:
@@ -87,17 +80,17 @@ def build_ssv(robot: Robot, segments: Iterable[Segment], pairs: Iterable[Segment
     return SsvModel.build(segments, still | link_frames(robot), pairs)
 
 
-def ssv_distance(
+def segment_pairs(
     robot: Robot, model: SsvModel, activation: float = float("inf"), broad_phase: str = "obb"
-) -> SsvDistance:
-    """The calculator for a robot's volumes; place it with the rows of a `PoseRows`."""
-    return SsvDistance(model, robot.ancestor_mask, activation, broad_phase)
+) -> SegmentPairs:
+    """The calculator for a robot's volumes; place it with the rows of a `PoseArray`."""
+    return SegmentPairs(model, robot.ancestor_mask, activation, broad_phase)
 
 
 def find_pairs(robot: Robot, segments: Iterable[Segment], sampling: Sampling | None = None) -> PairChoice:
     """The pairs of segments worth watching, by random postures inside the limits, and why the others are not."""
     data = robot.model.createData()
-    poses = PoseRows(data)
+    poses = PoseArray(data)
 
     def place(joints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         pin.computeJointJacobians(robot.model, data, robot.q(robot.follow(joints.copy())))
@@ -141,16 +134,13 @@ def _pairs_by_link(robot: Robot) -> list[SegmentPair]:
     return out
 
 
-# -------- A first swept-sphere volume for a link that has none, from its mass and inertia
-
-
 def fit_link(robot: Robot, link: str, shape: str = "auto") -> Segment:
     """The segment of the volume around the ellipsoid of uniform density that has the link's mass and inertia.
 
     Args:
         robot: whose URDF gives the inertia.
         link: to be held.
-        shape: of `fit_ssv`.
+        shape: of `fit_volumes`.
 
     Raises:
         UnknownNameError: no such link, with the nearest names; or shape.
@@ -166,4 +156,4 @@ def fit_link(robot: Robot, link: str, shape: str = "auto") -> Segment:
     xx, yy, zz, xy, xz, yz = (float(found[1].get(k, "0")) for k in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz"))
     X = placement(links[link].find("inertial/origin"))
     inertia = X.rotation @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ X.rotation.T
-    return Segment(link, link, fit_ssv(inertia_points(mass, X.translation, inertia), shape, link))
+    return Segment(link, link, fit_volumes(inertia_points(mass, X.translation, inertia), shape, link))

@@ -122,7 +122,7 @@ class CollisionRow:
         """Draw the volumes in colours common to all, and put the camera in front of the row."""
         scene, largest = self.row.server.scene, self.largest
         for robot, model, distances, poses, place in self._robots:
-            volumes = [(s.link, v) for s in model.segments for v in s.ssvs]
+            volumes = [(s.link, v) for s in model.segments for v in s.volumes]
             for k, ((link, ssv), d) in enumerate(zip(volumes, distances.volumes, strict=True)):
                 vertices, faces = triangles(layered(ssv, k))
                 near = bool(np.isfinite(d))

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv, SsvFile, write_ssv_file
+from humanoid_control.collision.ssv.segments import Segment, SegmentFile, SegmentPair, Volume, write_segment_file
 
 
 def one_line(result):
@@ -16,17 +16,17 @@ def one_line(result):
 
 
 def thighs(radius):
-    bone = Ssv("bone", "line", radius, ((0.0, 0.0, -0.05), (0.0, 0.0, -0.41)))
-    return SsvFile((Segment("l_thigh", "l_thigh", (bone,), "y"),), (SegmentPair("l_thigh", "r_thigh"),), "lola")
+    bone = Volume("bone", "line", radius, ((0.0, 0.0, -0.05), (0.0, 0.0, -0.41)))
+    return SegmentFile((Segment("l_thigh", "l_thigh", (bone,), "y"),), (SegmentPair("l_thigh", "r_thigh"),), "lola")
 
 
 def test_check_says_what_is_watched_and_fails_where_volumes_overlap_at_rest(humanoid):
     path = humanoid.folder / "thighs.yaml"
-    write_ssv_file(path, thighs(0.065))
+    write_segment_file(path, thighs(0.065))
     shown = humanoid("segments", "lola", "--check", "--file", path.name)
     assert shown.returncode == 0, shown.stderr
     assert "r_thigh (mirrored)" in shown.stdout and "1 pairs of segments watched" in shown.stdout
-    write_ssv_file(path, thighs(0.1))
+    write_segment_file(path, thighs(0.1))
     result = humanoid("segments", "lola", "--check", "--json", "--file", path.name)
     found = json.loads(result.stdout)
     assert result.returncode == 1
@@ -44,7 +44,7 @@ def test_mistakes_are_one_line(humanoid):
     path = humanoid.folder / "bad.yaml"
     path.write_text("schema: humanoid_ssv/1\nsegments:\n- {name: a, link: heda, volumes: []}\n")
     assert "has no volume" in one_line(humanoid("segments", "lola", "--file", path.name))
-    write_ssv_file(path, SsvFile((Segment("a", "heda", thighs(0.1).segments[0].ssvs),), ()))
+    write_segment_file(path, SegmentFile((Segment("a", "heda", thighs(0.1).segments[0].volumes),), ()))
     assert "did you mean head" in one_line(humanoid("segments", "lola", "--check", "--file", path.name))
     assert "from 1 to 65535, got 99999" in one_line(humanoid("segments", "lola", "--port", 99999))
     assert "'nowhere' is no address" in one_line(humanoid("segments", "lola", "--host", "nowhere"))

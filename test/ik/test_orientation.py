@@ -93,7 +93,7 @@ def test_interpolation_is_scipys_slerp_with_a_fixed_axis():
         A_0, A_1 = random_matrix(rng), random_matrix(rng)
         slerp = Slerp([0, 1], Rotation.from_matrix([A_0, A_1]))
         for share in (0.0, 0.1, 0.5, 0.9, 1.0):
-            assert np.allclose(o.between(A_0, A_1, share), slerp([share]).as_matrix()[0], atol=1e-9)
+            assert np.allclose(o.interpolate_rotation(A_0, A_1, share), slerp([share]).as_matrix()[0], atol=1e-9)
 
 
 def test_interpolated_euler_angles_may_go_the_long_way_round():
@@ -106,11 +106,11 @@ def test_interpolated_euler_angles_may_go_the_long_way_round():
         return sum(np.linalg.norm(o.rotation_error(a, b)) for a, b in pairwise(way))
 
     assert length([o.euler_zxz_matrix(*(a_0 + s * (a_1 - a_0))) for s in steps]) == pytest.approx(6.2, abs=1e-3)
-    assert length([o.between(A_0, A_1, s) for s in steps]) == pytest.approx(2 * np.pi - 6.2, abs=1e-9)
+    assert length([o.interpolate_rotation(A_0, A_1, s) for s in steps]) == pytest.approx(2 * np.pi - 6.2, abs=1e-9)
 
 
 @given(st.floats(0, 20), st.integers(0, 1000))
-def test_turn_by_is_the_exponential(angle, seed):
+def test_rotation_matrix_is_the_exponential(angle, seed):
     axis = np.random.default_rng(seed).normal(size=3)
     v = angle * axis / np.linalg.norm(axis)
-    assert np.allclose(o.turn_by(v), pin.exp3(v), atol=1e-13)
+    assert np.allclose(o.rotation_matrix(v), pin.exp3(v), atol=1e-13)

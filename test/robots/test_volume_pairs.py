@@ -4,7 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv, SsvFile, write_ssv_file
+from humanoid_control.collision.ssv.segments import Segment, SegmentFile, SegmentPair, Volume, write_segment_file
 from humanoid_control.ik.null_space.objectives import SelfCollisionCost
 from humanoid_control.ik.tasks.task import prepare
 from humanoid_control.robots import load_robot
@@ -13,8 +13,8 @@ from humanoid_control.robots.volumes import model_of
 
 
 def thighs(radius=0.065):
-    bone = Ssv("bone", "line", radius, ((0.0, 0.0, -0.05), (0.0, 0.0, -0.41)))
-    return SsvFile((Segment("l_thigh", "l_thigh", (bone,), "y"),), (SegmentPair("l_thigh", "r_thigh"),), "lola")
+    bone = Volume("bone", "line", radius, ((0.0, 0.0, -0.05), (0.0, 0.0, -0.41)))
+    return SegmentFile((Segment("l_thigh", "l_thigh", (bone,), "y"),), (SegmentPair("l_thigh", "r_thigh"),), "lola")
 
 
 def test_a_pair_of_capsules_is_the_same_as_a_pair_of_lines():
@@ -47,7 +47,7 @@ def test_a_robot_with_a_file_keeps_clear_of_its_volumes(tmp_path):
     for suffix in (".urdf", ".yaml"):
         (tmp_path / f"mine{suffix}").write_text((share_dir() / "urdf" / f"lola{suffix}").read_text())
     plain = load_robot(tmp_path / "mine.urdf")
-    write_ssv_file(tmp_path / "mine.volumes.yaml", thighs(0.09))
+    write_segment_file(tmp_path / "mine.volumes.yaml", thighs(0.09))
     robot = load_robot(tmp_path / "mine.urdf")
     assert isinstance(plain.collision_monitor(), ShapePairs) and isinstance(robot.collision_monitor(), VolumePairs)
     q = robot.q()
@@ -67,13 +67,17 @@ def test_a_robot_with_a_file_keeps_clear_of_its_volumes(tmp_path):
 def test_a_urdf_alone_has_volumes_though_its_collisions_share_names(tmp_path):
     """Parts of one capsule, as three collisions of one name, or as none; each volume is found by its name."""
     from humanoid_control.paths import share_dir
-    from humanoid_control.robots.volumes import ssv_of, volumes_of_shapes
+    from humanoid_control.robots.volumes import volumes_of, volumes_of_shapes
 
     path = tmp_path / "alone.urdf"
     path.write_text((share_dir() / "urdf" / "wabian2.urdf").read_text())
     robot = load_robot(path)
     names = [s.name for s in robot.shapes]
     assert len(set(names)) == len(names) > 40
-    model = ssv_of(robot, by_link=True)
-    assert len(model.volume_pairs) >= len(robot.pairs) > 0
-    assert sum(len(s.ssvs) for s in volumes_of_shapes(robot).segments) == len(model.radii) == len(ssv_of(robot).radii)
+    model = volumes_of(robot, by_link=True)
+    assert len(model.arrays.volume_pairs) >= len(robot.pairs) > 0
+    assert (
+        sum(len(s.volumes) for s in volumes_of_shapes(robot).segments)
+        == len(model.arrays.radii)
+        == len(volumes_of(robot).arrays.radii)
+    )

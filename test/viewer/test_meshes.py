@@ -5,7 +5,7 @@ import pytest
 import trimesh
 
 from humanoid_control.collision.shapes import Box, Capsule, Cylinder, Ellipsoid, EllipticCapsule, Sphere
-from humanoid_control.collision.ssv.distance import distances
+from humanoid_control.collision.ssv.distance import volume_distances as distances
 from humanoid_control.collision.ssv.fitting import swept_volume
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.robots.description.urdf import parse_urdf

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.volumes import ssv_of
+from humanoid_control.robots.volumes import volumes_of
 from humanoid_control.viewer.stills import CollisionRow
 from humanoid_control.viewer.volume_editor.distances import (
     INSIDE,
@@ -26,7 +26,7 @@ def test_all_robots_share_one_scale_and_the_bar_marks_the_smallest_gap():
     row, largest, smallest = CollisionRow(port), [], []
     try:
         for robot in (lola, load_robot("we4rii", "fixed")):
-            model, joints = ssv_of(robot, by_link=True), robot.postures["neutral"]
+            model, joints = volumes_of(robot, by_link=True), robot.postures["neutral"]
             row.add(robot, model, joints)
             distances = VolumeDistances(robot).at(model, joints)
             largest.append(distances.largest)
@@ -38,7 +38,7 @@ def test_all_robots_share_one_scale_and_the_bar_marks_the_smallest_gap():
         assert len(script.splitlines()) == 1
         for robot in ("lola", "we4rii"):
             names = {n for n in row.row.server.scene._handle_from_node_name if n.startswith(f"/volumes/{robot}/")}
-            assert len(names) == len(ssv_of(load_robot(robot), by_link=True).radii)
+            assert len(names) == len(volumes_of(load_robot(robot), by_link=True).radii)
     finally:
         row.stop()
 

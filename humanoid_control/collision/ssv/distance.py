@@ -1,19 +1,18 @@
-"""The nearest pair of volumes of every pair of segments, in one call: the kernel for a real-time loop.
+"""Distances of swept-sphere volumes: of many pairs of one kind, and the nearest of every pair of segments.
 
-Also here:
-
-* Many pairs of swept-sphere volumes of the same two types in one call.
-* How the distance of each pair changes with the mechanism's velocity.
-* Distances between the segments of one mechanism: placed, asked, and differentiated.
+`volume_distances` measures P pairs of volumes of the same two types. `SegmentPairs` places the segments of a mechanism
+and finds, for every pair of them that is near, the nearest pair of their volumes, in one call.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.collision.pair_distance import NearPairs, PairsFound, pair_joints
 from humanoid_control.collision.ssv.distance_kernels import (
     CORE,
     DISTANCE,
@@ -32,7 +31,10 @@ from humanoid_control.collision.ssv.distance_kernels import (
 from humanoid_control.collision.ssv.model import (
     AABB,
     BROAD_PHASES,
+    NO_BOXES,
     OBB,
+    PlacedSegments,
+    SegmentArrays,
     SsvModel,
     bounds_apart,
     boxes_apart,
@@ -41,160 +43,22 @@ from humanoid_control.collision.ssv.model import (
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.jit import kernel
 
-# -------- The nearest pair of volumes of every pair of segments, in one call: the kernel for a real-time loop
-
-
-@kernel
-def nearest_pairs(
-    pair_rows: np.ndarray,
-    volume_pairs: np.ndarray,
-    radii: np.ndarray,
-    vertices: np.ndarray,
-    boxes: np.ndarray,
-    bounds: np.ndarray,
-    broad_phase: int,
-    reach: float,
-    blocks: np.ndarray,
-    lanes: np.ndarray,
-    table: np.ndarray,
-    nearest: np.ndarray,
-    last_normal: np.ndarray,
-    out_pair: np.ndarray,
-    out_table: np.ndarray,
-    out_ssv: np.ndarray,
-) -> int:
-    """One result a pair of segments that is nearer than `reach`.
-
-    Pairs of volumes are collected by function until a block is full, and measured side by side.
-
-    Args:
-        pair_rows, volume_pairs, radii: of SsvModel.
-        vertices, boxes, bounds: from `place_segments`.
-        broad_phase: NO_BOXES, OBB or AABB. What the boxes leave out is farther than `reach`.
-        reach: [m], may be infinite.
-        blocks: (9, ROWS * LANES), lanes: (9, LANES + 1, 2) integers, table: (P, 11), nearest: (P,): scratch.
-        last_normal: (P, 3) the normal each pair had when its cores were last apart; kept from call to call, so that
-            cores that pierce each other are pushed back the way they came (E-20). Zero: none known.
-        out_pair: (P,) rows of pair_rows, rising. out_table: (P, 11) d, normal, points on both surfaces, distance of
-            the cores. out_ssv: (P, 2) the two volumes. Filled.
-
-    Returns:
-        how many rows of the outputs are filled.
-    """
-    for code in range(9):
-        lanes[code, LANES, 0] = 0
-    for k in range(pair_rows.shape[0]):
-        table[k, 0] = np.inf
-        a, b = pair_rows[k, 0], pair_rows[k, 1]
-        if (broad_phase == OBB and boxes_apart(boxes[a], boxes[b], reach)) or (
-            broad_phase == AABB and bounds_apart(bounds[a], bounds[b], reach)
-        ):
-            continue
-        for m in range(pair_rows[k, 2], pair_rows[k, 3]):
-            code = volume_pairs[m, 2]
-            lane = lanes[code, LANES, 0]
-            lanes[code, lane, 0], lanes[code, lane, 1], lanes[code, LANES, 0] = k, m, lane + 1
-            if lane + 1 == LANES:
-                measure_lanes(code, blocks[code], lanes[code], volume_pairs, vertices, radii, table, nearest)
-    for code in range(9):
-        if lanes[code, LANES, 0] > 0:
-            measure_lanes(code, blocks[code], lanes[code], volume_pairs, vertices, radii, table, nearest)
-    count = 0
-    for k in range(pair_rows.shape[0]):
-        if table[k, 0] >= reach:
-            continue
-        m = nearest[k]
-        i, j = volume_pairs[m, 0], volume_pairs[m, 1]
-        if volume_pairs[m, 3] == 1:
-            i, j = j, i
-        out_pair[count], out_ssv[count, 0], out_ssv[count, 1] = k, i, j
-        for c in range(11):
-            out_table[count, c] = table[k, c]
-        x, y, z = last_normal[k, 0], last_normal[k, 1], last_normal[k, 2]
-        if table[k, 10] > MEET:
-            last_normal[k, 0], last_normal[k, 1], last_normal[k, 2] = table[k, 1], table[k, 2], table[k, 3]
-        elif x * x + y * y + z * z > 0.5:
-            turn_normal(out_table[count], last_normal[k], radii[i])
-        count += 1
-    return count
-
-
-@kernel
-def load_block(
-    block: np.ndarray, code: int, lanes: np.ndarray, volume_pairs: np.ndarray, vertices: np.ndarray, radii: np.ndarray
-) -> None:
-    """Put the volumes of all lanes in use into the block of their function."""
-    count = min(lanes[LANES, 0], LANES)
-    for side in range(2):
-        row = (FIRST if side == 0 else SECOND) * LANES
-        for v in range((code // 3 if side == 0 else code % 3) + 1):
-            for lane in range(count):
-                i = volume_pairs[lanes[lane, 1], side]
-                block[row + lane] = vertices[i, v, 0]
-                block[row + LANES + lane] = vertices[i, v, 1]
-                block[row + 2 * LANES + lane] = vertices[i, v, 2]
-            row += 3 * LANES
-        for lane in range(count):
-            block[(RADIUS + side) * LANES + lane] = radii[volume_pairs[lanes[lane, 1], side]]
-
-
-@kernel
-def measure_lanes(
-    code: int,
-    block: np.ndarray,
-    lanes: np.ndarray,
-    volume_pairs: np.ndarray,
-    vertices: np.ndarray,
-    radii: np.ndarray,
-    table: np.ndarray,
-    nearest: np.ndarray,
-) -> None:
-    """Measure the lanes in use, keep the nearest for each pair of segments, and empty them.
-
-    What is not a number is kept as well: a pair that cannot be measured must not look far.
-    """
-    load_block(block, code, lanes, volume_pairs, vertices, radii)
-    measure_block(code, block, lanes[LANES, 0])
-    for lane in range(lanes[LANES, 0]):
-        k, d = lanes[lane, 0], block[DISTANCE * LANES + lane]
-        if d >= table[k, 0] or table[k, 0] != table[k, 0]:
-            continue
-        swapped = volume_pairs[lanes[lane, 1], 3] == 1
-        sign, a, b = (-1.0, POINT_1, POINT_0) if swapped else (1.0, POINT_0, POINT_1)
-        table[k, 0], table[k, 10] = d, block[CORE * LANES + lane]
-        for c in range(3):
-            table[k, 1 + c] = sign * block[(NORMAL + c) * LANES + lane]
-            table[k, 4 + c] = block[(a + c) * LANES + lane]
-            table[k, 7 + c] = block[(b + c) * LANES + lane]
-        nearest[k] = lanes[lane, 1]
-    lanes[LANES, 0] = 0
-
-
-@kernel
-def turn_normal(row: np.ndarray, normal: np.ndarray, radius_0: float) -> None:
-    """Give a result another normal: the cores stay where they touch, the points on the surfaces follow."""
-    for c in range(3):
-        core = row[4 + c] - radius_0 * row[1 + c]
-        row[1 + c] = normal[c]
-        row[4 + c] = core + radius_0 * normal[c]
-        row[7 + c] = row[4 + c] + row[0] * normal[c]
-
-
-# -------- Many pairs of swept-sphere volumes of the same two types in one call
-
+CODES = 9  # of pairs of types
 COLUMNS = 11  # of a result: d, normal, points on both surfaces, distance of the cores
+
+# -------- Many pairs of volumes of the same two types
 
 
 @dataclass(frozen=True)
-class SsvDistances:
-    """Signed distances of P pairs (the source's result record, section 4.3).
+class VolumeDistances:
+    """Signed distances of P pairs (Schwienbacher 2014, section 4.3).
 
     Attributes:
         distance: (P,) d = d* - r0 - r1 [m], negative inside.
         normal: (P, 3) unit vector from the first to the second; a motion of the second along it increases d.
         point_0, point_1: (P, 3) nearest points of the surfaces [m]; point_1 = point_0 + d normal.
         core: (P,) d*, distance of the cores [m].
-        penetrating: (P,) whether the cores themselves touch or pierce; the normal is then a rule's choice.
+        penetrating: (P,) True where the cores themselves touch or pierce; the normal is then a rule's choice.
     """
 
     distance: np.ndarray
@@ -208,7 +72,7 @@ class SsvDistances:
         return self.core <= MEET
 
     @classmethod
-    def of(cls, table: np.ndarray) -> SsvDistances:
+    def of(cls, table: np.ndarray) -> VolumeDistances:
         """The columns of a table (P, COLUMNS), as views."""
         return cls(table[:, 0], table[:, 1:4], table[:, 4:7], table[:, 7:10], table[:, 10])
 
@@ -227,7 +91,7 @@ def measure_blocks(code: int, blocks: np.ndarray, total: int) -> None:
 
 
 def pack(vertices_0: np.ndarray, radius_0: np.ndarray, vertices_1: np.ndarray, radius_1: np.ndarray) -> np.ndarray:
-    """P pairs as blocks (B, ROWS * LANES), in the order of `distances`."""
+    """P pairs as blocks (B, ROWS * LANES), in the order of `volume_distances`."""
     total = len(radius_0)
     rows = np.zeros((ROWS, -(-total // LANES) * LANES))
     for row, vertices in ((FIRST, np.asarray(vertices_0)), (SECOND, np.asarray(vertices_1))):
@@ -237,15 +101,15 @@ def pack(vertices_0: np.ndarray, radius_0: np.ndarray, vertices_1: np.ndarray, r
     return np.ascontiguousarray(rows.reshape(ROWS, -1, LANES).swapaxes(0, 1)).reshape(-1, ROWS * LANES)
 
 
-def unpack(blocks: np.ndarray, total: int) -> SsvDistances:
+def unpack(blocks: np.ndarray, total: int) -> VolumeDistances:
     """The results in the first `total` lanes of measured blocks."""
     rows = blocks.reshape(-1, ROWS, LANES)[:, DISTANCE : DISTANCE + COLUMNS]
-    return SsvDistances.of(rows.swapaxes(1, 2).reshape(-1, COLUMNS)[:total])
+    return VolumeDistances.of(rows.swapaxes(1, 2).reshape(-1, COLUMNS)[:total])
 
 
-def distances(
+def volume_distances(
     function: str, vertices_0: np.ndarray, radius_0: np.ndarray, vertices_1: np.ndarray, radius_1: np.ndarray
-) -> SsvDistances:
+) -> VolumeDistances:
     """Signed distances of P pairs by one of the nine functions, all in one frame.
 
     Args:
@@ -258,8 +122,8 @@ def distances(
         UnknownNameError: no such function.
     """
     if function[::-1] in FUNCTIONS and function not in FUNCTIONS:
-        r = distances(function[::-1], vertices_1, radius_1, vertices_0, radius_0)
-        return SsvDistances(r.distance, -r.normal, r.point_1, r.point_0, r.core)
+        r = volume_distances(function[::-1], vertices_1, radius_1, vertices_0, radius_0)
+        return VolumeDistances(r.distance, -r.normal, r.point_1, r.point_0, r.core)
     if function not in FUNCTIONS:
         raise UnknownNameError("distance function", function, [*FUNCTIONS, "lp", "tp", "tl"])
     blocks = pack(vertices_0, radius_0, vertices_1, radius_1)
@@ -267,111 +131,198 @@ def distances(
     return unpack(blocks, len(radius_0))
 
 
-# -------- How the distance of each pair changes with the mechanism's velocity
+# -------- The nearest pair of volumes of every pair of segments
 
 
-@kernel
-def gradient_rows(
-    J: np.ndarray,
-    support: np.ndarray,
-    pair_rows: np.ndarray,
-    joint: np.ndarray,
-    pair: np.ndarray,
-    table: np.ndarray,
-    columns: np.ndarray,
-    out: np.ndarray,
-) -> None:
-    """d distance / d v = n . (velocity of the second core point - velocity of the first) (section 3.3, E-2).
-
-    Both points lie on one line along n, so both have the same wrench (n, p x n): one product with all columns of the
-    Jacobian, counted +1 where a column moves only the second segment, -1 where only the first, 0 where both or none.
-
-    Args:
-        J: (nv, 6) Jacobian of all joints at the world's origin, transposed: linear, then angular.
-        support: (njoints, nv) 1 where a column moves a joint.
-        pair_rows, joint: of SsvModel.
-        pair, table: (k,), (k, 11) of `nearest_pairs`.
-        columns: (6, nv) scratch. out: (k, nv), filled.
-    """
-    for c in range(6):
-        for v in range(J.shape[0]):
-            columns[c, v] = J[v, c]
-    for k in range(out.shape[0]):
-        n0, n1, n2 = table[k, 1], table[k, 2], table[k, 3]
-        x, y, z = table[k, 4], table[k, 5], table[k, 6]
-        m0, m1, m2 = y * n2 - z * n1, z * n0 - x * n2, x * n1 - y * n0
-        first, second = joint[pair_rows[pair[k], 0]], joint[pair_rows[pair[k], 1]]
-        for v in range(J.shape[0]):
-            rate = n0 * columns[0, v] + n1 * columns[1, v] + n2 * columns[2, v]
-            rate += m0 * columns[3, v] + m1 * columns[4, v] + m2 * columns[5, v]
-            out[k, v] = (support[second, v] - support[first, v]) * rate
-
-
-# -------- Distances between the segments of one mechanism: placed, asked, and differentiated
-
-
-@dataclass(frozen=True)
-class NearestSsv:
-    """One result for each pair of segments that is near.
+class Lanes(NamedTuple):
+    """Memory of `nearest_volumes`.
 
     Attributes:
-        pair: (k,) indices into the model's pairs, rising.
-        table: (k, 11) d, normal, point_0, point_1, core.
-        ssv: (k, 2) the nearest volume of either segment.
+        blocks: (CODES, ROWS * LANES) one block for each function.
+        pairs: (CODES, LANES + 1, 2) pair of segments and of volumes in each lane; the last row counts them.
+        table: (P, COLUMNS) nearest result of each pair of segments. nearest: (P,) its pair of volumes.
+        last_normal: (P, 3) the normal each pair had when its cores were last apart; kept from call to call, so that
+            cores that pierce each other are pushed back the way they came (E-20). Zero: none known.
+    """
+
+    blocks: np.ndarray
+    pairs: np.ndarray
+    table: np.ndarray
+    nearest: np.ndarray
+    last_normal: np.ndarray
+
+    @classmethod
+    def of(cls, pairs: int) -> Lanes:
+        """Memory for so many pairs of segments."""
+        return cls(
+            np.zeros((CODES, ROWS * LANES)),
+            np.zeros((CODES, LANES + 1, 2), dtype=np.int64),
+            np.zeros((pairs, COLUMNS)),
+            np.zeros(pairs, dtype=np.int64),
+            np.zeros((pairs, 3)),
+        )
+
+
+class VolumesFound(NamedTuple):
+    """Results of `nearest_volumes`; the first rows count.
+
+    Attributes:
+        pair: (P,) pairs of segments, rising. table: (P, COLUMNS). volumes: (P, 2) the nearest volumes of both.
     """
 
     pair: np.ndarray
     table: np.ndarray
-    ssv: np.ndarray
+    volumes: np.ndarray
 
-    def __len__(self) -> int:
-        return len(self.pair)
 
-    @property
-    def distance(self) -> np.ndarray:
-        """(k,) signed distance [m]: d = d* - r0 - r1."""
-        return self.table[:, 0]
+@kernel
+def nearest_volumes(
+    a: SegmentArrays, placed: PlacedSegments, broad_phase: int, activation: float, w: Lanes, out: VolumesFound
+) -> int:
+    """One result a pair of segments that is nearer than the activation distance.
 
-    @property
-    def normal(self) -> np.ndarray:
-        """(k, 3) unit vector from the first segment to the second, world frame."""
-        return self.table[:, 1:4]
+    Pairs of volumes are collected by function until a block is full, and measured side by side.
 
-    @property
-    def point_0(self) -> np.ndarray:
-        """(k, 3) nearest point on the first segment's surface, world frame [m]."""
-        return self.table[:, 4:7]
+    Args:
+        a: segments and pairs. placed: from `place_segments`.
+        broad_phase: NO_BOXES, OBB or AABB. Pairs that the boxes leave out are farther apart than `activation`.
+        activation: [m], may be infinite.
+        w: memory. out: filled.
 
-    @property
-    def point_1(self) -> np.ndarray:
-        """(k, 3) on the second: point_0 + d normal."""
-        return self.table[:, 7:10]
+    Returns:
+        the number of rows that are filled.
+    """
+    pair_rows, volume_pairs, table, last_normal = a.pair_rows, a.volume_pairs, w.table, w.last_normal
+    for code in range(CODES):
+        w.pairs[code, LANES, 0] = 0
+    for k in range(pair_rows.shape[0]):
+        table[k, 0] = np.inf
+        i, j = pair_rows[k, 0], pair_rows[k, 1]
+        if (broad_phase == OBB and boxes_apart(placed.boxes[i], placed.boxes[j], activation)) or (
+            broad_phase == AABB and bounds_apart(placed.bounds[i], placed.bounds[j], activation)
+        ):
+            continue
+        for m in range(pair_rows[k, 2], pair_rows[k, 3]):
+            code = volume_pairs[m, 2]
+            lane = w.pairs[code, LANES, 0]
+            w.pairs[code, lane, 0], w.pairs[code, lane, 1], w.pairs[code, LANES, 0] = k, m, lane + 1
+            if lane + 1 == LANES:
+                measure_lanes(code, a, placed.vertices, w)
+    for code in range(CODES):
+        if w.pairs[code, LANES, 0] > 0:
+            measure_lanes(code, a, placed.vertices, w)
+    count = 0
+    for k in range(pair_rows.shape[0]):
+        if table[k, 0] >= activation:
+            continue
+        m = w.nearest[k]
+        i, j = volume_pairs[m, 0], volume_pairs[m, 1]
+        if volume_pairs[m, 3] == 1:
+            i, j = j, i
+        out.pair[count], out.volumes[count, 0], out.volumes[count, 1] = k, i, j
+        for c in range(COLUMNS):
+            out.table[count, c] = table[k, c]
+        x, y, z = last_normal[k, 0], last_normal[k, 1], last_normal[k, 2]
+        if table[k, 10] > MEET:
+            last_normal[k, 0], last_normal[k, 1], last_normal[k, 2] = table[k, 1], table[k, 2], table[k, 3]
+        elif x * x + y * y + z * z > 0.5:
+            turn_normal(out.table[count], last_normal[k], a.radii[i])
+        count += 1
+    return count
 
-    @property
-    def core(self) -> np.ndarray:
-        """(k,) distance d* of the cores [m]."""
-        return self.table[:, 10]
+
+@kernel
+def load_block(code: int, a: SegmentArrays, vertices: np.ndarray, w: Lanes) -> None:
+    """Put the volumes of all lanes in use into the block of their function."""
+    block, lanes = w.blocks[code], w.pairs[code]
+    count = min(lanes[LANES, 0], LANES)
+    for side in range(2):
+        row = (FIRST if side == 0 else SECOND) * LANES
+        for v in range((code // 3 if side == 0 else code % 3) + 1):
+            for lane in range(count):
+                i = a.volume_pairs[lanes[lane, 1], side]
+                block[row + lane] = vertices[i, v, 0]
+                block[row + LANES + lane] = vertices[i, v, 1]
+                block[row + 2 * LANES + lane] = vertices[i, v, 2]
+            row += 3 * LANES
+        for lane in range(count):
+            block[(RADIUS + side) * LANES + lane] = a.radii[a.volume_pairs[lanes[lane, 1], side]]
+
+
+@kernel
+def measure_lanes(code: int, a: SegmentArrays, vertices: np.ndarray, w: Lanes) -> None:
+    """Measure the lanes in use, keep the nearest for each pair of segments, and empty them.
+
+    Results that are not numbers are kept as well: a pair that cannot be measured must not seem far.
+    """
+    load_block(code, a, vertices, w)
+    block, lanes, table = w.blocks[code], w.pairs[code], w.table
+    measure_block(code, block, lanes[LANES, 0])
+    for lane in range(lanes[LANES, 0]):
+        k, d = lanes[lane, 0], block[DISTANCE * LANES + lane]
+        if d >= table[k, 0] or table[k, 0] != table[k, 0]:
+            continue
+        swapped = a.volume_pairs[lanes[lane, 1], 3] == 1
+        sign, first, second = (-1.0, POINT_1, POINT_0) if swapped else (1.0, POINT_0, POINT_1)
+        table[k, 0], table[k, 10] = d, block[CORE * LANES + lane]
+        for c in range(3):
+            table[k, 1 + c] = sign * block[(NORMAL + c) * LANES + lane]
+            table[k, 4 + c] = block[(first + c) * LANES + lane]
+            table[k, 7 + c] = block[(second + c) * LANES + lane]
+        w.nearest[k] = lanes[lane, 1]
+    lanes[LANES, 0] = 0
+
+
+@kernel
+def turn_normal(row: np.ndarray, normal: np.ndarray, radius_0: float) -> None:
+    """Give a result another normal: the cores stay where they touch, the points on the surfaces follow."""
+    for c in range(3):
+        core = row[4 + c] - radius_0 * row[1 + c]
+        row[1 + c] = normal[c]
+        row[4 + c] = core + radius_0 * normal[c]
+        row[7 + c] = row[4 + c] + row[0] * normal[c]
+
+
+# -------- The segments of one mechanism: placed, then asked
+
+
+@dataclass(frozen=True)
+class NearSegments(NearPairs):
+    """One result for each pair of segments that is near: of the nearest of their volumes.
+
+    Attributes:
+        volumes: (k, 2) the nearest volume of either segment.
+        core: (k,) distance d* of the cores [m]; distance = d* - r1 - r2.
+    """
+
+    volumes: np.ndarray
+    core: np.ndarray
 
     @property
     def penetrating(self) -> np.ndarray:
-        """(k,) whether the cores themselves touch: a safety layer should stop the robot."""
+        """(k,) True where the cores themselves touch: a safety layer should stop the robot."""
         return self.core <= MEET
 
+    def where(self, rows: np.ndarray) -> NearSegments:
+        """Some of the results, by their rows or by a mask (k,)."""
+        found = PairsFound(*(a[rows] for a in self.found))
+        return NearSegments(found, self.joints, self.volumes[rows], self.core[rows])
 
-class SsvDistance:
-    """The calculator of one mechanism, with all memory that it takes.
 
-    Each cycle: `place`, `nearest`, `gradient`; what they return is a copy.
+class SegmentPairs:
+    """The pairs of segments of one mechanism, with all memory that measuring them takes.
+
+    Each cycle: `place`, then `nearest`, which returns a copy.
     """
 
     def __init__(
-        self, model: SsvModel, support: np.ndarray, activation: float = math.inf, broad_phase: str = "obb"
+        self, model: SsvModel, ancestor_mask: np.ndarray, activation: float = math.inf, broad_phase: str = "obb"
     ) -> None:
         """Prepare.
 
         Args:
             model: segments and pairs.
-            support: (njoints, nv) of `ancestor_mask`.
+            ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a joint.
             activation: d_a [m], pairs farther apart than this are left out; infinite: none is.
             broad_phase: 'obb', 'aabb' or 'none': the boxes that leave out far pairs without measuring them.
 
@@ -384,77 +335,31 @@ class SsvDistance:
         if math.isnan(activation):
             raise ConfigError("the activation distance must be a number of metres, or inf")
         self.model, self.activation, self.broad_phase = model, activation, broad_phase
-        self._support = np.ascontiguousarray(support, dtype=float)
-        rows, n, segments = len(model.pairs), len(model.radii), len(model.segments)
-        self.vertices, self.boxes, self.bounds = np.zeros((n, 3, 3)), np.zeros((segments, 15)), np.zeros((segments, 6))
-        self._blocks, self._lanes = np.zeros((9, ROWS * LANES)), np.zeros((9, LANES + 1, 2), dtype=np.int64)
-        self._scratch, self._nearest = np.zeros((rows, COLUMNS)), np.zeros(rows, dtype=np.int64)
-        self._last_normal = np.zeros((rows, 3))
-        self._pair, self._table = np.zeros(rows, dtype=np.int64), np.zeros((rows, COLUMNS))
-        self._ssv = np.zeros((rows, 2), dtype=np.int64)
-        self._columns = np.zeros((6, self._support.shape[1]))
+        self.joints = pair_joints(model.arrays.joint, model.arrays.pair_rows, ancestor_mask)
+        count = len(model.pairs)
+        self.placed, self._lanes = PlacedSegments.of(model.arrays), Lanes.of(count)
+        pair, volumes = np.zeros(count, dtype=np.int64), np.zeros((count, 2), dtype=np.int64)
+        self._out = VolumesFound(pair, np.zeros((count, COLUMNS)), volumes)
 
     def place(self, poses: np.ndarray) -> None:
-        """Move the segments to where the joints are; `poses` (J, 12) as in PoseRows."""
-        m = self.model
-        place_segments(poses, m.joint, m.start, m.vertices, m.radii, m.boxes, self.vertices, self.boxes, self.bounds)
+        """Move the segments to where the joints are; `poses` (J, 12) as in PoseArray."""
+        place_segments(poses, self.model.arrays, self.placed)
 
-    def nearest(self, activation: float | None = None) -> NearestSsv:
+    def nearest(self, activation: float | None = None) -> NearSegments:
         """The nearest pair of volumes of every pair of segments nearer than the activation distance.
 
         Args:
             activation: instead of the calculator's own [m].
         """
-        m, reach = self.model, self.activation if activation is None else activation
-        n = nearest_pairs(
-            m.pair_rows,
-            m.volume_pairs,
-            m.radii,
-            self.vertices,
-            self.boxes,
-            self.bounds,
-            # Nothing is beyond an infinite distance.
-            BROAD_PHASES[self.broad_phase] if reach < math.inf else 0,
-            reach,
-            self._blocks,
-            self._lanes,
-            self._scratch,
-            self._nearest,
-            self._last_normal,
-            self._pair,
-            self._table,
-            self._ssv,
-        )
-        return NearestSsv(self._pair[:n].copy(), self._table[:n].copy(), self._ssv[:n].copy())
-
-    def gradient(self, J: np.ndarray, near: NearestSsv) -> np.ndarray:
-        """d distance / d v of near pairs, (k, nv).
-
-        Args:
-            J: (6, nv) `data.J` after `pin.computeJointJacobians` at the same configuration.
-            near: result of `nearest`.
-        """
-        return pair_gradients(J, self._support, self.model, near, self._columns)
+        d_a = self.activation if activation is None else activation
+        # Nothing is beyond an infinite distance.
+        boxes = BROAD_PHASES[self.broad_phase] if d_a < math.inf else NO_BOXES
+        n = nearest_volumes(self.model.arrays, self.placed, boxes, d_a, self._lanes, self._out)
+        t = self._out.table[:n]
+        columns = (t[:, 0].copy(), t[:, 1:4].copy(), t[:, 4:7].copy(), t[:, 7:10].copy())
+        found = PairsFound(self._out.pair[:n].copy(), *columns)
+        return NearSegments(found, self.joints, self._out.volumes[:n].copy(), t[:, 10].copy())
 
     def forget(self) -> None:
         """Drop the normals remembered from earlier calls, as after a jump to another posture."""
-        self._last_normal[:] = 0.0
-
-
-def pair_gradients(
-    J: np.ndarray, support: np.ndarray, model: SsvModel, near: NearestSsv, columns: np.ndarray | None = None
-) -> np.ndarray:
-    """d distance / d v (k, nv) of near pairs from the Jacobian of all joints; world frame.
-
-    Args:
-        J: (6, nv) columns of all joints at the world's origin, linear then angular (pinocchio's `data.J`).
-        support: (njoints, nv) 1 where a column moves a joint.
-        model: whose pairs they are.
-        near: the pairs.
-        columns: (6, nv) scratch, made where absent.
-    """
-    nv = support.shape[1]
-    out = np.empty((len(near), nv))
-    scratch = np.empty((6, nv)) if columns is None else columns
-    gradient_rows(np.ascontiguousarray(J.T), support, model.pair_rows, model.joint, near.pair, near.table, scratch, out)
-    return out
+        self._lanes.last_normal[:] = 0.0

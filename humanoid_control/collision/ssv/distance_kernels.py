@@ -1,27 +1,21 @@
-"""How pairs of swept-sphere volumes lie side by side in memory ("lanes"), to be measured several at a time.
+"""The six distance functions of swept-sphere volumes (Schwienbacher 2014, chapter 6), each on a block of pairs.
 
-A block is one flat array: row r of lane i is at r * LANES + i, so that the compiler measures four or eight pairs with
-one instruction.
-
-
-Also here:
-
-* Nearest points of points and line segments, the cores of point and line swept-sphere volumes, without a branch.
-* Nearest points of triangles with points, lines and triangles, the cores of swept-sphere volumes, without a branch.
-* What is said of two swept-sphere volumes whose cores touch or pierce each other.
-* The six distance functions of swept-sphere volumes, each on a block of pairs.
+A block holds pairs side by side, as a structure of arrays: row r of lane i is at r * LANES + i, so that the compiler
+measures four or eight pairs with one instruction. The nearest points of the cores are found without a branch; cores
+that touch or pierce each other get a normal by a rule.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.vec3 import Vec, add, along, cross, dot, mul, norm, perpendicular, sub
 
-# -------- How pairs of swept-sphere volumes lie side by side in memory ("lanes"), to be measured several at a time
+# -------- Layout of a block
 
 LANES = 64
 # Rows of a block: vertices of both cores and radii go in, the rest comes out.
@@ -67,13 +61,13 @@ def finish(block: np.ndarray, i: int, x: Vec, y: Vec) -> None:
     put(block, POINT_1, i, along(y, -r1, n))
 
 
-# -------- Nearest points of points and line segments, the cores of point and line swept-sphere volumes
+# -------- Nearest points of points and line segments
 
-# Two lines are parallel when sin^2 of their angle is below this, whatever their lengths (eq. (6.33)). The source takes
-# 1e-15 or more, because its N = u^2 v^2 - (u.v)^2 is a difference of large numbers; ours is |u x v|^2, which is not.
+# Two lines are parallel when sin^2 of their angle is below this, whatever their lengths (eq. (6.33)). The published
+# 1e-15 or more allows for N = u^2 v^2 - (u.v)^2 being a difference of large numbers; |u x v|^2 is none.
 # At 1e-20 the midpoint rule costs less than 1e-10 of a length.
 PARALLEL = 1e-20
-POINT_ssv_lines = 1e-30  # [m^2] an edge with a smaller square is a point
+NO_LENGTH = 1e-30  # [m^2] an edge with a smaller square is a point
 
 
 @inlined
@@ -85,12 +79,12 @@ def unit(x: float) -> float:
 @inlined
 def inverse(x: float) -> float:
     """1 / x for the square of an edge; 0 for an edge without length, which puts its parameter at 0."""
-    return 1.0 / x if x > POINT_ssv_lines else 0.0
+    return 1.0 / x if x > NO_LENGTH else 0.0
 
 
 @inlined
 def is_parallel(N: float, uu: float, vv: float, epsilon: float) -> bool:
-    """Whether two edges are parallel or one of them has no length: N <= epsilon u^2 v^2, free of scale."""
+    """True where two edges are parallel or one of them has no length: N <= epsilon u^2 v^2, free of scale."""
     return epsilon * uu * vv >= N
 
 
@@ -122,7 +116,7 @@ def line_line(u: Vec, uu: float, iu: float, v: Vec, vv: float, iv: float, w: Vec
     return s, unit((s * uv - vw) * iv)
 
 
-# -------- Nearest points of triangles with points, lines and triangles, the cores of swept-sphere volumes
+# -------- Nearest points of triangles with points, lines and triangles
 
 Candidate = tuple[float, float, float, float, float]
 
@@ -159,17 +153,28 @@ def over(y: Vec, a: float, b: float, e0: Vec, e1: Vec) -> float:
     return dot(c, c) if (a >= 0.0) & (b >= 0.0) & (a + b <= 1.0) else math.inf
 
 
-@inlined
-def pierce(y: Vec, h: float, a: float, b: float, z: Vec, k: float, c: float, d: float, e0: Vec, e1: Vec) -> tuple:
-    """(squared distance, a, b, s) where the segment from y to z meets the triangle's inside; inf where it does not.
+class OverPlane(NamedTuple):
+    """A point over the plane of a triangle: its height, on any scale, and the parameters of its foot."""
 
-    Args:
-        y, z: the ends. h, k: their heights over the plane, on any scale. (a, b), (c, d): their parameters.
-    """
-    s = h / (h - k)
-    a, b = a + s * (c - a), b + s * (d - b)
-    dd = over(along(y, s, sub(z, y)), a, b, e0, e1)
-    return (dd if (h < 0.0) != (k < 0.0) else math.inf), a, b, s
+    point: Vec
+    height: float
+    a: float
+    b: float
+
+
+@inlined
+def over_plane(point: Vec, n: Vec, k0: Vec, k1: Vec) -> OverPlane:
+    """A point over the `plane` (n, k0, k1)."""
+    return OverPlane(point, dot(point, n), dot(point, k0), dot(point, k1))
+
+
+@inlined
+def pierce(y: OverPlane, z: OverPlane, e0: Vec, e1: Vec) -> tuple:
+    """(squared distance, a, b, s) where the segment from y to z meets the triangle's inside; inf where it does not."""
+    s = y.height / (y.height - z.height)
+    a, b = y.a + s * (z.a - y.a), y.b + s * (z.b - y.b)
+    dd = over(along(y.point, s, sub(z.point, y.point)), a, b, e0, e1)
+    return (dd if (y.height < 0.0) != (z.height < 0.0) else math.inf), a, b, s
 
 
 @inlined
@@ -212,12 +217,10 @@ def line_triangle(w: Vec, u: Vec, e0: Vec, e1: Vec) -> Candidate:
         (squared distance, a, b, s, 0).
     """
     n, k0, k1 = plane(e0, e1)
-    z = add(w, u)
-    h, a, b = dot(w, n), dot(w, k0), dot(w, k1)
-    k, c, d = dot(z, n), dot(z, k0), dot(z, k1)
-    best = (over(w, a, b, e0, e1), a, b, 0.0, 0.0)
-    best = nearer(best, (over(z, c, d, e0, e1), c, d, 1.0, 0.0))
-    dd, a, b, s = pierce(w, h, a, b, z, k, c, d, e0, e1)
+    y, z = over_plane(w, n, k0, k1), over_plane(add(w, u), n, k0, k1)
+    best = (over(w, y.a, y.b, e0, e1), y.a, y.b, 0.0, 0.0)
+    best = nearer(best, (over(z.point, z.a, z.b, e0, e1), z.a, z.b, 1.0, 0.0))
+    dd, a, b, s = pierce(y, z, e0, e1)
     best = nearer(best, (dd, a, b, s, 0.0))
     uu, e2 = dot(u, u), sub(e1, e0)
     iu = inverse(uu)
@@ -236,18 +239,16 @@ def line_triangle(w: Vec, u: Vec, e0: Vec, e1: Vec) -> Candidate:
 def face_triangle(e0: Vec, e1: Vec, w: Vec, f0: Vec, f1: Vec) -> Candidate:
     """The inside of the triangle (0, e0, e1) with vertices and edges of the triangle (w, w + f0, w + f1)."""
     n, k0, k1 = plane(e0, e1)
-    y, z = add(w, f0), add(w, f1)
-    a0, b0, h0 = dot(w, k0), dot(w, k1), dot(w, n)
-    a1, b1, h1 = dot(y, k0), dot(y, k1), dot(y, n)
-    a2, b2, h2 = dot(z, k0), dot(z, k1), dot(z, n)
-    best = (over(w, a0, b0, e0, e1), a0, b0, 0.0, 0.0)
-    best = nearer(best, (over(y, a1, b1, e0, e1), a1, b1, 1.0, 0.0))
-    best = nearer(best, (over(z, a2, b2, e0, e1), a2, b2, 0.0, 1.0))
-    dd, a, b, s = pierce(w, h0, a0, b0, y, h1, a1, b1, e0, e1)
+    x = over_plane(w, n, k0, k1)
+    y, z = over_plane(add(w, f0), n, k0, k1), over_plane(add(w, f1), n, k0, k1)
+    best = (over(w, x.a, x.b, e0, e1), x.a, x.b, 0.0, 0.0)
+    best = nearer(best, (over(y.point, y.a, y.b, e0, e1), y.a, y.b, 1.0, 0.0))
+    best = nearer(best, (over(z.point, z.a, z.b, e0, e1), z.a, z.b, 0.0, 1.0))
+    dd, a, b, s = pierce(x, y, e0, e1)
     best = nearer(best, (dd, a, b, s, 0.0))
-    dd, a, b, s = pierce(w, h0, a0, b0, z, h2, a2, b2, e0, e1)
+    dd, a, b, s = pierce(x, z, e0, e1)
     best = nearer(best, (dd, a, b, 0.0, s))
-    dd, a, b, s = pierce(y, h1, a1, b1, z, h2, a2, b2, e0, e1)
+    dd, a, b, s = pierce(y, z, e0, e1)
     return nearer(best, (dd, a, b, 1.0 - s, s))
 
 
@@ -286,7 +287,7 @@ def triangle_triangle(e0: Vec, e1: Vec, w: Vec, f0: Vec, f1: Vec) -> Candidate:
     return nearer(best, (dd, 1.0 - s, s, 1.0 - t, t))
 
 
-# -------- What is said of two swept-sphere volumes whose cores touch or pierce each other
+# -------- Cores that touch or pierce each other
 
 
 @kernel
@@ -352,7 +353,7 @@ def _longest(block: np.ndarray, row: int, i: int, kind: int) -> Vec:
     return u
 
 
-# -------- The six distance functions of swept-sphere volumes, each on a block of pairs
+# -------- The six functions, on blocks
 
 
 @kernel

@@ -1,13 +1,8 @@
-"""The smallest swept-sphere volume of one kind around points, as far as a search finds it.
+"""Swept-sphere volumes around points and around solid shapes: the smallest that a search finds.
 
 The radius is the largest distance of a point from the core, so every try holds all points; the core is moved until
-the volume is least (Nelder and Mead).
-
-
-Also here:
-
-* A first set of swept-sphere volumes around given points: the vertices of a mesh, or a body's inertia ellipsoid.
-* The solid shapes of robots as swept-sphere volumes that hold them, and how much larger these are.
+the volume is least (Nelder and Mead). Points are the vertices of a mesh, or those of a body's inertia ellipsoid; the
+shapes of robots become volumes that hold them.
 """
 
 from __future__ import annotations
@@ -31,14 +26,14 @@ from humanoid_control.collision.shapes import (
     Shape,
     Sphere,
 )
-from humanoid_control.collision.ssv.distance import distances
+from humanoid_control.collision.ssv.distance import volume_distances
 from humanoid_control.collision.ssv.distance_kernels import inverse, point_line, point_triangle
-from humanoid_control.collision.ssv.segments import Ssv
+from humanoid_control.collision.ssv.segments import Volume
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.vec3 import along, cross, dot, norm, row, sub
 
-# -------- The smallest swept-sphere volume of one kind around points, as far as a search finds it
+# -------- One kind of volume around points
 
 TINY = 1e-12  # [m] what rounding may leave outside
 RECTANGLE = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
@@ -170,7 +165,7 @@ def fit_polygon(points: np.ndarray, polygon: np.ndarray, axes: np.ndarray | None
     return _search(points, core_of, [x], size)
 
 
-# -------- A first set of swept-sphere volumes around given points: the vertices of a mesh
+# -------- Volumes around points
 
 WORTHWHILE = 0.9  # a volume with one more vertex must save a tenth
 DIRECTIONS = 500  # points on an ellipsoid
@@ -182,7 +177,7 @@ FITS: dict[str, Callable[[np.ndarray], Fit]] = {
 }
 
 
-def fit_ssv(points: np.ndarray, shape: str = "auto", name: str = "fit") -> tuple[Ssv, ...]:
+def fit_volumes(points: np.ndarray, shape: str = "auto", name: str = "fit") -> tuple[Volume, ...]:
     """The smallest volume found around points.
 
     Args:
@@ -208,15 +203,15 @@ def fit_ssv(points: np.ndarray, shape: str = "auto", name: str = "fit") -> tuple
             best = found
     assert best is not None
     _, core, radius = best
-    return volumes(core, radius, name)
+    return core_volumes(core, radius, name)
 
 
-def volumes(core: np.ndarray, radius: float, name: str) -> tuple[Ssv, ...]:
+def core_volumes(core: np.ndarray, radius: float, name: str) -> tuple[Volume, ...]:
     """A core of one, two or three vertices, or of more, in order around a flat polygon, as volumes."""
 
-    def one(rows: np.ndarray, label: str) -> Ssv:
+    def one(rows: np.ndarray, label: str) -> Volume:
         vertices = tuple((float(x), float(y), float(z)) for x, y, z in rows)
-        return Ssv(label, ("point", "line", "triangle")[len(rows) - 1], float(radius), vertices)
+        return Volume(label, ("point", "line", "triangle")[len(rows) - 1], float(radius), vertices)
 
     if len(core) < 4:
         return (one(core, name),)
@@ -262,7 +257,7 @@ def circumscribed_sphere(count: int = DIRECTIONS) -> np.ndarray:
     return n / -ConvexHull(n).equations[:, 3].max()
 
 
-# -------- The solid shapes of robots as swept-sphere volumes that hold them, and how much larger these are
+# -------- Volumes that hold a shape
 
 # [m] a thicker box, or end of an elliptic capsule, is cut into layers, whose rounded edges stand out less.
 THICK_BOX, THICK_END = 0.14, 0.2
@@ -272,10 +267,10 @@ SAMPLES = 20000
 
 @dataclass(frozen=True)
 class Enlargement:
-    """How much larger volumes are than the shape they hold.
+    """Excess of volumes over the shape they hold.
 
     Attributes:
-        excess: how far they reach out of the shape at the most [m].
+        excess: how far they stand out of the shape at the most [m].
         volume_ratio: their volume by that of the shape, sampled to about 1 %.
     """
 
@@ -283,7 +278,7 @@ class Enlargement:
     volume_ratio: float
 
 
-def ssvs_of_shape(shape: Shape, name: str) -> tuple[Ssv, ...]:
+def volumes_of_shape(shape: Shape, name: str) -> tuple[Volume, ...]:
     """Swept-sphere volumes that hold a shape.
 
     Sphere and capsule become a point and a line, exactly. A cylinder becomes the line of least volume around it, a
@@ -295,16 +290,16 @@ def ssvs_of_shape(shape: Shape, name: str) -> tuple[Ssv, ...]:
         name: of the volumes, numbered where there are several.
     """
     if isinstance(shape, Sphere):
-        return volumes(np.array([shape.center]), shape.radius, name)
+        return core_volumes(np.array([shape.center]), shape.radius, name)
     if isinstance(shape, Capsule):
-        return volumes(np.array([shape.p0, shape.p1]), shape.radius, name)
+        return core_volumes(np.array([shape.p0, shape.p1]), shape.radius, name)
     if isinstance(shape, Cylinder):
-        return volumes(*_around_cylinder(shape), name)
+        return core_volumes(*_around_cylinder(shape), name)
     if isinstance(shape, Box):
         return _around_box(shape, name)
     points = outline(shape)
     if isinstance(shape, Ellipsoid):
-        return volumes(*_plate(points, int(np.argmin(np.ptp(points, axis=0)))), name)
+        return core_volumes(*_plate(points, int(np.argmin(np.ptp(points, axis=0)))), name)
     return _around_elliptic_capsule(points, shape, name)
 
 
@@ -327,17 +322,17 @@ def _around_cylinder(shape: Cylinder) -> tuple[np.ndarray, float]:
     return np.array([middle - reach, middle + reach]), radius(short) + TINY
 
 
-def _around_box(shape: Box, name: str) -> tuple[Ssv, ...]:
+def _around_box(shape: Box, name: str) -> tuple[Volume, ...]:
     R, half = pin.rpy.rpyToMatrix(*shape.rpy), np.array(shape.size) / 2
     order = np.argsort(-half, kind="stable")
     layers = math.ceil(2 * half[order[2]] / THICK_BOX - 1e-9)
     corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * half
-    out: list[Ssv] = []
+    out: list[Volume] = []
     for k in range(layers):
         layer = corners.copy()
         layer[:, order[2]] = layer[:, order[2]] / layers + (2 * k + 1 - layers) / layers * half[order[2]]
         _, core, radius = fit_polygon(layer @ R.T + np.array(shape.center), RECTANGLE, R.T[order])
-        out += volumes(core, radius, name if layers == 1 else f"{name}_layer{k + 1}")
+        out += core_volumes(core, radius, name if layers == 1 else f"{name}_layer{k + 1}")
     return tuple(out)
 
 
@@ -347,7 +342,7 @@ def _plate(points: np.ndarray, across: int) -> tuple[np.ndarray, float]:
     return fit_polygon(points, RECTANGLE, np.eye(3)[[*along, across]])[1:]
 
 
-def _around_elliptic_capsule(points: np.ndarray, shape: EllipticCapsule, name: str) -> tuple[Ssv, ...]:
+def _around_elliptic_capsule(points: np.ndarray, shape: EllipticCapsule, name: str) -> tuple[Volume, ...]:
     """The middle as long as its plate's round ends stay within the shape's; the rest is left to the octagons."""
     low, high = float(points[:, 2].min()), float(points[:, 2].max())
     centre, half = (low + high) / 2, (high - low) / 2 - min(shape.a, shape.b)
@@ -355,20 +350,20 @@ def _around_elliptic_capsule(points: np.ndarray, shape: EllipticCapsule, name: s
         return _octagons(points, low, high, name)
     middle = between(points, 2, centre - half, centre + half)
     return (
-        *volumes(*_plate(middle, 0 if shape.b <= shape.a else 1), name),
+        *core_volumes(*_plate(middle, 0 if shape.b <= shape.a else 1), name),
         *_octagons(points, centre + half, high, f"{name}_top"),
         *_octagons(points, low, centre - half, f"{name}_bottom"),
     )
 
 
-def _octagons(points: np.ndarray, low: float, high: float, name: str) -> tuple[Ssv, ...]:
+def _octagons(points: np.ndarray, low: float, high: float, name: str) -> tuple[Volume, ...]:
     """Swept octagons around what lies between two heights, one or several on top of each other."""
     layers = math.ceil((high - low) / THICK_END)
-    out: list[Ssv] = []
+    out: list[Volume] = []
     for k in range(layers):
         a, b = (low + (high - low) * (k + s) / layers for s in (0, 1))
         _, core, radius = fit_polygon(between(points, 2, a, b), OCTAGON, np.eye(3))
-        out += volumes(core, radius, name if layers == 1 else f"{name}_layer{k + 1}")
+        out += core_volumes(core, radius, name if layers == 1 else f"{name}_layer{k + 1}")
     return tuple(out)
 
 
@@ -382,7 +377,7 @@ def outline(shape: Shape) -> np.ndarray:
 
 
 def between(points: np.ndarray, axis: int, low: float, high: float) -> np.ndarray:
-    """Corners (m, 3) of what two planes across an axis leave of the convex hull of points (n, 3)."""
+    """Corners (m, 3) of the part of the convex hull of points (n, 3) between two planes across an axis."""
     from scipy.spatial import ConvexHull  # slow to import, and seldom needed
 
     edges = {tuple(sorted(e)) for t in ConvexHull(points).simplices for e in ((t[0], t[1]), (t[1], t[2]), (t[2], t[0]))}
@@ -395,8 +390,8 @@ def between(points: np.ndarray, axis: int, low: float, high: float) -> np.ndarra
     return np.vstack(out)
 
 
-def excess(shape: Shape, ssvs: tuple[Ssv, ...]) -> float:
-    """How far volumes reach out of a shape at the most [m].
+def excess(shape: Shape, ssvs: tuple[Volume, ...]) -> float:
+    """Greatest distance by which volumes stand out of a shape [m].
 
     The distance from a convex shape is a convex function, so that it is largest on the balls around the vertices.
     """
@@ -405,15 +400,15 @@ def excess(shape: Shape, ssvs: tuple[Ssv, ...]) -> float:
     return float(max(signed_distances(shape, np.array(v) + s.radius * ball).max() for s in ssvs for v in s.vertices))
 
 
-def enlargement(shape: Shape, ssvs: tuple[Ssv, ...]) -> Enlargement:
-    """How much larger volumes are than the shape they were made for."""
+def enlargement(shape: Shape, ssvs: tuple[Volume, ...]) -> Enlargement:
+    """Excess of volumes over the shape that they were made for."""
     low = np.min([np.array(v) - s.radius for s in ssvs for v in s.vertices], axis=0)
     high = np.max([np.array(v) + s.radius for s in ssvs for v in s.vertices], axis=0)
     x = np.random.default_rng(0).uniform(low, high, (SAMPLES, 3))
     held, zero = np.zeros(SAMPLES, dtype=bool), np.zeros(SAMPLES)
     for s in ssvs:
         core = np.broadcast_to(np.array(s.vertices), (SAMPLES, len(s.vertices), 3))
-        held |= distances("p" + s.type[0], x[:, None], zero, core, zero + s.radius).distance <= 0
+        held |= volume_distances("p" + s.type[0], x[:, None], zero, core, zero + s.radius).distance <= 0
     own = signed_distances(shape, x) <= 0
     return Enlargement(excess(shape, ssvs), float(held.sum() / max(own.sum(), 1)))
 
@@ -424,7 +419,9 @@ def signed_distances(shape: Shape, points: np.ndarray) -> np.ndarray:
         ends = [shape.center] if isinstance(shape, Sphere) else [shape.p0, shape.p1]
         core = np.broadcast_to(np.array(ends), (len(points), len(ends), 3))
         zero = np.zeros(len(points))
-        return distances("p" + "pl"[core.shape[1] - 1], points[:, None], zero, core, zero + shape.radius).distance
+        return volume_distances(
+            "p" + "pl"[core.shape[1] - 1], points[:, None], zero, core, zero + shape.radius
+        ).distance
     size, X = half_axes(shape)
     kind = KIND_NAMES.index(shape.kind)
     local = (points - X.translation) @ X.rotation

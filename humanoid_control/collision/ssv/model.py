@@ -1,13 +1,7 @@
-"""Boxes around segments, which tell cheaply that two segments are farther apart than the distance that matters.
+"""Segments of a mechanism as arrays, their places in the world, and boxes that tell cheaply that two are far apart.
 
-Both boxes are enlarged by half that distance; where they then do not overlap, the segments are farther apart: the
-middle of the shortest connection would lie in both (section 4.13).
-
-
-Also here:
-
-* All segments of a mechanism and the pairs to watch, as plain arrays, and their places in the world.
-* The poses of a mechanism's joints as one array, read from pinocchio's data without copying.
+A box is enlarged by half the distance that matters; where two such boxes do not overlap, their segments are farther
+apart: the middle of the shortest connection would lie in both (Schwienbacher 2014, section 4.13).
 """
 
 from __future__ import annotations
@@ -16,6 +10,7 @@ import ctypes
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -25,7 +20,7 @@ from humanoid_control.collision.ssv.segments import Segment, SegmentPair, expand
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.jit import kernel
 
-# -------- Boxes around segments, which tell cheaply that two segments are farther apart than the distance that matters
+# -------- Boxes
 
 NO_BOXES, OBB, AABB = range(3)
 BROAD_PHASES = {"none": NO_BOXES, "obb": OBB, "aabb": AABB}
@@ -48,7 +43,7 @@ def tight_box(vertices: np.ndarray, radii: np.ndarray, R: np.ndarray) -> np.ndar
 
 @kernel
 def boxes_apart(a: np.ndarray, b: np.ndarray, reach: float) -> bool:
-    """Whether two oriented boxes, each enlarged by reach / 2 on all sides, do not touch: fifteen separating axes.
+    """True where two oriented boxes, each enlarged by reach / 2 on all sides, do not touch: fifteen separating axes.
 
     Args:
         a, b: (BOX_COLUMNS,).
@@ -97,7 +92,7 @@ def boxes_apart(a: np.ndarray, b: np.ndarray, reach: float) -> bool:
 
 @kernel
 def bounds_apart(a: np.ndarray, b: np.ndarray, reach: float) -> bool:
-    """Whether two boxes along the world's axes, (low, high) in six numbers, are more than reach apart along one."""
+    """True where two boxes along the world's axes, (low, high) in six numbers, are more than reach apart along one."""
     return (
         max(a[0] - b[3], b[0] - a[3]) > reach
         or max(a[1] - b[4], b[1] - a[4]) > reach
@@ -105,18 +100,15 @@ def bounds_apart(a: np.ndarray, b: np.ndarray, reach: float) -> bool:
     )
 
 
-# -------- All segments of a mechanism and the pairs to watch, as plain arrays, and their places in the world
+# -------- Segments and pairs as arrays
 
 Frame = tuple[int, np.ndarray, np.ndarray]  # joint that carries a link, rotation (3, 3) and position (3,) in it
 
 
-@dataclass(frozen=True)
-class SsvModel:
-    """N volumes in S segments, with P pairs of segments.
+class SegmentArrays(NamedTuple):
+    """N volumes in S segments, with P pairs of segments, as kernels take them.
 
     Attributes:
-        segments: (S,) as drawn, mirror images made; frames of the links.
-        pairs: (P,) pairs of them.
         radii: (N,) [m].
         vertices: (N, 3, 3) in the frame of the joint that carries the segment; unused ones hold the mean of the others.
         kinds: (N,) type: 0 point, 1 line, 2 triangle.
@@ -128,8 +120,6 @@ class SsvModel:
             the order of the segments.
     """
 
-    segments: tuple[Segment, ...]
-    pairs: tuple[SegmentPair, ...]
     radii: np.ndarray
     vertices: np.ndarray
     kinds: np.ndarray
@@ -138,6 +128,21 @@ class SsvModel:
     boxes: np.ndarray
     pair_rows: np.ndarray
     volume_pairs: np.ndarray
+
+
+@dataclass(frozen=True)
+class SsvModel:
+    """Segments of one mechanism, and the pairs of them that must not touch.
+
+    Attributes:
+        segments: (S,) as drawn, mirror images made; frames of the links.
+        pairs: (P,) pairs of them.
+        arrays: both as arrays.
+    """
+
+    segments: tuple[Segment, ...]
+    pairs: tuple[SegmentPair, ...]
+    arrays: SegmentArrays
 
     @classmethod
     def build(
@@ -160,7 +165,7 @@ class SsvModel:
             if s.link not in frames:
                 raise UnknownNameError("link", s.link, frames, hint=f"(segment '{s.name}')")
             j, R, p = frames[s.link]
-            for v in s.ssvs:
+            for v in s.volumes:
                 corners = [*v.vertices, *[np.mean(v.vertices, axis=0)] * (3 - len(v.vertices))]
                 vertices.append(np.array(corners) @ R.T + p)
                 radii.append(v.radius)
@@ -169,9 +174,7 @@ class SsvModel:
             joint.append(j)
             first = start[-2]
             boxes.append(tight_box(np.array(vertices[first:]), np.array(radii[first:]), np.asarray(R, dtype=float)))
-        return cls(
-            plain,
-            pairs,
+        arrays = SegmentArrays(
             np.array(radii, dtype=float),
             np.array(vertices, dtype=float).reshape(-1, 3, 3),
             np.array(kinds, dtype=np.int64),
@@ -180,21 +183,23 @@ class SsvModel:
             np.array(boxes, dtype=float).reshape(-1, BOX_COLUMNS),
             *_pair_tables(pairs, plain, start, kinds),
         )
+        return cls(plain, pairs, arrays)
 
     def names(self, pair: int) -> tuple[str, str]:
         """The names of both segments of a pair."""
         return self.pairs[pair].first, self.pairs[pair].second
 
-    def ssv_name(self, ssv: int) -> str:
+    def volume_name(self, ssv: int) -> str:
         """'segment.volume' of a volume's index."""
-        s = int(np.searchsorted(self.start, ssv, side="right")) - 1
-        return f"{self.segments[s].name}.{self.segments[s].ssvs[ssv - int(self.start[s])].name}"
+        start = self.arrays.start
+        s = int(np.searchsorted(start, ssv, side="right")) - 1
+        return f"{self.segments[s].name}.{self.segments[s].volumes[ssv - int(start[s])].name}"
 
 
 def _pair_tables(
     pairs: tuple[SegmentPair, ...], segments: tuple[Segment, ...], start: list[int], kinds: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(pair_rows, volume_pairs) of SsvModel."""
+    """(pair_rows, volume_pairs) of SegmentArrays."""
     index = {s.name: k for k, s in enumerate(segments)}
     rows: list[tuple[int, int, int, int]] = []
     volumes: list[tuple[int, int, int, int]] = []
@@ -220,7 +225,7 @@ def _chosen(
     """The volumes of a segment that belong to the wanted groups, or all."""
     if name not in index:
         raise UnknownNameError("segment", name, index, hint="(in a pair)")
-    ssvs = segments[index[name]].ssvs
+    ssvs = segments[index[name]].volumes
     own = {v.group for v in ssvs}
     for g in wanted:
         if g not in own:
@@ -228,26 +233,30 @@ def _chosen(
     return [start[index[name]] + k for k, v in enumerate(ssvs) if not wanted or v.group in wanted]
 
 
-@kernel
-def place_segments(
-    poses: np.ndarray,
-    joint: np.ndarray,
-    start: np.ndarray,
-    vertices: np.ndarray,
-    radii: np.ndarray,
-    boxes: np.ndarray,
-    out_vertices: np.ndarray,
-    out_boxes: np.ndarray,
-    out_bounds: np.ndarray,
-) -> None:
-    """Move all volumes and boxes to where the joints are.
+class PlacedSegments(NamedTuple):
+    """Segments in the world.
 
-    Args:
-        poses: (J, 12) of PoseRows.
-        joint, start, vertices, radii, boxes: of SsvModel.
-        out_vertices: (N, 3, 3), out_boxes: (S, 15), in the world, filled.
-        out_bounds: (S, 6) low and high corner of each segment along the world's axes, filled.
+    Attributes:
+        vertices: (N, 3, 3) of the volumes. boxes: (S, 15) oriented ones.
+        bounds: (S, 6) low and high corner of each segment along the world's axes.
     """
+
+    vertices: np.ndarray
+    boxes: np.ndarray
+    bounds: np.ndarray
+
+    @classmethod
+    def of(cls, arrays: SegmentArrays) -> PlacedSegments:
+        """Memory for the segments of a model."""
+        volumes, segments = len(arrays.radii), len(arrays.joint)
+        return cls(np.zeros((volumes, 3, 3)), np.zeros((segments, BOX_COLUMNS)), np.zeros((segments, 6)))
+
+
+@kernel
+def place_segments(poses: np.ndarray, arrays: SegmentArrays, out: PlacedSegments) -> None:
+    """Move all volumes and boxes to where the joints are; `poses` (J, 12) of PoseArray."""
+    joint, start, vertices, radii, boxes = arrays.joint, arrays.start, arrays.vertices, arrays.radii, arrays.boxes
+    out_vertices, out_boxes, out_bounds = out.vertices, out.boxes, out.bounds
     for s in range(joint.shape[0]):
         X = poses[joint[s]]
         low0, low1, low2, high0, high1, high2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -277,13 +286,13 @@ def place_segments(
             out_boxes[s, 12 + r3] = boxes[s, 12 + r3]
 
 
-# -------- The poses of a mechanism's joints as one array, read from pinocchio's data without copying
+# -------- Poses of joints as one array, read from pinocchio's data without copying
 
 POSE_COLUMNS = 12  # the three columns of the rotation, then the position
 
 
-class PoseRows:
-    """Where all joints are, after forward kinematics, as rows (J, 12): columns of the rotation, then the position.
+class PoseArray:
+    """Poses of all joints, after forward kinematics, as rows (J, 12): columns of the rotation, then the position.
 
     pinocchio keeps them just so, one after the other; building arrays from its objects would take longer (30 us for
     Lola) than all distances do.
@@ -299,17 +308,17 @@ class PoseRows:
         if self._in_place:
             memory = (ctypes.c_double * (POSE_COLUMNS * count)).from_address(address)
             self._rows = np.ctypeslib.as_array(memory).reshape(count, POSE_COLUMNS)
-            self._in_place = bool(np.array_equal(self._rows, pose_rows(list(data.oMi)), equal_nan=True))
+            self._in_place = bool(np.array_equal(self._rows, pose_array(list(data.oMi)), equal_nan=True))
         if not self._in_place:
             self._rows = np.empty((count, POSE_COLUMNS))
 
     def rows(self) -> np.ndarray:
         """(J, 12) as they are now; valid until the next call or update of the data."""
         if not self._in_place:
-            self._rows[:] = pose_rows(list(self._data.oMi))
+            self._rows[:] = pose_array(list(self._data.oMi))
         return self._rows
 
 
-def pose_rows(poses: list[pin.SE3]) -> np.ndarray:
+def pose_array(poses: list[pin.SE3]) -> np.ndarray:
     """The same layout from poses in a list."""
     return np.array([np.concatenate([X.rotation.T.ravel(), X.translation]) for X in poses]).reshape(-1, POSE_COLUMNS)

@@ -1,4 +1,4 @@
-"""Which pairs of segments to watch, found by moving the mechanism at random, with the reason for each one left out."""
+"""Pairs of segments that may touch, found by moving the mechanism at random, with the reason for each one left out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from humanoid_control.collision.ssv.distance import SsvDistance
+from humanoid_control.collision.ssv.distance import SegmentPairs
 from humanoid_control.collision.ssv.model import Frame, SsvModel
 from humanoid_control.collision.ssv.segments import Segment, SegmentPair, expand
 
@@ -19,7 +19,7 @@ STEP, LEAST_STEP, STEPS = 0.5, 1e-3, 60  # [rad or m] of a descent
 
 @dataclass(frozen=True)
 class Mechanism:
-    """What has to be known of a mechanism to move it.
+    """Mechanism as far as moving it needs.
 
     Attributes:
         parents: joint -> the joint before it.
@@ -40,7 +40,7 @@ class Mechanism:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How random postures decide.
+    """Settings of the decision by random postures.
 
     Attributes:
         postures: how many; in every second one, half of the coordinates are at a limit, where limbs reach farthest.
@@ -80,7 +80,7 @@ class PairChoice:
     left_out: tuple[LeftOut, ...]
 
     def explain(self) -> list[str]:
-        """One line for each pair left out: which, and why."""
+        """One line for each pair left out, with the reason."""
         return [f"{x.first} - {x.second}: {x.detail}" for x in self.left_out]
 
 
@@ -98,7 +98,7 @@ def choose_pairs(
     plain = expand(segments)
     candidates, left_out = _apart_by_joints(plain, frames, mechanism.parents)
     model = SsvModel.build(plain, frames, candidates)
-    distance = SsvDistance(model, mechanism.ancestor_mask)
+    distance = SegmentPairs(model, mechanism.ancestor_mask)
     distance.place(mechanism.place(mechanism.rest)[0])
     at_rest = distance.nearest().distance
     touching, least = np.zeros(len(candidates)), np.full((STARTS, len(candidates)), np.inf)
@@ -157,7 +157,7 @@ def random_postures(mechanism: Mechanism, sampling: Sampling) -> Iterable[np.nda
         yield x
 
 
-def descend(distance: SsvDistance, mechanism: Mechanism, pair: int, x: np.ndarray) -> float:
+def descend(distance: SegmentPairs, mechanism: Mechanism, pair: int, x: np.ndarray) -> float:
     """The least distance of a pair that going downhill from a posture reaches, within the limits [m]."""
     step, columns = STEP, slice(mechanism.first, mechanism.first + len(x))
 
@@ -165,7 +165,7 @@ def descend(distance: SsvDistance, mechanism: Mechanism, pair: int, x: np.ndarra
         poses, J = mechanism.place(y)
         distance.place(poses)
         near = distance.nearest()
-        return float(near.distance[pair]), distance.gradient(J, near)[pair, columns]
+        return float(near.distance[pair]), near.gradient(J)[pair, columns]
 
     d, slope = at(x)
     for _ in range(STEPS):

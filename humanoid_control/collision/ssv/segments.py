@@ -37,7 +37,7 @@ _SIDE = re.compile(r"^(l|r|left|right|L|R|Left|Right)(?=_)|(?<=_)(l|r|left|right
 
 
 @dataclass(frozen=True)
-class Ssv:
+class Volume:
     """All points within `radius` of a point, a line or a triangle.
 
     Attributes:
@@ -72,7 +72,7 @@ class Ssv:
             raise RobotError(f"volume '{self.name}': the radius must be zero or more, got {self.radius}")
         _check_axis(self.mirror, f"volume '{self.name}'")
 
-    def mirrored(self, axis: str) -> Ssv:
+    def mirrored(self, axis: str) -> Volume:
         """The image with one coordinate negated, under the name of the other side."""
         k = AXES.index(axis)
         vertices = tuple(tuple(-x if c == k else x for c, x in enumerate(v)) for v in self.vertices)
@@ -86,7 +86,7 @@ class Segment:
     Attributes:
         name: of the segment.
         link: that carries it.
-        ssvs: at least one.
+        volumes: at least one.
         mirror: 'x', 'y' or 'z' adds the segment of the other side, `l_thigh` -> `r_thigh`, on the link of the other
             side, with that coordinate negated; empty: none.
 
@@ -96,15 +96,15 @@ class Segment:
 
     name: str
     link: str
-    ssvs: tuple[Ssv, ...]
+    volumes: tuple[Volume, ...]
     mirror: str = ""
 
     def __post_init__(self) -> None:
         where = f"segment '{self.name}'"
         _check_axis(self.mirror, where)
-        if not self.ssvs:
+        if not self.volumes:
             raise RobotError(f"{where} has no volume")
-        names = [s.name for s in self.ssvs]
+        names = [s.name for s in self.volumes]
         if len(set(names)) < len(names):
             raise RobotError(f"{where} has two volumes named '{next(n for n in names if names.count(n) > 1)}'")
         if self.mirror and other_side(self.name) == self.name:
@@ -138,8 +138,8 @@ def expand(segments: Iterable[Segment]) -> tuple[Segment, ...]:
     """
     out: list[Segment] = []
     for s in segments:
-        ssvs: list[Ssv] = []
-        for v in s.ssvs:
+        ssvs: list[Volume] = []
+        for v in s.volumes:
             ssvs.append(replace(v, mirror=""))
             if v.mirror:
                 image = v.mirrored(v.mirror)
@@ -169,7 +169,7 @@ VOLUME_KEYS = ("name", "type", "radius", "vertices", "group", "mirror")
 
 
 @dataclass(frozen=True)
-class SsvFile:
+class SegmentFile:
     """Contents of a file of volumes.
 
     Attributes:
@@ -183,7 +183,7 @@ class SsvFile:
     robot: str = ""
 
 
-def read_ssv_file(path: Path) -> SsvFile:
+def read_segment_file(path: Path) -> SegmentFile:
     """Read a file.
 
     Raises:
@@ -195,11 +195,11 @@ def read_ssv_file(path: Path) -> SsvFile:
     pairs = None
     if "pairs" in d:
         pairs = tuple(_pair(row, f"{path}: pairs[{k}]") for k, row in enumerate(list_of(d, "pairs", str(path))))
-    return SsvFile(segments, pairs, str(d.get("robot", "")))
+    return SegmentFile(segments, pairs, str(d.get("robot", "")))
 
 
-def write_ssv_file(path: Path, file: SsvFile) -> None:
-    """Write a file that `read_ssv_file` reads as the same; never half of it.
+def write_segment_file(path: Path, file: SegmentFile) -> None:
+    """Write a file that `read_segment_file` reads as the same; never half of it.
 
     Raises:
         ConfigError: it cannot be written.
@@ -223,7 +223,7 @@ def _segment(row: Any, where: str) -> Segment:
     return build_row(where, Segment, str(row["name"]), str(row["link"]), ssvs, str(row.get("mirror") or ""))
 
 
-def _volume(row: Any, where: str) -> Ssv:
+def _volume(row: Any, where: str) -> Volume:
     where = check_row(row, VOLUME_KEYS, where)
     check_keys(row, VOLUME_KEYS, ("name", "type", "radius", "vertices"), where)
     try:
@@ -232,7 +232,7 @@ def _volume(row: Any, where: str) -> Ssv:
     except (TypeError, ValueError):
         raise RobotError(f"{where}: radius must be a number, vertices a list of [x, y, z]") from None
     more = str(row.get("group") or ""), str(row.get("mirror") or "")
-    return build_row(where, Ssv, str(row["name"]), str(row["type"]), radius, vertices, *more)
+    return build_row(where, Volume, str(row["name"]), str(row["type"]), radius, vertices, *more)
 
 
 def _pair(row: Any, where: str) -> SegmentPair:
@@ -253,7 +253,7 @@ def _side(name: str, groups: tuple[str, ...]) -> str:
 
 def _segment_row(s: Segment) -> dict[str, Any]:
     volumes = []
-    for v in s.ssvs:
+    for v in s.volumes:
         row: dict[str, Any] = {"name": v.name, "type": v.type, "radius": v.radius}
         row["vertices"] = [list(x) for x in v.vertices]
         volumes.append(row | {k: x for k, x in (("group", v.group), ("mirror", v.mirror)) if x})

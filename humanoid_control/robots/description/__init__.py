@@ -1,1 +1,1 @@
-"""robots/description."""
+"""Descriptions of robots: URDF trees (`urdf`) and the robot file beside them (`robot_file`)."""

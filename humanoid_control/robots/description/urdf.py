@@ -1,10 +1,4 @@
-"""A URDF as a tree of links, checked.
-
-Also here:
-
-* A URDF rooted anew at any of its links, and put into the world.
-* The serial chain of joints between two links of a URDF: constant transforms and axes, read from the XML alone.
-"""
+"""A URDF as a checked tree of links, read from the XML alone; rooted anew, put into the world, cut into chains."""
 
 from __future__ import annotations
 
@@ -16,8 +10,6 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import RobotError, UnknownNameError
-
-# -------- A URDF as a tree of links, checked
 
 WIDE = 1.0e3  # [rad] stands for "no limit" on a continuous joint
 BASE_LINK = "base_link"  # the massless root of the catalogue's URDFs
@@ -197,7 +189,7 @@ def set_placement(joint: ET.Element, X: pin.SE3) -> None:
     e.set("rpy", " ".join(f"{v:.15g}" for v in pin.rpy.matrixToRpy(X.rotation)))
 
 
-# -------- A URDF rooted anew at any of its links, and put into the world
+# -------- Another root
 
 
 def rooted_at(tree: UrdfTree, link: str) -> UrdfTree:
@@ -266,7 +258,7 @@ def placed_in_world(tree: UrdfTree, X_world_root: pin.SE3) -> UrdfTree:
     return out
 
 
-# -------- The serial chain of joints between two links of a URDF: constant transforms and axes
+# -------- Serial chains
 
 
 @dataclass(frozen=True)

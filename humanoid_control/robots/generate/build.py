@@ -1,9 +1,4 @@
-"""The page about the robots, made from their source files.
-
-Also here:
-
-* Everything that is made from a robot's source file: URDF, robot file, drives, tendons, and the table in the docs.
-"""
+"""Everything that is made from a robot's source file: URDF, robot file, drives, tendons, and the page in the docs."""
 
 from __future__ import annotations
 
@@ -26,7 +21,7 @@ from humanoid_control.robots.generate.source import (
 from humanoid_control.robots.generate.urdf import urdf_text
 from humanoid_control.robots.generate.virtual_tendons import virtual_tendons
 
-# -------- The page about the robots, made from their source files
+# -------- The page about the robots
 
 INTRO = """# The robots
 
@@ -84,7 +79,7 @@ def _joint_row(j: dict[str, Any]) -> str:
     )
 
 
-# -------- Everything that is made from a robot's source file: URDF, robot file, drives, tendons
+# -------- Generated files
 
 ROBOT_FILE_SCHEMA = "humanoid_robot/1"
 DRIVE_FILE_SCHEMA = "humanoid_drives/1"

@@ -1,8 +1,6 @@
-"""How a robot looks: rows of the source's `visual` table become the primitives that every URDF tool can draw.
+"""The URDF of a robot, written from its source file: links, inertias, visuals, collisions, joints, provenance.
 
-Also here:
-
-* The URDF of a robot, written from its source: links, inertias, visuals, collisions, joints, provenance.
+Rows of the `visual` table of the source file become primitives that every URDF tool can draw.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots.description.urdf import BASE_LINK
 from humanoid_control.robots.generate.source import RobotSource
 
-# -------- How a robot looks: rows of the source's `visual` table become the primitives that every URDF tool can draw
+# -------- Visuals
 
 DEFAULT_COLOR = "body"
 DEFAULT_COLORS = {"body": [0.80, 0.82, 0.85, 1.0], "joint": [0.25, 0.27, 0.30, 1.0]}
@@ -212,7 +210,7 @@ SHAPES: dict[str, Callable[[dict[str, Any], str], list[Primitive]]] = {
 }
 
 
-# -------- The URDF of a robot, written from its source: links, inertias, visuals, collisions, joints, provenance
+# -------- The document
 
 
 def urdf_text(source: RobotSource) -> str:

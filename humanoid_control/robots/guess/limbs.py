@@ -1,8 +1,6 @@
-"""The axes of a robot's joints as lines in space, in one posture, and the points where such lines meet.
+"""Arms and legs of an unknown robot: pairs of branches of its tree that are mirror images of each other.
 
-Also here:
-
-* Arms and legs of an unknown robot: pairs of branches of its tree that are mirror images of each other.
+They are found from the axes of its joints as lines in space, in the zero posture, and the points where they meet.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from humanoid_control.errors import RobotError
 from humanoid_control.robots.description.urdf import UrdfTree, link_of
 from humanoid_control.robots.robot import Robot
 
-# -------- The axes of a robot's joints as lines in space, in one posture, and the points where such lines meet
+# -------- Axes of joints
 
 
 @dataclass
@@ -121,7 +119,7 @@ def nearest_on(axis: JointAxis, other: JointAxis) -> np.ndarray:
     return axis.point + t * axis.direction
 
 
-# -------- Arms and legs of an unknown robot: pairs of branches of its tree that are mirror images of each other
+# -------- Limbs
 
 MIRROR_TOLERANCE = 0.04  # [m] between a joint and its twin's mirror image
 MIRROR_SHARE = 0.8  # of the joints of a branch that must have such a twin

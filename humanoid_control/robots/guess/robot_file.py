@@ -2,11 +2,7 @@
 
 An arm is read as shoulder, elbow, wrist: the elbow is the hinge that has a long bone on either side across its axis;
 the shoulder is where the axes before it meet, the wrist lies on the first axis after it that is not the forearm's own.
-
-
-Also here:
-
-* A guessed robot file as text with remarks, written beside the URDF for a person to finish.
+The guess is written beside the URDF, with remarks, for a person to finish.
 """
 
 from __future__ import annotations
@@ -25,8 +21,6 @@ from humanoid_control.robots.description.robot_file import SCHEMA, RobotFile, re
 from humanoid_control.robots.description.urdf import UrdfTree, parse_urdf
 from humanoid_control.robots.guess.limbs import JointAxis, ball_centre, find_limbs, joint_axes, nearest_on
 from humanoid_control.robots.robot import Robot
-
-# -------- A guess at the robot file of an unknown URDF: tracked points and joints from names and structure
 
 MEET = 0.05  # [m] axes that pass within this belong to one joint group
 TRUNK = 0.87  # trunk (hips to shoulders) as a share of the arm's two bones, of a human
@@ -61,7 +55,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Mapping:
-    """What could be found out about a robot.
+    """Findings about a robot.
 
     Attributes:
         points: tracked point -> where it is.
@@ -202,7 +196,7 @@ def _meanings(waist: list[JointAxis], arms: tuple[Arm, ...], left: np.ndarray) -
     return out
 
 
-# -------- A guessed robot file as text with remarks, written beside the URDF for a person to finish
+# -------- The file
 
 UPPER_ARM, LOWER_ARM, TORSO = 0.14, 0.13, 0.5  # radii: share of the bone, of the bone, of half the shoulder width
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.collision.ssv.distance import SsvDistance, distances
-from humanoid_control.collision.ssv.model import PoseRows, SsvModel
+from humanoid_control.collision.ssv.distance import SegmentPairs, volume_distances
+from humanoid_control.collision.ssv.model import PoseArray, SsvModel
 from humanoid_control.robots.robot import Robot
-from humanoid_control.robots.volumes import ssv_distance
+from humanoid_control.robots.volumes import segment_pairs
 
 RAY_STEPS, RAY_HIT, RAY_LENGTH = 96, 1e-4, 50.0  # [m]
 Color = tuple[int, int, int]
@@ -84,8 +84,8 @@ class VolumeDistances:
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
         self._data = robot.model.createData()
-        self._poses = PoseRows(self._data)
-        self._calculator: SsvDistance | None = None
+        self._poses = PoseArray(self._data)
+        self._calculator: SegmentPairs | None = None
 
     def at(self, model: SsvModel, joints: np.ndarray) -> Distances:
         """The distances of a model's pairs.
@@ -95,22 +95,22 @@ class VolumeDistances:
             joints: (n,) [rad].
         """
         calculator = self._placed(model, joints)
-        volumes, segments = np.full(len(model.radii), np.inf), np.full(len(model.segments), np.inf)
+        volumes, segments = np.full(len(model.arrays.radii), np.inf), np.full(len(model.segments), np.inf)
         if not model.pairs:
             return Distances((), volumes, segments)
         near = calculator.nearest()
-        rows = model.pair_rows[near.pair]
+        rows = model.arrays.pair_rows[near.pair]
         for side in (0, 1):
-            np.minimum.at(volumes, near.ssv[:, side], near.distance)
+            np.minimum.at(volumes, near.volumes[:, side], near.distance)
             np.minimum.at(segments, rows[:, side], near.distance)
         gaps = tuple(
             Gap(
                 *model.names(int(near.pair[k])),
-                model.ssv_name(int(near.ssv[k, 0])),
-                model.ssv_name(int(near.ssv[k, 1])),
+                model.volume_name(int(near.volumes[k, 0])),
+                model.volume_name(int(near.volumes[k, 1])),
                 float(near.distance[k]),
-                near.point_0[k],
                 near.point_1[k],
+                near.point_2[k],
             )
             for k in np.argsort(near.distance, kind="stable")
         )
@@ -118,11 +118,11 @@ class VolumeDistances:
 
     def pick(self, model: SsvModel, joints: np.ndarray, origin: np.ndarray, direction: np.ndarray) -> int | None:
         """The volume that a ray enters first; arguments as of `ray_pick`."""
-        return ray_pick(model, self._placed(model, joints).vertices, origin, direction)
+        return ray_pick(model, self._placed(model, joints).placed.vertices, origin, direction)
 
-    def _placed(self, model: SsvModel, joints: np.ndarray) -> SsvDistance:
+    def _placed(self, model: SsvModel, joints: np.ndarray) -> SegmentPairs:
         if self._calculator is None or self._calculator.model is not model:
-            self._calculator = ssv_distance(self.robot, model)
+            self._calculator = segment_pairs(self.robot, model)
         pin.forwardKinematics(self.robot.model, self._data, self.robot.q(joints))
         self._calculator.forget()
         self._calculator.place(self._poses.rows())
@@ -143,7 +143,7 @@ def ray_pick(model: SsvModel, vertices: np.ndarray, origin: np.ndarray, directio
     """
     n = np.asarray(direction, dtype=float)
     n = n / np.linalg.norm(n)
-    reached, open_ = np.zeros(len(model.radii)), np.ones(len(model.radii), dtype=bool)
+    reached, open_ = np.zeros(len(model.arrays.radii)), np.ones(len(model.arrays.radii), dtype=bool)
     for _ in range(RAY_STEPS):
         rows = np.flatnonzero(open_)
         if not len(rows):
@@ -151,9 +151,11 @@ def ray_pick(model: SsvModel, vertices: np.ndarray, origin: np.ndarray, directio
         points = np.asarray(origin, dtype=float) + reached[rows, None] * n
         d = np.empty(len(rows))
         for kind in range(3):
-            of = model.kinds[rows] == kind
+            of = model.arrays.kinds[rows] == kind
             zero, core = np.zeros(int(of.sum())), vertices[rows[of], : kind + 1]
-            d[of] = distances("p" + "plt"[kind], points[of, None], zero, core, model.radii[rows[of]]).distance
+            d[of] = volume_distances(
+                "p" + "plt"[kind], points[of, None], zero, core, model.arrays.radii[rows[of]]
+            ).distance
         reached[rows] += np.maximum(d, 0.0)
         open_[rows] = (d > RAY_HIT) & (reached[rows] < RAY_LENGTH)
     hit = reached < RAY_LENGTH

@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from humanoid_control.collision.ssv.model import SsvModel
-from humanoid_control.collision.ssv.segments import Segment, Ssv, SsvFile, expand, read_ssv_file, write_ssv_file
+from humanoid_control.collision.ssv.segments import (
+    Segment,
+    SegmentFile,
+    Volume,
+    expand,
+    read_segment_file,
+    write_segment_file,
+)
 from humanoid_control.errors import RobotError, UnknownNameError
 
 UNDO_DEPTH = 200  # states kept
@@ -25,7 +32,7 @@ class Selection:
 class DocumentState:
     """One state of a document."""
 
-    file: SsvFile
+    file: SegmentFile
     selection: Selection
 
 
@@ -38,7 +45,7 @@ class Document:
     """
 
     def __init__(
-        self, file: SsvFile, build: Callable[[SsvFile], SsvModel], path: Path | None = None, saved: bool = True
+        self, file: SegmentFile, build: Callable[[SegmentFile], SsvModel], path: Path | None = None, saved: bool = True
     ) -> None:
         """Begin with a file.
 
@@ -60,7 +67,7 @@ class Document:
         self._gesture = ""
 
     @property
-    def file(self) -> SsvFile:
+    def file(self) -> SegmentFile:
         """The present state."""
         return self._now.file
 
@@ -75,10 +82,10 @@ class Document:
         return next((s for s in self.file.segments if s.name == self.selection.segment), None)
 
     @property
-    def volume(self) -> Ssv | None:
+    def volume(self) -> Volume | None:
         """The selected volume."""
         s = self.segment
-        return next((v for v in s.ssvs if v.name == self.selection.volume), None) if s else None
+        return next((v for v in s.volumes if v.name == self.selection.volume), None) if s else None
 
     @property
     def changed(self) -> bool:
@@ -95,7 +102,7 @@ class Document:
             raise RobotError("select a segment first")
         return self.segment
 
-    def need_volume(self) -> Ssv:
+    def need_volume(self) -> Volume:
         """The selected volume.
 
         Raises:
@@ -114,13 +121,13 @@ class Document:
         found = next((s for s in self.file.segments if s.name == segment), None)
         if found is None:
             raise UnknownNameError("segment", segment, [s.name for s in self.file.segments])
-        names = [v.name for v in found.ssvs]
+        names = [v.name for v in found.volumes]
         if volume and volume not in names:
             raise UnknownNameError("volume", volume, names, hint=f"(in segment '{segment}')")
         self._now = replace(self._now, selection=Selection(segment, volume or names[0]))
         self._gesture = ""
 
-    def change(self, file: SsvFile, selection: Selection | None = None, gesture: str = "") -> None:
+    def change(self, file: SegmentFile, selection: Selection | None = None, gesture: str = "") -> None:
         """Take a new state, and remember the one before it.
 
         Args:
@@ -172,7 +179,7 @@ class Document:
         path = path or self.path
         if path is None:
             raise RobotError("there is no file to save to: name one")
-        write_ssv_file(path, self.file)
+        write_segment_file(path, self.file)
         self.path, self._saved = path, self.file
         return path
 
@@ -182,31 +189,31 @@ class Document:
         Raises:
             HumanoidError: it cannot be read, or does not fit the robot; nothing has changed.
         """
-        file = read_ssv_file(path)
+        file = read_segment_file(path)
         self.change(file, first_of(file))
         self.path, self._saved = path, file
 
 
-def first_of(file: SsvFile) -> Selection:
+def first_of(file: SegmentFile) -> Selection:
     """The first volume of a file."""
-    return Selection(file.segments[0].name, file.segments[0].ssvs[0].name) if file.segments else Selection()
+    return Selection(file.segments[0].name, file.segments[0].volumes[0].name) if file.segments else Selection()
 
 
-def existing(file: SsvFile, selection: Selection) -> Selection:
+def existing(file: SegmentFile, selection: Selection) -> Selection:
     """A selection as far as it exists; what is gone is replaced by the first one."""
     for s in file.segments:
         if s.name == selection.segment:
-            names = [v.name for v in s.ssvs]
+            names = [v.name for v in s.volumes]
             return Selection(s.name, selection.volume if selection.volume in names else names[0])
     return first_of(file)
 
 
-def owners(file: SsvFile) -> dict[Selection, Selection]:
+def owners(file: SegmentFile) -> dict[Selection, Selection]:
     """For each volume that is seen, mirror images too, the one in the file that it is drawn from."""
     return {
         Selection(image.name, v.name): Selection(s.name, original.name)
         for s in file.segments
-        for original in s.ssvs
-        for image in expand([replace(s, ssvs=(original,))])
-        for v in image.ssvs
+        for original in s.volumes
+        for image in expand([replace(s, volumes=(original,))])
+        for v in image.volumes
     }

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import trimesh
 
-from humanoid_control.collision.ssv.fitting import fit_ssv
+from humanoid_control.collision.ssv.fitting import fit_volumes
 from humanoid_control.collision.ssv.pair_selection import PairChoice, Sampling
-from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv, expand
+from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Volume, expand
 from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.robot import Robot
@@ -60,7 +60,7 @@ class VolumeEditor:
         k = self._distances.pick(self.document.model, self.joints, origin, direction)
         if k is None:
             return False
-        segment, _, volume = self.document.model.ssv_name(k).rpartition(".")
+        segment, _, volume = self.document.model.volume_name(k).rpartition(".")
         found = owners(self.document.file)[Selection(segment, volume)]
         self.document.select(found.segment, found.volume)
         return True
@@ -74,14 +74,14 @@ class VolumeEditor:
     def add(self, kind: str) -> None:
         """A new volume in the selected segment, where that is."""
         s = self.document.need_segment()
-        center = np.mean([p for v in s.ssvs for p in v.vertices], axis=0)
-        radius = round(float(np.median([v.radius for v in s.ssvs])) or NEW_RADIUS, 4)
-        self._add(s, edits.new_volume(kind, (v.name for v in s.ssvs), radius, center))
+        center = np.mean([p for v in s.volumes for p in v.vertices], axis=0)
+        radius = round(float(np.median([v.radius for v in s.volumes])) or NEW_RADIUS, 4)
+        self._add(s, edits.new_volume(kind, (v.name for v in s.volumes), radius, center))
 
     def copy(self) -> None:
         """A copy of the selected volume, a little beside."""
         s, v = self.document.need_segment(), self.document.need_volume()
-        self._add(s, edits.copied(v, (x.name for x in s.ssvs)))
+        self._add(s, edits.copied(v, (x.name for x in s.volumes)))
 
     def delete(self) -> str:
         """The selected volume gone, and its segment with the last one."""
@@ -91,13 +91,13 @@ class VolumeEditor:
         lost = before - len(self.document.file.pairs or ())
         return f"{s.name}.{v.name} deleted" + (f", with {lost} pairs" if lost else "")
 
-    def change(self, gesture: str, new: Callable[[Ssv], Ssv]) -> None:
+    def change(self, gesture: str, new: Callable[[Volume], Volume]) -> None:
         """The selected volume changed; the same gesture again is the same step for `undo`."""
         s, v = self.document.need_segment(), self.document.need_volume()
         after = new(v)
         if after == v:
             return
-        if after.name != v.name and after.name in {x.name for x in s.ssvs}:
+        if after.name != v.name and after.name in {x.name for x in s.volumes}:
             raise RobotError(f"segment '{s.name}' has a volume '{after.name}' already")
         file = edits.replace_volume(self.document.file, s.name, v.name, after)
         self.document.change(file, Selection(s.name, after.name), gesture)
@@ -117,17 +117,17 @@ class VolumeEditor:
         """The same around a mesh file in the frame of the link; scale: metres in its unit."""
         if not (np.isfinite(scale) and scale > 0):
             raise RobotError(f"the unit of a mesh must be a positive number of metres, got {scale:g}")
-        return self._fit(fit_ssv(mesh_points(name, content) * scale, shape, "fit"), name)
+        return self._fit(fit_volumes(mesh_points(name, content) * scale, shape, "fit"), name)
 
-    def _fit(self, ssvs: tuple[Ssv, ...], source: str) -> str:
+    def _fit(self, ssvs: tuple[Volume, ...], source: str) -> str:
         s = self.document.need_segment()
         rounded = tuple(  # vertices to a micrometre, and still around all that they were fitted to
             replace(v, radius=round(v.radius + 1.5e-6, 6), vertices=edits.points_of(np.array(v.vertices))) for v in ssvs
         )
-        self.document.change(edits.with_segment(self.document.file, replace(s, ssvs=rounded)))
+        self.document.change(edits.with_segment(self.document.file, replace(s, volumes=rounded)))
         return f"{s.name}: {len(ssvs)} volume{'s' if len(ssvs) > 1 else ''} around {source}"
 
-    def _add(self, s: Segment, ssv: Ssv) -> None:
+    def _add(self, s: Segment, ssv: Volume) -> None:
         self.document.change(edits.add_volume(self.document.file, s.name, ssv), Selection(s.name, ssv.name))
 
     # -- segments ---------------------------------------------------------------------------------------------
@@ -202,14 +202,14 @@ class VolumeEditor:
         self.robot.follow(self.joints)
 
 
-def volumes_around(robot: Robot, link: str, source: str, shape: str, folder: Path | None = None) -> tuple[Ssv, ...]:
+def volumes_around(robot: Robot, link: str, source: str, shape: str, folder: Path | None = None) -> tuple[Volume, ...]:
     """Volumes around a link.
 
     Args:
         robot: whose link.
         link: its name.
         source: VISUALS, around all that the URDF draws; INERTIA, around the solid ellipsoid of its mass and inertia.
-        shape: of `fit_ssv`.
+        shape: of `fit_volumes`.
         folder: where the URDF's mesh files are.
 
     Raises:
@@ -217,7 +217,7 @@ def volumes_around(robot: Robot, link: str, source: str, shape: str, folder: Pat
         RobotError: the link has no visuals, or no mass.
     """
     if source == INERTIA:
-        return fit_link(robot, link, shape).ssvs
+        return fit_link(robot, link, shape).volumes
     if source != VISUALS:
         raise UnknownNameError("source", source, (VISUALS, INERTIA))
     meshes = link_meshes(parse_urdf(robot.urdf, robot.name), folder)
@@ -225,7 +225,7 @@ def volumes_around(robot: Robot, link: str, source: str, shape: str, folder: Pat
         raise UnknownNameError("link", link, meshes, hint=f"(robot {robot.name})")
     if not meshes[link]:
         raise RobotError(f"{robot.name}: link '{link}' has nothing to see to fit a volume to: take its inertia")
-    return fit_ssv(np.vstack([vertices for (vertices, _), _ in meshes[link]]), shape, link)
+    return fit_volumes(np.vstack([vertices for (vertices, _), _ in meshes[link]]), shape, link)
 
 
 def mesh_points(name: str, content: bytes) -> np.ndarray:

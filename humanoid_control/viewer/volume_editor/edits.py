@@ -8,7 +8,16 @@ from dataclasses import replace
 import numpy as np
 
 from humanoid_control.collision.ssv.distance_kernels import TYPE_NAMES
-from humanoid_control.collision.ssv.segments import AXES, Segment, SegmentPair, Ssv, SsvFile, Vec3, expand, other_side
+from humanoid_control.collision.ssv.segments import (
+    AXES,
+    Segment,
+    SegmentFile,
+    SegmentPair,
+    Vec3,
+    Volume,
+    expand,
+    other_side,
+)
 from humanoid_control.errors import RobotError, UnknownNameError
 
 SHIFT = 0.02  # [m] a copy lies beside its original
@@ -23,7 +32,7 @@ CORES = {
 # -- segments and volumes
 
 
-def segment_of(file: SsvFile, name: str) -> Segment:
+def segment_of(file: SegmentFile, name: str) -> Segment:
     """A segment by its name.
 
     Raises:
@@ -35,7 +44,7 @@ def segment_of(file: SsvFile, name: str) -> Segment:
     raise UnknownNameError("segment", name, [s.name for s in file.segments])
 
 
-def with_segment(file: SsvFile, segment: Segment) -> SsvFile:
+def with_segment(file: SegmentFile, segment: Segment) -> SegmentFile:
     """A segment put in the place of the one of its name, or added."""
     kept = [segment if s.name == segment.name else s for s in file.segments]
     if segment not in kept:
@@ -43,13 +52,13 @@ def with_segment(file: SsvFile, segment: Segment) -> SsvFile:
     return pairs_that_exist(replace(file, segments=tuple(kept)))
 
 
-def without_segment(file: SsvFile, name: str) -> SsvFile:
+def without_segment(file: SegmentFile, name: str) -> SegmentFile:
     """A segment deleted, with its pairs."""
     segment_of(file, name)
     return pairs_that_exist(replace(file, segments=tuple(s for s in file.segments if s.name != name)))
 
 
-def rename_segment(file: SsvFile, name: str, new: str) -> SsvFile:
+def rename_segment(file: SegmentFile, name: str, new: str) -> SegmentFile:
     """A segment renamed, also in pairs.
 
     Raises:
@@ -63,28 +72,28 @@ def rename_segment(file: SsvFile, name: str, new: str) -> SsvFile:
     return segment_renamed(replace(file, segments=segments), old, segment)
 
 
-def add_volume(file: SsvFile, segment: str, ssv: Ssv) -> SsvFile:
+def add_volume(file: SegmentFile, segment: str, ssv: Volume) -> SegmentFile:
     """A volume added to a segment; its name must be free there."""
     s = segment_of(file, segment)
-    return with_segment(file, replace(s, ssvs=(*s.ssvs, ssv)))
+    return with_segment(file, replace(s, volumes=(*s.volumes, ssv)))
 
 
-def replace_volume(file: SsvFile, segment: str, volume: str, ssv: Ssv) -> SsvFile:
+def replace_volume(file: SegmentFile, segment: str, volume: str, ssv: Volume) -> SegmentFile:
     """A volume changed; pairs follow a group that is renamed with its only volume."""
     s = segment_of(file, segment)
-    after = replace(s, ssvs=tuple(ssv if v.name == volume else v for v in s.ssvs))
+    after = replace(s, volumes=tuple(ssv if v.name == volume else v for v in s.volumes))
     checked_name(ssv.name)
     return groups_renamed(replace(file, segments=tuple(after if x is s else x for x in file.segments)), s, after)
 
 
-def delete_volume(file: SsvFile, segment: str, volume: str) -> SsvFile:
+def delete_volume(file: SegmentFile, segment: str, volume: str) -> SegmentFile:
     """A volume deleted, and its segment with the last one."""
     s = segment_of(file, segment)
-    kept = tuple(v for v in s.ssvs if v.name != volume)
-    return with_segment(file, replace(s, ssvs=kept)) if kept else without_segment(file, segment)
+    kept = tuple(v for v in s.volumes if v.name != volume)
+    return with_segment(file, replace(s, volumes=kept)) if kept else without_segment(file, segment)
 
 
-def new_volume(kind: str, taken: Iterable[str], radius: float, center: np.ndarray) -> Ssv:
+def new_volume(kind: str, taken: Iterable[str], radius: float, center: np.ndarray) -> Volume:
     """A volume of a type around a place in the link's frame [m].
 
     Raises:
@@ -92,15 +101,15 @@ def new_volume(kind: str, taken: Iterable[str], radius: float, center: np.ndarra
     """
     if kind not in TYPE_NAMES:
         raise UnknownNameError("type", kind, TYPE_NAMES)
-    return Ssv(free_name(kind, taken), kind, radius, points_of(np.array(CORES[kind]) * radius + center))
+    return Volume(free_name(kind, taken), kind, radius, points_of(np.array(CORES[kind]) * radius + center))
 
 
-def copied(ssv: Ssv, taken: Iterable[str]) -> Ssv:
+def copied(ssv: Volume, taken: Iterable[str]) -> Volume:
     """A copy under a free name, a little beside."""
     return replace(moved(ssv, np.array([SHIFT, 0.0, 0.0])), name=free_name(ssv.name, taken))
 
 
-def moved(ssv: Ssv, by: np.ndarray, R: np.ndarray | None = None) -> Ssv:
+def moved(ssv: Volume, by: np.ndarray, R: np.ndarray | None = None) -> Volume:
     """Shifted by (3,) [m], after being turned about its middle by R (3, 3)."""
     v = np.array(ssv.vertices)
     if R is not None:
@@ -108,7 +117,7 @@ def moved(ssv: Ssv, by: np.ndarray, R: np.ndarray | None = None) -> Ssv:
     return replace(ssv, vertices=points_of(v + by))
 
 
-def resized(ssv: Ssv, factor: float) -> Ssv:
+def resized(ssv: Volume, factor: float) -> Volume:
     """Grown about its middle, radius and core.
 
     Raises:
@@ -120,7 +129,7 @@ def resized(ssv: Ssv, factor: float) -> Ssv:
     return replace(ssv, radius=ssv.radius * factor, vertices=points_of((v - v.mean(axis=0)) * factor + v.mean(axis=0)))
 
 
-def with_vertex(ssv: Ssv, k: int, place: np.ndarray) -> Ssv:
+def with_vertex(ssv: Volume, k: int, place: np.ndarray) -> Volume:
     """One vertex put elsewhere, (3,) in the link's frame [m]."""
     v = np.array(ssv.vertices)
     v[k] = place
@@ -157,7 +166,7 @@ def checked_name(name: str) -> str:
 # -- mirror images
 
 
-def image_of(ssv: Ssv, axis: str) -> Ssv:
+def image_of(ssv: Volume, axis: str) -> Volume:
     """A volume with one coordinate negated, to the micrometre.
 
     Raises:
@@ -169,15 +178,15 @@ def image_of(ssv: Ssv, axis: str) -> Ssv:
     return replace(image, vertices=points_of(image.vertices))  # type: ignore[arg-type]
 
 
-def flip_volume(file: SsvFile, segment: str, volume: str, axis: str) -> tuple[SsvFile, str]:
+def flip_volume(file: SegmentFile, segment: str, volume: str, axis: str) -> tuple[SegmentFile, str]:
     """The image of a volume added to its segment; the new file and the image's name."""
     s = segment_of(file, segment)
-    image = image_of(next(v for v in s.ssvs if v.name == volume), axis)
-    image = replace(image, name=free_name(image.name, (v.name for v in s.ssvs)))
+    image = image_of(next(v for v in s.volumes if v.name == volume), axis)
+    image = replace(image, name=free_name(image.name, (v.name for v in s.volumes)))
     return add_volume(file, segment, image), image.name
 
 
-def copy_to_other_side(file: SsvFile, segment: str, axis: str) -> tuple[SsvFile, str]:
+def copy_to_other_side(file: SegmentFile, segment: str, axis: str) -> tuple[SegmentFile, str]:
     """The segment of the other side replaced by the image of this one, each its own from now on.
 
     Returns:
@@ -190,11 +199,11 @@ def copy_to_other_side(file: SsvFile, segment: str, axis: str) -> tuple[SsvFile,
     name = _other_name(s)
     if s.mirror:
         raise RobotError(f"'{segment}' stands for both sides already: its image follows every change")
-    other = Segment(name, other_side(s.link), tuple(image_of(v, axis) for v in s.ssvs))
+    other = Segment(name, other_side(s.link), tuple(image_of(v, axis) for v in s.volumes))
     return with_segment(file, other), name
 
 
-def stand_for_both(file: SsvFile, segment: str, axis: str) -> SsvFile:
+def stand_for_both(file: SegmentFile, segment: str, axis: str) -> SegmentFile:
     """One segment drawn for both sides (an axis), or each side its own again (empty).
 
     Raises:
@@ -224,7 +233,7 @@ def _other_name(s: Segment) -> str:
 # -- pairs
 
 
-def with_pair(file: SsvFile, pair: SegmentPair) -> SsvFile:
+def with_pair(file: SegmentFile, pair: SegmentPair) -> SegmentFile:
     """A pair to watch added.
 
     Raises:
@@ -236,7 +245,7 @@ def with_pair(file: SsvFile, pair: SegmentPair) -> SsvFile:
     return replace(file, pairs=(*pairs, pair))
 
 
-def without_pairs(file: SsvFile, first: str, second: str) -> SsvFile:
+def without_pairs(file: SegmentFile, first: str, second: str) -> SegmentFile:
     """No pair of these two segments watched any more.
 
     Raises:
@@ -248,11 +257,11 @@ def without_pairs(file: SsvFile, first: str, second: str) -> SsvFile:
     return replace(file, pairs=kept)
 
 
-def pairs_that_exist(file: SsvFile) -> SsvFile:
+def pairs_that_exist(file: SegmentFile) -> SegmentFile:
     """Pairs of segments or groups that are gone left out."""
     if file.pairs is None:
         return file
-    groups = {s.name: {v.group for v in s.ssvs} for s in expand(file.segments)}
+    groups = {s.name: {v.group for v in s.volumes} for s in expand(file.segments)}
 
     def kept(name: str, asked: tuple[str, ...]) -> tuple[str, ...] | None:
         """The groups that are left; None: nothing is."""
@@ -270,7 +279,7 @@ def pairs_that_exist(file: SsvFile) -> SsvFile:
     return replace(file, pairs=tuple(out))
 
 
-def segment_renamed(file: SsvFile, before: Segment, after: Segment) -> SsvFile:
+def segment_renamed(file: SegmentFile, before: Segment, after: Segment) -> SegmentFile:
     """Pairs follow a segment's new name, and that of its mirror image."""
     names = {before.name: after.name}
     if before.mirror:
@@ -278,9 +287,9 @@ def segment_renamed(file: SsvFile, before: Segment, after: Segment) -> SsvFile:
     return _sides(file, lambda name, groups: (names.get(name, name), groups))
 
 
-def groups_renamed(file: SsvFile, before: Segment, after: Segment) -> SsvFile:
+def groups_renamed(file: SegmentFile, before: Segment, after: Segment) -> SegmentFile:
     """Pairs follow a group whose only volume is in another group now; groups that are gone are left out."""
-    old, new = {v.group for v in before.ssvs}, {v.group for v in after.ssvs}
+    old, new = {v.group for v in before.volumes}, {v.group for v in after.volumes}
     gone, come = old - new - {""}, new - old - {""}
     if len(gone) == len(come) == 1:
         of = (before.name, other_side(before.name)) if before.mirror else (before.name,)
@@ -298,7 +307,7 @@ def same(a: SegmentPair, b: SegmentPair) -> bool:
     return {(a.first, a.groups_1), (a.second, a.groups_2)} == {(b.first, b.groups_1), (b.second, b.groups_2)}
 
 
-def _sides(file: SsvFile, new: Callable[[str, tuple[str, ...]], tuple[str, tuple[str, ...]]]) -> SsvFile:
+def _sides(file: SegmentFile, new: Callable[[str, tuple[str, ...]], tuple[str, tuple[str, ...]]]) -> SegmentFile:
     """Every side of every pair replaced."""
     if file.pairs is None:
         return file

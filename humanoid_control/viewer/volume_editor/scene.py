@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.collision.ssv.segments import Ssv, SsvFile, expand
+from humanoid_control.collision.ssv.segments import SegmentFile, Volume, expand
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.robot import Robot
 from humanoid_control.viewer.meshes import core_axes, link_meshes, volume_mesh
@@ -40,7 +40,7 @@ NEAREST, OTHERS, PLAIN = 0.85, 0.3, 0.6  # opacity of the nearest volume of a pa
 ROBOT_OPACITY = 0.35
 LAYER, LAYERS = 1.5e-4, 4  # [m] between surfaces in one place
 Key = tuple[str, str]  # segment, volume
-Change = Callable[[str, Callable[[Ssv], Ssv]], None]
+Change = Callable[[str, Callable[[Volume], Volume]], None]
 
 
 class VolumeScene:
@@ -71,9 +71,9 @@ class VolumeScene:
                 )
                 self._visuals.append(mesh)
         self._volumes: dict[Key, viser.MeshHandle] = {}
-        self._drawn: dict[Key, tuple[str, Ssv]] = {}
+        self._drawn: dict[Key, tuple[str, Volume]] = {}
         self._net: viser.MeshHandle | None = None
-        self._netted: tuple[str, Ssv] | None = None
+        self._netted: tuple[str, Volume] | None = None
         self._gaps = GapLines(server)
 
     def move(self, joints: np.ndarray) -> None:
@@ -93,9 +93,9 @@ class VolumeScene:
         for mesh in self._visuals:
             mesh.opacity = opacity
 
-    def draw(self, file: SsvFile, selection: Selection, distances: Distances) -> None:
+    def draw(self, file: SegmentFile, selection: Selection, distances: Distances) -> None:
         """Bring the volumes, their colours and the gaps up to date."""
-        seen = {(s.name, v.name): (s.link, v) for s in expand(file.segments) for v in s.ssvs}
+        seen = {(s.name, v.name): (s.link, v) for s in expand(file.segments) for v in s.volumes}
         for key in [k for k, (link, _) in self._drawn.items() if k not in seen or seen[k][0] != link]:
             self._volumes.pop(key).remove()
             del self._drawn[key]
@@ -111,7 +111,7 @@ class VolumeScene:
         self._draw_net(seen.get((selection.segment, selection.volume)) if self._visible["volumes"] else None)
         self._gaps.draw(distances.gaps if self._visible["gaps"] else (), distances.largest)
 
-    def _draw_volume(self, key: Key, link: str, ssv: Ssv, color: Color, opacity: float) -> None:
+    def _draw_volume(self, key: Key, link: str, ssv: Volume, color: Color, opacity: float) -> None:
         mesh = self._volumes.get(key)
         if mesh is None:
             name, shown = f"/links/{link}/volumes/{key[0]}.{key[1]}", self._visible["volumes"]
@@ -129,7 +129,7 @@ class VolumeScene:
                 mesh.opacity = opacity
         self._drawn[key] = link, ssv
 
-    def _draw_net(self, selected: tuple[str, Ssv] | None) -> None:
+    def _draw_net(self, selected: tuple[str, Volume] | None) -> None:
         """A net around the selected volume."""
         if selected == self._netted:
             return
@@ -189,11 +189,11 @@ class DragHandles:
         self._labels: dict[str, viser.LabelHandle] = {}
         self._of: tuple[str, int] | None = None
         self._dragged = ""
-        self._base: Ssv | None = None
-        self._ssv: Ssv | None = None
+        self._base: Volume | None = None
+        self._ssv: Volume | None = None
         self.shown = "vertices and radius"
 
-    def place(self, link: str, ssv: Ssv | None) -> None:
+    def place(self, link: str, ssv: Volume | None) -> None:
         """Put the handles on a volume of a link; None: on nothing."""
         self._ssv = ssv
         poses = self._poses(ssv) if ssv is not None else {}
@@ -208,7 +208,7 @@ class DragHandles:
             if name != self._dragged:
                 self._gizmos[name].position, self._gizmos[name].wxyz = position, wxyz
 
-    def _poses(self, ssv: Ssv) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    def _poses(self, ssv: Volume) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Position and orientation of each handle in the frame of the link."""
         core = np.array(ssv.vertices)
         out: dict[str, tuple[np.ndarray, np.ndarray]] = {}
@@ -272,7 +272,7 @@ class DragHandles:
         self._gizmos, self._labels, self._of, self._dragged = {}, {}, None, ""
 
 
-def dragged(base: Ssv, name: str, position: np.ndarray, wxyz: np.ndarray) -> Ssv:
+def dragged(base: Volume, name: str, position: np.ndarray, wxyz: np.ndarray) -> Volume:
     """A volume after one of its handles was dragged.
 
     Args:
@@ -290,18 +290,18 @@ def dragged(base: Ssv, name: str, position: np.ndarray, wxyz: np.ndarray) -> Ssv
     return with_vertex(base, int(name.split()[1]) - 1, position)
 
 
-def radius_line(ssv: Ssv) -> tuple[np.ndarray, np.ndarray]:
+def radius_line(ssv: Volume) -> tuple[np.ndarray, np.ndarray]:
     """A point of the core and a direction (unit) away from it, along which the radius is dragged."""
     core = np.array(ssv.vertices)
     return core.mean(axis=0), core_axes(core)[2]
 
 
-def layered(ssv: Ssv, k: int) -> Ssv:
+def layered(ssv: Volume, k: int) -> Volume:
     """A volume a hair larger, by its number: surfaces in one place would flicker."""
     return replace(ssv, radius=ssv.radius + LAYER * (k % LAYERS))
 
 
-def triangles(ssv: Ssv) -> tuple[np.ndarray, np.ndarray]:
+def triangles(ssv: Volume) -> tuple[np.ndarray, np.ndarray]:
     """The surface of a volume in its link's frame, as the page takes it."""
     vertices, faces = volume_mesh(np.array(ssv.vertices), ssv.radius)
     return vertices.astype(np.float32), faces

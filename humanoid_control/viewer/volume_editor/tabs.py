@@ -202,7 +202,7 @@ class SegmentTab:
             put(self._name, value=s.name)
         put(self._both, value=s.mirror or NONE, disabled=other_side(s.name) == s.name)
         both = f", and its image on `{other_side(s.link)}`" if s.mirror else ""
-        count = f"{len(s.ssvs)} volume{'s' if len(s.ssvs) > 1 else ''}"
+        count = f"{len(s.volumes)} volume{'s' if len(s.volumes) > 1 else ''}"
         put(self._link, content=f"{count} on the link `{s.link}`{both}")
 
 
@@ -255,7 +255,7 @@ class VolumeTab:
         document = self._editor.document
         choose(self._segment, [s.name for s in document.file.segments], document.selection.segment)
         s, v = document.segment, document.volume
-        choose(self._volume, [x.name for x in s.ssvs] if s else [], document.selection.volume)
+        choose(self._volume, [x.name for x in s.volumes] if s else [], document.selection.volume)
         for control in (self._name, self._radius, self._group, self._mirror):
             put(control, disabled=v is None)
         for k, handle in enumerate(self._vertices):

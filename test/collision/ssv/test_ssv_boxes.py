@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.collision.ssv.distance import distances
+from humanoid_control.collision.ssv.distance import volume_distances as distances
 from humanoid_control.collision.ssv.model import bounds_apart, boxes_apart, tight_box
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numba import njit
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.collision.ssv.distance import distances
+from humanoid_control.collision.ssv.distance import volume_distances as distances
 from humanoid_control.collision.ssv.distance_kernels import LANES, ROWS, line_line_block, triangle_triangle_block
 from humanoid_control.errors import UnknownNameError
 
@@ -143,7 +143,10 @@ def test_moves_turns_and_mirrors_with_the_frame(reference, rng, function, mirror
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_scales_with_the_unit_of_length(reference, rng, function):
     v0, r0, v1, r1 = reference.random_pairs(function, 1000, rng)
-    a, b = distances(function, v0, r0, v1, r1), distances(function, 1000 * v0, 1000 * r0, 1000 * v1, 1000 * r1)
+    a, b = (
+        distances(function, v0, r0, v1, r1),
+        distances(function, 1000 * v0, 1000 * r0, 1000 * v1, 1000 * r1),
+    )
     assert np.allclose(1000 * a.distance, b.distance, atol=1e-9)
     assert np.allclose(a.normal[~a.penetrating], b.normal[~a.penetrating], atol=1e-9)
 

@@ -6,10 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv, SsvFile, read_ssv_file, write_ssv_file
+from humanoid_control.collision.ssv.segments import (
+    Segment,
+    SegmentFile,
+    SegmentPair,
+    Volume,
+    read_segment_file,
+    write_segment_file,
+)
 from humanoid_control.errors import ConfigError, HumanoidError, RobotError
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.volumes import build_ssv, segments_of, ssv_of
+from humanoid_control.robots.volumes import build_volumes, segments_of, volumes_of
 
 number = st.floats(-10, 10, allow_nan=False)
 name = st.text("abcdefgh_", min_size=1, max_size=8)
@@ -20,7 +27,7 @@ def volume(draw, label):
     count = draw(st.integers(1, 3))
     vertices = tuple(draw(st.tuples(number, number, number)) for _ in range(count))
     kind = ("point", "line", "triangle")[count - 1]
-    return Ssv(
+    return Volume(
         label,
         kind,
         draw(st.floats(0, 1)),
@@ -45,26 +52,28 @@ def files(draw):
     groups = st.lists(st.sampled_from(["in", "out"]), unique=True).map(tuple)
     side = st.sampled_from([s.name for s in segments])
     pairs = draw(st.none() | st.lists(st.builds(SegmentPair, side, side, groups, groups), max_size=3).map(tuple))
-    return SsvFile(segments, pairs, draw(st.sampled_from(["", "lola"])))
+    return SegmentFile(segments, pairs, draw(st.sampled_from(["", "lola"])))
 
 
 @settings(max_examples=60)
 @given(files())
 def test_what_is_written_is_read(tmp_path_factory, file):
     path = tmp_path_factory.mktemp("ssv") / "volumes.yaml"
-    write_ssv_file(path, file)
-    assert read_ssv_file(path) == file
+    write_segment_file(path, file)
+    assert read_segment_file(path) == file
     assert [p.name for p in path.parent.iterdir()] == ["volumes.yaml"]
 
 
 def test_a_robots_volumes_survive_the_file(tmp_path):
     robot = load_robot("lola", "fixed")
-    model = ssv_of(robot)
-    write_ssv_file(tmp_path / "lola.yaml", SsvFile(segments_of(robot), model.pairs, "lola"))
-    file = read_ssv_file(tmp_path / "lola.yaml")
-    again = build_ssv(robot, file.segments, file.pairs)
-    assert (again.vertices == model.vertices).all() and (again.radii == model.radii).all()
-    assert (again.pair_rows == model.pair_rows).all() and (again.volume_pairs == model.volume_pairs).all()
+    model = volumes_of(robot)
+    write_segment_file(tmp_path / "lola.yaml", SegmentFile(segments_of(robot), model.pairs, "lola"))
+    file = read_segment_file(tmp_path / "lola.yaml")
+    again = build_volumes(robot, file.segments, file.pairs)
+    assert (again.arrays.vertices == model.arrays.vertices).all() and (again.arrays.radii == model.arrays.radii).all()
+    assert (again.arrays.pair_rows == model.arrays.pair_rows).all() and (
+        again.arrays.volume_pairs == model.arrays.volume_pairs
+    ).all()
 
 
 def test_the_example_in_the_documentation_is_a_file(tmp_path):
@@ -72,8 +81,8 @@ def test_the_example_in_the_documentation_is_a_file(tmp_path):
 
     text = ssv_file.__doc__
     (tmp_path / "example.yaml").write_text(textwrap.dedent(text[text.index("    schema:") :]))
-    file = read_ssv_file(tmp_path / "example.yaml")
-    assert file.segments[0].mirror == "y" and file.segments[0].ssvs[1].group == "inside"
+    file = read_segment_file(tmp_path / "example.yaml")
+    assert file.segments[0].mirror == "y" and file.segments[0].volumes[1].group == "inside"
     assert file.pairs == (
         SegmentPair("l_thigh", "r_thigh", ("inside",), ("inside",)),
         SegmentPair("l_thigh", "r_shank"),
@@ -121,12 +130,12 @@ def test_a_mistake_names_the_file_the_place_and_the_right_word(tmp_path, text, m
     path = tmp_path / "mine.yaml"
     path.write_text(text)
     with pytest.raises(HumanoidError, match=message) as e:
-        read_ssv_file(path)
+        read_segment_file(path)
     assert "mine.yaml" in str(e.value) and "\n" not in str(e.value)
 
 
 def test_missing_files_and_folders_are_one_line(tmp_path):
     with pytest.raises(RobotError, match="not a readable file"):
-        read_ssv_file(tmp_path / "none.yaml")
+        read_segment_file(tmp_path / "none.yaml")
     with pytest.raises(ConfigError, match="cannot be written"):
-        write_ssv_file(tmp_path / "no_folder" / "x.yaml", SsvFile(()))
+        write_segment_file(tmp_path / "no_folder" / "x.yaml", SegmentFile(()))

@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.collision.ssv.fitting import circumscribed_sphere, farthest, fit_ssv, inertia_points, swept_volume
+from humanoid_control.collision.ssv.fitting import (
+    circumscribed_sphere,
+    farthest,
+    fit_volumes,
+    inertia_points,
+    swept_volume,
+)
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.volumes import fit_link
@@ -40,7 +46,7 @@ def test_no_point_is_left_outside(count, shape, flat, seed):
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(count, 3)) @ Rotation.random(rng=rng).as_matrix()
     points[:, 3 - flat :] = 0.3
-    ssvs = fit_ssv(points, shape)
+    ssvs = fit_volumes(points, shape)
     assert depth(points, ssvs) <= 1e-9
     assert all(s.radius >= 0 for s in ssvs)
 
@@ -57,7 +63,7 @@ def test_the_volume_that_made_the_points_is_found(kind, core, rng):
     """Within 1 % of the volume, by itself among all kinds."""
     core = np.array(core)
     points = swept_sphere(core, 0.07, rng)
-    ssvs = fit_ssv(points)
+    ssvs = fit_volumes(points)
     assert [s.type for s in ssvs] == [kind]
     assert ssvs[0].radius == pytest.approx(0.07, rel=0.03)
     fitted = swept_volume(np.array(ssvs[0].vertices), ssvs[0].radius)
@@ -68,7 +74,7 @@ def test_a_flat_box_becomes_two_triangles(rng):
     half = np.array([0.2, 0.12, 0.02])
     corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * half
     R = Rotation.random(rng=rng).as_matrix()
-    ssvs = fit_ssv(corners @ R.T + [1.0, 2.0, 3.0], name="sole")
+    ssvs = fit_volumes(corners @ R.T + [1.0, 2.0, 3.0], name="sole")
     assert [s.name for s in ssvs] == ["sole_1", "sole_2"] and ssvs[0].radius == ssvs[1].radius
     assert ssvs[0].radius < 0.03
     core = np.unique(np.round([x for s in ssvs for x in s.vertices], 9), axis=0)
@@ -111,19 +117,19 @@ def test_impossible_inertias_and_points_are_one_line():
     with pytest.raises(RobotError, match="does not exist"):
         inertia_points(0.0, np.zeros(3), np.eye(3))
     with pytest.raises(RobotError, match="at least one point"):
-        fit_ssv(np.zeros((0, 3)))
+        fit_volumes(np.zeros((0, 3)))
     with pytest.raises(RobotError, match="all finite"):
-        fit_ssv(np.full((4, 3), np.nan))
+        fit_volumes(np.full((4, 3), np.nan))
     with pytest.raises(UnknownNameError, match="unknown shape 'lin': did you mean line"):
-        fit_ssv(np.zeros((4, 3)), "lin")
+        fit_volumes(np.zeros((4, 3)), "lin")
 
 
 def test_links_of_lola_get_what_their_inertia_says():
     robot = load_robot("lola", "floating")
     thigh = fit_link(robot, "l_thigh")
-    assert thigh.link == "l_thigh" and [v.type for v in thigh.ssvs] == ["line"]
-    length = np.ptp(np.array(thigh.ssvs[0].vertices)[:, 2]) + 2 * thigh.ssvs[0].radius
-    assert 0.4 < length < 0.7 and 0.04 < thigh.ssvs[0].radius < 0.1
+    assert thigh.link == "l_thigh" and [v.type for v in thigh.volumes] == ["line"]
+    length = np.ptp(np.array(thigh.volumes[0].vertices)[:, 2]) + 2 * thigh.volumes[0].radius
+    assert 0.4 < length < 0.7 and 0.04 < thigh.volumes[0].radius < 0.1
     with pytest.raises(UnknownNameError, match="unknown link 'l_thig': did you mean l_thigh"):
         fit_link(robot, "l_thig")
     with pytest.raises(RobotError, match="link 'base_link' has no mass to fit"):

@@ -6,11 +6,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.collision.ssv.distance import pair_gradients
-from humanoid_control.collision.ssv.model import PoseRows
-from humanoid_control.collision.ssv.segments import Ssv
+from humanoid_control.collision.ssv.model import PoseArray
+from humanoid_control.collision.ssv.segments import Volume
 from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.robots.volumes import build_ssv, ssv_distance, ssv_of
+from humanoid_control.robots.volumes import build_volumes, segment_pairs, volumes_of
 
 EPSILON = 1e-6
 
@@ -18,11 +17,11 @@ EPSILON = 1e-6
 def inflated(robot, model, by):
     """The same volumes with all radii larger by a length: the distance of every pair is smaller by twice that."""
 
-    def grow(v: Ssv) -> Ssv:
+    def grow(v: Volume) -> Volume:
         return replace(v, radius=v.radius + by)
 
-    segments = [replace(s, ssvs=tuple(grow(v) for v in s.ssvs)) for s in model.segments]
-    return build_ssv(robot, segments, model.pairs)
+    segments = [replace(s, volumes=tuple(grow(v) for v in s.volumes)) for s in model.segments]
+    return build_volumes(robot, segments, model.pairs)
 
 
 def directional(robot, calculator, poses, data, q, dv):
@@ -38,8 +37,8 @@ def directional(robot, calculator, poses, data, q, dv):
 def test_gradient_is_the_finite_difference(name):
     """To 1e-6 in all coordinates of a floating robot; pairs with two equally near places are passed over."""
     robot, rng = load_robot(name, "floating"), np.random.default_rng(3)
-    model, data = ssv_of(robot), robot.model.createData()
-    calculator, poses = ssv_distance(robot, model), PoseRows(data)
+    model, data = volumes_of(robot), robot.model.createData()
+    calculator, poses = segment_pairs(robot, model), PoseArray(data)
     outside = inside = kinks = 0
     for _ in range(40):
         X = pin.SE3(pin.exp3(rng.normal(size=3)), rng.normal(size=3))
@@ -47,7 +46,7 @@ def test_gradient_is_the_finite_difference(name):
         pin.computeJointJacobians(robot.model, data, q)
         calculator.place(poses.rows())
         near = calculator.nearest()
-        predicted = calculator.gradient(data.J, near) @ dv
+        predicted = near.gradient(data.J) @ dv
         plus, minus = directional(robot, calculator, poses, data, q, dv)
         clear = near.core > 0.005
         smooth = np.abs(plus + minus - 2 * near.distance) < 1e-10
@@ -62,21 +61,21 @@ def test_gradient_is_the_finite_difference(name):
 def test_gradient_holds_at_contact_and_just_inside(target):
     """Each pair is brought to the same small distance by thicker volumes; one normal, no division by d (E-2)."""
     robot, rng = load_robot("lola", "floating"), np.random.default_rng(4)
-    model, data = ssv_of(robot), robot.model.createData()
-    poses, checked = PoseRows(data), 0
+    model, data = volumes_of(robot), robot.model.createData()
+    poses, checked = PoseArray(data), 0
     for _ in range(3):
         q = robot.q(robot.postures["neutral"] + 0.1 * rng.normal(size=robot.n))
         pin.computeJointJacobians(robot.model, data, q)
-        calculator = ssv_distance(robot, model)
+        calculator = segment_pairs(robot, model)
         calculator.place(poses.rows())
         d = calculator.nearest().distance
         for k in np.flatnonzero((d > 0.01) & (d < 0.4))[::5]:
-            thick = ssv_distance(robot, inflated(robot, model, (d[k] - target) / 2))
+            thick = segment_pairs(robot, inflated(robot, model, (d[k] - target) / 2))
             pin.computeJointJacobians(robot.model, data, q)
             thick.place(poses.rows())
             near = thick.nearest()
             assert near.distance[k] == pytest.approx(target, abs=1e-12)
-            rows = thick.gradient(data.J, near)
+            rows = near.gradient(data.J)
             for _ in range(2):
                 dv = rng.normal(size=robot.nv)
                 plus, minus = directional(robot, thick, poses, data, q, dv)
@@ -89,12 +88,12 @@ def test_gradient_holds_at_contact_and_just_inside(target):
 def test_no_pair_depends_on_where_the_robot_stands():
     """Columns of the base are zero, as those of every joint that carries both or none of the segments."""
     robot = load_robot("lola", "floating")
-    model, data = ssv_of(robot), robot.model.createData()
-    calculator, poses = ssv_distance(robot, model), PoseRows(data)
+    model, data = volumes_of(robot), robot.model.createData()
+    calculator, poses = segment_pairs(robot, model), PoseArray(data)
     pin.computeJointJacobians(robot.model, data, robot.q("neutral", pin.SE3(pin.exp3(np.ones(3)), 50 * np.ones(3))))
     calculator.place(poses.rows())
     near = calculator.nearest()
-    rows = calculator.gradient(data.J, near)
+    rows = near.gradient(data.J)
     assert np.abs(rows[:, :6]).max() == 0.0
     names = [model.names(k) for k in near.pair]
     k = names.index(("l_shank", "r_shank"))
@@ -104,11 +103,11 @@ def test_no_pair_depends_on_where_the_robot_stands():
 
 def test_the_same_with_and_without_scratch_and_for_a_few_pairs():
     robot = load_robot("hrp2", "floating")
-    model, data = ssv_of(robot), robot.model.createData()
-    calculator, poses = ssv_distance(robot, model, 0.1), PoseRows(data)
+    model, data = volumes_of(robot), robot.model.createData()
+    calculator, poses = segment_pairs(robot, model, 0.1), PoseArray(data)
     pin.computeJointJacobians(robot.model, data, robot.q("neutral"))
     calculator.place(poses.rows())
     near = calculator.nearest()
-    rows = calculator.gradient(data.J, near)
+    rows = near.gradient(data.J)
     assert rows.shape == (len(near), robot.nv)
-    assert np.array_equal(rows, pair_gradients(np.ascontiguousarray(data.J), robot.ancestor_mask, model, near))
+    assert np.array_equal(rows, near.gradient(np.ascontiguousarray(data.J)))

@@ -6,12 +6,13 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.collision.ssv.distance import SsvDistance, distances
-from humanoid_control.collision.ssv.model import PoseRows, SsvModel, pose_rows
-from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv
+from humanoid_control.collision.ssv.distance import SegmentPairs
+from humanoid_control.collision.ssv.distance import volume_distances as distances
+from humanoid_control.collision.ssv.model import PoseArray, SsvModel, pose_array
+from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Volume
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.robots.volumes import ssv_distance, ssv_of
+from humanoid_control.robots.volumes import segment_pairs, volumes_of
 
 TYPES = ("point", "line", "triangle")
 HOME = np.eye(3), np.zeros(3)
@@ -22,7 +23,7 @@ def random_segment(name, rng, groups=("",)):
     for k in range(rng.integers(1, 6)):
         kind = rng.integers(0, 3)
         vertices = tuple(map(tuple, 0.3 * rng.normal(size=(kind + 1, 3))))
-        ssvs.append(Ssv(f"v{k}", TYPES[kind], float(rng.uniform(0, 0.1)), vertices, str(rng.choice(groups))))
+        ssvs.append(Volume(f"v{k}", TYPES[kind], float(rng.uniform(0, 0.1)), vertices, str(rng.choice(groups))))
     return Segment(name, name, tuple(ssvs))
 
 
@@ -32,7 +33,7 @@ def free_bodies(names):
 
 
 def random_poses(count, rng, spread=0.6):
-    return pose_rows(
+    return pose_array(
         [
             pin.SE3(pin.Quaternion(*rng.normal(size=4)).normalized().matrix(), spread * rng.normal(size=3))
             for _ in range(count)
@@ -50,10 +51,10 @@ def brute(model, k, poses):
     by_name = {s.name: s for s in model.segments}
     pair, out = model.pairs[k], []
     chosen = [
-        [v for v in by_name[name].ssvs if not groups or v.group in groups]
+        [v for v in by_name[name].volumes if not groups or v.group in groups]
         for name, groups in ((pair.first, pair.groups_1), (pair.second, pair.groups_2))
     ]
-    rows = [poses[model.joint[model.segments.index(by_name[n])]] for n in (pair.first, pair.second)]
+    rows = [poses[model.arrays.joint[model.segments.index(by_name[n])]] for n in (pair.first, pair.second)]
     for a, b in itertools.product(*chosen):
         va, vb = in_world(a, rows[0])[None], in_world(b, rows[1])[None]
         r = distances(a.type[0] + b.type[0], va, np.array([a.radius]), vb, np.array([b.radius]))
@@ -69,11 +70,11 @@ def test_each_pair_of_segments_gives_its_nearest_pair_of_volumes(rng, groups):
         segments = [random_segment(n, rng, groups) for n in names]
         pairs = []
         for a, b in itertools.permutations(segments, 2):
-            own = [[g for g in groups if g and any(v.group == g for v in s.ssvs)] for s in (a, b)]
+            own = [[g for g in groups if g and any(v.group == g for v in s.volumes)] for s in (a, b)]
             pairs.append(SegmentPair(a.name, b.name, *(tuple(g[:1]) if rng.random() < 0.5 else () for g in own)))
         model = SsvModel.build(segments, free_bodies(names), pairs)
         poses = random_poses(len(names), rng)
-        calculator = SsvDistance(model, np.zeros((len(names), 0)))
+        calculator = SegmentPairs(model, np.zeros((len(names), 0)))
         calculator.place(poses)
         near = calculator.nearest()
         assert np.array_equal(near.pair, np.arange(len(pairs)))
@@ -81,20 +82,20 @@ def test_each_pair_of_segments_gives_its_nearest_pair_of_volumes(rng, groups):
             d, first, second, r = brute(model, k, poses)
             assert near.distance[k] == pytest.approx(d, abs=1e-12)
             if not near.penetrating[k]:
-                assert (model.ssv_name(near.ssv[k, 0]), model.ssv_name(near.ssv[k, 1])) == (first, second)
+                assert (model.volume_name(near.volumes[k, 0]), model.volume_name(near.volumes[k, 1])) == (first, second)
                 assert np.allclose(near.normal[k], r.normal[0], atol=1e-9)
-                assert np.allclose(near.point_0[k], r.point_0[0], atol=1e-9)
-            assert np.allclose(near.point_1[k], near.point_0[k] + near.distance[k] * near.normal[k], atol=1e-12)
+                assert np.allclose(near.point_1[k], r.point_0[0], atol=1e-9)
+            assert np.allclose(near.point_2[k], near.point_1[k] + near.distance[k] * near.normal[k], atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["lola", "hrp2"])
 @pytest.mark.parametrize("broad_phase", ["obb", "aabb", "none"])
 def test_boxes_leave_out_nothing_nearer_than_the_activation_distance(name, broad_phase):
     robot, rng = load_robot(name, "floating"), np.random.default_rng(1)
-    model, data = ssv_of(robot), robot.model.createData()
-    poses, everything = PoseRows(data), ssv_distance(robot, model)
+    model, data = volumes_of(robot), robot.model.createData()
+    poses, everything = PoseArray(data), segment_pairs(robot, model)
     for activation in (-0.02, 0.05, 0.3):
-        calculator = ssv_distance(robot, model, activation, broad_phase)
+        calculator = segment_pairs(robot, model, activation, broad_phase)
         for _ in range(40):
             pin.forwardKinematics(robot.model, data, robot.q(rng.uniform(robot.lower, robot.upper)))
             for c in (calculator, everything):
@@ -105,25 +106,29 @@ def test_boxes_leave_out_nothing_nearer_than_the_activation_distance(name, broad
             assert np.array_equal(near.distance, full.distance[near.pair])
             # The normal of meeting cores is remembered from earlier calls, which differ.
             apart = ~near.penetrating
-            assert np.array_equal(near.table[apart], full.table[near.pair][apart])
+            for got, expected in zip(near.found, full.where(near.pair).found, strict=True):
+                assert np.array_equal(got[apart], expected[apart])
+            assert np.array_equal(near.core[apart], full.core[near.pair][apart])
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_volumes_move_with_pinocchios_links(name):
     robot, rng = load_robot(name, "floating"), np.random.default_rng(2)
-    model, data = ssv_of(robot), robot.model.createData()
-    poses, calculator = PoseRows(data), ssv_distance(robot, model)
+    model, data = volumes_of(robot), robot.model.createData()
+    poses, calculator = PoseArray(data), segment_pairs(robot, model)
     X = pin.SE3(pin.exp3(rng.normal(size=3)), rng.normal(size=3))
     q = robot.q(rng.uniform(robot.lower, robot.upper), X)
     pin.framesForwardKinematics(robot.model, data, q)
-    assert np.array_equal(poses.rows(), pose_rows(list(data.oMi)))
+    assert np.array_equal(poses.rows(), pose_array(list(data.oMi)))
     calculator.place(poses.rows())
     for k, s in enumerate(model.segments):
         frame = data.oMf[robot.model.getFrameId(s.link)]
-        for i, v in enumerate(s.ssvs):
+        for i, v in enumerate(s.volumes):
             expected = np.array(v.vertices) @ frame.rotation.T + frame.translation
-            assert np.allclose(calculator.vertices[model.start[k] + i, : len(v.vertices)], expected, atol=1e-12)
-        assert np.allclose(calculator.boxes[k, 3:12].reshape(3, 3), frame.rotation, atol=1e-12)
+            assert np.allclose(
+                calculator.placed.vertices[model.arrays.start[k] + i, : len(v.vertices)], expected, atol=1e-12
+            )
+        assert np.allclose(calculator.placed.boxes[k, 3:12].reshape(3, 3), frame.rotation, atol=1e-12)
 
 
 def test_mirrored_segments_are_the_other_side_exactly():
@@ -132,25 +137,25 @@ def test_mirrored_segments_are_the_other_side_exactly():
         "l_thigh",
         "l_thigh",
         (
-            Ssv("bone", "line", 0.06, ((0, 0.01, 0), (0.02, 0.03, -0.4))),
-            Ssv("l_knob", "point", 0.05, ((0, 0.07, 0),), mirror="z"),
+            Volume("bone", "line", 0.06, ((0, 0.01, 0), (0.02, 0.03, -0.4))),
+            Volume("l_knob", "point", 0.05, ((0, 0.07, 0),), mirror="z"),
         ),
         mirror="y",
     )
     frames = {"l_thigh": (0, *HOME), "r_thigh": (1, *HOME), "trunk": (2, *HOME)}
-    trunk = Segment("trunk", "trunk", (Ssv("plate", "triangle", 0.1, ((0, -0.1, 0.3), (0, 0.1, 0.3), (0, 0, 0.7))),))
+    trunk = Segment("trunk", "trunk", (Volume("plate", "triangle", 0.1, ((0, -0.1, 0.3), (0, 0.1, 0.3), (0, 0, 0.7))),))
     pairs = [SegmentPair("l_thigh", "trunk"), SegmentPair("r_thigh", "trunk")]
     model = SsvModel.build([thigh, trunk], frames, pairs)
     assert [s.name for s in model.segments] == ["l_thigh", "r_thigh", "trunk"]
     left, right = model.segments[:2]
-    assert [v.name for v in left.ssvs] == ["bone", "l_knob", "r_knob"]
-    for a, b in zip(left.ssvs, right.ssvs, strict=True):
+    assert [v.name for v in left.volumes] == ["bone", "l_knob", "r_knob"]
+    for a, b in zip(left.volumes, right.volumes, strict=True):
         assert np.array_equal(np.array(a.vertices) * [1, -1, 1], b.vertices) and a.radius == b.radius
     X = pin.SE3(pin.exp3(np.array([0.3, -0.2, 0.5])), np.array([0.05, 0.2, -0.1]))
     M = np.diag([1.0, -1.0, 1.0])
     mirrored = pin.SE3(M @ X.rotation @ M, M @ X.translation)
-    calculator = SsvDistance(model, np.zeros((3, 0)))
-    calculator.place(pose_rows([X, mirrored, pin.SE3.Identity()]))
+    calculator = SegmentPairs(model, np.zeros((3, 0)))
+    calculator.place(pose_array([X, mirrored, pin.SE3.Identity()]))
     near = calculator.nearest()
     assert near.distance[0] == pytest.approx(near.distance[1], abs=1e-15)
     assert np.allclose(near.normal[0] * [1, -1, 1], near.normal[1], atol=1e-12)
@@ -158,14 +163,14 @@ def test_mirrored_segments_are_the_other_side_exactly():
 
 def two_bars():
     bar = ((-0.5, 0.0, 0.0), (0.5, 0.0, 0.0))
-    segments = [Segment(n, n, (Ssv("bar", "line", 0.1, bar),)) for n in ("a", "b")]
+    segments = [Segment(n, n, (Volume("bar", "line", 0.1, bar),)) for n in ("a", "b")]
     model = SsvModel.build(segments, free_bodies("ab"), [SegmentPair("a", "b")])
-    return SsvDistance(model, np.zeros((2, 0)))
+    return SegmentPairs(model, np.zeros((2, 0)))
 
 
 def crossed(height):
     """The second bar across the first, this high above it."""
-    return pose_rows([pin.SE3.Identity(), pin.SE3(pin.exp3(np.array([0, 0, 0.7])), np.array([0, 0, height]))])
+    return pose_array([pin.SE3.Identity(), pin.SE3(pin.exp3(np.array([0, 0, 0.7])), np.array([0, 0, height]))])
 
 
 def test_cores_that_pierce_each_other_keep_the_normal_they_came_with():
@@ -177,7 +182,7 @@ def test_cores_that_pierce_each_other_keep_the_normal_they_came_with():
             near = calculator.nearest()
             assert np.allclose(near.normal, [[0, 0, side]])
             assert near.distance[0] == pytest.approx(height - 0.2)
-            assert np.allclose(near.point_1, near.point_0 + near.distance[:, None] * near.normal, atol=1e-12)
+            assert np.allclose(near.point_2, near.point_1 + near.distance[:, None] * near.normal, atol=1e-12)
         assert near.penetrating[0]
         calculator.forget()
         near = calculator.nearest()
@@ -187,7 +192,7 @@ def test_cores_that_pierce_each_other_keep_the_normal_they_came_with():
 def test_a_pose_that_is_not_a_number_is_reported_and_not_taken_for_far():
     for broad_phase in ("obb", "aabb", "none"):
         calculator = two_bars()
-        calculator = SsvDistance(calculator.model, np.zeros((2, 0)), 0.1, broad_phase)
+        calculator = SegmentPairs(calculator.model, np.zeros((2, 0)), 0.1, broad_phase)
         poses = crossed(5.0)
         calculator.place(poses)
         assert len(calculator.nearest()) == 0
@@ -211,8 +216,11 @@ def test_results_are_copies():
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda c: SsvDistance(c.model, np.zeros((2, 0)), 0.1, "obbb"), "unknown broad phase 'obbb': did you mean obb"),
-        (lambda c: SsvDistance(c.model, np.zeros((2, 0)), float("nan")), "must be a number of metres"),
+        (
+            lambda c: SegmentPairs(c.model, np.zeros((2, 0)), 0.1, "obbb"),
+            "unknown broad phase 'obbb': did you mean obb",
+        ),
+        (lambda c: SegmentPairs(c.model, np.zeros((2, 0)), float("nan")), "must be a number of metres"),
     ],
 )
 def test_wrong_settings_are_one_clear_line(make, message):
@@ -223,10 +231,10 @@ def test_wrong_settings_are_one_clear_line(make, message):
 def test_joint_poses_follow_the_data_and_outlive_other_references():
     robot = load_robot("lola", "floating")
     data = robot.model.createData()
-    poses = PoseRows(data)
+    poses = PoseArray(data)
     for posture in ("zero", "neutral"):
         pin.forwardKinematics(robot.model, data, robot.q(posture))
-        assert np.array_equal(poses.rows(), pose_rows(list(data.oMi)))
+        assert np.array_equal(poses.rows(), pose_array(list(data.oMi)))
     rows = poses.rows().copy()
     del data
     assert np.array_equal(poses.rows(), rows)

@@ -5,18 +5,18 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.collision.ssv.model import PoseRows
-from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv
+from humanoid_control.collision.ssv.model import PoseArray
+from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Volume
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.volumes import WORLD, build_ssv, segments_of, ssv_distance
+from humanoid_control.robots.volumes import WORLD, build_volumes, segment_pairs, segments_of
 
 EDGES = ((0.25, -0.6, 0.9), (0.25, 0.6, 0.9), (0.9, -0.6, 0.9), (0.9, 0.6, 0.9))
 THICK = 0.02
 TABLE = Segment(
     "table",
     WORLD,
-    (Ssv("near", "triangle", THICK, EDGES[:3]), Ssv("far", "triangle", THICK, EDGES[1:])),
+    (Volume("near", "triangle", THICK, EDGES[:3]), Volume("far", "triangle", THICK, EDGES[1:])),
 )
 
 
@@ -24,8 +24,8 @@ TABLE = Segment(
 def lola_at_a_table():
     robot = load_robot("lola", "floating")
     segments = segments_of(robot)
-    model = build_ssv(robot, [*segments, TABLE], [SegmentPair("table", s.name) for s in segments])
-    return robot, model, ssv_distance(robot, model)
+    model = build_volumes(robot, [*segments, TABLE], [SegmentPair("table", s.name) for s in segments])
+    return robot, model, segment_pairs(robot, model)
 
 
 def standing_somewhere(robot, rng):
@@ -37,9 +37,9 @@ def standing_somewhere(robot, rng):
 def distances_at(robot, calculator, q):
     data = robot.model.createData()
     pin.computeJointJacobians(robot.model, data, q)
-    calculator.place(PoseRows(data).rows())
+    calculator.place(PoseArray(data).rows())
     near = calculator.nearest()
-    return near, calculator.gradient(data.J, near)
+    return near, near.gradient(data.J)
 
 
 def test_distance_to_a_table_is_what_coal_says(lola_at_a_table):
@@ -54,10 +54,10 @@ def test_distance_to_a_table_is_what_coal_says(lola_at_a_table):
         near, _ = distances_at(robot, calculator, standing_somewhere(robot, rng))
         for k, d in zip(near.pair, near.distance, strict=True):
             segment = next(s for s in model.segments if s.name == model.pairs[k].second)
-            if len(segment.ssvs) == 1 and segment.ssvs[0].type == "line" and d > 0:
-                volume = model.start[model.segments.index(segment)]
-                a, b = calculator.vertices[volume, :2]
-                axis, radius = b - a, segment.ssvs[0].radius
+            if len(segment.volumes) == 1 and segment.volumes[0].type == "line" and d > 0:
+                volume = model.arrays.start[model.segments.index(segment)]
+                a, b = calculator.placed.vertices[volume, :2]
+                axis, radius = b - a, segment.volumes[0].radius
                 turn = pin.Quaternion.FromTwoVectors(np.array([0.0, 0.0, 1.0]), axis).matrix()
                 capsule = coal.Capsule(radius, float(np.linalg.norm(axis)))
                 got = coal.DistanceResult()
@@ -89,4 +89,4 @@ def test_gradient_is_the_finite_difference_also_by_the_base(lola_at_a_table):
 def test_a_link_that_is_not_there_names_the_world_too(lola_at_a_table):
     robot = lola_at_a_table[0]
     with pytest.raises(UnknownNameError, match="world"):
-        build_ssv(robot, [Segment("table", "wrld", TABLE.ssvs)], [])
+        build_volumes(robot, [Segment("table", "wrld", TABLE.volumes)], [])

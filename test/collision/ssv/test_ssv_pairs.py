@@ -3,7 +3,7 @@
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.collision.ssv.model import pose_rows
+from humanoid_control.collision.ssv.model import pose_array
 from humanoid_control.collision.ssv.pair_selection import (
     ALWAYS,
     AT_REST,
@@ -14,13 +14,13 @@ from humanoid_control.collision.ssv.pair_selection import (
     Sampling,
     choose_pairs,
 )
-from humanoid_control.collision.ssv.segments import Segment, Ssv
+from humanoid_control.collision.ssv.segments import Segment, Volume
 
 HOME = np.eye(3), np.zeros(3)
 
 
 def ball(name, link, center, radius=0.1):
-    return Segment(name, link, (Ssv("ball", "point", radius, (center,)),))
+    return Segment(name, link, (Volume("ball", "point", radius, (center,)),))
 
 
 def sliders(lower, upper, rest):
@@ -32,7 +32,7 @@ def sliders(lower, upper, rest):
     J[0] = 1.0
 
     def place(x):
-        return pose_rows([pin.SE3.Identity()] * 2 + [pin.SE3(np.eye(3), np.array([v, 0, 0])) for v in x]), J
+        return pose_array([pin.SE3.Identity()] * 2 + [pin.SE3(np.eye(3), np.array([v, 0, 0])) for v in x]), J
 
     return Mechanism([0, 0] + [1] * n, support, np.array(lower), np.array(upper), np.array(rest), 0, place)
 

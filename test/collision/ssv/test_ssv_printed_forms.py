@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from humanoid_control.collision.ssv.distance import distances
+from humanoid_control.collision.ssv.distance import volume_distances as distances
 from humanoid_control.collision.ssv.distance_kernels import PARALLEL, is_parallel, plane
 
 COUNT = 20000

@@ -7,12 +7,12 @@ import pytest
 from humanoid_control.collision import CollisionPairs
 from humanoid_control.collision.coal_backend import shape_arrays
 from humanoid_control.collision.shapes import Box, Capsule, Cylinder, Ellipsoid, EllipticCapsule, Sphere
-from humanoid_control.collision.ssv.distance import distances
-from humanoid_control.collision.ssv.fitting import enlargement, excess, outline, ssvs_of_shape
-from humanoid_control.collision.ssv.model import PoseRows
+from humanoid_control.collision.ssv.distance import volume_distances as distances
+from humanoid_control.collision.ssv.fitting import enlargement, excess, outline, volumes_of_shape
+from humanoid_control.collision.ssv.model import PoseArray
 from humanoid_control.collision.ssv.pair_selection import NEIGHBOURS, NEVER, SAME_BODY, Sampling
 from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.robots.volumes import find_pairs, segments_of, ssv_distance, ssv_of
+from humanoid_control.robots.volumes import find_pairs, segment_pairs, segments_of, volumes_of
 
 SHAPES = [
     Sphere((0.1, 0.2, 0.3), 0.07),
@@ -61,7 +61,7 @@ def from_volumes(points, ssvs):
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: s.kind)
 def test_volumes_hold_the_whole_shape(shape, rng):
-    ssvs = ssvs_of_shape(shape, "s")
+    ssvs = volumes_of_shape(shape, "s")
     points = inside(shape, rng)
     assert from_volumes(points, ssvs).max() <= 1e-9
     middle = points.mean(0)
@@ -85,13 +85,13 @@ def test_volumes_hold_the_whole_shape(shape, rng):
 )
 def test_how_much_larger_volumes_are(shape, most, volume):
     """Sphere and capsule exactly; Lola's foot by 18 mm, a torso by 25 mm at one edge and a quarter of its volume."""
-    e = enlargement(shape, ssvs_of_shape(shape, "s"))
+    e = enlargement(shape, volumes_of_shape(shape, "s"))
     assert e.excess <= most and 0.97 <= e.volume_ratio <= volume * 1.03
 
 
 def test_excess_is_how_far_the_surface_stands_out(rng):
     """By hand: a ball of 0.1 around a point 0.05 beside the middle of a ball of 0.12 stands out by 0.03."""
-    ssvs = ssvs_of_shape(Sphere((0.05, 0.0, 0.0), 0.1), "s")
+    ssvs = volumes_of_shape(Sphere((0.05, 0.0, 0.0), 0.1), "s")
     assert enlargement(Sphere((0.0, 0.0, 0.0), 0.12), ssvs).excess == pytest.approx(0.03, abs=1e-4)
 
 
@@ -100,17 +100,17 @@ def test_pairs_are_the_robots_own_and_distances_those_of_its_shapes(name):
     """Exact where both are spheres or capsules; else never larger, and smaller by what the volumes stand out."""
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(4)
     model, exact = (
-        ssv_of(robot),
+        volumes_of(robot),
         CollisionPairs(shape_arrays(robot.model, robot.shapes), robot.pairs, robot.ancestor_mask),
     )
     assert len(model.pairs) == len(robot.pairs)
     for k, (i, j) in enumerate(robot.pairs):
         assert model.names(k) == (robot.shapes[i].name, robot.shapes[j].name)
-    out = np.array([excess(s.shape, ssvs_of_shape(s.shape, s.name)) for s in robot.shapes])
+    out = np.array([excess(s.shape, volumes_of_shape(s.shape, s.name)) for s in robot.shapes])
     swept = np.array([isinstance(s.shape, (Sphere, Capsule)) for s in robot.shapes])
     both, slack = swept[robot.pairs].all(axis=1), out[robot.pairs].clip(0).sum(axis=1)
-    data, calculator = robot.model.createData(), ssv_distance(robot, model)
-    poses = PoseRows(data)
+    data, calculator = robot.model.createData(), segment_pairs(robot, model)
+    poses = PoseArray(data)
     for _ in range(40):
         pin.forwardKinematics(robot.model, data, robot.q(rng.uniform(robot.lower, robot.upper)))
         calculator.place(poses.rows())
@@ -125,16 +125,16 @@ def test_pairs_are_the_robots_own_and_distances_those_of_its_shapes(name):
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_segments_by_link_give_the_nearest_of_their_shapes(name):
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(5)
-    by_shape, by_link = ssv_of(robot), ssv_of(robot, by_link=True)
+    by_shape, by_link = volumes_of(robot), volumes_of(robot, by_link=True)
     assert len(by_link.segments) == len({s.link for s in robot.shapes}) <= len(by_shape.segments)
     link = {s.name: s.link for s in robot.shapes}
     groups = [frozenset((link[p.first], link[p.second])) for p in by_shape.pairs]
     assert {frozenset(by_link.names(k)) for k in range(len(by_link.pairs))} == set(groups)
     # No pair of shapes twice, none lost.
-    assert len(by_link.volume_pairs) == len(by_shape.volume_pairs)
+    assert len(by_link.arrays.volume_pairs) == len(by_shape.arrays.volume_pairs)
     data = robot.model.createData()
-    poses = PoseRows(data)
-    calculators = [ssv_distance(robot, m) for m in (by_shape, by_link)]
+    poses = PoseArray(data)
+    calculators = [segment_pairs(robot, m) for m in (by_shape, by_link)]
     for _ in range(20):
         pin.forwardKinematics(robot.model, data, robot.q(rng.uniform(robot.lower, robot.upper)))
         least = []
@@ -156,9 +156,9 @@ def test_left_and_right_are_mirror_images():
     for name in ("thigh", "foot", "upper_arm", "clavicle"):
         left, right = segments[f"l_{name}"], segments[f"r_{name}"]
         for points, image in ((left, right), (right, left)):
-            v = np.array([x for s in points.ssvs for x in s.vertices]) * [1, -1, 1]
-            assert from_volumes(v, image.ssvs).max() < -0.99 * points.ssvs[0].radius + 1e-6
-    torso = segments["upper_torso"].ssvs
+            v = np.array([x for s in points.volumes for x in s.vertices]) * [1, -1, 1]
+            assert from_volumes(v, image.volumes).max() < -0.99 * points.volumes[0].radius + 1e-6
+    torso = segments["upper_torso"].volumes
     assert from_volumes(np.array([x for s in torso for x in s.vertices]) * [1, -1, 1], torso).max() < -0.06
 
 
@@ -173,9 +173,9 @@ def test_pairs_left_out_never_touch_in_other_postures(name):
     assert len(choice.explain()) == len(choice.left_out)
     never = {frozenset((x.first, x.second)) for x in choice.left_out if x.reason == NEVER}
     assert len(never) > 20
-    model, data, rng = ssv_of(robot), robot.model.createData(), np.random.default_rng(99)
+    model, data, rng = volumes_of(robot), robot.model.createData(), np.random.default_rng(99)
     watched = [k for k in range(len(model.pairs)) if frozenset(model.names(k)) in never]
-    calculator, poses = ssv_distance(robot, model), PoseRows(data)
+    calculator, poses = segment_pairs(robot, model), PoseArray(data)
     for _ in range(1000):
         x = np.where(rng.random(robot.n) < 0.5, np.where(rng.random(robot.n) < 0.5, robot.lower, robot.upper), 0)
         x = np.where(x == 0, rng.uniform(robot.lower, robot.upper), x)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from humanoid_control.collision.ssv.model import SsvModel
-from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv, expand, other_side
+from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Volume, expand, other_side
 from humanoid_control.errors import RobotError, UnknownNameError
 
-BALL = Ssv("ball", "point", 0.1, ((0.0, 0.0, 0.0),))
+BALL = Volume("ball", "point", 0.1, ((0.0, 0.0, 0.0),))
 
 
 @pytest.mark.parametrize(
@@ -32,21 +32,21 @@ def test_the_other_side_of_a_name(name, other):
 
 @pytest.mark.parametrize("axis, sign", [("x", (-1, 1, 1)), ("y", (1, -1, 1)), ("z", (1, 1, -1))])
 def test_a_volume_of_a_middle_link_is_mirrored_in_its_place(axis, sign):
-    v = Ssv("bump", "triangle", 0.1, ((1, 2, 3), (4, 5, 6), (7, 8, 10)), "front", axis)
+    v = Volume("bump", "triangle", 0.1, ((1, 2, 3), (4, 5, 6), (7, 8, 10)), "front", axis)
     (s,) = expand([Segment("torso", "torso", (v,))])
-    assert [x.name for x in s.ssvs] == ["bump", "bump_mirrored"]
-    assert np.array_equal(np.array(s.ssvs[1].vertices), np.array(v.vertices) * sign)
-    assert s.ssvs[1].group == "front" and s.ssvs[1].radius == 0.1 and not s.ssvs[1].mirror
+    assert [x.name for x in s.volumes] == ["bump", "bump_mirrored"]
+    assert np.array_equal(np.array(s.volumes[1].vertices), np.array(v.vertices) * sign)
+    assert s.volumes[1].group == "front" and s.volumes[1].radius == 0.1 and not s.volumes[1].mirror
 
 
 MISTAKES = [
-    (lambda: Ssv("a", "lime", 0.1, ((0, 0, 0),)), "unknown type 'lime': did you mean line"),
-    (lambda: Ssv("a", "line", 0.1, ((0, 0, 0),)), "volume 'a': a line has 2 vertices"),
-    (lambda: Ssv("a", "point", 0.1, ((0, 0),)), "volume 'a': a point has 1 vertices of x, y, z"),
-    (lambda: Ssv("a", "point", -0.1, ((0, 0, 0),)), "radius must be zero or more, got -0.1"),
-    (lambda: Ssv("a", "point", float("nan"), ((0, 0, 0),)), "radius must be zero or more, got nan"),
-    (lambda: Ssv("a", "point", 0.1, ((0, float("inf"), 0),)), "vertices must be finite"),
-    (lambda: Ssv("a", "point", 0.1, ((0, 0, 0),), mirror="w"), "unknown mirror axis 'w'"),
+    (lambda: Volume("a", "lime", 0.1, ((0, 0, 0),)), "unknown type 'lime': did you mean line"),
+    (lambda: Volume("a", "line", 0.1, ((0, 0, 0),)), "volume 'a': a line has 2 vertices"),
+    (lambda: Volume("a", "point", 0.1, ((0, 0),)), "volume 'a': a point has 1 vertices of x, y, z"),
+    (lambda: Volume("a", "point", -0.1, ((0, 0, 0),)), "radius must be zero or more, got -0.1"),
+    (lambda: Volume("a", "point", float("nan"), ((0, 0, 0),)), "radius must be zero or more, got nan"),
+    (lambda: Volume("a", "point", 0.1, ((0, float("inf"), 0),)), "vertices must be finite"),
+    (lambda: Volume("a", "point", 0.1, ((0, 0, 0),), mirror="w"), "unknown mirror axis 'w'"),
     (lambda: Segment("s", "s", ()), "segment 's' has no volume"),
     (lambda: Segment("s", "s", (BALL, BALL)), "segment 's' has two volumes named 'ball'"),
     (lambda: Segment("s", "s", (BALL,), "y"), "segment 's' cannot be mirrored: its name has no side"),
@@ -66,7 +66,7 @@ def test_mistakes_are_one_clear_line(make, message):
 FRAMES = {n: (0, np.eye(3), np.zeros(3)) for n in ("trunk", "l_hand")}
 SEGMENTS = [
     Segment("trunk", "trunk", (BALL,)),
-    Segment("hand", "l_hand", (Ssv("tip", "point", 0.1, ((0, 0, 1),), "front"),)),
+    Segment("hand", "l_hand", (Volume("tip", "point", 0.1, ((0, 0, 1),), "front"),)),
 ]
 
 
@@ -86,4 +86,8 @@ def test_models_name_what_does_not_exist(segments, pairs, message):
 
 def test_an_empty_model_is_a_model():
     model = SsvModel.build([], {}, [])
-    assert len(model.radii) == 0 and model.pair_rows.shape == (0, 4) and model.vertices.shape == (0, 3, 3)
+    assert (
+        len(model.arrays.radii) == 0
+        and model.arrays.pair_rows.shape == (0, 4)
+        and model.arrays.vertices.shape == (0, 3, 3)
+    )

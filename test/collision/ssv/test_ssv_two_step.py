@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from humanoid_control.benchmarks.ssv_distance import line_triangle_two_step, measure_blocks_two_step, region
-from humanoid_control.collision.ssv.distance import distances, pack, unpack
+from humanoid_control.collision.ssv.distance import pack, unpack
+from humanoid_control.collision.ssv.distance import volume_distances as distances
 
 
 def two_step(v0, r0, v1, r1):

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Ssv, SsvFile
+from humanoid_control.collision.ssv.segments import Segment, SegmentFile, SegmentPair, Volume
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.volumes import model_of
 from humanoid_control.viewer.volume_editor.document import Document
 from humanoid_control.viewer.volume_editor.editor import VolumeEditor
 
 THIGH = (
-    Ssv("bone", "line", 0.065, ((0.0, 0.01, -0.05), (0.0, 0.02, -0.41)), "all"),
-    Ssv("inner", "point", 0.07, ((0.0, -0.01, -0.2),), "inside"),
+    Volume("bone", "line", 0.065, ((0.0, 0.01, -0.05), (0.0, 0.02, -0.41)), "all"),
+    Volume("inner", "point", 0.07, ((0.0, -0.01, -0.2),), "inside"),
 )
 
 
-def drawn() -> SsvFile:
+def drawn() -> SegmentFile:
     """Both thighs of Lola, the right one drawn as the left one's image, and one shank."""
-    shank = Segment("r_shank", "r_shank", (Ssv("shin", "line", 0.05, ((0.0, 0.0, -0.05), (0.0, 0.0, -0.4))),))
+    shank = Segment("r_shank", "r_shank", (Volume("shin", "line", 0.05, ((0.0, 0.0, -0.05), (0.0, 0.0, -0.4))),))
     pairs = (SegmentPair("l_thigh", "r_thigh", ("inside",), ("inside",)), SegmentPair("l_thigh", "r_shank"))
-    return SsvFile((Segment("l_thigh", "l_thigh", THIGH, "y"), shank), pairs, "lola")
+    return SegmentFile((Segment("l_thigh", "l_thigh", THIGH, "y"), shank), pairs, "lola")
 
 
 @pytest.fixture(scope="session")

@@ -23,11 +23,11 @@ def test_volumes_are_added_copied_changed_and_deleted(editor):
     editor.change("name", lambda v: replace(v, name="knee"))
     editor.copy()
     assert names(editor) == ["bone", "inner", "point", "line", "knee", "knee_2"]
-    a, b = (np.array(v.vertices) for v in document.segment.ssvs[-2:])
+    a, b = (np.array(v.vertices) for v in document.segment.volumes[-2:])
     assert np.allclose(b - a, [edits.SHIFT, 0, 0]) and document.volume.radius == 0.03
     editor.delete()
     assert names(editor)[-1] == "knee" and document.volume is not None
-    assert len(document.model.radii) == 2 * 5 + 1  # the model follows, images too
+    assert len(document.model.arrays.radii) == 2 * 5 + 1  # the model follows, images too
 
 
 def test_every_act_can_be_undone_and_redone(editor):
@@ -109,17 +109,17 @@ def test_mirroring_negates_one_coordinate_and_twice_is_nothing(editor):
 def test_one_segment_for_both_sides_becomes_two_and_one_again(editor):
     """Neither the volumes that the robot has nor its pairs change by that."""
     document = editor.document
-    before = {s.name: s.ssvs for s in expand(document.file.segments)}
+    before = {s.name: s.volumes for s in expand(document.file.segments)}
     editor.stand_for_both("")
     assert [s.name for s in document.file.segments] == ["l_thigh", "r_thigh", "r_shank"]
-    assert {s.name: s.ssvs for s in expand(document.file.segments)} == before
+    assert {s.name: s.volumes for s in expand(document.file.segments)} == before
     assert len(document.file.pairs) == 2
     editor.change("", lambda v: replace(v, radius=0.1))
-    assert edits.segment_of(document.file, "r_thigh").ssvs[0].radius == 0.065, "each side is its own"
+    assert edits.segment_of(document.file, "r_thigh").volumes[0].radius == 0.065, "each side is its own"
     editor.to_other_side("y")
     other = edits.segment_of(document.file, "r_thigh")
-    assert other.link == "r_thigh" and other.ssvs[0].radius == 0.1
-    assert other.ssvs[0].vertices[0] == (0.0, -0.01, -0.05)
+    assert other.link == "r_thigh" and other.volumes[0].radius == 0.1
+    assert other.volumes[0].vertices[0] == (0.0, -0.01, -0.05)
     editor.stand_for_both("y")
     assert [s.name for s in document.file.segments] == ["l_thigh", "r_shank"]
     with pytest.raises(RobotError, match="stands for both sides"):

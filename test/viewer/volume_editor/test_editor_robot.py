@@ -7,7 +7,7 @@ import pytest
 import trimesh
 
 from humanoid_control.collision.ssv.pair_selection import Sampling
-from humanoid_control.collision.ssv.segments import expand, read_ssv_file
+from humanoid_control.collision.ssv.segments import expand, read_segment_file
 from humanoid_control.errors import ConfigError, HumanoidError, RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.volumes import model_of, volumes_of_shapes
@@ -20,7 +20,7 @@ def test_a_saved_file_is_read_as_the_same_and_is_never_half_written(editor, monk
     document = editor.document
     assert document.changed, "there is no file yet"
     path = document.save()
-    assert not document.changed and read_ssv_file(path) == document.file
+    assert not document.changed and read_segment_file(path) == document.file
     editor.add("triangle")
     assert document.changed
     text = path.read_text()
@@ -45,14 +45,14 @@ def test_a_first_set_is_fitted_to_looks_inertia_and_meshes(editor):
         content = mesh.export(file_type=suffix)
         content = content.encode() if isinstance(content, str) else content
         editor.fit_mesh(f"part.{suffix}", content, "line", 0.5)
-        (v,) = document.segment.ssvs
+        (v,) = document.segment.volumes
         core = np.array(v.vertices)
         assert v.type == "line" and core[:, :2] == pytest.approx(0.0, abs=1e-3)
         held = trimesh.creation.capsule(height=np.ptp(core[:, 2]), radius=v.radius)
         assert held.volume < 2.6 * 0.1 * 0.2 * 0.6 / 8
     assert "around what the link looks like" in editor.fit(VISUALS, "line")
     editor.fit(INERTIA, "point")
-    assert [v.type for v in document.segment.ssvs] == ["point"]
+    assert [v.type for v in document.segment.volumes] == ["point"]
     document.select("r_shank")
     editor.change("", lambda v: replace(v, group="x"))
     editor.new_segment("base_link")
@@ -115,7 +115,7 @@ def test_a_ray_hits_the_volume_that_it_enters_first(editor, lola):
     poses, rng, hits = lola.link_poses(lola.q(editor.joints)), np.random.default_rng(2), 0
     meshes, names = [], []
     for s in expand(editor.document.file.segments):
-        for v in s.ssvs:
+        for v in s.volumes:
             vertices, faces = volume_mesh(np.array(v.vertices), v.radius)
             X = poses[s.link]
             meshes.append((vertices @ X.rotation.T + X.translation)[faces])
@@ -138,7 +138,7 @@ def test_a_ray_hits_the_volume_that_it_enters_first(editor, lola):
 def test_a_robot_uses_the_file_beside_its_urdf(lola, tmp_path):
     from humanoid_control.paths import share_dir
     from humanoid_control.robots.catalogue import volumes_path
-    from humanoid_control.robots.volumes import ssv_of
+    from humanoid_control.robots.volumes import volumes_of
 
     urdf = tmp_path / "mine.urdf"
     urdf.write_text((share_dir() / "urdf" / "lola.urdf").read_text())
@@ -149,9 +149,9 @@ def test_a_robot_uses_the_file_beside_its_urdf(lola, tmp_path):
     editor.document.save()
     robot = load_robot(urdf)
     assert robot.volumes == tmp_path / "mine.volumes.yaml"
-    model = ssv_of(robot)
+    model = volumes_of(robot)
     k = [s.name for s in model.segments].index("l_thigh")
-    assert model.radii[model.start[k]] == 0.09 and len(model.pairs) == len(editor.document.model.pairs)
+    assert model.arrays.radii[model.arrays.start[k]] == 0.09 and len(model.pairs) == len(editor.document.model.pairs)
     robot.volumes.write_text("schema: humanoid_ssv/1\nsegments: 3\n")
     with pytest.raises(HumanoidError, match="must be a list"):
-        ssv_of(load_robot(urdf))
+        volumes_of(load_robot(urdf))

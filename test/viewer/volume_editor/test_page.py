@@ -5,7 +5,7 @@ import socket
 import numpy as np
 import pytest
 
-from humanoid_control.collision.ssv.segments import read_ssv_file
+from humanoid_control.collision.ssv.segments import read_segment_file
 from humanoid_control.viewer.browser import Browser, find_chromium
 from humanoid_control.viewer.volume_editor.page import VolumeEditorPage
 
@@ -137,7 +137,7 @@ def test_a_volume_is_picked_added_dragged_written_and_saved(page):
         user.click_on("save")
         user.until(lambda: "written:" in browser.text(), "saved")
         assert "not saved" not in browser.text()
-        file = read_ssv_file(document.path)
+        file = read_segment_file(document.path)
         assert file == document.file
 
         user.click_on("Posture", "[role=tab]")
@@ -150,5 +150,5 @@ def test_a_volume_is_picked_added_dragged_written_and_saved(page):
         user.click_on("undo")
         user.until(lambda: document.file == file, "undone")
     shank = next(s for s in file.segments if s.name == "r_shank")
-    assert [(v.name, v.radius) for v in shank.ssvs] == [("shin", 0.05), ("calf", 0.0425)]
-    assert shank.ssvs[0].vertices == after.vertices
+    assert [(v.name, v.radius) for v in shank.volumes] == [("shin", 0.05), ("calf", 0.0425)]
+    assert shank.volumes[0].vertices == after.vertices
