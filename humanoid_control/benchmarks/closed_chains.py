@@ -21,7 +21,7 @@ HELPER = 1e-9  # [kg m^2] inertia about the couplers' joints, without which pino
 
 @dataclass(frozen=True)
 class ScrewShaft:
-    """What spins with a screw: 2 pi / lead [1/m], inertia about the screw and across it [kg m^2]; no mass."""
+    """The spinning part of a screw: 2 pi / lead [1/m], inertia about the screw and across it [kg m^2]; no mass."""
 
     ratio: float
     along: float

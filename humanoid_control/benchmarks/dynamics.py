@@ -53,8 +53,8 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
         *_table_2_6(t),
         f"pinocchio: articulated bodies without rotors and loops {t['pinocchio_aba_tree']:.1f} us; constrained",
         f"dynamics with the screws as loops {t['pinocchio_constrained_type2']:.1f} us,"
-        f" {t['pinocchio_constrained_type2'] / t['fd_type2_on']:.1f} times ours; its harmonic drives are only",
-        "armature there, which spares it 18 rotors.",
+        f" {t['pinocchio_constrained_type2'] / t['fd_type2_on']:.1f} times the sub-systems'; its harmonic drives are",
+        "only armature there, which spares it 18 rotors.",
     ]
     lines += _world(t)
     if "dill_10" in t:
@@ -63,18 +63,18 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _world(t: dict[str, float]) -> list[str]:
-    """How fast whole steps of 1 ms are."""
+    """Times of whole steps of 1 ms."""
     words = {"world_step_lola": "ideal drives", "world_step_lola_rigid": "rigid", "world_step_lola_elastic": "elastic"}
     parts = [f"{word} {t[name]:.1f} us, {1000 / t[name]:.0f} times real time" for name, word in words.items()]
     lines = ["A step of 1 ms of the whole world, Lola on her feet:", *(f"  {part}" for part in parts)]
     if "mujoco_step_lola" in t:
         ratio = t["mujoco_step_lola"] / t["world_step_lola"]
-        lines.append(f"  MuJoCo, ideal drives, its own contact {t['mujoco_step_lola']:.1f} us, {ratio:.1f} times ours")
+        lines.append(f"  MuJoCo, ideal drives, its own contact {t['mujoco_step_lola']:.1f} us, {ratio:.1f} times that")
     return lines
 
 
 def _table_2_6(t: dict[str, float]) -> list[str]:
-    lines = ["table 2.6            ours O(n)  dense/O(n)  sparse/O(n)   published: O(n) us, dense, sparse (5 machines)"]
+    lines = ["table 2.6                 O(n)  dense/O(n)  sparse/O(n)   published: O(n) us, dense, sparse (5 machines)"]
     for kind, published in PUBLISHED.items():
         on, dense, sparse = (t[f"fd_{kind}_{s}"] for s in ("on", "dense", "sparse"))
         ranges = [f"{min(c):.3g}-{max(c):.3g}" for c in zip(*published, strict=True)]
@@ -274,7 +274,7 @@ def _forward(show: Callable[[float, str], object], end: float, weight: float, sh
 
 
 def robot_cases(name: str) -> list[TimedCall]:
-    """Both models of a robot with drives by all solvers and stage by stage, and pinocchio's two ways."""
+    """Both models of a robot with drives by all solvers and stage by stage, and pinocchio's two."""
     robot, rng, cases = load_robot(name, "floating"), np.random.default_rng(0), []
     stages: list[TimedCall] = []
     for kind, depth in (("type2", RIGID), ("type3", ELASTIC)):
@@ -319,7 +319,7 @@ def dill_cases(n: int) -> list[TimedCall]:
 
 
 def world_cases(name: str) -> list[TimedCall]:
-    """Whole steps of 1 ms with contact, of our worlds and of MuJoCo's."""
+    """Whole steps of 1 ms with contact, of the compiled worlds and of MuJoCo's."""
     return [TimedCall(row, call, dof, True) for row, call, dof in world_steps(name)]
 
 

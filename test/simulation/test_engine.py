@@ -1,10 +1,12 @@
 """What every engine does alike: commands by kind, pushes, states from outside, foot wrenches, refusals."""
 
+import sys
+
 import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
+from humanoid_control.errors import ConfigError, EnvironmentProblem, RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import ENGINES, WorldSettings, make_engine
 from humanoid_control.simulation.engine import check_model
@@ -184,6 +186,13 @@ def test_same_seed_and_commands_same_bytes(engine):
             w.step(4)
         out.append(w.q.tobytes() + w.v.tobytes() + b"".join(x.tobytes() for x in w.foot_wrenches().values()))
     assert out[0] == out[1]
+
+
+def test_without_mujoco_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(EnvironmentProblem, match=r"pip install 'humanoid_control\[mujoco\]'") as e:
+        make_engine(load_robot("hrp2", "fixed"), "mujoco")
+    assert "\n" not in str(e.value)
 
 
 def test_an_unknown_engine_is_refused():

@@ -19,6 +19,11 @@ from humanoid_control.multibody.spatial import turn
 from humanoid_control.robots.robot import Robot
 from humanoid_control.simulation.contact.ground import Ground, ground_height
 from humanoid_control.simulation.contact.points import (
+    DAMPING,
+    KINETIC_FRICTION,
+    SHEAR_DAMPING,
+    SHEAR_STIFFNESS,
+    STIFFNESS,
     Bodies,
     ContactPoints,
     ContactSettings,
@@ -168,10 +173,11 @@ def _set_gain(c: ContactTable, p: int, frame: ContactFrame, force: Vec, sliding:
     if fn <= 0.0:
         gains[p, :] = 0.0
         return
-    dn, dt = par[1] + h * par[0], par[3] + h * par[2]
+    dn = par[DAMPING] + h * par[STIFFNESS]
+    dt = par[SHEAR_DAMPING] + h * par[SHEAR_STIFFNESS]
     size, along = np.sqrt(f1 * f1 + f2 * f2), 0.0
     c1, c2 = 1.0, 0.0
-    if size > 0.9999 * par[5] * fn and size > 0.0:
+    if size > 0.9999 * par[KINETIC_FRICTION] * fn and size > 0.0:
         c1, c2 = f1 / size, f2 / size
         across = min(dt, size / max(np.sqrt(v1 * v1 + v2 * v2), 1e-6))
     else:

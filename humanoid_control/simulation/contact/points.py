@@ -26,6 +26,8 @@ from humanoid_control.jit import inlined, kernel
 from humanoid_control.robots.robot import Robot
 
 STATES_PER_POINT = 3
+# Entries of `ContactSettings.array`.
+STIFFNESS, DAMPING, SHEAR_STIFFNESS, SHEAR_DAMPING, FRICTION, KINETIC_FRICTION, STRIBECK_SPEED, CLOSURE_RATE = range(8)
 AT_REST = 1e-12  # [m] a deflection of a point in the air that is none any more
 Six = tuple[float, float, float, float, float, float]
 
@@ -68,7 +70,7 @@ class ContactSettings:
             )
 
     def array(self) -> np.ndarray:
-        """The numbers as kernels read them (8,): k, d, k_t, d_t, mu, mu_kinetic, stribeck_speed, closure_rate."""
+        """The numbers as kernels read them (8,)."""
         kinetic = self.friction if self.kinetic_friction is None else self.kinetic_friction
         return np.array(
             [
@@ -117,7 +119,9 @@ def tangential_force(
         par: `ContactSettings.array`.
     """
     f1, f2 = k * s1 + d * v1, k * s2 + d * v2
-    share = friction_share(np.sqrt(f1 * f1 + f2 * f2), normal, d, par[4], par[5], par[6])
+    share = friction_share(
+        np.sqrt(f1 * f1 + f2 * f2), normal, d, par[FRICTION], par[KINETIC_FRICTION], par[STRIBECK_SPEED]
+    )
     return share * f1, share * f2
 
 
@@ -134,8 +138,8 @@ def contact_point(gap: float, vn: float, v1: float, v2: float, s: np.ndarray, pa
     Returns:
         Force on the point along normal and tangents (3 numbers) [N], and the rates of s (3 numbers) [m/s].
     """
-    k, d, kt, dt = par[0], par[1], par[2], par[3]
-    normal = max(0.0, k * s[0] - d * (vn + par[7] * (gap + s[0])))
+    k, d, kt, dt = par[STIFFNESS], par[DAMPING], par[SHEAR_STIFFNESS], par[SHEAR_DAMPING]
+    normal = max(0.0, k * s[0] - d * (vn + par[CLOSURE_RATE] * (gap + s[0])))
     f1, f2 = tangential_force(s[1], s[2], v1, v2, normal, kt, dt, par)
     return normal, -f1, -f2, (normal - k * s[0]) / d, (f1 - kt * s[1]) / dt, (f2 - kt * s[2]) / dt
 
@@ -152,7 +156,7 @@ def contact_point_step(gap: float, v1: float, v2: float, h: float, s: np.ndarray
     Returns:
         Force on the point along normal and tangents (3 numbers) [N], and the new deflections (3 numbers) [m].
     """
-    k, d, kt, dt = par[0], par[1], par[2], par[3]
+    k, d, kt, dt = par[STIFFNESS], par[DAMPING], par[SHEAR_STIFFNESS], par[SHEAR_DAMPING]
     free = s[0] / (1.0 + h * k / d)
     if gap > 0.0 and free < AT_REST and abs(s[1]) + abs(s[2]) < AT_REST:
         return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0

@@ -19,6 +19,10 @@ from humanoid_control.multibody.layout import COORD, GRAD, NC, NW, RATE
 from humanoid_control.robots.drives import Drive
 from humanoid_control.simulation.drives.drive_train import DriveTrain
 
+# Entries of a motor's row, `MotorSettings.array`, and of an elastic gear's, `ElasticGear.array`.
+RESISTANCE, INDUCTANCE, BACK_EMF, TORQUE_CONSTANT, CURRENT_LIMIT, VOLTAGE_LIMIT = range(6)
+RATIO, GEAR_STIFFNESS, GEAR_DAMPING = range(3)
+
 
 @dataclass(frozen=True)
 class MotorSettings:
@@ -62,15 +66,16 @@ class MotorSettings:
 @kernel
 def current_rate(current: float, voltage: float, speed: float, motor: np.ndarray) -> float:
     """di/dt [A/s], for integrators that ask for rates; the voltage is clipped at the amplifier's limit."""
-    u = min(max(voltage, -motor[5]), motor[5])
-    return (u - motor[0] * current - motor[2] * speed) / motor[1]
+    u = min(max(voltage, -motor[VOLTAGE_LIMIT]), motor[VOLTAGE_LIMIT])
+    return (u - motor[RESISTANCE] * current - motor[BACK_EMF] * speed) / motor[INDUCTANCE]
 
 
 @kernel
 def deadbeat_voltage(current: float, desired: float, speed: float, h: float, motor: np.ndarray) -> float:
     """The constant voltage [V] that takes the current to `desired` [A] within h [s], before any limit."""
-    keep = np.exp(-h * motor[0] / motor[1])
-    return motor[0] * (desired - keep * current) / (1.0 - keep) + motor[2] * speed
+    R = motor[RESISTANCE]
+    keep = np.exp(-h * R / motor[INDUCTANCE])
+    return R * (desired - keep * current) / (1.0 - keep) + motor[BACK_EMF] * speed
 
 
 @kernel
@@ -86,16 +91,16 @@ def motor_step(current: float, voltage: float, speed: float, h: float, motor: np
     Returns:
         The current at the end, its mean over the step (times k_m the mean torque) [A], and the voltage given [V].
     """
-    R, most = motor[0], motor[4]
-    x = h * R / motor[1]
+    R, ke, most, highest = motor[RESISTANCE], motor[BACK_EMF], motor[CURRENT_LIMIT], motor[VOLTAGE_LIMIT]
+    x = h * R / motor[INDUCTANCE]
     keep = np.exp(-x)
-    u = min(max(voltage, -motor[5]), motor[5])
-    settled = (u - motor[2] * speed) / R
+    u = min(max(voltage, -highest), highest)
+    settled = (u - ke * speed) / R
     after = settled + (current - settled) * keep
     if abs(after) > most:
         u = deadbeat_voltage(current, most if after > 0.0 else -most, speed, h, motor)
-        u = min(max(u, -motor[5]), motor[5])
-        settled = (u - motor[2] * speed) / R
+        u = min(max(u, -highest), highest)
+        settled = (u - ke * speed) / R
         after = settled + (current - settled) * keep
     return after, settled + (current - settled) * (-np.expm1(-x) / x), u
 
@@ -109,10 +114,10 @@ def current_controlled_step(
     Moves `current` (n,) in place and writes the mean torque (n,) [N m]; motors (n, 6).
     """
     for k in range(current.shape[0]):
-        goal = min(max(desired[k], -motors[k, 4]), motors[k, 4])
+        goal = min(max(desired[k], -motors[k, CURRENT_LIMIT]), motors[k, CURRENT_LIMIT])
         u = deadbeat_voltage(current[k], goal, speed[k], h, motors[k])
         current[k], mean, _ = motor_step(current[k], u, speed[k], h, motors[k])
-        torque[k] = motors[k, 3] * mean
+        torque[k] = motors[k, TORQUE_CONSTANT] * mean
 
 
 # -------- Gears
@@ -334,7 +339,7 @@ def shaft_forces(t, W, s, q, v, h, tau, armature):
             whole += abs(W[o + GRAD + c])
         for c in range(t.ints[i, NC]):  # sums of rows: more than the matrix, where a screw moves two joints
             armature[t.ints[i, COORD + c]] += h * slope * abs(W[o + GRAD + c]) * whole
-        if s.gear[k, 1] > 0.0:
+        if s.gear[k, GEAR_STIFFNESS] > 0.0:
             own, joint = t.ints[i, COORD], s.joints[k, 0]
             passed, back = gear_torque(q[t.qpos[own]], v[own], q[t.qpos[joint]], v[joint], s.gear[k])
             tau[joint] += passed
@@ -357,10 +362,10 @@ def desired_currents(t, W, s, torque, current):
             e = (s.body[k + 1] + 1) * NW + GRAD
             det = W[o] * W[e + 1] - W[o + 1] * W[e]
             a, b = torque[first], torque[s.joints[k, 1]]
-            current[k] = (W[e + 1] * a - W[e] * b) / det / s.motor[k, 3]
-            current[k + 1] = (W[o] * b - W[o + 1] * a) / det / s.motor[k + 1, 3]
+            current[k] = (W[e + 1] * a - W[e] * b) / det / s.motor[k, TORQUE_CONSTANT]
+            current[k + 1] = (W[o] * b - W[o + 1] * a) / det / s.motor[k + 1, TORQUE_CONSTANT]
             k += 2
         else:
-            ratio = s.gear[k, 0] if s.gear[k, 1] > 0.0 else W[o]
-            current[k] = torque[first] / ratio / s.motor[k, 3]
+            ratio = s.gear[k, RATIO] if s.gear[k, GEAR_STIFFNESS] > 0.0 else W[o]
+            current[k] = torque[first] / ratio / s.motor[k, TORQUE_CONSTANT]
             k += 1

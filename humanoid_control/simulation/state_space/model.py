@@ -27,7 +27,13 @@ from humanoid_control.simulation.contact.forces import (
     place_carriers,
 )
 from humanoid_control.simulation.drives.drive_train import ELASTIC, RIGID, build_drive_train
-from humanoid_control.simulation.drives.motors_gears import current_rate, no_shafts, shaft_forces, shaft_table
+from humanoid_control.simulation.drives.motors_gears import (
+    TORQUE_CONSTANT,
+    current_rate,
+    no_shafts,
+    shaft_forces,
+    shaft_table,
+)
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.worlds.step import WorldArrays
 
@@ -270,7 +276,7 @@ def full_rates(world, s, z, u, dz, x):
     kinematics_pass(t, q, v, w)
     _contact(world, z[nv + nq : nv + nq + 3 * p].reshape((p, 3)), x)
     for k in range(m):
-        s.torque[k] = s.motor[k, 3] * currents[k]
+        s.torque[k] = s.motor[k, TORQUE_CONSTANT] * currents[k]
     shaft_forces(t, w.W, s, q, v, 0.0, x.tau, x.armature)
     inertia_pass(t, x.tau, x.armature, w)
     acceleration_pass(t, w, x.qdd)

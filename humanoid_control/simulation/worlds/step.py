@@ -21,7 +21,10 @@ from humanoid_control.multibody.layout import ACC, COORD, GRAD, NW, RATE, ROT
 from humanoid_control.multibody.spatial import add_point_inertia, cross, six, symmetric_up, turn, turn_back
 from humanoid_control.simulation.contact.forces import ContactTable, add_wrench, contact_step, place_carriers
 from humanoid_control.simulation.contact.ground import ground_height
+from humanoid_control.simulation.contact.points import DAMPING, FRICTION, STIFFNESS
 from humanoid_control.simulation.drives.motors_gears import (
+    GEAR_STIFFNESS,
+    RATIO,
     ShaftTable,
     current_controlled_step,
     desired_currents,
@@ -292,7 +295,7 @@ def correct_contact(world, x, h):
     """
     c, W = world.contact, world.work.W
     corrected = False
-    f, mu = x.forces, c.par[4]
+    f, mu = x.forces, c.par[FRICTION]
     for k in range(c.body.shape[0]):
         if c.gains[k, 0] + c.gains[k, 3] + c.gains[k, 5] > 0.0:
             b = c.body[k]
@@ -308,7 +311,7 @@ def correct_contact(world, x, h):
             elif held > 1.0001 * mu * normal:
                 now, s = nx * f[k, 0] + ny * f[k, 1] + nz * f[k, 2], mu * normal / held
                 gx, gy, gz = now * nx + s * tx, now * ny + s * ty, now * nz + s * tz
-                d = c.par[1] + h * c.par[0]
+                d = c.par[DAMPING] + h * c.par[STIFFNESS]
                 c.gains[k, 0], c.gains[k, 1], c.gains[k, 2] = d * nx * nx, d * nx * ny, d * nx * nz
                 c.gains[k, 3], c.gains[k, 4], c.gains[k, 5] = d * ny * ny, d * ny * nz, d * nz * nz
             else:
@@ -401,7 +404,7 @@ def _joint_loops(t, x, d, motors, goal):
         seen, rate, m = q, v, e.motor_side[k]
         if m >= 0:
             o = t.ints[s.body[m], COORD]  # the rotor's own
-            seen, rate = x.q[t.qpos[o]] / s.gear[m, 0], x.v[o] / s.gear[m, 0]
+            seen, rate = x.q[t.qpos[o]] / s.gear[m, RATIO], x.v[o] / s.gear[m, RATIO]
         torque = d.driven[j] * (d.kp[j] * (d.q_ref[j] - seen) + d.kd[j] * (d.v_ref[j] - rate)) + d.effort[j]
         goal[iv + k] = min(max(torque, -d.torque_limit[j]), d.torque_limit[j])
 
@@ -424,8 +427,8 @@ def _torque_at_joints(t, W, s, e, iv, torque):
     for k in range(s.body.shape[0]):
         i = s.body[k]
         o = (i + 1) * NW + GRAD
-        if s.gear[k, 1] > 0.0:
-            torque[e.joint[s.joints[k, 0] - iv]] += s.gear[k, 0] * s.torque[k]
+        if s.gear[k, GEAR_STIFFNESS] > 0.0:
+            torque[e.joint[s.joints[k, 0] - iv]] += s.gear[k, RATIO] * s.torque[k]
         else:
             for c in range(2):
                 if s.joints[k, c] >= 0:
