@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from humanoid_control.multibody.forward_dynamics import SOLVERS as SOLVERS
     from humanoid_control.multibody.forward_dynamics import ForwardDynamics as ForwardDynamics
     from humanoid_control.multibody.mechanisms import AnkleScrews as AnkleScrews
+    from humanoid_control.multibody.mechanisms import DriveMechanism as DriveMechanism
     from humanoid_control.multibody.mechanisms import FourBar as FourBar
     from humanoid_control.multibody.mechanisms import HarmonicDrive as HarmonicDrive
     from humanoid_control.multibody.mechanisms import KneeScrew as KneeScrew
-    from humanoid_control.multibody.mechanisms import Mechanism as Mechanism
     from humanoid_control.multibody.mechanisms import Vergence as Vergence
     from humanoid_control.multibody.model import ENVIRONMENT as ENVIRONMENT
     from humanoid_control.multibody.model import Body as Body
@@ -72,6 +72,6 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "forward_dynamics": ["SOLVERS", "ForwardDynamics"],
         "energy": ["Totals", "joint_wrenches", "total_momentum_rate", "totals"],
         "couplings": ["CouplerGeometry", "FourBarGeometry", "VergenceGeometry"],
-        "mechanisms": ["AnkleScrews", "FourBar", "HarmonicDrive", "KneeScrew", "Mechanism", "Vergence"],
+        "mechanisms": ["AnkleScrews", "FourBar", "HarmonicDrive", "KneeScrew", "DriveMechanism", "Vergence"],
     },
 )

@@ -38,7 +38,7 @@ MAX_STEPS, HALVINGS, TOLERANCE = 60, 25, 1e-13
 MARGIN = 0.05  # how far beyond the joint range the search may go, as a share of it
 
 
-class Mechanism(ABC):
+class DriveMechanism(ABC):
     """A drive: n joint angles q [rad] that fix m = n motor angles phi [rad], counted from where all joints are zero.
 
     Motor angles are explicit in the joint angles; the inverse needs Newton's method (Schwienbacher 2014, section
@@ -156,7 +156,7 @@ class Mechanism(ABC):
 # -------- Gears and levers
 
 
-class OneJoint(Mechanism):
+class OneJoint(DriveMechanism):
     """A drive of one joint by a scaled coupling: phi = ratio g(q).
 
     Attributes:
@@ -272,7 +272,7 @@ class KneeScrew(OneJoint):
         return hinge_tilt(self.par, 0, float(q))
 
 
-class AnkleScrews(Mechanism):
+class AnkleScrews(DriveMechanism):
     """Two screws that move two joints together by couplers (Schwienbacher 2014, eq. (3.22) to (3.36)).
 
     Args:

@@ -20,7 +20,14 @@ from humanoid_control.multibody.couplings import (
     VergenceGeometry,
 )
 from humanoid_control.multibody.layout import REVOLUTE
-from humanoid_control.multibody.mechanisms import AnkleScrews, FourBar, HarmonicDrive, KneeScrew, Mechanism, Vergence
+from humanoid_control.multibody.mechanisms import (
+    AnkleScrews,
+    DriveMechanism,
+    FourBar,
+    HarmonicDrive,
+    KneeScrew,
+    Vergence,
+)
 from humanoid_control.multibody.model import (
     Body,
     Inertia,
@@ -66,7 +73,7 @@ class ZeroFrames:
         return self.moved_by[a] == self.moved_by[b]
 
 
-def mechanisms_of(robot: Robot, file: DriveFile | None = None) -> dict[str, Mechanism]:
+def mechanisms_of(robot: Robot, file: DriveFile | None = None) -> dict[str, DriveMechanism]:
     """The mechanism of each drive by its name, checked to close over the whole joint ranges.
 
     Args:
@@ -90,7 +97,7 @@ def mechanisms_of(robot: Robot, file: DriveFile | None = None) -> dict[str, Mech
     return out
 
 
-def mechanism_of(drive: Drive, robot: Robot, frames: ZeroFrames) -> Mechanism:
+def mechanism_of(drive: Drive, robot: Robot, frames: ZeroFrames) -> DriveMechanism:
     """The mechanism of one drive; angles count from where the URDF's joints are zero.
 
     Raises:
@@ -224,7 +231,7 @@ def _held(robot: Robot, driven: set[str]) -> tuple[str, ...]:
     return tuple(idle)
 
 
-def _shafts(drive: Drive, m: Mechanism, frames: ZeroFrames, elastic: bool) -> list[tuple[Joint, np.ndarray]]:
+def _shafts(drive: Drive, m: DriveMechanism, frames: ZeroFrames, elastic: bool) -> list[tuple[Joint, np.ndarray]]:
     """The rotors' joints, and their axes in the carrier's frame."""
     if isinstance(m, AnkleScrews):
         scale = [(float(m.ratio), float(-m.ratio * m.at_zero[k]), *map(float, m.pars[k])) for k in range(2)]

@@ -163,11 +163,11 @@ class DriveCommands:
     def advance(self, time: float, joints: np.ndarray, h: float) -> None:
         """Move the references on by a step of length h."""
         silent = time - self.since >= self.coast
-        advance_references(self.mode, self.q_ref, self.v_ref, self.limits, joints, silent, h)
+        advance_drive_references(self.mode, self.q_ref, self.v_ref, self.limits, joints, silent, h)
 
 
 @kernel
-def advance_references(mode, q_ref, v_ref, limits, joints, silent, h):
+def advance_drive_references(mode, q_ref, v_ref, limits, joints, silent, h):
     """Move the references (n,) on by a step of length h, in place.
 
     Args:

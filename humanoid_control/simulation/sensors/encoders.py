@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
-from humanoid_control.multibody.mechanisms import Mechanism
+from humanoid_control.multibody.mechanisms import DriveMechanism
 from humanoid_control.robots import Robot
 from humanoid_control.robots.drives import DriveFile
 
@@ -75,7 +75,9 @@ class MotorEncoders:
         joints: (n,) true angles at power-on.
     """
 
-    def __init__(self, robot: Robot, file: DriveFile, mechanisms: Mapping[str, Mechanism], joints: np.ndarray) -> None:
+    def __init__(
+        self, robot: Robot, file: DriveFile, mechanisms: Mapping[str, DriveMechanism], joints: np.ndarray
+    ) -> None:
         self.robot = robot
         self.drives = [d for d in file.drives if d.motor_counts > 0]
         self.mechanisms = mechanisms

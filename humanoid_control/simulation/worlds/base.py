@@ -286,12 +286,12 @@ class Soles:
         """
         R = [data.oMi[j].rotation @ X.rotation for j, X in zip(self.joints, self.placement, strict=True)]
         local = forces @ np.array(R).reshape(-1, 3, 3)  # R^T f, a row a corner
-        moments = cross(self._levers, local).sum(axis=1)
+        moments = cross_rows(self._levers, local).sum(axis=1)
         rows = np.concatenate([local.sum(axis=1), moments], axis=1)
         return dict(zip(self.names, rows, strict=True))
 
 
-def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def cross_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Cross product over the last axis, broadcast; np.cross spends most of its time on checking axes."""
     ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
     bx, by, bz = b[..., 0], b[..., 1], b[..., 2]

@@ -30,7 +30,7 @@ from humanoid_control.simulation.drives.motors_gears import (
     desired_currents,
     shaft_forces,
 )
-from humanoid_control.simulation.drives.position_control import ReferenceLimits, advance_references, drive_terms
+from humanoid_control.simulation.drives.position_control import ReferenceLimits, advance_drive_references, drive_terms
 
 FASTEST = 1e4  # [rad/s] or [m/s]: nothing real moves faster, so the integration has failed
 FINE = -1
@@ -164,7 +164,7 @@ def run_steps(world, x, d, pushes, schedule):
     for _ in range(schedule.steps):
         joints, speed = x.q[iq:], x.v[iv:]
         silent = now - schedule.since >= schedule.coast
-        advance_references(d.mode, d.q_ref, d.v_ref, d.limits, joints, silent, h)
+        advance_drive_references(d.mode, d.q_ref, d.v_ref, d.limits, joints, silent, h)
         drive_terms(d, joints, speed, h, tau, armature, iv)
         impressed_forces(world, x, pushes, now, h)
         solve_step(world, x, tau, armature, h)
@@ -355,7 +355,7 @@ def run_driven_steps(world, x, d, pushes, motors, schedule):
         for k in range(moving):
             e.angles[e.joint[k]], e.rates[e.joint[k]] = x.q[iq + k], x.v[iv + k]
         silent = now - schedule.since >= schedule.coast
-        advance_references(d.mode, d.q_ref, d.v_ref, d.limits, e.angles, silent, h)
+        advance_drive_references(d.mode, d.q_ref, d.v_ref, d.limits, e.angles, silent, h)
         for j in e.held:
             most = h * e.speed[j]
             change = min(max(d.q_ref[j] - e.angles[j], -most), most)
