@@ -118,7 +118,7 @@ class TendonPlant:
         """Prepare.
 
         Args:
-            moment_arm_error: standard deviation of `factors`, 1 on average, as in `encoders.EncoderErrors.scale`;
+            moment_arm_error: standard deviation of `factors`, 1 on average, as in `EncoderErrors.scale`;
                 with all joints at zero the lengths are right nevertheless.
             seed: of the factors.
 
