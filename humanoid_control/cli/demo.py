@@ -16,7 +16,7 @@ from typing import Any
 from humanoid_control.errors import ConfigError, EnvironmentProblem, UnknownNameError
 from humanoid_control.nodes import Session, require_ros
 from humanoid_control.robots.robot import Robot
-from humanoid_control.terminal import console, print_json, progress
+from humanoid_control.terminal import console, print_json, print_parts, progress
 
 # -------- What the demos have in common: a session that is watched for some time, and the last words about it
 
@@ -93,7 +93,7 @@ def run_reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], sta
 
 
 def _report(args: argparse.Namespace, session: Session, robot: Robot, acceleration: float, ran: Watched) -> int:
-    from humanoid_control.evaluation.reaching import print_reach, reach_report
+    from humanoid_control.evaluation.reaching import reach_parts, reach_report
     from humanoid_control.nodes import NODES
 
     assert session.bag is not None
@@ -107,7 +107,7 @@ def _report(args: argparse.Namespace, session: Session, robot: Robot, accelerati
     if args.json:
         print_json(report)
     else:
-        print_reach(report)
+        print_parts(reach_parts(report))
         for text in report["warnings"]:
             console.print(f"  {text}")
         print_end(session, ran)
@@ -204,7 +204,7 @@ def _check_input(args: argparse.Namespace) -> Robot:
 
 
 def _report_demo(args: argparse.Namespace, session: Session, robot: Robot, ran: Watched) -> int:
-    from humanoid_control.evaluation.recorded_run import print_report, run_report
+    from humanoid_control.evaluation.recorded_run import run_parts, run_report
 
     assert session.bag is not None
     report = run_report(session.bag, robot, skip=LEAD_IN)
@@ -220,6 +220,6 @@ def _report_demo(args: argparse.Namespace, session: Session, robot: Robot, ran: 
     if args.json:
         print_json(report)
     else:
-        print_report(report)
+        print_parts(run_parts(report))
         print_end(session, ran)
     return 0 if good else 1

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from humanoid_control.cli.parser import comma_list
 from humanoid_control.errors import ConfigError
-from humanoid_control.terminal import compile_first, console, print_json, progress, table
+from humanoid_control.terminal import compile_first, console, print_json, print_parts, progress
 
 if TYPE_CHECKING:
-    from humanoid_control.evaluation.score import RobotScore
-    from humanoid_control.mocap.body_points import BodyPoints
-    from humanoid_control.retargeting.retargeter import RetargetSettings
     from humanoid_control.robots.robot import Robot
 
 EXAMPLES = """examples:
@@ -51,15 +49,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from humanoid_control.errors import UnknownNameError
-    from humanoid_control.evaluation.report.files import check_outputs, write_outputs
+    from humanoid_control.evaluation.report.files import check_outputs, write_scores
     from humanoid_control.evaluation.report.tables import detail_tables, summary_tables, to_json
+    from humanoid_control.evaluation.score import retarget_variants, score_clip
     from humanoid_control.evaluation.tracking_error import TROUGH_RULES
     from humanoid_control.mocap.body_points import find_body_points
     from humanoid_control.mocap.load import load_body_points, load_clip
 
     if args.trough_rule not in TROUGH_RULES:
         raise UnknownNameError("trough rule", args.trough_rule, TROUGH_RULES)
-    robots, solved = load_robots(args.robots), ways(args.method)
+    robots = load_robots(args.robots)
+    methods = comma_list(args.method)
+    if not methods:
+        raise ConfigError(f"--method '{args.method}' names no method")
+    variants = retarget_variants(methods)
     check_outputs(args.html, args.output)
     marker_set = args.marker_set or None
     body = find_body_points(load_clip(args.clip), marker_set) if args.raw else load_body_points(args.clip, marker_set)
@@ -68,19 +71,19 @@ def run(args: argparse.Namespace) -> int:
         scores = []
         for k, robot in enumerate(robots):
             show(k, robot.name)
-            scores.append(
-                score_robot(body, robot, solved, args.trough_rule, lambda f, k=k: show(k + f, robots[k].name))
-            )
+
+            def solving(share: float, k: int = k) -> None:
+                show(k + share, robots[k].name)
+
+            scores.append(score_clip(body, robot, variants, args.trough_rule, solving))
         show(len(robots), "")
-    written = write_outputs(scores, args.html, args.output)
+    written = write_scores(scores, args.html, args.output)
     if args.json:
         print_json(to_json(scores))
         return 0
-    tables = summary_tables(scores)
+    print_parts(summary_tables(scores))
     if args.details:
-        tables += [t for s in scores for t in detail_tables(s)]
-    for t in tables:
-        table(t.title, t.columns, t.rows)
+        print_parts(t for s in scores for t in detail_tables(s))
     for line in written:
         console.print(f"written: {line}")
     return 0
@@ -107,55 +110,3 @@ def load_robots(text: str) -> list[Robot]:
     if twice is not None:
         raise ConfigError(f"--robots holds two robots called '{twice}': score them one after the other")
     return robots
-
-
-def ways(methods: str = "constrained") -> list[tuple[str, RetargetSettings]]:
-    """The ways to solve a clip that are compared, each method without and with avoidance: label and settings.
-
-    Args:
-        methods: names separated by commas.
-
-    Raises:
-        ConfigError: the list names no method. UnknownNameError: a method that does not exist.
-    """
-    from humanoid_control.retargeting.retargeter import RetargetSettings
-
-    names = list(dict.fromkeys(m.strip() for m in methods.split(",") if m.strip()))
-    if not names:
-        raise ConfigError(f"--method '{methods}' names no method")
-    out = []
-    for name in names:
-        first = f"{name}, " if len(names) > 1 else ""
-        avoiding = "constraints" if name == "constrained" else "shift"
-        out.append((f"{first}no avoidance", RetargetSettings(method=name, avoidance="none")))
-        out.append((f"{first}avoidance", RetargetSettings(method=name, avoidance=avoiding)))
-    return out
-
-
-def score_robot(
-    body: BodyPoints,
-    robot: Robot,
-    solved: list[tuple[str, RetargetSettings]],
-    trough_rule: str = "auto",
-    progress: Any = None,
-) -> RobotScore:
-    """Solve a clip for one robot in several ways, and score them.
-
-    Args:
-        progress: called with the share that is done, 0 to 1.
-    """
-    from humanoid_control.evaluation.score import score
-    from humanoid_control.retargeting import retarget_clip
-    from humanoid_control.retargeting.scaling import scale_to_robot
-
-    targets = scale_to_robot(body, robot)
-    say = progress or (lambda share: None)
-    runs = []
-    for k, (label, settings) in enumerate(solved):
-
-        def solving(done: int, total: int, k: int = k) -> None:
-            if done % 50 == 0:
-                say(0.8 * (k + done / total) / len(solved))
-
-        runs.append((label, retarget_clip(targets, robot, settings, solving)))
-    return score(robot, targets, runs, trough_rule, lambda done, total: say(0.8 + 0.2 * done / total))

@@ -1,1 +1,52 @@
-"""evaluation."""
+"""Evaluation: how well a clip or a recorded run was followed, by errors, collisions, limits and smoothness.
+
+from humanoid_control.evaluation import score_clip
+from humanoid_control.mocap import load_body_points
+from humanoid_control.robots import load_robot
+
+score = score_clip(load_body_points("dance"), load_robot("wabian2", "fixed"))
+print({run.label: run.links["mean"].mean for run in score.runs})
+"""
+
+from typing import TYPE_CHECKING
+
+from humanoid_control import lazy
+
+if TYPE_CHECKING:
+    from humanoid_control.evaluation.bag import BagReader as BagReader
+    from humanoid_control.evaluation.bag import BagWriter as BagWriter
+    from humanoid_control.evaluation.motion_quality import DriftCheck as DriftCheck
+    from humanoid_control.evaluation.motion_quality import JointUse as JointUse
+    from humanoid_control.evaluation.motion_quality import MotionQuality as MotionQuality
+    from humanoid_control.evaluation.motion_quality import drift_check as drift_check
+    from humanoid_control.evaluation.motion_quality import joint_use as joint_use
+    from humanoid_control.evaluation.motion_quality import measure_motion as measure_motion
+    from humanoid_control.evaluation.reaching import reach_parts as reach_parts
+    from humanoid_control.evaluation.reaching import reach_report as reach_report
+    from humanoid_control.evaluation.recorded_run import read_run as read_run
+    from humanoid_control.evaluation.recorded_run import run_parts as run_parts
+    from humanoid_control.evaluation.recorded_run import run_report as run_report
+    from humanoid_control.evaluation.score import RobotScore as RobotScore
+    from humanoid_control.evaluation.score import RunScore as RunScore
+    from humanoid_control.evaluation.score import retarget_variants as retarget_variants
+    from humanoid_control.evaluation.score import score_clip as score_clip
+    from humanoid_control.evaluation.score import score_trajectories as score_trajectories
+    from humanoid_control.evaluation.self_collision import CollisionCount as CollisionCount
+    from humanoid_control.evaluation.self_collision import count_collisions as count_collisions
+    from humanoid_control.evaluation.shoulder_singularity import gh_singularity as gh_singularity
+    from humanoid_control.evaluation.tracking_error import ErrorPeak as ErrorPeak
+    from humanoid_control.evaluation.tracking_error import link_errors as link_errors
+
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "bag": ["BagReader", "BagWriter"],
+        "motion_quality": ["DriftCheck", "JointUse", "MotionQuality", "drift_check", "joint_use", "measure_motion"],
+        "reaching": ["reach_parts", "reach_report"],
+        "recorded_run": ["read_run", "run_parts", "run_report"],
+        "score": ["RobotScore", "RunScore", "retarget_variants", "score_clip", "score_trajectories"],
+        "self_collision": ["CollisionCount", "count_collisions"],
+        "shoulder_singularity": ["gh_singularity"],
+        "tracking_error": ["ErrorPeak", "link_errors"],
+    },
+)

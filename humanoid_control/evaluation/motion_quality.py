@@ -1,10 +1,4 @@
-"""Quality of a joint motion frame by frame: limits, speed, acceleration, jerk.
-
-Also here:
-
-* How much of each joint's range a motion uses.
-* Drift of a trajectory: what it lost against a posture solved anew.
-"""
+"""Quality of a joint motion: limits, speed, acceleration and jerk, range used, and drift of the integration."""
 
 from __future__ import annotations
 
@@ -17,8 +11,6 @@ from humanoid_control.evaluation.tracking_error import LIMIT_MARGIN
 from humanoid_control.retargeting.retargeter import JointTrajectory, Retargeter
 from humanoid_control.retargeting.scaling import Targets
 from humanoid_control.robots.robot import Robot
-
-# -------- Quality of a joint motion frame by frame: limits, speed, acceleration, jerk
 
 AT_SPEED_LIMIT = 0.999
 PERCENTILE = 99
@@ -73,7 +65,7 @@ class MotionQuality:
     jerk: Level
 
 
-def motion_quality(robot: Robot, trajectory: JointTrajectory) -> tuple[MotionQuality, FrameQuality]:
+def measure_motion(robot: Robot, trajectory: JointTrajectory) -> tuple[MotionQuality, FrameQuality]:
     """Quality of a joint trajectory of a robot, over all and frame by frame."""
     moving = robot.imitation_joints
     q, lower, upper = trajectory.positions[:, moving], robot.lower[moving], robot.upper[moving]
@@ -114,7 +106,7 @@ def _level(values: np.ndarray) -> Level:
     return Level(float(size.max()), float(np.percentile(size, PERCENTILE))) if size.size else Level(0.0, 0.0)
 
 
-# -------- How much of each joint's range a motion uses
+# -------- Range used
 
 
 @dataclass(frozen=True)
@@ -160,7 +152,7 @@ def joint_use(robot: Robot, joints: np.ndarray) -> tuple[JointUse, ...]:
     return tuple(rows)
 
 
-# -------- Drift of a trajectory: what it lost against a posture solved anew
+# -------- Drift: error lost against a posture solved anew
 
 PLACES = 5
 INSIDE = 1e-9  # [rad] a start of the fit must lie strictly inside the range
@@ -170,8 +162,8 @@ INSIDE = 1e-9  # [rad] a start of the fit must lie strictly inside the range
 class DriftCheck:
     """Error attained by a trajectory beside the error of a converged solution, at a few places of the clip.
 
-    The source integrates joint speeds by Euler's rule without any drift compensation (section 4.2.2) and takes the
-    drift for negligible, without a check. Here, at places spread evenly from the first to the last frame, the bounded
+    Dube 2012 (section 4.2.2) integrates joint speeds by Euler's rule without drift compensation and takes the drift
+    for negligible, without a check. Here, at places spread evenly from the first to the last frame, the bounded
     least-squares problem that the trajectory follows is solved to convergence, without speed limits and collisions:
     from the trajectory's own posture, and anew from the rest posture and random starts. Both errors are root mean
     squares over the seven points.

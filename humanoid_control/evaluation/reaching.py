@@ -1,9 +1,4 @@
-"""What a run of random reaching proves, from the commands that were recorded and from nothing else.
-
-Also here:
-
-* A recorded run of random reaching: read as arrays, proven, and printed.
-"""
+"""Verification of a run of random reaching from the commands that were recorded, and from nothing else."""
 
 from __future__ import annotations
 
@@ -24,15 +19,13 @@ from humanoid_control.evaluation.recorded_run import (
     limits_kept,
     nanoseconds,
     postures_from,
-    tell_postures,
+    postures_note,
 )
 from humanoid_control.reaching import HANDS, REACHABLE
 from humanoid_control.robots.robot import Robot
-from humanoid_control.terminal import console, table
+from humanoid_control.terminal import Table
 
-# -------- What a run of random reaching proves, from the commands that were recorded and from nothing else
-
-LOOK = 0.1  # [m] pairs farther apart are not told
+HORIZON = 0.1  # [m] pairs farther apart are not told
 REACHED = 0.01  # [m]
 REACHED_SHARE = 0.8  # of the reachable goals; a local method may be held up on its way to the others
 REST = 0.2  # [s] at the end of a goal's stay, when the hands should be at rest
@@ -69,7 +62,7 @@ def collisions(robot: Robot, commands: Signal) -> dict[str, Any]:
     times = np.concatenate([commands.time, (commands.time[1:] + commands.time[:-1]) / 2])
     closest, who, when, hits = np.inf, ("", ""), np.nan, 0
     for t, joints in zip(times, np.vstack([commands.position, between]), strict=True):
-        near = pairs.update(robot.q(joints), LOOK)
+        near = pairs.update(robot.q(joints), HORIZON)
         if not len(near):
             continue
         k = int(np.argmin(near.distance))
@@ -134,7 +127,7 @@ def _recorded(times: np.ndarray, begin: float, end: float) -> bool:
     return bool(len(inside) > 1 and inside[0] <= begin and inside[-1] >= end and np.diff(inside).max() <= GAP)
 
 
-def prove(
+def verify_run(
     robot: Robot, commands: Signal, goals: Sequence[GoalRecord], acceleration: float, measured: bool = False
 ) -> dict[str, Any]:
     """Everything that is claimed of a run; `good` is whether all of it holds.
@@ -182,7 +175,7 @@ def _errors(rows: list[dict[str, Any]]) -> dict[str, float | None]:
     }
 
 
-# -------- A recorded run of random reaching: read as arrays, proven, and printed
+# -------- The recording, and the report
 
 TOPICS = {"/joint_commands", "/joint_states", "/goals", "/diagnostics"}
 IK = "whole_body_ik"
@@ -200,7 +193,7 @@ FIGURES = (
 
 
 @dataclass(frozen=True)
-class Reach:
+class ReachRecording:
     """A bag's commands, goals, and every diagnostics message by node.
 
     Attributes:
@@ -213,7 +206,7 @@ class Reach:
     postures_from: str
 
 
-def read_reach(path: Path, robot: Robot) -> Reach:
+def read_reach(path: Path, robot: Robot) -> ReachRecording:
     """Read a bag.
 
     Times count from the first command; a diagnostics message has its own, "stamp", in nanoseconds since then.
@@ -245,7 +238,7 @@ def read_reach(path: Path, robot: Robot) -> Reach:
     for values in (v for said in nodes.values() for v in said):
         values["stamp"] = str(int(values["stamp"]) - first)
     goals = [_goal(1e-9 * (ns - first), markers) for ns, markers in asked]
-    return Reach(commands, goals, nodes, postures_from(given))
+    return ReachRecording(commands, goals, nodes, postures_from(given))
 
 
 def _goal(time: float, markers: Any) -> GoalRecord:
@@ -266,7 +259,7 @@ def reach_report(path: Path, robot: Robot, acceleration: float, nodes_of_interes
         "bag": str(path),
         "duration_s": float(commands.time[-1]),
         "postures_from": read.postures_from,
-        **prove(robot, commands, read.goals, acceleration, measured=read.postures_from == MEASURED),
+        **verify_run(robot, commands, read.goals, acceleration, measured=read.postures_from == MEASURED),
         "recorded_percent": recorded_percent(commands.time, nodes.get(IK, [])),
         "loop": closed_loop(nodes.get(IK, [])),
         "nodes": {name: values for name, values in last.items() if name in nodes_of_interest},
@@ -305,37 +298,38 @@ def closed_loop(rows: list[dict[str, str]]) -> dict[str, Any]:
     return values | {"ticks": ticks, "missed_ticks": missed, "missed_percent": share}
 
 
-def print_reach(r: dict[str, Any]) -> None:
-    """The report as tables."""
+def reach_parts(r: dict[str, Any]) -> list[Table | str]:
+    """The report as tables and sentences."""
     rows = [
         [g["number"], g["kind"], round(1000 * g["error_m"], 1), round(1000 * g["moved_m"], 1), _verdict(g)]
         for g in r["goals"]
     ]
-    table("goals", ["goal", "kind", "error mm", "moved at the end mm", ""], rows)
+    parts: list[Table | str] = [Table("goals", ["goal", "kind", "error mm", "moved at the end mm", ""], rows)]
     near, others, hits = r["reachable"], r["unreachable"], r["self_collision"]
-    tell_postures(r)
-    console.print(f"reachable goals: {near['reached']} of {near['goals']} within 10 mm{_median(near)}")
-    console.print(f"unreachable goals: {others['held']} of {others['goals']} held{_median(others)}")
+    parts += postures_note(r)
+    parts.append(f"reachable goals: {near['reached']} of {near['goals']} within 10 mm{_median(near)}")
+    parts.append(f"unreachable goals: {others['held']} of {others['goals']} held{_median(others)}")
     closest = "far" if hits["closest_m"] is None else f"{1000 * hits['closest_m']:.1f} mm"
     who = f", {' and '.join(hits['closest_pair'])}" if hits["closest_m"] is not None else ""
-    console.print(f"self-collision: {hits['in_collision']} of {hits['postures']} postures (closest: {closest}{who})")
+    parts.append(f"self-collision: {hits['in_collision']} of {hits['postures']} postures (closest: {closest}{who})")
     limits, most = r["limits"], r["acceleration"]
-    console.print(
+    parts.append(
         f"limits: {'kept' if limits['kept'] else 'BROKEN'} in {limits['commands']} commands, speed up to "
         f"{100 * limits['speed_share_of_limit']:.0f} % of its limit; acceleration: "
         f"{'kept' if most['kept'] else 'BROKEN'}, up to {most['most_rad_s2']:.0f} of {most['limit_rad_s2']:.0f} rad/s^2"
     )
     if (share := r["recorded_percent"]) is not None and share < COMPLETE:
-        console.print(f"only {share:.0f} % of the commands were recorded: this machine is too busy for the recorder")
+        parts.append(f"only {share:.0f} % of the commands were recorded: this machine is too busy for the recorder")
     loop = r["loop"]
     if loop:
-        console.print(
+        parts.append(
             f"loop at {loop['rate_hz']:.0f} Hz: targets to command {loop['latency_p50_ms']:.2f} ms "
             f"(p99 {loop['latency_p99_ms']:.2f}), period error {loop['period_error_p50_ms']:.3f} ms "
             f"(p99 {loop['period_error_p99_ms']:.3f}), {loop['missed_ticks']} of {loop['ticks']} ticks missed"
         )
     wrong = [name for name, holds in r["checks"].items() if not holds]
-    console.print("proven: " + ", ".join(r["checks"]) if not wrong else f"NOT proven: {', '.join(wrong)}")
+    parts.append("proven: " + ", ".join(r["checks"]) if not wrong else f"NOT proven: {', '.join(wrong)}")
+    return parts
 
 
 def _verdict(goal: dict[str, Any]) -> str:

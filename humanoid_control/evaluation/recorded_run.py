@@ -1,10 +1,4 @@
-"""How a run went, from what was recorded: error of each link, limits kept, self-collisions.
-
-Also here:
-
-* Recorded JointStates as arrays, whatever they leave out: commands may be velocities alone, or of some joints.
-* A recorded run as arrays, and the report made of it.
-"""
+"""A recorded run: its bag as arrays, and what they say of link errors, limits and self-collisions."""
 
 from __future__ import annotations
 
@@ -19,9 +13,7 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation.bag import BagReader
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.robots.robot import Robot
-from humanoid_control.terminal import console, table
-
-# -------- How a run went, from what was recorded: error of each link, limits kept, self-collisions
+from humanoid_control.terminal import Table
 
 LINKS = {
     "sternum": ("spine", 0, 1),
@@ -29,7 +21,7 @@ LINKS = {
     "elbow": ("upper arms", 3, 5),
     "wrist": ("lower arms", 5, 7),
 }
-GIVES_WAY = np.radians(1.0)  # [rad]
+STOP_COMPLIANCE = np.radians(1.0)  # [rad]
 TOLERANCE = 1e-6
 
 
@@ -47,7 +39,7 @@ class Signal:
         return np.stack(columns, axis=1)
 
 
-def link_errors(robot: Robot, signal: Signal, target_time: np.ndarray, targets: np.ndarray) -> dict[str, Any]:
+def link_error_statistics(robot: Robot, signal: Signal, target_time: np.ndarray, targets: np.ndarray) -> dict[str, Any]:
     """Distance of each link's end to its target [m], where the joints were when the target was published.
 
     Args:
@@ -86,7 +78,7 @@ def limits_kept(robot: Robot, commands: Signal, measured: bool = False) -> dict[
         "position_beyond_limit_rad": max(0.0, float(outside)),
         "speed_share_of_limit": speed,
         "not_a_number": bad,
-        "kept": bool(bad == 0 and outside <= (GIVES_WAY if measured else TOLERANCE) and speed <= 1 + 1e-3),
+        "kept": bool(bad == 0 and outside <= (STOP_COMPLIANCE if measured else TOLERANCE) and speed <= 1 + 1e-3),
         "at_speed_limit_percent": 100 * float((np.abs(v) > 0.999 * robot.velocity).any(axis=1).mean()),
     }
 
@@ -128,7 +120,7 @@ def smoothness(commands: Signal) -> dict[str, float]:
     }
 
 
-# -------- Recorded JointStates as arrays, whatever they leave out: commands may be velocities alone, or of some joints
+# -------- JointState messages as arrays; commands may be velocities alone, or of some joints
 
 MEASURED = "joint_states"
 
@@ -203,13 +195,14 @@ def postures_from(commands: JointRows) -> str:
     return "joint_commands" if commands.complete else MEASURED
 
 
-def tell_postures(report: dict[str, Any]) -> None:
-    """Say so where the postures of a report are not those that were commanded."""
-    if report["postures_from"] == MEASURED:
-        console.print(
-            "the commands are velocities, or of some joints: postures are those of joint_states, and joints may press "
-            "into their stops by 1 deg"
-        )
+def postures_note(report: dict[str, Any]) -> list[str]:
+    """A sentence where the postures of a report are not those that were commanded."""
+    if report["postures_from"] != MEASURED:
+        return []
+    return [
+        "the commands are velocities, or of some joints: postures are those of joint_states, and joints may press "
+        "into their stops by 1 deg"
+    ]
 
 
 def nanoseconds(stamp: Any) -> int:
@@ -217,9 +210,9 @@ def nanoseconds(stamp: Any) -> int:
     return int(stamp.sec) * 10**9 + int(stamp.nanosec)
 
 
-# -------- A recorded run as arrays, and the report made of it
+# -------- The report
 
-TOO_FAST = 30.0  # [%]
+SATURATED_PERCENT = 30.0  # [%]
 TOPICS = {"/joint_states", "/joint_commands", "/targets", "/diagnostics"}
 
 
@@ -286,8 +279,8 @@ def run_report(path: Path, robot: Robot, skip: float = 0.0) -> dict[str, Any]:
         "bag": str(path),
         "duration_s": run["duration"],
         "postures_from": run["postures_from"],
-        "error_of_robot": link_errors(robot, states, times, targets),
-        "error_of_command": link_errors(robot, commands, times, targets),
+        "error_of_robot": link_error_statistics(robot, states, times, targets),
+        "error_of_command": link_error_statistics(robot, commands, times, targets),
         "limits": limits_kept(robot, commands, run["postures_from"] == MEASURED),
         "self_collision": self_collisions(robot, states),
         "smoothness": smoothness(commands),
@@ -296,26 +289,22 @@ def run_report(path: Path, robot: Robot, skip: float = 0.0) -> dict[str, Any]:
     }
 
 
-def print_report(r: dict[str, Any]) -> None:
-    """The report as tables."""
+def run_parts(r: dict[str, Any]) -> list[Table | str]:
+    """The report as tables and sentences."""
     rows = []
     for link, e in r["error_of_robot"].items():
         c = r["error_of_command"][link]
         rows.append([link, *(round(100 * e[k], 1) for k in ("mean", "std", "max")), round(100 * c["mean"], 1)])
-    table(
-        "error of each link [cm]: simulated robot, and the command alone",
-        ["link", "mean", "std", "max", "command mean"],
-        rows,
-    )
-    tell_postures(r)
+    title = "error of each link [cm]: simulated robot, and the command alone"
+    parts: list[Table | str] = [Table(title, ["link", "mean", "std", "max", "command mean"], rows), *postures_note(r)]
     limits, hits = r["limits"], r["self_collision"]
     kept = "kept" if limits["kept"] else "BROKEN"
-    console.print(
+    parts.append(
         f"limits: {kept} in {limits['commands']} commands (speed up to {100 * limits['speed_share_of_limit']:.0f} % "
         f"of its limit, a joint at its speed limit {limits['at_speed_limit_percent']:.0f} % of the time)"
     )
-    if limits["at_speed_limit_percent"] > TOO_FAST:
-        console.print(
+    if limits["at_speed_limit_percent"] > SATURATED_PERCENT:
+        parts.append(
             "the clip is fast for this robot's joints: a lower speed of the clip (--speed 0.5) brings it nearer"
         )
     closest = (
@@ -323,7 +312,7 @@ def print_report(r: dict[str, Any]) -> None:
         if hits["closest_m"] is None
         else f"{1000 * hits['closest_m']:.0f} mm, {' and '.join(hits['closest_pair'])}"
     )
-    console.print(f"self-collision: {hits['frames_in_collision']} of {hits['frames']} postures (closest: {closest})")
+    parts.append(f"self-collision: {hits['frames_in_collision']} of {hits['frames']} postures (closest: {closest})")
     columns = ["node", "rate Hz", "tick p50 ms", "tick p99 ms", "missed %", "state"]
     keys = ("rate_hz", "execution_p50_ms", "execution_p99_ms")
     rows = []
@@ -331,4 +320,4 @@ def print_report(r: dict[str, Any]) -> None:
         ticks, missed = float(v.get("ticks", 0)), float(v.get("missed_ticks", 0))
         share = 100 * missed / (ticks + missed) if ticks else 0.0
         rows.append([name, *(float(v.get(k, "nan")) for k in keys), round(share, 2), v.get("message", "")])
-    table("nodes", columns, rows)
+    return [*parts, Table("nodes", columns, rows)]

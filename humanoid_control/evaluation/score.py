@@ -1,4 +1,4 @@
-"""The score of one robot on one clip: everything the source measures, for any number of ways to solve it."""
+"""Score of a robot on a clip: errors, collisions, limits and drift of one or several ways to solve it (Dube 2012)."""
 
 from __future__ import annotations
 
@@ -14,22 +14,33 @@ from humanoid_control.evaluation.motion_quality import (
     MotionQuality,
     drift_check,
     joint_use,
-    motion_quality,
+    measure_motion,
 )
 from humanoid_control.evaluation.self_collision import CollisionCount, count_collisions, self_penetration
-from humanoid_control.evaluation.shoulder_singularity import ShoulderSingularity, nearness, shoulder_singularity
+from humanoid_control.evaluation.shoulder_singularity import (
+    ShoulderSingularity,
+    singularity_distance,
+    summarize_singularity,
+)
 from humanoid_control.evaluation.tracking_error import (
-    Extreme,
+    ErrorPeak,
     Histogram,
-    describe,
+    describe_peaks,
     error_histogram,
     link_errors,
     peak_frames,
     reached_points,
     trough_frames,
 )
-from humanoid_control.retargeting.retargeter import JointTrajectory
-from humanoid_control.retargeting.scaling import Targets
+from humanoid_control.mocap.body_points import BodyPoints
+from humanoid_control.retargeting.retargeter import (
+    CONSTRAINED,
+    CONSTRAINTS,
+    JointTrajectory,
+    RetargetSettings,
+    retarget_clip,
+)
+from humanoid_control.retargeting.scaling import Targets, scale_to_robot
 from humanoid_control.robots.robot import Robot
 
 
@@ -42,8 +53,8 @@ class LinkScore:
     min: float
     max: float
     histogram: Histogram
-    peaks: tuple[Extreme, ...]
-    troughs: tuple[Extreme, ...]
+    peaks: tuple[ErrorPeak, ...]
+    troughs: tuple[ErrorPeak, ...]
 
 
 @dataclass(frozen=True)
@@ -122,7 +133,7 @@ class RobotScore:
         return len(self.targets)
 
 
-def score(
+def score_trajectories(
     robot: Robot,
     targets: Targets,
     runs: Sequence[tuple[str, JointTrajectory]],
@@ -149,6 +160,55 @@ def score(
     return RobotScore(robot.name, robot.title, targets, mid_hip, tuple(rows))
 
 
+def retarget_variants(methods: Sequence[str] = (CONSTRAINED,)) -> list[tuple[str, RetargetSettings]]:
+    """Settings to solve a clip with, each method without and with avoidance: label and settings.
+
+    Args:
+        methods: their names.
+
+    Raises:
+        UnknownNameError: a method that does not exist.
+    """
+    names = list(dict.fromkeys(methods))
+    out = []
+    for name in names:
+        first = f"{name}, " if len(names) > 1 else ""
+        avoiding = CONSTRAINTS if name == CONSTRAINED else "shift"
+        out.append((f"{first}no avoidance", RetargetSettings(method=name, avoidance="none")))
+        out.append((f"{first}avoidance", RetargetSettings(method=name, avoidance=avoiding)))
+    return out
+
+
+def score_clip(
+    body: BodyPoints,
+    robot: Robot,
+    variants: Sequence[tuple[str, RetargetSettings]] | None = None,
+    trough_rule: str = "auto",
+    progress: Callable[[float], None] | None = None,
+) -> RobotScore:
+    """Solve a clip for one robot in several ways, and score them.
+
+    Args:
+        body: the clip.
+        robot: with a fixed base.
+        variants: label and settings of each way; None: without and with avoidance.
+        trough_rule: see `trough_frames`.
+        progress: called with the share that is done, 0 to 1.
+    """
+    solved = retarget_variants() if variants is None else variants
+    targets = scale_to_robot(body, robot)
+    say = progress or (lambda share: None)
+    runs = []
+    for k, (label, settings) in enumerate(solved):
+
+        def solving(done: int, total: int, k: int = k) -> None:
+            if done % 50 == 0:
+                say(0.8 * (k + done / total) / len(solved))
+
+        runs.append((label, retarget_clip(targets, robot, settings, solving)))
+    return score_trajectories(robot, targets, runs, trough_rule, lambda done, total: say(0.8 + 0.2 * done / total))
+
+
 def _run(robot: Robot, targets: Targets, label: str, trajectory: JointTrajectory, trough_rule: str) -> RunScore:
     joints = trajectory.positions
     reached = reached_points(robot, joints)
@@ -161,19 +221,19 @@ def _run(robot: Robot, targets: Targets, label: str, trajectory: JointTrajectory
             min=float(e.min()),
             max=float(e.max()),
             histogram=error_histogram(e),
-            peaks=describe(robot, joints, targets.rate, e, peak_frames(e)),
-            troughs=describe(robot, joints, targets.rate, e, trough_frames(e, trough_rule)),
+            peaks=describe_peaks(robot, joints, targets.rate, e, peak_frames(e)),
+            troughs=describe_peaks(robot, joints, targets.rate, e, trough_frames(e, trough_rule)),
         )
     distances = self_penetration(robot, joints)
-    quality, frames = motion_quality(robot, trajectory)
-    singular = nearness(robot, joints)
+    quality, frames = measure_motion(robot, trajectory)
+    singular = singularity_distance(robot, joints)
     return RunScore(
         label=label,
         links=links,
         joints=joint_use(robot, joints),
         collisions=count_collisions(distances),
         quality=quality,
-        singularity=shoulder_singularity(singular),
+        singularity=summarize_singularity(singular),
         drift=drift_check(robot, targets, trajectory),
         frames=Frames(errors, distances.penetration(), frames, singular, reached),
     )

@@ -1,9 +1,4 @@
-"""Which body segments may hit each other (Dube 2012, Table 4.3), and how the collisions of a dance are grouped.
-
-Also here:
-
-* Self-collisions of a motion, counted as the source's Table 6.6 does.
-"""
+"""Self-collisions of a motion, by the pairs of body segments that may touch (Dube 2012, Tables 4.3 and 6.6)."""
 
 from __future__ import annotations
 
@@ -16,8 +11,6 @@ import pinocchio as pin
 from humanoid_control.collision.coal_backend import shape_arrays
 from humanoid_control.collision.pair_distance import CollisionPairs
 from humanoid_control.robots.robot import Robot
-
-# -------- Which body segments may hit each other (Dube 2012, Table 4.3), and how the collisions of a dance are grouped
 
 LIKELY, UNLIKELY = "likely", "unlikely"
 
@@ -41,7 +34,7 @@ PAIR_TABLE: dict[frozenset[str], str] = {
     if mark != " "
 }
 
-# The hand moves with the lower arm, foot and toe with the leg. The source's table has no clavicle or girdle.
+# The hand moves with the lower arm, foot and toe with the leg. Table 4.3 has no clavicle or girdle.
 _SEGMENTS = {
     "upper_arm": "UA",
     "lower_arm": "LA",
@@ -56,7 +49,7 @@ _SEGMENTS = {
 _MIDDLE = {"upper_torso": "B", "lower_torso": "B", "torso": "B", "head": "HN", "neck": "HN"}
 _SIDED = re.compile(r"(?:([lr])_|(left)_|(right)_)(\w+)")
 
-# Columns of the source's Table 6.6, which counts arms against the torso only.
+# Columns of Table 6.6, which counts arms against the torso only.
 ARM_TORSO_COLUMNS = (
     "lower arm - upper torso",
     "lower arm - lower torso",
@@ -95,7 +88,7 @@ def arm_torso_column(shape_1: str, shape_2: str) -> str | None:
     return f"{'upper' if segment[:2] == 'UA' else 'lower'} arm - {torso.replace('_', ' ')}"
 
 
-# -------- Self-collisions of a motion, counted as the source's Table 6.6 does
+# -------- Collisions counted as in Table 6.6
 
 TABLE = ARM_TORSO_COLUMNS
 

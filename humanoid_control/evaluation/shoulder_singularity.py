@@ -154,7 +154,7 @@ class ShoulderSingularity:
     stretches: tuple[SingularStretch, ...]
 
 
-def nearness(robot: Robot, joints: np.ndarray) -> np.ndarray:
+def singularity_distance(robot: Robot, joints: np.ndarray) -> np.ndarray:
     """Distance (T, 2) of the left and right shoulder from the singularity at joint angles (T, n).
 
     NaN where the robot has no shoulder of flexion, abduction and rotation one after the other.
@@ -165,7 +165,7 @@ def nearness(robot: Robot, joints: np.ndarray) -> np.ndarray:
         return np.full((len(joints), 2), np.nan)
 
 
-def shoulder_singularity(values: np.ndarray) -> ShoulderSingularity:
+def summarize_singularity(values: np.ndarray) -> ShoulderSingularity:
     """The summary of distances (T, 2)."""
     near = values < NEAR  # False for NaN
     smallest = float(values.min())

@@ -1,10 +1,4 @@
-"""Position error of every link: how far each tracked point is from where it should be.
-
-Also here:
-
-* Histogram of a link's error, and its description in the grades of the source.
-* Peaks and troughs of an error, and what the joints do there.
-"""
+"""Tracking error: distance of each tracked point from its target, its distribution, and its peaks (Dube 2012, 6.1)."""
 
 from __future__ import annotations
 
@@ -15,8 +9,6 @@ import numpy as np
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.retargeting.scaling import POINTS, Targets
 from humanoid_control.robots.robot import Robot
-
-# -------- Position error of every link: how far each tracked point is from where it should be
 
 MEAN = "mean"
 LINKS = (*POINTS, MEAN)
@@ -47,16 +39,16 @@ def link_errors(reached: np.ndarray, targets: Targets) -> dict[str, np.ndarray]:
     return errors | {MEAN: distance.mean(axis=1)}
 
 
-# -------- Histogram of a link's error, and its description in the grades of the source
+# -------- Distribution
 
-BIN = 0.02  # [m] width of a bin: every mode the source prints is an even number of centimetres
+BIN = 0.02  # [m] width of a bin: every mode in Dube 2012 is an even number of centimetres
 SPREAD_STEP = 0.10  # [m]
 HEIGHT_STEP = 200  # frames
 SPREADS = ("very low", "low", "moderate", "high", "very high", "extremely high")
 HEIGHTS = ("extremely low", "very low", "low", "medium", "high", "very high")
 SKEWS = ((0.25, "almost symmetrical"), (0.5, "slight {} skew"), (1.0, "{} skew"), (np.inf, "distinct {} skew"))
 """Skewness below which a shape has a name. 0.5 and 1 are Bulmer's bounds of a moderate and a high skewness; 0.25 halves
-the lower one. The source gives the names, not the bounds."""
+the lower one. Dube 2012 gives the names, not the bounds."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +61,8 @@ class Histogram:
         skewness: third standardised moment m3 / m2^1.5, 0 where all errors are equal.
         shape: the name of that skewness, from "almost symmetrical" to "distinct right skew".
         spread: largest minus smallest error [m]; spread_grade: its name in steps of 10 cm.
-        height: frames in the fullest bin; height_grade: its name in steps of 200 frames, as the source grades it,
-            which compares clips only of about the same number of frames; height_share: height over all frames.
+        height: frames in the fullest bin; height_grade: its name in steps of 200 frames, as Dube 2012
+            grades it, which compares only clips of about as many frames; height_share: height over all frames.
         mode: lower edge of the fullest bin [m].
     """
 
@@ -118,7 +110,7 @@ def skewness(values: np.ndarray) -> float:
 
 
 def shape_name(skew: float) -> str:
-    """The source's word for a skewness."""
+    """The word of Dube 2012 for a skewness."""
     name = next(text for bound, text in SKEWS if abs(skew) < bound)
     return name.format("right" if skew > 0 else "left")
 
@@ -128,7 +120,7 @@ def grade(value: float, step: float, names: tuple[str, ...]) -> str:
     return names[min(int(value / step), len(names) - 1)]
 
 
-# -------- Peaks and troughs of an error, and what the joints do there
+# -------- Peaks and troughs
 
 DEVIATIONS = 2.0
 NEAR_LIMIT = 0.2
@@ -138,7 +130,7 @@ TROUGH_RULES = ("auto", "both", "limit")
 
 
 @dataclass(frozen=True)
-class Extreme:
+class ErrorPeak:
     """One peak or trough: an unbroken run of frames beyond the thresholds, told by its most extreme frame.
 
     Attributes:
@@ -193,16 +185,16 @@ def trough_frames(errors: np.ndarray, rule: str = "auto") -> list[tuple[int, int
     return _runs(below, -errors)
 
 
-def describe(
+def describe_peaks(
     robot: Robot, joints: np.ndarray, rate: float, errors: np.ndarray, frames: list[tuple[int, int, int]]
-) -> tuple[Extreme, ...]:
-    """What the joints (T, n) do at the peaks or troughs of an error (T,), most extreme first."""
+) -> tuple[ErrorPeak, ...]:
+    """Joint angles (T, n) at the peaks or troughs of an error (T,), most extreme first."""
     names = [robot.joint_names[j] for j in robot.imitation_joints]
     rows = []
     for frame, first, last in frames:
         angles = joints[frame, robot.imitation_joints]
         rows.append(
-            Extreme(
+            ErrorPeak(
                 frame=frame,
                 time=frame / rate,
                 error=float(errors[frame]),

@@ -208,14 +208,13 @@ def test_methods_are_compared_each_with_and_without_avoidance(humanoid, clip):
 def test_every_way_to_solve_has_a_colour_and_a_robot_that_stands_still_a_page():
     import numpy as np
 
-    from humanoid_control.cli.score import ways
-    from humanoid_control.evaluation.report.page import page
+    from humanoid_control.evaluation import retarget_variants, score_trajectories
+    from humanoid_control.evaluation.report import score_page
     from humanoid_control.evaluation.report.plots import SERIES, WIDTHS
-    from humanoid_control.evaluation.score import score
     from humanoid_control.retargeting import Targets, retarget_clip
     from humanoid_control.retargeting.scaling import POINTS
 
-    solved = ways("constrained,weighted_dls,dls,pinv")
+    solved = retarget_variants(["constrained", "weighted_dls", "dls", "pinv"])
     assert len(SERIES) == len(WIDTHS) == len(solved) == 8
     robot = load_robot("wabian2", "fixed")
     still = np.tile(robot.point_positions(robot.q("neutral"), POINTS), (5, 1, 1))
@@ -223,7 +222,7 @@ def test_every_way_to_solve_has_a_colour_and_a_robot_that_stands_still_a_page():
     targets = Targets("still", 50.0, still, body, ("l_hip", "r_hip"))
     held = retarget_clip(targets, robot)
     held.positions[:] = held.positions[0]
-    text = page([score(robot, targets, [(label, held) for label, _ in solved])])
+    text = score_page([score_trajectories(robot, targets, [(label, held) for label, _ in solved])])
     outline = Outline()
     outline.feed(text)
     assert outline.open == [] and "nan" not in text.lower()

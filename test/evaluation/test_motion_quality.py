@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from humanoid_control.evaluation.motion_quality import drift_check, joint_use, motion_quality
+from humanoid_control.evaluation.motion_quality import drift_check, joint_use, measure_motion
 from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import (
     POINTS,
@@ -37,7 +37,7 @@ def motion(robot, joint, angles, rate=RATE):
 @pytest.mark.parametrize("rate", [25.0, 100.0])
 def test_a_cubic_has_constant_jerk(robot, rate):
     t = np.arange(80) / rate
-    quality, frames = motion_quality(robot, motion(robot, "waist_rotation", 0.5 * t**3, rate))
+    quality, frames = measure_motion(robot, motion(robot, "waist_rotation", 0.5 * t**3, rate))
     assert frames.jerk[3:] == pytest.approx(3.0, rel=1e-5)
     assert frames.acceleration[-1] == pytest.approx(3 * (t[-1] - 1 / rate), rel=1e-6)
     assert frames.jerk[:3].tolist() == [0, 0, 0]
@@ -46,7 +46,7 @@ def test_a_cubic_has_constant_jerk(robot, rate):
 
 def test_speed_acceleration_and_jerk_of_a_sine(robot):
     w, a, t = 3.0, 0.4, np.arange(2000) / 500.0
-    quality, frames = motion_quality(robot, motion(robot, "l_elbow_flexion", 0.6 + a * np.sin(w * t), 500.0))
+    quality, frames = measure_motion(robot, motion(robot, "l_elbow_flexion", 0.6 + a * np.sin(w * t), 500.0))
     assert quality.speed.max == pytest.approx(a * w, rel=1e-3)
     assert quality.acceleration.max == pytest.approx(a * w**2, rel=1e-3)
     assert quality.jerk.max == pytest.approx(a * w**3, rel=1e-2)
@@ -60,7 +60,7 @@ def test_frames_at_the_speed_limit_are_counted(robot):
     k = robot.joint_index("waist_rotation")
     step = robot.velocity[k] / RATE
     angles = np.cumsum([0, step, step, 0.5 * step, -step, 0, 0, 0])
-    quality, frames = motion_quality(robot, motion(robot, "waist_rotation", angles))
+    quality, frames = measure_motion(robot, motion(robot, "waist_rotation", angles))
     one = 1 / len(robot.imitation_joints)
     assert frames.at_speed_limit == pytest.approx([0, one, one, 0, one, 0, 0, 0])
     assert quality.frames_at_speed_limit == 3 / 8 and quality.beyond_position_limit == 0
@@ -68,13 +68,13 @@ def test_frames_at_the_speed_limit_are_counted(robot):
 
 def test_a_joint_outside_its_range_is_reported(robot):
     k = robot.joint_index("waist_flexion")
-    quality, frames = motion_quality(robot, motion(robot, "waist_flexion", [0, 0, robot.upper[k] + 0.02, 0]))
+    quality, frames = measure_motion(robot, motion(robot, "waist_flexion", [0, 0, robot.upper[k] + 0.02, 0]))
     assert quality.beyond_position_limit == pytest.approx(0.02)
     assert frames.at_position_limit[2] > frames.at_position_limit[0]
 
 
 def test_two_frames_are_enough(robot):
-    quality, _ = motion_quality(robot, motion(robot, "waist_rotation", [0.0, 0.01]))
+    quality, _ = measure_motion(robot, motion(robot, "waist_rotation", [0.0, 0.01]))
     assert quality.speed.max == pytest.approx(1.0) and quality.jerk.max == 0
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.evaluation.reaching import GoalRecord, prove
+from humanoid_control.evaluation.reaching import GoalRecord, verify_run
 from humanoid_control.evaluation.recorded_run import Signal
 from humanoid_control.reaching import FAR, REACHABLE, GoalSampler
 from humanoid_control.robots import load_robot
@@ -53,7 +53,7 @@ def run():
 
 
 def test_a_good_run_is_good(run):
-    report = prove(*run, LIMIT)
+    report = verify_run(*run, LIMIT)
     assert report["good"], report["checks"]
     assert report["reachable"]["reached"] == 1 and report["unreachable"]["held"] == 1
     assert report["self_collision"]["postures"] == 2 * len(run[1].time) - 1
@@ -70,7 +70,7 @@ def test_one_command_in_collision_among_thousands_is_found(run):
     while coal_distance(robot, hit) > -0.01:  # the arm into the trunk
         hit[robot.joint_index("l_shoulder_abduction")] -= 0.02
     commands.position[k] = hit
-    report = prove(robot, commands, goals, LIMIT)
+    report = verify_run(robot, commands, goals, LIMIT)
     assert "no self-collision" in broken(report)
     assert report["self_collision"]["in_collision"] == 1
     assert report["self_collision"]["closest_m"] == pytest.approx(coal_distance(robot, hit), abs=2e-3), (
@@ -93,27 +93,29 @@ def test_a_limit_that_is_broken_once_is_found(run, what):
         commands.position[k, j] = np.nan
     else:
         commands.velocity[k, j] += 1.01 * LIMIT / RATE
-    wrong = broken(prove(robot, commands, goals, LIMIT))
+    wrong = broken(verify_run(robot, commands, goals, LIMIT))
     assert wrong[0 if what != "acceleration" else -1] == {"acceleration": "acceleration kept"}.get(what, "limits kept")
 
 
 def test_a_goal_not_reached_and_one_reached_against_all_reason_are_found(run):
     robot, commands, goals = run
     away = [GoalRecord(1, REACHABLE, 2.0, 3.0, goals[0].points + 0.02), goals[1]]
-    assert broken(prove(robot, commands, away, LIMIT)) == ["reachable goals reached"]
+    assert broken(verify_run(robot, commands, away, LIMIT)) == ["reachable goals reached"]
     there = [goals[0], GoalRecord(2, FAR, 3.0, 3.9, goals[0].points)]
-    assert broken(prove(robot, commands, there, LIMIT)) == ["others not reached, and held"]
+    assert broken(verify_run(robot, commands, there, LIMIT)) == ["others not reached, and held"]
 
 
 def test_a_goal_at_whose_end_nothing_was_recorded_is_not_judged(run):
     robot, commands, goals = run
     kept = (commands.time < 3.7) | (commands.time > 3.8)
-    report = prove(robot, Signal(commands.time[kept], commands.position[kept], commands.velocity[kept]), goals, LIMIT)
+    report = verify_run(
+        robot, Signal(commands.time[kept], commands.position[kept], commands.velocity[kept]), goals, LIMIT
+    )
     assert [g["number"] for g in report["goals"]] == [1]
 
 
 def test_a_goal_that_was_left_before_the_end_is_not_judged(run):
     robot, commands, goals = run
     late = [*goals, GoalRecord(3, REACHABLE, 3.9, 9.0, goals[0].points + 1.0)]
-    report = prove(robot, commands, late, LIMIT)
+    report = verify_run(robot, commands, late, LIMIT)
     assert report["good"] and len(report["goals"]) == 2

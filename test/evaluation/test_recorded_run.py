@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from humanoid_control.evaluation.recorded_run import Signal, limits_kept, link_errors, self_collisions, smoothness
+from humanoid_control.evaluation.recorded_run import (
+    Signal,
+    limits_kept,
+    link_error_statistics,
+    self_collisions,
+    smoothness,
+)
 from humanoid_control.retargeting import POINTS
 from humanoid_control.robots import load_robot
 
@@ -23,7 +29,7 @@ def test_errors_are_the_distances_to_the_targets(robot):
     targets = np.tile(reached, (50, 1, 1))
     targets[:, 5, 0] += 0.03  # left wrist: 3 cm; right wrist: 4 cm
     targets[:, 6, 1] -= 0.04
-    errors = link_errors(robot, still(robot), np.linspace(0.1, 1.5, 50), targets)
+    errors = link_error_statistics(robot, still(robot), np.linspace(0.1, 1.5, 50), targets)
     assert errors["lower arms"] == pytest.approx({"mean": 0.035, "std": 0.005, "max": 0.04})
     assert errors["spine"]["max"] == pytest.approx(0, abs=1e-12)
     assert errors["mean"]["mean"] == pytest.approx(0.07 / 7)
@@ -32,7 +38,7 @@ def test_errors_are_the_distances_to_the_targets(robot):
 def test_targets_outside_the_recording_do_not_count(robot):
     targets = np.tile(robot.point_positions(robot.q("neutral"), POINTS), (3, 1, 1))
     targets[0] += 9.0
-    assert link_errors(robot, still(robot), np.array([-5.0, 0.5, 1.0]), targets)["mean"]["max"] < 1e-9
+    assert link_error_statistics(robot, still(robot), np.array([-5.0, 0.5, 1.0]), targets)["mean"]["max"] < 1e-9
 
 
 def test_a_quiet_run_keeps_the_limits(robot):

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from humanoid_control.evaluation.score import score
+from humanoid_control.evaluation.score import score_trajectories
 from humanoid_control.evaluation.tracking_error import LINKS
 from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import RetargetSettings, retarget_clip, scale_to_robot
@@ -33,7 +33,7 @@ def scored(robot, targets):
         ("two steps", retarget_clip(targets, robot)),
         ("one", retarget_clip(targets, robot, RetargetSettings(iterations=1))),
     ]
-    return score(robot, targets, runs), runs
+    return score_trajectories(robot, targets, runs), runs
 
 
 def test_every_run_has_everything_for_every_link(scored, targets, robot):
@@ -61,14 +61,14 @@ def test_errors_of_a_good_solver_are_those_it_reports(scored):
 def test_a_solver_that_lies_about_its_errors_is_found_out(robot, targets):
     honest = retarget_clip(targets, robot)
     liar = dataclasses.replace(honest, errors=np.zeros_like(honest.errors), saturated=np.zeros_like(honest.saturated))
-    a, b = score(robot, targets, [("honest", honest), ("liar", liar)]).runs
+    a, b = score_trajectories(robot, targets, [("honest", honest), ("liar", liar)]).runs
     assert a.links["mean"].mean == b.links["mean"].mean > 0.005
     assert a.quality.frames_at_speed_limit == b.quality.frames_at_speed_limit
 
 
 def test_longer_joint_speeds_lower_the_error(robot, targets):
     slow, fast = (retarget_clip(targets, robot, RetargetSettings(velocity_scale=v)) for v in (0.3, 10.0))
-    a, b = score(robot, targets, [("slow", slow), ("fast", fast)]).runs
+    a, b = score_trajectories(robot, targets, [("slow", slow), ("fast", fast)]).runs
     assert a.links["mean"].mean > b.links["mean"].mean
     assert a.quality.speed.max < b.quality.speed.max
     assert b.quality.speed_share > 1, "the limit counts, whatever the solver was allowed"
@@ -80,7 +80,7 @@ def test_shoulders_near_their_singularity_are_reported(robot, targets):
         k = robot.joint_index(f"{side}_shoulder_abduction")
         solved.positions[100:120, k] = np.radians(85 if side == "l" else 60)
         solved.positions[:100, k] = solved.positions[120:, k] = 0.0
-    (run,) = score(robot, targets, [("made", solved)]).runs
+    (run,) = score_trajectories(robot, targets, [("made", solved)]).runs
     assert run.frames.singularity[110, 0] < run.frames.singularity[110, 1] < run.frames.singularity[0, 1]
     assert run.singularity.smallest == run.frames.singularity.min()
     assert run.singularity.share_near == pytest.approx(np.mean((run.frames.singularity < 0.2).any(axis=1)))

@@ -17,7 +17,7 @@ from humanoid_control.evaluation.tracking_error import (
     LINKS,
     SPREAD_STEP,
     SPREADS,
-    describe,
+    describe_peaks,
     error_histogram,
     grade,
     joints_at_limit,
@@ -241,7 +241,7 @@ def test_extremes_carry_time_error_and_the_angles_there_worst_first():
     joints = rng.uniform(robot.lower, robot.upper, (100, robot.n))
     e = np.full(100, 0.05)
     e[20], e[70] = 0.409, 0.41
-    peaks = describe(robot, joints, 25.0, e, peak_frames(e))
+    peaks = describe_peaks(robot, joints, 25.0, e, peak_frames(e))
     assert [(p.frame, p.time, p.error) for p in peaks] == [(70, 2.8, 0.41), (20, 0.8, 0.409)]
     for name, angle in peaks[0].angles.items():
         assert angle == joints[70, robot.joint_index(name)]

@@ -1,1 +1,28 @@
-"""evaluation/report."""
+"""Reports of scores: tables, plots, a self-contained page, and the files that hold them.
+
+from pathlib import Path
+from humanoid_control.evaluation import report
+
+report.write_scores(scores, html=Path("page.html"), folder=None)
+"""
+
+from typing import TYPE_CHECKING
+
+from humanoid_control import lazy
+
+if TYPE_CHECKING:
+    from humanoid_control.evaluation.report.files import check_outputs as check_outputs
+    from humanoid_control.evaluation.report.files import write_scores as write_scores
+    from humanoid_control.evaluation.report.page import score_page as score_page
+    from humanoid_control.evaluation.report.tables import detail_tables as detail_tables
+    from humanoid_control.evaluation.report.tables import summary_tables as summary_tables
+    from humanoid_control.evaluation.report.tables import to_json as to_json
+
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "files": ["check_outputs", "write_scores"],
+        "page": ["score_page"],
+        "tables": ["detail_tables", "summary_tables", "to_json"],
+    },
+)

@@ -29,7 +29,7 @@ def check_outputs(html: Path | None, folder: Path | None) -> None:
     check_folder(folder)
 
 
-def write_outputs(scores: Sequence[RobotScore], html: Path | None, folder: Path | None) -> list[str]:
+def write_scores(scores: Sequence[RobotScore], html: Path | None, folder: Path | None) -> list[str]:
     """Write what was asked for; each file appears whole or not at all.
 
     Args:
@@ -41,10 +41,10 @@ def write_outputs(scores: Sequence[RobotScore], html: Path | None, folder: Path 
     """
     if html is None and folder is None:
         return []
-    from humanoid_control.evaluation.report.page import page
+    from humanoid_control.evaluation.report.page import score_page
     from humanoid_control.evaluation.report.plots import error_picture
 
-    text = page(scores)
+    text = score_page(scores)
     written = []
     if folder is not None:
         with whole_files(folder) as part:

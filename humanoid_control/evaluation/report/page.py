@@ -41,7 +41,7 @@ a { color: inherit; }
 LONG = 40  # characters from which a cell may break
 
 
-def page(scores: Sequence[RobotScore]) -> str:
+def score_page(scores: Sequence[RobotScore]) -> str:
     """The HTML text; it refers to nothing outside itself."""
     first = scores[0]
     runs = "; ".join(r.label for r in first.runs)

@@ -1,10 +1,4 @@
-"""Matplotlib figures as SVG text that lives inside a page: no fonts, no scripts, the page's colours.
-
-Also here:
-
-* The plots of a score.
-* Posture pictures: the dancer, and the robot against its targets, where it is best and where it is worst.
-"""
+"""Plots of a score as SVG text that lives inside a page: no fonts, no scripts, the page's colours."""
 
 from __future__ import annotations
 
@@ -25,8 +19,6 @@ from humanoid_control.evaluation.score import RobotScore
 from humanoid_control.evaluation.tracking_error import BIN, LINKS, MEAN
 from humanoid_control.retargeting.player import BONES
 from humanoid_control.retargeting.scaling import POINTS
-
-# -------- Matplotlib figures as SVG text that lives inside a page: no fonts, no scripts, the page's colours
 
 INK, GRID = "#010203", "#040506"  # stand for the page's text and line colours; no plot uses them otherwise
 SERIES = ("#d9702b", "#2f83c9", "#4a9d58", "#9a68c4", "#c2a01e", "#c94f6d", "#3fa7a0", "#8d8d8d")
@@ -197,7 +189,7 @@ def legend(s: RobotScore) -> list[tuple[str, str]]:
     return [(r.label, SERIES[i]) for i, r in enumerate(s.runs)]
 
 
-# -------- Posture pictures: the dancer, and the robot against its targets, where it is best and where it is worst
+# -------- Postures: the dancer, and the robot against its targets, at the best and the worst frame
 
 CHAIN = (
     ("mid_hip", "sternum"),
@@ -213,7 +205,7 @@ LEG = ("knee", "ankle", "toe", "heel")
 
 def postures(s: RobotScore) -> str:
     """Dancer and robot at the deepest trough and the highest peak of the mean error (Figs 6.3 to 6.25)."""
-    moments = extreme_moments(s)
+    moments = peak_moments(s)
     if not moments:  # an error that never changes has neither peak nor trough
         return ""
     figure, axes = subplots(len(moments), 4, 10.0, 2.9 * len(moments))
@@ -236,7 +228,7 @@ def postures(s: RobotScore) -> str:
     return svg(figure, f"{s.robot}: postures at trough and peak, desired and actual", keys)
 
 
-def extreme_moments(s: RobotScore) -> list[tuple[str, int]]:
+def peak_moments(s: RobotScore) -> list[tuple[str, int]]:
     """(what, frame) of the deepest trough and the highest peak of the first run's mean error."""
     link = s.runs[0].links[MEAN]
     return [(what, found[0].frame) for what, found in (("trough", link.troughs), ("peak", link.peaks)) if found]

@@ -10,7 +10,7 @@ import numpy as np
 
 from humanoid_control.evaluation.score import RobotScore, RunScore
 from humanoid_control.evaluation.self_collision import TABLE
-from humanoid_control.evaluation.tracking_error import LINKS, MEAN, Extreme
+from humanoid_control.evaluation.tracking_error import LINKS, MEAN, ErrorPeak
 from humanoid_control.terminal import Table
 
 DEG = 180 / np.pi
@@ -34,7 +34,7 @@ def summary_tables(scores: Sequence[RobotScore]) -> list[Table]:
 
 def detail_tables(s: RobotScore) -> list[Table]:
     """Everything about one robot."""
-    return [distribution_table(s), extremes_table(s), joint_table(s), other_collisions_table(s)]
+    return [distribution_table(s), peak_table(s), joint_table(s), other_collisions_table(s)]
 
 
 def error_table(scores: Sequence[RobotScore]) -> Table:
@@ -47,7 +47,7 @@ def error_table(scores: Sequence[RobotScore]) -> Table:
 
 
 def collision_table(scores: Sequence[RobotScore]) -> Table:
-    """Table 6.6 of the source."""
+    """Collisions as in Table 6.6 of Dube 2012."""
     rows = [
         [s.robot, r.label, *r.collisions.arm_torso.values(), r.collisions.total, r.collisions.frames]
         + [round(1000 * r.collisions.worst, 1), sum(r.collisions.others.values())]
@@ -80,7 +80,7 @@ def quality_table(scores: Sequence[RobotScore]) -> Table:
 
 
 def distribution_table(s: RobotScore) -> Table:
-    """Distribution of each link's error, described as in Tables 6.1 to 6.5 of the source."""
+    """Distribution of each link's error, described as in Tables 6.1 to 6.5 of Dube 2012."""
     rows = []
     for name in LINKS:
         for r in s.runs:
@@ -97,7 +97,7 @@ def distribution_table(s: RobotScore) -> Table:
     return Table(f"{s.robot}: distribution of the errors", columns, rows, note + f"on their number ({s.n_frames}).")
 
 
-def extremes_table(s: RobotScore, most: int = 3) -> Table:
+def peak_table(s: RobotScore, most: int = 3) -> Table:
     """The most extreme peaks and troughs of each link, and the joints at a limit there."""
     rows = []
     for r in s.runs:
@@ -134,13 +134,13 @@ def other_collisions_table(s: RobotScore) -> Table:
     return Table(f"{s.robot}: collisions of other pairs [frames of {s.n_frames}]", columns, rows)
 
 
-def posture_rows(extremes: Sequence[Extreme]) -> list[list[Any]]:
-    """Joint angles [deg] at extremes, one row a joint."""
-    if not extremes:
+def posture_rows(peaks: Sequence[ErrorPeak]) -> list[list[Any]]:
+    """Joint angles [deg] at peaks, one row a joint."""
+    if not peaks:
         return []
     return [
-        [joint, *(f"{e.angles[joint] * DEG:.0f}{'*' if joint in e.at_limit else ''}" for e in extremes)]
-        for joint in extremes[0].angles
+        [joint, *(f"{e.angles[joint] * DEG:.0f}{'*' if joint in e.at_limit else ''}" for e in peaks)]
+        for joint in peaks[0].angles
     ]
 
 

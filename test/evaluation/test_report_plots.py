@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from humanoid_control.cli.score import score_robot, ways
+from humanoid_control.evaluation import retarget_variants, score_clip
 from humanoid_control.evaluation.report import plots as score_plots
 from humanoid_control.evaluation.report import plots as score_postures
 from humanoid_control.evaluation.report.plots import INK, SERIES, svg
@@ -16,7 +16,8 @@ from humanoid_control.robots import load_robot
 @pytest.fixture(scope="module")
 def scores():
     body = find_body_points(load_clip("dance").crop(6, 12))
-    return [score_robot(body, load_robot(name, "fixed"), ways("weighted_dls")) for name in ("suralp", "wabian2")]
+    variants = retarget_variants(["weighted_dls"])
+    return [score_clip(body, load_robot(name, "fixed"), variants) for name in ("suralp", "wabian2")]
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def test_range_bars_lie_inside_the_range_of_the_joint(drawn, scores):
 
 def test_postures_are_those_of_the_best_and_the_worst_frame_desired_beside_actual(drawn, scores):
     s = scores[0]
-    moments = dict(score_postures.extreme_moments(s))
+    moments = dict(score_postures.peak_moments(s))
     mean = s.runs[0].frames.errors["mean"]
     assert (moments["trough"], moments["peak"]) == (np.argmin(mean), np.argmax(mean))
     axes = drawn(score_postures.postures, s)
