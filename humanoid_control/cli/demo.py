@@ -1,10 +1,4 @@
-"""What the demos have in common: a session that is watched for some time, and the last words about it.
-
-Also here:
-
-* `humanoid demo reach`: random goals for the hands, and a proof from the recorded commands.
-* `humanoid demo`: the main job on one line: a robot dances, or reaches, one watches, a report follows.
-"""
+"""`humanoid demo`: a robot dances to a clip, or reaches for random goals, and a report of the recording follows."""
 
 from __future__ import annotations
 
@@ -13,17 +7,16 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from humanoid_control.cli.parser import require_range
 from humanoid_control.errors import ConfigError, EnvironmentProblem, UnknownNameError
 from humanoid_control.nodes import Session, require_ros
 from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import console, print_json, print_parts, progress
 
-# -------- What the demos have in common: a session that is watched for some time, and the last words about it
-
 
 @dataclass(frozen=True)
-class Watched:
-    """How a run went.
+class WatchedRun:
+    """Times and processes of a run that was watched.
 
     Attributes:
         started: after which the robot moved [s]. stopped: how long stopping took [s].
@@ -35,7 +28,7 @@ class Watched:
     processes: list[dict[str, Any]]
 
 
-def watch(args: argparse.Namespace, session: Session, name: str) -> Watched:
+def watch(args: argparse.Namespace, session: Session, name: str) -> WatchedRun:
     """Show how a session goes for the seconds asked for, or on until Ctrl-C, and stop it.
 
     Raises:
@@ -49,11 +42,11 @@ def watch(args: argparse.Namespace, session: Session, name: str) -> Watched:
         tell(args, "holding: Ctrl-C ends it")
         session.run(math.inf)
     processes = session.processes()
-    return Watched(started, session.stop(), processes)
+    return WatchedRun(started, session.stop(), processes)
 
 
-def print_end(session: Session, run: Watched) -> None:
-    """How long starting and stopping took, and how to see the run again."""
+def print_end(session: Session, run: WatchedRun) -> None:
+    """Print how long starting and stopping took, and how to see the run again."""
     console.print(f"started in {run.started:.1f} s, stopped in {run.stopped:.1f} s; play it again:")
     console.print(f"  humanoid replay {session.bag} --viewer")
 
@@ -64,7 +57,7 @@ def tell(args: argparse.Namespace, text: str) -> None:
         console.print(text)
 
 
-# -------- `humanoid demo reach`: random goals for the hands, and a proof from the recorded commands
+# -------- Random goals for the hands
 
 ROBOT = "lola"
 # What the proof and the viewer need: the less there is to record, the less is lost on a busy machine.
@@ -92,7 +85,7 @@ def run_reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], sta
     return _report(args, session, robot, acceleration, ran)
 
 
-def _report(args: argparse.Namespace, session: Session, robot: Robot, acceleration: float, ran: Watched) -> int:
+def _report(args: argparse.Namespace, session: Session, robot: Robot, acceleration: float, ran: WatchedRun) -> int:
     from humanoid_control.evaluation.reaching import reach_parts, reach_report
     from humanoid_control.nodes import NODES
 
@@ -119,7 +112,7 @@ def _asked_for(text: str) -> bool:
     return all("is not a number: held" in t or "jumped: held" in t for t in text.split("; "))
 
 
-# -------- `humanoid demo`: the main job on one line: a robot dances, or reaches, one watches, a report follows
+# -------- The command
 
 EXAMPLES = """examples:
   humanoid demo                                HRP-2 and the built-in dance, 25 s
@@ -160,15 +153,12 @@ def run(args: argparse.Namespace) -> int:
     _check_numbers(args)
     robot = None if reach else _check_input(args)
     from humanoid_control.nodes import find_stack, parse_settings
-    from humanoid_control.viewer import port_is_free
 
     stack = find_stack("reach" if reach else "imitation")
     if args.no_viewer:
         stack = stack.without("viewer")
-    elif not port_is_free("127.0.0.1", args.port):
-        raise EnvironmentProblem(
-            f"port {args.port} is occupied: choose another with --port, or stop what listens there"
-        )
+    else:
+        _require_free_port(args.port)
     settings = parse_settings(stack, args.set)
     if not args.no_viewer:
         settings.setdefault("viewer", {})["port"] = args.port
@@ -182,13 +172,17 @@ def run(args: argparse.Namespace) -> int:
     return _report_demo(args, session, robot, ran)
 
 
+def _require_free_port(port: int) -> None:
+    from humanoid_control.viewer import port_is_free
+
+    if not port_is_free("127.0.0.1", port):
+        raise EnvironmentProblem(f"port {port} is occupied: choose another with --port, or stop what listens there")
+
+
 def _check_numbers(args: argparse.Namespace) -> None:
-    if not 1 <= args.seconds <= 36000:
-        raise ConfigError(f"--seconds must be between 1 and 36000, got {args.seconds:g}")
-    if not 0.05 <= args.speed <= 4:
-        raise ConfigError(f"--speed must be between 0.05 and 4, got {args.speed:g}")
-    if not 1 <= args.port <= 65535:
-        raise ConfigError(f"--port must be between 1 and 65535, got {args.port}")
+    require_range("seconds", args.seconds, 1, 36000)
+    require_range("speed", args.speed, 0.05, 4)
+    require_range("port", args.port, 1, 65535)
 
 
 def _check_input(args: argparse.Namespace) -> Robot:
@@ -203,7 +197,7 @@ def _check_input(args: argparse.Namespace) -> Robot:
     return robot
 
 
-def _report_demo(args: argparse.Namespace, session: Session, robot: Robot, ran: Watched) -> int:
+def _report_demo(args: argparse.Namespace, session: Session, robot: Robot, ran: WatchedRun) -> int:
     from humanoid_control.evaluation.recorded_run import run_parts, run_report
 
     assert session.bag is not None

@@ -1,11 +1,4 @@
-"""`humanoid picture`: what the viewer shows at one moment of a clip, as a PNG.
-
-Also here:
-
-* `humanoid picture --collision`: robots' collision volumes side by side, coloured by distance.
-* `humanoid picture --dill`: the branched test system of the forward dynamics.
-* `humanoid picture --standing`: robots that stand on simulated ground, with the forces that carry them.
-"""
+"""`humanoid picture`: the viewer at one moment of a clip, collision volumes, or robots that stand, as a PNG."""
 
 from __future__ import annotations
 
@@ -16,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from humanoid_control.benchmarks.dill import DillView
+from humanoid_control.cli.parser import comma_list, require_range
 from humanoid_control.errors import ConfigError, EnvironmentProblem, RobotError
 from humanoid_control.files import check_file, whole_file
 from humanoid_control.nodes import Session, StackFailure, require_ros
@@ -28,8 +22,6 @@ from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.terminal import compile_first, console, progress, warn
 from humanoid_control.viewer import CollisionRow, LineUp, find_chromium, photograph, port_is_free, require_viewer
 from humanoid_control.viewer.stills import CLOSE_NOTICES, HIDE_PANEL
-
-# -------- `humanoid picture`: what the viewer shows at one moment of a clip, as a PNG
 
 EXAMPLES = """examples:
   humanoid picture -o picture.png                          HRP-2, nine seconds into the built-in dance
@@ -71,23 +63,16 @@ def run(args: argparse.Namespace) -> int:
     if args.output.suffix.lower() != ".png":
         raise ConfigError(f"-o must be a .png file, got {args.output}")
     check_file(args.output)
-    for option, value, most in (("at", args.at, 36000.0), ("width", args.width, 8000), ("height", args.height, 8000)):
-        low = 0 if option == "at" else 100
-        if value is not None and not low <= value <= most:
-            raise ConfigError(f"--{option} must be between {low} and {most:g}, got {value:g}")
+    require_range("at", args.at, 0, 36000)
+    require_range("width", args.width, 100, 8000)
+    require_range("height", args.height, 100, 8000)
     if not port_is_free("127.0.0.1", args.port):
         raise EnvironmentProblem(f"port {args.port} is occupied: choose another with --port")
     if args.dill is not None:
-        from humanoid_control.cli.picture import dill_picture
-
         return dill_picture(args)
     if args.collision:
-        from humanoid_control.cli.picture import collision_picture
-
         return collision_picture(args)
     if args.standing:
-        from humanoid_control.cli.picture import standing_picture
-
         return standing_picture(args)
     args.robot, args.at = args.robot or "hrp2", MOMENT if args.at is None else args.at
     if "," in args.robot:
@@ -111,13 +96,12 @@ def _line_up(args: argparse.Namespace) -> int:
     from humanoid_control.retargeting import retarget_clip
     from humanoid_control.retargeting.player import Figure
     from humanoid_control.retargeting.scaling import scale_to_robot
-    from humanoid_control.robots.catalogue import load_robot
 
     body = load_body_points(args.motion)
     frame = round(args.at * body.rate)
     if not 0 <= frame < body.n_frames:
         raise ConfigError(f"--at must be between 0 and {body.duration:.1f} s, got {args.at:g}")
-    robots = [load_robot(name.strip(), "fixed") for name in args.robot.split(",") if name.strip()]
+    robots = [load_robot(name, "fixed") for name in comma_list(args.robot)]
     compile_first()
     scene = LineUp(args.port)
     try:
@@ -134,15 +118,14 @@ def _line_up(args: argparse.Namespace) -> int:
     return 0
 
 
-# -------- `humanoid picture --collision`: robots' collision volumes side by side, coloured by distance
+# -------- Collision volumes side by side, coloured by distance
 
 BAR = 620  # [px] width of the colour bar
 
 
 def collision_picture(args: argparse.Namespace) -> int:
     """Write the picture; arguments of `humanoid picture`. Without `--at` the robots stand in their neutral posture."""
-    names = args.robot.split(",") if args.robot else CATALOGUE
-    robots = [load_robot(name.strip(), "fixed") for name in names if name.strip()]
+    robots = [load_robot(name, "fixed") for name in (comma_list(args.robot) if args.robot else CATALOGUE)]
     postures = [r.postures["neutral"] for r in robots] if args.at is None else _postures(robots, args.motion, args.at)
     row = CollisionRow(args.port)
     try:
@@ -172,7 +155,7 @@ def _postures(robots: Sequence[Robot], motion: str, at: float) -> list[np.ndarra
     return [np.asarray(retarget_clip(scale_to_robot(body, robot), robot).positions[frame]) for robot in robots]
 
 
-# -------- `humanoid picture --dill`: the branched test system of the forward dynamics
+# -------- The branched test system of the forward dynamics
 
 LARGEST = 8  # 256 links; more are a blot
 
@@ -195,7 +178,7 @@ def dill_picture(args: argparse.Namespace) -> int:
     return 0
 
 
-# -------- `humanoid picture --standing`: robots that stand on simulated ground, with the forces that carry them
+# -------- Robots on simulated ground, with the forces that carry them
 
 FORCE_COLOR = (30, 140, 60)
 METRES_PER_NEWTON = 1 / 500.0
@@ -205,8 +188,7 @@ SHADE = 0.5  # opacity of the robots, so that the forces are seen
 
 def standing_picture(args: argparse.Namespace) -> int:
     """Write the picture; arguments of `humanoid picture`, `--at` being how long the robots have stood [s]."""
-    names = (args.robot or DEFAULT).split(",")
-    robots = [load_robot(name.strip(), "floating") for name in names if name.strip()]
+    robots = [load_robot(name, "floating") for name in comma_list(args.robot or DEFAULT)]
     seconds = 10.0 if args.at is None else args.at
     compile_first()
     row = LineUp(args.port, 1.3)

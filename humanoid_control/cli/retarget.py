@@ -1,9 +1,4 @@
-"""Joint trajectories as files: CSV, NPZ, or a bag of joint commands.
-
-Also here:
-
-* `humanoid retarget`: a motion clip becomes a joint trajectory in a file.
-"""
+"""`humanoid retarget`: a motion clip becomes a joint trajectory in a file: CSV, NPZ, or a bag of joint commands."""
 
 from __future__ import annotations
 
@@ -18,8 +13,6 @@ from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file, check_folder, whole_file
 from humanoid_control.retargeting import AVOIDANCE, METHODS, JointTrajectory, RetargetSettings
 from humanoid_control.terminal import compile_first, console, print_json, progress, table, warn
-
-# -------- Joint trajectories as files: CSV, NPZ, or a bag of joint commands
 
 FORMATS = (".csv", ".npz", ".mcap")
 
@@ -75,7 +68,7 @@ def _mcap(path: Path, t: JointTrajectory, _: np.ndarray) -> None:
     shutil.move(folder / f"{folder.name}.mcap", path)
 
 
-# -------- `humanoid retarget`: a motion clip becomes a joint trajectory in a file
+# -------- The command
 
 FAR = 0.05  # [m] distances beyond it are not measured
 EXAMPLES = """examples:

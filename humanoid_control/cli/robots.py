@@ -1,10 +1,4 @@
-"""`humanoid robots dh`: the Denavit-Hartenberg table of a chain, held against the URDF.
-
-Also here:
-
-* `humanoid robots map`: the robot file of an unknown URDF, guessed and written beside it.
-* `humanoid robots`: the catalogue.
-"""
+"""`humanoid robots`: the catalogue, one robot's joints, Denavit-Hartenberg tables, robot files guessed and built."""
 
 from __future__ import annotations
 
@@ -19,8 +13,6 @@ from humanoid_control.robots.denavit_hartenberg import DenavitHartenberg, dh_of,
 from humanoid_control.robots.guess.robot_file import guess_robot_file
 from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import console, print_json, table, warn
-
-# -------- `humanoid robots dh`: the Denavit-Hartenberg table of a chain, held against the URDF
 
 POSTURES = 100
 
@@ -77,7 +69,7 @@ def _numbers(values: np.ndarray) -> str:
     return " ".join(f"{v + 0.0:.4g}" for v in np.round(values, 9))
 
 
-# -------- `humanoid robots map`: the robot file of an unknown URDF, guessed and written beside it
+# -------- The robot file of an unknown URDF
 
 
 def write_map(robot: str | None, as_json: bool) -> int:
@@ -107,7 +99,7 @@ def write_map(robot: str | None, as_json: bool) -> int:
     return 0
 
 
-# -------- `humanoid robots`: the catalogue
+# -------- The command
 
 EXAMPLES = """examples:
   humanoid robots                     the table

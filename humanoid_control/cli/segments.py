@@ -1,9 +1,4 @@
-"""`humanoid segments --check`: segments, volumes and pairs of a robot, and the smallest gaps of its named postures.
-
-Also here:
-
-* `humanoid segments`: a robot's collision volumes, edited in a browser page or listed.
-"""
+"""`humanoid segments`: a robot's collision volumes, edited in a browser page or listed with their smallest gaps."""
 
 from __future__ import annotations
 
@@ -20,8 +15,6 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.volumes import find_pairs, model_of, volumes_of_shapes
 from humanoid_control.terminal import console, print_json, table, warn
 from humanoid_control.viewer import VolumeDistances
-
-# -------- `humanoid segments --check`: segments, volumes and pairs of a robot
 
 
 def check(robot: Robot, file: SegmentFile, path: Path | None, as_json: bool) -> int:
@@ -84,7 +77,7 @@ def _count(ssvs: tuple[Volume, ...], kind: str) -> int:
     return sum(v.type == kind for v in ssvs)
 
 
-# -------- `humanoid segments`: a robot's collision volumes, edited in a browser page or listed
+# -------- The command
 
 EXAMPLES = """examples:
   humanoid segments lola                                the editor: open http://127.0.0.1:8080
