@@ -10,12 +10,12 @@ from geometry_msgs.msg import Point
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
-from humanoid_control.ik.whole_body_ik import IkResult
+from humanoid_control.ik import IkResult
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
 from humanoid_control.nodes.base.messages import STREAM_OUT, WORLD
 from humanoid_control.nodes.base.serialized_markers import IdlePublisher, SerializedMarkers
 from humanoid_control.nodes.base.tick_node import TickNode
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots import Robot
 from humanoid_control.robots.self_collision import BALL_PART, BOX_PART, CYLINDER_PART, ShapeParts
 
 GREY, YELLOW, RED = np.array([0.62, 0.64, 0.67, 0.35]), np.array([0.98, 0.8, 0.1, 0.6]), np.array([0.9, 0.1, 0.1, 0.85])

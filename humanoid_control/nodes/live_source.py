@@ -21,7 +21,7 @@ from humanoid_control.nodes.base.statistics import Samples
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.retargeting.live import LiveSettings, LiveTargets
 from humanoid_control.retargeting.player import Figure
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots import Robot
 
 TOPIC = "markers"
 PROBLEMS = ("calibration", "input", "labels", "hidden", "segments", "silence")

@@ -17,9 +17,8 @@ from humanoid_control.nodes.base.messages import (
 )
 from humanoid_control.nodes.base.statistics import Samples
 from humanoid_control.nodes.base.tick_node import Level, TickNode
-from humanoid_control.retargeting.retargeter import Retargeter
-from humanoid_control.retargeting.scaling import POINTS
-from humanoid_control.robots.robot import Robot
+from humanoid_control.retargeting import POINTS, Retargeter
+from humanoid_control.robots import Robot
 
 LOADED_WITHIN = 1.0  # [s] kernels that are on disk are loaded sooner
 

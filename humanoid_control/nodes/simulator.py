@@ -13,7 +13,7 @@ from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import SETTLING, Level, TickNode
 from humanoid_control.nodes.simulator_io import SimulatorInputs, SimulatorOutputs
 from humanoid_control.nodes.simulator_parameters import SimulatorParameters, engine_of
-from humanoid_control.robots.catalogue import load_robot
+from humanoid_control.robots import load_robot
 from humanoid_control.warm_up.simulation import ADVICE, compiled
 
 __all__ = ["Simulator", "SimulatorParameters", "main"]

@@ -36,7 +36,7 @@ from humanoid_control.nodes.base.tick_node import Level
 from humanoid_control.nodes.simulator_parameters import SimulatorParameters, imperfection_of
 from humanoid_control.robots.description.urdf import BASE_LINK
 from humanoid_control.robots.tendons import WANTED
-from humanoid_control.simulation.engine import Engine
+from humanoid_control.simulation import Engine
 from humanoid_control.simulation.sensors.sensor_model import Sensor
 from humanoid_control.simulation.sensors.tendon_sensor import TendonSensor, parse_faults
 
@@ -97,17 +97,17 @@ class SimulatorInputs:
             for kind, values in (("position", m.position), ("velocity", m.velocity), ("effort", m.effort))
         )
         self.engine.command(position, velocity, effort)
-        ours = self._order[2]
-        self._without_position[ours] = position is None
+        own = self._order[2]
+        self._without_position[own] = position is None
         self._last = self.engine.time
 
     def _in_order(self, kind: str, values: Any, what: str) -> np.ndarray:
-        names, theirs, ours = self._order
+        names, places, own = self._order
         if len(values) != len(names):
             raise ConfigError(f"{what} without a {kind} for each name: passed over")
         out = np.full(self.robot.n, np.nan)
-        out[ours] = np.asarray(values)[theirs]
-        bad = ours[~np.isfinite(out[ours])]
+        out[own] = np.asarray(values)[places]
+        bad = own[~np.isfinite(out[own])]
         if len(bad):
             raise NotANumberError(f"{what}: {kind} of {self.robot.joint_names[bad[0]]} is not a number: held")
         return out

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from humanoid_control.nodes.base.parameters import NodeParameters, param
-from humanoid_control.robots.robot import Robot
-from humanoid_control.simulation.engine import ENGINES, Engine, SimulationConfig
-from humanoid_control.simulation.sensors.sensor_model import Imperfection
-from humanoid_control.simulation.settings import DRIVES
+from humanoid_control.robots import Robot
+from humanoid_control.simulation import DRIVES, ENGINES, Engine, Imperfection, SimulationConfig
 
 
 @dataclass(frozen=True)
@@ -16,7 +14,11 @@ class SimulatorParameters(NodeParameters):
     """Parameters of the simulator."""
 
     rate: float = param(500.0, "rate of the joint states, in simulated time", "Hz", 10.0, 1000.0)
-    engine: str = param("multibody", "what computes the motion: our own dynamics, or MuJoCo", choices=ENGINES)
+    engine: str = param(
+        "multibody",
+        "what computes the motion: the dynamics of this package, or MuJoCo",
+        choices=ENGINES,
+    )
     base: str = param(
         "fixed", "fixed: the anchor link is held; floating: the robot stands on its feet", choices=("fixed", "floating")
     )

@@ -9,13 +9,12 @@ import numpy as np
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from humanoid_control.estimation.joint_filter import JointFilter
+from humanoid_control.estimation import JointFilter
 from humanoid_control.nodes.base.messages import STREAM_OUT, joint_state, message_of, seconds
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
-from humanoid_control.robots.catalogue import load_robot
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots import Robot, load_robot
 
 __all__ = ["StateEstimator", "StateEstimatorParameters", "main"]
 
@@ -40,17 +39,17 @@ class JointInput:
 
     def on_joint_states(self, m: JointState) -> None:
         if m.name != self._order[0]:
-            theirs, ours = self.robot.order_of(m.name)
-            keep = self._encoders[ours]
-            self._order = (list(m.name), theirs[keep], ours[keep])
+            places, joints = self.robot.order_of(m.name)
+            keep = self._encoders[joints]
+            self._order = (list(m.name), places[keep], joints[keep])
             missing = [n for n in self._names if n not in m.name]
             self.health.check("missing", bool(missing), Level.WARN, f"joints not measured: {', '.join(missing[:3])}")
-        _, theirs, ours = self._order
+        _, places, joints = self._order
         bad_length = len(m.position) != len(m.name)
         if self.health.check("length", bad_length, Level.WARN, "joint states without a position for each name"):
             return
-        self._measured[ours] = np.asarray(m.position)[theirs]
-        bad = ours[~np.isfinite(self._measured[ours])]
+        self._measured[joints] = np.asarray(m.position)[places]
+        bad = joints[~np.isfinite(self._measured[joints])]
         names = ", ".join(self.robot.joint_names[k] for k in bad[:3])
         self.health.check("nan", bool(len(bad)), Level.ERROR, f"measured position is not a number: {names}")
         self.filter.update(seconds(m.header.stamp), self._measured)

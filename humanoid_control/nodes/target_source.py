@@ -19,7 +19,7 @@ from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import SerializedMarkers
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.reaching import HANDS, REACHABLE, GoalSampler, ReachLeg, ReachScript, ScriptSettings
-from humanoid_control.robots.catalogue import load_robot
+from humanoid_control.robots import load_robot
 
 GREEN, RED = ColorRGBA(r=0.2, g=0.7, b=0.3, a=0.5), ColorRGBA(r=0.85, g=0.2, b=0.2, a=0.5)
 PATIENCE = 5.0  # [s] before a warning says what is waited for

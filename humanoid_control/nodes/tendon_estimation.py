@@ -11,16 +11,15 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
 from humanoid_control.errors import HumanoidError
-from humanoid_control.estimation.joint_filter import JointFilter
+from humanoid_control.estimation import JointFilter
 from humanoid_control.nodes.base.messages import seconds
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
 from humanoid_control.nodes.tendon_reports import GroundTruthComparison, TendonOutputs, TendonReport
 from humanoid_control.nodes.tendon_setup import PairedEstimation, estimator_of, start, zero_angles
-from humanoid_control.robots.robot import Robot
-from humanoid_control.tendons.estimator.samples import TendonSamples
+from humanoid_control.robots import Robot
+from humanoid_control.tendons import AntagonismUpdater, NeuralMapping, TendonSamples
 from humanoid_control.tendons.mappings.mapping import Array
-from humanoid_control.tendons.mappings.neural import AntagonismUpdater, NeuralMapping
 from humanoid_control.tendons.mappings.postures import random_postures
 
 UPDATE_PERIOD = 1.0  # [s] between two corrections of a mapping

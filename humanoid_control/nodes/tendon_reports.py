@@ -16,11 +16,10 @@ from visualization_msgs.msg import Marker, MarkerArray
 from humanoid_control.nodes.base.messages import STREAM_OUT, WORLD, floats, state_of
 from humanoid_control.nodes.base.serialized_markers import IdlePublisher, SerializedMarkers
 from humanoid_control.nodes.base.tick_node import Level, TickNode
-from humanoid_control.robots.catalogue import load_robot
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.tendons import tendon_geometry
+from humanoid_control.tendons import TendonEstimator
 from humanoid_control.tendons.estimator.diagnosis import ChiSquareMean, Observability, nees
-from humanoid_control.tendons.estimator.estimator import TendonEstimator
 from humanoid_control.tendons.mappings.mapping import Array
 
 FAULT_PERIOD = 0.25  # [s] between updates of the faults

@@ -14,7 +14,7 @@ from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.nodes.base.messages import STREAM_OUT, fill_joint_state, joint_state
 from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots import Robot
 from humanoid_control.robots.tendons import tendon_geometry, tendon_groups, tendon_mappings
 from humanoid_control.tendons import EstimatorComparison, EstimatorSettings, TendonEstimator
 from humanoid_control.tendons.mappings.mapping import Array

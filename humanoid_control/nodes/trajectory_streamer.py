@@ -11,8 +11,7 @@ from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
-from humanoid_control.mocap.body_points import BodyPoints, find_body_points
-from humanoid_control.mocap.load import load_body_points, load_clip
+from humanoid_control.mocap import BodyPoints, find_body_points, load_body_points, load_clip
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     LATCHED,
@@ -28,10 +27,9 @@ from humanoid_control.nodes.base.serialized_markers import SerializedMarkers
 from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.nodes.live_source import LiveParameters, LiveSource
 from humanoid_control.nodes.reference_output import ReferenceOutput
-from humanoid_control.retargeting.player import ClipPlayer, Figure
-from humanoid_control.retargeting.scaling import POINTS, scale_to_robot
-from humanoid_control.robots.catalogue import load_robot
-from humanoid_control.robots.robot import Robot
+from humanoid_control.retargeting import POINTS, ClipPlayer, scale_to_robot
+from humanoid_control.retargeting.player import Figure
+from humanoid_control.robots import Robot, load_robot
 from humanoid_control.warm_up.retargeting import ADVICE, compiled
 
 MAX_RATE = 120.0  # [Hz] of targets

@@ -22,7 +22,8 @@ from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_IN
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import TickNode
-from humanoid_control.robots.catalogue import load_robot, urdf_path
+from humanoid_control.robots import load_robot
+from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.viewer import PanelActions, port_is_free, require_viewer
 from humanoid_control.viewer.panel import HIDDEN, MARKERS
 

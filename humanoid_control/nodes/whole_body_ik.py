@@ -19,7 +19,7 @@ from humanoid_control.nodes.base.serialized_markers import MarkerReader
 from humanoid_control.nodes.base.statistics import Samples
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.ik_markers import IkMarkers
-from humanoid_control.robots.catalogue import load_robot
+from humanoid_control.robots import load_robot
 
 LOST_AFTER = 0.2  # [s] without an estimate after which a robot under feedback stands still
 NO_POSITIONS = np.zeros(0)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import trimesh
 
+from humanoid_control.collision import Box, Capsule, Cylinder, Ellipsoid, Sphere
 from humanoid_control.collision.coal_backend import elliptic_capsule_points, rotation_of_z_onto
-from humanoid_control.collision.shapes import Box, Capsule, Cylinder, Ellipsoid, Shape, Sphere
+from humanoid_control.collision.shapes import Shape
 from humanoid_control.robots.description.urdf import UrdfTree, placement
 
 Triangles = tuple[np.ndarray, np.ndarray]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots import Robot
 from humanoid_control.viewer.panel import HIDDEN, MARKERS, Panel, PanelActions
 from humanoid_control.viewer.scene import Scene
 from humanoid_control.viewer.server import open_server
@@ -65,8 +65,8 @@ class ViewState:
         """Read the newest joint states; whether every joint is known."""
         m = self._joints
         if m is not None and len(m.position) == len(m.name):
-            theirs, ours = self.robot.order_of(m.name)
-            self.joints[ours] = np.asarray(m.position)[theirs]
+            places, own = self.robot.order_of(m.name)
+            self.joints[own] = np.asarray(m.position)[places]
         return bool(np.isfinite(self.joints).all())
 
     def take_targets(self) -> dict[str, tuple[float, float, float]]:
@@ -130,7 +130,7 @@ class ViewerPage:
 
     @property
     def clients(self) -> int:
-        """How many pages are open."""
+        """Number of open pages."""
         return len(self.server.get_clients())
 
     def draw(self, state: ViewState, age: float, now: float) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 import pinocchio as pin
 import trimesh
 
+from humanoid_control.robots import Robot
 from humanoid_control.robots.description.urdf import parse_urdf
-from humanoid_control.robots.robot import Robot
 from humanoid_control.viewer.meshes import link_meshes, shape_mesh
 from humanoid_control.viewer.panel import HIDDEN, MARKERS, SHOWN
 

@@ -9,8 +9,8 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.ssv.model import SsvModel
+from humanoid_control.robots import Robot
 from humanoid_control.robots.description.urdf import parse_urdf
-from humanoid_control.robots.robot import Robot
 from humanoid_control.viewer.meshes import link_meshes
 from humanoid_control.viewer.scene import DANCER_COLOR, quaternion_wxyz
 from humanoid_control.viewer.server import open_server

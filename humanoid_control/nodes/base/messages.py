@@ -14,7 +14,7 @@ from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.kinematics.joint_state import JointState
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots import Robot
 
 WORLD = "world"
 AHEAD = 50_000_000  # [ns] no tick is later than that
@@ -118,12 +118,12 @@ class JointPositions:
     def take(self, message: JointStateMessage) -> None:
         """Read a message; joints that it does not name keep their positions."""
         if len(message.position) == len(message.name):
-            theirs, ours = self._robot.order_of(message.name)
-            self.values[ours] = np.asarray(message.position)[theirs]
+            places, joints = self._robot.order_of(message.name)
+            self.values[joints] = np.asarray(message.position)[places]
 
     @property
     def known(self) -> bool:
-        """Whether every joint has been heard of."""
+        """True once every joint has been heard of."""
         return bool(np.isfinite(self.values).all())
 
 

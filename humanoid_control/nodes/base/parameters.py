@@ -38,7 +38,7 @@ def param(
 
 @dataclass(frozen=True)
 class NodeParameters:
-    """What every node has."""
+    """Parameters of every node."""
 
     robot: str = param("hrp2", "robot of the catalogue, or path of a URDF")
     autostart: bool = param(True, "configure and activate without being asked; false: wait for lifecycle transitions")
@@ -67,7 +67,7 @@ def check_value(cls: type[NodeParameters], name: str, value: Any) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if kind is str and isinstance(value, (int, float)) and not isinstance(value, bool):
-        value = str(value)  # `delay:=0.01` reaches us as a number
+        value = str(value)  # `delay:=0.01` arrives as a number
     if isinstance(value, tuple):
         value = list(value)
     if type(value) is not kind:

@@ -131,7 +131,7 @@ class _Shape:
         self._values = template[self._constant]
 
     def fits(self, raw: np.ndarray) -> bool:
-        """Whether the bytes have this shape."""
+        """Test whether bytes have this shape."""
         return bool(np.array_equal(raw[self._constant], self._values))
 
 

@@ -10,7 +10,7 @@ import pinocchio as pin
 
 from humanoid_control.collision.ssv.distance import SegmentPairs, volume_distances
 from humanoid_control.collision.ssv.model import PoseArray, SsvModel
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots import Robot
 from humanoid_control.robots.volumes import segment_pairs
 
 RAY_STEPS, RAY_HIT, RAY_LENGTH = 96, 1e-4, 50.0  # [m]

@@ -14,8 +14,8 @@ from humanoid_control.collision.ssv.fitting import fit_volumes
 from humanoid_control.collision.ssv.pair_selection import PairChoice, Sampling
 from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Volume, expand
 from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
+from humanoid_control.robots import Robot
 from humanoid_control.robots.description.urdf import parse_urdf
-from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.volumes import find_pairs, fit_link
 from humanoid_control.viewer.meshes import link_meshes
 from humanoid_control.viewer.volume_editor import edits

@@ -303,7 +303,7 @@ def groups_renamed(file: SegmentFile, before: Segment, after: Segment) -> Segmen
 
 
 def same(a: SegmentPair, b: SegmentPair) -> bool:
-    """Whether two pairs are of the same segments and groups, in either order."""
+    """Test whether two pairs are of the same segments and groups, in either order."""
     return {(a.first, a.groups_1), (a.second, a.groups_2)} == {(b.first, b.groups_1), (b.second, b.groups_2)}
 
 

@@ -128,7 +128,7 @@ class VolumeEditorPage:
         self.do(lambda: self.editor.change(gesture, new))  # type: ignore[arg-type]
 
     def _phase(self, phase: str) -> bool:
-        """Whether a place of a drag is taken: not while the page is still busy with the one before."""
+        """Test whether a place of a drag is taken: not while the page is still busy with the one before."""
         if phase == "ended":
             self.editor.document.end_gesture()
             self.refresh()

@@ -11,8 +11,8 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.ssv.segments import SegmentFile, Volume, expand
+from humanoid_control.robots import Robot
 from humanoid_control.robots.description.urdf import parse_urdf
-from humanoid_control.robots.robot import Robot
 from humanoid_control.viewer.meshes import core_axes, link_meshes, volume_mesh
 from humanoid_control.viewer.scene import quaternion_wxyz
 from humanoid_control.viewer.volume_editor.distances import PALETTE, UNKNOWN, Color, Distances, Gap, color_of
@@ -249,7 +249,7 @@ class DragHandles:
 
     @property
     def single(self) -> bool:
-        """Whether the volume is a point, which cannot be turned."""
+        """True where the volume is a point, which cannot be turned."""
         return self._ssv is not None and len(self._ssv.vertices) == 1
 
     def _drag(self, name: str, phase: str, position: np.ndarray, wxyz: np.ndarray) -> None:
