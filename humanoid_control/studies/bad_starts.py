@@ -1,8 +1,6 @@
-"""Bad starts: robots inside themselves and outside their ranges, and how the safe solver leads them out.
+"""Bad starts: robots in self-collision and outside their ranges, and their recovery by the whole-body solver.
 
-Also here:
-
-* `humanoid study safety`: thousands of bad starts of each robot, and what became of them.
+`run_study` plays thousands of them for `humanoid study safety`; `bad_starts` and `recover` play one.
 """
 
 from __future__ import annotations
@@ -25,8 +23,6 @@ from humanoid_control.robots.self_collision import ShapePairs
 from humanoid_control.studies.report import Progress, StudyReport, silent
 from humanoid_control.terminal import Table, machine
 
-# -------- Bad starts: robots inside themselves and outside their ranges, and how the safe solver leads them out
-
 MOST_TRIED = 20000  # postures, before a robot is taken to be unable to touch itself
 BEYOND = 0.2  # share of its range by which a joint may start outside it
 WIDEST = 2.5  # [rad] a joint that turns farther starts within this
@@ -37,44 +33,44 @@ HANDS = ("l_wrist", "r_wrist")
 
 
 @dataclass(frozen=True)
-class Start:
+class BadStart:
     """A bad start.
 
     Attributes:
-        q: (nq,) where the robot is, at rest.
+        q: (nq,) configuration, at rest.
         goal: (nq,) a posture within the ranges, whose hands are the targets; None: there are no targets.
-        depth: how deep the worst pair is inside [m]; negative where all are apart.
-        outside: how far the worst joint is outside its range [rad].
+        penetration_depth: of the worst pair [m]; negative where all are apart.
+        limit_violation: largest angle of a joint outside its range [rad].
     """
 
     q: np.ndarray
     goal: np.ndarray | None
-    depth: float
-    outside: float
+    penetration_depth: float
+    limit_violation: float
 
 
 @dataclass
-class Run:
-    """What became of one start.
+class RecoveryRun:
+    """Recovery from one start.
 
     Attributes:
-        left: time after which it was free of collisions and inside all ranges, for good [s]; None: never.
-        closest: smallest distance of a pair at the end [m], measured by what the solver does not use.
-        outside: largest excess over a range at the end [rad].
-        leaving: fastest joint while the start was being left [rad/s].
+        recovered: time after which it was free of collisions and inside all ranges, for good [s]; None: never.
+        closest: smallest distance of a pair at the end [m], by a monitor of its own.
+        limit_violation: at the end [rad].
+        recovery_speed: fastest joint before that time [rad/s].
         speed, acceleration: largest shares of the limits that were used.
-        touched: how often a pair that was apart came to touch.
+        touched: number of times that a pair that was apart came to touch.
         failures: ticks without an answer, or with one that is not a number.
-        stage: the last means that was needed; of CollisionRecovery.
-        blocking: pairs that are inside each other at the end.
+        stage: last stage of CollisionRecovery that was needed.
+        blocking: pairs in collision at the end.
         ticks: time of each tick [s].
     """
 
-    start: Start
-    left: float | None = None
+    start: BadStart
+    recovered: float | None = None
     closest: float = np.inf
-    outside: float = 0.0
-    leaving: float = 0.0
+    limit_violation: float = 0.0
+    recovery_speed: float = 0.0
     speed: float = 0.0
     acceleration: float = 0.0
     touched: int = 0
@@ -84,7 +80,7 @@ class Run:
     ticks: list[float] = field(default_factory=list)
 
 
-def bad_starts(robot: Robot, count: int, seed: int = 0) -> Iterator[Start]:
+def bad_starts(robot: Robot, count: int, seed: int = 0) -> Iterator[BadStart]:
     """Random bad starts: a third anywhere inside the ranges, a third also beyond them, a third the deepest of four.
 
     Every second one has targets for its hands. A start that is neither in collision nor outside a range is not bad,
@@ -99,44 +95,44 @@ def bad_starts(robot: Robot, count: int, seed: int = 0) -> Iterator[Start]:
     low, high = np.maximum(robot.lower, -WIDEST), np.minimum(robot.upper, WIDEST)
     for k in range(count):
         beyond = 0.0 if k % 3 == 0 else BEYOND * (high - low)
-        best: Start | None = None
-        tried, drawn, wanted = 0, 0, 4 if k % 3 == 2 else 1
-        while best is None or drawn < wanted:
+        best: BadStart | None = None
+        tried, drawn, needed = 0, 0, 4 if k % 3 == 2 else 1
+        while best is None or drawn < needed:
             q = robot.q(robot.follow(rng.uniform(low - beyond, high + beyond)))
             goal = robot.q(robot.follow(rng.uniform(low, high)))
             watch.update(q, np.inf)
-            depth, outside = -float(watch.lower.min(initial=np.inf)), excess(robot, q)
+            depth, outside = -float(watch.lower.min(initial=np.inf)), limit_violation(robot, q)
             tried += 1
             if depth <= 0 and outside <= 0:
                 if tried < MOST_TRIED:
                     continue
                 raise RobotError(f"{robot.name}: none of {MOST_TRIED} postures inside its ranges is in collision")
             drawn += 1
-            if best is None or depth > best.depth:
-                best = Start(q, goal if k % 2 else None, depth, outside)
+            if best is None or depth > best.penetration_depth:
+                best = BadStart(q, goal if k % 2 else None, depth, outside)
         yield best
 
 
-def excess(robot: Robot, q: np.ndarray) -> float:
-    """How far the worst joint is outside its range [rad]; 0 inside."""
+def limit_violation(robot: Robot, q: np.ndarray) -> float:
+    """Largest angle of a joint outside its range [rad]; 0 inside."""
     joints = robot.joints(q)
     return float(np.max(np.maximum(robot.lower - joints, joints - robot.upper), initial=0.0))
 
 
-def leave(solver: WholeBodyIk, start: Start, dt: float = 0.004, seconds: float = 15.0) -> Run:
-    """Let the solver lead a robot out of a bad start, for so many seconds at the most.
+def recover(solver: WholeBodyIk, start: BadStart, dt: float = 0.004, seconds: float = 15.0) -> RecoveryRun:
+    """Let the solver move a robot out of a bad start, for so many seconds at the most.
 
     Raises:
         RobotError: the robot has no collision pairs.
     """
-    robot, a, apart_limit, run = solver.robot, solver.settings.acceleration, solver.self_collision, Run(start)
+    robot, a, apart_limit, run = solver.robot, solver.settings.acceleration, solver.self_collision, RecoveryRun(start)
     if apart_limit is None or not isinstance(apart_limit.monitor, ShapePairs):
         raise RobotError(f"{robot.name} has no pairs of shapes to keep apart")
     watch = apart_limit.monitor
     solver.reset()
     tasks = _tasks(robot, start)
     q, v, calm = start.q, np.zeros(robot.nv), 0
-    apart, left = np.zeros(len(robot.pairs), dtype=bool), 0.0
+    apart, free_since = np.zeros(len(robot.pairs), dtype=bool), 0.0
     for k in range(round(seconds / dt)):
         begin = time.perf_counter()
         result = solver.step(q, tasks, dt)
@@ -145,28 +141,28 @@ def leave(solver: WholeBodyIk, start: Start, dt: float = 0.004, seconds: float =
         touching[result.near.pair[result.near.distance < 0]] = True
         run.touched += int((touching & apart).sum())
         apart = (apart & ~touching) | (watch.lower > APART)
-        free = not touching.any() and excess(robot, q) <= TOLERANCE
+        free = not touching.any() and limit_violation(robot, q) <= TOLERANCE
         calm = calm + 1 if free else 0
         if calm == 1:
-            left = k * dt
+            free_since = k * dt
         if calm >= SETTLED:
             break
         u = np.abs(result.v[robot.iv :])
         run.failures += not result.ok or not bool(np.isfinite(result.q).all())
         run.speed = max(run.speed, float(np.max(u / robot.velocity)))
         if not free:
-            run.leaving = max(run.leaving, float(u.max()))
+            run.recovery_speed = max(run.recovery_speed, float(u.max()))
         change = float(np.max(np.abs(result.v - v)[robot.iv :]))
         run.acceleration = max(run.acceleration, change / (a * dt))
         q, v, run.stage = result.q, result.v, max(run.stage, apart_limit.recovery.stage)
-    run.left = left if calm else None
+    run.recovered = free_since if calm else None
     near = robot.collision_monitor("shapes").update(q, np.inf)  # all of them
-    run.closest, run.outside = float(near.distance.min()), excess(robot, q)
+    run.closest, run.limit_violation = float(near.distance.min()), limit_violation(robot, q)
     run.blocking = tuple(" + ".join(watch.name(int(p))) for p in near.pair[near.distance < 0])
     return run
 
 
-def _tasks(robot: Robot, start: Start) -> list[Task]:
+def _tasks(robot: Robot, start: BadStart) -> list[Task]:
     tasks: list[Task] = [PostureTask(robot.postures["neutral"])]
     hands = [robot.point_frame(p) for p in HANDS if p in robot.points]
     if start.goal is not None and hands:
@@ -176,14 +172,14 @@ def _tasks(robot: Robot, start: Start) -> list[Task]:
     return tasks
 
 
-# -------- `humanoid study safety`: thousands of bad starts of each robot, and what became of them
+# -------- Report
 
 STARTS = 2000
 COLUMNS = ["robot", "starts", "inside", "outside", "deep mm", "not left", "left ms", "p99 ms", "home", "through"]
 COLUMNS += ["touched", "rad/s", "limits", "failures", "tick µs"]
 NOTE = """inside, outside: starts in collision, and with a joint beyond its range by up to 20 % of it; every second has
-targets. not left: not free of collisions and inside all ranges after 15 s. left: median time until then. home: led home
-by way of the neutral posture, because the gradients alone did not lead out; through: those of them on whose way pairs
+targets. not left: in collision or outside a range after 15 s. left: median time until then. home: recovered
+by homing to the neutral posture, because the gradients alone did not suffice; through: those of them in which pairs
 that were apart had to be let through; touched: how often a pair that was apart by 1 mm came to touch. rad/s: fastest
 joint while leaving. limits: largest share of a limit on speed or acceleration; above 1 would be a violation."""
 
@@ -193,7 +189,7 @@ def run_study(robot: str | None = None, starts: int = STARTS, show: Progress = s
 
     Args:
         robot: name or path; None: every robot of the catalogue. starts: of each robot.
-        show: told how far it is.
+        show: called with the share done.
     """
     from humanoid_control.robots.catalogue import CATALOGUE, load_robot
 
@@ -205,11 +201,9 @@ def run_study(robot: str | None = None, starts: int = STARTS, show: Progress = s
         solver, runs = WholeBodyIk(model), []
         for k, start in enumerate(bad_starts(model, starts)):
             show((n + k / starts) / len(robots), model.name)
-            runs.append(leave(solver, start))
+            runs.append(recover(solver, start))
         results.append(summary(model, runs))
-    parts: list[Table | str] = [
-        Table("bad starts, and how the safe solver leaves them", COLUMNS, [_row(r) for r in results])
-    ]
+    parts: list[Table | str] = [Table("bad starts, and recovery from them", COLUMNS, [_row(r) for r in results])]
     parts.append(NOTE)
     for r in results:
         if r["blocking"]:
@@ -218,25 +212,25 @@ def run_study(robot: str | None = None, starts: int = STARTS, show: Progress = s
     return StudyReport({"study": "safety", "robots": results, "machine": machine()}, parts)
 
 
-def summary(robot: Robot, runs: list[Run]) -> dict[str, Any]:
-    """The numbers of one robot."""
-    times = np.array([r.left for r in runs if r.left is not None])
+def summary(robot: Robot, runs: list[RecoveryRun]) -> dict[str, Any]:
+    """Statistics of one robot."""
+    times = np.array([r.recovered for r in runs if r.recovered is not None])
     ticks = 1e6 * np.concatenate([r.ticks for r in runs])
-    blocking = Counter(pair for r in runs if r.left is None for pair in r.blocking)
+    blocking = Counter(pair for r in runs if r.recovered is None for pair in r.blocking)
     return {
         "robot": robot.name,
         "starts": len(runs),
-        "inside": sum(r.start.depth > 0 for r in runs),
-        "outside": sum(r.start.outside > 0 for r in runs),
-        "deepest": max(r.start.depth for r in runs),
-        "not_left": sum(r.left is None for r in runs),
+        "inside": sum(r.start.penetration_depth > 0 for r in runs),
+        "outside": sum(r.start.limit_violation > 0 for r in runs),
+        "deepest": max(r.start.penetration_depth for r in runs),
+        "not_left": sum(r.recovered is None for r in runs),
         "left_median": float(np.median(times)) if len(times) else None,
         "left_p99": float(np.percentile(times, 99)) if len(times) else None,
         "stages": dict(sorted(Counter(r.stage for r in runs).items())),
         "touched": sum(r.touched for r in runs),
         "closest_end": min(r.closest for r in runs),
-        "outside_end": max(r.outside for r in runs),
-        "leaving_speed": max(r.leaving for r in runs),
+        "outside_end": max(r.limit_violation for r in runs),
+        "leaving_speed": max(r.recovery_speed for r in runs),
         "speed_share": max(r.speed for r in runs),
         "acceleration_share": max(r.acceleration for r in runs),
         "failures": sum(r.failures for r in runs),

@@ -1,8 +1,8 @@
-"""A hypothesis, the experiment that decides it, and what came out."""
+"""Verdicts: a hypothesis, the experiment that decides it, and the finding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ class Part:
         claim: in a few words.
         verdict: HOLDS, FAILS or OPEN.
         numbers: what was measured, with units in the names.
-        seen: what in the motion speaks for a reason, where that can be told.
+        seen: evidence in the motion for a reason, where there is any.
     """
 
     claim: str
@@ -33,14 +33,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A conclusion of the source, as an experiment.
+    """A published conclusion, as an experiment.
 
     Attributes:
         name: H1 to H21.
-        statement: the conclusion, in our words.
-        rule: when it holds and when it cannot be decided, fixed before measuring.
+        statement: the conclusion.
+        rule: by which it holds and by which it cannot be decided, fixed before measuring.
         experiment: runs it.
-        reason: what is the most likely cause when it does not hold.
+        reason: most likely cause when it does not hold.
         needs_clip: False where the outcome is the same for every clip.
     """
 
@@ -54,7 +54,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a hypothesis came to on one clip; `reason` is empty where it holds."""
+    """Verdict on a hypothesis for one clip; `reason` is empty where it holds."""
 
     hypothesis: Hypothesis
     clip: str
@@ -64,12 +64,17 @@ class Finding:
 
 
 def conclude(hypothesis: Hypothesis, clip: str, parts: list[Part]) -> Finding:
-    """The finding of several parts: it fails with any of them, and is open while any is open."""
-    verdicts = {p.verdict for p in parts}
-    verdict = FAILS if FAILS in verdicts else OPEN if OPEN in verdicts or not parts else HOLDS
+    """The finding of several parts."""
+    verdict = overall(parts)
     reasons = [hypothesis.reason] if verdict == FAILS else []
     reasons += [p.seen for p in parts if p.verdict == FAILS and p.seen]
     return Finding(hypothesis, clip, tuple(parts), verdict, "; ".join(dict.fromkeys(reasons)))
+
+
+def overall(parts: Sequence[Part]) -> str:
+    """The verdict of several parts: it fails with any of them, and is open while any is open or where there is none."""
+    verdicts = {p.verdict for p in parts}
+    return FAILS if FAILS in verdicts else OPEN if OPEN in verdicts or not parts else HOLDS
 
 
 def decide(true: bool, decidable: bool = True) -> str:

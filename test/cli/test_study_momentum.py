@@ -24,7 +24,7 @@ def test_claims_have_rule_verdict_and_numbers(humanoid):
 
 def test_the_folder_holds_the_plot_and_the_numbers(capsys, monkeypatch, tmp_path):
     """Ten walks; in ticks twice as long they take half the time."""
-    monkeypatch.setattr(momentum_study, "Lab", partial(momentum_study.Lab, dt=0.008))
+    monkeypatch.setattr(momentum_study, "WalkingLab", partial(momentum_study.WalkingLab, dt=0.008), raising=False)
     monkeypatch.chdir(tmp_path)
     assert main(["study", "momentum", "--step-length", "0.2", "--step-time", "0.5", "--only", "T-34", "-o", "out"]) == 0
     said = capsys.readouterr().out

@@ -13,7 +13,7 @@ from humanoid_control.ik import IkSettings, IkStatus, PointsTask, PostureTask, W
 from humanoid_control.ik.limits.self_collision import BRAKING_SHARE, max_closing_speed
 from humanoid_control.kinematics.limits import JointLimits, keep_acceleration, velocity_bounds
 from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.studies.bad_starts import bad_starts, leave
+from humanoid_control.studies.bad_starts import bad_starts, recover
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -21,12 +21,15 @@ def test_bad_starts_are_left_within_every_limit(name):
     """In collision and outside ranges, with targets and without: `humanoid study safety` in small."""
     robot = load_robot(name, "fixed")
     solver = WholeBodyIk(robot)
-    runs = [leave(solver, start) for start in bad_starts(robot, 18, seed=1)]
-    assert sum(r.start.depth > 0.01 for r in runs) >= 6 and sum(r.start.outside > 0.01 for r in runs) >= 6
+    runs = [recover(solver, start) for start in bad_starts(robot, 18, seed=1)]
+    assert (
+        sum(r.start.penetration_depth > 0.01 for r in runs) >= 6
+        and sum(r.start.limit_violation > 0.01 for r in runs) >= 6
+    )
     for r in runs:
-        assert r.left is not None, f"still inside: {r.blocking}"
-        assert r.closest > 0 and r.outside < 1e-9 and r.failures == 0
-        assert r.leaving <= solver.settings.recovery_joint_speed + 1e-9
+        assert r.recovered is not None, f"still inside: {r.blocking}"
+        assert r.closest > 0 and r.limit_violation < 1e-9 and r.failures == 0
+        assert r.recovery_speed <= solver.settings.recovery_joint_speed + 1e-9
         assert r.speed <= 1 + 1e-9 and r.acceleration <= 1 + 1e-6
         assert r.stage > 0 or r.touched <= 1, "what was apart stays apart, unless there is no other way"
 
@@ -35,9 +38,9 @@ def test_where_gradients_lead_nowhere_the_robot_is_led_home():
     """Arms through the neck: without a time-out they stay there; with it they home to neutral."""
     robot = load_robot("we4rii", "fixed")
     solver, stuck = WholeBodyIk(robot), WholeBodyIk(robot, IkSettings(recovery_timeout=np.inf))
-    led = [r for r in (leave(solver, start) for start in bad_starts(robot, 40)) if r.stage > 0]
+    led = [r for r in (recover(solver, start) for start in bad_starts(robot, 40)) if r.stage > 0]
     assert led
-    assert any(leave(stuck, r.start, seconds=4.0).left is None for r in led[:2])
+    assert any(recover(stuck, r.start, seconds=4.0).recovered is None for r in led[:2])
 
 
 @pytest.mark.parametrize("name", ["hrp2", "suralp"])
@@ -102,7 +105,7 @@ def test_a_joint_in_ticks_of_any_length_keeps_acceleration_and_range(share, widt
 
 def test_a_safety_stop_brakes_holds_and_says_so():
     robot = load_robot("hrp2", "fixed")
-    start = next(s for s in bad_starts(robot, 30) if s.depth > 0.05 and s.outside == 0)
+    start = next(s for s in bad_starts(robot, 30) if s.penetration_depth > 0.05 and s.limit_violation == 0)
     ik = WholeBodyIk(robot, IkSettings(on_penetration="stop", acceleration=50.0))
     rng = np.random.default_rng(0)
     q = start.q
@@ -116,7 +119,7 @@ def test_a_safety_stop_brakes_holds_and_says_so():
         q, v = result.q, result.v
     assert (v == 0).all()
     leaving = WholeBodyIk(robot, replace(ik.settings, on_penetration="recover"))
-    assert leave(leaving, replace(start, q=q)).left is not None
+    assert recover(leaving, replace(start, q=q)).recovered is not None
 
 
 def test_settings_that_make_no_sense_are_refused():

@@ -1,32 +1,33 @@
-"""Angular momentum while walking: the source's methods and ours on the same steps, and its claims about them."""
+"""Claims of Schwienbacher 2014: angular momentum of a walk by each method, and encoder calibration in a jig.
 
-from humanoid_control.studies.schwienbacher2014.momentum_claims import (
-    MAIN,
-    T27,
-    T27_PRINTED,
-    T28,
-    T29,
-    T30,
-    T31,
-    Claim,
-    Judgement,
-    Lab,
-    Outcome,
-    find_gait,
-    lower_by,
+    from humanoid_control.robots import load_robot
+    from humanoid_control.studies.schwienbacher2014 import CLAIMS, WalkingLab, find_gait
+
+    robot = load_robot("lola", "floating")
+    gait, notes = find_gait(robot)
+    judgement = CLAIMS["T-34"].judge(WalkingLab(robot, gait))
+    print(judgement.verdict, judgement.parts)
+
+`humanoid study momentum` and `humanoid study calibration` print the reports.
+"""
+
+from typing import TYPE_CHECKING
+
+from humanoid_control import lazy
+
+if TYPE_CHECKING:
+    from humanoid_control.studies.schwienbacher2014.momentum_claims import CLAIMS as CLAIMS
+    from humanoid_control.studies.schwienbacher2014.momentum_claims import Claim as Claim
+    from humanoid_control.studies.schwienbacher2014.momentum_claims import Judgement as Judgement
+    from humanoid_control.studies.schwienbacher2014.momentum_walks import MAIN as MAIN
+    from humanoid_control.studies.schwienbacher2014.momentum_walks import WalkingLab as WalkingLab
+    from humanoid_control.studies.schwienbacher2014.momentum_walks import WalkOutcome as WalkOutcome
+    from humanoid_control.studies.schwienbacher2014.momentum_walks import find_gait as find_gait
+
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "momentum_claims": ["CLAIMS", "Claim", "Judgement"],
+        "momentum_walks": ["MAIN", "WalkOutcome", "WalkingLab", "find_gait"],
+    },
 )
-from humanoid_control.studies.schwienbacher2014.momentum_soundness import (
-    OURS,
-    T32,
-    T32_PRINTED,
-    T33,
-    T34,
-    T35,
-    T35_SECOND,
-)
-
-CLAIMS: dict[str, Claim] = {
-    c.name: c for c in (T27, T27_PRINTED, T28, T29, T30, T31, T32, T32_PRINTED, T33, T34, T35, T35_SECOND, OURS)
-}
-
-__all__ = ["CLAIMS", "MAIN", "Claim", "Judgement", "Lab", "Outcome", "find_gait", "lower_by"]

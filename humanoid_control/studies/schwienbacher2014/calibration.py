@@ -1,9 +1,7 @@
-"""Calibration tried many times with planted offsets: how near it comes, and what the poses cannot tell.
+"""Encoder calibration: offsets planted in the encoders of each leg, and found again in a simulated jig.
 
-Also here:
-
-* `humanoid study calibration`: offsets planted in the encoders of each leg, and found again in a simulated jig.
-* The plot of a calibration study: error of each offset over the seeds, inside three predicted standard errors.
+Many seeds show how near the offsets come and which combinations of them the poses cannot tell (Schwienbacher 2014).
+`run_study` makes the report of `humanoid study calibration`.
 """
 
 from __future__ import annotations
@@ -35,17 +33,15 @@ from humanoid_control.simulation.sensors.encoders import absolute_encoders
 from humanoid_control.studies.report import Progress, StudyReport, silent
 from humanoid_control.terminal import Table, machine
 
-# -------- Calibration tried many times with planted offsets: how near it comes, and what the poses cannot tell
-
 PLANTED = np.radians(3.0)  # standard deviation of the mounting offsets
 
 
 @dataclass(frozen=True)
-class Case:
-    """One way to measure, over all seeds.
+class MeasurementCase:
+    """One kind and number of measurements, over all seeds.
 
     Attributes:
-        measure: 'pose' or 'position'. poses: how many.
+        measure: 'pose' or 'position'. poses: their number.
         first: calibration of the first seed, for what does not depend on the noise.
         errors: (seeds, k) found less planted offsets [rad].
         spread: (k,) median over the seeds of the spread over the poses [rad].
@@ -75,7 +71,7 @@ class LegStudy:
     """All cases of one leg, and the errors (seeds, k) of the plain mean where the jig defines joint angles [rad]."""
 
     leg: LegChain
-    cases: tuple[Case, ...]
+    cases: tuple[MeasurementCase, ...]
     mean_errors: np.ndarray
     postures: np.ndarray
 
@@ -94,9 +90,9 @@ def study_calibration(
         robot: with legs, its base fixed.
         poses: in the jig.
         noise: standard deviation of an encoder reading [rad].
-        seeds: how often, each time with other offsets and noise.
+        seeds: each with other offsets and noise.
         accuracy: of the jig.
-        show: is told the share done and the leg.
+        show: called with the share done and the leg.
 
     Raises:
         ConfigError, RobotError: a number out of range, a robot without legs.
@@ -107,11 +103,11 @@ def study_calibration(
     if not (np.isfinite(noise) and noise >= 0):
         raise ConfigError(f"noise must be a number from 0 up, got {noise:g} rad")
     accuracy, file = accuracy or JigAccuracy(), drives_of(robot)
-    wanted = dict.fromkeys([(POSE, poses), (POSE, 1), (POSITION, poses), (POSITION, 1)])
+    kinds = dict.fromkeys([(POSE, poses), (POSE, 1), (POSITION, poses), (POSITION, 1)])
     legs, out = legs_of(robot), []
     for n, leg in enumerate(legs):
         postures = jig_poses(leg, poses)
-        found: dict[tuple[str, int], list[Calibration]] = {key: [] for key in wanted}
+        found: dict[tuple[str, int], list[Calibration]] = {key: [] for key in kinds}
         planted, means = [], []
         for seed in range(seeds):
             show((n + seed / seeds) / len(legs), leg.name)
@@ -127,12 +123,12 @@ def study_calibration(
         for (measure, count), results in found.items():
             errors = np.array([c.offsets for c in results]) - planted
             spread = np.median([c.spread for c in results], axis=0)
-            cases.append(Case(measure, count, results[0], errors, spread))
+            cases.append(MeasurementCase(measure, count, results[0], errors, spread))
         out.append(LegStudy(leg, tuple(cases), np.array(means) - planted, postures[:, leg.index]))
     return out
 
 
-# -------- `humanoid study calibration`: offsets planted in the encoders of each leg
+# -------- Report
 
 POSES, NOISE, SEEDS = 3, 0.02, 10  # noise [deg]
 COLUMNS = ["leg", "measured", "poses", "condition", "weakest deg", "worst rms deg", "within 3 s.e. %"]
@@ -230,7 +226,7 @@ def _parts(robot: Robot, legs: list[LegStudy], noise: float, seeds: int) -> list
     return parts
 
 
-def _case_row(s: LegStudy, c: Case) -> list[Any]:
+def _case_row(s: LegStudy, c: MeasurementCase) -> list[Any]:
     weakest = 1 / c.first.singular[-1] if c.first.singular[-1] > 0 else math.inf
     known = np.isfinite(c.first.standard_error)
     rms = float(c.rms[known].max()) if known.any() else math.nan
@@ -244,7 +240,7 @@ def _angle(x: float) -> Any:
     return round(math.degrees(x), 4) if math.isfinite(x) else "-"
 
 
-# -------- The plot of a calibration study: error of each offset over the seeds, inside three predicted standard errors
+# -------- Plot
 
 
 def calibration_plot(legs: list[LegStudy]) -> bytes:

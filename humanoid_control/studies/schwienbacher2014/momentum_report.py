@@ -1,9 +1,4 @@
-"""`humanoid study momentum`: vertical momentum of a walk with still arms, the source's methods and ours.
-
-Also here:
-
-* The plot of a momentum study: vertical momentum, its rate and an arm over one gait cycle.
-"""
+"""Report of `humanoid study momentum`: walks with still arms, the published methods and the constrained solver."""
 
 from __future__ import annotations
 
@@ -19,7 +14,7 @@ import numpy as np
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.evaluation.report.plots import SERIES, subplots
 from humanoid_control.studies.report import Progress, StudyReport, silent
-from humanoid_control.studies.schwienbacher2014.momentum_claims import Lab, Outcome, find_gait
+from humanoid_control.studies.schwienbacher2014.momentum_walks import MAIN, WalkingLab, WalkOutcome, find_gait
 from humanoid_control.terminal import Table, machine
 from humanoid_control.walking import WalkTask
 
@@ -28,26 +23,24 @@ if TYPE_CHECKING:
     from humanoid_control.walking import GaitSettings
 
 
-# -------- `humanoid study momentum`: vertical momentum of a walk with still arms, the source's methods and ours
-
-SLOWER = 1.25  # 0.4 m in 1 s, the source's second experiment
+SLOWER = 1.25  # 0.4 m in 1 s, the second published experiment
 HOLDS = "holds"
-SOURCE = (
-    "source (its Lola): method 1 to method 0 about -20 % in L_z and its rate; method 2 with delta 0.5 to still arms\n"
-    "about -40 % in L_z and -15 % in the peaks of the contact torque"
+PUBLISHED = (
+    "published (another Lola): method 1 to method 0 about -20 % in L_z and its rate; method 2 with delta 0.5 to still\n"
+    "arms about -40 % in L_z and -15 % in the peaks of the contact torque"
 )
 COLUMNS = ["walk", "L_z pp", "to still %", "to m. 0 %", "rms", "rate pp", "to still %", "rms"]
 COLUMNS += ["torque", "speed", "range °", "gap mm", "foot mm"]
 
 
 @dataclass(frozen=True)
-class Walk:
+class WalkRow:
     """A row of the tables."""
 
     method: str
     free: str
     gait: GaitSettings
-    outcome: Outcome
+    outcome: WalkOutcome
 
 
 def run_study(
@@ -79,7 +72,7 @@ def run_study(
     chosen = [claims[names[n.lower()]] for n in only] or list(claims.values())
     model = load_robot(robot, "floating")
     gait, notes = find_gait(model, step_length, step_time)
-    lab = schwienbacher2014.Lab(model, gait)
+    lab = schwienbacher2014.WalkingLab(model, gait)
     walks = [] if only else _play(lab, lambda share, text: show(0.3 * share, text))
     found = []
     for k, claim in enumerate(chosen):
@@ -91,24 +84,24 @@ def run_study(
     )
 
 
-def _play(lab: Lab, show: Callable[[float, str], None]) -> list[Walk]:
+def _play(lab: WalkingLab, show: Callable[[float, str], None]) -> list[WalkRow]:
     """All walks of the tables: the lab's step, and a step a quarter longer in time."""
-    from humanoid_control.studies.schwienbacher2014.momentum_claims import MAIN
-
     slow = replace(lab.gait, step_time=SLOWER * lab.gait.step_time)
-    todo = [(m, "arms", lab.gait) for m in (*MAIN, "ours xyz")]
+    todo = [(m, "arms", lab.gait) for m in (*MAIN, "constrained xyz")]
     todo += [
-        (m, free, lab.gait) for free in ("arms+waist", "all") for m in (lab.best_tracking(), "method 2 0.5", "ours")
+        (m, free, lab.gait)
+        for free in ("arms+waist", "all")
+        for m in (lab.best_tracking(), "method 2 0.5", "constrained")
     ]
-    todo += [(m, "arms", slow) for m in ("still", "method 0", lab.best_tracking(), "method 2 0.5", "ours")]
+    todo += [(m, "arms", slow) for m in ("still", "method 0", lab.best_tracking(), "method 2 0.5", "constrained")]
     out = []
     for k, (method, free, gait) in enumerate(todo):
         show(k / len(todo), f"{method}, {free}")
-        out.append(Walk(method, free, gait, lab.outcome(method, free, gait)))
+        out.append(WalkRow(method, free, gait, lab.outcome(method, free, gait)))
     return out
 
 
-def to_json(lab: Lab, walks: list[Walk], found: list[Judgement], notes: list[str]) -> dict[str, Any]:
+def to_json(lab: WalkingLab, walks: list[WalkRow], found: list[Judgement], notes: list[str]) -> dict[str, Any]:
     """The study as plain dictionaries."""
     rows = [
         {
@@ -134,7 +127,7 @@ def to_json(lab: Lab, walks: list[Walk], found: list[Judgement], notes: list[str
     return {**head, "walks": rows, "findings": claims, "machine": machine()}
 
 
-def _walk_tables(lab: Lab, walks: list[Walk]) -> list[Table | str]:
+def _walk_tables(lab: WalkingLab, walks: list[WalkRow]) -> list[Table | str]:
     parts: list[Table | str] = []
     for gait in dict.fromkeys(w.gait for w in walks):
         these = [w for w in walks if w.gait == gait]
@@ -144,16 +137,16 @@ def _walk_tables(lab: Lab, walks: list[Walk]) -> list[Table | str]:
         axes = [
             [_label(w), *(x for a in w.outcome.axes for x in (a.peak_to_peak, a.rms, a.rate_rms))]
             for w in walks
-            if w.method in ("still", "ours", "ours xyz") and w.gait == lab.gait
+            if w.method in ("still", "constrained", "constrained xyz") and w.gait == lab.gait
         ]
         heads = [f"{k} {axis}" for axis in "xyz" for k in ("L pp", "rms", "rate rms")]
-        parts += [Table("all three axes", ["walk", *heads], axes), SOURCE]
+        parts += [Table("all three axes", ["walk", *heads], axes), PUBLISHED]
     return parts
 
 
 def _claim_table(found: list[Judgement]) -> Table:
     rows = [[f.claim.name, f.claim.statement, f.verdict, _told(f)] for f in found]
-    return Table("claims of Schwienbacher 2014 on our models", ["", "claim", "verdict", "measured"], rows)
+    return Table("claims of Schwienbacher 2014 on these models", ["", "claim", "verdict", "measured"], rows)
 
 
 def _details(found: list[Judgement]) -> list[Table | str]:
@@ -164,7 +157,7 @@ def _details(found: list[Judgement]) -> list[Table | str]:
     ]
 
 
-def _rows(walks: list[Walk]) -> list[list[Any]]:
+def _rows(walks: list[WalkRow]) -> list[list[Any]]:
     by_method = {w.method: w.outcome.z for w in walks if w.free == "arms"}
     still, zero = by_method["still"], by_method["method 0"]
     lines: list[list[Any]] = []
@@ -178,7 +171,7 @@ def _rows(walks: list[Walk]) -> list[list[Any]]:
     return lines
 
 
-def _label(walk: Walk) -> str:
+def _label(walk: WalkRow) -> str:
     return walk.method if walk.free == "arms" else f"{walk.method}, {walk.free}"
 
 
@@ -195,17 +188,17 @@ def _change(value: float, reference: float) -> float:
     return round(100.0 * (value / reference - 1.0), 1)
 
 
-# -------- The plot of a momentum study: vertical momentum, its rate and an arm over one gait cycle
+# -------- Plot
 
 DPI = 130
 GREY, PALE = "#888888", "#dddddd"
 
 
-def momentum_plot(lab: Lab) -> bytes:
-    """A PNG: still arms, method 0, method 1 in its best mode, method 2 with delta 0.5, ours."""
-    shown = ["still", lab.reference(), lab.best_tracking(), "method 2 0.5", "ours"]
-    runs: list[tuple[str, Outcome]] = [(m, lab.outcome(m)) for m in shown]
-    runs.append(("ours, waist too", lab.outcome("ours", "arms+waist")))
+def momentum_plot(lab: WalkingLab) -> bytes:
+    """A PNG: still arms, method 0, method 1 in its best mode, method 2 with delta 0.5, and constrained."""
+    shown = ["still", lab.reference(), lab.best_tracking(), "method 2 0.5", "constrained"]
+    runs: list[tuple[str, WalkOutcome]] = [(m, lab.outcome(m)) for m in shown]
+    runs.append(("constrained, waist too", lab.outcome("constrained", "arms+waist")))
     walk = WalkTask(lab.robot, lab.gait, "arms", lab.dt)
     joint = int(walk.groups.l_arm[0])
     figure, axes = subplots(3, 1, 8.0, 7.0, sharex=True, height_ratios=[3, 3, 2])

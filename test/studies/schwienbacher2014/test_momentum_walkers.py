@@ -6,7 +6,7 @@ import pytest
 
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
 from humanoid_control.robots import load_robot
-from humanoid_control.studies.schwienbacher2014.momentum_claims import Lab
+from humanoid_control.studies.schwienbacher2014 import WalkingLab
 from humanoid_control.studies.schwienbacher2014.momentum_walkers import (
     ConstrainedWalker,
     FreeJointGains,
@@ -14,9 +14,8 @@ from humanoid_control.studies.schwienbacher2014.momentum_walkers import (
     SwingWalker,
     TrackingWalker,
     WeightingWalker,
-    measure,
-    replay,
 )
+from humanoid_control.studies.schwienbacher2014.momentum_walks import measure, replay
 from humanoid_control.walking import GaitSettings, WalkTask
 
 DT = 0.008
@@ -30,8 +29,8 @@ def lola():
 
 @pytest.fixture(scope="module")
 def lab(lola):
-    """Walks of Lola with the source's step, each played once for all tests."""
-    return Lab(lola, STEP, DT)
+    """Walks of Lola with the published step, each played once for all tests."""
+    return WalkingLab(lola, STEP, DT)
 
 
 def walked(lab, method, **options):
@@ -65,7 +64,9 @@ def test_arms_that_reduce_momentum_do_not_disturb_the_soles(lola, make):
     assert moved > 0.1
 
 
-@pytest.mark.parametrize("method", ["still", "method 0", "method 1 damped", "method 2 0.5", "ours", "ours xyz"])
+@pytest.mark.parametrize(
+    "method", ["still", "method 0", "method 1 damped", "method 2 0.5", "constrained", "constrained xyz"]
+)
 def test_soles_are_where_they_should_be_to_a_millimetre(lab, method):
     found = walked(lab, method)
     assert found.z.foot_error < 1e-3 and found.run.foot_error.max() < 1.5e-3
@@ -89,18 +90,18 @@ def test_contact_torque_of_one_standing_foot_is_the_rate_of_momentum(lab):
 
 
 def test_each_method_lowers_vertical_momentum_and_its_rate(lab):
-    """Least to most on the source's step: method 2 with its delta, the source's swing, damped tracking, ours."""
-    z = {m: walked(lab, m).z for m in ("still", "method 0", "method 1 damped", "method 2 0.5", "ours")}
+    """Least to most on the published step: method 2 with its delta, method 0, damped tracking, constrained."""
+    z = {m: walked(lab, m).z for m in ("still", "method 0", "method 1 damped", "method 2 0.5", "constrained")}
     for k in ("peak_to_peak", "rms", "rate_rms", "torque_left", "torque_right"):
         v = {m: getattr(z[m], k) for m in z}
-        assert v["ours"] < 0.6 * v["method 1 damped"] < 0.6 * v["method 0"] < 0.6 * v["still"]
+        assert v["constrained"] < 0.6 * v["method 1 damped"] < 0.6 * v["method 0"] < 0.6 * v["still"]
         assert v["method 2 0.5"] < v["still"]
-    assert z["ours"].peak_to_peak < 0.2 * z["still"].peak_to_peak
-    assert z["ours"].rate_peak_to_peak < 0.35 * z["still"].rate_peak_to_peak
+    assert z["constrained"].peak_to_peak < 0.2 * z["still"].peak_to_peak
+    assert z["constrained"].rate_peak_to_peak < 0.35 * z["still"].rate_peak_to_peak
 
 
 def test_ours_breaks_no_limit_and_touches_nothing(lab, lola):
-    run = walked(lab, "ours").run
+    run = walked(lab, "constrained").run
     joints = run.q[:, lola.iq :]
     assert (joints >= lola.lower).all() and (joints <= lola.upper).all()
     assert (np.abs(run.v[:, lola.iv :]) <= lola.velocity + 1e-9).all()
@@ -119,14 +120,14 @@ def test_the_printed_normalisation_overshoots_with_light_arms_and_the_clamp_boun
 @pytest.mark.parametrize("mode", ["unit", "damped"])
 def test_rates_stay_bounded_in_a_run_that_saturates_even_without_a_clamp(lola, mode):
     """Steps of 0.5 s: more momentum than the arms can give is left over, and the rates stay below the speed limits."""
-    lab = Lab(lola, GaitSettings(0.4, 0.5), 0.005)
+    lab = WalkingLab(lola, GaitSettings(0.4, 0.5), 0.005)
     found = lab.outcome(f"method 1 {mode} unclamped", cycles=6)
     assert found.walker.residual > 0.3 and found.walker.rate_demand < 1.0
     assert found.z.speed_share < 1.0 and found.z.repeats < 0.05
 
 
 @pytest.mark.parametrize("free", ["arms+waist", "all"])
-@pytest.mark.parametrize("method", ["method 1 damped", "method 2 0.05", "ours"])
+@pytest.mark.parametrize("method", ["method 1 damped", "method 2 0.05", "constrained"])
 def test_other_joints_may_reduce_momentum_too(lab, lola, free, method):
     found, still = walked(lab, method, free=free), walked(lab, "still")
     assert found.run.foot_error[found.run.steady].max() < 1e-3
@@ -138,7 +139,7 @@ def test_other_joints_may_reduce_momentum_too(lab, lola, free, method):
 def test_avoidance_and_momentum_work_together():
     """HRP-2 with its arms' rest posture inside its hips: without avoidance they are in them, with it clear of them."""
     robot = load_robot("hrp2", "floating")
-    lab = Lab(robot, GaitSettings(0.24, 1.2, lift=0.037), 0.01)
+    lab = WalkingLab(robot, GaitSettings(0.24, 1.2, lift=0.037), 0.01)
     off, on = FreeJointGains(activation=0.0), FreeJointGains(activation=0.04)
     inward = np.radians(18)
     still = lab.outcome("still", gains=on, arms_in=inward, cycles=3)
@@ -148,7 +149,7 @@ def test_avoidance_and_momentum_work_together():
         assert found.z.clearance > 0.005
         assert found.z.peak_to_peak < 0.85 * still.z.peak_to_peak
         assert found.z.foot_error < 1e-3
-    ours = lab.outcome("ours", arms_in=inward, cycles=3)
+    ours = lab.outcome("constrained", arms_in=inward, cycles=3)
     assert ours.z.clearance > 0.005 and ours.z.peak_to_peak < 0.2 * still.z.peak_to_peak
 
 
@@ -156,7 +157,7 @@ def test_avoidance_and_momentum_work_together():
     "gait", [GaitSettings(0.0, 0.8, side_step=0.08), GaitSettings(0.2, 0.8, turn=0.2)], ids=["sideways", "in a curve"]
 )
 def test_walking_sideways_and_in_a_curve_keeps_soles_chest_and_limits(lola, gait):
-    """F-70: with method 1 as on the source's robot, and with ours."""
+    """F-70: with method 1 as published, and constrained."""
     for make in (TrackingWalker, ConstrainedWalker):
         walk = WalkTask(lola, gait, "arms", DT)
         run = replay(lola, walk, make(lola, walk), cycles=3)
@@ -170,7 +171,7 @@ def test_walking_sideways_and_in_a_curve_keeps_soles_chest_and_limits(lola, gait
 
 def test_walking_sideways_with_avoidance_arms_stay_clear_of_the_legs():
     """T-13: HRP-2's arms rest inside its hips; without avoidance they are in them, with it nothing ever touches."""
-    lab = Lab(load_robot("hrp2", "floating"), GaitSettings(0.0, 1.2, lift=0.037, side_step=0.06), 0.01)
+    lab = WalkingLab(load_robot("hrp2", "floating"), GaitSettings(0.0, 1.2, lift=0.037, side_step=0.06), 0.01)
     closest = {}
     for activation in (0.0, 0.04):
         gains = FreeJointGains(activation=activation)
@@ -183,8 +184,8 @@ def test_walking_sideways_with_avoidance_arms_stay_clear_of_the_legs():
 @pytest.mark.parametrize("name", ["hrp2", "wabian2", "suralp"])
 def test_ours_works_on_every_robot_with_legs(name):
     robot = load_robot(name, "floating")
-    lab = Lab(robot, GaitSettings(0.1, 1.2, lift=0.02), 0.01)
-    still, ours = (lab.outcome(m, cycles=3) for m in ("still", "ours"))
+    lab = WalkingLab(robot, GaitSettings(0.1, 1.2, lift=0.02), 0.01)
+    still, ours = (lab.outcome(m, cycles=3) for m in ("still", "constrained"))
     for found in (still, ours):
         assert found.run.foot_error.max() < 1e-3
     assert ours.z.peak_to_peak < 0.2 * still.z.peak_to_peak and ours.z.rate_rms < 0.3 * still.z.rate_rms
