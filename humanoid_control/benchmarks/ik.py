@@ -1,4 +1,4 @@
-"""A tick of whole-body inverse kinematics: both of our solvers, and the peers a user would pick instead, in one run."""
+"""A tick of whole-body inverse kinematics: the solvers of this package and of pink and mink, in one run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.benchmarks.ik_cases import MARGIN, Case, Motion, our_cases
+from humanoid_control.benchmarks.ik_cases import MARGIN, Motion, SolverCase, package_cases
 from humanoid_control.benchmarks.peers import mink_cases, pink_cases
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.terminal import compile_first, warn
@@ -33,7 +33,7 @@ def measure(robot: str = "lola", quiet: bool = True) -> list[dict[str, Any]]:
     model = load_robot(robot, "floating")
     compile_first()
     motion = Motion(model, TICKS)
-    cases = our_cases(model, motion)
+    cases = package_cases(model, motion)
     for name, make in (("pink", pink_cases), ("mink", mink_cases)):
         try:
             cases += make(model, motion)
@@ -53,17 +53,17 @@ def measure(robot: str = "lola", quiet: bool = True) -> list[dict[str, Any]]:
                 times[case.name][k, part.start : part.stop] = _ticks(case, motion, part)
     rows = [_row(case, times[case.name], motion) for case in cases]
     median = {r["name"]: r["median"] for r in rows}
-    for name, peer, ours in RATIOS:
+    for name, peer, own in RATIOS:
         if peer in median:
-            shares = [np.median(b) / np.median(a) for a, b in zip(times[ours], times[peer], strict=True)]
+            shares = [np.median(b) / np.median(a) for a, b in zip(times[own], times[peer], strict=True)]
             best = round(float(max(shares)), 2)
             worst = round(float(min(shares)), 2)
-            middle = round(median[peer] / median[ours], 2)
+            middle = round(median[peer] / median[own], 2)
             rows.append({"name": name, "unit": "ratio", "median": middle, "best": best, "p99": worst, "n": ROUNDS})
     return rows
 
 
-def _ticks(case: Case, motion: Motion, ticks: range) -> list[float]:
+def _ticks(case: SolverCase, motion: Motion, ticks: range) -> list[float]:
     """Times of some ticks of the motion [s]; targets are set outside of them."""
     out = []
     for k in ticks:
@@ -75,7 +75,7 @@ def _ticks(case: Case, motion: Motion, ticks: range) -> list[float]:
     return out
 
 
-def _row(case: Case, rounds: np.ndarray, motion: Motion) -> dict[str, Any]:
+def _row(case: SolverCase, rounds: np.ndarray, motion: Motion) -> dict[str, Any]:
     us = 1e6 * rounds
     row = {
         "name": case.name,

@@ -1,9 +1,4 @@
-"""The motion of the inverse kinematics bench: all joints swing, as far as the robot does not touch itself.
-
-Also here:
-
-* Our solvers as the bench of inverse kinematics runs them, each with its tasks and their targets.
-"""
+"""Cases of the inverse kinematics benchmark: one motion for all, and the solvers of this package with their tasks."""
 
 from __future__ import annotations
 
@@ -27,9 +22,8 @@ from humanoid_control.ik.tasks.momentum import AngularMomentumTask
 from humanoid_control.ik.tasks.points import CenterOfMass, PointTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.ik.whole_body_ik import WholeBodyIk
+from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
-
-# -------- The motion of the inverse kinematics bench: all joints swing, as far as the robot does not touch itself
 
 DT = 0.004  # [s]
 PERIOD = 1.6  # [s] of the slowest joint
@@ -54,10 +48,10 @@ class Motion:
         swing = np.minimum(SWING, 0.9 * np.maximum(room, 0.0))
         period, phase = PERIOD * rng.uniform(0.5, 1.0, n), rng.uniform(0, 2 * np.pi, n)
         t = DT * np.arange(ticks + 1)[:, None]
-        way = swing * np.sin(2 * np.pi * t / period + phase)
+        swings = swing * np.sin(2 * np.pi * t / period + phase)
 
         def postures(share: float) -> np.ndarray:
-            return np.array([robot.q(neutral + share * w) for w in way])
+            return np.array([robot.q(neutral + share * w) for w in swings])
 
         def closest(q: np.ndarray) -> float:
             return float(pairs.update(q, np.inf).distance.min(initial=np.inf))
@@ -72,7 +66,7 @@ class Motion:
         self.closest = np.array([closest(q) for q in self.q[:-1]])
 
 
-# -------- Our solvers as the bench of inverse kinematics runs them, each with its tasks and their targets
+# -------- Solvers
 
 GAIN = 1 / DT  # an error is to be gone after one tick
 ARMS = ("right_arm", "left_arm")
@@ -81,7 +75,7 @@ POSTURE = 0.02  # weight of the posture against the other rows
 
 
 @dataclass
-class Case:
+class SolverCase:
     """One solver, ready to run.
 
     Attributes:
@@ -91,7 +85,7 @@ class Case:
         rows: of its tasks. pairs: that are watched, 0 for none.
         active: pairs that on average are rows of the program, or are pushed apart in the null space.
         failed: ticks without an answer.
-        velocity: of the joints (n,) that the last tick gave, in our order.
+        velocity: of the joints (n,) in the last tick, in the robot's order.
     """
 
     name: str
@@ -107,7 +101,7 @@ class Case:
 
 @dataclass(frozen=True)
 class PeerTargets:
-    """What our solver and the peers are given alike, at each of T ticks: the values one tick ahead.
+    """Targets that all solvers are given alike, at each of T ticks: the values one tick ahead.
 
     Attributes:
         soles: (T) pairs of poses. chest: (T) poses. center: (T, 3) [m]. posture: (T, n).
@@ -140,7 +134,7 @@ def _soles(robot: Robot) -> list[int]:
     return [robot.point_frame(p) for p in SOLES]
 
 
-def our_cases(robot: Robot, motion: Motion) -> list[Case]:
+def package_cases(robot: Robot, motion: Motion) -> list[SolverCase]:
     """tick_nullspace, tick_nullspace_free, tick_qp, tick_qp_peers and tick_no_collision."""
     biped = lola_tasks(robot, GAIN)
     return [
@@ -167,13 +161,13 @@ def _aim_biped(biped: BipedTasks, motion: Motion) -> Callable[[int], None]:
     return aim
 
 
-def _null_space(name: str, robot: Robot, motion: Motion, biped: BipedTasks, tasks: Sequence[Task]) -> Case:
+def _null_space(name: str, robot: Robot, motion: Motion, biped: BipedTasks, tasks: Sequence[Task]) -> SolverCase:
     """Resolved motion rate with everything in its null space: limits, comfort, all pairs, momentum by method 1."""
     dofs = DofSelection(robot, held=biped.held)
     collision = SelfCollisionCost(robot)
     collision.limit_contact(robot, DT)
     objectives: list[Objective] = [JointLimitCost(), ComfortCost(robot.postures["neutral"]), collision]
-    arms = [n for n in robot.joint_names if _is_arm(robot, n)]
+    arms = [robot.joint_names[k] for k in np.sort(JointGroups.of(robot).arms)]
     solver = ResolvedRate(robot, objectives, dofs=dofs, momentum=MomentumTracking(robot, arms))
 
     def tick(q: np.ndarray) -> bool:
@@ -184,21 +178,12 @@ def _null_space(name: str, robot: Robot, motion: Motion, biped: BipedTasks, task
         near = collision.pairs.update(q, float(collision.activation.max()))
         pushed.append(int((near.distance < collision.activation[near.pair]).sum()))
     rows = _count(robot, tasks)
-    return Case(name, _aim_biped(biped, motion), tick, solver.reset, rows, len(robot.pairs), mean(pushed))
+    return SolverCase(name, _aim_biped(biped, motion), tick, solver.reset, rows, len(robot.pairs), mean(pushed))
 
 
 def mean(counts: Sequence[int] | np.ndarray) -> float:
-    """Of how many pairs, to one digit."""
+    """Mean number of pairs, to one digit."""
     return round(float(np.mean(counts)), 1)
-
-
-def _is_arm(robot: Robot, joint: str) -> bool:
-    """Whether a joint lies between the sternum and a wrist."""
-    model = robot.model
-    chest = model.supports[model.frames[robot.point_frame("sternum")].parentJoint].tolist()
-    wrists = [model.supports[model.frames[robot.point_frame(f"{s}_wrist")].parentJoint].tolist() for s in "lr"]
-    j = model.getJointId(joint)
-    return j not in chest and any(j in w for w in wrists)
 
 
 def _count(robot: Robot, tasks: Sequence[Task]) -> int:
@@ -216,22 +201,24 @@ def _program(
     aim: Callable[[int], None],
     collisions: bool = True,
     solver: WholeBodyIk | None = None,
-) -> Case:
+) -> SolverCase:
     settings = IkSettings(margin=MARGIN, activation=ACTIVATION)
     solver = solver or WholeBodyIk(robot, settings, default_limits(robot, collisions))
 
     def tick(q: np.ndarray) -> bool:
         return solver.step(q, tasks, DT).ok
 
-    case = Case(name, aim, tick, solver.reset, _count(robot, tasks))
+    case = SolverCase(name, aim, tick, solver.reset, _count(robot, tasks))
     case.velocity = lambda: solver.v[robot.iv :]
     if collisions:
         case.pairs, case.active = len(robot.pairs), mean(motion.near)
     return case
 
 
-def peer_program(name: str, robot: Robot, motion: Motion, collisions: bool, solver: WholeBodyIk | None = None) -> Case:
-    """The tasks that the peers have too: poses of the soles, centre of mass, orientation of the chest, posture."""
+def peer_program(
+    name: str, robot: Robot, motion: Motion, collisions: bool, solver: WholeBodyIk | None = None
+) -> SolverCase:
+    """Tasks that the peers have too: poses of the soles, centre of mass, orientation of the chest, posture."""
     targets, neutral = PeerTargets.of(robot, motion), robot.postures["neutral"]
     soles = [FrameTask(p, f, 1.0, GAIN, 1.0) for p, f in zip(SOLES, _soles(robot), strict=True)]
     center = PointTask("center_of_mass", CenterOfMass(), gain=GAIN)

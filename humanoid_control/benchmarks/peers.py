@@ -1,8 +1,6 @@
-"""The same job given to mink and to pink: the same points, posture, limits and pairs, one solver step a frame.
+"""Peers: pink and mink with the same job, for the benchmarks of retargeting and of inverse kinematics.
 
-Also here:
-
-* pink and mink as the bench of inverse kinematics runs them: our robot, tasks, pairs and limits, in their terms.
+The same robot, tasks, pairs and limits in their terms, one solver step a frame.
 """
 
 from __future__ import annotations
@@ -14,29 +12,21 @@ from xml.etree import ElementTree
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.benchmarks.ik_cases import (
-    ACTIVATION as ACTIVATION_bench_ik_peers,
-)
+from humanoid_control.benchmarks import ik_cases
 from humanoid_control.benchmarks.ik_cases import (
     DT,
     SOLES,
-    Case,
     Motion,
     PeerTargets,
+    SolverCase,
     chest_frame,
     mean,
-)
-from humanoid_control.benchmarks.ik_cases import (
-    MARGIN as MARGIN_bench_ik_peers,
-)
-from humanoid_control.benchmarks.ik_cases import (
-    POSTURE as POSTURE_bench_ik_peers,
 )
 from humanoid_control.collision.shapes import Box, Capsule, EllipticCapsule, LinkShape, Sphere
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.robots.robot import Robot
 
-# -------- The same job given to mink and to pink: the same points, posture, limits and pairs, one solver step a frame
+# -------- Retargeting: the seven points of a clip
 
 SOLVER, DAMPING, POSTURE, MARGIN, ACTIVATION = "daqp", 1e-4, 1e-2, 0.01, 0.1
 PINK_PAIRS = 10  # of the nearest, pink's own way to keep its barrier affordable
@@ -194,21 +184,21 @@ def _add_geom(body: Any, item: LinkShape) -> None:
         body.add_geom(name=item.name, type=kind.mjGEOM_SPHERE, pos=sphere, size=[radius, 0, 0])
 
 
-# -------- pink and mink as the bench of inverse kinematics runs them: our robot, tasks, pairs and limits
+# -------- A tick of inverse kinematics
 
-SOLVER_bench_ik_peers, DAMPING_bench_ik_peers = "daqp", 1e-6
-APPROACH = 8.0  # [1/s] share of its distance that a pair may lose, as in our solver
+TICK_DAMPING = 1e-6
+BARRIER_GAIN = 8.0  # [1/s] share of its distance that a pair may lose, as in WholeBodyIk
 NEAREST = 10  # pairs that pink's barrier may pick, its own way to keep it affordable
 
 
-def pink_cases(robot: Robot, motion: Motion) -> list[Case]:
+def pink_cases(robot: Robot, motion: Motion) -> list[SolverCase]:
     """pink_all_pairs with a row for each pair, pink_nearest_10 with one for the nearest ten, pink_no_collision."""
     cases = [pink_case("pink_all_pairs", robot, motion, len(robot.pairs))]
     cases.append(pink_case(f"pink_nearest_{NEAREST}", robot, motion, min(NEAREST, len(robot.pairs))))
     return [*cases, pink_case("pink_no_collision", robot, motion, 0)]
 
 
-def pink_case(name: str, robot: Robot, motion: Motion, pairs: int) -> Case:
+def pink_case(name: str, robot: Robot, motion: Motion, pairs: int) -> SolverCase:
     """pink with a barrier for so many of the nearest pairs, or without."""
     import pink
 
@@ -219,12 +209,12 @@ def pink_case(name: str, robot: Robot, motion: Motion, pairs: int) -> Case:
     targets = PeerTargets.of(robot, motion)
     soles = [pink.tasks.FrameTask(robot.model.frames[robot.point_frame(p)].name, 1.0, 1.0) for p in SOLES]
     chest = pink.tasks.FrameTask(robot.model.frames[chest_frame(robot)].name, 0.0, 1.0)
-    center, posture = pink.tasks.ComTask(cost=1.0), pink.tasks.PostureTask(cost=POSTURE_bench_ik_peers)
+    center, posture = pink.tasks.ComTask(cost=1.0), pink.tasks.PostureTask(cost=ik_cases.POSTURE)
     tasks = [*soles, chest, center, posture]
     barriers = []
     if pairs:
         barriers = [
-            pink.barriers.SelfCollisionBarrier(pairs, APPROACH, safe_displacement_gain=0.0, d_min=MARGIN_bench_ik_peers)
+            pink.barriers.SelfCollisionBarrier(pairs, BARRIER_GAIN, safe_displacement_gain=0.0, d_min=ik_cases.MARGIN)
         ]
 
     def aim(k: int) -> None:
@@ -241,8 +231,8 @@ def pink_case(name: str, robot: Robot, motion: Motion, pairs: int) -> Case:
                 configuration,
                 tasks,
                 DT,
-                SOLVER_bench_ik_peers,
-                DAMPING_bench_ik_peers,
+                SOLVER,
+                TICK_DAMPING,
                 barriers=barriers,
                 safety_break=False,
             )
@@ -254,16 +244,16 @@ def pink_case(name: str, robot: Robot, motion: Motion, pairs: int) -> Case:
     v = np.zeros(robot.nv)
     rows = 6 * len(soles) + 3 + 3 + robot.n
     watched = len(robot.pairs) if pairs else 0
-    return Case(name, aim, tick, lambda: None, rows, watched, pairs, velocity=lambda: v[robot.iv :])
+    return SolverCase(name, aim, tick, lambda: None, rows, watched, pairs, velocity=lambda: v[robot.iv :])
 
 
-def mink_cases(robot: Robot, motion: Motion) -> list[Case]:
+def mink_cases(robot: Robot, motion: Motion) -> list[SolverCase]:
     """mink_all_pairs and mink_no_collision."""
     return [mink_case("mink_all_pairs", robot, motion, True), mink_case("mink_no_collision", robot, motion, False)]
 
 
-def mink_case(name: str, robot: Robot, motion: Motion, collisions: bool | int) -> Case:
-    """mink on a MuJoCo model of our robot, with a free base."""
+def mink_case(name: str, robot: Robot, motion: Motion, collisions: bool | int) -> SolverCase:
+    """mink on a MuJoCo model of the robot, with a free base."""
     import mink
 
     model, pairs = mujoco_model(robot, robot.joint_names, SOLES, floating=True)
@@ -273,7 +263,7 @@ def mink_case(name: str, robot: Robot, motion: Motion, collisions: bool | int) -
     link = robot.model.frames[chest_frame(robot)].name
     soles = [mink.FrameTask(p, "site", position_cost=1.0, orientation_cost=1.0) for p in SOLES]
     chest = mink.FrameTask(link, "body", position_cost=0.0, orientation_cost=1.0)
-    center, posture = mink.ComTask(cost=1.0), mink.PostureTask(model, cost=POSTURE_bench_ik_peers)
+    center, posture = mink.ComTask(cost=1.0), mink.PostureTask(model, cost=ik_cases.POSTURE)
     tasks = [*soles, chest, center, posture]
     velocity = dict(zip(robot.joint_names, robot.velocity, strict=True))
     limits = [mink.ConfigurationLimit(model), mink.VelocityLimit(model, velocity)]
@@ -282,9 +272,9 @@ def mink_case(name: str, robot: Robot, motion: Motion, collisions: bool | int) -
         avoidance = mink.CollisionAvoidanceLimit(
             model,
             pairs,
-            gain=APPROACH * DT,
-            minimum_distance_from_collisions=MARGIN_bench_ik_peers,
-            collision_detection_distance=ACTIVATION_bench_ik_peers,
+            gain=BARRIER_GAIN * DT,
+            minimum_distance_from_collisions=ik_cases.MARGIN,
+            collision_detection_distance=ik_cases.ACTIVATION,
         )
         count = avoidance.max_num_contacts
         limits.append(avoidance)
@@ -303,7 +293,7 @@ def mink_case(name: str, robot: Robot, motion: Motion, collisions: bool | int) -
     def tick(q: np.ndarray) -> bool:
         configuration.update(postures[aimed[0]])  # the same posture as q, in MuJoCo's order
         try:
-            v[:] = mink.solve_ik(configuration, tasks, DT, SOLVER_bench_ik_peers, DAMPING_bench_ik_peers, limits=limits)
+            v[:] = mink.solve_ik(configuration, tasks, DT, SOLVER, TICK_DAMPING, limits=limits)
         except mink.exceptions.MinkError:
             return False
         configuration.integrate(v, DT)
@@ -313,7 +303,7 @@ def mink_case(name: str, robot: Robot, motion: Motion, collisions: bool | int) -
     columns = [int(model.joint(n).dofadr[0]) for n in robot.joint_names]
     rows = 6 * len(soles) + 3 + 3 + robot.n
     near = mean(motion.near) if collisions else 0.0
-    return Case(name, aim, tick, lambda: None, rows, count, near, velocity=lambda: v[columns])
+    return SolverCase(name, aim, tick, lambda: None, rows, count, near, velocity=lambda: v[columns])
 
 
 def _in_mujoco(robot: Robot, model: pin.Model, postures: np.ndarray) -> np.ndarray:
