@@ -1,12 +1,14 @@
 """Files: written whole or not at all, YAML that a person wrote read with one line of help where it is wrong.
 
 Writing: `whole_file`, `whole_files`, and `check_file`, `check_folder` before a command computes anything. Reading:
-`schema_file` and the checks of rows: known keys, known names ("did you mean"), finite numbers.
+`schema_file` and the checks of rows: known keys, known names ("did you mean"), finite numbers; and `mirrored_name` for
+rows that stand for both sides.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -277,3 +279,14 @@ def _check_place(path: Path) -> None:
     if not path.absolute().parent.is_dir():
         raise ConfigError(f"the folder {path.parent} does not exist")
     try_to_write(path)
+
+
+# -------- Names of the two sides
+
+_SIDES = {"l": "r", "r": "l", "left": "right", "right": "left", "L": "R", "R": "L", "Left": "Right", "Right": "Left"}
+_SIDE = re.compile(r"^(l|r|left|right|L|R|Left|Right)(?=_)|(?<=_)(l|r|left|right|L|R|Left|Right)$")
+
+
+def mirrored_name(name: str) -> str:
+    """The name of the other side: l_thigh -> r_thigh, thigh_left -> thigh_right; a name without side stays."""
+    return _SIDE.sub(lambda m: _SIDES[m[0]], name, count=1)

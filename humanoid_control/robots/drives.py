@@ -19,6 +19,7 @@ from humanoid_control.files import (
     check_row,
     count,
     known,
+    mirrored_name,
     number,
     number_rows,
     numbers,
@@ -208,7 +209,6 @@ MOTOR_KEYS = ("name", "torque_constant", "resistance", "inductance", "current_li
 COUNT_KEYS = ("motor_counts", "joint_counts")
 DRIVE_KEYS = ("name", "kind", "joints", "mirror", "carrier", "motor", "axis", "elastic", "friction", *COUNT_KEYS)
 FRICTION_KEYS = tuple(Friction.__dataclass_fields__)
-SIDES = {"l_": "r_", "r_": "l_"}
 
 
 def drives_of(robot: Robot) -> DriveFile:
@@ -323,8 +323,8 @@ def _mirrored(row: dict[str, Any], kind: Kind, axis: int, where: str) -> dict[st
         raise RobotError(f"{where}: a vergence turns both cameras and has no mirror image: leave 'mirror' out")
     out = row | {"name": _other(str(row["name"]), where)}
     out["joints"] = [_other(str(j), where) for j in _listed(row["joints"])]
-    if str(row.get("carrier", ""))[:2] in SIDES:
-        out["carrier"] = _other(str(row["carrier"]), where)
+    if "carrier" in row:
+        out["carrier"] = mirrored_name(str(row["carrier"]))
     sign = np.ones(3)
     sign[axis] = -1
     out |= {k: sign * np.asarray(row[k], float) for k in (*kind.vectors, *kind.pairs)}
@@ -334,9 +334,10 @@ def _mirrored(row: dict[str, Any], kind: Kind, axis: int, where: str) -> dict[st
 
 
 def _other(name: str, where: str) -> str:
-    if name[:2] not in SIDES:
+    other = mirrored_name(name)
+    if other == name:
         raise RobotError(f"{where}: '{name}' must begin with l_ or r_ to be mirrored")
-    return SIDES[name[:2]] + name[2:]
+    return other
 
 
 def _listed(value: Any) -> list[Any]:

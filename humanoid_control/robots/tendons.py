@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
-from humanoid_control.files import build_row, check_keys, check_row, known, number, numbers, rows_of, schema_file
+from humanoid_control.files import (
+    build_row,
+    check_keys,
+    check_row,
+    known,
+    mirrored_name,
+    number,
+    numbers,
+    rows_of,
+    schema_file,
+)
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.robot import Robot
 from humanoid_control.tendons.estimator.grouping import find_groups
@@ -39,7 +49,6 @@ from humanoid_control.tendons.tendon import (
 # -------- The file
 
 SCHEMA = "humanoid_tendons/1"
-SIDES = {"l_": "r_", "r_": "l_"}
 FILE_KEYS = ("schema", "robot", "provenance", "tendons", "groups")
 TENDON_KEYS = ("name", "group", "points", "mirror", "min_tension", "max_tension")
 GROUP_KEYS = ("own", "borrow", "tendons")
@@ -174,28 +183,23 @@ def mirrored(row: dict[str, Any], where: str) -> dict[str, Any]:
     axis = row["mirror"]
     if axis not in ("x", "y", "z"):
         raise RobotError(f"{where}: mirror must be x, y or z, got '{axis}'")
-    if other_side(str(row["name"])) == row["name"]:
+    if mirrored_name(str(row["name"])) == row["name"]:
         raise RobotError(f"{where}: a mirrored tendon must begin with l_ or r_")
     out = {k: v for k, v in row.items() if k != "mirror"}
-    out["name"] = other_side(str(row["name"]))
+    out["name"] = mirrored_name(str(row["name"]))
     if "group" in row:
-        out["group"] = other_side(str(row["group"]))
+        out["group"] = mirrored_name(str(row["group"]))
     if isinstance(row.get("points"), list):
         out["points"] = [_mirrored_step(step, "xyz".index(axis)) for step in row["points"]]
     return out
 
 
-def other_side(name: str) -> str:
-    """The name of the other side; the same one where it has no side."""
-    return SIDES[name[:2]] + name[2:] if name[:2] in SIDES else name
-
-
 def _mirrored_step(step: Any, k: int) -> Any:
     if isinstance(step, list) and len(step) == 4:
-        return [other_side(str(step[0])), *_flipped(step[1:], k)]
+        return [mirrored_name(str(step[0])), *_flipped(step[1:], k)]
     if isinstance(step, dict):
         flipped = {key: _flipped(v, k) if key in ("centre", "axis", "side") else v for key, v in step.items()}
-        return {key: other_side(v) if isinstance(v, str) else v for key, v in flipped.items()}
+        return {key: mirrored_name(v) if isinstance(v, str) else v for key, v in flipped.items()}
     return step
 
 

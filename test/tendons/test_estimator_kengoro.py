@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.files import mirrored_name
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.tendons import other_side, tendon_geometry, tendons_of
+from humanoid_control.robots.tendons import tendon_geometry, tendons_of
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
 from humanoid_control.tendons.estimator.grouping import find_groups
@@ -50,7 +51,7 @@ def test_the_sources_groups_have_its_sizes_and_owners(groups):
     for part in ("scapula", "shoulder"):
         left, right = named[f"l_{part}"], named[f"r_{part}"]
         for names, others in ((left.own, right.own), (left.borrow, right.borrow), (left.tendons, right.tendons)):
-            assert {other_side(n) for n in names} == set(others)
+            assert {mirrored_name(n) for n in names} == set(others)
 
 
 def test_the_sources_groups_are_found_automatically(whole, groups):

@@ -18,7 +18,6 @@ A segment is drawn once and mirrored to the other side (Schwienbacher 2014, sect
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,12 +27,10 @@ import yaml
 
 from humanoid_control.collision.ssv.distance_kernels import TYPE_NAMES
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.files import build_row, check_keys, check_row, list_of, schema_file, whole_file
+from humanoid_control.files import build_row, check_keys, check_row, list_of, mirrored_name, schema_file, whole_file
 
 Vec3 = tuple[float, float, float]
 AXES = ("x", "y", "z")
-_SIDES = {"l": "r", "r": "l", "left": "right", "right": "left", "L": "R", "R": "L", "Left": "Right", "Right": "Left"}
-_SIDE = re.compile(r"^(l|r|left|right|L|R|Left|Right)(?=_)|(?<=_)(l|r|left|right|L|R|Left|Right)$")
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ class Volume:
         """The image with one coordinate negated, under the name of the other side."""
         k = AXES.index(axis)
         vertices = tuple(tuple(-x if c == k else x for c, x in enumerate(v)) for v in self.vertices)
-        return replace(self, name=other_side(self.name), vertices=vertices, mirror="")  # type: ignore[arg-type]
+        return replace(self, name=mirrored_name(self.name), vertices=vertices, mirror="")  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -107,7 +104,7 @@ class Segment:
         names = [s.name for s in self.volumes]
         if len(set(names)) < len(names):
             raise RobotError(f"{where} has two volumes named '{next(n for n in names if names.count(n) > 1)}'")
-        if self.mirror and other_side(self.name) == self.name:
+        if self.mirror and mirrored_name(self.name) == self.name:
             raise RobotError(f"{where} cannot be mirrored: its name has no side, such as l_ or _left")
 
 
@@ -123,11 +120,6 @@ class SegmentPair:
     second: str
     groups_1: tuple[str, ...] = ()
     groups_2: tuple[str, ...] = ()
-
-
-def other_side(name: str) -> str:
-    """The name of the other side: l_thigh -> r_thigh, thigh_left -> thigh_right; a name without side stays."""
-    return _SIDE.sub(lambda m: _SIDES[m[0]], name, count=1)
 
 
 def expand(segments: Iterable[Segment]) -> tuple[Segment, ...]:
@@ -147,7 +139,7 @@ def expand(segments: Iterable[Segment]) -> tuple[Segment, ...]:
         plain = Segment(s.name, s.link, tuple(ssvs))
         out.append(plain)
         if s.mirror:
-            out.append(Segment(other_side(s.name), other_side(s.link), tuple(v.mirrored(s.mirror) for v in ssvs)))
+            out.append(Segment(mirrored_name(s.name), mirrored_name(s.link), tuple(v.mirrored(s.mirror) for v in ssvs)))
     names = [s.name for s in out]
     for name in names:
         if names.count(name) > 1:

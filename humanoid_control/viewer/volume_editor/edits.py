@@ -16,9 +16,9 @@ from humanoid_control.collision.ssv.segments import (
     Vec3,
     Volume,
     expand,
-    other_side,
 )
 from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.files import mirrored_name
 
 SHIFT = 0.02  # [m] a copy lies beside its original
 # Core of a new volume, in radii: as large as a limb's.
@@ -199,7 +199,7 @@ def copy_to_other_side(file: SegmentFile, segment: str, axis: str) -> tuple[Segm
     name = _other_name(s)
     if s.mirror:
         raise RobotError(f"'{segment}' stands for both sides already: its image follows every change")
-    other = Segment(name, other_side(s.link), tuple(image_of(v, axis) for v in s.volumes))
+    other = Segment(name, mirrored_name(s.link), tuple(image_of(v, axis) for v in s.volumes))
     return with_segment(file, other), name
 
 
@@ -224,7 +224,7 @@ def stand_for_both(file: SegmentFile, segment: str, axis: str) -> SegmentFile:
 
 
 def _other_name(s: Segment) -> str:
-    name = other_side(s.name)
+    name = mirrored_name(s.name)
     if name == s.name:
         raise RobotError(f"'{s.name}' has no other side: its name would need l_ or _left")
     return name
@@ -283,7 +283,7 @@ def segment_renamed(file: SegmentFile, before: Segment, after: Segment) -> Segme
     """Pairs follow a segment's new name, and that of its mirror image."""
     names = {before.name: after.name}
     if before.mirror:
-        names[other_side(before.name)] = other_side(after.name)
+        names[mirrored_name(before.name)] = mirrored_name(after.name)
     return _sides(file, lambda name, groups: (names.get(name, name), groups))
 
 
@@ -292,7 +292,7 @@ def groups_renamed(file: SegmentFile, before: Segment, after: Segment) -> Segmen
     old, new = {v.group for v in before.volumes}, {v.group for v in after.volumes}
     gone, come = old - new - {""}, new - old - {""}
     if len(gone) == len(come) == 1:
-        of = (before.name, other_side(before.name)) if before.mirror else (before.name,)
+        of = (before.name, mirrored_name(before.name)) if before.mirror else (before.name,)
         names = {gone.pop(): come.pop()}
 
         def renamed(name: str, groups: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:

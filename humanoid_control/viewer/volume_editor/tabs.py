@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from humanoid_control.collision.ssv.distance_kernels import TYPE_NAMES
-from humanoid_control.collision.ssv.segments import AXES, expand, other_side
+from humanoid_control.collision.ssv.segments import AXES, expand
+from humanoid_control.files import mirrored_name
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.viewer.volume_editor import edits
 from humanoid_control.viewer.volume_editor.distances import Distances, color_of
@@ -200,8 +201,8 @@ class SegmentTab:
             return
         if self._name.value.strip() != s.name:
             put(self._name, value=s.name)
-        put(self._both, value=s.mirror or NONE, disabled=other_side(s.name) == s.name)
-        both = f", and its image on `{other_side(s.link)}`" if s.mirror else ""
+        put(self._both, value=s.mirror or NONE, disabled=mirrored_name(s.name) == s.name)
+        both = f", and its image on `{mirrored_name(s.link)}`" if s.mirror else ""
         count = f"{len(s.volumes)} volume{'s' if len(s.volumes) > 1 else ''}"
         put(self._link, content=f"{count} on the link `{s.link}`{both}")
 

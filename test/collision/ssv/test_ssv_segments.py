@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from humanoid_control.collision.ssv.model import SsvModel
-from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Volume, expand, other_side
+from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Volume, expand
 from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.files import mirrored_name
 
 BALL = Volume("ball", "point", 0.1, ((0.0, 0.0, 0.0),))
 
@@ -27,7 +28,7 @@ BALL = Volume("ball", "point", 0.1, ((0.0, 0.0, 0.0),))
     ],
 )
 def test_the_other_side_of_a_name(name, other):
-    assert other_side(name) == other and other_side(other) == name
+    assert mirrored_name(name) == other and mirrored_name(other) == name
 
 
 @pytest.mark.parametrize("axis, sign", [("x", (-1, 1, 1)), ("y", (1, -1, 1)), ("z", (1, 1, -1))])
