@@ -219,11 +219,14 @@ def peer_program(
     name: str, robot: Robot, motion: Motion, collisions: bool, solver: WholeBodyIk | None = None
 ) -> SolverCase:
     """Tasks that the peers have too: poses of the soles, centre of mass, orientation of the chest, posture."""
-    targets, neutral = PeerTargets.of(robot, motion), robot.postures["neutral"]
-    soles = [FrameTask(p, f, 1.0, GAIN, 1.0) for p, f in zip(SOLES, _soles(robot), strict=True)]
-    center = PointTask("center_of_mass", CenterOfMass(), gain=GAIN)
-    chest = OrientationTask("chest", chest_frame(robot), None, 1.0, GAIN)
-    posture = PostureTask(neutral, weight=POSTURE, gain=GAIN)
+    targets = PeerTargets.of(robot, motion)
+    soles = [
+        FrameTask(robot, f, weight=1.0, gain=GAIN, orientation_weight=1.0, name=p)
+        for p, f in zip(SOLES, _soles(robot), strict=True)
+    ]
+    center = PointTask(robot, CenterOfMass(), gain=GAIN, name="center_of_mass")
+    chest = OrientationTask(robot, chest_frame(robot), weight=1.0, gain=GAIN, name="chest")
+    posture = PostureTask(robot, weight=POSTURE, gain=GAIN)
 
     def aim(k: int) -> None:
         for task, X in zip(soles, targets.soles[k], strict=True):

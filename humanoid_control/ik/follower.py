@@ -61,7 +61,7 @@ class TargetFollower:
         self.robot, self.settings = robot, settings or FollowerSettings()
         self.solver = WholeBodyIk(robot, self.settings.ik, default_limits(robot, collisions))
         s = self.settings
-        self.posture = PostureTask(robot.postures["neutral"], None, s.posture_weight, s.posture_gain)
+        self.posture = PostureTask(robot, weight=s.posture_weight, gain=s.posture_gain)
         self._compile()
         self.start(robot.postures["neutral"])
 
@@ -153,11 +153,13 @@ class TargetFollower:
         self._problem = np.append(self._problem, 0)
         if is_point:
             rows = [*([] if self._points is None else self._points[0]), row]
-            task = PointsTask(r, [self._frames[i] for i in rows], s.point_weight, s.point_gain)
+            task = PointsTask(r, [self._frames[i] for i in rows], weight=s.point_weight, gain=s.point_gain)
             self._points = np.array(rows), task
         else:
-            link = FrameTask(name, frame, s.point_weight, s.point_gain, s.orientation_weight)
-            link.X_target = pin.SE3(r.data.oMf[frame])
+            link = FrameTask(
+                r, frame, weight=s.point_weight, gain=s.point_gain, orientation_weight=s.orientation_weight, name=name
+            )
+            link.set_target(r.data.oMf[frame])
             self._links.append((row, link))
         return row
 

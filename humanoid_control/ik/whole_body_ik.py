@@ -136,7 +136,9 @@ class WholeBodyIk:
     def _compile(self) -> None:
         """Take a step with every kind of task, so that no tick waits for the compiler."""
         r = self.robot
-        tasks = [PostureTask(r.postures["neutral"]), AngularMomentumTask(), JointTask("", r, r.joint_names[:1])]
+        joint = JointTask(r, r.joint_names[:1])
+        joint.set_target_from(r.q())
+        tasks = [PostureTask(r), AngularMomentumTask(), joint]
         self.reset()
         self.step(r.q(), tasks, 0.01)
         self.reset()

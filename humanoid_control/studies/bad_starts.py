@@ -163,7 +163,7 @@ def recover(solver: WholeBodyIk, start: BadStart, dt: float = 0.004, seconds: fl
 
 
 def _tasks(robot: Robot, start: BadStart) -> list[Task]:
-    tasks: list[Task] = [PostureTask(robot.postures["neutral"])]
+    tasks: list[Task] = [PostureTask(robot)]
     hands = [robot.point_frame(p) for p in HANDS if p in robot.points]
     if start.goal is not None and hands:
         points = PointsTask(robot, hands, gain=5.0)

@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 from scipy.integrate import solve_ivp
 
-from humanoid_control.ik import DofSelection, FramePoint, PointTask
+from humanoid_control.ik import DofSelection, PointTask
 from humanoid_control.ik.integrate import AdamsMoulton, explicit_euler
 from humanoid_control.ik.null_space import ResolvedRate, SolverSettings
 from humanoid_control.robots import load_robot
@@ -65,7 +65,8 @@ def test_predictor_corrector_follows_a_task_to_fourth_order_without_feedback(bas
     q0 = robot.q(robot.from_mapping({"l_elbow_flexion": 1.2, "l_shoulder_abduction": 0.5}))
     frame = robot.point_frame("l_wrist")
     start, w = robot.frame_positions(q0, [frame])[0], 4.0
-    task = PointTask("hand", FramePoint(robot, frame), gain=0.0)
+    task = PointTask(robot, frame, gain=0.0, name="hand")
+    task.set_target(np.zeros(3))
     solver = ResolvedRate(
         robot, settings=EXACTLY, dofs=DofSelection(robot, weights={"base": 3.0} if base == "floating" else {})
     )

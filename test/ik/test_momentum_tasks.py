@@ -24,7 +24,7 @@ def standing(robot, weight=30.0):
     pin.framesForwardKinematics(robot.model, robot.data, robot.q("neutral"))
     tasks = []
     for point in ("l_foot_tcp", "r_foot_tcp"):
-        task = FrameTask(point, robot.points[point], weight, 40.0, 1.0)
+        task = FrameTask(robot, robot.points[point], weight=weight, gain=40.0, orientation_weight=1.0, name=point)
         task.X_target = pin.SE3(robot.data.oMf[robot.points[point]])
         tasks.append(task)
     return tasks
@@ -69,13 +69,13 @@ def test_a_standing_robot_has_the_momentum_of_a_curve_with_its_arms(robot):
     reference = MomentumReference(inertia)
     reference.begin_step(0.0, 0.6, np.radians(8))
     task, soles, q = AngularMomentumTask(weight=3.0), standing(robot), robot.q("neutral")
-    chest = FrameTask("chest", robot.points["sternum"], 30.0, 40.0, 1.0)
+    chest = FrameTask(robot, robot.points["sternum"], weight=30.0, gain=40.0, orientation_weight=1.0, name="chest")
     pin.framesForwardKinematics(robot.model, robot.data, q)
     chest.X_target = pin.SE3(robot.data.oMf[robot.points["sternum"]])
     start = robot.point_positions(q, ["l_foot_tcp", "r_foot_tcp"])
     for k in range(150):
         task.reference = [0.0, 0.0, reference.value(k * DT)]
-        result = solver.step(q, [*soles, chest, task, PostureTask(robot.postures["neutral"], None, 0.003)], DT)
+        result = solver.step(q, [*soles, chest, task, PostureTask(robot, weight=0.003)], DT)
         L = centroidal_momentum_map(robot.model, robot.data, q).angular[2] @ result.v
         assert result.ok and abs(L - task.reference[2]) < 0.02 * reference.inertia * np.radians(8) / 0.6
         q = result.q
@@ -91,7 +91,7 @@ def test_linear_momentum_takes_the_center_of_mass_to_a_place(robot):
     start = robot.point_positions(q, ["l_foot_tcp", "r_foot_tcp"])
     for _ in range(500):
         task.reference = robot.mass * 4.0 * (goal - centroidal_momentum_map(robot.model, robot.data, q).center)
-        q = solver.step(q, [*standing(robot), task, PostureTask(robot.postures["neutral"])], DT).q
+        q = solver.step(q, [*standing(robot), task, PostureTask(robot)], DT).q
     assert np.abs(centroidal_momentum_map(robot.model, robot.data, q).center - goal).max() < 1e-3
     assert np.abs(robot.point_positions(q, ["l_foot_tcp", "r_foot_tcp"]) - start).max() < 1e-3
 

@@ -51,12 +51,13 @@ def test_a_row_that_appears_allows_the_present_velocity_and_no_tick_exceeds_the_
     ik = WholeBodyIk(robot, s)
     hands = [robot.point_frame(p) for p in ("l_wrist", "r_wrist", "l_elbow", "r_elbow")]
     points, q, v = PointsTask(robot, hands, gain=30.0), robot.q(), np.zeros(robot.nv)
+    points.set_target_from(q)
     home, known, came, fastest, closest = points.targets.copy(), set(), 0, 0.0, np.inf
     for k in range(1200):
         if k % 60 == 0:
             points.targets = home + rng.uniform(-0.5, 0.5, home.shape)
         dt = rng.uniform(0.001, 0.006)
-        result = ik.step(q, [points, PostureTask(robot.postures["neutral"])], dt)
+        result = ik.step(q, [points, PostureTask(robot)], dt)
         assert (np.abs(result.v - v) <= s.acceleration * dt * (1 + 1e-9)).all()
         near = result.near
         pin.computeJointJacobians(robot.model, robot.data, q)
@@ -111,7 +112,7 @@ def test_a_safety_stop_brakes_holds_and_says_so():
     q = start.q
     ik.v = v = rng.uniform(-0.5, 0.5, robot.nv) * (np.minimum(q - robot.lower, robot.upper - q) > 0.1)
     for _ in range(20):
-        result = ik.step(q, [PostureTask(robot.postures["zero"], weight=5.0)], 0.004)
+        result = ik.step(q, [PostureTask(robot, robot.postures["zero"], weight=5.0)], 0.004)
         report = result.report
         assert report.penetration_depth > 0 and report.speed_scale == 0
         assert report.status is IkStatus.STOPPED_BY_PENETRATION and "stops" in report.note

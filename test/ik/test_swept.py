@@ -109,10 +109,11 @@ def test_alone_it_keeps_arms_apart_that_are_thrown_at_each_other(monkeypatch):
     for swept in (False, True):
         ik = WholeBodyIk(robot, IkSettings(acceleration=12.0, smoothing=0.0, swept=swept))
         points, q = PointsTask(robot, hands, gain=30.0), robot.q()
+        points.set_target_from(q)
         points.targets = points.targets[::-1].copy()  # each hand to where the other is
         closest[swept], slowest[swept], v = np.inf, 1.0, np.zeros(robot.nv)
         for _ in range(300):
-            result = ik.step(q, [points, PostureTask(robot.postures["neutral"])], DT)
+            result = ik.step(q, [points, PostureTask(robot)], DT)
             assert (np.abs(result.v - v) <= 12.0 * DT * (1 + 1e-9)).all()
             q, v = result.q, result.v
             closest[swept] = min(closest[swept], pairs.update(q, np.inf).distance.min())

@@ -35,29 +35,32 @@ def many_tasks(robot):
     frame, point = robot.model.getFrameId, robot.point_frame
     limb = LimbCenterOfMass(robot, robot.model.subtrees[robot.model.getJointId("l_shoulder_flexion")].tolist())
     com = CenterOfMass()
-    return [
-        PointTask("com", com),
-        PointTask("limb", limb, com, point("sternum")),
-        PointTask("offset", FramePoint(robot, frame("r_forearm"), (0.1, -0.2, 0.3)), None, frame("head")),
-        PointTask("apart", FramePoint(robot, point("l_wrist")), FramePoint(robot, point("r_wrist"))),
-        GazeTask("look", robot, frame("head")),
-        OrientationTask("turn", frame("head")),
-        OrientationTask("relative", point("l_wrist"), point("sternum")),
-        FrameTask("pose", frame("l_forearm"), orientation_weight=0.4),
-        FrameTask("another pose", frame("r_forearm")),
-        FrameTask("a third", frame("head"), 2.0),
-        JointTask("joints", robot, [robot.joint_names[2], robot.joint_names[0]]),
-        PostureTask(robot.postures["neutral"]),
-        HalfSpaceTask("outside", FramePoint(robot, point("r_elbow")), (0, 0, 50), (0, 0, 1)),
-        HalfSpaceTask("inside", FramePoint(robot, point("r_elbow")), (0, 0, -50), (0, 0, 1)),
+    tasks = [
+        PointTask(robot, com, name="com"),
+        PointTask(robot, limb, com, point("sternum"), name="limb"),
+        PointTask(robot, FramePoint(robot, frame("r_forearm"), (0.1, -0.2, 0.3)), None, frame("head"), name="offset"),
+        PointTask(robot, FramePoint(robot, point("l_wrist")), FramePoint(robot, point("r_wrist")), name="apart"),
+        GazeTask(robot, frame("head"), name="look"),
+        OrientationTask(robot, frame("head"), name="turn"),
+        OrientationTask(robot, point("l_wrist"), point("sternum"), name="relative"),
+        FrameTask(robot, frame("l_forearm"), orientation_weight=0.4, name="pose"),
+        FrameTask(robot, frame("r_forearm"), name="another pose"),
+        FrameTask(robot, frame("head"), weight=2.0, name="a third"),
+        JointTask(robot, [robot.joint_names[2], robot.joint_names[0]], name="joints"),
+        PostureTask(robot),
+        HalfSpaceTask(robot, FramePoint(robot, point("r_elbow")), (0, 0, 50), (0, 0, 1), name="outside"),
+        HalfSpaceTask(robot, FramePoint(robot, point("r_elbow")), (0, 0, -50), (0, 0, 1), name="inside"),
     ]
+    for task in tasks[:-2]:
+        task.set_target_from(robot.q())
+    return tasks
 
 
 def shuffle_targets(tasks, rng):
     for task in tasks:
         task.weight, task.gain = rng.uniform(0.1, 3), rng.uniform(1, 60)
         if isinstance(task, (PointTask, JointTask)):
-            task.target, task.velocity = rng.normal(size=len(task.target)), rng.normal(size=len(task.target))
+            task.target, task.velocity = rng.normal(size=len(task.velocity)), rng.normal(size=len(task.velocity))
         elif isinstance(task, OrientationTask):
             task.target, task.velocity = pin.exp3(2 * rng.normal(size=3)), rng.normal(size=3)
         elif isinstance(task, FrameTask):

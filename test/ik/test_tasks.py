@@ -40,29 +40,45 @@ def arm(robot):
 
 
 KINDS = {
-    "hand pose": lambda r: FrameTask("t", r.model.getFrameId("l_forearm"), orientation_weight=0.7),
+    "hand pose": lambda r: FrameTask(r, "l_forearm", orientation_weight=0.7, name="t"),
     "points": lambda r: PointsTask(r, [r.point_frame("l_elbow"), r.point_frame("r_wrist")]),
-    "posture": lambda r: PostureTask(r.postures["neutral"], np.linspace(0.1, 2, r.n)),
-    "point with offset": lambda r: PointTask("t", FramePoint(r, r.model.getFrameId("r_forearm"), (0.1, -0.2, 0.3))),
-    "point in the axes of a link": lambda r: PointTask(
-        "t", FramePoint(r, r.point_frame("l_wrist")), FramePoint(r, r.point_frame("r_elbow")), r.point_frame("sternum")
+    "posture": lambda r: PostureTask(r, weights=np.linspace(0.1, 2, r.n)),
+    "point with offset": lambda r: PointTask(
+        r, FramePoint(r, r.model.getFrameId("r_forearm"), (0.1, -0.2, 0.3)), name="t"
     ),
-    "orientation": lambda r: OrientationTask("t", r.point_frame("r_wrist")),
-    "relative orientation": lambda r: OrientationTask("t", r.point_frame("r_wrist"), r.model.getFrameId("head")),
-    "relative pose": lambda r: RelativeFrameTask("t", r, r.point_frame("l_wrist"), r.point_frame("r_wrist")),
-    "centre of mass": lambda r: PointTask("t", CenterOfMass()),
+    "point in the axes of a link": lambda r: PointTask(
+        r,
+        FramePoint(r, r.point_frame("l_wrist")),
+        FramePoint(r, r.point_frame("r_elbow")),
+        r.point_frame("sternum"),
+        name="t",
+    ),
+    "orientation": lambda r: OrientationTask(r, "r_wrist", name="t"),
+    "relative orientation": lambda r: OrientationTask(
+        r, r.point_frame("r_wrist"), r.model.getFrameId("head"), name="t"
+    ),
+    "relative pose": lambda r: RelativeFrameTask(r, "l_wrist", "r_wrist", name="t"),
+    "centre of mass": lambda r: PointTask(r, CenterOfMass(), name="t"),
     "foot from the centre of mass": lambda r: PointTask(
-        "t", FramePoint(r, r.point_frame("l_elbow")), CenterOfMass(), r.point_frame("sternum")
+        r, FramePoint(r, r.point_frame("l_elbow")), CenterOfMass(), r.point_frame("sternum"), name="t"
     ),
     "arm's centre of mass": lambda r: PointTask(
-        "t", LimbCenterOfMass(r, arm(r)), CenterOfMass(), r.point_frame("sternum")
+        r, LimbCenterOfMass(r, arm(r)), CenterOfMass(), r.point_frame("sternum"), name="t"
     ),
-    "joints": lambda r: JointTask("t", r, [r.joint_names[3], r.joint_names[0]]),
-    "gaze": lambda r: GazeTask("t", r, r.model.getFrameId("head"), (1.0, 0.3, -0.2)),
-    "line": lambda r: LineTask("t", FramePoint(r, r.point_frame("l_wrist")), (1, 2, 3), (0.2, -1, 0.4)),
-    "plane": lambda r: PlaneTask("t", FramePoint(r, r.point_frame("l_wrist")), (1, 2, 3), (0.2, -1, 0.4)),
-    "outside the half-space": lambda r: HalfSpaceTask("t", CenterOfMass(), (0, 0, 50), (0.1, 0, 1)),
+    "joints": lambda r: JointTask(r, [r.joint_names[3], r.joint_names[0]], name="t"),
+    "gaze": lambda r: GazeTask(r, "head", (1.0, 0.3, -0.2), name="t"),
+    "line": lambda r: LineTask(r, "l_wrist", (1, 2, 3), (0.2, -1, 0.4), name="t"),
+    "plane": lambda r: PlaneTask(r, "l_wrist", (1, 2, 3), (0.2, -1, 0.4), name="t"),
+    "outside the half-space": lambda r: HalfSpaceTask(r, CenterOfMass(), (0, 0, 50), (0.1, 0, 1), name="t"),
 }
+
+
+def made(kind, robot):
+    """A task of a kind, with the neutral posture for its target, where it needs one."""
+    task = KINDS[kind](robot)
+    if not isinstance(task, LineTask | PlaneTask | HalfSpaceTask):
+        task.set_target_from(robot.q())
+    return task
 
 
 def at_target(task, robot, data):
@@ -81,7 +97,7 @@ def at_target(task, robot, data):
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_the_derivative_of_the_error(kind, base):
     robot = load_robot("wabian2" if base == "floating" else "lola", base)
-    rng, h, task, data = np.random.default_rng(1), 1e-6, KINDS[kind](robot), robot.model.createData()
+    rng, h, task, data = np.random.default_rng(1), 1e-6, made(kind, robot), robot.model.createData()
     for _ in range(12):
         q, dv = random_q(robot, rng), rng.normal(size=robot.nv)
         prepare(robot, data, q)
@@ -101,7 +117,7 @@ def test_rows_are_the_derivative_of_the_error(kind, base):
 def test_drift_is_the_change_of_the_rows_along_the_motion(kind, base):
     """dJ/dt v by the task itself, by the general form, and by differences of J v, are the same."""
     robot = load_robot("wabian2" if base == "floating" else "lola", base)
-    rng, task, data = np.random.default_rng(2), KINDS[kind](robot), robot.model.createData()
+    rng, task, data = np.random.default_rng(2), made(kind, robot), robot.model.createData()
     for _ in range(6):
         q, v, h = random_q(robot, rng), rng.normal(size=robot.nv), 1e-5
         Jv = []
@@ -141,7 +157,7 @@ BOUND_TO_PLACES = ("line", "plane", "outside the half-space", "points", "posture
 def test_relative_tasks_do_not_see_where_the_robot_stands(kind):
     """Moved by a kilometre and turned, every task gives the same rows for the joints, its target moved along."""
     robot = load_robot("lola", "floating")
-    rng, data, task = np.random.default_rng(4), robot.model.createData(), KINDS[kind](robot)
+    rng, data, task = np.random.default_rng(4), robot.model.createData(), made(kind, robot)
     X = pin.SE3(pin.rpy.rpyToMatrix(0, 0, 2.0), np.array([1000.0, -700.0, 3.0]))
     R = np.kron(np.eye(2), X.rotation)
     for _ in range(5):
@@ -164,7 +180,7 @@ def test_relative_tasks_do_not_see_where_the_robot_stands(kind):
 def test_gaze_is_zero_when_aimed_and_the_angle_otherwise():
     robot = load_robot("lola", "floating")
     frame, data, rng = robot.model.getFrameId("head"), robot.model.createData(), np.random.default_rng(5)
-    task = GazeTask("look", robot, frame, (2.0, 0.0, 0.0))
+    task = GazeTask(robot, frame, (2.0, 0.0, 0.0), name="look")
     for _ in range(50):
         q, angle = random_q(robot, rng), rng.uniform(0, np.pi - 0.01)
         prepare(robot, data, q)
@@ -186,8 +202,8 @@ def test_half_space_has_a_row_only_outside():
     data, q = robot.model.createData(), robot.q()
     prepare(robot, data, q)
     height = robot.center_of_mass(q)[2]
-    inside = HalfSpaceTask("above", CenterOfMass(), (0, 0, height - 0.1), (0, 0, 2))
-    outside = HalfSpaceTask("above", CenterOfMass(), (0, 0, height + 0.1), (0, 0, 2))
+    inside = HalfSpaceTask(robot, CenterOfMass(), (0, 0, height - 0.1), (0, 0, 2), name="above")
+    outside = HalfSpaceTask(robot, CenterOfMass(), (0, 0, height + 0.1), (0, 0, 2), name="above")
     assert len(inside.error(robot, data, q)) == 0 and inside.rows(robot, data, q)[0].shape == (0, robot.nv)
     assert inside.height(robot, data) == pytest.approx(0.1)
     assert outside.error(robot, data, q) == pytest.approx([0.1])
@@ -224,10 +240,10 @@ MISTAKES = [
     (lambda r: lola_tasks(load_robot("lola", "fixed")), RobotError, "needs a floating base"),
     (lambda r: lola_tasks(load_robot("armar3", "floating")), UnknownNameError, "r_foot_tcp"),
     (lambda r: lola_tasks(r).without("left_amr"), UnknownNameError, "did you mean left_arm"),
-    (lambda r: JointTask("t", r, ["l_hip_rotatoin"]), UnknownNameError, "did you mean l_hip_rotation"),
-    (lambda r: GazeTask("look", r, 5, (0, 0, 0)), ConfigError, "must have a direction"),
-    (lambda r: PlaneTask("p", CenterOfMass(), (0, 0, 0), (0, 0, 0)), ConfigError, "must have a length"),
-    (lambda r: PointTask("p", CenterOfMass(), gain=-1), ConfigError, "must not be negative"),
+    (lambda r: JointTask(r, ["l_hip_rotatoin"], name="t"), UnknownNameError, "did you mean l_hip_rotation"),
+    (lambda r: GazeTask(r, 5, (0, 0, 0), name="look"), ConfigError, "must have a direction"),
+    (lambda r: PlaneTask(r, CenterOfMass(), (0, 0, 0), (0, 0, 0), name="p"), ConfigError, "must have a length"),
+    (lambda r: PointTask(r, CenterOfMass(), gain=-1, name="p"), ConfigError, "must not be negative"),
 ]
 
 

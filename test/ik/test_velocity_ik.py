@@ -15,8 +15,9 @@ POINTS = ("sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
 
 
 def tasks_of(robot):
-    points = PointsTask(robot, [robot.point_frame(p) for p in POINTS], gain=40.0)
-    return [points, PostureTask(robot.postures["neutral"])]
+    points = PointsTask(robot, POINTS, gain=40.0)
+    points.set_target_from(robot.q())
+    return [points, PostureTask(robot)]
 
 
 def random_joints(robot, rng):
@@ -35,9 +36,10 @@ def test_task_rows_are_the_derivative_of_the_error(kind, base):
             task = PointsTask(robot, [frame, robot.point_frame("sternum"), robot.point_frame("r_elbow")])
             task.targets = rng.normal(size=(3, 3))
         elif kind == "frame":
-            task = FrameTask("t", frame, orientation_weight=0.7)
+            task = FrameTask(robot, frame, orientation_weight=0.7, name="t")
+            task.set_target_from(q)
         else:
-            task = PostureTask(random_joints(robot, rng), rng.uniform(0.1, 2, robot.n))
+            task = PostureTask(robot, random_joints(robot, rng), rng.uniform(0.1, 2, robot.n))
 
         def error(q, task=task):
             pin.computeJointJacobians(robot.model, robot.data, q)
@@ -142,11 +144,11 @@ def test_frame_task_reaches_a_pose():
     frame = robot.model.getFrameId("r_hand")
     goal = robot.q(robot.from_mapping({"r_shoulder_flexion": 0.5, "r_elbow_flexion": 1.2, "r_forearm_pronation": 0.4}))
     target = pin.SE3(robot.link_poses(goal)["r_hand"])
-    task = FrameTask("hand", frame, orientation_weight=0.5)
+    task = FrameTask(robot, frame, orientation_weight=0.5, name="hand")
     task.X_target = target
     ik, q = WholeBodyIk(robot), robot.q()
     for _ in range(1500):
-        q = ik.step(q, [task, PostureTask(robot.postures["neutral"], weight=1e-3)], 0.004).q
+        q = ik.step(q, [task, PostureTask(robot, weight=1e-3)], 0.004).q
     error = target.actInv(robot.link_poses(q)["r_hand"])
     assert np.linalg.norm(error.translation) < 1e-3
     assert np.linalg.norm(pin.log3(error.rotation)) < 5e-3
@@ -200,7 +202,8 @@ def test_tasks_add_up_to_the_stacked_problem():
     q = robot.q(random_joints(robot, rng))
     pin.computeJointJacobians(robot.model, robot.data, q)
     pin.updateFramePlacements(robot.model, robot.data)
-    tasks = [*tasks_of(robot), FrameTask("hand", robot.model.getFrameId("l_forearm"), weight=0.7)]
+    tasks = [*tasks_of(robot), FrameTask(robot, "l_forearm", weight=0.7, name="hand")]
+    tasks[-1].set_target_from(robot.q())
     tasks[1].weights = rng.uniform(0.2, 2, robot.n)
     H, g = np.zeros((robot.nv, robot.nv)), np.zeros(robot.nv)
     A, b = [], []

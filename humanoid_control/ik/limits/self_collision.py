@@ -51,7 +51,7 @@ class SelfCollisionLimit(Limit):
         self.near, self.penetration_depth, self.recovery = NearPairs.none(), 0.0, CollisionRecovery()
         self._activation = np.zeros(self.monitor.count)
         self._path = StoppingPathCheck(robot, self.monitor) if isinstance(self.monitor, ShapePairs) else None
-        self._home = PostureTask(robot.postures["neutral"], weight=1.0, gain=1.0)
+        self._home = PostureTask(robot, weight=1.0, gain=1.0)
 
     def max_rows(self, robot: Robot) -> int:
         return self.monitor.count

@@ -11,7 +11,7 @@ from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.ik.tasks.frames import OrientationTask
 from humanoid_control.ik.tasks.joints import JointTask
 from humanoid_control.ik.tasks.points import CenterOfMass, FramePoint, LimbCenterOfMass, PointTask
-from humanoid_control.ik.tasks.task import Task, VectorTask, prepare
+from humanoid_control.ik.tasks.task import Task
 from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 
@@ -47,19 +47,13 @@ class BipedTasks:
         return list(self.tasks.values())
 
     def take_targets(self, q: np.ndarray) -> None:
-        """Make the robot's configuration q (nq,) what is wanted, at rest."""
-        data = self.robot.model.createData()
-        prepare(self.robot, data, q)
+        """Make the robot's configuration q (nq,) the target of all, at rest."""
         for task in self.tasks.values():
-            if isinstance(task, VectorTask):
-                task.target = task.value(self.robot, data, q)
-                task.velocity = np.zeros(len(task.target))
-            elif isinstance(task, OrientationTask):
-                task.target, task.velocity = np.array(task.value(data)), np.zeros(3)
+            task.set_target_from(q)
 
 
 def lola_tasks(robot: Robot, gain: float = 30.0, orientation_weight: float = 1.0) -> BipedTasks:
-    """Lola's task vector for any robot with two feet and two arms; what is wanted is the neutral posture.
+    """Lola's task vector for any robot with two feet and two arms; the target is the neutral posture.
 
     Feet relative to the centre of mass and to the upper body, centre of mass, upper body, centres of mass of the arms,
     joints of the waist and the toes. For Lola these are 28 rows for the base and the 22 joints they move: as many as
@@ -95,17 +89,21 @@ def lola_tasks(robot: Robot, gain: float = 30.0, orientation_weight: float = 1.0
         tasks[task.name] = task
 
     for s, side in SIDES:
-        add(PointTask(f"{side}_foot_position", FramePoint(robot, feet[s]), com, torso, gain=gain))
+        add(PointTask(robot, FramePoint(robot, feet[s]), com, torso, gain=gain, name=f"{side}_foot_position"))
     for s, side in SIDES:
-        add(OrientationTask(f"{side}_foot_orientation", feet[s], torso, orientation_weight, gain))
-    add(PointTask("center_of_mass", com, gain=gain))
-    add(OrientationTask("upper_body", torso, None, orientation_weight, gain))
+        add(
+            OrientationTask(
+                robot, feet[s], torso, weight=orientation_weight, gain=gain, name=f"{side}_foot_orientation"
+            )
+        )
+    add(PointTask(robot, com, gain=gain, name="center_of_mass"))
+    add(OrientationTask(robot, torso, weight=orientation_weight, gain=gain, name="upper_body"))
     for s, side in SIDES:
-        add(PointTask(f"{side}_arm", LimbCenterOfMass(robot, arms[s]), com, torso, gain=gain))
+        add(PointTask(robot, LimbCenterOfMass(robot, arms[s]), com, torso, gain=gain, name=f"{side}_arm"))
     toes = [j for s, _ in SIDES for j in _carried(model, model.frames[feet[s]].parentJoint)[1:]]
     waist_and_toes = [names[k] for k in groups.waist] + [model.names[j] for j in toes]
     for name in waist_and_toes:
-        add(JointTask(name, robot, [name], orientation_weight, gain))
+        add(JointTask(robot, [name], weight=orientation_weight, gain=gain, name=name))
     used = {names[k] for k in groups.legs} | {model.names[j] for s, _ in SIDES for j in arms[s]} | {*waist_and_toes}
     held = tuple(n for n in names if n not in used)
     out = BipedTasks(robot, tasks, held)

@@ -1,9 +1,6 @@
-"""A frame turned to an orientation, in the world or relative to another frame (appendix C).
+"""Tasks of frames: an orientation, a pose, in the world or relative to another frame, and gaze.
 
-Also here:
-
-* A frame brought to a pose, in the world or relative to another frame.
-* An axis of a link aimed at a point: looking, pointing.
+Orientation errors are rotation vectors (Schwienbacher 2014, appendix C).
 """
 
 from __future__ import annotations
@@ -15,30 +12,60 @@ import pinocchio as pin
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik.tasks.points import WORLD_AXES, FramePoint, PointTask, skew
-from humanoid_control.ik.tasks.task import Task
+from humanoid_control.ik.tasks.task import Task, frame_of, name_of, prepared
 from humanoid_control.numerics.rotation import rotation_error
 from humanoid_control.robots.robot import Robot
-
-# -------- A frame turned to an orientation, in the world or relative to another frame (appendix C)
 
 
 class OrientationTask(Task):
     """Turn a frame to an orientation, by the geometric Jacobian: no angles, hence none of their singularities.
 
     Attributes:
-        target: (3, 3) rotation matrix that is wanted, in the axes of `relative_to`, or of the world.
-        velocity: (3,) angular velocity that is wanted, in the same axes [rad/s].
+        velocity: (3,) desired angular velocity, in the axes of the target [rad/s].
     """
 
     def __init__(
-        self, name: str, frame: int, relative_to: int | None = None, weight: float = 1.0, gain: float = 30.0
+        self,
+        robot: Robot,
+        frame: str | int,
+        relative_to: str | int | None = None,
+        *,
+        weight: float = 1.0,
+        gain: float = 30.0,
+        name: str | None = None,
     ) -> None:
-        super().__init__(name, weight, gain)
-        self.frame, self.relative_to = frame, relative_to
-        self.target, self.velocity = np.eye(3), np.zeros(3)
+        """Make the task.
+
+        Args:
+            robot: whose.
+            frame, relative_to: points or links, by name or frame id as `frame_of`; default: relative to the world.
+            weight, gain, name: as of every task.
+        """
+        super().__init__(name_of(robot, frame) if name is None else name, weight, gain)
+        self.robot, self.frame = robot, frame_of(robot, frame)
+        self.relative_to = None if relative_to is None else frame_of(robot, relative_to)
+        self._target: np.ndarray | None = None
+        self.velocity = np.zeros(3)
+
+    @property
+    def target(self) -> np.ndarray:
+        """Desired rotation matrix (3, 3), in the axes of `relative_to`, or of the world."""
+        return self._known(self._target)
+
+    @target.setter
+    def target(self, value: np.ndarray) -> None:
+        self._target = value
+
+    def set_target(self, R: np.ndarray, velocity: np.ndarray | None = None) -> None:
+        """Set the desired rotation matrix (3, 3), and angular velocity (3,) [rad/s], default: none."""
+        self._target = np.array(R, dtype=float).reshape(3, 3)
+        self.velocity = np.zeros(3) if velocity is None else np.array(velocity, dtype=float)
+
+    def set_target_from(self, q: np.ndarray) -> None:
+        self.set_target(self.value(prepared(self.robot, q)))
 
     def value(self, data: pin.Data) -> np.ndarray:
-        """The orientation that is reached, (3, 3)."""
+        """The actual orientation, (3, 3)."""
         A = data.oMf[self.frame].rotation
         return A if self.relative_to is None else data.oMf[self.relative_to].rotation.T @ A
 
@@ -65,23 +92,53 @@ class OrientationTask(Task):
         return data.oMf[self.relative_to].rotation.T @ (alpha - alpha_0 - np.cross(omega_0, omega - omega_0))
 
 
-# -------- A frame brought to a pose, in the world or relative to another frame
-
-
 class FrameTask(Task):
     """Bring a frame to a pose in the world: three rows of position [m], three of orientation [rad] (C.9-C.12).
 
     Attributes:
-        X_target: the pose. target_velocity, target_turn: (3,) its velocity [m/s] and angular velocity [rad/s].
+        target_velocity, target_turn: (3,) velocity [m/s] and angular velocity [rad/s] of the target.
     """
 
     def __init__(
-        self, name: str, frame: int, weight: float = 1.0, gain: float = 30.0, orientation_weight: float = 0.3
+        self,
+        robot: Robot,
+        frame: str | int,
+        *,
+        weight: float = 1.0,
+        gain: float = 30.0,
+        orientation_weight: float = 0.3,
+        name: str | None = None,
     ) -> None:
-        super().__init__(name, weight, gain)
-        self.frame, self.orientation_weight = frame, float(orientation_weight)
-        self.X_target = pin.SE3.Identity()
+        """Make the task.
+
+        Args:
+            robot: whose.
+            frame: point or link, by name or frame id as `frame_of`.
+            orientation_weight: of the rows of orientation against those of position [m/rad].
+            weight, gain, name: as of every task.
+        """
+        super().__init__(name_of(robot, frame) if name is None else name, weight, gain)
+        self.robot, self.frame, self.orientation_weight = robot, frame_of(robot, frame), float(orientation_weight)
+        self._X_target: pin.SE3 | None = None
         self.target_velocity, self.target_turn = np.zeros(3), np.zeros(3)
+
+    @property
+    def X_target(self) -> pin.SE3:
+        """The desired pose in the world."""
+        return self._known(self._X_target)
+
+    @X_target.setter
+    def X_target(self, X: pin.SE3) -> None:
+        self._X_target = X
+
+    def set_target(self, X: pin.SE3, velocity: np.ndarray | None = None, turn: np.ndarray | None = None) -> None:
+        """Set the desired pose, and its velocity (3,) [m/s] and angular velocity (3,) [rad/s], default: none."""
+        self._X_target = pin.SE3(X)
+        self.target_velocity = np.zeros(3) if velocity is None else np.array(velocity, dtype=float)
+        self.target_turn = np.zeros(3) if turn is None else np.array(turn, dtype=float)
+
+    def set_target_from(self, q: np.ndarray) -> None:
+        self.set_target(prepared(self.robot, q).oMf[self.frame])
 
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
         X = data.oMf[self.frame]
@@ -110,23 +167,34 @@ class RelativeFrameTask(Task):
 
     def __init__(
         self,
-        name: str,
         robot: Robot,
-        frame: int,
-        relative_to: int,
+        frame: str | int,
+        relative_to: str | int,
+        *,
         weight: float = 1.0,
         gain: float = 30.0,
         orientation_weight: float = 0.3,
+        name: str | None = None,
     ) -> None:
-        super().__init__(name, weight, gain)
-        origin = FramePoint(robot, relative_to)
-        self.place = PointTask(name, FramePoint(robot, frame), origin, relative_to, weight, gain)
-        self.turn = OrientationTask(name, frame, relative_to, weight, gain)
+        """Make the task; arguments as of FrameTask, and the frame to which the pose is relative."""
+        super().__init__(name_of(robot, frame) if name is None else name, weight, gain)
+        more = {"weight": weight, "gain": gain}
+        self.place = PointTask(robot, frame, relative_to, relative_to, name=self.name, **more)
+        self.turn = OrientationTask(robot, frame, relative_to, name=self.name, **more)
         self.orientation_weight = float(orientation_weight)
+
+    def set_target(self, X: pin.SE3) -> None:
+        """Set the desired pose in the other frame, at rest."""
+        self.turn.set_target(X.rotation)
+        self.place.set_target(X.translation)
+
+    def set_target_from(self, q: np.ndarray) -> None:
+        self.turn.set_target_from(q)
+        self.place.set_target_from(q)
 
     @property
     def X_target(self) -> pin.SE3:
-        """The pose that is wanted, in the other frame."""
+        """The desired pose, in the other frame."""
         return pin.SE3(self.turn.target, self.place.target)
 
     @X_target.setter
@@ -148,8 +216,6 @@ class RelativeFrameTask(Task):
         return np.concatenate([self.place.drift(robot, data, q, v), turn])
 
 
-# -------- An axis of a link aimed at a point: looking, pointing
-
 STRAIGHT = 1e-9  # [rad] nearer than this to straight ahead, or straight behind, the series replaces the quotient
 
 
@@ -160,38 +226,58 @@ class GazeTask(Task):
     straight behind, where every direction is as good as another.
 
     Attributes:
-        target: (3,) point to look at, in the world [m]. velocity: (3,) how fast it moves [m/s].
+        velocity: (3,) how fast the point moves [m/s].
     """
 
     def __init__(
         self,
-        name: str,
         robot: Robot,
-        frame: int,
+        frame: str | int,
         axis: Sequence[float] = (1.0, 0.0, 0.0),
+        *,
         weight: float = 1.0,
         gain: float = 30.0,
+        name: str | None = None,
     ) -> None:
         """Make the task.
 
         Args:
-            name: for reports.
             robot: whose.
-            frame: which looks.
+            frame: point or link that is aimed, by name or frame id as `frame_of`.
             axis: (3,) direction in that frame, of any length.
-            weight, gain: as of every task.
+            weight, gain, name: as of every task.
 
         Raises:
             ConfigError: the axis has no direction.
         """
-        super().__init__(name, weight, gain)
+        super().__init__(name_of(robot, frame) if name is None else name, weight, gain)
         length = float(np.linalg.norm(axis))
         if not length > 0:
-            raise ConfigError(f"task '{name}': the axis must have a direction, got {list(axis)}")
+            raise ConfigError(f"task '{self.name}': the axis must have a direction, got {list(axis)}")
         self.axis = np.array(axis, dtype=float) / length
-        self.eye, self.frame = FramePoint(robot, frame), frame
+        self.robot, self.eye = robot, FramePoint(robot, frame)
+        self.frame = self.eye.frame
         self.across = np.linalg.svd(self.axis[None])[2][1:]  # (2, 3) two directions square to the axis
-        self.target, self.velocity = np.array([1e3, 0.0, 0.0]), np.zeros(3)
+        self._target: np.ndarray | None = None
+        self.velocity = np.zeros(3)
+
+    @property
+    def target(self) -> np.ndarray:
+        """The point to look at (3,), in the world [m]."""
+        return self._known(self._target)
+
+    @target.setter
+    def target(self, value: np.ndarray) -> None:
+        self._target = value
+
+    def set_target(self, point: np.ndarray | Sequence[float], velocity: np.ndarray | None = None) -> None:
+        """Set the point to look at (3,), in the world [m], and how fast it moves (3,) [m/s], default: not."""
+        self._target = np.array(point, dtype=float).reshape(3)
+        self.velocity = np.zeros(3) if velocity is None else np.array(velocity, dtype=float)
+
+    def set_target_from(self, q: np.ndarray) -> None:
+        """Look at a point a metre along the axis, as it is at q (nq,)."""
+        self.set_target(prepared(self.robot, q).oMf[self.frame].act(self.axis))
 
     def angle(self, data: pin.Data) -> float:
         """Angle between the axis and the sight line [rad]."""

@@ -1,4 +1,4 @@
-"""Goals that leave a point some freedom: on a line, on a plane, on one side of a plane (source: section 4.2)."""
+"""Tasks that leave a point some freedom: on a line, on a plane, on one side of a plane (Schwienbacher 2014, 4.2)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik.tasks.points import Point
+from humanoid_control.ik.tasks.points import Point, point_of
 from humanoid_control.ik.tasks.task import Task, VectorTask
 from humanoid_control.robots.robot import Robot
 
@@ -25,16 +25,19 @@ class LineTask(VectorTask):
 
     def __init__(
         self,
-        name: str,
-        point: Point,
+        robot: Robot,
+        point: str | int | Point,
         through: Sequence[float],
         direction: Sequence[float],
+        *,
         weight: float = 1.0,
         gain: float = 30.0,
+        name: str | None = None,
     ) -> None:
-        super().__init__(name, np.zeros(2), weight, gain)
-        self.point, self.through = point, np.array(through, dtype=float)
-        self.across = np.linalg.svd(_unit(name, direction)[None])[2][1:]
+        self.point, label = point_of(robot, point)
+        super().__init__(robot, 2, label if name is None else name, weight, gain)
+        self.through, self.target = np.array(through, dtype=float), np.zeros(2)
+        self.across = np.linalg.svd(_unit(self.name, direction)[None])[2][1:]
 
     def value(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
         return self.across @ (self.point.position(robot, data) - self.through)
@@ -51,15 +54,19 @@ class PlaneTask(VectorTask):
 
     def __init__(
         self,
-        name: str,
-        point: Point,
+        robot: Robot,
+        point: str | int | Point,
         through: Sequence[float],
         normal: Sequence[float],
+        *,
         weight: float = 1.0,
         gain: float = 30.0,
+        name: str | None = None,
     ) -> None:
-        super().__init__(name, np.zeros(1), weight, gain)
-        self.point, self.through, self.normal = point, np.array(through, dtype=float), _unit(name, normal)
+        self.point, label = point_of(robot, point)
+        super().__init__(robot, 1, label if name is None else name, weight, gain)
+        self.through, self.target = np.array(through, dtype=float), np.zeros(1)
+        self.normal = _unit(self.name, normal)
 
     def value(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
         return np.array([self.normal @ (self.point.position(robot, data) - self.through)])
@@ -76,15 +83,17 @@ class HalfSpaceTask(Task):
 
     def __init__(
         self,
-        name: str,
-        point: Point,
+        robot: Robot,
+        point: str | int | Point,
         through: Sequence[float],
         normal: Sequence[float],
+        *,
         weight: float = 1.0,
         gain: float = 30.0,
+        name: str | None = None,
     ) -> None:
-        super().__init__(name, weight, gain)
-        self.plane = PlaneTask(name, point, through, normal, weight, gain)
+        self.plane = PlaneTask(robot, point, through, normal, weight=weight, gain=gain, name=name)
+        super().__init__(self.plane.name, weight, gain)
 
     def height(self, robot: Robot, data: pin.Data) -> float:
         """How far the point is inside [m]; negative outside."""

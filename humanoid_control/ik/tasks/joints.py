@@ -1,9 +1,4 @@
-"""Joints brought to angles, each a row of its own.
-
-Also here:
-
-* The joints held near a posture.
-"""
+"""Tasks of joints: some brought to angles, or all held near a posture."""
 
 from __future__ import annotations
 
@@ -12,23 +7,24 @@ from collections.abc import Sequence
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.errors import UnknownNameError
 from humanoid_control.ik.tasks.task import Task, VectorTask
 from humanoid_control.robots.robot import Robot
 
-# -------- Joints brought to angles, each a row of its own
-
 
 class JointTask(VectorTask):
-    """Bring named joints to angles [rad]; the target is the neutral posture until it is set."""
+    """Bring named joints to angles [rad], each a row of its own."""
 
-    def __init__(self, name: str, robot: Robot, joints: Sequence[str], weight: float = 1.0, gain: float = 30.0) -> None:
+    def __init__(
+        self, robot: Robot, joints: Sequence[str], *, weight: float = 1.0, gain: float = 30.0, name: str | None = None
+    ) -> None:
         """Make the task.
 
         Raises:
             UnknownNameError: a joint the robot does not have, with the nearest names.
         """
         self.joints = np.array([robot.joint_index(j) for j in joints], dtype=int)
-        super().__init__(name, robot.postures["neutral"][self.joints], weight, gain)
+        super().__init__(robot, len(self.joints), ", ".join(joints) if name is None else name, weight, gain)
 
     def value(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
         return robot.joints(q)[self.joints]
@@ -42,25 +38,42 @@ class JointTask(VectorTask):
         return np.zeros(len(self.joints))
 
 
-# -------- The joints held near a posture
-
-
 class PostureTask(Task):
-    """Keep the joints near a posture, so that joints no other task needs have somewhere to be."""
+    """Keep the joints near a posture (n,), so that joints no other task needs have somewhere to be."""
 
     def __init__(
-        self, posture: np.ndarray, weights: np.ndarray | None = None, weight: float = 0.05, gain: float = 2.0
+        self,
+        robot: Robot,
+        posture: str | np.ndarray = "neutral",
+        weights: np.ndarray | None = None,
+        *,
+        weight: float = 0.05,
+        gain: float = 2.0,
+        name: str = "posture",
     ) -> None:
         """Make the task.
 
         Args:
-            posture: (n,) [rad].
+            robot: whose.
+            posture: name of one of its postures, or (n,) [rad].
             weights: (n,) relative weight of each joint, default 1.
-            weight, gain: as of every task.
+            weight, gain, name: as of every task.
+
+        Raises:
+            UnknownNameError: the robot has no posture of that name, with the nearest names.
         """
-        super().__init__("posture", weight, gain)
+        super().__init__(name, weight, gain)
+        if isinstance(posture, str) and posture not in robot.postures:
+            raise UnknownNameError("posture", posture, robot.postures, hint=f"(robot {robot.name})")
+        self.robot, self.weights = robot, np.ones(robot.n) if weights is None else np.array(weights, dtype=float)
+        self.set_target(robot.postures[posture] if isinstance(posture, str) else posture)
+
+    def set_target(self, posture: np.ndarray) -> None:
+        """Set the posture (n,) [rad]."""
         self.posture = np.array(posture, dtype=float)
-        self.weights = np.ones(len(posture)) if weights is None else np.array(weights, dtype=float)
+
+    def set_target_from(self, q: np.ndarray) -> None:
+        self.set_target(self.robot.joints(q))
 
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
         return self.weights * (self.posture - robot.joints(q))

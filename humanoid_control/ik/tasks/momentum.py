@@ -1,4 +1,4 @@
-"""Momentum as a task: the linear or angular momentum about the centre of mass that a robot should have now."""
+"""Momentum tasks: the linear or angular momentum about the centre of mass that a robot should have now."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class MomentumTask(Task):
 
     def missing(self, robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Reference minus the momentum (m,) at velocity v (nv,)."""
-        J, wanted = self.rows(robot, data, q)
-        return wanted - J @ v
+        J, desired = self.rows(robot, data, q)
+        return desired - J @ v
 
 
 class AngularMomentumTask(MomentumTask):

@@ -1,10 +1,4 @@
-"""Points that move with the robot: on a link, the centre of mass of all of it, or of one limb.
-
-Also here:
-
-* A point brought somewhere: in the world, or relative to another point and seen from a moving frame.
-* Tracked points brought to places in the world, all in one task.
-"""
+"""Points that move with the robot (on a link, centres of mass), and tasks that bring them to places."""
 
 from __future__ import annotations
 
@@ -15,10 +9,8 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import RobotError
-from humanoid_control.ik.tasks.task import Task, VectorTask
+from humanoid_control.ik.tasks.task import Task, VectorTask, frame_of, name_of
 from humanoid_control.robots.robot import Robot
-
-# -------- Points that move with the robot: on a link, the centre of mass of all of it, or of one limb
 
 WORLD_AXES = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 
@@ -47,9 +39,10 @@ class Point(ABC):
 class FramePoint(Point):
     """A point fixed in a frame: its origin, or `offset` (3,) from it in its axes [m] (eq. 5.7)."""
 
-    def __init__(self, robot: Robot, frame: int, offset: Sequence[float] = (0.0, 0.0, 0.0)) -> None:
-        self.frame, self.offset = frame, np.array(offset, dtype=float)
-        self._support = robot.ancestor_mask[robot.model.frames[frame].parentJoint]
+    def __init__(self, robot: Robot, frame: str | int, offset: Sequence[float] = (0.0, 0.0, 0.0)) -> None:
+        """Make the point of a frame, by name or id as `frame_of`."""
+        self.frame, self.offset = frame_of(robot, frame), np.array(offset, dtype=float)
+        self._support = robot.ancestor_mask[robot.model.frames[self.frame].parentJoint]
         self._E = np.hstack([np.eye(3), np.zeros((3, 3))])
 
     def position(self, robot: Robot, data: pin.Data) -> np.ndarray:
@@ -136,35 +129,46 @@ class LimbCenterOfMass(Point):
         return total / self.mass
 
 
-# -------- A point brought somewhere: in the world, or relative to another point and seen from a moving frame
+def point_of(robot: Robot, what: str | int | Point) -> tuple[Point, str]:
+    """A point of a robot, by name or frame id as `frame_of`, and its name for reports."""
+    if isinstance(what, Point):
+        if isinstance(what, FramePoint):
+            return what, name_of(robot, what.frame)
+        return what, "center of mass"
+    return FramePoint(robot, what), name_of(robot, what)
 
 
 class PointTask(VectorTask):
     """x = A^T (p - o): a point p, from another point o where one is given, in the axes A of a frame or of the world.
 
-    With the centre of mass for p it is the balance task, with that for o and a foot for p the source's foot task.
+    With the centre of mass for p it is the balance task, with that for o and a foot for p the foot task of
+    Schwienbacher 2014, table 4.2.
     """
 
     def __init__(
         self,
-        name: str,
-        point: Point,
-        origin: Point | None = None,
-        axes: int | None = None,
+        robot: Robot,
+        point: str | int | Point,
+        origin: str | int | Point | None = None,
+        axes: str | int | None = None,
+        *,
         weight: float = 1.0,
         gain: float = 30.0,
+        name: str | None = None,
     ) -> None:
-        """Make the task; its target is zero until it is set.
+        """Make the task.
 
         Args:
-            name: for reports.
-            point: what moves.
+            robot: whose.
+            point: what moves: a Point, or the name of a point or link.
             origin: from where it is measured; default: the world's origin.
-            axes: id of the frame in whose axes it is measured; default: the world's.
-            weight, gain: as of every task.
+            axes: frame in whose axes it is measured; default: the world's.
+            weight, gain, name: as of every task.
         """
-        super().__init__(name, np.zeros(3), weight, gain)
-        self.point, self.origin, self.axes = point, origin, axes
+        self.point, label = point_of(robot, point)
+        self.origin = None if origin is None else point_of(robot, origin)[0]
+        self.axes = None if axes is None else frame_of(robot, axes)
+        super().__init__(robot, 3, label if name is None else name, weight, gain)
 
     def _apart(self, robot: Robot, data: pin.Data) -> np.ndarray:
         p = self.point.position(robot, data)
@@ -199,27 +203,50 @@ class PointTask(VectorTask):
         return A.T @ (a - np.cross(alpha, d) - np.cross(omega, d_dot) - np.cross(omega, seen))
 
 
-# -------- Tracked points brought to places in the world, all in one task
-
-
 class PointsTask(Task):
     """Bring tracked points to places in the world, which may themselves move: three rows a point.
 
     Attributes:
-        targets, velocities: (P, 3) where the points should be and how fast they should move [m], [m/s].
+        velocities: (P, 3) how fast the points should move [m/s].
     """
 
-    def __init__(self, robot: Robot, frames: Sequence[int], weight: float = 1.0, gain: float = 30.0) -> None:
-        """Make the task; the targets are where the points are in the neutral posture."""
-        super().__init__("points", weight, gain)
-        self.frames = list(frames)
-        self.targets = robot.frame_positions(robot.q("neutral"), self.frames)
-        self.velocities = np.zeros((len(self.frames), 3))
+    def __init__(
+        self,
+        robot: Robot,
+        points: Sequence[str | int],
+        *,
+        weight: float = 1.0,
+        gain: float = 30.0,
+        name: str = "points",
+    ) -> None:
+        """Make the task of some points or links, by name or frame id as `frame_of`."""
+        super().__init__(name, weight, gain)
+        self.robot, self.frames = robot, [frame_of(robot, what) for what in points]
+        self._targets: np.ndarray | None = None
+        self.velocities: np.ndarray = np.zeros((len(self.frames), 3))
         self._support = np.repeat(
             robot.ancestor_mask[[robot.model.frames[f].parentJoint for f in self.frames]], 3, axis=0
         )
         # Velocity of a point p from a twist at the world origin: [1, -[p]x] (v, omega).
         self._point_of_twist = np.tile(np.hstack([np.eye(3), np.zeros((3, 3))]), (len(self.frames), 1, 1))
+
+    @property
+    def targets(self) -> np.ndarray:
+        """Desired positions (P, 3) [m]."""
+        return self._known(self._targets)
+
+    @targets.setter
+    def targets(self, value: np.ndarray) -> None:
+        self._targets = value
+
+    def set_target(self, targets: np.ndarray, velocities: np.ndarray | None = None) -> None:
+        """Set the desired positions (P, 3) [m], and velocities (P, 3) [m/s], default: none."""
+        shape = (len(self.frames), 3)
+        self.targets = np.array(targets, dtype=float).reshape(shape)
+        self.velocities = np.zeros(shape) if velocities is None else np.array(velocities, dtype=float).reshape(shape)
+
+    def set_target_from(self, q: np.ndarray) -> None:
+        self.set_target(self.robot.frame_positions(q, self.frames))
 
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
         return (self.targets - self._positions(data)).ravel()

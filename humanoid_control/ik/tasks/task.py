@@ -1,27 +1,32 @@
-"""What every task is: rows of J v = v_desired, an error, and what second-order solvers ask for besides."""
+"""Task: rows of J v = v_desired, an error, and what second-order solvers ask for besides."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.errors import ConfigError
+from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots.robot import Robot
 
-PROBE = 1e-4  # [s] how far along a velocity the Jacobian is looked at, where a task does not know its drift
+PROBE = 1e-4  # [s] step along a velocity between the Jacobians of a finite difference
 
 
 class Task(ABC):
-    """One wish. The solver minimises weight^2 |J v - v_desired|^2 summed over the tasks.
+    """What the robot should do. The solver minimises weight^2 |J v - v_desired|^2 summed over the tasks.
+
+    A task is made of a robot and of what is to move, by name where it has one, and gets its target from `set_target` or
+    `set_target_from`. One whose target was never set raises ConfigError when it is used.
 
     Attributes:
         name: for reports.
         weight: how much it counts against the others; units make rows comparable (1 / (m/s), 1 / (rad/s)).
         gain: how fast an error decays [1/s].
         level: priority for solvers that know strict ones: 0 is served first, the next in what 0 leaves free.
-        acceleration: (m,) acceleration that is wanted besides the feedback, for second-order solvers; None: zero.
+        acceleration: (m,) acceleration that is desired besides the feedback, for second-order solvers; None: zero.
     """
 
     level: int = 0
@@ -45,12 +50,26 @@ class Task(ABC):
 
     @abstractmethod
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
-        """Reached minus wanted, negated: what is still missing, (m,) [m] or [rad]."""
+        """Desired minus actual, (m,) [m] or [rad]."""
+
+    def set_target_from(self, q: np.ndarray) -> None:
+        """Make what the configuration q (nq,) gives the target, at rest."""
+        raise ConfigError(f"task '{self.name}' has no target that a configuration could give")
+
+    def _known(self, target: Any) -> Any:
+        """A target, which must have been set.
+
+        Raises:
+            ConfigError: it never was.
+        """
+        if target is None:
+            raise ConfigError(f"task '{self.name}': its target was never set; use set_target or set_target_from")
+        return target
 
     def drift(self, robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The rows' acceleration dJ/dt v (m,) while the joints do not accelerate, eq. (4.18).
 
-        This general form looks at the Jacobian a little ahead and behind; tasks that know better say so. `data` must
+        This general form takes central differences of the Jacobian; tasks that know theirs override it. `data` must
         hold the velocities too (`prepare_second_order`).
         """
         there = robot.model.createData()
@@ -66,13 +85,38 @@ class VectorTask(Task):
     """A task whose value is a vector of numbers x = f(q), so that its error is a plain difference.
 
     Attributes:
-        target: (m,) where the value should be. velocity: (m,) how fast it should move there.
+        robot: whose. velocity: (m,) how fast the value should move.
     """
 
-    def __init__(self, name: str, target: np.ndarray, weight: float, gain: float) -> None:
+    def __init__(self, robot: Robot, size: int, name: str, weight: float, gain: float) -> None:
+        """Make the task of so many rows."""
         super().__init__(name, weight, gain)
-        self.target = np.array(target, dtype=float).reshape(-1)
-        self.velocity = np.zeros(len(self.target))
+        self.robot, self.velocity = robot, np.zeros(size)
+        self._target: np.ndarray | None = None
+
+    @property
+    def target(self) -> np.ndarray:
+        """Desired value (m,)."""
+        return self._known(self._target)
+
+    @target.setter
+    def target(self, value: np.ndarray) -> None:
+        self._target = value
+
+    def set_target(self, target: np.ndarray | Sequence[float] | float, velocity: np.ndarray | None = None) -> None:
+        """Set the desired value (m,), and how fast it moves, default: not.
+
+        Raises:
+            ConfigError: not as many numbers as the task has rows.
+        """
+        value, size = np.array(target, dtype=float).reshape(-1), len(self.velocity)
+        if len(value) != size:
+            raise ConfigError(f"task '{self.name}': its target has {size} numbers, got {len(value)}")
+        self._target = value
+        self.velocity = np.zeros(size) if velocity is None else np.array(velocity, dtype=float).reshape(size)
+
+    def set_target_from(self, q: np.ndarray) -> None:
+        self.set_target(self.value(self.robot, prepared(self.robot, q), q))
 
     @abstractmethod
     def value(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
@@ -93,6 +137,39 @@ def prepare(robot: Robot, data: pin.Data, q: np.ndarray) -> None:
     """Compute in `data` what tasks ask for at the configuration q."""
     pin.computeJointJacobians(robot.model, data, q)
     pin.updateFramePlacements(robot.model, data)
+
+
+def prepared(robot: Robot, q: np.ndarray) -> pin.Data:
+    """Data of its own with what tasks ask for at the configuration q."""
+    data = robot.model.createData()
+    prepare(robot, data, q)
+    return data
+
+
+def frame_of(robot: Robot, what: str | int) -> int:
+    """Frame id of a point or a link of a robot.
+
+    Args:
+        what: name of the point or link, or pinocchio's id of any frame.
+
+    Raises:
+        UnknownNameError: the robot has no such point or link, with the nearest names. ConfigError: no such frame.
+    """
+    if isinstance(what, str):
+        if what in robot.points:
+            return robot.points[what]
+        if robot.model.existFrame(what, pin.FrameType.BODY):
+            return int(robot.model.getFrameId(what, pin.FrameType.BODY))
+        links = [f.name for f in robot.model.frames if f.type == pin.FrameType.BODY]
+        raise UnknownNameError("point or link", what, {*robot.points, *links}, hint=f"(robot {robot.name})")
+    if not 0 <= what < len(robot.model.frames):
+        raise ConfigError(f"{robot.name}: no frame {what}, there are {len(robot.model.frames)}")
+    return int(what)
+
+
+def name_of(robot: Robot, what: str | int) -> str:
+    """Name of a point, link or frame, for reports."""
+    return what if isinstance(what, str) else str(robot.model.frames[what].name)
 
 
 def prepare_second_order(robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> None:

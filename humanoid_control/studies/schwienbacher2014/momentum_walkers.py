@@ -290,7 +290,7 @@ class ConstrainedWalker(Walker):
         posture[walk.groups.waist] *= WAIST_WEIGHT
         self.momentum = AngularMomentumTask(axes=(False, False, axes[2]), weight=weight)
         level = AngularMomentumTask(axes=(axes[0], axes[1], False), weight=level_weight)
-        keep = PostureTask(walk.posture, posture, weight=0.07, gain=3.0)
+        keep = PostureTask(robot, walk.posture, posture, weight=0.07, gain=3.0)
         self.tasks: list[Task] = [walk, self.momentum, keep, RangeTask(walk.free)]
         if axes[0] or axes[1]:
             self.tasks.append(level)

@@ -64,7 +64,7 @@ def reach(robot, limits, dx=0.35, ticks=600, settings=None):
     solver = WholeBodyIk(robot, settings, limits)
     xs, vs = [], []
     for _ in range(ticks):
-        result = solver.step(q, [hand, PostureTask(robot.postures["neutral"], weight=0.01)], DT)
+        result = solver.step(q, [hand, PostureTask(robot, weight=0.01)], DT)
         q = result.q
         xs.append(robot.frame_positions(q, [wrist])[0][0])
         vs.append(result.v)
@@ -115,7 +115,7 @@ def test_the_last_limit_comes_first():
         limits = [Slow(0.01), AccelerationLimit()] if last else [AccelerationLimit(), Slow(0.01)]
         solver = WholeBodyIk(robot, slow, limits)
         solver.v = np.full(robot.nv, fast)
-        v = solver.step(robot.q(), [PostureTask(robot.postures["neutral"])], DT).v
+        v = solver.step(robot.q(), [PostureTask(robot)], DT).v
         assert v == pytest.approx(np.full(robot.nv, fast - 10.0 * DT if last else 0.01), abs=1e-12)
 
 
@@ -151,6 +151,7 @@ def test_shapes_are_kept_apart_only_by_their_limit(robot):
     closest = {}
     for name, limits in (("with", default_limits(robot)), ("without", default_limits(robot, self_collision=False))):
         points, q = PointsTask(robot, hands, gain=10.0), robot.q()
+        points.set_target_from(q)
         points.targets = points.targets[::-1].copy()
         solver = WholeBodyIk(robot, limits=limits)
         for _ in range(300):
@@ -166,9 +167,10 @@ def test_volumes_can_be_kept_apart_in_place_of_shapes():
     limits = [VelocityLimit(), SelfCollisionLimit(robot, monitor), ConfigurationLimit(), AccelerationLimit()]
     hands = [robot.point_frame("l_wrist"), robot.point_frame("r_wrist")]
     points, q, solver = PointsTask(robot, hands, gain=4.0), robot.q(), WholeBodyIk(robot, limits=limits)
+    points.set_target_from(q)
     points.targets = points.targets[::-1].copy()
     start = monitor.update(q, 10.0).distance.min()
     for _ in range(300):
-        result = solver.step(q, [points, PostureTask(robot.postures["neutral"])], DT)
+        result = solver.step(q, [points, PostureTask(robot)], DT)
         q = result.q
     assert len(result.near) and min(start, 0.0) - 1e-6 < monitor.update(q, 10.0).distance.min() < 0.05

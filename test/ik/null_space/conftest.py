@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from humanoid_control.ik import DofSelection, FramePoint, PointTask, WholeBodyIk, lola_tasks
+from humanoid_control.ik import DofSelection, PointTask, WholeBodyIk, lola_tasks
 from humanoid_control.ik.null_space import (
     BoundedNorm,
     DampedLeastSquares,
@@ -36,4 +36,4 @@ def made(cls, robot, dofs, settings=None, objectives=()):
 
 def arm_of(robot):
     start = robot.q(robot.from_mapping({"l_elbow_flexion": 1.2, "l_shoulder_abduction": 0.5}))
-    return PointTask("hand", FramePoint(robot, robot.point_frame("l_wrist"))), start
+    return PointTask(robot, "l_wrist", name="hand"), start

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.ik import FramePoint, PointTask
+from humanoid_control.ik import PointTask
 from humanoid_control.ik.null_space import (
     ComfortCost,
     JointLimitCost,
@@ -28,7 +28,7 @@ def random_q(robot, rng):
 
 
 def left_hand(robot):
-    task = PointTask("hand", FramePoint(robot, robot.point_frame("l_wrist")))
+    task = PointTask(robot, "l_wrist", name="hand")
     joints = [n for n in robot.joint_names if n.startswith(("l_shoulder", "l_elbow"))]
     return task, joints
 

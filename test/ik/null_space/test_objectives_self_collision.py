@@ -107,7 +107,7 @@ def led(case, objectives):
     robot = load_robot(name, "fixed")
     q = robot.q(robot.from_mapping(dict(zip(ARM, arm, strict=True))))
     frame, cost = robot.point_frame("l_wrist"), SelfCollisionCost(robot, contact=15.0)
-    task = PointTask("hand", FramePoint(robot, frame), gain=20.0)
+    task = PointTask(robot, FramePoint(robot, frame), gain=20.0, name="hand")
     held = [n for n in robot.joint_names if not n.startswith(("l_shoulder", "l_elbow"))]
     solver = ResolvedRate(robot, objectives(cost), dofs=DofSelection(robot, held))
     start, smallest = robot.frame_positions(q, [frame])[0], np.inf
@@ -139,8 +139,10 @@ def test_without_redundancy_avoidance_changes_nothing():
     robot, rng = load_robot("hrp2", "fixed"), np.random.default_rng(5)
     held = [n for n in robot.joint_names if n not in ARM]
     points = [robot.point_frame("l_wrist"), robot.point_frame("l_elbow")]
-    tasks = [PointTask(str(f), FramePoint(robot, f)) for f in points]
-    tasks[1] = PlaneTask("elbow", FramePoint(robot, points[1]), (0, 0, 1), (0, 0, 1))  # 3 + 1 rows for 4 joints
+    tasks = [PointTask(robot, FramePoint(robot, f), name=str(f)) for f in points]
+    tasks[1] = PlaneTask(
+        robot, FramePoint(robot, points[1]), (0, 0, 1), (0, 0, 1), name="elbow"
+    )  # 3 + 1 rows for 4 joints
     cost = SelfCollisionCost(robot, 0.3, 15.0)
     q = robot.q(robot.from_mapping(dict(zip(ARM, (1.2, 0.3, 0.2, 0.3), strict=True))))
     tasks[0].target = robot.frame_positions(q, points[:1])[0] + 0.02 * rng.normal(size=3)

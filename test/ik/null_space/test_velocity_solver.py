@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import HumanoidError
-from humanoid_control.ik import DofSelection, FramePoint, FrameTask, JointTask, PointTask, WholeBodyIk
+from humanoid_control.ik import DofSelection, FrameTask, JointTask, PointTask, WholeBodyIk
 from humanoid_control.ik.null_space import (
     BoundedNorm,
     ComfortCost,
@@ -88,7 +88,7 @@ def test_a_stretched_arm_asked_to_come_in_moves_at_bounded_speed_and_arrives(cls
     """At the singularity itself the exact inverse has no bounded answer, and the transpose none at all."""
     robot = robot_of("wabian2", "fixed")
     q = robot.q(robot.from_mapping({"l_elbow_flexion": bend}))
-    task = PointTask("hand", FramePoint(robot, robot.point_frame("l_wrist")), gain=5.0)
+    task = PointTask(robot, "l_wrist", gain=5.0, name="hand")
     held = [n for n in robot.joint_names if not n.startswith(("l_shoulder", "l_elbow"))]
     shoulder, wrist = robot.frame_positions(q, [robot.point_frame("l_gh"), robot.point_frame("l_wrist")])
     task.target = wrist + 0.3 * (shoulder - wrist) + [0.02, 0.0, 0.0]
@@ -254,7 +254,7 @@ def test_joint_commands_do_not_depend_on_where_the_robot_stands(cls):
     rng = np.random.default_rng(3)
     X = pin.SE3(pin.rpy.rpyToMatrix(0, 0, 2.1), np.array([1000.0, -600.0, 0.0]))
     offset, out = 0.02 * rng.normal(size=(12, 3)), []
-    hand = FrameTask("hand", robot.model.getFrameId("l_forearm"), gain=8.0)
+    hand = FrameTask(robot, "l_forearm", gain=8.0, name="hand")
     for place in (pin.SE3.Identity(), X):
         q = robot.q()
         q[:7] = pin.SE3ToXYZQUAT(place * pin.XYZQUATToSE3(q[:7]))
@@ -284,7 +284,7 @@ def test_mirrored_tasks_give_the_mirrored_command(cls):
     rng, flip, out = np.random.default_rng(8), np.array([1.0, -1.0, 1.0]), []
     offset = {"l": rng.normal(size=3) * 0.05, "r": rng.normal(size=3) * 0.05}
     for mirrored in (False, True):
-        tasks = [PointTask(s, FramePoint(robot, robot.point_frame(f"{s}_wrist")), gain=10.0) for s in "lr"]
+        tasks = [PointTask(robot, f"{s}_wrist", gain=10.0, name=s) for s in "lr"]
         q = robot.q(robot.from_mapping({"l_elbow_flexion": 1.0, "r_elbow_flexion": 1.0}))
         for task, side in zip(tasks, "lr", strict=True):
             home = robot.frame_positions(q, [robot.point_frame(f"{side}_wrist")])[0]
@@ -319,7 +319,7 @@ def test_mimicking_joints_count_with_their_leader():
     follower, leader, multiplier, _ = robot.mimic[0]
     dofs = DofSelection(robot)
     assert dofs.k == robot.nv - 1
-    task = JointTask("camera", robot, [robot.joint_names[follower]], gain=10.0)
+    task = JointTask(robot, [robot.joint_names[follower]], gain=10.0, name="camera")
     task.target = np.array([0.2])
     q = robot.q()
     solver = ResolvedRate(robot)

@@ -17,8 +17,10 @@ def run(cls, switch, script, steps=1500):
     """Left hand on a circle; script(k) -> whether the elbow's height is a task too. Velocities, errors of the hand."""
     robot = load_robot("hrp2", "fixed")
     q = robot.q(robot.from_mapping({"l_elbow_flexion": 1.2, "l_shoulder_abduction": 0.5}))
-    hand = PointTask("hand", FramePoint(robot, robot.point_frame("l_wrist")), gain=20.0)
-    elbow = PlaneTask("elbow", FramePoint(robot, robot.point_frame("l_elbow")), (0, 0, 1.05), (0, 0, 1), gain=4.0)
+    hand = PointTask(robot, "l_wrist", gain=20.0, name="hand")
+    elbow = PlaneTask(
+        robot, FramePoint(robot, robot.point_frame("l_elbow")), (0, 0, 1.05), (0, 0, 1), gain=4.0, name="elbow"
+    )
     start = robot.frame_positions(q, [robot.point_frame("l_wrist")])[0]
     held = [n for n in robot.joint_names if not n.startswith(("l_shoulder", "l_elbow", "waist"))]
     comfort = ComfortCost(robot.postures["neutral"], 1.0)

@@ -23,7 +23,7 @@ def random_joints(robot, rng, share=0.5):
 def hand_problem(rng, name="wabian2", reachable=True, orientation=1.0):
     """A pose of the left hand, from a random posture, and another random posture to start from."""
     robot = robot_of(name, "fixed")
-    task = FrameTask("hand", robot.model.getFrameId("l_hand"), orientation_weight=orientation)
+    task = FrameTask(robot, "l_hand", orientation_weight=orientation, name="hand")
     goal = robot.q(random_joints(robot, rng))
     prepare(robot, robot.data, goal)
     X = robot.data.oMf[task.frame]

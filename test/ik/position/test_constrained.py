@@ -25,7 +25,7 @@ def arm(robot):
 
 
 def hand(robot, target):
-    task = PointTask("hand", FramePoint(robot, robot.point_frame("l_wrist")))
+    task = PointTask(robot, "l_wrist", name="hand")
     task.target = np.array(target, dtype=float)
     return task
 
@@ -82,7 +82,9 @@ def test_a_half_space_is_a_wall_for_the_goal_behind_it():
     dofs = arm(robot)
     q = robot.q(robot.from_mapping({"l_elbow_flexion": 1.5, "l_shoulder_abduction": 0.4}))
     wrist = robot.frame_positions(q, [robot.point_frame("l_wrist")])[0]
-    table = HalfSpaceTask("table", FramePoint(robot, robot.point_frame("l_wrist")), wrist - [0, 0, 0.03], (0, 0, 1))
+    table = HalfSpaceTask(
+        robot, FramePoint(robot, robot.point_frame("l_wrist")), wrist - [0, 0, 0.03], (0, 0, 1), name="table"
+    )
     tasks = [hand(robot, wrist + [0.02, 0.03, -0.13])]
     found = ConstrainedGoals(robot, [HalfSpaceConstraint(table)], STOP, dofs).solve(q, tasks)
     end = robot.frame_positions(found.q, [robot.point_frame("l_wrist")])[0]
@@ -108,9 +110,9 @@ def test_shapes_keep_their_clearance_where_the_goal_is_inside_the_body():
 def test_a_start_that_violates_everything_is_led_inside():
     """Floating base: joints outside their ranges, a constraint on the centre of mass broken, arms in the body."""
     robot, rng = load_robot("suralp", "floating"), np.random.default_rng(2)
-    constraint = HalfSpaceTask("ahead", CenterOfMass(), (0.05, 0, 0), (1, 0, 0))
+    constraint = HalfSpaceTask(robot, CenterOfMass(), (0.05, 0, 0), (1, 0, 0), name="ahead")
     solver = ConstrainedGoals(robot, [HalfSpaceConstraint(constraint), ClearanceConstraint(robot, 0.005)], STOP)
-    foot = PointTask("foot", FramePoint(robot, robot.point_frame("l_foot_tcp")))
+    foot = PointTask(robot, "l_foot_tcp", name="foot")
     foot.target = np.array([0.1, 0.1, 0.0])
     for _ in range(3):
         joints = rng.uniform(np.maximum(robot.lower, -1.5) - 0.3, np.minimum(robot.upper, 1.5) + 0.3)

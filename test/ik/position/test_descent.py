@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 from scipy.optimize import minimize
 
-from humanoid_control.ik import DofSelection, FramePoint, PointTask
+from humanoid_control.ik import DofSelection, PointTask
 from humanoid_control.ik.position import (
     Armijo,
     Bfgs,
@@ -69,7 +69,7 @@ def test_step_sizes_keep_the_conditions_they_are_named_after(rule, scale):
 
 def test_constant_steps_converge_when_short_and_diverge_when_long():
     robot = robot_of("hrp2", "fixed")
-    task = PointTask("hand", FramePoint(robot, robot.point_frame("l_wrist")))
+    task = PointTask(robot, "l_wrist", name="hand")
     q = robot.q(robot.from_mapping({"l_elbow_flexion": 1.2, "l_shoulder_abduction": 0.5}))
     task.target = place = robot.frame_positions(q, [robot.point_frame("l_wrist")])[0]
     _, J = TaskResidual(robot, [task], DofSelection(robot), robot.data).both(q)

@@ -86,7 +86,7 @@ def test_unreachable_targets_end_where_scipy_ends(kind):
     rng = np.random.default_rng(2)
     for _ in range(4):
         robot = robot_of("hrp2", "fixed")
-        task = PointTask("hand", FramePoint(robot, robot.point_frame("l_wrist")))
+        task = PointTask(robot, "l_wrist", name="hand")
         task.target = rng.normal(size=3) * [1.5, 1.5, 0.5] + [0, 0, 1.0]
         task.target *= 3 / np.linalg.norm(task.target)
         q = robot.q(random_joints(robot, rng, 0.3))
@@ -109,7 +109,7 @@ CRITERIA = [
 def test_any_one_criterion_ends_the_iteration_and_is_named(stop, reachable, reason):
     """Table 4.1 with 'or' (E-15): the other three never hold in these runs."""
     robot = robot_of("hrp2", "fixed")
-    task = PointTask("hand", FramePoint(robot, robot.point_frame("l_wrist")))
+    task = PointTask(robot, "l_wrist", name="hand")
     q = robot.q(robot.from_mapping({"l_elbow_flexion": 1.2, "l_shoulder_abduction": 0.5}))
     task.target = np.array([0.3, 0.3, 1.0]) if reachable else np.array([2.0, 2.0, 1.0])
     for solver in (LevenbergMarquardt(robot, stop), Descent(robot, GaussNewton(0.05), stop=stop)):
@@ -124,10 +124,10 @@ def test_gradient_is_exact_far_from_the_target_also_for_orientations():
     """The geometric Jacobian is not the derivative of the angle-axis error; J^T r is the gradient all the same."""
     robot, rng, h = robot_of("lola", "floating"), np.random.default_rng(8), 1e-6
     model = robot.model
-    turn = OrientationTask("head", model.getFrameId("head"), model.getFrameId("l_foot"))
-    pose = FrameTask("arm", model.getFrameId("l_forearm"), orientation_weight=0.7)
-    gaze = GazeTask("look", robot, model.getFrameId("head"))
-    floor = HalfSpaceTask("up", FramePoint(robot, robot.point_frame("r_wrist")), (0, 0, 5), (0, 0, 1))
+    turn = OrientationTask(robot, model.getFrameId("head"), model.getFrameId("l_foot"), name="head")
+    pose = FrameTask(robot, model.getFrameId("l_forearm"), orientation_weight=0.7, name="arm")
+    gaze = GazeTask(robot, model.getFrameId("head"), name="look")
+    floor = HalfSpaceTask(robot, "r_wrist", (0, 0, 5), (0, 0, 1), name="up")
     for _ in range(10):
         turn.target, pose.X_target = pin.exp3(rng.normal(size=3) * 2), pin.SE3.Random()
         gaze.target = rng.normal(size=3)
@@ -146,14 +146,16 @@ def test_goals_of_every_kind_are_met_together():
     robot = robot_of("hrp2", "floating")
     model, hand = robot.model, FramePoint(robot, robot.point_frame("r_wrist"))
     tasks = [
-        LineTask("rail", hand, (0.35, -0.2, 0.5), (0.0, 0.2, 1.0)),
-        PlaneTask("table", hand, (0, 0, 0.95), (0, 0, 1)),
-        HalfSpaceTask("right", FramePoint(robot, robot.point_frame("r_elbow")), (0, -0.3, 0), (0, -1, 0)),
-        GazeTask("look", robot, model.getFrameId("head")),
-        OrientationTask("upright", model.getFrameId("pelvis")),
-        PointTask("stand", FramePoint(robot, robot.point_frame("l_foot_tcp"))),
+        LineTask(robot, hand, (0.35, -0.2, 0.5), (0.0, 0.2, 1.0), name="rail"),
+        PlaneTask(robot, hand, (0, 0, 0.95), (0, 0, 1), name="table"),
+        HalfSpaceTask(robot, "r_elbow", (0, -0.3, 0), (0, -1, 0), name="right"),
+        GazeTask(robot, model.getFrameId("head"), name="look"),
+        OrientationTask(robot, model.getFrameId("pelvis"), name="upright"),
+        PointTask(robot, "l_foot_tcp", name="stand"),
     ]
     tasks[3].target = np.array([0.35, -0.1, 0.95])
+    tasks[4].set_target(np.eye(3))
+    tasks[5].set_target(np.zeros(3))
     found = LevenbergMarquardt(robot).solve(robot.q(), tasks)
     assert found.converged
     prepare(robot, robot.data, found.q)
@@ -256,14 +258,21 @@ def test_warm_start_needs_fewer_iterations_than_a_cold_one():
 
 def test_newton_without_a_root_says_why_it_ended_and_does_not_hang():
     robot = robot_of("hrp2", "fixed")
-    task = PointTask("hand", FramePoint(robot, robot.point_frame("l_wrist")))
+    task = PointTask(robot, "l_wrist", name="hand")
     task.target = np.array([3.0, 3.0, 1.0])
     found = NewtonRaphson(robot, StopSettings(iterations=50)).solve(robot.q(), [task])
     assert found.stop in (Stop.ITERATIONS, Stop.SINGULAR) and not found.converged
-    twice = NewtonRaphson(robot).solve(robot.q(), [task, PointTask("same", task.point)])
+    same = PointTask(robot, task.point, name="same")
+    same.set_target(np.zeros(3))
+    twice = NewtonRaphson(robot).solve(robot.q(), [task, same])
     assert twice.stop is Stop.SINGULAR
     with pytest.raises(ConfigError, match="Newton-Raphson: 36 rows for 30 free velocities"):
-        many = [PointTask(str(k), FramePoint(robot, robot.point_frame("l_wrist"), (0.01 * k, 0, 0))) for k in range(12)]
+        many = [
+            PointTask(robot, FramePoint(robot, robot.point_frame("l_wrist"), (0.01 * k, 0, 0)), name=str(k))
+            for k in range(12)
+        ]
+        for one in many:
+            one.set_target(np.zeros(3))
         NewtonRaphson(robot).solve(robot.q(), many)
 
 
