@@ -1,5 +1,7 @@
 """Inverse kinematics of the whole body: tasks say what to do, limits what to keep, a solver turns both into motion.
 
+    import numpy as np
+
     from humanoid_control.ik import FrameTask, PostureTask, WholeBodyIk
     from humanoid_control.robots import load_robot
 
@@ -7,7 +9,7 @@
     q = robot.q()
     hand = FrameTask(robot, "r_wrist")
     hand.set_target_from(q)
-    hand.target.translation += [0.2, 0.0, 0.1]
+    hand.X_target.translation += np.array([0.2, 0.0, 0.1])
     posture = PostureTask(robot, weight=0.01)
     solver = WholeBodyIk(robot)
     for _ in range(1000):

@@ -150,6 +150,28 @@ def test_limb_centre_of_mass_is_the_mean_of_its_links_and_of_all_the_whole():
         assert np.allclose(LimbCenterOfMass(robot, robot.model.subtrees[sub].tolist()).jacobian(robot, data), J)
 
 
+@pytest.mark.parametrize("kind", [k for k in KINDS if k not in ("posture", "line", "plane", "outside the half-space")])
+def test_a_task_without_a_target_says_so(kind):
+    robot = load_robot("lola", "fixed")
+    task, q = KINDS[kind](robot), robot.q("zero")
+    prepare(robot, robot.data, q)
+    for use in (task.error, task.rows):
+        with pytest.raises(ConfigError, match="its target was never set"):
+            use(robot, robot.data, q)
+    task.set_target_from(q)
+    assert np.allclose(task.error(robot, robot.data, q), 0.0, atol=1e-9), "what is reached already is the target"
+
+
+@pytest.mark.parametrize("make", [FrameTask, OrientationTask, GazeTask, PointTask, lambda r, n: PointsTask(r, [n])])
+def test_what_a_task_moves_is_named(make):
+    robot = load_robot("hrp2", "fixed")
+    make(robot, "r_wrist"), make(robot, "r_hand"), make(robot, robot.point_frame("r_wrist"))
+    with pytest.raises(UnknownNameError, match="did you mean r_wrist"):
+        make(robot, "r_wirst")
+    with pytest.raises(ConfigError, match="no frame 9999"):
+        make(robot, 9999)
+
+
 BOUND_TO_PLACES = ("line", "plane", "outside the half-space", "points", "posture", "joints")
 
 

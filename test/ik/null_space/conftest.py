@@ -36,4 +36,6 @@ def made(cls, robot, dofs, settings=None, objectives=()):
 
 def arm_of(robot):
     start = robot.q(robot.from_mapping({"l_elbow_flexion": 1.2, "l_shoulder_abduction": 0.5}))
-    return PointTask(robot, "l_wrist", name="hand"), start
+    task = PointTask(robot, "l_wrist", name="hand")
+    task.set_target((0.0, 0.0, 0.0))
+    return task, start

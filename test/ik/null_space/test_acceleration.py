@@ -119,7 +119,7 @@ def test_null_space_motion_comes_to_rest_or_to_what_the_objectives_want(objectiv
 def test_speed_limits_hold_and_joints_stop_at_the_end_of_their_range():
     robot = load_robot("hrp2", "fixed")
     frame = FrameTask(robot, "l_hand", gain=20.0, name="hand")
-    frame.X_target.translation[:] = [2.0, 2.0, 2.0]
+    frame.set_target(pin.SE3(np.eye(3), np.full(3, 2.0)))
     solver, q = ResolvedAcceleration(robot), robot.q()
     for _ in range(800):
         q, v, _ = solver.step(q, [frame], 0.005)

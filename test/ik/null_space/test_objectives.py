@@ -29,6 +29,7 @@ def random_q(robot, rng):
 
 def left_hand(robot):
     task = PointTask(robot, "l_wrist", name="hand")
+    task.set_target(np.zeros(3))
     joints = [n for n in robot.joint_names if n.startswith(("l_shoulder", "l_elbow"))]
     return task, joints
 
