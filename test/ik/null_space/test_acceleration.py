@@ -1,6 +1,7 @@
 """Resolved acceleration: the loop's own error dynamics, velocities that never jump, drift terms that matter."""
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from humanoid_control.ik import DofSelection, FrameTask, JointTask, PointTask, lola_tasks
