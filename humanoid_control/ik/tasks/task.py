@@ -169,7 +169,7 @@ def frame_of(robot: Robot, what: str | int) -> int:
 
 def name_of(robot: Robot, what: str | int) -> str:
     """Name of a point, link or frame, for reports."""
-    return what if isinstance(what, str) else str(robot.model.frames[what].name)
+    return what if isinstance(what, str) else str(robot.model.frames[frame_of(robot, what)].name)
 
 
 def prepare_second_order(robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> None:
