@@ -1,0 +1,69 @@
+"""Pages of the Python API, one for each room, made while the site is built from what the rooms' faces export."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.nav import Section
+
+ROOMS = (
+    "ik",
+    "ik.null_space",
+    "ik.position",
+    "robots",
+    "retargeting",
+    "mocap",
+    "walking",
+    "reaching",
+    "collision",
+    "collision.ssv",
+    "kinematics",
+    "numerics",
+    "multibody",
+    "simulation",
+    "simulation.state_space",
+    "estimation",
+    "tendons",
+    "evaluation",
+    "viewer",
+)
+
+
+def _page(room: str) -> str:
+    face = importlib.import_module(f"humanoid_control.{room}")
+    lines = [f"# {room}", "", inspect.getdoc(face) or "", ""]
+    for name in sorted(face.__all__):
+        value = getattr(face, name)
+        home = getattr(value, "__module__", "")
+        if home.startswith("humanoid_control.") and (inspect.isclass(value) or inspect.isroutine(value)):
+            lines += [f"::: {home}.{name}", ""]
+        else:
+            lines += [f"### {name}", "", f"`{type(value).__name__}`", ""]
+    return "\n".join(lines)
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the generated pages to those of the folder."""
+    index = ["# Python API", "", "What each room exports; everything else is private to its room.", ""]
+    index += ["| room | what it is |", "|---|---|"]
+    for room in ROOMS:
+        face = importlib.import_module(f"humanoid_control.{room}")
+        first = (inspect.getdoc(face) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+        index.append(f"| [`{room}`]({room}.md) | {first} |")
+        files.append(File.generated(config, f"api/{room}.md", content=_page(room)))
+    files.append(File.generated(config, "api/index.md", content="\n".join(index) + "\n"))
+    return files
+
+
+def on_nav(nav: Any, config: Any, files: Files) -> Any:
+    """Show the pages of the rooms below the API's first page."""
+    for section in nav.items:
+        if isinstance(section, Section) and section.title == "Reference":
+            pages = [files.get_file_from_path(f"api/{room}.md").page for room in ROOMS]
+            for page, room in zip(pages, ROOMS, strict=True):
+                page.title, page.parent = room, section
+            section.children[1:1] = pages
+    return nav

@@ -1,0 +1,96 @@
+"""Draw the floors of the package with every import between rooms, from the sources: docs/floors.svg.
+
+usage: python docs/_site/floors.py     (part of `make docs`)
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from html import escape
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "humanoid_control"
+GROUND = "errors, files, jit, ..."
+
+
+def _floors() -> list[tuple[str, ...]]:
+    """The floors from the top down, as the test of the imports has them."""
+    tree = ast.parse((ROOT / "test" / "package" / "test_layers.py").read_text())
+    assigned = {n.targets[0].id: n.value for n in tree.body if isinstance(n, ast.Assign)}
+    ground, *upper = ast.literal_eval(assigned["FLOORS"])
+    return [*reversed(upper), (GROUND,)]
+
+
+FLOORS = _floors()
+WIDTH, ROW, BOX_W, BOX_H, LEFT = 1180, 86, 168, 50, 150
+COLORS = ("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#da8bc3", "#8c8c8c", "#ccb974", "#64b5cd")
+
+
+def rooms() -> tuple[dict[str, tuple[int, int]], Counter[tuple[str, str]]]:
+    """Files and lines of each room, and how many imports lead from room to room."""
+    size: dict[str, tuple[int, int]] = {}
+    arrows: Counter[tuple[str, str]] = Counter()
+    known = {room for floor in FLOORS for room in floor}
+    for path in PACKAGE.rglob("*.py"):
+        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        room = room if room in known else GROUND
+        text = path.read_text()
+        files, lines = size.get(room, (0, 0))
+        size[room] = (files + (path.name != "__init__.py"), lines + text.count("\n"))
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("humanoid_control."):
+                other = node.module.split(".")[1]
+                other = other if other in known else GROUND
+                if other != room:
+                    arrows[room, other] += 1
+    return size, arrows
+
+
+def picture() -> str:
+    """The drawing as SVG text."""
+    size, arrows = rooms()
+    at = {}
+    for k, floor in enumerate(FLOORS):
+        for i, room in enumerate(floor):
+            x = LEFT + (WIDTH - LEFT) * (i + 0.5) / len(floor)
+            if len(floor) == 1:  # not all in one column, where boxes would hide the arrows behind them
+                x += 300 * (-1, 0, 1, 0)[k % 4]
+            at[room] = (x, 40 + ROW * k)
+    height = 40 + ROW * (len(FLOORS) - 1) + BOX_H + 20
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif">',
+        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
+    ]
+    for k, _ in enumerate(FLOORS):
+        y = 40 + ROW * k + BOX_H / 2
+        out.append(f'<text x="14" y="{y + 5:.0f}" font-size="14" fill="#888">floor {len(FLOORS) - 1 - k}</text>')
+        out.append(f'<line x1="80" x2="{WIDTH - 10}" y1="{y:.0f}" y2="{y:.0f}" stroke="#f2f2f2" stroke-width="{BOX_H}"/>')
+    for n, ((a, b), count) in enumerate(sorted(arrows.items())):
+        (xa, ya), (xb, yb) = at[a], at[b]
+        if b == GROUND and a != "numerics":
+            continue  # everybody uses the ground floor: those arrows would hide the others
+        shift = 14 * ((n * 7) % 9 - 4)
+        bend = (yb - ya) * 0.4
+        out.append(
+            f'<path d="M{xa + shift:.0f},{ya + BOX_H:.0f} C{xa + shift:.0f},{ya + BOX_H + bend:.0f} '
+            f'{xb + shift:.0f},{yb - bend:.0f} {xb + shift:.0f},{yb:.0f}" fill="none" opacity="0.55" '
+            f'stroke="{COLORS[n % len(COLORS)]}" stroke-width="{min(6.0, 0.8 + count / 14):.1f}">'
+            f"<title>{escape(a)} imports {escape(b)} {count} times</title></path>"
+        )
+    for room, (x, y) in at.items():
+        files, lines = size.get(room, (0, 0))
+        out.append(
+            f'<rect x="{x - BOX_W / 2:.0f}" y="{y:.0f}" width="{BOX_W}" height="{BOX_H}" rx="6" fill="#fbfbff" '
+            f'stroke="#334"/><text x="{x:.0f}" y="{y + 21:.0f}" text-anchor="middle" font-size="16" '
+            f'font-weight="bold">{escape(room)}</text><text x="{x:.0f}" y="{y + 40:.0f}" text-anchor="middle" '
+            f'font-size="12" fill="#556">{files} files, {lines} lines</text>'
+        )
+    return "\n".join([*out, "</svg>", ""])
+
+
+if __name__ == "__main__":
+    target = ROOT / "docs" / "floors.svg"
+    target.write_text(picture())
+    print(f"written: {target.relative_to(ROOT)}")

@@ -1,0 +1,45 @@
+"""Python in the documentation runs: all of it in README and tutorials, elsewhere what it imports; links lead somewhere."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+WHOLE = [p for p in PAGES if p.name == "README.md" or p.parent.name == "tutorials"]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+GENERATED = ("api/",)  # pages that are made while the site is built
+
+
+def name(path):
+    return str(path.relative_to(ROOT))
+
+
+def blocks(path):
+    return BLOCK.findall(path.read_text())
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=name)
+def test_what_a_page_imports_exists(page):
+    for block in blocks(page):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                exec(compile(ast.Module([node], []), name(page), "exec"), {})
+
+
+@pytest.mark.parametrize("page", [p for p in WHOLE if blocks(p)], ids=name)
+def test_the_code_of_a_page_runs(page):
+    """One block after the other, in one namespace, as a reader would type them."""
+    seen = {"__name__": "__page__"}
+    for block in blocks(page):
+        exec(compile(block, name(page), "exec"), seen)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_and_pictures_lead_somewhere(page):
+    for link in LINK.findall(re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)):
+        if "://" not in link and not link.startswith(GENERATED):
+            assert (page.parent / link).exists(), f"{name(page)} links to {link}"
