@@ -1,0 +1,59 @@
+"""Faces of the rooms: every name is there, the example in the docstring runs, and a room loads no more than it needs."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+
+import pytest
+
+import humanoid_control
+
+ROOMS = [
+    name
+    for _, name, package in pkgutil.walk_packages(humanoid_control.__path__, "humanoid_control.")
+    if package and hasattr(importlib.import_module(name), "__all__")
+]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
+SERVES = ("nodes", "viewer")  # their examples start processes or a server and go on: see test/nodes, test/viewer
+NOT_LOADED = {
+    "ik": ("scipy.optimize", "humanoid_control.mocap", "humanoid_control.retargeting"),
+    "retargeting": ("humanoid_control.ik", "matplotlib"),
+    "mocap": ("numba", "pinocchio"),
+    "collision": ("numba", "pinocchio"),
+    "simulation": ("mujoco", "matplotlib"),
+    "tendons": ("mujoco", "numba"),
+    "robots": ("numba", "coal"),
+    "evaluation": ("matplotlib",),
+}
+
+
+def room(name):
+    return name.removeprefix("humanoid_control.")
+
+
+@pytest.mark.parametrize("name", ROOMS, ids=room)
+def test_every_name_of_a_face_is_there(name):
+    face = importlib.import_module(name)
+    assert face.__all__ and len(set(face.__all__)) == len(face.__all__)
+    for exported in face.__all__:
+        assert getattr(face, exported) is not None
+    assert set(face.__all__) <= set(dir(face))
+
+
+@pytest.mark.parametrize("name", [r for r in ROOMS if room(r).split(".")[0] not in SERVES], ids=room)
+def test_the_example_of_a_face_runs(name):
+    blocks = BLOCK.findall(inspect.getdoc(importlib.import_module(name)) or "")
+    seen = {"__name__": "__example__"}
+    for block in blocks:
+        exec(compile(block, name, "exec"), seen)
+
+
+@pytest.mark.parametrize("name", NOT_LOADED, ids=str)
+def test_a_room_loads_no_more_than_it_needs(name):
+    code = f"import sys, humanoid_control.{name}; print(*sorted(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(run.stdout.split())
+    assert not loaded & set(NOT_LOADED[name])
