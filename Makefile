@@ -60,6 +60,7 @@ bench: setup
 docs: setup
 	@$(RUN)/humanoid robots build
 	@$(RUN)/humanoid docs
+	@$(RUN)/python docs/_site/floors.py
 
 site: setup
 	@$(RUN)/python -m pip install -q --disable-pip-version-check -e '.[docs]'
