@@ -19,7 +19,7 @@ def _floors() -> list[tuple[str, ...]]:
     """The floors from the top down, as the test of the imports has them."""
     tree = ast.parse((ROOT / "test" / "package" / "test_layers.py").read_text())
     assigned = {n.targets[0].id: n.value for n in tree.body if isinstance(n, ast.Assign)}
-    ground, *upper = ast.literal_eval(assigned["FLOORS"])
+    _, *upper = ast.literal_eval(assigned["FLOORS"])
     return [*reversed(upper), (GROUND,)]
 
 
@@ -66,7 +66,8 @@ def picture() -> str:
     for k, _ in enumerate(FLOORS):
         y = 40 + ROW * k + BOX_H / 2
         out.append(f'<text x="14" y="{y + 5:.0f}" font-size="14" fill="#888">floor {len(FLOORS) - 1 - k}</text>')
-        out.append(f'<line x1="80" x2="{WIDTH - 10}" y1="{y:.0f}" y2="{y:.0f}" stroke="#f2f2f2" stroke-width="{BOX_H}"/>')
+        line = f'<line x1="80" x2="{WIDTH - 10}" y1="{y:.0f}" y2="{y:.0f}"'
+        out.append(f'{line} stroke="#f2f2f2" stroke-width="{BOX_H}"/>')
     for n, ((a, b), count) in enumerate(sorted(arrows.items())):
         (xa, ya), (xb, yb) = at[a], at[b]
         if b == GROUND and a != "numerics":

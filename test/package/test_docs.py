@@ -1,4 +1,4 @@
-"""Python in the documentation runs: all of it in README and tutorials, elsewhere what it imports; links lead somewhere."""
+"""Documentation: its Python runs, all of it in README and tutorials, elsewhere what it imports; links lead somewhere."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Faces of the rooms: every name is there, the example in the docstring runs, and a room loads no more than it needs."""
+"""Faces of the rooms: every name is there, the example of the docstring runs, no room loads more than it needs."""
 
 import importlib
 import inspect
