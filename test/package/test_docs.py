@@ -1,4 +1,4 @@
-"""Documentation: its Python runs, all of it in README and tutorials, elsewhere what it imports; links lead somewhere."""
+"""Documentation: its Python runs (all of it in README and tutorials, elsewhere the imports); links lead somewhere."""
 
 import ast
 import re
