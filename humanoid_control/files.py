@@ -245,7 +245,7 @@ def number_rows(row: Any, keys: tuple[str, ...], needed: tuple[str, ...], where:
     return {k: number(row, k, where) for k in row}
 
 
-# -------- Places to write to, checked before a command computes anything
+# -------- Checks of output paths
 
 
 def check_file(path: Path | None, option: str = "-o") -> None:
@@ -281,7 +281,7 @@ def _check_place(path: Path) -> None:
     try_to_write(path)
 
 
-# -------- Names of the two sides
+# -------- Names of both sides
 
 _SIDES = {"l": "r", "r": "l", "left": "right", "right": "left", "L": "R", "R": "L", "Left": "Right", "Right": "Left"}
 _SIDE = re.compile(r"^(l|r|left|right|L|R|Left|Right)(?=_)|(?<=_)(l|r|left|right|L|R|Left|Right)$")

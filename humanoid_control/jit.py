@@ -91,5 +91,5 @@ def _guarded(compiled: Any) -> Any:
 
 
 def are_compiled(kernels: Iterable[Any]) -> bool:
-    """Whether all these kernels are in memory or, compiled from the sources as they are, on disk."""
+    """True where all these kernels are in memory or, compiled from the sources as they are, on disk."""
     return bool(config.DISABLE_JIT) or all(k.signatures or k._cache._cache_file._load_index() for k in kernels)

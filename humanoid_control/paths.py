@@ -1,4 +1,4 @@
-"""Where the package's shared files are: in the source tree, in a colcon install, or in a pip environment."""
+"""Directories of the package: its shared files (source tree, colcon install or pip environment) and those of runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def share_dir() -> Path:
 
 
 def state_dir() -> Path:
-    """Where runs write their logs and recordings: `$HUMANOID_HOME`, or `~/.humanoid` (created when missing).
+    """Directory of the logs and recordings of runs: `$HUMANOID_HOME`, or `~/.humanoid` (created when missing).
 
     Raises:
         EnvironmentProblem: nothing can be written there.

@@ -106,7 +106,7 @@ def progress(task: str, total: float, quiet: bool = False) -> Iterator[Any]:
 
 
 def machine() -> dict[str, Any]:
-    """What a measurement was made on."""
+    """Machine of a measurement: system, processor, versions of the libraries."""
     versions = {}
     for name in ("numpy", "scipy", "pin", "coal", "ros-rclpy", "viser"):
         with contextlib.suppress(metadata.PackageNotFoundError):

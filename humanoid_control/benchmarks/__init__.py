@@ -22,7 +22,7 @@ COLUMNS = ("name", "unit", "median", "p99", "n")
 
 
 class Bench(Protocol):
-    """What the module of a bench offers; `COLUMNS` and `TITLE` may be missing."""
+    """Interface of the module of a bench; `COLUMNS` and `TITLE` may be missing."""
 
     COLUMNS: list[str]
     TITLE: str

@@ -1,4 +1,4 @@
-"""Bounding volumes on nine shapes, ours beside the published Table 4.2 (Dube 2012)."""
+"""Bounding volumes on nine shapes, measured here, beside the published Table 4.2 (Dube 2012)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def measure(quiet: bool = True) -> list[dict[str, Any]]:
 
 
 def notes(rows: list[dict[str, Any]]) -> list[str]:
-    """What the table can and cannot decide, and the verdict about the elliptical capsule."""
+    """Lines on what the table can decide, and the verdict about the elliptical capsule."""
     mean = {r["volume"]: (r["faces"], r["difference_percent"]) for r in rows}
     by_shape = {r["volume"]: r["shapes"] for r in rows}
     few, tighter, tighter_than_swept = elliptical_is_the_better_capsule(mean)
@@ -65,12 +65,12 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     ]
     return [
         "Faces, and the hull's difference, do not depend on the sizes of the shapes. The other three differences do,",
-        "and the source does not print its sizes; ours are an adult's (Table 2.1), with caps 1 cm high (c = 1).",
+        "and Dube 2012 does not print its sizes; here they are an adult's (Table 2.1), with caps 1 cm high (c = 1).",
         f"Caps of {1000 * CAPS[0]:g} mm or {1000 * CAPS[1]:g} mm: {ELLIPTICAL} {thin:.1f} or {thick:.1f} %.",
         f"The {ELLIPTICAL} needs about as few faces as the circular one: {_verdict(few, shares[0])}.",
         f"It is closer in volume than the circular capsule: {_verdict(tighter, shares[1])}.",
         f"It is closer in volume than the swept spheres: {_verdict(tighter_than_swept, shares[2])}.",
-        f"Swept spheres are closer on: {', '.join(swept_wins)} (source: the frustums and the rectangular cylinder).",
+        f"Swept spheres are closer on: {', '.join(swept_wins)} (Dube: the frustums and the rectangular cylinder).",
     ]
 
 

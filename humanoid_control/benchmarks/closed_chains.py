@@ -226,7 +226,7 @@ class ClosedChains(ChainParts):
         return pin.constraintDynamics(self.model, self.data, q, v, tau, self.contacts, self.contact_data, self.proximal)
 
 
-# -------- A robot, from the file of drives that its sub-systems are made from too
+# -------- Robot
 
 
 def chains_of(robot: Robot, train: DriveTrain) -> ClosedChains:

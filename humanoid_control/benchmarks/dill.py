@@ -46,7 +46,7 @@ def dill_state(model: Model) -> tuple[np.ndarray, np.ndarray]:
     return np.full(model.nq, np.pi / 6), np.ones(model.nv)
 
 
-# -------- Cylinders in the test state, as a still scene
+# -------- Cylinders as a still scene
 
 LENGTH, RADIUS = 0.1, 0.01  # of the smallest link [m]; the others are larger by whole numbers
 VIEW = 0.6  # [rad] the camera's angle from top to bottom

@@ -127,7 +127,7 @@ def _growth(rows: list[dict[str, Any]]) -> list[str]:
 _WORDS = {"": "O(n)", "_sparse": "sparse", "_dense": "dense"}
 
 
-# -------- Stages of a call, measured in a compiled loop
+# -------- Stages of a call
 
 LOOPS = 20  # calls in one measurement
 STAGES = {
@@ -201,7 +201,7 @@ def stage_runs(dynamics: ForwardDynamics, q: np.ndarray, v: np.ndarray) -> list[
     return [partial(run, last) for last in range(3)]
 
 
-# -------- Whole steps of the simulated world, a robot on its feet
+# -------- Steps of the simulated world
 
 STEPS = 20  # of 1 ms in a call
 SETTLING = 500  # steps before the first measurement

@@ -94,7 +94,7 @@ def _row(case: SolverCase, rounds: np.ndarray, motion: Motion) -> dict[str, Any]
 
 
 def notes(rows: list[dict[str, Any]]) -> list[str]:
-    """What is counted."""
+    """Lines on what is counted."""
     by = {r["name"]: r for r in rows}
     free, qp, few = by["tick_nullspace_free"], by["tick_qp"], by["tick_qp_peers"]
     pairs, active, inside = qp["pairs"], qp["active_pairs"], f"{qp['inside_margin']:.0%}"

@@ -49,7 +49,7 @@ def _last_diagnostics(session: Session) -> dict[str, str]:
 
 
 def notes(rows: list[Row]) -> list[str]:
-    """What is counted."""
+    """Lines on what is counted."""
     return [
         f"{NODE} at {RATE:.0f} Hz with simulator, estimator and streamer on this machine, whose cores they share.",
         "command_latency: from the stamp of targets to the command that uses them. period_error: how far the time",

@@ -26,7 +26,7 @@ from humanoid_control.collision.shapes import Box, Capsule, EllipticCapsule, Lin
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.robots.robot import Robot
 
-# -------- Retargeting: the seven points of a clip
+# -------- Retargeting
 
 SOLVER, DAMPING, POSTURE, MARGIN, ACTIVATION = "daqp", 1e-4, 1e-2, 0.01, 0.1
 PINK_PAIRS = 10  # of the nearest, pink's own way to keep its barrier affordable

@@ -18,7 +18,7 @@ THRESHOLDS = (0.05, 0.1, 0.2)  # [m]
 
 
 def measure(robot: str = "hrp2", quiet: bool = True) -> list[dict[str, Any]]:
-    """Rows: ours and coal for each threshold; both from joint poses to near pairs with normals and witness points."""
+    """Rows: kernels and coal for each threshold; both from joint poses to near pairs, normals and witness points."""
     model = load_robot(robot, "fixed")
     A, pairs, reference = shape_arrays(model.model, model.shapes), model.pairs.astype(np.int64), model.self_distance()
     R, p, n = np.empty((len(A.kinds), 3, 3)), np.empty((len(A.kinds), 3)), len(pairs)
@@ -49,7 +49,7 @@ def measure(robot: str = "hrp2", quiet: bool = True) -> list[dict[str, Any]]:
 
 
 def notes(rows: list[dict[str, Any]]) -> list[str]:
-    """How much faster, and what is counted."""
+    """Lines on the ratio of times and what is counted."""
     ratios = ", ".join(f"{b['median'] / a['median']:.1f}" for a, b in zip(rows[::2], rows[1::2], strict=True))
     return [
         f"{rows[0]['pairs']} pairs. coal / ours: {ratios}. Both start from the joints' poses, as arrays for ours and",

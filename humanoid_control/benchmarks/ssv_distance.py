@@ -1,12 +1,8 @@
-"""The source's own form of the line-triangle distance, in two steps with 21 cases, beside our unified one.
+"""Time of each distance function of swept-sphere volumes and of a whole robot, beside coal and published times.
 
-It measures two edges at most where the unified form measures three, but branches on the way, so pairs cannot be
-measured side by side. `humanoid bench distance` shows both.
-
-
-Also here:
-
-* Swept-sphere volumes: each distance function, and a whole robot, beside coal and the source's table 6.9.
+Published: Schwienbacher 2014, table 6.9. His form of the line-triangle distance (section 6.4.5, two steps with 21
+cases) is here for comparison: it measures two edges at most where the unified form measures three, but branches on the
+way, so pairs cannot be measured side by side.
 """
 
 from __future__ import annotations
@@ -44,7 +40,7 @@ from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.volumes import segment_pairs, volumes_of
 
-# -------- The source's own form of the line-triangle distance, in two steps with 21 cases, beside our unified one
+# -------- Line-triangle distance in two steps
 
 PARALLEL = 1e-10  # sine of the angle between line and plane (eq. (6.45))
 INSIDE, VERTEX_0, EDGE_01, VERTEX_1, EDGE_12, VERTEX_2, EDGE_20 = range(7)
@@ -122,7 +118,7 @@ def measure_blocks_two_step(blocks: np.ndarray, total: int) -> None:
         two_step_block(blocks[b], min(LANES, total - b * LANES))
 
 
-# -------- Swept-sphere volumes: each distance function, and a whole robot, beside coal and the source's table 6.9
+# -------- Bench
 
 COLUMNS = ["name", "unit", "median", "p99", "n"]
 # Table 6.9 (Schwienbacher 2014), Core2 Duo T7600 at 2.33 GHz, 32 bit [ns].
@@ -133,7 +129,7 @@ CAPSULES = 256
 
 
 def measure(robot: str = "lola", quiet: bool = True) -> list[dict[str, Any]]:
-    """Rows: six functions, the source's line-triangle form, box tests and coal (ns a pair); the robot (us a tick)."""
+    """Rows: six functions, the two-step line-triangle form, box tests and coal (ns a pair); the robot (us a tick)."""
     rng = np.random.default_rng(0)
     rows = [_function(name, rng) for name in ("pp", "pl", "pt", "ll", "lt", "tt")]
     vertices = [rng.normal(size=(PAIRS, n, 3)) for n in (2, 3)]
@@ -169,7 +165,7 @@ def _function(name: str, rng: np.random.Generator) -> dict[str, Any]:
 
 @kernel
 def count_apart(boxes: np.ndarray, bounds: np.ndarray, oriented: bool, reach: float) -> int:
-    """How many of the boxes 2 k and 2 k + 1 are apart; for the bench."""
+    """Number of pairs of boxes 2 k and 2 k + 1 that are apart."""
     count = 0
     for k in range(boxes.shape[0] // 2):
         if oriented:
@@ -236,16 +232,16 @@ def _whole_robot(robot: Robot) -> list[dict[str, Any]]:
 
 
 def notes(rows: list[dict[str, Any]]) -> list[str]:
-    """What is counted, and the source's numbers."""
+    """Lines on what is counted, and the published numbers."""
     median = {r["name"]: r["median"] for r in rows}
     w = next(r for r in rows if r["name"].endswith("_all_pairs"))
     source = ", ".join(f"{k} {v:g}" for k, v in PUBLISHED.items())
     ours, theirs = (", ".join(f"{k} {t[k] / t['pp']:.1f}" for k in PUBLISHED) for t in (median, PUBLISHED))
     first = sum(r["first_call_s"] for r in rows)
     return [
-        f"The source's table 6.9 (Core2 Duo 2.33 GHz, 32 bit) [ns]: {source}; its whole Lola 50-500 us.",
-        f"Relative to pp: {ours}; the source: {theirs}. Ours measure several pairs with one instruction.",
-        f"An OBB test costs {median['obb_test'] / median['ll']:.1f} of our ll (the source: 2 to 3).",
+        f"Schwienbacher 2014, table 6.9 (Core2 Duo 2.33 GHz, 32 bit) [ns]: {source}; its whole Lola 50-500 us.",
+        f"Relative to pp: {ours}; published: {theirs}. Here several pairs are measured with one instruction.",
+        f"An OBB test costs {median['obb_test'] / median['ll']:.1f} of ll (published: 2 to 3).",
         f"{w['name']}: {w['segments']} segments with {w['volumes']} volumes, {w['segment_pairs']} pairs of them with",
         f"{w['volume_pairs']} pairs of volumes; poses, boxes, distances, witness points and gradients of",
         "all pairs, called from Python. Within 100 mm, boxes leave out far pairs before they are measured: oriented",

@@ -49,7 +49,7 @@ def measure(robot: str = "hrp2", seconds: float = 60.0, quiet: bool = True) -> l
 
 
 def check_seconds(seconds: float) -> None:
-    """Whether nodes can be started here, and measured for so long.
+    """Test that nodes can be started here, and measured for so long.
 
     Raises:
         EnvironmentProblem: ROS 2 is missing. ConfigError: not between 5 s and an hour.
@@ -117,7 +117,7 @@ def _memory_mb(pid: int) -> float:
 
 
 def notes(rows: list[Row]) -> list[str]:
-    """What is counted."""
+    """Lines on what is counted."""
     return [
         "ik_tick, marker_to_command, missed ticks: by the nodes' own diagnostics. cores, memory: of all processes",
         "together, once a second. start: until the robot first moves; ready: until a node says so.",

@@ -173,7 +173,7 @@ def gjk(solid1: Solid, solid2: Solid, tolerance: float) -> tuple:
     return norm(v), n, x1, add(x1, v)
 
 
-# -------- Newton's method: the nearest normal to machine precision, outside, touching and inside
+# -------- Newton's method on the normal
 
 STEPS = 25
 SMOOTH = 1e-6  # a swept disc seen along its axis has no unique farthest point

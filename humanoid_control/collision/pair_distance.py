@@ -313,7 +313,7 @@ def pair_joints(joint: np.ndarray, pairs: np.ndarray, ancestor_mask: np.ndarray)
     return PairJoints(first, second, np.ascontiguousarray(ancestor_mask, dtype=float))
 
 
-# -------- Pairs monitored from tick to tick: measured only where they may have come near
+# -------- Pairs monitored from tick to tick
 
 
 class PairBounds(NamedTuple):

@@ -18,7 +18,7 @@ ZERO = 1e-140  # a smaller coordinate is taken as zero: its square would lose di
 TINY = 1e-14
 PARALLEL = 1e-12
 
-# -------- A point and a solid: (d, nx, ny, nz)
+# -------- Point and solid: (d, nx, ny, nz)
 
 
 @kernel
@@ -191,7 +191,7 @@ def point_solid(kind: int, p: Vec, x: float, y: float, z: float, h: float) -> tu
     return elliptic_capsule(p, x, y, z, h)
 
 
-# -------- A segment, the core of a sphere or capsule, with another segment and with a solid
+# -------- Segment, segment and solid
 
 
 @kernel

@@ -115,7 +115,7 @@ class BagReader:
         return {t: (n - 1) / spans[t] if spans[t] > 0 else 0.0 for t, n in sorted(count.items())}
 
     def latched(self, topic: str) -> bool:
-        """Whether a topic was published for late subscribers."""
+        """True where a topic was published for late subscribers."""
         for c in self._reader.connections:
             if c.topic == topic:
                 offered = getattr(c.ext, "offered_qos_profiles", ())

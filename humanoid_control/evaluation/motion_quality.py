@@ -18,7 +18,7 @@ PERCENTILE = 99
 
 @dataclass(frozen=True)
 class FrameQuality:
-    """What every frame reports, of the imitation joints.
+    """Speeds and limits of the imitation joints in every frame.
 
     Attributes:
         at_position_limit: (T,) share of the joints within 1 degree of a limit.
@@ -152,7 +152,7 @@ def joint_use(robot: Robot, joints: np.ndarray) -> tuple[JointUse, ...]:
     return tuple(rows)
 
 
-# -------- Drift: error lost against a posture solved anew
+# -------- Drift
 
 PLACES = 5
 INSIDE = 1e-9  # [rad] a start of the fit must lie strictly inside the range

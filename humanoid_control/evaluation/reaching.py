@@ -93,7 +93,7 @@ def accelerations(commands: Signal, limit: float) -> dict[str, Any]:
 
 
 def goal_results(robot: Robot, commands: Signal, goals: Sequence[GoalRecord]) -> list[dict[str, Any]]:
-    """How near the hands were to each goal at the end of its stay, and whether they had come to rest.
+    """Distance of the hands from each goal at the end of its stay, and their motion there.
 
     Returns:
         A row a goal at whose end commands were recorded: number, kind, error_m of the farther hand, moved_m by a
@@ -122,7 +122,7 @@ def goal_results(robot: Robot, commands: Signal, goals: Sequence[GoalRecord]) ->
 
 
 def _recorded(times: np.ndarray, begin: float, end: float) -> bool:
-    """Whether there are commands from `begin` to `end` [s] without a gap that would have to be guessed across."""
+    """True where there are commands from `begin` to `end` [s] without a gap that would have to be guessed across."""
     inside = times[(times >= begin - GAP) & (times <= end + GAP)]
     return bool(len(inside) > 1 and inside[0] <= begin and inside[-1] >= end and np.diff(inside).max() <= GAP)
 
@@ -175,7 +175,7 @@ def _errors(rows: list[dict[str, Any]]) -> dict[str, float | None]:
     }
 
 
-# -------- The recording, and the report
+# -------- Recording and report
 
 TOPICS = {"/joint_commands", "/joint_states", "/goals", "/diagnostics"}
 IK = "whole_body_ik"
@@ -267,7 +267,7 @@ def reach_report(path: Path, robot: Robot, acceleration: float, nodes_of_interes
 
 
 def recorded_percent(times: np.ndarray, rows: list[dict[str, str]]) -> float | None:
-    """How many of the commands that the node has sent, by its own count, are in the recording [%].
+    """Share of the commands that the node has sent, by its own count, that are in the recording [%].
 
     Args:
         times: of the recorded commands [s]. rows: the node's diagnostics in the order of time.

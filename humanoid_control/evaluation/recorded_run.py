@@ -59,7 +59,7 @@ def link_error_statistics(robot: Robot, signal: Signal, target_time: np.ndarray,
 
 
 def limits_kept(robot: Robot, commands: Signal, measured: bool = False) -> dict[str, Any]:
-    """Whether every command kept the joint range and the joint speed, also between two commands.
+    """Check of every command against joint ranges and joint speeds, also between two commands.
 
     The speed between commands is the difference of positions over the difference of stamps.
 
@@ -107,7 +107,7 @@ def self_collisions(robot: Robot, signal: Signal, step: float = 0.02) -> dict[st
 
 
 def smoothness(commands: Signal) -> dict[str, float]:
-    """How smooth the commanded motion is: 99th percentile of joint speed and acceleration, on a 10 ms grid."""
+    """Smoothness of the commanded motion: 99th percentile of joint speed and acceleration, on a 10 ms grid."""
     t = np.arange(commands.time[0], commands.time[-1], 0.01)
     if len(t) < 4:
         return {"speed_p99_rad_s": 0.0, "acceleration_p99_rad_s2": 0.0}
@@ -120,13 +120,13 @@ def smoothness(commands: Signal) -> dict[str, float]:
     }
 
 
-# -------- JointState messages as arrays; commands may be velocities alone, or of some joints
+# -------- JointState messages as arrays
 
 MEASURED = "joint_states"
 
 
 class JointRows:
-    """The messages of one topic, in the robot's order of joints.
+    """Messages of one topic in the robot's order of joints; they may hold velocities alone, or some joints.
 
     Attributes:
         stamps: of the messages, [ns] since 1970.
@@ -155,7 +155,7 @@ class JointRows:
 
     @property
     def complete(self) -> bool:
-        """Whether every message gave the position of every joint."""
+        """True where every message gave the position of every joint."""
         return all(bool(g[0].all()) for g in self._given)
 
     def signal(self, first: int, measured: Signal | None = None) -> Signal:
@@ -176,7 +176,7 @@ class JointRows:
 
 
 def commands_of(commands: JointRows, states: JointRows, first: int, path: object) -> Signal:
-    """What was commanded; postures that no command gave, as under feedback, are those that were measured.
+    """Commanded motion; postures that no command gave, as under feedback, are those that were measured.
 
     Raises:
         ConfigError: these were not recorded.

@@ -59,7 +59,7 @@ class LinkScore:
 
 @dataclass(frozen=True)
 class Frames:
-    """What every frame reports.
+    """Measures of every frame.
 
     Attributes:
         errors: link -> (T,) [m].

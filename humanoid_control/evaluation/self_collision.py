@@ -155,8 +155,8 @@ def self_penetration(robot: Robot, joints: np.ndarray) -> PairDistances:
 def count_collisions(distances: PairDistances) -> CollisionCount:
     """Count the frames in which pairs penetrate each other.
 
-    The source does not say whether it adds up the arms; here a frame counts once for each arm that collides, however
-    many of that arm's shapes do, and the hand belongs to the lower arm.
+    Dube 2012 does not say whether Table 6.6 adds up the arms; here a frame counts once for each arm that collides,
+    however many of that arm's shapes do, and the hand belongs to the lower arm.
     """
     hit = distances.distance < 0
     columns = [(arm_torso_column(*pair), _side(pair)) for pair in distances.pairs]

@@ -1,12 +1,7 @@
-"""How near an arm is to the singular posture of its shoulder (Dube 2012, sections 3.1.1 and 6.1).
+"""Distance of the shoulders from their singular posture (Dube 2012, sections 3.1.1 and 6.1), and its summary.
 
 A glenohumeral joint of three axes (flexion, abduction, rotation) loses one when the upper arm lies along the flexion
 axis: at 90 deg abduction, or beyond by the mounting angle of the flexion axis.
-
-
-Also here:
-
-* How often and how near a motion comes to the singular posture of a shoulder.
 """
 
 from __future__ import annotations
@@ -18,8 +13,6 @@ import numpy as np
 from humanoid_control.errors import RobotError
 from humanoid_control.robots.description.urdf import link_of, parse_urdf, serial_chain
 from humanoid_control.robots.robot import Robot
-
-# -------- How near an arm is to the singular posture of its shoulder (Dube 2012, sections 3.1.1 and 6.1)
 
 HORIZONTAL_FLEXION = "shoulder_horizontal_flexion"
 SIDES = ("l", "r")
@@ -54,7 +47,7 @@ def gh_axes(robot: Robot, joints: np.ndarray) -> np.ndarray:
 
 
 def gh_singularity(robot: Robot, joints: np.ndarray) -> np.ndarray:
-    """How far each shoulder is from its singularity: 0 where axes line up, 1 where all three are perpendicular.
+    """Distance of each shoulder from its singularity: 0 where axes line up, 1 where all three are perpendicular.
 
     It is |det| of the three unit axes A, the volume that they span; of four, sqrt(det(A A^T)), at most 1.
 
@@ -90,7 +83,7 @@ class SingularStretch:
 
 
 def singular_stretches(values: np.ndarray, below: float = 0.2) -> list[SingularStretch]:
-    """Where a trajectory is near a shoulder singularity.
+    """Stretches of a trajectory near a shoulder singularity.
 
     Args:
         values: (T, 2) from `gh_singularity`.
@@ -134,7 +127,7 @@ def _rotations(axis: np.ndarray, angles: np.ndarray) -> np.ndarray:
     return np.eye(3) + s * K + (1 - c) * (K @ K)
 
 
-# -------- How often and how near a motion comes to the singular posture of a shoulder
+# -------- Summary of a motion
 
 NEAR = 0.2  # 12 degrees from the singular posture
 

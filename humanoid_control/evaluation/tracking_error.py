@@ -53,7 +53,7 @@ the lower one. Dube 2012 gives the names, not the bounds."""
 
 @dataclass(frozen=True)
 class Histogram:
-    """How often a link had which error (Dube 2012, section 6.1, Tables 6.1 to 6.5).
+    """Distribution of the error of a link (Dube 2012, section 6.1, Tables 6.1 to 6.5).
 
     Attributes:
         edges: (B + 1,) bin edges, from 0 in steps of 2 cm [m].

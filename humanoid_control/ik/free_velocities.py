@@ -1,4 +1,4 @@
-"""Which velocities a solver may choose and what they cost: held joints left out, mimicking ones tied."""
+"""Free velocities of a solver and their cost: held joints left out, mimicking ones tied."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ ACCEPTED, NOT_A_NUMBER, JUMP, UNKNOWN = range(4)
 
 @dataclass(frozen=True)
 class TargetFilterSettings:
-    """How targets are smoothed, and which samples are rejected.
+    """Settings of the smoothing of targets and of the rejection of samples.
 
     Attributes:
         bandwidth: of the smoothing [Hz].
@@ -40,7 +40,7 @@ class TargetFilterSettings:
 
 
 class SampleVerdict(enum.IntEnum):
-    """What became of a sample."""
+    """Verdict on a sample."""
 
     ACCEPTED = ACCEPTED
     NOT_A_NUMBER = NOT_A_NUMBER  # or no possible position
@@ -64,7 +64,7 @@ class Samples(NamedTuple):
 
 
 class Plausibility(NamedTuple):
-    """What a sample is judged by; of TargetFilterSettings."""
+    """Thresholds that a sample is judged by; of TargetFilterSettings."""
 
     max_jump: float
     jump_hold: float

@@ -1,10 +1,7 @@
-"""Rows of point, orientation and joint tasks in one compiled pass over their table.
+"""Rows of all tasks under each other, weighted, by the free velocities.
 
-Also here:
-
-* The rows of all tasks under each other.
-* Tasks as a table that one compiled call turns into rows: a tick of many small tasks costs microseconds, not a
-* From tasks to rows: compiled where the kind of task is known, by the task itself where not.
+Point, orientation, frame and joint tasks are kept in a table that one compiled call turns into rows, so a tick of many
+small tasks costs microseconds; any other task computes its own rows.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from humanoid_control.kinematics.tree import JointPoses
 from humanoid_control.numerics.rotation import rotation_vector
 from humanoid_control.robots.robot import Robot
 
-# -------- Rows of point, orientation and joint tasks in one compiled pass over their table
+# -------- Kernels
 
 POINT, TURN, JOINT = 0, 1, 2
 NONE = -1
@@ -45,7 +42,7 @@ def place_points(
     out_share: np.ndarray,
     out_moment: np.ndarray,
 ) -> None:
-    """Where weighted points are, and what of each every joint carries.
+    """Positions of weighted points, and the share of each that every joint carries.
 
     A point on a link, the centre of mass, or that of a limb: each is a weighted mean of points fixed in joints.
 
@@ -189,15 +186,12 @@ def _product_transposed(A: np.ndarray, B: np.ndarray, out: np.ndarray) -> None:
             out[i, j] = A[0, i] * B[0, j] + A[1, i] * B[1, j] + A[2, i] * B[2, j]
 
 
-# -------- The rows of all tasks under each other
-
-
 @dataclass(frozen=True)
 class Rows:
     """Weighted rows of the tasks, by the free velocities.
 
     Attributes:
-        J: (m, k). v: (m,) what is wanted. level: (m,) priority of each.
+        J: (m, k). v: (m,) desired rates. level: (m,) priority of each.
         parts: for each task the rows that are its.
     """
 
@@ -207,7 +201,7 @@ class Rows:
     parts: list[slice]
 
 
-# -------- Tasks as a table that one compiled call turns into rows: a tick of many small tasks costs microseconds
+# -------- Table of tasks
 
 TABLED = (PointTask, OrientationTask, FrameTask, JointTask)
 
@@ -375,7 +369,7 @@ def _limb(point: Point) -> LimbCenterOfMass:
     return point
 
 
-# -------- From tasks to rows: compiled where the kind of task is known, by the task itself where not
+# -------- Rows of any tasks
 
 
 def stacked(

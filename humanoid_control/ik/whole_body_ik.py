@@ -30,7 +30,7 @@ NOTHING_NEAR = NearPairs.none()
 
 
 class IkStatus(enum.Enum):
-    """What became of a tick, and the sentence that says it."""
+    """Outcome of a tick, and the sentence that says it."""
 
     OPTIMAL = ""
     SLOWED = "slowed: the path to the stop is not clear"
@@ -44,7 +44,7 @@ class IkStatus(enum.Enum):
 
 @dataclass(frozen=True)
 class IkReport(StepReport):
-    """What became of one tick of the whole-body solver.
+    """Report of one tick of the whole-body solver.
 
     `speed_scale` is the share that was taken of the way from braking to the desired velocity, below 1 where the path
     to the stop asked for it; `note` is the sentence of the status.
@@ -65,7 +65,7 @@ class IkReport(StepReport):
 
 
 class IkResult(NamedTuple):
-    """What one tick gave, which is also what every solver returns.
+    """Result of one tick, of this and of every other solver.
 
     Attributes:
         q: (nq,) the configuration after the step.

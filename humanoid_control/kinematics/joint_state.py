@@ -79,4 +79,4 @@ class RobotInterface(Protocol):
         """
 
     def read(self) -> Measurement:
-        """What the sensors measure now."""
+        """Measurement of the sensors now."""

@@ -19,7 +19,7 @@ from humanoid_control.jit import inlined, kernel
 
 
 class JointFrames(NamedTuple):
-    """Where J joints of one degree of freedom are in the bodies that carry them, and how they move.
+    """Frames of J joints of one degree of freedom in the bodies that carry them, and their axes.
 
     Attributes:
         R, p: (J, 3, 3), (J, 3) pose of a joint's frame at value 0 in the frame of its parent body.
@@ -273,7 +273,7 @@ class KinematicTree(NamedTuple):
 
 @dataclass(frozen=True)
 class BodyOfJoint:
-    """Where the joints of a robot's model are in a kinematic tree.
+    """Places of the joints of a robot's model in a kinematic tree.
 
     Attributes:
         index: (njoints,) body of the tree that carries pinocchio joint j.

@@ -24,7 +24,7 @@ STANDING: dict[str, float] = {
 }  # fmt: skip
 """The posture at the start and the end, and under every move [degrees]; other joints are zero."""
 STANDING_DROP = 0.012
-"""How far the hips are below their height over straight legs [m]: the knees are slightly bent."""
+"""Drop of the hips below their height over straight legs [m]: the knees are slightly bent."""
 
 
 @dataclass(frozen=True)

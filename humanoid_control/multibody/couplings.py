@@ -370,7 +370,7 @@ def _check_branch(branch: int) -> None:
         raise RobotError(f"branch must be -1 or 1, got {branch}")
 
 
-# -------- The coordinate of a joint in the recursions
+# -------- Joint coordinates in the recursions
 
 IDENTITY, LINEAR, QUADRATIC, HINGE_SCREW, HINGE_TILT, COUPLER_SCREW, FOUR_BAR = 0, 1, 2, 3, 4, 5, 6
 

@@ -97,7 +97,7 @@ def mass_matrix_at(h, q, v, tau, wrench, armature):
     mass_matrix(tables_at(h), q, v, tau, wrench, armature, work_at(h))
 
 
-# -------- The face of all solvers
+# -------- Solvers by name
 
 ARTICULATED_BODY, SPARSE, DENSE = "articulated_body", "sparse", "dense"
 BLOCKED = 96  # above this size the library's blocked decomposition is faster than a simple loop

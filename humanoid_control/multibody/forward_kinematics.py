@@ -207,7 +207,7 @@ def _below_a_member(W, o, po):
     W[h + 3], W[h + 4], W[h + 5] = ux + W[b + 3], uy + W[b + 4], uz + W[b + 5]
 
 
-# -------- Six free coordinates: a quaternion, or Euler angles Z-X-Z
+# -------- Six free coordinates
 
 
 @kernel
@@ -280,7 +280,7 @@ def _free_joint(t, i, q, v, w):
     W[o + VEL], W[o + VEL + 1], W[o + VEL + 2] = lx + ux, ly + uy, lz + uz
 
 
-# -------- Configurations; quaternions stay on the unit sphere
+# -------- Configurations
 
 
 @kernel

@@ -123,7 +123,7 @@ class GoalSampler:
         raise RobotError(f"{r.name}: no posture of the arms keeps {self.clearance:g} m between its shapes")
 
     def _is_free(self, joints: np.ndarray) -> bool:
-        """Whether no shapes are near each other in a posture, and on the straight path of the joints to it."""
+        """True where no shapes are near each other in a posture, and on the straight path of the joints to it."""
         r, home = self.robot, self.robot.postures["neutral"]
         if self._pairs is None:
             return True
@@ -158,7 +158,7 @@ class GoalSampler:
         ]
 
     def _is_around(self, shape: int, frame: int) -> bool:
-        """Whether a frame's origin lies inside a shape, and moves with it."""
+        """True where a frame's origin lies inside a shape, and moves with it."""
         r, s = self.robot, self._shapes
         seen = []
         for joints in (r.postures["neutral"], r.lower, r.upper):
@@ -169,7 +169,7 @@ class GoalSampler:
 
 
 def _inside(kind: int, size: np.ndarray, p: np.ndarray) -> bool:
-    """Whether a point (3,) in a shape's own frame is inside it; `size` as in ShapeArrays."""
+    """True where a point (3,) in a shape's own frame is inside it; `size` as in ShapeArrays."""
     if kind == BOX:
         return bool((np.abs(p) < size[:3]).all())
     over = max(abs(p[2]) - size[3], 0.0)

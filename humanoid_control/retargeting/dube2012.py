@@ -11,7 +11,7 @@ from humanoid_control.retargeting.frame_solver import clearance
 from humanoid_control.retargeting.problem import RetargetingProblem, place_points, point_jacobian, scratch_for
 from humanoid_control.robots.robot import Robot
 
-# -------- pseudo-inverse, damped and weighted damped least squares
+# -------- pseudo-inverse and damped least squares
 
 RANK = 1e-3  # singular values below this share of the largest count as zero in the pseudo-inverse
 

@@ -70,7 +70,7 @@ def urdf_path(name_or_path: str | Path) -> Path:
 
 
 def volumes_path(name_or_path: str | Path) -> Path:
-    """Where a robot's swept-sphere volumes are kept: beside its URDF, `hrp2.urdf` -> `hrp2.volumes.yaml`.
+    """Path of a robot's swept-sphere volumes: beside its URDF, `hrp2.urdf` -> `hrp2.volumes.yaml`.
 
     Raises:
         UnknownNameError, RobotError: no such robot.

@@ -201,7 +201,7 @@ class DriveFile:
         return next((d for d in self.drives if joint in d.joints), None)
 
 
-# -------- The file
+# -------- File
 
 SCHEMA = "humanoid_drives/1"
 FILE_KEYS = ("schema", "robot", "motors", "drives")

@@ -319,7 +319,7 @@ class Robot:
         return self.model if self.base == FLOATING else pin.buildModelFromXML(self._tree.bare().text(), free)
 
 
-# -------- Its pinocchio model: base held or free, tracked points as frames, mimicking joints
+# -------- Pinocchio model
 
 
 def build_model(tree: UrdfTree, file: RobotFile, base: str, anchor: str, X_world_root: pin.SE3) -> pin.Model:

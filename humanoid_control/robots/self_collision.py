@@ -74,7 +74,7 @@ class CollisionMonitor(ABC):
 
 
 class MonitorArrays(NamedTuple):
-    """What `monitor_shapes` works on."""
+    """Arrays of `monitor_shapes`."""
 
     tree: ModelTree
     world: WorldPoses
@@ -213,7 +213,7 @@ class VolumePairs(CollisionMonitor):
         return near.where(near.distance < np.asarray(activation)[near.pair]) if np.ndim(activation) else near
 
 
-# -------- Shapes as viewers draw them: ellipsoids, cylinders and boxes
+# -------- Shapes for viewers
 
 BALL_PART, CYLINDER_PART, BOX_PART = range(3)
 

@@ -46,7 +46,7 @@ from humanoid_control.tendons.tendon import (
     joint_owners,
 )
 
-# -------- The file
+# -------- File
 
 SCHEMA = "humanoid_tendons/1"
 FILE_KEYS = ("schema", "robot", "provenance", "tendons", "groups")

@@ -17,7 +17,7 @@ from humanoid_control.studies.report import StudyReport as StudyReport
 
 
 class Study(Protocol):
-    """What the module of a study offers."""
+    """Interface of the module of a study."""
 
     def run_study(self, **options: Any) -> StudyReport:
         """Try it; `show` is told how far it is."""

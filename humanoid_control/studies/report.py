@@ -21,7 +21,7 @@ def silent(done: float, text: str = "") -> None:
 
 @dataclass(frozen=True)
 class StudyReport:
-    """What a study found.
+    """Result of a study.
 
     Attributes:
         data: plain values, as they are written to JSON.

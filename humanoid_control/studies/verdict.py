@@ -83,12 +83,12 @@ def decide(true: bool, decidable: bool = True) -> str:
 
 
 def lower(a: float, b: float) -> bool:
-    """Whether error a is smaller than error b by a difference that counts [m]."""
+    """True where error a is smaller than error b by a difference that counts [m]."""
     return b - a > max(ABSOLUTE, RELATIVE * b)
 
 
 def similar(a: float, b: float) -> bool:
-    """Whether two errors do not differ by what counts [m]."""
+    """True where two errors differ by less than what counts [m]."""
     return not lower(a, b) and not lower(b, a)
 
 

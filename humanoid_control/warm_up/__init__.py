@@ -1,1 +1,1 @@
-"""warm_up."""
+"""Kernels compiled ahead, a module a group of them: retargeting, simulation, tendons."""

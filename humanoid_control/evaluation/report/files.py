@@ -18,7 +18,7 @@ FOLDER = {"json": "score.json", "page": "score.html", "picture": "errors.png"}
 
 
 def check_outputs(html: Path | None, folder: Path | None) -> None:
-    """Whether the files can be written, before anything is computed.
+    """Test that the files can be written, before anything is computed.
 
     Raises:
         ConfigError: a folder that does not exist, a file in its place, or nothing can be written there.

@@ -94,7 +94,7 @@ def png(figure: Figure, legend: Sequence[tuple[str, str]] = ()) -> bytes:
     return out.getvalue()
 
 
-# -------- The plots of a score
+# -------- Plots of a score
 
 PAIRED = {"sternum": ("sternum",), "glenohumerals": ("l_gh", "r_gh"), "elbows": ("l_elbow", "r_elbow")} | {
     "wrists": ("l_wrist", "r_wrist"),
@@ -189,7 +189,7 @@ def legend(s: RobotScore) -> list[tuple[str, str]]:
     return [(r.label, SERIES[i]) for i, r in enumerate(s.runs)]
 
 
-# -------- Postures: the dancer, and the robot against its targets, at the best and the worst frame
+# -------- Postures of best and worst frame
 
 CHAIN = (
     ("mid_hip", "sternum"),

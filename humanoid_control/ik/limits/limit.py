@@ -1,4 +1,4 @@
-"""Limit: inequalities that the next velocity must keep, where a task is what it should do."""
+"""Limit: inequalities that the next velocity must keep; tasks say only what it should do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from humanoid_control.robots.robot import Robot
 
 
 class IkState(NamedTuple):
-    """What limits see of a tick.
+    """State of a tick that limits are computed from.
 
     Attributes:
         robot, settings, dofs: of the solver.

@@ -74,11 +74,11 @@ class SelfCollisionLimit(Limit):
             self.recovery.update(closest, self._from_home(state), s.recovery_timeout, state.dt)
 
     def _from_home(self, state: IkState) -> float:
-        """How far the farthest joint is from the neutral posture [rad]."""
+        """Distance of the farthest joint from the neutral posture [rad]."""
         return float(np.abs(self._home.posture - state.q[state.robot.iq :]).max())
 
     def homing_task(self, state: IkState) -> PostureTask | None:
-        """What the robot does in place of its tasks while it homes out of a collision."""
+        """Task in place of all others while it homes out of a collision."""
         if not self.recovery.is_homing:
             return None
         self._home.gain = state.settings.joint_recovery_speed / max(self._from_home(state), NEAR_HOME)
@@ -162,7 +162,7 @@ class CollisionRecovery:
 
 
 class CollisionLaw(NamedTuple):
-    """What a pair must keep: margin [m], gain [1/s], speed of separation [m/s], deceleration of joints [rad/s^2].
+    """Law of a pair: margin [m], gain [1/s], speed of separation [m/s], deceleration of joints [rad/s^2].
 
     The stage is that of the recovery, which says what is let through.
     """

@@ -132,7 +132,7 @@ def max_safe_scale(
 
 @kernel
 def _is_clear(a: MonitorArrays, q: np.ndarray, v: np.ndarray, braking: Braking, w: Scratch) -> bool:
-    """Whether the path at v is proven to be clear; the bounds of the monitor get exact where they were not enough."""
+    """True where the path at v is proven to be clear; the monitor's bounds get exact where they were not enough."""
     dt, step, n, last = braking.dt, braking.step, v.shape[0], 1.0
     start, end, d, floors = w.start, w.end, w.distance, w.floor
     travelled = np.empty(n)

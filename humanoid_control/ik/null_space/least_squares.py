@@ -142,7 +142,7 @@ def rescue_damping(J: np.ndarray, mobility: np.ndarray) -> float:
     return RESCUE_DAMPING * float(np.sqrt(np.max(np.einsum("ij,j,ij->i", J, mobility, J), initial=0.0)))
 
 
-# -------- Exact, and damped where there is no exact answer
+# -------- Exact, damped where none exists
 
 
 class ResolvedRate(VelocitySolver):
@@ -378,7 +378,7 @@ def _svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.linalg.svd(A, full_matrices=False)
 
 
-# -------- Without an inverse, and with priorities
+# -------- Without an inverse; with priorities
 
 
 class JacobianTranspose(VelocitySolver):

@@ -246,7 +246,7 @@ class TaskSwitching:
         return 0.0 if self._time <= 0 else 1.0 - smooth_step(self._age / self._time)
 
     def changed(self, tasks: Sequence[Task]) -> bool:
-        """Whether the set of tasks is another than at the tick before."""
+        """True where the set of tasks is another than at the tick before."""
         return self._tasks is not None and {id(t) for t in tasks} != {id(t) for t in self._tasks}
 
     def start_ramp(self, tasks: Sequence[Task], rows: Rows, u_desired: np.ndarray, u_before: np.ndarray) -> None:

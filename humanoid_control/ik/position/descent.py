@@ -219,7 +219,7 @@ class WolfePowell:
         return fallen
 
 
-# -------- The solver
+# -------- Solver
 
 
 class Descent(PositionSolver):

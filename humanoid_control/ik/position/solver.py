@@ -94,7 +94,7 @@ class Solution:
 
     @property
     def converged(self) -> bool:
-        """Whether the targets are met."""
+        """True where the targets are met."""
         return self.stop is Stop.CONVERGED
 
 

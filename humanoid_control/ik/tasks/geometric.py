@@ -96,7 +96,7 @@ class HalfSpaceTask(Task):
         super().__init__(self.plane.name, weight, gain)
 
     def height(self, robot: Robot, data: pin.Data) -> float:
-        """How far the point is inside [m]; negative outside."""
+        """Distance of the point from the plane [m]; negative outside."""
         return float(self.plane.normal @ (self.plane.point.position(robot, data) - self.plane.through))
 
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:

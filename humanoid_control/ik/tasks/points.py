@@ -25,7 +25,7 @@ class Point(ABC):
 
     @abstractmethod
     def position(self, robot: Robot, data: pin.Data) -> np.ndarray:
-        """Where it is (3,) [m]."""
+        """Its position (3,) [m]."""
 
     @abstractmethod
     def jacobian(self, robot: Robot, data: pin.Data) -> np.ndarray:

@@ -16,7 +16,7 @@ PROBE = 1e-4  # [s] step along a velocity between the Jacobians of a finite diff
 
 
 class Task(ABC):
-    """What the robot should do. The solver minimises weight^2 |J v - v_desired|^2 summed over the tasks.
+    """Desired motion of m quantities: a solver minimises weight^2 |J v - v_desired|^2 summed over the tasks.
 
     A task is made of a robot and of what is to move, by name where it has one, and gets its target from `set_target` or
     `set_target_from`. One whose target was never set raises ConfigError when it is used.

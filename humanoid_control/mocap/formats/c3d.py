@@ -67,7 +67,7 @@ def _labels(content: C3dContent) -> list[str]:
     return (labels + [""] * n_points)[:n_points]
 
 
-# -------- container: header, parameters and points
+# -------- container
 
 _BLOCK = 512
 _MAGIC = 0x50

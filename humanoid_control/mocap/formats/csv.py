@@ -122,7 +122,7 @@ def _rate(numbers: np.ndarray, header: CsvHeader, given: float | None, source: s
     return rate, tuple(warnings)
 
 
-# -------- header: columns of the markers and the time, unit, rate
+# -------- header
 
 _IN_BRACKETS = r"(?:\s*[(\[]\s*(?P<unit>[^)\]]*?)\s*[)\]])?\s*$"
 _NAMED_AXIS = re.compile(r"^(?P<label>.*\S)\s*[._:\s-]\s*(?P<axis>[xyz])" + _IN_BRACKETS, re.IGNORECASE)

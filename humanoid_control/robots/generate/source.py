@@ -62,7 +62,7 @@ class RobotSource:
 
 
 def source_dir() -> Path:
-    """Where the source files are."""
+    """Directory of the source files."""
     return share_dir() / "urdf" / "source"
 
 
@@ -133,7 +133,7 @@ def tags_of(node: Any) -> list[str]:
 
 
 def count_provenance(node: Any) -> dict[str, int]:
-    """How many tagged values are published, recalled from memory (unverified), or estimated by us.
+    """Number of tagged values that are published, recalled from memory (unverified), or estimated in this project.
 
     A value with two tags counts as the weaker one: estimated before recalled before published.
     """

@@ -91,7 +91,7 @@ def meeting_point(axes: Sequence[JointAxis]) -> np.ndarray | None:
 
 
 def ball_centre(axes: Sequence[JointAxis], near: float) -> tuple[np.ndarray, list[JointAxis]]:
-    """Where the axes of a joint group meet, and those that do, taken in order while they pass near.
+    """Point where the axes of a joint group meet, and those that do, taken in order while they pass near.
 
     The first two that are not parallel decide; a later one belongs to the group when it passes the point within `near`
     [m]. Of a single axis, or of parallel ones, the first one's origin is the point.
@@ -189,7 +189,7 @@ def _mirrored_pairs(axes: dict[str, JointAxis], lateral: np.ndarray) -> list[tup
 
 
 def _mirrored(a: JointAxis, b: JointAxis, lateral: np.ndarray) -> bool:
-    """Whether two branches are left and right of the plane across `lateral`: by their joints' places, or by name."""
+    """True where two branches are left and right of the plane across `lateral`: by their joints' places, or by name."""
     ours, theirs = (np.array([j.point for j in x.subtree()]) for x in (a, b))
     if len(ours) != len(theirs):
         return False
@@ -228,7 +228,7 @@ def _left_sign(pair: tuple[JointAxis, JointAxis], lateral: np.ndarray) -> float:
 
 
 def _is_left(name: str, other: str) -> bool:
-    """Whether two names differ as left and right do, and the first is the left one: l_arm, arm_left, LShoulder."""
+    """True where two names differ as left and right do, the first the left one: l_arm, arm_left, LShoulder."""
     start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False)))
     return name[start:].lower().startswith("l") and other[start:].lower().startswith("r")
 

@@ -196,7 +196,7 @@ def _meanings(waist: list[JointAxis], arms: tuple[Arm, ...], left: np.ndarray) -
     return out
 
 
-# -------- The file
+# -------- File
 
 UPPER_ARM, LOWER_ARM, TORSO = 0.14, 0.13, 0.5  # radii: share of the bone, of the bone, of half the shoulder width
 
@@ -284,7 +284,7 @@ def _capsule(name: str, link: str, start: np.ndarray, end: np.ndarray, radius: f
 
 
 def _lowest(robot: Robot, tree: UrdfTree) -> float:
-    """How far the lowest link origin or primitive shape lies below the root in the zero posture [m]."""
+    """Depth of the lowest link origin or primitive shape below the root in the zero posture [m]."""
     poses = robot.link_poses(robot.q("zero"))
     below = [float(X.translation[2]) for X in poses.values()]
     for item in shapes_from_urdf(tree):

@@ -136,7 +136,7 @@ def random_walks(testbed: TendonTestbed, runs: Runs) -> ExperimentResult:
     )
 
 
-# -------- The experiments by name, and how some of them are run
+# -------- Experiments by name
 
 OTHERS = "others"
 EXPERIMENTS: dict[str, Callable[[TendonTestbed, Runs], ExperimentResult]] = {

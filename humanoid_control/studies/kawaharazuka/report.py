@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from humanoid_control.studies.kawaharazuka.result import Row, Runs
 
 
-# -------- Tables: a line for each filter beside its goal
+# -------- Tables
 
 COLUMNS = ("", "filter", "median", "worst joint's median", "worst", "unit", "goal", "reached")
 REACHED = {True: "yes", False: "no", None: ""}
@@ -140,7 +140,7 @@ def to_json(robot: str, found: Sequence[ExperimentResult], runs: Runs, left_out:
     return {**head, "experiments": experiments, "machine": machine()}
 
 
-# -------- Plots: each joint's angle over the steps, actual and estimated, and the errors of all seeds
+# -------- Plots of angles and errors
 
 ACTUAL, WIDE = "#bdbdbd", 4.0  # the actual angles lie as a wide line below the estimates
 THIN, THICKER = 1.0, 0.6  # of the estimates: the last, and by how much those below it are wider
@@ -239,7 +239,7 @@ def _spread(ax: Axes, trace: Trace, colours: dict[str, str]) -> None:
     ax.set_title(f"{trace.of}: median (thick line) and worst (thin line)", fontsize=9)
 
 
-# -------- Plot of table I: times of data and polynomials, beside the published ones
+# -------- Plot of table I
 
 PARTS = {"lengths of all postures": "data s", "regression": "regression s"}
 SHORT = 0.01  # [s] where the logarithmic scale begins

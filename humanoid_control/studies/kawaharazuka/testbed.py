@@ -117,7 +117,7 @@ def measured(lengths: Array, seed: int, errors: EncoderErrors | None = None) -> 
     return TendonEncoders(lengths.shape[1], errors or EncoderErrors(noise=NOISE), seed).measure_many(lengths)
 
 
-# -------- Lengths that the tendon geometry has no part in: by MuJoCo, and by pinocchio's placements
+# -------- Independent lengths: MuJoCo, pinocchio
 
 RATE, HOLD = 100.0, 40  # of the samples [Hz]; how many samples the muscles are excited alike
 
@@ -176,7 +176,7 @@ def placed_lengths(robot: TendonModel, joints: Sequence[str], values: Array, hel
     return out[1:] - out[0]
 
 
-# -------- Plant of E3: tendons at constant tensions, and hands that push both arms alike
+# -------- Plant of E3
 
 PERIOD, STEP = 0.01, 0.002  # of the samples and of the simulation [s]; Kawaharazuka 2018 gives none
 HELD = 40  # samples for which a push stays the same

@@ -72,7 +72,7 @@ class Placed(NamedTuple):
     xd: np.ndarray
 
 
-# -------- Packed: thirty arrays handed to compiled code would cost more than the geometry
+# -------- Packed arrays
 
 
 def packed(routing: Routing) -> tuple[np.ndarray, np.ndarray]:

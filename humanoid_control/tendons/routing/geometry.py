@@ -172,7 +172,7 @@ def _configuration(model: pin.Model, held: np.ndarray | Mapping[str, float] | No
     return q
 
 
-# -------- The mechanism: some joints of a pinocchio model, the others held still
+# -------- Mechanism
 
 
 class JointTree:
@@ -261,7 +261,7 @@ def crossed_joints(model: pin.Model, tendons: TendonSet) -> tuple[str, ...]:
     return tuple(model.names[j] for j in sorted(crossed))
 
 
-# -------- Routing: tendons on the mechanism as arrays
+# -------- Routing
 
 
 def compiled(tree: JointTree, tendons: TendonSet) -> Routing:

@@ -147,7 +147,7 @@ def add_moment_arms(
         G[m, routing.coordinate[j]] += sign * arm
 
 
-# -------- Derivative of the moment arms: the second derivatives of the lengths times a velocity
+# -------- Derivative of the moment arms
 
 
 @kernel
