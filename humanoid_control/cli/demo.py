@@ -108,7 +108,7 @@ def _report(args: argparse.Namespace, session: Session, robot: Robot, accelerati
 
 
 def _asked_for(text: str) -> bool:
-    """Whether a warning is about nothing but what the script of goals does on purpose."""
+    """True where a warning is about nothing but what the script of goals does on purpose."""
     return all("is not a number: held" in t or "jumped: held" in t for t in text.split("; "))
 
 

@@ -23,7 +23,7 @@ COMMANDS = {
     "retarget": "turn a motion clip into a joint trajectory: CSV, NPZ or MCAP",
     "score": "how well robots imitate a clip: errors, collisions, limits; tables, JSON, a page with plots",
     "sternum": "how well the sternum is estimated from hips and shoulders, on a clip that shows it",
-    "study": "the conclusions of the source, tried on our models: holds, does not hold, cannot be decided",
+    "study": "published conclusions, tried on these models: holds, does not hold, cannot be decided",
     "bench": "measure: the whole stack, the solver",
     "picture": "a picture of the viewer at one moment of a clip",
     "doctor": "check this machine and say what to do about what is wrong",

@@ -118,7 +118,7 @@ def _line_up(args: argparse.Namespace) -> int:
     return 0
 
 
-# -------- Collision volumes side by side, coloured by distance
+# -------- Collision volumes
 
 BAR = 620  # [px] width of the colour bar
 
@@ -155,7 +155,7 @@ def _postures(robots: Sequence[Robot], motion: str, at: float) -> list[np.ndarra
     return [np.asarray(retarget_clip(scale_to_robot(body, robot), robot).positions[frame]) for robot in robots]
 
 
-# -------- The branched test system of the forward dynamics
+# -------- Branched test system
 
 LARGEST = 8  # 256 links; more are a blot
 
@@ -178,7 +178,7 @@ def dill_picture(args: argparse.Namespace) -> int:
     return 0
 
 
-# -------- Robots on simulated ground, with the forces that carry them
+# -------- Robots on simulated ground
 
 FORCE_COLOR = (30, 140, 60)
 METRES_PER_NEWTON = 1 / 500.0

@@ -158,7 +158,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _outputs(args: argparse.Namespace, names: list[str]) -> list[Path | None]:
-    """Where each robot's trajectory goes; checked before anything is computed."""
+    """Output file of each robot's trajectory; checked before anything is computed."""
     if args.output is None:
         return [None] * len(names)
     if len(names) == 1 and args.output.suffix:

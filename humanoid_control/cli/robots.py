@@ -69,7 +69,7 @@ def _numbers(values: np.ndarray) -> str:
     return " ".join(f"{v + 0.0:.4g}" for v in np.round(values, 9))
 
 
-# -------- The robot file of an unknown URDF
+# -------- Robot file of an unknown URDF
 
 
 def write_map(robot: str | None, as_json: bool) -> int:
@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
     columns = ["name", "robot", "height_m", "mass_kg", "joints", "imitation", "published", "recalled", "estimated"]
     table("robots", columns, [[r[c] for c in columns] for r in rows])
     console.print(
-        "published: from theses, papers, public models; recalled: from memory, not verified; estimated: ours."
+        "published: from theses, papers, public models; recalled: from memory, not verified; estimated: by own rules."
     )
     console.print("Every number with its source: docs/robots.md and urdf/source/*.yaml.")
     return 0

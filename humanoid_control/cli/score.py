@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from humanoid_control.robots.robot import Robot
 
 EXAMPLES = """examples:
-  humanoid score dance                                   the robots of the source, with and without avoidance
+  humanoid score dance                                   robots of Dube 2012, with and without avoidance
   humanoid score clip.trc --robots wabian2,hrp2 --details
   humanoid score clip.c3d --robots my.urdf --json
   humanoid score dance --method weighted_dls,constrained  the solver of Dube 2012 beside this one
@@ -29,7 +29,7 @@ ALL = ("armar3", "hrp2", "suralp", "wabian2", "we4rii", "recommended")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("clip", help="'dance' (built in), or a motion file")
     parser.add_argument(
-        "--robots", default="all", help="names or URDF paths, separated by commas, or 'all' of the source (default)"
+        "--robots", default="all", help="names or URDF paths, separated by commas, or 'all' of Dube 2012 (default)"
     )
     parser.add_argument(
         "--method",
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="constrained (default), weighted_dls, dls, pinv; several separated by commas",
     )
     parser.add_argument("--marker-set", default="", help="marker set of the clip, or the path of an own one")
-    parser.add_argument("--trough-rule", default="auto", help="auto, both (as printed in the source) or limit")
+    parser.add_argument("--trough-rule", default="auto", help="auto, both (as printed in Dube 2012) or limit")
     parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
     parser.add_argument("--details", action="store_true", help="also every link, joint, peak and trough of each robot")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def load_robots(text: str) -> list[Robot]:
-    """The robots of a list separated by commas; 'all' stands for those of the source and the recommended model.
+    """The robots of a list separated by commas; 'all' stands for those of Dube 2012 and the recommended model.
 
     Raises:
         ConfigError: the list names no robot.

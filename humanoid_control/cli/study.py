@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_output(study: str, output: Path | None) -> None:
-    """Whether it can be written, before anything is computed."""
+    """Test that it can be written, before anything is computed."""
     if study != "imitation":
         check_folder(output)
     elif output is not None:

@@ -1,13 +1,19 @@
 """Limits of the whole-body inverse kinematics: what every velocity must keep, listed in the order of precedence.
 
-from humanoid_control.ik import FrameTask, Limit, WholeBodyIk
-from humanoid_control.ik.limits import default_limits
+```python
+from humanoid_control.ik import WholeBodyIk
+from humanoid_control.ik.limits import Limit, clamp_bounds, default_limits
+from humanoid_control.robots import load_robot
+
 
 class Slow(Limit):
     def tighten(self, state, lower, upper):
         clamp_bounds(lower, upper, -0.1, 0.1)
 
+
+robot = load_robot("hrp2")
 solver = WholeBodyIk(robot, limits=[Slow(), *default_limits(robot)])
+```
 """
 
 from typing import TYPE_CHECKING
