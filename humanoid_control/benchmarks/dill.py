@@ -10,7 +10,7 @@ import pinocchio as pin
 
 from humanoid_control.multibody import layout as at
 from humanoid_control.multibody.arrays import Arrays
-from humanoid_control.multibody.forward_kinematics import kinematics_pass
+from humanoid_control.multibody.kinematics_pass import kinematics_pass
 from humanoid_control.multibody.model import ENVIRONMENT, Body, Inertia, Model, revolute
 from humanoid_control.viewer import open_server
 

@@ -19,10 +19,10 @@ from humanoid_control.benchmarks.closed_chains import chains_of
 from humanoid_control.benchmarks.dill import dill, dill_state
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.jit import kernel
-from humanoid_control.multibody.accelerations import acceleration_pass
-from humanoid_control.multibody.articulated_inertia import inertia_pass
+from humanoid_control.multibody.acceleration_pass import acceleration_pass
 from humanoid_control.multibody.forward_dynamics import ForwardDynamics
-from humanoid_control.multibody.forward_kinematics import add_wrenches, kinematics_pass
+from humanoid_control.multibody.inertia_pass import inertia_pass
+from humanoid_control.multibody.kinematics_pass import add_wrenches, kinematics_pass
 from humanoid_control.multibody.mass_matrix import clear_pattern, dense_solve, fill_mass_matrix, sparse_solve
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation.drives.drive_train import ELASTIC, RIGID, build_drive_train

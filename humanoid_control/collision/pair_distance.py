@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.collision.capsule_distance import capsule_capsule, segment_solid
 from humanoid_control.collision.convex_distance import Solid, solid_solid
-from humanoid_control.collision.primitive_distance import capsule_capsule, segment_solid
 from humanoid_control.collision.shapes import CAPSULE, ShapeArrays
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, rotate, row, sub, unrotate

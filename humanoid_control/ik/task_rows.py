@@ -19,7 +19,7 @@ from humanoid_control.ik.tasks.joints import JointTask
 from humanoid_control.ik.tasks.points import CenterOfMass, FramePoint, LimbCenterOfMass, Point, PointTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.jit import kernel
-from humanoid_control.kinematics.tree import JointPoses
+from humanoid_control.kinematics.forward_kinematics import JointPoses
 from humanoid_control.numerics.rotation import rotation_vector
 from humanoid_control.robots.robot import Robot
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.jit import inlined, kernel
-from humanoid_control.multibody.articulated_inertia import rotor_terms
 from humanoid_control.multibody.forward_dynamics import ForwardDynamics
-from humanoid_control.multibody.forward_kinematics import kinematics_pass
+from humanoid_control.multibody.inertia_pass import rotor_terms
+from humanoid_control.multibody.kinematics_pass import kinematics_pass
 from humanoid_control.multibody.layout import (
     ACC,
     BODY_INERTIA,

@@ -16,7 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.jit import inlined, kernel
-from humanoid_control.multibody.accelerations import articulated_body
+from humanoid_control.multibody.acceleration_pass import articulated_body
 from humanoid_control.multibody.arrays import Arrays, Tables, Work
 from humanoid_control.multibody.mass_matrix import mass_matrix, solve_dense, solve_sparse
 from humanoid_control.multibody.model import Model

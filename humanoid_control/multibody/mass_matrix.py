@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 from humanoid_control.jit import inlined, kernel
-from humanoid_control.multibody.articulated_inertia import rotor_terms
-from humanoid_control.multibody.forward_kinematics import add_wrenches, kinematics_pass
+from humanoid_control.multibody.inertia_pass import rotor_terms
+from humanoid_control.multibody.kinematics_pass import add_wrenches, kinematics_pass
 from humanoid_control.multibody.layout import (
     COORD,
     DRIFT,

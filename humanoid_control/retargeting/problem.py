@@ -14,7 +14,7 @@ from humanoid_control.collision.coal_backend import shape_arrays
 from humanoid_control.collision.pair_distance import PairsFound, pair_distances, shape_poses
 from humanoid_control.collision.shapes import ShapeArrays
 from humanoid_control.jit import kernel
-from humanoid_control.kinematics.tree import KinematicTree, WorldPoses, add_point_row, body_poses
+from humanoid_control.kinematics.forward_kinematics import KinematicTree, WorldPoses, add_point_row, body_poses
 from humanoid_control.numerics.vec3 import row
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.robots.robot import Robot

@@ -27,7 +27,7 @@ from humanoid_control.collision.shapes import BOX, CYLINDER, ELLIPSOID, SPHERE, 
 from humanoid_control.collision.ssv.model import PoseArray, SsvModel
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.jit import kernel
-from humanoid_control.kinematics.tree import JointPoses, ModelTree, WorldPoses, joint_axis, joint_poses
+from humanoid_control.kinematics.forward_kinematics import JointPoses, ModelTree, WorldPoses, joint_axis, joint_poses
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.volumes import segment_pairs, volumes_of
 

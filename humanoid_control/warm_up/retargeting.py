@@ -11,7 +11,7 @@ from humanoid_control.ik.follower import TargetFollower
 from humanoid_control.ik.limits.self_collision import fill_pair_rows
 from humanoid_control.ik.limits.stopping_path import max_safe_scale
 from humanoid_control.jit import are_compiled
-from humanoid_control.kinematics.tree import joint_poses
+from humanoid_control.kinematics.forward_kinematics import joint_poses
 from humanoid_control.numerics.box_qp import solve_box_qp
 from humanoid_control.retargeting import POINTS, Retargeter, Targets
 from humanoid_control.retargeting.frame_solver import solve_frame, solve_frames

@@ -14,7 +14,7 @@ from humanoid_control.collision.pair_distance import (
 )
 from humanoid_control.collision.shapes import ELLIPSOID, KIND_NAMES, ShapeArrays, bounding_radius
 from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.studies.dube2012.capsule_distance import dube_distances
+from humanoid_control.studies.dube2012.capsule_test import dube_distances
 
 
 class Buffers:

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.collision.pair_distance import pair_distance
-from humanoid_control.collision.primitive_distance import (
+from humanoid_control.collision.capsule_distance import (
     capsule_capsule,
     ellipse,
     ellipsoid,
@@ -18,6 +17,7 @@ from humanoid_control.collision.primitive_distance import (
     segment_segment,
     segment_solid,
 )
+from humanoid_control.collision.pair_distance import pair_distance
 from humanoid_control.collision.shapes import CAPSULE, ELLIPTIC_CAPSULE, KIND_NAMES, ShapeArrays
 
 PAIRS = list(itertools.product(KIND_NAMES, KIND_NAMES))

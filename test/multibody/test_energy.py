@@ -7,7 +7,7 @@ import pytest
 from humanoid_control.multibody import ForwardDynamics, Model
 from humanoid_control.multibody import layout as at
 from humanoid_control.multibody.energy import joint_wrenches, total_momentum_rate, totals
-from humanoid_control.multibody.forward_kinematics import configuration_rate
+from humanoid_control.multibody.kinematics_pass import configuration_rate
 from humanoid_control.multibody.model import from_pinocchio
 from humanoid_control.robots import load_robot
 from test.multibody.random_trees import BASES, geared_model, random_bodies, random_state, random_wrenches

@@ -7,7 +7,7 @@ import pytest
 
 from humanoid_control.benchmarks.dill import dill, dill_state
 from humanoid_control.multibody import ForwardDynamics, Model
-from humanoid_control.multibody.forward_kinematics import kinematics_pass
+from humanoid_control.multibody.kinematics_pass import kinematics_pass
 from humanoid_control.multibody.mass_matrix import fill_mass_matrix, sparse_factor
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation.drives.drive_train import build_drive_train

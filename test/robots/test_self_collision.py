@@ -4,7 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.kinematics.tree import JointPoses
+from humanoid_control.kinematics.forward_kinematics import JointPoses
 from humanoid_control.robots import CATALOGUE, load_robot
 
 

@@ -7,7 +7,7 @@ import pytest
 from humanoid_control.errors import HumanoidError
 from humanoid_control.multibody import ForwardDynamics
 from humanoid_control.multibody.energy import totals
-from humanoid_control.multibody.forward_kinematics import kinematics_pass
+from humanoid_control.multibody.kinematics_pass import kinematics_pass
 from humanoid_control.multibody.layout import NW, RATE
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import MultibodyWorld, WorldSettings, make_engine

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.collision.capsule_distance import point_solid
 from humanoid_control.collision.coal_backend import elliptic_capsule_points, half_axes, rotation_of_z_onto
-from humanoid_control.collision.primitive_distance import point_solid
 from humanoid_control.collision.shapes import (
     KIND_NAMES,
     Box,

@@ -7,7 +7,13 @@ import numpy as np
 from humanoid_control.ik.free_velocities import Bounds, DofMap
 from humanoid_control.ik.limits.limit import IkState, Limit
 from humanoid_control.jit import kernel
-from humanoid_control.kinematics.limits import JointLimits, StepRules, clamp_to_speed, keep_acceleration, keep_range
+from humanoid_control.kinematics.velocity_bounds import (
+    JointLimits,
+    StepRules,
+    clamp_to_speed,
+    keep_acceleration,
+    keep_range,
+)
 
 ROUNDING = 1e-9  # [rad] by which a joint may be outside its range for no reason
 

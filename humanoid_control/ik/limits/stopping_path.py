@@ -8,7 +8,7 @@ import numpy as np
 
 from humanoid_control.collision.pair_distance import pair_distance, shape_poses
 from humanoid_control.jit import kernel
-from humanoid_control.kinematics.tree import WorldPoses, joint_poses
+from humanoid_control.kinematics.forward_kinematics import WorldPoses, joint_poses
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import MonitorArrays, ShapePairs
 

@@ -11,10 +11,10 @@ import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, RobotError, SimulationError, UnknownNameError
 from humanoid_control.jit import inlined, kernel
-from humanoid_control.multibody.accelerations import acceleration_pass, base_acceleration
+from humanoid_control.multibody.acceleration_pass import acceleration_pass, base_acceleration
 from humanoid_control.multibody.arrays import Arrays
-from humanoid_control.multibody.articulated_inertia import inertia_pass
-from humanoid_control.multibody.forward_kinematics import add_wrenches, configuration_rate, kinematics_pass
+from humanoid_control.multibody.inertia_pass import inertia_pass
+from humanoid_control.multibody.kinematics_pass import add_wrenches, configuration_rate, kinematics_pass
 from humanoid_control.multibody.layout import NW, RATE
 from humanoid_control.multibody.model import Model, free, from_pinocchio
 from humanoid_control.robots.robot import Robot

@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.multibody.arrays import Arrays
-from humanoid_control.multibody.forward_kinematics import kinematics_pass
+from humanoid_control.multibody.kinematics_pass import kinematics_pass
 from humanoid_control.multibody.model import Model, PinocchioBodies, from_pinocchio
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.contact.forces import (

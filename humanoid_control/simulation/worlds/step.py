@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.jit import inlined, kernel
-from humanoid_control.multibody.accelerations import acceleration_pass
+from humanoid_control.multibody.acceleration_pass import acceleration_pass
 from humanoid_control.multibody.arrays import Tables, Work
-from humanoid_control.multibody.articulated_inertia import inertia_pass
-from humanoid_control.multibody.forward_kinematics import add_wrenches, integrate_configuration, kinematics_pass
+from humanoid_control.multibody.inertia_pass import inertia_pass
+from humanoid_control.multibody.kinematics_pass import add_wrenches, integrate_configuration, kinematics_pass
 from humanoid_control.multibody.layout import ACC, COORD, GRAD, NW, RATE, ROT
 from humanoid_control.multibody.spatial import add_point_inertia, cross, six, symmetric_up, turn, turn_back
 from humanoid_control.simulation.contact.forces import ContactTable, add_wrench, contact_step, place_carriers

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.jit import kernel
-from humanoid_control.kinematics.tree import JointFrames
+from humanoid_control.kinematics.forward_kinematics import JointFrames
 
 # Counts at the head of the whole numbers: bodies, points, tendons, segments, joints in the lists, solids.
 SIZES = 6

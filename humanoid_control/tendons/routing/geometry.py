@@ -11,7 +11,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.kinematics.tree import JointFrames, joint_axis
+from humanoid_control.kinematics.forward_kinematics import JointFrames, joint_axis
 from humanoid_control.tendons.routing.arrays import Placed, Routing, packed, packed_memory, placed_in, unpacked
 from humanoid_control.tendons.routing.kernels import contact_of, from_solid, measure_at, moment_arm_derivative_at, place
 from humanoid_control.tendons.routing.wrapping import APART, AROUND, FREE, SIDED, THROUGH

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.jit import kernel
-from humanoid_control.kinematics.tree import place_joint
+from humanoid_control.kinematics.forward_kinematics import place_joint
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, rotate, row, sub, unrotate
 from humanoid_control.tendons.routing.arrays import Placed, Routing, placed_in, unpacked
 from humanoid_control.tendons.routing.wrapping import APART, Contact, wrap, wrap_rates

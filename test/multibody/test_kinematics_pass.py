@@ -18,7 +18,7 @@ from humanoid_control.multibody import (
     rotor,
 )
 from humanoid_control.multibody import layout as at
-from humanoid_control.multibody.forward_kinematics import configuration_rate, integrate_configuration
+from humanoid_control.multibody.kinematics_pass import configuration_rate, integrate_configuration
 from humanoid_control.robots.denavit_hartenberg import dh_transform
 from test.multibody.random_trees import BASES, random_bodies, random_inertia, random_state
 from test.reference.denavit_hartenberg import dh_placement

@@ -7,8 +7,8 @@ sub-systems.
 from __future__ import annotations
 
 from humanoid_control.jit import inlined, kernel
-from humanoid_control.multibody.articulated_inertia import inertia_pass, subsystem_inertia
-from humanoid_control.multibody.forward_kinematics import add_wrenches, kinematics_pass
+from humanoid_control.multibody.inertia_pass import inertia_pass, subsystem_inertia
+from humanoid_control.multibody.kinematics_pass import add_wrenches, kinematics_pass
 from humanoid_control.multibody.layout import (
     ACC,
     BODY_INERTIA,

@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import RobotError
-from humanoid_control.kinematics.tree import KinematicTree, WorldPoses, add_point_row, body_poses
+from humanoid_control.kinematics.forward_kinematics import KinematicTree, WorldPoses, add_point_row, body_poses
 from humanoid_control.robots import CATALOGUE, load_robot
 
 WORLD = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED

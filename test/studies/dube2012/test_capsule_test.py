@@ -5,12 +5,12 @@ import pinocchio as pin
 import pytest
 from scipy.spatial.transform import Rotation
 
+from humanoid_control.collision.capsule_distance import capsule_capsule, segment_solid
 from humanoid_control.collision.coal_backend import shape_arrays
 from humanoid_control.collision.pair_distance import pair_distance, shape_poses
-from humanoid_control.collision.primitive_distance import capsule_capsule, segment_solid
 from humanoid_control.collision.shapes import ELLIPTIC_CAPSULE, ShapeArrays
 from humanoid_control.robots import load_robot
-from humanoid_control.studies.dube2012.capsule_distance import (
+from humanoid_control.studies.dube2012.capsule_test import (
     BOTTOM,
     CYLINDER,
     TOP,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from humanoid_control.collision.capsule_distance import ellipse, ellipsoid
 from humanoid_control.collision.pair_distance import CollisionPairs
-from humanoid_control.collision.primitive_distance import ellipse, ellipsoid
 from humanoid_control.collision.shapes import CAPSULE, ELLIPSOID
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, row, sub, unrotate
