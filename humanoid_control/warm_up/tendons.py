@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.jit import are_compiled
-from humanoid_control.tendons.estimator import kalman, observations, prediction
+from humanoid_control.tendons.estimator import diagnosis, group_filter, observations, prediction
 from humanoid_control.tendons.mappings import neural, polynomial
 from humanoid_control.tendons.routing.kernels import measure_at, moment_arm_derivative_at
 
@@ -15,17 +15,19 @@ ADVICE = "compiling the tendons for this machine, only this once: about half a m
 KERNELS: tuple[Any, ...] = (
     measure_at,
     moment_arm_derivative_at,
-    prediction.predict_by_lengths,
-    prediction.predict_still,
     prediction.linearisation_variance,
-    observations.moved_angles,
-    observations.compare_instants,
-    kalman.update_allowed,
-    kalman.hold_limits,
-    polynomial.evaluate,
-    polynomial.directional,
-    neural.evaluate,
-    neural.directional,
+    observations.moved_angles_at,
+    observations.compare_instants_at,
+    group_filter.predict_by_lengths_at,
+    group_filter.predict_still_at,
+    group_filter.update_at,
+    group_filter.hold_limits_at,
+    group_filter.copy_angles_at,
+    diagnosis.count_rejections,
+    polynomial.evaluate_at,
+    polynomial.directional_at,
+    neural.evaluate_at,
+    neural.directional_at,
 )
 SMALL = 4  # values per joint of the grid, degree and width of the mappings that are fitted for nothing but this
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.packed import B1, F1, F2, I1, Packed, unpack
 from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMapping
 
 # -------- Tendon faults: slack, broken, stuck, swapped, missing; the estimate goes on without them
@@ -28,40 +29,44 @@ class Comparison(NamedTuple):
         score: (k,) leave-one-out innovation [standard deviations]. use: (k,) 1 where the update used the tendon.
     """
 
-    measured: np.ndarray
-    offset: np.ndarray
-    expected: np.ndarray
-    score: np.ndarray
-    use: np.ndarray
+    measured: F1
+    offset: F1
+    expected: F1
+    score: F1
+    use: I1
 
 
 class History(NamedTuple):
-    """Counts of all M tendons, and the row of the window of this step.
+    """Counts of all M tendons, and the window of the last updates.
 
     Attributes:
+        allowed: (M,) 1 for tendons that this step was to use.
         bad: (M,) leaky count of bad updates. good: (M,) good ones in a row. excluded: (M,) left out.
-        measured, expected: (M,) lengths of this step [m], written.
+        measured, expected: (WINDOW, M) lengths [m].
     """
 
-    bad: np.ndarray
-    good: np.ndarray
-    excluded: np.ndarray
-    measured: np.ndarray
-    expected: np.ndarray
+    allowed: I1
+    bad: F1
+    good: I1
+    excluded: B1
+    measured: F2
+    expected: F2
 
 
 @kernel
-def count_rejections(rows: np.ndarray, c: Comparison, allowed: np.ndarray, gate: float, history: History) -> None:
+def count_rejections(history: np.ndarray, comparison: np.ndarray, rows: np.ndarray, gate: float, now: int) -> None:
     """Count what the update of a group said of its k tendons, at positions rows (k,) of the body's M.
 
     Args:
-        allowed: (M,) 1 for tendons that it was to use. gate: [standard deviations].
+        history, comparison: packed `History` and `Comparison`.
+        gate: [standard deviations]. now: row of the window, written.
     """
-    bad, good, excluded = history.bad, history.good, history.excluded
+    h, c = unpack(history, History), unpack(comparison, Comparison)
+    bad, good, excluded, measured, expected = h.bad, h.good, h.excluded, h.measured[now], h.expected[now]
     for k in range(rows.shape[0]):
         i = rows[k]
-        history.measured[i], history.expected[i] = c.measured[k] + c.offset[k], c.expected[k]
-        if abs(c.score[k]) > gate or (c.use[k] == 0 and allowed[i] != 0):
+        measured[i], expected[i] = c.measured[k] + c.offset[k], c.expected[k]
+        if abs(c.score[k]) > gate or (c.use[k] == 0 and h.allowed[i] != 0):
             bad[i], good[i] = min(bad[i] + 1.0, 2 * REJECT), 0
         else:
             bad[i], good[i] = max(bad[i] - 0.25, 0.0), good[i] + 1
@@ -88,6 +93,8 @@ class FaultDetector:
         self._row, self._fresh = 0, True
         self.relative = False
         self._use = np.ones(m, dtype=np.int64)
+        history = History(self._use, self._bad, self._good, self.excluded, self._measured, self._expected)
+        self._packed = Packed(history)
 
     def reset(self) -> None:
         """Forget all that is known."""
@@ -106,7 +113,7 @@ class FaultDetector:
         self._fresh = True
         return self._use
 
-    def update(self, rows: Ints, comparison: Comparison, gate: float) -> None:
+    def update(self, rows: Ints, comparison: Packed[Comparison], gate: float) -> None:
         """Count what the update of a group said of its tendons, at positions rows (k,) of the body's; 0 is no gate."""
         if gate <= 0:
             return
@@ -114,8 +121,7 @@ class FaultDetector:
             self._row = (self._row + 1) % WINDOW
             self._measured[self._row] = np.nan
             self._fresh = False
-        history = History(self._bad, self._good, self.excluded, self._measured[self._row], self._expected[self._row])
-        count_rejections(rows, comparison, self._use, gate, history)
+        count_rejections(self._packed.table, comparison.table, rows, gate, self._row)
 
     def excluded_by_majority(self, rows: Ints) -> bool:
         """True where more of these tendons are left out than are likely to fail: then the estimate is wrong."""

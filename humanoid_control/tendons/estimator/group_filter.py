@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isfinite
+from typing import NamedTuple
 
 import numpy as np
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.jit import kernel
 from humanoid_control.numerics.cholesky import cholesky
+from humanoid_control.numerics.packed import F3, I1, Packed, unpack
 from humanoid_control.tendons.estimator.diagnosis import Comparison
 from humanoid_control.tendons.estimator.kalman import (
     Estimate,
@@ -33,6 +36,55 @@ from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMa
 from humanoid_control.tendons.tendon import TendonGroup
 
 
+class FilterArrays(NamedTuple):
+    """All that the kernels of one filter take; `allowed` (M,) 1 where a step may use the tendon."""
+
+    estimate: Estimate
+    changes: LengthChanges
+    process: ProcessNoise
+    gate: Gate
+    hessian: F3
+    prediction: PredictionMemory
+    measured: Measurements
+    allowed: I1
+    limits: JointLimits
+    update: UpdateMemory
+
+
+@kernel
+def predict_by_lengths_at(table: np.ndarray) -> int:
+    """`predict_by_lengths` of packed `FilterArrays`."""
+    f = unpack(table, FilterArrays)
+    return predict_by_lengths(f.estimate, f.changes, f.process, f.gate, f.hessian, f.prediction)
+
+
+@kernel
+def predict_still_at(table: np.ndarray) -> None:
+    """`predict_still` of packed `FilterArrays`."""
+    f = unpack(table, FilterArrays)
+    predict_still(f.estimate, f.changes, f.process)
+
+
+@kernel
+def update_at(table: np.ndarray) -> tuple[float, int, int]:
+    """`update_allowed` of packed `FilterArrays`."""
+    f = unpack(table, FilterArrays)
+    return update_allowed(f.estimate, f.measured, f.allowed, f.gate, f.update)
+
+
+@kernel
+def hold_limits_at(table: np.ndarray) -> int:
+    """`hold_limits` of packed `FilterArrays`."""
+    f = unpack(table, FilterArrays)
+    return hold_limits(f.estimate, f.limits)
+
+
+@kernel
+def copy_angles_at(to: np.ndarray, at: np.ndarray, owner: np.ndarray, there: np.ndarray) -> None:
+    """`copy_angles` of packed `FilterArrays`."""
+    copy_angles(unpack(to, FilterArrays).estimate, at, unpack(owner, FilterArrays).estimate, there)
+
+
 class GroupFilter:
     """Extended Kalman filter of the D angles of a group; r2 and r3 carry D more, those of an earlier instant,
     and r3 the M errors of the lengths at that instant [m].
@@ -48,7 +100,7 @@ class GroupFilter:
         allowed: (M,) 1 where the step may use the tendon. use: (M,) 1 where the last update used it.
         rank: of the Jacobian at the last prediction.
         recoveries: how often the covariance had to be started afresh.
-        comparison: what the last update measured and expected, in arrays that every update fills.
+        comparison: packed, what the last update measured and expected, in arrays that every update fills.
     """
 
     def __init__(
@@ -76,10 +128,7 @@ class GroupFilter:
         self._L = np.zeros((n, n))
         own = (np.arange(d) < ny if s.share else np.ones(d)).astype(float)
         step = np.where(own > 0, s.step_noise, s.borrowed_noise)
-        # What the kernels take, made once: their arrays are those above.
-        self._estimate = Estimate(self.x, self.P)
-        self._changes = LengthChanges(self.now, self._last, self.allowed, self.use, self.G, self.dz, self.delta)
-        self._process = ProcessNoise(
+        process = ProcessNoise(
             own,
             step,
             np.zeros(d),
@@ -88,12 +137,23 @@ class GroupFilter:
             float(2 * s.length_noise**2),
             float(s.cutoff),
         )
-        self._measured = Measurements(o.H, o.nu, o.R, self.use, self.score)
-        self._gate = Gate(float(s.gate), m // 3) if s.gate > 0 else Gate(np.inf, 0)
         self._limits = JointLimits(mapping.limits[:, 0].copy(), mapping.limits[:, 1].copy(), float(s.limit_noise**2))
-        self._prediction = PredictionMemory(np.zeros((d, d)), np.zeros((d, d)), np.zeros((d, d)), np.zeros(m))
-        self._update = UpdateMemory(np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n, dtype=np.int64))
-        self.comparison = Comparison(self.now, self.offset, o.lengths, self.score, self.use)
+        # What the kernels take, made once: its arrays are those above.
+        self._packed = Packed(
+            FilterArrays(
+                Estimate(self.x, self.P),
+                LengthChanges(self.now, self._last, self.allowed, self.use, self.G, self.dz, self.delta),
+                process,
+                Gate(float(s.gate), m // 3) if s.gate > 0 else Gate(np.inf, 0),
+                o.mean_squared_hessian,
+                PredictionMemory(np.zeros((d, d)), np.zeros((d, d)), np.zeros((d, d)), np.zeros(m)),
+                Measurements(o.H, o.nu, o.R, self.use, self.score),
+                self.allowed,
+                self._limits,
+                UpdateMemory(np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n, dtype=np.int64)),
+            )
+        )
+        self.comparison = Packed(Comparison(self.now, self.offset, o.lengths, self.score, self.use))
         self.nis, self.count, self.rank, self.recoveries = 0.0, 0, 0, 0
         self.since = -1
         self.reset(np.zeros(d))
@@ -143,12 +203,9 @@ class GroupFilter:
         self.allowed[:] = 1 if use is None else use
         self.mapping.evaluate_into(self.x[: self.d], self._f, self.G)
         if self.settings.by_tendons:
-            hessian = self.observation.mean_squared_hessian
-            self.rank = predict_by_lengths(
-                self._estimate, self._changes, self._process, self._gate, hessian, self._prediction
-            )
+            self.rank = predict_by_lengths_at(self._packed.table)
         else:
-            predict_still(self._estimate, self._changes, self._process)
+            predict_still_at(self._packed.table)
         self.observation.predicted(self)
         self.since += 1
 
@@ -156,11 +213,9 @@ class GroupFilter:
         """Compare with the lengths given to `predict` and update; pull angles beyond their limits back."""
         self.nis, self.count = 0.0, 0
         if self.observation.compare(self):
-            self.nis, self.count, _ = update_allowed(
-                self._estimate, self._measured, self.allowed, self._gate, self._update
-            )
+            self.nis, self.count, _ = update_at(self._packed.table)
         if self.settings.limits == "soft":
-            hold_limits(self._estimate, self._limits)
+            hold_limits_at(self._packed.table)
         elif self.settings.limits == "hard":
             np.clip(self.theta, self._limits.lower, self._limits.upper, out=self.theta)
         self._check()
@@ -201,7 +256,7 @@ class GroupFilter:
         These are eqs (8)-(10) of Kawaharazuka 2018. Only own angles are lent and only borrowed ones overwritten, so
         that the order of groups does not matter.
         """
-        copy_angles(self._estimate, at, owner._estimate, there)
+        copy_angles_at(self._packed.table, at, owner._packed.table, there)
 
     def close(self) -> None:
         """End of a step: where it is time, the estimate becomes the earlier instant that r2 compares with."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.packed import F1, F2, I1
 
 
 class Estimate(NamedTuple):
@@ -20,8 +21,8 @@ class Estimate(NamedTuple):
         x: (n,) state, the D angles first [rad]. P: (n, n) its covariance.
     """
 
-    x: np.ndarray
-    P: np.ndarray
+    x: F1
+    P: F2
 
 
 class Measurements(NamedTuple):
@@ -33,11 +34,11 @@ class Measurements(NamedTuple):
         score: (M,), written: leave-one-out innovation [standard deviations].
     """
 
-    H: np.ndarray
-    nu: np.ndarray
-    r: np.ndarray
-    use: np.ndarray
-    score: np.ndarray
+    H: F2
+    nu: F1
+    r: F1
+    use: I1
+    score: F1
 
 
 class Gate(NamedTuple):
@@ -54,18 +55,18 @@ class Gate(NamedTuple):
 class JointLimits(NamedTuple):
     """Range of the angles, lower and upper (D,) [rad], and the variance of a limit as a measurement [rad^2]."""
 
-    lower: np.ndarray
-    upper: np.ndarray
+    lower: F1
+    upper: F1
     variance: float
 
 
 class UpdateMemory(NamedTuple):
     """Memory of an update: the prior x0 (n,) and P0 (n, n), w (n,), and indices at (n,)."""
 
-    x0: np.ndarray
-    P0: np.ndarray
-    w: np.ndarray
-    at: np.ndarray
+    x0: F1
+    P0: F2
+    w: F1
+    at: I1
 
 
 @kernel

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.packed import F1, F2, F3, Packed, unpack
 from humanoid_control.tendons.estimator.kalman import Estimate
 from humanoid_control.tendons.estimator.prediction import linearisation_variance, squared_pseudo_inverse
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
@@ -154,9 +155,9 @@ class InstantArms(NamedTuple):
         now: at the angles now. moved: at the angles of `moved_angles`. before: at those of the earlier instant.
     """
 
-    now: np.ndarray
-    moved: np.ndarray
-    before: np.ndarray
+    now: F2
+    moved: F2
+    before: F2
 
 
 class TwoInstantNoise(NamedTuple):
@@ -168,9 +169,9 @@ class TwoInstantNoise(NamedTuple):
         motion: (D,) variance of d, how far the angles have moved [rad^2].
     """
 
-    hessian: np.ndarray
-    r: np.ndarray
-    motion: np.ndarray
+    hessian: F3
+    r: F1
+    motion: F1
 
 
 @kernel
@@ -251,6 +252,47 @@ def compare_instants(
         R[i] = noise.r[i] + linear + 0.5 * size * square
 
 
+class TwoInstants(NamedTuple):
+    """All that the kernels of a comparison of two instants take, except for the filter's state.
+
+    Attributes:
+        arms: moment arms; `moved` is for where some joints moved and others did not.
+        ends, noise: with the variance of a change of which both ends are new, and with that of the observation.
+        A, B, L: (D, D) memory, B (G^T G)^+ now. angles: (D,) of `moved_angles` [rad].
+        H, R: Jacobian and variance, written.
+    """
+
+    arms: InstantArms
+    ends: TwoInstantNoise
+    noise: TwoInstantNoise
+    A: F2
+    B: F2
+    L: F2
+    angles: F1
+    H: F2
+    R: F1
+
+
+@kernel
+def moved_angles_at(table: np.ndarray, x: np.ndarray, P: np.ndarray, use: np.ndarray, cutoff: float) -> int:
+    """`moved_angles` of packed `TwoInstants` with the tendons in use (M,); how many joints moved."""
+    t = unpack(table, TwoInstants)
+    squared_pseudo_inverse(t.arms.now, use, cutoff, t.A, t.B, t.L)
+    return moved_angles(Estimate(x, P), t.B, t.ends, MOVED, t.angles)
+
+
+@kernel
+def compare_instants_at(table: np.ndarray, x: np.ndarray, P: np.ndarray, count: int) -> None:
+    """`compare_instants` of packed `TwoInstants`, of whose joints so many have moved."""
+    t = unpack(table, TwoInstants)
+    arms = t.arms
+    if count == arms.now.shape[1]:
+        arms = InstantArms(arms.now, arms.now, arms.before)
+    elif count == 0:
+        arms = InstantArms(arms.now, arms.before, arms.before)
+    compare_instants(Estimate(x, P), arms, t.noise, CLEAR, t.H, t.R)
+
+
 class RelativeObservation(Observation):
     """Changes since some steps ago (r2): each comparison begins a new one, with the noise of both its ends for new."""
 
@@ -262,10 +304,13 @@ class RelativeObservation(Observation):
         self._G, self._before, self._moved_G = np.zeros((m, d)), np.zeros((m, d)), np.zeros((m, d))
         self._f, self._z, self._unused = np.zeros(m), np.full(m, np.nan), np.zeros(m)
         self._angles = np.zeros(d)
-        self._A, self._B, self._L = np.zeros((d, d)), np.zeros((d, d)), np.zeros((d, d))
         both_ends = np.full(m, 2 * settings.length_noise**2)  # of a change: both its ends are measured [m^2]
-        self._motion_noise = TwoInstantNoise(self.mean_squared_hessian, both_ends, np.zeros(d))
-        self._noise = self._motion_noise._replace(r=self.r)
+        ends = TwoInstantNoise(self.mean_squared_hessian, both_ends, np.zeros(d))
+        arms, memory = (
+            InstantArms(self._G, self._moved_G, self._before),
+            (np.zeros((d, d)), np.zeros((d, d)), np.zeros((d, d))),
+        )
+        self._packed = Packed(TwoInstants(arms, ends, ends._replace(r=self.r), *memory, self._angles, self.H, self.R))
 
     def restart(self, f: FilterState) -> None:
         """The angles now become those of the earlier instant, and so do the lengths if there are any yet."""
@@ -286,19 +331,12 @@ class RelativeObservation(Observation):
 
     def _compare(self, f: FilterState) -> None:
         """H, nu and R of the change since the earlier instant, whose lengths and Jacobian are at hand."""
-        d, estimate = f.d, Estimate(f.x, f.P)
+        d, table = f.d, self._packed.table
         self.mapping.evaluate_into(f.x[:d], self.lengths, self._G)
-        squared_pseudo_inverse(self._G, f.use, self.settings.cutoff, self._A, self._B, self._L)
-        count = moved_angles(estimate, self._B, self._motion_noise, MOVED, self._angles)
-        if count == d:
-            moved = self._G
-        elif count == 0:
-            moved = self._before
-        else:
-            moved = self._moved_G
-            self.mapping.evaluate_into(self._angles, self._unused, moved)
-        arms = InstantArms(self._G, moved, self._before)
-        compare_instants(estimate, arms, self._noise, CLEAR, self.H, self.R)
+        count = moved_angles_at(table, f.x, f.P, f.use, self.settings.cutoff)
+        if 0 < count < d:
+            self.mapping.evaluate_into(self._angles, self._unused, self._moved_G)
+        compare_instants_at(table, f.x, f.P, count)
         np.subtract(f.now, self._z, out=self.nu)
         self.nu -= self.lengths
         self.nu += self._f
@@ -321,8 +359,7 @@ class PowerOnObservation(RelativeObservation):
     def __init__(self, mapping: JointMuscleMapping, settings: EstimatorSettings) -> None:
         super().__init__(mapping, settings)
         m, d = len(mapping.muscle_names), len(mapping.joint_names)
-        self.r = np.full(m, settings.length_noise**2)
-        self._noise = self._noise._replace(r=self.r)
+        self.r[:] = settings.length_noise**2
         self.H[:, 2 * d :] = -np.eye(m)
 
     def states(self, d: int, m: int) -> int:

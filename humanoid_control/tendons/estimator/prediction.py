@@ -8,6 +8,7 @@ import numpy as np
 
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.cholesky import cholesky, cholesky_inverse
+from humanoid_control.numerics.packed import F1, F2, I1
 from humanoid_control.tendons.estimator.kalman import Estimate, Gate
 
 
@@ -21,13 +22,13 @@ class LengthChanges(NamedTuple):
         delta: (D,), written: the change of the angles by eq. (7) [rad].
     """
 
-    now: np.ndarray
-    last: np.ndarray
-    allowed: np.ndarray
-    use: np.ndarray
-    G: np.ndarray
-    dz: np.ndarray
-    delta: np.ndarray
+    now: F1
+    last: F1
+    allowed: I1
+    use: I1
+    G: F2
+    dz: F1
+    delta: F1
 
 
 class ProcessNoise(NamedTuple):
@@ -43,9 +44,9 @@ class ProcessNoise(NamedTuple):
         cutoff: singular values of G below this share of the largest count as zero in eq. (7).
     """
 
-    owned: np.ndarray
-    step: np.ndarray
-    motion: np.ndarray
+    owned: F1
+    step: F1
+    motion: F1
     fastest: float
     motion_factor: float
     change_variance: float
@@ -55,10 +56,10 @@ class ProcessNoise(NamedTuple):
 class PredictionMemory(NamedTuple):
     """Memory of a prediction: A, B, L (D, D), `neglected` (M,) variance that the gate grants the error of G [m^2]."""
 
-    A: np.ndarray
-    B: np.ndarray
-    L: np.ndarray
-    neglected: np.ndarray
+    A: F2
+    B: F2
+    L: F2
+    neglected: F1
 
 
 @kernel

@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.packed import F1, F2, Packed, unpack
 from humanoid_control.tendons.mappings.mapping import (
     Array,
     FitReport,
@@ -33,27 +34,36 @@ class Weights(NamedTuple):
         W1: (h1, D), b1: (h1,), W2: (h2, h1), b2: (h2,), W3: (M, h2) [m].
     """
 
-    W1: Array
-    b1: Array
-    W2: Array
-    b2: Array
-    W3: Array
+    W1: F2
+    b1: F1
+    W2: F2
+    b2: F1
+    W3: F2
 
 
 class Scaling(NamedTuple):
     """Inputs of the network: (theta - centre) * scale, both (D,)."""
 
-    centre: Array
-    scale: Array
+    centre: F1
+    scale: F1
 
 
 class Layers(NamedTuple):
     """Activities a1 (h1,), a2 (h2,) of both layers, and their Jacobians J1 (h1, D), J2 (h2, D) by the angles."""
 
-    a1: Array
-    a2: Array
-    J1: Array
-    J2: Array
+    a1: F1
+    a2: F1
+    J1: F2
+    J2: F2
+
+
+class Network(NamedTuple):
+    """All that the kernels of a network take; b3 (M,) [m] is the output's offset."""
+
+    scaling: Scaling
+    w: Weights
+    b3: F1
+    layers: Layers
 
 
 @kernel
@@ -147,6 +157,20 @@ def directional(
     _output(w.W3, J2, out)
 
 
+@kernel
+def evaluate_at(theta: np.ndarray, table: np.ndarray, lengths: np.ndarray, jacobian: np.ndarray) -> None:
+    """`evaluate` of a packed `Network`."""
+    n = unpack(table, Network)
+    evaluate(theta, n.scaling, n.w, n.b3, n.layers, lengths, jacobian)
+
+
+@kernel
+def directional_at(theta: np.ndarray, v: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    """`directional` of a packed `Network`."""
+    n = unpack(table, Network)
+    directional(theta, v, n.scaling, n.w, n.layers, out)
+
+
 # -------- The mapping
 
 
@@ -172,11 +196,12 @@ class NeuralMapping(JointMuscleMapping):
         self.centre = self.limits.mean(axis=1)
         self.scale = 2.0 / (self.limits[:, 1] - self.limits[:, 0])
         self._w = Weights(*(np.ascontiguousarray(a, float).copy() for a in (w.W1, w.b1, w.W2, w.b2, w.W3)))
-        self._scaling = Scaling(self.centre, self.scale)
-        self._layers = Layers(np.empty(h1), np.empty(h2), np.empty((h1, d)), np.empty((h2, d)))
+        scaling = Scaling(self.centre, self.scale)
+        layers = Layers(np.empty(h1), np.empty(h2), np.empty((h1, d)), np.empty((h2, d)))
         self._at_zero = np.empty(h2)
-        hidden(np.zeros(d), self._scaling, self._w, self._layers.a1, self._at_zero)
+        hidden(np.zeros(d), scaling, self._w, layers.a1, self._at_zero)
         self._b3 = -self._w.W3 @ self._at_zero
+        self._packed = Packed(Network(scaling, self._w, self._b3, layers))
 
     @property
     def weights(self) -> Weights:
@@ -196,11 +221,11 @@ class NeuralMapping(JointMuscleMapping):
 
     def evaluate_into(self, theta: Array, lengths: Array, jacobian: Array) -> None:
         """As the interface says."""
-        evaluate(theta, self._scaling, self._w, self._b3, self._layers, lengths, jacobian)
+        evaluate_at(theta, self._packed.table, lengths, jacobian)
 
     def directional_into(self, theta: Array, v: Array, out: Array) -> None:
         """As the interface says, exact."""
-        directional(theta, v, self._scaling, self._w, self._layers, out)
+        directional_at(theta, v, self._packed.table, out)
 
 
 # -------- Training: quasi-Newton on all samples, then the last layer exactly

@@ -16,6 +16,7 @@ from scipy.linalg.blas import dsyrk
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.packed import F1, F2, I1, Packed, unpack
 from humanoid_control.tendons.mappings.mapping import (
     Array,
     FitReport,
@@ -118,14 +119,14 @@ class Polynomials(NamedTuple):
         phi, dphi: (m,), (low,) memory for the monomials and their derivatives.
     """
 
-    centre: np.ndarray
-    scale: np.ndarray
-    parent: np.ndarray
-    variable: np.ndarray
-    C: np.ndarray
-    Cd: np.ndarray
-    phi: np.ndarray
-    dphi: np.ndarray
+    centre: F1
+    scale: F1
+    parent: I1
+    variable: I1
+    C: F2
+    Cd: F2
+    phi: F1
+    dphi: F1
 
 
 @kernel
@@ -159,6 +160,18 @@ def evaluate_rows(thetas: np.ndarray, p: Polynomials, lengths: np.ndarray, jacob
     """`evaluate` at many postures (S, D)."""
     for s in range(thetas.shape[0]):
         evaluate(thetas[s], p, lengths[s], jacobians[s])
+
+
+@kernel
+def evaluate_at(theta: np.ndarray, table: np.ndarray, lengths: np.ndarray, jacobian: np.ndarray) -> None:
+    """`evaluate` of packed `Polynomials`."""
+    evaluate(theta, unpack(table, Polynomials), lengths, jacobian)
+
+
+@kernel
+def directional_at(theta: np.ndarray, v: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    """`directional` of packed `Polynomials`."""
+    directional(theta, v, unpack(table, Polynomials), out)
 
 
 @kernel
@@ -238,8 +251,10 @@ class PolynomialMapping(JointMuscleMapping):
         self.scale = 2.0 / (self.limits[:, 1] - self.limits[:, 0])
         self.coefficients = np.ascontiguousarray(coefficients, float).copy()
         memory = (np.empty(len(basis.exponents)), np.empty(basis.low))
-        self._kernels = Polynomials(
-            self.centre, self.scale, basis.parent, basis.variable, self.coefficients, self._differentiate(), *memory
+        self._packed = Packed(
+            Polynomials(
+                self.centre, self.scale, basis.parent, basis.variable, self.coefficients, self._differentiate(), *memory
+            )
         )
         self.zero_offset = self.lengths(np.zeros(len(self.joint_names)))  # (M,) [m], taken off
         self.coefficients[0] -= self.zero_offset
@@ -261,16 +276,16 @@ class PolynomialMapping(JointMuscleMapping):
 
     def evaluate_into(self, theta: Array, lengths: Array, jacobian: Array) -> None:
         """As the interface says."""
-        evaluate(theta, self._kernels, lengths, jacobian)
+        evaluate_at(theta, self._packed.table, lengths, jacobian)
 
     def directional_into(self, theta: Array, v: Array, out: Array) -> None:
         """As the interface says, exact."""
-        directional(theta, v, self._kernels, out)
+        directional_at(theta, v, self._packed.table, out)
 
     def _evaluate_rows(self, rows: Array) -> tuple[Array, Array]:
         lengths = np.empty((len(rows), len(self.muscle_names)))
         jacobians = np.empty((*lengths.shape, len(self.joint_names)))
-        evaluate_rows(rows, self._kernels, lengths, jacobians)
+        evaluate_rows(rows, self._packed.record, lengths, jacobians)
         return lengths, jacobians
 
 

@@ -1,0 +1,169 @@
+"""Records handed to kernels by one small table of addresses, in place of array by array.
+
+numba takes some 0.5 us for each array that Python hands over, also for those inside of a NamedTuple. A `Packed` record
+keeps addresses, shapes and plain numbers in one array of integers, and `unpack` makes the record of it again inside of
+compiled code, which costs nothing. The fields of such a record say what they hold:
+
+    class Line(NamedTuple):
+        points: F2
+        width: float
+
+    @kernel
+    def length_at(table):
+        line = unpack(table, Line)
+        ...
+
+    packed = Packed(Line(points, 0.1))
+    length_at(packed.table)
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
+
+import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.extending import lower_builtin, type_callable
+from numba.np.arrayobj import make_array, populate_array
+from numba.np.numpy_support import from_dtype
+
+from humanoid_control.jit import config
+
+F1 = Annotated[np.ndarray, np.float64, 1]
+F2 = Annotated[np.ndarray, np.float64, 2]
+F3 = Annotated[np.ndarray, np.float64, 3]
+I1 = Annotated[np.ndarray, np.int64, 1]
+I2 = Annotated[np.ndarray, np.int64, 2]
+I3 = Annotated[np.ndarray, np.int64, 3]
+B1 = Annotated[np.ndarray, np.bool_, 1]
+
+TUPLE: Any = types.BaseTuple  # untyped
+SCALARS: dict[Any, Any] = {float: types.float64, int: types.int64, bool: types.boolean}
+Record = TypeVar("Record")
+
+
+class Packed(Generic[Record]):
+    """Record for kernels: its arrays must stay in place, and are kept alive.
+
+    A copy, or what is read from a pickle, has a table of its own.
+
+    Attributes:
+        record: the NamedTuple, which may hold others.
+        table: what kernels take, and `unpack`; without compilation the record itself.
+    """
+
+    __slots__ = ("record", "table")
+
+    def __init__(self, record: Record) -> None:
+        """Pack a record.
+
+        Raises:
+            TypeError: a field that is not declared, or an array other than declared or not contiguous.
+        """
+        words: list[int] = []
+        _write(record, words)
+        self.record = record
+        self.table: Any = record if config.DISABLE_JIT else np.array(words, dtype=np.int64)
+
+    def __reduce__(self) -> tuple[type[Packed[Record]], tuple[Record]]:
+        return Packed, (self.record,)
+
+
+def unpack(table: Any, record: type[Record]) -> Record:
+    """The record behind the table of a `Packed` one, in compiled code; it must not outlive the owner of the arrays.
+
+    Args:
+        record: the class that was packed.
+    """
+    assert isinstance(table, record)  # only plain Python comes here, where the table is the record
+    return table
+
+
+def _declared_type(record: type) -> Any:
+    """Type of a record in compiled code, from the declaration of its fields.
+
+    Raises:
+        TypeError: a field of another kind than arrays, numbers and records of them.
+    """
+    fields: list[Any] = []
+    for name, hint in get_type_hints(record, include_extras=True).items():
+        parts = get_args(hint)
+        if len(parts) == 3 and parts[0] is np.ndarray:
+            fields.append(types.Array(from_dtype(np.dtype(parts[1])), parts[2], "C"))
+        elif hint in SCALARS:
+            fields.append(SCALARS[hint])
+        elif isinstance(hint, type) and hasattr(hint, "_fields"):
+            fields.append(_numba_type(hint))
+        else:
+            raise TypeError(f"{record.__name__}.{name}: declare an array as F1, F2, I1 and so on, not as {hint}")
+    return types.BaseTuple.from_types(fields, record)
+
+
+_numba_type: Any = functools.cache(_declared_type)
+
+
+def _write(record: Any, words: list[int]) -> None:
+    """Append what `_read` reads: address and shape of an array, a number by its bits."""
+    kind: Any  # as numba names it
+    for name, value, kind in zip(record._fields, record, _numba_type(type(record)), strict=True):
+        if isinstance(kind, types.Array):
+            where = f"{type(record).__name__}.{name}"
+            if not isinstance(value, np.ndarray):
+                raise TypeError(f"{where} must be an array, got {value!r:.40}")
+            right = value.ndim == kind.ndim and from_dtype(value.dtype) == kind.dtype
+            if not (right and value.flags.c_contiguous and value.flags.aligned and value.flags.writeable):
+                given = f"{value.ndim}-d {value.dtype}, strides {value.strides}"
+                raise TypeError(f"{where} must be contiguous, writable, {kind.ndim}-d {kind.dtype}; got {given}")
+            words += [value.ctypes.data, *value.shape]
+        elif isinstance(kind, TUPLE):
+            if type(value) is not kind.instance_class:
+                expected = kind.instance_class.__name__
+                raise TypeError(f"{type(record).__name__}.{name} must be a {expected}, got {value!r:.40}")
+            _write(value, words)
+        elif kind is types.float64:
+            words += struct.unpack("q", struct.pack("d", value))
+        else:
+            words.append(int(value))
+
+
+@type_callable(unpack)
+def _type_unpack(context: Any) -> Any:
+    def typer(table: Any, record: Any) -> Any:
+        if isinstance(record, types.NamedTupleClass) and table == types.Array(types.int64, 1, "C"):
+            return _numba_type(record.instance_class)
+        return None
+
+    return typer
+
+
+@lower_builtin(unpack, types.Array, types.NamedTupleClass)
+def _lower_unpack(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    data = make_array(signature.args[0])(context, builder, args[0]).data
+    return _read(context, builder, signature.return_type, data, [0])
+
+
+def _read(context: Any, builder: Any, kind: Any, data: Any, at: list[int]) -> Any:
+    """Value of one kind from the words at a position, which moves on; arrays without a count of references."""
+
+    def word() -> Any:
+        at[0] += 1
+        return builder.load(cgutils.gep_inbounds(builder, data, at[0] - 1))
+
+    if isinstance(kind, TUPLE):
+        return context.make_tuple(builder, kind, [_read(context, builder, k, data, at) for k in kind])
+    if isinstance(kind, types.Array):
+        array = make_array(kind)(context, builder)
+        address, shape = word(), [word() for _ in range(kind.ndim)]
+        itemsize = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+        strides = [itemsize]
+        for length in shape[:0:-1]:
+            strides.insert(0, builder.mul(strides[0], length))
+        pointer = builder.inttoptr(address, array.data.type)
+        populate_array(array, data=pointer, shape=shape, strides=strides, itemsize=itemsize, meminfo=None)
+        return array._getvalue()
+    if kind is types.float64:
+        return builder.bitcast(word(), context.get_value_type(kind))
+    return builder.trunc(word(), context.get_value_type(kind)) if kind is types.boolean else word()
