@@ -71,10 +71,10 @@ def articulated_body(t, q, v, tau, wrench, armature, w, qdd):
 @kernel
 def acceleration_pass(t, w, qdd):
     """Generalised accelerations into qdd (nv), bodies' accelerations into their rows."""
-    ints, floats, nodes, W = t.ints, t.floats, t.nodes, w.W
+    ints, floats, nodes, members, W = t.ints, t.floats, t.nodes, t.members, w.W
     for n in range(nodes.shape[0]):
         kind, po = nodes[n, KIND], nodes[n, OUTSIDE] * NW
-        i = t.members[nodes[n, FIRST]]
+        i = members[nodes[n, FIRST]]
         o, p = (i + 1) * NW, po + ACC
         if kind == SINGLE:
             x = acceleration_down(W, o, po)
@@ -111,7 +111,7 @@ def _accelerate(motion, W, o, x, a):
 @kernel
 def subsystem_acceleration(t, n, w, qdd):
     """Accelerations of the coordinates of one sub-system and of its members."""
-    nodes, columns, W, J, S = t.nodes, t.group_columns, w.W, w.J, w.S
+    ints, nodes, members, columns, W, J, S = t.ints, t.nodes, t.members, t.group_columns, w.W, w.J, w.S
     po = nodes[n, OUTSIDE] * NW
     size, first, s, p = nodes[n, NCOLUMNS], nodes[n, COLUMNS], nodes[n, WORK], po + ACC
     yb, yr = s + size * size, s + size * size + 6 * size
@@ -125,10 +125,10 @@ def subsystem_acceleration(t, n, w, qdd):
             x -= S[s + e * size + c] * qdd[columns[first + e]]
         qdd[columns[first + c]] = x / S[s + c * size + c]
     for m in range(nodes[n, FIRST], nodes[n, LAST]):
-        i = t.members[m]
-        if t.ints[i, SPIN] == 1:
+        i = members[m]
+        if ints[i, SPIN] == 1:
             continue
-        o, j0 = (i + 1) * NW, t.ints[i, GROUP_JACOBIAN]
+        o, j0 = (i + 1) * NW, ints[i, GROUP_JACOBIAN]
         x0, x1, x2, x3, x4, x5 = motion_down(W, o + GROUP_TURN, o + GROUP_ORIGIN, six(W, p))
         h, k0 = o + GROUP_DRIFT, o + ACC
         W[k0], W[k0 + 1], W[k0 + 2] = x0 + W[h], x1 + W[h + 1], x2 + W[h + 2]
@@ -150,11 +150,11 @@ def base_acceleration(t, tau, armature, w, qdd):
         tau, armature: (nv,) generalised forces and added inertia; only those of the base count.
         qdd: (nv,) accelerations; the first six are written, the others are read.
     """
-    W = w.W
-    for i in range(t.ints.shape[0] - 1, 0, -1):
-        o, po = (i + 1) * NW, t.ints[i, PARENT] * NW
-        row = 2 if t.ints[i, MOTION] == REVOLUTE else 5
-        W[o + DRIFT + row] += qdd[t.ints[i, COORD]]
+    ints, W = t.ints, w.W
+    for i in range(ints.shape[0] - 1, 0, -1):
+        o, po = (i + 1) * NW, ints[i, PARENT] * NW
+        row = 2 if ints[i, MOTION] == REVOLUTE else 5
+        W[o + DRIFT + row] += qdd[ints[i, COORD]]
         f = o + FORCE
         y = inertia_times(W, o, six(W, o + DRIFT))
         y = (y[0] - W[f], y[1] - W[f + 1], y[2] - W[f + 2], y[3] - W[f + 3], y[4] - W[f + 4], y[5] - W[f + 5])

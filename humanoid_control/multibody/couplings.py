@@ -376,13 +376,12 @@ IDENTITY, LINEAR, QUADRATIC, HINGE_SCREW, HINGE_TILT, COUPLER_SCREW, FOUR_BAR = 
 
 
 @inlined
-def joint_coordinate(t, i, q, v, W, o):
+def joint_coordinate(ints, i, par, qpos, q, v, W, o):
     """Angle or displacement of body i; its gradient, rate and bias acceleration go into the body's row at o.
 
     Args:
-        t: `Tables` of the model. q, v: configuration and velocity.
+        ints, par, qpos: of the model's `Tables`. q, v: configuration and velocity.
     """
-    ints, par, qpos = t.ints, t.par, t.qpos
     kind = ints[i, COUPLING]
     first = ints[i, COORD]
     if kind == IDENTITY:
@@ -410,13 +409,12 @@ def joint_coordinate(t, i, q, v, W, o):
         n = par[at]
         W[o + GRAD], W[o + RATE], W[o + BIAS] = n * z1, n * z1 * u, n * z11 * u * u
         return n * z + par[at + 1]
-    return _quadratic(t, i, q, v, W, o)
+    return _quadratic(ints, i, par, qpos, q, v, W, o)
 
 
 @inlined
-def _quadratic(t, i, q, v, W, o):
+def _quadratic(ints, i, par, qpos, q, v, W, o):
     """c + g^T q + q^T H q / 2, with the lower triangle of H row by row."""
-    ints, par, qpos = t.ints, t.par, t.qpos
     n, at = ints[i, NC], ints[i, PAR]
     value, rate, bias = par[at], 0.0, 0.0
     for a in range(n):

@@ -58,10 +58,9 @@ def force_needed(floats, k, W, o):
 
 
 @inlined
-def moment_of_rotor(t, i, W, po, qdd):
+def moment_of_rotor(ints, i, floats, W, po, qdd):
     """The moment that a spinning leaf needs, in its parent's axes; it has no mass."""
-    ints, floats = t.ints, t.floats
-    ex, ey, ez, jz, nx, ny, nz = rotor_terms(t, i, W, po)
+    ex, ey, ez, jz, nx, ny, nz = rotor_terms(floats, i, W, po)
     spun, j, a = 0.0, i * NF + PARENT_INERTIA, po + ACC
     for c in range(ints[i, NC]):
         spun += W[(i + 1) * NW + GRAD + c] * qdd[ints[i, COORD + c]]
@@ -164,7 +163,7 @@ def rates(t, w, qdd, out):
     for i in range(ints.shape[0]):
         if ints[i, SPIN] == 1:
             e = ints[i, PARENT] * NW
-            nx, ny, nz = moment_of_rotor(t, i, W, e, qdd)
+            nx, ny, nz = moment_of_rotor(ints, i, floats, W, e, qdd)
             fx = fy = fz = 0.0
         else:
             e = (i + 1) * NW
@@ -206,7 +205,7 @@ def transmitted(t, w, qdd, wrench, out):
     for i in range(ints.shape[0] - 1, -1, -1):
         o, k, p = (i + 1) * NW, i * NF, ints[i, PARENT]
         if ints[i, SPIN] == 1:
-            nx, ny, nz = moment_of_rotor(t, i, W, p * NW, qdd)
+            nx, ny, nz = moment_of_rotor(ints, i, floats, W, p * NW, qdd)
             out[i, 0], out[i, 1], out[i, 2] = turn(floats, k + TURN_0, nx, ny, nz)
             if p > 0:
                 out[p - 1, 0] += nx

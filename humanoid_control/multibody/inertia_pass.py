@@ -65,12 +65,11 @@ from humanoid_control.multibody.spatial import (
 
 
 @inlined
-def rotor_terms(t, i, W, po):
+def rotor_terms(floats, i, W, po):
     """A spinning leaf in its parent's frame: its axis e, Jz, and the moment it needs at zero accelerations.
 
     Symmetric about its axis and without mass, it looks the same at any angle.
     """
-    floats = t.floats
     k, o, w = i * NF, (i + 1) * NW, po + OMEGA
     ex, ey, ez = floats[k + TURN_0 + 6], floats[k + TURN_0 + 7], floats[k + TURN_0 + 8]
     rate, bias, j = W[o + RATE], W[o + BIAS], k + PARENT_INERTIA
@@ -91,28 +90,28 @@ def inertia_pass(t, tau, armature, w):
         t: `Tables` of the model. w: `Work` after `kinematics_pass`.
         tau: generalised forces Q (nv). armature: inertia added to each coordinate (nv).
     """
-    nodes = t.nodes
+    ints, floats, nodes, members, W = t.ints, t.floats, t.nodes, t.members, w.W
     for n in range(nodes.shape[0] - 1, -1, -1):
         kind = nodes[n, KIND]
-        i = t.members[nodes[n, FIRST]]
+        i = members[nodes[n, FIRST]]
         if kind == SINGLE:
-            _single(t, i, tau, armature, w.W, nodes[n, OUTSIDE] * NW)
+            _single(ints, i, tau, armature, W, nodes[n, OUTSIDE] * NW)
         elif kind == ROTOR:
-            _rotor(t, i, tau, armature, w.W, nodes[n, OUTSIDE] * NW)
+            _rotor(ints, i, floats, tau, armature, W, nodes[n, OUTSIDE] * NW)
         elif kind == GEARED:
-            _geared(t, n, tau, armature, w.W)
+            _geared(ints, floats, nodes, n, members, tau, armature, W)
         else:
             subsystem_inertia(t, n, tau, armature, w)
 
 
 @inlined
-def _joint(t, i, W, o):
+def _joint(ints, i, W, o):
     """U = M J and w = M b - f of a body with one axis; returns J^T M J and J^T w."""
     x, h, m, u, f = o + INERTIA, o + CROSS, o + LINEAR, o + UNIT_FORCE, o + FORCE
     nx, ny, nz, fx, fy, fz = inertia_times(W, o, six(W, o + DRIFT))
     W[f], W[f + 1], W[f + 2] = nx - W[f], ny - W[f + 1], nz - W[f + 2]
     W[f + 3], W[f + 4], W[f + 5] = fx - W[f + 3], fy - W[f + 4], fz - W[f + 5]
-    if t.ints[i, MOTION] == REVOLUTE:
+    if ints[i, MOTION] == REVOLUTE:
         W[u], W[u + 1], W[u + 2] = W[x + 2], W[x + 4], W[x + 5]
         W[u + 3], W[u + 4], W[u + 5] = W[h + 6], W[h + 7], W[h + 8]
         return W[u + 2], W[f + 2]
@@ -122,9 +121,9 @@ def _joint(t, i, W, o):
 
 
 @inlined
-def _single(t, i, tau, armature, W, po):
-    o, c, u, f = (i + 1) * NW, t.ints[i, COORD], (i + 1) * NW + UNIT_FORCE, (i + 1) * NW + FORCE
-    d, w = _joint(t, i, W, o)
+def _single(ints, i, tau, armature, W, po):
+    o, c, u, f = (i + 1) * NW, ints[i, COORD], (i + 1) * NW + UNIT_FORCE, (i + 1) * NW + FORCE
+    d, w = _joint(ints, i, W, o)
     d += armature[c]
     p = (tau[c] - w) / d
     W[o + JOINT_INERTIA], W[o + FREE_ACCELERATION] = d, p
@@ -144,15 +143,15 @@ def _single(t, i, tau, armature, W, po):
 
 
 @inlined
-def _rotor(t, i, tau, armature, W, po):
-    o, c = (i + 1) * NW, t.ints[i, COORD]
-    ex, ey, ez, jz, nx, ny, nz = rotor_terms(t, i, W, po)
+def _rotor(ints, i, floats, tau, armature, W, po):
+    o, c = (i + 1) * NW, ints[i, COORD]
+    ex, ey, ez, jz, nx, ny, nz = rotor_terms(floats, i, W, po)
     d = jz + armature[c]
     p = (tau[c] - (ex * nx + ey * ny + ez * nz)) / d
     W[o + JOINT_INERTIA], W[o + FREE_ACCELERATION] = d, p
     if po == 0:
         return
-    k, j, s, floats = po + INERTIA, i * NF + PARENT_INERTIA, jz * jz / d, t.floats
+    k, j, s = po + INERTIA, i * NF + PARENT_INERTIA, jz * jz / d
     W[k] += floats[j] - s * ex * ex
     W[k + 1] += floats[j + 1] - s * ex * ey
     W[k + 2] += floats[j + 2] - s * ex * ez
@@ -166,12 +165,12 @@ def _rotor(t, i, tau, armature, W, po):
 
 
 @inlined
-def _geared(t, n, tau, armature, W):
+def _geared(ints, floats, nodes, n, members, tau, armature, W):
     """A link and the rotors that turn with it: the sub-system of one coordinate, without its matrices."""
-    first, last, po = t.nodes[n, FIRST], t.nodes[n, LAST], t.nodes[n, OUTSIDE] * NW
-    i = t.members[first]
-    o, c, u = (i + 1) * NW, t.ints[i, COORD], (i + 1) * NW + UNIT_FORCE
-    d, w = _joint(t, i, W, o)
+    first, last, po = nodes[n, FIRST], nodes[n, LAST], nodes[n, OUTSIDE] * NW
+    i = members[first]
+    o, c, u = (i + 1) * NW, ints[i, COORD], (i + 1) * NW + UNIT_FORCE
+    d, w = _joint(ints, i, W, o)
     d += armature[c]
     bx, by, bz, cx, cy, cz = force_up(W, o + TURN, o + ORIGIN, six(W, u))
     nx, ny, nz, fx, fy, fz = force_up(W, o + TURN, o + ORIGIN, six(W, o + FORCE))
@@ -179,8 +178,8 @@ def _geared(t, n, tau, armature, W):
         add_inertia_up(W, o, o + TURN, o + ORIGIN, po + INERTIA)
     k = po + INERTIA
     for m in range(first + 1, last):
-        r = t.members[m]
-        ex, ey, ez, jz, rx, ry, rz = rotor_terms(t, r, W, po)
+        r = members[m]
+        ex, ey, ez, jz, rx, ry, rz = rotor_terms(floats, r, W, po)
         ratio = W[(r + 1) * NW + GRAD]
         d += ratio * ratio * jz
         w += ratio * (ex * rx + ey * ry + ez * rz)
@@ -190,7 +189,7 @@ def _geared(t, n, tau, armature, W):
         if po != 0:
             j = r * NF + PARENT_INERTIA
             for e in range(6):
-                W[k + e] += t.floats[j + e]
+                W[k + e] += floats[j + e]
     p = (tau[c] - w) / d
     W[o + JOINT_INERTIA], W[o + FREE_ACCELERATION] = d, p
     # From here on the row of the link holds the unit force as the parent feels it.
@@ -210,22 +209,23 @@ def subsystem_inertia(t, n, tau, armature, w):
 
     The group's work holds M_S (its Cholesky factor), then Y = L^-1 B_S, then y = L^-1 (Q_S - f_S).
     """
-    nodes, W, S = t.nodes, w.W, w.S
+    ints, floats, nodes, members, group_columns = t.ints, t.floats, t.nodes, t.members, t.group_columns
+    W, J, S = w.W, w.J, w.S
     size, first, s = nodes[n, NCOLUMNS], nodes[n, COLUMNS], nodes[n, WORK]
     po = nodes[n, OUTSIDE] * NW
     yb, yr = s + size * size, s + size * size + 6 * size
     for j in range(size * size + 7 * size):
         S[s + j] = 0.0
     for c in range(size):
-        k = t.group_columns[first + c]
+        k = group_columns[first + c]
         S[s + c * size + c] = armature[k]
         S[yr + c] = tau[k]
     for m in range(nodes[n, FIRST], nodes[n, LAST]):
-        i = t.members[m]
-        if t.ints[i, SPIN] == 1:
-            _add_rotor(t, i, w, po, s, size)
+        i = members[m]
+        if ints[i, SPIN] == 1:
+            _add_rotor(ints, i, floats, W, po, S, s, size)
         else:
-            _add_member(t, i, w, po, s, size)
+            _add_member(ints, i, W, po, J, S, s, size)
     _factorise(S, s, size, po != 0)
     if po == 0:
         return
@@ -236,9 +236,8 @@ def subsystem_inertia(t, n, tau, armature, w):
 
 
 @inlined
-def _add_member(t, i, w, po, s, size):
-    W, J, S = w.W, w.J, w.S
-    o, j0 = (i + 1) * NW, t.ints[i, GROUP_JACOBIAN]
+def _add_member(ints, i, W, po, J, S, s, size):
+    o, j0 = (i + 1) * NW, ints[i, GROUP_JACOBIAN]
     f, yb, yr = o + FORCE, s + size * size, s + size * size + 6 * size
     x = inertia_times(W, o, six(W, o + GROUP_DRIFT))
     x = (x[0] - W[f], x[1] - W[f + 1], x[2] - W[f + 2], x[3] - W[f + 3], x[4] - W[f + 4], x[5] - W[f + 5])
@@ -258,11 +257,10 @@ def _add_member(t, i, w, po, s, size):
 
 
 @inlined
-def _add_rotor(t, i, w, po, s, size):
-    ints, W, S = t.ints, w.W, w.S
+def _add_rotor(ints, i, floats, W, po, S, s, size):
     o, j, g = (i + 1) * NW, i * NF + PARENT_INERTIA, po + FORCE
     yb, yr = s + size * size, s + size * size + 6 * size
-    ex, ey, ez, jz, nx, ny, nz = rotor_terms(t, i, W, po)
+    ex, ey, ez, jz, nx, ny, nz = rotor_terms(floats, i, W, po)
     along = ex * nx + ey * ny + ez * nz
     for c in range(ints[i, NC]):
         lc, gc = ints[i, LOCAL + c], W[o + GRAD + c]
@@ -275,7 +273,7 @@ def _add_rotor(t, i, w, po, s, size):
             if ld <= lc:
                 S[s + lc * size + ld] += gc * W[o + GRAD + d] * jz
     for e in range(6):
-        W[po + INERTIA + e] += t.floats[j + e]
+        W[po + INERTIA + e] += floats[j + e]
     W[g] -= nx
     W[g + 1] -= ny
     W[g + 2] -= nz

@@ -60,25 +60,24 @@ def kinematics_pass(t, q, v, w):
     Args:
         t: `Tables` of the model. q, v: configuration and velocity. w: `Work`.
     """
-    ints, W = t.ints, w.W
+    ints, floats, par, qpos, columns, W, J = t.ints, t.floats, t.par, t.qpos, t.columns, w.W, w.J
     for i in range(ints.shape[0]):
         o, po = (i + 1) * NW, ints[i, PARENT] * NW
         if ints[i, MOTION] <= PRISMATIC:
-            angle = joint_coordinate(t, i, q, v, W, o)
+            angle = joint_coordinate(ints, i, par, qpos, q, v, W, o)
             if ints[i, SPIN] == 1:
                 continue
-            _one_axis(t, i, angle, W, o, po)
+            _one_axis(ints[i, MOTION], floats, i * NF, angle, W, o, po)
         else:
             _free_joint(t, i, q, v, w)
         if ints[i, GROUP] >= 0:
-            _extend_group(t, i, w, o, po)
-        _load(t.floats, i * NF, W, o, po)
+            _extend_group(ints, i, W, o, po, J, columns)
+        _load(floats, i * NF, W, o, po)
 
 
 @inlined
-def _one_axis(t, i, angle, W, o, po):
+def _one_axis(motion, floats, k, angle, W, o, po):
     """A body that turns about, or slides along, the z axis of its joint: eq. (2.45)-(2.49)."""
-    motion, floats, k = t.ints[i, MOTION], t.floats, i * NF
     a, c = o + TURN, k + TURN_0
     if motion == REVOLUTE:
         cq, sq = math.cos(angle), math.sin(angle)
@@ -161,10 +160,13 @@ def add_wrenches(t, wrench, w):
 
 
 @inlined
-def _extend_group(t, i, w, o, po):
-    """Turn, origin, Jacobian and velocity-dependent acceleration of member i in its group."""
-    ints, W, J = t.ints, w.W, w.J
-    n, j0 = t.columns[i], ints[i, GROUP_JACOBIAN]
+def _extend_group(ints, i, W, o, po, J, columns):
+    """Turn, origin, Jacobian and velocity-dependent acceleration of member i in its group.
+
+    Args:
+        columns: (bodies,) number of coordinates of each body's group.
+    """
+    n, j0 = columns[i], ints[i, GROUP_JACOBIAN]
     b, h = o + DRIFT, o + GROUP_DRIFT
     if ints[i, LEVEL] == 0:
         for j in range(9):

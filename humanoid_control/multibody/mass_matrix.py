@@ -7,6 +7,7 @@ Schwienbacher 2014, section 2.17).
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.inertia_pass import rotor_terms
@@ -50,7 +51,7 @@ def fill_mass_matrix(t, tau, armature, w):
         t: `Tables`. tau, armature: (nv,).
         w: `Work`; M is zero in the lower triangle where the tree joins, and is filled; so is rhs.
     """
-    ints, rank, W, M, rhs = t.ints, t.rank, w.W, w.M, w.rhs
+    ints, floats, rank, W, J, M, rhs = t.ints, t.floats, t.rank, w.W, w.J, w.M, w.rhs
     nb = ints.shape[0]
     for k in range(rank.shape[0]):
         rhs[rank[k]] = tau[k]
@@ -69,13 +70,18 @@ def fill_mass_matrix(t, tau, armature, w):
     for i in range(nb - 1, -1, -1):
         o, po = (i + 1) * NW, ints[i, PARENT] * NW
         if ints[i, SPIN] == 1:
-            _rotor(t, i, w, po)
+            rotor = _loaded_rotor(floats, i, W, po)
+            for c in range(ints[i, NC]):
+                rhs[rank[ints[i, COORD + c]]] -= W[o + GRAD + c] * rotor.moment
+            _couple_rotor(ints, i, rank, W, J, rotor, M)
+            if po != 0:
+                _add_rotor(floats, i * NF + PARENT_INERTIA, rotor, W, po)
             continue
         f, g = o + FORCE, po + FORCE
         for c in range(ints[i, NC]):
-            rhs[rank[ints[i, COORD + c]]] -= _along(ints, i, c, w, six(W, f))
-            unit = inertia_times(W, o, _direction(ints, i, c, w))
-            _column(t, i, c, w, unit)
+            rhs[rank[ints[i, COORD + c]]] -= _along(ints, i, c, W, J, six(W, f))
+            unit = inertia_times(W, o, _direction(ints, i, c, W, J))
+            _column(ints, i, rank, W, J, unit, c, M)
         if po != 0:
             add_inertia_up(W, o, o + TURN, o + ORIGIN, po + INERTIA)
             x = force_up(W, o + TURN, o + ORIGIN, six(W, f))
@@ -84,74 +90,90 @@ def fill_mass_matrix(t, tau, armature, w):
 
 
 @inlined
-def _direction(ints, i, c, w):
+def _direction(ints, i, c, W, J):
     """Motion of body i against its parent for a unit rate of its coordinate c: that column of J_i."""
     if ints[i, MOTION] >= FREE:
-        return six(w.J, ints[i, GROUP_JACOBIAN] + 6 * c)
-    g = w.W[(i + 1) * NW + GRAD + c]
+        return six(J, ints[i, GROUP_JACOBIAN] + 6 * c)
+    g = W[(i + 1) * NW + GRAD + c]
     if ints[i, MOTION] == REVOLUTE:
         return 0.0, 0.0, g, 0.0, 0.0, 0.0
     return 0.0, 0.0, 0.0, 0.0, 0.0, g
 
 
 @inlined
-def _along(ints, i, c, w, f):
+def _along(ints, i, c, W, J, f):
     """Generalised force of the wrench f on body i along the body's coordinate c: that row of J_i^T f."""
     if ints[i, MOTION] >= FREE:
-        return spatial_dot(w.J, ints[i, GROUP_JACOBIAN] + 6 * c, f)
-    return w.W[(i + 1) * NW + GRAD + c] * (f[2] if ints[i, MOTION] == REVOLUTE else f[5])
+        return spatial_dot(J, ints[i, GROUP_JACOBIAN] + 6 * c, f)
+    return W[(i + 1) * NW + GRAD + c] * (f[2] if ints[i, MOTION] == REVOLUTE else f[5])
 
 
 @inlined
-def _column(t, i, c, w, unit):
+def _column(ints, i, rank, W, J, unit, c, M):
     """Couple coordinate c of body i, whose unit acceleration needs this force, with its others and all above it."""
-    ints, rank, W, M = t.ints, t.rank, w.W, w.M
     k = rank[ints[i, COORD + c]]
     for d in range(ints[i, NC]):  # each pair comes twice, once from either side
         m = rank[ints[i, COORD + d]]
         if m <= k:
-            M[k, m] += _along(ints, i, d, w, unit)
+            M[k, m] += _along(ints, i, d, W, J, unit)
     p = ints[i, PARENT] - 1
     if p >= 0:
         o = (i + 1) * NW
-        _above(t, p, k, w, force_up(W, o + TURN, o + ORIGIN, unit))
+        _above(ints, p, rank, W, J, force_up(W, o + TURN, o + ORIGIN, unit), k, M)
+
+
+class LoadedRotor(NamedTuple):
+    """A spinning leaf at qdd = 0: its axis, inertia Jz about it, the moment that it needs, and that along its axis."""
+
+    axis: tuple[float, float, float]
+    jz: float
+    need: tuple[float, float, float]
+    moment: float
 
 
 @inlined
-def _rotor(t, i, w, po):
-    ints, floats, rank, W, M = t.ints, t.floats, t.rank, w.W, w.M
-    o, j, h = (i + 1) * NW, i * NF + PARENT_INERTIA, po + GROUP_DRIFT
-    ex, ey, ez, jz, nx, ny, nz = rotor_terms(t, i, W, po)
+def _loaded_rotor(floats, i, W, po):
+    j, h = i * NF + PARENT_INERTIA, po + GROUP_DRIFT
+    ex, ey, ez, jz, nx, ny, nz = rotor_terms(floats, i, W, po)
     # `rotor_terms` knows the parent's velocity, not what accelerates it.
     lx, ly, lz = symmetric_times(floats, j, W[h], W[h + 1], W[h + 2])
     nx, ny, nz = nx + lx, ny + ly, nz + lz
-    along = ex * nx + ey * ny + ez * nz
-    p = ints[i, PARENT] - 1
+    return LoadedRotor((ex, ey, ez), jz, (nx, ny, nz), ex * nx + ey * ny + ez * nz)
+
+
+@inlined
+def _couple_rotor(ints, i, rank, W, J, rotor, M):
+    """Couple the coordinates of a rotor with each other and with all above it."""
+    o, p, jz = (i + 1) * NW, ints[i, PARENT] - 1, rotor.jz
+    ex, ey, ez = rotor.axis
     for c in range(ints[i, NC]):
         gc, rc = W[o + GRAD + c], rank[ints[i, COORD + c]]
-        w.rhs[rc] -= gc * along
         for d in range(ints[i, NC]):
             rd = rank[ints[i, COORD + d]]
             if rd <= rc:
                 M[rc, rd] += gc * W[o + GRAD + d] * jz
         if p >= 0:
-            _above(t, p, rc, w, (gc * jz * ex, gc * jz * ey, gc * jz * ez, 0.0, 0.0, 0.0))
-    if p >= 0:
-        for e in range(6):
-            W[po + INERTIA + e] += floats[j + e]
-        W[po + FORCE] += nx
-        W[po + FORCE + 1] += ny
-        W[po + FORCE + 2] += nz
+            _above(ints, p, rank, W, J, (gc * jz * ex, gc * jz * ey, gc * jz * ez, 0.0, 0.0, 0.0), rc, M)
+
+
+@inlined
+def _add_rotor(floats, j, rotor, W, po):
+    """Add the inertia of a rotor, at offset j in its parent's frame, and its moment to the parent."""
+    nx, ny, nz = rotor.need
+    for e in range(6):
+        W[po + INERTIA + e] += floats[j + e]
+    W[po + FORCE] += nx
+    W[po + FORCE + 1] += ny
+    W[po + FORCE + 2] += nz
 
 
 @kernel
-def _above(t, b, k, w, f):
+def _above(ints, b, rank, W, J, f, k, M):
     """Couple the rank k, whose unit acceleration needs the force f on body b, with b and all above it."""
-    ints, rank, W, M = t.ints, t.rank, w.W, w.M
     while b >= 0:
         for c in range(ints[b, NC]):
             m = rank[ints[b, COORD + c]]
-            s = _along(ints, b, c, w, f)
+            s = _along(ints, b, c, W, J, f)
             if m == k:  # bodies that share a coordinate couple it with itself, from both sides
                 M[k, k] += 2 * s
             elif m < k:

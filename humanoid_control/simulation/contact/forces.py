@@ -124,7 +124,8 @@ def add_wrench(R: Array, b: int, arm: Vec, force: Vec, wrench: Array) -> None:
 def _all_points(c: ContactTable, s: Array, h: float, force: Array, out: Array) -> None:
     """Forces at all points; `out` gets the rates of s (h == 0) or the new s (h > 0, and may then be s itself)."""
     R, r, V, body, points, ground, par = c.R, c.r, c.V, c.body, c.points, c.ground, c.par
-    c.wrench[:] = 0.0
+    wrench, arms, gains = c.wrench, c.arms, c.gains
+    wrench[:] = 0.0
     for p in range(body.shape[0]):
         b = body[p]
         cx, cy, cz = arm_of(R, b, points, p)
@@ -134,7 +135,7 @@ def _all_points(c: ContactTable, s: Array, h: float, force: Array, out: Array) -
         if h > 0.0 and gap > 0.0 and s[p, 0] == 0.0 and s[p, 1] == 0.0 and s[p, 2] == 0.0:
             force[p, 0], force[p, 1], force[p, 2] = 0.0, 0.0, 0.0
             out[p, 0], out[p, 1], out[p, 2] = 0.0, 0.0, 0.0
-            c.gains[p, :] = 0.0
+            gains[p, :] = 0.0
             continue
         cx, cy, cz = cx - radius * nx, cy - radius * ny, cz - radius * nz
         ux = V[b, 3] + V[b, 1] * cz - V[b, 2] * cy
@@ -151,14 +152,16 @@ def _all_points(c: ContactTable, s: Array, h: float, force: Array, out: Array) -
         fx, fy, fz = nx * fn + ax * f1 + bx * f2, ny * fn + by * f2, nz * fn + az * f1 + bz * f2
         force[p, 0], force[p, 1], force[p, 2] = fx, fy, fz
         if fn > 0.0:
-            add_wrench(R, b, (cx, cy, cz), (fx, fy, fz), c.wrench)
+            add_wrench(R, b, (cx, cy, cz), (fx, fy, fz), wrench)
         if h > 0.0:
-            c.arms[p, 0], c.arms[p, 1], c.arms[p, 2] = cx, cy, cz
-            _set_gain(c, p, frame, (fn, f1, f2), (v1, v2), h)
+            arms[p, 0], arms[p, 1], arms[p, 2] = cx, cy, cz
+            _set_gain(gains, par, p, frame, (fn, f1, f2), (v1, v2), h)
 
 
 @inlined
-def _set_gain(c: ContactTable, p: int, frame: ContactFrame, force: Vec, sliding: tuple[float, float], h: float) -> None:
+def _set_gain(
+    gains: Array, par: Array, p: int, frame: ContactFrame, force: Vec, sliding: tuple[float, float], h: float
+) -> None:
     """Fall of the force for each m/s that the point gains, symmetric 3 x 3 in world axes [N s/m].
 
     Along the normal, and along the ground while the point sticks, that is d + h k. A sliding point has a force that
@@ -167,7 +170,6 @@ def _set_gain(c: ContactTable, p: int, frame: ContactFrame, force: Vec, sliding:
     Args:
         force: along the frame's axes [N]. sliding: velocity along its tangents [m/s].
     """
-    par, gains = c.par, c.gains
     fn, f1, f2 = force
     v1, v2 = sliding
     if fn <= 0.0:

@@ -201,12 +201,13 @@ def drive_terms(d, joints, speed, h, tau, armature, iv):
         joints [rad], speed [rad/s]: (n,). h: length of the step [s].
         tau, armature: (nv,) written from `iv` on.
     """
+    lower, upper = d.limits.lower, d.limits.upper
     for k in range(joints.shape[0]):
         q, v = joints[k], speed[k]
         kp, kd = d.driven[k] * d.kp[k], d.driven[k] * d.kd[k]
         torque = kp * (d.q_ref[k] - q - h * v) + kd * (d.v_ref[k] - v) + d.effort[k]
         gain = h * kd + h * h * kp
-        beyond = min(max(q, d.limits.lower[k]), d.limits.upper[k]) - q
+        beyond = min(max(q, lower[k]), upper[k]) - q
         stop, stop_gain = 0.0, 0.0
         if beyond != 0.0:
             stop = d.stop[k] * (beyond - h * v) - d.kd[k] * v

@@ -18,7 +18,7 @@ from humanoid_control.multibody.arrays import Tables, Work
 from humanoid_control.multibody.inertia_pass import inertia_pass
 from humanoid_control.multibody.kinematics_pass import add_wrenches, integrate_configuration, kinematics_pass
 from humanoid_control.multibody.layout import ACC, COORD, GRAD, NW, RATE, ROT
-from humanoid_control.multibody.spatial import add_point_inertia, cross, six, symmetric_up, turn, turn_back
+from humanoid_control.multibody.spatial import add_point_inertia, cross, symmetric_up, turn, turn_back
 from humanoid_control.simulation.contact.forces import ContactTable, add_wrench, contact_step, place_carriers
 from humanoid_control.simulation.contact.ground import ground_height
 from humanoid_control.simulation.contact.points import DAMPING, FRICTION, STIFFNESS
@@ -156,6 +156,7 @@ def run_steps(world, x, d, pushes, schedule):
         How many steps were made, and FINE, or the coordinate whose velocity stopped being one: the state is then the
         last good one.
     """
+    t, w, c = world
     h = schedule.h
     n, nv = d.kp.shape[0], x.v.shape[0]
     iv, iq = nv - n, x.q.shape[0] - n
@@ -166,14 +167,14 @@ def run_steps(world, x, d, pushes, schedule):
         silent = now - schedule.since >= schedule.coast
         advance_drive_references(d.mode, d.q_ref, d.v_ref, d.limits, joints, silent, h)
         drive_terms(d, joints, speed, h, tau, armature, iv)
-        impressed_forces(world, x, pushes, now, h)
-        solve_step(world, x, tau, armature, h)
+        impressed_forces(t, w, x, c, pushes, now, h)
+        solve_step(t, w, x, c, tau, armature, h)
         again = _limit_torques(d, x, tau, armature, iv)
-        if correct_contact(world, x, h) or again:
-            kinematics_pass(world.tables, x.q, x.v, world.work)
-            solve_step(world, x, tau, armature, h)
-        forces_at_the_end(world, x, h)
-        bad = integrate_state(world.tables, x, moved, h, FASTEST)
+        if correct_contact(w.W, x, c, h) or again:
+            kinematics_pass(t, x.q, x.v, w)
+            solve_step(t, w, x, c, tau, armature, h)
+        forces_at_the_end(w.W, x, c, h)
+        bad = integrate_state(t, x, moved, h, FASTEST)
         if bad != FINE:
             return done, bad
         for k in range(n):
@@ -219,10 +220,9 @@ def _limit_torques(d, x, tau, armature, iv):
 
 
 @inlined
-def impressed_forces(world, x, pushes, now, h):
+def impressed_forces(t, w, x, c, pushes, now, h):
     """Kinematics, then contact and pushes as impressed forces."""
-    w, c = world.work, world.contact
-    kinematics_pass(world.tables, x.q, x.v, w)
+    kinematics_pass(t, x.q, x.v, w)
     if c.body.shape[0] > 0:
         place_carriers(w.W, c)
         contact_step(c, x.layers, h, x.forces)
@@ -249,9 +249,8 @@ def _push(W, p, k, wrench):
 
 
 @inlined
-def solve_step(world, x, tau, armature, h):
+def solve_step(t, w, x, c, tau, armature, h):
     """Accelerations under these forces; contact counts with its force at the end of the step."""
-    t, w, c = world.tables, world.work, world.contact
     add_wrenches(t, c.wrench, w)
     for k in range(c.body.shape[0]):
         if c.gains[k, 0] + c.gains[k, 3] + c.gains[k, 5] > 0.0:
@@ -264,9 +263,9 @@ def solve_step(world, x, tau, armature, h):
 def _stiffen(W, c, k, h):
     """Add h J^T K J of a contact point to the inertia of its body."""
     o = (c.body[k] + 1) * NW
-    e = o + ROT
+    e, g = o + ROT, c.gains
     point = turn_back(W, e, c.arms[k, 0], c.arms[k, 1], c.arms[k, 2])
-    xx, xy, xz, yy, yz, zz = symmetric_up(W, e, six(c.gains[k], 0))
+    xx, xy, xz, yy, yz, zz = symmetric_up(W, e, (g[k, 0], g[k, 1], g[k, 2], g[k, 3], g[k, 4], g[k, 5]))
     add_point_inertia(W, o, point, (h * xx, h * xy, h * xz, h * yy, h * yz, h * zz))
 
 
@@ -288,12 +287,11 @@ def _fall(W, c, k, h):
 
 
 @inlined
-def correct_contact(world, x, h):
+def correct_contact(W, x, c, h):
     """Points whose force would leave the friction cone at the end of the step; True if there are any.
 
     Those that the ground would have to pull are released; those that would be held too much slide.
     """
-    c, W = world.contact, world.work.W
     corrected = False
     f, mu = x.forces, c.par[FRICTION]
     for k in range(c.body.shape[0]):
@@ -324,9 +322,8 @@ def correct_contact(world, x, h):
 
 
 @inlined
-def forces_at_the_end(world, x, h):
+def forces_at_the_end(W, x, c, h):
     """The forces that acted: those at the end of the step."""
-    c, W = world.contact, world.work.W
     for k in range(c.body.shape[0]):
         if c.gains[k, 0] + c.gains[k, 3] + c.gains[k, 5] > 0.0:
             dx, dy, dz = _fall(W, c, k, h)
@@ -345,8 +342,9 @@ def run_driven_steps(world, x, d, pushes, motors, schedule):
     Args:
         motors: `Motors`.
     """
-    t, W = world.tables, world.work.W
+    t, w, c = world
     s, e = motors
+    W = w.W
     h, n, nv, moving = schedule.h, d.kp.shape[0], x.v.shape[0], e.joint.shape[0]
     iv, iq = _first_joint(x)
     tau, armature, goal, moved = np.zeros(nv), np.zeros(nv), np.zeros(nv), np.empty(nv)
@@ -361,10 +359,10 @@ def run_driven_steps(world, x, d, pushes, motors, schedule):
             change = min(max(d.q_ref[j] - e.angles[j], -most), most)
             e.angles[j] += change
             e.rates[j] = change / h
-        impressed_forces(world, x, pushes, now, h)
+        impressed_forces(t, w, x, c, pushes, now, h)
         tau[:] = 0.0
         armature[:] = 0.0
-        _joint_loops(t, x, d, motors, goal)
+        _joint_loops(t, x, d, s, e, goal)
         _joint_stops(x, d, e, h, tau, armature)
         desired_currents(t, W, s, goal, e.desired)
         for k in range(s.body.shape[0]):
@@ -374,11 +372,11 @@ def run_driven_steps(world, x, d, pushes, motors, schedule):
         for k in range(n):
             x.torque[k] = 0.0
         _torque_at_joints(t, W, s, e, iv, x.torque)
-        solve_step(world, x, tau, armature, h)
-        if correct_contact(world, x, h):
-            kinematics_pass(t, x.q, x.v, world.work)
-            solve_step(world, x, tau, armature, h)
-        forces_at_the_end(world, x, h)
+        solve_step(t, w, x, c, tau, armature, h)
+        if correct_contact(W, x, c, h):
+            kinematics_pass(t, x.q, x.v, w)
+            solve_step(t, w, x, c, tau, armature, h)
+        forces_at_the_end(w.W, x, c, h)
         bad = integrate_state(t, x, moved, h, 200 * FASTEST)  # rotors are fast
         if bad != FINE:
             return done, bad
@@ -395,9 +393,8 @@ def _first_joint(x):
 
 
 @inlined
-def _joint_loops(t, x, d, motors, goal):
+def _joint_loops(t, x, d, s, e, goal):
     """Torques that the position loops ask of the motors, into goal (nv,)."""
-    s, e = motors
     iv, iq = _first_joint(x)
     for k in range(e.joint.shape[0]):
         j, q, v = e.joint[k], x.q[iq + k], x.v[iv + k]
@@ -413,9 +410,10 @@ def _joint_loops(t, x, d, motors, goal):
 def _joint_stops(x, d, e, h, tau, armature):
     """Mechanical stops at the ends of the ranges, into tau and armature (nv,)."""
     iv, iq = _first_joint(x)
+    lower, upper = d.limits.lower, d.limits.upper
     for k in range(e.joint.shape[0]):
         j, q, v = e.joint[k], x.q[iq + k], x.v[iv + k]
-        beyond = min(max(q, d.limits.lower[j]), d.limits.upper[j]) - q
+        beyond = min(max(q, lower[j]), upper[j]) - q
         if beyond != 0.0:
             tau[iv + k] += d.stop[j] * (beyond - h * v) - d.kd[j] * v
             armature[iv + k] += h * d.kd[j] + h * h * d.stop[j]
