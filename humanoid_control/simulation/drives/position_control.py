@@ -201,7 +201,7 @@ def drive_terms(d, joints, speed, h, tau, armature, iv):
         joints [rad], speed [rad/s]: (n,). h: length of the step [s].
         tau, armature: (nv,) written from `iv` on.
     """
-    lower, upper = d.limits.lower, d.limits.upper
+    lower, upper = d.lower, d.upper
     for k in range(joints.shape[0]):
         q, v = joints[k], speed[k]
         kp, kd = d.driven[k] * d.kp[k], d.driven[k] * d.kd[k]

@@ -81,9 +81,10 @@ class CompiledWorld(EngineBase):
             contact_settle(w.contact, self.layers)
 
     def _drive_table(self) -> DriveTable:
-        d, g = self.drives, self.gains
+        d, g, limits = self.drives, self.gains, self.drives.limits
         return DriveTable(
-            d.mode, d.q_ref, d.v_ref, d.effort, d.driven, d.limits, g.kp, g.kd, g.rotor, g.effort, g.stop, self._scratch
+            d.mode, d.q_ref, d.v_ref, d.effort, d.driven, limits.lower, limits.upper, limits.lead, g.kp, g.kd, g.rotor,
+            g.effort, g.stop, self._scratch,
         )  # fmt: skip
 
     def _schedule(self, h: float, steps: int) -> Schedule:
@@ -132,7 +133,10 @@ class MultibodyWorld(CompiledWorld):
         x = WorldState(
             self.q.copy(), self.v.copy(), self.acceleration.copy(), self.torque.copy(), self.layers, self.forces
         )
-        done, bad = run_steps(self._world, x, self._drive_table(), self._push_table(), self._schedule(h, steps))
+        w = self._world
+        done, bad = run_steps(
+            w.tables, w.work, x, self._drive_table(), w.contact, self._push_table(), self._schedule(h, steps)
+        )
         self.q, self.v, self.acceleration, self.torque = x.q, x.v, x.acceleration, x.torque
         self.time += done * h
         if bad >= 0:
@@ -212,7 +216,10 @@ class DrivenWorld(CompiledWorld):
             self.full_q.copy(), self.full_v.copy(), self._full_a.copy(), self.torque.copy(), self.layers, self.forces
         )
         schedule = self._schedule(h, steps * self._substeps)
-        done, bad = run_driven_steps(self._world, x, self._drive_table(), self._push_table(), self._motors, schedule)
+        w, pushes = self._world, self._push_table()
+        done, bad = run_driven_steps(
+            w.tables, w.work, x, self._drive_table(), w.contact, pushes, self._motors, schedule
+        )
         self.full_q, self.full_v, self._full_a, self.torque = x.q, x.v, x.acceleration, x.torque
         self.time += done * h
         self._read()

@@ -62,14 +62,16 @@ class WorldState(NamedTuple):
 
 
 class DriveTable(NamedTuple):
-    """Drives (n,): references as in `DriveCommands`, gains as in `DriveGains`, and scratch rows (4, n)."""
+    """Drives (n,): references and limits as in `DriveCommands`, gains as in `DriveGains`, scratch rows (4, n)."""
 
     mode: np.ndarray
     q_ref: np.ndarray
     v_ref: np.ndarray
     effort: np.ndarray
     driven: np.ndarray
-    limits: ReferenceLimits
+    lower: np.ndarray
+    upper: np.ndarray
+    lead: np.ndarray
     kp: np.ndarray
     kd: np.ndarray
     rotor: np.ndarray
@@ -145,19 +147,18 @@ class Motors(NamedTuple):
 
 
 @kernel
-def run_steps(world, x, d, pushes, schedule):
+def run_steps(t, w, x, d, c, pushes, schedule):
     """Advance the world by some steps.
 
     Args:
-        world: `WorldArrays`. x: `WorldState`, moved in place. d: `DriveTable`. pushes: `PushTable`.
-        schedule: `Schedule`.
+        t, w: `Tables` and `Work` of the robot. x: `WorldState`, moved in place. d: `DriveTable`.
+        c: `ContactTable`. pushes: `PushTable`. schedule: `Schedule`.
 
     Returns:
         How many steps were made, and FINE, or the coordinate whose velocity stopped being one: the state is then the
         last good one.
     """
-    t, w, c = world
-    h = schedule.h
+    h, limits = schedule.h, ReferenceLimits(d.lower, d.upper, d.lead)
     n, nv = d.kp.shape[0], x.v.shape[0]
     iv, iq = nv - n, x.q.shape[0] - n
     tau, armature, moved = np.zeros(nv), np.zeros(nv), np.empty(nv)
@@ -165,7 +166,7 @@ def run_steps(world, x, d, pushes, schedule):
     for _ in range(schedule.steps):
         joints, speed = x.q[iq:], x.v[iv:]
         silent = now - schedule.since >= schedule.coast
-        advance_drive_references(d.mode, d.q_ref, d.v_ref, d.limits, joints, silent, h)
+        advance_drive_references(d.mode, d.q_ref, d.v_ref, limits, joints, silent, h)
         drive_terms(d, joints, speed, h, tau, armature, iv)
         impressed_forces(t, w, x, c, pushes, now, h)
         solve_step(t, w, x, c, tau, armature, h)
@@ -336,15 +337,14 @@ def forces_at_the_end(W, x, c, h):
 
 
 @kernel
-def run_driven_steps(world, x, d, pushes, motors, schedule):
+def run_driven_steps(t, w, x, d, c, pushes, motors, schedule):
     """Advance a robot with its motors and gears by some short steps; see `run_steps`.
 
     Args:
         motors: `Motors`.
     """
-    t, w, c = world
     s, e = motors
-    W = w.W
+    W, limits = w.W, ReferenceLimits(d.lower, d.upper, d.lead)
     h, n, nv, moving = schedule.h, d.kp.shape[0], x.v.shape[0], e.joint.shape[0]
     iv, iq = _first_joint(x)
     tau, armature, goal, moved = np.zeros(nv), np.zeros(nv), np.zeros(nv), np.empty(nv)
@@ -353,7 +353,7 @@ def run_driven_steps(world, x, d, pushes, motors, schedule):
         for k in range(moving):
             e.angles[e.joint[k]], e.rates[e.joint[k]] = x.q[iq + k], x.v[iv + k]
         silent = now - schedule.since >= schedule.coast
-        advance_drive_references(d.mode, d.q_ref, d.v_ref, d.limits, e.angles, silent, h)
+        advance_drive_references(d.mode, d.q_ref, d.v_ref, limits, e.angles, silent, h)
         for j in e.held:
             most = h * e.speed[j]
             change = min(max(d.q_ref[j] - e.angles[j], -most), most)
@@ -410,7 +410,7 @@ def _joint_loops(t, x, d, s, e, goal):
 def _joint_stops(x, d, e, h, tau, armature):
     """Mechanical stops at the ends of the ranges, into tau and armature (nv,)."""
     iv, iq = _first_joint(x)
-    lower, upper = d.limits.lower, d.limits.upper
+    lower, upper = d.lower, d.upper
     for k in range(e.joint.shape[0]):
         j, q, v = e.joint[k], x.q[iq + k], x.v[iv + k]
         beyond = min(max(q, lower[j]), upper[j]) - q
