@@ -356,7 +356,7 @@ class _Paths:
             body = int(self.tree.body[self.tree.model.parents[self.tree.ids[body - 1]]])
         return out
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, Any]:
         """The other fields of the routing."""
         keys, W = list(self.points), len(self.solids)
         lists = np.array(self.lists, dtype=float).reshape(-1, 2)
