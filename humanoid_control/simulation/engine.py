@@ -170,7 +170,7 @@ def make_engine(
     return MultibodyWorld(robot, settings, gains)
 
 
-# -------- A simulated robot by its few numbers
+# -------- Configuration
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ class SimulationConfig:
 VARIABLES = tuple(f.name for f in fields(SimulationConfig) if f.type == "float")
 
 
-# -------- Masses and inertias that a body can have
+# -------- Plausible masses and inertias
 
 ROUNDING = 1e-3  # of the largest moment: what the digits of a URDF may take away from the triangle inequality
 TENSOR = ("ixx", "ixy", "ixz", "ixy", "iyy", "iyz", "ixz", "iyz", "izz")

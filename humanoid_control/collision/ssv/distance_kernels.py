@@ -61,7 +61,7 @@ def finish(block: np.ndarray, i: int, x: Vec, y: Vec) -> None:
     put(block, POINT_1, i, along(y, -r1, n))
 
 
-# -------- Nearest points of points and line segments
+# -------- Points and line segments
 
 # Two lines are parallel when sin^2 of their angle is below this, whatever their lengths (eq. (6.33)). The published
 # 1e-15 or more allows for N = u^2 v^2 - (u.v)^2 being a difference of large numbers; |u x v|^2 is none.
@@ -116,7 +116,7 @@ def line_line(u: Vec, uu: float, iu: float, v: Vec, vv: float, iv: float, w: Vec
     return s, unit((s * uv - vw) * iv)
 
 
-# -------- Nearest points of triangles with points, lines and triangles
+# -------- Triangles
 
 Candidate = tuple[float, float, float, float, float]
 
@@ -287,7 +287,7 @@ def triangle_triangle(e0: Vec, e1: Vec, w: Vec, f0: Vec, f1: Vec) -> Candidate:
     return nearer(best, (dd, 1.0 - s, s, 1.0 - t, t))
 
 
-# -------- Cores that touch or pierce each other
+# -------- Penetrating cores
 
 
 @kernel

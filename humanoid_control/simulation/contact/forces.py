@@ -229,7 +229,7 @@ def contact_settle(c: ContactTable, s: Array) -> None:
         s[p, 1], s[p, 2] = 0.0, 0.0
 
 
-# -------- Contact points of a robot in the multibody engine
+# -------- Contact points of a robot
 
 
 def engine_links(model: pin.Model, tree: PinocchioBodies) -> dict[str, tuple[int, pin.SE3]]:

@@ -168,7 +168,7 @@ def contact_point_step(gap: float, v1: float, v2: float, h: float, s: np.ndarray
     return normal, -f1, -f2, sn, a * s[1] + b * f1, a * s[2] + b * f2
 
 
-# -------- Points of a robot: the corners of its soles, and points of other links' shapes
+# -------- Points of a robot
 
 Bodies = Mapping[str, tuple[int, pin.SE3]]
 RIM = 8  # points around the rim of a round shape

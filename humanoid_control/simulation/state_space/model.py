@@ -245,7 +245,7 @@ def _with_euler_base(model: Model) -> Model:
     return Model([base, *model.bodies[1:]], names)
 
 
-# -------- Rates, compiled: bodies, contact layers, motors and gears in one call
+# -------- Rates, compiled
 
 
 class RateMemory(NamedTuple):
@@ -326,7 +326,7 @@ def _layer_rates(rate, dz, at):
             dz[at + 3 * k + a] = rate[k, a]
 
 
-# -------- A floating base by Euler angles Z-X-Z, turned so that upright is far from their singularity
+# -------- Floating base by Euler angles
 
 UPRIGHT = np.array([0.0, np.pi / 2, 0.0])
 

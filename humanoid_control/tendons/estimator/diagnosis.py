@@ -13,7 +13,7 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.packed import B1, F1, F2, I1, Packed, unpack
 from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMapping
 
-# -------- Tendon faults: slack, broken, stuck, swapped, missing; the estimate goes on without them
+# -------- Tendon faults
 
 WINDOW = 60  # updates that a diagnosis looks back on
 REJECT, READMIT = 4.0, 30  # leaky count of bad updates that excludes a tendon; good ones in a row that take it back
@@ -185,7 +185,7 @@ class FaultDetector:
         return bool(apart > 2 * self._noise and np.std(z - other) < 0.3 * apart)
 
 
-# -------- Consistency: NIS from the innovations, NEES where the truth is known
+# -------- Consistency: NIS and NEES
 
 
 def nees(error: Array, covariance: Array) -> float:
@@ -229,7 +229,7 @@ class ChiSquareMean:
         return float(low / self.freedom), float(high / self.freedom)
 
 
-# -------- Observability: the direction of the joints that lengths, or their changes alone, tell least about
+# -------- Observability
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ class IncrementObservation(Observation):
         return f.since >= 1
 
 
-# -------- Two instants: what the change of the lengths between them tells, and what only noise pretends that it does
+# -------- Two instants
 
 
 class InstantArms(NamedTuple):

@@ -80,7 +80,7 @@ def accuracy(mapping: JointMuscleMapping, geometry: TendonGeometry) -> Accuracy:
     return Accuracy(float(np.sqrt(np.mean((lengths - true) ** 2))), float(np.sqrt(np.mean((arms - true_arms) ** 2))))
 
 
-# -------- Files: one for a mapping, with all that is needed to refuse it for another robot
+# -------- Files
 
 _FORMAT = "humanoid_control joint-muscle mapping 1"
 _UNITS = ("rad", "m")

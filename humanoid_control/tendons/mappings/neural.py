@@ -24,7 +24,7 @@ from humanoid_control.tendons.mappings.mapping import (
 
 STILL = 0.01  # squared length beside the mean of all replayed ones, below which it tells little of a tendon's factor
 
-# -------- Evaluation: value, Jacobian, and the Jacobian's derivative along a direction
+# -------- Evaluation
 
 
 class Weights(NamedTuple):
@@ -228,7 +228,7 @@ class NeuralMapping(JointMuscleMapping):
         directional_at(theta, v, self._packed.table, out)
 
 
-# -------- Training: quasi-Newton on all samples, then the last layer exactly
+# -------- Training
 
 
 def fit_neural(
@@ -317,7 +317,7 @@ def _loss(flat: Array, x: Array, target: Array, shapes: list[tuple[int, ...]]) -
     return float(np.mean(e * e)), np.concatenate([p.ravel() for p in parts])
 
 
-# -------- Learning while running, from the estimates themselves
+# -------- Online learning
 
 
 class AntagonismUpdater:

@@ -106,7 +106,7 @@ def to_monomials(
     return out
 
 
-# -------- Evaluation: value, gradient, and the gradient's derivative along a direction
+# -------- Evaluation
 
 
 class Polynomials(NamedTuple):
@@ -289,7 +289,7 @@ class PolynomialMapping(JointMuscleMapping):
         return lengths, jacobians
 
 
-# -------- Regression on any postures: normal equations summed chunk by chunk
+# -------- Regression on any postures
 
 
 def fit_polynomial(
@@ -364,7 +364,7 @@ def _legendre_table(degree: int) -> Array:
     return table
 
 
-# -------- Regression on a full grid, axis by axis: the same answer as the regression matrix, without it
+# -------- Regression on a full grid
 
 
 def fit_polynomial_on_grid(
