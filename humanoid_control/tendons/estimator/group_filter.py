@@ -37,7 +37,7 @@ from humanoid_control.tendons.tendon import TendonGroup
 
 
 class FilterArrays(NamedTuple):
-    """All that the kernels of one filter take; `allowed` (M,) 1 where a step may use the tendon."""
+    """Arguments of the kernels of one filter; `allowed` (M,) 1 where a step may use the tendon."""
 
     estimate: Estimate
     changes: LengthChanges

@@ -253,7 +253,7 @@ def compare_instants(
 
 
 class TwoInstants(NamedTuple):
-    """All that the kernels of a comparison of two instants take, except for the filter's state.
+    """Arguments of the kernels of a comparison of two instants, except for the filter's state.
 
     Attributes:
         arms: moment arms; `moved` is for where some joints moved and others did not.

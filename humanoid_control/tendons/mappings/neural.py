@@ -58,7 +58,7 @@ class Layers(NamedTuple):
 
 
 class Network(NamedTuple):
-    """All that the kernels of a network take; b3 (M,) [m] is the output's offset."""
+    """Arguments of the kernels of a network; b3 (M,) [m] is the output's offset."""
 
     scaling: Scaling
     w: Weights
