@@ -221,6 +221,7 @@ class CoalPairs:
             threshold: [m].
         """
         from humanoid_control.collision.pair_distance import NearPairs, PairJoints, PairsFound  # loads the compiler
+        from humanoid_control.numerics.packed import Packed
 
         d = self.all_distances(data)
         pair = np.flatnonzero(d < threshold)
@@ -228,7 +229,7 @@ class CoalPairs:
         p1, p2, n = (np.empty((len(pair), 3)) for _ in range(3))
         for k, r in enumerate(results):
             p1[k], p2[k], n[k] = r.getNearestPoint1(), r.getNearestPoint2(), r.normal
-        return NearPairs(PairsFound(pair, d[pair], n, p1, p2), PairJoints(*self._joints))
+        return NearPairs(PairsFound(pair, d[pair], n, p1, p2), Packed(PairJoints(*self._joints)))
 
     def all_distances(self, data: pin.Data) -> np.ndarray:
         """Signed distance (P,) of every pair [m], at the last forward kinematics in `data`."""

@@ -16,6 +16,7 @@ from humanoid_control.collision.capsule_distance import capsule_capsule, segment
 from humanoid_control.collision.convex_distance import Solid, solid_solid
 from humanoid_control.collision.shapes import CAPSULE, ShapeArrays
 from humanoid_control.jit import inlined, kernel
+from humanoid_control.numerics.packed import F1, F2, I1, Packed, unpack
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, rotate, row, sub, unrotate
 
 # -------- Near pairs and their gradients
@@ -30,11 +31,11 @@ class PairsFound(NamedTuple):
         point_1, point_2: (k, 3) witness points on the two shapes, world frame [m].
     """
 
-    pair: np.ndarray
-    distance: np.ndarray
-    normal: np.ndarray
-    point_1: np.ndarray
-    point_2: np.ndarray
+    pair: I1
+    distance: F1
+    normal: F2
+    point_1: F2
+    point_2: F2
 
     @classmethod
     def buffer(cls, rows: int) -> PairsFound:
@@ -62,9 +63,9 @@ class PairJoints(NamedTuple):
         ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a joint.
     """
 
-    first: np.ndarray
-    second: np.ndarray
-    ancestor_mask: np.ndarray
+    first: I1
+    second: I1
+    ancestor_mask: F2
 
 
 @dataclass(frozen=True)
@@ -72,17 +73,17 @@ class NearPairs:
     """The pairs of shapes closer than a threshold.
 
     Attributes:
-        found: one row a near pair. joints: of all pairs.
+        found: one row a near pair. joints: of all pairs, packed.
     """
 
     found: PairsFound
-    joints: PairJoints
+    joints: Packed[PairJoints]
 
     @classmethod
     def none(cls) -> NearPairs:
         """No pair."""
         no_joint = np.zeros(0, dtype=np.int64)
-        return cls(PairsFound.buffer(0), PairJoints(no_joint, no_joint, np.zeros((0, 0))))
+        return cls(PairsFound.buffer(0), Packed(PairJoints(no_joint, no_joint, np.zeros((0, 0)))))
 
     def __len__(self) -> int:
         return len(self.found.pair)
@@ -120,7 +121,8 @@ class NearPairs:
                 `pin.computeJointJacobians` at the configuration of the pairs.
         """
         out = np.empty((len(self), J.shape[1]))
-        distance_gradients(J, self.found, self.joints, out)
+        pair, _, normal, point_1, point_2 = self.found
+        distance_gradients(J, self.joints.table, pair, normal, point_1, point_2, out)
         return out
 
 
@@ -142,13 +144,22 @@ def distance_rate(n: Vec, moment_1: Vec, moment_2: Vec, moves_1: float, moves_2:
 
 
 @kernel
-def distance_gradients(J: np.ndarray, found: PairsFound, joints: PairJoints, out: np.ndarray) -> None:
-    """Gradients (k, nv) of all rows of `found`, as `NearPairs.gradient`."""
+def distance_gradients(
+    J: np.ndarray,
+    table: np.ndarray,
+    pair: np.ndarray,
+    normal: np.ndarray,
+    point_1: np.ndarray,
+    point_2: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Gradients (k, nv) of all rows found, as `NearPairs.gradient`; `table` of packed `PairJoints`."""
+    joints = unpack(table, PairJoints)
     moves, J = joints.ancestor_mask, np.ascontiguousarray(J)  # rows side by side: several columns at a time
     for k in range(out.shape[0]):
-        n = row(found.normal, k)
-        moment_1, moment_2 = cross(row(found.point_1, k), n), cross(row(found.point_2, k), n)
-        i, j = joints.first[found.pair[k]], joints.second[found.pair[k]]
+        n = row(normal, k)
+        moment_1, moment_2 = cross(row(point_1, k), n), cross(row(point_2, k), n)
+        i, j = joints.first[pair[k]], joints.second[pair[k]]
         for c in range(out.shape[1]):
             rate = distance_rate(n, moment_1, moment_2, moves[i, c], moves[j, c], J, c)
             out[k, c] = rate if moves[i, c] != moves[j, c] else 0.0  # both move as one, or neither
@@ -280,7 +291,7 @@ class CollisionPairs:
         self.shapes, self.pairs = shapes, np.ascontiguousarray(pairs, dtype=np.int64).reshape(-1, 2)
         count = len(shapes.kinds)
         self.R, self.p = np.tile(np.eye(3), (count, 1, 1)), np.zeros((count, 3))
-        self.joints = pair_joints(shapes.joint, self.pairs, ancestor_mask)
+        self.joints = Packed(pair_joints(shapes.joint, self.pairs, ancestor_mask))
         self._out = PairsFound.buffer(len(self.pairs))
 
     def place(self, joint_R: np.ndarray, joint_p: np.ndarray) -> None:

@@ -28,6 +28,7 @@ from humanoid_control.collision.ssv.model import PoseArray, SsvModel
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import JointPoses, ModelTree, WorldPoses, joint_axis, joint_poses
+from humanoid_control.numerics.packed import Packed
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.volumes import segment_pairs, volumes_of
 
@@ -39,11 +40,11 @@ class CollisionMonitor(ABC):
 
     Attributes:
         count: P, the number of pairs.
-        joints: of the pairs: the joints that carry both sides, and the columns of the Jacobian that move them.
+        joints: of the pairs, packed: the joints that carry both sides, and the columns of the Jacobian that move them.
     """
 
     count: int
-    joints: PairJoints
+    joints: Packed[PairJoints]
 
     @staticmethod
     def of(robot: Robot, kind: str | None = None) -> CollisionMonitor:
@@ -111,7 +112,7 @@ class ShapePairs(CollisionMonitor):
         """Prepare for a robot's own shapes and pairs."""
         self.shapes = shape_arrays(robot.model, robot.shapes)
         self.pairs = np.ascontiguousarray(robot.pairs, dtype=np.int64).reshape(-1, 2)
-        self.joints = pair_joints(self.shapes.joint, self.pairs, robot.ancestor_mask)
+        self.joints = Packed(pair_joints(self.shapes.joint, self.pairs, robot.ancestor_mask))
         self.poses, self.motion_bound = JointPoses(robot.model), motion_bounds(robot)
         self.count, shapes = len(self.pairs), len(self.shapes.kinds)
         self.R, self.p = np.tile(np.eye(3), (shapes, 1, 1)), np.zeros((shapes, 3))

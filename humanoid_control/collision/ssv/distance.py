@@ -42,6 +42,8 @@ from humanoid_control.collision.ssv.model import (
 )
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.jit import kernel
+from humanoid_control.numerics import packed
+from humanoid_control.numerics.packed import F1, F2, I1, I2, I3, Packed
 
 CODES = 9  # of pairs of types
 COLUMNS = 11  # of a result: d, normal, points on both surfaces, distance of the cores
@@ -145,11 +147,11 @@ class Lanes(NamedTuple):
             cores that pierce each other are pushed back the way they came (E-20). Zero: none known.
     """
 
-    blocks: np.ndarray
-    pairs: np.ndarray
-    table: np.ndarray
-    nearest: np.ndarray
-    last_normal: np.ndarray
+    blocks: F2
+    pairs: I3
+    table: F2
+    nearest: I1
+    last_normal: F2
 
     @classmethod
     def of(cls, pairs: int) -> Lanes:
@@ -167,12 +169,12 @@ class VolumesFound(NamedTuple):
     """Results of `nearest_volumes`; the first rows count.
 
     Attributes:
-        pair: (P,) pairs of segments, rising. table: (P, COLUMNS). volumes: (P, 2) the nearest volumes of both.
+        pairs: of segments, rising. volumes: (P, 2) the nearest volumes of both. core: (P,) distance of the cores [m].
     """
 
-    pair: np.ndarray
-    table: np.ndarray
-    volumes: np.ndarray
+    pairs: PairsFound
+    volumes: I2
+    core: F1
 
 
 @kernel
@@ -211,7 +213,7 @@ def nearest_volumes(
     for code in range(CODES):
         if w.pairs[code, LANES, 0] > 0:
             measure_lanes(code, a, placed.vertices, w)
-    count = 0
+    found, count = out.pairs, 0
     for k in range(pair_rows.shape[0]):
         if table[k, 0] >= activation:
             continue
@@ -219,14 +221,16 @@ def nearest_volumes(
         i, j = volume_pairs[m, 0], volume_pairs[m, 1]
         if volume_pairs[m, 3] == 1:
             i, j = j, i
-        out.pair[count], out.volumes[count, 0], out.volumes[count, 1] = k, i, j
-        for c in range(COLUMNS):
-            out.table[count, c] = table[k, c]
+        out.volumes[count, 0], out.volumes[count, 1], out.core[count] = i, j, table[k, 10]
+        found.pair[count], found.distance[count] = k, table[k, 0]
+        for c in range(3):
+            found.normal[count, c], found.point_1[count, c] = table[k, 1 + c], table[k, 4 + c]
+            found.point_2[count, c] = table[k, 7 + c]
         x, y, z = last_normal[k, 0], last_normal[k, 1], last_normal[k, 2]
         if table[k, 10] > MEET:
             last_normal[k, 0], last_normal[k, 1], last_normal[k, 2] = table[k, 1], table[k, 2], table[k, 3]
         elif x * x + y * y + z * z > 0.5:
-            turn_normal(out.table[count], last_normal[k], a.radii[i])
+            turn_normal(found, count, last_normal[k], a.radii[i])
         count += 1
     return count
 
@@ -274,16 +278,39 @@ def measure_lanes(code: int, a: SegmentArrays, vertices: np.ndarray, w: Lanes) -
 
 
 @kernel
-def turn_normal(row: np.ndarray, normal: np.ndarray, radius_0: float) -> None:
+def turn_normal(found: PairsFound, k: int, normal: np.ndarray, radius_0: float) -> None:
     """Give a result another normal: the cores stay where they touch, the points on the surfaces follow."""
     for c in range(3):
-        core = row[4 + c] - radius_0 * row[1 + c]
-        row[1 + c] = normal[c]
-        row[4 + c] = core + radius_0 * normal[c]
-        row[7 + c] = row[4 + c] + row[0] * normal[c]
+        core = found.point_1[k, c] - radius_0 * found.normal[k, c]
+        found.normal[k, c] = normal[c]
+        found.point_1[k, c] = core + radius_0 * normal[c]
+        found.point_2[k, c] = found.point_1[k, c] + found.distance[k] * normal[c]
 
 
 # -------- The segments of one mechanism: placed, then asked
+
+
+class SegmentMemory(NamedTuple):
+    """All that the kernels of one mechanism take."""
+
+    arrays: SegmentArrays
+    placed: PlacedSegments
+    lanes: Lanes
+    found: VolumesFound
+
+
+@kernel
+def place_at(table: np.ndarray, poses: np.ndarray) -> None:
+    """`place_segments` of packed `SegmentMemory`."""
+    m = packed.unpack(table, SegmentMemory)
+    place_segments(poses, m.arrays, m.placed)
+
+
+@kernel
+def nearest_at(table: np.ndarray, broad_phase: int, activation: float) -> int:
+    """`nearest_volumes` of packed `SegmentMemory`."""
+    m = packed.unpack(table, SegmentMemory)
+    return nearest_volumes(m.arrays, m.placed, broad_phase, activation, m.lanes, m.found)
 
 
 @dataclass(frozen=True)
@@ -335,15 +362,16 @@ class SegmentPairs:
         if math.isnan(activation):
             raise ConfigError("the activation distance must be a number of metres, or inf")
         self.model, self.activation, self.broad_phase = model, activation, broad_phase
-        self.joints = pair_joints(model.arrays.joint, model.arrays.pair_rows, ancestor_mask)
+        self.joints = Packed(pair_joints(model.arrays.joint, model.arrays.pair_rows, ancestor_mask))
         count = len(model.pairs)
         self.placed, self._lanes = PlacedSegments.of(model.arrays), Lanes.of(count)
-        pair, volumes = np.zeros(count, dtype=np.int64), np.zeros((count, 2), dtype=np.int64)
-        self._out = VolumesFound(pair, np.zeros((count, COLUMNS)), volumes)
+        volumes = np.zeros((count, 2), dtype=np.int64)
+        self._out = VolumesFound(PairsFound.buffer(count), volumes, np.zeros(count))
+        self._packed = Packed(SegmentMemory(model.arrays, self.placed, self._lanes, self._out))
 
     def place(self, poses: np.ndarray) -> None:
         """Move the segments to where the joints are; `poses` (J, 12) as in PoseArray."""
-        place_segments(poses, self.model.arrays, self.placed)
+        place_at(self._packed.table, poses)
 
     def nearest(self, activation: float | None = None) -> NearSegments:
         """The nearest pair of volumes of every pair of segments nearer than the activation distance.
@@ -354,11 +382,9 @@ class SegmentPairs:
         d_a = self.activation if activation is None else activation
         # Nothing is beyond an infinite distance.
         boxes = BROAD_PHASES[self.broad_phase] if d_a < math.inf else NO_BOXES
-        n = nearest_volumes(self.model.arrays, self.placed, boxes, d_a, self._lanes, self._out)
-        t = self._out.table[:n]
-        columns = (t[:, 0].copy(), t[:, 1:4].copy(), t[:, 4:7].copy(), t[:, 7:10].copy())
-        found = PairsFound(self._out.pair[:n].copy(), *columns)
-        return NearSegments(found, self.joints, self._out.volumes[:n].copy(), t[:, 10].copy())
+        n = nearest_at(self._packed.table, boxes, d_a)
+        out = self._out
+        return NearSegments(out.pairs.first(n), self.joints, out.volumes[:n].copy(), out.core[:n].copy())
 
     def forget(self) -> None:
         """Drop the normals remembered from earlier calls, as after a jump to another posture."""

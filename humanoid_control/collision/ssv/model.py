@@ -19,6 +19,7 @@ from humanoid_control.collision.ssv.distance_kernels import TYPE_NAMES
 from humanoid_control.collision.ssv.segments import Segment, SegmentPair, expand
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.packed import F1, F2, F3, I1, I2
 
 # -------- Boxes
 
@@ -120,14 +121,14 @@ class SegmentArrays(NamedTuple):
             the order of the segments.
     """
 
-    radii: np.ndarray
-    vertices: np.ndarray
-    kinds: np.ndarray
-    start: np.ndarray
-    joint: np.ndarray
-    boxes: np.ndarray
-    pair_rows: np.ndarray
-    volume_pairs: np.ndarray
+    radii: F1
+    vertices: F3
+    kinds: I1
+    start: I1
+    joint: I1
+    boxes: F2
+    pair_rows: I2
+    volume_pairs: I2
 
 
 @dataclass(frozen=True)
@@ -241,9 +242,9 @@ class PlacedSegments(NamedTuple):
         bounds: (S, 6) low and high corner of each segment along the world's axes.
     """
 
-    vertices: np.ndarray
-    boxes: np.ndarray
-    bounds: np.ndarray
+    vertices: F3
+    boxes: F2
+    bounds: F2
 
     @classmethod
     def of(cls, arrays: SegmentArrays) -> PlacedSegments:

@@ -94,7 +94,8 @@ class SelfCollisionLimit(Limit):
         """Rows of the near pairs that a velocity within the bounds could miss."""
         s = state.settings
         law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, s.acceleration, self.recovery.stage)
-        return int(fill_pair_rows(self.near.found, self.monitor.joints, state.data.J, law, state.dofs.map, bounds, out))
+        joints = self.monitor.joints.record
+        return int(fill_pair_rows(self.near.found, joints, state.data.J, law, state.dofs.map, bounds, out))
 
     def safe_scale(self, state: IkState, brake: np.ndarray, v: np.ndarray) -> float:
         """The largest s, of a few, for which the path to the stop at brake + s (v - brake) is clear; 0 where none is.

@@ -271,7 +271,7 @@ class SelfCollisionCost(Objective):
         out = np.zeros(robot.nv)
         self.near = near = self.pairs.update(q, self.activation)
         if len(near):
-            repulsion_gradient(data.J, near.found, near.joints, self.activation, self.contact, self.blend, out)
+            repulsion_gradient(data.J, near.found, near.joints.record, self.activation, self.contact, self.blend, out)
         return out
 
     def stiffness(self, data: pin.Data, q: np.ndarray, mobility: np.ndarray | None = None) -> float:
