@@ -177,8 +177,9 @@ def _null_space(name: str, robot: Robot, motion: Motion, biped: BipedTasks, task
     for q in motion.q[:-1]:
         near = collision.pairs.update(q, float(collision.activation.max()))
         pushed.append(int((near.distance < collision.activation[near.pair]).sum()))
-    rows = _count(robot, tasks)
-    return SolverCase(name, _aim_biped(biped, motion), tick, solver.reset, rows, len(robot.pairs), mean(pushed))
+    aim = _aim_biped(biped, motion)
+    aim(0)
+    return SolverCase(name, aim, tick, solver.reset, _count(robot, tasks), len(robot.pairs), mean(pushed))
 
 
 def mean(counts: Sequence[int] | np.ndarray) -> float:
@@ -208,6 +209,7 @@ def _program(
     def tick(q: np.ndarray) -> bool:
         return solver.step(q, tasks, DT).ok
 
+    aim(0)  # a task has rows when it has a target
     case = SolverCase(name, aim, tick, solver.reset, _count(robot, tasks))
     case.velocity = lambda: solver.v[robot.iv :]
     if collisions:

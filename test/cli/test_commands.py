@@ -106,7 +106,7 @@ MISTAKES = [
     (["up", "tendons", "--seconds", "-5"], "--seconds must be above 0, got -5"),
     (["up", "tendons", "--seconds", "nan"], "--seconds must be above 0, got nan"),
     (["up", "tendons", "--set", "state_estimator.mode=absolut"], "did you mean absolute"),
-    (["robots", "shwo"], "invalid choice: 'shwo'"),
+    (["robots", "shwo"], "unknown action 'shwo': did you mean show"),
     (["robots", "show", "hrp"], "did you mean hrp2"),
     (["retarget"], "required: clip"),
     (["retarget", "dance", "-o", "x.xls"], "unknown format '.xls'"),

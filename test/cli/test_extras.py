@@ -20,7 +20,9 @@ def without(monkeypatch):
     def hide(package):
         monkeypatch.setitem(sys.modules, package, None)
         for name in list(sys.modules):
-            if name.startswith(f"{package}.") or re.match(r"humanoid_control\.(viewer|evaluation\.report)\b", name):
+            if name.startswith(f"{package}.") or re.match(
+                r"humanoid_control\.(viewer|evaluation\.report|studies)\b", name
+            ):
                 monkeypatch.delitem(sys.modules, name)
 
     return hide

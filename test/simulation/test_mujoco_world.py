@@ -150,7 +150,7 @@ def test_other_links_touch_the_ground_where_they_are_told_to():
 
 def test_without_mujoco_one_line_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "mujoco", None)
-    with pytest.raises(EnvironmentProblem, match=r"pip install 'humanoid_control\[simulation\]'"):
+    with pytest.raises(EnvironmentProblem, match=r"pip install 'humanoid_control\[mujoco\]'"):
         make_engine(load_robot("hrp2"), "mujoco")
 
 

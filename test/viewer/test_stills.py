@@ -38,7 +38,7 @@ def test_all_robots_share_one_scale_and_the_bar_marks_the_smallest_gap():
         assert len(script.splitlines()) == 1
         for robot in ("lola", "we4rii"):
             names = {n for n in row.row.server.scene._handle_from_node_name if n.startswith(f"/volumes/{robot}/")}
-            assert len(names) == len(volumes_of(load_robot(robot), by_link=True).radii)
+            assert len(names) == len(volumes_of(load_robot(robot), by_link=True).arrays.radii)
     finally:
         row.stop()
 

@@ -54,8 +54,9 @@ class MarkerLayout:
                 m.colors[0] = ColorRGBA(**dict(zip("rgba", _floats(k, 1), strict=True)))
         raw, every = serialize_message(message), range(len(markers))
         self.stamp = _places([_find(raw, struct.pack("<iI", PROBE + k, k + 1)) for k in every], 8)
-        self.action = _places([_find(raw, struct.pack("<i", -PROBE - k)) for k in every], 4)
-        self.pose = _places([_find(raw, struct.pack("<7d", *_doubles(k, 0, POSE))) for k in every], 8 * POSE)
+        poses = [_find(raw, struct.pack("<7d", *_doubles(k, 0, POSE))) for k in every]
+        self.pose = _places(poses, 8 * POSE)
+        self.action = _places([_just_before(raw, at, struct.pack("<i", -PROBE - k)) for k, at in enumerate(poses)], 4)
         self.color = _places([_find(raw, struct.pack("<4f", *_floats(k, 0))) for k in every], 4 * RGBA)
         self.points, self.colors = {}, {}
         for k, m in enumerate(markers):
@@ -235,6 +236,17 @@ def _find(raw: bytes, pattern: bytes) -> int:
     at = raw.find(pattern)
     assert at >= 0 and raw.find(pattern, at + 1) < 0, "a probe value must occur exactly once"
     return at
+
+
+def _just_before(raw: bytes, at: int, pattern: bytes) -> int:
+    """Place of the 4 bytes of a pattern before `at`, or before the 4 bytes of padding that may stand there.
+
+    Padding is not written: it holds anything, even the pattern itself from a message before.
+    """
+    for start in (at - 8, at - 4):
+        if raw[start : start + 4] == pattern:
+            return start
+    raise AssertionError("the action must stand before the pose")
 
 
 def _places(starts: list[int], size: int) -> np.ndarray:
