@@ -16,7 +16,8 @@ from humanoid_control.collision.capsule_distance import capsule_capsule, segment
 from humanoid_control.collision.convex_distance import Solid, solid_solid
 from humanoid_control.collision.shapes import CAPSULE, ShapeArrays
 from humanoid_control.jit import inlined, kernel
-from humanoid_control.numerics.packed import F1, F2, I1, Packed, unpack
+from humanoid_control.numerics.array_types import F1, F2, I1, I2
+from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, rotate, row, sub, unrotate
 
 # -------- Near pairs and their gradients
@@ -337,10 +338,10 @@ class PairBounds(NamedTuple):
         lower: (P,) no pair is closer than this [m]; exact for those that were found to be near.
     """
 
-    pairs: np.ndarray
-    motion_bound: np.ndarray
-    joints: np.ndarray
-    lower: np.ndarray
+    pairs: I2
+    motion_bound: F2
+    joints: F1
+    lower: F1
 
 
 @kernel

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.numerics.array_types import F1, F2, F3, I1
 
 SPHERE, CAPSULE, BOX, CYLINDER, ELLIPSOID, ELLIPTIC_CAPSULE = range(6)
 KIND_NAMES = ("sphere", "capsule", "box", "cylinder", "ellipsoid", "elliptic_capsule")
@@ -186,12 +187,12 @@ class ShapeArrays(NamedTuple):
         radii: (S,) radius of the smallest sphere about p that holds the shape [m].
     """
 
-    kinds: np.ndarray
-    sizes: np.ndarray
-    joint: np.ndarray
-    R: np.ndarray
-    p: np.ndarray
-    radii: np.ndarray
+    kinds: I1
+    sizes: F2
+    joint: I1
+    R: F3
+    p: F2
+    radii: F1
 
     @classmethod
     def build(

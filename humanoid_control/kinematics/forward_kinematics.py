@@ -16,6 +16,7 @@ import pinocchio as pin
 
 from humanoid_control.errors import RobotError
 from humanoid_control.jit import inlined, kernel
+from humanoid_control.numerics.array_types import B1, F2, F3, I1
 
 
 class JointFrames(NamedTuple):
@@ -26,10 +27,10 @@ class JointFrames(NamedTuple):
         axis: (J, 3) unit vector in the joint's frame. slides: (J,) True for a prismatic joint.
     """
 
-    R: np.ndarray
-    p: np.ndarray
-    axis: np.ndarray
-    slides: np.ndarray
+    R: F3
+    p: F2
+    axis: F2
+    slides: B1
 
 
 def joint_axis(model: pin.Model, j: int) -> tuple[np.ndarray, bool]:
@@ -99,8 +100,8 @@ class ModelTree(NamedTuple):
     """
 
     joints: JointFrames
-    parent: np.ndarray
-    idx_q: np.ndarray
+    parent: I1
+    idx_q: I1
     floating: bool
 
     @classmethod
@@ -126,9 +127,9 @@ class WorldPoses(NamedTuple):
         axes: (J, 3) axes of the joints.
     """
 
-    R: np.ndarray
-    p: np.ndarray
-    axes: np.ndarray
+    R: F3
+    p: F2
+    axes: F2
 
     @classmethod
     def of(cls, bodies: int, joints: int) -> WorldPoses:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
+from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 import numpy as np
 from numba import types
@@ -31,14 +31,6 @@ from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
 from humanoid_control.jit import config
-
-F1 = Annotated[np.ndarray, np.float64, 1]
-F2 = Annotated[np.ndarray, np.float64, 2]
-F3 = Annotated[np.ndarray, np.float64, 3]
-I1 = Annotated[np.ndarray, np.int64, 1]
-I2 = Annotated[np.ndarray, np.int64, 2]
-I3 = Annotated[np.ndarray, np.int64, 3]
-B1 = Annotated[np.ndarray, np.bool_, 1]
 
 TUPLE: Any = types.BaseTuple  # untyped
 SCALARS: dict[Any, Any] = {float: types.float64, int: types.int64, bool: types.boolean}

@@ -28,7 +28,8 @@ from humanoid_control.collision.ssv.model import PoseArray, SsvModel
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import JointPoses, ModelTree, WorldPoses, joint_axis, joint_poses
-from humanoid_control.numerics.packed import Packed
+from humanoid_control.numerics.array_types import F2, F3
+from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.volumes import segment_pairs, volumes_of
 
@@ -80,15 +81,20 @@ class MonitorArrays(NamedTuple):
     tree: ModelTree
     world: WorldPoses
     shapes: ShapeArrays
-    R: np.ndarray
-    p: np.ndarray
+    R: F3
+    p: F2
     bounds: PairBounds
     found: PairsFound
 
 
 @kernel
-def monitor_shapes(a: MonitorArrays, q: np.ndarray, activation: np.ndarray) -> int:
-    """Joints and shapes placed at q (nq,), bounds lowered, near pairs measured: the number of rows of `a.found`."""
+def monitor_shapes(table: np.ndarray, q: np.ndarray, activation: np.ndarray) -> int:
+    """Joints and shapes placed at q (nq,), bounds lowered, near pairs measured: the number of rows found.
+
+    Args:
+        table: of the packed MonitorArrays. q: (nq,). activation: (P,) [m].
+    """
+    a = unpack(table, MonitorArrays)
     lower_bounds(a.bounds, q[q.shape[0] - a.bounds.joints.shape[0] :])
     joint_poses(a.tree, q, a.world)
     shape_poses(a.world.R, a.world.p, a.shapes, a.R, a.p)
@@ -121,6 +127,7 @@ class ShapePairs(CollisionMonitor):
         bounds = PairBounds(self.pairs, of_joints, np.zeros(robot.n), self.lower)
         found = PairsFound.buffer(self.count)
         self.arrays = MonitorArrays(self.poses.tree, self.poses.world, self.shapes, self.R, self.p, bounds, found)
+        self._table = Packed(self.arrays)
         self._names = [s.name for s in robot.shapes]
 
     def name(self, pair: int) -> tuple[str, str]:
@@ -131,7 +138,7 @@ class ShapePairs(CollisionMonitor):
     def update(self, q: np.ndarray, activation: float | np.ndarray) -> NearPairs:
         """The pairs closer than their activation distance, as `CollisionMonitor.update`."""
         self._activation[:] = activation
-        count = monitor_shapes(self.arrays, q, self._activation)
+        count = monitor_shapes(self._table.table, q, self._activation)
         return NearPairs(self.arrays.found.first(count), self.joints)
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.packed import B1, F1, F2, F3, I1, I2, Packed, unpack
+from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1, I2
+from humanoid_control.numerics.packed import Packed, unpack
 
 
 class Inner(NamedTuple):
@@ -161,7 +162,8 @@ PROGRAM = """
 import numpy as np
 from typing import NamedTuple
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.packed import F1, Packed, unpack
+from humanoid_control.numerics.array_types import F1
+from humanoid_control.numerics.packed import Packed, unpack
 
 class Numbers(NamedTuple):
     values: F1

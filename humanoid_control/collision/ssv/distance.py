@@ -43,7 +43,8 @@ from humanoid_control.collision.ssv.model import (
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.jit import kernel
 from humanoid_control.numerics import packed
-from humanoid_control.numerics.packed import F1, F2, I1, I2, I3, Packed
+from humanoid_control.numerics.array_types import F1, F2, I1, I2, I3
+from humanoid_control.numerics.packed import Packed
 
 CODES = 9  # of pairs of types
 COLUMNS = 11  # of a result: d, normal, points on both surfaces, distance of the cores

@@ -9,6 +9,8 @@ import numpy as np
 from humanoid_control.collision.pair_distance import pair_distance, shape_poses
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import WorldPoses, joint_poses
+from humanoid_control.numerics.array_types import F1, F2, F3, I1
+from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import MonitorArrays, ShapePairs
 
@@ -37,8 +39,9 @@ class StoppingPathCheck:
 
     def __init__(self, robot: Robot, monitor: ShapePairs) -> None:
         """Prepare for the pairs of a monitor, which must have been updated at q before each call."""
-        self._robot, self._arrays, self.motion_bound = robot, monitor.arrays, monitor.motion_bound
-        self._scratch = Scratch.of(robot.model.njoints, len(monitor.R), len(monitor.pairs), robot.nq)
+        self._robot, self.motion_bound = robot, monitor.motion_bound
+        scratch = Scratch.of(robot.model.njoints, len(monitor.R), len(monitor.pairs), robot.nq)
+        self._path = Packed(PathArrays(monitor.arrays, scratch))
 
     def max_safe_scale(
         self, q: np.ndarray, brake: np.ndarray, v: np.ndarray, dt: float, acceleration: float, floor: float
@@ -54,7 +57,7 @@ class StoppingPathCheck:
         """
         iv = self._robot.iv
         braking = Braking(dt, acceleration * dt, floor)
-        return float(max_safe_scale(self._arrays, q, brake[iv:], v[iv:], braking, self._scratch))
+        return float(max_safe_scale(self._path.table, q, brake[iv:], v[iv:], braking))
 
 
 class Braking(NamedTuple):
@@ -75,14 +78,14 @@ class Scratch(NamedTuple):
     """
 
     world: WorldPoses
-    R: np.ndarray
-    p: np.ndarray
-    q: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    distance: np.ndarray
-    floor: np.ndarray
-    pair: np.ndarray
+    R: F3
+    p: F2
+    q: F1
+    start: F2
+    end: F2
+    distance: F1
+    floor: F1
+    pair: I1
 
     @classmethod
     def of(cls, joints: int, shapes: int, pairs: int, nq: int) -> Scratch:
@@ -100,6 +103,13 @@ class Scratch(NamedTuple):
         )
 
 
+class PathArrays(NamedTuple):
+    """Arrays of `max_safe_scale`: those of the monitor, and memory."""
+
+    monitor: MonitorArrays
+    scratch: Scratch
+
+
 @kernel
 def braking_distance(speed: float, step: float, ticks: float) -> float:
     """Distance of a joint in some ticks, the first at its speed, each further one slower by step [per tick]."""
@@ -111,10 +121,10 @@ def braking_distance(speed: float, step: float, ticks: float) -> float:
 
 
 @kernel
-def max_safe_scale(
-    a: MonitorArrays, q: np.ndarray, brake: np.ndarray, v: np.ndarray, braking: Braking, w: Scratch
-) -> float:
-    """As `StoppingPathCheck.max_safe_scale`; brake and v are those of the joints (n,)."""
+def max_safe_scale(table: np.ndarray, q: np.ndarray, brake: np.ndarray, v: np.ndarray, braking: Braking) -> float:
+    """As `StoppingPathCheck.max_safe_scale`; brake and v are those of the joints (n,), the table of PathArrays."""
+    path = unpack(table, PathArrays)
+    a, w = path.monitor, path.scratch
     u = v.copy()
     if _is_clear(a, q, u, braking, w):
         return FULL_MOTION

@@ -10,7 +10,8 @@ import numpy as np
 from scipy.stats import chi2
 
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.packed import B1, F1, F2, I1, Packed, unpack
+from humanoid_control.numerics.array_types import B1, F1, F2, I1
+from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMapping
 
 # -------- Tendon faults

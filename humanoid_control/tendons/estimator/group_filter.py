@@ -10,8 +10,9 @@ import numpy as np
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import F3, I1
 from humanoid_control.numerics.cholesky import cholesky
-from humanoid_control.numerics.packed import F3, I1, Packed, unpack
+from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.tendons.estimator.diagnosis import Comparison
 from humanoid_control.tendons.estimator.kalman import (
     Estimate,

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.packed import F1, F2, F3, Packed, unpack
+from humanoid_control.numerics.array_types import F1, F2, F3
+from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.tendons.estimator.kalman import Estimate
 from humanoid_control.tendons.estimator.prediction import linearisation_variance, squared_pseudo_inverse
 from humanoid_control.tendons.estimator.settings import EstimatorSettings

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import F1, F2, I1
 from humanoid_control.numerics.cholesky import cholesky, cholesky_inverse
-from humanoid_control.numerics.packed import F1, F2, I1
 from humanoid_control.tendons.estimator.kalman import Estimate, Gate
 
 

@@ -12,7 +12,8 @@ from scipy.optimize import minimize
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.packed import F1, F2, Packed, unpack
+from humanoid_control.numerics.array_types import F1, F2
+from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.tendons.mappings.mapping import (
     Array,
     FitReport,

@@ -16,7 +16,8 @@ from scipy.linalg.blas import dsyrk
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.packed import F1, F2, I1, Packed, unpack
+from humanoid_control.numerics.array_types import F1, F2, I1
+from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.tendons.mappings.mapping import (
     Array,
     FitReport,
