@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from humanoid_control.kinematics.centroidal import centroidal_momentum_rate as centroidal_momentum_rate
     from humanoid_control.kinematics.forward_kinematics import JointPoses as JointPoses
     from humanoid_control.kinematics.forward_kinematics import KinematicTree as KinematicTree
+    from humanoid_control.kinematics.joint_limits import JointLimits as JointLimits
+    from humanoid_control.kinematics.joint_limits import velocity_bounds as velocity_bounds
     from humanoid_control.kinematics.joint_state import JointState as JointState
-    from humanoid_control.kinematics.velocity_bounds import JointLimits as JointLimits
-    from humanoid_control.kinematics.velocity_bounds import velocity_bounds as velocity_bounds
 
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
         "centroidal": ["centroidal_momentum_map", "centroidal_momentum_rate"],
         "joint_state": ["JointState"],
-        "velocity_bounds": ["JointLimits", "velocity_bounds"],
+        "joint_limits": ["JointLimits", "velocity_bounds"],
         "forward_kinematics": ["JointPoses", "KinematicTree"],
     },
 )

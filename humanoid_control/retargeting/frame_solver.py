@@ -18,7 +18,7 @@ import numpy as np
 
 from humanoid_control.errors import ClipError
 from humanoid_control.jit import kernel
-from humanoid_control.kinematics.velocity_bounds import JointLimits, StepRules, fill_velocity_bounds
+from humanoid_control.kinematics.joint_limits import JointLimits, StepRules, fill_velocity_bounds
 from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
 from humanoid_control.retargeting.problem import (
     RetargetingProblem,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from humanoid_control.ik import FrameTask, PointsTask, PostureTask, WholeBodyIk
 from humanoid_control.ik.limits import default_limits
-from humanoid_control.kinematics.velocity_bounds import JointLimits, velocity_bounds
+from humanoid_control.kinematics.joint_limits import JointLimits, velocity_bounds
 from humanoid_control.robots import CATALOGUE, load_robot
 
 POINTS = ("sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist")

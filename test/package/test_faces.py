@@ -41,6 +41,8 @@ def test_every_name_of_a_face_is_there(name):
     for exported in face.__all__:
         assert getattr(face, exported) is not None
     assert set(face.__all__) <= set(dir(face))
+    modules = {m.name for m in pkgutil.iter_modules(face.__path__)}
+    assert not set(face.__all__) & modules, "importing the module of that name would hide what the face gives"
 
 
 @pytest.mark.parametrize("name", [r for r in ROOMS if room(r).split(".")[0] not in SERVES], ids=room)

@@ -7,7 +7,7 @@ import numpy as np
 from humanoid_control.ik.free_velocities import Bounds, DofMap
 from humanoid_control.ik.limits.limit import IkState, Limit
 from humanoid_control.jit import kernel
-from humanoid_control.kinematics.velocity_bounds import (
+from humanoid_control.kinematics.joint_limits import (
     JointLimits,
     StepRules,
     clamp_to_speed,

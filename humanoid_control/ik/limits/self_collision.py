@@ -13,7 +13,7 @@ from humanoid_control.ik.limits.limit import IkState, Limit, SoftRows
 from humanoid_control.ik.limits.stopping_path import StoppingPathCheck
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.jit import kernel
-from humanoid_control.kinematics.velocity_bounds import clamp_to_speed
+from humanoid_control.kinematics.joint_limits import clamp_to_speed
 from humanoid_control.numerics.vec3 import cross, row
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import CollisionMonitor, ShapePairs

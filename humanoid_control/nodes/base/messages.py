@@ -19,9 +19,10 @@ from humanoid_control.robots import Robot
 WORLD = "world"
 AHEAD = 50_000_000  # [ns] no tick is later than that
 
-# Fast streams of which only the newest counts. Publishers are reliable, so that any subscriber can have them;
+# Fast streams of which only the newest counts. Publishers are reliable, so that any subscriber can have them, and keep
+# a few messages for one that comes late to take them all, as a recorder does (with one, a busy machine lost half);
 # subscribers take best effort, so that a lost message is not waited for.
-STREAM_OUT = QoSProfile(depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
+STREAM_OUT = QoSProfile(depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
 STREAM_IN = QoSProfile(depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT)
 # Slow messages that late subscribers must still get.
 LATCHED = QoSProfile(

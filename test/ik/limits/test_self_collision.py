@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from humanoid_control.errors import HumanoidError, RobotError
 from humanoid_control.ik import IkSettings, IkStatus, PointsTask, PostureTask, WholeBodyIk
 from humanoid_control.ik.limits.self_collision import BRAKING_SHARE, max_closing_speed
-from humanoid_control.kinematics.velocity_bounds import JointLimits, keep_acceleration, velocity_bounds
+from humanoid_control.kinematics.joint_limits import JointLimits, keep_acceleration, velocity_bounds
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.studies.bad_starts import bad_starts, recover
 
