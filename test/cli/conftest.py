@@ -62,7 +62,7 @@ class Command:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
                 try:
-                    process.wait(8)
+                    process.wait(20)
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()

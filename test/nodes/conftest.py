@@ -140,7 +140,7 @@ class Graph:
         """Send a signal; exit code and how long it took [s]."""
         begin = time.monotonic()
         process.send_signal(number)
-        code = process.wait(10)
+        code = process.wait(60)
         return code, time.monotonic() - begin
 
     def close(self) -> None:

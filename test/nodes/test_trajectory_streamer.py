@@ -122,7 +122,7 @@ def test_what_was_guessed_about_a_clip_is_logged_and_cleaning_can_be_left_out(gr
     first, second = (graph.output(p) for p in graph.processes.values())
     assert "120 Hz" in first and "120 Hz" not in second
     values = graph.diagnostics("/other/trajectory_streamer")
-    assert float(values["rate_hz"]) == pytest.approx(60, rel=0.1)
+    assert float(values["rate_hz"]) == pytest.approx(60, rel=0.3)
     assert process.poll() is None
 
 
