@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from test.warm_process import WarmProcess
+
 # The suite tries the same examples everywhere; `pytest --hypothesis-profile=explore` looks for new ones.
 settings.register_profile("suite", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
@@ -19,6 +21,14 @@ if threading.current_thread() is threading.main_thread() and signal.getsignal(si
     # A shell starts what runs in its background deaf to interrupts, and the commands under test would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 DATA = Path(os.environ.get("HUMANOID_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def warm_process():
+    """A process that commands and nodes are forked from."""
+    process = WarmProcess()
+    yield process
+    process.close()
 
 
 @pytest.fixture(scope="session")

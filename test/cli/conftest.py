@@ -9,8 +9,6 @@ import sys
 
 import pytest
 
-from test.cli.warm_process import WarmProcess
-
 # To a shell both are 130. Python ends by the signal itself where it came while a library was running Python from C.
 INTERRUPTED = (130, -signal.SIGINT)
 
@@ -66,13 +64,6 @@ class Command:
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
-
-
-@pytest.fixture(scope="session")
-def warm_process():
-    process = WarmProcess()
-    yield process
-    process.close()
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ TIMEOUT = 60.0
 class Graph:
     """A small ROS node of the test's own, and the node processes it talks to."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.processes = folder, {}
+    def __init__(self, folder: Path, warm) -> None:
+        self.folder, self.warm, self.processes = folder, warm, {}
         os.environ.update(
             ROS_DOMAIN_ID=DOMAIN,
             ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST",
@@ -40,21 +40,30 @@ class Graph:
         self.heard: dict[str, list] = {}
         self.clients: dict = {}
 
-    def start(self, node: str, *parameters: str, wait: bool = True, args: tuple[str, ...] = ()) -> subprocess.Popen:
-        """Start a node process, parameters as 'name:=value'; wait for its READY."""
-        given = [a for p in parameters for a in ("-p", p)]
-        command = [sys.executable, "-u", "-m", f"humanoid_control.nodes.{node}", "--ros-args", *given, *args]
-        log = (self.folder / f"{node}_{len(self.processes)}.log").open("w+")
-        process = subprocess.Popen(
-            command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
-        )
-        process.log_path = log.name
+    def start(self, node: str, *parameters: str, wait: bool = True, args: tuple[str, ...] = (), fresh: bool = False):
+        """Start a node process, parameters as 'name:=value'; wait for its READY.
+
+        It is a fork of a process that is warm, see `WarmProcess`; `fresh`: from the interpreter's start.
+        """
+        given = ["--ros-args", *(a for p in parameters for a in ("-p", p)), *args]
+        module, path = f"humanoid_control.nodes.{node}", self.folder / f"{node}_{len(self.processes)}.log"
+        if fresh:
+            process = subprocess.Popen(
+                [sys.executable, "-u", "-m", module, *given],
+                stdout=path.open("w+"),
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        else:
+            process = self.warm.start(module, given, dict(os.environ), Path.cwd(), path)
+        process.log_path = str(path)
         self.processes[f"{node}_{len(self.processes)}"] = process
         if wait:
             self.until(lambda: "READY" in self.output(process) or process.poll() is not None, f"{node} ready")
         return process
 
-    def output(self, process: subprocess.Popen) -> str:
+    def output(self, process) -> str:
         return Path(process.log_path).read_text()
 
     def listen(self, message: type, topic: str, qos: object = 50) -> list:
@@ -136,7 +145,7 @@ class Graph:
         self.until(said, f"{name} to say '{words}'")
         return found
 
-    def stop(self, process: subprocess.Popen, number: int = signal.SIGINT) -> tuple[int, float]:
+    def stop(self, process, number: int = signal.SIGINT) -> tuple[int, float]:
         """Send a signal; exit code and how long it took [s]."""
         begin = time.monotonic()
         process.send_signal(number)
@@ -166,7 +175,7 @@ def compiled_kernels():
 
 
 @pytest.fixture
-def graph(tmp_path):
-    g = Graph(tmp_path)
+def graph(tmp_path, warm_process):
+    g = Graph(tmp_path, warm_process)
     yield g
     g.close()

@@ -69,7 +69,7 @@ def test_an_occupied_port_is_said(graph):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_a_node_within_two_seconds(graph, node, number):
     extra = [f"port:={9200 + os.getpid() % 500}"] if node == "viewer" else []
-    process = graph.start(node, *extra)
+    process = graph.start(node, *extra, fresh=True)
     graph.spin(0.3)
     code, took = graph.stop(process, number)
     assert code == 0, graph.output(process)
@@ -78,7 +78,7 @@ def test_signals_end_a_node_within_two_seconds(graph, node, number):
 
 
 def test_two_interrupts_are_one(graph):
-    process = graph.start("simulator")
+    process = graph.start("simulator", fresh=True)
     process.send_signal(signal.SIGINT)
     time.sleep(0.01)
     process.send_signal(signal.SIGINT)

@@ -1,0 +1,160 @@
+"""Commands and nodes as processes of their own that start at once: forks of one process that has imported everything.
+
+The start of a command or node is mostly imports, and the tests run hundreds of them. What runs in the fork is the same
+`main`, with its own environment, folder, standard streams, signals and exit code. Tests of start-up, of signals and of
+running stacks start afresh instead. rclpy is not imported beforehand: it starts threads, which a fork would not have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+
+LIBRARIES = ("numpy", "scipy.spatial", "pinocchio", "coal", "numba", "rich.table", "yaml")
+ROOMS = (
+    "cli.robots", "cli.retarget", "cli.score", "cli.study", "warm_up.retargeting", "ik", "collision",
+    "ik.follower", "simulation.worlds.multibody_world", "retargeting.live", "retargeting.player",
+    "tendons.estimator.estimator",
+)  # fmt: skip
+MODULES = (*LIBRARIES, *(f"humanoid_control.{room}" for room in ROOMS))
+
+
+class WarmProcess:
+    """The process that is forked."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-u", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True,
+        )  # fmt: skip
+
+    def run(self, argv: list[str], env: dict[str, str], cwd: Path, timeout: float) -> subprocess.CompletedProcess:
+        """Run `humanoid argv` to its end.
+
+        Raises:
+            subprocess.TimeoutExpired: it took longer.
+        """
+        out, err = cwd.parent / f"{cwd.name}.out", cwd.parent / f"{cwd.name}.err"
+        process = self.start("humanoid_control.cli.main", argv, env, cwd, out, err)
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(10)
+            raise subprocess.TimeoutExpired(argv, timeout, out.read_text(), err.read_text()) from None
+        said = out.read_text(), err.read_text()
+        out.unlink(), err.unlink()
+        return subprocess.CompletedProcess(argv, code, *said)
+
+    def start(
+        self, module: str, argv: list[str], env: dict[str, str], cwd: Path, out: Path, err: Path | None = None
+    ) -> ForkedProcess:
+        """Start `python -m module argv` and leave it running; without `err` all that it says goes to `out`."""
+        out.touch()  # there when the test looks, whatever the fork has come to by then
+        job = {"module": module, "argv": argv, "env": env, "cwd": str(cwd), "out": str(out), "err": str(err or out)}
+        return ForkedProcess(self, self.ask(job))
+
+    def ask(self, job: dict) -> int | None:
+        """Give the process a job, and take its answer."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(job) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(10)
+
+
+class ForkedProcess:
+    """What `subprocess.Popen` is for a process that was started here."""
+
+    def __init__(self, warm: WarmProcess, pid: int) -> None:
+        self._warm, self.pid, self.returncode = warm, pid, None
+
+    def poll(self) -> int | None:
+        """Exit code, None while it runs."""
+        if self.returncode is None:
+            self.returncode = self._warm.ask({"poll": self.pid})
+        return self.returncode
+
+    def wait(self, timeout: float = 60.0) -> int:
+        """Exit code, when it has ended.
+
+        Raises:
+            subprocess.TimeoutExpired: it has not after `timeout` [s].
+        """
+        end, pause = time.monotonic() + timeout, 0.002
+        while self.poll() is None:
+            if time.monotonic() > end:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout)
+            time.sleep(pause)
+            pause = min(1.5 * pause, 0.05)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, while it runs."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it."""
+        self.send_signal(signal.SIGKILL)
+
+
+def _become(job: dict) -> int:
+    """In the fork: become what was asked for; its exit code."""
+    os.setsid()
+    os.chdir(job["cwd"])
+    os.environ.clear()
+    os.environ.update(job["env"])
+    for name, number in (("out", 1), ("err", 2)):
+        if name == "out" or job["err"] != job["out"]:
+            opened = os.open(job[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+        os.dup2(opened, number)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sys.argv = [job["module"], *job["argv"]]
+    try:
+        code = importlib.import_module(job["module"]).main()
+    except SystemExit as e:
+        code = e.code if isinstance(e.code, int) else 0 if e.code is None else 1
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
+
+
+def _ended(pid: int) -> int | None:
+    found, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if found else None
+
+
+def _serve() -> None:
+    for name in MODULES:
+        with contextlib.suppress(ImportError):  # ROS may be absent
+            importlib.import_module(name)
+    assert "rclpy" not in sys.modules
+    for line in sys.stdin:
+        job = json.loads(line)
+        if "poll" in job:
+            print(json.dumps(_ended(job["poll"])), flush=True)
+            continue
+        pid = os.fork()
+        if pid == 0:
+            os._exit(_become(job))
+        print(json.dumps(pid), flush=True)
+
+
+if __name__ == "__main__":
+    _serve()
