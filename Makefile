@@ -9,7 +9,7 @@ RUN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 export PYTHONUNBUFFERED := 1
 
-.PHONY: help demo test setup check boundscheck bench docs site wheel picture clean
+.PHONY: help demo test setup check boundscheck bench bench-peers peers docs site wheel picture clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,7 +18,8 @@ help:
 	@echo "make setup     only the environment (.venv); demo and test do it by themselves"
 	@echo "make check     ruff, mypy and the tests"
 	@echo "make boundscheck   the tests of compiled kernels with every index checked (compiles all anew: 20 minutes)"
-	@echo "make bench     all measurements, as docs/benchmarks.md"
+	@echo "make bench [RESUME=1]   all measurements, as docs/benchmarks.md; RESUME=1: those that an earlier call did not end"
+	@echo "make bench-peers   the tests that compare with pink, mink, PlaCo, filterpy, and those of the launch files"
 	@echo "make docs      robots, docs and default parameter files, made anew from their sources"
 	@echo "make site      the pages of docs/ as a site, in site/"
 	@echo "make wheel     the package as a wheel, in dist/"
@@ -53,9 +54,25 @@ boundscheck: setup
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/boundscheck" $(RUN)/python -m pytest -n 2 --dist loadfile \
 		-m "not ros and not browser" -k "not one_instruction" $(wildcard $(KERNELS))
 
-bench: setup
+# What `bench` compares with. PlaCo's wheels pin their own pinocchio, so they get a folder of their own.
+PLACO := $(VENV)/placo
+peers: setup
 	@$(RUN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[bench]'
-	@$(RUN)/humanoid bench all -o docs/benchmarks.md
+	@test -d $(PLACO) || $(RUN)/python -m pip install -q --disable-pip-version-check --target $(PLACO) 'placo>=0.10' || \
+		{ rm -rf $(PLACO); echo "PlaCo could not be installed: its rows and tests are left out"; }
+
+bench: peers
+	@$(if $(RESUME),,rm -rf $(VENV)/bench)
+	@$(RUN)/humanoid bench all -o docs/benchmarks.md --summary README.md --keep $(VENV)/bench
+
+bench-peers: peers
+	@sh .ci/launch_sources.sh $(VENV)/launch $(RUN)/python
+	@$(RUN)/python -m pip install -q --disable-pip-version-check osrf-pycommon
+	@PYTHONPATH="$$(cat $(VENV)/launch/path)" $(RUN)/python -m pytest -rs test/benchmarks test/launch \
+		--ignore test/launch/test_demo_launch.py
+	@test ! -s $(VENV)/launch/path || PYTHONPATH="$$(cat $(VENV)/launch/path)" \
+		AMENT_PREFIX_PATH="$(CURDIR)/$(VENV)/launch/prefix" ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST \
+		$(RUN)/python -m launch_testing.launch_test test/launch/test_demo_launch.py
 
 docs: setup
 	@$(RUN)/humanoid robots build

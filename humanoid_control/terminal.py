@@ -105,10 +105,13 @@ def progress(task: str, total: float, quiet: bool = False) -> Iterator[Any]:
         yield lambda done, text="": bar.update(row, completed=done, text=text)
 
 
+LIBRARIES = ("numpy", "scipy", "numba", "pin", "coal", "ros-rclpy", "viser", "mujoco", "mink", "pin-pink", "filterpy")
+
+
 def machine() -> dict[str, Any]:
     """Machine of a measurement: system, processor, versions of the libraries."""
     versions = {}
-    for name in ("numpy", "scipy", "pin", "coal", "ros-rclpy", "viser"):
+    for name in LIBRARIES:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
     return {

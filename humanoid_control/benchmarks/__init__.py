@@ -52,13 +52,13 @@ class BenchEntry(NamedTuple):
 
 BENCHES = {
     "stack": BenchEntry(
-        "the five nodes together: latency, rates, processor, memory, start (about 90 s)",
-        {"robot": "hrp2", "seconds": 60.0},
+        "the five nodes together: latency, rates, processor, memory, start (about 70 s)",
+        {"robot": "hrp2", "seconds": 40.0},
         "stack",
     ),
     "retarget": BenchEntry(
-        "frames a second of retargeting, beside mink and pink where they are installed (about 20 s)",
-        {"robot": "wabian2", "motion": "dance"},
+        "a frame of retargeting, its error and smoothness, beside PlaCo, mink and pink where installed (about 40 s)",
+        {"robot": "wabian2,we4rii", "motion": "dance"},
         "retargeting",
     ),
     "bounding_volumes": BenchEntry(
@@ -70,17 +70,17 @@ BENCHES = {
         "self_distance",
     ),
     "ik": BenchEntry(
-        "a tick of whole-body inverse kinematics, beside mink and pink where they are installed (about 80 s)",
+        "a tick of whole-body inverse kinematics, beside PlaCo, mink and pink where installed (about 30 s)",
         {"robot": "lola"},
         "ik",
     ),
     "loop": BenchEntry(
-        "the inverse kinematics node in closed loop at 500 Hz: latency, period, missed ticks (about 90 s)",
-        {"robot": "lola", "seconds": 60.0},
+        "the inverse kinematics node in closed loop at 500 Hz: latency, period, missed ticks (about 60 s)",
+        {"robot": "lola", "seconds": 40.0},
         "loop",
     ),
     "dynamics": BenchEntry(
-        "forward dynamics by three solvers, Lola with drives and Dill, beside pinocchio (about 2 min)",
+        "forward dynamics by three solvers, Lola with drives and Dill, beside pinocchio and MuJoCo (about 2 min)",
         {"robot": "lola"},
         "dynamics",
     ),
@@ -90,7 +90,7 @@ BENCHES = {
         "ssv_distance",
     ),
     "tendons": BenchEntry(
-        "joint-muscle mappings of table I, filter updates beside filterpy, three groups (about 45 s)",
+        "joint-muscle mappings of table I, filter updates beside others, three groups (about 45 s)",
         {"robot": "kengoro_upper"},
         "tendons",
     ),

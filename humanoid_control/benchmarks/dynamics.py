@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ from humanoid_control.robots import load_robot
 from humanoid_control.simulation.drives.drive_train import ELASTIC, RIGID, build_drive_train
 from humanoid_control.simulation.engine import Engine, make_engine
 from humanoid_control.simulation.settings import WorldSettings
+from humanoid_control.simulation.worlds.mujoco_world import MujocoWorld, ground_points
 from humanoid_control.terminal import progress, warn
 
 __all__ = ["measure", "notes"]
@@ -54,22 +55,35 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
         f"pinocchio: articulated bodies without rotors and loops {t['pinocchio_aba_tree']:.1f} us; constrained",
         f"dynamics with the screws as loops {t['pinocchio_constrained_type2']:.1f} us,"
         f" {t['pinocchio_constrained_type2'] / t['fd_type2_on']:.1f} times the sub-systems'; its harmonic drives are",
-        "only armature there, which spares it 18 rotors.",
+        "only armature there, which spares it 18 rotors. On the tree with these armatures: articulated bodies",
+        f"{t['pinocchio_aba_armature']:.1f} us" + _mujoco_forward(t),
     ]
-    lines += _world(t)
+    lines += _world(rows)
     if "dill_10" in t:
         lines += _growth(rows)
     return lines
 
 
-def _world(t: dict[str, float]) -> list[str]:
-    """Times of whole steps of 1 ms."""
+def _mujoco_forward(t: dict[str, float]) -> str:
+    if "mujoco_forward" not in t:
+        return "."
+    return f", MuJoCo's mj_forward, rotors as armature, in the air {t['mujoco_forward']:.1f} us."
+
+
+def _world(rows: list[dict[str, Any]]) -> list[str]:
+    """Times of whole steps of 1 ms, and how deep the soles are in the ground."""
+    t = {r["name"]: r["median"] for r in rows}
+    depth = {r["name"]: r["sole_depth_mm"] for r in rows if "sole_depth_mm" in r}
     words = {"world_step_lola": "ideal drives", "world_step_lola_rigid": "rigid", "world_step_lola_elastic": "elastic"}
-    parts = [f"{word} {t[name]:.1f} us, {1000 / t[name]:.0f} times real time" for name, word in words.items()]
+    parts = [
+        f"{word} {t[name]:.1f} us, {1000 / t[name]:.0f} times real time, soles {depth[name]:.3f} mm in the ground"
+        for name, word in words.items()
+    ]
     lines = ["A step of 1 ms of the whole world, Lola on her feet:", *(f"  {part}" for part in parts)]
     if "mujoco_step_lola" in t:
         ratio = t["mujoco_step_lola"] / t["world_step_lola"]
-        lines.append(f"  MuJoCo, ideal drives, its own contact {t['mujoco_step_lola']:.1f} us, {ratio:.1f} times that")
+        told = f"{t['mujoco_step_lola']:.1f} us, {ratio:.1f} times that, {depth['mujoco_step_lola']:.3f} mm"
+        lines.append(f"  MuJoCo, ideal drives, its own contact {told}")
     return lines
 
 
@@ -207,12 +221,12 @@ STEPS = 20  # of 1 ms in a call
 SETTLING = 500  # steps before the first measurement
 
 
-def world_steps(name: str) -> list[tuple[str, Callable[[], float], int]]:
-    """Rows: name, a call that returns the time of one step of 1 ms [s], degrees of freedom."""
+def world_cases(name: str) -> list[TimedCall]:
+    """Whole steps of 1 ms with contact, of the compiled worlds and of MuJoCo's; and MuJoCo's forward dynamics alone."""
     robot = load_robot(name, "floating")
     rows = [("world_step_lola", "multibody", "ideal"), ("world_step_lola_rigid", "multibody", "rigid")]
     rows += [("world_step_lola_elastic", "multibody", "elastic"), ("mujoco_step_lola", "mujoco", "ideal")]
-    out: list[tuple[str, Callable[[], float], int]] = []
+    out: list[TimedCall] = []
     for row, engine, drives in rows:
         try:
             world = make_engine(robot, engine, WorldSettings(drives=drives))
@@ -220,9 +234,34 @@ def world_steps(name: str) -> list[tuple[str, Callable[[], float], int]]:
             warn(f"{row} is left out: {e}")
             continue
         world.step(SETTLING)
-        full = getattr(world, "full_v", world.v)
-        out.append((row, partial(_step, world), len(full)))
+        dof = len(getattr(world, "full_v", world.v))
+        out.append(TimedCall(row, partial(_step, world), dof, True, tell=partial(_depth, world)))
+        if isinstance(world, MujocoWorld):
+            out.append(TimedCall("mujoco_forward", _mujoco_in_the_air(world), dof))
     return out
+
+
+def _depth(world: Engine) -> dict[str, float]:
+    return {"sole_depth_mm": round(1000 * sole_depth(world), 4)}
+
+
+def sole_depth(world: Engine) -> float:
+    """Depth of the deepest corner of a sole below flat ground [m], from the posture alone, whatever the engine."""
+    robot, at = world.robot, ground_points(world.robot, world.settings)
+    pin.forwardKinematics(robot.model, robot.data, world.q)
+    corners = [
+        robot.data.oMi[int(b)].act(p[:3])[2] for b, p, s in zip(at.body, at.points, at.sole, strict=True) if s >= 0
+    ]
+    return -float(min(corners))
+
+
+def _mujoco_in_the_air(world: MujocoWorld) -> Callable[[], object]:
+    """MuJoCo's mj_forward for the world's robot, 10 m above the ground and moving."""
+    mj, model = world.mujoco, world.mj_model
+    data = mj.MjData(model)
+    data.qpos[:], data.qvel[:] = world.mj_data.qpos, 0.3 * np.random.default_rng(0).normal(size=model.nv)
+    data.qpos[2] += 10.0
+    return lambda: mj.mj_forward(model, data)
 
 
 def _step(world: Engine) -> float:
@@ -250,6 +289,7 @@ class TimedCall:
     dof: int
     timed: bool = False  # the call measures itself and returns seconds
     stage: bool = False  # its time includes that of the stages before it
+    tell: Callable[[], dict[str, Any]] = field(default=dict)  # more columns, after the measurement
 
 
 def measure(robot: str = "lola", quiet: bool = True) -> list[dict[str, Any]]:
@@ -299,13 +339,15 @@ def posture(robot: Any, joints: tuple[str, ...]) -> np.ndarray:
 
 
 def pinocchio_cases(robot: Any, train: Any, q: np.ndarray, v: np.ndarray) -> list[TimedCall]:
-    """Articulated bodies without rotors, and constrained dynamics with the screws as loops."""
+    """Articulated bodies without and with rotors as armature, and constrained dynamics with the screws as loops."""
     tree, data = train.pinocchio, train.pinocchio.createData()
     zero, chains = np.zeros(tree.nv), chains_of(robot, train)
+    geared, geared_data = chains.tree, chains.tree.createData()
     x, u = chains.close(q, v)
     loads = np.zeros(chains.model.nv)
     return [
         TimedCall("pinocchio_aba_tree", lambda: pin.aba(tree, data, q, v, zero), tree.nv),
+        TimedCall("pinocchio_aba_armature", lambda: pin.aba(geared, geared_data, q, v, zero), tree.nv),
         TimedCall("pinocchio_constrained_type2", lambda: chains.accelerate(x, u, loads), chains.model.nv),
     ]
 
@@ -316,11 +358,6 @@ def dill_cases(n: int) -> list[TimedCall]:
     q, v = dill_state(model)
     rows = [(f"dill_{n}" if s == "on" else f"dill_{n}_{s}", solver) for solver, s in SHORT.items()]
     return [_case(name, ForwardDynamics(model, solver, (0.0, 0.0, 0.0)), q, v) for name, solver in rows]
-
-
-def world_cases(name: str) -> list[TimedCall]:
-    """Whole steps of 1 ms with contact, of the compiled worlds and of MuJoCo's."""
-    return [TimedCall(row, call, dof, True) for row, call, dof in world_steps(name)]
 
 
 def _case(name: str, dynamics: ForwardDynamics, q: np.ndarray, v: np.ndarray) -> TimedCall:
@@ -360,5 +397,5 @@ def _rows(cases: list[TimedCall], times: np.ndarray) -> list[dict[str, Any]]:
             row |= {"median": round(median - before, 3), "best": round(best - before_best, 3), "p99": ""}
             row["in_loop"] = round(median, 3)
             before, before_best = median, best
-        rows.append(row)
+        rows.append(row | case.tell())
     return rows

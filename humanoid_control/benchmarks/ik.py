@@ -1,4 +1,4 @@
-"""A tick of whole-body inverse kinematics: the solvers of this package and of pink and mink, in one run."""
+"""A tick of whole-body inverse kinematics: the solvers of this package and of PlaCo, mink and pink, in one run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from humanoid_control.benchmarks.ik_cases import MARGIN, Motion, SolverCase, package_cases
 from humanoid_control.benchmarks.peers import mink_cases, pink_cases
+from humanoid_control.benchmarks.placo_peer import tick_cases
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.terminal import compile_first, warn
 
@@ -16,16 +17,13 @@ COLUMNS = ["name", "unit", "median", "best", "p99", "n"]
 ROUNDS = 5
 TICKS = 400  # of each round
 CHUNK = 20  # ticks after which the next solver has its turn
-RATIOS = (
-    ("ours_to_pink_all_pairs", "pink_all_pairs", "tick_qp_peers"),
-    ("ours_to_mink_all_pairs", "mink_all_pairs", "tick_qp_peers"),
-    ("ours_to_pink_no_collision", "pink_no_collision", "tick_no_collision"),
-    ("ours_to_mink_no_collision", "mink_no_collision", "tick_no_collision"),
-)
+SLOW, FEW_ROUNDS = ("pink_all_pairs",), 1  # half a minute for what four more rounds would not change
+PEERS = {"placo": tick_cases, "mink": mink_cases, "pink": pink_cases}
+OWN = {"all_pairs": "tick_qp_peers", "nearest_10": "tick_qp_peers", "no_collision": "tick_no_collision"}
 
 
 def measure(robot: str = "lola", quiet: bool = True) -> list[dict[str, Any]]:
-    """A row for each solver (us a tick) and the ratios to the peers.
+    """A row for each solver (us a tick), and for each peer how many times this package's tick it takes.
 
     All get the same postures, from each of which they take one step towards the next. They take turns, so that
     other work on the machine hits all alike.
@@ -34,37 +32,47 @@ def measure(robot: str = "lola", quiet: bool = True) -> list[dict[str, Any]]:
     compile_first()
     motion = Motion(model, TICKS)
     cases = package_cases(model, motion)
-    for name, make in (("pink", pink_cases), ("mink", mink_cases)):
+    for name, make in PEERS.items():
         try:
             cases += make(model, motion)
-        except ImportError:
-            warn(f"{name} is not installed: its rows are left out (pip install 'humanoid_control[bench]')")
+        except ImportError as e:
+            warn(f"{name}'s rows are left out: {e} (`make bench` installs it)")
     for case in cases:  # whatever is made at the first calls
         case.begin()
         _ticks(case, motion, range(min(CHUNK, TICKS)))
-        case.failed = 0
-    times = {case.name: np.empty((ROUNDS, TICKS)) for case in cases}
+        case.failed, case.constraints = 0, 0.0
+    times: dict[str, list[np.ndarray]] = {case.name: [] for case in cases}
     for k in range(ROUNDS):
-        for case in cases:
+        playing = [case for case in cases if k < FEW_ROUNDS or case.name not in SLOW]
+        for case in playing:
             case.begin()
+            times[case.name].append(np.empty(TICKS))
         for first in range(0, TICKS, CHUNK):
             part = range(first, min(first + CHUNK, TICKS))
-            for case in cases:
-                times[case.name][k, part.start : part.stop] = _ticks(case, motion, part)
-    rows = [_row(case, times[case.name], motion) for case in cases]
-    median = {r["name"]: r["median"] for r in rows}
-    for name, peer, own in RATIOS:
-        if peer in median:
-            shares = [np.median(b) / np.median(a) for a, b in zip(times[own], times[peer], strict=True)]
-            best = round(float(max(shares)), 2)
-            worst = round(float(min(shares)), 2)
-            middle = round(median[peer] / median[own], 2)
-            rows.append({"name": name, "unit": "ratio", "median": middle, "best": best, "p99": worst, "n": ROUNDS})
-    return rows
+            for case in playing:
+                times[case.name][k][part.start : part.stop] = _ticks(case, motion, part)
+    rows = [_row(case, np.array(times[case.name]), motion) for case in cases]
+    return rows + _ratios(rows, times)
+
+
+def _ratios(rows: list[dict[str, Any]], times: dict[str, list[np.ndarray]]) -> list[dict[str, Any]]:
+    """Time of each peer by that of the same job here, above 1 where the peer is slower; best and worst round."""
+    median, out = {r["name"]: r["median"] for r in rows}, []
+    for name in median:
+        peer, _, kind = name.partition("_")
+        if peer in PEERS and kind in OWN:
+            shares = [np.median(b) / np.median(a) for a, b in zip(times[OWN[kind]], times[name], strict=False)]
+            best, worst = (round(float(x), 2) for x in (max(shares), min(shares)))
+            middle = round(median[name] / median[OWN[kind]], 2)
+            row = {"name": f"{name}_to_ours", "unit": "ratio", "median": middle, "best": best, "p99": worst}
+            out.append(row | {"n": len(shares)})
+    return out
 
 
 def _ticks(case: SolverCase, motion: Motion, ticks: range) -> list[float]:
     """Times of some ticks of the motion [s]; targets are set outside of them."""
+    if case.remote is not None:
+        return case.remote(ticks)
     out = []
     for k in ticks:
         case.aim(k)
@@ -72,6 +80,7 @@ def _ticks(case: SolverCase, motion: Motion, ticks: range) -> list[float]:
         ok = case.tick(motion.q[k])
         out.append(time.perf_counter() - start)
         case.failed += not ok
+        case.constraints += case.used()
     return out
 
 
@@ -89,7 +98,8 @@ def _row(case: SolverCase, rounds: np.ndarray, motion: Motion) -> dict[str, Any]
     }
     if case.pairs:
         inside = float(np.mean(motion.closest < MARGIN))
-        row |= {"pairs": case.pairs, "active_pairs": case.active, "inside_margin": round(inside, 3)}
+        row |= {"pairs": case.pairs, "active_pairs": round(case.constraints / us.size, 1)}
+        row |= {"near_pairs": round(float(np.mean(motion.near)), 1), "inside_margin": round(inside, 3)}
     return row
 
 
@@ -97,21 +107,29 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     """Lines on what is counted."""
     by = {r["name"]: r for r in rows}
     free, qp, few = by["tick_nullspace_free"], by["tick_qp"], by["tick_qp_peers"]
-    pairs, active, inside = qp["pairs"], qp["active_pairs"], f"{qp['inside_margin']:.0%}"
+    pairs, inside = qp["pairs"], f"{qp['inside_margin']:.0%}"
     lines = [
         f"One core; median of all ticks, and of the quietest of {ROUNDS} rounds (best); of ratios best and, as p99,",
-        f"worst round. {pairs} pairs of shapes are watched while all joints move; {active} of them",
-        f"on average are rows of the quadratic program; in {inside} of the ticks one is nearer than its",
-        "margin, so that rows hold the robot back.",
+        f"worst round. {pairs} pairs of shapes are watched while all joints move; {qp['near_pairs']} of them are near",
+        f"on average, and {qp['active_pairs']} are rows of the quadratic program (tick_qp_peers:",
+        f"{few['active_pairs']}); in {inside} of the ticks one is nearer than its margin, so that rows hold the robot",
+        "back.",
         f"tick_nullspace: {by['tick_nullspace']['rows']} task rows, tick_nullspace_free: {free['rows']}, without the",
         "arms'; objectives: joint limits, comfort, all pairs, and angular momentum tracked by the arms.",
         f"tick_qp: {qp['rows']} rows, angular momentum among them. tick_qp_peers, tick_no_collision and the peers: the",
-        f"same {few['rows']} rows of soles, chest, centre of mass and posture, and limits of range and speed.",
+        f"same {few['rows']} rows of soles, chest, centre of mass and posture, and limits of range and speed; beside",
+        "these only this package limits accelerations and checks the path to the next posture and to the stop.",
     ]
-    for peer in ("pink", "mink"):
+    for peer, how in HOW.items():
         if f"{peer}_all_pairs" in by:
             p = by[f"{peer}_all_pairs"]
-            lines.append(
-                f"{peer}: {p['pairs']} pairs, {p['active_pairs']} rows; {p['failed']} of {p['n']} ticks failed."
-            )
+            told = f"{p['pairs']} pairs, {p['active_pairs']} rows; {p['failed']} of {p['n']} ticks failed."
+            lines.append(f"{peer}: {how}{told}")
     return lines
+
+
+HOW = {
+    "placo": "in a process of its own, with its own pinocchio; distances as soft constraints of weight 1e6; ",
+    "mink": "on a MuJoCo model; ",
+    "pink": "",
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.momentum import AngularMomentumTask
 from humanoid_control.ik.tasks.points import CenterOfMass, PointTask
 from humanoid_control.ik.tasks.task import Task
-from humanoid_control.ik.whole_body_ik import WholeBodyIk
+from humanoid_control.ik.whole_body_ik import IkReport, WholeBodyIk
 from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 
@@ -72,6 +72,7 @@ GAIN = 1 / DT  # an error is to be gone after one tick
 ARMS = ("right_arm", "left_arm")
 SOLES = ("l_foot_tcp", "r_foot_tcp")
 POSTURE = 0.02  # weight of the posture against the other rows
+DAMPING = 1e-6  # of the peers
 
 
 @dataclass
@@ -83,9 +84,10 @@ class SolverCase:
         aim: sets the targets of tick k. tick: one step from q (nq,); whether there was an answer.
         begin: forgets earlier ticks.
         rows: of its tasks. pairs: that are watched, 0 for none.
-        active: pairs that on average are rows of the program, or are pushed apart in the null space.
-        failed: ticks without an answer.
+        used: pairs that in the last tick were rows of the program, or were pushed apart in the null space.
         velocity: of the joints (n,) in the last tick, in the robot's order.
+        remote: takes the ticks of a range elsewhere, counts what they need, and returns their times [s]; None: here.
+        constraints: sum of `used` over the ticks so far. failed: ticks without an answer.
     """
 
     name: str
@@ -94,9 +96,11 @@ class SolverCase:
     begin: Callable[[], Any]
     rows: int
     pairs: int = 0
-    active: float = 0.0
-    failed: int = 0
+    used: Callable[[], int] = field(default=lambda: 0)
     velocity: Callable[[], np.ndarray] = field(default=lambda: np.zeros(0))
+    remote: Callable[[range], list[float]] | None = None
+    constraints: float = 0.0
+    failed: int = 0
 
 
 @dataclass(frozen=True)
@@ -177,14 +181,24 @@ def _null_space(name: str, robot: Robot, motion: Motion, biped: BipedTasks, task
     for q in motion.q[:-1]:
         near = collision.pairs.update(q, float(collision.activation.max()))
         pushed.append(int((near.distance < collision.activation[near.pair]).sum()))
-    aim = _aim_biped(biped, motion)
+    aim_biped, at = _aim_biped(biped, motion), [0]
+
+    def aim(k: int) -> None:
+        at[0] = k
+        aim_biped(k)
+
     aim(0)
-    return SolverCase(name, aim, tick, solver.reset, _count(robot, tasks), len(robot.pairs), mean(pushed))
+    rows, pairs = _count(robot, tasks), len(robot.pairs)
+    return SolverCase(name, aim, tick, solver.reset, rows, pairs, used=lambda: pushed[at[0]])
 
 
-def mean(counts: Sequence[int] | np.ndarray) -> float:
-    """Mean number of pairs, to one digit."""
-    return round(float(np.mean(counts)), 1)
+def root_poses(robot: Robot, postures: Iterable[np.ndarray]) -> list[pin.SE3]:
+    """Pose of the root link in the world at each of some configurations."""
+    root, out = robot.model.getFrameId(robot.root_link), []
+    for q in postures:
+        pin.framesForwardKinematics(robot.model, robot.data, q)
+        out.append(pin.SE3(robot.data.oMf[root]))
+    return out
 
 
 def _count(robot: Robot, tasks: Sequence[Task]) -> int:
@@ -205,15 +219,17 @@ def _program(
 ) -> SolverCase:
     settings = IkSettings(margin=MARGIN, activation=ACTIVATION)
     solver = solver or WholeBodyIk(robot, settings, default_limits(robot, collisions))
+    last: list[IkReport] = [IkReport(True)]
 
     def tick(q: np.ndarray) -> bool:
-        return solver.step(q, tasks, DT).ok
+        last[0] = solver.step(q, tasks, DT).report
+        return last[0].ok
 
     aim(0)  # a task has rows when it has a target
     case = SolverCase(name, aim, tick, solver.reset, _count(robot, tasks))
     case.velocity = lambda: solver.v[robot.iv :]
     if collisions:
-        case.pairs, case.active = len(robot.pairs), mean(motion.near)
+        case.pairs, case.used = len(robot.pairs), lambda: last[0].rows
     return case
 
 

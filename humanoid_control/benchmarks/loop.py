@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from humanoid_control.benchmarks import Row
+from humanoid_control.benchmarks.command_arrival import Listener
 from humanoid_control.benchmarks.rows import row
-from humanoid_control.benchmarks.stack import check_seconds
+from humanoid_control.benchmarks.stack import check_seconds, told_scheduling
 from humanoid_control.nodes import Session, find_stack
 from humanoid_control.terminal import progress
 
@@ -13,10 +14,11 @@ SETTLE = 5.0  # [s]
 NODE = "whole_body_ik"
 
 
-def measure(robot: str = "lola", seconds: float = 60.0, quiet: bool = True) -> list[Row]:
-    """Rows: command_latency, period_error, tick, missed_ticks, from the node's own diagnostics.
+def measure(robot: str = "lola", seconds: float = 40.0, quiet: bool = True) -> list[Row]:
+    """Rows: command_latency and command_transport, in another process; the node's own publish_latency, period_error,
+    tick, missed_ticks.
 
-    The percentiles are those of the whole measurement, whose length is the node's sliding window.
+    The percentiles of its own are those of the whole measurement, whose length is the node's sliding window.
     """
     check_seconds(seconds)
     stack = find_stack("imitation").without("viewer")
@@ -24,7 +26,7 @@ def measure(robot: str = "lola", seconds: float = 60.0, quiet: bool = True) -> l
         session.wait_first_motion()
         session.run(SETTLE)
         before = _last_diagnostics(session)
-        with progress("measuring", seconds, quiet) as show:
+        with Listener() as listener, progress("measuring", seconds, quiet) as show:
             session.run(seconds, lambda t, _: show(t))
         after = _last_diagnostics(session)
     ticks, missed = (int(after[k]) - int(before[k]) for k in ("ticks", "missed_ticks"))
@@ -32,7 +34,8 @@ def measure(robot: str = "lola", seconds: float = 60.0, quiet: bool = True) -> l
         [float(after[f"{k}_{p}_ms"]) for p in ("p50", "p99")] for k in ("latency", "period_error", "execution")
     )
     return [
-        row("command_latency", "ms", latency[0], latency[1], ticks),
+        *listener.rows("command_latency", 1 / RATE),
+        row("publish_latency", "ms", latency[0], latency[1], ticks, scheduling={NODE: after.get("scheduling", "")}),
         row("period_error", "ms", period[0], period[1], ticks),
         row("tick", "ms", tick[0], tick[1], ticks),
         row("missed_ticks", "ticks", missed, missed, ticks + missed),
@@ -52,6 +55,8 @@ def notes(rows: list[Row]) -> list[str]:
     """Lines on what is counted."""
     return [
         f"{NODE} at {RATE:.0f} Hz with simulator, estimator and streamer on this machine, whose cores they share.",
-        "command_latency: from the stamp of targets to the command that uses them. period_error: how far the time",
-        f"between two ticks is from {1e3 / RATE:g} ms, whether longer or shorter.",
+        "command_latency: from the stamp of targets to the arrival of the command they made in another process;",
+        "publish_latency: to its publication, by the node; command_transport: from any command's stamp to its arrival.",
+        f"period_error: how far the time between two ticks is from {1e3 / RATE:g} ms, whether longer or shorter.",
+        told_scheduling({r["name"]: r for r in rows}["publish_latency"]) + ".",
     ]

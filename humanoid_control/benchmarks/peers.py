@@ -1,6 +1,7 @@
 """Peers: pink and mink with the same job, for the benchmarks of retargeting and of inverse kinematics.
 
-The same robot, tasks, pairs and limits in their terms, one solver step a frame.
+The same robot, tasks, pairs and limits in their terms, one solver step a frame, or several. PlaCo, which takes a
+process of its own, is in `placo_peer`; the URDF that it is given is made here.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from humanoid_control.benchmarks.ik_cases import (
     PeerTargets,
     SolverCase,
     chest_frame,
-    mean,
+    root_poses,
 )
+from humanoid_control.collision.coal_backend import rotation_of_z_onto
 from humanoid_control.collision.shapes import Box, Capsule, EllipticCapsule, LinkShape, Sphere
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.robots.robot import Robot
@@ -73,10 +75,14 @@ def pink_stepper(robot: Robot, joints: np.ndarray) -> Callable[[np.ndarray, floa
     return step
 
 
-def mink_stepper(robot: Robot, joints: np.ndarray) -> Callable[[np.ndarray, float], np.ndarray]:
+def mink_stepper(robot: Robot, joints: np.ndarray, steps: int = 1) -> Callable[[np.ndarray, float], np.ndarray]:
     """The same for mink, on a MuJoCo model made from the robot's URDF with only the imitation joints.
 
     MuJoCo has no elliptic capsules: they become capsules of the mean radius.
+
+    Args:
+        robot, joints: as above.
+        steps: of the solver a frame; they share its time, so that joint speeds are kept.
     """
     import mink
 
@@ -104,11 +110,12 @@ def mink_stepper(robot: Robot, joints: np.ndarray) -> Callable[[np.ndarray, floa
     def step(targets: np.ndarray, dt: float) -> np.ndarray:
         for task, p in zip(points, targets, strict=True):
             task.set_target(mink.SE3.from_translation(p))
-        try:
-            v = mink.solve_ik(configuration, [*points, posture], dt, SOLVER, DAMPING, limits=limits)
-        except mink.exceptions.MinkError:
-            v = np.zeros(model.nv)
-        configuration.integrate_inplace(v, dt)
+        for _ in range(steps):
+            try:
+                v = mink.solve_ik(configuration, [*points, posture], dt / steps, SOLVER, DAMPING, limits=limits)
+            except mink.exceptions.MinkError:
+                v = np.zeros(model.nv)
+            configuration.integrate_inplace(v, dt / steps)
         out[robot.imitation_joints] = configuration.q[order]
         return out.copy()
 
@@ -149,11 +156,14 @@ def mujoco_model(
     for item in robot.shapes:
         _add_geom(spec.body(item.link), item)
     names = [s.name for s in robot.shapes]
-    model = spec.compile()
+    return spec.compile(), [([names[i]], [names[j]]) for i, j in pairs_moved(robot, joints)]
+
+
+def pairs_moved(robot: Robot, joints: Sequence[str]) -> list[tuple[int, int]]:
+    """The robot's pairs of shapes whose distance can change when only these joints move."""
     joint = [robot.model.frames[robot.model.getFrameId(s.link)].parentJoint for s in robot.shapes]
     columns = robot.ancestor_mask[joint][:, robot.iv + np.array([robot.joint_index(n) for n in joints])]
-    apart = [(i, j) for i, j in robot.pairs if (columns[i] != columns[j]).any()]
-    return model, [([names[i]], [names[j]]) for i, j in apart]
+    return [(int(i), int(j)) for i, j in robot.pairs if (columns[i] != columns[j]).any()]
 
 
 def _add_geom(body: Any, item: LinkShape) -> None:
@@ -184,9 +194,91 @@ def _add_geom(body: Any, item: LinkShape) -> None:
         body.add_geom(name=item.name, type=kind.mjGEOM_SPHERE, pos=sphere, size=[radius, 0, 0])
 
 
+def urdf_with_shapes(robot: Robot, joints: Sequence[str], points: Sequence[str]) -> tuple[str, list[tuple[str, str]]]:
+    """The robot's URDF with its collision shapes as pinocchio reads them, and the pairs by pinocchio's names of them.
+
+    A cylinder that `collision_checking` calls a capsule is one to pinocchio. Elliptic capsules become capsules of the
+    mean radius here too.
+
+    Args:
+        robot: which.
+        joints: that move; all others are fixed as they are in the neutral posture.
+        points: that become links, called `point_` and their names.
+    """
+    tree = ElementTree.fromstring(robot.urdf.encode())
+    links, counts, names = {str(link.get("name")): link for link in tree.iter("link")}, dict[str, int](), []
+    for link in links.values():
+        for shown in [child for child in link if child.tag in ("visual", "collision", "collision_checking")]:
+            link.remove(shown)
+    for item in robot.shapes:
+        count = counts[item.link] = counts.get(item.link, -1) + 1
+        names.append(f"{item.link}_{count}")
+        _add_collision(links[item.link], names[-1], item)
+    for joint in tree.findall("joint"):
+        if joint.get("name") not in joints and joint.get("type") != "fixed":
+            _fix(joint, robot)
+    for name in points:
+        link, xyz = robot.file.points[name]
+        ElementTree.SubElement(tree, "link", name=f"point_{name}")
+        held = ElementTree.SubElement(tree, "joint", name=f"to_point_{name}", type="fixed")
+        ElementTree.SubElement(held, "parent", link=link)
+        ElementTree.SubElement(held, "child", link=f"point_{name}")
+        ElementTree.SubElement(held, "origin", xyz=_text(xyz))
+    pairs = [(names[i], names[j]) for i, j in pairs_moved(robot, joints)]
+    return ElementTree.tostring(tree, encoding="unicode"), pairs
+
+
+def _text(values: Sequence[float] | np.ndarray) -> str:
+    return " ".join(f"{float(v):.17g}" for v in values)
+
+
+def _fix(joint: ElementTree.Element, robot: Robot) -> None:
+    """Make a joint fixed, turned as it is in the neutral posture."""
+    name, axis, origin = str(joint.get("name")), joint.find("axis"), joint.find("origin")
+    if origin is None:
+        origin = ElementTree.SubElement(joint, "origin")
+    angle = robot.postures["neutral"][robot.index[name]]
+    along = np.array([float(x) for x in (axis.get("xyz", "1 0 0") if axis is not None else "1 0 0").split()])
+    rpy = [float(x) for x in origin.get("rpy", "0 0 0").split()]
+    turned = pin.rpy.rpyToMatrix(*rpy) @ pin.exp3(angle * along / np.linalg.norm(along))
+    origin.set("rpy", _text(pin.rpy.matrixToRpy(turned)))
+    joint.set("type", "fixed")
+    for part in [child for child in joint if child.tag in ("mimic", "limit", "axis")]:
+        joint.remove(part)
+
+
+def _add_collision(link: ElementTree.Element, name: str, item: LinkShape) -> None:
+    shape, part = item.shape, ElementTree.SubElement(link, "collision", name=name)
+    geometry = ElementTree.SubElement(part, "geometry")
+    center, rpy = np.zeros(3), np.zeros(3)
+    if isinstance(shape, Sphere):
+        center = np.array(shape.center)
+        ElementTree.SubElement(geometry, "sphere", radius=_text([shape.radius]))
+    elif isinstance(shape, (Capsule, EllipticCapsule)):
+        if isinstance(shape, Capsule):
+            p0, p1, radius = np.array(shape.p0), np.array(shape.p1), shape.radius
+        else:
+            p0, radius = np.array(shape.top_center), (shape.a + shape.b) / 2
+            p1 = p0 - [0.0, 0.0, max(shape.l, 1e-3)]
+        center, rpy = (p0 + p1) / 2, pin.rpy.matrixToRpy(rotation_of_z_onto(p1 - p0))
+        length = float(np.linalg.norm(p1 - p0))
+        ElementTree.SubElement(geometry, "cylinder", radius=_text([radius]), length=_text([length]))
+        checking = link.find("collision_checking")
+        if checking is None:
+            checking = ElementTree.SubElement(link, "collision_checking")
+        ElementTree.SubElement(checking, "capsule", name=name)
+    elif isinstance(shape, Box):
+        center, rpy = np.array(shape.center), np.array(shape.rpy)
+        ElementTree.SubElement(geometry, "box", size=_text(shape.size))
+    else:
+        center, radius = shape.bounding_sphere()
+        ElementTree.SubElement(geometry, "sphere", radius=_text([radius]))
+    ElementTree.SubElement(part, "origin", xyz=_text(center), rpy=_text(rpy))
+
+
 # -------- A tick of inverse kinematics
 
-TICK_DAMPING = 1e-6
+TICK_DAMPING = ik_cases.DAMPING
 BARRIER_GAIN = 8.0  # [1/s] share of its distance that a pair may lose, as in WholeBodyIk
 NEAREST = 10  # pairs that pink's barrier may pick, its own way to keep it affordable
 
@@ -244,7 +336,7 @@ def pink_case(name: str, robot: Robot, motion: Motion, pairs: int) -> SolverCase
     v = np.zeros(robot.nv)
     rows = 6 * len(soles) + 3 + 3 + robot.n
     watched = len(robot.pairs) if pairs else 0
-    return SolverCase(name, aim, tick, lambda: None, rows, watched, pairs, velocity=lambda: v[robot.iv :])
+    return SolverCase(name, aim, tick, lambda: None, rows, watched, used=lambda: pairs, velocity=lambda: v[robot.iv :])
 
 
 def mink_cases(robot: Robot, motion: Motion) -> list[SolverCase]:
@@ -302,17 +394,23 @@ def mink_case(name: str, robot: Robot, motion: Motion, collisions: bool | int) -
     aimed, v = [0], np.zeros(model.nv)
     columns = [int(model.joint(n).dofadr[0]) for n in robot.joint_names]
     rows = 6 * len(soles) + 3 + 3 + robot.n
-    near = mean(motion.near) if collisions else 0.0
-    return SolverCase(name, aim, tick, lambda: None, rows, count, near, velocity=lambda: v[columns])
+    return SolverCase(
+        name,
+        aim,
+        tick,
+        lambda: None,
+        rows,
+        count,
+        used=lambda: int(motion.near[aimed[0]]) if collisions else 0,
+        velocity=lambda: v[columns],
+    )
 
 
-def _in_mujoco(robot: Robot, model: pin.Model, postures: np.ndarray) -> np.ndarray:
+def _in_mujoco(robot: Robot, model: Any, postures: np.ndarray) -> np.ndarray:
     """Configurations (T, nq) in MuJoCo's order: the root link's pose with its quaternion w x y z, then its joints."""
     order = [int(model.joint(n).qposadr[0]) for n in robot.joint_names]
-    root, out = robot.model.getFrameId(robot.root_link), np.zeros((len(postures), model.nq))
-    for q, mapped in zip(postures, out, strict=True):
-        pin.framesForwardKinematics(robot.model, robot.data, q)
-        X = robot.data.oMf[root]
+    out = np.zeros((len(postures), model.nq))
+    for q, X, mapped in zip(postures, root_poses(robot, postures), out, strict=True):
         turn = pin.Quaternion(X.rotation)
         mapped[:7] = [*X.translation, turn.w, turn.x, turn.y, turn.z]
         mapped[order] = q[robot.iq :]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
 
 from humanoid_control.benchmarks import Row
+from humanoid_control.benchmarks.command_arrival import Listener
 from humanoid_control.benchmarks.rows import row, row_of
 from humanoid_control.errors import ConfigError
 from humanoid_control.nodes import Session, require_ros
@@ -15,9 +17,12 @@ from humanoid_control.terminal import progress
 STARTS = 3
 PORT = 8097
 SETTLE = 5.0
+PERIOD = 0.004  # [s] of regular commands
+SUPERVISOR = "supervisor"
+MEMORY_EVERY = 10  # samples
 
 
-def measure(robot: str = "hrp2", seconds: float = 60.0, quiet: bool = True) -> list[Row]:
+def measure(robot: str = "hrp2", seconds: float = 40.0, quiet: bool = True) -> list[Row]:
     """Rows: ik_tick, marker_to_command, missed_ticks_percent, cores, memory_mb, start_s; missed ticks, memory and
     time until it is ready of every node."""
     check_seconds(seconds)
@@ -26,8 +31,10 @@ def measure(robot: str = "hrp2", seconds: float = 60.0, quiet: bool = True) -> l
         starts.append(_started(session))
         session.run(SETTLE)
         before = _totals(session)
-        samples = _sample(session, seconds, quiet)
+        with Listener() as listener:
+            samples = _sample(session, seconds, quiet)
         after = _totals(session)
+        scheduling = {n: status.values.get("scheduling", "") for n, status in session.monitor.nodes.items()}
         ik = session.monitor.nodes["whole_body_ik"].values
     ticks = {n: after[n][0] - before[n][0] for n in after}
     missed = {n: after[n][1] - before[n][1] for n in after}
@@ -36,13 +43,21 @@ def measure(robot: str = "hrp2", seconds: float = 60.0, quiet: bool = True) -> l
     commands = ticks["whole_body_ik"]
     markers = ticks["trajectory_streamer"]
     return [
-        row("ik_tick", "ms", float(ik["execution_p50_ms"]), float(ik["execution_p99_ms"]), commands),
-        row("marker_to_command", "ms", float(ik["latency_p50_ms"]), float(ik["latency_p99_ms"]), markers),
+        row(
+            "ik_tick",
+            "ms",
+            float(ik["execution_p50_ms"]),
+            float(ik["execution_p99_ms"]),
+            commands,
+            scheduling=scheduling,
+        ),
+        *listener.rows("marker_to_command", PERIOD),
+        row("marker_to_publish", "ms", float(ik["latency_p50_ms"]), float(ik["latency_p99_ms"]), markers),
         row("missed_ticks_percent", "%", total, max(shares.values()), sum(ticks.values()) + sum(missed.values())),
         *(row(f"missed_{n}", "%", share, share, ticks[n] + missed[n]) for n, share in sorted(shares.items())),
         row_of("cores", "cores", [s[0] for s in samples]),
         row_of("memory_mb", "MB", [sum(memory.values()) for _, memory in samples]),
-        *(row_of(f"memory_{n}_mb", "MB", [m[n] for _, m in samples]) for n in sorted(ticks)),
+        *(row_of(f"memory_{n}_mb", "MB", [m[n] for _, m in samples]) for n in sorted([*ticks, SUPERVISOR])),
         row_of("start_s", "s", [first for first, _ in starts]),
         *(row_of(f"ready_{n}_s", "s", [ready[n] for _, ready in starts]) for n in sorted(ticks)),
     ]
@@ -76,8 +91,8 @@ def _started(session: Session) -> tuple[float, dict[str, float]]:
 
 
 def _sample(session: Session, seconds: float, quiet: bool) -> list[tuple[float, dict[str, float]]]:
-    """Cores of all nodes together and MB of each, once a second."""
-    nodes = {row["name"]: row["pid"] for row in session.processes()}
+    """Cores of all nodes and their supervisor together, and MB of each, once a second."""
+    nodes = {row["name"]: row["pid"] for row in session.processes()} | {SUPERVISOR: os.getpid()}
     pids = list(nodes.values())
     clock = os.sysconf("SC_CLK_TCK")
     out: list[tuple[float, dict[str, float]]] = []
@@ -87,7 +102,9 @@ def _sample(session: Session, seconds: float, quiet: bool) -> list[tuple[float, 
         while last - begin < seconds and not session.stopped.is_set():
             session.run(1.0)
             now, total = time.monotonic(), sum(_cpu_ticks(p) for p in pids)
-            out.append(((total - used) / clock / (now - last), {n: _memory_mb(p) for n, p in nodes.items()}))
+            # Adding up the memory of a process stops it for a moment, so that is done less often.
+            memory = out[-1][1] if len(out) % MEMORY_EVERY else {n: _memory_mb(p) for n, p in nodes.items()}
+            out.append(((total - used) / clock / (now - last), memory))
             last, used = now, total
             show(last - begin)
     return out
@@ -110,15 +127,27 @@ def _cpu_ticks(pid: int) -> int:
 
 
 def _memory_mb(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
+    """Memory of a process, what it shares with others by equal parts (PSS); 0 where the system does not tell."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) / 1024
     return 0.0
+
+
+def told_scheduling(row: Row) -> str:
+    """Scheduling of the nodes in words, from a row that has it."""
+    ways = {str(way) for way in row.get("scheduling", {}).values()}
+    return f"scheduling of the nodes, where one has told: {', '.join(sorted(ways)) or 'not told'}"
 
 
 def notes(rows: list[Row]) -> list[str]:
     """Lines on what is counted."""
+    by = {r["name"]: r for r in rows}
     return [
-        "ik_tick, marker_to_command, missed ticks: by the nodes' own diagnostics. cores, memory: of all processes",
-        "together, once a second. start: until the robot first moves; ready: until a node says so.",
+        "ik_tick, marker_to_publish, missed ticks: by the nodes' own diagnostics. marker_to_command: from the stamp of",
+        "targets to the arrival of the command they made in another process; command_transport: from the stamp of any",
+        "command to its arrival there. cores, memory (PSS): of all nodes and their supervisor, each 1 and 10 s. start:",
+        "until the robot first moves; ready: until a node says so.",
+        told_scheduling(by["ik_tick"]) + ".",
     ]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from humanoid_control.benchmarks import BENCHES, COLUMNS, load_bench
 from humanoid_control.cli.parser import add_commands, comma_list
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.files import check_file, whole_file
-from humanoid_control.terminal import console, machine, print_json, table
+from humanoid_control.files import check_file, check_folder
+from humanoid_control.terminal import console, machine, print_json, table, warn
 
 EXAMPLES = """examples:
   humanoid bench stack
@@ -23,14 +24,15 @@ EXAMPLES = """examples:
   humanoid bench tendons --json
   humanoid bench ik
   humanoid bench loop --seconds 20
-  humanoid bench all -o docs/benchmarks.md
+  humanoid bench retarget --motion 05_02.bvh --robot suralp,hrp2
+  humanoid bench all -o docs/benchmarks.md --keep results/
 """
 HELP = {
-    "robot": "name of the catalogue or path of a URDF",
+    "robot": "name of the catalogue or path of a URDF; retarget: several with commas",
     "motion": "clip: 'dance' is built in, else a motion file",
     "seconds": "how long to measure",
 }
-ALL = "all benches one after the other, as a page (about 8 min)"
+ALL = "all benches one after the other, as a page (about 10 min)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parsers[name].add_argument("--json", action="store_true", help="print one JSON object")
     parsers["all"].add_argument("-o", "--output", type=Path, help="Markdown file to write (default: print it)")
     parsers["all"].add_argument("--only", type=comma_list, default=[], help="some benches: ik,loop")
+    parsers["all"].add_argument(
+        "--keep", type=Path, help="folder for the results of each bench; those that are there are not measured again"
+    )
+    parsers["all"].add_argument(
+        "--summary", type=Path, help="Markdown file with a small table, between two marks, to be written anew"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -66,25 +74,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _all(args: argparse.Namespace) -> int:
-    """Run benches with their default options, and write the page."""
-    from humanoid_control.benchmarks.page import markdown_page
+    """Run benches with their default options, and write the page; 1 where one failed."""
+    from humanoid_control.benchmarks.page import measure_all, write_page, write_summary
 
     for name in args.only:
         if name not in BENCHES:
             raise UnknownNameError("bench", name, BENCHES)
-    if args.output is not None and args.output.suffix != ".md":
-        raise ConfigError(f"-o must be a .md file, got {args.output}")
-    check_file(args.output)
-    results = {}
-    for name in args.only or BENCHES:
-        if args.output is not None:
-            console.print(f"bench {name}: {BENCHES[name].task}")
-        results[name] = load_bench(name).measure(quiet=args.output is None)
-    text = markdown_page(results, machine())
+    for option, path in (("-o", args.output), ("--summary", args.summary)):
+        if path is not None and path.suffix != ".md":
+            raise ConfigError(f"{option} must be a .md file, got {path}")
+        check_file(path, option)
+    check_folder(args.keep, "--keep")
+    with tempfile.TemporaryDirectory() as passing:
+        results = measure_all(args.only or BENCHES, args.keep or Path(passing), say=warn)
+    text = write_page(args.output, results)
+    if args.summary is not None:
+        write_summary(args.summary, results)
     if args.output is None:
         print(text, end="")
-        return 0
-    with whole_file(args.output) as file:
-        file.write_text(text, encoding="utf-8")
-    console.print(f"written: {args.output}")
-    return 0
+    else:
+        console.print(f"written: {args.output}")
+    return int(any("failed" in r for r in results))

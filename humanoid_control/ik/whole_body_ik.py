@@ -52,6 +52,7 @@ class IkReport(StepReport):
     Attributes:
         status: what became of it.
         near: pairs of shapes that were looked at as possible rows of the problem.
+        rows: how many rows the problem had beside its bounds.
         slack: by how much the worst row was missed [m/s]; 0 where all were met.
         penetration_depth: of the worst pair [m], 0 where none is inside.
         limit_violation: how far the worst joint is outside its range [rad], 0 where none is.
@@ -59,6 +60,7 @@ class IkReport(StepReport):
 
     status: IkStatus = IkStatus.OPTIMAL
     near: NearPairs = NOTHING_NEAR
+    rows: int = 0
     slack: float = 0.0
     penetration_depth: float = 0.0
     limit_violation: float = 0.0
@@ -177,6 +179,7 @@ class WholeBodyIk:
             note=status.value,
             status=status,
             near=NOTHING_NEAR if apart is None else apart.near,
+            rows=rows,
             slack=slack,
             penetration_depth=0.0 if apart is None else apart.penetration_depth,
             limit_violation=0.0 if self._range is None else self._range.violation,

@@ -35,7 +35,8 @@ def test_distance_has_a_row_for_each_function_and_for_the_whole_robot(capsys, mo
     rows = {r["name"]: r for r in said["rows"]}
     assert list(rows)[:6] == ["pp", "pl", "pt", "ll", "lt", "tt"]
     assert rows["tt"]["published_ns"] == 888.7 and rows["tt"]["unit"] == "ns" and rows["tt"]["n"] == 300
-    assert {"lt_two_step", "obb_test", "aabb_test", "coal_capsule_pair"} < set(rows)
+    assert {"lt_two_step", "obb_test", "aabb_test", "capsule_pair", "coal_capsule_pair"} < set(rows)
+    assert rows["capsule_pair"]["differ_m"] < 1e-9, "both measured the same capsules"
     whole, near = rows["lola_all_pairs"], rows["lola_within_100mm_obb"]
     assert whole["unit"] == "us" and whole["segments"] == 18 and whole["near_pairs"] == whole["segment_pairs"] == 132
     assert near["near_pairs"] < 40 and all(r["median"] > 0 for r in said["rows"])

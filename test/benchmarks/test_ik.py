@@ -1,11 +1,14 @@
 """The bench of inverse kinematics: its rows, and that the peers are given the same problem."""
 
+import coal
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from humanoid_control.benchmarks import ik as bench
 from humanoid_control.benchmarks.ik_cases import DT, Motion, peer_program
-from humanoid_control.benchmarks.peers import mink_case, pink_case
+from humanoid_control.benchmarks.peers import mink_case, pink_case, urdf_with_shapes
+from humanoid_control.benchmarks.placo_peer import placo_folder, tick_cases
 from humanoid_control.ik import IkSettings, WholeBodyIk, default_limits
 from humanoid_control.robots import load_robot
 
@@ -26,24 +29,32 @@ def test_ik_has_a_row_for_each_of_our_solvers(measured):
     assert [rows[n]["rows"] for n in ours] == [28, 22, 29, 44, 44], "the tasks that the notes tell of"
     assert all(rows[n]["failed"] == 0 and rows[n]["n"] == 24 and rows[n]["median"] > 0 for n in ours)
     assert all(rows[n]["pairs"] == 132 for n in ours[:4]) and "pairs" not in rows["tick_no_collision"]
-    assert rows["tick_qp"]["active_pairs"] > 5
+    assert 0 < rows["tick_qp"]["active_pairs"] < rows["tick_qp"]["near_pairs"], "not every near pair is a row"
     assert any("28 task rows" in line for line in notes)
 
 
-@pytest.mark.parametrize("peer", ["pink", "mink"])
+def need(peer):
+    """Skip where a peer is not installed."""
+    if peer != "placo":
+        pytest.importorskip(peer, reason=f"needs {peer}: `make bench-peers` installs it")
+    elif not (placo_folder() / "cmeel.prefix").is_dir():
+        pytest.skip("needs PlaCo in a folder of its own: `make bench-peers` installs it")
+
+
+@pytest.mark.parametrize("peer", ["placo", "pink", "mink"])
 def test_peers_of_the_measured_have_our_tasks_and_pairs(measured, peer):
-    pytest.importorskip(peer)
+    need(peer)
     rows, notes = measured
     every, none = rows[f"{peer}_all_pairs"], rows[f"{peer}_no_collision"]
     assert every["rows"] == none["rows"] == rows["tick_qp_peers"]["rows"] and every["failed"] == none["failed"] == 0
     assert every["pairs"] == 132 and "pairs" not in none
     for kind in ("all_pairs", "no_collision"):
-        ratio = rows[f"ours_to_{peer}_{kind}"]
+        ratio = rows[f"{peer}_{kind}_to_ours"]
         assert ratio["unit"] == "ratio" and ratio["p99"] <= ratio["best"]
     assert any(line.startswith(peer) for line in notes)
 
 
-@pytest.mark.parametrize("name", ["ours", "pink", "mink"])
+@pytest.mark.parametrize("name", ["ours", "placo", "pink", "mink"])
 def test_solvers_of_the_measured_find_the_motion_that_the_targets_come_from(name):
     """So all were given the same robot, postures and targets, each in its own order and units."""
     robot = load_robot("lola", "floating")
@@ -53,10 +64,55 @@ def test_solvers_of_the_measured_find_the_motion_that_the_targets_come_from(name
         solver = WholeBodyIk(robot, settings, default_limits(robot, self_collision=False))
         case = peer_program("row", robot, motion, False, solver)
     else:
-        pytest.importorskip(name)
-        case = {"pink": pink_case, "mink": mink_case}[name]("row", robot, motion, 0)
-    case.aim(1)
-    assert case.tick(motion.q[1])
+        need(name)
+        if name == "placo":
+            case = tick_cases(robot, motion)[0]
+        else:
+            case = {"pink": pink_case, "mink": mink_case}[name]("row", robot, motion, 0)
+    if case.remote is None:
+        case.aim(1)
+        assert case.tick(motion.q[1])
+    else:
+        assert len(case.remote(range(1, 2))) == 1 and case.failed == 0
     moved = (motion.q[2] - motion.q[1])[robot.iq :] / DT
     assert np.abs(moved).max() > 1.0
     assert np.allclose(case.velocity(), moved, atol=0.03 * np.abs(moved).max())
+
+
+def test_the_urdf_for_pinocchio_has_our_shapes_where_they_are():
+    """Distances of all pairs, by coal on that URDF; elliptic capsules are the only ones that differ."""
+    robot = load_robot("wabian2", "fixed")
+    moving = [robot.joint_names[j] for j in robot.imitation_joints]
+    urdf, pairs = urdf_with_shapes(robot, moving, ["l_wrist"])
+    model = pin.buildModelFromXML(urdf)
+    geometry = pin.buildGeomFromUrdfString(model, urdf, pin.GeometryType.COLLISION)
+    kinds = [type(g.geometry) for g in geometry.geometryObjects]
+    assert coal.Capsule in kinds and coal.Cylinder not in kinds
+    assert sorted(model.names[1:]) == sorted(moving)
+    index = {g.name: k for k, g in enumerate(geometry.geometryObjects)}
+    for a, b in pairs:
+        geometry.addCollisionPair(pin.CollisionPair(index[a], index[b]))
+    joints = robot.postures["neutral"].copy()
+    joints[robot.imitation_joints] += 0.3 * np.random.default_rng(0).uniform(-1, 1, len(moving))
+    joints = np.clip(joints, robot.lower, robot.upper)
+    q = np.zeros(model.nq)
+    for name in moving:
+        q[model.joints[model.getJointId(name)].idx_q] = joints[robot.index[name]]
+    data, found = model.createData(), geometry.createData()
+    pin.computeDistances(model, data, geometry, found, q)
+    theirs = np.array([r.min_distance for r in found.distanceResults])
+    shapes = {s.name: s for s in robot.shapes}
+    kept = [k for k, (i, j) in enumerate(robot.pairs) if (i, j) in set(pairs_of(robot, moving))]
+    ours = robot.collision_monitor("shapes").update(robot.q(joints), np.inf)
+    distance = dict(zip(ours.pair.tolist(), ours.distance.tolist(), strict=True))
+    exact = [k for k in kept if all("Elliptic" not in type(robot.shapes[i].shape).__name__ for i in robot.pairs[k])]
+    assert len(kept) == len(theirs) and len(exact) > 10 and len(shapes) == len(robot.shapes)
+    for place, k in enumerate(kept):
+        if k in exact and distance[k] > 0:
+            assert abs(theirs[place] - distance[k]) < 1e-5
+
+
+def pairs_of(robot, moving):
+    from humanoid_control.benchmarks.peers import pairs_moved
+
+    return pairs_moved(robot, moving)

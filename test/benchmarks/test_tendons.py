@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.benchmarks import tendons as bench_tendons
-from humanoid_control.benchmarks.tendons import NOISE, SIZES, FilterpyUpdate, KalmanUpdate, problem
+from humanoid_control.benchmarks.tendons import NOISE, SIZES, KalmanUpdate, problem
 from humanoid_control.cli.main import main
 from humanoid_control.studies.kawaharazuka.table_one import TABLE_ONE
 
@@ -34,7 +34,8 @@ def test_tendons_has_a_row_for_each_mapping_update_and_group(capsys, small):
     assert main(["bench", "tendons", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     rows = {r["name"]: r for r in said["rows"]}
-    assert list(rows) == [*ROWS, "filterpy_8x10", "filterpy_60x80", "three_groups", "three_groups_absolute"]
+    peers = [f"{peer}_{size}" for peer in ("filterpy", "information", "numba") for size in ("8x10", "60x80")]
+    assert list(rows) == [*ROWS, *peers, "three_groups", "three_groups_absolute"]
     neck = rows["jmm_neck_s"]
     assert (neck["data"], neck["degree"], neck["states"], neck["tendons"]) == (3**8, 5, 8, 10)
     assert neck["source"] == "8579 + 5514" and 0 < neck["lengths_s"] < neck["median"] and neck["peak_mb"] > 50
@@ -45,6 +46,7 @@ def test_tendons_has_a_row_for_each_mapping_update_and_group(capsys, small):
     groups = rows["three_groups"]
     assert groups["unit"] == "Hz" and groups["p99"] <= groups["median"] <= groups["best"]
     assert any("no form for sparse H" in line for line in said["notes"])
+    assert set(rows["update_8x10"]["ratios"]) == {"filterpy", "information", "numba"}
     assert neck["n"] == 2 and neck["goal"] == "< 20 s, < 4 GB" and neck["reached"] == "yes"
     assert rows["filterpy_8x10"]["goal"] == "" and rows["three_groups"]["goal"] == "> 2000 Hz"
     assert rows["update_8x10"]["goal"] == "< 40 us, 5 x peer"
@@ -92,11 +94,13 @@ def test_an_option_of_other_benches_is_refused(capsys, option):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_update_finds_what_filterpy_finds(size):
+@pytest.mark.parametrize("peer", ["filterpy", "information", "numba"])
+def test_the_update_finds_what_the_peers_find(size, peer):
     """The same posterior, and the one that the information form gives: no tendon was left out."""
-    pytest.importorskip("filterpy")
+    if peer == "filterpy":
+        pytest.importorskip("filterpy")
     given = problem(size)
-    ours, theirs = KalmanUpdate(given), FilterpyUpdate(given)
+    ours, theirs = KalmanUpdate(given), bench_tendons.PEERS[peer](given)
     for case in (ours, theirs):
         assert case() > 0 and case() > 0  # the second call begins where the first did
     P = np.linalg.inv(np.linalg.inv(given.P) + given.H.T @ given.H / NOISE**2)
