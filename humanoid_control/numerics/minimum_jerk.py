@@ -11,4 +11,4 @@ Share = TypeVar("Share", float, np.ndarray)
 
 def minimum_jerk(s: Share) -> Share:
     """Share of a path that is covered after a share s of its time, s in 0..1: 10 s^3 - 15 s^4 + 6 s^5."""
-    return s**3 * (10 - 15 * s + 6 * s**2)
+    return s * s * s * (10 + s * (6 * s - 15))

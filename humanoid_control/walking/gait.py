@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
 
 GRAVITY = 9.81  # [m/s^2]
 SAMPLES = 1024  # of the zero-moment point over one period
@@ -151,7 +152,7 @@ class Gait:
         """All references at time t [s]."""
         step, passed, swung = self.phase(t)
         (stance, ahead), (rear, before), (goal, after) = (self._foothold(k) for k in (step, step - 1, step + 1))
-        swing, turned = rear + smooth(swung) * (goal - rear), before + smooth(swung) * (after - before)
+        swing, turned = rear + minimum_jerk(swung) * (goal - rear), before + minimum_jerk(swung) * (after - before)
         z = self.start[2]
         feet = [[swing.real, swing.imag, z + self.settings.lift * bump(swung)], [stance.real, stance.imag, z]]
         left_swings, chest = step % 2 == 0, self.settings.turn * t / self.settings.step_time
@@ -165,13 +166,8 @@ class Gait:
 
 
 def _between(rear: complex, front: complex, passed: float) -> np.ndarray:
-    p = rear + smooth(passed) * (front - rear)
+    p = rear + minimum_jerk(passed) * (front - rear)
     return np.array([p.real, p.imag])
-
-
-def smooth(s: float) -> float:
-    """The quintic from 0 to 1 with neither speed nor acceleration at the ends."""
-    return float(s * s * s * (10 + s * (6 * s - 15)))
 
 
 def bump(s: float) -> float:

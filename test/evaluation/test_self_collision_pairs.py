@@ -1,4 +1,4 @@
-"""Table 4.3 of the source (F19) and the grouping of Table 6.6."""
+"""Table 4.3 of Dube 2012 (F19) and the grouping of Table 6.6."""
 
 from collections import Counter
 

@@ -191,7 +191,7 @@ def test_the_automatic_rule_is_the_printed_one_where_that_finds_any(e):
 
 
 def test_skewed_errors_have_troughs_only_by_the_second_rule():
-    """Mode 6 cm and left limit 6 cm, as for the source's WABIAN: M - 2 S lies below every error."""
+    """Mode 6 cm and left limit 6 cm, as for WABIAN in Dube 2012: M - 2 S lies below every error."""
     e = 0.06 + np.random.default_rng(0).exponential(0.02, 2000)
     assert e.mean() - 2 * e.std() < e.min()
     assert trough_frames(e, "both") == []

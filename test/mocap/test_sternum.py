@@ -162,7 +162,7 @@ def test_lengths_vary_with_the_frame():
 
 @pytest.mark.parametrize("k_s", [2.0, -2.0])
 def test_spine_is_kept_where_the_spheres_meet(k_s):
-    # Eq. (5.21): L_gs - sqrt(L_c^2 - (L_g / 2)^2) below, and + above, which the source does not mention.
+    # Eq. (5.21): L_gs - sqrt(L_c^2 - (L_g / 2)^2) below, and + above, which Dube 2012 does not mention.
     p_L, p_R = shoulders(0.36, 0.45)
     L_c, L_s = link_lengths(p_L, p_R, SternumSettings("three_spheres", k_c=1.0, k_s=k_s))
     h = np.sqrt(L_c**2 - 0.18**2)
@@ -200,7 +200,7 @@ def test_fit_recovers_a_rigid_chest_exactly(dance):
 def test_fit_of_the_source_method_gives_the_mean_lengths(dance):
     l_hip, r_hip, l_gh, r_gh, sternum = of(dance)
     settings = fit_sternum(l_hip, r_hip, l_gh, r_gh, sternum, SternumSettings("three_spheres"))
-    assert settings.k_c > 0 and settings.k_s > 0  # as the body facts of the source demand for a small person
+    assert settings.k_c > 0 and settings.k_s > 0  # as the body facts of Dube 2012 demand for a small person
     hips = (l_hip + r_hip) / 2
     L_c, L_s = link_lengths(l_gh - hips, r_gh - hips, settings)
     clavicles = [np.linalg.norm(sternum - p, axis=1).mean() for p in (l_gh, r_gh)]

@@ -128,4 +128,4 @@ def test_elastic_gears_make_o_n_the_fastest_on_lola_too():
     q, v = model.neutral(), np.full(model.nv, 0.1)
     cost = quickest({s: (ForwardDynamics(model, s), (q, v)) for s in SOLVERS}, 400)
     on, sparse, dense = (cost[s] for s in SOLVERS)
-    assert dense > 1.3 * on and sparse > 1.1 * on and dense > sparse  # the source: 1.41-1.67 and 1.24-1.48
+    assert dense > 1.3 * on and sparse > 1.1 * on and dense > sparse  # Schwienbacher 2014: 1.41-1.67 and 1.24-1.48

@@ -192,7 +192,7 @@ def test_moving_a_configuration_keeps_to_the_flow_of_its_rate():
 
 
 def test_a_chain_placed_by_denavit_and_hartenberg_stands_where_their_matrices_put_it():
-    """Modified parameters, as the source counts them: parent's x first (alpha, a), then the new z (theta, d)."""
+    """Modified parameters as in Schwienbacher 2014: the parent's x first (alpha, a), then the new z (theta, d)."""
     rng = np.random.default_rng(6)
     bodies, rows = [], rng.uniform(-1, 1, (5, 4))
     for k, (a, alpha, d, theta) in enumerate(rows):

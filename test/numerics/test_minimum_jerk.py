@@ -23,6 +23,11 @@ def test_it_goes_from_rest_to_rest_and_is_symmetric():
     np.testing.assert_allclose(minimum_jerk(s) + minimum_jerk(1 - s), 1.0, atol=1e-12)
 
 
+def test_a_share_alone_and_one_of_many_are_the_same_number():
+    s = np.random.default_rng(0).uniform(0, 1, 1000)
+    assert [minimum_jerk(float(a)) for a in s] == minimum_jerk(s).tolist()
+
+
 def test_no_other_profile_with_these_ends_has_less_jerk():
     bump = Polynomial([0, 0, 0, 1]) * Polynomial([1, -1]) ** 3  # at rest at both ends
     for amount in (-0.5, 0.1, 2.0):

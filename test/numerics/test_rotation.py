@@ -97,7 +97,7 @@ def test_interpolation_is_scipys_slerp_with_a_fixed_axis():
 
 
 def test_interpolated_euler_angles_may_go_the_long_way_round():
-    """Why the source warns of them: two orientations 5 degrees apart, and the angles between turn by 355."""
+    """Why Schwienbacher 2014 warns of them: two orientations 5 degrees apart, and the angles between turn by 355."""
     A_0, A_1 = o.euler_zxz_matrix(-3.1, 0.2, 0.0), o.euler_zxz_matrix(3.1, 0.2, 0.0)
     steps = np.linspace(0, 1, 200)
     a_0, a_1 = np.array(o.euler_zxz_angles(A_0)), np.array(o.euler_zxz_angles(A_1))

@@ -63,7 +63,7 @@ def test_the_sources_groups_are_found_automatically(whole, groups):
 
 
 class Walk:
-    """The whole upper body with the source's groups, walking at random: angles, lengths and an estimator."""
+    """The upper body with the groups of Kawaharazuka 2018, walking at random: angles, lengths and an estimator."""
 
     def __init__(self, robot, whole, groups, steps, seed=0, still=()):
         self.groups = complete_groups(groups, whole.crossed, whole.joint_names, whole.tendon_names)

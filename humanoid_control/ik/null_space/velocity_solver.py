@@ -21,9 +21,10 @@ from humanoid_control.ik.null_space.objectives import Objective
 from humanoid_control.ik.task_rows import Rows, TaskStack
 from humanoid_control.ik.tasks.task import Task, prepare
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.robots.robot import Robot
 
-MAX_SLOPE, MAX_CURVATURE = 1.875, 5.7735  # of `smooth_step`, for a ramp of length 1
+MAX_SLOPE, MAX_CURVATURE = 1.875, 5.7735  # of `minimum_jerk`, for a ramp of length 1
 
 
 @dataclass(frozen=True)
@@ -215,12 +216,6 @@ class VelocitySolver(ABC):
 # -------- Changes of the task set
 
 
-def smooth_step(x: float) -> float:
-    """The quintic from 0 to 1 with no slope and no curvature at either end."""
-    x = min(max(x, 0.0), 1.0)
-    return x * x * x * (10.0 + x * (6.0 * x - 15.0))
-
-
 class TaskSwitching:
     """Ramp of the joint velocities after a change of the task set (Schwienbacher 2014, section 5.1, after Gienger).
 
@@ -243,7 +238,7 @@ class TaskSwitching:
 
     def remaining(self) -> float:
         """Share of the old motion that is still kept: 1 at the change, 0 when the ramp is over."""
-        return 0.0 if self._time <= 0 else 1.0 - smooth_step(self._age / self._time)
+        return 0.0 if self._time <= 0 else 1.0 - minimum_jerk(min(self._age / self._time, 1.0))
 
     def changed(self, tasks: Sequence[Task]) -> bool:
         """True where the set of tasks is another than at the tick before."""

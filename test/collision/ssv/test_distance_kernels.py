@@ -201,7 +201,7 @@ def test_touching_shapes_have_distance_zero_and_the_normal_they_had_before(refer
 
 @pytest.mark.parametrize("slant", [1.0, -1.0, 2.5, -0.3])
 def test_the_middle_is_taken_where_parallel_lines_overlap(slant):
-    """Also turned in space and with different lengths; the source's rule for overlapping parallels."""
+    """Also turned in space and with different lengths; the rule of Schwienbacher 2014 for overlapping parallels."""
     R = Rotation.from_rotvec([0.3, -1.2, 0.7]).as_matrix()
     u = np.array([0.4, 0.0, 0.0])
     v0 = np.array([[0.0, 0, 0], u]) @ R.T

@@ -1,4 +1,4 @@
-"""The formulas the source prints wrongly: each fails where the corrected one, which is ours, is exact."""
+"""Formulas that Schwienbacher 2014 prints wrongly: each fails where the corrected one, used here, is exact."""
 
 import numpy as np
 import pytest
@@ -133,7 +133,7 @@ def test_parallel_table_has_nine_cells_and_is_wrong_as_printed(rng, reference):
 
 
 def test_parallel_test_is_free_of_scale():
-    """The source's example: N = 8.1e-7 is below 1e-6 although the lines are at 45 degrees."""
+    """The example of Schwienbacher 2014: N = 8.1e-7 is below 1e-6 although the lines are at 45 degrees."""
     u, v = np.array([0.03, 0, 0]), np.array([0.03, 0.03, 0])
     uu, vv = u @ u, v @ v
     N = np.cross(u, v) @ np.cross(u, v)

@@ -1,4 +1,4 @@
-"""The two-step line-triangle distance of the source: the same as the unified one, in all its cases."""
+"""The two-step line-triangle distance of Schwienbacher 2014: the same as the unified one, in all its cases."""
 
 import numpy as np
 import pytest

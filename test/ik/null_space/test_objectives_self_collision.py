@@ -78,7 +78,7 @@ def test_standing_at_rest_no_pair_is_pushed(name):
 
 
 class Reversed(Objective):
-    """An objective with the sign that the source prints."""
+    """An objective with the sign that Schwienbacher 2014 prints."""
 
     def __init__(self, inner):
         self.inner = inner

@@ -6,8 +6,9 @@ import pytest
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik import DofSelection, FramePoint, PlaneTask, PointTask, lola_tasks
 from humanoid_control.ik.null_space import ComfortCost, Hierarchy, ResolvedRate, SolverSettings, SwitchSettings
-from humanoid_control.ik.null_space.velocity_solver import MAX_CURVATURE, MAX_SLOPE, smooth_step
+from humanoid_control.ik.null_space.velocity_solver import MAX_CURVATURE, MAX_SLOPE
 from humanoid_control.ik.tasks import prepare
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.robots import load_robot
 
 DT = 0.002
@@ -88,9 +89,9 @@ def test_arm_tasks_of_lola_leave_and_return_without_a_jump():
     assert peaks["none"] > 100 and peaks["ramp"] < 40
 
 
-def test_smooth_step_has_the_slope_and_curvature_that_the_ramp_time_counts_with():
+def test_the_ramp_has_the_slope_and_curvature_that_the_ramp_time_counts_with():
     x = np.linspace(0, 1, 20001)
-    y = np.array([smooth_step(a) for a in x])
+    y = minimum_jerk(x)
     assert y[0] == 0 and y[-1] == 1 and np.all(np.diff(y) >= 0)
     assert np.max(np.diff(y)) / x[1] == pytest.approx(MAX_SLOPE, rel=1e-4)
     assert np.max(np.abs(np.diff(y, 2))) / x[1] ** 2 == pytest.approx(MAX_CURVATURE, rel=1e-3)

@@ -28,7 +28,7 @@ def test_forearm_against_torso_no_false_alarm_and_only_shallow_misses_2000_pairs
     misses = []
     for k in range(2000):
         a, b, c, h = size[k]
-        up = np.array([0, 0, h])  # the source's origin is the top centre
+        up = np.array([0, 0, h])  # in Dube 2012 the origin is the top centre
         hit, d, _ = dube_elliptic(tuple(p[k] - u[k] - up), tuple(p[k] + u[k] - up), r[k], a, b, c, 2 * h)
         assert not (hit and exact[k] > 1e-6), "false alarm"
         assert d <= 0 or not hit
@@ -59,7 +59,7 @@ def test_misses_stay_rare_and_shallow_over_20000_pairs(brute):
 
 
 def test_two_circular_capsules_are_exact_2000_pairs(rng):
-    """F20: for circles, the least F is the least distance, so the source's test has no misses."""
+    """F20: for circles, the least F is the least distance, so the test of Dube 2012 has no misses."""
     for k in range(2000):
         p, u, q, w = rng.normal(size=(4, 3)) * 0.2
         if k % 5 == 0:

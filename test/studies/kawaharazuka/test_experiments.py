@@ -71,7 +71,7 @@ def test_e2_finds_every_joint(testbed):
 
 
 def test_e3_sharing_keeps_borrowed_angles_right(testbed):
-    """T3b, and T3a with polynomials as in the source; walking at random, and pushed under constant tensions."""
+    """T3b, and T3a with polynomials as in Kawaharazuka 2018; walking at random, and pushed under constant tensions."""
     found = EXPERIMENTS["E3"](testbed, Runs(1, 200))
     rows = rows_of(found)
     for plant in ("random walk", "pushed"):
