@@ -64,14 +64,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _start_viewer(bag: Any, args: argparse.Namespace) -> Any:
     """The viewer as a child process, for the robot in the recording."""
-    from humanoid_control.nodes.session.session import new_run_directory, write_parameters
+    from humanoid_control.nodes.session.session import new_run_directory, replay_command, write_parameters
     from humanoid_control.nodes.session.supervisor import Supervisor, node_command
 
     robot = args.robot or robot_in(bag)
     directory = new_run_directory("replay")
+    again = replay_command(args.bag.resolve(), args.port)
     supervisor = Supervisor(directory, lambda name, text: warn(f"{name}: {text}"))
     parameters = write_parameters(
-        directory, {"/**": {"viewer": {"ros__parameters": {"robot": robot, "port": args.port}}}}
+        directory, {"/**": {"viewer": {"ros__parameters": {"robot": robot, "port": args.port, "replay": again}}}}
     )
     supervisor.start("viewer", node_command("humanoid_control.nodes.viewer", parameters))
     supervisor.wait_ready()

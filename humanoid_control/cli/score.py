@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from humanoid_control.cli.parser import comma_list
+from humanoid_control.cli.parser import comma_list, require_range
 from humanoid_control.errors import ConfigError
 from humanoid_control.terminal import compile_first, console, print_json, print_parts, progress
 
@@ -18,6 +18,7 @@ EXAMPLES = """examples:
   humanoid score clip.trc --robots wabian2,hrp2 --details
   humanoid score clip.c3d --robots my.urdf --json
   humanoid score dance --method weighted_dls,constrained  the solver of Dube 2012 beside this one
+  humanoid score clip.bvh --speed 0.5                    at half the pace
   humanoid score clip.bvh --html page.html               tables and plots in one file that needs nothing else
   humanoid score clip.trc -o out/                        score.json, score.html, errors.png, and every frame as CSV
 
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="constrained (default), weighted_dls, dls, pinv; several separated by commas",
     )
     parser.add_argument("--marker-set", default="", help="marker set of the clip, or the path of an own one")
+    parser.add_argument("--speed", type=float, default=1.0, help="play the clip faster or slower (default: 1)")
     parser.add_argument("--trough-rule", default="auto", help="auto, both (as printed in Dube 2012) or limit")
     parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
     parser.add_argument("--details", action="store_true", help="also every link, joint, peak and trough of each robot")
@@ -50,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from humanoid_control.errors import UnknownNameError
     from humanoid_control.evaluation.report.files import check_outputs, write_scores
-    from humanoid_control.evaluation.report.tables import detail_tables, summary_tables, to_json
+    from humanoid_control.evaluation.report.tables import detail_tables, summary_tables, to_json, verdict_lines
     from humanoid_control.evaluation.score import retarget_variants, score_clip
     from humanoid_control.evaluation.tracking_error import TROUGH_RULES
     from humanoid_control.mocap.body_points import find_body_points
@@ -58,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.trough_rule not in TROUGH_RULES:
         raise UnknownNameError("trough rule", args.trough_rule, TROUGH_RULES)
+    require_range("speed", args.speed, 0.05, 20)
     robots = load_robots(args.robots)
     methods = comma_list(args.method)
     if not methods:
@@ -75,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
             def solving(share: float, k: int = k) -> None:
                 show(k + share, robots[k].name)
 
-            scores.append(score_clip(body, robot, variants, args.trough_rule, solving))
+            scores.append(score_clip(body, robot, variants, args.trough_rule, solving, args.speed))
         show(len(robots), "")
     written = write_scores(scores, args.html, args.output)
     if args.json:
@@ -84,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
     print_parts(summary_tables(scores))
     if args.details:
         print_parts(t for s in scores for t in detail_tables(s))
+    print_parts(verdict_lines(scores))
     for line in written:
         console.print(f"written: {line}")
     return 0

@@ -14,7 +14,7 @@ from humanoid_control.terminal import console, print_json, print_parts, progress
 
 EXAMPLES = """examples:
   humanoid study imitation                              on the built-in dance
-  humanoid study imitation --clip dance1.trc            on that and on the built-in one
+  humanoid study imitation --clip a.trc --clip b.bvh    on these two, each by itself and over both
   humanoid study imitation --only H2,H4 --json
   humanoid study imitation --clip dance1.trc -o findings.md
   humanoid study momentum                               Lola, steps of 0.4 m in 0.8 s
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A sub-command for each study, with its own options; what is not given, the study decides."""
     parsers = add_commands(parser, "study", {name: study.task for name, study in STUDIES.items()})
     imitation, momentum, calibration, safety, worlds, tendons = (_Options(parsers[name]) for name in STUDIES)
-    imitation.add("--clip", action="append", dest="clips", help="motion file beside the built-in dance; repeatable")
+    imitation.add("--clip", action="append", dest="clips", help="motion file, not the built-in dance; repeatable")
     imitation.add("--marker-set", help="marker set of the clips, or the path of an own one")
     momentum.add("--robot", help="with legs (default: lola)")
     momentum.add("--step-length", type=float, help="[m] (default: 0.4, scaled by the legs' length)")

@@ -15,6 +15,8 @@ from humanoid_control import lazy
 if TYPE_CHECKING:
     from humanoid_control.evaluation.bag import BagReader as BagReader
     from humanoid_control.evaluation.bag import BagWriter as BagWriter
+    from humanoid_control.evaluation.limit_costs import LimitCosts as LimitCosts
+    from humanoid_control.evaluation.limit_costs import measure_limit_costs as measure_limit_costs
     from humanoid_control.evaluation.motion_quality import DriftCheck as DriftCheck
     from humanoid_control.evaluation.motion_quality import JointUse as JointUse
     from humanoid_control.evaluation.motion_quality import MotionQuality as MotionQuality
@@ -41,6 +43,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
         "bag": ["BagReader", "BagWriter"],
+        "limit_costs": ["LimitCosts", "measure_limit_costs"],
         "motion_quality": ["DriftCheck", "JointUse", "MotionQuality", "drift_check", "joint_use", "measure_motion"],
         "reaching": ["reach_parts", "reach_report"],
         "recorded_run": ["read_run", "run_parts", "run_report"],

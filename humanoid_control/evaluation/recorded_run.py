@@ -212,7 +212,6 @@ def nanoseconds(stamp: Any) -> int:
 
 # -------- The report
 
-SATURATED_PERCENT = 30.0  # [%]
 TOPICS = {"/joint_states", "/joint_commands", "/targets", "/diagnostics"}
 
 
@@ -303,10 +302,6 @@ def run_parts(r: dict[str, Any]) -> list[Table | str]:
         f"limits: {kept} in {limits['commands']} commands (speed up to {100 * limits['speed_share_of_limit']:.0f} % "
         f"of its limit, a joint at its speed limit {limits['at_speed_limit_percent']:.0f} % of the time)"
     )
-    if limits["at_speed_limit_percent"] > SATURATED_PERCENT:
-        parts.append(
-            "the clip is fast for this robot's joints: a lower speed of the clip (--speed 0.5) brings it nearer"
-        )
     closest = (
         "far"
         if hits["closest_m"] is None

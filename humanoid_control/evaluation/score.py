@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from humanoid_control.evaluation.limit_costs import LimitCosts, measure_limit_costs
 from humanoid_control.evaluation.motion_quality import (
     DriftCheck,
     FrameQuality,
@@ -109,6 +110,7 @@ class RobotScore:
         targets: what it should do.
         mid_hip: (3,) where its chain of targets begins [m].
         runs: one a way.
+        costs: what each limit costs; None where none of the ways keeps them all as the nodes do.
     """
 
     robot: str
@@ -116,6 +118,7 @@ class RobotScore:
     targets: Targets
     mid_hip: np.ndarray
     runs: tuple[RunScore, ...]
+    costs: LimitCosts | None = None
 
     @property
     def clip(self) -> str:
@@ -185,6 +188,7 @@ def score_clip(
     variants: Sequence[tuple[str, RetargetSettings]] | None = None,
     trough_rule: str = "auto",
     progress: Callable[[float], None] | None = None,
+    speed: float = 1.0,
 ) -> RobotScore:
     """Solve a clip for one robot in several ways, and score them.
 
@@ -194,19 +198,23 @@ def score_clip(
         variants: label and settings of each way; None: without and with avoidance.
         trough_rule: see `trough_frames`.
         progress: called with the share that is done, 0 to 1.
+        speed: pace of the clip against its own.
     """
     solved = retarget_variants() if variants is None else variants
-    targets = scale_to_robot(body, robot)
+    targets = scale_to_robot(body, robot).paced(speed)
     say = progress or (lambda share: None)
     runs = []
     for k, (label, settings) in enumerate(solved):
 
         def solving(done: int, total: int, k: int = k) -> None:
             if done % 50 == 0:
-                say(0.8 * (k + done / total) / len(solved))
+                say(0.5 * (k + done / total) / len(solved))
 
         runs.append((label, retarget_clip(targets, robot, settings, solving)))
-    return score_trajectories(robot, targets, runs, trough_rule, lambda done, total: say(0.8 + 0.2 * done / total))
+    costs = measure_limit_costs(body, robot, speed) if RetargetSettings() in [s for _, s in solved] else None
+    say(0.8)
+    score = score_trajectories(robot, targets, runs, trough_rule, lambda done, total: say(0.8 + 0.2 * done / total))
+    return replace(score, costs=costs)
 
 
 def _run(robot: Robot, targets: Targets, label: str, trajectory: JointTrajectory, trough_rule: str) -> RunScore:

@@ -5,7 +5,7 @@ It is written as a score: moves of single joints, counted in beats, that add up 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from humanoid_control.mocap.clip import MarkerClip
 from humanoid_control.mocap.human_model import MARKERS, HumanBody, human_markers, legs_to_feet
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
 
+BOW = 17.8  # beat at which the bow begins
+GENTLE_BOW, GENTLE_DURATION = 0.6, 30.0  # share of the bow; [s]
 BEATS = 40.0
 """Length of the score; 24 s make 100 beats a minute."""
 
@@ -94,11 +96,11 @@ SCORE: tuple[Move, ...] = (
     *_both("el_flex", 72, 13.5, 18, 0, 1.2),
     *_both("gh_rot", -85, 14, 18, -4, 0.8),
     # Bend forward, the arms hang and swing; come up into a slight back bend with the arms behind.
-    Move("wt_flex", 52, 17.8, 22.5, 0, 1.9),
-    Move("pelvis_pitch", 16, 17.8, 22.5, 0, 1.9),
-    Move("pelvis_x", -0.08, 17.8, 22.5, 0, 1.9),
-    Move("pelvis_z", -0.05, 17.8, 22.5, 0, 1.9),
-    *_both("gh_flex", 52, 17.8, 22.2, 0, 1.8),
+    Move("wt_flex", 52, BOW, 22.5, 0, 1.9),
+    Move("pelvis_pitch", 16, BOW, 22.5, 0, 1.9),
+    Move("pelvis_x", -0.08, BOW, 22.5, 0, 1.9),
+    Move("pelvis_z", -0.05, BOW, 22.5, 0, 1.9),
+    *_both("gh_flex", 52, BOW, 22.2, 0, 1.8),
     Move("l_gh_flex", 26, 18.5, 22, 2, 0.8),
     Move("r_gh_flex", -26, 18.5, 22, 2, 0.8),
     Move("wt_rot", -14, 18.5, 22, 2, 0.8),
@@ -140,7 +142,14 @@ STEPS: tuple[tuple[str, float, float], ...] = (
 """Steps on the spot: side, the beat it takes, how far the foot is lifted [m]. The hips sway to the other side."""
 
 
-def synthetic_dance(duration: float = 24.0, rate: float = 50.0, seed: int = 0, noise: float = 0.0) -> MarkerClip:
+def gentle_dance() -> MarkerClip:
+    """The dance at 80 beats a minute, with a bow of 43 degrees in place of 70: what an able robot can do."""
+    return replace(synthetic_dance(GENTLE_DURATION, bow=GENTLE_BOW), name="gentle_dance")
+
+
+def synthetic_dance(
+    duration: float = 24.0, rate: float = 50.0, seed: int = 0, noise: float = 0.0, bow: float = 1.0
+) -> MarkerClip:
     """A dance of one person, made by calculation: the same arguments give the same clip.
 
     It starts and ends at rest in the same standing posture, so it can be repeated without a jump.
@@ -150,6 +159,7 @@ def synthetic_dance(duration: float = 24.0, rate: float = 50.0, seed: int = 0, n
         rate: frames a second [Hz].
         seed: varies how far each move goes, by up to a tenth less; 0 plays the score as it is written.
         noise: standard deviation of the error of each marker coordinate [m].
+        bow: share of the forward bend that is danced.
 
     Returns:
         A clip of 17 markers in world axes, no gaps: the 16 of Dube 2012 and the sternum (marker set dance16).
@@ -164,18 +174,20 @@ def synthetic_dance(duration: float = 24.0, rate: float = 50.0, seed: int = 0, n
     if not (np.isfinite(noise) and noise >= 0):
         raise ConfigError(f"synthetic_dance: noise is {noise} m, it must not be negative")
     times = np.arange(round(duration * rate) + 1) / rate
-    positions = human_markers(dance_posture(times / duration * BEATS, seed))
+    if not 0 <= bow <= 1:
+        raise ConfigError(f"synthetic_dance: bow is {bow}, it is a share: 0 to 1")
+    positions = human_markers(dance_posture(times / duration * BEATS, seed, bow))
     if noise:
         positions = positions + np.random.default_rng(seed).normal(scale=noise, size=positions.shape)
     return MarkerClip("dance", MARKERS, rate, positions, "built in")
 
 
-def dance_posture(beat: np.ndarray, seed: int = 0) -> dict[str, np.ndarray]:
+def dance_posture(beat: np.ndarray, seed: int = 0, bow: float = 1.0) -> dict[str, np.ndarray]:
     """Joint values of the dancer.
 
     Args:
         beat: (T,) position in the score; 0 and `BEATS` are the same standing posture.
-        seed: as for `synthetic_dance`.
+        seed, bow: as for `synthetic_dance`.
 
     Returns:
         Joint name to (T,) values [rad], pelvis_x y z in [m].
@@ -185,7 +197,7 @@ def dance_posture(beat: np.ndarray, seed: int = 0) -> dict[str, np.ndarray]:
     posture = {joint: np.full(len(beat), np.radians(angle)) for joint, angle in STANDING.items()}
     posture["pelvis_z"] = np.full(len(beat), body.thigh + body.shank + body.ankle_height - STANDING_DROP)
     for move, share in zip(SCORE, extent, strict=True):
-        value = share * move.at(beat)
+        value = share * (bow if move.start == BOW else 1.0) * move.at(beat)
         if move.joint not in ("pelvis_x", "pelvis_y", "pelvis_z"):
             value = np.radians(value)
         posture[move.joint] = posture.get(move.joint, 0.0) + value

@@ -9,14 +9,14 @@ from humanoid_control.errors import ClipError, nearest_names
 from humanoid_control.mocap.body_points import BodyPoints, find_body_points
 from humanoid_control.mocap.cleaning import CleaningSettings, clean
 from humanoid_control.mocap.clip import MarkerClip
-from humanoid_control.mocap.dance import synthetic_dance
+from humanoid_control.mocap.dance import gentle_dance, synthetic_dance
 from humanoid_control.mocap.formats.asf_amc import parse_amc, skeleton_beside
 from humanoid_control.mocap.formats.bvh import parse_bvh
 from humanoid_control.mocap.formats.c3d import parse_c3d
 from humanoid_control.mocap.formats.csv import parse_csv
 from humanoid_control.mocap.formats.trc import parse_trc
 
-_BUILT_IN: dict[str, Callable[[], MarkerClip]] = {"dance": synthetic_dance}
+_BUILT_IN: dict[str, Callable[[], MarkerClip]] = {"dance": synthetic_dance, "gentle_dance": gentle_dance}
 CLIP_NAMES = tuple(_BUILT_IN)
 
 _PARSERS: dict[str, Callable[[bytes, str], MarkerClip]] = {".bvh": parse_bvh, ".c3d": parse_c3d, ".trc": parse_trc}

@@ -74,6 +74,7 @@ class ViewerParameters(NodeParameters):
     rate: float = param(30.0, "frames a second", "Hz", 1.0, 60.0)
     port: int = param(8080, "port of the page", "", 1, 65535)
     ik_markers: bool = param(False, "show the markers of whole_body_ik from the beginning")
+    replay: str = param("", "command that plays this run again, shown when it is over")
     host: str = param("127.0.0.1", "address to listen on; 0.0.0.0 lets other machines in")
 
 
@@ -127,6 +128,7 @@ class Viewer(TickNode):
 
     def close(self) -> None:
         if hasattr(self, "page"):
+            self.page.say_over(self.params.replay)
             self.page.stop()
 
     def values(self) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from humanoid_control.retargeting.scaling import POINTS, Targets
 from humanoid_control.robots import Robot
 
 SLACK_WEIGHT = 1e6  # of a violated distance, against 1 for a tracking error
+ENDLESS = 4 * math.pi  # [rad] range of a joint that has none
 CHUNK = 64  # frames between two reports of progress
 CONSTRAINED, CONSTRAINTS = "constrained", "constraints"
 
@@ -61,6 +62,7 @@ class RetargetSettings:
         iterations: solver steps a frame; 0: 3 for method 'constrained', 1 for the others.
         damping: lambda of the damped methods, or damping of a Gauss-Newton step [m/rad]; 0: 0.01 for 'constrained',
             0.03 for the others.
+        keep_ranges: False: joints turn without end, to see what their ranges cost.
         velocity_scale: share of the joint speed limits that may be used; infinite: no limit.
         acceleration: limit on joint accelerations, method 'constrained' [rad/s^2].
         posture: pull to the rest posture, where the points do not decide; method 'constrained' [m/rad].
@@ -78,6 +80,7 @@ class RetargetSettings:
     avoidance: str = ""
     iterations: int = 0
     damping: float = 0.0
+    keep_ranges: bool = True
     velocity_scale: float = 1.0
     acceleration: float = 200.0
     posture: float = 0.01
@@ -176,6 +179,9 @@ class Retargeter:
         self.problem = problem_of(robot, self.lever)
         velocity = np.minimum(s.velocity_scale * self.problem.velocity, 1e6)
         self.problem = self.problem._replace(velocity=velocity)
+        if not s.keep_ranges:
+            endless = np.full(len(velocity), ENDLESS)
+            self.problem = self.problem._replace(lower=-endless, upper=endless)
         self.shift = JointShift(robot, self.problem) if s.avoidance == "shift" else None
         self.solved = self.problem
         if s.avoidance != CONSTRAINTS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,6 +43,27 @@ class Targets:
     def duration(self) -> float:
         """Length of the clip [s]."""
         return (len(self.positions) - 1) / self.rate
+
+    def paced(self, speed: float) -> Targets:
+        """The same motion at another pace and the same rate; between frames along straight lines, as it is played.
+
+        Args:
+            speed: 1 is the present pace.
+        """
+        if speed == 1:
+            return self
+        at = np.arange(0.0, len(self) - 1 + 1e-9, speed)
+        k = np.minimum(at.astype(int), len(self) - 2)
+        share = (at - k)[:, None, None]
+
+        def between(frames: np.ndarray) -> np.ndarray:
+            return (1 - share) * frames[k] + share * frames[k + 1]
+
+        forearms = None
+        if self.forearms is not None:
+            forearms = between(self.forearms)
+            forearms /= np.linalg.norm(forearms, axis=2, keepdims=True)
+        return replace(self, positions=between(self.positions), body=between(self.body), forearms=forearms)
 
 
 def scale_to_robot(body: BodyPoints, robot: Robot, calibrate: bool = True) -> Targets:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from humanoid_control.studies.dube2012.lab import RetargetingLab
 
-HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be decided"
+HOLDS, FAILS, OPEN, DEPENDS = "holds", "does not hold", "cannot be decided", "depends on the clip"
 RELATIVE, ABSOLUTE = 0.05, 0.001
 """A difference of errors counts when it is more than 5 % of the larger one and more than 1 mm. Set before any run."""
 
@@ -75,6 +75,12 @@ def overall(parts: Sequence[Part]) -> str:
     """The verdict of several parts: it fails with any of them, and is open while any is open or where there is none."""
     verdicts = {p.verdict for p in parts}
     return FAILS if FAILS in verdicts else OPEN if OPEN in verdicts or not parts else HOLDS
+
+
+def over_clips(verdicts: Sequence[str]) -> str:
+    """The verdict over several clips: that of all which decide it, DEPENDS where they differ, OPEN where none does."""
+    decided = {v for v in verdicts if v != OPEN}
+    return DEPENDS if len(decided) > 1 else decided.pop() if decided else OPEN
 
 
 def decide(true: bool, decidable: bool = True) -> str:

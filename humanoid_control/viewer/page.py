@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,10 @@ from humanoid_control.viewer.server import open_server
 
 SLOW_EVERY = 6  # distances, texts and plots are refreshed every so many frames
 STALE = 1.0  # [s]
+OVER, AGAIN = "This run is over", "To see it again, leave this page open and run"
+FAREWELL = 0.3  # [s] for the last words to reach the pages
+PAIR_WIDTH, PAIR_MIDDLE = 2.8, 0.5  # [m] of the robot and the dancer on its left
+FREE_SHARE = 0.4  # of a phone's page, from the top: the panel covers the rest
 
 
 class ViewState:
@@ -116,7 +122,9 @@ class ViewerPage:
         self.panel = Panel(self.server, robot.title, actions, hidden)
         self._frame = 0
         self.targets: dict[str, tuple[float, float, float]] = {}
+        self._X_moved: pin.SE3 | None = None
         self._set_camera()
+        self.server.on_client_connect(self._look_from_a_phone)
         self._draw_robot(robot.postures["neutral"], None)
 
     def _set_camera(self) -> None:
@@ -127,6 +135,20 @@ class ViewerPage:
         camera.position = (far, 0.15, 0.45 * far + 0.35 * h)
         camera.look_at = (0.0, 0.75, 0.52 * max(h, 1.5))
         camera.up = (0.0, 0.0, 1.0)
+
+    def _look_from_a_phone(self, client: Any) -> None:
+        """Where the page is taller than wide: the robot and the dancer in the part that the panel leaves free."""
+        camera = client.camera
+        aspect = float(camera.aspect)
+        if aspect >= 1:
+            return
+        h = max(float(np.nan_to_num(self.robot.height, nan=1.6)), 1.5)
+        middle, eye = 0.6 * h, 0.95 * h  # with arms overhead
+        far = PAIR_WIDTH / (2 * math.tan(camera.fov / 2) * aspect)
+        # The axis of view is below them by the angle under which the middle of the free part is seen.
+        down = math.atan((1 - FREE_SHARE) * math.tan(camera.fov / 2)) + math.atan((eye - middle) / far)
+        camera.position = (far, PAIR_MIDDLE, eye)
+        camera.look_at = (0.0, PAIR_MIDDLE, eye - far * math.tan(down))
 
     @property
     def clients(self) -> int:
@@ -150,7 +172,7 @@ class ViewerPage:
         with self.server.atomic():
             if known:
                 self._draw_robot(state.joints, state.root_pose())
-            self.scene.move_targets(targets)
+            errors = self._draw_targets() if known and self.targets else {}
             self.scene.move_dancer(dancer)
             for topic in MARKERS:
                 if (markers := state.take_markers(topic)) is not None:
@@ -166,24 +188,46 @@ class ViewerPage:
         if state.clip_time is not None:
             self.panel.set_time(state.clip_time)
         self.panel.set_nodes(list(state.nodes.values()))
-        if known and self.targets:
-            names = [n for n in self.targets if n in self.robot.points]
-            reached = self.robot.point_positions(self._q, names)
-            desired = np.array([self.targets[n] for n in names])
-            errors = np.linalg.norm(desired - reached, axis=1)
-            self.panel.set_errors(now, dict(zip(names, errors.tolist(), strict=True)))
+        if errors:
+            self.panel.set_errors(now, errors)
         if known and self.scene.visible("shapes"):
             self.scene.color_shapes(self.robot.shape_clearance(self._q))
+
+    def _draw_targets(self) -> dict[str, float]:
+        """Draw the targets and their errors; the error of each that is a point of the robot [m]."""
+        names = list(self.targets)
+        desired = np.array([self.targets[n] for n in names])
+        points = [k for k, n in enumerate(names) if n in self.robot.points]
+        reached = np.full_like(desired, np.nan)
+        if points:
+            reached[points] = self.robot.point_positions(self._q, [names[k] for k in points])
+            if (X := self._X_moved) is not None:
+                reached[points] = reached[points] @ X.rotation.T + X.translation
+        self.scene.draw_targets(desired, reached)
+        errors = np.linalg.norm(desired - reached, axis=1)
+        return {names[k]: float(errors[k]) for k in points}
 
     def _draw_robot(self, joints: np.ndarray, X_world_root: pin.SE3 | None) -> None:
         self._q = self.robot.q(joints)
         poses = self.robot.link_poses(self._q)
         if X_world_root is not None:
-            move = X_world_root * poses[self.robot.root_link].inverse()
+            self._X_moved = move = X_world_root * poses[self.robot.root_link].inverse()
             poses = {link: move * X for link, X in poses.items()}
         self.scene.move_robot(poses)
         if self.scene.visible("com"):
             self.scene.move_com(self.robot.center_of_mass(self._q))
+
+    def say_over(self, replay: str) -> None:
+        """Tell every open page that the run is over, and the command that plays it again; pages outlive the server."""
+        again = f"{AGAIN}:" if replay else "The nodes have stopped."
+        self.panel.set_over(again, replay)
+        clients = self.server.get_clients()
+        if not clients:
+            return
+        for client in clients.values():
+            client.add_notification(OVER, f"{again} {replay}")
+        self.server.flush()
+        time.sleep(FAREWELL)
 
     def stop(self) -> None:
         """Close the server."""

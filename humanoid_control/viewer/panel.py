@@ -53,13 +53,13 @@ class Panel:
         with gui.add_folder("Clip"):
             self._time = gui.add_slider("time [s]", min=0.0, max=1.0, step=0.01, initial_value=0.0)
             buttons = gui.add_button_group("play", ("play", "pause", "restart"))
-        with gui.add_folder("Show"):
+        with gui.add_folder("Show", expand_by_default=False):
             for key, label in SHOWN.items():
                 self._checkbox(gui, key, label, key not in hidden)
         with gui.add_folder("Error of each target [cm]"):
             self._errors = gui.add_markdown("no targets yet")
             self._plot = self._add_plot(gui, "mean error [cm]")
-        with gui.add_folder("Nodes"):
+        with gui.add_folder("Nodes", expand_by_default=False):
             self._nodes = gui.add_html("no diagnostics yet")
         self._setting_time = False
         self._history: deque[tuple[float, float]] = deque(maxlen=HISTORY)
@@ -105,6 +105,10 @@ class Panel:
         """The line on top, Markdown."""
         if self._status.content != text:
             self._status.content = text
+
+    def set_over(self, words: str, command: str) -> None:
+        """The last words of a run, on top: that it is over, and a command (may be empty)."""
+        self.set_status(f"**This run is over.** {words}" + (f"\n\n`{command}`" if command else ""))
 
     def set_errors(self, time: float, errors: dict[str, float]) -> None:
         """Distance of each point to its target [m], at a time [s]."""

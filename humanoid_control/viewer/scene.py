@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 ARROW, CUBE, SPHERE, CYLINDER, LINE_LIST, SPHERE_LIST = 0, 1, 2, 3, 5, 7  # of visualization_msgs/Marker
 ADD = 0
 SOLIDS = (CUBE, SPHERE, CYLINDER)
-TARGET_COLOR = (255, 115, 25)
-TARGET_RADIUS = 0.065  # [m] larger than the limbs, so that a target that is reached can still be seen
+TARGET_COLOR, ERROR_COLOR = (255, 115, 25), (225, 30, 60)
+TARGET_ARM = 0.09  # [m] of a target's cross: longer than limbs are thick, so that one that is reached can still be seen
+TARGET_THICKNESS, ERROR_THICKNESS = 0.008, 0.014  # [m] of lines
 DANCER_COLOR = (50, 120, 230)
 COM_COLOR = (230, 40, 160)
 FREE, NEAR, TOUCHING = (70, 190, 90), (245, 190, 40), (225, 50, 40)
@@ -70,7 +71,8 @@ class Scene:
             name = f"/shapes/{item.link}/{k}"
             mesh = scene.add_mesh_simple(name, vertices, faces, color=FREE, opacity=0.45, cast_shadow=False)
             self._shapes.append(mesh)
-        self._targets: dict[str, viser.IcosphereHandle] = {}
+        self._targets: viser.LineSegmentsHandle | None = None
+        self._errors: viser.LineSegmentsHandle | None = None
         self._dancer: viser.LineSegmentsHandle | None = None
         self._dancer_points: viser.PointCloudHandle | None = None
         self._com = scene.add_icosphere("/com/ball", radius=0.03, color=COM_COLOR)
@@ -92,7 +94,7 @@ class Scene:
             self._markers[what].show(visible)
         handles = list(self._folders.get(what, []))
         if what == "targets":
-            handles = list(self._targets.values())
+            handles = [h for h in (self._targets, self._errors) if h is not None]
         if what == "dancer":
             handles = [h for h in (self._dancer, self._dancer_points) if h is not None]
         for handle in handles:
@@ -118,19 +120,32 @@ class Scene:
             if color != self._shape_color[k]:
                 self._shapes[k].color, self._shape_color[k] = color, color
 
-    def move_targets(self, positions: dict[str, tuple[float, float, float]]) -> None:
-        """Put a ball where each target is."""
-        for name, p in positions.items():
-            if name not in self._targets:
-                self._targets[name] = self.server.scene.add_icosphere(
-                    f"/targets/{name}",
-                    radius=TARGET_RADIUS,
-                    color=TARGET_COLOR,
-                    opacity=0.6,
-                    cast_shadow=False,
-                    visible=self._visible["targets"],
-                )
-            self._targets[name].position = np.array(p)
+    def draw_targets(self, targets: np.ndarray, reached: np.ndarray) -> None:
+        """Put a cross where each target is, and a line from there to the point that should be there.
+
+        A cross hides nothing of the joint that it is at, and the line is as long as the error.
+
+        Args:
+            targets: (k, 3) [m].
+            reached: (k, 3) the robot's points [m]; NaN where there is none: its line has no length.
+        """
+        arms = TARGET_ARM * np.stack([-np.eye(3), np.eye(3)], axis=1)  # (3, 2, 3)
+        crosses = (targets[:, None, None] + arms).reshape(-1, 2, 3).astype(np.float32)
+        known = np.isfinite(reached).all(axis=1, keepdims=True)
+        lines = np.stack([targets, np.where(known, reached, targets)], axis=1).astype(np.float32)
+        self._targets = self._redrawn(self._targets, "crosses", crosses, TARGET_COLOR, TARGET_THICKNESS)
+        self._errors = self._redrawn(self._errors, "errors", lines, ERROR_COLOR, ERROR_THICKNESS)
+
+    def _redrawn(
+        self, handle: viser.LineSegmentsHandle | None, name: str, lines: np.ndarray, color: tuple, thickness: float
+    ) -> viser.LineSegmentsHandle:
+        """Lines (n, 2, 3) of the targets, made anew where their number is another."""
+        visible = self._visible["targets"]
+        if handle is None or handle.points.shape != lines.shape:
+            path = f"/targets/{name}"
+            return self.server.scene.add_line_segments(path, lines, color, thickness=thickness, visible=visible)
+        handle.points = lines
+        return handle
 
     def move_dancer(self, segments: np.ndarray) -> None:
         """Draw the dancer from the end points (2 B, 3) of his bones."""

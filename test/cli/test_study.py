@@ -21,12 +21,23 @@ def test_json_holds_verdict_rule_and_numbers(humanoid):
     assert not list(humanoid.folder.glob(".writing_*"))
 
 
-def test_a_clip_of_ones_own_is_tried_beside_the_dance(humanoid, mocap):
-    clip = mocap("dance_markers/dance1.trc")
-    result = humanoid("study", "imitation", "--clip", clip, "--only", "H18,H5", "--details")
+def test_clips_of_ones_own_are_tried_each_by_itself_in_place_of_the_dance(humanoid, mocap):
+    clips = [mocap(f"dance_markers/{name}.trc") for name in ("dance1", "walk1")]
+    given = [word for clip in clips for word in ("--clip", clip)]
+    result = humanoid("study", "imitation", *given, "--only", "H18,H5", "--details")
     assert result.returncode == 0, result.stderr
-    for word in ("dance1", "H18", "H5", "rules", "numbers", "holds"):
+    for word in ("dance1", "walk1", "H18", "H5", "rules", "numbers", "holds"):
         assert word in result.stdout
+    result = humanoid("study", "imitation", *given, "--only", "H5,H13", "--json")
+    report = json.loads(result.stdout)
+    assert [(f["name"], f["clip"]) for f in report["findings"]] == [("H5", "dance1"), ("H5", "walk1"), ("H13", None)]
+    h5, h13 = report["over_clips"]
+    assert h5["clips"] == {f["clip"]: f["verdict"] for f in report["findings"][:2]} and set(h13["clips"]) == {"any"}
+
+
+def test_what_is_decided_on_the_built_in_dance_is_said_to_be_about_it_alone(humanoid):
+    result = humanoid("study", "imitation", "--only", "H5")
+    assert result.returncode == 0 and "nobody danced it" in " ".join(result.stdout.split())
 
 
 MISTAKES = [

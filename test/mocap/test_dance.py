@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.mocap import find_body_points, synthetic_dance
-from humanoid_control.mocap.dance import BEATS, SCORE, STANDING, STEPS, dance_posture
+from humanoid_control.mocap import find_body_points, load_clip, synthetic_dance
+from humanoid_control.mocap.dance import BEATS, GENTLE_BOW, SCORE, STANDING, STEPS, dance_posture
 from humanoid_control.mocap.human_model import JOINT_RANGES, MARKERS, human_markers
 from humanoid_control.mocap.skeleton import X, Y, Z, rotation
 
@@ -17,9 +17,9 @@ BEAT = np.linspace(0, BEATS, 1201)
 SEEDS = (0, 1, 2)
 
 
-@pytest.fixture(scope="module", params=SEEDS)
+@pytest.fixture(scope="module", params=[*((seed, 1.0) for seed in SEEDS), (0, GENTLE_BOW)])
 def posture(request):
-    return dance_posture(BEAT, request.param)
+    return dance_posture(BEAT, *request.param)
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +86,22 @@ def test_joints_stay_within_human_ranges(posture, joint):
      ("r_sg_elev", 4, 22), ("l_gh_flex", -25, 130), ("l_gh_abd", 10, 120), ("r_gh_abd", 10, 120),
      ("l_gh_rot", -40, 45), ("l_el_flex", 20, 75), ("r_el_flex", 20, 75), ("l_kn_flex", 25, 70)],
 )  # fmt: skip
-def test_every_kind_of_motion_is_there(posture, joint, low, high):
-    angle = np.degrees(posture[joint])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_kind_of_motion_is_there(seed, joint, low, high):
+    angle = np.degrees(dance_posture(BEAT, seed)[joint])
     assert angle.min() < low and angle.max() > high
+
+
+def test_the_gentle_dance_bends_less_and_is_the_same_elsewhere():
+    whole, gentle = synthetic_dance(30.0), load_clip("gentle_dance")
+    bow = np.abs(np.linspace(0, BEATS, 1501) - 20.2) < 2.5
+    assert np.array_equal(whole.positions[~bow], gentle.positions[~bow]) and gentle.name == "gentle_dance"
+    at, lean = whole.labels.index("Sternum"), []
+    for clip in (whole, gentle):
+        hips = (clip.positions[:, clip.labels.index("Hip_L")] + clip.positions[:, clip.labels.index("Hip_R")]) / 2
+        spine = clip.positions[:, at] - hips
+        lean.append(np.degrees(np.arctan2(spine[bow, 0], spine[bow, 2]).max()))
+    assert lean[1] < 45 < 55 < lean[0]
 
 
 def test_arms_move_apart_from_each_other_and_at_several_speeds(posture):
@@ -211,7 +224,7 @@ def test_duration_changes_the_tempo_only(clip, duration):
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"duration": 5}, {"duration": float("nan")}, {"rate": 0}, {"rate": -1}, {"noise": -1}]
+    "arguments", [{"duration": 5}, {"duration": float("nan")}, {"rate": 0}, {"rate": -1}, {"noise": -1}, {"bow": 1.5}]
 )
 def test_arguments_out_of_range(arguments):
     with pytest.raises(ConfigError, match="synthetic_dance"):

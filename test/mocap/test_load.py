@@ -32,7 +32,7 @@ def one_line(error):
 
 
 def test_built_in_dance_is_the_default():
-    assert CLIP_NAMES == ("dance",)
+    assert CLIP_NAMES == ("dance", "gentle_dance")
     clip = load_clip()
     assert clip.source == "built in"
     np.testing.assert_array_equal(clip.positions, load_clip("dance").positions)

@@ -130,6 +130,40 @@ def test_shapes_are_coloured_by_distance_and_the_panel_acts(page):
         assert not [s for s in page.said if s[0] == "seek"], "showing the time is not seeking"
 
 
+def dark(image):
+    """Rows and columns of the dark parts of the robot."""
+    return np.nonzero(image.max(axis=2) < 90)
+
+
+def test_on_a_phone_the_robot_stands_where_the_panel_is_not(page):
+    width, height = 390, 844
+    with Browser(width, height) as browser:
+        browser.open(page.url, 1)
+        assert browser.wait_for("waiting for joint states")
+        draw(page, heard(page, page.robot.postures["neutral"], {"l_wrist": (0.1, 0.3, 0.9)}))
+        free = (0, 0, width, int(0.4 * height))
+        browser.settle(free)
+        rows, columns = dark(pixels(browser.picture(free)))
+        assert len(rows) > 300
+        top, bottom = np.percentile(rows, [1, 99])
+        left, right = np.percentile(columns, [1, 99])
+        assert 0.02 * height < top and bottom < 0.38 * height, "from head to foot above the panel"
+        assert left > 5 and right < width - 5
+        assert bottom - top > 0.2 * height, "large enough to be seen"
+
+
+def test_a_page_that_outlives_the_run_says_that_it_is_over_and_how_to_see_it_again(page):
+    command = "humanoid replay /runs/latest/recording --viewer"
+    with Browser(WIDTH, HEIGHT) as browser:
+        browser.open(page.url, 1)
+        assert browser.wait_for("waiting for joint states")
+        page.say_over(command)
+        page.stop()
+        assert browser.wait_for("This run is over") and command in browser.text()
+        browser.sleep(2.0)
+        assert command in browser.text(), "it stays when the connection is gone"
+
+
 def test_without_webgl_the_page_says_so(page):
     flags = (*(f for f in FLAGS if "swiftshader" not in f), "--disable-gpu", "--disable-3d-apis")
     with Browser(1000, 700, flags) as browser:

@@ -8,7 +8,8 @@ import pytest
 
 viser = pytest.importorskip("viser")
 
-from humanoid_control.viewer.scene import ARROW, CUBE, CYLINDER, LINE_LIST, SPHERE, SPHERE_LIST, MarkerLayer
+from humanoid_control.robots import load_robot
+from humanoid_control.viewer.scene import ARROW, CUBE, CYLINDER, LINE_LIST, SPHERE, SPHERE_LIST, MarkerLayer, Scene
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +83,23 @@ def test_what_a_message_deletes_or_leaves_out_is_not_seen(server):
     layer.show(False)
     layer.draw([*solids, marker(LINE_LIST, points=ends)])
     assert not any(h.visible for h in (*layer._solids.values(), layer._lines)), "hidden stays hidden"
+
+
+def test_each_error_is_a_line_from_the_target_to_the_point_and_nothing_stands_on_the_joint(server):
+    scene = Scene(server, load_robot("we4rii", "fixed"))
+    targets = np.array([[0.1, 0.2, 1.0], [0.3, -0.2, 1.1], [0.0, 0.0, 0.9]])
+    reached = targets + [[0.05, 0.0, 0.0], [0.0, 0.0, -0.2], [np.nan, np.nan, np.nan]]
+    scene.draw_targets(targets, reached)
+    lines = scene._errors.points
+    assert np.allclose(lines[:, 0], targets) and np.allclose(lines[:2, 1], reached[:2])
+    assert np.allclose(lines[2, 1], targets[2]), "nothing is known of where this point is"
+    crosses = scene._targets.points.reshape(3, 3, 2, 3)  # target, axis, end
+    assert np.allclose(crosses.mean(axis=(1, 2)), targets), "the middle of a cross is its target"
+    assert np.allclose(np.linalg.norm(crosses[:, :, 0] - crosses[:, :, 1], axis=-1), 0.18)
+    crossed, errors = scene._targets, scene._errors
+    scene.draw_targets(targets + 0.01, reached)
+    assert scene._targets is crossed and scene._errors is errors, "the same handles, told the new places"
+    scene.show("targets", False)
+    assert not crossed.visible and not errors.visible
+    scene.draw_targets(targets[:2], reached[:2] * np.nan)
+    assert not scene._targets.visible and not scene._errors.visible, "hidden stays hidden"

@@ -8,7 +8,7 @@ from typing import Any
 
 from humanoid_control import __version__
 from humanoid_control.evaluation.report.plots import error_bars, histograms, joint_ranges, over_time, postures
-from humanoid_control.evaluation.report.tables import NAMES, detail_tables, posture_rows, summary_tables
+from humanoid_control.evaluation.report.tables import NAMES, detail_tables, posture_rows, summary_tables, verdict_lines
 from humanoid_control.evaluation.score import RobotScore
 from humanoid_control.evaluation.tracking_error import LINKS
 from humanoid_control.terminal import Table
@@ -71,10 +71,11 @@ def score_page(scores: Sequence[RobotScore]) -> str:
 
 
 def _robot(s: RobotScore) -> str:
-    tables = {t.title: t for t in detail_tables(s)}
-    distribution, extremes, joints, others = tables.values()
+    *costs, distribution, extremes, joints, others = detail_tables(s)
     parts = [
         f'<h2 id="{escape(s.robot)}">{escape(s.robot)}: {escape(s.title)}</h2>',
+        *(f"<p>{escape(line)}.</p>" for line in verdict_lines([s])),
+        *(_folded(t) for t in costs),
         over_time(s),
         "<h3>Postures: desired and actual</h3>",
         postures(s),

@@ -34,7 +34,13 @@ def summary_tables(scores: Sequence[RobotScore]) -> list[Table]:
 
 def detail_tables(s: RobotScore) -> list[Table]:
     """Everything about one robot."""
-    return [distribution_table(s), peak_table(s), joint_table(s), other_collisions_table(s)]
+    costs = [] if s.costs is None else [s.costs.table()]
+    return [*costs, distribution_table(s), peak_table(s), joint_table(s), other_collisions_table(s)]
+
+
+def verdict_lines(scores: Sequence[RobotScore]) -> list[str]:
+    """One sentence a robot: how close it comes, and what keeps it away; with what helped when it was tried."""
+    return ["; ".join([s.costs.verdict, *s.costs.advice()]) for s in scores if s.costs is not None]
 
 
 def error_table(scores: Sequence[RobotScore]) -> Table:
@@ -152,7 +158,8 @@ def to_json(scores: Sequence[RobotScore]) -> dict[str, Any]:
         runs = {}
         for r in s.runs:
             runs[r.label] = {k: v for k, v in dataclasses.asdict(r).items() if k not in ("label", "frames")}
-        robots.append({"robot": s.robot, "title": s.title, "runs": runs})
+        row = {"robot": s.robot, "title": s.title, "runs": runs}
+        robots.append(row | ({"limit_costs": s.costs.to_json()} if s.costs is not None else {}))
     return {
         "clip": first.clip,
         "rate_hz": first.rate,

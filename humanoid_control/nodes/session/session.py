@@ -15,6 +15,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -82,9 +83,12 @@ class Session:
         if "viewer" in self.stack and (problem := missing_viewer()):
             warn(f"without the viewer: {problem}")
             self.stack = self.stack.without("viewer")
-        self.namespace, self.quiet, self._settings = namespace, quiet, settings
         self.directory = new_run_directory(self.stack.name)
         self.bag = self.directory / "recording" if record else None
+        if "viewer" in self.stack and self.bag is not None:
+            viewer = settings.get("viewer", {})
+            settings = {**settings, "viewer": {"replay": replay_command(self.bag, viewer.get("port")), **viewer}}
+        self.namespace, self.quiet, self._settings = namespace, quiet, settings
         self._topics = () if isinstance(record, bool) else tuple(record)
         shared = {"robot": robot} if window is None else {"robot": robot, "window": window}
         self._parameters = write_parameters(self.directory, self.stack.ros_parameters(shared, settings))
@@ -337,6 +341,11 @@ class Monitor:
         self._executor.shutdown()
         self.node.destroy_node()
         self._context.try_shutdown()
+
+
+def replay_command(bag: Path, port: int | None = None) -> str:
+    """The command that plays a recording again in the browser, at the port where the run was seen."""
+    return f"humanoid replay {shlex.quote(str(bag))} --viewer" + (f" --port {port}" if port not in (None, 8080) else "")
 
 
 def new_run_directory(name: str) -> Path:

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.studies.report import Progress, StudyReport, silent
+from humanoid_control.studies.verdict import over_clips
 from humanoid_control.terminal import Table, compile_first
 
 if TYPE_CHECKING:
     from humanoid_control.studies.verdict import Finding
 
 
+BUILT_IN = "dance"
+CHOREOGRAPHY = (
+    "the built-in dance is calculated to use every joint, nobody danced it: what it decides is about it alone; "
+    "recordings of people decide more: --clip FILE, repeatable"
+)
+
+
 def run_study(
     clips: Sequence[str] = (), marker_set: str | None = None, only: Sequence[str] = (), show: Progress = silent
 ) -> StudyReport:
-    """Judge the hypotheses.
+    """Judge the hypotheses, each on every clip and over all of them.
 
     Args:
-        clips: motion files beside the built-in dance. marker_set: of these clips.
+        clips: motion files, "dance" for the built-in dance; that alone where none is given.
+        marker_set: of the files.
         only: names of some hypotheses; all where none is given.
         show: told how far it is.
     """
@@ -27,19 +37,42 @@ def run_study(
     from humanoid_control.studies.dube2012.hypotheses import HYPOTHESES, judge_hypotheses
 
     names = [name.upper() for name in only] or list(HYPOTHESES)
-    if marker_set and not clips:
+    chosen = list(dict.fromkeys(clips)) or [BUILT_IN]
+    if marker_set and chosen == [BUILT_IN]:
         raise ConfigError("--marker-set belongs to --clip FILE; the built-in dance has its own")
     for name in names:
         if name not in HYPOTHESES:
             raise UnknownNameError("hypothesis", name, HYPOTHESES)
-    bodies = [load_body_points("dance")]
-    bodies += [load_body_points(c, marker_set or None) for c in dict.fromkeys(clips) if c != "dance"]
+    bodies = [load_body_points(c, None if c == BUILT_IN else marker_set or None) for c in chosen]
     compile_first()
     found = judge_hypotheses(bodies, names, lambda done, total, name: show(done / total, name))
-    rows = [[f.hypothesis.name, f.hypothesis.statement, f.clip or "any", f.verdict, _short(f)] for f in found]
-    columns = ["", "conclusion", "clip", "verdict", "why not, most likely"]
-    parts = [Table("conclusions of Dube 2012 on the models", columns, rows)]
+    parts: list[Table | str] = [_verdicts(found, [b.name for b in bodies]), _reasons(found)]
+    if chosen == [BUILT_IN]:
+        parts.append(CHOREOGRAPHY)
     return StudyReport(to_json(found), parts, _details(found), lambda: {"imitation.md": _markdown(found) + "\n"})
+
+
+def _by_hypothesis(found: Sequence[Finding]) -> list[list[Finding]]:
+    """The findings of each hypothesis, on one clip after the other."""
+    return [list(group) for _, group in groupby(found, key=lambda f: f.hypothesis.name)]
+
+
+def _verdicts(found: Sequence[Finding], clips: Sequence[str]) -> Table:
+    """A row a hypothesis: its verdict over all clips, and on each."""
+    rows = []
+    for group in _by_hypothesis(found):
+        first = group[0].hypothesis
+        each = {f.clip: f.verdict for f in group}
+        row = [first.name, first.statement, over_clips(list(each.values()))]
+        rows.append([*row, *(each.get(clip, "any clip") for clip in clips)] if len(clips) > 1 else row)
+    columns = ["", "conclusion", "verdict", *(clips if len(clips) > 1 else ())]
+    return Table(f"conclusions of Dube 2012 on the models: {', '.join(clips)}", columns, rows)
+
+
+def _reasons(found: Sequence[Finding]) -> Table:
+    """Why conclusions do not hold, or what could not be decided, clip by clip."""
+    rows = [[f.hypothesis.name, f.clip or "any", f.verdict, why] for f in found if (why := _short(f))]
+    return Table("why not, most likely", ["", "clip", "verdict", "reason"], rows)
 
 
 def _details(found: Sequence[Finding]) -> list[Table | str]:
@@ -69,7 +102,12 @@ def to_json(found: Sequence[Finding]) -> dict[str, Any]:
                 "parts": parts,
             }
         )
-    return {"study": "imitation", "findings": rows}
+    over = []
+    for group in _by_hypothesis(found):
+        h, clips = group[0].hypothesis, {f.clip or "any": f.verdict for f in group}
+        verdict = over_clips(list(clips.values()))
+        over.append({"name": h.name, "statement": h.statement, "verdict": verdict, "clips": clips})
+    return {"study": "imitation", "over_clips": over, "findings": rows}
 
 
 def _short(f: Finding) -> str:
@@ -84,6 +122,10 @@ def _numbers(numbers: Any) -> str:
 
 def _markdown(found: Sequence[Finding]) -> str:
     lines = ["# Conclusions of Dube 2012 on the models", "", "Written by `humanoid study imitation`.", ""]
+    for group in _by_hypothesis(found):
+        h, each = group[0].hypothesis, "; ".join(f"{f.clip or 'any clip'}: {f.verdict}" for f in group)
+        lines.append(f"* {h.name}, {h.statement}: **{over_clips([f.verdict for f in group])}** ({each})")
+    lines += [""]
     for f in found:
         lines += [f"## {f.hypothesis.name}, {f.clip or 'any clip'}: {f.verdict}", "", f"{f.hypothesis.statement}.", ""]
         lines += [f"Rule: {f.hypothesis.rule}.", ""]

@@ -4,6 +4,7 @@ import signal
 import sys
 
 import pytest
+import yaml
 
 from humanoid_control.errors import EnvironmentProblem, UnknownNameError
 from humanoid_control.nodes.session import session as module
@@ -95,6 +96,22 @@ def test_settings_of_a_node_that_the_stack_does_not_have_are_refused(monkeypatch
     with pytest.raises(UnknownNameError, match="stack"):
         Session("targts")
     assert not (tmp_path / "runs").exists(), "no directory of a run that never was"
+
+
+def test_the_viewer_is_told_how_to_play_the_run_again(monkeypatch, tmp_path):
+    monkeypatch.setenv("HUMANOID_HOME", str(tmp_path / "a folder"))
+    (tmp_path / "a folder").mkdir()
+
+    def told(**options):
+        made = Session("imitation", **options)
+        text = yaml.safe_load((made.directory / "parameters.yaml").read_text())
+        (viewer,) = (node["viewer"]["ros__parameters"] for node in text.values() if "viewer" in node)
+        return viewer.get("replay", ""), made.bag
+
+    command, bag = told(record=True, settings={"viewer": {"port": 8123}})
+    assert command == f"humanoid replay '{bag}' --viewer --port 8123"
+    assert told(record=True)[0].endswith("--viewer")
+    assert told()[0] == "", "nothing was recorded"
 
 
 def test_without_viser_the_rest_of_the_stack_runs_and_one_line_says_what_to_install(monkeypatch, tmp_path, capsys):

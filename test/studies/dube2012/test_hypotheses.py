@@ -19,10 +19,15 @@ from humanoid_control.studies.dube2012 import (
     models,
 )
 from humanoid_control.studies.dube2012.lab import ROBOTS
-from humanoid_control.studies.verdict import conclude, decide, lower, similar
+from humanoid_control.studies.verdict import DEPENDS, conclude, decide, lower, over_clips, similar
 from test.studies.dube2012.conftest import verdict
 
 error = st.floats(0, 1)
+
+
+def test_clips_that_differ_decide_nothing_together_and_open_ones_do_not_count():
+    cases = {(HOLDS, OPEN): HOLDS, (FAILS, FAILS): FAILS, (OPEN, OPEN): OPEN, (HOLDS, OPEN, FAILS): DEPENDS, (): OPEN}
+    assert {v: over_clips(v) for v in cases} == cases
 
 
 class Made:

@@ -1,0 +1,243 @@
+"""Cost of limits: a clip solved again without each limit in turn, slower, and by other robots; what helped is advised.
+
+from humanoid_control.evaluation import measure_limit_costs
+from humanoid_control.mocap import load_body_points
+from humanoid_control.robots import load_robot
+
+costs = measure_limit_costs(load_body_points("dance"), load_robot("hrp2", "fixed"))
+print(costs.verdict, costs.advice())
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from humanoid_control.errors import HumanoidError
+from humanoid_control.evaluation.motion_quality import joint_use, measure_motion
+from humanoid_control.mocap.body_points import BodyPoints
+from humanoid_control.retargeting.retargeter import JointTrajectory, RetargetSettings, retarget_clip
+from humanoid_control.retargeting.scaling import Targets, scale_to_robot
+from humanoid_control.robots.robot import Robot
+from humanoid_control.terminal import Table
+
+LIMITS: dict[str, dict[str, Any]] = {
+    "joint range": {"keep_ranges": False},
+    "joint speed": {"velocity_scale": math.inf},
+    "joint acceleration": {"acceleration": math.inf},
+    "self-collision": {"avoidance": "none"},
+}
+"""Limit -> the settings that take it away."""
+REACH = "reach"  # what is left without any limit: joints that the robot does not have
+SLOWER = (0.75, 0.5, 0.25)  # of the present pace
+HELPS, VISIBLE = 0.2, 0.002  # a change helps where it takes away this share of the error, and this much [m]
+BARELY = 0.005  # [m] an error below this is not blamed on anything
+MOST_OF_IT = 0.8  # of the best gain: the fastest pace that has it is advised
+GRADES = ((0.02, "close"), (0.05, "recognisable"), (math.inf, "poor"))
+"""Mean error below which an imitation has a name [m]. Half a wrist's width cannot be seen from across a room; from 5 cm
+on, postures are others than the person's."""
+
+
+@dataclass(frozen=True)
+class Tracking:
+    """Tracking of a clip by one solution, in a few numbers.
+
+    Attributes:
+        mean, max: distance of the seven points from their targets [m].
+        at_speed_limit: share of the time in which some joint is at its speed limit.
+        at_range_limit: mean share of the moving joints within 1 degree of the end of their range.
+        closest: least distance of two shapes, 0.05 where none are nearer [m].
+    """
+
+    mean: float
+    max: float
+    at_speed_limit: float
+    at_range_limit: float
+    closest: float
+
+    @staticmethod
+    def of(robot: Robot, trajectory: JointTrajectory) -> Tracking:
+        """Numbers of a trajectory of a robot."""
+        quality, _ = measure_motion(robot, trajectory)
+        return Tracking(
+            mean=float(trajectory.errors.mean()),
+            max=float(trajectory.errors.max()),
+            at_speed_limit=quality.frames_at_speed_limit,
+            at_range_limit=quality.at_position_limit,
+            closest=float(min(trajectory.clearance.min(), 0.05)),
+        )
+
+
+@dataclass(frozen=True)
+class LimitCosts:
+    """Error of a robot on a clip, with every limit and without each.
+
+    Attributes:
+        robot, clip: names. speed: pace of the clip against its own.
+        kept: with every limit.
+        without: name of LIMITS -> without that one; REACH -> without any.
+        slower: pace against the clip's own -> with every limit, at that pace.
+        others: name of another robot -> with every limit of that one, at the present pace.
+        joints: joints that are at the end of their range most of the time, and for which share of it.
+    """
+
+    robot: str
+    clip: str
+    speed: float
+    kept: Tracking
+    without: Mapping[str, Tracking]
+    slower: Mapping[float, Tracking]
+    others: Mapping[str, Tracking]
+    joints: Mapping[str, float]
+
+    def cost(self, limit: str) -> float:
+        """Mean error that a limit causes [m]: what taking it away saves; of REACH, what is left without any."""
+        other = self.without[limit].mean
+        return other if limit == REACH else self.kept.mean - other
+
+    @property
+    def costliest(self) -> str | None:
+        """The name of LIMITS, or REACH, that costs the most; None where none costs what can be seen."""
+        name = max(self.without, key=self.cost)
+        return name if self.kept.mean > BARELY and self._helps(self.kept.mean - self.cost(name)) else None
+
+    @property
+    def grade(self) -> str:
+        """The word of GRADES for the mean error."""
+        return next(word for bound, word in GRADES if self.kept.mean < bound)
+
+    @property
+    def better_speed(self) -> float | None:
+        """The fastest pace that brings most of what slowing down can; None where slower does not help."""
+        best = min(self.slower.values(), key=lambda t: t.mean, default=self.kept).mean
+        if not self._helps(best):
+            return None
+        enough = self.kept.mean - MOST_OF_IT * (self.kept.mean - best)
+        return max(speed for speed, t in self.slower.items() if t.mean <= enough)
+
+    @property
+    def better_robot(self) -> str | None:
+        """The robot that comes nearest, where that is not this one; None where no other helps."""
+        best = min(self.others, key=lambda name: self.others[name].mean, default=None)
+        return best if best is not None and self._helps(self.others[best].mean) else None
+
+    def _helps(self, mean: float) -> bool:
+        saved = self.kept.mean - mean
+        return saved > VISIBLE and saved > HELPS * self.kept.mean
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: how close, what it costs, and what causes the most of it."""
+        k = self.kept
+        apart = f"shapes touch by {-1000 * k.closest:.0f} mm" if k.closest < 0 else "nothing touches"
+        head = f"{self.robot}: {self.grade}, {_cm(k.mean)} on average, {_cm(k.max)} at the most, {apart}"
+        name = self.costliest
+        if name is None:
+            return f"{head}; no limit costs what can be seen"
+        if name == REACH:
+            head += f"; most of it is reach: {_cm(self.cost(name))} are left without any limit, for want of joints"
+            name = max(LIMITS, key=self.cost)
+            if not self._helps(self.without[name].mean):
+                return head
+        often = ", ".join(f"{joint} {100 * share:.0f} %" for joint, share in self.joints.items())
+        where = f" (at an end of it, of the time: {often})" if name == "joint range" and often else ""
+        return f"{head}; {name} costs the most: without it {_cm(self.without[name].mean)}{where}"
+
+    def advice(self) -> list[str]:
+        """What was tried and helps, as options of a command; and that slower does not help, where it does not."""
+        lines = []
+        if (speed := self.better_speed) is not None:
+            lines.append(f"slower helps: --speed {speed:g} comes to {_cm(self.slower[speed].mean)}")
+        elif self.slower and self.costliest is not None:
+            least = min(self.slower)
+            lines.append(f"slower does not help: at --speed {least:g} it is {_cm(self.slower[least].mean)}")
+        if (robot := self.better_robot) is not None:
+            lines.append(f"another robot helps: --robot {robot} comes to {_cm(self.others[robot].mean)}")
+        return lines
+
+    def table(self) -> Table:
+        """All that was tried, as a table."""
+        rows = [_row("every limit kept", self.kept)]
+        rows += [_row(f"without {k}" if k != REACH else "without any limit", t) for k, t in self.without.items()]
+        rows += [_row(f"--speed {k:g}", t) for k, t in self.slower.items()]
+        rows += [_row(f"--robot {k}", t) for k, t in self.others.items()]
+        columns = ["", "mean cm", "max cm", "time at speed limit %", "joints at range limit %", "closest mm"]
+        note = "The clip was solved again for each row, without nodes."
+        return Table(f"{self.robot} on '{self.clip}': what limits cost", columns, rows, note)
+
+    def to_json(self) -> dict[str, Any]:
+        """All numbers as plain dictionaries, lengths in metres."""
+        out = asdict(self)
+        out["slower"] = {f"{speed:g}": asdict(t) for speed, t in self.slower.items()}
+        return out | {"verdict": self.verdict, "costliest": self.costliest, "advice": self.advice()}
+
+
+def measure_limit_costs(
+    body: BodyPoints,
+    robot: Robot,
+    speed: float = 1.0,
+    seconds: float = math.inf,
+    others: Sequence[Robot] = (),
+) -> LimitCosts:
+    """Solve a clip with every limit, without each, slower, and for other robots.
+
+    Args:
+        body: the clip.
+        robot: with a fixed base.
+        speed: pace of the clip against its own.
+        seconds: only so much of it, at that pace [s].
+        others: robots that might do better; those that cannot imitate the clip are left out.
+
+    Raises:
+        ClipError: the clip has no first posture on the robot.
+        RobotError: the robot lacks some of the points.
+    """
+    targets = _played(scale_to_robot(body, robot), speed, seconds)
+    settings = RetargetSettings()
+    solved = retarget_clip(targets, robot, settings)
+    nothing = {key: value for change in LIMITS.values() for key, value in change.items()}
+    changes = {**LIMITS, REACH: nothing}
+    uses = joint_use(robot, solved.positions)
+    ends = sorted(((max(u.at_lower, u.at_upper), u.joint) for u in uses if u.used_upper > u.used_lower), reverse=True)
+    return LimitCosts(
+        robot.name,
+        body.name,
+        speed,
+        Tracking.of(robot, solved),
+        {name: _tried(robot, targets, replace(settings, **change)) for name, change in changes.items()},
+        {speed * s: _tried(robot, targets.paced(s), settings) for s in SLOWER},
+        dict(_by_others(body, others, speed, seconds)),
+        {joint: share for share, joint in ends[:2] if share > 0.05},
+    )
+
+
+def _by_others(
+    body: BodyPoints, others: Sequence[Robot], speed: float, seconds: float
+) -> Iterator[tuple[str, Tracking]]:
+    for robot in others:
+        with contextlib.suppress(HumanoidError):  # one that cannot imitate this clip is no advice
+            yield robot.name, _tried(robot, _played(scale_to_robot(body, robot), speed, seconds), RetargetSettings())
+
+
+def _played(targets: Targets, speed: float, seconds: float) -> Targets:
+    """The first seconds of the targets at a pace; at least two frames."""
+    paced = targets.paced(speed)
+    count = int(min(len(paced), max(2, 1 + seconds * paced.rate)))
+    forearms = None if paced.forearms is None else paced.forearms[:count]
+    return replace(paced, positions=paced.positions[:count], body=paced.body[:count], forearms=forearms)
+
+
+def _tried(robot: Robot, targets: Targets, settings: RetargetSettings) -> Tracking:
+    return Tracking.of(robot, retarget_clip(targets, robot, settings))
+
+
+def _cm(length: float) -> str:
+    return f"{100 * length:.1f} cm"
+
+
+def _row(what: str, t: Tracking) -> list[Any]:
+    shares = (round(100 * t.at_speed_limit, 1), round(100 * t.at_range_limit, 1))
+    return [what, round(100 * t.mean, 1), round(100 * t.max, 1), *shares, round(1000 * t.closest, 1)]
