@@ -1,7 +1,7 @@
-"""Signed distance of two convex solids of which neither is a swept sphere: box, cylinder, ellipsoid, elliptic capsule.
+"""Nearest points of two convex solids of any kind.
 
 GJK finds roughly nearest points from support points alone (Gilbert, Johnson and Keerthi 1988), Newton's method makes
-them exact, and solids that overlap are pulled apart until both can measure them.
+them exact. Solids that overlap are for `penetration_depth`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from humanoid_control.collision.shapes import BOX
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.vec3 import Vec, add, along, cross, dot, mul, norm, rotate, sub, unrotate
+from humanoid_control.numerics.vec3 import Vec, add, dot, mul, norm, rotate, sub, unrotate
 
 
 class Solid(NamedTuple):
@@ -311,87 +311,3 @@ def newton(solid1: Solid, solid2: Solid, n: Vec, d: float) -> tuple:
             elif lean * alpha[j] < 0.0:
                 free[j] = True
     return False, d, start, p1
-
-
-# -------- Signed distance
-
-NEAR = 1e-5  # [m] nearer than this, the direction between nearest points is too short to trust
-ASCENTS = 20
-SETTLED = 1e-12  # [m]
-MARGIN = 0.05  # of the shapes' size: how far apart overlapping shapes are pulled to measure them
-
-
-@kernel
-def separation(solid1: Solid, solid2: Solid, n: Vec) -> float:
-    """Width of the gap between the shapes along the unit vector n, negative by how far they overlap along it."""
-    a, b = support(solid1, n), support(solid2, mul(-1.0, n))
-    return dot(n, sub(b, a))
-
-
-@kernel
-def _best_axis(solid1: Solid, solid2: Solid, n: Vec) -> Vec:
-    """Of n, the line of centres, the axes of both shapes and their cross products, the one of least overlap."""
-    best = separation(solid1, solid2, n)
-    centres, R1, R2 = sub(solid2.p, solid1.p), solid1.R, solid2.R
-    for k in range(16):
-        if k < 6:
-            R = R1 if k < 3 else R2
-            v = (R[0, k % 3], R[1, k % 3], R[2, k % 3])
-        elif k < 15:
-            i, j = (k - 6) // 3, (k - 6) % 3
-            v = cross((R1[0, i], R1[1, i], R1[2, i]), (R2[0, j], R2[1, j], R2[2, j]))
-        else:
-            v = centres
-        m = norm(v)
-        if m < 1e-6:
-            continue
-        v = mul((1.0 if dot(v, centres) >= 0.0 else -1.0) / m, v)
-        gap = separation(solid1, solid2, v)
-        if gap > best + 1e-12:
-            best, n = gap, v
-    return n
-
-
-@kernel
-def solid_solid(solid1: Solid, solid2: Solid) -> tuple:
-    """Signed distance; when the shapes overlap, minus the shortest translation found that takes them apart.
-
-    Overlapping shapes are pulled apart along the best direction known and their nearest normal is taken as the next
-    one. The gap along it is never smaller (it would be only if |n . n'| > 1), so this climbs to a locally shortest way
-    out. Newton's method makes the result exact, unless both are boxes, which are exact already.
-
-    Returns:
-        (d, n, x1, x2): normal from the first to the second, nearest points of both surfaces.
-    """
-    size1, size2 = solid1.size, solid2.size
-    flat = solid1.kind == BOX and solid2.kind == BOX
-    tolerance = EXACT if flat else ROUGH
-    d, n, x1, _ = gjk(solid1, solid2, tolerance)
-    if d > NEAR:
-        if flat:
-            return d, n, x1, add(x1, mul(d, n))
-        ok, e, m, y1 = newton(solid1, solid2, n, d)
-        if ok:
-            return e, m, y1, along(y1, e, m)
-        d, n, x1, _ = gjk(solid1, solid2, EXACT)
-        return d, n, x1, add(x1, mul(d, n))
-    n = _best_axis(solid1, solid2, n)
-    d = separation(solid1, solid2, n)
-    margin = MARGIN * (norm((size1[0], size1[1], size1[2])) + norm((size2[0], size2[1], size2[2])))
-    for k in range(ASCENTS):
-        moved = Solid(solid2.kind, size2, solid2.R, along(solid2.p, margin - d, n))
-        apart, m, y1, _ = gjk(solid1, moved, tolerance)
-        if apart <= 0.0:
-            break
-        gap = separation(solid1, solid2, m)
-        x1, climbed = y1, gap - d
-        if climbed > 0.0:
-            n, d = m, gap
-        if not flat and (k % 4 == 1 or climbed <= SETTLED):
-            ok, e, m, y1 = newton(solid1, solid2, n, d)
-            if ok and e >= d - SETTLED:
-                return e, m, y1, along(y1, e, m)
-            tolerance = EXACT
-        if climbed <= SETTLED:
-            break
-    return d, n, x1, add(x1, mul(d, n))

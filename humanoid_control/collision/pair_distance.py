@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.collision.capsule_distance import capsule_capsule, segment_solid
-from humanoid_control.collision.convex_distance import Solid, solid_solid
+from humanoid_control.collision.convex_distance import Solid
+from humanoid_control.collision.penetration_depth import overlap, separation, solid_solid
 from humanoid_control.collision.shapes import CAPSULE, ShapeArrays
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, I1, I2
@@ -168,6 +169,8 @@ def distance_gradients(
 
 # -------- One pair
 
+INSIDE = 1e-12  # [m] round-off of a separation
+
 
 @kernel
 def swept_solid(swept: Solid, solid: Solid) -> tuple:
@@ -179,6 +182,9 @@ def swept_solid(swept: Solid, solid: Solid) -> tuple:
     n = mul(-1.0, rotate(solid.R, n))
     core = along(swept.p, s, axis)
     radius = swept.size[0]
+    # No point of the axis lies deeper than d, so that d is exact unless it takes more to bring all of the axis out.
+    if d < 0.0 and separation(swept, solid, n) < d - radius - INSIDE:
+        return overlap(swept, solid, n, core)
     return d - radius, n, along(core, radius, n), along(core, d, n)
 
 
@@ -186,8 +192,7 @@ def swept_solid(swept: Solid, solid: Solid) -> tuple:
 def pair_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: int) -> tuple:
     """Signed distance of shapes i and j, exact.
 
-    Negative inside: the depth at which the core of a swept sphere, plus its radius, lies in the other shape; for two
-    other solids the shortest translation that takes them apart. Both are the same until the core itself is deep inside.
+    Negative inside: minus the shortest translation that takes the shapes apart.
 
     Args:
         shapes: all of them. R, p: (S, 3, 3), (S, 3) their poses in the world, from `shape_poses`.

@@ -60,6 +60,17 @@ def reach(kind: str, size: np.ndarray, R: np.ndarray, n: np.ndarray) -> np.ndarr
     return np.sqrt(local**2 @ size[:3] ** 2) + size[3] * np.abs(local[:, 2])
 
 
+def surface_excess(kind: str, size: np.ndarray, R: np.ndarray, x: np.ndarray) -> float:
+    """How far a point, seen from the centre of a shape, lies outside it, by that shape's own definition."""
+    l = x @ R  # noqa: E741
+    if kind == "box":
+        return float(np.max(np.abs(l) - size[:3]))
+    above = np.copysign(max(abs(l[2]) - size[3], 0.0), l[2])
+    if kind == "cylinder":
+        return float(max(np.hypot(l[0], l[1]) - size[0], abs(above)))
+    return float((np.linalg.norm(np.array([l[0], l[1], above]) / size[:3]) - 1) * max(size[:3]))
+
+
 def best_gap(A: ShapeArrays, rng: np.random.Generator) -> tuple[float, np.ndarray]:
     """The widest gap between two shapes over all directions, by search: distance outside, least overlap inside."""
     kinds = [KINDS[k] for k in A.kinds]
@@ -67,13 +78,21 @@ def best_gap(A: ShapeArrays, rng: np.random.Generator) -> tuple[float, np.ndarra
     def gap(n: np.ndarray) -> np.ndarray:
         return n @ (A.p[1] - A.p[0]) - sum(reach(kinds[k], A.sizes[k], A.R[k], n) for k in (0, 1))
 
-    n, w = directions(40000), 0.02
-    for _ in range(14):
-        g = gap(n)
-        best, value = n[g.argmax()], float(g.max())
-        n = np.vstack([best, best + w * rng.normal(size=(1500, 3))])
-        n /= np.linalg.norm(n, axis=1)[:, None]
-        w *= 0.45
+    lattice = directions(40000)
+    widths, value, best = gap(lattice), -np.inf, lattice[0]
+    order = lattice[np.argsort(-widths)][:4000]
+    for _ in range(5):  # the best direction, then the best of those 15 degrees away from all before
+        if not len(order):
+            break
+        n, w, here = order[0], 0.02, order[:1]
+        order = order[order @ n < np.cos(np.radians(15))]
+        for _ in range(14):
+            near = np.vstack([here, here[:1] + w * rng.normal(size=(600, 3))])
+            near /= np.linalg.norm(near, axis=1)[:, None]
+            g = gap(near)
+            here, w = near[[g.argmax()]], 0.45 * w
+        if g.max() > value:
+            value, best = float(g.max()), here[0]
     return value, best
 
 

@@ -30,24 +30,25 @@ def measure(A, R=None, p=None, i=0, j=1):
     return d, np.array(n), np.array(x1), np.array(x2)
 
 
+def coal_shape_of(A, k):
+    """Shape k as coal knows it; it has no elliptic capsule."""
+    x, y, z, h = (float(v) for v in A.sizes[k])
+    return {
+        "sphere": lambda: coal.Sphere(x),
+        "capsule": lambda: coal.Capsule(x, 2 * h),
+        "box": lambda: coal.Box(2 * x, 2 * y, 2 * z),
+        "cylinder": lambda: coal.Cylinder(x, 2 * h),
+        "ellipsoid": lambda: coal.Ellipsoid(x, y, z),
+    }[KIND_NAMES[A.kinds[k]]]()
+
+
 def coal_distance(A):
-    """Distance, normal and witness points by coal; it has no elliptic capsule."""
-
-    def shape(k):
-        x, y, z, h = (float(v) for v in A.sizes[k])
-        return {
-            "sphere": lambda: coal.Sphere(x),
-            "capsule": lambda: coal.Capsule(x, 2 * h),
-            "box": lambda: coal.Box(2 * x, 2 * y, 2 * z),
-            "cylinder": lambda: coal.Cylinder(x, 2 * h),
-            "ellipsoid": lambda: coal.Ellipsoid(x, y, z),
-        }[KIND_NAMES[A.kinds[k]]]()
-
+    """Distance, normal and witness points by coal."""
     request, result = coal.DistanceRequest(), coal.DistanceResult()
     request.gjk_tolerance = request.epa_tolerance = 1e-9
     request.gjk_max_iterations = request.epa_max_iterations = 1000
     poses = [coal.Transform3s(A.R[k], A.p[k]) for k in (0, 1)]
-    d = coal.distance(shape(0), poses[0], shape(1), poses[1], request, result)
+    d = coal.distance(coal_shape_of(A, 0), poses[0], coal_shape_of(A, 1), poses[1], request, result)
     return d, result.normal
 
 
@@ -174,15 +175,8 @@ def test_distance_is_the_widest_gap_over_all_directions(brute, rng, kind1, kind2
         A = brute.two_shapes(kind1, kind2, rng, spread=0.13)
         d = measure(A)[0]
         expected, _ = brute.best_gap(A, rng)
-        swept = [A.sizes[k][0] for k in (0, 1) if A.kinds[k] <= CAPSULE]
         inside += d < 0
-        if d > 0 or (swept and d > -min(swept)):
-            assert d == pytest.approx(expected, abs=4e-5)  # the search's own error
-            assert d >= expected - 1e-9
-        elif swept:  # a core deep inside: its deepest point is never deeper than the way out is long
-            assert d >= expected - 1e-9
-        else:  # a way out, though not always the shortest
-            assert 1.1 * expected - 0.005 < d < 0
+        assert expected - 1e-9 <= d < expected + (4e-5 if d > 0 else 2e-3)  # the search's own error
     assert inside > 1
 
 
