@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from humanoid_control.collision import Ellipsoid, EllipticCapsule, LinkShape
+from humanoid_control.collision.ssv.fitting import signed_distances
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.robots.generate.urdf import Primitive, _with_mirror, primitives_of_row
+from humanoid_control.robots.generate.urdf import Primitive, _with_mirror, primitives_of_row, primitives_of_shape
 from test.robots.visual_solids import depth
 
 TURN = [0.4, -0.3, 0.7]
@@ -94,6 +96,25 @@ class TestShapes:
         assert np.sum(hull < -flute) > 1000
         assert np.all(got[hull < -flute - 1e-3] < 0)
         assert np.all(hull[got < 0] < 1e-3)
+
+    @pytest.mark.parametrize(
+        "shape",
+        [
+            EllipticCapsule((0.0, 0.02, 0.1), 0.165, 0.12, 0.04, 0.22),
+            EllipticCapsule((0.0, 0.02, 0.1), 0.12, 0.165, 0.05, 0.2),
+            EllipticCapsule((0.0, 0.02, 0.1), 0.12, 0.12, 0.05, 0.2),
+            Ellipsoid((0.01, 0.07, 0.0), (0.05, 0.075, 0.045)),
+            Ellipsoid((0.01, 0.07, 0.0), (0.06, 0.06, 0.06)),
+        ],
+    )
+    def test_what_urdf_lacks_lies_inside_and_fills_most_of_the_shape(self, shape):
+        """Whatever keeps clear of the shape keeps clear of its primitives, which stand back a little."""
+        x = local_points(0.25, 60_000)
+        exact = signed_distances(shape, x)
+        got = depth(primitives_of_shape(LinkShape("trunk", "chest", shape), "body"), x)
+        assert np.sum(got < 0) > 200
+        assert exact[got < 0].max() <= 1e-9
+        assert got[exact < -0.016].max(initial=-1.0) <= 1e-9
 
     def test_mirror_repeats_a_left_row_on_the_right_link(self):
         row = {

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.collision.shapes import Capsule, EllipticCapsule, LinkShape
+from humanoid_control.collision.shapes import Capsule, Ellipsoid, EllipticCapsule, LinkShape
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots.description.urdf import BASE_LINK
 from humanoid_control.robots.generate.source import RobotSource
@@ -54,22 +54,54 @@ def visuals_of(source: RobotSource) -> dict[str, list[Primitive]]:
 def primitives_of_shape(item: LinkShape, color: str) -> list[Primitive]:
     """A collision shape as URDF primitives: exact for box, sphere, cylinder and capsule.
 
-    An elliptic capsule becomes an upright prism with rounded sides of the same width, depth and height, which holds
-    it inside; an ellipsoid becomes the sphere of its mean semi-axis.
+    URDF has no elliptic capsule and no ellipsoid. They become cylinders and balls that lie inside and touch them from
+    within: what the controller keeps apart is then apart in the URDF, too, whatever measures it there.
     """
     s = item.shape
     if isinstance(s, EllipticCapsule):
-        middle = [s.top_center[0], s.top_center[1], s.top_center[2] - s.l / 2]
-        return _stadium(middle, [2 * s.b, 2 * s.a, s.l + 2 * s.c], color)
+        return _inside_elliptic_capsule(s, color)
+    if isinstance(s, Ellipsoid):
+        return _inside_ellipsoid(s, color)
     if isinstance(s, Capsule):
         return _capsule(s.p0, s.p1, s.radius, color)
-    if s.kind == "ellipsoid":
-        return [_sphere(s.center, float(np.mean(s.semi_axes)), color)]  # type: ignore[union-attr]
     if s.kind == "cylinder":
         return [_cylinder(s.p0, s.p1, s.radius, color)]  # type: ignore[union-attr]
     if s.kind == "box":
         return [Primitive("box", s.size, s.center, s.rpy, color)]  # type: ignore[union-attr]
     return [_sphere(s.center, s.radius, color)]  # type: ignore[union-attr]
+
+
+DISCS = 3  # across an ellipse
+STEPS = np.radians([0.0, 20.0, 42.0, 64.0])  # of the end of an elliptic capsule: where a cylinder touches it
+
+
+def _inscribed_discs(long: float, short: float) -> list[tuple[float, float]]:
+    """Discs (place along the long axis, radius) that touch an ellipse from within, evenly spread in the angle."""
+    angle = (np.arange(DISCS) + 0.5) * np.pi / DISCS - np.pi / 2
+    focal = long * long - short * short  # discs that touch on both sides have their centres within focal / long
+    if focal <= 0.0:
+        return [(0.0, short)]
+    places = focal / long * np.sin(angle)
+    return [(float(y), float(short * np.sqrt(1 - y * y / focal))) for y in places]
+
+
+def _inside_elliptic_capsule(s: EllipticCapsule, color: str) -> list[Primitive]:
+    """Upright cylinders, side by side in the ellipse of each of several heights."""
+    middle, wide = np.array([*s.top_center[:2], s.top_center[2] - s.l / 2]), int(s.a >= s.b)
+    out = []
+    for step in STEPS:
+        up = np.array([0.0, 0.0, s.l / 2 + s.c * np.sin(step)])
+        for place, radius in _inscribed_discs(*(np.cos(step) * v for v in (max(s.a, s.b), min(s.a, s.b)))):
+            at = middle + place * np.eye(3)[wide]
+            out.append(_cylinder(at - up, at + up, radius, color))
+    return out
+
+
+def _inside_ellipsoid(s: Ellipsoid, color: str) -> list[Primitive]:
+    """Balls along the longest axis, in the ellipsoid of revolution of the longest and the shortest one."""
+    axis = np.eye(3)[int(np.argmax(s.semi_axes))]
+    discs = _inscribed_discs(max(s.semi_axes), min(s.semi_axes))
+    return [_sphere(np.array(s.center) + place * axis, radius, color) for place, radius in discs]
 
 
 def _with_mirror(row: dict[str, Any]) -> list[dict[str, Any]]:
@@ -217,8 +249,8 @@ def urdf_text(source: RobotSource) -> str:
     """The complete URDF document.
 
     Above the root link stands a massless `base_link` with the same frame, because ROS tools (KDL) want a root
-    without inertia. Limits are converted to radians; an elliptic capsule is given to URDF tools as an upright prism
-    that holds it inside, its exact numbers are in the robot file.
+    without inertia. Limits are converted to radians. Collision shapes that URDF does not have lie inside those that are
+    checked (`primitives_of_shape`); the exact numbers are in the robot file.
     """
     robot = ET.Element("robot", name=source.name)
     for line in _header(source):
