@@ -142,18 +142,63 @@ class TendonGroup:
 
 
 @dataclass(frozen=True)
-class TendonSet:
-    """The tendons of a robot, and their groups.
+class JointCoupling:
+    """Joint that follows another one: its value is the polynomial c_0 + c_1 x + c_2 x^2 + ... of that one's value x.
+
+    Attributes:
+        joint: that follows. master: that it follows; empty for a joint fixed at c_0. polynomial: c [rad, m].
+    """
+
+    joint: str
+    master: str
+    polynomial: tuple[float, ...]
+
+    def value(self, x: float) -> float:
+        """Value of the joint where the master's is x."""
+        return float(np.polynomial.Polynomial(self.polynomial)(x))
+
+
+def root_couplings(couplings: Sequence[JointCoupling]) -> dict[str, JointCoupling]:
+    """Each joint that follows by that one at the root of its chain of couplings which follows none.
 
     Raises:
-        RobotError, UnknownNameError: a tendon name used twice, a group that names an unknown tendon.
+        RobotError: a joint that follows two others, or itself.
+    """
+    given: dict[str, JointCoupling] = {}
+    for c in couplings:
+        if c.joint in given:
+            raise RobotError(f"joint '{c.joint}' follows both '{given[c.joint].master}' and '{c.master}'")
+        given[c.joint] = c
+    out = {}
+    for c in couplings:
+        master, polynomial = c.master, np.polynomial.Polynomial(c.polynomial)
+        passed = [c.joint]
+        while master in given:
+            if master in passed:
+                raise RobotError(f"joint '{c.joint}' follows itself: {' -> '.join([*passed, master])}")
+            passed.append(master)
+            polynomial = polynomial(np.polynomial.Polynomial(given[master].polynomial))
+            master = given[master].master
+        out[c.joint] = JointCoupling(c.joint, master, tuple(float(x) for x in np.atleast_1d(polynomial.coef)))
+    return out
+
+
+@dataclass(frozen=True)
+class TendonSet:
+    """The tendons of a robot, their groups, and which of the joints that they cross follow others.
+
+    Raises:
+        RobotError, UnknownNameError: a tendon name used twice, a group that names an unknown tendon, a joint that
+            follows itself.
     """
 
     tendons: tuple[Tendon, ...]
     groups: dict[str, TendonGroup] = field(default_factory=dict)
     where: str = ""
+    couplings: tuple[JointCoupling, ...] = ()
 
     def __post_init__(self) -> None:
+        root_couplings(self.couplings)
         names = self.names
         if double := sorted({n for n in names if names.count(n) > 1}):
             raise RobotError(f"{self.where or 'tendons'}: the tendon '{double[0]}' appears twice")
@@ -183,7 +228,7 @@ class TendonSet:
         Raises:
             UnknownNameError: no such tendon; the nearest names are offered.
         """
-        return TendonSet(tuple(self[n] for n in names), where=self.where)
+        return TendonSet(tuple(self[n] for n in names), where=self.where, couplings=self.couplings)
 
 
 def joint_owners(groups: Sequence[TendonGroup]) -> dict[str, str]:

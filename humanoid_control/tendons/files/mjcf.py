@@ -12,12 +12,23 @@ import pinocchio as pin
 
 from humanoid_control.errors import EnvironmentProblem, HumanoidError, RobotError
 from humanoid_control.tendons.routing.geometry import TendonGeometry
-from humanoid_control.tendons.tendon import CYLINDER, SPHERE, Pulley, Tendon, TendonSet, Vec3, ViaPoint, Wrap
+from humanoid_control.tendons.tendon import (
+    CYLINDER,
+    SPHERE,
+    JointCoupling,
+    Pulley,
+    Tendon,
+    TendonSet,
+    Vec3,
+    ViaPoint,
+    Wrap,
+    root_couplings,
+)
 
 NO_LIMIT = 1.0e3  # [rad, m] stands for "no limit"
 EFFORT, SPEED = np.array([100.0]), np.array([3.0])  # of joints, which MJCF does not say
 # Elements that a tendon's path does not depend on. Some refer to files, which need not be at hand.
-DROPPED = ("keys", "sensors", "actuators", "pairs", "excludes", "equalities", "tuples", "skins", "flexes")
+DROPPED = ("keys", "sensors", "actuators", "pairs", "excludes", "tuples", "skins", "flexes")
 DROPPED_ASSETS = ("materials", "textures", "meshes", "hfields")
 
 
@@ -38,7 +49,8 @@ def read_mjcf(path: str | Path) -> TendonModel:
     """The bodies and the spatial tendons of a MuJoCo model (MJCF).
 
     Joint values are MuJoCo's `qpos` of hinges and slides, lengths are its `ten_length`. Fixed tendons, which have no
-    path, are passed over; masses, contacts and actuators are not read, and files of meshes need not be there.
+    path, are passed over; masses, contacts and actuators are not read, and files of meshes need not be there. A joint
+    that an active <equality><joint> makes a polynomial of another one follows that one; other equalities are not read.
 
     Raises:
         RobotError: one line that names the file and the element. EnvironmentProblem: MuJoCo is not installed.
@@ -49,7 +61,7 @@ def read_mjcf(path: str | Path) -> TendonModel:
     tendons = compiled.tendons()
     if not tendons:
         raise RobotError(f"{path}: the model has no <spatial> tendons")
-    return TendonModel(model.name, model, TendonSet(tuple(tendons), where=str(path)))
+    return TendonModel(model.name, model, TendonSet(tuple(tendons), where=str(path), couplings=compiled.couplings()))
 
 
 class _Compiled:
@@ -83,6 +95,9 @@ class _Compiled:
 
     def _reduce(self, spec: Any) -> None:
         """Leave what tendons need, and every body: massless ones are given a mass, and none is fused."""
+        for equality in list(spec.equalities):
+            if equality.type != self.mujoco.mjtEq.mjEQ_JOINT or not equality.active:
+                spec.delete(equality)
         solids = (self.mujoco.mjtGeom.mjGEOM_SPHERE, self.mujoco.mjtGeom.mjGEOM_CYLINDER)
         for kind in DROPPED:
             for element in list(getattr(spec, kind)):
@@ -108,15 +123,20 @@ class _Compiled:
             joint, X = at[m.body_parentid[b]]
             X = X * _pose(m.body_quat[b], m.body_pos[b])
             for k in range(m.body_jntnum[b]):
-                joint, X = self._joint(model, joint, X, int(m.body_jntadr[b]) + k, f"{self.bodies[b]}_joint_{k}")
+                joint, X = self._joint(model, joint, X, int(m.body_jntadr[b]) + k)
             at.append((joint, X))
             model.addFrame(pin.Frame(self.bodies[b], joint, 0, X, pin.FrameType.BODY), False)
         return model
 
-    def _joint(self, model: pin.Model, parent: int, X: pin.SE3, j: int, default: str) -> tuple[int, pin.SE3]:
+    def _name(self, j: int) -> str:
+        """Name of joint j; one without is called after its body."""
+        body = int(self.m.jnt_bodyid[j])
+        return self.m.joint(j).name or f"{self.bodies[body]}_joint_{j - int(self.m.body_jntadr[body])}"
+
+    def _joint(self, model: pin.Model, parent: int, X: pin.SE3, j: int) -> tuple[int, pin.SE3]:
         """Add joint j; its index in the model, and the pose of the body in its frame."""
         m, types = self.m, self.mujoco.mjtJoint
-        name, kind = m.joint(j).name or default, m.jnt_type[j]
+        name, kind = self._name(j), m.jnt_type[j]
         if kind == types.mjJNT_FREE:
             return model.addJoint(parent, pin.JointModelFreeFlyer(), X, name), pin.SE3.Identity()
         anchor = pin.SE3(np.eye(3), m.jnt_pos[j].copy())
@@ -135,6 +155,30 @@ class _Compiled:
         limits = (np.array([low]), np.array([high]))
         index = model.addJoint(parent, make(*axis), X * anchor * back, name, EFFORT, SPEED, *limits)
         return index, anchor.inverse()
+
+    def couplings(self) -> tuple[JointCoupling, ...]:
+        """Joints that follow others: q - q0 = a_0 + a_1 (x - x0) + ... + a_4 (x - x0)^4, both from their references.
+
+        Raises:
+            RobotError: a joint that follows two others, or itself.
+        """
+        m, out = self.m, list[JointCoupling]()
+        for e in range(m.neq):
+            joint, master = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
+            a, rest = m.eq_data[e, :5].copy(), float(m.qpos0[m.jnt_qposadr[joint]])
+            if master < 0:
+                out.append(JointCoupling(self._name(joint), "", (rest + float(a[0]),)))
+                continue
+            shifted = np.polynomial.Polynomial(a)(
+                np.polynomial.Polynomial((-float(m.qpos0[m.jnt_qposadr[master]]), 1.0))
+            )
+            shifted += rest
+            out.append(JointCoupling(self._name(joint), self._name(master), tuple(shifted.trim().coef.tolist())))
+        try:
+            root_couplings(out)
+        except RobotError as error:
+            raise RobotError(f"{self.where}: equality: {error}") from None
+        return tuple(out)
 
     def tendons(self) -> list[Tendon]:
         """The spatial tendons; those without a name are counted."""

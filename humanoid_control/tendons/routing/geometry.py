@@ -12,10 +12,18 @@ import pinocchio as pin
 
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.kinematics.forward_kinematics import JointFrames, joint_axis
-from humanoid_control.tendons.routing.arrays import Placed, Routing, packed, packed_memory, placed_in, unpacked
-from humanoid_control.tendons.routing.kernels import contact_of, from_solid, measure_at, moment_arm_derivative_at, place
+from humanoid_control.tendons.routing.kernels import (
+    Placed,
+    Routing,
+    contact_of,
+    from_solid,
+    measure_at,
+    moment_arm_derivative_at,
+    place,
+    routing_tables,
+)
 from humanoid_control.tendons.routing.wrapping import APART, AROUND, FREE, SIDED, THROUGH
-from humanoid_control.tendons.tendon import SPHERE, TendonSet, ViaPoint, Wrap
+from humanoid_control.tendons.tendon import SPHERE, TendonSet, ViaPoint, Wrap, root_couplings
 
 PROBES = 16  # postures that tell one routing from another
 STEP = 0.2  # [rad] between drawn points of an arc
@@ -29,9 +37,10 @@ class TendonGeometry:
     given to be filled are contiguous.
 
     Attributes:
-        tendon_names: (M,). joint_names: (D,), the order of theta. limits: (D, 2) of the joints [rad, m].
+        tendon_names: (M,). joint_names: (D,), the order of theta; joints that follow others are none of them, but the
+            moment arms of those count what they move. limits: (D, 2) of the joints [rad, m].
         zero: (M,) raw lengths where all joints are zero [m].
-        routing: the arrays behind it. arrays: the first three arguments of the kernels that are entries from Python.
+        routing: the arrays behind it. tables: first argument of the kernels that are entries from Python.
         tendons, model: what it was made of.
     """
 
@@ -50,49 +59,49 @@ class TendonGeometry:
             joints: names of the joints that move, in the order of theta; default: all that the tendons cross, in the
                 order of the model.
             held: where all other joints are held: a configuration (nq,), or joint name to value [rad, m] with the
-                rest at neutral; default: neutral.
+                rest at neutral; default: neutral. Joints that follow others are where these take them.
 
         Raises:
             UnknownNameError: an unknown link or joint. RobotError: a joint of several degrees of freedom.
         """
         names = crossed_joints(model, tendons) if joints is None else tuple(joints)
         self.model, self.tendons = model, tendons
-        self._tree = JointTree(model, names, _configuration(model, held))
+        self._tree = JointTree(model, names, _configuration(model, held), tendons)
         self.joint_names, self.tendon_names = self._tree.names, tendons.names
         self.routing = compiled(self._tree, tendons)
-        self.arrays = (*packed(self.routing), packed_memory(self.routing))
+        self.tables = routing_tables(self.routing)
         self._q = np.array([model.joints[model.getJointId(n)].idx_q for n in names], dtype=int)
         lower, upper = model.lowerPositionLimit[self._q], model.upperPositionLimit[self._q]
         self.limits = np.column_stack([lower, upper])
         self._l, self._shape = np.zeros((1, len(tendons))), (len(tendons), len(names))
         self._no_arms = np.zeros((0, *self._shape))
         self.zero = np.zeros(len(tendons))
-        measure_at(*self.arrays, np.zeros((1, len(names))), self.zero[None], self._no_arms)
+        measure_at(self.tables.table, np.zeros((1, len(names))), self.zero[None], self._no_arms)
 
     # -- one posture ------------------------------------------------------------------------------------------
 
     def lengths(self, theta: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Lengths (M,) since zero [m]."""
         out = np.empty(len(self.zero)) if out is None else out
-        measure_at(*self.arrays, _row(theta)[None], out[None], self._no_arms)
+        measure_at(self.tables.table, _row(theta)[None], out[None], self._no_arms)
         out -= self.zero
         return out
 
     def jacobian(self, theta: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Moment arms G (M, D) = d length / d theta [m/rad, m/m]."""
         out = np.empty(self._shape) if out is None else out
-        measure_at(*self.arrays, _row(theta)[None], self._l, out[None])
+        measure_at(self.tables.table, _row(theta)[None], self._l, out[None])
         return out
 
     def jacobian_directional(self, theta: np.ndarray, v: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """d(G(theta) v) / d theta (M, D), which is also the derivative of G by time at the velocity v (D,)."""
         out = np.empty(self._shape) if out is None else out
-        moment_arm_derivative_at(*self.arrays, _row(theta), _row(v), out)
+        moment_arm_derivative_at(self.tables.table, _row(theta), _row(v), out)
         return out
 
     def raw_into(self, theta: np.ndarray, lengths: np.ndarray, jacobian: np.ndarray) -> None:
         """Lengths (M,) of the whole paths, not zeroed, and moment arms (M, D), written into the arrays given."""
-        measure_at(*self.arrays, _row(theta)[None], lengths[None], jacobian[None])
+        measure_at(self.tables.table, _row(theta)[None], lengths[None], jacobian[None])
 
     # -- many postures ----------------------------------------------------------------------------------------
 
@@ -100,14 +109,14 @@ class TendonGeometry:
         """Lengths (N, M) of the whole paths, not zeroed, and moment arms (N, M, D) in postures (N, D)."""
         thetas = self._postures(thetas)
         lengths, G = np.empty((len(thetas), len(self.zero))), np.empty((len(thetas), *self._shape))
-        measure_at(*self.arrays, thetas, lengths, G)
+        measure_at(self.tables.table, thetas, lengths, G)
         return lengths, G
 
     def lengths_of(self, thetas: np.ndarray) -> np.ndarray:
         """Lengths (N, M) since zero [m] in postures (N, D)."""
         thetas = self._postures(thetas)
         out = np.empty((len(thetas), len(self.zero)))
-        measure_at(*self.arrays, thetas, out, self._no_arms)
+        measure_at(self.tables.table, thetas, out, self._no_arms)
         out -= self.zero
         return out
 
@@ -152,9 +161,7 @@ class TendonGeometry:
     def paths(self, theta: np.ndarray) -> list[np.ndarray]:
         """The path of every tendon, to be drawn: points (K, 3) in the world of the model, K differing, arcs in
         steps. The branches of a tendon with pulleys follow each other, with a row of NaN between them."""
-        ints, reals, memory = self.arrays
-        theta = _row(theta)
-        return path_points(unpacked(ints, reals), theta, placed_in(ints, memory))
+        return path_points(self.routing, _row(theta), self.tables.record.placed)
 
 
 def _row(theta: np.ndarray) -> np.ndarray:
@@ -167,7 +174,7 @@ def _configuration(model: pin.Model, held: np.ndarray | Mapping[str, float] | No
         return held
     q = pin.neutral(model)
     for name, value in held.items():
-        JointTree(model, [name])  # refuses a name that cannot be held at one value
+        _one_value(model, name)
         q[model.joints[model.getJointId(name)].idx_q] = value
     return q
 
@@ -179,38 +186,50 @@ class JointTree:
     """Model reduced to some of its joints: the poses of its links while all other joints are held.
 
     Attributes:
-        names: the joints that move, in the order asked for. ids: their indices in the model, sorted.
+        names: the joints that move, in the order asked for. ids: their indices in the model and of those that follow
+            them, sorted. followed: place in `names` of each of these, and the polynomial that gives its value by that.
         body: (njoints,) body of each joint of the model: 0 the world, k + 1 what joint ids[k] moves.
-        zero: poses of all joints of the model in the world, the moving ones at zero.
+        zero: poses of all joints of the model in the world, the moving ones at value zero.
     """
 
-    def __init__(self, model: pin.Model, joints: Iterable[str], held: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        model: pin.Model,
+        joints: Iterable[str],
+        held: np.ndarray | None = None,
+        tendons: TendonSet | None = None,
+    ) -> None:
         """Prepare.
 
         Args:
             joints: names of the joints that move, each with one degree of freedom.
             held: (nq,) configuration of the other joints; default: neutral.
+            tendons: whose couplings say which joints follow others.
 
         Raises:
-            UnknownNameError: no such joint. RobotError: named twice, or not one angle or one distance.
+            UnknownNameError: no such joint. RobotError: named twice, not one angle or distance, or following another.
         """
         self.model, self.names = model, tuple(joints)
-        known = tuple(model.names)[1:]
+        roots = root_couplings(tendons.couplings if tendons is not None else ())
         for k, name in enumerate(self.names):
-            if name not in known:
-                raise UnknownNameError("joint", name, known, hint=f"(robot {model.name})")
+            _one_value(model, name)
             if name in self.names[:k]:
                 raise RobotError(f"joint '{name}' is named twice")
-            joint = model.joints[model.getJointId(name)]
-            if joint.nq != 1 or joint.nv != 1:
-                raise RobotError(
-                    f"joint '{name}' has {joint.nv} degrees of freedom in {joint.nq} numbers; tendons can be followed "
-                    "over joints of one angle or one distance with limits"
-                )
-        self.ids = sorted(int(model.getJointId(n)) for n in self.names)
+            if name in roots:
+                root = f"follows '{roots[name].master}'; name that one" if roots[name].master else "is fixed"
+                raise RobotError(f"joint '{name}' {root}")
         q = np.array(pin.neutral(model) if held is None else held, dtype=float)
         if q.shape != (model.nq,):
             raise RobotError(f"the configuration of the joints held still must be ({model.nq},), got {q.shape}")
+        self.followed = {_one_value(model, n): (k, (0.0, 1.0)) for k, n in enumerate(self.names)}
+        for name, c in roots.items():
+            j = _one_value(model, name)
+            if c.master in self.names:
+                self.followed[j] = (self.names.index(c.master), c.polynomial)
+            else:
+                at = q[model.joints[_one_value(model, c.master)].idx_q] if c.master else 0.0
+                q[model.joints[j].idx_q] = c.value(float(at))
+        self.ids = sorted(self.followed)
         q[[model.joints[j].idx_q for j in self.ids]] = 0.0
         data = model.createData()
         pin.forwardKinematics(model, data, q)
@@ -234,6 +253,25 @@ class JointTree:
         return body, self.pose(body).inverse() * self.zero[frame.parentJoint] * frame.placement
 
 
+def _one_value(model: pin.Model, name: str) -> int:
+    """Index of a joint of one degree of freedom.
+
+    Raises:
+        UnknownNameError: no such joint. RobotError: not one angle or one distance.
+    """
+    known = tuple(model.names)[1:]
+    if name not in known:
+        raise UnknownNameError("joint", name, known, hint=f"(robot {model.name})")
+    index = int(model.getJointId(name))
+    joint = model.joints[index]
+    if joint.nq != 1 or joint.nv != 1:
+        raise RobotError(
+            f"joint '{name}' has {joint.nv} degrees of freedom in {joint.nq} numbers; tendons can be followed "
+            "over joints of one angle or one distance with limits"
+        )
+    return index
+
+
 def link_frame(model: pin.Model, name: str, where: str) -> pin.Frame:
     """The frame of a link.
 
@@ -249,6 +287,8 @@ def link_frame(model: pin.Model, name: str, where: str) -> pin.Frame:
 def crossed_joints(model: pin.Model, tendons: TendonSet) -> tuple[str, ...]:
     """The joints that the tendons cross: those between two links that follow each other on a path, in model order.
 
+    In place of a joint that follows another one stands that one.
+
     Raises:
         UnknownNameError: a link that the model does not have.
     """
@@ -258,7 +298,9 @@ def crossed_joints(model: pin.Model, tendons: TendonSet) -> tuple[str, ...]:
             joints = [link_frame(model, e.link, f"tendon '{tendon.name}'").parentJoint for e in branch]
             for a, b in pairwise(joints):
                 crossed |= set(model.supports[a]) ^ set(model.supports[b])
-    return tuple(model.names[j] for j in sorted(crossed))
+    roots = root_couplings(tendons.couplings)
+    masters = {roots[n].master if n in roots else n for n in (model.names[j] for j in crossed)}
+    return tuple(n for n in model.names if n in masters)
 
 
 # -------- Routing
@@ -279,18 +321,21 @@ def compiled(tree: JointTree, tendons: TendonSet) -> Routing:
 
 
 def _bodies(tree: JointTree) -> dict[str, Any]:
-    """Fields joints, parent and coordinate of the routing."""
+    """Fields joints, parent, coordinate and polynomial of the routing."""
     count = len(tree.ids) + 1
     parent, coordinate = np.zeros(count, dtype=np.int64), np.full(count, -1, dtype=np.int64)
+    polynomial = np.zeros((count, max((len(c) for _, c in tree.followed.values()), default=2)))
     R0, p0 = np.tile(np.eye(3), (count, 1, 1)), np.zeros((count, 3))
     axis, slides = np.zeros((count, 3)), np.zeros(count, dtype=np.bool_)
     for k, j in enumerate(tree.ids, start=1):
         parent[k] = tree.body[tree.model.parents[j]]
-        coordinate[k] = tree.names.index(tree.model.names[j])
+        coordinate[k], c = tree.followed[j]
+        polynomial[k, : len(c)] = c
         X = tree.pose(int(parent[k])).inverse() * tree.zero[j]
         R0[k], p0[k] = X.rotation, X.translation
         axis[k], slides[k] = joint_axis(tree.model, j)
-    return {"joints": JointFrames(R0, p0, axis, slides), "parent": parent, "coordinate": coordinate}
+    joints = JointFrames(R0, p0, axis, slides)
+    return {"joints": joints, "parent": parent, "coordinate": coordinate, "polynomial": polynomial}
 
 
 class _Paths:

@@ -1,6 +1,8 @@
-"""Kernels of a routing: forward kinematics, lengths and moment arms, and the derivative of the moment arms, all exact.
+"""Routing of tendons on a mechanism as plain arrays, and its kernels, all exact.
 
-`measure_at` and `moment_arm_derivative_at` are the entries from Python; they take a packed routing.
+They are forward kinematics, lengths and moment arms, and the derivative of the moment arms.
+
+`measure_at` and `moment_arm_derivative_at` are the entries from Python; they take packed `RoutingTables`.
 """
 
 from __future__ import annotations
@@ -10,12 +12,98 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.jit import kernel
-from humanoid_control.kinematics.forward_kinematics import place_joint
+from humanoid_control.kinematics.forward_kinematics import JointFrames, place_joint
+from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1
+from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, rotate, row, sub, unrotate
-from humanoid_control.tendons.routing.arrays import Placed, Routing, placed_in, unpacked
 from humanoid_control.tendons.routing.wrapping import APART, Contact, wrap, wrap_rates
 
 SHORTEST = 1e-12  # [m] a segment of no length has no direction, and no moment arm
+
+
+# -------- Arrays
+
+
+class Routing(NamedTuple):
+    """Everything that does not change with the posture.
+
+    Body 0 is what the first joints are fixed to; body k is what joint k moves, in an order in which parents come
+    first. Joints that are held still are part of the bodies. A segment is the path between two points, with a solid
+    between them or not; it has three lists of joints: those that move one of its ends without the other, its start
+    without the solid, and the solid without its end.
+
+    Attributes:
+        joints: (B,) frames of the joints; row 0 is none. parent: (B,) body that carries the joint.
+        coordinate: (B,) its place in the joint vector, for a joint that follows another the place of that one; -1 for
+            body 0.
+        polynomial: (B, K) value of the joint by that coordinate: c_0 + c_1 theta + ... (0, 1 for most).
+        point_body, point: (P,), (P, 3) points in the frames of their bodies [m].
+        first: (M + 1,) where the segments of each tendon begin.
+        start, end: (S,) points. solid: (S,) or -1. share: (S,) 1 / divisor of the branch.
+        list_first: (3 S + 1,) where each list begins; list_joint (L,) bodies; list_sign (L,): +1 moves the latter of
+            the two, -1 the former.
+        solid_body, solid_R, solid_p: (W,), (W, 3, 3), (W, 3) pose in its body; a cylinder is along z.
+        ball: (W,) sphere. mode: (W,) FREE, SIDED or THROUGH. radius: (W,) [m]. side: (W, 3) in the solid's frame.
+    """
+
+    joints: JointFrames
+    parent: I1
+    coordinate: I1
+    polynomial: F2
+    point_body: I1
+    point: F2
+    first: I1
+    start: I1
+    end: I1
+    solid: I1
+    share: F1
+    list_first: I1
+    list_joint: I1
+    list_sign: F1
+    solid_body: I1
+    solid_R: F3
+    solid_p: F2
+    ball: B1
+    mode: I1
+    radius: F1
+    side: F2
+
+
+class Placed(NamedTuple):
+    """Kinematics of one posture in the frame of body 0, in memory that is used again and again.
+
+    Attributes:
+        R, p: (B, 3, 3), (B, 3) bodies. a: (B, 3) axes of their joints. x: (P, 3) points.
+        w, v: (B, 3) angular velocity of the bodies, velocity of their origins. xd: (P, 3) velocities of the points.
+        slope, bend: (B,) first and second derivative of a joint by its coordinate. slope_rate: (B,) of slope.
+    """
+
+    R: F3
+    p: F2
+    a: F2
+    x: F2
+    w: F2
+    v: F2
+    xd: F2
+    slope: F1
+    bend: F1
+    slope_rate: F1
+
+
+class RoutingTables(NamedTuple):
+    """Arguments of the kernels that are entries from Python: a routing, and memory for one thread."""
+
+    routing: Routing
+    placed: Placed
+
+
+def routing_tables(routing: Routing) -> Packed[RoutingTables]:
+    """The routing with memory of its size, as kernels take it."""
+    B, P = len(routing.parent), len(routing.point)
+    rows = [np.zeros((n, 3)) for n in (B, B, P, B, B, P)]
+    p, a, x, w, v, xd = rows
+    placed = Placed(np.tile(np.eye(3), (B, 1, 1)), p, a, x, w, v, xd, np.ones(B), np.zeros(B), np.zeros(B))
+    return Packed(RoutingTables(routing, placed))
 
 
 class MovingSegment(NamedTuple):
@@ -32,10 +120,16 @@ class MovingSegment(NamedTuple):
 
 @kernel
 def place(routing: Routing, theta: np.ndarray, at: Placed) -> None:
-    """Fill R, p, a and x for the joint values theta (D,) [rad, m]."""
-    R, p = at.R, at.p
+    """Fill R, p, a, x, slope and bend for the joint values theta (D,) [rad, m]."""
+    R, p, c = at.R, at.p, routing.polynomial
     for j in range(1, routing.parent.shape[0]):
-        place_joint(routing.joints, j, theta[routing.coordinate[j]], routing.parent[j], j, R, p, at.a)
+        x, value, slope, half_bend = theta[routing.coordinate[j]], 0.0, 0.0, 0.0
+        for k in range(c.shape[1] - 1, -1, -1):  # Horner's rule, of both derivatives too
+            half_bend = half_bend * x + slope
+            slope = slope * x + value
+            value = value * x + c[j, k]
+        at.slope[j], at.bend[j] = slope, 2.0 * half_bend
+        place_joint(routing.joints, j, value, routing.parent[j], j, R, p, at.a)
     for k in range(routing.point.shape[0]):
         b = routing.point_body[k]
         at.x[k, 0], at.x[k, 1], at.x[k, 2] = along(row(p, b), 1.0, rotate(R[b], row(routing.point, k)))
@@ -43,10 +137,11 @@ def place(routing: Routing, theta: np.ndarray, at: Placed) -> None:
 
 @kernel
 def move(routing: Routing, rate: np.ndarray, at: Placed) -> None:
-    """Fill w, v and xd for the joint velocities rate (D,), after `place`."""
+    """Fill w, v, xd and slope_rate for the joint velocities rate (D,), after `place`."""
     for j in range(1, routing.parent.shape[0]):
         b = routing.parent[j]
-        value = rate[routing.coordinate[j]]
+        value = rate[routing.coordinate[j]] * at.slope[j]
+        at.slope_rate[j] = rate[routing.coordinate[j]] * at.bend[j]
         w, arm, a = row(at.w, b), sub(row(at.p, j), row(at.p, b)), row(at.a, j)
         v = along(row(at.v, b), 1.0, cross(w, arm))
         if routing.joints.slides[j]:
@@ -144,7 +239,7 @@ def add_moment_arms(
             arm = dot(u, a)
         else:
             arm = dot(u, cross(a, sub(x1 if sign > 0.0 else x0, row(at.p, j))))
-        G[m, routing.coordinate[j]] += sign * arm
+        G[m, routing.coordinate[j]] += sign * arm * at.slope[j]
 
 
 # -------- Derivative of the moment arms
@@ -200,11 +295,14 @@ def add_moment_arm_rates(
         a_rate = cross(row(at.w, routing.parent[j]), a)
         if routing.joints.slides[j]:
             change = dot(u_rate, a) + dot(u, a_rate)
+            moment_arm = dot(u, a)
         else:
             x, v = (segment.x1, segment.v1) if sign > 0.0 else (segment.x0, segment.v0)
             arm, arm_rate = sub(x, row(at.p, j)), sub(v, row(at.v, j))
-            change = dot(u_rate, cross(a, arm)) + dot(u, along(cross(a_rate, arm), 1.0, cross(a, arm_rate)))
-        out[m, routing.coordinate[j]] += sign * change
+            turned = cross(a, arm)
+            change = dot(u_rate, turned) + dot(u, along(cross(a_rate, arm), 1.0, cross(a, arm_rate)))
+            moment_arm = dot(u, turned)
+        out[m, routing.coordinate[j]] += sign * (change * at.slope[j] + moment_arm * at.slope_rate[j])
 
 
 @kernel
@@ -227,21 +325,18 @@ def _seen_from_world(routing: Routing, at: Placed, k: int, x: Vec, v: Vec) -> Ve
 
 
 @kernel
-def measure_at(
-    ints: np.ndarray, reals: np.ndarray, memory: np.ndarray, thetas: np.ndarray, lengths: np.ndarray, G: np.ndarray
-) -> None:
+def measure_at(table: np.ndarray, thetas: np.ndarray, lengths: np.ndarray, G: np.ndarray) -> None:
     """Lengths (N, M) of the whole paths [m] and moment arms G (N, M, D) at thetas (N, D).
 
     Moment arms are left out where G has no postures, (0, M, D).
     """
-    routing, at, arms, nothing = unpacked(ints, reals), placed_in(ints, memory), G.shape[0] > 0, np.empty((0, 0))
+    t, arms, nothing = unpack(table, RoutingTables), G.shape[0] > 0, np.empty((0, 0))
     for k in range(thetas.shape[0]):
-        measure(routing, thetas[k], at, lengths[k], G[k] if arms else nothing, arms)
+        measure(t.routing, thetas[k], t.placed, lengths[k], G[k] if arms else nothing, arms)
 
 
 @kernel
-def moment_arm_derivative_at(
-    ints: np.ndarray, reals: np.ndarray, memory: np.ndarray, theta: np.ndarray, rate: np.ndarray, out: np.ndarray
-) -> None:
+def moment_arm_derivative_at(table: np.ndarray, theta: np.ndarray, rate: np.ndarray, out: np.ndarray) -> None:
     """d(G rate) / d theta (M, D) at theta (D,) for a velocity rate (D,)."""
-    moment_arm_derivative(unpacked(ints, reals), theta, rate, placed_in(ints, memory), out)
+    t = unpack(table, RoutingTables)
+    moment_arm_derivative(t.routing, theta, rate, t.placed, out)
