@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -19,7 +19,9 @@ from humanoid_control.ik.tasks.joints import JointTask
 from humanoid_control.ik.tasks.points import CenterOfMass, FramePoint, LimbCenterOfMass, Point, PointTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.jit import kernel
-from humanoid_control.kinematics.forward_kinematics import JointPoses
+from humanoid_control.kinematics.forward_kinematics import ModelTree, WorldPoses, joint_poses
+from humanoid_control.numerics.array_types import F1, F2, F3, I1
+from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.numerics.rotation import rotation_vector
 from humanoid_control.robots.robot import Robot
 
@@ -29,145 +31,192 @@ POINT, TURN, JOINT = 0, 1, 2
 NONE = -1
 
 
-@kernel
-def place_points(
-    R: np.ndarray,
-    p: np.ndarray,
-    parent: np.ndarray,
-    start: np.ndarray,
-    joint: np.ndarray,
-    share: np.ndarray,
-    lever: np.ndarray,
-    out_x: np.ndarray,
-    out_share: np.ndarray,
-    out_moment: np.ndarray,
-) -> None:
-    """Positions of weighted points, and the share of each that every joint carries.
+class PointParts(NamedTuple):
+    """P points, each a weighted mean of points fixed in joints: a point on a link, or a centre of mass.
 
-    A point on a link, the centre of mass, or that of a limb: each is a weighted mean of points fixed in joints.
-
-    Args:
-        R, p: (N, 3, 3), (N, 3) poses of the joints. parent: (N,).
-        start: (P + 1,) where the parts of each point begin in the next three.
+    Attributes:
+        start: (P + 1,) where the parts of each point begin in the others.
         joint, share, lever: (T,), (T,), (T, 3) which joint, which share, where in the joint's frame [m].
-        out_x: (P, 3) filled: the points in the world.
-        out_share, out_moment: (P, N), (P, N, 3) filled: the share each joint carries, and that times its place.
     """
-    count = parent.shape[0]
-    for k in range(start.shape[0] - 1):
-        for j in range(count):
-            out_share[k, j] = 0.0
-            for c in range(3):
-                out_moment[k, j, c] = 0.0
-        for c in range(3):
-            out_x[k, c] = 0.0
-        for t in range(start[k], start[k + 1]):
-            j = joint[t]
-            out_share[k, j] += share[t]
-            for c in range(3):
-                at = p[j, c] + R[j, c, 0] * lever[t, 0] + R[j, c, 1] * lever[t, 1] + R[j, c, 2] * lever[t, 2]
-                out_moment[k, j, c] += share[t] * at
-                out_x[k, c] += share[t] * at
-        for j in range(count - 1, 0, -1):
-            out_share[k, parent[j]] += out_share[k, j]
-            for c in range(3):
-                out_moment[k, parent[j], c] += out_moment[k, j, c]
+
+    start: I1
+    joint: I1
+    share: F1
+    lever: F2
 
 
-@kernel
-def fill_rows(
-    R: np.ndarray,
-    J6: np.ndarray,
-    joints: np.ndarray,
-    support: np.ndarray,
-    column_joint: np.ndarray,
-    column_of: np.ndarray,
-    factor: np.ndarray,
-    x: np.ndarray,
-    carried: np.ndarray,
-    moment: np.ndarray,
-    kind: np.ndarray,
-    first: np.ndarray,
-    a: np.ndarray,
-    b: np.ndarray,
-    frame: np.ndarray,
-    frame_R: np.ndarray,
-    base: np.ndarray,
-    base_R: np.ndarray,
-    scale: np.ndarray,
-    gain: np.ndarray,
-    target: np.ndarray,
-    velocity: np.ndarray,
-    out_J: np.ndarray,
-    out_v: np.ndarray,
-) -> None:
-    """Jacobian and wanted velocity of every block of a table; see TaskTable for what the arrays hold.
+class PlacedPoints(NamedTuple):
+    """P points of N joints in the world.
 
-    Args:
-        R: (N, 3, 3) orientations of the joints. J6: (6, nv) their twists at the world origin. joints: (n,) angles.
-        support: (N, nv) which columns move which joint. column_joint: (nv,) the joint of each column.
-        column_of, factor: (nv,) the free velocity of each column, or NONE, and its multiplier.
-        x, carried, moment: from `place_points`.
-        kind, first: (B,) kind of each block and its first row.
-        a, b: (B,) point and origin of a POINT; a the joint of a JOINT.
+    Attributes:
+        x: (P, 3) where they are [m].
+        share, moment: (P, N), (P, N, 3) the share of each that every joint carries, and that times its place.
+    """
+
+    x: F2
+    share: F2
+    moment: F3
+
+    @classmethod
+    def of(cls, points: int, joints: int) -> PlacedPoints:
+        """Memory for so many."""
+        return cls(np.empty((points, 3)), np.empty((points, joints)), np.empty((points, joints, 3)))
+
+
+class Blocks(NamedTuple):
+    """B blocks of rows, each of one kind.
+
+    Attributes:
+        kind, first: (B,) POINT, TURN or JOINT, and the first row.
+        a, b: (B,) point and origin of a POINT, NONE for the world's; a the joint of a JOINT.
         frame, frame_R: (B,), (B, 3, 3) joint of a TURN's frame, and its orientation there.
         base, base_R: the same of the frame in whose axes a block is, NONE for the world.
-        scale, gain: (B,). target: (B, 3, 3). velocity: (B, 3).
-        out_J, out_v: (m, k), (m,) filled.
     """
-    nv = J6.shape[1]
-    out_J[:, :] = 0.0
+
+    kind: I1
+    first: I1
+    a: I1
+    b: I1
+    frame: I1
+    frame_R: F3
+    base: I1
+    base_R: F3
+
+
+class Goals(NamedTuple):
+    """Weights (B,), gains (B,) [1/s], targets (B, 3, 3) and velocities (B, 3) of the blocks, new at every tick.
+
+    The target of a TURN is a matrix, that of a POINT the first row of one, that of a JOINT its first number.
+    """
+
+    scale: F1
+    gain: F1
+    target: F3
+    velocity: F2
+
+
+class Columns(NamedTuple):
+    """Columns of the Jacobian.
+
+    Attributes:
+        support: (N, nv) which columns move which joint. joint: (nv,) the joint of each column.
+        free, factor: (nv,) the free velocity of each column, or NONE, and its multiplier.
+    """
+
+    support: F2
+    joint: I1
+    free: I1
+    factor: F1
+
+
+class TableArrays(NamedTuple):
+    """Arrays of `fill_rows`; J (m, k) and v (m,) are filled."""
+
+    tree: ModelTree
+    world: WorldPoses
+    parts: PointParts
+    placed: PlacedPoints
+    blocks: Blocks
+    goals: Goals
+    columns: Columns
+    J: F2
+    v: F1
+
+
+@kernel
+def place_points(world: WorldPoses, parent: np.ndarray, parts: PointParts, out: PlacedPoints) -> None:
+    """Positions of weighted points, and the share of each that every joint carries.
+
+    Args:
+        world: poses of the joints. parent: (N,).
+        parts: of the points. out: filled.
+    """
+    R, p, count = world.R, world.p, parent.shape[0]
+    for k in range(parts.start.shape[0] - 1):
+        for j in range(count):
+            out.share[k, j] = 0.0
+            for c in range(3):
+                out.moment[k, j, c] = 0.0
+        for c in range(3):
+            out.x[k, c] = 0.0
+        for t in range(parts.start[k], parts.start[k + 1]):
+            j, share = parts.joint[t], parts.share[t]
+            x, y, z = parts.lever[t, 0], parts.lever[t, 1], parts.lever[t, 2]
+            out.share[k, j] += share
+            for c in range(3):
+                at = p[j, c] + R[j, c, 0] * x + R[j, c, 1] * y + R[j, c, 2] * z
+                out.moment[k, j, c] += share * at
+                out.x[k, c] += share * at
+        for j in range(count - 1, 0, -1):
+            out.share[k, parent[j]] += out.share[k, j]
+            for c in range(3):
+                out.moment[k, parent[j], c] += out.moment[k, j, c]
+
+
+@kernel
+def fill_rows(table: np.ndarray, q: np.ndarray, J6: np.ndarray) -> None:
+    """Jacobian and wanted velocity of every block of a table.
+
+    Args:
+        table: of the packed TableArrays. q: (nq,). J6: (6, nv) twists of the joints at the world origin.
+    """
+    t = unpack(table, TableArrays)
+    joint_poses(t.tree, q, t.world)
+    place_points(t.world, t.tree.parent, t.parts, t.placed)
+    R, columns, block, goal = t.world.R, t.columns, t.blocks, t.goals
+    x, carried, moment = t.placed
+    nv, iq, iv = J6.shape[1], 7 if t.tree.floating else 0, 6 if t.tree.floating else 0
+    t.J[:, :] = 0.0
     A0, A1, error, column = np.empty((3, 3)), np.empty((3, 3)), np.empty(3), np.empty(3)
     seen_R, d = np.empty((3, 3)), np.empty(3)
-    for k in range(kind.shape[0]):
-        row, w = first[k], scale[k]
-        if kind[k] == JOINT:
-            c = nv - joints.shape[0] + a[k]
-            if column_of[c] != NONE:
-                out_J[row, column_of[c]] += w * factor[c]
-            out_v[row] = w * (velocity[k, 0] + gain[k] * (target[k, 0, 0] - joints[a[k]]))
+    for k in range(block.kind.shape[0]):
+        row, w, a, b, base = block.first[k], goal.scale[k], block.a[k], block.b[k], block.base[k]
+        if block.kind[k] == JOINT:
+            if columns.free[iv + a] != NONE:
+                t.J[row, columns.free[iv + a]] += w * columns.factor[iv + a]
+            t.v[row] = w * (goal.velocity[k, 0] + goal.gain[k] * (goal.target[k, 0, 0] - q[iq + a]))
             continue
-        turned = base[k] != NONE
+        turned = base != NONE
         if turned:
-            _product(R[base[k]], base_R[k], A0)
-        if kind[k] == TURN:
-            _product(R[frame[k]], frame_R[k], A1)
+            _product(R[base], block.base_R[k], A0)
+        if block.kind[k] == TURN:
+            _product(R[block.frame[k]], block.frame_R[k], A1)
             if turned:
                 _product_transposed(A0, A1, seen_R)
-                rotation_vector(seen_R, target[k], error)
+                rotation_vector(seen_R, goal.target[k], error)
             else:
-                rotation_vector(A1, target[k], error)
+                rotation_vector(A1, goal.target[k], error)
         else:
             for i in range(3):
-                d[i] = x[a[k], i] - (x[b[k], i] if b[k] != NONE else 0.0)
+                d[i] = x[a, i] - (x[b, i] if b != NONE else 0.0)
             for i in range(3):
                 seen = A0[0, i] * d[0] + A0[1, i] * d[1] + A0[2, i] * d[2] if turned else d[i]
-                error[i] = target[k, 0, i] - seen
+                error[i] = goal.target[k, 0, i] - seen
         for i in range(3):
-            out_v[row + i] = w * (velocity[k, i] + gain[k] * error[i])
+            t.v[row + i] = w * (goal.velocity[k, i] + goal.gain[k] * error[i])
         for c in range(nv):
-            to = column_of[c]
+            to = columns.free[c]
             if to == NONE:
                 continue
             o0, o1, o2 = J6[3, c], J6[4, c], J6[5, c]
-            if kind[k] == TURN:
-                s = support[frame[k], c] - (support[base[k], c] if turned else 0.0)
+            if block.kind[k] == TURN:
+                s = columns.support[block.frame[k], c] - (columns.support[base, c] if turned else 0.0)
                 column[0], column[1], column[2] = s * o0, s * o1, s * o2
             else:
-                j = column_joint[c]
-                s, m0, m1, m2 = carried[a[k], j], moment[a[k], j, 0], moment[a[k], j, 1], moment[a[k], j, 2]
-                if b[k] != NONE:
-                    s -= carried[b[k], j]
-                    m0, m1, m2 = m0 - moment[b[k], j, 0], m1 - moment[b[k], j, 1], m2 - moment[b[k], j, 2]
-                if turned and support[base[k], c] != 0.0:  # the axes turn under the point: - omega x d
+                j = columns.joint[c]
+                s, m0, m1, m2 = carried[a, j], moment[a, j, 0], moment[a, j, 1], moment[a, j, 2]
+                if b != NONE:
+                    s -= carried[b, j]
+                    m0, m1, m2 = m0 - moment[b, j, 0], m1 - moment[b, j, 1], m2 - moment[b, j, 2]
+                if turned and columns.support[base, c] != 0.0:  # the axes turn under the point: - omega x d
                     m0, m1, m2 = m0 - d[0], m1 - d[1], m2 - d[2]
                 column[0] = s * J6[0, c] + o1 * m2 - o2 * m1
                 column[1] = s * J6[1, c] + o2 * m0 - o0 * m2
                 column[2] = s * J6[2, c] + o0 * m1 - o1 * m0
-            f = w * factor[c]
+            f = w * columns.factor[c]
             for i in range(3):
                 u = A0[0, i] * column[0] + A0[1, i] * column[1] + A0[2, i] * column[2] if turned else column[i]
-                out_J[row + i, to] += f * u
+                t.J[row + i, to] += f * u
 
 
 @kernel
@@ -284,37 +333,45 @@ class TaskTable:
 
     def _freeze(self) -> None:
         r, model, count = self.robot, self.robot.model, len(self._blocks)
-        self._poses = JointPoses(model)
-        self._parent = np.array(model.parents.tolist(), dtype=np.int64)
         column_joint = np.zeros(r.nv, dtype=np.int64)
         for j in range(1, model.njoints):
             column_joint[model.joints[j].idx_v : model.joints[j].idx_v + model.joints[j].nv] = j
-        self._column_joint = column_joint
-        P, N = len(self._start) - 1, model.njoints
-        self._table = (
+        parts = PointParts(
             np.array(self._start, dtype=np.int64),
             np.array([j for j, _, _ in self._parts], dtype=np.int64),
             np.array([s for _, s, _ in self._parts], dtype=float),
             np.array([x for _, _, x in self._parts], dtype=float).reshape(-1, 3),
         )
-        self._placed = np.empty((P, 3)), np.empty((P, N)), np.empty((P, N, 3))
-        columns = list(zip(*self._blocks, strict=True)) or [()] * 8
+        fields = list(zip(*self._blocks, strict=True)) or [()] * 8
         shapes = ((np.int64, ()),) * 5 + ((float, (3, 3)), (np.int64, ()), (float, (3, 3)))
-        self._frozen = tuple(
-            np.array(c, dtype=t).reshape(count, *shape) for c, (t, shape) in zip(columns, shapes, strict=True)
+        blocks = Blocks(
+            *(np.array(f, dtype=t).reshape(count, *shape) for f, (t, shape) in zip(fields, shapes, strict=True))
         )
-        self._scale, self._gain = np.empty(count), np.empty(count)
-        self._target, self._velocity = np.zeros((count, 3, 3)), np.zeros((count, 3))
+        goals = Goals(np.empty(count), np.empty(count), np.zeros((count, 3, 3)), np.zeros((count, 3)))
+        columns = Columns(r.ancestor_mask, column_joint, self.dofs.column_of, self.dofs.factor)
+        self._table = Packed(
+            TableArrays(
+                ModelTree.of(model),
+                WorldPoses.of(model.njoints, model.njoints),
+                parts,
+                PlacedPoints.of(len(self._start) - 1, model.njoints),
+                blocks,
+                goals,
+                columns,
+                np.empty((self.rows, self.dofs.k)),
+                np.empty(self.rows),
+            )
+        )
+        self._goals = goals
         self._weighed, owners = [task for task, _ in self._owner], list(enumerate(self._owner))
         self._joints = [(task, part, k) for k, (task, part) in owners if isinstance(task, JointTask)]
         self._frames = [(task, part, k) for k, (task, part) in owners if isinstance(task, FrameTask)]
         turns = [block[0] == TURN for block in self._blocks]
         self._plain = [
-            (task, self._target[k] if turns[k] else self._target[k, 0], self._velocity[k])
+            (task, goals.target[k] if turns[k] else goals.target[k, 0], goals.velocity[k])
             for k, (task, _) in owners
             if isinstance(task, PointTask | OrientationTask)
         ]
-        self._J, self._v = np.empty((self.rows, self.dofs.k)), np.empty(self.rows)
         self._level = np.concatenate(
             [np.full(p.stop - p.start, t.level) for t, p in zip(self.tasks, self.parts, strict=True)] or [np.zeros(0)]
         ).astype(int)
@@ -322,7 +379,7 @@ class TaskTable:
     # -- every tick ---------------------------------------------------------------------------------------------
 
     def _gather(self, max_gain: float) -> None:
-        target, velocity, scale, gain = self._target, self._velocity, self._scale, self._gain
+        scale, gain, target, velocity = self._goals
         scale[:] = [task.weight for task in self._weighed]
         gain[:] = [task.gain for task in self._weighed]
         np.minimum(gain, max_gain, out=gain)
@@ -346,21 +403,11 @@ class TaskTable:
             q: (nq,).
             max_gain: gains above it are taken as it [1/s].
         """
-        self._gather(max_gain)
-        poses, m = self._poses, self.dofs
-        poses.update(q)
-        place_points(poses.R, poses.p, self._parent, *self._table, *self._placed)
-        fill_rows(
-            poses.R,
-            data.J,
-            q[self.robot.iq :],
-            self.robot.ancestor_mask,
-            self._column_joint,
-            m.column_of,
-            m.factor,
-            *(*self._placed, *self._frozen, self._scale, self._gain, self._target, self._velocity, self._J, self._v),
-        )
-        return Rows(self._J, self._v, self._level, self.parts)
+        out = self._table.record
+        if self.rows:
+            self._gather(max_gain)
+            fill_rows(self._table.table, q, data.J)
+        return Rows(out.J, out.v, self._level, self.parts)
 
 
 def _limb(point: Point) -> LimbCenterOfMass:
