@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from humanoid_control.ik.free_velocities import DofSelection as DofSelection
     from humanoid_control.ik.integrate import AdamsMoulton as AdamsMoulton
     from humanoid_control.ik.integrate import explicit_euler as explicit_euler
+    from humanoid_control.ik.limits.idle_joints import IdleJointLimit as IdleJointLimit
     from humanoid_control.ik.limits.joint_limits import AccelerationLimit as AccelerationLimit
     from humanoid_control.ik.limits.joint_limits import ConfigurationLimit as ConfigurationLimit
     from humanoid_control.ik.limits.joint_limits import VelocityLimit as VelocityLimit
@@ -73,6 +74,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "follower": ["FollowerSettings", "TargetFollower"],
         "free_velocities": ["DofSelection"],
         "integrate": ["AdamsMoulton", "explicit_euler"],
+        "limits.idle_joints": ["IdleJointLimit"],
         "limits.joint_limits": ["AccelerationLimit", "ConfigurationLimit", "VelocityLimit"],
         "limits.limit": ["IkState", "Limit", "clamp_bounds"],
         "limits.self_collision": ["SelfCollisionLimit", "default_limits"],

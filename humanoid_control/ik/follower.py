@@ -10,7 +10,8 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import nearest_names
-from humanoid_control.ik.limits.self_collision import default_limits
+from humanoid_control.ik.limits.idle_joints import IdleJointLimit
+from humanoid_control.ik.limits.self_collision import SelfCollisionLimit, default_limits
 from humanoid_control.ik.settings import IkSettings
 from humanoid_control.ik.target_filter import SampleVerdict, TargetFilter, TargetFilterSettings
 from humanoid_control.ik.tasks.frames import FrameTask
@@ -33,13 +34,17 @@ PROBLEMS = {
 
 @dataclass(frozen=True)
 class FollowerSettings:
-    """Weights and gains of the tasks, and the settings of the solver and of the filter of the targets."""
+    """Weights and gains of the tasks, and the settings of the solver and of the filter of the targets.
+
+    `hold_idle_joints`: joints that move no target stay in the neutral posture, or return to it (`IdleJointLimit`).
+    """
 
     point_weight: float = 1.0
     point_gain: float = 40.0
     orientation_weight: float = 0.3
     posture_weight: float = 0.06
     posture_gain: float = 2.0
+    hold_idle_joints: bool = True
     ik: IkSettings = field(default_factory=IkSettings)
     filter: TargetFilterSettings = field(default_factory=TargetFilterSettings)
 
@@ -49,7 +54,8 @@ class TargetFollower:
 
     A target named after one of the robot's points (sternum, l_wrist, ...) is a position; one named after a link is a
     pose. What cannot be followed (unknown name, not a number, a jump, nothing for too long) is held, and listed in
-    `problems`. Positions stay rows of arrays from the samples to the tasks.
+    `problems`. Joints that move no target stay where the neutral posture has them, or return there slowly. Positions
+    stay rows of arrays from the samples to the tasks.
 
     Attributes:
         q (nq,): the configuration commanded last. v (nv,): its velocity.
@@ -59,9 +65,13 @@ class TargetFollower:
 
     def __init__(self, robot: Robot, settings: FollowerSettings | None = None, collisions: bool = True) -> None:
         self.robot, self.settings = robot, settings or FollowerSettings()
-        self.solver = WholeBodyIk(robot, self.settings.ik, default_limits(robot, collisions))
-        s = self.settings
+        s, limits = self.settings, default_limits(robot, collisions)
         self.posture = PostureTask(robot, weight=s.posture_weight, gain=s.posture_gain)
+        apart = next((m for m in limits if isinstance(m, SelfCollisionLimit)), None)
+        self._idle = IdleJointLimit(robot, self.posture.posture, s.posture_gain, apart)
+        self._idle.enabled = s.hold_idle_joints
+        limits.insert(-2, self._idle)  # range and acceleration come before it
+        self.solver = WholeBodyIk(robot, s.ik, limits)
         self._compile()
         self.start(robot.postures["neutral"])
 
@@ -84,12 +94,14 @@ class TargetFollower:
         self._points: tuple[np.ndarray, PointsTask] | None = None  # rows that are positions, and the task of all
         self._problem = np.zeros(0, dtype=int)
         self._unknown: dict[str, tuple[str, float]] = {}
+        self._idle.follow(self._frames)
         self.solver.reset()
 
     def configure(self, settings: FollowerSettings) -> None:
         """Change gains, weights and limits while running."""
         self.settings, self.solver.settings, self._filter.settings = settings, settings.ik, settings.filter
         self.posture.weight, self.posture.gain = settings.posture_weight, settings.posture_gain
+        self._idle.enabled, self._idle.gain = settings.hold_idle_joints, settings.posture_gain
         for task in (*(task for _, task in self._links), *([] if self._points is None else [self._points[1]])):
             task.weight, task.gain = settings.point_weight, settings.point_gain
 
@@ -150,6 +162,7 @@ class TargetFollower:
         pin.framesForwardKinematics(model, r.data, self.q)
         row = self.targets[name] = self._filter.add(r.data.oMf[frame].translation)
         self._frames.append(frame)
+        self._idle.follow(self._frames)
         self._problem = np.append(self._problem, 0)
         if is_point:
             rows = [*([] if self._points is None else self._points[0]), row]

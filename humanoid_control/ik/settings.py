@@ -22,7 +22,8 @@ class IkSettings:
         activation: distance below which a pair becomes a row of the problem [m]; farther off where the robot is fast.
         barrier_gain: a pair may lose this share of its distance above the margin each second [1/s].
         pair_recovery_speed: how fast a pair that is too close, or inside, must separate at the most [m/s].
-        joint_recovery_speed: of a joint that returns into its range, and of homing out of a collision [rad/s].
+        joint_recovery_speed: of a joint that returns into its range, of homing out of a collision, and of joints that
+            move no target and return to their posture [rad/s].
         base_velocity: bound on the velocity of a floating base [m/s, rad/s].
         slack_weight: cost of the square of what a pair's row misses, against 1 for a task's [s^2/m^2].
         max_gain: tasks' gains are held to this share of 1 / dt.

@@ -35,6 +35,9 @@ class WholeBodyIkParameters(NodeParameters):
     rate: float = param(250.0, "rate of the commands", "Hz", 10.0, 1000.0)
     point_gain: float = param(40.0, "how fast the error of a target decays", "1/s", 0.1, 200.0, live=True)
     posture_weight: float = param(0.06, "pull to the neutral posture, against 1 for a target", "", 0.0, 10.0, live=True)
+    hold_idle_joints: bool = param(
+        True, "joints that move no target stay in the neutral posture, or return to it; false: all are free", live=True
+    )
     damping: float = param(0.02, "cost of joint speed", "s/rad", 0.001, 10.0, live=True)
     smoothing: float = param(0.05, "cost of a change of joint speed", "s/rad", 0.0, 10.0, live=True)
     velocity_scale: float = param(1.0, "share of the joint speed limits that may be used", "", 0.01, 1.0, live=True)
@@ -102,7 +105,13 @@ class WholeBodyIkNode(TickNode):
             p.approach,
         )
         target = TargetFilterSettings(p.bandwidth, p.max_speed, p.max_jump, timeout=p.target_timeout)
-        return FollowerSettings(point_gain=p.point_gain, posture_weight=p.posture_weight, ik=ik, filter=target)
+        return FollowerSettings(
+            point_gain=p.point_gain,
+            posture_weight=p.posture_weight,
+            hold_idle_joints=p.hold_idle_joints,
+            ik=ik,
+            filter=target,
+        )
 
     def parameters_changed(self, changed: set[str]) -> None:
         if hasattr(self, "follower"):

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from humanoid_control import lazy
 
 if TYPE_CHECKING:
+    from humanoid_control.ik.limits.idle_joints import IdleJointLimit as IdleJointLimit
     from humanoid_control.ik.limits.joint_limits import AccelerationLimit as AccelerationLimit
     from humanoid_control.ik.limits.joint_limits import ConfigurationLimit as ConfigurationLimit
     from humanoid_control.ik.limits.joint_limits import VelocityLimit as VelocityLimit
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
+        "idle_joints": ["IdleJointLimit"],
         "joint_limits": ["AccelerationLimit", "ConfigurationLimit", "VelocityLimit"],
         "limit": ["IkState", "Limit", "clamp_bounds"],
         "self_collision": ["CollisionRecovery", "SelfCollisionLimit", "default_limits"],

@@ -224,7 +224,8 @@ def fill_pair_rows(
 ) -> int:
     """Rows A u >= b of the near pairs: A u is how fast each pair separates.
 
-    A row that no velocity within the bounds could miss is left out, which changes nothing but the time.
+    A row that no velocity within the bounds could miss is left out, which changes nothing but the time. A joint that
+    is held still has no part in a row: it can neither move nor brake.
 
     Args:
         found, joints: of NearPairs.
@@ -251,7 +252,7 @@ def fill_pair_rows(
         A[rows, :] = 0.0
         for c in range(nv):
             s1, s2, to = moves[i, c], moves[j, c], dofs.column[c]
-            if s1 == s2 or to < 0:
+            if s1 == s2 or to < 0 or (bounds.lower[to] == 0.0 and bounds.upper[to] == 0.0):
                 continue
             A[rows, to] += dofs.factor[c] * distance_rate(n, moment_1, moment_2, s1, s2, J6, c)
         least = gradient_sum = 0.0
