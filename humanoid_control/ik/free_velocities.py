@@ -9,6 +9,7 @@ import numpy as np
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import F1, I1
 from humanoid_control.robots.robot import Robot
 
 
@@ -19,15 +20,15 @@ class DofMap(NamedTuple):
         column: (nv,) the free velocity that moves each, -1 for none. factor: (nv,) how many times as fast.
     """
 
-    column: np.ndarray
-    factor: np.ndarray
+    column: I1
+    factor: F1
 
 
 class Bounds(NamedTuple):
     """Bounds (k,) of the free velocities, lower <= upper."""
 
-    lower: np.ndarray
-    upper: np.ndarray
+    lower: F1
+    upper: F1
 
 
 class DofSelection:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import F1, F2
+from humanoid_control.numerics.packed import Packed, unpack
 
 FARTHEST = 1e4  # [m] no robot's target lies farther from the origin
 SAME_INSTANT = 1e-4  # [s] two samples this close say nothing about velocity
@@ -56,11 +58,11 @@ class Samples(NamedTuple):
         jump: (n, 3) a place that was rejected, NaN: none. jump_since: (n,) since when samples are there [s].
     """
 
-    position: np.ndarray
-    velocity: np.ndarray
-    time: np.ndarray
-    jump: np.ndarray
-    jump_since: np.ndarray
+    position: F2
+    velocity: F2
+    time: F1
+    jump: F2
+    jump_since: F1
 
 
 class Plausibility(NamedTuple):
@@ -97,14 +99,16 @@ class TargetFilter:
         """Start without targets."""
         self.settings = settings or TargetFilterSettings()
         self.x, self.v = np.zeros((0, 3)), np.zeros((0, 3))
-        self._samples = Samples(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0), np.zeros((0, 3)), np.zeros(0))
+        none = np.zeros((0, 3))
+        self._samples = Packed(Samples(none, none.copy(), np.zeros(0), none.copy(), np.zeros(0)))
 
     def add(self, position: np.ndarray) -> int:
         """Add a target at rest at a position (3,): its row."""
         p, zero, none = np.array(position, dtype=float).reshape(1, 3), np.zeros((1, 3)), np.full((1, 3), np.nan)
         self.x, self.v = np.concatenate([self.x, p]), np.concatenate([self.v, zero])
         more = (p, zero, none[0, :1], none, zero[0, :1])
-        self._samples = Samples(*(np.concatenate(pair) for pair in zip(self._samples, more, strict=True)))
+        grown = (np.concatenate(pair) for pair in zip(self._samples.record, more, strict=True))
+        self._samples = Packed(Samples(*grown))
         return len(self.x) - 1
 
     def update(self, rows: np.ndarray, positions: np.ndarray, time: float) -> np.ndarray:
@@ -118,20 +122,21 @@ class TargetFilter:
         """
         s, verdicts, fast = self.settings, np.empty(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=bool)
         law = Plausibility(s.max_jump, s.jump_hold, s.timeout, s.max_speed)
-        if accept_samples(self._samples, rows, positions, float(time), law, verdicts, fast):
-            limit_lengths(self._samples.velocity, rows[fast], s.max_speed)
+        if accept_samples(self._samples.table, rows, positions, float(time), law, verdicts, fast):
+            limit_lengths(self._samples.record.velocity, rows[fast], s.max_speed)
         return verdicts
 
     def ages(self, now: float) -> np.ndarray:
         """Time (n,) since the last sample that was accepted [s]; infinite where there was none."""
-        return np.where(np.isnan(self._samples.time), np.inf, now - self._samples.time)
+        time = self._samples.record.time
+        return np.where(np.isnan(time), np.inf, now - time)
 
     def step(self, now: float, dt: float) -> tuple[np.ndarray, np.ndarray]:
         """Advance by dt to `now`: reference positions (n, 3) [m] and velocities (n, 3) [m/s]."""
         s, omega = self.settings, 2 * math.pi * self.settings.bandwidth
         tick = Smoothing(float(now), dt, omega, math.exp(-omega * dt), s.timeout, s.horizon)
         v, moved = self.v.copy(), np.empty_like(self.x)
-        if advance_references(self._samples, self.x, v, moved, tick, s.max_speed):
+        if advance_references(self._samples.table, self.x, v, moved, tick, s.max_speed):
             rows = limit_lengths(v, range(len(v)), s.max_speed)
             moved[rows] = v[rows] * dt
             limit_lengths(moved, range(len(v)), s.max_speed * dt)  # in a long tick it may be fast in between
@@ -152,7 +157,7 @@ def limit_lengths(vectors: np.ndarray, rows: Iterable[int], longest: float) -> l
 
 @kernel
 def accept_samples(
-    samples: Samples,
+    table: np.ndarray,
     rows: np.ndarray,
     positions: np.ndarray,
     time: float,
@@ -163,13 +168,13 @@ def accept_samples(
     """Judge samples, and keep those that are accepted; see `TargetFilter.update`.
 
     Args:
-        rows, positions: (k,), (k, 3). time: [s].
+        table: of the packed Samples. rows, positions: (k,), (k, 3). time: [s].
         verdicts: (k,) filled. fast: (k,) set where a new velocity may exceed the limit.
 
     Returns:
         whether one may.
     """
-    any_fast = False
+    samples, any_fast = unpack(table, Samples), False
     for k in range(rows.shape[0]):
         row, p = rows[k], positions[k]
         if not (abs(p[0]) < FARTHEST and abs(p[1]) < FARTHEST and abs(p[2]) < FARTHEST):  # also where one is NaN
@@ -203,14 +208,17 @@ def accept_samples(
 
 @kernel
 def advance_references(
-    samples: Samples, x: np.ndarray, v: np.ndarray, moved: np.ndarray, tick: Smoothing, max_speed: float
+    table: np.ndarray, x: np.ndarray, v: np.ndarray, moved: np.ndarray, tick: Smoothing, max_speed: float
 ) -> bool:
     """Velocities v (n, 3) at the end of a tick, and how far the references x (n, 3) move in it, (n, 3).
+
+    Args:
+        table: of the packed Samples.
 
     Returns:
         whether one of them may be faster than allowed.
     """
-    any_fast, dt, most = False, tick.dt, NEARLY * max_speed * max_speed
+    samples, any_fast, dt, most = unpack(table, Samples), False, tick.dt, NEARLY * max_speed * max_speed
     for k in range(x.shape[0]):
         age = tick.now - samples.time[k]
         alive = age < tick.timeout  # false also where there was no sample

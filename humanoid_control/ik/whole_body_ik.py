@@ -23,10 +23,13 @@ from humanoid_control.ik.tasks.joints import JointTask, PostureTask
 from humanoid_control.ik.tasks.momentum import AngularMomentumTask
 from humanoid_control.ik.tasks.task import Task, prepare
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import F1, F2, I1
 from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
+from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.robots.robot import Robot
 
 NOTHING_NEAR = NearPairs.none()
+NOT_FINITE = -3
 
 
 class IkStatus(enum.Enum):
@@ -127,12 +130,22 @@ class WholeBodyIk:
         self.data, self._stack = robot.model.createData(), TaskStack(robot, self.dofs)
         k, self._with_rows = self.dofs.k, [m for m in self.limits if m.max_rows(robot)]
         most = sum(m.max_rows(robot) for m in self.limits)
-        self._lower, self._upper = np.empty(robot.nv), np.empty(robot.nv)
-        self._bounds, self._brake = Bounds(np.zeros(k), np.zeros(k)), np.zeros(robot.nv)
         # One row more than there can be: what is left out is written there.
-        self._rows = SoftRows(np.zeros((most + 1, k)), np.zeros(most + 1), np.ones(most + 1))
-        self._problem = BoxQp(np.zeros((k, k)), np.zeros(k), *self._bounds, self._rows.A, self._rows.b)
-        self._x, self._multipliers = np.zeros(k), np.zeros(k + most)
+        rows = SoftRows(np.zeros((most + 1, k)), np.zeros(most + 1), np.ones(most + 1))
+        memory = SolverArrays(
+            H=np.zeros((k, k)),
+            g=np.zeros(k),
+            lower=np.empty(robot.nv),
+            upper=np.empty(robot.nv),
+            brake=np.zeros(robot.nv),
+            dofs=self.dofs.map,
+            free=self.dofs.free,
+            bounds=Bounds(np.zeros(k), np.zeros(k)),
+            rows=rows,
+            x=np.zeros(k),
+            multipliers=np.zeros(k + most),
+        )
+        self._memory, self._later_rows = Packed(memory), dict[int, SoftRows]()
         self._compile()
 
     def _compile(self) -> None:
@@ -167,10 +180,10 @@ class WholeBodyIk:
         home = None if self.self_collision is None else self.self_collision.homing_task(state)
         self._fill_cost(state, tasks if home is None else [home])
         rows = self._fill_constraints(state)
-        used = solve_box_qp(self._problem, rows, 2 * s.slack_weight, self._x, self._multipliers)
-        ok = used >= 0 and bool(np.isfinite(self._x).all())
+        used = solve_program(self._memory.table, rows, 2 * s.slack_weight)
+        ok = used >= 0
         v, scale, status = self._velocity(state, ok)
-        slack = float(largest_slack(self._rows, rows, v[self.dofs.free])) if rows else 0.0
+        slack = float(largest_slack(self._memory.table, rows, v)) if rows else 0.0
         apart, self.v = self.self_collision, v
         report = IkReport(
             ok,
@@ -188,10 +201,10 @@ class WholeBodyIk:
 
     def _velocity(self, state: IkState, ok: bool) -> tuple[np.ndarray, float, IkStatus]:
         """The velocity (nv,) of the solution, or as much of it as is safe; its share, and what became of it."""
-        apart, brake = self.self_collision, self._brake
+        apart, brake = self.self_collision, self._memory.record.brake
         if not ok:
             return brake.copy(), 0.0, IkStatus.NO_SOLUTION
-        v, scale, status = self.dofs.expand(self._x), 1.0, IkStatus.OPTIMAL
+        v, scale, status = self.dofs.expand(self._memory.record.x), 1.0, IkStatus.OPTIMAL
         if apart is None:
             return v, scale, status
         if apart.penetration_depth > 0 and self.settings.on_penetration == STOP:
@@ -211,8 +224,7 @@ class WholeBodyIk:
         return q_next
 
     def _fill_cost(self, state: IkState, tasks: Sequence[Task]) -> None:
-        s, r, q = self.settings, self.robot, state.q
-        H, g, dofs = self._problem.H, self._problem.g, self.dofs.map
+        s, r, q, memory = self.settings, self.robot, state.q, self._memory.table
         diagonal = np.full(r.nv, s.damping**2 + s.smoothing**2)
         linear = -(s.smoothing**2) * self.v
         tabled, others, max_gain = [], [], s.max_gain / state.dt
@@ -226,49 +238,66 @@ class WholeBodyIk:
             else:
                 others.append(task)
         rows = self._stack.rows(self.data, q, tabled, max_gain)
-        fill_cost(rows.J, rows.v, diagonal, linear, dofs, H, g)
+        fill_cost(memory, rows.J, rows.v, diagonal, linear)
         for task in others:
             J, v = task.rows(r, self.data, q)
             if task.gain > max_gain:
                 v = v - (task.gain - max_gain) * task.error(r, self.data, q)
-            add_rows(np.ascontiguousarray(J), v, task.weight, dofs, H, g)
+            add_rows(memory, np.ascontiguousarray(J), v, task.weight)
 
     def _fill_constraints(self, state: IkState) -> int:
         """Bounds, the velocity that brakes hardest, and rows: how many rows there are."""
-        lower, upper, dofs, bounds = self._lower, self._upper, self.dofs, self._bounds
-        lower[:], upper[:] = -np.inf, np.inf
+        m = self._memory.record
+        m.lower[:], m.upper[:] = -np.inf, np.inf
         for limit in self.limits:
-            limit.tighten(state, lower, upper)
-        reduce_bounds(lower, upper, dofs.map, dofs.free, bounds)
-        step = self.settings.acceleration * state.dt
-        fill_braking(self.v, self.robot.iv, step, dofs.map, bounds, self._brake)
+            limit.tighten(state, m.lower, m.upper)
+        reduce_bounds(self._memory.table, self.v, self.robot.iv, self.settings.acceleration * state.dt)
         count = 0
         for limit in self._with_rows:
-            out = self._rows if not count else SoftRows(*(a[count:] for a in self._rows))
-            count += limit.free_rows(state, bounds, out)
+            out = m.rows
+            if count:  # the same object for the same count, so that limits may keep what they make of it
+                out = self._later_rows.setdefault(count, SoftRows(*(a[count:] for a in m.rows)))
+            count += limit.free_rows(state, m.bounds, out)
         return count
 
 
 # -------- Kernels of the quadratic program
 
 
+class SolverArrays(NamedTuple):
+    """Memory of a solver of nv velocities, k of them free, and up to R rows.
+
+    Attributes:
+        H, g: (k, k), (k,) of the cost, by the free velocities; of H the lower triangle.
+        lower, upper: (nv,) bounds of all velocities. brake: (nv,) the velocity that brakes hardest.
+        dofs, free: of the DofSelection. bounds: (k,) of the free velocities. rows: (R + 1) of all limits.
+        x: (k,) solution. multipliers: (k + R,).
+    """
+
+    H: F2
+    g: F1
+    lower: F1
+    upper: F1
+    brake: F1
+    dofs: DofMap
+    free: I1
+    bounds: Bounds
+    rows: SoftRows
+    x: F1
+    multipliers: F1
+
+
 @kernel
-def fill_cost(
-    J: np.ndarray,
-    desired: np.ndarray,
-    diagonal: np.ndarray,
-    linear: np.ndarray,
-    dofs: DofMap,
-    H: np.ndarray,
-    g: np.ndarray,
-) -> None:
+def fill_cost(table: np.ndarray, J: np.ndarray, desired: np.ndarray, diagonal: np.ndarray, linear: np.ndarray) -> None:
     """Lower triangle of H = J^T J + S^T diag(diagonal) S, and g = S^T linear - J^T desired.
 
     Args:
+        table: of the packed SolverArrays, of which H and g are filled.
         J: (m, k) weighted rows of the tasks by the free velocities. desired: (m,).
         diagonal, linear: (nv,) by all velocities v = S u.
-        H, g: (k, k), (k,) filled.
     """
+    a = unpack(table, SolverArrays)
+    H, g, dofs = a.H, a.g, a.dofs
     m, k = J.shape
     for i in range(k):
         g[i] = 0.0
@@ -290,8 +319,10 @@ def fill_cost(
 
 
 @kernel
-def add_rows(J: np.ndarray, desired: np.ndarray, weight: float, dofs: DofMap, H: np.ndarray, g: np.ndarray) -> None:
+def add_rows(table: np.ndarray, J: np.ndarray, desired: np.ndarray, weight: float) -> None:
     """Add the rows of one more task, J (m, nv) by all velocities, to the lower triangle of H and to g."""
+    memory = unpack(table, SolverArrays)
+    H, g, dofs = memory.H, memory.g, memory.dofs
     k = g.shape[0]
     a = np.empty(k)
     for r in range(J.shape[0]):
@@ -309,29 +340,52 @@ def add_rows(J: np.ndarray, desired: np.ndarray, weight: float, dofs: DofMap, H:
 
 
 @kernel
-def reduce_bounds(lower: np.ndarray, upper: np.ndarray, dofs: DofMap, free: np.ndarray, bounds: Bounds) -> None:
-    """Bounds of the free velocities from those (nv,) of all velocities that each of them moves.
+def reduce_bounds(table: np.ndarray, v: np.ndarray, iv: int, step: float) -> None:
+    """Bounds of the free velocities from those (nv,) of all velocities that each of them moves, and the braking.
 
     Where a joint and what mimics it cannot both keep theirs, the joint does.
+
+    Args:
+        table: of the packed SolverArrays, of which bounds and brake are filled. Others as of `fill_braking`.
     """
-    low, high = bounds
+    a = unpack(table, SolverArrays)
+    lower, upper, dofs, free = a.lower, a.upper, a.dofs, a.free
+    low, high = a.bounds
     for k in range(free.shape[0]):
         low[k], high[k] = lower[free[k]], max(lower[free[k]], upper[free[k]])
     for c in range(lower.shape[0]):
         k, f = dofs.column[c], dofs.factor[c]
         if k < 0 or free[k] == c:
             continue
-        a, b = (lower[c] / f, upper[c] / f) if f > 0.0 else (upper[c] / f, lower[c] / f)
-        low[k], high[k] = min(max(a, low[k]), high[k]), min(max(b, low[k]), high[k])
+        first, last = (lower[c] / f, upper[c] / f) if f > 0.0 else (upper[c] / f, lower[c] / f)
+        low[k], high[k] = min(max(first, low[k]), high[k]), min(max(last, low[k]), high[k])
+    fill_braking(v, iv, step, dofs, a.bounds, a.brake)
 
 
 @kernel
-def largest_slack(rows: SoftRows, count: int, u: np.ndarray) -> float:
-    """By how much u misses the worst of the rows, unscaled; 0 where it meets all."""
+def solve_program(table: np.ndarray, rows: int, rho: float) -> int:
+    """Solve the program of the packed SolverArrays with as many rows: as `solve_box_qp`, -3 where x is no number."""
+    a = unpack(table, SolverArrays)
+    problem = BoxQp(a.H, a.g, a.bounds.lower, a.bounds.upper, a.rows.A, a.rows.b)
+    used = solve_box_qp(problem, rows, rho, a.x, a.multipliers)
+    for i in range(a.x.shape[0]):
+        if not np.isfinite(a.x[i]):
+            used = NOT_FINITE
+    return used
+
+
+@kernel
+def largest_slack(table: np.ndarray, count: int, v: np.ndarray) -> float:
+    """By how much v (nv,) misses the worst of the rows, unscaled; 0 where it meets all.
+
+    Args:
+        table: of the packed SolverArrays.
+    """
+    a = unpack(table, SolverArrays)
     worst = 0.0
     for r in range(count):
-        s = rows.b[r]
-        for c in range(u.shape[0]):
-            s -= rows.A[r, c] * u[c]
-        worst = max(worst, s / rows.scale[r])
+        s = a.rows.b[r]
+        for k in range(a.free.shape[0]):
+            s -= a.rows.A[r, k] * v[a.free[k]]
+        worst = max(worst, s / a.rows.scale[r])
     return worst

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import F1
 
 
 class JointLimits(NamedTuple):
@@ -16,9 +17,9 @@ class JointLimits(NamedTuple):
         lower, upper: (n,) range [rad]. velocity: (n,) speed [rad/s].
     """
 
-    lower: np.ndarray
-    upper: np.ndarray
-    velocity: np.ndarray
+    lower: F1
+    upper: F1
+    velocity: F1
 
 
 class StepRules(NamedTuple):

@@ -7,13 +7,9 @@ import numpy as np
 from humanoid_control.ik.free_velocities import Bounds, DofMap
 from humanoid_control.ik.limits.limit import IkState, Limit
 from humanoid_control.jit import kernel
-from humanoid_control.kinematics.joint_limits import (
-    JointLimits,
-    StepRules,
-    clamp_to_speed,
-    keep_acceleration,
-    keep_range,
-)
+from humanoid_control.kinematics.joint_limits import JointLimits, StepRules, keep_acceleration, keep_range
+from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.robots.robot import Robot
 
 ROUNDING = 1e-9  # [rad] by which a joint may be outside its range for no reason
 
@@ -22,11 +18,8 @@ class VelocityLimit(Limit):
     """Speed limits: the share `velocity_scale` of those of the joints, and `base_velocity` of a floating base."""
 
     def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
-        iv, s = state.robot.iv, state.settings
-        clamp_to_speed(lower[iv:], upper[iv:], s.velocity_scale * state.robot.velocity)
-        if iv:
-            np.clip(lower[:iv], -s.base_velocity, s.base_velocity, out=lower[:iv])
-            np.clip(upper[:iv], -s.base_velocity, s.base_velocity, out=upper[:iv])
+        s = state.settings
+        keep_speed(state.robot.velocity, s.velocity_scale, s.base_velocity, lower, upper)
 
 
 class ConfigurationLimit(Limit):
@@ -41,18 +34,15 @@ class ConfigurationLimit(Limit):
 
     def __init__(self) -> None:
         self.violation = 0.0
+        self._robot: Robot | None = None
 
     def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
         r, s = state.robot, state.settings
+        if r is not self._robot:
+            self._robot, self._limits = r, Packed(JointLimits(r.lower, r.upper, r.velocity))
         rules = StepRules(state.dt, 0.0, s.joint_recovery_speed, s.acceleration)
         self.violation = keep_configuration(
-            state.q[r.iq :],
-            JointLimits(r.lower, r.upper, r.velocity),
-            rules,
-            state.v[r.iv :],
-            s.recovery_joint_speed,
-            lower[r.iv :],
-            upper[r.iv :],
+            self._limits.table, state.q, rules, state.v, s.recovery_joint_speed, lower, upper
         )
 
 
@@ -65,30 +55,43 @@ class AccelerationLimit(Limit):
 
 
 @kernel
+def keep_speed(velocity: np.ndarray, share: float, base_velocity: float, lower: np.ndarray, upper: np.ndarray) -> None:
+    """Cut bounds (nv,) to a share of the joints' speed limits (n,), of a floating base to that of its own."""
+    iv = lower.shape[0] - velocity.shape[0]
+    for c in range(lower.shape[0]):
+        speed = share * velocity[c - iv] if c >= iv else base_velocity
+        lower[c], upper[c] = min(max(lower[c], -speed), speed), min(max(upper[c], -speed), speed)
+
+
+@kernel
 def keep_configuration(
-    joints: np.ndarray,
-    limits: JointLimits,
+    table: np.ndarray,
+    q: np.ndarray,
     rules: StepRules,
     previous: np.ndarray,
     slow: float,
-    low: np.ndarray,
-    high: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
 ) -> float:
-    """Tighten speed bounds (n,) to the range; all to `slow` [rad/s] while a joint is outside its range.
+    """Tighten velocity bounds to the range; those of all joints to `slow` [rad/s] while one is outside its range.
 
     Args:
-        joints, previous: (n,) [rad], velocities of the last tick [rad/s].
+        table: of the packed JointLimits (n,). q: (nq,). previous: (nv,) velocity of the last tick.
+        lower, upper: (nv,).
 
     Returns:
         how far the worst joint is outside its range [rad].
     """
-    violation = 0.0
-    for i in range(joints.shape[0]):
+    limits = unpack(table, JointLimits)
+    n, violation = limits.lower.shape[0], 0.0
+    iv = lower.shape[0] - n
+    joints, low, high = q[q.shape[0] - n :], lower[iv:], upper[iv:]
+    for i in range(n):
         violation = max(violation, limits.lower[i] - joints[i], joints[i] - limits.upper[i])
     if violation > ROUNDING:
-        for i in range(joints.shape[0]):
+        for i in range(n):
             low[i], high[i] = min(max(low[i], -slow), slow), min(max(high[i], -slow), slow)
-    keep_range(joints, limits, rules, previous, low, high)
+    keep_range(joints, limits, rules, previous[iv:], low, high)
     return violation
 
 

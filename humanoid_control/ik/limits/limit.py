@@ -9,6 +9,7 @@ import pinocchio as pin
 
 from humanoid_control.ik.free_velocities import Bounds, DofSelection
 from humanoid_control.ik.settings import IkSettings
+from humanoid_control.numerics.array_types import F1, F2
 from humanoid_control.robots.robot import Robot
 
 
@@ -37,9 +38,9 @@ class SoftRows(NamedTuple):
         A: (r, k). b: (r,). scale: (r,) by which a row was multiplied.
     """
 
-    A: np.ndarray
-    b: np.ndarray
-    scale: np.ndarray
+    A: F2
+    b: F1
+    scale: F1
 
 
 class Limit:

@@ -14,6 +14,7 @@ from humanoid_control.ik.limits.stopping_path import StoppingPathCheck
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_limits import clamp_to_speed
+from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.numerics.vec3 import cross, row
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import CollisionMonitor, ShapePairs
@@ -52,6 +53,7 @@ class SelfCollisionLimit(Limit):
         self._activation = np.zeros(self.monitor.count)
         self._path = StoppingPathCheck(robot, self.monitor) if isinstance(self.monitor, ShapePairs) else None
         self._home = PostureTask(robot, weight=1.0, gain=1.0)
+        self._rows: Packed[PairRows] | None = None
 
     def max_rows(self, robot: Robot) -> int:
         return self.monitor.count
@@ -94,8 +96,9 @@ class SelfCollisionLimit(Limit):
         """Rows of the near pairs that a velocity within the bounds could miss."""
         s = state.settings
         law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, s.acceleration, self.recovery.stage)
-        joints = self.monitor.joints.record
-        return int(fill_pair_rows(self.near.found, joints, state.data.J, law, state.dofs.map, bounds, out))
+        if self._rows is None or self._rows.record.out is not out or self._rows.record.bounds is not bounds:
+            self._rows = Packed(PairRows(self.monitor.joints.record, state.dofs.map, bounds, out))
+        return int(fill_pair_rows(self._rows.table, self.near.found, state.data.J, law))
 
     def safe_scale(self, state: IkState, brake: np.ndarray, v: np.ndarray) -> float:
         """The largest s, of a few, for which the path to the stop at brake + s (v - brake) is clear; 0 where none is.
@@ -212,30 +215,30 @@ def max_closing_speed(x: float, barrier_gain: float, deceleration: float) -> flo
     return barrier_gain * x if x <= knee else np.sqrt(2.0 * deceleration * (x - 0.5 * knee))
 
 
+class PairRows(NamedTuple):
+    """Arrays of `fill_pair_rows`: of the pairs and of the solver; the rows are filled, more of them than pairs."""
+
+    joints: PairJoints
+    dofs: DofMap
+    bounds: Bounds
+    out: SoftRows
+
+
 @kernel
-def fill_pair_rows(
-    found: PairsFound,
-    joints: PairJoints,
-    J6: np.ndarray,
-    law: CollisionLaw,
-    dofs: DofMap,
-    bounds: Bounds,
-    out: SoftRows,
-) -> int:
+def fill_pair_rows(table: np.ndarray, found: PairsFound, J6: np.ndarray, law: CollisionLaw) -> int:
     """Rows A u >= b of the near pairs: A u is how fast each pair separates.
 
     A row that no velocity within the bounds could miss is left out, which changes nothing but the time. A joint that
     is held still has no part in a row: it can neither move nor brake.
 
     Args:
-        found, joints: of NearPairs.
+        table: of the packed PairRows. found: of NearPairs.
         J6: (6, nv) every joint's columns at the world origin.
-        bounds: of the free velocities.
-        out: with more rows than `found`, filled.
 
     Returns:
         how many rows are filled.
     """
+    joints, dofs, bounds, out = unpack(table, PairRows)
     A, nv, k, rows = out.A, J6.shape[1], bounds.lower.shape[0], 0
     pair, distance, moves = found.pair, found.distance, joints.ancestor_mask
     inside = np.zeros(moves.shape[0], dtype=np.bool_)
