@@ -9,7 +9,7 @@ RUN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 export PYTHONUNBUFFERED := 1
 
-.PHONY: help demo test setup check boundscheck bench bench-peers peers docs site wheel picture clean
+.PHONY: help demo test setup check boundscheck mutants bench bench-peers peers docs site wheel picture clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make setup     only the environment (.venv); demo and test do it by themselves"
 	@echo "make check     ruff, mypy and the tests"
 	@echo "make boundscheck   the tests of compiled kernels with every index checked (compiles all anew: 20 minutes)"
+	@echo "make mutants ROOM=ik [N=20] [SEED=1]   how many small changes of a room's code its tests notice"
 	@echo "make bench [RESUME=1]   all measurements, as docs/benchmarks.md; RESUME=1: those that an earlier call did not end"
 	@echo "make bench-peers   the tests that compare with pink, mink, PlaCo, filterpy, and those of the launch files"
 	@echo "make docs      robots, docs and default parameter files, made anew from their sources"
@@ -53,6 +54,13 @@ KERNELS := test/numerics test/kinematics test/collision test/multibody test/tend
 boundscheck: setup
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/boundscheck" $(RUN)/python -m pytest -n 2 --dist loadfile \
 		-m "not ros and not browser" -k "not one_instruction" $(wildcard $(KERNELS))
+
+# A sample of changes, one at a time, in a copy; it goes on where it was interrupted.
+ROOM ?= ik
+N ?= 20
+SEED ?= 1
+mutants: setup
+	@$(RUN)/python -m test.mutants "$(ROOM)" -n $(N) --seed $(SEED)
 
 # What `bench` compares with. PlaCo's wheels pin their own pinocchio, so they get a folder of their own.
 PLACO := $(VENV)/placo
@@ -95,5 +103,5 @@ picture: setup
 		&& mv docs/.study/E4.png docs/tendons_zero.png && rm -r docs/.study
 
 clean:
-	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site .mutants *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

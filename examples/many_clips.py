@@ -1,7 +1,7 @@
 """Retarget many clips to several robots, with a progress bar; what is done already is skipped when it is run again.
 
 python examples/many_clips.py                                        built-in dances, two robots, into trajectories/
-python examples/many_clips.py clips/*.bvh --robots hrp2 wabian2 my_robot.urdf -o out
+python examples/many_clips.py clips/*.bvh --robot hrp2,wabian2,my_robot.urdf -o out
 """
 
 import argparse
@@ -12,16 +12,16 @@ from rich.progress import Progress
 from humanoid_control.errors import HumanoidError
 from humanoid_control.mocap import clean, find_body_points, load_clip, synthetic_dance
 from humanoid_control.retargeting import retarget_clip, scale_to_robot
-from humanoid_control.robots import load_robot
+from humanoid_control.robots import load_robots
 
 parser = argparse.ArgumentParser()
 parser.add_argument("clips", nargs="*", type=Path, help="files of any format (default: three built-in dances)")
-parser.add_argument("--robots", nargs="+", default=["hrp2", "wabian2"], help="names, or paths of URDF files")
+parser.add_argument("--robot", default="hrp2,wabian2", help="names, or paths of URDF files, separated by commas")
 parser.add_argument("-o", "--output", default="trajectories", type=Path, help="folder")
 args = parser.parse_args()
 
 clips = {path.stem: path for path in args.clips} or {f"dance_{seed}": seed for seed in (1, 2, 3)}
-robots = [load_robot(name, "fixed") for name in args.robots]
+robots = load_robots(args.robot.split(","), "fixed")
 args.output.mkdir(parents=True, exist_ok=True)
 failed = []
 with Progress() as progress:

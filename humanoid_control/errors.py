@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib.util
 from collections.abc import Iterable
 
 
@@ -62,6 +63,22 @@ def missing_package(error: ModuleNotFoundError) -> EnvironmentProblem | None:
         if module in modules:
             return EnvironmentProblem(f"{module} is not installed: pip install 'humanoid_control[{extra}]'")
     return None
+
+
+def missing_extra(extra: str) -> EnvironmentProblem | None:
+    """As `missing_package`, for the first module of an extra that is not installed; None where all are."""
+    missing = (module for module in EXTRAS[extra] if importlib.util.find_spec(module) is None)
+    return next((missing_package(ModuleNotFoundError(name=module)) for module in missing), None)
+
+
+def require_extra(extra: str) -> None:
+    """Make sure that the modules of an extra are installed.
+
+    Raises:
+        EnvironmentProblem: one is not.
+    """
+    if problem := missing_extra(extra):
+        raise problem
 
 
 def nearest_names(name: str, known: Iterable[str], n: int = 3) -> list[str]:

@@ -248,8 +248,12 @@ def number_rows(row: Any, keys: tuple[str, ...], needed: tuple[str, ...], where:
 # -------- Checks of output paths
 
 
-def check_file(path: Path | None, option: str = "-o") -> None:
+def check_file(path: Path | None, what: str = "output") -> None:
     """Make sure that a file can be written there, if one was asked for.
+
+    Args:
+        path: of the file.
+        what: it is, for the message.
 
     Raises:
         ConfigError: it is a folder or a device, its folder does not exist, or nothing can be written there.
@@ -257,13 +261,17 @@ def check_file(path: Path | None, option: str = "-o") -> None:
     if path is None:
         return
     if path.is_dir():
-        raise ConfigError(f"{option} must be a file, and {path} is a folder")
+        raise ConfigError(f"the {what} must be a file, and {path} is a folder")
     regular_file(path)
     _check_place(path)
 
 
-def check_folder(path: Path | None, option: str = "-o") -> None:
+def check_folder(path: Path | None, what: str = "output") -> None:
     """Make sure that files can be written to this folder, if one was asked for; it need not exist yet.
+
+    Args:
+        path: of the folder.
+        what: it is, for the message.
 
     Raises:
         ConfigError: it is a file, its parent does not exist, or nothing can be written there.
@@ -271,7 +279,7 @@ def check_folder(path: Path | None, option: str = "-o") -> None:
     if path is None:
         return
     if path.exists() and not path.is_dir():
-        raise ConfigError(f"{option} must be a folder, and {path} is a file")
+        raise ConfigError(f"the {what} must be a folder, and {path} is a file")
     _check_place(path)
 
 

@@ -7,6 +7,7 @@ from humanoid_control.benchmarks.command_arrival import Listener
 from humanoid_control.benchmarks.rows import row
 from humanoid_control.benchmarks.stack import check_seconds, told_scheduling
 from humanoid_control.nodes import Session, find_stack
+from humanoid_control.robots import load_robot
 from humanoid_control.terminal import progress
 
 RATE = 500.0  # [Hz]
@@ -21,6 +22,7 @@ def measure(robot: str = "lola", seconds: float = 40.0, quiet: bool = True) -> l
     The percentiles of its own are those of the whole measurement, whose length is the node's sliding window.
     """
     check_seconds(seconds)
+    load_robot(robot, "fixed")  # a robot that is none leaves no run behind
     stack = find_stack("imitation").without("viewer")
     with Session(stack, robot, {NODE: {"rate": RATE}}, window=seconds, quiet=True) as session:
         session.wait_first_motion()

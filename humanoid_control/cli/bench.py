@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from humanoid_control.benchmarks import BENCHES, COLUMNS, load_bench
-from humanoid_control.cli.parser import add_commands, comma_list
+from humanoid_control.cli.parser import add_commands, comma_list, file_path, folder_path, given
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file, check_folder
 from humanoid_control.terminal import console, machine, print_json, table, warn
@@ -41,15 +41,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, bench in BENCHES.items():
         for option, value in bench.options.items():
             text = f"{HELP[option]} (default: {value})"
-            parsers[name].add_argument(f"--{option}", type=type(value), default=value, help=text)
+            parsers[name].add_argument(
+                f"--{option}", type=given if isinstance(value, str) else type(value), default=value, help=text
+            )
         parsers[name].add_argument("--json", action="store_true", help="print one JSON object")
-    parsers["all"].add_argument("-o", "--output", type=Path, help="Markdown file to write (default: print it)")
+    parsers["all"].add_argument("-o", "--output", type=file_path, help="Markdown file to write (default: print it)")
     parsers["all"].add_argument("--only", type=comma_list, default=[], help="some benches: ik,loop")
     parsers["all"].add_argument(
-        "--keep", type=Path, help="folder for the results of each bench; those that are there are not measured again"
+        "--keep",
+        type=folder_path,
+        help="folder for the results of each bench; those that are there are not measured again",
     )
     parsers["all"].add_argument(
-        "--summary", type=Path, help="Markdown file with a small table, between two marks, to be written anew"
+        "--summary", type=file_path, help="Markdown file with a small table, between two marks, to be written anew"
     )
 
 
@@ -80,11 +84,11 @@ def _all(args: argparse.Namespace) -> int:
     for name in args.only:
         if name not in BENCHES:
             raise UnknownNameError("bench", name, BENCHES)
-    for option, path in (("-o", args.output), ("--summary", args.summary)):
+    for what, path in (("output", args.output), ("summary", args.summary)):
         if path is not None and path.suffix != ".md":
-            raise ConfigError(f"{option} must be a .md file, got {path}")
-        check_file(path, option)
-    check_folder(args.keep, "--keep")
+            raise ConfigError(f"the {what} must be a .md file, got {path}")
+        check_file(path, what)
+    check_folder(args.keep, "folder of results")
     with tempfile.TemporaryDirectory() as passing:
         results = measure_all(args.only or BENCHES, args.keep or Path(passing), say=warn)
     text = write_page(args.output, results)

@@ -7,11 +7,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from humanoid_control.cli.parser import require_range
+from humanoid_control.cli.parser import given, refuse_unused, require_range
 from humanoid_control.errors import ConfigError, EnvironmentProblem, UnknownNameError
 from humanoid_control.mocap import CLIP_NAMES
 from humanoid_control.nodes import Session, require_ros
-from humanoid_control.nodes.session.session import replay_command
+from humanoid_control.nodes.session.runs import replay_command
 from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import console, print_json, print_parts, progress
 
@@ -140,15 +140,17 @@ DANCER, MOTION, SECONDS = "wabian2", "gentle_dance", 32.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="?", default="dance", help="dance, or reach: random goals for the hands")
-    parser.add_argument("--robot", help="name of the catalogue or path of a URDF (default: wabian2; reach: lola)")
     parser.add_argument(
-        "--motion", default=MOTION, help=f"clip: built in ({', '.join(CLIP_NAMES)}), or a file (default: {MOTION})"
+        "--robot", type=given, help="name of the catalogue or path of a URDF (default: wabian2; reach: lola)"
+    )
+    parser.add_argument(
+        "--motion", type=given, help=f"clip: built in ({', '.join(CLIP_NAMES)}), or a file (default: {MOTION})"
     )
     parser.add_argument("--seconds", type=float, help="how long (default: 32; reach: 30)")
-    parser.add_argument("--speed", type=float, default=1.0, help="speed of the clip (default: 1)")
-    parser.add_argument("--seed", type=int, default=1, help="of the random goals of reach (default: 1)")
+    parser.add_argument("--speed", type=float, help="speed of the clip (default: 1)")
+    parser.add_argument("--seed", type=int, help="of the random goals of reach (default: 1)")
     parser.add_argument("--hold", action="store_true", help="keep running until Ctrl-C")
-    parser.add_argument("--port", type=int, default=8080, help="port of the viewer (default: 8080)")
+    parser.add_argument("--port", type=int, help="port of the viewer (default: 8080)")
     parser.add_argument("--no-viewer", action="store_true", help="without the browser page")
     parser.add_argument("--set", action="append", default=[], metavar="NODE.PARAM=VALUE", help="change a parameter")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -159,6 +161,7 @@ def run(args: argparse.Namespace) -> int:
     if args.what not in KINDS:
         raise UnknownNameError("demo", args.what, KINDS)
     reach = args.what == "reach"
+    _check_unused(args, reach)
     args.robot = args.robot or (REACHER if reach else DANCER)
     args.seconds = (30.0 if reach else SECONDS) if args.seconds is None else args.seconds
     _check_numbers(args)
@@ -181,6 +184,19 @@ def run(args: argparse.Namespace) -> int:
     with Session(stack, args.robot, settings, record=True, quiet=args.json) as session:
         ran = watch(args, session, "dance")
     return _report_demo(args, session, robot, ran)
+
+
+def _check_unused(args: argparse.Namespace, reach: bool) -> None:
+    """Refuse what this demo would ignore, and fill in what was not given."""
+    if reach:
+        refuse_unused(args, ["motion", "speed"], "the dance, not to `humanoid demo reach`")
+    else:
+        refuse_unused(args, ["seed"], "`humanoid demo reach`")
+    if args.no_viewer:
+        refuse_unused(args, ["port"], "the viewer, which --no-viewer leaves out")
+    for name, value in {"motion": MOTION, "speed": 1.0, "seed": 1, "port": 8080}.items():
+        if getattr(args, name) is None:
+            setattr(args, name, value)
 
 
 def _require_free_port(port: int) -> None:

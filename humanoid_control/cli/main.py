@@ -29,6 +29,7 @@ COMMANDS = {
     "doctor": "check this machine and say what to do about what is wrong",
     "record": "record topics to an MCAP bag",
     "replay": "play a recorded bag",
+    "runs": "the runs that are kept, their sizes; the oldest removed",
     "docs": "write the generated pages and default parameter files",
 }
 EXIT_INTERRUPTED = 130

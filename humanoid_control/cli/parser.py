@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
 from humanoid_control.errors import ConfigError, nearest_names
+from humanoid_control.robots.catalogue import SETS
 
 EXIT_BAD_INPUT = 2
 CHOICE = re.compile(r"argument (?P<what>\S+): invalid choice: '(?P<wrong>.*)' \(choose from (?P<known>.*)\)", re.S)
@@ -73,12 +76,57 @@ def add_commands(parser: argparse.ArgumentParser, what: str, tasks: Mapping[str,
     return parsers
 
 
+# -------- Types and checks of arguments
+
+
+def given(text: str) -> str:
+    """A text that is not empty; the type of arguments that name something."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("'' names nothing")
+    return text.strip()
+
+
 def comma_list(text: str) -> list[str]:
     """The words of a list that is separated by commas; as type of an option it refuses one without words."""
     words = [word.strip() for word in text.split(",") if word.strip()]
-    if text and not words:
+    if not words:
         raise argparse.ArgumentTypeError(f"'{text}' names nothing")
     return words
+
+
+def file_path(text: str) -> Path:
+    """The path of a file to write or read; a name that ends like a folder's is refused."""
+    if given(text).endswith(os.sep):
+        raise argparse.ArgumentTypeError(f"'{text}' is a folder: name a file")
+    return Path(text)
+
+
+def folder_path(text: str) -> Path:
+    """The path of a folder, with or without a slash at its end."""
+    return Path(given(text))
+
+
+def is_folder(text: str) -> bool:
+    """True where an output, as it was typed, is a folder: it is one already, ends with a slash, or has no ending.
+
+    `res.v1/` is a folder called `res.v1`, and `res.csv` a file, as long as no folder is called so.
+    """
+    return text.endswith(os.sep) or os.path.isdir(text) or not Path(text).suffix
+
+
+def add_robots(parser: argparse.ArgumentParser, default: str) -> None:
+    """The option that names one robot or several; `load_robots` takes what it collects, None where it is not given.
+
+    Args:
+        default: what is taken then, for the help.
+    """
+    parser.add_argument(
+        "--robot",
+        action="extend",
+        type=comma_list,
+        metavar="ROBOT[,ROBOT]",
+        help=f"name of the catalogue, path of a URDF, or {' or '.join(SETS)}; repeatable (default: {default})",
+    )
 
 
 def require_range(option: str, value: float | None, low: float, high: float) -> None:
@@ -89,3 +137,20 @@ def require_range(option: str, value: float | None, low: float, high: float) -> 
     """
     if value is not None and not low <= value <= high:
         raise ConfigError(f"--{option} must be between {low:g} and {high:g}, got {value:g}")
+
+
+def refuse_unused(args: argparse.Namespace, options: Iterable[str], belongs: str) -> None:
+    """Refuse options that were given where they would do nothing.
+
+    Args:
+        args: in which an option that was not given is None, False or an empty list.
+        options: their names, without dashes in front; an argument without an option is named in capitals.
+        belongs: to what they belong, for the message.
+
+    Raises:
+        ConfigError: one was given.
+    """
+    for option in options:
+        if getattr(args, option.lower().replace("-", "_")) not in (None, False, []):
+            name = option if option.isupper() else f"--{option}"
+            raise ConfigError(f"{name} belongs to {belongs}")

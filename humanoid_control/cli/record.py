@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from humanoid_control.cli.parser import folder_path, given
 from humanoid_control.errors import ConfigError
 from humanoid_control.nodes.base.ros_env import require_ros
 from humanoid_control.terminal import console, warn
@@ -27,8 +28,8 @@ SKIPPED = ("/rosout", "/parameter_events")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", type=Path, help="directory of the bag (must not exist)")
-    parser.add_argument("--topics", nargs="+", default=[], help="only these topics")
+    parser.add_argument("-o", "--output", type=folder_path, help="directory of the bag (must not exist)")
+    parser.add_argument("--topics", nargs="+", type=given, default=[], help="only these topics")
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after this time; default: Ctrl-C stops")
 
 

@@ -7,11 +7,12 @@ import importlib
 import signal
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
+from humanoid_control.cli.parser import folder_path, given, refuse_unused, require_range
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.nodes.base.ros_env import require_ros
+from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.terminal import console, progress, warn
 
 EXAMPLES = """examples:
@@ -23,17 +24,23 @@ EXAMPLES = """examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("bag", type=Path, help="directory of the bag, or its .mcap file")
+    parser.add_argument("bag", type=folder_path, help="directory of the bag, or its .mcap file")
     parser.add_argument("--speed", type=float, default=1.0, help="against the recorded pace, default 1")
     parser.add_argument("--loop", action="store_true", help="begin again at the end")
-    parser.add_argument("--topics", nargs="+", default=[], help="only these topics")
+    parser.add_argument("--topics", nargs="+", type=given, default=[], help="only these topics")
     parser.add_argument("--viewer", action="store_true", help="start the viewer as well")
-    parser.add_argument("--robot", default="", help="robot for the viewer; default: found in the recording")
-    parser.add_argument("--port", type=int, default=8080, help="port of the viewer")
+    parser.add_argument("--robot", type=given, help="robot for the viewer; default: found in the recording")
+    parser.add_argument("--port", type=int, help="port of the viewer (default: 8080)")
 
 
 def run(args: argparse.Namespace) -> int:
+    if not args.viewer:
+        refuse_unused(args, ["robot", "port"], "--viewer")
+    args.port = 8080 if args.port is None else args.port
+    require_range("port", args.port, 1, 65535)
     require_ros()
+    if args.robot:
+        urdf_path(args.robot)  # a name that does not exist is said before anything starts
     if not 0.01 <= args.speed <= 100:
         raise ConfigError(f"--speed must be between 0.01 and 100, got {args.speed:g}")
     from humanoid_control.evaluation.bag import BagReader
@@ -64,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _start_viewer(bag: Any, args: argparse.Namespace) -> Any:
     """The viewer as a child process, for the robot in the recording."""
-    from humanoid_control.nodes.session.session import new_run_directory, replay_command, write_parameters
+    from humanoid_control.nodes.session.runs import new_run_directory, replay_command, write_parameters
     from humanoid_control.nodes.session.supervisor import Supervisor, node_command
 
     robot = args.robot or robot_in(bag)

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from humanoid_control.cli.parser import (
+    add_robots,
+    folder_path,
+    given,
+    is_folder,
+    refuse_unused,
+    require_range,
+)
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file, check_folder, whole_file
-from humanoid_control.retargeting import AVOIDANCE, METHODS, JointTrajectory, RetargetSettings
+from humanoid_control.retargeting import AVOIDANCE, CONSTRAINED, METHODS, JointTrajectory, RetargetSettings
 from humanoid_control.terminal import compile_first, console, print_json, progress, table, warn
 
 FORMATS = (".csv", ".npz", ".mcap")
@@ -74,6 +83,7 @@ FAR = 0.05  # [m] distances beyond it are not measured
 EXAMPLES = """examples:
   humanoid retarget clip.trc --robot wabian2 -o wabian2.csv
   humanoid retarget dance --robot all -o out/           one file a robot
+  humanoid retarget clip.bvh --robot hrp2,my.urdf --acceleration 20    gently, for real joints
   humanoid retarget clip.bvh -o motion.mcap             a bag of joint_commands for `humanoid replay`
   humanoid retarget clip.c3d -o motion.npz --speed 0.5 --json
   humanoid retarget clip.amc --method weighted_dls --avoidance shift    as Dube 2012 does
@@ -84,39 +94,41 @@ CSV: time [s], then one column a joint [rad]. NPZ: joint_names, rate, positions,
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("clip", help="'dance' (built in), or a C3D, TRC, BVH, AMC or CSV file")
+    parser.add_argument("clip", type=given, help="'dance' (built in), or a C3D, TRC, BVH, AMC or CSV file")
+    add_robots(parser, "hrp2")
     parser.add_argument(
-        "--robot", default="hrp2", help="name of the catalogue, path of a URDF, or 'all' (default: hrp2)"
+        "-o", "--output", type=given, help=f"file to write: {', '.join(FORMATS)}; a folder for several robots"
     )
-    parser.add_argument("-o", "--output", type=Path, help=f"file to write: {', '.join(FORMATS)}; a folder for 'all'")
-    parser.add_argument("--format", choices=[f.lstrip(".") for f in FORMATS], default="csv", help="for a folder")
-    parser.add_argument("--marker-set", default="", help="marker set of the clip, or the path of an own one")
+    parser.add_argument("--format", choices=[f.lstrip(".") for f in FORMATS], help="of files in a folder (csv)")
+    parser.add_argument("--marker-set", type=given, help="marker set of the clip, or the path of an own one")
     parser.add_argument("--speed", type=float, default=1.0, help="play the clip faster or slower (default: 1)")
+    parser.add_argument("--acceleration", type=float, help="limit of the joints [rad/s^2] (default: 200; hardware: 20)")
     parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
     parser.add_argument("--method", default="constrained", help=f"{', '.join(METHODS)} (default: constrained)")
-    parser.add_argument("--avoidance", default="", help=f"{', '.join(AVOIDANCE)} (default: as the method)")
+    parser.add_argument("--avoidance", type=given, help=f"{', '.join(AVOIDANCE)} (default: as the method)")
     parser.add_argument("--json", action="store_true", help="print the errors as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     from humanoid_control.mocap.body_points import find_body_points
     from humanoid_control.mocap.load import load_body_points, load_clip
-    from humanoid_control.robots.catalogue import CATALOGUE, load_robot
+    from humanoid_control.robots import load_robots
 
-    settings = RetargetSettings(method=args.method, avoidance=args.avoidance)
-    if not 0.05 <= args.speed <= 20:
-        raise ConfigError(f"--speed must be between 0.05 and 20, got {args.speed:g}")
-    names = list(CATALOGUE) if args.robot == "all" else [args.robot]
-    robots = [load_robot(name, "fixed") for name in names]
-    for robot in robots:
-        robot.require_imitation_points()  # said before anything is compiled or made
+    require_range("speed", args.speed, 0.05, 20)
+    require_range("acceleration", args.acceleration, 0.1, 1e6)
+    if args.method != CONSTRAINED:
+        refuse_unused(args, ["acceleration"], f"the method '{CONSTRAINED}'")
+    settings = RetargetSettings(method=args.method, avoidance=args.avoidance or "")
+    if args.acceleration is not None:
+        settings = replace(settings, acceleration=args.acceleration)
+    robots = load_robots(args.robot or ["hrp2"], "fixed", imitate=True)  # before anything is compiled or made
     outputs = _outputs(args, [r.name for r in robots])
     marker_set = args.marker_set or None
     body = find_body_points(load_clip(args.clip), marker_set) if args.raw else load_body_points(args.clip, marker_set)
     for text in body.warnings:
         warn(text)
-    if args.output is not None and args.output not in outputs:
-        args.output.mkdir(exist_ok=True)
+    if args.output is not None and is_folder(args.output):
+        Path(args.output).mkdir(exist_ok=True)
     compile_first()
     results = [_one(body, robot, settings, args, output) for robot, output in zip(robots, outputs, strict=True)]
     if args.json:
@@ -159,24 +171,25 @@ def run(args: argparse.Namespace) -> int:
 
 def _outputs(args: argparse.Namespace, names: list[str]) -> list[Path | None]:
     """Output file of each robot's trajectory; checked before anything is computed."""
+    if args.output is None or not is_folder(args.output):
+        refuse_unused(args, ["format"], "-o FOLDER/; a file says it by its ending")
     if args.output is None:
         return [None] * len(names)
-    if len(names) == 1 and args.output.suffix:
-        if args.output.suffix not in FORMATS:
-            raise UnknownNameError("format", args.output.suffix, FORMATS, hint=f"(of {args.output})")
-        check_file(args.output)
-        return [args.output]
-    if args.output.suffix:
-        raise ConfigError(f"for several robots -o must be a folder, got {args.output}")
-    check_folder(args.output)
-    return [args.output / f"{name}.{args.format}" for name in names]
+    path = folder_path(args.output)
+    if is_folder(args.output):
+        check_folder(path)
+        return [path / f"{name}.{args.format or 'csv'}" for name in names]
+    if path.suffix not in FORMATS:
+        raise UnknownNameError("format", path.suffix, FORMATS, hint=f"(of {path}; a folder is {path}/)")
+    if len(names) > 1:
+        raise ConfigError(f"for several robots -o must be a folder, got {path}")
+    check_file(path)
+    return [path]
 
 
 def _one(
     body: Any, robot: Any, settings: RetargetSettings, args: argparse.Namespace, output: Path | None
 ) -> dict[str, Any]:
-    from dataclasses import replace
-
     from humanoid_control.retargeting import retarget_clip
     from humanoid_control.retargeting.scaling import scale_to_robot
 

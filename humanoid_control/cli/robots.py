@@ -6,6 +6,7 @@ import argparse
 
 import numpy as np
 
+from humanoid_control.cli.parser import given, refuse_unused
 from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.paths import share_dir
 from humanoid_control.robots.catalogue import CATALOGUE, MODELS, REFERENCES, load_robot, urdf_path
@@ -72,10 +73,8 @@ def _numbers(values: np.ndarray) -> str:
 # -------- Robot file of an unknown URDF
 
 
-def write_map(robot: str | None, as_json: bool) -> int:
+def write_map(robot: str, as_json: bool) -> int:
     """Guess the robot file of a URDF, write it, and print what was found; the exit code."""
-    if robot is None:
-        raise ConfigError("give the path of the URDF: humanoid robots map my_robot.urdf")
     path, mapping = guess_robot_file(urdf_path(robot))
     xyz = {name: [round(float(v), 4) + 0.0 for v in p.xyz] for name, p in mapping.points.items()}
     if as_json:
@@ -116,23 +115,33 @@ ACTIONS = ("list", "show", "dh", "map", "build")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", default="list", choices=ACTIONS, help="default: list")
-    parser.add_argument("robot", nargs="?", help="for show, dh, map: a name of the catalogue or the path of a URDF")
     parser.add_argument(
-        "--tip", default="l_wrist", help="for dh: point or link where the chain ends (default: l_wrist)"
+        "robot", nargs="?", type=given, help="for show, dh, map: a name of the catalogue or the path of a URDF"
     )
-    parser.add_argument("--base", help="for dh: link where it begins (default: the one that imitation holds still)")
+    parser.add_argument("--tip", type=given, help="for dh: point or link where the chain ends (default: l_wrist)")
+    parser.add_argument(
+        "--base", type=given, help="for dh: link where it begins (default: the one that imitation holds still)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.action != "dh":
+        refuse_unused(args, ["tip", "base"], "`humanoid robots dh ROBOT`")
+    if args.action in ("list", "build"):
+        refuse_unused(args, ["ROBOT"], "show, dh and map, not to " + args.action)
+    elif args.robot is None:
+        example = "my_robot.urdf" if args.action == "map" else "hrp2"
+        raise ConfigError(f"name a robot: humanoid robots {args.action} {example}")
     if args.action == "build":
+        refuse_unused(args, ["json"], "list, show, dh and map, not to build")
         return _build()
     if args.action == "show":
-        return _show(args.robot or "hrp2", args.json)
+        return _show(args.robot, args.json)
     if args.action == "map":
         return write_map(args.robot, args.json)
     if args.action == "dh":
-        return print_dh(load_robot(args.robot or "hrp2", "fixed"), args.tip, args.base, args.json)
+        return print_dh(load_robot(args.robot, "fixed"), args.tip or "l_wrist", args.base, args.json)
     rows, models, references = ([_row(name) for name in names] for names in (CATALOGUE, MODELS, REFERENCES))
     if args.json:
         print_json({"robots": rows, "models": models, "references": references})

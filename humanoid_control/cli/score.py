@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from humanoid_control.cli.parser import comma_list, require_range
-from humanoid_control.errors import ConfigError
+from humanoid_control.cli.parser import (
+    add_robots,
+    comma_list,
+    file_path,
+    folder_path,
+    given,
+    refuse_unused,
+    require_range,
+)
 from humanoid_control.terminal import compile_first, console, print_json, print_parts, progress
-
-if TYPE_CHECKING:
-    from humanoid_control.robots.robot import Robot
 
 EXAMPLES = """examples:
   humanoid score dance                                   robots of Dube 2012, with and without avoidance
-  humanoid score clip.trc --robots wabian2,hrp2 --details
-  humanoid score clip.c3d --robots my.urdf --json
+  humanoid score clip.trc --robot wabian2,hrp2 --details
+  humanoid score clip.c3d --robot my.urdf --acceleration 20 --json
   humanoid score dance --method weighted_dls,constrained  the solver of Dube 2012 beside this one
   humanoid score clip.bvh --speed 0.5                    at half the pace
   humanoid score clip.bvh --html page.html               tables and plots in one file that needs nothing else
@@ -24,28 +26,27 @@ EXAMPLES = """examples:
 
 JSON and CSV are in metres, radians and seconds; tables and plots in centimetres and degrees.
 """
-ALL = ("armar3", "hrp2", "suralp", "wabian2", "we4rii", "recommended")
+DEFAULT = "dube2012"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("clip", help="'dance' (built in), or a motion file")
-    parser.add_argument(
-        "--robots", default="all", help="names or URDF paths, separated by commas, or 'all' of Dube 2012 (default)"
-    )
+    parser.add_argument("clip", type=given, help="'dance' (built in), or a motion file")
+    add_robots(parser, DEFAULT)
     parser.add_argument(
         "--method",
-        default="constrained",
+        type=comma_list,
         help="constrained (default), weighted_dls, dls, pinv; several separated by commas",
     )
-    parser.add_argument("--marker-set", default="", help="marker set of the clip, or the path of an own one")
+    parser.add_argument("--acceleration", type=float, help="limit of the joints [rad/s^2] (default: 200; hardware: 20)")
+    parser.add_argument("--marker-set", type=given, help="marker set of the clip, or the path of an own one")
     parser.add_argument("--speed", type=float, default=1.0, help="play the clip faster or slower (default: 1)")
     parser.add_argument("--trough-rule", default="auto", help="auto, both (as printed in Dube 2012) or limit")
     parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
     parser.add_argument("--details", action="store_true", help="also every link, joint, peak and trough of each robot")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    parser.add_argument("--html", type=Path, metavar="PAGE", help="write a self-contained page")
+    parser.add_argument("--html", type=file_path, metavar="PAGE", help="write a self-contained page")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", help="folder for score.json, score.html, errors.png, *.csv"
+        "-o", "--output", type=folder_path, metavar="DIR", help="folder for score.json, score.html, errors.png, *.csv"
     )
 
 
@@ -57,15 +58,18 @@ def run(args: argparse.Namespace) -> int:
     from humanoid_control.evaluation.tracking_error import TROUGH_RULES
     from humanoid_control.mocap.body_points import find_body_points
     from humanoid_control.mocap.load import load_body_points, load_clip
+    from humanoid_control.retargeting import CONSTRAINED, RetargetSettings
+    from humanoid_control.robots import load_robots
 
     if args.trough_rule not in TROUGH_RULES:
         raise UnknownNameError("trough rule", args.trough_rule, TROUGH_RULES)
     require_range("speed", args.speed, 0.05, 20)
-    robots = load_robots(args.robots)
-    methods = comma_list(args.method)
-    if not methods:
-        raise ConfigError(f"--method '{args.method}' names no method")
-    variants = retarget_variants(methods)
+    require_range("acceleration", args.acceleration, 0.1, 1e6)
+    methods = args.method or [CONSTRAINED]
+    if CONSTRAINED not in methods:
+        refuse_unused(args, ["acceleration"], f"the method '{CONSTRAINED}'")
+    variants = retarget_variants(methods, args.acceleration or RetargetSettings.acceleration)
+    robots = load_robots(args.robot or [DEFAULT], "fixed", imitate=True)  # before anything is compiled
     check_outputs(args.html, args.output)
     marker_set = args.marker_set or None
     body = find_body_points(load_clip(args.clip), marker_set) if args.raw else load_body_points(args.clip, marker_set)
@@ -91,26 +95,3 @@ def run(args: argparse.Namespace) -> int:
     for line in written:
         console.print(f"written: {line}")
     return 0
-
-
-def load_robots(text: str) -> list[Robot]:
-    """The robots of a list separated by commas; 'all' stands for those of Dube 2012 and the recommended model.
-
-    Raises:
-        ConfigError: the list names no robot.
-        UnknownNameError, RobotError: one of them cannot be loaded.
-    """
-    from humanoid_control.robots.catalogue import load_robot
-
-    names: list[str] = []
-    for name in (part.strip() for part in text.split(",")):
-        names += ALL if name == "all" else [name] if name else []
-    if not names:
-        raise ConfigError(f"--robots '{text}' names no robot: give names, paths, or 'all'")
-    robots = [load_robot(name, "fixed") for name in dict.fromkeys(names)]
-    for robot in robots:
-        robot.require_imitation_points()  # said before anything is compiled
-    twice = next((r.name for k, r in enumerate(robots) if r.name in [other.name for other in robots[:k]]), None)
-    if twice is not None:
-        raise ConfigError(f"--robots holds two robots called '{twice}': score them one after the other")
-    return robots

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from humanoid_control.cli.parser import file_path, given, refuse_unused, require_range
 from humanoid_control.collision.ssv.segments import SegmentFile, Volume, expand, read_segment_file
 from humanoid_control.errors import ConfigError, EnvironmentProblem, RobotError
 from humanoid_control.robots.catalogue import load_robot, urdf_path, volumes_path
@@ -79,6 +80,7 @@ def _count(ssvs: tuple[Volume, ...], kind: str) -> int:
 
 # -------- The command
 
+HOST = "127.0.0.1"
 EXAMPLES = """examples:
   humanoid segments lola                                the editor: open http://127.0.0.1:8080
   humanoid segments my_robot.urdf --file try.yaml       any URDF, the volumes kept in another file
@@ -91,17 +93,23 @@ with the robot's collision shapes. More: docs/collision_volumes.md.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("robot", nargs="?", default="lola", help="name or path of a URDF (default: lola)")
-    parser.add_argument("--file", type=Path, help="file of the volumes (default: beside the URDF, ROBOT.volumes.yaml)")
-    parser.add_argument("--port", type=int, default=8080, help="port of the page (default: 8080)")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    parser.add_argument("robot", nargs="?", type=given, default="lola", help="name or path of a URDF (default: lola)")
+    parser.add_argument(
+        "--file", type=file_path, help="file of the volumes (default: beside the URDF, ROBOT.volumes.yaml)"
+    )
+    parser.add_argument("--port", type=int, help="port of the page (default: 8080)")
+    parser.add_argument("--host", type=given, help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--check", action="store_true", help="print instead; exit code 1 where volumes overlap at rest")
     parser.add_argument("--json", action="store_true", help="with --check: print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.json and not args.check:
-        raise ConfigError("--json belongs to --check")
+    if args.check:
+        refuse_unused(args, ["port", "host"], "the editor, not to --check")
+    else:
+        refuse_unused(args, ["json"], "--check")
+    args.port, args.host = 8080 if args.port is None else args.port, args.host or HOST
+    require_range("port", args.port, 1, 65535)
     robot = load_robot(args.robot, "fixed")
     path = args.file or volumes_path(args.robot)
     if args.file and not path.parent.is_dir():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from humanoid_control.cli.parser import given
 from humanoid_control.terminal import console, machine, print_json, table
 
 EXAMPLES = """examples:
@@ -30,9 +31,11 @@ _HEADS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("clip", help="a clip with a marker on the sternum, or 'dance' (built in)")
-    parser.add_argument("--fit", metavar="CLIP", help="another clip with a sternum marker, to fit the constants to")
-    parser.add_argument("--marker-set", default="", help="marker set of the clips, or the path of an own one")
+    parser.add_argument("clip", type=given, help="a clip with a marker on the sternum, or 'dance' (built in)")
+    parser.add_argument(
+        "--fit", type=given, metavar="CLIP", help="another clip with a sternum marker, to fit the constants to"
+    )
+    parser.add_argument("--marker-set", type=given, help="marker set of the clips, or the path of an own one")
     parser.add_argument("--json", action="store_true", help="print the table as JSON")
 
 

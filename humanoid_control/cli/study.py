@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from humanoid_control.cli.parser import Parser, add_commands, comma_list
+from humanoid_control.cli.parser import Parser, add_commands, comma_list, file_path, folder_path, given
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.files import check_file, check_folder
 from humanoid_control.studies import STUDIES, load_study
@@ -39,27 +39,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A sub-command for each study, with its own options; what is not given, the study decides."""
     parsers = add_commands(parser, "study", {name: study.task for name, study in STUDIES.items()})
     imitation, momentum, calibration, safety, worlds, tendons = (_Options(parsers[name]) for name in STUDIES)
-    imitation.add("--clip", action="append", dest="clips", help="motion file, not the built-in dance; repeatable")
-    imitation.add("--marker-set", help="marker set of the clips, or the path of an own one")
-    momentum.add("--robot", help="with legs (default: lola)")
+    imitation.add(
+        "--clip", action="append", type=given, dest="clips", help="motion file, not the built-in dance; repeatable"
+    )
+    imitation.add("--marker-set", type=given, help="marker set of the clips, or the path of an own one")
+    momentum.add("--robot", type=given, help="with legs (default: lola)")
     momentum.add("--step-length", type=float, help="[m] (default: 0.4, scaled by the legs' length)")
     momentum.add("--step-time", type=float, help="[s] (default: 0.8, more where joints are slow)")
-    calibration.add("--robot", help="with legs (default: lola)")
+    calibration.add("--robot", type=given, help="with legs (default: lola)")
     calibration.add("--poses", type=int, help="poses in the jig (default: 3)")
     calibration.add("--noise", type=float, help="of an encoder reading [deg] (default: 0.02)")
     calibration.add("--seeds", type=int, help="how often, with other errors (default: 10)")
-    safety.add("--robot", help="one robot (default: all of the catalogue)")
+    safety.add("--robot", type=given, help="one robot (default: all of the catalogue)")
     safety.add("--starts", type=int, help="how many starts of each robot (default: 2000)")
-    worlds.add("--robot", help="with legs (default: lola)")
+    worlds.add("--robot", type=given, help="with legs (default: lola)")
     worlds.add("--vary", action="append", help="name=1,2,3: friction, stiffness, push_x ...; repeatable")
     worlds.add("--seconds", type=float, help="simulated time (default: 5)")
     worlds.add("--engine", help="multibody (default) or mujoco")
     worlds.add("--drives", help="ideal (default), rigid or elastic")
     worlds.add("--workers", type=int, help="processes (default: one a core)")
-    tendons.add("--robot", help="with tendons (default: kengoro_upper)")
+    tendons.add("--robot", type=given, help="with tendons (default: kengoro_upper)")
     tendons.add("--seeds", type=int, help="how often, with other errors (default: 20)")
     tendons.add("--steps", type=int, help="of each walk (default: 1500)")
-    tendons.add("--models", type=Path, help="others' arms (default: $HUMANOID_TEST_DATA/muscles)")
+    tendons.add("--models", type=folder_path, help="others' arms (default: $HUMANOID_TEST_DATA/muscles)")
     for study, what in (
         (imitation, "hypotheses: H1,H4"),
         (momentum, "claims: T-33,T-34"),
@@ -68,8 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         study.add("--only", type=comma_list, help=f"some {what}")
         study.add("--details", action="store_true", help="also the rules and every number")
     for study in (momentum, calibration, worlds, tendons):
-        study.add("-o", "--output", type=Path, help="folder to write")
-    imitation.add("-o", "--output", type=Path, help="file to write, .json or .md")
+        study.add("-o", "--output", type=folder_path, help="folder to write")
+    imitation.add("-o", "--output", type=file_path, help="file to write, .json or .md")
     for one in parsers.values():
         one.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
 

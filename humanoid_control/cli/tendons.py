@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from humanoid_control.cli.parser import file_path, given
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file
 from humanoid_control.robots.catalogue import load_robot
@@ -33,11 +34,13 @@ LOOKED_AT = 200  # postures from which moment arms are told
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("robot", nargs="?", default="kengoro_upper", help="name or path of a URDF (kengoro_upper)")
+    parser.add_argument(
+        "robot", nargs="?", type=given, default="kengoro_upper", help="name or path of a URDF (kengoro_upper)"
+    )
     parser.add_argument("--groups", default="file", help=f"one of: {', '.join(GROUPINGS)} (default: file)")
     parser.add_argument("--fit", metavar="GROUP", help="fit a mapping to this group and write it to --output")
     parser.add_argument("--kind", help=f"with --fit, one of: {', '.join(KINDS)} (default: polynomial)")
-    parser.add_argument("-o", "--output", type=Path, help="with --fit: the file (.npz)")
+    parser.add_argument("-o", "--output", type=file_path, help="with --fit: the file (.npz)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -6,6 +6,7 @@ import argparse
 import math
 import re
 
+from humanoid_control.cli.parser import given, refuse_unused
 from humanoid_control.errors import ConfigError
 from humanoid_control.nodes import STACKS, Session, find_stack, parse_settings, require_ros
 from humanoid_control.terminal import console, table
@@ -22,16 +23,17 @@ NAMESPACE = re.compile(r"/?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*/?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("stack", nargs="?", help="one of the stacks; without it they are listed")
-    parser.add_argument("--robot", default="hrp2", help="name of the catalogue or path of a URDF (default: hrp2)")
+    parser.add_argument("stack", nargs="?", type=given, help="one of the stacks; without it they are listed")
+    parser.add_argument("--robot", type=given, help="name of the catalogue or path of a URDF (default: hrp2)")
     parser.add_argument("--set", action="append", default=[], metavar="NODE.PARAM=VALUE", help="change a parameter")
-    parser.add_argument("--namespace", default="", help="namespace of the nodes, for several robots side by side")
+    parser.add_argument("--namespace", type=given, help="namespace of the nodes, for several robots side by side")
     parser.add_argument("--record", action="store_true", help="record every topic to the run's directory")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after this time; default: Ctrl-C stops")
+    parser.add_argument("--seconds", type=float, help="stop after this time; default: Ctrl-C stops")
 
 
 def run(args: argparse.Namespace) -> int:
     if args.stack is None:
+        refuse_unused(args, ["robot", "set", "namespace", "record", "seconds"], "`humanoid up STACK`")
         rows = [[s.name, s.task, ", ".join(s.executables)] for s in STACKS.values()]
         table("stacks", ["name", "what it does", "nodes"], rows)
         return 0
@@ -40,21 +42,23 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(
             f"--namespace must be letters, digits and _, not a digit first, parts divided by /, got '{args.namespace}'"
         )
-    if not args.seconds > 0:
-        raise ConfigError(f"--seconds must be above 0, got {args.seconds:g}")
+    seconds = math.inf if args.seconds is None else args.seconds
+    if not seconds > 0:
+        raise ConfigError(f"--seconds must be above 0, got {seconds:g}")
+    robot = args.robot or "hrp2"
     require_ros()
     from humanoid_control.robots.catalogue import load_robot
 
-    load_robot(args.robot)
+    load_robot(robot)
     settings = parse_settings(stack, args.set)
-    session = Session(stack, args.robot, settings, namespace=args.namespace, record=args.record)
+    session = Session(stack, robot, settings, namespace=args.namespace or "", record=args.record)
     if session.viewer_url is not None:
         console.print(f"viewer: {session.viewer_url}")
     with session:
         for row in session.processes():
             console.print(f"  {row['name']}: ready after {row['ready_s']} s")
         console.print(f"running; Ctrl-C stops; logs: {session.directory}")
-        session.run(args.seconds)
+        session.run(seconds)
         took = session.stop()
     console.print(f"stopped in {took:.1f} s")
     return 0

@@ -163,11 +163,14 @@ def score_trajectories(
     return RobotScore(robot.name, robot.title, targets, mid_hip, tuple(rows))
 
 
-def retarget_variants(methods: Sequence[str] = (CONSTRAINED,)) -> list[tuple[str, RetargetSettings]]:
+def retarget_variants(
+    methods: Sequence[str] = (CONSTRAINED,), acceleration: float = RetargetSettings.acceleration
+) -> list[tuple[str, RetargetSettings]]:
     """Settings to solve a clip with, each method without and with avoidance: label and settings.
 
     Args:
         methods: their names.
+        acceleration: limit of the joints, which method 'constrained' keeps [rad/s^2].
 
     Raises:
         UnknownNameError: a method that does not exist.
@@ -177,8 +180,8 @@ def retarget_variants(methods: Sequence[str] = (CONSTRAINED,)) -> list[tuple[str
     for name in names:
         first = f"{name}, " if len(names) > 1 else ""
         avoiding = CONSTRAINTS if name == CONSTRAINED else "shift"
-        out.append((f"{first}no avoidance", RetargetSettings(method=name, avoidance="none")))
-        out.append((f"{first}avoidance", RetargetSettings(method=name, avoidance=avoiding)))
+        out.append((f"{first}no avoidance", RetargetSettings(method=name, avoidance="none", acceleration=acceleration)))
+        out.append((f"{first}avoidance", RetargetSettings(method=name, avoidance=avoiding, acceleration=acceleration)))
     return out
 
 

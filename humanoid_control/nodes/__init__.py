@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from humanoid_control.nodes.base.ros_env import require_ros as require_ros
     from humanoid_control.nodes.base.runner import main_of as main_of
     from humanoid_control.nodes.base.tick_node import TickNode as TickNode
+    from humanoid_control.nodes.session.runs import Run as Run
+    from humanoid_control.nodes.session.runs import list_runs as list_runs
+    from humanoid_control.nodes.session.runs import prune_runs as prune_runs
     from humanoid_control.nodes.session.session import Session as Session
     from humanoid_control.nodes.session.supervisor import InputRefused as InputRefused
     from humanoid_control.nodes.session.supervisor import StackFailure as StackFailure
@@ -41,6 +44,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "base.ros_env": ["require_ros"],
         "base.runner": ["main_of"],
         "base.tick_node": ["TickNode"],
+        "session.runs": ["Run", "list_runs", "prune_runs"],
         "session.session": ["Session"],
         "session.supervisor": ["InputRefused", "StackFailure"],
         "stacks": ["NODES", "STACKS", "Stack", "find_stack", "parse_settings"],

@@ -146,6 +146,7 @@ def _stack(name: str, task: str, *nodes: str, **wiring: Any) -> Stack:
     return Stack(name, task, tuple(NODES[n] for n in nodes), **wiring)
 
 
+GENTLE = {"acceleration": 20.0, "velocity_scale": 0.5}  # for real joints, until their own limits are known
 STACKS = {
     s.name: s
     for s in (
@@ -160,11 +161,13 @@ STACKS = {
         ),
         _stack(
             "control",
-            "the same for a robot with its own driver, which gives joint_states and takes joint_commands",
+            "the same for a robot with its own driver, which gives joint_states and takes joint_commands; "
+            "gently: 20 rad/s^2 and half of the joints' speed, until others are set",
             "viewer",
             "state_estimator",
             "whole_body_ik",
             "trajectory_streamer",
+            settings={"whole_body_ik": GENTLE},
         ),
         _stack(
             "simulation",

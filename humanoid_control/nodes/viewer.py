@@ -17,14 +17,14 @@ from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
-from humanoid_control.errors import EnvironmentProblem
+from humanoid_control.errors import EnvironmentProblem, require_extra
 from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_IN
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.catalogue import urdf_path
-from humanoid_control.viewer import PanelActions, port_is_free, require_viewer
+from humanoid_control.viewer import PanelActions, port_is_free
 from humanoid_control.viewer.panel import HIDDEN, MARKERS
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Viewer(TickNode):
     node_name = "viewer"
 
     def configure(self) -> float:
-        require_viewer()
+        require_extra("viewer")
         from humanoid_control.viewer.page import ViewerPage, ViewState
 
         p = self.params

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from humanoid_control.retargeting.player import ClipPlayer as ClipPlayer
     from humanoid_control.retargeting.player import Figure as Figure
     from humanoid_control.retargeting.retargeter import AVOIDANCE as AVOIDANCE
+    from humanoid_control.retargeting.retargeter import CONSTRAINED as CONSTRAINED
     from humanoid_control.retargeting.retargeter import METHODS as METHODS
     from humanoid_control.retargeting.retargeter import JointTrajectory as JointTrajectory
     from humanoid_control.retargeting.retargeter import Retargeter as Retargeter
@@ -37,7 +38,15 @@ __getattr__, __dir__, __all__ = lazy.attach(
     {
         "live": ["LiveSettings", "LiveTargets"],
         "player": ["ClipPlayer", "Figure"],
-        "retargeter": ["AVOIDANCE", "METHODS", "JointTrajectory", "Retargeter", "RetargetSettings", "retarget_clip"],
+        "retargeter": [
+            "AVOIDANCE",
+            "CONSTRAINED",
+            "METHODS",
+            "JointTrajectory",
+            "Retargeter",
+            "RetargetSettings",
+            "retarget_clip",
+        ],
         "scaling": ["POINTS", "Scaler", "Targets", "scale_to_robot"],
     },
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from humanoid_control.errors import RobotError, UnknownNameError
@@ -14,6 +15,7 @@ CATALOGUE = ("armar3", "hrp2", "suralp", "wabian2", "we4rii", "lola")  # robots 
 MODELS = ("recommended",)  # study models, never built
 REFERENCES = ("kengoro_upper",)  # reference models of a mechanism, never built; not made to imitate
 KNOWN = CATALOGUE + MODELS + REFERENCES
+SETS = {"all": CATALOGUE, "dube2012": ("armar3", "hrp2", "suralp", "wabian2", "we4rii", *MODELS)}  # by one name
 
 
 def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
@@ -48,13 +50,40 @@ def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
     return robot
 
 
+def load_robots(names: Iterable[str | Path], base: str | None = None, imitate: bool = False) -> list[Robot]:
+    """Load several robots, each once.
+
+    Args:
+        names: of the catalogue, paths of URDFs, or names of SETS, which stand for several: 'all', 'dube2012'.
+        base: as `load_robot`.
+        imitate: make sure that they can: that they have the points that are tracked.
+
+    Raises:
+        UnknownNameError, RobotError: one of them cannot be loaded, two have the same name, or none is named.
+    """
+    robots: list[Robot] = []
+    for one in dict.fromkeys(one for name in names for one in SETS.get(str(name), (str(name),))):
+        robot = load_robot(one, base)
+        if any(robot.name == other.name for other in robots):
+            raise RobotError(f"there are two robots called '{robot.name}': take them one after the other")
+        if imitate:
+            robot.require_imitation_points()
+        robots.append(robot)
+    if not robots:
+        raise RobotError(f"no robot is named: give names, paths of URDFs, or one of {', '.join(SETS)}")
+    return robots
+
+
 def urdf_path(name_or_path: str | Path) -> Path:
     """The URDF file of a catalogue name or a path.
 
     Raises:
         UnknownNameError: neither.
+        RobotError: a path at which there is no file.
     """
     text = str(name_or_path)
+    if not text.strip():
+        raise RobotError(f"no robot is named: give the path of a URDF, or one of {', '.join(KNOWN)}")
     if text in KNOWN:
         return share_dir() / "urdf" / f"{text}.urdf"
     path = Path(text).expanduser()

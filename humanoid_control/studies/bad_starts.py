@@ -194,7 +194,7 @@ def run_study(robot: str | None = None, starts: int = STARTS, show: Progress = s
     from humanoid_control.robots.catalogue import CATALOGUE, load_robot
 
     if starts < 1:
-        raise ConfigError(f"--starts must be at least 1, got {starts}")
+        raise ConfigError(f"starts must be at least 1, got {starts}")
     robots = [load_robot(name, "fixed") for name in ([robot] if robot else CATALOGUE)]
     results = []
     for n, model in enumerate(robots):

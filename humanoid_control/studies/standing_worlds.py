@@ -51,7 +51,7 @@ def run_study(
         raise ConfigError(f"{len(variations)} combinations are too many, at most {MOST}: vary less")
     config = SimulationConfig(robot, engine=engine, drives=drives)
     if not 0 < seconds <= LONGEST:
-        raise ConfigError(f"--seconds must be above 0 and at most {LONGEST:g}, got {seconds:g}")
+        raise ConfigError(f"seconds must be above 0 and at most {LONGEST:g}, got {seconds:g}")
     config.build()  # mistakes are reported before anything is started
     found = standing_study(
         config, variations, seconds, workers, lambda done, total, text: show(done / max(1, total), text)
@@ -74,15 +74,15 @@ def parse_varied(texts: Sequence[str]) -> dict[str, list[float]]:
     for text in texts:
         name, equals, values = (t.strip() for t in text.partition("="))
         if not equals or not values:
-            raise ConfigError(f"--vary '{text}' must be name=values, for example friction=0.2,0.4,0.8")
+            raise ConfigError(f"vary '{text}' must be name=values, for example friction=0.2,0.4,0.8")
         if name in out:
-            raise ConfigError(f"--vary {name} is given twice: put all its values behind one")
+            raise ConfigError(f"vary {name} is given twice: put all its values behind one")
         try:
             out[name] = [float(v) for v in values.split(",")]
         except ValueError:
-            raise ConfigError(f"--vary {name}: '{values}' are not numbers separated by commas") from None
+            raise ConfigError(f"vary {name}: '{values}' are not numbers separated by commas") from None
         if not np.isfinite(out[name]).all():
-            raise ConfigError(f"--vary {name}: '{values}' are not all finite")
+            raise ConfigError(f"vary {name}: '{values}' are not all finite")
     return out
 
 

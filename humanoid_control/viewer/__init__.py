@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from humanoid_control.viewer.page import ViewerPage as ViewerPage
     from humanoid_control.viewer.page import ViewState as ViewState
     from humanoid_control.viewer.panel import PanelActions as PanelActions
-    from humanoid_control.viewer.server import missing_viewer as missing_viewer
     from humanoid_control.viewer.server import open_server as open_server
     from humanoid_control.viewer.server import port_is_free as port_is_free
-    from humanoid_control.viewer.server import require_viewer as require_viewer
     from humanoid_control.viewer.stills import CollisionRow as CollisionRow
     from humanoid_control.viewer.stills import LineUp as LineUp
     from humanoid_control.viewer.volume_editor.distances import VolumeDistances as VolumeDistances
@@ -44,7 +42,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "browser": ["Browser", "find_chromium", "photograph"],
         "page": ["ViewState", "ViewerPage"],
         "panel": ["PanelActions"],
-        "server": ["missing_viewer", "open_server", "port_is_free", "require_viewer"],
+        "server": ["open_server", "port_is_free"],
         "stills": ["CollisionRow", "LineUp"],
         "volume_editor.distances": ["VolumeDistances"],
         "volume_editor.document": ["Document"],

@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import logging
 import socket
 from typing import TYPE_CHECKING
 
-from humanoid_control.errors import ConfigError, EnvironmentProblem, missing_package
+from humanoid_control.errors import ConfigError, require_extra
 
 if TYPE_CHECKING:
     import viser
 
 HOST = "127.0.0.1"
-
-
-def missing_viewer() -> EnvironmentProblem | None:
-    """An error that says what to install for pages in the browser; None where all of it is there."""
-    for package in ("viser", "trimesh"):
-        if importlib.util.find_spec(package) is None:
-            return missing_package(ModuleNotFoundError(name=package))
-    return None
-
-
-def require_viewer() -> None:
-    """Raise a clear error where pages cannot be shown.
-
-    Raises:
-        EnvironmentProblem: an optional package is not installed.
-    """
-    if problem := missing_viewer():
-        raise problem
 
 
 def port_is_free(host: str, port: int) -> bool:
@@ -59,7 +40,7 @@ def open_server(port: int, host: str = HOST) -> viser.ViserServer:
     Raises:
         EnvironmentProblem: an optional package is not installed.
     """
-    require_viewer()
+    require_extra("viewer")
     import viser
 
     logging.getLogger("websockets").setLevel(logging.CRITICAL)

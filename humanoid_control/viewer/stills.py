@@ -1,14 +1,16 @@
-"""Still scenes for pictures, without ROS: robots in a row with the dancer, or with their collision volumes."""
+"""Still scenes for pictures, without ROS: robots in a row: beside the dancer, on the ground, or with volumes."""
 
 from __future__ import annotations
 
 import json
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.ssv.model import SsvModel
+from humanoid_control.errors import RobotError
 from humanoid_control.robots import Robot
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.viewer.meshes import link_meshes
@@ -16,6 +18,9 @@ from humanoid_control.viewer.scene import DANCER_COLOR, quaternion_wxyz
 from humanoid_control.viewer.server import open_server
 from humanoid_control.viewer.volume_editor.distances import UNKNOWN, Distances, VolumeDistances, bar_html, color_of
 from humanoid_control.viewer.volume_editor.scene import MARK, MARK_RADIUS, layered, triangles
+
+if TYPE_CHECKING:
+    from humanoid_control.simulation import Engine
 
 HIDE_PANEL = """(() => { const e = document.createElement('style');
 e.textContent = '[class*=mantine-Paper-root], [class*=Notification] { display: none !important }';
@@ -25,6 +30,9 @@ SPACING, COLLISION_SPACING = 1.15, 1.3  # [m] from one robot to the next
 VIEW, COLLISION_VIEW = 1.309, 0.7  # [rad] the camera's angle; small: robots at the ends are not drawn askew
 TALL = 2.2  # [m] a dancer with raised arms
 ROBOT_OPACITY, NEAREST_OPACITY, OTHER_OPACITY = 0.25, 0.8, 0.35  # of a robot, of its nearest volumes, of the others
+FORCE_COLOR = (30, 140, 60)
+METRES_PER_NEWTON = 1 / 500.0
+STANDING_OPACITY = 0.5  # so that the forces are seen
 
 
 class LineUp:
@@ -74,6 +82,46 @@ class LineUp:
         scene = self.server.scene
         scene.add_line_segments("/dancer/bones", points.reshape(-1, 2, 3), DANCER_COLOR, thickness=0.03)
         scene.add_point_cloud("/dancer/points", points, (20, 60, 140), point_size=0.05, point_shape="circle")
+
+    def add_standing(self, robot: Robot, seconds: float) -> None:
+        """Let a robot stand on simulated ground and put it, with the forces that carry it, at the right end.
+
+        Args:
+            robot: with a floating base; its drives are elastic where it has a file of motors, else ideal.
+            seconds: how long it has stood [s].
+
+        Raises:
+            RobotError: it cannot stand.
+        """
+        from humanoid_control.robots.drives import drives_of
+        from humanoid_control.simulation import WorldSettings, make_engine
+
+        drives = "elastic" if any(d.motor for d in drives_of(robot).drives) else "ideal"
+        world = make_engine(robot, settings=WorldSettings(drives=drives))
+        start = world.q[:3].copy()
+        world.step(round(seconds / world.settings.step))
+        if world.diverged:
+            raise RobotError(f"{robot.name}: {world.failure}")
+        place = self.add_robot(
+            robot, robot.joints(world.q), STANDING_OPACITY, X_world_root=world.link_pose(robot.root_link)
+        )
+        self._draw_forces(robot, world, place)
+        moved = 1e3 * float(np.linalg.norm(world.q[:3] - start))
+        word = f"{robot.title}: {robot.mass:.0f} kg, {drives} drives, {seconds:g} s, moved {moved:.1f} mm"
+        self.server.scene.add_label(f"/name/{robot.name}", word, position=place + [0.45, 0, 0.03], anchor="top-center")
+
+    def _draw_forces(self, robot: Robot, world: Engine, place: np.ndarray) -> None:
+        """A line from each sole upward along the force of the ground, where that acts."""
+        segments = []
+        for foot in robot.feet:
+            wrench, X = world.foot_wrenches()[foot.name], world.link_pose(foot.link)
+            if wrench[2] > 1.0:  # centre of pressure in the sole's frame, whose origin is the middle of the sole
+                centre = foot.corners().mean(axis=0) + [-wrench[4] / wrench[2], wrench[3] / wrench[2], 0.0]
+                at = X.act(centre) + place
+                segments.append([at, at + METRES_PER_NEWTON * X.rotation @ wrench[:3]])
+        if segments:
+            lines = np.array(segments, dtype=np.float32)
+            self.server.scene.add_line_segments(f"/force/{robot.name}", lines, FORCE_COLOR, thickness=0.03)
 
     def _next(self) -> np.ndarray:
         self._count += 1

@@ -113,7 +113,7 @@ MISTAKES = [
     (["retarget", "dance", "-o", "nowhere/x.csv"], "does not exist"),
     (["retarget", "dance", "--robot", "all", "-o", "x.csv"], "must be a folder"),
     (["retarget", "dance", "-o", "/proc/x.csv"], "/proc/x.csv cannot be written"),
-    (["retarget", "dance", "-o", "/dev/null"], "-o must be a folder, and /dev/null is a file"),
+    (["retarget", "dance", "-o", "/dev/null"], "the output must be a folder, and /dev/null is a file"),
     (["tendons", "--fit", "neck", "-o", "/proc/x.npz"], "/proc/x.npz cannot be written"),
     (["score", "dance", "--html", "/proc/x.html"], "/proc/x.html cannot be written"),
     (["study", "calibration", "-o", "/proc/out"], "/proc/out cannot be written"),
@@ -129,12 +129,35 @@ MISTAKES = [
     (["up", "reach", "--namespace", "a//b"], "parts divided by /"),
     (["up", "reach", "--namespace", "ä"], "letters, digits"),
     (["up", "reach", "--set", "simulator.seed=-1"], "seed must be in 0 .. .*09, got -1"),
-    (["study", "imitation", "--marker-set", "plug_in_gait"], "--marker-set belongs to --clip"),
-    (["study", "worlds", "--seconds", "1e99"], "--seconds must be above 0 and at most 3600"),
+    (["study", "imitation", "--marker-set", "plug_in_gait"], "a marker set belongs to clips of files"),
+    (["study", "worlds", "--seconds", "1e99"], "seconds must be above 0 and at most 3600"),
     (["bench", "dynamics", "--robot", "hrp3"], "did you mean hrp2"),
     (["tendons", "--fit", "neck", "-o", "x.npz", "--kind", ""], "unknown kind of mapping ''"),
     (["retarget", "/dev/null"], "/dev/null: is a device or a pipe, not a file"),
 ]
+
+
+def test_a_folder_may_have_a_dot_in_its_name(humanoid):
+    """`res.v1/` is a folder; its files are called after the robots, and may be of any format."""
+    result = humanoid("retarget", "dance", "--robot", "hrp2", "--robot", "we4rii", "-o", "res.v1/", "--format", "npz")
+    assert result.returncode == 0, result.stderr
+    assert {p.name for p in (humanoid.folder / "res.v1").iterdir()} == {"hrp2.npz", "we4rii.npz"}
+    result = humanoid("retarget", "dance", "--robot", "we4rii", "-o", "res.v1")
+    assert result.returncode == 0, "it exists by now, and is a folder without the slash too"
+    assert {p.name for p in (humanoid.folder / "res.v1").iterdir()} == {"hrp2.npz", "we4rii.npz", "we4rii.csv"}
+
+
+def test_joints_keep_a_gentler_acceleration_where_it_is_asked_for(humanoid):
+    peak, error = {}, {}
+    for limit in (200, 20):
+        result = humanoid("retarget", "dance", "--acceleration", limit, "-o", f"{limit}.npz", "--json")
+        assert result.returncode == 0, result.stderr
+        saved = np.load(humanoid.folder / f"{limit}.npz")
+        v = np.diff(saved["positions"], axis=0) * float(saved["rate"])
+        peak[limit] = np.abs(np.diff(v, axis=0) * float(saved["rate"])).max()
+        error[limit] = json.loads(result.stdout)["rows"][0]["mean"]
+    assert peak[200] > 40 and peak[20] < 20.5
+    assert error[200] < error[20] < error[200] + 3.0, "gentle joints are behind the dancer"
 
 
 @pytest.mark.parametrize(("args", "words"), MISTAKES, ids=lambda v: " ".join(v) if isinstance(v, list) else "")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from humanoid_control.cli import doctor
 from humanoid_control.cli.main import main
 from humanoid_control.errors import EXTRAS, missing_package
+from humanoid_control.nodes.session import machine
 
 SETUP = (Path(__file__).parents[2] / "setup.py").read_text()
 
@@ -60,13 +60,14 @@ def test_every_extra_is_one_of_setup():
 
 
 def test_the_doctor_tells_what_each_extra_lacks(monkeypatch):
-    there = doctor.importlib.util.find_spec
-    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None if name == "viser" else there(name))
-    assert doctor._extra("viewer").found == "missing: viser" and "[viewer]" in doctor._extra("viewer").advice
-    assert doctor._extra("report").state == doctor.OK
-    broken = ModuleNotFoundError("No module named 'viser'", name="viser")
+    there = machine.importlib.util.find_spec
+    monkeypatch.setattr(machine.importlib.util, "find_spec", lambda name: None if name == "viser" else there(name))
+    assert machine._extra("viewer").found == "missing: viser" and "[viewer]" in machine._extra("viewer").advice
+    assert machine._extra("report").state == machine.OK
 
     def check():
-        raise broken
+        raise ModuleNotFoundError("No module named 'viser'", name="viser")
 
-    assert doctor._look(check).state == doctor.WARN
+    monkeypatch.setattr(machine, "_python", check)
+    first = next(machine.check_machine(8080))
+    assert (first.check, first.state) == ("viser", machine.WARN) and "[viewer]" in first.advice

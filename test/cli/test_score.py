@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from humanoid_control.cli.score import ALL, load_robots
 from humanoid_control.evaluation.tracking_error import LINKS
 from humanoid_control.robots import load_robot
 from test.cli.conftest import INTERRUPTED
@@ -43,7 +42,7 @@ def clip(tmp_path_factory):
 @pytest.fixture(scope="module")
 def scored(clip, humanoid_once):
     """Two robots, scored once into everything a score can be written to: the result, and the folder it is in."""
-    result = humanoid_once("score", clip, "--robots", "hrp2,we4rii", "--json", "-o", "out", "--html", "page.html")
+    result = humanoid_once("score", clip, "--robot", "hrp2,we4rii", "--json", "-o", "out", "--html", "page.html")
     assert result.returncode == 0, result.stderr
     return result, humanoid_once.folder
 
@@ -69,7 +68,7 @@ def test_json_holds_every_measure_of_every_link(scored):
 
 
 def test_tables_name_robots_links_and_the_rows_of_the_source(humanoid, clip):
-    result = humanoid("score", clip, "--robots", "we4rii", "--details")
+    result = humanoid("score", clip, "--robot", "we4rii", "--details")
     assert result.returncode == 0, result.stderr
     for word in ("we4rii", "left wrist", "sternum", "lower arm", "torso", "right skew", "joint range used", "trough"):
         assert word in result.stdout, word
@@ -141,16 +140,17 @@ MISTAKES = [
     (["score"], "required: clip"),
     (["score", "dnace"], "did you mean dance"),
     (["score", "missing.c3d"], "missing.c3d"),
-    (["score", "dance", "--robots", "hrp2,hpr2"], "did you mean hrp2"),
-    (["score", "dance", "--robots", ","], "names no robot"),
-    (["score", "dance", "--robots", "mine.urdf"], "no URDF file mine.urdf"),
+    (["score", "dance", "--robot", "hrp2,hpr2"], "did you mean hrp2"),
+    (["score", "dance", "--robot", ","], "names nothing"),
+    (["score", "dance", "--robot", ""], "names nothing"),
+    (["score", "dance", "--robot", "mine.urdf"], "no URDF file mine.urdf"),
     (["score", "dance", "--trough-rule", "boht"], "did you mean both"),
     (["score", "dance", "--html", "page.pdf"], "must be a .html file"),
     (["score", "dance", "--html", "nowhere/page.html"], "folder nowhere does not exist"),
     (["score", "dance", "-o", "nowhere/deep"], "folder nowhere does not exist"),
     (["score", "dance", "--method", "weigthed_dls"], "did you mean weighted_dls"),
-    (["score", "dance", "--method", ""], "names no method"),
-    (["score", "dance", "--robot", "hrp2"], "did you mean --robots"),
+    (["score", "dance", "--method", ""], "names nothing"),
+    (["score", "dance", "--robots", "hrp2"], "did you mean --robot"),
 ]
 
 
@@ -164,7 +164,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing(humanoid, args, words):
 
 
 def test_interrupted_it_ends_at_once_and_leaves_nothing(humanoid):
-    process = humanoid.start("score", "dance", "--robots", "all", "-o", "out", "--html", "page.html")
+    process = humanoid.start("score", "dance", "--robot", "all", "-o", "out", "--html", "page.html")
     time.sleep(2.5)
     assert process.poll() is None, Path(process.log_path).read_text()
     process.send_signal(signal.SIGINT)
@@ -174,25 +174,19 @@ def test_interrupted_it_ends_at_once_and_leaves_nothing(humanoid):
     assert left == []
 
 
-def test_all_stands_for_the_robots_of_the_source():
-    names = [r.name for r in load_robots("all")]
-    assert names == list(ALL) == ["armar3", "hrp2", "suralp", "wabian2", "we4rii", "recommended"]
-    assert [r.name for r in load_robots("hrp2, all ,hrp2")][:2] == ["hrp2", "armar3"]
-
-
 def test_a_robot_that_is_not_in_the_catalogue_is_scored_from_its_files(humanoid, clip, tmp_path):
     from humanoid_control.robots.catalogue import urdf_path
 
     source = urdf_path("wabian2")
     (humanoid.folder / "mine.urdf").write_text(source.read_text())
     (humanoid.folder / "mine.yaml").write_text(source.with_suffix(".yaml").read_text())
-    result = humanoid("score", clip, "--robots", "mine.urdf", "--json")
+    result = humanoid("score", clip, "--robot", "mine.urdf", "--json")
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["robots"][0]["robot"] == "wabian2"
 
 
 def test_methods_are_compared_each_with_and_without_avoidance(humanoid, clip):
-    result = humanoid("score", clip, "--robots", "suralp", "--method", "weighted_dls,constrained", "--json")
+    result = humanoid("score", clip, "--robot", "suralp", "--method", "weighted_dls,constrained", "--json")
     assert result.returncode == 0, result.stderr
     runs = json.loads(result.stdout)["robots"][0]["runs"]
     ways = [f"{method}, {how}" for method in ("weighted_dls", "constrained") for how in ("no avoidance", "avoidance")]

@@ -41,7 +41,7 @@ MISTAKES = [
     (["--robot", "lolla"], "did you mean lola"),
     (["--robot", "armar3"], "walking needs a floating base, two arms and two legs"),
     (["--clip", "dance1.trc"], "--clip is not for the study 'momentum'"),
-    (["--step-length", "-1"], "--step-length must be positive"),
+    (["--step-length", "-1"], "step_length must be positive"),
     (["--step-length", "1.7"], "too long for its legs"),
     (["-o", "nowhere/out"], "folder nowhere does not exist"),
 ]

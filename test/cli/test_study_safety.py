@@ -26,7 +26,7 @@ def test_the_table_explains_itself(humanoid):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--starts", "0"], "--starts must be at least 1, got 0"),
+        (["--starts", "0"], "starts must be at least 1, got 0"),
         (["--robot", "lolla"], "did you mean lola"),
         (["-o", "out"], "--output is not for the study 'safety'"),
         (["--robot", "kengoro_upper"], "kengoro_upper has no pairs of shapes to keep apart"),

@@ -47,17 +47,17 @@ def test_a_clip_is_retargeted_to_a_urdf_by_its_path(example, tmp_path):
 
 
 def test_many_clips_go_on_where_they_were_left(example, tmp_path):
-    told = example("many_clips", "--robots", "hrp2", "-o", "out")
+    told = example("many_clips", "--robot", "hrp2", "-o", "out")
     assert told.count("cm from the targets") == 3
     kept = tmp_path / "out" / "dance_1_hrp2.csv"
     before = kept.stat().st_mtime_ns
     (tmp_path / "out" / "dance_3_hrp2.csv").unlink()
-    told = example("many_clips", "--robots", "hrp2", "-o", "out")
+    told = example("many_clips", "--robot", "hrp2", "-o", "out")
     assert told.count("cm from the targets") == 1 and "dance_3" in told
     assert kept.stat().st_mtime_ns == before
 
 
 def test_a_bad_clip_does_not_stop_the_others(example, tmp_path):
     (tmp_path / "bad.csv").write_text("nothing")
-    told = example("many_clips", "bad.csv", "--robots", "hrp2")
+    told = example("many_clips", "bad.csv", "--robot", "hrp2")
     assert "not done: bad: " in told

@@ -71,3 +71,14 @@ def test_a_stack_brings_its_own_settings_and_wiring():
     assert "-r reference_joint_states:=joint_commands -r __ns:=/left" in " ".join(command)
     commanders = [n.executable for n in stack.nodes if "joint_commands" in n.publishes]
     assert commanders == [], "nobody else commands the joints"
+
+
+def test_a_robot_with_its_own_driver_is_moved_gently_until_somebody_says_otherwise():
+    """Simulated joints take 200 rad/s^2; what real ones take is not in a URDF."""
+    own = STACKS["control"].ros_parameters({}, {})["/**"]["whole_body_ik"]["ros__parameters"]
+    assert own["acceleration"] == 20.0 and own["velocity_scale"] == 0.5
+    faster = STACKS["control"].ros_parameters({}, {"whole_body_ik": {"acceleration": 50.0}})["/**"]["whole_body_ik"]
+    assert faster["ros__parameters"] == {"acceleration": 50.0, "velocity_scale": 0.5}
+    for name, stack in STACKS.items():
+        if "simulator" not in stack and "whole_body_ik" in stack:
+            assert stack.settings["whole_body_ik"]["acceleration"] <= 20.0, name

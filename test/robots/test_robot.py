@@ -5,7 +5,8 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.robots import CATALOGUE, MODELS, load_robot
+from humanoid_control.paths import share_dir
+from humanoid_control.robots import CATALOGUE, MODELS, load_robot, load_robots
 from humanoid_control.robots.generate.source import read_source, source_dir
 
 BASES = ("fixed", "floating")
@@ -163,3 +164,20 @@ def test_unknown_names_offer_the_nearest():
         robot.q("neutrl")
     with pytest.raises(RobotError, match="base must be"):
         load_robot("hrp2", "flying")
+
+
+def test_several_robots_are_loaded_each_once_and_sets_stand_for_several():
+    assert [r.name for r in load_robots(["all"])] == list(CATALOGUE)
+    sources = ["armar3", "hrp2", "suralp", "wabian2", "we4rii", "recommended"]
+    assert [r.name for r in load_robots(["dube2012"], "fixed", imitate=True)] == sources
+    assert [r.name for r in load_robots(["we4rii", "dube2012", "we4rii"])][:2] == ["we4rii", "armar3"]
+    for names, words in (
+        ([], "no robot is named"),
+        ([""], "no robot is named"),
+        (["hrp2", "urdf/hrp2.urdf"], "two robots called 'hrp2'"),
+        (["hrp2", "hpr2"], "did you mean hrp2"),
+    ):
+        with pytest.raises((RobotError, UnknownNameError), match=words):
+            load_robots([share_dir() / n if "/" in n else n for n in names])
+    with pytest.raises(RobotError, match="lacks the points"):
+        load_robots(["kengoro_upper"], imitate=True)

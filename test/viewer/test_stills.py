@@ -43,14 +43,27 @@ def test_all_robots_share_one_scale_and_the_bar_marks_the_smallest_gap():
         row.stop()
 
 
-def test_the_wrong_kind_of_picture_is_refused_before_anything_is_drawn(capsys):
+@pytest.mark.parametrize("browser", [None, "/usr/bin/chromium"], ids=["no browser", "a browser"])
+def test_the_wrong_kind_of_picture_is_refused_before_a_browser_is_looked_for(browser, capsys, monkeypatch):
+    """A user without Chromium installs it for a command that is right, not to learn that it was wrong."""
+    from humanoid_control.cli import picture
     from humanoid_control.cli.main import main
 
+    monkeypatch.setattr(picture, "find_chromium", lambda: browser)
     assert main(["picture", "--collision", "-o", "x.jpg"]) == 2
-    assert "must be a .png" in capsys.readouterr().err or "Chromium" in capsys.readouterr().err
+    assert capsys.readouterr().err == "humanoid picture: -o must be a .png file, got x.jpg\n"
     with pytest.raises(SystemExit):
         main(["picture", "--colision"])
     assert "did you mean --collision" in capsys.readouterr().err
+
+
+def test_a_machine_without_a_browser_is_told_what_to_install(capsys, monkeypatch, tmp_path):
+    from humanoid_control.cli.main import main
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["picture", "--collision", "-o", str(tmp_path / "x.png")]) == 2
+    assert capsys.readouterr().err == "humanoid picture: no Chromium found: install the package 'chromium'\n"
+    assert not (tmp_path / "x.png").exists()
 
 
 def test_colours_run_from_contact_to_the_largest_gap():

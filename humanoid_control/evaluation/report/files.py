@@ -24,8 +24,8 @@ def check_outputs(html: Path | None, folder: Path | None) -> None:
         ConfigError: a folder that does not exist, a file in its place, or nothing can be written there.
     """
     if html is not None and html.suffix.lower() not in (".html", ".htm"):
-        raise ConfigError(f"--html must be a .html file, got {html}")
-    check_file(html, "--html")
+        raise ConfigError(f"the page must be a .html file, got {html}")
+    check_file(html, "page")
     check_folder(folder)
 
 

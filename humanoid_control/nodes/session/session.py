@@ -12,28 +12,26 @@ with Session("targets", "hrp2") as session:
 
 from __future__ import annotations
 
-import datetime
-import itertools
 import os
-import shlex
-import shutil
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import yaml
 
-from humanoid_control.errors import UnknownNameError
+from humanoid_control.errors import UnknownNameError, missing_extra
+from humanoid_control.nodes.session.runs import (
+    discard_run_directory,
+    new_run_directory,
+    replay_command,
+    write_parameters,
+)
 from humanoid_control.nodes.session.supervisor import InputRefused, StackFailure, Supervisor, node_command
 from humanoid_control.nodes.stacks import Stack, find_stack
-from humanoid_control.paths import state_dir
 from humanoid_control.terminal import IMITATION, SIMULATION, TENDONS, compile_first, warn
-from humanoid_control.viewer import missing_viewer
 
 FIRST_MOTION_TIMEOUT = 45.0  # [s]
 FIRST_WORD_TIMEOUT = 12.0  # [s] nodes that are ready and can be heard publish diagnostics every second
@@ -80,7 +78,7 @@ class Session:
         self.stack, settings = find_stack(stack) if isinstance(stack, str) else stack, settings or {}
         if unknown := [node for node in settings if node not in self.stack]:
             raise UnknownNameError("node", unknown[0], self.stack.executables, hint=f"(in stack {self.stack.name})")
-        if "viewer" in self.stack and (problem := missing_viewer()):
+        if "viewer" in self.stack and (problem := missing_extra("viewer")):
             warn(f"without the viewer: {problem}")
             self.stack = self.stack.without("viewer")
         self.directory = new_run_directory(self.stack.name)
@@ -341,43 +339,3 @@ class Monitor:
         self._executor.shutdown()
         self.node.destroy_node()
         self._context.try_shutdown()
-
-
-def replay_command(bag: Path, port: int | None = None) -> str:
-    """The command that plays a recording again in the browser, at the port where the run was seen."""
-    return f"humanoid replay {shlex.quote(str(bag))} --viewer" + (f" --port {port}" if port not in (None, 8080) else "")
-
-
-def new_run_directory(name: str) -> Path:
-    """Make a directory for this run below the state directory, and point `latest` to it."""
-    root = state_dir() / "runs"
-    root.mkdir(exist_ok=True)
-    stamp = f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}_{name}"
-    for k in itertools.count():
-        path = root / (stamp if k == 0 else f"{stamp}_{k}")
-        try:
-            path.mkdir()
-        except FileExistsError:
-            continue
-        latest = root / "latest"
-        latest.unlink(missing_ok=True)
-        latest.symlink_to(path.name)
-        return path
-    raise AssertionError
-
-
-def discard_run_directory(path: Path) -> None:
-    """Remove the directory of a run that never was one; `latest` is again the one before."""
-    shutil.rmtree(path, ignore_errors=True)
-    latest = path.parent / "latest"
-    if latest.is_symlink() and not latest.exists():
-        latest.unlink()
-        if others := sorted(p.name for p in path.parent.iterdir() if p.is_dir()):
-            latest.symlink_to(others[-1])
-
-
-def write_parameters(directory: Path, parameters: dict[str, Any]) -> Path:
-    """Write the ROS parameter file of a run."""
-    path = directory / "parameters.yaml"
-    path.write_text(yaml.safe_dump(parameters, sort_keys=False))
-    return path

@@ -34,12 +34,15 @@ def run_study(
         show: told how far it is.
     """
     from humanoid_control.mocap import load_body_points
+    from humanoid_control.mocap.marker_sets import find_marker_set
     from humanoid_control.studies.dube2012.hypotheses import HYPOTHESES, judge_hypotheses
 
     names = [name.upper() for name in only] or list(HYPOTHESES)
     chosen = list(dict.fromkeys(clips)) or [BUILT_IN]
-    if marker_set and chosen == [BUILT_IN]:
-        raise ConfigError("--marker-set belongs to --clip FILE; the built-in dance has its own")
+    if marker_set:
+        find_marker_set(marker_set)
+        if chosen == [BUILT_IN]:
+            raise ConfigError("a marker set belongs to clips of files; the built-in dance has its own")
     for name in names:
         if name not in HYPOTHESES:
             raise UnknownNameError("hypothesis", name, HYPOTHESES)

@@ -171,7 +171,7 @@ def chosen(only: Sequence[str], models: Path | None) -> tuple[list[str], list[st
     if names:
         return names, []
     if folder is None:
-        return list(EXPERIMENTS), ["others' arms are left out: give their models with --models"]
+        return list(EXPERIMENTS), ["others' arms are left out: give the folder of their models (models)"]
     if importlib.util.find_spec("mujoco") is None:
         return list(EXPERIMENTS), ["others' arms are left out: they need the package mujoco"]
     model_files(folder)

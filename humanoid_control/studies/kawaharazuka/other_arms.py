@@ -67,7 +67,7 @@ def models_folder(path: Path | None) -> Path | None:
     """
     if path is not None and not path.is_dir():
         what = "is not a folder" if path.exists() else "does not exist"
-        raise ConfigError(f"the folder {path} {what}: give the folder of the models with --models")
+        raise ConfigError(f"the folder {path} {what}: models must be the folder of others' models")
     usual = Path(os.environ[VARIABLE]) / "muscles" if os.environ.get(VARIABLE) else None
     return path or (usual if usual is not None and usual.is_dir() else None)
 
@@ -79,7 +79,7 @@ def model_files(folder: Path | None) -> list[Path]:
         ConfigError: no folder, or a model that is not in it. EnvironmentProblem: MuJoCo is not installed.
     """
     if folder is None:
-        raise ConfigError(f"others' arms need their models: give --models FOLDER, or set {VARIABLE}")
+        raise ConfigError(f"others' arms need their models: give the folder (models), or set {VARIABLE}")
     if importlib.util.find_spec("mujoco") is None:
         raise EnvironmentProblem("others' arms need MuJoCo as the plant: pip install 'humanoid_control[mujoco]'")
     return [_file(folder, pattern) for pattern in (*(f"{name}*.xml" for name in ELBOWS), f"{PUPPET}/cardsflow.xml")]
@@ -112,7 +112,7 @@ def others(folder: Path | None, runs: Runs) -> ExperimentResult:
 def _file(folder: Path, pattern: str) -> Path:
     found = sorted(folder.rglob(pattern))
     if not found:
-        raise ConfigError(f"no {pattern} in {folder}: give the folder of others' models with --models")
+        raise ConfigError(f"no {pattern} in {folder}: models must be the folder of others' models")
     return found[0]
 
 

@@ -29,9 +29,9 @@ class Runs:
 
     def __post_init__(self) -> None:
         if self.seeds < 1:
-            raise ConfigError(f"--seeds must be at least 1, got {self.seeds}")
+            raise ConfigError(f"seeds must be at least 1, got {self.seeds}")
         if self.steps < LEAST_STEPS:
-            raise ConfigError(f"--steps must be at least {LEAST_STEPS}, got {self.steps}")
+            raise ConfigError(f"steps must be at least {LEAST_STEPS}, got {self.steps}")
 
 
 LEAST_STEPS = 50

@@ -66,9 +66,9 @@ def run_study(
     for name in only:
         if name.lower() not in names:
             raise UnknownNameError("claim", name, claims)
-    for option, value in (("step-length", step_length), ("step-time", step_time)):
+    for option, value in (("step_length", step_length), ("step_time", step_time)):
         if value is not None and not (math.isfinite(value) and value > 0):
-            raise ConfigError(f"--{option} must be positive, got {value:g}")
+            raise ConfigError(f"{option} must be positive, got {value:g}")
     chosen = [claims[names[n.lower()]] for n in only] or list(claims.values())
     model = load_robot(robot, "floating")
     gait, notes = find_gait(model, step_length, step_time)

@@ -8,7 +8,8 @@ import yaml
 
 from humanoid_control.errors import EnvironmentProblem, UnknownNameError
 from humanoid_control.nodes.session import session as module
-from humanoid_control.nodes.session.session import Session, new_run_directory
+from humanoid_control.nodes.session.runs import new_run_directory
+from humanoid_control.nodes.session.session import Session
 from humanoid_control.nodes.session.supervisor import InputRefused, StackFailure
 from humanoid_control.terminal import IMITATION, SIMULATION, TENDONS
 
@@ -117,7 +118,7 @@ def test_the_viewer_is_told_how_to_play_the_run_again(monkeypatch, tmp_path):
 def test_without_viser_the_rest_of_the_stack_runs_and_one_line_says_what_to_install(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("HUMANOID_HOME", str(tmp_path))
     assert Session("targets", settings={"viewer": {"port": 8123}}).viewer_url == "http://localhost:8123"
-    monkeypatch.setattr(module, "missing_viewer", lambda: EnvironmentProblem("pip install viser"))
+    monkeypatch.setattr(module, "missing_extra", lambda extra: EnvironmentProblem("pip install viser"))
     session = Session("targets", settings={"viewer": {"port": 8123}})
     assert session.stack.executables == ("simulator", "state_estimator", "whole_body_ik")
     assert session.viewer_url is None

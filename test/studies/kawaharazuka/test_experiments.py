@@ -158,11 +158,14 @@ def test_arms_of_others_are_estimated(model_file):
 
 def test_what_cannot_be_run_is_said(monkeypatch, tmp_path):
     monkeypatch.delenv("HUMANOID_TEST_DATA", raising=False)
-    assert chosen([], None) == (list(EXPERIMENTS), ["others' arms are left out: give their models with --models"])
+    assert chosen([], None) == (
+        list(EXPERIMENTS),
+        ["others' arms are left out: give the folder of their models (models)"],
+    )
     assert chosen(["e4", "Baselines", "E4"], None)[0] == ["E4", "baselines"]
-    with pytest.raises(ConfigError, match="give --models FOLDER"):
+    with pytest.raises(ConfigError, match=r"give the folder \(models\)"):
         chosen(["E4", "others"], None)
-    with pytest.raises(ConfigError, match="give --models FOLDER"):
+    with pytest.raises(ConfigError, match=r"give the folder \(models\)"):
         others(None, Runs(1, 50))
     with pytest.raises(ConfigError, match=r"no myoelbow_1dof6muscles\*.xml in"):
         others(tmp_path, Runs(1, 50))

@@ -1,0 +1,247 @@
+"""Checks of this machine: what it lacks for the package, and what to do about it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from humanoid_control.errors import EXTRAS, missing_package
+from humanoid_control.nodes.base.ros_env import ros_flavour
+from humanoid_control.nodes.session.supervisor import SHM, leftovers
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+PACKAGES = ("numpy", "scipy", "pinocchio", "coal", "yaml", "rosbags", "rich", "numba")
+TOPIC, TIMEOUT = "humanoid_ping", 15.0  # of the two processes that try to hear each other; [s]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: its name, its state, the words for it, what to do."""
+
+    check: str
+    state: str
+    found: str
+    advice: str = ""
+
+
+def check_machine(port: int) -> Iterator[Check]:
+    """Look at one thing after the other: packages, compiled kernels, ROS 2, discovery, memory, browser.
+
+    Args:
+        port: of the viewer.
+    """
+    checks: list[Callable[[], Check]] = [
+        _python,
+        _packages,
+        *(partial(_extra, name) for name in EXTRAS if name != "bench"),
+        _share,
+        _kernels,
+        _ros,
+        _discovery,
+        _loopback,
+        partial(_port, port),
+        _cores,
+        _threads,
+        _scheduling,
+        _shared_memory,
+        _browser,
+    ]
+    for check in checks:
+        try:
+            yield check()
+        except ModuleNotFoundError as e:  # what the check itself needs is missing
+            advice = str(missing_package(e) or "")
+            yield Check(str(e.name), WARN, "missing: something cannot be checked", advice)
+
+
+def _python() -> Check:
+    version = platform.python_version()
+    good = (3, 10) <= sys.version_info[:2] <= (3, 13)
+    return Check("Python", OK if good else FAIL, version, "" if good else "use Python 3.10 to 3.13")
+
+
+def _packages() -> Check:
+    missing = [p for p in PACKAGES if importlib.util.find_spec(p) is None]
+    if missing:
+        return Check("packages", FAIL, f"missing: {', '.join(missing)}", "run `make setup`, or pip install them")
+    return Check("packages", OK, f"all {len(PACKAGES)} there")
+
+
+def _extra(name: str) -> Check:
+    missing = [p for p in EXTRAS[name] if importlib.util.find_spec(p) is None]
+    if missing:
+        advice = f"where it is wanted: pip install 'humanoid_control[{name}]'"
+        return Check(f"extra {name}", WARN, f"missing: {', '.join(missing)}", advice)
+    return Check(f"extra {name}", OK, ", ".join(EXTRAS[name]))
+
+
+def _share() -> Check:
+    from humanoid_control.errors import HumanoidError
+    from humanoid_control.paths import share_dir
+
+    try:
+        return Check("shared files", OK, str(share_dir()))
+    except HumanoidError as e:
+        return Check("shared files", FAIL, str(e), "install the package again")
+
+
+def _kernels() -> Check:
+    if any(importlib.util.find_spec(p) is None for p in ("numba", "pinocchio", "coal")):
+        return Check("compiled kernels", WARN, "cannot be looked at", "install the missing packages first")
+    from humanoid_control.warm_up import retargeting as imitation
+    from humanoid_control.warm_up import simulation, tendons
+
+    advice = "compile them now: python -m humanoid_control."
+    if not imitation.compiled():
+        wait = "the first clip will wait for the compiler, half a minute"
+        return Check("compiled kernels", WARN, wait, f"{advice}warm_up.retargeting")
+    if not simulation.compiled():
+        wait = "the first simulation will wait for the compiler, a minute"
+        return Check("compiled kernels", WARN, wait, f"{advice}warm_up.simulation")
+    if not tendons.compiled():
+        wait = "the first estimate from tendons will wait for the compiler, half a minute"
+        return Check("compiled kernels", WARN, wait, f"{advice}warm_up.tendons")
+    return Check("compiled kernels", OK, "ready")
+
+
+def _ros() -> Check:
+    kind = ros_flavour()
+    distro = os.environ.get("ROS_DISTRO", "")
+    if kind == "none":
+        advice = "run `make setup` (x86_64 Linux), or source a ROS 2 installation"
+        return Check("ROS 2", FAIL, f"none for this Python ({platform.machine()})", advice)
+    if kind == "wheels" and distro:
+        advice = "open a shell in which ROS is not sourced, or do not use this environment: their libraries mix"
+        return Check("ROS 2", FAIL, f"wheels in this environment, and ROS {distro} sourced as well", advice)
+    try:
+        import rclpy  # noqa: F401
+    except ImportError as e:
+        return Check("ROS 2", FAIL, f"rclpy does not load: {e}", "remove .venv and run `make setup` again")
+    return Check("ROS 2", OK, "wheels in this environment" if kind == "wheels" else f"installed ROS {distro}")
+
+
+def _discovery() -> Check:
+    scope = os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST (default of this package)")
+    domain = os.environ.get("ROS_DOMAIN_ID", "0")
+    if scope == "OFF":
+        return Check("discovery", FAIL, "switched off", "unset ROS_AUTOMATIC_DISCOVERY_RANGE")
+    if not (domain.isdigit() and int(domain) <= 232):
+        return Check("discovery", FAIL, f"ROS_DOMAIN_ID is '{domain}'", "use a number from 0 to 101")
+    return Check("discovery", OK, f"range {scope}, domain {domain}")
+
+
+def _loopback() -> Check:
+    """Two processes, one message."""
+    if ros_flavour() == "none":
+        return Check("loopback", WARN, "not checked without ROS 2")
+    if os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE") == "OFF":
+        return Check("loopback", WARN, "not checked while discovery is off")
+    env = {**os.environ}
+    env.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    command = [sys.executable, "-m", "humanoid_control.nodes.session.machine"]
+    talker = subprocess.Popen([*command, "talk"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        answer = subprocess.run([*command, "listen"], env=env, capture_output=True, text=True, timeout=20)
+    except subprocess.TimeoutExpired:
+        answer = None
+    finally:
+        talker.terminate()
+        talker.wait()
+    if answer is None or answer.returncode != 0:
+        advice = "bring the loopback interface up (ip link set lo up), and let the firewall pass UDP on 127.0.0.1"
+        return Check("loopback", FAIL, "a message between two processes does not arrive", advice)
+    return Check("loopback", OK, f"a message between two processes arrives after {float(answer.stdout):.1f} s")
+
+
+def _port(port: int) -> Check:
+    from humanoid_control.viewer import port_is_free
+
+    if port_is_free("127.0.0.1", port):
+        return Check("port", OK, f"{port} is free for the viewer")
+    return Check("port", WARN, f"{port} is occupied", "give the viewer another one: its parameter port")
+
+
+def _cores() -> Check:
+    n = len(os.sched_getaffinity(0))
+    return Check("cores", OK if n >= 2 else WARN, f"{n}", "" if n >= 2 else "two cores or more keep the rates")
+
+
+def _threads() -> Check:
+    n = os.environ.get("OMP_NUM_THREADS", "")
+    good = n == "1"
+    return Check("BLAS threads", OK if good else WARN, n or "not set", "" if good else "set OMP_NUM_THREADS=1: faster")
+
+
+def _scheduling() -> Check:
+    try:
+        before = os.sched_getscheduler(0), os.sched_getparam(0)
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+        os.sched_setscheduler(0, *before)
+        return Check("real-time priority", OK, "permitted")
+    except OSError:
+        advice = "for steadier rates add '@GROUP - rtprio 98' to /etc/security/limits.conf (optional)"
+        return Check("real-time priority", WARN, "not permitted: ordinary scheduling is used", advice)
+
+
+def _shared_memory() -> Check:
+    left = leftovers()
+    if not SHM.is_dir() or not os.access(SHM, os.W_OK):
+        return Check("shared memory", WARN, f"{SHM} cannot be written: UDP is used instead")
+    free = shutil.disk_usage(SHM).free / 2**20
+    if left:
+        return Check(
+            "shared memory",
+            WARN,
+            f"{len(left)} files left behind by killed processes",
+            "remove them: humanoid doctor --clean",
+        )
+    return Check("shared memory", OK if free > 64 else WARN, f"{free:.0f} MB free")
+
+
+def _browser() -> Check:
+    from humanoid_control.viewer import find_chromium
+
+    path = find_chromium()
+    found = path and Path(path).name
+    return Check("Chromium", OK if found else WARN, found or "none: only needed for pictures and the viewer's tests")
+
+
+def ping() -> int:
+    """One of two processes that test whether processes hear each other over ROS 2; the exit code.
+
+    `talk` publishes until it is ended; `listen` prints how long the first message took [s].
+    """
+    import rclpy
+    from std_msgs.msg import Empty
+
+    rclpy.init()
+    node = rclpy.create_node(f"humanoid_ping_{sys.argv[1]}")
+    begin, heard = time.monotonic(), []
+    if sys.argv[1] == "talk":
+        publisher = node.create_publisher(Empty, TOPIC, 10)
+        node.create_timer(0.05, lambda: publisher.publish(Empty()))
+    else:
+        node.create_subscription(Empty, TOPIC, lambda _: heard.append(time.monotonic()), 10)
+    try:
+        while time.monotonic() - begin < TIMEOUT and not heard:
+            rclpy.spin_once(node, timeout_sec=0.1)
+    except Exception:  # the talker is ended by a signal
+        return 0
+    if heard:
+        print(heard[0] - begin)
+    node.destroy_node()
+    rclpy.try_shutdown()
+    return 0 if heard else 1
+
+
+if __name__ == "__main__":
+    sys.exit(ping())

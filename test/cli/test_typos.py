@@ -1,0 +1,297 @@
+"""A typo in any argument of any command: one clear line on standard error, exit code 2, nothing computed or written.
+
+Numbers and choices are tried without being listed; a text that means something has a row. An argument without a row
+fails the last test, so that a new one is not forgotten.
+"""
+
+import argparse
+import importlib
+
+import numpy as np
+import pytest
+
+from humanoid_control.cli.main import COMMANDS, main
+from humanoid_control.cli.parser import Parser, comma_list, file_path, folder_path, given
+
+ROS = ("demo", "up", "record", "replay", "docs")
+TEXT = (None, str, given, comma_list, file_path, folder_path)
+
+# command -> argument -> (words of the command line, what the answer says)
+ROWS = {
+    "demo": {
+        "what": ("raech", "did you mean reach"),
+        "--robot": ("--robot hpr2", "did you mean hrp2"),
+        "--motion": ("--motion dnace", "did you mean dance"),
+        "--set": ("--set whole_body_ik.rat=3", "did you mean rate"),
+    },
+    "up": {
+        "stack": ("imitatoin", "did you mean imitation"),
+        "--robot": ("targets --robot hpr2", "did you mean hrp2"),
+        "--set": ("targets --set whole_body_ki.rate=3", "did you mean whole_body_ik"),
+        "--namespace": ("targets --namespace a-b", "letters, digits"),
+    },
+    "robots": {
+        "robot": ("show hpr2", "did you mean hrp2"),
+        "--tip": ("dh hrp2 --tip l_wirst", "did you mean l_wrist"),
+        "--base": ("dh hrp2 --base chst", "did you mean"),
+    },
+    "segments": {
+        "robot": ("lolla", "did you mean lola"),
+        "--file": ("lola --file nowhere/x.yaml", "the folder nowhere does not exist"),
+        "--host": ("lola --host nowhere", "'nowhere' is no address"),
+    },
+    "tendons": {
+        "robot": ("kengoro_uper", "did you mean kengoro_upper"),
+        "--groups": ("--groups automtic", "did you mean automatic"),
+        "--fit": ("--fit nek -o a.npz", "did you mean neck"),
+        "--kind": ("--fit neck -o a.npz --kind polynom", "did you mean polynomial"),
+        "--output": ("--fit neck -o a.npy", "must be a .npz file"),
+    },
+    "retarget": {
+        "clip": ("dnace", "did you mean dance"),
+        "--robot": ("dance --robot hrp2,hpr2", "did you mean hrp2"),
+        "--output": ("dance -o out.cvs", "did you mean .csv"),
+        "--marker-set": ("dance --marker-set plug_in_giat", "did you mean plug_in_gait"),
+        "--method": ("dance --method dsl", "did you mean dls"),
+        "--avoidance": ("dance --avoidance shfit", "did you mean shift"),
+    },
+    "score": {
+        "clip": ("dnace", "did you mean dance"),
+        "--robot": ("dance --robot hrp2 --robot hpr2", "did you mean hrp2"),
+        "--method": ("dance --method constrained,dsl", "did you mean dls"),
+        "--marker-set": ("dance --robot hrp2 --marker-set plug_in_giat", "did you mean plug_in_gait"),
+        "--trough-rule": ("dance --trough-rule boht", "did you mean both"),
+        "--html": ("dance --robot hrp2 --html page.pdf", "must be a .html file"),
+        "--output": ("dance --robot hrp2 -o nowhere/deep", "the folder nowhere does not exist"),
+    },
+    "sternum": {
+        "clip": ("dnace", "did you mean dance"),
+        "--fit": ("dance --fit dnace", "did you mean dance"),
+        "--marker-set": ("dance --marker-set plug_in_giat", "did you mean plug_in_gait"),
+    },
+    "picture": {
+        "--output": ("-o x.jpg", "must be a .png file"),
+        "--robot": ("--robot hrp2,hpr2", "did you mean hrp2"),
+        "--motion": ("--motion dnace", "did you mean dance"),
+    },
+    "record": {"--output": ("-o /proc/bag", "cannot write the bag")},
+    "replay": {
+        "bag": ("begged", "there is no bag begged"),
+        "--topics": ("bag --topics joint_sates", "did you mean /joint_states"),
+        "--robot": ("bag --viewer --robot hpr2", "did you mean hrp2"),
+    },
+    "study imitation": {
+        "--clip": ("--clip dnace", "did you mean dance"),
+        "--marker-set": ("--clip mine.trc --marker-set plug_in_giat", "did you mean plug_in_gait"),
+        "--only": ("--only H99", "H99"),
+        "--output": ("-o findings.pdf", "unknown format '.pdf'"),
+    },
+    "study momentum": {
+        "--robot": ("--robot lolla", "did you mean lola"),
+        "--only": ("--only T-99", "T-99"),
+        "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
+    },
+    "study calibration": {
+        "--robot": ("--robot lolla", "did you mean lola"),
+        "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
+    },
+    "study safety": {"--robot": ("--robot lolla", "did you mean lola")},
+    "study worlds": {
+        "--robot": ("--robot lolla", "did you mean lola"),
+        "--vary": ("--vary fricton=0.2,0.4", "did you mean friction"),
+        "--engine": ("--engine mujco", "did you mean mujoco"),
+        "--drives": ("--drives elastik", "did you mean elastic"),
+        "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
+    },
+    "study tendons": {
+        "--robot": ("--robot kengoro_uper", "did you mean kengoro_upper"),
+        "--models": ("--only others --models nowhere", "the folder nowhere does not exist"),
+        "--only": ("--only E99", "E99"),
+        "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
+    },
+    "bench stack": {"--robot": ("--robot hpr2", "did you mean hrp2")},
+    "bench retarget": {
+        "--robot": ("--robot hpr2", "did you mean hrp2"),
+        "--motion": ("--motion dnace", "did you mean dance"),
+    },
+    "bench self_distance": {"--robot": ("--robot hpr2", "did you mean hrp2")},
+    "bench distance": {"--robot": ("--robot hpr2", "did you mean hrp2")},
+    "bench dynamics": {"--robot": ("--robot hpr2", "did you mean hrp2")},
+    "bench tendons": {"--robot": ("--robot kengoro_uper", "did you mean kengoro_upper")},
+    "bench ik": {"--robot": ("--robot hpr2", "did you mean hrp2")},
+    "bench loop": {"--robot": ("--robot hpr2", "did you mean hrp2")},
+    "bench all": {
+        "--only": ("--only stcak", "did you mean stack"),
+        "--output": ("-o page.html", "must be a .md file"),
+        "--keep": ("--keep nowhere/deep", "the folder nowhere does not exist"),
+        "--summary": ("--summary README.txt", "must be a .md file"),
+    },
+}
+# What may be anything: a topic that somebody will publish.
+ANYTHING = {("record", "--topics")}
+
+# Arguments that would be ignored, or are empty, or do not go together.
+IGNORED = [
+    ("robots show", "name a robot: humanoid robots show hrp2"),
+    ("robots dh", "name a robot: humanoid robots dh hrp2"),
+    ("robots map", "name a robot: humanoid robots map my_robot.urdf"),
+    ("robots list hrp2", "ROBOT belongs to show, dh and map, not to list"),
+    ("robots build hrp2", "ROBOT belongs to show, dh and map, not to build"),
+    ("robots show hrp2 lola", "unknown argument 'lola'"),
+    ("robots show hrp2 --tip l_wrist", "--tip belongs to `humanoid robots dh ROBOT`"),
+    ("robots build --json", "--json belongs to list, show, dh and map, not to build"),
+    ("demo reach --motion dance", "--motion belongs to the dance"),
+    ("demo reach --speed 2", "--speed belongs to the dance"),
+    ("demo --seed 2", "--seed belongs to `humanoid demo reach`"),
+    ("demo --no-viewer --port 8081", "--port belongs to the viewer"),
+    ("up --robot lola", "--robot belongs to `humanoid up STACK`"),
+    ("up --record", "--record belongs to `humanoid up STACK`"),
+    ("replay bag --robot hrp2", "--robot belongs to --viewer"),
+    ("replay bag --port 8081", "--port belongs to --viewer"),
+    ("segments lola --check --port 8081", "--port belongs to the editor"),
+    ("retarget dance --format npz", "--format belongs to -o FOLDER/"),
+    ("retarget dance -o x.csv --format npz", "--format belongs to -o FOLDER/"),
+    ("retarget dance --method dls --acceleration 3", "--acceleration belongs to the method 'constrained'"),
+    ("score dance --method dls --acceleration 3", "--acceleration belongs to the method 'constrained'"),
+    ("picture --dill 3 --robot hrp2", "--robot belongs to pictures of robots"),
+    ("picture --dill 3 --at 2", "--at belongs to pictures of robots"),
+    ("picture --collision --standing", "not allowed with argument"),
+    ("picture --collision --motion dance", "--motion belongs to --at"),
+    ("picture --standing --motion dance", "--motion belongs to robots that imitate"),
+    ("study imitation --clip dance --marker-set plug_in_gait", "a marker set belongs to clips of files"),
+    ("runs --keep 3", "--keep belongs to --prune"),
+    ("runs --limit 3", "--limit belongs to --prune"),
+    ("retarget dance --robots hrp2", "did you mean --robot"),
+    ("score dance --robots hrp2", "did you mean --robot"),
+]
+OUTSIDE = [
+    ("retarget dance --acceleration 0", "--acceleration must be between"),
+    ("retarget dance --acceleration nan", "--acceleration must be between"),
+    ("score dance --acceleration -3", "--acceleration must be between"),
+    ("runs --prune --keep 0", "--keep must be between 1"),
+    ("runs --prune --limit -1", "--limit must be between 0"),
+    ("doctor --port 0", "--port must be between 1 and 65535"),
+    ("replay bag --viewer --port 99999", "--port must be between 1 and 65535"),
+    ("segments lola --port 0", "--port must be between 1 and 65535"),
+    ("picture --port 0", "--port must be between 1 and 65535"),
+    ("picture --width 3", "--width must be between 100 and 8000"),
+    ("picture --at 1000", "--at must be between 0 and"),
+    ("retarget dance -o res.v1", "unknown format '.v1'"),
+    ("bench all -o out.md/", "is a folder: name a file"),
+    ("tendons --fit neck -o a.npz/", "is a folder: name a file"),
+    ("picture -o a.png/", "is a folder: name a file"),
+    ("score dance --html a.html/", "is a folder: name a file"),
+]
+
+
+def parsers():
+    """Each command, or command and sub-command, with its parser."""
+    out = {}
+    for name in COMMANDS:
+        parser = Parser(prog=f"humanoid {name}")
+        importlib.import_module(f"humanoid_control.cli.{name}").add_arguments(parser)
+        groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+        out |= {f"{name} {k}": p for k, p in groups[0].choices.items()} if groups else {name: parser}
+    return out
+
+
+def values():
+    """(command, argument, action) of everything that takes a value."""
+    return [
+        (command, a.option_strings[-1] if a.option_strings else a.dest, a)
+        for command, parser in parsers().items()
+        for a in parser._actions
+        if a.nargs != 0 and not isinstance(a, argparse._HelpAction)
+    ]
+
+
+try:
+    VALUES = values()
+except ImportError:  # without ROS 2 some commands cannot be asked
+    VALUES = []
+
+
+@pytest.fixture
+def told(monkeypatch, tmp_path, capfd):
+    """What a command line is refused with."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HUMANOID_HOME", str(tmp_path / "home"))
+
+    def tell(line):
+        words = line if isinstance(line, list) else line.split()
+        if words[0] in ROS:
+            pytest.importorskip("rclpy", reason="needs ROS 2")
+        before = {*tmp_path.rglob("*")}
+        try:
+            code = main(words)
+        except SystemExit as end:
+            code = end.code
+        said = capfd.readouterr()
+        assert code == 2 and said.out == "", f"code {code}, {said}"
+        lines = said.err.splitlines()
+        assert len(lines) == 1 and lines[0].startswith(f"humanoid {words[0]}"), said.err
+        assert {*tmp_path.rglob("*")} - {tmp_path / "home"} == before, "nothing is written"
+        return lines[0]
+
+    return tell
+
+
+@pytest.fixture
+def bag(tmp_path):
+    """A recording of one joint state, called 'bag'."""
+    from humanoid_control.evaluation.bag import BagWriter, typestore
+
+    types = typestore()
+    make = types.types
+    header = make["std_msgs/msg/Header"](stamp=make["builtin_interfaces/msg/Time"](sec=1, nanosec=0), frame_id="")
+    message = make["sensor_msgs/msg/JointState"](header, ["a"], np.zeros(1), np.zeros(1), np.zeros(0))
+    writer = BagWriter(tmp_path / "bag")
+    writer.add_topic("/joint_states", "sensor_msgs/msg/JointState")
+    writer.write("/joint_states", 1, bytes(types.serialize_cdr(message, "sensor_msgs/msg/JointState")))
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [(f"{command} {line}", words) for command, rows in ROWS.items() for line, words in rows.values()],
+    ids=lambda v: v if v.startswith(tuple(COMMANDS)) else "",
+)
+def test_a_typo_is_one_line_with_the_right_spelling(told, bag, line, words):
+    assert words in told(line)
+
+
+@pytest.mark.parametrize(("line", "words"), IGNORED + OUTSIDE, ids=[line for line, _ in IGNORED + OUTSIDE])
+def test_what_would_be_ignored_or_cannot_be_is_refused(told, bag, line, words):
+    assert words in told(line)
+
+
+NUMBERS = [(c, o, a) for c, o, a in VALUES if a.type in (int, float)]
+CHOICES = [(c, o, a) for c, o, a in VALUES if a.choices is not None]
+NAMES = [(c, o, a) for c, o, a in VALUES if a.choices is None and a.type in TEXT]
+
+
+@pytest.mark.parametrize(("command", "option", "action"), NUMBERS, ids=lambda v: v if isinstance(v, str) else "")
+def test_a_word_in_place_of_a_number_is_one_line(told, command, option, action):
+    assert f"argument {'/'.join(action.option_strings)}: invalid" in (line := told(f"{command} {option} soon"))
+    assert "'soon'" in line
+
+
+@pytest.mark.parametrize(("command", "option", "action"), CHOICES, ids=lambda v: v if isinstance(v, str) else "")
+def test_a_word_that_is_no_choice_is_one_line(told, command, option, action):
+    wrong = [option, "xyzzy"] if action.option_strings else ["xyzzy"]
+    assert "'xyzzy': " in told([*command.split(), *wrong])
+
+
+@pytest.mark.parametrize(("command", "option", "action"), NAMES, ids=lambda v: v if isinstance(v, str) else "")
+def test_a_text_that_is_empty_is_one_line(told, command, option, action):
+    """A script whose variable is not set: `--robot "$ROBOT"`."""
+    before = ROWS.get(command, {}).get(option, ("", ""))[0].split()
+    known = [] if action.option_strings else before[:-1]
+    assert told([*command.split(), *known, *([option] if action.option_strings else []), ""])
+
+
+@pytest.mark.parametrize("command", sorted({c for c, _, _ in VALUES}))
+def test_every_argument_of_a_command_has_its_typo(command):
+    tried = set(ROWS.get(command, {})) | {o for c, o in ANYTHING if c == command}
+    listed = {o for c, o, a in VALUES if c == command} - {o for c, o, a in NUMBERS + CHOICES if c == command}
+    assert listed == tried

@@ -1,0 +1,121 @@
+"""The mutation run: which changes it makes, which it leaves alone, and that it tells a killed one from a survivor."""
+
+import ast
+
+import pytest
+
+from test import mutants
+
+SOURCE = '''"""A module of 3 sides."""
+
+from typing import Optional
+
+SIZE: Optional[int] = 4
+
+
+class Half(Exception):
+    """Half of 1."""
+
+
+def bigger(a: float | None, b=2.5):
+    """The bigger of 2."""
+    if not a < b and a is not None:
+        raise ValueError("more than 7")
+    for k in range(3):
+        if k == 2:
+            continue
+        a += k * 2
+    print(f"{a:.3f}")
+    return max(a, -b) if a else [abs(x) for x in (1, 2)]
+'''
+
+
+def test_every_sort_of_change_is_made_once_and_is_python():
+    found = {(m.old, m.new) for m in mutants.mutants_of(SOURCE, "a.py")}
+    assert found == {
+        ("4", "5"),
+        ("2.5", "5.0"),
+        ("not a < b and a is not None", "((not a < b) or (a is not None))"),
+        ("not a < b", "(a < b)"),
+        ("a < b", "(a <= b)"),
+        ("a < b", "(a > b)"),
+        ("a is not None", "(a is None)"),
+        ("3", "4"),
+        ("k == 2", "(k != 2)"),
+        ("2", "3"),
+        ("continue", "break"),
+        ("a += k * 2", "pass"),
+        ("a += k * 2", "a -= k * 2"),
+        ("k * 2", "(k / 2)"),
+        ('print(f"{a:.3f}")', "pass"),
+        ("return max(a, -b) if a else [abs(x) for x in (1, 2)]", "return None"),
+        ("max(a, -b) if a else [abs(x) for x in (1, 2)]", "(([abs(x) for x in (1, 2)]) if a else max(a, -b))"),
+        ("max(a, -b)", "min(a, -b)"),
+        ("-b", "(b)"),
+        ("abs(x)", "(x)"),
+        ("1", "2"),
+    }
+    for m in mutants.mutants_of(SOURCE, "a.py"):
+        changed = ast.unparse(ast.parse(m.applied(SOURCE)))
+        assert changed != ast.unparse(ast.parse(SOURCE))
+        assert m.applied(SOURCE)[: m.begin] == SOURCE[: m.begin]
+
+
+def test_places_are_right_behind_letters_of_two_bytes():
+    source = 'x = {"ä": 1, "µ": 2}\n'
+    assert {m.applied(source) for m in mutants.mutants_of(source, "a.py")} == {
+        'x = {"ä": 2, "µ": 2}\n',
+        'x = {"ä": 1, "µ": 3}\n',
+    }
+
+
+@pytest.fixture
+def house(tmp_path, monkeypatch):
+    """A repository with one room and one test that notices some changes."""
+    for folder in ("toy/room", "test/room"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "toy/room/signs.py").write_text("def positive(x):\n    return x > 0\n")
+    (tmp_path / "test/room/test_signs.py").write_text(
+        "from toy.room.signs import positive\n\n\ndef test_positive():\n    assert positive(3) and not positive(-1)\n"
+    )
+    monkeypatch.setattr(mutants, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(mutants, "PLACE", tmp_path / ".mutants")
+    monkeypatch.setattr(mutants, "PACKAGE", "toy")
+    return tmp_path
+
+
+def results(found):
+    return {(m["old"], m["new"]): m["result"] for m in found["mutants"]}
+
+
+def test_survivors_are_told_kept_and_tried_again_when_a_test_has_changed(house, monkeypatch):
+    marks = "not ros"
+    found = mutants.run("room", 9, 1, marks, survivors=False, show=False)
+    alive = {("x > 0", "(x >= 0)"), ("0", "1")}
+    dead = {("x > 0", "(x < 0)"), ("return x > 0", "return None")}
+    assert {k for k, result in results(found).items() if result == mutants.SURVIVED} == alive
+    assert set(results(found)) == alive | dead and found["killed"] == 2
+    assert (house / "toy/room/signs.py").read_text() == "def positive(x):\n    return x > 0\n"
+
+    tried = []
+    test_mutant = mutants.Copy.test_mutant
+    monkeypatch.setattr(mutants.Copy, "test_mutant", lambda *a: tried.append(a[1].old) or test_mutant(*a))
+    mutants.run("room", 9, 1, marks, survivors=False, show=False)
+    assert not tried, "nothing has changed"
+    with (house / "test/room/test_signs.py").open("a") as f:
+        f.write("    assert not positive(0) and positive(1)\n")
+    found = mutants.run("room", 9, 1, marks, survivors=True, show=False)
+    assert sorted(tried) == ["0", "x > 0"] and found["killed"] == 2 == len(found["mutants"])
+
+
+def test_an_endless_loop_counts_as_noticed_and_tests_that_fail_anyway_end_the_run(house, monkeypatch):
+    monkeypatch.setattr(mutants, "COMPILING", 1.0)
+    (house / "toy/room/signs.py").write_text("def positive(x):\n    while not x:\n        x = 3\n    return x\n")
+    (house / "test/room/test_signs.py").write_text(
+        "from toy.room.signs import positive\n\n\ndef test_positive():\n    assert positive(2)\n"
+    )
+    found = mutants.run("room", 9, 1, "", survivors=False, show=False)
+    assert results(found)["not x", "(x)"] == mutants.ENDLESS
+    (house / "test/room/test_signs.py").write_text("def test_never():\n    assert False\n")
+    with pytest.raises(SystemExit, match="fail without any change"):
+        mutants.run("room", 9, 1, "", survivors=False, show=False)
