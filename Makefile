@@ -60,7 +60,7 @@ ROOM ?= ik
 N ?= 20
 SEED ?= 1
 mutants: setup
-	@$(RUN)/python -m test.mutants "$(ROOM)" -n $(N) --seed $(SEED)
+	@$(RUN)/python test/mutants.py "$(ROOM)" -n $(N) --seed $(SEED)
 
 # What `bench` compares with. PlaCo's wheels pin their own pinocchio, so they get a folder of their own.
 PLACO := $(VENV)/placo

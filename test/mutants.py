@@ -1,8 +1,9 @@
 """Mutation run: one small change of the code at a time, and whether the tests of that room notice.
 
-    python -m test.mutants retargeting -n 20          # or `make mutants ROOM=retargeting`
-    python -m test.mutants ik/limits -n 10 --seed 2
-    python -m test.mutants mocap --survivors          # try again only those that survived
+    python test/mutants.py retargeting -n 20          # or `make mutants ROOM=retargeting`
+    python test/mutants.py ik/limits -n 10 --seed 2
+    python test/mutants.py mocap --survivors          # try again only those that survived
+    python test/mutants.py mocap/gaps --tests test_gaps.py   # by some files of its tests only
 
 It works on a copy of the tree and goes on where it was interrupted; a mutant is tried again when its source has changed
 or, where it survived, a test of its room. Results are in `.mutants/<room>.json`.
@@ -17,6 +18,7 @@ import argparse
 import ast
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -92,10 +94,15 @@ def mutants_of(source: str, path: str) -> list[Mutant]:
     for node, new in _changes(ast.parse(source)):
         begin, end = offset(node.lineno, node.col_offset), offset(node.end_lineno, node.end_col_offset)
         mutant = Mutant(path, begin, end, new, node.lineno, " ".join(source[begin:end].split()))
-        with contextlib.suppress(SyntaxError):
-            if ast.dump(ast.parse(mutant.applied(source))) != ast.dump(ast.parse(source)):
-                found[mutant.key] = mutant
+        found[mutant.key] = mutant
     return list(found.values())
+
+
+def is_change(mutant: Mutant, source: str) -> bool:
+    """True where the changed source is Python, and not the same program in other words."""
+    with contextlib.suppress(SyntaxError):
+        return ast.dump(ast.parse(mutant.applied(source))) != ast.dump(ast.parse(source))
+    return False
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
@@ -193,24 +200,25 @@ def sampled(room: str, number: int, seed: int) -> list[Mutant]:
     files = sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
     if not all(f.is_file() for f in files) or not files:
         sys.exit(f"mutants: there is no room, folder or file {PACKAGE}/{room}")
-    everything = [
-        m for f in files if f.name != "__init__.py" for m in mutants_of(f.read_text(), str(f.relative_to(REPOSITORY)))
-    ]
+    sources = {str(f.relative_to(REPOSITORY)): f.read_text() for f in files if f.name != "__init__.py"}
+    everything = [m for path, source in sources.items() for m in mutants_of(source, path)]
     random.Random(seed).shuffle(everything)
-    return everything[:number]
+    return list(itertools.islice((m for m in everything if is_change(m, sources[m.path])), number))
 
 
 class Copy:
     """A copy of the tree in which mutants are tried."""
 
-    def __init__(self, room: str, marks: str) -> None:
+    def __init__(self, room: str, marks: str, tests: str = "test_*.py") -> None:
         self.tree = PLACE / "tree"
         shutil.rmtree(self.tree, ignore_errors=True)
         shutil.copytree(REPOSITORY, self.tree, ignore=LEFT_OUT)
         self.tests = self.tree / "test" / room.split("/")[0].removesuffix(".py")
         if not self.tests.is_dir():
             sys.exit(f"mutants: there are no tests test/{self.tests.name}")
-        self.marks = marks
+        if not any(self.tests.rglob(tests)):
+            sys.exit(f"mutants: there are no tests {tests} below test/{self.tests.name}")
+        self.marks, self.pattern = marks, tests
         data = REPOSITORY.parent / "shared" / "data"
         self.env = {"OMP_NUM_THREADS": "1", "HUMANOID_TEST_DATA": str(data), **os.environ, "PYTHONPATH": str(self.tree)}
         # Byte code is kept by a file's second and size, which a change and its undoing may share.
@@ -227,7 +235,7 @@ class Copy:
 
     def test(self, first: str, limit: float) -> tuple[str, str]:
         """Run the tests, those of a module's own name first: what happened, and the test that failed."""
-        files = sorted(self.tests.rglob("test_*.py"))
+        files = sorted(self.tests.rglob(self.pattern))
         files.sort(key=lambda f: not f.name.startswith(f"test_{first}"))
         command = [
             sys.executable,
@@ -274,19 +282,21 @@ class Copy:
             file.write_text(source)
 
 
-def run(room: str, number: int, seed: int, marks: str, survivors: bool, show: bool = True) -> dict:
+def run(
+    room: str, number: int, seed: int, marks: str, survivors: bool, tests: str = "test_*.py", show: bool = True
+) -> dict:
     """Try a sample of mutants; the results, also written to `.mutants/<room>.json` after each."""
     PLACE.mkdir(exist_ok=True)
     (PLACE / ".gitignore").write_text("*\n")
     results = PLACE / f"{room.replace('/', '_').removesuffix('.py')}.json"
     known = json.loads(results.read_text())["mutants"] if results.is_file() else {}
     chosen = sampled(room, number, seed)
-    copy = Copy(room, marks)
-    tests = copy.stamp(copy.tests)
+    copy = Copy(room, marks, tests)
+    tests_stamp = copy.stamp(*sorted(copy.tests.rglob(tests)))
     stamps = {m.path: copy.stamp(copy.tree / m.path) for m in chosen}
     if survivors:
         chosen = [m for m in chosen if known.get(m.key, {}).get("result") == SURVIVED]
-    waiting = [m for m in chosen if not _is_known(known.get(m.key), stamps[m.path], tests)]
+    waiting = [m for m in chosen if not _is_known(known.get(m.key), stamps[m.path], tests_stamp)]
     limit = COMPILING
     if waiting:
         begin = time.monotonic()
@@ -298,7 +308,7 @@ def run(room: str, number: int, seed: int, marks: str, survivors: bool, show: bo
         for k, mutant in enumerate(waiting):
             bar(len(chosen) - len(waiting) + k, f"{mutant.path}:{mutant.line}")
             result, by = copy.test_mutant(mutant, limit)
-            row = {**asdict(mutant), "result": result, "by": by, "source": stamps[mutant.path], "tests": tests}
+            row = {**asdict(mutant), "result": result, "by": by, "source": stamps[mutant.path], "tests": tests_stamp}
             known[mutant.key] = row
             part = results.with_suffix(".part")
             part.write_text(json.dumps({"room": room, "mutants": known}, indent=1))
@@ -312,15 +322,16 @@ def _is_known(row: dict | None, source: str, tests: str) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m test.mutants", description="How much the tests of a room notice.")
+    parser = argparse.ArgumentParser(prog="python test/mutants.py", description="How much the tests of a room notice.")
     parser.add_argument("room", help="a room, a folder of it, or a file: ik, ik/limits, ik/follower")
     parser.add_argument("-n", "--number", type=int, default=20, help="how many mutants (default: 20)")
     parser.add_argument("--seed", type=int, default=1, help="of the sample (default: 1)")
     parser.add_argument("--marks", default="not ros and not browser", help="of the tests (not ros and not browser)")
+    parser.add_argument("--tests", default="test_*.py", metavar="PATTERN", help="files of tests of the room (all)")
     parser.add_argument("--survivors", action="store_true", help="only those that survived before")
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args()
-    found = run(args.room, args.number, args.seed, args.marks, args.survivors, not args.json)
+    found = run(args.room, args.number, args.seed, args.marks, args.survivors, args.tests, not args.json)
     if args.json:
         print_json(found)
         return 0

@@ -56,6 +56,7 @@ def test_every_sort_of_change_is_made_once_and_is_python():
         ("1", "2"),
     }
     for m in mutants.mutants_of(SOURCE, "a.py"):
+        assert mutants.is_change(m, SOURCE)
         changed = ast.unparse(ast.parse(m.applied(SOURCE)))
         assert changed != ast.unparse(ast.parse(SOURCE))
         assert m.applied(SOURCE)[: m.begin] == SOURCE[: m.begin]
