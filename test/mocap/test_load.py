@@ -38,6 +38,39 @@ def test_built_in_dance_is_the_default():
     np.testing.assert_array_equal(clip.positions, load_clip("dance").positions)
 
 
+def test_a_file_of_the_sixteen_markers_at_50_hz_shows_every_body_point_but_the_sternum(tmp_path):
+    """The recording of Dube 2012 (data set A) is not public; this is a file of its kind, in millimetres, with a gap."""
+    dance = load_clip("dance").crop(6, 10)
+    clip = dance.select([name for name in dance.labels if name != "Sternum"])
+    pairs = {name.removesuffix("_L") for name in clip.labels if name.endswith("_L")}
+    assert len(clip.labels) == 16 == 2 + 2 * len(pairs) and {"Hip", "Elbow", "Wrist", "Knee", "Ankle"} < pairs
+    hidden = clip.index("Wrist_L")
+    head = ["PathFileType\t4\t(X/Y/Z)\ta.trc", "DataRate\tCameraRate\tNumFrames\tNumMarkers\tUnits"]
+    head += [f"50\t50\t{clip.n_frames}\t16\tmm", "Frame#\tTime\t" + "\t\t\t".join(clip.labels)]
+    head += ["\t\t" + "\t".join(f"X{k}\tY{k}\tZ{k}" for k in range(1, 17)), ""]
+    rows = []
+    for k, points in enumerate(1000 * clip.positions):
+        cells = [f"{v:.4f}" for v in points.ravel()]
+        if 20 <= k < 25:
+            cells[3 * hidden : 3 * hidden + 3] = ["", "", ""]
+        rows.append("\t".join([str(k + 1), f"{k / 50:.4f}", *cells]))
+    path = tmp_path / "a.trc"
+    path.write_text("\n".join(head + rows) + "\n")
+
+    read = load_clip(path)
+    assert read.rate == 50.0 and read.labels == clip.labels
+    gone = np.isnan(read.positions).all(axis=2)
+    assert np.argwhere(gone).tolist() == [[k, hidden] for k in range(20, 25)]
+    np.testing.assert_allclose(read.positions[~gone], clip.positions[~gone], atol=1e-7)
+    found, shown = find_body_points(read), find_body_points(dance)
+    assert found.estimated == ("sternum",) and found.rate == 50.0
+    for name in found.names:
+        if name != "sternum":
+            seen = ~np.isnan(found.point(name)).any(axis=1)
+            assert seen.sum() >= clip.n_frames - 5
+            np.testing.assert_allclose(found.point(name)[seen], shown.point(name)[seen], atol=2e-3)
+
+
 def test_path_may_be_a_string_and_the_suffix_in_capitals(mocap, tmp_path):
     path = tmp_path / "WALK.TRC"
     path.write_bytes(mocap("dance_markers/walk1.trc").read_bytes())

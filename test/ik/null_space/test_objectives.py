@@ -5,6 +5,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.ik import PointTask
@@ -102,6 +103,41 @@ def test_costs_lead_free_joints_from_their_limits_and_home():
         q = home.step(q, [task], 0.005)[0]
     assert q[free] == pytest.approx(neutral[free], abs=1e-3)
     assert np.allclose(robot.frame_positions(q, [robot.point_frame("l_wrist")])[0], task.target, atol=1e-6)
+
+
+def test_null_space_motion_ends_where_the_cost_is_least_among_all_postures_that_do_the_task():
+    """Liégeois (Schwienbacher 2014, eq. 4.11 and 4.12) against SciPy's constrained minimiser, with unequal weights."""
+    robot, rng = load_robot("wabian2", "fixed"), np.random.default_rng(3)
+    task, _ = left_hand(robot)
+    hand, span = robot.point_frame("l_wrist"), robot.upper - robot.lower
+    start, comfort = (robot.lower + rng.uniform(0.35, 0.65, robot.n) * span for _ in range(2))
+    weights = rng.uniform(0.5, 2.0, robot.n)
+    q = robot.q(start)
+    task.target = robot.frame_positions(q, [hand])[0]
+    cost = ComfortCost(comfort, weights)
+    solver = ResolvedRate(robot, [cost])
+    solver.dofs.mobility = rng.uniform(0.5, 2.0, solver.dofs.k)
+    costs = []
+    for _ in range(1200):
+        costs.append(cost.cost(robot, robot.data, q))
+        q = solver.step(q, [task], 0.02)[0]
+    assert np.diff(costs).max() < 1e-9, "it never rises"
+
+    def hand_error(joints):
+        return robot.frame_positions(robot.q(joints), [hand])[0] - task.target
+
+    best = minimize(
+        lambda x: 0.5 * weights @ (x - comfort) ** 2,
+        start,
+        jac=lambda x: weights * (x - comfort),
+        constraints={"type": "eq", "fun": hand_error},
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
+    assert best.success and costs[0] > 2 * best.fun
+    assert np.abs(hand_error(robot.joints(q))).max() < 1e-6
+    assert costs[-1] == pytest.approx(best.fun, rel=1e-5)
+    np.testing.assert_allclose(robot.joints(q), best.x, atol=2e-3)
 
 
 def test_measure_is_the_product_and_the_condition_the_quotient_of_singular_values():

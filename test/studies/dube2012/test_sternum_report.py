@@ -50,6 +50,24 @@ def test_rows_are_what_their_columns_say(report, dance):
     assert row.frames == dance.n_frames and row.worst >= row.mean["distance"]
 
 
+@pytest.mark.parametrize(("name", "frames", "rate"), [("dance1", 1500, 60.0), ("walk1", 351, 60.0)])
+def test_a_recording_that_shows_the_sternum_is_loaded_with_that_marker_as_the_truth(mocap, name, frames, rate):
+    """Data set B of Dube 2012 is not available; optical recordings with a sternum marker stand for it."""
+    clip = load_clip(mocap(f"dance_markers/{name}.trc"))
+    points = find_body_points(clip)
+    assert (points.n_frames, points.rate, len(clip.labels)) == (frames, rate, 28)
+    assert points.estimated == (), "nothing of it is a guess"
+    # Its marker turned to the clip's heading and origin: the same distances to the markers of hips and shoulders.
+    for body, marker in (("l_shoulder", "Shoulder_L"), ("r_shoulder", "Shoulder_R")):
+        apart = np.linalg.norm(points.point("sternum") - points.point(body), axis=1)
+        truth = np.linalg.norm(clip.marker("Sternum") - clip.marker(marker), axis=1)
+        seen = np.isfinite(truth) & np.isfinite(apart)
+        assert seen.mean() > 0.9 and np.corrcoef(apart[seen], truth[seen])[0, 1] > 0.9
+    shown = np.isfinite(clip.marker("Sternum")).all(axis=1)
+    np.testing.assert_allclose(points.point("sternum")[shown], clip.marker("Sternum")[shown], atol=1e-9)
+    assert 0.1 < np.linalg.norm(points.point("sternum") - points.point("l_hip"), axis=1).mean() < 0.8
+
+
 def test_in_sample_errors_are_the_smallest(report):
     for method in METHODS:
         best = report[method, "this clip"].mean["distance"]
