@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from humanoid_control.cli.parser import (
     require_range,
 )
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.files import check_file, check_folder, whole_file
+from humanoid_control.files import check_file, check_folder
 from humanoid_control.retargeting import AVOIDANCE, CONSTRAINED, METHODS, JointTrajectory, RetargetSettings
 from humanoid_control.terminal import compile_first, console, print_json, progress, table, warn
 
@@ -27,54 +26,15 @@ FORMATS = (".csv", ".npz", ".mcap")
 
 
 def write_trajectory(path: Path, trajectory: JointTrajectory, targets: np.ndarray) -> None:
-    """Write a trajectory in the format of the file's ending; the file appears whole or not at all.
-
-    Args:
-        path: .csv, .npz or .mcap.
-        trajectory: what to write.
-        targets: (T, 7, 3) what it was solved for, kept in the NPZ [m].
-
-    Raises:
-        ConfigError: it cannot be written.
-    """
+    """Write a trajectory in the format of the file's ending, with the targets (T, 7, 3) [m] where that keeps them."""
     if path.suffix == ".csv":
         trajectory.write_csv(path)
-        return
-    writer = {".npz": _npz, ".mcap": _mcap}[path.suffix]
-    with whole_file(path) as part:
-        writer(part, trajectory, targets)
+    elif path.suffix == ".npz":
+        trajectory.write_npz(path, targets)
+    else:
+        from humanoid_control.evaluation.bag import write_joint_commands
 
-
-def _npz(path: Path, t: JointTrajectory, targets: np.ndarray) -> None:
-    np.savez_compressed(
-        path,
-        joint_names=np.array(t.joint_names),
-        rate=t.rate,
-        positions=t.positions,
-        velocities=t.velocities,
-        targets=targets,
-        errors=t.errors,
-    )
-
-
-def _mcap(path: Path, t: JointTrajectory, _: np.ndarray) -> None:
-    from humanoid_control.evaluation.bag import BagWriter, typestore
-
-    types = typestore()
-    JointState, Header = types.types["sensor_msgs/msg/JointState"], types.types["std_msgs/msg/Header"]
-    Time = types.types["builtin_interfaces/msg/Time"]
-    folder = path.with_suffix("")
-    bag = BagWriter(folder)
-    bag.add_topic("/joint_commands", "sensor_msgs/msg/JointState")
-    names, none = list(t.joint_names), np.zeros(0)
-    for k, (q, v) in enumerate(zip(t.positions, t.velocities, strict=True)):
-        ns = round(1e9 * k / t.rate)
-        header = Header(stamp=Time(sec=ns // 10**9, nanosec=ns % 10**9), frame_id="")
-        message = JointState(header=header, name=names, position=q, velocity=v, effort=none)
-        data = types.serialize_cdr(message, "sensor_msgs/msg/JointState")
-        bag.write("/joint_commands", ns, bytes(data))
-    bag.close()
-    shutil.move(folder / f"{folder.name}.mcap", path)
+        write_joint_commands(path, trajectory)
 
 
 # -------- The command

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from humanoid_control.evaluation.motion_quality import measure_motion as measure_motion
     from humanoid_control.evaluation.reaching import reach_parts as reach_parts
     from humanoid_control.evaluation.reaching import reach_report as reach_report
+    from humanoid_control.evaluation.recorded_run import RecordedRun as RecordedRun
     from humanoid_control.evaluation.recorded_run import read_run as read_run
     from humanoid_control.evaluation.recorded_run import run_parts as run_parts
     from humanoid_control.evaluation.recorded_run import run_report as run_report
@@ -46,7 +47,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "limit_costs": ["LimitCosts", "measure_limit_costs"],
         "motion_quality": ["DriftCheck", "JointUse", "MotionQuality", "drift_check", "joint_use", "measure_motion"],
         "reaching": ["reach_parts", "reach_report"],
-        "recorded_run": ["read_run", "run_parts", "run_report"],
+        "recorded_run": ["RecordedRun", "read_run", "run_parts", "run_report"],
         "score": ["RobotScore", "RunScore", "retarget_variants", "score_clip", "score_trajectories"],
         "self_collision": ["CollisionCount", "count_collisions"],
         "shoulder_singularity": ["gh_singularity"],

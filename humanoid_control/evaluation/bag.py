@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 from rosbags.rosbag2 import Reader, ReaderError, StoragePlugin, Writer, WriterError
 from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.files import whole_file
+from humanoid_control.retargeting import JointTrajectory
 
 VERSION: Literal[9] = 9
 
@@ -71,6 +75,33 @@ def _latched_qos() -> Qos:
         forever,
         False,
     )
+
+
+def write_joint_commands(path: Path, trajectory: JointTrajectory) -> None:
+    """Write a trajectory as one MCAP file of the topic `joint_commands`; it appears whole or not at all.
+
+    Args:
+        path: of the file; `humanoid replay` plays it.
+        trajectory: positions and velocities of joints.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    store = typestore()
+    JointState, Header = store.types["sensor_msgs/msg/JointState"], store.types["std_msgs/msg/Header"]
+    Time = store.types["builtin_interfaces/msg/Time"]
+    names, none = list(trajectory.joint_names), np.zeros(0)
+    with whole_file(path) as part:
+        folder = part.with_suffix("")
+        bag = BagWriter(folder)
+        bag.add_topic("/joint_commands", "sensor_msgs/msg/JointState")
+        for k, (q, v) in enumerate(zip(trajectory.positions, trajectory.velocities, strict=True)):
+            ns = round(1e9 * k / trajectory.rate)
+            header = Header(stamp=Time(sec=ns // 10**9, nanosec=ns % 10**9), frame_id="")
+            message = JointState(header=header, name=names, position=q, velocity=v, effort=none)
+            bag.write("/joint_commands", ns, bytes(store.serialize_cdr(message, "sensor_msgs/msg/JointState")))
+        bag.close()
+        shutil.move(folder / f"{folder.name}.mcap", part)
 
 
 class BagReader:

@@ -215,7 +215,30 @@ def nanoseconds(stamp: Any) -> int:
 TOPICS = {"/joint_states", "/joint_commands", "/targets", "/diagnostics"}
 
 
-def read_run(path: Path, robot: Robot) -> dict[str, Any]:
+@dataclass(frozen=True)
+class RecordedRun:
+    """What a recording holds; times count from the first targets.
+
+    Attributes:
+        states, commands: of the joints.
+        postures_from: topic that tells the postures: the commands, or the states where commands are velocities alone.
+        times: (K,) of the targets [s]. targets: (K, 7, 3) the tracked points [m].
+        nodes: node -> its last diagnostics: message and values by name.
+        rates: topic -> [Hz].
+        duration: from the first to the last message [s].
+    """
+
+    states: Signal
+    commands: Signal
+    postures_from: str
+    times: np.ndarray
+    targets: np.ndarray
+    nodes: dict[str, dict[str, str]]
+    rates: dict[str, float]
+    duration: float
+
+
+def read_run(path: Path, robot: Robot) -> RecordedRun:
     """Signals, targets and last diagnostics of a bag.
 
     Raises:
@@ -244,21 +267,16 @@ def read_run(path: Path, robot: Robot) -> dict[str, Any]:
             raise ConfigError(f"{path} holds no {what}: did the nodes find each other? try `humanoid doctor`")
     # Stamps since 1970 as floats are only good to a quarter of a microsecond: count from the first one.
     first = target_rows[0][0]
-    signals = {
-        "/joint_states": states.signal(first),
-        "/joint_commands": commands_of(commands, states, first, path),
-    }
-    times = 1e-9 * (np.array([stamp for stamp, _ in target_rows]) - first)
-    targets = np.array([points for _, points in target_rows])
-    return {
-        "signals": signals,
-        "postures_from": postures_from(commands),
-        "times": times,
-        "targets": targets,
-        "nodes": nodes,
-        "rates": rates,
-        "duration": duration,
-    }
+    return RecordedRun(
+        states=states.signal(first),
+        commands=commands_of(commands, states, first, path),
+        postures_from=postures_from(commands),
+        times=1e-9 * (np.array([stamp for stamp, _ in target_rows]) - first),
+        targets=np.array([points for _, points in target_rows]),
+        nodes=nodes,
+        rates=rates,
+        duration=duration,
+    )
 
 
 def run_report(path: Path, robot: Robot, skip: float = 0.0) -> dict[str, Any]:
@@ -270,21 +288,20 @@ def run_report(path: Path, robot: Robot, skip: float = 0.0) -> dict[str, Any]:
         skip: the first seconds of the targets that errors leave out (the lead-in).
     """
     run = read_run(path, robot)
-    commands, states = run["signals"]["/joint_commands"], run["signals"]["/joint_states"]
-    late = run["times"] > run["times"][0] + skip
-    times, targets = run["times"][late], run["targets"][late]
+    late = run.times > run.times[0] + skip
+    times, targets = run.times[late], run.targets[late]
     return {
         "robot": robot.name,
         "bag": str(path),
-        "duration_s": run["duration"],
-        "postures_from": run["postures_from"],
-        "error_of_robot": link_error_statistics(robot, states, times, targets),
-        "error_of_command": link_error_statistics(robot, commands, times, targets),
-        "limits": limits_kept(robot, commands, run["postures_from"] == MEASURED),
-        "self_collision": self_collisions(robot, states),
-        "smoothness": smoothness(commands),
-        "topics_hz": run["rates"],
-        "nodes": run["nodes"],
+        "duration_s": run.duration,
+        "postures_from": run.postures_from,
+        "error_of_robot": link_error_statistics(robot, run.states, times, targets),
+        "error_of_command": link_error_statistics(robot, run.commands, times, targets),
+        "limits": limits_kept(robot, run.commands, run.postures_from == MEASURED),
+        "self_collision": self_collisions(robot, run.states),
+        "smoothness": smoothness(run.commands),
+        "topics_hz": run.rates,
+        "nodes": run.nodes,
     }
 
 

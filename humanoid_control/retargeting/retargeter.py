@@ -152,6 +152,16 @@ class JointTrajectory:
             for k, q in enumerate(self.positions):
                 rows.writerow([f"{k / self.rate:.6f}", *(f"{v:.6f}" for v in q)])
 
+    def write_npz(self, path: str | Path, targets: np.ndarray) -> None:
+        """Write names, rate, positions, velocities and errors, with the targets (T, 7, 3) [m]; whole or not at all.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        arrays = {"positions": self.positions, "velocities": self.velocities, "errors": self.errors}
+        with whole_file(Path(path)) as part:
+            np.savez_compressed(part, joint_names=np.array(self.joint_names), rate=self.rate, targets=targets, **arrays)
+
 
 class Retargeter:
     """Solves one robot's posture for one frame of targets after another; the same object serves files and live input.
