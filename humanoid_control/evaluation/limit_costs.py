@@ -195,7 +195,8 @@ def measure_limit_costs(
         ClipError: the clip has no first posture on the robot.
         RobotError: the robot lacks some of the points.
     """
-    targets = _played(scale_to_robot(body, robot), speed, seconds)
+    scaled = scale_to_robot(body, robot)
+    targets = _played(scaled, speed, seconds)
     settings = RetargetSettings()
     solved = retarget_clip(targets, robot, settings)
     nothing = {key: value for change in LIMITS.values() for key, value in change.items()}
@@ -208,7 +209,7 @@ def measure_limit_costs(
         speed,
         Tracking.of(robot, solved),
         {name: _tried(robot, targets, replace(settings, **change)) for name, change in changes.items()},
-        {speed * s: _tried(robot, targets.paced(s), settings) for s in SLOWER},
+        {speed * s: _tried(robot, _played(scaled, speed * s, seconds / s), settings) for s in SLOWER},
         dict(_by_others(body, others, speed, seconds)),
         {joint: share for share, joint in ends[:2] if share > 0.05},
     )
