@@ -51,6 +51,16 @@ def test_lead_in_begins_and_ends_at_rest():
     assert v[0] < 0.05 and v.max() == pytest.approx(1.875 * 0.5, rel=0.01) and x[-1] == 0.5
 
 
+@pytest.mark.parametrize("dt", [DT, 0.0])
+def test_a_lead_in_of_no_time_is_over_at_once(dt):
+    points = SteadyPoints(np.zeros((1, 3)), 5.0, 1.0)
+    points.begin(0.0)
+    wanted = np.array([[0.5 * 5.0 * dt, 0.0, 0.0]])
+    assert points.follow(wanted, dt) == pytest.approx(wanted, abs=1e-12)
+    wanted = wanted + [[0.01, 0.0, 0.0]]
+    assert points.follow(wanted, DT) == pytest.approx(wanted, abs=1e-12), "and stays over"
+
+
 def test_not_a_number_keeps_what_was_wanted():
     points = SteadyPoints(np.zeros((2, 3)), 5.0, 1.0)
     wanted = np.array([[0.01, 0, 0], [0, 0.01, 0]])
