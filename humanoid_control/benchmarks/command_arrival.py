@@ -6,8 +6,10 @@ else. It keeps stamps and times of arrival; which command answers which targets 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import select
 import signal
 import struct
 import subprocess
@@ -21,27 +23,40 @@ import numpy as np
 
 from humanoid_control.benchmarks import Row
 from humanoid_control.benchmarks.rows import row_of
-from humanoid_control.errors import EnvironmentProblem
+from humanoid_control.terminal import warn
 
 MODULE = "humanoid_control.benchmarks.command_arrival"
-TIMEOUT = 20.0  # [s] for the listener to start, and to tell what it heard
+TIMEOUT = 30.0  # [s] for the listener to hear a command, and to tell what it heard
 LONGEST = 0.1  # [s] targets that no command answers in this time are left out
 COMMAND_STAMP, MARKER_STAMP = 4, 8  # places of the first stamp in the bytes of a JointState and of a MarkerArray
 DEPTH = 50  # messages that wait while the listener is not running
 
 
 class Listener:
-    """The listener as a child process. Use as a context manager around what is measured; `rows` tells the rest."""
+    """The listener as a child process: a context manager around the nodes, so that it is ready before they are busy.
+
+    What counts is between `begin` and `end`; `rows` tells it when the context has been left.
+    """
 
     def __enter__(self) -> Listener:
+        self.heard: dict[str, Any] = {}
+        self._since = self._until = time.time_ns()
         self._process = subprocess.Popen(
             [sys.executable, "-u", "-m", MODULE], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
         )
-        assert self._process.stdout is not None
-        if self._process.stdout.readline().strip() != "ready":
-            self._process.wait(TIMEOUT)
-            raise EnvironmentProblem("the listener to joint_commands did not start: see `humanoid doctor`")
         return self
+
+    def begin(self) -> None:
+        """Wait until it hears commands; where it does not in time, there are no rows in the end."""
+        assert self._process.stdout is not None
+        there, _, _ = select.select([self._process.stdout], [], [], TIMEOUT)
+        if not there or self._process.stdout.readline().strip() != "ready":
+            warn("a process that listens to joint_commands hears none: the latency to it is left out")
+        self._since = time.time_ns()
+
+    def end(self) -> None:
+        """Stop counting."""
+        self._until = time.time_ns()
 
     def __exit__(self, *_: object) -> None:
         if self._process.poll() is None:
@@ -51,7 +66,8 @@ class Listener:
         except subprocess.TimeoutExpired:
             self._process.kill()
             out, _err = self._process.communicate()
-        self.heard: dict[str, Any] = json.loads(out or "{}")
+        with contextlib.suppress(ValueError):  # it was killed
+            self.heard = json.loads(out.removeprefix("ready"))
 
     def rows(self, name: str, period: float) -> list[Row]:
         """Rows in ms: from targets to the arrival of their command, and from any command's stamp to its arrival.
@@ -60,7 +76,10 @@ class Listener:
             name: of the first row. period: of the commands [s].
         """
         heard = self.heard
-        targets, stamps, arrivals = (1e-9 * np.array(heard.get(k, [])) for k in ("targets", "stamps", "arrivals"))
+        told = [np.array(heard.get(k, []), dtype=np.int64) for k in ("targets", "stamps", "arrivals")]
+        counts = (told[1] >= self._since) & (told[1] <= self._until)
+        targets = 1e-9 * told[0][(told[0] >= self._since) & (told[0] <= self._until)]
+        stamps, arrivals = 1e-9 * told[1][counts], 1e-9 * told[2][counts]
         used = answers(targets, stamps, period)
         late = arrivals[used[used >= 0]] - targets[used >= 0]
         more = {"scheduling": heard.get("scheduling", ""), "targets": len(targets), "answered": int((used >= 0).sum())}

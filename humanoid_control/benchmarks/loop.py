@@ -24,12 +24,15 @@ def measure(robot: str = "lola", seconds: float = 40.0, quiet: bool = True) -> l
     check_seconds(seconds)
     load_robot(robot, "fixed")  # a robot that is none leaves no run behind
     stack = find_stack("imitation").without("viewer")
-    with Session(stack, robot, {NODE: {"rate": RATE}}, window=seconds, quiet=True) as session:
+    settings = {NODE: {"rate": RATE}}
+    with Listener() as listener, Session(stack, robot, settings, window=seconds, quiet=True) as session:
         session.wait_first_motion()
         session.run(SETTLE)
         before = _last_diagnostics(session)
-        with Listener() as listener, progress("measuring", seconds, quiet) as show:
+        listener.begin()
+        with progress("measuring", seconds, quiet) as show:
             session.run(seconds, lambda t, _: show(t))
+        listener.end()
         after = _last_diagnostics(session)
     ticks, missed = (int(after[k]) - int(before[k]) for k in ("ticks", "missed_ticks"))
     latency, period, tick = (

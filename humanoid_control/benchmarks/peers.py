@@ -218,10 +218,10 @@ def urdf_with_shapes(robot: Robot, joints: Sequence[str], points: Sequence[str])
         if joint.get("name") not in joints and joint.get("type") != "fixed":
             _fix(joint, robot)
     for name in points:
-        link, xyz = robot.file.points[name]
+        carrier, xyz = robot.file.points[name]
         ElementTree.SubElement(tree, "link", name=f"point_{name}")
         held = ElementTree.SubElement(tree, "joint", name=f"to_point_{name}", type="fixed")
-        ElementTree.SubElement(held, "parent", link=link)
+        ElementTree.SubElement(held, "parent", link=carrier)
         ElementTree.SubElement(held, "child", link=f"point_{name}")
         ElementTree.SubElement(held, "origin", xyz=_text(xyz))
     pairs = [(names[i], names[j]) for i, j in pairs_moved(robot, joints)]

@@ -29,12 +29,13 @@ def measure(robot: str = "hrp2", seconds: float = 40.0, quiet: bool = True) -> l
     check_seconds(seconds)
     load_robot(robot, "fixed")  # a robot that is none leaves no run behind
     starts = [_start_once(robot, seconds) for _ in range(STARTS - 1)]
-    with _session(robot, seconds) as session:
+    with Listener() as listener, _session(robot, seconds) as session:
         starts.append(_started(session))
         session.run(SETTLE)
+        listener.begin()
         before = _totals(session)
-        with Listener() as listener:
-            samples = _sample(session, seconds, quiet)
+        samples = _sample(session, seconds, quiet)
+        listener.end()
         after = _totals(session)
         scheduling = {n: status.values.get("scheduling", "") for n, status in session.monitor.nodes.items()}
         ik = session.monitor.nodes["whole_body_ik"].values

@@ -156,7 +156,11 @@ def sequential_update(x: Array, P: Array, H: Array, nu: Array, r: float, gain: A
                 P[i, j] -= f * gain[j]
 
 
-PEERS = {"filterpy": FilterpyUpdate, "information": InformationUpdate, "numba": NumbaUpdate}
+PEERS: dict[str, Callable[[Measured], Callable[[], float]]] = {
+    "filterpy": FilterpyUpdate,
+    "information": InformationUpdate,
+    "numba": NumbaUpdate,
+}
 
 
 def update_cases() -> list[TimedCall]:

@@ -3,6 +3,7 @@
 import json
 
 from humanoid_control.benchmarks import self_distance, ssv_distance
+from humanoid_control.benchmarks.page import SECTIONS
 from humanoid_control.cli.main import main
 
 
@@ -41,5 +42,6 @@ def test_distance_has_a_row_for_each_function_and_for_the_whole_robot(capsys, mo
     assert whole["unit"] == "us" and whole["segments"] == 18 and whole["near_pairs"] == whole["segment_pairs"] == 132
     assert near["near_pairs"] < 40 and all(r["median"] > 0 for r in said["rows"])
     assert any("table 6.9" in line and "888.7" in line for line in said["notes"])
+    assert "`capsule_pair`" in SECTIONS["distance"](rows)
     assert main(["bench", "distance", "--robot", "hrp2"]) == 0
     assert "hrp2_all_pairs" in capsys.readouterr().out

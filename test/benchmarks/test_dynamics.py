@@ -8,6 +8,7 @@ import pytest
 from humanoid_control.benchmarks import dynamics as bench_dynamics
 from humanoid_control.benchmarks.closed_chains import chains_of
 from humanoid_control.benchmarks.dynamics import growth, slope
+from humanoid_control.benchmarks.page import SECTIONS
 from humanoid_control.cli.main import main
 from humanoid_control.multibody import ForwardDynamics, Model
 from humanoid_control.robots import load_robot
@@ -38,6 +39,8 @@ def test_dynamics_has_a_row_for_each_model_solver_and_stage(capsys, monkeypatch)
         8
     ] * 3
     assert any("0.941-1.16" in line for line in said["notes"])
+    text = SECTIONS["dynamics"](rows)
+    assert "`pinocchio_aba_armature`" in text and "`world_step_lola_elastic`" in text
 
 
 def test_pinocchios_closed_chains_are_the_robot_of_the_subsystems():

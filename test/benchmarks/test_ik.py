@@ -7,6 +7,7 @@ import pytest
 
 from humanoid_control.benchmarks import ik as bench
 from humanoid_control.benchmarks.ik_cases import DT, Motion, peer_program
+from humanoid_control.benchmarks.page import SECTIONS
 from humanoid_control.benchmarks.peers import mink_case, pink_case, urdf_with_shapes
 from humanoid_control.benchmarks.placo_peer import placo_folder, tick_cases
 from humanoid_control.ik import IkSettings, WholeBodyIk, default_limits
@@ -31,6 +32,8 @@ def test_ik_has_a_row_for_each_of_our_solvers(measured):
     assert all(rows[n]["pairs"] == 132 for n in ours[:4]) and "pairs" not in rows["tick_no_collision"]
     assert 0 < rows["tick_qp"]["active_pairs"] < rows["tick_qp"]["near_pairs"], "not every near pair is a row"
     assert any("28 task rows" in line for line in notes)
+    text = SECTIONS["ik"](rows)
+    assert "`tick_qp_peers`" in text and f"| {rows['tick_qp']['active_pairs']:.4g} |" in text
 
 
 def need(peer):

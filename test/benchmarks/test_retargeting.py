@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.benchmarks import retargeting as bench
+from humanoid_control.benchmarks.page import METHODS, SECTIONS
 from humanoid_control.benchmarks.peers import mink_stepper, pink_stepper
 from humanoid_control.benchmarks.placo_peer import PlacoRetargeting
 from humanoid_control.benchmarks.retargeting import quality
@@ -26,6 +27,8 @@ def test_every_method_has_the_same_frames(rows):
     single = [r for name, r in rows.items() if name.startswith("wabian2_") and "batch" not in name]
     assert len(single) >= 2 and {r["n"] for r in single} == {39}
     assert all(set(bench.COLUMNS) <= set(r) for r in rows.values())
+    text = SECTIONS["retarget"](rows)
+    assert all(METHODS[n.removeprefix("wabian2_")] in text for n in rows if n.startswith("wabian2_"))
 
 
 def test_single_frames_and_the_whole_clip_give_the_same_trajectory(rows):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.benchmarks import tendons as bench_tendons
+from humanoid_control.benchmarks.page import SECTIONS
 from humanoid_control.benchmarks.tendons import NOISE, SIZES, KalmanUpdate, problem
 from humanoid_control.cli.main import main
 from humanoid_control.studies.kawaharazuka.table_one import TABLE_ONE
@@ -47,6 +48,7 @@ def test_tendons_has_a_row_for_each_mapping_update_and_group(capsys, small):
     assert groups["unit"] == "Hz" and groups["p99"] <= groups["median"] <= groups["best"]
     assert any("no form for sparse H" in line for line in said["notes"])
     assert set(rows["update_8x10"]["ratios"]) == {"filterpy", "information", "numba"}
+    assert "`numba_60x80`" in SECTIONS["tendons"](rows)
     assert neck["n"] == 2 and neck["goal"] == "< 20 s, < 4 GB" and neck["reached"] == "yes"
     assert rows["filterpy_8x10"]["goal"] == "" and rows["three_groups"]["goal"] == "> 2000 Hz"
     assert rows["update_8x10"]["goal"] == "< 40 us, 5 x peer"
