@@ -26,7 +26,8 @@ from humanoid_control.terminal import Table, machine
 MOST_TRIED = 20000  # postures, before a robot is taken to be unable to touch itself
 BEYOND = 0.2  # share of its range by which a joint may start outside it
 WIDEST = 2.5  # [rad] a joint that turns farther starts within this
-SETTLED = 25  # ticks without collision and inside all ranges after which a run ends
+SETTLED = 25  # ticks without collision and inside all ranges after which late targets are switched on
+GOOD = 1.0  # [s] without collision and inside all ranges, with targets on, after which a start is left for good
 TOLERANCE = 1e-9  # [rad]
 APART = 1e-3  # [m] a pair has to have been apart by, to count as touching anew
 HANDS = ("l_wrist", "r_wrist")
@@ -38,13 +39,15 @@ class BadStart:
 
     Attributes:
         q: (nq,) configuration, at rest.
-        goal: (nq,) a posture within the ranges, whose hands are the targets; None: there are no targets.
+        goal: (nq,) a posture within the ranges, whose hands are the targets.
+        late: the targets are switched on only when the robot is out; else they are on from the beginning.
         penetration_depth: of the worst pair [m]; negative where all are apart.
         limit_violation: largest angle of a joint outside its range [rad].
     """
 
     q: np.ndarray
-    goal: np.ndarray | None
+    goal: np.ndarray
+    late: bool
     penetration_depth: float
     limit_violation: float
 
@@ -54,7 +57,9 @@ class RecoveryRun:
     """Recovery from one start.
 
     Attributes:
-        recovered: time after which it was free of collisions and inside all ranges, for good [s]; None: never.
+        recovered: time after which it was free of collisions and inside all ranges for good [s], which is until it had
+            been for GOOD with targets on; None: never.
+        relapses: number of times that it was out for SETTLED ticks and came to be in collision or out of range again.
         closest: smallest distance of a pair at the end [m], by a monitor of its own.
         limit_violation: at the end [rad].
         recovery_speed: fastest joint before that time [rad/s].
@@ -68,6 +73,7 @@ class RecoveryRun:
 
     start: BadStart
     recovered: float | None = None
+    relapses: int = 0
     closest: float = np.inf
     limit_violation: float = 0.0
     recovery_speed: float = 0.0
@@ -83,8 +89,8 @@ class RecoveryRun:
 def bad_starts(robot: Robot, count: int, seed: int = 0) -> Iterator[BadStart]:
     """Random bad starts: a third anywhere inside the ranges, a third also beyond them, a third the deepest of four.
 
-    Every second one has targets for its hands. A start that is neither in collision nor outside a range is not bad,
-    and is drawn again.
+    Every second one has targets for its hands from the beginning, the others have them once they are out. A start that
+    is neither in collision nor outside a range is not bad, and is drawn again.
 
     Raises:
         RobotError: the robot has no collision pairs, or none of so many postures is in collision.
@@ -109,7 +115,7 @@ def bad_starts(robot: Robot, count: int, seed: int = 0) -> Iterator[BadStart]:
                 raise RobotError(f"{robot.name}: none of {MOST_TRIED} postures inside its ranges is in collision")
             drawn += 1
             if best is None or depth > best.penetration_depth:
-                best = BadStart(q, goal if k % 2 else None, depth, outside)
+                best = BadStart(q, goal, k % 2 == 0, depth, outside)
         yield best
 
 
@@ -130,10 +136,14 @@ def recover(solver: WholeBodyIk, start: BadStart, dt: float = 0.004, seconds: fl
         raise RobotError(f"{robot.name} has no pairs of shapes to keep apart")
     watch = apart_limit.monitor
     solver.reset()
-    tasks = _tasks(robot, start)
-    q, v, calm = start.q, np.zeros(robot.nv), 0
+    hands = _hands_task(robot, start)
+    tasks: list[Task] = [PostureTask(robot)]
+    waiting = list[Task](hands)  # targets that are not on yet
+    q, v, calm, held = start.q, np.zeros(robot.nv), 0, 0
     apart, free_since = np.zeros(len(robot.pairs), dtype=bool), 0.0
     for k in range(round(seconds / dt)):
+        if waiting and (calm >= SETTLED or not start.late):
+            tasks, waiting = [*tasks, *waiting], []
         begin = time.perf_counter()
         result = solver.step(q, tasks, dt)
         run.ticks.append(time.perf_counter() - begin)
@@ -142,10 +152,12 @@ def recover(solver: WholeBodyIk, start: BadStart, dt: float = 0.004, seconds: fl
         run.touched += int((touching & apart).sum())
         apart = (apart & ~touching) | (watch.lower > APART)
         free = not touching.any() and limit_violation(robot, q) <= TOLERANCE
-        calm = calm + 1 if free else 0
+        run.relapses += calm >= SETTLED and not free
+        calm, held = (calm + 1, held + (not waiting)) if free else (0, 0)
         if calm == 1:
             free_since = k * dt
-        if calm >= SETTLED:
+        if held * dt >= GOOD:
+            run.recovered = free_since
             break
         u = np.abs(result.v[robot.iv :])
         run.failures += not result.ok or not bool(np.isfinite(result.q).all())
@@ -155,33 +167,34 @@ def recover(solver: WholeBodyIk, start: BadStart, dt: float = 0.004, seconds: fl
         change = float(np.max(np.abs(result.v - v)[robot.iv :]))
         run.acceleration = max(run.acceleration, change / (a * dt))
         q, v, run.stage = result.q, result.v, max(run.stage, apart_limit.recovery.stage)
-    run.recovered = free_since if calm else None
     near = robot.collision_monitor("shapes").update(q, np.inf)  # all of them
     run.closest, run.limit_violation = float(near.distance.min()), limit_violation(robot, q)
     run.blocking = tuple(" + ".join(watch.name(int(p))) for p in near.pair[near.distance < 0])
     return run
 
 
-def _tasks(robot: Robot, start: BadStart) -> list[Task]:
-    tasks: list[Task] = [PostureTask(robot)]
+def _hands_task(robot: Robot, start: BadStart) -> list[Task]:
+    """The targets of the hands; none for a robot without hands."""
     hands = [robot.point_frame(p) for p in HANDS if p in robot.points]
-    if start.goal is not None and hands:
-        points = PointsTask(robot, hands, gain=5.0)
-        points.targets = robot.frame_positions(start.goal, hands)
-        tasks.append(points)
-    return tasks
+    if not hands:
+        return []
+    points = PointsTask(robot, hands, gain=5.0)
+    points.targets = robot.frame_positions(start.goal, hands)
+    return [points]
 
 
 # -------- Report
 
 STARTS = 2000
-COLUMNS = ["robot", "starts", "inside", "outside", "deep mm", "not left", "left ms", "p99 ms", "home", "through"]
-COLUMNS += ["touched", "rad/s", "limits", "failures", "tick µs"]
-NOTE = """inside, outside: starts in collision, and with a joint beyond its range by up to 20 % of it; every second has
-targets. not left: in collision or outside a range after 15 s. left: median time until then. home: recovered
-by homing to the neutral posture, because the gradients alone did not suffice; through: those of them in which pairs
-that were apart had to be let through; touched: how often a pair that was apart by 1 mm came to touch. rad/s: fastest
-joint while leaving. limits: largest share of a limit on speed or acceleration; above 1 would be a violation."""
+COLUMNS = ["robot", "starts", "inside", "outside", "deep mm", "not left", "relapses", "left ms", "p99 ms", "home"]
+COLUMNS += ["through", "touched", "rad/s", "limits", "failures", "tick µs"]
+NOTE = f"""inside, outside: starts in collision, and with a joint beyond its range by up to 20 % of it. All have targets
+for the hands: every second from the beginning, the others once they are out. left: when the robot was out of collision
+and inside all ranges for good, which is for {GOOD:g} s with targets on; median time until then. not left: after 15 s.
+relapses: how often a robot that was out came to be in again. home: recovered by homing to the neutral posture, because
+the gradients alone did not suffice; through: those of them in which pairs that were apart had to be let through;
+touched: how often a pair that was apart by 1 mm came to touch. rad/s: fastest joint while leaving. limits: largest
+share of a limit on speed or acceleration; above 1 would be a violation."""
 
 
 def run_study(robot: str | None = None, starts: int = STARTS, show: Progress = silent) -> StudyReport:
@@ -227,6 +240,7 @@ def summary(robot: Robot, runs: list[RecoveryRun]) -> dict[str, Any]:
         "left_median": float(np.median(times)) if len(times) else None,
         "left_p99": float(np.percentile(times, 99)) if len(times) else None,
         "stages": dict(sorted(Counter(r.stage for r in runs).items())),
+        "relapses": sum(r.relapses for r in runs),
         "touched": sum(r.touched for r in runs),
         "closest_end": min(r.closest for r in runs),
         "outside_end": max(r.limit_violation for r in runs),
@@ -243,7 +257,16 @@ def summary(robot: Robot, runs: list[RecoveryRun]) -> dict[str, Any]:
 def _row(r: dict[str, Any]) -> list[Any]:
     ms = ["-" if r[k] is None else round(1000 * r[k]) for k in ("left_median", "left_p99")]
     home, through = (sum(n for stage, n in r["stages"].items() if stage >= least) for least in (1, 2))
-    row = [r["robot"], r["starts"], r["inside"], r["outside"], round(1000 * r["deepest"]), r["not_left"], *ms]
+    row = [
+        r["robot"],
+        r["starts"],
+        r["inside"],
+        r["outside"],
+        round(1000 * r["deepest"]),
+        r["not_left"],
+        r["relapses"],
+        *ms,
+    ]
     limits = round(max(r["speed_share"], r["acceleration_share"]), 6)
     row += [home, through, r["touched"], round(r["leaving_speed"], 3), limits]
     return [*row, r["failures"], round(r["tick_median"])]

@@ -14,6 +14,7 @@ import numpy as np
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.evaluation.report.plots import SERIES, subplots
 from humanoid_control.studies.report import Progress, StudyReport, silent
+from humanoid_control.studies.schwienbacher2014 import momentum_sweep
 from humanoid_control.studies.schwienbacher2014.momentum_walks import MAIN, WalkingLab, WalkOutcome, find_gait
 from humanoid_control.terminal import Table, machine
 from humanoid_control.walking import WalkTask
@@ -78,10 +79,19 @@ def run_study(
     for k, claim in enumerate(chosen):
         show(0.3 + 0.7 * k / len(chosen), claim.name)
         found.append(claim.judge(lab))
-    parts = [*_walk_tables(lab, walks), *(f"note: {note}" for note in notes), _claim_table(found)]
-    return StudyReport(
-        to_json(lab, walks, found, notes), parts, _details(found), lambda: {"momentum.png": momentum_plot(lab)}
-    )
+    swept = [] if only else momentum_sweep.sweep(lab)  # played for the claims already
+    told = momentum_sweep.sweep_parts(swept) if swept else []
+    parts = [*_walk_tables(lab, walks), *told, *(f"note: {note}" for note in notes), _claim_table(found)]
+    details = [*_details(found), *([momentum_sweep.all_runs(swept)] if swept else [])]
+    data = to_json(lab, walks, found, notes) | {"sweep": [asdict(run) for run in swept]}
+    return StudyReport(data, parts, details, lambda: _pictures(lab))
+
+
+def _pictures(lab: WalkingLab) -> dict[str, bytes | str]:
+    g = lab.gait
+    title = f"{lab.robot.title}, steps of {g.step_length:g} m in {g.step_time:g} s"
+    front = momentum_sweep.front_plot(momentum_sweep.sweep(lab), title)
+    return {"momentum.png": momentum_plot(lab), "momentum_front.png": front}
 
 
 def _play(lab: WalkingLab, show: Callable[[float, str], None]) -> list[WalkRow]:

@@ -274,6 +274,7 @@ class ConstrainedWalker(Walker):
         settings: IkSettings = CONSTRAINED,
         weight: float = 1.0,
         level_weight: float = 0.15,
+        posture_weight: float = 0.07,
     ) -> None:
         """Prepare.
 
@@ -283,6 +284,7 @@ class ConstrainedWalker(Walker):
             settings: of the solver.
             weight: of the momentum about z.
             level_weight: of that about x and y, which arms cannot cancel.
+            posture_weight: of the arms' posture.
         """
         super().__init__(robot, walk)
         posture = np.zeros(robot.n)
@@ -290,7 +292,7 @@ class ConstrainedWalker(Walker):
         posture[walk.groups.waist] *= WAIST_WEIGHT
         self.momentum = AngularMomentumTask(axes=(False, False, axes[2]), weight=weight)
         level = AngularMomentumTask(axes=(axes[0], axes[1], False), weight=level_weight)
-        keep = PostureTask(robot, walk.posture, posture, weight=0.07, gain=3.0)
+        keep = PostureTask(robot, walk.posture, posture, weight=posture_weight, gain=3.0)
         self.tasks: list[Task] = [walk, self.momentum, keep, RangeTask(walk.free)]
         if axes[0] or axes[1]:
             self.tasks.append(level)

@@ -9,6 +9,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.ik.null_space.momentum_tracking import MU
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
 from humanoid_control.robots.robot import Robot
 from humanoid_control.studies.schwienbacher2014.momentum_walkers import (
@@ -111,6 +112,8 @@ class Measures:
         speed_share: largest joint speed over its limit.
         repeats: largest difference of the momentum to the cycle before [kg m^2/s].
         arm_swing: travel of the arm joint that moves most [rad].
+        arm_speed: root mean square over the arms' joints [rad/s].
+        acceleration: largest of any joint [rad/s^2].
     """
 
     peak_to_peak: float
@@ -125,6 +128,8 @@ class Measures:
     speed_share: float
     repeats: float
     arm_swing: float
+    arm_speed: float
+    acceleration: float
 
 
 def measure(robot: Robot, walk: WalkTask, run: Replay, axis: int = GRAVITY_AXIS) -> Measures:
@@ -147,6 +152,8 @@ def measure(robot: Robot, walk: WalkTask, run: Replay, axis: int = GRAVITY_AXIS)
         float((np.abs(run.v[s, robot.iv :]) / robot.velocity).max()),
         float(np.abs(L - run.momentum[before, axis]).max()),
         float(np.ptp(joints[:, walk.groups.arms], axis=0).max()),
+        float(np.sqrt(np.mean(run.v[s, robot.iv + walk.groups.arms] ** 2))),
+        float(np.abs(np.diff(run.v[s, robot.iv :], axis=0)).max()) / walk.dt,
     )
 
 
@@ -157,11 +164,22 @@ LONGEST_STEP = 1.2  # [s]
 DELTAS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 ALL_AXES = (True, True, True)
 
+MUS = (MU, MU / 16)
+POSTURE_WEIGHTS = (0.07, 0.02, 0.005, 0.001)
+
 Factory = Callable[[Robot, WalkTask, FreeJointGains], Walker]
 
 
 def _weighting(delta: float) -> Factory:
     return lambda r, w, g: WeightingWalker(r, w, g, delta)
+
+
+def _damped(mu: float) -> Factory:
+    return lambda r, w, g: TrackingWalker(r, w, g, "damped", mu=mu)
+
+
+def _constrained(weight: float) -> Factory:
+    return lambda r, w, g: ConstrainedWalker(r, w, posture_weight=weight)
 
 
 METHODS: dict[str, Factory] = {
@@ -172,7 +190,9 @@ METHODS: dict[str, Factory] = {
     "method 1 unit": lambda r, w, g: TrackingWalker(r, w, g, "unit"),
     "method 1 damped": lambda r, w, g: TrackingWalker(r, w, g, "damped"),
     **{f"method 2 {d:g}": _weighting(d) for d in DELTAS},
+    **{f"method 1 damped, mu {mu:g}": _damped(mu) for mu in MUS},
     "constrained": lambda r, w, g: ConstrainedWalker(r, w),
+    **{f"constrained, posture {w:g}": _constrained(w) for w in POSTURE_WEIGHTS},
     "constrained xyz": lambda r, w, g: ConstrainedWalker(r, w, ALL_AXES),
     "method 1 thesis unclamped": lambda r, w, g: TrackingWalker(r, w, g, "thesis", clamp=False),
     "method 1 unit unclamped": lambda r, w, g: TrackingWalker(r, w, g, "unit", clamp=False),
