@@ -63,15 +63,17 @@ class PlacoProcess:
         environment = {k: v for k, v in os.environ.items() if k not in unwanted}
         environment |= {"PYTHONPATH": f"{folder}{os.pathsep}{inside}", "OMP_NUM_THREADS": "1"}
         script = f"import runpy; runpy.run_path({__file__!r}, run_name='__main__')"
-        self._process = subprocess.Popen(
-            [sys.executable, "-S", "-c", script],  # -S: without this environment's own packages
-            cwd=at,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self._said = at / "said.txt"
+        with self._said.open("w") as said:
+            self._process = subprocess.Popen(
+                [sys.executable, "-S", "-c", script],  # -S: without this environment's own packages
+                cwd=at,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
+            )
         self.version = str(self._answer()["version"])
 
     def ask(self, case: str, ticks: range) -> dict[str, Any]:
@@ -86,17 +88,17 @@ class PlacoProcess:
         return self._answer()
 
     def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None and self._process.stderr is not None
+        assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            said = self._process.stderr.read().strip().splitlines() or ["it ended without a word"]
+            said = self._said.read_text().strip().splitlines() or ["it ended without a word"]
             self.close()
             raise ImportError(f"placo does not run: {said[-1]}")
         return dict(json.loads(line))
 
     def close(self) -> None:
         """End the process."""
-        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+        for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
