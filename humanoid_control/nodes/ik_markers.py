@@ -12,7 +12,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.ik import IkResult
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
-from humanoid_control.nodes.base.messages import STREAM_OUT, WORLD
+from humanoid_control.nodes.base.messages import STREAM_OUT, WORLD, stamp_of
 from humanoid_control.nodes.base.serialized_markers import IdlePublisher, SerializedMarkers
 from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.robots import Robot
@@ -60,7 +60,7 @@ class IkMarkers:
         """
 
         def write() -> bytes:
-            return self.write(self._node.get_clock().now().to_msg(), result, margin, activation)
+            return self.write(stamp_of(self._node.present()), result, margin, activation)
 
         self.idle_publisher.publish(left, rate, write)
 

@@ -71,6 +71,20 @@ class Pacer:
             behind -= given_up
         return max(0, int(behind + 1))
 
+    def late(self, done: int, now: float) -> float:
+        """Time by which a period is late, in whole periods of real time [s].
+
+        Whole ones, so that states whose stamps are set back by it follow each other as they were due, in time or not:
+        each has its stamp between the time at which it was due and that of the next.
+
+        Args:
+            done: how many periods were simulated before it since the last `record`. now: as of `due`.
+        """
+        if not self.factor:
+            return 0.0
+        period = self.period / self.factor
+        return period * max(0, int((now - self._origin) / period - self._done - done))
+
     def record(self, periods: int, now: float) -> None:
         """Count periods that were simulated."""
         self._done += periods
@@ -135,26 +149,26 @@ class Simulator(TickNode):
                 self._repeated = now
                 self.outgoing.repeat()
             return
-        factor, end = self.params.real_time_factor, now + SHARE / self.rate
+        end = now + SHARE / self.rate
         due, done = self.pacer.due(now), 0
         while done < due and not self.engine.diverged and (done == 0 or time.monotonic() < end):
+            self.advance(done)
             done += 1
-            self.advance((due - done) * self.pacer.period / factor if factor else 0.0)
         self.pacer.record(done, time.monotonic())
         if now - self._pace_checked > PACE_PERIOD:
             self._pace_checked = now
             slow = self.pacer.slow and now - self._active_since > SETTLING
-            text = f"simulation too slow: {self.pacer.achieved:.2f} times real time, asked for {factor:g}"
+            text = f"simulation too slow: {self.pacer.achieved:.2f} times real time, asked for {self.pacer.factor:g}"
             self.health.check("slow", slow, Level.WARN, text)
 
-    def advance(self, before: float = 0.0) -> None:
-        """One period of the joint states; `before`: how long ago it was due [s]."""
+    def advance(self, done: int | None = None) -> None:
+        """One period of the joint states; `done`: how many were simulated in this tick, None where none is due."""
         self.incoming.hold_when_silent(self.params.command_timeout)
         self.incoming.pull(self.params.tension)
         self.engine.step(self.steps)
         failed = self.engine.diverged
         self.health.check("diverged", failed, Level.ERROR, f"the simulation {self.engine.failure}: call ~/reset")
-        self.outgoing.publish(before)
+        self.outgoing.publish(0.0 if done is None else self.pacer.late(done, time.monotonic()))
 
     # -- services -------------------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from humanoid_control.nodes.base.messages import (
     LATCHED,
     STREAM_OUT,
     WORLD,
+    RisingStamps,
     fill_joint_state,
     joint_state,
     stamp_of,
@@ -185,7 +186,7 @@ class SimulatorOutputs:
         """
         robot, wrong = engine.robot, imperfection_of(p)
         self.engine, self.slow_every, self.simulated_stamps = engine, p.slow_every, p.stamp == "sim"
-        self._now = node.get_clock().now
+        self._now, self._stamps = node.get_clock().now, RisingStamps()
         self._joint_sensor = Sensor("joint_states", (robot.n,) * 3, wrong, p.seed)
         self._imu_sensor = Sensor("imu", (4, 3, 3), wrong, p.seed)
         feet = robot.feet if robot.base == "floating" else ()
@@ -217,7 +218,7 @@ class SimulatorOutputs:
         """Read the sensors and publish; imu, odometry, wrenches and clock only where they are due.
 
         Args:
-            before: how long ago on this computer's clock the state was due [s].
+            before: how long ago on this computer's clock the state was due, in whole periods [s].
         """
         w, slow = self.engine, self._count % self.slow_every == 0
         self._count += 1
@@ -246,9 +247,10 @@ class SimulatorOutputs:
         return stamp_of(round(1e9 * self.engine.time))
 
     def _stamp(self, before: float = 0.0) -> Time:
+        """Later than the last one; simulated time only where it has passed."""
         if self.simulated_stamps:
             return self._simulated()
-        return stamp_of(self._now().nanoseconds - round(1e9 * before))
+        return stamp_of(self._stamps.next(self._now().nanoseconds - round(1e9 * before)))
 
     def _send_joints(self, stamp: Time) -> None:
         if self._joints is not None:

@@ -10,7 +10,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from humanoid_control.estimation import JointFilter
-from humanoid_control.nodes.base.messages import STREAM_OUT, joint_state, message_of, seconds
+from humanoid_control.nodes.base.messages import STREAM_OUT, joint_state, message_of, seconds, stamp_of
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
@@ -95,7 +95,7 @@ class StateEstimator(TickNode):
         silent = self.silent(self.topic, now, self.params.timeout)
         words = self.topic.replace("_", " ")
         self.health.check("silent", silent, Level.WARN, f"no {words}: nothing estimated")
-        stamp = self.get_clock().now().to_msg()
+        stamp = stamp_of(self.present())
         if self.tendons is not None:
             self.tendons.hold(seconds(stamp), now)
         if self.age(self.topic, now) > self.params.timeout:

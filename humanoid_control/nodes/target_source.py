@@ -13,7 +13,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import MarkerArray
 
-from humanoid_control.nodes.base.messages import KEPT, STREAM_OUT, JointPositions, target_markers
+from humanoid_control.nodes.base.messages import KEPT, STREAM_OUT, JointPositions, stamp_of, target_markers
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import SerializedMarkers
@@ -70,11 +70,11 @@ class TargetSource(TickNode):
             self.estimate.take(m)
 
     def tick(self, now: float) -> None:
-        clock = self.get_clock().now()
-        if self.script is None and not self.begin(now, clock.nanoseconds):
+        present = self.present()
+        if self.script is None and not self.begin(now, present):
             return
         # Targets are evaluated at the very time they are stamped with, or their speed would be noisy.
-        seconds, stamp = max(0.0, 1e-9 * (clock.nanoseconds - self.begun)), clock.to_msg()
+        seconds, stamp = max(0.0, 1e-9 * (present - self.begun)), stamp_of(present)
         assert self.script is not None
         self.markers.set_stamp(stamp)
         self.markers.set_positions(self.script.at(seconds))

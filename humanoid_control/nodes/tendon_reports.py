@@ -13,7 +13,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA, Float64MultiArray, MultiArrayDimension
 from visualization_msgs.msg import Marker, MarkerArray
 
-from humanoid_control.nodes.base.messages import STREAM_OUT, WORLD, floats, state_of
+from humanoid_control.nodes.base.messages import STREAM_OUT, WORLD, floats, stamp_of, state_of
 from humanoid_control.nodes.base.serialized_markers import IdlePublisher, SerializedMarkers
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.robots import Robot, load_robot
@@ -192,7 +192,7 @@ class TendonMarkers:
 
     def publish(self, left: float, rate: float) -> None:
         """Publish if it is time, somebody listens, and there is room; left: time to the next tick [s], rate [Hz]."""
-        self._idle_publisher.publish(left, rate, lambda: self.write(self._node.get_clock().now().to_msg()))
+        self._idle_publisher.publish(left, rate, lambda: self.write(stamp_of(self._node.present())))
 
     def write(self, stamp: Time) -> bytes:
         """The serialized message for the estimate as it is."""

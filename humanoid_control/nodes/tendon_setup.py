@@ -11,7 +11,7 @@ import numpy as np
 from sensor_msgs.msg import JointState
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.nodes.base.messages import STREAM_OUT, fill_joint_state, joint_state
+from humanoid_control.nodes.base.messages import STREAM_OUT, fill_joint_state, joint_state, stamp_of
 from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
 from humanoid_control.robots import Robot
@@ -147,7 +147,7 @@ class PairedEstimation:
             return
         self._next, self._new = now + 1.0 / RATE, False
         if self._publisher.get_subscription_count():
-            stamp = self.node.get_clock().now().to_msg()
+            stamp = stamp_of(self.node.present())
             self._publisher.publish(fill_joint_state(self._message, stamp, self.error))
 
     def values(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from humanoid_control.nodes.base.messages import (
     EVENTS,
     LATCHED,
     STREAM_OUT,
+    RisingStamps,
     points_of,
     segments_marker,
     stamp_of,
@@ -159,7 +160,7 @@ class TrajectoryStreamer(TickNode):
         self.dancer = self.create_publisher(MarkerArray, "dancer", STREAM_OUT)
         for name in ("play", "pause", "restart", "calibrate"):
             self.create_service(Trigger, f"~/{name}", self.service(name))
-        self.count = self.stamp = 0
+        self.count, self.frame_stamps = 0, RisingStamps()
         return self.source.rate
 
     def read_clip(self) -> BodyPoints:
@@ -219,10 +220,8 @@ class TrajectoryStreamer(TickNode):
 
     def publish(self, points: np.ndarray, stamp: float | None) -> None:
         """Targets (7, 3) with the stamp of the frame they come from, or the present; now and then the figure."""
-        now = self.get_clock().now().nanoseconds
-        ns = now if stamp is None else round(1e9 * stamp)
-        self.stamp = max(ns, self.stamp) if now > self.stamp else ns  # grows, unless the clock was set back
-        time = stamp_of(self.stamp)
+        ns = self.get_clock().now().nanoseconds if stamp is None else round(1e9 * stamp)
+        time = stamp_of(self.frame_stamps.next(ns))
         self.markers.set_stamp(time)
         self.markers.set_positions(points)
         self.targets.publish(self.markers.bytes())

@@ -12,7 +12,7 @@ from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.ik import FollowerSettings, IkSettings, TargetFilterSettings, TargetFollower
-from humanoid_control.nodes.base.messages import STREAM_OUT, JointPositions, fill_joint_state, joint_state
+from humanoid_control.nodes.base.messages import STREAM_OUT, JointPositions, fill_joint_state, joint_state, stamp_of
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import MarkerReader
@@ -161,15 +161,14 @@ class WholeBodyIkNode(TickNode):
         lost = self.params.feedback > 0 and self.age("estimated_joint_states", now) > LOST_AFTER
         if self.health.check("lost", lost, Level.WARN, "no estimates of the joints: standing still"):
             self.commands.publish(
-                fill_joint_state(self.message, self.get_clock().now().to_msg(), NO_POSITIONS, np.zeros(self.robot.n))
+                fill_joint_state(self.message, stamp_of(self.present()), NO_POSITIONS, np.zeros(self.robot.n))
             )
             return
         self.command()
 
     def command(self) -> None:
         """Solve for the time that passed since the last command, and publish with the tick's own time."""
-        stamp = self.get_clock().now()
-        now, period = stamp.nanoseconds, round(1e9 / self.rate)
+        now, period = self.get_clock().now().nanoseconds, round(1e9 / self.rate)
         before = now - period if self.last_command is None else self.last_command
         if (
             now - before < SHORTEST_STEP
@@ -184,7 +183,7 @@ class WholeBodyIkNode(TickNode):
             most = self.params.velocity_scale * self.robot.velocity
             v = np.clip(v + gain * np.nan_to_num(joints - self.estimate.values), -most, most)
             joints = NO_POSITIONS
-        self.commands.publish(fill_joint_state(self.message, stamp.to_msg(), joints, v))
+        self.commands.publish(fill_joint_state(self.message, stamp_of(self.stamps.next(now)), joints, v))
         self.sent += 1
         if self.stamp is not None:
             self.latency.add(self.clock() - self.stamp)

@@ -1,5 +1,8 @@
 """The simulator node: what it publishes, how it answers commands, good and bad."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 
@@ -64,6 +67,22 @@ def test_rate_is_kept_and_said(graph):
     assert float(values["rate_hz"]) == pytest.approx(200, rel=0.3), "500 is the default"
     assert values["state"] == "active"
     assert 0 < float(values["execution_p50_ms"]) < 20
+
+
+def test_stamps_of_every_stream_grow_when_the_simulator_is_stalled(graph):
+    """Stopped again and again for longer than many periods, it catches up: no message is older than the one before."""
+    process = graph.start("simulator", "robot:=hrp2", "rate:=500.0", "slow_every:=2")
+    streams = {name: graph.listen(m, name) for name, m in (("joint_states", JointState), ("imu", Imu))}
+    streams["odometry"] = graph.listen(Odometry, "odometry")
+    graph.until(lambda: all(streams.values()), "all streams")
+    for _ in range(25):
+        os.kill(process.pid, signal.SIGSTOP)
+        graph.spin(0.03)
+        os.kill(process.pid, signal.SIGCONT)
+        graph.spin(0.05)
+    for name, heard in streams.items():
+        stamps = [m.header.stamp.sec * 10**9 + m.header.stamp.nanosec for m in heard]
+        assert len(stamps) > 50 and (np.diff(stamps) > 0).all(), name
 
 
 def test_wrong_commands_are_held_and_reported(graph):

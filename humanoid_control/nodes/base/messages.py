@@ -1,4 +1,4 @@
-"""Messages filled and read cheaply, the quality of service of every kind of topic, and periodic stamps."""
+"""Messages filled and read cheaply, the quality of service of every kind of topic, and stamps that grow."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from humanoid_control.robots import Robot
 
 WORLD = "world"
 AHEAD = 50_000_000  # [ns] no tick is later than that
+SET_BACK = 1_000_000_000  # [ns] who finds a clock so far behind follows it
 
 # Fast streams of which only the newest counts. Publishers are reliable, so that any subscriber can have them, and keep
 # a few messages for one that comes late to take them all, as a recorder does (with one, a busy machine lost half);
@@ -164,6 +165,23 @@ def seconds(stamp: Time) -> float:
 def stamp_of(nanoseconds: int) -> Time:
     """Nanoseconds as a stamp."""
     return Time(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9)
+
+
+class RisingStamps:
+    """Stamps of which each is later than the one before, whatever the clock and the load do.
+
+    One that would not be comes 1 ns after the last. A clock that was set back by more than a second is followed.
+    """
+
+    def __init__(self) -> None:
+        self._last: int | None = None
+
+    def next(self, now: int) -> int:
+        """The stamp for this time of the clock, both [ns]."""
+        if self._last is not None and self._last - now < SET_BACK:
+            now = max(now, self._last + 1)
+        self._last = now
+        return now
 
 
 class PeriodicStamps:

@@ -17,7 +17,7 @@ from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
-from humanoid_control.nodes.base.messages import EVENTS, STREAM_IN
+from humanoid_control.nodes.base.messages import EVENTS, STREAM_IN, RisingStamps, stamp_of
 from humanoid_control.nodes.base.parameters import NodeParameters, allowed, check_value, default_of, with_value
 from humanoid_control.nodes.base.statistics import TickStatistics
 
@@ -154,6 +154,7 @@ class TickNode(LifecycleNode):
         self.rate = 1.0
         self.statistics = TickStatistics(1.0)
         self.inputs: dict[str, float] = {}
+        self.stamps = RisingStamps()
         self.wake = False
         self.active = self.configured = False
         self.scheduling = "normal"
@@ -185,6 +186,10 @@ class TickNode(LifecycleNode):
 
     def parameters_changed(self, changed: set[str]) -> None:
         """Live parameters in `self.params` have new values."""
+
+    def present(self) -> int:
+        """ROS time for the stamp of a message [ns]: later at each call, unless the clock was set back by a second."""
+        return self.stamps.next(self.get_clock().now().nanoseconds)
 
     def listen(
         self,
@@ -316,7 +321,7 @@ class TickNode(LifecycleNode):
         )
         status.values = [KeyValue(key=k, value=str(v)) for k, v in values.items()]
         array = DiagnosticArray(status=[status])
-        array.header.stamp = self.get_clock().now().to_msg()
+        array.header.stamp = stamp_of(self.present())
         self._diagnostics.publish(array)
 
     # -- parameters -----------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from humanoid_control.nodes.base.messages import PeriodicStamps
+from humanoid_control.nodes.base.messages import SET_BACK, PeriodicStamps, RisingStamps
 
 PERIOD = 10_000_000
 
@@ -30,3 +30,16 @@ def test_a_clock_that_is_set_back_begins_anew():
     stamps.next(10**12)
     assert ns(stamps.next(10**11)) == 10**11
     assert ns(stamps.next(10**11 + PERIOD)) == 10**11 + PERIOD
+
+
+@given(st.lists(st.one_of(st.integers(-3 * 10**7, 10**7), st.just(0), st.just(-3 * SET_BACK)), max_size=60))
+def test_each_stamp_is_later_than_the_last_whatever_the_clock_does(steps):
+    """A clock that jitters, stands still, goes back a little, or is set back by seconds: only that is followed."""
+    stamps, now, last = RisingStamps(), 10**15, None
+    for step in steps:
+        now += step
+        stamp = stamps.next(now)
+        set_back = last is not None and last - now >= SET_BACK
+        assert last is None or stamp > last or set_back
+        assert stamp >= now and (stamp == now or stamp == last + 1)
+        last = stamp
