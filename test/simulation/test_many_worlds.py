@@ -1,9 +1,11 @@
 """Many worlds at once: the same outcomes in one process and in two, in order, and mistakes that name their world."""
 
 import multiprocessing
+import os
 import time
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,6 +41,39 @@ def test_outcomes_do_not_depend_on_the_number_of_workers():
     assert stands[2].torque_share == pytest.approx(20 / 9.81 * stands[0].torque_share, rel=0.25), "twice the weight"
     assert np.degrees(stands[4].tilt) > 1.5, "a slope of two degrees turns it"
     assert all(o.real_time_factor > 0.1 for o in alone)
+
+
+class Meeting:
+    """Observer that waits until the other world is being simulated too, for as long as it may."""
+
+    def __init__(self, folder, me, other, patience):
+        self.me, self.other, self.patience, self.met = Path(folder) / me, Path(folder) / other, patience, False
+
+    def observe(self, engine):
+        self.me.touch()
+        end = time.monotonic() + self.patience
+        while not self.met and time.monotonic() < end:
+            self.met = self.other.exists()
+            time.sleep(0.005)
+
+    def result(self):
+        return self.met, os.getpid()
+
+
+def meet(folder, patience, variation):
+    pair = ("a", "b") if variation["friction"] < 0.5 else ("b", "a")
+    return Meeting(folder, *pair, patience)
+
+
+def test_worlds_are_simulated_at_the_same_time(tmp_path):
+    """Each of two worlds goes on only when the other has begun, which one after the other they cannot both."""
+    varied = [{"friction": 0.4}, {"friction": 0.6}]
+    run = partial(simulate_many, partial(make_world, CONFIG), varied, 0.004)
+    (tmp_path / "pooled").mkdir()
+    pooled = [o.result for o in run(partial(meet, str(tmp_path / "pooled"), 120.0), workers=2)]
+    assert [met for met, _ in pooled] == [True, True] and len({pid for _, pid in pooled}) == 2
+    alone = [o.result for o in run(partial(meet, str(tmp_path), 0.1), workers=1)]
+    assert [met for met, _ in alone] == [False, True] and len({pid for _, pid in alone}) == 1
 
 
 def nobody_left():

@@ -5,12 +5,12 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.multibody.model import from_pinocchio
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.simulation import MultibodyWorld, WorldSettings
 from humanoid_control.simulation.contact.points import ContactSettings
-from humanoid_control.simulation.drives.position_control import DriveGains, default_gains
-from humanoid_control.simulation.sensors.imu import base_state, read_imu
+from humanoid_control.simulation.drives.position_control import STOP, STOP_GAIN, DriveGains, default_gains
+from humanoid_control.simulation.sensors.sensor_model import base_state, read_imu
+from test.simulation.recovered import outside_forces
 
 BIPEDS = ("hrp2", "suralp", "wabian2", "lola")
 
@@ -18,7 +18,7 @@ BIPEDS = ("hrp2", "suralp", "wabian2", "lola")
 def free_gains(robot):
     """No drives at all: zero gains, zero rotors."""
     z = np.zeros(robot.n)
-    return DriveGains(z, z, z, np.full(robot.n, 1e9), z)
+    return DriveGains(z, z, z, z, z)
 
 
 def test_without_drives_the_energy_is_kept():
@@ -70,7 +70,6 @@ def test_a_step_with_drives_contact_and_a_push_is_pinocchios():
     robot = load_robot("lola", "floating")
     world = MultibodyWorld(robot)
     rng = np.random.default_rng(3)
-    turn = from_pinocchio(robot.model).turn
     world.step(400)
     for link, force in (("torso", 60.0), ("l_forearm", 5.0)):
         world.push(link, np.array([force, -3.0, 4.0, 0.5, 1.0, -2.0]), 0.5, point=np.array([0.01, 0.02, 0.1]))
@@ -80,22 +79,11 @@ def test_a_step_with_drives_contact_and_a_push_is_pinocchios():
         world.step()
         model, data = world.model, world.data
         pin.forwardKinematics(model, data, q, v)
-        forces = [pin.Force.Zero() for _ in range(model.njoints)]
-        for k, f in enumerate(world.forces):
-            j = int(world.points.body[k]) + 1
-            at = turn[model.names[j]] @ world.points.points[k, :3]
-            local = data.oMi[j].rotation.T @ f
-            forces[j] += pin.Force(local, np.cross(at, local))
-        for p in world.pushes.active(world.time - 1e-3):
-            frame = model.frames[model.getFrameId(p.link)]
-            X = data.oMi[frame.parentJoint]
-            lever = X.act(frame.placement.act(p.point))
-            total = np.append(p.wrench[:3], p.wrench[3:] + np.cross(lever, p.wrench[:3]))  # about the world's origin
-            forces[frame.parentJoint] += X.actInv(pin.Force(total))
+        forces = outside_forces(world, model, data, world.time - 1e-3)
         model.armature = np.concatenate([np.zeros(6), world.gains.rotor])
         reached = np.concatenate([np.zeros(6), world.torque])
         stops = np.zeros(robot.nv)
-        stops[6:] = world._scratch[2] - world._scratch[3] * world.acceleration[6:]
+        stops[6:] = world._scratch[STOP] - world._scratch[STOP_GAIN] * world.acceleration[6:]
         a = pin.aba(model, data, q, v, reached + stops, forces)
         assert world.acceleration == pytest.approx(a, rel=1e-8, abs=1e-6)
         assert world.q == pytest.approx(pin.integrate(model, q, 1e-3 * world.v), abs=1e-12)
@@ -127,19 +115,6 @@ def test_torque_never_exceeds_the_effort_limit(name):
             strained += int((np.abs(world.torque) >= robot.effort - 1e-9).any())
     assert strained > 20, "the commands should have asked for more than the drives can give"
     assert np.isfinite(world.q).all() and not world.diverged
-
-
-def test_stops_keep_joints_in_their_range_when_pushed():
-    """A drive without strength, and gravity: the elbow falls onto its stop and stays there."""
-    robot = load_robot("hrp2", "fixed")
-    gains = default_gains(robot)
-    weak = DriveGains(0 * gains.kp, 0.001 * gains.kd, gains.rotor, gains.effort, gains.stop)
-    world = MultibodyWorld(robot, gains=weak)
-    world.reset(robot.from_mapping({"l_elbow_flexion": 1.5, "waist_flexion": 0.5}))
-    world.step(3000)
-    beyond = np.maximum(robot.lower - world.joints, world.joints - robot.upper)
-    assert np.degrees(beyond.max()) < 2.0
-    assert not world.diverged
 
 
 @pytest.mark.parametrize("name", BIPEDS)

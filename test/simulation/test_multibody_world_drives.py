@@ -121,6 +121,21 @@ def test_a_push_on_a_link_behind_a_held_joint_acts_on_what_carries_it(lola):
     assert np.abs(rates[0]).max() > 0.01 and rates[0] == pytest.approx(rates[1], abs=1e-9)
 
 
+@pytest.mark.parametrize("drives", ["rigid", "elastic"])
+def test_time_passes_by_the_steps_and_ends_pushes_and_commanded_speeds(lola, drives):
+    world = make_engine(load_robot("lola", "fixed"), settings=WorldSettings(drives=drives, gravity=0.0))
+    k = world.robot.joint_index("l_elbow_flexion")
+    goal, speed = world.joints.copy(), np.zeros(world.robot.n)
+    speed[k] = 0.5
+    world.command(goal, speed)
+    world.push("r_forearm", np.array([20.0, 0, 0, 0, 0, 0]), 0.05)
+    for n in range(1, 61):
+        world.step(2)
+        assert world.time == pytest.approx(0.002 * n, abs=1e-12)
+    assert world.drives.q_ref[k] - goal[k] == pytest.approx(0.5 * world.settings.coast, rel=0.2), "silent since then"
+    assert not list(world.pushes.active(world.time)), "the push is over"
+
+
 def test_same_commands_same_bytes(lola):
     out = []
     for _ in range(2):

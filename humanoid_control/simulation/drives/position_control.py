@@ -1,6 +1,8 @@
 """Position-controlled joint drives: their gains, their commands, and their law, integrated implicitly.
 
-Implicit integration keeps stiff gains stable at a fixed step.
+Implicit integration keeps stiff gains stable at a fixed step. A motor's limits and the stops at the ends of a joint's
+range are parts of the law: it is piecewise linear in the acceleration, and a step finds the pieces that hold at its
+end, so that no more acts, and no more is reported, than the limits allow.
 """
 
 from __future__ import annotations
@@ -11,21 +13,24 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.jit import kernel
+from humanoid_control.jit import inlined, kernel
 from humanoid_control.robots.drives import drives_of
 from humanoid_control.robots.robot import Robot
 from humanoid_control.simulation.drives.drive_train import ZeroFrames, mechanism_of
 
+STOP_FREQUENCY = 1e5  # [rad/s] of a joint's inertia on its stop: rigid for every step, and far from round-off
+SPEED_BAND = 0.02  # share of the speed limit over which the driving torque falls to nothing
+
 
 @dataclass(frozen=True)
 class DriveGains:
-    """One drive a joint: torque = kp (q_ref - q) + kd (v_ref - v), clipped at the effort limit.
+    """One drive a joint: torque = kp (q_ref - q) + kd (v_ref - v), within the limits of effort and of speed.
 
     Attributes:
         kp: (n,) [N m/rad]. kd: (n,) [N m s/rad].
         rotor: (n,) rotor inertia seen at the joint [kg m^2].
         effort: (n,) torque limit [N m].
-        stop: (n,) stiffness of the mechanical stops at the ends of the range [N m/rad].
+        stop: (n,) stiffness of the mechanical stops at the ends of the range [N m/rad]; 0: there are none.
     """
 
     kp: np.ndarray
@@ -68,8 +73,16 @@ def reflected_inertia(robot: Robot) -> np.ndarray:
 def _gains(robot: Robot, rotor: np.ndarray, stiffness: float, damping_ratio: float) -> DriveGains:
     M = pin.crba(robot.model, robot.model.createData(), robot.q("neutral"))
     kp = stiffness * robot.effort
-    kd = 2 * damping_ratio * np.sqrt(kp * (np.diag(M)[robot.iv :] + rotor))
-    return DriveGains(kp, kd, rotor, robot.effort.copy(), 10 * kp)
+    inertia = np.diag(M)[robot.iv :] + rotor
+    kd = 2 * damping_ratio * np.sqrt(kp * inertia)
+    return DriveGains(kp, kd, rotor, robot.effort.copy(), STOP_FREQUENCY**2 * inertia)
+
+
+def speed_falls(robot: Robot, gains: DriveGains) -> np.ndarray:
+    """Fall of the driving torque near the speed limit (n,) [N m s/rad]; 0 where torque or speed have no limit."""
+    known = np.isfinite(gains.effort) & np.isfinite(robot.velocity)
+    band = SPEED_BAND * np.where(known, robot.velocity, 1.0)
+    return np.where(known, gains.effort, 0.0) / band
 
 
 # -------- Commands
@@ -110,7 +123,7 @@ class DriveCommands:
 
     def __init__(self, robot: Robot, gains: DriveGains, coast: float) -> None:
         self.robot, self.coast, self._limit = robot, coast, gains.effort
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             lead = np.where(gains.kp > 0, gains.effort / gains.kp, np.inf)
         self.limits = ReferenceLimits(robot.lower, robot.upper, lead)
         self.reset(robot.joints(robot.q()))
@@ -187,31 +200,127 @@ def advance_drive_references(mode, q_ref, v_ref, limits, joints, silent, h):
 
 # -------- Law
 
+LAW, LAW_GAIN, MOTOR, MOTOR_GAIN, STOP, STOP_GAIN = range(6)  # rows of a `DriveTable`'s scratch
+ROUND_OFF = 1e-11  # of a torque limit
+SLACK = 1e-14  # [rad] of a stop
+RECOVERY = 0.01  # [s] in which a joint that is beyond its range comes back
+TOGETHER, ONE_BY_ONE, LAST = range(3)  # ways to switch pieces
+
 
 @kernel
-def drive_terms(d, joints, speed, h, tau, armature, iv):
+def drive_terms(d, joints, speed, guess, h, tau, armature):
     """Motors and mechanical stops for one implicit step: generalised forces, and inertia that stands for the rest.
 
     The motor's torque at the end of the step, kp (q_ref - q - h v+) + kd (v_ref - v+) + effort with v+ = v + h a, is
-    `scratch[0] - scratch[1] a`; so the equations of motion are solved with scratch[1] added to the joint's inertia.
-    A stop does the same with its own spring and the drive's damping, and is as strong as it needs to be.
+    t - g a; so the equations of motion are solved with t as a force and g added to the joint's inertia. Its limits
+    are pieces of the same form, and so is a stop: see `motor_piece` and `stop_piece`.
 
     Args:
-        d: `DriveTable`; its scratch is written: motor torque, motor gain, stop torque, stop gain.
-        joints [rad], speed [rad/s]: (n,). h: length of the step [s].
-        tau, armature: (nv,) written from `iv` on.
+        d: `DriveTable`; its scratch is written: t and g of the law, of the motor's and of the stop's present piece.
+        joints [rad], speed [rad/s]: (n,). guess: (n,) accelerations for which the pieces are chosen at first.
+        h: length of the step [s]. tau, armature: (n,) written.
     """
-    lower, upper = d.lower, d.upper
+    s = d.scratch
     for k in range(joints.shape[0]):
         q, v = joints[k], speed[k]
         kp, kd = d.driven[k] * d.kp[k], d.driven[k] * d.kd[k]
-        torque = kp * (d.q_ref[k] - q - h * v) + kd * (d.v_ref[k] - v) + d.effort[k]
-        gain = h * kd + h * h * kp
-        beyond = min(max(q, lower[k]), upper[k]) - q
-        stop, stop_gain = 0.0, 0.0
-        if beyond != 0.0:
-            stop = d.stop[k] * (beyond - h * v) - d.kd[k] * v
-            stop_gain = h * d.kd[k] + h * h * d.stop[k]
-        d.scratch[0, k], d.scratch[1, k], d.scratch[2, k], d.scratch[3, k] = torque, gain, stop, stop_gain
-        tau[iv + k] = torque + stop
-        armature[iv + k] = d.rotor[k] + gain + stop_gain
+        s[LAW, k] = kp * (d.q_ref[k] - q - h * v) + kd * (d.v_ref[k] - v) + d.effort[k]
+        s[LAW_GAIN, k] = h * kd + h * h * kp
+        s[MOTOR, k], s[MOTOR_GAIN, k] = motor_piece(d, k, v, guess[k], h)
+        s[STOP, k], s[STOP_GAIN, k] = stop_piece(d, k, q, v, guess[k], h)
+        tau[k] = s[MOTOR, k] + s[STOP, k]
+        armature[k] = d.rotor[k] + s[MOTOR_GAIN, k] + s[STOP_GAIN, k]
+
+
+@inlined
+def motor_piece(d, k, v, a, h):
+    """The torque t - g a of a motor near an acceleration: its law, or the limit that cuts the law off.
+
+    Toward its speed limit a motor gives all it can up to 98 % of it, and nothing at the limit; what is driven past it
+    from outside is braked, at 102 % by all it can.
+
+    Args:
+        v: speed at the beginning of the step [rad/s]. a: acceleration [rad/s^2].
+    """
+    t, g = d.scratch[LAW, k], d.scratch[LAW_GAIN, k]
+    most, fall, w = d.torque_limit[k], d.fall[k], v + h * a
+    law = t - g * a
+    if fall > 0.0:
+        side = 1.0 if w >= 0.0 else -1.0
+        bound = fall * (d.speed[k] - side * w)
+        if side * law > bound and bound < most:
+            return (side * fall * (d.speed[k] - side * v), fall * h) if bound > -most else (-side * most, 0.0)
+    if abs(law) <= most:
+        return t, g
+    return (most, 0.0) if law > 0.0 else (-most, 0.0)
+
+
+@inlined
+def stop_piece(d, k, q, v, a, h):
+    """The torque t - g a of the stops near an acceleration: it only pushes, and only where the step would end beyond.
+
+    Inside the range it takes just the speed that would be too much, so that no energy comes of it; from beyond, where
+    something stronger than the stop has brought the joint, it lets it return slowly.
+
+    Args:
+        q, v: at the beginning of the step [rad, rad/s]. a: acceleration [rad/s^2].
+    """
+    stiffness, w = d.stop[k], v + h * a
+    gap = d.lower[k] - q
+    T = h if gap <= 0.0 else h + RECOVERY
+    if stiffness * (gap - T * w) > 0.0:
+        return stiffness * (gap - T * v), stiffness * T * h
+    gap = d.upper[k] - q
+    T = h if gap >= 0.0 else h + RECOVERY
+    if stiffness * (gap - T * w) < 0.0:
+        return stiffness * (gap - T * v), stiffness * T * h
+    return 0.0, 0.0
+
+
+@inlined
+def way_of(rounds):
+    """The way to switch after so many solutions of a step; two or three are usual under load."""
+    return TOGETHER if rounds <= 10 else ONE_BY_ONE if rounds <= 60 else LAST
+
+
+@kernel
+def switch_drives(d, joints, speed, a, h, tau, armature, way):
+    """Pieces of all motors and stops at the accelerations that a solution gave; True where one has to change.
+
+    Every piece falls with the acceleration, so the equations have one solution, and taking all pieces that hold at
+    the last one is Newton's method for it. Where that goes round in circles they are taken one by one, the first one
+    first (Murty's rule for complementarity problems). Where that takes too long an end is made: motors beyond their
+    limit give the limit, stops that would pull let go, and nothing is taken back.
+
+    Args:
+        d, joints, speed, h, tau, armature: as of `drive_terms`. a: (n,) accelerations [rad/s^2]. way: see `way_of`.
+    """
+    s, changed = d.scratch, False
+    for k in range(joints.shape[0]):
+        given, most = s[MOTOR, k] - s[MOTOR_GAIN, k] * a[k], d.torque_limit[k]
+        t, g = motor_piece(d, k, speed[k], a[k], h)
+        wrong = abs(given - (t - g * a[k])) > ROUND_OFF * most
+        if way == LAST:
+            wrong = abs(given) > most * (1.0 + ROUND_OFF)
+            t, g = (most if given > 0.0 else -most), 0.0
+        if wrong:
+            s[MOTOR, k], s[MOTOR_GAIN, k] = t, g
+        if switch_stop(d, k, joints[k], speed[k], a[k], h, way) or wrong:
+            changed = True
+            tau[k] = s[MOTOR, k] + s[STOP, k]
+            armature[k] = d.rotor[k] + s[MOTOR_GAIN, k] + s[STOP_GAIN, k]
+            if way == ONE_BY_ONE:
+                break
+    return changed
+
+
+@inlined
+def switch_stop(d, k, q, v, a, h, way):
+    """Take the piece of a joint's stops that holds at an acceleration; True where it is another."""
+    s = d.scratch
+    t, g = stop_piece(d, k, q, v, a, h)
+    wrong = abs(s[STOP, k] - s[STOP_GAIN, k] * a - (t - g * a)) > SLACK * d.stop[k]
+    if wrong and (g == 0.0 or way != LAST):
+        s[STOP, k], s[STOP_GAIN, k] = t, g
+        return True
+    return False

@@ -18,7 +18,7 @@ from humanoid_control.simulation.contact.forces import (
 )
 from humanoid_control.simulation.drives.drive_train import ELASTIC, RIGID, build_drive_train
 from humanoid_control.simulation.drives.motors_gears import shaft_table
-from humanoid_control.simulation.drives.position_control import DriveGains, default_gains, driven_gains
+from humanoid_control.simulation.drives.position_control import DriveGains, default_gains, driven_gains, speed_falls
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.worlds.base import EngineBase
 from humanoid_control.simulation.worlds.step import (
@@ -68,7 +68,7 @@ class CompiledWorld(EngineBase):
         self._world = WorldArrays(self.arrays.tables, self.arrays.work, contact)
         touching = len(contact.body)
         self.layers, self.forces = np.zeros((touching, 3)), np.zeros((touching, 3))
-        self._scratch = np.zeros((4, robot.n))
+        self._scratch, self._falls = np.zeros((6, robot.n)), speed_falls(robot, gains)
         self._no_pushes = push_table([])
 
     def _settle(self, q: np.ndarray) -> None:
@@ -84,7 +84,7 @@ class CompiledWorld(EngineBase):
         d, g, limits = self.drives, self.gains, self.drives.limits
         return DriveTable(
             d.mode, d.q_ref, d.v_ref, d.effort, d.driven, limits.lower, limits.upper, limits.lead, g.kp, g.kd, g.rotor,
-            g.effort, g.stop, self._scratch,
+            g.effort, g.stop, self.robot.velocity, self._falls, self._scratch,
         )  # fmt: skip
 
     def _schedule(self, h: float, steps: int) -> Schedule:

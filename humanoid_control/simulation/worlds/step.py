@@ -1,7 +1,7 @@
 """Steps of the simulated world, many in one compiled call: drives, ground contact, dynamics, integration.
 
-Semi-implicit Euler; position drives and contact forces count with their values at the end of a step. `run_steps` is
-for ideal drives, `run_driven_steps` for a robot with its motors and gears.
+Semi-implicit Euler; position drives with their limits, stops and contact forces count with their values at the end of
+a step. `run_steps` is for ideal drives, `run_driven_steps` for a robot with its motors and gears.
 """
 
 from __future__ import annotations
@@ -30,10 +30,24 @@ from humanoid_control.simulation.drives.motors_gears import (
     desired_currents,
     shaft_forces,
 )
-from humanoid_control.simulation.drives.position_control import ReferenceLimits, advance_drive_references, drive_terms
+from humanoid_control.simulation.drives.position_control import (
+    MOTOR,
+    MOTOR_GAIN,
+    ONE_BY_ONE,
+    STOP,
+    STOP_GAIN,
+    ReferenceLimits,
+    advance_drive_references,
+    drive_terms,
+    stop_piece,
+    switch_drives,
+    switch_stop,
+    way_of,
+)
 
 FASTEST = 1e4  # [rad/s] or [m/s]: nothing real moves faster, so the integration has failed
 FINE = -1
+CONTACT_ROUNDS = 2  # after which contact is corrected
 
 # -------- Records
 
@@ -62,7 +76,11 @@ class WorldState(NamedTuple):
 
 
 class DriveTable(NamedTuple):
-    """Drives (n,): references and limits as in `DriveCommands`, gains as in `DriveGains`, scratch rows (4, n)."""
+    """Drives (n,): references and limits as in `DriveCommands`, gains as in `DriveGains`, scratch rows (6, n).
+
+    Attributes:
+        speed: limits [rad/s]. fall: of the driving torque near them [N m s/rad], 0: the speed has no limit.
+    """
 
     mode: np.ndarray
     q_ref: np.ndarray
@@ -77,6 +95,8 @@ class DriveTable(NamedTuple):
     rotor: np.ndarray
     torque_limit: np.ndarray
     stop: np.ndarray
+    speed: np.ndarray
+    fall: np.ndarray
     scratch: np.ndarray
 
 
@@ -162,25 +182,31 @@ def run_steps(t, w, x, d, c, pushes, schedule):
     n, nv = d.kp.shape[0], x.v.shape[0]
     iv, iq = nv - n, x.q.shape[0] - n
     tau, armature, moved = np.zeros(nv), np.zeros(nv), np.empty(nv)
+    joints, speed, a = x.q[iq:], x.v[iv:], x.acceleration[iv:]
+    force, inertia = tau[iv:], armature[iv:]
     done, now = 0, schedule.time
     for _ in range(schedule.steps):
-        joints, speed = x.q[iq:], x.v[iv:]
         silent = now - schedule.since >= schedule.coast
         advance_drive_references(d.mode, d.q_ref, d.v_ref, limits, joints, silent, h)
-        drive_terms(d, joints, speed, h, tau, armature, iv)
+        drive_terms(d, joints, speed, a, h, force, inertia)
         impressed_forces(t, w, x, c, pushes, now, h)
         solve_step(t, w, x, c, tau, armature, h)
-        again = _limit_torques(d, x, tau, armature, iv)
-        if correct_contact(w.W, x, c, h) or again:
+        rounds = 1
+        while True:
+            again = switch_drives(d, joints, speed, a, h, force, inertia, way_of(rounds))
+            if rounds == 1 or (again and rounds <= CONTACT_ROUNDS):
+                again = correct_contact(w.W, x, c, h) or again
+            if not again:
+                break
             kinematics_pass(t, x.q, x.v, w)
             solve_step(t, w, x, c, tau, armature, h)
+            rounds += 1
         forces_at_the_end(w.W, x, c, h)
         bad = integrate_state(t, x, moved, h, FASTEST)
         if bad != FINE:
             return done, bad
         for k in range(n):
-            reached = d.scratch[0, k] - d.scratch[1, k] * x.acceleration[iv + k]
-            x.torque[k] = min(max(reached, -d.torque_limit[k]), d.torque_limit[k])
+            x.torque[k] = d.scratch[MOTOR, k] - d.scratch[MOTOR_GAIN, k] * a[k]
         done += 1
         now = schedule.time + done * h
     return done, FINE
@@ -200,21 +226,6 @@ def integrate_state(t, x, moved, h, fastest):
     x.v[:] = moved
     integrate_configuration(t, x.q, x.v, h)
     return FINE
-
-
-@inlined
-def _limit_torques(d, x, tau, armature, iv):
-    """Motors that would pass their limit give the limit instead, whatever the velocity does; True if there are any."""
-    any_over = False
-    for k in range(d.kp.shape[0]):
-        reached = d.scratch[0, k] - d.scratch[1, k] * x.acceleration[iv + k]
-        if abs(reached) > d.torque_limit[k]:
-            any_over = True
-            limited = min(max(reached, -d.torque_limit[k]), d.torque_limit[k])
-            d.scratch[0, k], d.scratch[1, k] = limited, 0.0
-            tau[iv + k] = limited + d.scratch[2, k]
-            armature[iv + k] = d.rotor[k] + d.scratch[3, k]
-    return any_over
 
 
 # -------- Forces on the bodies
@@ -348,6 +359,7 @@ def run_driven_steps(t, w, x, d, c, pushes, motors, schedule):
     h, n, nv, moving = schedule.h, d.kp.shape[0], x.v.shape[0], e.joint.shape[0]
     iv, iq = _first_joint(x)
     tau, armature, goal, moved = np.zeros(nv), np.zeros(nv), np.zeros(nv), np.empty(nv)
+    free, light = np.zeros(nv), np.zeros(nv)  # tau and armature without the stops
     done, now = 0, schedule.time
     for _ in range(schedule.steps):
         for k in range(moving):
@@ -363,7 +375,6 @@ def run_driven_steps(t, w, x, d, c, pushes, motors, schedule):
         tau[:] = 0.0
         armature[:] = 0.0
         _joint_loops(t, x, d, s, e, goal)
-        _joint_stops(x, d, e, h, tau, armature)
         desired_currents(t, W, s, goal, e.desired)
         for k in range(s.body.shape[0]):
             e.turning[k] = W[(s.body[k] + 1) * NW + RATE]
@@ -372,10 +383,19 @@ def run_driven_steps(t, w, x, d, c, pushes, motors, schedule):
         for k in range(n):
             x.torque[k] = 0.0
         _torque_at_joints(t, W, s, e, iv, x.torque)
-        solve_step(t, w, x, c, tau, armature, h)
-        if correct_contact(W, x, c, h):
-            kinematics_pass(t, x.q, x.v, w)
+        free[:], light[:] = tau, armature
+        _choose_stops(x, d, e, h)
+        rounds = 0
+        while True:
+            _add_stops(d, e, iv, free, light, tau, armature)
             solve_step(t, w, x, c, tau, armature, h)
+            rounds += 1
+            again = _switch_stops(x, d, e, h, way_of(rounds))
+            if rounds == 1 or (again and rounds <= CONTACT_ROUNDS):
+                again = correct_contact(W, x, c, h) or again
+            if not again:
+                break
+            kinematics_pass(t, x.q, x.v, w)
         forces_at_the_end(w.W, x, c, h)
         bad = integrate_state(t, x, moved, h, 200 * FASTEST)  # rotors are fast
         if bad != FINE:
@@ -407,16 +427,36 @@ def _joint_loops(t, x, d, s, e, goal):
 
 
 @inlined
-def _joint_stops(x, d, e, h, tau, armature):
-    """Mechanical stops at the ends of the ranges, into tau and armature (nv,)."""
+def _choose_stops(x, d, e, h):
+    """The pieces of the stops that the last accelerations let expect."""
     iv, iq = _first_joint(x)
-    lower, upper = d.lower, d.upper
     for k in range(e.joint.shape[0]):
-        j, q, v = e.joint[k], x.q[iq + k], x.v[iv + k]
-        beyond = min(max(q, lower[j]), upper[j]) - q
-        if beyond != 0.0:
-            tau[iv + k] += d.stop[j] * (beyond - h * v) - d.kd[j] * v
-            armature[iv + k] += h * d.kd[j] + h * h * d.stop[j]
+        j = e.joint[k]
+        a = x.acceleration[iv + k]
+        d.scratch[STOP, j], d.scratch[STOP_GAIN, j] = stop_piece(d, j, x.q[iq + k], x.v[iv + k], a, h)
+
+
+@inlined
+def _add_stops(d, e, iv, free, light, tau, armature):
+    """The stops at the ends of the ranges, onto what acts without them, into tau and armature (nv,)."""
+    for k in range(e.joint.shape[0]):
+        j = e.joint[k]
+        tau[iv + k] = free[iv + k] + d.scratch[STOP, j]
+        armature[iv + k] = light[iv + k] + d.scratch[STOP_GAIN, j]
+
+
+@inlined
+def _switch_stops(x, d, e, h, way):
+    """The pieces of the stops that hold at the accelerations now; True where one has to change."""
+    iv, iq = _first_joint(x)
+    changed = False
+    for k in range(e.joint.shape[0]):
+        a = x.acceleration[iv + k]
+        if switch_stop(d, e.joint[k], x.q[iq + k], x.v[iv + k], a, h, way):
+            changed = True
+            if way == ONE_BY_ONE:
+                break
+    return changed
 
 
 @inlined

@@ -1,0 +1,202 @@
+"""Limits of simulated drives: torques and stops recovered from the motion, in pushes and falls, beside the report."""
+
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from humanoid_control.robots import CATALOGUE, load_robot
+from humanoid_control.simulation import MultibodyWorld, WorldSettings, make_engine
+from humanoid_control.simulation.drives.motors_gears import gear_torque, shaft_table
+from humanoid_control.simulation.drives.position_control import DriveGains, default_gains
+from humanoid_control.simulation.worlds.step import Motors
+from test.simulation.recovered import DrivenForces, joint_forces
+
+TOUCH = 1e-7  # [rad] from the end of a range a stop may be felt
+BEYOND = 2e-3  # [rad] a blow may drive a joint
+
+
+def pushed(robot, settings):
+    """A robot held by its base, pushed hard at both forearms."""
+    world = make_engine(robot, settings=settings)
+    for side, force in (("l", [300.0, -250.0, 200.0]), ("r", [-250.0, 300.0, -300.0])):
+        elbow = robot.model.getJointId(robot.joint_for(f"{side}_elbow_flexion"))
+        link = next(f.name for f in robot.model.frames if f.parentJoint == elbow and f.type == pin.FrameType.BODY)
+        world.push(link, np.array([*force, 0, 0, 0]), 0.15)
+    return world
+
+
+def falling(robot, settings):
+    """A robot on its way down to the ground, which all its links may touch."""
+    world = make_engine(robot, settings=settings)
+    X = robot.X_world_root
+    X = pin.SE3(pin.rpy.rpyToMatrix(0.2, 0.9, 0.0) @ X.rotation, X.translation - [0.0, 0.0, 0.1])
+    world.set_state(X_world_root=X, twist=np.array([0.5, 0.0, -3.0, 0.0, 2.0, 0.0]))
+    return world
+
+
+SCENES = {"push": ("fixed", pushed), "fall": ("floating", falling)}
+
+
+def command(world, rng):
+    """Ask for a posture anywhere, mostly so far away that drives give all they can."""
+    r = world.robot
+    world.command(rng.uniform(np.maximum(r.lower, -2.5), np.minimum(r.upper, 2.5)))
+
+
+def assert_kept(world, acted, q, over=1e-9):
+    """No motor gave more than its limit, and each what it reported; what else acted came from stops that push inward.
+
+    Args:
+        acted: (n,) forces of motors and stops. q: (n,) angles at the end of the step.
+        over: share of the limit that does not count.
+    """
+    robot, exact = world.robot, 1e-7 * (1.0 + np.abs(acted).max())
+    assert (np.abs(world.torque) <= robot.effort * (1 + over)).all()
+    stop = acted - world.torque
+    assert (stop[q > robot.lower + TOUCH] < exact).all(), "away from the lower end nothing pushes up"
+    assert (stop[q < robot.upper - TOUCH] > -exact).all(), "away from the upper end nothing pushes down"
+    assert (q > robot.lower - BEYOND).all() and (q < robot.upper + BEYOND).all()
+
+
+@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_ideal_drives_give_what_they_report_and_no_more_than_they_can(name, scene):
+    base, make = SCENES[scene]
+    robot, rng = load_robot(name, base), np.random.default_rng(2)
+    world = make(robot, WorldSettings(touching="all"))
+    strained = 0
+    for k in range(300):
+        if k % 50 == 0:
+            command(world, rng)
+        q, v = world.q.copy(), world.v.copy()
+        world.step()
+        acted = joint_forces(world, q, v)
+        assert np.abs(acted[: robot.iv]).max(initial=0) < 1e-7 * (1 + np.abs(acted).max()), "nothing holds the base"
+        assert_kept(world, acted[robot.iv :], world.joints)
+        strained += (np.abs(world.torque) > robot.effort * (1 - 1e-9)).sum()
+    assert strained > 100, "it must have been hard"
+
+
+@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("drives", ["rigid", "elastic"])
+def test_motors_give_what_they_report(drives, scene):
+    """Motor torque at the joints, recovered from the motion of links and rotors (without friction).
+
+    Their limit is kept by their currents, which lag: where screws change their ratio quickly, or back-EMF is more than
+    the voltage, joints get more than the effort limit, and the report says so.
+    """
+    base, make = SCENES[scene]
+    robot, rng = load_robot("lola", base), np.random.default_rng(2)
+    step = {"rigid": 5e-4, "elastic": 2.5e-4}[drives]
+    world = make(robot, WorldSettings(touching="all", drives=drives, step=step))
+    world._motors = Motors(shaft_table(world.train, friction=False), world._wiring)
+    forces, t, index = DrivenForces(world), world.train, [robot.index[j] for j in world.train.joints]
+    number = {c: k for k, c in enumerate(t.model.coordinates)}
+    for k in range(400):
+        if k % 100 == 0:
+            command(world, rng)
+        q, v = world.full_q.copy(), world.full_v.copy()
+        world.step()
+        if k % 4:
+            continue
+        force = forces(q, v)
+        acted = np.zeros(robot.n)
+        acted[index] = force[robot.iv : robot.iv + len(index)]
+        for s in t.shafts:
+            if s.elastic:  # the joint feels the gear, and the motor what the gear leaves of it
+                own, joint = number[s.body], number[s.joints[0]]
+                gear = np.array([s.drive.ratio, s.drive.elastic.stiffness, s.drive.elastic.damping])
+                at = t.model.qpos
+                passed, back = gear_torque(q[at[own]], v[own], q[at[joint]], v[joint], gear)
+                acted[robot.index[s.joints[0]]] += s.drive.ratio * (force[own] - back) - passed
+        assert_kept(world, acted, world.joints, np.inf)
+    assert np.abs(world.v).max() > 1.0
+
+
+def test_a_drive_does_not_drive_beyond_its_speed_limit():
+    """Sent to the other end of its range a joint comes near its speed limit, and not past it by its own motor."""
+    robot = load_robot("hrp2", "fixed")
+    world, k = MultibodyWorld(robot, WorldSettings(gravity=0.0)), robot.joint_index("l_elbow_flexion")
+    world.reset(robot.from_mapping({"l_elbow_flexion": robot.lower[k]}))
+    world.command(robot.from_mapping({"l_elbow_flexion": robot.upper[k]}))
+    fastest = 0.0
+    for _ in range(1000):
+        world.step()
+        fastest = max(fastest, abs(world.joint_velocity[k]))
+    assert 0.97 * robot.velocity[k] < fastest <= robot.velocity[k] * (1 + 1e-6)
+    assert world.joints[k] == pytest.approx(robot.upper[k], abs=1e-3)
+
+
+def test_a_motor_brakes_what_is_driven_past_its_speed_limit():
+    """A joint thrown at twice its speed limit, and asked to go on faster, is braked by all its motor can give."""
+    robot = load_robot("hrp2", "fixed")
+    world, k = MultibodyWorld(robot, WorldSettings(gravity=0.0)), robot.joint_index("l_elbow_flexion")
+    middle = 0.5 * (robot.lower[k] + robot.upper[k])
+    for side in (1.0, -1.0):
+        thrown = np.zeros(robot.n)
+        thrown[k] = 2 * side * robot.velocity[k]
+        world.set_state(robot.from_mapping({"l_elbow_flexion": middle}), thrown)
+        world.command(efforts=np.where(thrown != 0, side * robot.effort, np.nan))
+        world.step()
+        assert world.torque[k] == -side * robot.effort[k]
+
+
+def stops_alone(robot, stop=None):
+    """Gains without motors or damping: only the stops of the default gains."""
+    z, given = np.zeros(robot.n), default_gains(robot)
+    return DriveGains(z, z, given.rotor, z, given.stop if stop is None else stop)
+
+
+@pytest.mark.parametrize("step", [0.001, 0.01])
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_no_energy_comes_of_a_stop(name, step):
+    """A limp robot thrown about: no step ends with more kinetic energy than the same step without stops.
+
+    At the velocities of the step, weighed by the inertia at its beginning: the energy that a stop could give or take.
+    """
+    robot, rng = load_robot(name, "fixed"), np.random.default_rng(3)
+    world = MultibodyWorld(robot, WorldSettings(step=step), stops_alone(robot))
+    free = MultibodyWorld(robot, WorldSettings(step=step), stops_alone(robot, np.zeros(robot.n)))
+    world.set_state(
+        rng.uniform(np.maximum(robot.lower, -2.0), np.minimum(robot.upper, 2.0)), rng.normal(size=robot.n) * 3.0
+    )
+    data, lost = robot.model.createData(), []
+    for _ in range(round(0.5 / step)):
+        M = np.triu(pin.crba(robot.model, data, world.q))
+        M = M + np.triu(M, 1).T + np.diag(world.gains.rotor)
+        free.q, free.v, free.acceleration = world.q.copy(), world.v.copy(), world.acceleration.copy()
+        free.step()
+        world.step()
+        lost.append(0.5 * (free.v @ M @ free.v - world.v @ M @ world.v))
+        assert (world.joints > robot.lower - BEYOND).all() and (world.joints < robot.upper + BEYOND).all()
+    assert min(lost) > -1e-4 and np.count_nonzero(np.array(lost) > 1e-3) > 3, "stops were struck, and took energy"
+
+
+def test_a_joint_rests_on_its_stop_which_carries_what_gravity_asks():
+    """A limp forearm falls onto the end of its range, stays there, and leaves it as freely as if there were none."""
+    robot = load_robot("hrp2", "fixed")
+    k, given = robot.joint_index("l_elbow_flexion"), default_gains(robot)
+    own = np.arange(robot.n) == k
+    limp = replace(given, **{f: np.where(own, 0.0, getattr(given, f)) for f in ("kp", "kd", "effort")})
+    raised = robot.from_mapping({"l_shoulder_flexion": 1.2, "l_elbow_flexion": 1.0})
+    for stop, held in ((given.stop, True), (np.where(own, 0.0, given.stop), False)):
+        world = MultibodyWorld(robot, gains=replace(limp, stop=stop))
+        world.reset(raised)
+        lowest = np.inf
+        for _ in range(1500):
+            world.step()
+            lowest = min(lowest, world.joints[k])
+        if not held:
+            assert lowest < robot.lower[k] - 0.2, "without a stop it falls through"
+            continue
+        assert world.joints[k] == pytest.approx(robot.lower[k], abs=1e-6)
+        q, v = world.q.copy(), world.v.copy()
+        world.step()
+        gravity = pin.computeGeneralizedGravity(robot.model, robot.model.createData(), world.q)[k]
+        assert gravity > 1.0 and world.torque[k] == 0.0
+        assert joint_forces(world, q, v)[k] == pytest.approx(gravity, rel=1e-3), "all of it comes from the stop"
+        world.arrays.set_gravity((0.0, 0.0, 9.81))
+        world.step(20)
+        assert world.joint_velocity[k] > 0.1, "upside down it falls off"
