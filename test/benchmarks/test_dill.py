@@ -1,11 +1,9 @@
 """The picture of Dill: its cylinders, their places, and what the command refuses."""
 
 import numpy as np
-import pytest
 
 from humanoid_control.benchmarks.dill import LENGTH, RADIUS, DillView, cylinder_mesh, laid_out, size_color
 from humanoid_control.cli.main import main
-from humanoid_control.viewer.browser import find_chromium
 
 
 def test_a_link_is_a_closed_cylinder_seen_from_outside():
@@ -34,7 +32,6 @@ def test_all_links_stand_above_the_floor():
         view.stop()
 
 
-@pytest.mark.skipif(find_chromium() is None, reason="no Chromium")
 def test_a_level_that_does_not_exist_is_refused_in_one_line(capsys, tmp_path):
     assert main(["picture", "--dill", "9", "-o", str(tmp_path / "d.png"), "--port", "8398"]) == 2
     said = capsys.readouterr()
