@@ -49,16 +49,24 @@ class Method:
     joints: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
 
-def measure(robot: str = "wabian2,we4rii", motion: str = "dance", quiet: bool = True) -> list[Row]:
+def measure(
+    robot: str = "wabian2,we4rii",
+    motion: str = "dance",
+    marker_set: str = "",
+    unit: str = "",
+    scale: float = 1.0,
+    quiet: bool = True,
+) -> list[Row]:
     """Rows, for each robot: a frame by each method [us] with the quality of its trajectory; and five robots' clips.
 
     Args:
         robot: a name or a path, or several with commas between. motion: a clip. quiet: show no bar.
+        marker_set, unit, scale: of the clip, as for `load_body_points`.
     """
     names = [name for name in robot.split(",") if name]
     if not names:
         raise ConfigError("--robot needs the name of a robot")
-    body, rows = load_body_points(motion), []
+    body, rows = load_body_points(motion, marker_set or None, unit=unit, scale=scale), []
     robots = [load_robot(name, "fixed") for name in names]
     compile_first()
     with progress("retargeting", len(robots) * ROUNDS, quiet=quiet) as show:

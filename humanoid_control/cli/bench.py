@@ -30,6 +30,9 @@ EXAMPLES = """examples:
 HELP = {
     "robot": "name of the catalogue or path of a URDF; retarget: several with commas",
     "motion": "clip: 'dance' is built in, else a motion file",
+    "marker_set": "marker set of the clip, or the path of an own one",
+    "unit": "of the clip's numbers: mm, cm, m, inch",
+    "scale": "factor on the clip's size",
     "seconds": "how long to measure",
 }
 ALL = "all benches one after the other, as a page (about 10 min)"
@@ -40,9 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parsers = add_commands(parser, "bench", {name: bench.task for name, bench in BENCHES.items()} | {"all": ALL})
     for name, bench in BENCHES.items():
         for option, value in bench.options.items():
-            text = f"{HELP[option]} (default: {value})"
+            text = HELP[option] + (f" (default: {value})" if value != "" else "")
             parsers[name].add_argument(
-                f"--{option}", type=given if isinstance(value, str) else type(value), default=value, help=text
+                f"--{option.replace('_', '-')}",
+                type=given if isinstance(value, str) else type(value),
+                default=value,
+                help=text,
             )
         parsers[name].add_argument("--json", action="store_true", help="print one JSON object")
     parsers["all"].add_argument("-o", "--output", type=file_path, help="Markdown file to write (default: print it)")

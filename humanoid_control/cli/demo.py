@@ -7,7 +7,15 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from humanoid_control.cli.parser import given, refuse_unused, require_range
+from humanoid_control.cli.parser import (
+    CLIP_OPTIONS,
+    add_clip_options,
+    clip_options,
+    clip_parameters,
+    given,
+    refuse_unused,
+    require_range,
+)
 from humanoid_control.errors import ConfigError, EnvironmentProblem, UnknownNameError
 from humanoid_control.mocap import CLIP_NAMES
 from humanoid_control.nodes import Session, require_ros
@@ -146,6 +154,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--motion", type=given, help=f"clip: built in ({', '.join(CLIP_NAMES)}), or a file (default: {MOTION})"
     )
+    add_clip_options(parser)
     parser.add_argument("--seconds", type=float, help="how long (default: 32; reach: 30)")
     parser.add_argument("--speed", type=float, help="speed of the clip (default: 1)")
     parser.add_argument("--seed", type=int, help="of the random goals of reach (default: 1)")
@@ -179,7 +188,8 @@ def run(args: argparse.Namespace) -> int:
         tell(args, f"viewer: http://localhost:{args.port}")
     if robot is None:
         return run_reach(args, settings, stack)
-    settings.setdefault("trajectory_streamer", {}).update(clip=args.motion, speed=args.speed, lead_in=LEAD_IN)
+    clip = {"clip": args.motion, **clip_parameters(args)}
+    settings.setdefault("trajectory_streamer", {}).update(clip, speed=args.speed, lead_in=LEAD_IN)
     tell(args, f"{robot.title} imitates '{args.motion}'; Ctrl-C ends it early")
     with Session(stack, args.robot, settings, record=True, quiet=args.json) as session:
         ran = watch(args, session, "dance")
@@ -189,7 +199,7 @@ def run(args: argparse.Namespace) -> int:
 def _check_unused(args: argparse.Namespace, reach: bool) -> None:
     """Refuse what this demo would ignore, and fill in what was not given."""
     if reach:
-        refuse_unused(args, ["motion", "speed"], "the dance, not to `humanoid demo reach`")
+        refuse_unused(args, ["motion", "speed", *CLIP_OPTIONS], "the dance, not to `humanoid demo reach`")
     else:
         refuse_unused(args, ["seed"], "`humanoid demo reach`")
     if args.no_viewer:
@@ -220,7 +230,8 @@ def _check_input(args: argparse.Namespace) -> Robot:
     from humanoid_control.robots.catalogue import load_robot
 
     robot = load_robot(args.robot, "fixed")
-    scale_to_robot(find_body_points(load_clip(args.motion)), robot)
+    marker_set, reading = clip_options(args)
+    scale_to_robot(find_body_points(load_clip(args.motion, **reading), marker_set), robot)
     return robot
 
 
@@ -254,4 +265,5 @@ def _limit_costs(args: argparse.Namespace, robot: Robot, seconds: float) -> Limi
     from humanoid_control.robots.catalogue import CATALOGUE, load_robot
 
     others = [load_robot(name, "fixed") for name in CATALOGUE if name != robot.name]
-    return measure_limit_costs(load_body_points(args.motion), robot, args.speed, seconds, others)
+    marker_set, reading = clip_options(args)
+    return measure_limit_costs(load_body_points(args.motion, marker_set, **reading), robot, args.speed, seconds, others)

@@ -7,10 +7,14 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from humanoid_control.errors import ConfigError, nearest_names
 from humanoid_control.robots.catalogue import SETS
+from humanoid_control.terminal import warn
+
+if TYPE_CHECKING:
+    from humanoid_control.mocap import BodyPoints
 
 EXIT_BAD_INPUT = 2
 CHOICE = re.compile(r"argument (?P<what>\S+): invalid choice: '(?P<wrong>.*)' \(choose from (?P<known>.*)\)", re.S)
@@ -154,3 +158,43 @@ def refuse_unused(args: argparse.Namespace, options: Iterable[str], belongs: str
         if getattr(args, option.lower().replace("-", "_")) not in (None, False, []):
             name = option if option.isupper() else f"--{option}"
             raise ConfigError(f"{name} belongs to {belongs}")
+
+
+# -------- Clips
+
+CLIP_OPTIONS = ("marker-set", "unit", "scale", "rate")
+"""Names of the options of `add_clip_options`; each is None where it is not given."""
+
+
+def add_clip_options(parser: argparse.ArgumentParser) -> None:
+    """The options that say how a motion file is to be read."""
+    parser.add_argument("--marker-set", type=given, help="marker set of the clip, or the path of an own one")
+    parser.add_argument("--unit", type=given, help="of the file's numbers: mm, cm, m, inch (default: as found)")
+    parser.add_argument("--scale", type=float, help="factor on its size, for skeletons of other sizes (default: 1)")
+    parser.add_argument("--rate", type=float, help="frames a second of an AMC or CSV file that states none")
+
+
+def clip_options(args: argparse.Namespace) -> tuple[str | None, dict[str, Any]]:
+    """The marker set, None where none is given, and the options of `load_clip` and `load_body_points` by name."""
+    scale = 1.0 if args.scale is None else args.scale
+    return args.marker_set, {"unit": args.unit or "", "scale": scale, "rate": args.rate}
+
+
+def clip_parameters(args: argparse.Namespace) -> dict[str, Any]:
+    """What was given of them, as parameters of the node `trajectory_streamer`."""
+    told = {"marker_set": args.marker_set, "clip_unit": args.unit, "clip_scale": args.scale, "clip_rate": args.rate}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def read_body(args: argparse.Namespace) -> BodyPoints:
+    """Body points of the clip, cleaned unless `--raw` is given; what was found on the way is printed as warnings."""
+    from humanoid_control.mocap import find_body_points, load_body_points, load_clip
+
+    marker_set, reading = clip_options(args)
+    if args.raw:
+        body = find_body_points(load_clip(args.clip, **reading), marker_set)
+    else:
+        body = load_body_points(args.clip, marker_set, **reading)
+    for text in body.warnings:
+        warn(text)
+    return body

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from humanoid_control.benchmarks.dill import DillView
-from humanoid_control.cli.parser import add_robots, file_path, given, refuse_unused, require_range
+from humanoid_control.cli.parser import (
+    CLIP_OPTIONS,
+    add_clip_options,
+    add_robots,
+    clip_options,
+    clip_parameters,
+    file_path,
+    given,
+    refuse_unused,
+    require_range,
+)
 from humanoid_control.errors import ConfigError, EnvironmentProblem, require_extra
 from humanoid_control.files import check_file, whole_file
 from humanoid_control.nodes import Session, StackFailure, require_ros
@@ -55,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds.add_argument("--standing", action="store_true", help="robots standing in simulation")
     kinds.add_argument("--dill", type=int, metavar="N", help="the branched test system of 2^N links, no robot")
     parser.add_argument("--motion", type=given, help="clip: 'dance' is built in (default), else a TRC, C3D or BVH file")
+    add_clip_options(parser)
     parser.add_argument(
         "--at",
         type=float,
@@ -103,7 +114,8 @@ def _load_clip(args: argparse.Namespace, robots: Sequence[Robot]) -> BodyPoints:
 
     for robot in robots:
         robot.require_imitation_points()
-    body = load_body_points(args.motion)
+    marker_set, reading = clip_options(args)
+    body = load_body_points(args.motion, marker_set, **reading)
     args.at = MOMENT if args.at is None else args.at
     require_range("at", args.at, 0, math.floor(10 * (body.n_frames - 1) / body.rate) / 10)
     return body
@@ -119,11 +131,13 @@ def _check(args: argparse.Namespace) -> None:
     if args.dill is not None and not 0 <= args.dill <= LARGEST_DILL:
         raise ConfigError(f"--dill must be between 0 and {LARGEST_DILL}, got {args.dill}")
     if args.dill is not None:
-        refuse_unused(args, ["robot", "motion", "at"], "pictures of robots, not to --dill")
+        refuse_unused(args, ["robot", "motion", "at", *CLIP_OPTIONS], "pictures of robots, not to --dill")
     if args.standing:
-        refuse_unused(args, ["motion"], "robots that imitate, not to --standing")
+        refuse_unused(args, ["motion", *CLIP_OPTIONS], "robots that imitate, not to --standing")
     if args.collision and args.at is None:
-        refuse_unused(args, ["motion"], "--at SECONDS; without it the robots stand in their neutral posture")
+        refuse_unused(
+            args, ["motion", *CLIP_OPTIONS], "--at SECONDS; without it the robots stand in their neutral posture"
+        )
     args.motion = args.motion or "dance"
 
 
@@ -134,7 +148,7 @@ def _photograph(args: argparse.Namespace, *scripts: str) -> bytes:
 def _stack(args: argparse.Namespace, robot: str) -> bytes:
     """The page of the real stack, with its panel."""
     require_ros()
-    settings = {"trajectory_streamer": {"clip": args.motion}, "viewer": {"port": args.port}}
+    settings = {"trajectory_streamer": {"clip": args.motion, **clip_parameters(args)}, "viewer": {"port": args.port}}
     with Session("imitation", robot, settings, quiet=True) as session:
         session.wait_first_motion()
         if not session.monitor.hold_clip_at(args.at):

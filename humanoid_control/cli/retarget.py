@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.cli.parser import (
+    add_clip_options,
     add_robots,
     folder_path,
     given,
     is_folder,
+    read_body,
     refuse_unused,
     require_range,
 )
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file, check_folder
 from humanoid_control.retargeting import AVOIDANCE, CONSTRAINED, METHODS, JointTrajectory, RetargetSettings
-from humanoid_control.terminal import compile_first, console, print_json, progress, table, warn
+from humanoid_control.terminal import compile_first, console, print_json, progress, table
 
 FORMATS = (".csv", ".npz", ".mcap")
 
@@ -60,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=given, help=f"file to write: {', '.join(FORMATS)}; a folder for several robots"
     )
     parser.add_argument("--format", choices=[f.lstrip(".") for f in FORMATS], help="of files in a folder (csv)")
-    parser.add_argument("--marker-set", type=given, help="marker set of the clip, or the path of an own one")
+    add_clip_options(parser)
     parser.add_argument("--speed", type=float, default=1.0, help="play the clip faster or slower (default: 1)")
     parser.add_argument("--acceleration", type=float, help="limit of the joints [rad/s^2] (default: 200; hardware: 20)")
     parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
@@ -70,8 +72,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from humanoid_control.mocap.body_points import find_body_points
-    from humanoid_control.mocap.load import load_body_points, load_clip
     from humanoid_control.robots import load_robots
 
     require_range("speed", args.speed, 0.05, 20)
@@ -83,10 +83,7 @@ def run(args: argparse.Namespace) -> int:
         settings = replace(settings, acceleration=args.acceleration)
     robots = load_robots(args.robot or ["hrp2"], "fixed", imitate=True)  # before anything is compiled or made
     outputs = _outputs(args, [r.name for r in robots])
-    marker_set = args.marker_set or None
-    body = find_body_points(load_clip(args.clip), marker_set) if args.raw else load_body_points(args.clip, marker_set)
-    for text in body.warnings:
-        warn(text)
+    body = read_body(args)
     if args.output is not None and is_folder(args.output):
         Path(args.output).mkdir(exist_ok=True)
     compile_first()

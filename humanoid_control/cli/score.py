@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 
 from humanoid_control.cli.parser import (
+    add_clip_options,
     add_robots,
     comma_list,
     file_path,
     folder_path,
     given,
+    read_body,
     refuse_unused,
     require_range,
 )
@@ -38,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="constrained (default), weighted_dls, dls, pinv; several separated by commas",
     )
     parser.add_argument("--acceleration", type=float, help="limit of the joints [rad/s^2] (default: 200; hardware: 20)")
-    parser.add_argument("--marker-set", type=given, help="marker set of the clip, or the path of an own one")
+    add_clip_options(parser)
     parser.add_argument("--speed", type=float, default=1.0, help="play the clip faster or slower (default: 1)")
     parser.add_argument("--trough-rule", default="auto", help="auto, both (as printed in Dube 2012) or limit")
     parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
@@ -56,8 +58,6 @@ def run(args: argparse.Namespace) -> int:
     from humanoid_control.evaluation.report.tables import detail_tables, summary_tables, to_json, verdict_lines
     from humanoid_control.evaluation.score import retarget_variants, score_clip
     from humanoid_control.evaluation.tracking_error import TROUGH_RULES
-    from humanoid_control.mocap.body_points import find_body_points
-    from humanoid_control.mocap.load import load_body_points, load_clip
     from humanoid_control.retargeting import CONSTRAINED, RetargetSettings
     from humanoid_control.robots import load_robots
 
@@ -71,8 +71,7 @@ def run(args: argparse.Namespace) -> int:
     variants = retarget_variants(methods, args.acceleration or RetargetSettings.acceleration)
     robots = load_robots(args.robot or [DEFAULT], "fixed", imitate=True)  # before anything is compiled
     check_outputs(args.html, args.output)
-    marker_set = args.marker_set or None
-    body = find_body_points(load_clip(args.clip), marker_set) if args.raw else load_body_points(args.clip, marker_set)
+    body = read_body(args)
     compile_first()
     with progress("scoring", len(robots), quiet=args.json) as show:
         scores = []

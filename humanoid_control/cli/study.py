@@ -24,6 +24,7 @@ EXAMPLES = """examples:
   humanoid study safety --robot lola --starts 200
   humanoid study worlds --robot lola --vary friction=0.2,0.4,0.8 --vary stiffness=30,60
   humanoid study worlds --robot hrp2 --vary push_x=50,100,150 --engine mujoco --seconds 3 -o pushed
+  humanoid study sternum --clip dance1.trc --clip walk1.trc    each person with the constants of the others
   humanoid study tendons -o tendons                     all, 20 seeds; JSON and plots
   humanoid study tendons --only E4,E5 --seeds 5 --details
   humanoid study tendons --only others --models my_models
@@ -38,11 +39,18 @@ NOT_OPTIONS = ("study", "json", "details", "output")  # what a study itself does
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A sub-command for each study, with its own options; what is not given, the study decides."""
     parsers = add_commands(parser, "study", {name: study.task for name, study in STUDIES.items()})
-    imitation, momentum, calibration, safety, worlds, tendons = (_Options(parsers[name]) for name in STUDIES)
+    imitation, momentum, calibration, safety, worlds, tendons, sternum = (_Options(parsers[name]) for name in STUDIES)
     imitation.add(
         "--clip", action="append", type=given, dest="clips", help="motion file, not the built-in dance; repeatable"
     )
-    imitation.add("--marker-set", type=given, help="marker set of the clips, or the path of an own one")
+    sternum.add(
+        "--clip", action="append", type=given, dest="clips", help="motion file with a sternum marker; one a person"
+    )
+    for study in (imitation, sternum):
+        study.add("--marker-set", type=given, help="marker set of the clips, or the path of an own one")
+        study.add("--unit", type=given, help="of the clips' numbers: mm, cm, m, inch")
+        study.add("--scale", type=float, help="factor on the clips' size")
+        study.add("--rate", type=float, help="frames a second of AMC or CSV files that state none")
     momentum.add("--robot", type=given, help="with legs (default: lola)")
     momentum.add("--step-length", type=float, help="[m] (default: 0.4, scaled by the legs' length)")
     momentum.add("--step-time", type=float, help="[s] (default: 0.8, more where joints are slow)")
@@ -69,7 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         study.add("--only", type=comma_list, help=f"some {what}")
         study.add("--details", action="store_true", help="also the rules and every number")
-    for study in (momentum, calibration, worlds, tendons):
+    sternum.add("--details", action="store_true", help="also what the columns mean")
+    for study in (momentum, calibration, worlds, tendons, sternum):
         study.add("-o", "--output", type=folder_path, help="folder to write")
     imitation.add("-o", "--output", type=file_path, help="file to write, .json or .md")
     for one in parsers.values():

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from humanoid_control.mocap.cleaning import clean as clean
     from humanoid_control.mocap.clip import MarkerClip as MarkerClip
     from humanoid_control.mocap.dance import synthetic_dance as synthetic_dance
+    from humanoid_control.mocap.draft import Draft as Draft
+    from humanoid_control.mocap.draft import draft_marker_set as draft_marker_set
+    from humanoid_control.mocap.draft import write_draft as write_draft
     from humanoid_control.mocap.human_model import HumanBody as HumanBody
     from humanoid_control.mocap.human_model import human_markers as human_markers
     from humanoid_control.mocap.live import LiveBody as LiveBody
@@ -47,6 +50,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "cleaning": ["CleaningReport", "CleaningSettings", "clean"],
         "clip": ["MarkerClip"],
         "dance": ["synthetic_dance"],
+        "draft": ["Draft", "draft_marker_set", "write_draft"],
         "human_model": ["HumanBody", "human_markers"],
         "live": ["LiveBody", "LiveCalibration", "MarkerTracks", "TrackSettings"],
         "load": ["CLIP_NAMES", "load_body_points", "load_clip"],

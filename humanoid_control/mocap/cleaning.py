@@ -61,6 +61,7 @@ class CleaningReport:
         jumps: markers that move as no body does; they stay as they are.
         cutoff: of the filter that was applied [Hz]; None when none was.
         change: by label, how far the filter moved the marker [m], root mean square over the frames.
+        noun: what the clip's points are called: "marker" or "joint".
     """
 
     gaps: tuple[Gap, ...]
@@ -69,6 +70,7 @@ class CleaningReport:
     jumps: tuple[Jump, ...]
     cutoff: float | None
     change: dict[str, float]
+    noun: str = "marker"
 
     @property
     def n_filled(self) -> int:
@@ -87,7 +89,7 @@ class CleaningReport:
                 )
         if self.jumps:
             where = (f"{j.label} by {j.distance:.2f} m at frame {j.first}" for j in self.jumps)
-            said.append(f"markers jump as no body can: {_list(where)}")
+            said.append(f"{self.noun}s jump as no body can: {_list(where)}")
         unfilled = [gap for gap in self.gaps if not gap.filled]
         if unfilled:
             where = (f"{g.label} for {g.frames} frames from {g.start}" for g in unfilled)
@@ -127,7 +129,7 @@ def clean(clip: MarkerClip, settings: CleaningSettings | None = None) -> tuple[M
         moved = np.linalg.norm(smooth.positions - filled.positions, axis=2)
         seen = [k for k in range(len(clip.labels)) if not np.isnan(moved[:, k]).all()]
         change = {clip.labels[k]: float(np.sqrt(np.nanmean(moved[:, k] ** 2))) for k in seen}
-    report = CleaningReport(gaps, swaps, repaired, jumps, cutoff, change)
+    report = CleaningReport(gaps, swaps, repaired, jumps, cutoff, change, clip.noun)
     return replace(smooth, warnings=clip.warnings + report.warnings), report
 
 

@@ -48,6 +48,7 @@ class MarkerClip(Frames):
             The clip keeps a read-only copy.
         source: where it comes from: a path, or "built in".
         warnings: what the reader had to correct or guess, one sentence each.
+        noun: what messages call one of the points: "marker", or "joint" of a skeleton.
 
     Raises:
         ClipError: shapes that disagree, fewer than two frames, no markers, a label twice, a rate that is not a
@@ -60,6 +61,7 @@ class MarkerClip(Frames):
     positions: np.ndarray
     source: str
     warnings: tuple[str, ...] = ()
+    noun: str = "marker"
 
     def __post_init__(self) -> None:
         labels = tuple(self.labels)
@@ -75,7 +77,7 @@ class MarkerClip(Frames):
             raise ClipError(f"{where}: holds {len(positions)} frame(s), a motion needs at least 2")
         twice = [label for label, count in Counter(labels).items() if count > 1]
         if twice:
-            raise ClipError(f"{where}: label '{twice[0]}' occurs more than once: rename one of the markers")
+            raise ClipError(f"{where}: label '{twice[0]}' occurs more than once: rename one of the {self.noun}s")
         if not (np.isfinite(self.rate) and self.rate > 0):
             raise ClipError(f"{where}: frame rate is {self.rate} Hz, it must be positive: correct it in the file")
         if np.isinf(positions).any():
@@ -97,7 +99,7 @@ class MarkerClip(Frames):
         try:
             return self.labels.index(label)
         except ValueError:
-            raise UnknownNameError("marker", label, self.labels) from None
+            raise UnknownNameError(self.noun, label, self.labels) from None
 
     def marker(self, label: str) -> np.ndarray:
         """(T, 3) path of one marker [m], file axes. Raises UnknownNameError for a label that is not there."""

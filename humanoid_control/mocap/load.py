@@ -13,30 +13,41 @@ from humanoid_control.mocap.dance import gentle_dance, synthetic_dance
 from humanoid_control.mocap.formats.asf_amc import parse_amc, skeleton_beside
 from humanoid_control.mocap.formats.bvh import parse_bvh
 from humanoid_control.mocap.formats.c3d import parse_c3d
+from humanoid_control.mocap.formats.common import Size
 from humanoid_control.mocap.formats.csv import parse_csv
 from humanoid_control.mocap.formats.trc import parse_trc
 
 _BUILT_IN: dict[str, Callable[[], MarkerClip]] = {"dance": synthetic_dance, "gentle_dance": gentle_dance}
 CLIP_NAMES = tuple(_BUILT_IN)
 
-_PARSERS: dict[str, Callable[[bytes, str], MarkerClip]] = {".bvh": parse_bvh, ".c3d": parse_c3d, ".trc": parse_trc}
+_Parser = Callable[[bytes, str, Size], MarkerClip]
+_PARSERS: dict[str, _Parser] = {".bvh": parse_bvh, ".c3d": parse_c3d, ".trc": parse_trc}
 _WITHOUT_RATE = (".amc", ".csv")  # formats that may not state their frame rate
 FORMATS = (*_PARSERS, *_WITHOUT_RATE)
 
 
-def load_clip(name_or_path: str | Path = "dance", rate: float | None = None) -> MarkerClip:
+def load_clip(
+    name_or_path: str | Path = "dance", rate: float | None = None, unit: str = "", scale: float = 1.0
+) -> MarkerClip:
     """Clip of a built-in name or of a file.
 
     Args:
         name_or_path: one of `CLIP_NAMES`, or the path of a .c3d, .trc, .bvh, .amc or .csv file (for .amc with its .asf
             in the same folder). A name wins over a file of the same name in the current folder: write ./dance for that.
         rate: frames a second [Hz] of an .amc or .csv file that states none.
+        unit: of the file's numbers: mm, cm, m or inch; "" takes the one it states, or the one in which a person fits.
+        scale: factor on all positions, for a skeleton of another size than a person's.
 
     Raises:
         ClipError: no such name or file, a format that is not read, or a file that is empty, cut off or damaged; a rate
-            for a format that states its own.
+            for a format that states its own; a unit or a scale for a built-in clip.
+        UnknownNameError: no such unit.
+        ConfigError: a scale that is not a positive number.
     """
+    size = Size(unit, scale)
     if str(name_or_path) in _BUILT_IN:
+        if size != Size():
+            raise ClipError(f"the built-in clip '{name_or_path}' is in metres: leave unit and scale out")
         return _BUILT_IN[str(name_or_path)]()
     path = Path(name_or_path)
     try:
@@ -60,8 +71,8 @@ def load_clip(name_or_path: str | Path = "dance", rate: float | None = None) -> 
     except (OSError, ValueError, RuntimeError) as error:  # the last two: a null byte, or ~ of an unknown user
         raise ClipError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if suffix == ".amc":
-        return parse_amc(data, str(path), skeleton_data, str(skeleton), rate)
-    return parse_csv(data, str(path), rate) if suffix == ".csv" else _PARSERS[suffix](data, str(path))
+        return parse_amc(data, str(path), skeleton_data, str(skeleton), rate, size)
+    return parse_csv(data, str(path), rate, size) if suffix == ".csv" else _PARSERS[suffix](data, str(path), size)
 
 
 def _content(path: Path) -> bytes:
@@ -87,6 +98,8 @@ def load_body_points(
     marker_set: str | Path | None = None,
     cleaning: CleaningSettings | None = None,
     rate: float | None = None,
+    unit: str = "",
+    scale: float = 1.0,
 ) -> BodyPoints:
     """`load_clip`, `clean` and `find_body_points` one after the other.
 
@@ -94,7 +107,7 @@ def load_body_points(
         name_or_path: built-in clip or file, as for `load_clip`.
         marker_set: as for `find_body_points`.
         cleaning: what is cleaned; by default labels are checked, gaps up to 0.5 s filled, noise above 10 Hz taken out.
-        rate: as for `load_clip` [Hz].
+        rate, unit, scale: as for `load_clip`.
 
     Returns:
         The points; their warnings say what was found and done on the way.
@@ -103,5 +116,5 @@ def load_body_points(
         ClipError, UnknownNameError: as those three do.
     """
     settings = cleaning or CleaningSettings()
-    clip, _ = clean(load_clip(name_or_path, rate), settings)
+    clip, _ = clean(load_clip(name_or_path, rate, unit, scale), settings)
     return find_body_points(clip, marker_set, settings.max_gap)

@@ -5,7 +5,7 @@ A set comes with the package or from a YAML file, which is checked word by word;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -350,11 +350,45 @@ def _choose(clip: MarkerClip, labels: Labels) -> MarkerSet:
     if not any(known.values()):
         raise ClipError(
             f"clip '{clip.name}' ({clip.source}): no marker set fits: none of its {len(clip.labels)} labels "
-            f"({', '.join(clip.labels[:3])}, ...) belongs to one: give a marker set of your own (docs/adding_a_clip.md)"
+            f"({', '.join(clip.labels[:3])}, ...) belongs to one: `humanoid clip` drafts a set (docs/adding_a_clip.md)"
         )
     lacking = {s.name: sum(not _has(s.points[point], labels) for point in _NEEDED) for s in sets}
     nearest = min(sets, key=lambda s: (lacking[s.name], -known[s.name], len(_missing(s, labels))))
     raise ClipError(_misfit(clip, labels, nearest, "no marker set fits, the nearest"))
+
+
+@dataclass(frozen=True)
+class SetMatch:
+    """A built-in marker set beside the labels of a clip.
+
+    Args:
+        name: of the set.
+        points: body points that the clip has markers for.
+        missing: labels the clip lacks, each with the required body points that need it; empty where the set fits.
+        unknown: labels of the clip that the set does not know.
+    """
+
+    name: str
+    points: tuple[str, ...]
+    missing: Mapping[str, Sequence[str]]
+    unknown: tuple[str, ...]
+
+    @property
+    def fits(self) -> bool:
+        """True where the set gives every required point."""
+        return not self.missing
+
+
+def match_sets(clip: MarkerClip) -> list[SetMatch]:
+    """The built-in sets beside a clip: those that fit first, then those that come nearest."""
+    labels = plain_labels(clip)
+    matches = []
+    for marker_set in (builtin_marker_set(name) for name in MARKER_SETS):
+        known = _vocabulary(marker_set)
+        points = tuple(point for point, rule in marker_set.points.items() if _has(rule, labels))
+        unknown = tuple(same[0] for plain, same in labels.items() if plain not in known)
+        matches.append(SetMatch(marker_set.name, points, _missing(marker_set, labels), unknown))
+    return sorted(matches, key=lambda m: (not m.fits, -len(m.points), len(m.missing), len(m.unknown)))
 
 
 def _single(clip: MarkerClip, found: list[tuple[str, ...]]) -> list[str]:
@@ -424,5 +458,5 @@ def _misfit(clip: MarkerClip, labels: Labels, marker_set: MarkerSet, opening: st
     strangers = "".join(f"; {warning.removesuffix(': not used')}" for warning in _strangers(labels, marker_set))
     return (
         f"clip '{clip.name}' ({clip.source}): {opening} '{marker_set.name}' misses {', '.join(described)}{strangers}: "
-        "rename the labels or give a marker set of your own (docs/adding_a_clip.md)"
+        "rename the labels, or let `humanoid clip` draft a marker set (docs/adding_a_clip.md)"
     )

@@ -22,8 +22,12 @@ _LEARN = 1.0  # [s] for which the sternum must be seen to learn the person's own
 class SternumSettings:
     """Method and constants of the estimate.
 
-    The defaults are least squares fits to two recordings of two persons that have a sternum marker (the walk and the
-    dance of the MoCap Toolbox); `fit_sternum` finds the numbers of one person.
+    The defaults are least squares fits to two recordings of two persons that have a marker on the middle of the sternum
+    (the walk and the dance of the MoCap Toolbox). With the constants of the one the other's sternum is 1.8 to 1.9 cm
+    off. Four more persons have a marker where the clavicles meet (CLAV): the defaults are 4.9 to 7.9 cm from it, and
+    constants of three of them 3.3 to 7.5 cm from that of the fourth. The length of the trunk, the width of the hips, no
+    scale at all, or a ridge regression on the three do not do better: people and placements differ by more than
+    proportions tell. `fit_sternum` finds the numbers of one person, which are 0.1 to 1.1 cm off.
 
     Args:
         method: "rigid_chest", or "three_spheres" (Dube 2012).
@@ -175,8 +179,8 @@ def complete_sternum(points: Mapping[str, np.ndarray], rate: float) -> tuple[np.
     seen = ~np.isnan(sternum[:, 0])
     if seen.sum() < max(2, _LEARN * rate):
         note = (
-            "the clip does not show the sternum: estimated from hips and shoulders, 1 to 2 cm off on recordings that "
-            "show it"
+            "the clip does not show the sternum: estimated from hips and shoulders, 2 to 8 cm off on persons that the "
+            "estimate was not fitted to"
         )
         return estimate_sternum(l_hip, r_hip, l_gh, r_gh), note
     learnt = fit_sternum(l_hip, r_hip, l_gh, r_gh, sternum)

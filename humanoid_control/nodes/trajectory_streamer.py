@@ -115,6 +115,8 @@ class TrajectoryStreamerParameters(LiveParameters):
     clip_rate: float = param(
         0.0, "frame rate of an AMC or CSV file that states none; 0: as the file says", "Hz", 0.0, 1000.0
     )
+    clip_unit: str = param("", "unit of the clip's numbers: mm, cm, m or inch; empty: as the file says or as is found")
+    clip_scale: float = param(1.0, "factor on the clip's size, for skeletons of other sizes", "", 1e-6, 1e6)
     clean: bool = param(True, "check the clip's labels, fill short gaps and take out noise before it is played")
     marker_set: str = param("", "marker set, or the path of an own one; empty: found by the labels")
     loop: bool = param(True, "begin again at the end", live=True)
@@ -168,9 +170,9 @@ class TrajectoryStreamer(TickNode):
         p = self.params
         marker_set, rate = p.marker_set or None, p.clip_rate or None
         if p.clean:
-            body = load_body_points(p.clip, marker_set, rate=rate)
+            body = load_body_points(p.clip, marker_set, rate=rate, unit=p.clip_unit, scale=p.clip_scale)
         else:
-            body = find_body_points(load_clip(p.clip, rate), marker_set)
+            body = find_body_points(load_clip(p.clip, rate, p.clip_unit, p.clip_scale), marker_set)
         for text in body.warnings:
             self.get_logger().warning(text)
         return body

@@ -55,6 +55,10 @@ STUDIES = {
         "joint angles from tendon lengths: E1 to E6 of Kawaharazuka, earlier estimators, others' arms (minutes)",
         "kawaharazuka.report",
     ),
+    "sternum": StudyEntry(
+        "how well the sternum is estimated from hips and shoulders, on clips that show it (seconds)",
+        "dube2012.sternum_report",
+    ),
 }
 
 

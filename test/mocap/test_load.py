@@ -236,3 +236,26 @@ def test_odd_files_are_read_and_what_they_lack_is_said(mocap, name):
         find_body_points(clip)
     assert one_line(caught.value)
     assert refusal in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "unit"),
+    [
+        ("dance_markers/walk1.trc", "mm"),
+        ("cmu_bvh/07_01.bvh", "inch"),
+        ("cmu_asf/11_01.amc", "inch"),
+        ("c3d_encodings/Eb015pi.c3d", "mm"),
+    ],
+)
+def test_unit_and_scale_hold_for_every_format(mocap, path, unit):
+    usual, told = load_clip(mocap(path)), load_clip(mocap(path), unit=unit, scale=0.5)
+    factor = np.nanmedian(told.positions / usual.positions)
+    np.testing.assert_allclose(told.positions, usual.positions * factor, rtol=1e-9, atol=1e-12)
+    assert any(f"read as {unit} times 0.5, as told" in warning for warning in told.warnings)
+    twice = load_clip(mocap(path), unit=unit, scale=1.0)
+    np.testing.assert_allclose(twice.positions, 2 * told.positions, rtol=1e-9, atol=1e-12)
+
+
+def test_unit_of_the_built_in_clip_is_known():
+    with pytest.raises(ClipError, match="is in metres"):
+        load_clip("dance", unit="mm")

@@ -12,7 +12,7 @@ import numpy as np
 
 from humanoid_control.errors import ClipError, nearest_names
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
-from humanoid_control.mocap.formats.common import floats, scale_of_skeleton
+from humanoid_control.mocap.formats.common import AS_STATED, Size, floats, scale_of_skeleton
 from humanoid_control.mocap.skeleton import fixed_axes, forward_kinematics, turned
 
 DATABASE_RATE = 120.0  # [Hz] of the CMU database; the file itself says none
@@ -231,7 +231,12 @@ def skeleton_beside(path: Path) -> Path:
 
 
 def parse_amc(
-    data: bytes, source: str, skeleton_data: bytes, skeleton_source: str, rate: float | None = None
+    data: bytes,
+    source: str,
+    skeleton_data: bytes,
+    skeleton_source: str,
+    rate: float | None = None,
+    size: Size = AS_STATED,
 ) -> MarkerClip:
     """Read an AMC file as a clip whose markers are the starts of the bones, and the ends of the last ones.
 
@@ -246,6 +251,7 @@ def parse_amc(
         skeleton_data: the bytes of the .asf file.
         skeleton_source: its path.
         rate: frames a second [Hz]; by default that of the CMU database, 120 Hz, with a warning.
+        size: what the user tells about units.
 
     Raises:
         ClipError: damaged, cut off, motion and skeleton that do not fit, or not a person's size in any unit.
@@ -255,11 +261,11 @@ def parse_amc(
     names, positions = bone_points(skeleton, values, degrees)
     labels, warnings = distinct_labels(names)
     stated = 0.0254 / skeleton.length_unit if skeleton.length_unit > 0 else None
-    scale, unit_note = scale_of_skeleton(_ankle_to_head(skeleton.bones), skeleton_source, stated)
+    scale, unit_note = scale_of_skeleton(_ankle_to_head(skeleton.bones), skeleton_source, stated, size)
     if rate is None:
         rate = DATABASE_RATE
         warnings += (f"AMC files state no frame rate: {rate:g} Hz is taken, that of the CMU database",)
-    return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings + unit_note)
+    return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings + unit_note, "joint")
 
 
 def bone_points(skeleton: Skeleton, values: dict[str, np.ndarray], degrees: bool) -> tuple[list[str], np.ndarray]:

@@ -14,10 +14,14 @@ import numpy as np
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
-from humanoid_control.mocap.formats.common import floats, scale_of_skeleton
+from humanoid_control.mocap.formats.common import AS_STATED, Size, floats, scale_of_skeleton
 from humanoid_control.mocap.skeleton import forward_kinematics, moving_axes
 
-_REST_POSE_JUMP = 20.0  # times the usual step from frame to frame: no motion begins like that
+_REST_SHARE = 0.75  # of the rotations that turn later, exactly 0: a recording has hardly one such number
+_ZERO = 1e-3  # [deg] "exactly": as files are rounded
+_REST_STEP = 3.0  # times the step after it: a motion that begins in the rest pose begins slowly
+_REST_DISTANCE = 0.005  # of the skeleton's size, from the rest pose to the motion: less is no jump to anybody
+_OUTLIER_STEP = 20.0  # times the usual step: no motion begins like that, whatever its first frame is
 _CHANNELS = frozenset(f"{axis}{kind}" for axis in "XYZ" for kind in ("position", "rotation"))
 
 
@@ -38,15 +42,16 @@ class Joint:
     channels: list[str] = field(default_factory=list)
 
 
-def parse_bvh(data: bytes, source: str) -> MarkerClip:
+def parse_bvh(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
     """Read a BVH file as a clip whose markers are the joints and end sites of its skeleton.
 
-    BVH states no unit: it is found from the length of the bones between ankle and head. A first frame far from the
-    second, the rest pose many converters put there, is dropped with a warning.
+    BVH states no unit: it is found from the length of the bones between ankle and head. The rest pose that many
+    converters put before the motion is dropped with a warning: see `rest_frames`.
 
     Args:
         data: the bytes of the file.
         source: its path, for messages and the clip's name.
+        size: what the user tells about units.
 
     Raises:
         ClipError: not a BVH file, cut off, or not a person's size in any unit.
@@ -61,11 +66,13 @@ def parse_bvh(data: bytes, source: str) -> MarkerClip:
     rate, values = parse_motion(motion[0], sum(len(joint.channels) for joint in joints), source)
     positions = joint_positions(joints, values)
     labels, warnings = distinct_labels([joint.name for joint in joints])
-    if _starts_in_rest_pose(positions):
-        positions = positions[1:]
-        warnings += ("frame 0 is a rest pose far from frame 1: dropped",)
-    scale, unit_note = scale_of_skeleton(_ankle_to_head(joints, positions), source)
-    return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings + unit_note)
+    n_rest, jump = rest_frames(joints, values, positions)
+    positions = positions[n_rest:]
+    scale, unit_note = scale_of_skeleton(_ankle_to_head(joints, positions), source, size=size)
+    if n_rest:
+        which = "frame 0 is a rest pose" if n_rest == 1 else f"frames 0 to {n_rest - 1} are a rest pose"
+        warnings += (f"{which}, {jump * scale:.2f} m from frame {n_rest}: dropped",)
+    return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings + unit_note, "joint")
 
 
 def parse_hierarchy(text: str, source: str) -> list[Joint]:
@@ -174,12 +181,44 @@ def joint_positions(joints: list[Joint], values: np.ndarray) -> np.ndarray:
     return forward_kinematics([joint.parent for joint in joints], p_PJ, R_PJ)[0].swapaxes(0, 1)
 
 
-def _starts_in_rest_pose(positions: np.ndarray) -> bool:
-    """True where no body makes the step from frame 0 to frame 1, while the later steps are ordinary."""
+def rest_frames(joints: list[Joint], values: np.ndarray, positions: np.ndarray) -> tuple[int, float]:
+    """Number of frames before the motion that hold a rest pose, and how far the motion begins from it.
+
+    A rest pose is where the skeleton stands with its joints at zero: of the rotations that turn later three quarters
+    are exactly zero. (The CMU clips turn the hips by 20 degrees, so that the legs are upright: not all of them are.)
+    It is dropped where the motion does not begin in it: the step away from it is three times the next one, and more
+    than 0.5 % of the skeleton's size; how fast the rest of the clip is does not matter. A first frame that is not at
+    zero is dropped where its step is an outlier of the whole clip: 20 times the usual and 3 times the largest other.
+
+    Args:
+        joints: the hierarchy.
+        values: (T, C) channel values [file units, degrees].
+        positions: (T, J, 3) of the joints [file units].
+
+    Returns:
+        The number of frames to drop, and the largest distance of a joint from the last of them to the first frame of
+        the motion [file units]; 0 and 0.0 where the motion begins at once.
+    """
     if len(positions) < 4:
-        return False
+        return 0, 0.0
+    turns = values[:, [channel.endswith("rotation") for joint in joints for channel in joint.channels]]
+    held = (np.abs(turns - turns[0]) < _ZERO).all(axis=1)
+    n_rest = len(held) if held.all() else int(np.argmin(held))
+    if n_rest + 2 > len(positions):
+        return 0, 0.0
     steps = np.linalg.norm(np.diff(positions, axis=0), axis=2).max(axis=1)
-    return bool(steps[0] > _REST_POSE_JUMP * np.median(steps[1:]) and steps[0] > 3 * steps[1:].max())
+    jump, following, others = steps[n_rest - 1], steps[n_rest], steps[n_rest:]
+    turning = np.abs(turns[n_rest:] - turns[n_rest]).max(axis=0, initial=0.0) > _ZERO
+    at_zero = np.abs((turns[0] + 180.0) % 360.0 - 180.0) < _ZERO
+    size = np.ptp(positions[0], axis=0).max()
+    at_rest = turning.any() and at_zero[turning].mean() >= _REST_SHARE
+    if jump <= _REST_DISTANCE * size:
+        return 0, 0.0
+    if at_rest and jump > _REST_STEP * following:
+        return n_rest, float(jump)
+    if n_rest == 1 and jump > _OUTLIER_STEP * np.median(others) and jump > 3 * others.max():
+        return 1, float(jump)
+    return 0, 0.0
 
 
 def _ankle_to_head(joints: list[Joint], positions: np.ndarray) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
-from humanoid_control.mocap.formats.common import scale_of_markers
+from humanoid_control.mocap.formats.common import AS_STATED, Size, scale_of_markers
 
 # Biomechanics software stores its results as "points" and lists them in these parameters of the POINT group ...
 _OUTPUT_GROUPS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "MODELED_MARKERS", "REACTIONS")
@@ -24,7 +24,7 @@ _OUTPUT_GROUPS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "MODELED_M
 _OUTPUT_ENDINGS = ("angle", "angles", "force", "moment", "power", "grf")
 
 
-def parse_c3d(data: bytes, source: str) -> MarkerClip:
+def parse_c3d(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
     """Read the markers of a C3D file; angles, forces, moments, powers and scalars stored as points are left out.
 
     A marker is missing where its residual is negative, or where it lies exactly in the origin.
@@ -32,6 +32,7 @@ def parse_c3d(data: bytes, source: str) -> MarkerClip:
     Args:
         data: the bytes of the file.
         source: its path, for messages and the clip's name.
+        size: what the user tells about units.
 
     Raises:
         ClipError: not a C3D file, damaged, no marker in it, or not a person's size in any unit.
@@ -45,7 +46,7 @@ def parse_c3d(data: bytes, source: str) -> MarkerClip:
     positions = content.points[:, keep]
     positions[content.missing[:, keep] | (positions == 0).all(axis=2)] = np.nan
     units = content.texts("POINT:UNITS")
-    scale, unit_warnings = scale_of_markers(positions, units[0] if units else "", source)
+    scale, unit_warnings = scale_of_markers(positions, units[0] if units else "", source, size)
     return MarkerClip(
         name=PurePath(source).stem,
         labels=tuple(labels[i] for i in keep),

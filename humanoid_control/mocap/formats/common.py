@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from humanoid_control.errors import ClipError
+from humanoid_control.errors import ClipError, ConfigError, UnknownNameError
 
 UNITS = {"m": 1.0, "cm": 0.01, "mm": 0.001, "inch": 0.0254}
 CMU_UNIT = 0.0254 / 0.45  # skeletons of the CMU motion capture database: inches, scaled by 0.45
@@ -22,6 +23,54 @@ _EXTENT = (0.45, 3.5)  # [m] longest side of the box round the markers: legs alo
 _TYPICAL_EXTENT = 1.6
 _CHAIN = (0.95, 2.1)  # [m] ankle to head joint along the bones: a child to a giant
 _TYPICAL_CHAIN = 1.42
+_TOLD = (0.1, 10.0)  # [m] longest side or chain of what the user gives a unit for: a doll to a monster
+
+
+@dataclass(frozen=True)
+class Size:
+    """The size of a recording, as far as its user tells it.
+
+    Args:
+        unit: unit of the file's numbers, of `UNITS`; "" takes the stated one, or the one in which a person fits.
+        scale: factor on every position, for a skeleton of another size; applied before a unit is sought.
+
+    Raises:
+        UnknownNameError: no such unit.
+        ConfigError: the scale is not a positive number.
+    """
+
+    unit: str = ""
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.unit and not known_unit(self.unit):
+            raise UnknownNameError("unit", self.unit, UNITS)
+        if not (np.isfinite(self.scale) and self.scale > 0):
+            raise ConfigError(f"the scale of a clip is {self.scale:g}, it must be positive")
+
+    def told(self, length: float, what: str, where: str) -> tuple[float, tuple[str, ...]]:
+        """Metres in a unit of the file where the unit is told, and the note that says so.
+
+        Args:
+            length: of what is measured [file units].
+            what: e.g. "the markers span".
+            where: start of the error message: the file.
+
+        Raises:
+            ClipError: nobody has that size, not by far.
+        """
+        metres = length * self.scale * UNITS[known_unit(self.unit)]
+        if not _TOLD[0] <= metres <= _TOLD[1]:
+            raise ClipError(
+                f"{where}: {what} {metres:.3g} m with the unit {self.unit} and the scale {self.scale:g}: "
+                "correct the unit or the scale"
+            )
+        times = f" times {self.scale:g}" if self.scale != 1 else ""
+        note = f"read as {self.unit}{times}, as told: {what} {metres:.2f} m"
+        return self.scale * UNITS[known_unit(self.unit)], (note,)
+
+
+AS_STATED = Size()
 
 
 def known_unit(spelling: str) -> str:
@@ -45,13 +94,16 @@ def body_extent(positions: np.ndarray) -> float:
         return float(np.median((high - low)[seen].max(axis=1))) if seen.any() else float("nan")
 
 
-def scale_of_markers(positions: np.ndarray, stated: str, where: str) -> tuple[float, tuple[str, ...]]:
+def scale_of_markers(
+    positions: np.ndarray, stated: str, where: str, size: Size = AS_STATED
+) -> tuple[float, tuple[str, ...]]:
     """Metres in a unit of a marker file: the unit that it states, unless no body has that size.
 
     Args:
         positions: (T, M, 3) in file units; NaN = missing.
         stated: the unit as the file spells it; "" when it says none.
         where: start of the error message: the file.
+        size: what the user tells about it.
 
     Returns:
         The factor to metres, and warnings (empty when the stated unit was taken).
@@ -64,28 +116,35 @@ def scale_of_markers(positions: np.ndarray, stated: str, where: str) -> tuple[fl
     unit = known_unit(stated)
     if np.isnan(extent):
         raise ClipError(f"{where}: never shows two markers at once: nothing to follow, record or export it again")
+    if size.unit:
+        return size.told(extent, "the markers span", where)
+    file_extent, extent = extent, extent * size.scale
     if unit and _EXTENT[0] <= extent * UNITS[unit] <= _EXTENT[1]:
-        return UNITS[unit], ()
+        return size.scale * UNITS[unit], ()
     guess = _nearest_unit(extent, _TYPICAL_EXTENT, UNITS)
     if not _EXTENT[0] <= extent * UNITS[guess] <= _EXTENT[1]:
         raise ClipError(
             f"{where}: the markers span {extent:.3g} in the longest direction, which is no person in "
-            f"{', '.join(UNITS)} (unit stated: {stated or 'none'}): check the unit and the marker labels"
+            f"{', '.join(UNITS)} (unit stated: {stated or 'none'}): check the marker labels, or give unit and scale"
+            f"{_advice(file_extent, _TYPICAL_EXTENT)}"
         )
     says = f"states unit '{stated}', in which" if stated else "states no unit;"
-    return UNITS[guess], (
+    return size.scale * UNITS[guess], (
         f"the file {says} the markers span {extent:.4g}: read as {guess}, so that they span "
         f"{extent * UNITS[guess]:.2f} m",
     )
 
 
-def scale_of_skeleton(chain: float, where: str, stated: float | None = None) -> tuple[float, tuple[str, ...]]:
+def scale_of_skeleton(
+    chain: float, where: str, stated: float | None = None, size: Size = AS_STATED
+) -> tuple[float, tuple[str, ...]]:
     """Metres in a unit of a skeleton file, from the length of the bones between ankle and head.
 
     Args:
         chain: length of the bones from the ankle over the hip to the head [file units].
         where: start of the error message: the file.
         stated: the unit the file states [m]; None when it states none.
+        size: what the user tells about it.
 
     Returns:
         The factor to metres, and the note that says how it was found (empty when the stated unit was taken).
@@ -93,21 +152,32 @@ def scale_of_skeleton(chain: float, where: str, stated: float | None = None) -> 
     Raises:
         ClipError: no known unit gives a person.
     """
+    if size.unit:
+        return size.told(chain, "the bones from ankle to head are", where)
+    file_chain, chain = chain, chain * size.scale
     if stated is not None and _CHAIN[0] <= chain * stated <= _CHAIN[1]:
-        return stated, ()
+        return size.scale * stated, ()
     units = {**UNITS, "CMU unit": CMU_UNIT}
     guess = _nearest_unit(chain, _TYPICAL_CHAIN, units)
     metres = chain * units[guess]
     if not _CHAIN[0] <= metres <= _CHAIN[1]:
         raise ClipError(
             f"{where}: the bones from ankle to head are {chain:.3g} units long, which is no person in "
-            f"{', '.join(units)}: scale the skeleton to metres"
+            f"{', '.join(units)}: give unit and scale{_advice(file_chain, _TYPICAL_CHAIN)}"
         )
     says = "no unit" if stated is None else f"a unit of {stated:.5g} m, in which no person fits"
-    return units[guess], (
+    return size.scale * units[guess], (
         f"the file states {says}: bones from ankle to head of {chain:.4g} read as {guess} "
         f"({units[guess]:.5g} m), that is {metres:.2f} m",
     )
+
+
+def _advice(length: float, typical: float) -> str:
+    """A unit and a scale that make a person of a length in file units, for the end of an error message."""
+    if not (np.isfinite(length) and length > 0):
+        return ""
+    unit = _nearest_unit(length, typical, UNITS)
+    return f" (unit {unit} and scale {typical / (length * UNITS[unit]):.2g} make it {typical:g} m)"
 
 
 def _nearest_unit(size: float, typical: float, units: dict[str, float]) -> str:

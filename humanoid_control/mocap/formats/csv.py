@@ -13,14 +13,14 @@ import numpy as np
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
-from humanoid_control.mocap.formats.common import known_unit, scale_of_markers
+from humanoid_control.mocap.formats.common import AS_STATED, Size, known_unit, scale_of_markers
 
 _NO_NUMBER = ("", "nan", "na", "n/a", "null", "none", "-")
 _USUAL_RATES = (5.0, 2000.0)  # [Hz] of motion capture
 _UNEVEN = 0.2  # relative deviation of a time step from the mean that is worth a warning
 
 
-def parse_csv(data: bytes, source: str, rate: float | None = None) -> MarkerClip:
+def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = AS_STATED) -> MarkerClip:
     """Read the content of a marker CSV file.
 
     Layout: a header row that names the columns `LASI_x,LASI_y,LASI_z` (or `LASI.x`, `LASI x [mm]`), or two header rows,
@@ -33,6 +33,7 @@ def parse_csv(data: bytes, source: str, rate: float | None = None) -> MarkerClip
         data: the bytes of the file.
         source: its path, for messages and the clip's name.
         rate: frames a second [Hz], for a file that states none and has no time column.
+        size: what the user tells about units.
 
     Raises:
         ClipError: no such header, a row cut off, no rate, or not a person's size in any unit; the message names the
@@ -50,7 +51,7 @@ def parse_csv(data: bytes, source: str, rate: float | None = None) -> MarkerClip
     positions[(positions == 0).all(axis=2)] = np.nan
     labels, warnings = distinct_labels(header.labels)
     found, rate_warnings = _rate(numbers, header, rate, source)
-    scale, unit_warnings = scale_of_markers(positions, header.unit, source)
+    scale, unit_warnings = scale_of_markers(positions, header.unit, source, size)
     warnings += header.warnings + rate_warnings + unit_warnings
     return MarkerClip(PurePath(source).stem, labels, found, positions * scale, source, warnings)
 
@@ -99,7 +100,7 @@ def _rate(numbers: np.ndarray, header: CsvHeader, given: float | None, source: s
         if rate is None:
             raise ClipError(
                 f"{source}: states no frame rate: add a column 'time' in seconds or a first line '# rate: 120', "
-                "or give the rate to load_clip"
+                "or give the rate (--rate 120, or rate=120 to load_clip)"
             )
         return rate, ()
     column, second = header.time

@@ -9,12 +9,12 @@ import numpy as np
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
-from humanoid_control.mocap.formats.common import scale_of_markers
+from humanoid_control.mocap.formats.common import AS_STATED, Size, scale_of_markers
 
 _RATE_TOLERANCE = 0.02  # relative difference of DataRate and the time column that is worth a warning
 
 
-def parse_trc(data: bytes, source: str) -> MarkerClip:
+def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
     """Read the content of a TRC file.
 
     A marker is missing where its cells are empty or all three exactly zero. A blank line between the header and the
@@ -23,6 +23,7 @@ def parse_trc(data: bytes, source: str) -> MarkerClip:
     Args:
         data: the bytes of the file.
         source: its path, for messages and the clip's name.
+        size: what the user tells about units.
 
     Raises:
         ClipError: not a TRC file, cut off, or not a person's size in any unit; the message names the line.
@@ -44,7 +45,7 @@ def parse_trc(data: bytes, source: str) -> MarkerClip:
         raise ClipError(f"{source}: ends after {len(positions)} of {declared} frames: copy or export it again")
     if len(positions) > declared:
         warnings += (f"the header says {declared} frames, the file holds {len(positions)}: all are used",)
-    scale, unit_warnings = scale_of_markers(positions, header.get("units", ""), source)
+    scale, unit_warnings = scale_of_markers(positions, header.get("units", ""), source, size)
     warnings += unit_warnings + _rate_warning(times, rate)
     return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings)
 

@@ -23,7 +23,11 @@ CHOREOGRAPHY = (
 
 
 def run_study(
-    clips: Sequence[str] = (), marker_set: str | None = None, only: Sequence[str] = (), show: Progress = silent
+    clips: Sequence[str] = (),
+    marker_set: str | None = None,
+    only: Sequence[str] = (),
+    show: Progress = silent,
+    **reading: Any,
 ) -> StudyReport:
     """Judge the hypotheses, each on every clip and over all of them.
 
@@ -32,8 +36,9 @@ def run_study(
         marker_set: of the files.
         only: names of some hypotheses; all where none is given.
         show: told how far it is.
+        reading: unit, scale and rate of the files, as for `load_clip`.
     """
-    from humanoid_control.mocap import load_body_points
+    from humanoid_control.mocap import CLIP_NAMES, load_body_points
     from humanoid_control.mocap.marker_sets import find_marker_set
     from humanoid_control.studies.dube2012.hypotheses import HYPOTHESES, judge_hypotheses
 
@@ -41,12 +46,15 @@ def run_study(
     chosen = list(dict.fromkeys(clips)) or [BUILT_IN]
     if marker_set:
         find_marker_set(marker_set)
-        if chosen == [BUILT_IN]:
-            raise ConfigError("a marker set belongs to clips of files; the built-in dance has its own")
+    if (marker_set or reading) and chosen == [BUILT_IN]:
+        what = "a marker set" if marker_set else f"a {min(reading)}"
+        raise ConfigError(f"{what} belongs to clips of files; the built-in dance has its own")
     for name in names:
         if name not in HYPOTHESES:
             raise UnknownNameError("hypothesis", name, HYPOTHESES)
-    bodies = [load_body_points(c, None if c == BUILT_IN else marker_set or None) for c in chosen]
+    bodies = [
+        load_body_points(c) if c in CLIP_NAMES else load_body_points(c, marker_set or None, **reading) for c in chosen
+    ]
     compile_first()
     found = judge_hypotheses(bodies, names, lambda done, total, name: show(done / total, name))
     parts: list[Table | str] = [_verdicts(found, [b.name for b in bodies]), _reasons(found)]

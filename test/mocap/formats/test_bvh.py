@@ -9,7 +9,14 @@ import pytest
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap import load_clip
-from humanoid_control.mocap.formats.bvh import Joint, joint_positions, parse_bvh, parse_hierarchy
+from humanoid_control.mocap.formats.bvh import (
+    Joint,
+    joint_positions,
+    parse_bvh,
+    parse_hierarchy,
+    parse_motion,
+    rest_frames,
+)
 from humanoid_control.mocap.formats.common import CMU_UNIT
 
 SKELETON = """HIERARCHY
@@ -149,6 +156,59 @@ def test_cmu_clip_is_in_metres_and_without_the_rest_pose(mocap):
     np.testing.assert_allclose(clip.marker("Hips")[0], np.array([4.3228, 16.5929, -15.2362]) * CMU_UNIT, atol=1e-9)
     steps = np.linalg.norm(np.diff(clip.positions, axis=0), axis=2).max()
     assert steps < 0.1  # 12 m/s
+
+
+def read(path):
+    """Joints and channel values of a file."""
+    hierarchy, _, motion = path.read_text().partition("MOTION")
+    joints = parse_hierarchy(hierarchy, "x.bvh")
+    return joints, parse_motion(motion, sum(len(joint.channels) for joint in joints), "x.bvh")[1]
+
+
+@pytest.mark.parametrize("name", ["02_01", "02_05", "05_02", "07_01"])
+@pytest.mark.parametrize("speed", [1, 3, 8])
+def test_rest_pose_is_dropped_however_fast_the_clip_is_and_wherever_it_begins(mocap, name, speed):
+    joints, values = read(mocap(f"cmu_bvh/{name}.bvh"))
+    for start in range(1, len(values) - 40 * speed, 30 * speed):
+        chosen = values[[0, *range(start, min(len(values), start + 120 * speed), speed)]]
+        chosen[0, :3] = chosen[1, :3]
+        positions = joint_positions(joints, chosen)
+        n_rest, jump = rest_frames(joints, chosen, positions)
+        assert n_rest == 1
+        assert jump == pytest.approx(np.linalg.norm(positions[1] - positions[0], axis=1).max())
+        assert rest_frames(joints, chosen[1:], positions[1:]) == (0, 0.0)
+
+
+def waving(n=8, start=20.0, step=2.0):
+    """Frames in which foot and head turn about all axes, farther in every frame."""
+    return [[0, 95, 0] + [start + step * k] * 3 + [start + step * k] * 6 for k in range(n)]
+
+
+@pytest.mark.parametrize("held", [1, 3])
+def test_rest_pose_that_is_held_is_dropped_whole_and_said(held):
+    clip = parse_bvh(bvh(still(held) + waving()), "x.bvh")
+    assert clip.n_frames == 8
+    which = "frame 0 is" if held == 1 else "frames 0 to 2 are"
+    assert any(f"{which} a rest pose, 0." in w and f"m from frame {held}: dropped" in w for w in clip.warnings)
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        waving(start=0.0, step=2.0),  # evenly away from the rest pose
+        still(3) + waving(start=0.5, step=1.0),  # held, then slowly away
+        still(1) + waving(start=0.01, step=0.0001, n=20),  # nobody sees that
+        waving(),  # far from the rest pose all the time
+        still(8),  # never leaves it
+    ],
+)
+def test_motion_that_begins_in_the_rest_pose_is_kept(frames):
+    assert parse_bvh(bvh(frames), "x.bvh").n_frames == len(frames)
+
+
+def test_outlier_in_a_first_frame_that_is_not_at_zero_is_dropped():
+    odd = [[0, 95, 0] + [170.0] * 9]
+    assert parse_bvh(bvh(odd + waving(60, step=0.1)), "x.bvh").n_frames == 60
 
 
 def test_ordinary_first_frame_is_kept():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
-from humanoid_control.errors import ClipError
+from humanoid_control.errors import ClipError, ConfigError, UnknownNameError
 from humanoid_control.mocap import load_clip, synthetic_dance
 from humanoid_control.mocap.formats.common import (
     CMU_UNIT,
     UNITS,
+    Size,
     body_extent,
     scale_of_markers,
     scale_of_skeleton,
@@ -81,6 +84,32 @@ def test_unit_a_skeleton_states_is_believed_where_a_person_fits():
     scale, notes = scale_of_skeleton(142.0, "clip", 0.0254)  # 3.6 m from ankle to head
     assert scale == UNITS["cm"]
     assert "0.0254 m, in which no person fits" in notes[0]
+
+
+@pytest.mark.parametrize("chain", [260.0, 14.0, 0.6])
+def test_unit_and_scale_that_the_message_offers_make_it_a_person(chain):
+    with pytest.raises(ClipError, match="no person") as caught:
+        scale_of_skeleton(chain, "clip")
+    unit, scale = re.search(r"unit (\w+) and scale ([\d.]+) ", str(caught.value)).groups()
+    factor, notes = scale_of_skeleton(chain, "clip", size=Size(unit, float(scale)))
+    assert chain * factor == pytest.approx(1.42, rel=0.05)
+    assert f"read as {unit} times {scale}, as told" in notes[0]
+    assert scale_of_skeleton(chain, "clip", size=Size(scale=float(scale)))[0] == pytest.approx(factor)
+
+
+def test_unit_that_is_told_counts_more_than_the_stated_one(person):
+    assert scale_of_markers(person, "mm", "clip", Size("cm", 80))[0] == pytest.approx(0.8)
+    assert scale_of_markers(person * 1000, "mm", "clip", Size("millimeters"))[0] == 0.001
+    assert scale_of_markers(person * 500, "mm", "clip", Size(scale=2.0)) == (0.002, ())
+    with pytest.raises(ClipError, match="correct the unit or the scale"):
+        scale_of_markers(person, "m", "clip", Size("mm"))
+
+
+def test_size_of_no_sense():
+    with pytest.raises(UnknownNameError, match="did you mean inch"):
+        Size("inchs")
+    with pytest.raises(ConfigError, match="must be positive"):
+        Size(scale=0.0)
 
 
 @pytest.mark.parametrize("chain", [0.0, 1e-3, 1e5, float("nan")])

@@ -1,0 +1,149 @@
+"""`humanoid clip`: what is in a motion file, which marker sets come near, and a draft of one that fits."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from humanoid_control.cli.parser import add_clip_options, clip_options, file_path, given
+from humanoid_control.errors import ClipError, ConfigError
+from humanoid_control.files import check_file
+from humanoid_control.terminal import console, print_json, table, warn
+
+if TYPE_CHECKING:
+    from humanoid_control.mocap.clip import MarkerClip
+    from humanoid_control.mocap.draft import Draft
+
+EXAMPLES = """examples:
+  humanoid clip waltz.c3d                      labels, rate, units, a stick figure, the nearest marker sets
+  humanoid clip waltz.c3d -o waltz.png         the stick figure as a picture, with the labels
+  humanoid clip waltz.c3d --draft my_set.yaml  a marker set guessed from labels and geometry, for you to check
+  humanoid clip giant.bvh --unit cm --scale 0.55
+  humanoid clip waltz.c3d --json
+
+With the draft: humanoid retarget waltz.c3d --marker-set my_set.yaml (also score, demo, picture, study).
+"""
+SETS = 4  # that are shown
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("clip", type=given, help="'dance' (built in), or a C3D, TRC, BVH, AMC or CSV file")
+    add_clip_options(parser)
+    parser.add_argument("--draft", type=file_path, metavar="SET.yaml", help="draft a marker set and write it")
+    parser.add_argument("--frame", type=int, help="that is drawn (default: the first that shows all it can)")
+    parser.add_argument("-o", "--output", type=file_path, metavar="PNG", help="write the stick figure as a picture")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    from humanoid_control.mocap.load import load_clip
+    from humanoid_control.mocap.marker_sets import match_sets
+    from humanoid_control.mocap.stick_figure import build_stick_figure, text_figure
+
+    if args.output is not None and args.output.suffix.lower() != ".png":
+        raise ConfigError(f"-o must be a .png file, got {args.output}")
+    check_file(args.output)
+    marker_set, reading = clip_options(args)
+    clip = load_clip(args.clip, **reading)
+    drafted = _draft(clip, args.draft) if args.draft is not None else None
+    figure = build_stick_figure(clip, args.frame, marker_set or (args.draft if drafted and not drafted[1] else None))
+    seen = 1 - np.isnan(clip.positions[..., 0]).mean(axis=0)
+    matches = match_sets(clip)
+    if args.output is not None:
+        from humanoid_control.evaluation.report.stick_figure import write_stick_figure
+
+        write_stick_figure(args.output, figure, f"{clip.name}, frame {figure.frame}")
+    if args.json:
+        print_json(
+            {
+                "clip": clip.name,
+                "points": f"{clip.noun}s",
+                "rate_hz": clip.rate,
+                "frames": clip.n_frames,
+                "duration_s": clip.duration,
+                "height_m": float(np.ptp(figure.positions[:, 2])),
+                "labels": {label: round(float(share), 4) for label, share in zip(clip.labels, seen, strict=True)},
+                "warnings": clip.warnings,
+                "marker_sets": [
+                    {"name": m.name, "fits": m.fits, "points": m.points, "missing": m.missing, "unknown": m.unknown}
+                    for m in matches
+                ],
+                "draft": None if drafted is None else _draft_data(args.draft, *drafted),
+            }
+        )
+        return 0
+    console.print(
+        f"{clip.name}: {len(clip.labels)} {clip.noun}s, {clip.n_frames} frames at {clip.rate:g} Hz, "
+        f"{clip.duration:.2f} s; {np.ptp(figure.positions[:, 2]):.2f} m high in frame {figure.frame}",
+        highlight=False,
+    )
+    for text in clip.warnings:
+        warn(text)
+    hidden = [f"{label} ({100 * share:.0f} %)" for label, share in zip(clip.labels, seen, strict=True) if share < 1]
+    console.print(f"labels: {', '.join(clip.labels)}", highlight=False, markup=False)
+    if hidden:
+        console.print(f"not seen all the time: {', '.join(hidden)}", highlight=False, markup=False)
+    print(f"\n{text_figure(figure)}\n")
+    if not figure.placed:
+        console.print("no hips and shoulders known: which way is up and forward is guessed")
+    rows = [
+        [m.name, "fits" if m.fits else f"misses {len(m.missing)}", len(m.points), _few(list(m.missing)), len(m.unknown)]
+        for m in matches[:SETS]
+    ]
+    table("marker sets that come nearest", ["set", "", "points", "missing labels", "labels it does not know"], rows)
+    if drafted is not None:
+        _print_draft(args, *drafted)
+    elif not matches[0].fits and not marker_set:
+        console.print(f"no set fits: humanoid clip {args.clip} --draft my_set.yaml drafts one", highlight=False)
+    if args.output is not None:
+        console.print(f"written: {args.output}")
+    return 0
+
+
+def _draft(clip: MarkerClip, path: Path) -> tuple[Draft, str]:
+    from humanoid_control.mocap.draft import write_draft
+
+    if not path.suffix:
+        raise ClipError(f"{path}: a marker set is a .yaml file")
+    return write_draft(clip, path)
+
+
+def _draft_data(path: Path, draft: Draft, problem: str) -> dict[str, Any]:
+    entries = {**draft.landmarks, **draft.points}
+    return {
+        "file": str(path),
+        "points": [
+            {"point": name, "labels": e.labels, "rule": e.rule, "found": e.how, "guess": e.weak}
+            for name, e in entries.items()
+        ],
+        "missing": draft.missing,
+        "problem": problem,
+    }
+
+
+def _print_draft(args: argparse.Namespace, draft: Draft, problem: str) -> None:
+    entries = {**draft.landmarks, **draft.points}
+    rows = [
+        [name, e.rule or " or ".join(" + ".join(labels) for labels in e.labels), e.how, "guess" if e.weak else ""]
+        for name, e in entries.items()
+    ]
+    rows += [[name, "", "not found", "missing"] for name in draft.missing]
+    table("draft", ["point", "labels", "found", "guess"], rows)
+    if any(e.weak for e in entries.values()):
+        warn("points marked 'guess' may be wrong: correct them")
+    console.print(f"written: {args.draft}")
+    if problem:
+        warn(f"it does not work yet: {problem}")
+        return
+    told = f" --unit {args.unit}" if args.unit else ""
+    told += f" --scale {args.scale:g}" if args.scale else ""
+    told += f" --rate {args.rate:g}" if args.rate else ""
+    console.print(f"check it, then try: humanoid retarget {args.clip} --marker-set {args.draft}{told}", highlight=False)
+
+
+def _few(names: list[str]) -> str:
+    """The first few of some names."""
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -1,0 +1,500 @@
+"""A draft of a marker set for a clip whose labels no set knows: from the words in the labels, and from geometry.
+
+Where several labels may be one joint ("LeftArm" and "LeftShoulder"), the bones decide: they have a length. What no
+word gives is looked for among the other labels by constant distances. What is sure and what is a guess is said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+
+from humanoid_control.errors import ClipError
+from humanoid_control.files import whole_file
+from humanoid_control.mocap.body_points import find_body_points
+from humanoid_control.mocap.clip import MarkerClip
+from humanoid_control.mocap.label_words import (
+    LEVELS,
+    PARTS,
+    SEGMENTS,
+    SIDELESS,
+    SPINE,
+    LabelWord,
+    read_labels,
+    split_label,
+)
+from humanoid_control.mocap.marker_sets import ESTIMATED, OPTIONAL, REQUIRED, Alternatives, plain_labels
+
+# -------- candidates
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """Labels that may be one point: how clear their words are (0 is best), and whether one was misspelt."""
+
+    words: tuple[LabelWord, ...]
+    level: int
+    odd: bool = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(word.label for word in self.words)
+
+
+@dataclass(frozen=True)
+class DraftEntry:
+    """One line of the draft.
+
+    Args:
+        labels: alternatives, as in a marker set; empty where a rule makes the point.
+        how: how it was found.
+        weak: a guess.
+        rule: name of the rule, "" where the point is where its markers are.
+    """
+
+    labels: Alternatives
+    how: str
+    weak: bool = False
+    rule: str = ""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A marker set as far as it can be told from a clip.
+
+    Args:
+        clip: the clip.
+        skeleton: its points are joints of a skeleton; else markers on the skin.
+        landmarks, points: entries by name, in the order of a marker set.
+        unused: labels that no entry needs.
+    """
+
+    clip: MarkerClip
+    skeleton: bool
+    landmarks: Mapping[str, DraftEntry]
+    points: Mapping[str, DraftEntry]
+    unused: tuple[str, ...]
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Required points that were not found."""
+        return tuple(point for point in REQUIRED if point not in self.points and point not in ESTIMATED)
+
+
+# -------- geometry
+
+_FRAMES = 300  # that are looked at
+_RIGID = 3e-3  # relative deviation of the distance between neighbours in a skeleton; skin moves more
+_STILL = 0.02  # [m] of motion, below which that cannot be told
+_LOOSE = 0.12  # relative deviation of a bone's length from which it is none
+_LENGTH = (0.08, 0.75)  # [m] of a bone
+_TOGETHER = 0.2  # [m] labels of one word farther apart are no one point ...
+_HEAD = 0.35  # [m] ... but on a head
+_BONES = {"arm": ("shoulder", "elbow", "wrist"), "leg": ("hip", "knee", "ankle")}
+_RATIO = 2.0  # of the two bones of a limb, either way
+_ALIKE = 1.35  # left to right
+_MIRRORED = 1.2  # the same, for a joint without a name
+_UNNAMED = 40  # labels that are tried for it
+_ACROMION = next(level for level, line in enumerate(PARTS["shoulder"]) if "acromion" in line.split())
+_UPPER_ARM = {"arm", *PARTS["shoulder"][1].split()}
+
+
+class _Geometry:
+    """Median distances between labels, over some frames."""
+
+    def __init__(self, clip: MarkerClip, written: Mapping[str, str]) -> None:
+        frames = np.unique(np.linspace(0, clip.n_frames - 1, _FRAMES).astype(int))
+        self.paths = {own: clip.positions[frames, clip.index(label)] for own, label in written.items()}
+        self._bones: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[float, float]] = {}
+
+    def path(self, labels: Sequence[str]) -> np.ndarray:
+        """(T, 3) middle of some labels [m]."""
+        return np.mean([self.paths[label] for label in labels], axis=0)
+
+    def bone(self, a: Sequence[str], b: Sequence[str]) -> tuple[float, float]:
+        """Length between two points [m] and its relative deviation; NaN where they are never seen together."""
+        key = tuple(a), tuple(b)
+        if key not in self._bones:
+            lengths = np.linalg.norm(self.path(a) - self.path(b), axis=1)
+            lengths = lengths[~np.isnan(lengths)]
+            median = float(np.median(lengths)) if lengths.size else float("nan")
+            self._bones[key] = median, float(lengths.std()) / max(median, 1e-6) if lengths.size else float("inf")
+        return self._bones[key]
+
+    def rigid(self, names: Sequence[str]) -> bool:
+        """True where most of these labels move, and keep their distance from a neighbour as no skin does."""
+        if len(names) < 3:
+            return False
+        X = np.stack([self.paths[name] for name in names], axis=1)
+        X = X[~np.isnan(X).any(axis=(1, 2))]
+        if len(X) < 2 or np.median(np.linalg.norm(X.std(axis=0), axis=1)) < _STILL:
+            return False
+        distance = np.linalg.norm(X[:, :, None] - X[:, None], axis=3)
+        mean, std = distance.mean(axis=0), distance.std(axis=0)
+        near = (mean > 0.02) & (mean < 0.6)
+        loose = np.where(near, std / np.maximum(mean, 1e-6), 1.0).min(axis=1)
+        return bool(np.median(loose) < _RIGID)
+
+
+def _limb(
+    candidates: Sequence[Sequence[_Candidate]], geometry: _Geometry, loosest: float
+) -> tuple[list[_Candidate | None], bool]:
+    """The best candidate of each joint of a limb, and whether the bones confirm them all.
+
+    Args:
+        candidates: of each joint from the trunk outward.
+        geometry: distances.
+        loosest: relative deviation of a bone's length that still is one.
+    """
+    best: tuple[float, list[_Candidate | None], bool] = (-np.inf, [None] * len(candidates), False)
+    for chosen in product(*[[*c, None] for c in candidates]):
+        labels = [label for c in chosen if c for label in c.labels]
+        if len(set(labels)) < len(labels):
+            continue
+        score = sum(3.0 - 0.5 * c.level - 0.5 * c.odd for c in chosen if c)
+        bones = [geometry.bone(a.labels, b.labels) for a, b in pairwise(chosen) if a and b]
+        fits = [_LENGTH[0] < length < _LENGTH[1] and loose < loosest for length, loose in bones]
+        score -= 2.5 * sum(not fit for fit in fits) + 5.0 * sum(min(loose, 0.2) for _, loose in bones)
+        whole = len(bones) == len(candidates) - 1
+        if whole and not 1 / _RATIO < bones[0][0] / max(bones[1][0], 1e-6) < _RATIO:
+            score -= 1.5
+        if score > best[0]:
+            best = (score, list(chosen), whole and all(fits))
+    return best[1], best[2]
+
+
+# -------- the draft
+
+
+@dataclass
+class _Drafter:
+    """The draft while it is made."""
+
+    words: list[LabelWord]
+    geometry: _Geometry
+    skeleton: bool
+    landmarks: dict[str, DraftEntry] = field(default_factory=dict)
+    points: dict[str, DraftEntry] = field(default_factory=dict)
+
+    def candidates(self, part: str, side: str) -> list[_Candidate]:
+        """Groups of labels that may be a part of the body, the clearest word first."""
+        groups: dict[tuple[int, str], list[LabelWord]] = {}
+        spoken = {word.word for word in self.words if word.side == side}
+        for word in self.words:
+            level = LEVELS.get((part, word.word))
+            if level is None or word.tip or (word.side != side and part not in SIDELESS):
+                continue
+            if self.skeleton and part == "shoulder" and level == _ACROMION and spoken & _UPPER_ARM:
+                continue  # the clavicle's joint is called shoulder where the shoulder's is called arm
+            if not self.skeleton and word.word in SEGMENTS and part != "toe" and not self.only_segments():
+                continue
+            groups.setdefault((level, word.word if self.skeleton else ""), []).append(word)
+        return [self._group(level, words) for (level, _), words in sorted(groups.items())]
+
+    def tips(self, part: str, side: str) -> list[str]:
+        """Labels of the far end of a part's bone."""
+        return [
+            word.label
+            for word in self.words
+            if word.tip and (part, word.word) in LEVELS and (word.side == side or part in SIDELESS)
+        ][:1]
+
+    def only_segments(self) -> bool:
+        """True where no label names an elbow or a knee: then words of segments must stand for joints."""
+        clear = {w for part in ("elbow", "knee") for w in " ".join(PARTS[part][:3]).split()} - set(SEGMENTS)
+        return not any(word.word in clear for word in self.words)
+
+    def _group(self, level: int, words: list[LabelWord]) -> _Candidate:
+        """One candidate: of a skeleton the first joint of the name, of markers all that lie together."""
+        words = sorted(words, key=lambda w: w.number)
+        if self.skeleton:
+            words = words[:1]
+        else:
+            tops = [w for w in words if "top" in split_label(w.label)]
+            near = _HEAD if ("head", words[0].word) in LEVELS else _TOGETHER
+            words = tops or [
+                w for w in words if w is words[0] or self.geometry.bone([words[0].label], [w.label])[0] < near
+            ]
+        return _Candidate(tuple(words), level, any(w.odd for w in words))
+
+    def add(self, point: str, found: _Candidate, sure: bool, note: str = "") -> None:
+        """An entry for a point."""
+        how = note or ("misspelt?" if found.odd else "by name" if sure else "by name, the bones do not confirm it")
+        self.points[point] = DraftEntry((found.labels,), how, not sure or found.odd)
+
+    def used(self) -> set[str]:
+        """Labels of the entries so far."""
+        entries = [*self.points.values(), *self.landmarks.values()]
+        return {label for entry in entries for labels in entry.labels for label in labels}
+
+    def pelvis(self) -> None:
+        """Landmarks of the pelvis, of which the rules make hips; without them hips by name."""
+        asis = [self.candidates("asis", side)[:1] for side in "lr"]
+        psis = [self.candidates("psis", side)[:1] for side in "lr"]
+        sacrum = self.candidates("sacrum", "")[:1]
+        joint = all(c and c[0].level == 0 for c in (self.candidates("hip", side) for side in "lr"))
+        if self.skeleton or joint or not all(asis):
+            return
+        back: list[tuple[str, ...]] = [(*psis[0][0].labels, *psis[1][0].labels)] if all(psis) else []
+        back += [sacrum[0].labels] if sacrum else []
+        if not back:
+            for side, found in zip("lr", asis, strict=True):
+                self.add(
+                    f"{side}_hip", found[0], False, "on the front of the pelvis, 10 cm from the joint: no marker behind"
+                )
+            return
+        for side, found in zip("lr", asis, strict=True):
+            self.landmarks[f"{side}_asis"] = DraftEntry((found[0].labels,), "by name")
+            self.points[f"{side}_hip"] = DraftEntry((), "from the pelvis markers", False, "hip_centre")
+        self.landmarks["mid_psis"] = DraftEntry(tuple(back), "by name")
+
+    def limbs(self) -> None:
+        """Arms and legs: every joint by name, checked by its bones; then what is still missing by its bones alone."""
+        for limb, parts in _BONES.items():
+            for side in "lr":
+                names = [f"{side}_{part}" for part in parts]
+                options = [
+                    [] if name in self.points else self.candidates(part, side)
+                    for name, part in zip(names, parts, strict=True)
+                ]
+                found, whole = _limb(options, self.geometry, _RIGID if self.skeleton else _LOOSE)
+                for name, part, one in zip(names, parts, found, strict=True):
+                    if one is not None:
+                        confirmed = whole or (limb == "leg" and f"{side}_hip" in self.points and part != "hip")
+                        clear = self.skeleton or one.level <= 2 or part == "wrist"
+                        self.add(name, one, confirmed and clear)
+
+    def shoulders(self) -> None:
+        """Markers on the acromion become shoulder centres by the rule where the pelvis is known."""
+        if self.skeleton or not {"l_shoulder", "r_shoulder"} <= set(self.points):
+            return
+        shoulders = [self.points[f"{side}_shoulder"].labels[0][0] for side in "lr"]
+        words = [word.word for word in self.words if word.label in shoulders]
+        if any(LEVELS.get(("shoulder", word)) != _ACROMION for word in words):
+            return
+        rule = {"l_asis", "r_asis", "mid_psis"} <= set(self.landmarks)
+        for side in "lr":
+            entry = self.points[f"{side}_shoulder"]
+            if rule:
+                self.landmarks[f"{side}_acromion"] = entry
+                self.points[f"{side}_shoulder"] = DraftEntry(
+                    (), "below the marker on the acromion", entry.weak, "shoulder_centre"
+                )
+            elif {"l_asis", "r_asis"} & set(self.landmarks):
+                self.points[f"{side}_shoulder"] = DraftEntry(
+                    entry.labels, "above the joint: no pelvis to place it by", True
+                )
+
+    def feet_head_and_sternum(self) -> None:
+        """The points that are optional, or can be estimated."""
+        for side in "lr":
+            for part in ("toe", "heel"):
+                options = [c for c in self.candidates(part, side) if not set(c.labels) & self.used()]
+                if options:
+                    self.add(f"{side}_{part}", options[0], options[0].level < 2)
+                if options and part == "toe" and self.skeleton and (tips := self.tips(part, side)):
+                    entry = self.points[f"{side}_toe"]
+                    self.points[f"{side}_toe"] = replace(entry, labels=((tips[0],), *entry.labels))
+        if heads := self.candidates("head", ""):
+            self.add("head", heads[0], True)
+            if self.skeleton and (tips := self.tips("head", "")):
+                self.points["head"] = replace(
+                    self.points["head"], labels=((*heads[0].labels, tips[0]), heads[0].labels)
+                )
+        if self.skeleton:
+            clavicles = [
+                [c for c in self.candidates("clavicle", side) if not set(c.labels) & self.used()][:1] for side in "lr"
+            ]
+            if all(clavicles) and self._inner(clavicles[0][0], clavicles[1][0]):
+                labels = (*clavicles[0][0].labels, *clavicles[1][0].labels)
+                self.points["sternum"] = DraftEntry((labels,), "between the inner ends of the clavicles")
+                return
+        sternum = [c for c in self.candidates("sternum", "") if not set(c.labels) & self.used()]
+        if self.skeleton:
+            sternum = [c for c in sternum if c.level < 2]  # the joint called chest lies in the spine
+        if sternum:
+            self.points["sternum"] = DraftEntry(tuple(c.labels for c in sternum[:2]), "by name", sternum[0].level > 1)
+
+    def _inner(self, left: _Candidate, right: _Candidate) -> bool:
+        """True where two points lie much closer together than the shoulders."""
+        if not {"l_shoulder", "r_shoulder"} <= set(self.points):
+            return False
+        ends = [self.points[f"{side}_shoulder"].labels[0] for side in "lr"]
+        return self.geometry.bone(left.labels, right.labels)[0] < 0.6 * self.geometry.bone(*ends)[0]
+
+    def lost_joints(self) -> None:
+        """Joints of the limbs that no name gives, among the labels that name nothing: by the lengths of the bones."""
+        for parts in _BONES.values():
+            for side, other in ("lr", "rl"):
+                lost = [part for part in parts if f"{side}_{part}" not in self.points]
+                named = [e for p in parts if (e := self.points.get(f"{side}_{p}")) is not None and e.labels]
+                if not lost or not named:
+                    continue
+                mirror = [self.points.get(f"{other}_{part}") for part in parts]
+                wanted = [
+                    self.geometry.bone(a.labels[0], b.labels[0])[0] if a and b and a.labels and b.labels else None
+                    for a, b in pairwise(mirror)
+                ]
+                for part, label in self._by_bones(parts, side, wanted).items():
+                    self.points[f"{side}_{part}"] = DraftEntry(
+                        ((label,),), "no name; its bones keep their length", True
+                    )
+
+    def _by_bones(self, parts: Sequence[str], side: str, wanted: Sequence[float | None]) -> dict[str, str]:
+        """Labels without a name for the joints of a limb that are lost; none where no bones fit.
+
+        Args:
+            parts: of the limb. side: "l" or "r".
+            wanted: lengths of its bones on the other side [m]; None where that is not known.
+        """
+        used = self.used()
+        free = [
+            w.label for w in self.words if not w.word and w.side in ("", side) and not w.tip and w.label not in used
+        ]
+        free = [label for label in free if not SPINE.match(label.casefold())][:_UNNAMED]
+        entries = [self.points.get(f"{side}_{part}") for part in parts]
+        options = [[e.labels[0]] if e and e.labels else [(x,) for x in free] if e is None else [()] for e in entries]
+        best: tuple[float, tuple[tuple[str, ...], ...]] = (_LOOSE / 2, ())
+        for chosen in product(*options):
+            if len(set(chosen)) < len(chosen):
+                continue
+            worst = 0.0
+            for (a, b), want in zip(pairwise(chosen), wanted, strict=True):
+                if not a or not b:
+                    continue
+                length, loose = self.geometry.bone(a, b)
+                low, high = (want / _MIRRORED, want * _MIRRORED) if want else (2 * _LENGTH[0], _LENGTH[1])
+                worst = max(worst, loose if low < length < high else 1.0)
+            if worst < best[0]:
+                best = (worst, chosen)
+        return {p: c[0] for p, c, e in zip(parts, best[1], entries, strict=True) if e is None} if best[1] else {}
+
+    def compare_sides(self) -> None:
+        """Bones that differ from left to right are no more sure."""
+        for parts in _BONES.values():
+            for a, b in pairwise(parts):
+                ends = [[self.points.get(f"{side}_{part}") for part in (a, b)] for side in "lr"]
+                if not all(e is not None and e.labels for pair in ends for e in pair):
+                    continue
+                lengths = [self.geometry.bone(p.labels[0], q.labels[0])[0] for p, q in ends]  # type: ignore[union-attr]
+                if not 1 / _ALIKE < lengths[0] / max(lengths[1], 1e-6) < _ALIKE:
+                    for side in "lr":
+                        entry = self.points[f"{side}_{b}"]
+                        how = f"left and right bone are {lengths[0]:.2f} and {lengths[1]:.2f} m long"
+                        self.points[f"{side}_{b}"] = DraftEntry(entry.labels, how, True)
+
+
+def draft_marker_set(clip: MarkerClip) -> Draft:
+    """A marker set for a clip, from its labels and its geometry; nothing is written.
+
+    Args:
+        clip: any clip of one person, in metres.
+
+    Returns:
+        The draft; `missing` names the required points that it lacks.
+    """
+    seen = {_written(clip, same[0], plain): same[0] for plain, same in plain_labels(clip).items()}
+    geometry = _Geometry(clip, seen)
+    words = read_labels(list(seen))
+    skeleton = clip.noun == "joint" or geometry.rigid([word.label for word in words if word.word])
+    drafter = _Drafter(words, geometry, skeleton)
+    drafter.pelvis()
+    drafter.limbs()
+    drafter.lost_joints()
+    drafter.compare_sides()
+    drafter.shoulders()
+    drafter.feet_head_and_sternum()
+    used = drafter.used()
+    return Draft(
+        clip,
+        drafter.skeleton,
+        {name: drafter.landmarks[name] for name in ("l_asis", "r_asis", "mid_psis", "l_acromion", "r_acromion")
+         if name in drafter.landmarks},
+        {name: drafter.points[name] for name in REQUIRED + OPTIONAL if name in drafter.points},
+        tuple(label for label in seen if label not in used),
+    )  # fmt: skip
+
+
+def _written(clip: MarkerClip, label: str, plain: str) -> str:
+    """A label as a marker set writes it: the clip's spelling without the character's name, which may change."""
+    short = label.rpartition(":")[2].strip()
+    return short[len(short) - len(plain) :] if short.casefold().endswith(plain) else plain
+
+
+# -------- file
+
+
+def draft_text(draft: Draft) -> str:
+    """The draft as the text of a YAML file, with remarks: what is sure, what is a guess, what is missing."""
+    kind = "joints of a skeleton" if draft.skeleton else "markers"
+    lines = [
+        f"# Drafted from labels and geometry of {draft.clip.name}: check every line, above all those marked GUESS.",
+        "# See docs/adding_a_clip.md for what else may stand here.",
+        f"about: {kind} as in {_quoted(draft.clip.name)}",
+    ]
+    if draft.landmarks:
+        lines += ["", "landmarks:  # markers on bones, which the rules need"]
+        lines += [_line(name, entry) for name, entry in draft.landmarks.items()]
+    lines += ["", "points:"]
+    lines += [_line(name, entry) for name, entry in draft.points.items()]
+    lines += [f"  # {name}: []  # MISSING: write its label here" for name in draft.missing]
+    if "sternum" not in draft.points:
+        lines.append("  # sternum: none found: it is estimated from hips and shoulders")
+    if draft.unused:
+        lines += ["", f"unused: [{', '.join(_quoted(label) for label in draft.unused)}]"]
+    return "\n".join(lines) + "\n"
+
+
+def _line(name: str, entry: DraftEntry) -> str:
+    lists = [f"[{', '.join(_quoted(label) for label in labels)}]" for labels in entry.labels]
+    what = f"{{rule: {entry.rule}}}" if entry.rule else lists[0] if len(lists) == 1 else f"[{', '.join(lists)}]"
+    return f"  {name}: {what}  # {'GUESS, ' if entry.weak else ''}{entry.how}"
+
+
+def _quoted(text: str) -> str:
+    """A YAML string: quoted, so that no label is read as something else."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return (
+        text
+        if re.fullmatch(r"[A-Za-z]\w{2,}", text) and text.lower() not in ("yes", "off", "true", "false", "null")
+        else f'"{escaped}"'
+    )
+
+
+def write_draft(clip: MarkerClip, path: Path) -> tuple[Draft, str]:
+    """Draft a marker set and write it as a file that `find_body_points` takes.
+
+    Args:
+        clip: any clip of one person.
+        path: .yaml file to write.
+
+    Returns:
+        The draft, and why the file does not give the clip's body points yet; "" where it does.
+
+    Raises:
+        ClipError: the path is no .yaml file, the file is there already, or not a single point was found.
+        ConfigError: it cannot be written.
+    """
+    if path.suffix.lower() not in (".yaml", ".yml"):
+        raise ClipError(f"{path}: a marker set is a .yaml file")
+    if path.exists():
+        raise ClipError(f"{path} exists already: move it away to have it drafted anew")
+    draft = draft_marker_set(clip)
+    if not draft.points:
+        raise ClipError(
+            f"clip '{clip.name}' ({clip.source}): none of its {len(clip.labels)} labels "
+            f"({', '.join(clip.labels[:3])}, ...) names a part of the body: write the marker set by hand "
+            "(docs/adding_a_clip.md)"
+        )
+    with whole_file(path) as part:
+        part.write_text(draft_text(draft), encoding="utf-8")
+    try:
+        find_body_points(clip, path)
+    except ClipError as error:
+        return draft, str(error)
+    return draft, ""
