@@ -161,7 +161,7 @@ def mujoco_model(
 
 def pairs_moved(robot: Robot, joints: Sequence[str]) -> list[tuple[int, int]]:
     """The robot's pairs of shapes whose distance can change when only these joints move."""
-    joint = [robot.model.frames[robot.model.getFrameId(s.link)].parentJoint for s in robot.shapes]
+    joint = [robot.model.frames[robot.model.getFrameId(s.link, pin.FrameType.BODY)].parentJoint for s in robot.shapes]
     columns = robot.ancestor_mask[joint][:, robot.iv + np.array([robot.joint_index(n) for n in joints])]
     return [(int(i), int(j)) for i, j in robot.pairs if (columns[i] != columns[j]).any()]
 

@@ -120,6 +120,9 @@ def run(args: argparse.Namespace) -> int:
         "closest_mm",
     ]
     table("distance of each link's end to its target [cm]", columns, [[r[k] for k in keys] for r in results])
+    for r in results:
+        if r["shapes_from"]:
+            console.print(f"{r['robot']}: in collision by {r['shapes_from']}; its own meshes: humanoid robots touching")
     for output in outputs:
         if output is not None:
             console.print(f"written: {output}")
@@ -168,5 +171,6 @@ def _one(
         "saturated_percent": round(100 * float(np.mean(trajectory.saturated > 0)), 1),
         "colliding_percent": round(100 * float(np.mean(trajectory.clearance < 0)), 1),
         "closest_mm": round(1000 * float(min(trajectory.clearance.min(), FAR)), 1),
+        "shapes_from": robot.shapes_from,
         "unit": "cm",
     }

@@ -6,14 +6,14 @@ import argparse
 
 import numpy as np
 
-from humanoid_control.cli.parser import given, refuse_unused
+from humanoid_control.cli.parser import given, refuse_unused, require_range
 from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.paths import share_dir
 from humanoid_control.robots.catalogue import CATALOGUE, MODELS, REFERENCES, load_robot, urdf_path
 from humanoid_control.robots.denavit_hartenberg import DenavitHartenberg, dh_of, difference_from_urdf
 from humanoid_control.robots.guess.robot_file import guess_robot_file
 from humanoid_control.robots.robot import Robot
-from humanoid_control.terminal import console, print_json, table, warn
+from humanoid_control.terminal import compile_first, console, print_json, progress, table, warn
 
 POSTURES = 100
 
@@ -82,7 +82,18 @@ def write_map(robot: str, as_json: bool) -> int:
             {"point": name, "link": p.link, "xyz": xyz[name], "found": p.how, "guess": p.weak}
             for name, p in mapping.points.items()
         ]
-        print_json({"file": str(path), "points": points, "imitation_joints": mapping.imitation_joints})
+        fits = [
+            {
+                "body": f.link,
+                "shapes": len(f.shapes),
+                "outside_max_m": round(f.outside_max, 5),
+                "outside_mean_m": round(f.outside_mean, 5),
+                "inside_max_m": round(f.inside_max, 5),
+            }
+            for f in mapping.fits
+        ]
+        content = {"points": points, "imitation_joints": mapping.imitation_joints, "fits": fits}
+        print_json({"file": str(path), **content})
         return 0
     columns = ["point", "link", "xyz m", "found", "guess"]
     cells = [
@@ -91,10 +102,51 @@ def write_map(robot: str, as_json: bool) -> int:
     ]
     table("tracked points", columns, cells)
     console.print(f"{len(mapping.imitation_joints)} joints: {', '.join(mapping.imitation_joints)}")
+    if mapping.fits:
+        columns = ["body", "shapes", "outside max mm", "outside mean mm", "inside max mm"]
+        numbers = [(f.outside_max, f.outside_mean, f.inside_max) for f in mapping.fits]
+        millimetres = [[f"{1000 * v:.1f}" for v in row] for row in numbers]
+        rows = [[f.link, len(f.shapes), *row] for f, row in zip(mapping.fits, millimetres, strict=True)]
+        table("shapes fitted to meshes: how far they stand out of them", columns, rows)
     if any(p.weak for p in mapping.points.values()):
         warn("points marked 'guess' follow human proportions, not the robot's structure: correct them")
     console.print(f"written: {path}")
     console.print(f"check it, then try: humanoid retarget dance --robot {robot}")
+    return 0
+
+
+# -------- Own meshes along a motion
+
+
+def print_touching(name: str, motion: str, step: int, as_json: bool) -> int:
+    """Retarget a clip, and print how often the robot's own meshes touch; the exit code."""
+    from humanoid_control.evaluation.mesh_contact import mesh_contacts
+    from humanoid_control.mocap.load import load_body_points
+    from humanoid_control.retargeting import retarget_clip
+    from humanoid_control.retargeting.scaling import scale_to_robot
+
+    require_range("every", step, 1, 10000)
+    robot = load_robot(name, "fixed")
+    robot.require_imitation_points()
+    body = load_body_points(motion)
+    compile_first()
+    trajectory = retarget_clip(scale_to_robot(body, robot), robot)
+    frames = trajectory.positions[::step]
+    with progress("meshes", len(frames), quiet=as_json) as show:
+        found = mesh_contacts(robot, frames, lambda k: show(k, robot.name))
+    by_shapes = float(np.mean(trajectory.clearance[::step] < 0))
+    if as_json:
+        pairs = [{"links": list(p), "frames": int(found.touching[:, k].sum())} for k, p in enumerate(found.pairs)]
+        shares = {"touching_percent": 100 * found.share, "by_shapes_percent": 100 * by_shapes}
+        print_json({"robot": robot.name, "frames": len(frames), **shares, "pairs": pairs})
+        return 0
+    rows = [[" - ".join(p), int(found.touching[:, k].sum())] for k, p in enumerate(found.pairs)]
+    if rows:
+        table("own meshes that touch", ["links", "frames"], rows)
+    console.print(
+        f"{robot.title}: own collision meshes touch in {100 * found.share:.2f} % of {len(frames)} frames "
+        f"({found.watched} pairs); in collision by {robot.shapes_from or 'its shapes'}: {100 * by_shapes:.2f} %"
+    )
     return 0
 
 
@@ -107,39 +159,46 @@ EXAMPLES = """examples:
   humanoid robots dh we4rii           Denavit-Hartenberg table of its left arm, checked against the URDF
   humanoid robots dh hrp2 --tip sternum --json
   humanoid robots map my_robot.urdf   guess the robot file of a URDF (my_robot.yaml beside it), for you to check
+  humanoid robots touching my_robot.urdf --motion dance   how often its own meshes touch along a clip
   humanoid robots build               make the URDFs, robot files and docs/robots.md from urdf/source/*.yaml
 """
 
-ACTIONS = ("list", "show", "dh", "map", "build")
+ACTIONS = ("list", "show", "dh", "map", "touching", "build")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", default="list", choices=ACTIONS, help="default: list")
     parser.add_argument(
-        "robot", nargs="?", type=given, help="for show, dh, map: a name of the catalogue or the path of a URDF"
+        "robot", nargs="?", type=given, help="for all but list and build: a name of the catalogue or the path of a URDF"
     )
     parser.add_argument("--tip", type=given, help="for dh: point or link where the chain ends (default: l_wrist)")
     parser.add_argument(
         "--base", type=given, help="for dh: link where it begins (default: the one that imitation holds still)"
     )
+    parser.add_argument("--motion", type=given, help="for touching: clip (default: dance, built in)")
+    parser.add_argument("--every", type=int, metavar="N", help="for touching: every Nth frame (default: 1)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     if args.action != "dh":
         refuse_unused(args, ["tip", "base"], "`humanoid robots dh ROBOT`")
+    if args.action != "touching":
+        refuse_unused(args, ["motion", "every"], "`humanoid robots touching ROBOT`")
     if args.action in ("list", "build"):
-        refuse_unused(args, ["ROBOT"], "show, dh and map, not to " + args.action)
+        refuse_unused(args, ["ROBOT"], "show, dh, map and touching, not to " + args.action)
     elif args.robot is None:
-        example = "my_robot.urdf" if args.action == "map" else "hrp2"
+        example = "my_robot.urdf" if args.action in ("map", "touching") else "hrp2"
         raise ConfigError(f"name a robot: humanoid robots {args.action} {example}")
     if args.action == "build":
-        refuse_unused(args, ["json"], "list, show, dh and map, not to build")
+        refuse_unused(args, ["json"], "list, show, dh, map and touching, not to build")
         return _build()
     if args.action == "show":
         return _show(args.robot, args.json)
     if args.action == "map":
         return write_map(args.robot, args.json)
+    if args.action == "touching":
+        return print_touching(args.robot, args.motion or "dance", 1 if args.every is None else args.every, args.json)
     if args.action == "dh":
         return print_dh(load_robot(args.robot, "fixed"), args.tip or "l_wrist", args.base, args.json)
     rows, models, references = ([_row(name) for name in names] for names in (CATALOGUE, MODELS, REFERENCES))

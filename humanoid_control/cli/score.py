@@ -91,6 +91,11 @@ def run(args: argparse.Namespace) -> int:
     if args.details:
         print_parts(t for s in scores for t in detail_tables(s))
     print_parts(verdict_lines(scores))
+    for robot in robots:
+        if robot.shapes_from:
+            console.print(
+                f"{robot.name}: in collision by {robot.shapes_from}; its own meshes: humanoid robots touching"
+            )
     for line in written:
         console.print(f"written: {line}")
     return 0

@@ -23,7 +23,7 @@ from humanoid_control.kinematics.forward_kinematics import ModelTree, WorldPoses
 from humanoid_control.numerics.array_types import F1, F2, F3, I1
 from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.numerics.rotation import rotation_vector
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.robot import Robot, joint_columns
 
 # -------- Kernels
 
@@ -406,7 +406,7 @@ class TaskTable:
         out = self._table.record
         if self.rows:
             self._gather(max_gain)
-            fill_rows(self._table.table, q, data.J)
+            fill_rows(self._table.table, q, joint_columns(data))
         return Rows(out.J, out.v, self._level, self.parts)
 
 

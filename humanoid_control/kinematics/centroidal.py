@@ -40,7 +40,7 @@ def centroidal_momentum_map(model: pin.Model, data: pin.Data, q: np.ndarray) -> 
         data: workspace, whose joint placements and Jacobians are those of q afterwards.
         q: (nq,).
     """
-    A = pin.computeCentroidalMap(model, data, q)
+    A = pin.computeCentroidalMap(model, data, q).reshape(6, -1)
     return CentroidalMomentumMap(np.array(A[:3]), np.array(A[3:]), np.array(data.com[0]))
 
 
@@ -52,8 +52,8 @@ def centroidal_momentum_rate(
     By Newton and Euler it is the sum of all outer forces, and their moment about the centre of mass: gravity's is
     (0, 0, -M g, 0, 0, 0), the rest comes from the ground.
     """
-    dA = pin.computeCentroidalMapTimeVariation(model, data, q, v)
-    return np.array(data.Ag @ a + dA @ v)
+    dA = pin.computeCentroidalMapTimeVariation(model, data, q, v).reshape(6, -1)
+    return np.array(data.Ag.reshape(6, -1) @ a + dA @ v)
 
 
 def inertia_about_center(model: pin.Model, data: pin.Data, q: np.ndarray) -> np.ndarray:

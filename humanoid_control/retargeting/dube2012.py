@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
+import pinocchio as pin
 
 from humanoid_control.retargeting.frame_solver import clearance
 from humanoid_control.retargeting.problem import RetargetingProblem, place_points, point_jacobian, scratch_for
@@ -157,7 +158,7 @@ class JointShift:
         shared = np.ones(moves.shape[1], dtype=bool)
         for arm in arms:
             shared &= moves[arm].all(axis=0)
-        frames = [robot.model.frames[robot.model.getFrameId(s.link)] for s in robot.shapes]
+        frames = [robot.model.frames[robot.model.getFrameId(s.link, pin.FrameType.BODY)] for s in robot.shapes]
         held_by = robot.ancestor_mask[[f.parentJoint for f in frames]][:, robot.iv :]
         on_arm = np.flatnonzero(np.stack(arms).any(axis=0)) if arms else np.zeros(0, dtype=int)
         below_arms = held_by[on_arm].any(axis=0)  # WABIAN-2 turns its pelvis by an optional joint

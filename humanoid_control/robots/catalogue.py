@@ -41,6 +41,7 @@ def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
     tree = parse_urdf(text, str(path))
     beside = path.with_suffix(".yaml")
     robot = Robot(tree, read_robot_file(beside) if beside.is_file() else RobotFile(), base)
+    robot.folder = path.resolve().parent
     volumes = volumes_path(path)
     robot.volumes = volumes if volumes.is_file() else None
     drives = path.with_suffix(".drives.yaml")

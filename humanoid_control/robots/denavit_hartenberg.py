@@ -192,8 +192,8 @@ def difference_from_urdf(
     rng = np.random.default_rng(seed)
     model, data = robot.model, robot.model.createData()
     columns = [robot.joint_index(name) for name in table.joint_names]
-    tip = robot.points[table.tip] if table.tip in robot.points else model.getFrameId(table.tip)
-    base = model.getFrameId(table.base)
+    tip = robot.points[table.tip] if table.tip in robot.points else model.getFrameId(table.tip, pin.FrameType.BODY)
+    base = model.getFrameId(table.base, pin.FrameType.BODY)
     lower, upper = np.maximum(robot.lower, -np.pi), np.minimum(robot.upper, np.pi)
     worst = np.zeros(3)
     for _ in range(postures):

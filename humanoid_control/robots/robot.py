@@ -41,9 +41,11 @@ class Robot:
         imitation_joints: indices of the joints that imitation moves.
         points: tracked point -> frame id. feet: the soles.
         shapes: collision shapes; pairs: (P, 2) indices of shapes that must not touch.
+        shapes_from: where the shapes come from, where that must be said beside results; empty for measured ones.
         ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a pinocchio joint.
         mimic: joints that follow another: (follower, leader, multiplier, offset) with joint indices.
         X_world_root: pose of the root link in the world in the neutral posture.
+        folder: where the URDF lies, from which its mesh files are found; None where it did not come from a file.
         volumes: file of swept-sphere volumes beside the URDF; None where there is none.
         drives: file of its drives beside the URDF, which `drive_file.drives_of` reads; None where there is none.
         tendons: file of its tendons beside the URDF, which `tendon_file.tendons_of` reads; None where there is none.
@@ -62,6 +64,7 @@ class Robot:
         """
         self.name, self.title = file.name or tree.name, file.title or file.name or tree.name
         self.height, self.provenance, self.file = file.height, dict(file.provenance), file
+        self.folder: Path | None = None
         self.volumes: Path | None = None
         self.drives: Path | None = None
         self.tendons: Path | None = None
@@ -134,15 +137,27 @@ class Robot:
             if joint not in self.index:
                 raise UnknownNameError("joint", joint, self.index, hint=f"(meaning '{meaning}' in {file.where})")
         self.feet: tuple[Foot, ...] = file.feet
-        self.points = {name: self.model.getFrameId(point_label(name, tree)) for name in file.points}
+        self.points = {
+            name: self.model.getFrameId(point_label(name, tree), pin.FrameType.OP_FRAME) for name in file.points
+        }
 
     def _read_collision(self, tree: UrdfTree, file: RobotFile) -> None:
         self.shapes = file.collision or shapes_from_urdf(tree)
+        self.shapes_from = file.collision_from
+        if not file.collision and next(tree.document.iter("mesh"), None) is not None:
+            self.shapes_from = "the URDF's boxes, cylinders and spheres only, not its meshes"
         disabled = {frozenset(p) for p in file.disabled_pairs}
         known = {s.name for s in self.shapes}
         for pair in disabled:
             for name in pair - known:
                 raise UnknownNameError("shape", name, known, hint=f"(disabled pair in {file.where})")
+        apart = {frozenset(p) for p in file.unwatched_links}
+        for pair in apart:
+            for link in pair - set(tree.links):
+                raise UnknownNameError("link", link, tree.links, hint=f"(unwatched links in {file.where})")
+        for a, b in (tuple(pair) for pair in apart if len(pair) == 2):
+            sides = [[s.name for s in self.shapes if s.link == link] for link in (a, b)]
+            disabled |= {frozenset((one, other)) for one in sides[0] for other in sides[1]}
         overlap_at = None if file.disabled_pairs else self.q("neutral")
         self.pairs = np.array(watched_pairs(self.model, self.shapes, disabled, overlap_at), dtype=int).reshape(-1, 2)
         self.geometry = build_geometry(self.model, self.shapes, self.pairs)
@@ -346,11 +361,19 @@ def build_model(tree: UrdfTree, file: RobotFile, base: str, anchor: str, X_world
     except (ValueError, RuntimeError) as e:
         raise RobotError(f"{tree.where}: pinocchio cannot build a model: {str(e).splitlines()[0]}") from None
     for name, (link, xyz) in file.points.items():
-        link_frame = model.frames[model.getFrameId(link)]
+        link_frame = model.frames[model.getFrameId(link, pin.FrameType.BODY)]
         X = link_frame.placement * pin.SE3(np.eye(3), np.array(xyz))
         label, joint = point_label(name, tree), link_frame.parentJoint
-        model.addFrame(pin.Frame(label, joint, model.getFrameId(link), X, pin.FrameType.OP_FRAME), False)
+        model.addFrame(
+            pin.Frame(label, joint, model.getFrameId(link, pin.FrameType.BODY), X, pin.FrameType.OP_FRAME), False
+        )
     return model
+
+
+def joint_columns(data: pin.Data) -> np.ndarray:
+    """`data.J` (6, nv), which pinocchio's bindings give as a vector where there is a single column."""
+    J = data.J
+    return J if J.ndim == 2 else J.reshape(6, 1)
 
 
 def point_label(name: str, tree: UrdfTree) -> str:
@@ -368,7 +391,10 @@ def _pose_in_root(tree: UrdfTree, file: RobotFile, link: str) -> pin.SE3:
             q[model.joints[model.getJointId(name)].idx_q] = value
     data = model.createData()
     pin.framesForwardKinematics(model, data, q)
-    return data.oMf[model.getFrameId(tree.root)].inverse() * data.oMf[model.getFrameId(link)]
+    return (
+        data.oMf[model.getFrameId(tree.root, pin.FrameType.BODY)].inverse()
+        * data.oMf[model.getFrameId(link, pin.FrameType.BODY)]
+    )
 
 
 def mimicking_joints(tree: UrdfTree, index: Mapping[str, int]) -> list[tuple[int, int, float, float]]:

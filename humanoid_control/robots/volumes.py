@@ -16,7 +16,7 @@ from humanoid_control.collision.ssv.pair_selection import Mechanism, PairChoice,
 from humanoid_control.collision.ssv.segments import Segment, SegmentFile, SegmentPair, Volume, read_segment_file
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots.description.urdf import placement
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.robot import Robot, joint_columns
 
 WORLD = "world"  # link name of segments that stand still: obstacles
 TURN = np.pi  # [rad] a joint without limits is turned this far either way
@@ -94,7 +94,7 @@ def find_pairs(robot: Robot, segments: Iterable[Segment], sampling: Sampling | N
 
     def place(joints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         pin.computeJointJacobians(robot.model, data, robot.q(robot.follow(joints.copy())))
-        return poses.rows(), data.J
+        return poses.rows(), joint_columns(data)
 
     mechanism = Mechanism(
         robot.model.parents.tolist(),

@@ -73,7 +73,7 @@ def legs_of(robot: Robot) -> list[LegChain]:
     """
     chains = {}
     for foot in robot.feet:
-        frame = robot.model.getFrameId(foot.link)
+        frame = robot.model.getFrameId(foot.link, pin.FrameType.BODY)
         moved = robot.ancestor_mask[robot.model.frames[frame].parentJoint][robot.iv :]
         chains[foot.name] = (foot, frame, frozenset(np.flatnonzero(moved).tolist()))
     out = []

@@ -12,6 +12,7 @@ import trimesh
 from humanoid_control.collision import Box, Capsule, Cylinder, Ellipsoid, Sphere
 from humanoid_control.collision.coal_backend import elliptic_capsule_points, rotation_of_z_onto
 from humanoid_control.collision.shapes import Shape
+from humanoid_control.robots.description.meshes import find_mesh, load_mesh
 from humanoid_control.robots.description.urdf import UrdfTree, placement
 
 Triangles = tuple[np.ndarray, np.ndarray]
@@ -28,7 +29,7 @@ def link_meshes(tree: UrdfTree, folder: Path | None = None) -> dict[str, list[tu
 
     Args:
         tree: the URDF.
-        folder: where relative mesh files are looked for; a mesh that is not found is left out.
+        folder: where the URDF lies, from which its mesh files are found; one that is not found is left out.
     """
     materials = {m.get("name", ""): _rgba(m) for m in tree.document.findall("material")}
     out: dict[str, list[tuple[Triangles, Color]]] = {}
@@ -84,13 +85,10 @@ def _geometry(e: ET.Element | None, folder: Path | None) -> trimesh.Trimesh | No
     if sphere is not None:
         return _sphere(float(sphere.get("radius", "0")))
     if file is not None and folder is not None:
-        name = file.get("filename", "").removeprefix("file://").removeprefix("package://")
-        for path in (folder / name, folder / Path(name).name, *(p / name for p in folder.parents[:4])):
-            if path.is_file():
-                mesh = trimesh.load_mesh(path)
-                scale = [float(v) for v in file.get("scale", "1 1 1").split()]
-                mesh.apply_scale(scale)
-                return mesh
+        path = find_mesh(file.get("filename", ""), folder)
+        scale = np.array([float(v) for v in file.get("scale", "1 1 1").split()])
+        found = load_mesh(path, scale) if path is not None else None
+        return None if found is None else trimesh.Trimesh(found.vertices, found.faces)
     return None
 
 

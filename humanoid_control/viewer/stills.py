@@ -65,7 +65,7 @@ class LineUp:
         """
         place = self._next()
         poses = robot.link_poses(robot.q(joints, X_world_root))
-        for link, meshes in link_meshes(parse_urdf(robot.urdf, robot.name), None).items():
+        for link, meshes in link_meshes(parse_urdf(robot.urdf, robot.name), robot.folder).items():
             if not meshes:
                 continue
             X, name = poses[link], f"/{robot.name}/{link}"

@@ -1,10 +1,12 @@
 """Any URDF: what is wrong with it is said in one line; what is right with it works without a robot file."""
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
+from humanoid_control.robots.description.meshes import find_mesh, link_geometry, load_mesh, missing_meshes
 from humanoid_control.robots.description.urdf import parse_urdf, rooted_at
 
 ARM = """<robot name="arm">
@@ -190,3 +192,101 @@ def test_a_public_tendon_robot_loads(model_file):
 def test_unknown_robot_says_what_there_is():
     with pytest.raises(UnknownNameError, match="known: armar3"):
         load_robot("qqqq")
+
+
+def test_a_link_and_a_joint_may_share_a_name(tmp_path):
+    """Booster's robots do; pinocchio then has two frames of one name."""
+    text = ARM.replace('name="turn"', 'name="upper"').replace('name="bend"', 'name="lower"')
+    robot, plain = load_robot(write(tmp_path, text)), load_robot(write(tmp_path, ARM, "plain.urdf"))
+    assert robot.joint_names == ("upper", "lower") and robot.pairs.tolist() == plain.pairs.tolist()
+    q = robot.q(np.array([0.3, -0.8]))
+    assert np.array_equal(robot.shape_clearance(q), plain.shape_clearance(q))
+    for link, X in robot.link_poses(q).items():
+        assert np.allclose(X.homogeneous, plain.link_poses(q)[link].homogeneous)
+    with_file = text.replace('name="arm"', 'name="tool"')
+    path = write(tmp_path, with_file, "tool.urdf")
+    path.with_suffix(".yaml").write_text(
+        "schema: humanoid_robot/1\nanchor: upper\npoints: {lower: {link: lower, xyz: [0, 0, 0.1]}}\n"
+    )
+    robot = load_robot(path, "fixed")
+    assert robot.point_positions(q, ["lower"]).shape == (1, 3)
+
+
+def test_a_comment_before_the_xml_declaration(tmp_path):
+    for head in ("<!-- exported -->\n", "\n\n", "\ufeff", "<!-- one --> <!-- two\nlines -->\n"):
+        text = head + '<?xml version="1.0" encoding="utf-8"?>\n' + ARM
+        assert load_robot(write(tmp_path, text)).joint_names == ("turn", "bend")
+
+
+def test_a_joint_without_range_is_fixed_where_it_must_be(tmp_path):
+    text = ARM.replace('lower="-2" upper="2"', 'lower="0.5" upper="0.5"')
+    locked, free = load_robot(write(tmp_path, text)), load_robot(write(tmp_path, ARM, "free.urdf"))
+    assert locked.joint_names == ("turn",)
+    here, there = locked.link_poses(np.array([0.2]))["lower"], free.link_poses(np.array([0.2, 0.5]))["lower"]
+    assert np.allclose(here.homogeneous, there.homogeneous, atol=1e-12)
+
+
+def test_a_robot_with_one_joint_moves(tmp_path):
+    """pinocchio's bindings give a Jacobian of one column as a vector."""
+    from humanoid_control.ik import FrameTask, PostureTask, WholeBodyIk
+
+    robot = load_robot(write(tmp_path, ARM.replace('type="continuous"', 'type="fixed"')))
+    assert robot.joint_names == ("bend",)
+    solver, q = WholeBodyIk(robot), robot.q()
+    for _ in range(200):
+        q = solver.step(q, [PostureTask(robot, np.array([0.4]))], dt=0.01).q
+    assert q == pytest.approx([0.4], abs=1e-3)
+    task = FrameTask(robot, "lower")
+    task.set_target(pin.SE3.Identity())
+    assert solver.step(q, [task], dt=0.01).q.shape == (1,)
+
+
+# -- mesh files ------------------------------------------------------------------------------------------------------
+
+
+def test_mesh_files_are_found_however_they_are_named(tmp_path):
+    trimesh = pytest.importorskip("trimesh")
+    package = tmp_path / "some_folder"
+    (package / "urdf").mkdir(parents=True)
+    (package / "meshes").mkdir()
+    box = trimesh.creation.box((0.2, 0.4, 0.6))
+    box.export(package / "meshes" / "arm.STL")
+    box.export(package / "meshes" / "arm.obj")
+    here = package / "urdf"
+    for name in (
+        "../meshes/arm.STL",
+        "package://arm_description/meshes/arm.STL",
+        "package://some_folder/meshes/arm.STL",
+        f"file://{package}/meshes/arm.STL",
+        str(package / "meshes" / "arm.STL"),
+    ):
+        path = find_mesh(name, here)
+        assert path is not None and path.samefile(package / "meshes" / "arm.STL"), name
+    assert find_mesh("package://arm_description/meshes/leg.STL", here) is None
+    for kind in ("STL", "obj"):
+        mesh = load_mesh(package / "meshes" / f"arm.{kind}", np.array([1.0, 1.0, 2.0]))
+        assert np.ptp(mesh.vertices, axis=0) == pytest.approx([0.2, 0.4, 1.2])
+        corners = mesh.vertices[mesh.faces]
+        volume = np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])).sum() / 6
+        assert volume == pytest.approx(0.2 * 0.4 * 1.2)
+    (package / "meshes" / "broken.stl").write_bytes(b"not a mesh")
+    assert load_mesh(package / "meshes" / "broken.stl") is None
+
+
+def test_a_robot_with_mesh_files_is_seen_in_pictures(tmp_path, monkeypatch):
+    """Also by a relative path, and from another folder than the URDF's."""
+    trimesh = pytest.importorskip("trimesh")
+    from humanoid_control.viewer.meshes import link_meshes
+
+    (tmp_path / "meshes").mkdir()
+    trimesh.creation.icosphere(radius=0.1).export(tmp_path / "meshes" / "ball.stl")
+    visual = '<visual><geometry><mesh filename="package://arm/meshes/ball.stl"/></geometry></visual>'
+    write(tmp_path, ARM.replace('<link name="lower">', f'<link name="lower">{visual}'))
+    monkeypatch.chdir(tmp_path)
+    robot = load_robot("arm.urdf")
+    monkeypatch.chdir("/")
+    meshes = link_meshes(parse_urdf(robot.urdf, robot.name), robot.folder)
+    (vertices, faces), _ = meshes["lower"][0]
+    assert np.linalg.norm(vertices, axis=1) == pytest.approx(0.1, abs=1e-6) and len(faces) > 100
+    geometry = link_geometry(parse_urdf(robot.urdf, robot.name), robot.folder, "visual")
+    assert set(geometry) == {"lower"} and not missing_meshes(parse_urdf(robot.urdf, robot.name), robot.folder)

@@ -11,6 +11,7 @@ import yaml
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.robots import CATALOGUE, MODELS, load_robot
 from humanoid_control.robots.description.urdf import parse_urdf
+from humanoid_control.robots.guess.limbs import _twins
 from humanoid_control.robots.guess.robot_file import guess_mapping, guess_robot_file
 
 POINTS = ["mid_hip", "sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist"]
@@ -177,6 +178,37 @@ def test_only_what_has_no_shape_is_guessed(tmp_path):
     assert all(after[name] == shape for name, shape in before.items())
 
 
+def test_a_hip_joint_that_both_legs_share_is_no_waist(tmp_path):
+    """NAO: one motor turns both hips, so the right hip's joint mimics the left one's, and the legs look unequal."""
+    robot = load_robot("hrp2", "fixed")
+    urdf = re.sub(
+        r'(<joint name="r_hip_rotation".*?)</joint>',
+        r'\1<mimic joint="l_hip_rotation"/></joint>',
+        robot.urdf,
+        flags=re.DOTALL,
+    )
+    mapping, plain = (guess_mapping(parse_urdf(text, "hrp2")) for text in (urdf, robot.urdf))
+    assert mapping.has_legs and mapping.imitation_joints == plain.imitation_joints
+    for point in POINTS:
+        assert mapping.points[point].link == plain.points[point].link
+        assert mapping.points[point].xyz == pytest.approx(plain.points[point].xyz, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "left, right, twins",
+    [
+        ("LShoulderPitch", "RShoulderPitch", True),
+        ("arm_left_1_joint", "arm_right_1_joint", True),
+        ("l_hand", "r_hand", True),
+        ("LHipYawPitch", "RShoulderPitch", False),
+        ("left_leg", "right_arm", False),
+        ("lower", "rear", False),
+    ],
+)
+def test_twins_differ_in_their_side_alone(left, right, twins):
+    assert _twins(left, right) == _twins(right, left) == twins
+
+
 # -- what cannot be guessed ------------------------------------------------------------------------------------------
 
 
@@ -204,6 +236,8 @@ def test_a_robot_without_arms_is_refused(tmp_path):
     path.write_text(without_branches(urdf, ["l_shoulder_flexion", "r_shoulder_flexion"]))
     with pytest.raises(RobotError, match=r"legs\.urdf: no arms found") as e:
         guess_robot_file(path)
+    for seen in ("l_hip_rotation", "r_hip_rotation", "legs by their names", "docs/adding_a_robot.md"):
+        assert seen in str(e.value), "what was seen, and what to do"
     assert "\n" not in str(e.value) and [p.name for p in tmp_path.iterdir()] == ["legs.urdf"]
     robot = load_robot(path)
     with pytest.raises(RobotError, match=f"lacks the points {', '.join(POINTS)}") as e:
@@ -215,7 +249,7 @@ def test_arms_without_an_elbow_are_refused(tmp_path):
     path = tmp_path / "stumps.urdf"
     stumps = without_branches(load_robot("hrp2").urdf, ["l_elbow_flexion", "r_elbow_flexion"])
     path.write_text(stumps.replace('xyz="0 0.25 0.181"', 'xyz="0 0.25 0.2"'))
-    with pytest.raises(RobotError, match="no arms found"):
+    with pytest.raises(RobotError, match=r"no arms found.*l_shoulder_flexion / r_shoulder_flexion \(3 joints, "):
         guess_robot_file(path)
 
 

@@ -16,7 +16,7 @@ from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_limits import clamp_to_speed
 from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.numerics.vec3 import cross, row
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.robot import Robot, joint_columns
 from humanoid_control.robots.self_collision import CollisionMonitor, ShapePairs
 
 BRAKING_SHARE = 0.5  # of what all joints of a pair could brake together that its own row counts on
@@ -98,7 +98,7 @@ class SelfCollisionLimit(Limit):
         law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, s.acceleration, self.recovery.stage)
         if self._rows is None or self._rows.record.out is not out or self._rows.record.bounds is not bounds:
             self._rows = Packed(PairRows(self.monitor.joints.record, state.dofs.map, bounds, out))
-        return int(fill_pair_rows(self._rows.table, self.near.found, state.data.J, law))
+        return int(fill_pair_rows(self._rows.table, self.near.found, joint_columns(state.data), law))
 
     def safe_scale(self, state: IkState, brake: np.ndarray, v: np.ndarray) -> float:
         """The largest s, of a few, for which the path to the stop at brake + s (v - brake) is clear; 0 where none is.

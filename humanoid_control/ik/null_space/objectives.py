@@ -17,7 +17,7 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.ik.tasks.task import Task, prepare
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.vec3 import cross, row
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.robot import Robot, joint_columns
 
 
 class Objective(ABC):
@@ -271,7 +271,9 @@ class SelfCollisionCost(Objective):
         out = np.zeros(robot.nv)
         self.near = near = self.pairs.update(q, self.activation)
         if len(near):
-            repulsion_gradient(data.J, near.found, near.joints.record, self.activation, self.contact, self.blend, out)
+            repulsion_gradient(
+                joint_columns(data), near.found, near.joints.record, self.activation, self.contact, self.blend, out
+            )
         return out
 
     def stiffness(self, data: pin.Data, q: np.ndarray, mobility: np.ndarray | None = None) -> float:
@@ -289,7 +291,7 @@ class SelfCollisionCost(Objective):
         if not active.any():
             return 0.0
         k = near.pair[active]
-        G = near.gradient(data.J)[active]
+        G = near.gradient(joint_columns(data))[active]
         slope = 2 * self.contact[k] / (self.activation[k] * (1 + self.blend))
         M = (G if mobility is None else G * mobility) @ G.T
         return float(np.abs(np.linalg.eigvals(M * slope)).max())
@@ -312,7 +314,7 @@ class SelfCollisionCost(Objective):
             q = robot.q(rng.uniform(np.maximum(robot.lower, -3.0), np.minimum(robot.upper, 3.0)))
             prepare(robot, data, q)
             near = self.pairs.update(q, np.inf)
-            G = near.gradient(data.J)
+            G = near.gradient(joint_columns(data))
             mobility[near.pair] = np.maximum(mobility[near.pair], np.einsum("ij,ij->i", G, G))
         stable = stable_contact_gradient(null_gain, dt, self.activation, self.blend, mobility)
         self.contact = share * np.asarray(stable)

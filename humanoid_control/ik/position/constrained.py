@@ -13,7 +13,7 @@ from humanoid_control.ik.position.solver import PositionSolver, Solution, Stop, 
 from humanoid_control.ik.tasks.geometric import HalfSpaceTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.robot import Robot, joint_columns
 
 UNBOUNDED = 1e30
 SLACK_WEIGHT = 1e6  # of a row that no step satisfies; large against J^T J
@@ -53,7 +53,7 @@ class ClearanceConstraint:
         near = self.pairs.update(q, self.horizon)
         if not len(near):
             return np.zeros(0), np.zeros((0, robot.nv))
-        return near.distance - self.margin, near.gradient(data.J)
+        return near.distance - self.margin, near.gradient(joint_columns(data))
 
 
 class ConstrainedGoals(PositionSolver):

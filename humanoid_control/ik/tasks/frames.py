@@ -14,7 +14,7 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.ik.tasks.points import WORLD_AXES, FramePoint, PointTask, skew
 from humanoid_control.ik.tasks.task import Task, frame_of, name_of, prepared
 from humanoid_control.numerics.rotation import rotation_error
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.robot import Robot, joint_columns
 
 
 class OrientationTask(Task):
@@ -77,9 +77,9 @@ class OrientationTask(Task):
         share = support[frames[self.frame].parentJoint]
         v = self.velocity + self.gain * self.error(robot, data, q)
         if self.relative_to is None:
-            return data.J[3:] * share, v
+            return joint_columns(data)[3:] * share, v
         share = share - support[frames[self.relative_to].parentJoint]
-        return data.oMf[self.relative_to].rotation.T @ (data.J[3:] * share), v
+        return data.oMf[self.relative_to].rotation.T @ (joint_columns(data)[3:] * share), v
 
     def drift(self, robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         model = robot.model
@@ -146,7 +146,7 @@ class FrameTask(Task):
         return np.concatenate([self.X_target.translation - X.translation, self.orientation_weight * turn])
 
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        J = np.array(pin.getFrameJacobian(robot.model, data, self.frame, WORLD_AXES))
+        J = np.array(pin.getFrameJacobian(robot.model, data, self.frame, WORLD_AXES)).reshape(6, -1)
         J[3:] *= self.orientation_weight
         v = self.gain * self.error(robot, data, q)
         v[:3] += self.target_velocity
@@ -308,7 +308,7 @@ class GazeTask(Task):
         dk = (k * c - 1) / s**2 if s > 1e-4 else -1.0 / 3.0
         D = k * self.across + dk * np.outer(side, self.axis)
         # u turns against the frame, and moves across the line of sight as the eye and the target move.
-        J_turn = data.J[3:] * robot.ancestor_mask[robot.model.frames[self.frame].parentJoint]
+        J_turn = joint_columns(data)[3:] * robot.ancestor_mask[robot.model.frames[self.frame].parentJoint]
         square = (np.eye(3) - np.outer(u, u)) / length
         A_T = X.rotation.T
         J_u = skew(u) @ A_T @ J_turn - square @ A_T @ self.eye.jacobian(robot, data)

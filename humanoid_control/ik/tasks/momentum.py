@@ -45,7 +45,7 @@ class MomentumTask(Task):
         self._reference = new
 
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        A = np.array(pin.computeCentroidalMap(robot.model, data, q)[self.parts])
+        A = np.array(pin.computeCentroidalMap(robot.model, data, q).reshape(6, -1)[self.parts])
         return A[self.axes], self._reference[self.axes]
 
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
@@ -53,7 +53,7 @@ class MomentumTask(Task):
         return np.zeros(int(self.axes.sum()))
 
     def drift(self, robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        dA = pin.computeCentroidalMapTimeVariation(robot.model, robot.model.createData(), q, v)
+        dA = pin.computeCentroidalMapTimeVariation(robot.model, robot.model.createData(), q, v).reshape(6, -1)
         return np.asarray((dA @ v)[self.parts][self.axes])
 
     def missing(self, robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import pinocchio as pin
 
 from humanoid_control.errors import RobotError
 from humanoid_control.ik.tasks.task import Task, VectorTask, frame_of, name_of
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.robot import Robot, joint_columns
 
 WORLD_AXES = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 
@@ -50,7 +50,7 @@ class FramePoint(Point):
 
     def jacobian(self, robot: Robot, data: pin.Data) -> np.ndarray:
         self._E[:, 3:] = -skew(self.position(robot, data))
-        return (self._E @ data.J) * self._support
+        return (self._E @ joint_columns(data)) * self._support
 
     def drift(self, robot: Robot, data: pin.Data) -> np.ndarray:
         a = pin.getFrameClassicalAcceleration(robot.model, data, self.frame, WORLD_AXES)
@@ -68,7 +68,7 @@ class CenterOfMass(Point):
         return (m * data.com[0] + held.mass * held.lever) / (m + held.mass)
 
     def jacobian(self, robot: Robot, data: pin.Data) -> np.ndarray:
-        J = pin.jacobianCenterOfMass(robot.model, data, False)
+        J = pin.jacobianCenterOfMass(robot.model, data, False).reshape(3, -1)
         return J * self._moving_share(robot, data)
 
     def drift(self, robot: Robot, data: pin.Data) -> np.ndarray:
@@ -113,7 +113,7 @@ class LimbCenterOfMass(Point):
 
     def jacobian(self, robot: Robot, data: pin.Data) -> np.ndarray:
         # A joint moves the mass m it carries at the centre c of that mass: m (v + omega x c).
-        J, moment = data.J, (self._carries @ self._centres(data)).T
+        J, moment = joint_columns(data), (self._carries @ self._centres(data)).T
         turn = np.empty((3, robot.nv))
         turn[0] = J[4] * moment[2] - J[5] * moment[1]
         turn[1] = J[5] * moment[0] - J[3] * moment[2]
@@ -184,7 +184,7 @@ class PointTask(VectorTask):
             J = J - self.origin.jacobian(robot, data)
         if self.axes is None:
             return J
-        J_turn = data.J[3:] * robot.ancestor_mask[robot.model.frames[self.axes].parentJoint]
+        J_turn = joint_columns(data)[3:] * robot.ancestor_mask[robot.model.frames[self.axes].parentJoint]
         return data.oMf[self.axes].rotation.T @ (J + skew(self._apart(robot, data)) @ J_turn)
 
     def drift(self, robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -259,7 +259,7 @@ class PointsTask(Task):
         E[:, 0, 4], E[:, 0, 5] = p[:, 2], -p[:, 1]
         E[:, 1, 3], E[:, 1, 5] = -p[:, 2], p[:, 0]
         E[:, 2, 3], E[:, 2, 4] = p[:, 1], -p[:, 0]
-        J = (E.reshape(-1, 6) @ data.J) * self._support
+        J = (E.reshape(-1, 6) @ joint_columns(data)) * self._support
         return J, (self.velocities + self.gain * (self.targets - p)).ravel()
 
     def drift(self, robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> np.ndarray:

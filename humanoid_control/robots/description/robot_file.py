@@ -41,6 +41,8 @@ class RobotFile:
     """The contents of a robot file; every field has a default, so an empty file is a valid one.
 
     `root_rpy` [rad] is the orientation of the root link when the robot stands upright and looks along x.
+    `unwatched_links` are pairs of links whose shapes are not kept apart, like those of neighbours.
+    `collision_from` says in a few words where the shapes come from, where they were not measured; results repeat it.
     """
 
     name: str = ""
@@ -57,7 +59,9 @@ class RobotFile:
     points: dict[str, tuple[str, tuple[float, float, float]]] = field(default_factory=dict)
     feet: tuple[Foot, ...] = ()
     collision: tuple[LinkShape, ...] = ()
+    collision_from: str = ""
     disabled_pairs: tuple[tuple[str, str], ...] = ()
+    unwatched_links: tuple[tuple[str, str], ...] = ()
     provenance: dict[str, int] = field(default_factory=dict)
     where: str = ""
 
@@ -92,8 +96,9 @@ def _typed(d: dict[str, Any], where: str) -> dict[str, Any]:
         out["feet"] = tuple(Foot(**row) for row in out["feet"])
     if "collision" in out:
         out["collision"] = tuple(shape_from_row(row, where) for row in out["collision"])
-    if "disabled_pairs" in out:
-        out["disabled_pairs"] = tuple((a, b) for a, b in out["disabled_pairs"])
+    for key in ("disabled_pairs", "unwatched_links"):
+        if key in out:
+            out[key] = tuple((a, b) for a, b in out[key])
     if "base" in out and out["base"] not in ("fixed", "floating"):
         raise ValueError(f"base must be 'fixed' or 'floating', got {out['base']!r}")
     return out

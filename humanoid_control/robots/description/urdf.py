@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from copy import deepcopy
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from humanoid_control.errors import RobotError, UnknownNameError
 WIDE = 1.0e3  # [rad] stands for "no limit" on a continuous joint
 BASE_LINK = "base_link"  # the massless root of the catalogue's URDFs
 MOVING = ("revolute", "continuous", "prismatic")
+_PROLOGUE = re.compile(
+    r"\A\ufeff?(?:\s|<!--.*?-->)*(?=<\?xml)", re.DOTALL
+)  # XML allows nothing there, many files have it
 
 
 @dataclass
@@ -67,15 +71,16 @@ def _without_children(e: ET.Element) -> ET.Element:
 def parse_urdf(text: str, where: str) -> UrdfTree:
     """Parse and check a URDF document.
 
-    Continuous joints become revolute ones with very wide limits, so that every joint is one angle; joints of other
-    kinds than revolute, continuous, prismatic and fixed are refused.
+    Continuous joints become revolute ones with very wide limits, so that every joint is one angle; joints whose lower
+    limit is their upper one become fixed; joints of other kinds than revolute, continuous, prismatic and fixed are
+    refused.
 
     Raises:
         RobotError: not XML, not a robot, a joint that names a missing link, no single root, a loop, a moving link
             without mass below it, a limit that is missing or the wrong way round, a negative mass.
     """
     try:
-        document = ET.fromstring(text)
+        document = ET.fromstring(_PROLOGUE.sub("", text, count=1))
     except ET.ParseError as e:
         raise RobotError(f"{where}: not a URDF, XML error: {e}") from None
     if document.tag != "robot":
@@ -164,11 +169,28 @@ def _check_joint(joint: ET.Element, where: str) -> None:
         effort = float(limit.get("effort", "0") or 0)
     except ValueError:
         raise RobotError(f"{where}: joint '{name}': a limit is not a number") from None
+    if lower == upper:
+        _lock(joint, lower)
+        return
     if not lower < upper:
         raise RobotError(f"{where}: joint '{name}': lower limit {lower:g} is not below the upper limit {upper:g}")
     # Many URDFs leave velocity or effort at 0 to say "unknown"; a robot that may not move helps nobody.
     limit.set("velocity", str(velocity if velocity > 0 else 3.0))
     limit.set("effort", str(effort if effort > 0 else 100.0))
+
+
+def _lock(joint: ET.Element, value: float) -> None:
+    """Make a joint without range a fixed one, at the only value it has."""
+    e = joint.find("axis")
+    axis = np.array([float(v) for v in (e.get("xyz", "1 0 0") if e is not None else "1 0 0").split()])
+    move = value * axis / max(float(np.linalg.norm(axis)), 1e-12)
+    slides = joint.get("type") == "prismatic"
+    X = pin.SE3(np.eye(3), move) if slides else pin.SE3(pin.exp3(move), np.zeros(3))
+    set_placement(joint, placement(joint.find("origin")) * X)
+    joint.set("type", "fixed")
+    for tag in ("limit", "mimic"):
+        if (gone := joint.find(tag)) is not None:
+            joint.remove(gone)
 
 
 def placement(e: ET.Element | None) -> pin.SE3:

@@ -125,6 +125,8 @@ MIRROR_TOLERANCE = 0.04  # [m] between a joint and its twin's mirror image
 MIRROR_SHARE = 0.8  # of the joints of a branch that must have such a twin
 SHORTEST = 0.15  # [m] a shorter branch is no limb
 FEWEST = 3  # joints of a limb
+SHOWN = 8  # branches named in a message
+WRITE_BY_HAND = "write the points by hand into a robot file beside the URDF (docs/adding_a_robot.md)"
 ARM_WORDS = re.compile(r"arm|shoulder|sho_|elbow|wrist|clav|girdle|hand|gripper", re.I)
 LEG_WORDS = re.compile(r"leg|hip|knee|ankle|foot|toe|thigh", re.I)
 
@@ -150,7 +152,7 @@ def find_limbs(axes: dict[str, JointAxis], where: str) -> Limbs:
     """The arms and, where there are any, the legs.
 
     Raises:
-        RobotError: no pair of branches that could be arms.
+        RobotError: no pair of branches that could be arms; says which branches there are.
     """
     best: list[tuple[JointAxis, JointAxis]] = []
     lateral = np.eye(3)[1]
@@ -167,7 +169,8 @@ def find_limbs(axes: dict[str, JointAxis], where: str) -> Limbs:
     arms = arms or unnamed
     if not arms:
         raise RobotError(
-            f"{where}: no arms found: no two mirrored branches of {FEWEST} joints or more that are not legs"
+            f"{where}: no arms found: no two mirrored branches of {FEWEST} joints or more, {SHORTEST:g} m or longer, "
+            f"that are not legs; seen: {_seen(axes, best)}; {WRITE_BY_HAND}"
         )
     arm, leg = max(arms, key=lambda p: _reach(p[0])), max(legs, key=lambda p: _reach(p[0]), default=None)
     left = lateral * _left_sign(arm, lateral)
@@ -175,14 +178,30 @@ def find_limbs(axes: dict[str, JointAxis], where: str) -> Limbs:
     return Limbs(pairs_of[id(arm)], pairs_of[id(leg)] if leg is not None else None, left)
 
 
+def _seen(axes: dict[str, JointAxis], pairs: list[tuple[JointAxis, JointAxis]]) -> str:
+    """The branches of a robot in words: mirrored pairs with why they are no arms, then the others."""
+    if not axes:
+        return "no moving joint at all"
+    words, paired = [], {j.name for pair in pairs for top in pair for j in top.subtree()}
+    for a, b in pairs:
+        size, reach = len(a.subtree()), _reach(a)
+        kind = "legs by their names" if _kind((a, b)) < 0 else f"{size} joints, {reach:.2f} m"
+        words.append(f"{a.name} / {b.name} ({kind})")
+    alone = [j for j in axes.values() if j.name not in paired]
+    chains = [_longest_way(j) for j in alone if j.above is None or j.above.name in paired]
+    words += [" > ".join(j.name for j in chain if j.name not in paired) for chain in chains]
+    return "; ".join(words[:SHOWN]) + (f"; and {len(words) - SHOWN} more" if len(words) > SHOWN else "")
+
+
 def _mirrored_pairs(axes: dict[str, JointAxis], lateral: np.ndarray) -> list[tuple[JointAxis, JointAxis]]:
-    """Branches that begin at the same link and are mirror images; none inside another pair."""
+    """Branches that begin at the same joint, or are named as twins, and are mirror images; none inside another pair."""
     out: list[tuple[JointAxis, JointAxis]] = []
     paired: set[str] = set()
     joints = list(axes.values())
     for k, a in enumerate(joints):
         for b in joints[k + 1 :]:
-            if a.above is b.above and not {a.name, b.name} & paired and _mirrored(a, b, lateral):
+            begin = a.above is b.above or _twins(a.name, b.name)
+            if begin and not {a.name, b.name} & paired and _mirrored(a, b, lateral):
                 out.append((a, b))
                 paired |= {j.name for j in a.subtree() + b.subtree()}
     return out
@@ -194,7 +213,7 @@ def _mirrored(a: JointAxis, b: JointAxis, lateral: np.ndarray) -> bool:
     if len(ours) != len(theirs):
         return False
     apart = np.abs(ours.mean(axis=0) - theirs.mean(axis=0))
-    if _is_left(a.name, b.name) or _is_left(b.name, a.name):  # whatever the zero posture
+    if _twins(a.name, b.name):  # whatever the zero posture
         return bool(apart @ np.abs(lateral) >= apart[:2].max() > MIRROR_TOLERANCE)
     if np.abs(ours @ lateral).max() < MIRROR_TOLERANCE:
         return False
@@ -231,6 +250,17 @@ def _is_left(name: str, other: str) -> bool:
     """True where two names differ as left and right do, the first the left one: l_arm, arm_left, LShoulder."""
     start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False)))
     return name[start:].lower().startswith("l") and other[start:].lower().startswith("r")
+
+
+def _twins(name: str, other: str) -> bool:
+    """True where two names differ in nothing but their side: arm_left_1 and arm_right_1, LHand and RHand."""
+    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False)))
+    a, b = sorted((name[start:], other[start:]), key=str.lower)  # l before r
+    words = (("left", "right"), ("l", "r"))
+    return any(
+        a.lower().startswith(left) and b.lower().startswith(right) and a[len(left) :] == b[len(right) :]
+        for left, right in words
+    )
 
 
 def _ordered(pair: tuple[JointAxis, JointAxis], left: np.ndarray) -> tuple[JointAxis, JointAxis]:

@@ -8,23 +8,32 @@ The guess is written beside the URDF, with remarks, for a person to finish.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.collision.shapes import LinkShape, shape_to_row
+from humanoid_control.collision.shapes import Box, Capsule, LinkShape, shape_to_row
 from humanoid_control.errors import RobotError
 from humanoid_control.files import whole_file
 from humanoid_control.robots.description.robot_file import SCHEMA, RobotFile, read_robot_file, shapes_from_urdf
 from humanoid_control.robots.description.urdf import UrdfTree, parse_urdf
-from humanoid_control.robots.guess.limbs import JointAxis, ball_centre, find_limbs, joint_axes, nearest_on
+from humanoid_control.robots.guess.fitted_shapes import BodyFit, fit_bodies, fitted_links
+from humanoid_control.robots.guess.limbs import (
+    WRITE_BY_HAND,
+    JointAxis,
+    ball_centre,
+    find_limbs,
+    joint_axes,
+    nearest_on,
+)
 from humanoid_control.robots.robot import Robot
 
 MEET = 0.05  # [m] axes that pass within this belong to one joint group
 TRUNK = 0.87  # trunk (hips to shoulders) as a share of the arm's two bones, of a human
 FOREARM = 0.78  # forearm as a share of the upper arm, of a human
+SHORT_BONE = 0.02  # [m] bones of an arm are longer
 HIPS_BELOW_WAIST = 0.1  # [m] where there are no legs
 
 
@@ -61,6 +70,7 @@ class Mapping:
         points: tracked point -> where it is.
         waist, arms: joints between hips and chest, and of the left and right arm.
         has_legs: then its base floats.
+        fits: shapes laid around the bodies that have meshes.
         yaw: turn of the root link that makes the robot look along x [rad].
         meanings: anatomical name -> joint.
     """
@@ -71,6 +81,7 @@ class Mapping:
     has_legs: bool
     yaw: float
     meanings: dict[str, str]
+    fits: tuple[BodyFit, ...] = ()
 
     @property
     def imitation_joints(self) -> list[str]:
@@ -93,10 +104,13 @@ def guess_mapping(tree: UrdfTree) -> Mapping:
     waist = _ways_up(first)
     sternum = (arms[0].gh + arms[1].gh) / 2
     if limbs.legs is not None:
-        down = _ways_up(limbs.legs.left[0])
+        # A joint above one leg only (NAO's left hip turns both, but the right one mimics it) is no part of the waist.
+        ways = [_ways_up(leg[0]) for leg in (limbs.legs.left, limbs.legs.right)]
+        down = [j for j in ways[0] if any(j is other for other in ways[1])]
         waist = [*_without(down, waist)[::-1], *_without(waist, down)]
         hips = [ball_centre(leg[:3], MEET)[0] for leg in (limbs.legs.left, limbs.legs.right)]
-        hip_link, mid_hip, how = limbs.legs.left[0].parent_link, (hips[0] + hips[1]) / 2, "where the hip axes meet"
+        top = _without([*ways[0], limbs.legs.left[0]], down)[0]
+        hip_link, mid_hip, how = top.parent_link, (hips[0] + hips[1]) / 2, "where the hip axes meet"
     else:
         hip_link = waist[0].parent_link if waist else first.parent_link
         mid_hip, how = _hips_without_legs(waist, arms[0], sternum)
@@ -141,8 +155,11 @@ def _arm(way: list[JointAxis], tree: UrdfTree, robot: Robot) -> Arm:
     candidates = [_arm_with_elbow(way, k, tree, robot) for k in range(1, len(way))]
     named = [arm for arm in candidates if "elbow" in arm.elbow.name.lower()]
     best = max(named or candidates, key=_likeness)
-    if not _likeness(best) > 0.02:
-        raise RobotError(f"{tree.where}: no elbow found among {', '.join(j.name for j in way)}")
+    if not _likeness(best) > SHORT_BONE:
+        raise RobotError(
+            f"{tree.where}: no elbow found among {', '.join(j.name for j in way)}: no hinge with a bone of more than "
+            f"{100 * SHORT_BONE:g} cm on either side, across its axis; {WRITE_BY_HAND}"
+        )
     return best
 
 
@@ -218,10 +235,13 @@ def guess_robot_file(path: Path) -> tuple[Path, Mapping]:
         tree = parse_urdf(path.read_text(), str(path))
     except (OSError, UnicodeDecodeError) as e:
         raise RobotError(f"{path}: cannot be read as a URDF: {e.__class__.__name__}") from None
-    mapping = guess_mapping(tree)
+    mapping = replace(guess_mapping(tree), fits=tuple(fit_bodies(tree, path.parent)))
     with whole_file(beside) as part:
         part.write_text(mapping_text(mapping, tree))
-        Robot(tree, read_robot_file(part), "fixed")  # what is written can be read
+        robot = Robot(tree, read_robot_file(part), "fixed")  # what is written can be read
+        stand_out = {fit.link: fit.outside_max for fit in mapping.fits}
+        if mapping.fits and (close := overlapping_links(robot, stand_out)):
+            part.write_text(part.read_text() + _unwatched_text(close))
     return beside, mapping
 
 
@@ -235,7 +255,8 @@ def mapping_text(mapping: Mapping, tree: UrdfTree) -> str:
         f"title: {_quoted(tree.name)}",
         f"base: {'floating' if mapping.has_legs else 'fixed'}",
         f"anchor: {_quoted(mapping.points['mid_hip'].link)}  # the link that is held still in imitation",
-        f"root_height: {{neutral: {_lowest(robot, tree):.3f}}}  # GUESS: the lowest link or shape is on the floor",
+        "# GUESS: the lowest link or shape is on the floor.",
+        f"root_height: {{neutral: {_lowest(robot, tree, mapping.fits):.3f}}}",
     ]
     if abs(mapping.yaw) > 1e-3:
         lines.append(f"root_rpy: [0, 0, {mapping.yaw:.6g}]  # the left side is not along y: turned to look along x")
@@ -248,13 +269,85 @@ def mapping_text(mapping: Mapping, tree: UrdfTree) -> str:
     if mapping.meanings:
         lines.append("meanings:  # anatomical name -> joint; which way is positive stays the joint's own")
         lines += [f"  {k}: {_quoted(v)}" for k, v in mapping.meanings.items()]
-    own = shapes_from_urdf(tree)
-    if capsules := _capsules(mapping, robot, own):
-        lines.append("collision:")
+    held = fitted_links(tree, list(mapping.fits))
+    own = tuple(item for item in shapes_from_urdf(tree) if item.link not in held)
+    fitted = tuple(item for fit in mapping.fits for item in fit.shapes)
+    capsules = _capsules(mapping, robot, own + fitted)
+    if capsules or fitted:
+        sources = [w for w, some in (("fitted to its meshes", fitted), ("guessed from its bones", capsules)) if some]
+        lines += [f"collision_from: shapes {' and '.join(sources)}", "collision:"]
         lines += [f"  - {json.dumps(shape_to_row(item))}" for item in own]
-        lines.append("  # GUESS: where the URDF has only meshes, or nothing, these keep trunk and arms apart.")
-        lines += capsules
+        for fit in mapping.fits:
+            lines.append(f"  # {fit.link}: around its meshes, {fit_text(fit)}")
+            lines += [f"  - {json.dumps(shape_to_row(item))}" for item in fit.shapes]
+        if capsules:
+            lines.append("  # GUESS: these have neither shapes nor meshes; capsules along the bones stand for them.")
+            lines += capsules
     return "\n".join(lines) + "\n"
+
+
+OFTEN, POSTURES, JOINTS_BETWEEN = 0.1, 100, 3
+DEEP = 90  # percentile of the depths of a pair of links
+
+
+def overlapping_links(robot: Robot, stand_out: dict[str, float]) -> list[tuple[str, str]]:
+    """Pairs of links, few joints apart, whose shapes often overlap by less than they stand out of the meshes.
+
+    Such an overlap, at both ends of a waist or a wrist, tells no collision, and would only hold the joints. Counted
+    over random postures of the joints that imitation moves.
+
+    Args:
+        robot: with fitted shapes.
+        stand_out: link -> how far its shapes stand out of its meshes [m].
+    """
+    from humanoid_control.collision import CollisionPairs, shape_arrays  # loads the compiler
+
+    rng, moved = np.random.default_rng(0), robot.imitation_joints
+    pairs = CollisionPairs(shape_arrays(robot.model, robot.shapes), robot.pairs, robot.ancestor_mask)
+    links = [sorted(robot.shapes[k].link for k in pair) for pair in robot.pairs]
+    names = sorted({(a, b) for a, b in links})
+    row = {name: k for k, name in enumerate(names)}
+    which = np.array([row[a, b] for a, b in links], dtype=int)
+    depth = np.zeros((POSTURES, len(names)))
+    low, high = np.maximum(robot.lower, -np.pi)[moved], np.minimum(robot.upper, np.pi)[moved]
+    for k in range(POSTURES):
+        joints = robot.postures["neutral"].copy()
+        joints[moved] = rng.uniform(low, high)
+        pin.forwardKinematics(robot.model, robot.data, robot.q(joints))
+        pairs.place(*(np.array([getattr(X, part) for X in robot.data.oMi]) for part in ("rotation", "translation")))
+        near = pairs.near(0.0)
+        np.maximum.at(depth[k], which[near.pair], -near.distance)
+    out = []
+    for (a, b), depths in zip(names, depth.T, strict=True):
+        hits = depths[depths > 0]
+        often = len(hits) > OFTEN * POSTURES and _near_in_tree(robot, a, b)
+        if often and np.percentile(hits, DEEP) < stand_out.get(a, 0.0) + stand_out.get(b, 0.0):
+            out.append((a, b))
+    return out
+
+
+def _near_in_tree(robot: Robot, link: str, other: str) -> bool:
+    """True where few joints lie between two links."""
+    ways = []
+    for name in (link, other):
+        joint = robot.model.frames[robot.model.getFrameId(name, pin.FrameType.BODY)].parentJoint
+        ways.append(set(robot.model.supports[joint].tolist()))
+    return len(ways[0] ^ ways[1]) <= JOINTS_BETWEEN
+
+
+def _unwatched_text(close: list[tuple[str, str]]) -> str:
+    lines = [
+        "# Few joints apart, and their shapes overlap in many postures where the meshes may not: not kept apart.",
+        "unwatched_links:",
+        *(f"  - [{_quoted(a)}, {_quoted(b)}]" for a, b in close),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def fit_text(fit: BodyFit) -> str:
+    """How far shapes stand out of a body's meshes, in words."""
+    text = f"outside them up to {1e3 * fit.outside_max:.0f} mm, {1e3 * fit.outside_mean:.0f} mm on average"
+    return text + (f"; {1e3 * fit.inside_max:.1f} mm of a mesh stand out" if fit.inside_max > 1e-4 else "")
 
 
 def _capsules(mapping: Mapping, robot: Robot, own: tuple[LinkShape, ...]) -> list[str]:
@@ -283,15 +376,19 @@ def _capsule(name: str, link: str, start: np.ndarray, end: np.ndarray, radius: f
     return f"  - {{name: {name}, link: {_quoted(link)}, shape: capsule, p0: [{p0}], p1: [{p1}], radius: {radius:.4f}}}"
 
 
-def _lowest(robot: Robot, tree: UrdfTree) -> float:
-    """Depth of the lowest link origin or primitive shape below the root in the zero posture [m]."""
+def _lowest(robot: Robot, tree: UrdfTree, fits: tuple[BodyFit, ...]) -> float:
+    """Depth of the lowest link origin or shape below the root in the zero posture [m]."""
     poses = robot.link_poses(robot.q("zero"))
     below = [float(X.translation[2]) for X in poses.values()]
-    for item in shapes_from_urdf(tree):
-        centre, radius = item.shape.bounding_sphere()
-        size = getattr(item.shape, "size", None)
-        half = float(np.abs(poses[item.link].rotation[2] @ np.diag(size)).sum() / 2) if size else radius
-        below.append(float(poses[item.link].act(centre)[2]) - half)
+    for item in (*shapes_from_urdf(tree), *(item for fit in fits for item in fit.shapes)):
+        X, shape = poses[item.link], item.shape
+        centre, radius = shape.bounding_sphere()
+        if isinstance(shape, Box):
+            R = X.rotation @ pin.rpy.rpyToMatrix(*shape.rpy)
+            radius = float(np.abs(R[2]) @ shape.size) / 2
+        elif isinstance(shape, Capsule):
+            radius = shape.radius + abs(float(X.rotation[2] @ (np.array(shape.p1) - shape.p0))) / 2
+        below.append(float(X.act(centre)[2]) - radius)
     return float(poses[tree.root].translation[2]) - min(below)
 
 

@@ -248,7 +248,7 @@ def _shafts(drive: Drive, m: DriveMechanism, frames: ZeroFrames, elastic: bool) 
 
 
 def _rotor(name: str, drive: Drive, joint: Joint, axis: np.ndarray, model: pin.Model, tree: PinocchioBodies) -> Body:
-    frame = model.frames[model.getFrameId(drive.carrier)]
+    frame = model.frames[model.getFrameId(drive.carrier, pin.FrameType.BODY)]
     parent = str(model.names[frame.parentJoint]) if frame.parentJoint else ""
     turn = tree.turn.get(parent, np.eye(3))
     along, across = drive.motor.inertia if drive.motor else (0.0, 0.0)

@@ -186,7 +186,7 @@ def read_imu(world: KinematicState) -> ImuReading:
     model, data = world.model, world.data
     pin.forwardKinematics(model, data, world.q, world.v, world.acceleration)
     pin.updateFramePlacements(model, data)
-    frame = model.getFrameId(world.robot.root_link)
+    frame = model.getFrameId(world.robot.root_link, pin.FrameType.BODY)
     X = data.oMf[frame]
     twist = pin.getFrameVelocity(model, data, frame, pin.ReferenceFrame.LOCAL)
     a = pin.getFrameClassicalAcceleration(model, data, frame, pin.ReferenceFrame.LOCAL)
@@ -199,6 +199,6 @@ def base_state(world: KinematicState) -> tuple[np.ndarray, np.ndarray]:
     model, data = world.model, world.data
     pin.forwardKinematics(model, data, world.q, world.v)
     pin.updateFramePlacements(model, data)
-    frame = model.getFrameId(world.robot.root_link)
+    frame = model.getFrameId(world.robot.root_link, pin.FrameType.BODY)
     twist = pin.getFrameVelocity(model, data, frame, pin.ReferenceFrame.LOCAL)
     return pin.SE3ToXYZQUAT(data.oMf[frame]), np.concatenate([twist.linear, twist.angular])

@@ -264,7 +264,7 @@ class Soles:
         self.placement: list[pin.SE3] = []
         corners = []
         for foot in robot.feet:
-            frame = model.frames[model.getFrameId(foot.link)]
+            frame = model.frames[model.getFrameId(foot.link, pin.FrameType.BODY)]
             local = foot.corners()
             self.joints.append(int(frame.parentJoint))
             self.placement.append(frame.placement * pin.SE3(np.eye(3), local.mean(axis=0)))

@@ -97,7 +97,7 @@ def _contact(bodies: dict[int, ET.Element], robot: Robot, settings: WorldSetting
 def _ball(body: ET.Element, robot: Robot, points: ContactPoints, k: int) -> None:
     centre, radius = points.points[k, :3], float(points.points[k, 3])
     if points.sole[k] >= 0:  # lifted, so that the ball's lowest point is the corner
-        link = robot.model.getFrameId(robot.feet[points.sole[k]].link)
+        link = robot.model.getFrameId(robot.feet[points.sole[k]].link, pin.FrameType.BODY)
         centre = centre + POINT_RADIUS * robot.model.frames[link].placement.rotation[:, 2]
     size = max(radius, POINT_RADIUS)
     e = ET.SubElement(body, "geom", name=f"point_{k}", type="sphere", size=repr(size), pos=_text(centre))

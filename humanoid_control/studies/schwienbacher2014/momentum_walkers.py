@@ -21,7 +21,7 @@ from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.momentum import AngularMomentumTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.robot import Robot, joint_columns
 from humanoid_control.walking import WalkTask, leg_length
 
 # -------- Costs of the free joints
@@ -79,7 +79,7 @@ class FreeJointCosts:
             near = self._distance.near(data, g.activation)
             if len(near):
                 push = repulsion(near.distance, g.activation, g.separation, g.blend)
-                y -= push @ near.gradient(data.J)
+                y -= push @ near.gradient(joint_columns(data))
         return y
 
 

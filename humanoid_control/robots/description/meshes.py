@@ -1,0 +1,128 @@
+"""Mesh files of a URDF: where they lie on this machine, and the solid geometry of its links as triangles."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.robots.description.urdf import UrdfTree, placement
+
+FOLDERS_UP = 5  # from the URDF's folder: where a package may begin
+SIDES = 24  # of what stands for a cylinder; as many around a ball
+SCHEMES = ("file://", "package://", "model://")
+
+
+class Triangles(NamedTuple):
+    """A surface: vertices (n, 3) [m] and triangles (m, 3) of their indices."""
+
+    vertices: np.ndarray
+    faces: np.ndarray
+
+
+def find_mesh(name: str, folder: Path) -> Path | None:
+    """The file that a URDF in a folder means by a mesh's name; None where there is none.
+
+    A name relative to the URDF, an absolute one, or `package://package/path`, whose package is looked for in the
+    folders above, also where the package's folder has another name.
+    """
+    plain = name
+    for scheme in SCHEMES:
+        plain = plain.removeprefix(scheme)
+    above = [folder.resolve(), *list(folder.resolve().parents)[:FOLDERS_UP]]
+    inside = Path(*Path(plain).parts[1:]) if "://" in name and len(Path(plain).parts) > 1 else Path(plain)
+    tries = [*(p / plain for p in above), *(p / inside for p in above), above[0] / Path(plain).name]
+    return next((p for p in tries if p.is_file()), None)  # an absolute path stays itself behind any folder
+
+
+def load_mesh(path: Path, scale: np.ndarray | None = None) -> Triangles | None:
+    """The triangles of a mesh file (STL, OBJ, DAE and others); None where it cannot be read."""
+    import coal
+
+    if (stl := _binary_stl(path)) is not None:
+        return stl if scale is None else Triangles(stl.vertices * scale, stl.faces)
+    try:
+        mesh = coal.MeshLoader().load(str(path), np.ones(3) if scale is None else np.asarray(scale, dtype=float))
+    except (RuntimeError, ValueError, OSError):
+        return None
+    triangles = (mesh.tri_indices(k) for k in range(mesh.num_tris))
+    faces = np.array([[t[0], t[1], t[2]] for t in triangles], dtype=np.int64).reshape(-1, 3)
+    return Triangles(np.array(mesh.vertices(), dtype=float).reshape(-1, 3), faces)
+
+
+def _binary_stl(path: Path) -> Triangles | None:
+    """A binary STL file, the most common kind, in a hundredth of coal's time; None where it is another kind."""
+    if path.suffix.lower() != ".stl":
+        return None
+    content = path.read_bytes()
+    count = int.from_bytes(content[80:84], "little")
+    if len(content) != 84 + 50 * count:
+        return None
+    rows = np.frombuffer(content, np.uint8, offset=84).reshape(count, 50)[:, 12:48].copy()
+    return Triangles(rows.view("<f4").reshape(-1, 3).astype(float), np.arange(3 * count).reshape(-1, 3))
+
+
+def geometry(e: ET.Element | None, folder: Path | None) -> Triangles | None:
+    """The triangles of a <geometry>; None for one that is empty or whose mesh is not found."""
+    if e is None:
+        return None
+    box, cylinder, sphere, file = (e.find(k) for k in ("box", "cylinder", "sphere", "mesh"))
+    if box is not None:
+        half = np.array([float(v) for v in box.get("size", "0 0 0").split()]) / 2
+        return _hull(half * [[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+    turn = 2 * np.pi * np.arange(SIDES) / SIDES
+    if cylinder is not None:
+        r, length = float(cylinder.get("radius", "0")), float(cylinder.get("length", "0"))
+        ring = r * np.stack([np.cos(turn), np.sin(turn), 0 * turn], axis=1)
+        return _hull(np.vstack([ring + [0, 0, length / 2], ring - [0, 0, length / 2]]))
+    if sphere is not None:
+        up = np.linspace(-np.pi / 2, np.pi / 2, SIDES // 2 + 1)
+        a, b = (x.ravel() for x in np.meshgrid(turn, up))
+        ball = np.stack([np.cos(a) * np.cos(b), np.sin(a) * np.cos(b), np.sin(b)], axis=1)
+        return _hull(float(sphere.get("radius", "0")) * np.unique(ball.round(12), axis=0))
+    if file is not None and folder is not None:
+        path = find_mesh(file.get("filename", ""), folder)
+        scale = np.array([float(v) for v in file.get("scale", "1 1 1").split()])
+        return load_mesh(path, scale) if path is not None else None
+    return None
+
+
+def _hull(points: np.ndarray) -> Triangles | None:
+    from scipy.spatial import ConvexHull, QhullError  # slow to import, and seldom needed
+
+    try:
+        return Triangles(points, ConvexHull(points).simplices)
+    except QhullError:  # a shape without size
+        return None
+
+
+def link_geometry(tree: UrdfTree, folder: Path | None, tag: str) -> dict[str, Triangles]:
+    """The surfaces of each link in its own frame, joined; a link without any, or without its mesh files, is left out.
+
+    Args:
+        tree: the URDF.
+        folder: where it lies.
+        tag: 'collision' or 'visual'.
+    """
+    out: dict[str, Triangles] = {}
+    for link in tree.document.findall("link"):
+        vertices, faces, count = [], [], 0
+        for e in link.findall(tag):
+            found = geometry(e.find("geometry"), folder)
+            if found is None:
+                continue
+            X = placement(e.find("origin"))
+            vertices.append(found.vertices @ X.rotation.T + X.translation)
+            faces.append(found.faces + count)
+            count += len(found.vertices)
+        if count:
+            out[link.get("name", "")] = Triangles(np.vstack(vertices), np.vstack(faces))
+    return out
+
+
+def missing_meshes(tree: UrdfTree, folder: Path | None) -> list[str]:
+    """Names of mesh files that are not found, each once."""
+    names = [e.get("filename", "") for e in tree.document.iter("mesh")]
+    return [n for n in dict.fromkeys(names) if folder is None or find_mesh(n, folder) is None]

@@ -1,0 +1,321 @@
+"""Capsules and boxes around the meshes of a robot's links, and how far they stand out of them.
+
+A body is a link with all that is fixed to it. Each is cut into slabs until what is laid around the slabs stands out
+little; a slab is held by a capsule, or by a box where that is clearly smaller. All points of the meshes are held.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+from scipy.spatial import ConvexHull, QhullError, cKDTree
+
+from humanoid_control.collision.shapes import Box, Capsule, LinkShape
+from humanoid_control.robots.description.meshes import Triangles, link_geometry
+from humanoid_control.robots.description.urdf import UrdfTree, link_of, placement
+
+SPACING = 0.008  # [m] between points on large triangles
+OVERLAP = 0.004  # [m] of neighbouring slabs
+CLOSE = 0.012  # [m] what stands out less is not cut further
+MOST, MOST_SMALL, SMALL = 5, 2, 0.14  # shapes of a body; of one whose longest side is below SMALL [m]
+CUTS = (0.3, 0.4, 0.5, 0.6, 0.7)  # where a body is tried to be cut, along each axis of its box
+TRIED = 3000  # points on which cuts are compared
+MANY, CELL = 20000, 0.002  # points of a body; [m] more are thinned out to one a cell
+PREFER_CAPSULE = 1.4  # a capsule may be larger than the box by this
+GROWTH = 1e-4  # [m] laid around for rounding, in files with four decimals
+
+
+@dataclass(frozen=True)
+class BodyFit:
+    """Shapes around one body.
+
+    Attributes:
+        link: that carries the shapes. shapes: around it and all that is fixed to it.
+        outside_max, outside_mean: how far their surface stands out of the meshes [m].
+        inside_max: how far a mesh stands out of the shapes [m].
+    """
+
+    link: str
+    shapes: tuple[LinkShape, ...]
+    outside_max: float
+    outside_mean: float
+    inside_max: float
+
+
+def fit_bodies(tree: UrdfTree, folder: Path | None) -> list[BodyFit]:
+    """Shapes around all bodies that have mesh files, in the order of the URDF.
+
+    Collision and visual geometry are both held. A body whose collision geometry is made of primitives keeps that.
+    """
+    given = _links_with_primitives_only(tree)
+    surfaces = [link_geometry(tree, folder, tag) for tag in ("collision", "visual")]
+    points: dict[str, list[np.ndarray]] = {}
+    for link, (body, X) in _bodies(tree).items():
+        for tag, surface in zip(("collision", "visual"), surfaces, strict=True):
+            if link in surface and not (link in given and tag == "visual"):
+                found = _dense(surface[link])
+                points.setdefault(body, []).append(found @ X.rotation.T + X.translation)
+    meshed = _bodies_with_meshes(tree, given)
+    return [_fit_body(body, np.vstack(p)) for body, p in points.items() if body in meshed]
+
+
+def _bodies(tree: UrdfTree) -> dict[str, tuple[str, pin.SE3]]:
+    """Each link's body, named after its first link, and the link's pose in that link."""
+    joints = {link_of(j, "child"): j for j in tree.joints}
+    out: dict[str, tuple[str, pin.SE3]] = {}
+
+    def find(link: str) -> tuple[str, pin.SE3]:
+        if link not in out:
+            joint = joints.get(link)
+            if joint is None or joint.get("type") != "fixed":
+                out[link] = link, pin.SE3.Identity()
+            else:
+                body, X = find(link_of(joint, "parent"))
+                out[link] = body, X * placement(joint.find("origin"))
+        return out[link]
+
+    return {link: find(link) for link in tree.links}
+
+
+def _links_with_primitives_only(tree: UrdfTree) -> set[str]:
+    """Links whose collision geometry is there and holds no mesh."""
+    return {
+        e.get("name", "")
+        for e in tree.document.findall("link")
+        if e.find("collision") is not None and e.find("collision/geometry/mesh") is None
+    }
+
+
+def _bodies_with_meshes(tree: UrdfTree, given: set[str]) -> set[str]:
+    bodies = _bodies(tree)
+    return {
+        bodies[e.get("name", "")][0]
+        for e in tree.document.findall("link")
+        if e.get("name") not in given and next(e.iter("mesh"), None) is not None
+    }
+
+
+def fitted_links(tree: UrdfTree, fits: list[BodyFit]) -> set[str]:
+    """Links that the shapes of some fits hold."""
+    held = {fit.link for fit in fits}
+    return {link for link, (body, _) in _bodies(tree).items() if body in held}
+
+
+# -------- One body
+
+
+def _dense(surface: Triangles) -> np.ndarray:
+    """Vertices, and points on triangles with long edges, at most about SPACING apart."""
+    corners = surface.vertices[surface.faces]
+    longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
+    out = [surface.vertices]
+    for n in np.unique(np.ceil(longest[longest > SPACING] / SPACING).astype(int)):
+        large = corners[(longest > SPACING) & (np.ceil(longest / SPACING) == n)]
+        i, j = np.meshgrid(np.arange(n + 1), np.arange(n + 1))
+        weights = np.stack([i, j, n - i - j], axis=-1)[i + j <= n] / n
+        out.append((weights @ large).reshape(-1, 3))
+    points = np.vstack(out)
+    if len(points) < MANY:
+        return points
+    # One point of each cell of a grid: fine meshes have millions.
+    cell = (points / CELL).round().astype(np.int64) - np.floor(points.min(axis=0) / CELL).astype(np.int64)
+    _, first = np.unique((cell[:, 0] * 20011 + cell[:, 1]) * 20011 + cell[:, 2], return_index=True)
+    return points[first]
+
+
+@dataclass(frozen=True)
+class _Piece:
+    points: np.ndarray
+    axes: np.ndarray
+    shape: Capsule | Box
+    volume: float
+    excess: float
+
+
+def _fit_body(link: str, points: np.ndarray) -> BodyFit:
+    near = cKDTree(points)
+    pieces = [_piece(points, near)]
+    done: list[_Piece] = []
+    most = MOST if np.ptp(points, axis=0).max() > SMALL else MOST_SMALL
+    while pieces and len(pieces) + len(done) < most:
+        worst = pieces.pop(int(np.argmax([p.excess for p in pieces])))
+        halves = _cut(worst, near) if worst.excess > CLOSE else None
+        if halves is None:
+            done.append(worst)
+        else:
+            pieces += halves
+    shapes = [p.shape for p in done + pieces]
+    outside, inside = _deviation(points, near, done + pieces)
+    names = [f"{link}_fit" if k == 0 else f"{link}_fit{k + 1}" for k in range(len(shapes))]
+    rows = tuple(LinkShape(n, link, s) for n, s in zip(names, shapes, strict=True))
+    return BodyFit(link, rows, float(outside.max(initial=0.0)), float(outside.mean()) if len(outside) else 0.0, inside)
+
+
+def _cut(piece: _Piece, near: cKDTree) -> list[_Piece] | None:
+    """The piece in two, by the cut whose parts have the smallest boxes; None where it cannot be cut."""
+    local = piece.points @ piece.axes.T
+    low, high = local.min(axis=0), local.max(axis=0)
+    best, least = None, np.inf
+    some = local[:: max(1, len(local) // TRIED)]
+    for k in range(3):
+        for share in CUTS:
+            at = low[k] + share * (high[k] - low[k])
+            parts = [some[some[:, k] <= at + OVERLAP], some[some[:, k] >= at - OVERLAP]]
+            if min(len(p) for p in parts) < 4 or max(len(p) for p in parts) == len(some):
+                continue
+            volume = sum(float(np.prod(np.ptp(p, axis=0))) for p in parts)
+            if volume < least:
+                best, least = (k, at), volume
+    if best is None:
+        return None
+    k, at = best
+    return [_piece(piece.points[p], near) for p in (local[:, k] <= at + OVERLAP, local[:, k] >= at - OVERLAP)]
+
+
+def _piece(points: np.ndarray, near: cKDTree) -> _Piece:
+    hull = _hull_points(points)
+    axes, low, high = _box_axes(hull)
+    half = (high - low) / 2 + GROWTH
+    capsule, volume = _capsule(hull, axes)
+    shape: Capsule | Box = capsule
+    if volume > PREFER_CAPSULE * (box := float(np.prod(2 * half))):
+        centre, rpy = (low + high) / 2 @ axes, pin.rpy.matrixToRpy(np.ascontiguousarray(axes.T))
+        shape, volume = Box(_vec(centre), _vec(2 * half), _vec(rpy)), box
+    excess = float(_stand_out(shape, [hull], near).max(initial=0.0))
+    return _Piece(points, axes, shape, volume, excess)
+
+
+def _vec(x: np.ndarray) -> tuple[float, float, float]:
+    return tuple(round(float(v), 5) + 0.0 for v in x)  # type: ignore[return-value]
+
+
+def _hull_points(points: np.ndarray) -> np.ndarray:
+    try:
+        return points[ConvexHull(points).vertices]
+    except QhullError:  # flat: corners of a hair's thickness
+        return points
+
+
+def _box_axes(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Axes (rows) of a small box around points, and its bounds along them: turned about each principal axis."""
+    _, _, principal = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
+    best, least = np.eye(3), np.inf
+    for start in (principal, np.eye(3)):
+        for k in range(3):
+            for angle in np.radians(np.arange(0.0, 90.0, 5.0 if start is principal else 90.0)):
+                a, b = start[(k + 1) % 3], start[(k + 2) % 3]
+                u = np.cos(angle) * a + np.sin(angle) * b
+                axes = np.stack([u, np.cross(start[k], u), start[k]])
+                volume = float(np.prod(np.ptp(points @ axes.T, axis=0) + GROWTH))
+                if volume < 0.999 * least:
+                    best, least = axes, volume
+    if np.linalg.det(best) < 0:
+        best = best * [[1.0], [1.0], [-1.0]]
+    local = points @ best.T
+    return best, local.min(axis=0), local.max(axis=0)
+
+
+def _capsule(points: np.ndarray, axes: np.ndarray) -> tuple[Capsule, float]:
+    """A small capsule around points, its axis near one of three (rows), and its volume."""
+    from scipy.optimize import minimize  # slow to import, and seldom needed
+
+    centre, size = (points.min(axis=0) + points.max(axis=0)) / 2, float(np.ptp(points, axis=0).max())
+    best = min(range(3), key=lambda k: _around(points, axes[k], centre)[0])
+    u, e1, e2 = axes[best], axes[(best + 1) % 3], axes[(best + 2) % 3]
+
+    def around(x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, float]:
+        return _around(points, u + x[0] * e1 + x[1] * e2, centre + size * (x[2] * e1 + x[3] * e2))
+
+    options = {"maxfev": 150, "initial_simplex": SIMPLEX}
+    found = minimize(lambda x: around(x)[0], np.zeros(4), method="Nelder-Mead", options=options)
+    volume, p0, p1, radius = around(found.x)
+    return Capsule(_vec(p0), _vec(p1), round(radius + GROWTH, 5)), volume
+
+
+def _around(points: np.ndarray, axis: np.ndarray, origin: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, float]:
+    """The capsule around points whose axis is a given line: volume, ends of the axis, radius."""
+    u = axis / np.linalg.norm(axis)
+    p = points - origin
+    along = p @ u
+    away = np.einsum("ij,ij->i", p, p) - along**2
+    radius = float(np.sqrt(max(away.max(), 0.0)))
+    cap = np.sqrt(np.maximum(radius**2 - away, 0.0))
+    low, high = float((along + cap).min()), float((along - cap).max())
+    if low > high:  # a ball: its centre anywhere between
+        low = high = (low + high) / 2
+        radius = float(np.sqrt(((along - low) ** 2 + away).max()))
+    return float(np.pi * radius**2 * (high - low + 4 / 3 * radius)), origin + low * u, origin + high * u, radius
+
+
+SIMPLEX = np.vstack([np.zeros(4), np.diag([0.15, 0.15, 0.08, 0.08])])
+
+
+# -------- Deviation of shapes from meshes
+
+
+def _ball(count: int) -> np.ndarray:
+    k = np.arange(count) + 0.5
+    z, turn = 1 - 2 * k / count, np.pi * (1 + 5**0.5) * k
+    return np.stack([np.sqrt(1 - z * z) * np.cos(turn), np.sqrt(1 - z * z) * np.sin(turn), z], axis=1)
+
+
+BALL = _ball(160)
+
+
+def _surface(shape: Capsule | Box) -> np.ndarray:
+    """Points (n, 3) on a shape's surface."""
+    if isinstance(shape, Capsule):
+        p0, p1 = np.array(shape.p0), np.array(shape.p1)
+        axis = (p1 - p0) / max(float(np.linalg.norm(p1 - p0)), 1e-12)
+        ends = [(p1 if up else p0) + shape.radius * BALL[(BALL @ axis >= 0) == up] for up in (True, False)]
+        rim = BALL - np.outer(BALL @ axis, axis)
+        rim = shape.radius * rim / np.linalg.norm(rim, axis=1)[:, None]
+        at = np.linspace(0.0, 1.0, len(rim))[:, None]
+        return np.vstack([*ends, p0 + at * (p1 - p0) + rim])
+    grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 7)] * 3), axis=-1).reshape(-1, 3)
+    grid = grid[np.abs(grid).max(axis=1) == 1] * np.array(shape.size) / 2
+    return grid @ pin.rpy.rpyToMatrix(*shape.rpy).T + np.array(shape.center)
+
+
+def _depth(shape: Capsule | Box, points: np.ndarray) -> np.ndarray:
+    """Signed distance (n,) of points from a shape, negative inside; outside a box along its faces' normals."""
+    if isinstance(shape, Box):
+        local = (points - np.array(shape.center)) @ pin.rpy.rpyToMatrix(*shape.rpy)
+        return np.max(np.abs(local) - np.array(shape.size) / 2, axis=1)
+    p0, u = np.array(shape.p0), np.array(shape.p1) - np.array(shape.p0)
+    s = np.clip((points - p0) @ u / max(float(u @ u), 1e-300), 0.0, 1.0)
+    return np.linalg.norm(points - p0 - s[:, None] * u, axis=1) - shape.radius
+
+
+def _stand_out(shape: Capsule | Box, hulls: list[np.ndarray], near: cKDTree) -> np.ndarray:
+    """Distances (n,) from a mesh's points of the surface points of a shape; those inside some hulls are left out."""
+    x = _surface(shape)
+    for hull in hulls:
+        try:
+            planes = ConvexHull(hull).equations
+        except QhullError:
+            continue
+        x = x[(x @ planes[:, :3].T + planes[:, 3]).max(axis=1) > 1e-9]
+    return near.query(x)[0] if len(x) else np.zeros(0)
+
+
+def _deviation(points: np.ndarray, near: cKDTree, pieces: list[_Piece]) -> tuple[np.ndarray, float]:
+    """How far the common surface of shapes stands out (n,), and how far a point of the mesh does [m]."""
+    hulls = [_hull_points(p.points) for p in pieces]
+    outside = []
+    for k, piece in enumerate(pieces):
+        x = _surface(piece.shape)
+        others = [_depth(p.shape, x) for j, p in enumerate(pieces) if j != k]
+        free = x[np.min(others, axis=0) > 0] if others else x
+        for hull in hulls:
+            try:
+                planes = ConvexHull(hull).equations
+            except QhullError:
+                continue
+            free = free[(free @ planes[:, :3].T + planes[:, 3]).max(axis=1) > 1e-9]
+        outside.append(near.query(free)[0] if len(free) else np.zeros(0))
+    inside = float(np.maximum(np.min([_depth(p.shape, points) for p in pieces], axis=0), 0.0).max())
+    return np.concatenate(outside), inside
