@@ -6,7 +6,7 @@ import pytest
 
 from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import RetargetSettings, retarget_clip, scale_to_robot
-from humanoid_control.retargeting.dube2012 import dls_step, limit_gradient, limit_weights
+from humanoid_control.retargeting.dube2012 import STEP, dls_step, limit_gradient, limit_weights
 from humanoid_control.retargeting.retargeter import Retargeter
 from humanoid_control.robots import CATALOGUE, load_robot
 
@@ -63,6 +63,28 @@ def test_postures_put_into_the_trunk_at_random_are_freed(name):
             freed += 1
             assert depth(robot, [joints])[0] > -2e-3
     assert freed > 10
+
+
+def test_an_arm_that_one_shift_frees_is_freed_by_one_shift():
+    """The shift that brings most distance comes first: where one of abduction is enough, nothing else moves."""
+    robot, rng = load_robot("armar3", "fixed"), np.random.default_rng(8)
+    shift = Retargeter(robot, RetargetSettings(avoidance="shift", **LOOSE)).shift
+    m, compared = robot.imitation_joints, 0
+    k = robot.joint_index("l_shoulder_abduction")
+    for _ in range(1500):
+        joints = robot.postures["neutral"].copy()
+        own = [j for j in m if robot.joint_names[j].startswith("l_")]
+        joints[own] = rng.uniform(robot.lower[own], robot.upper[own])
+        trials = np.repeat(joints[None], 3, axis=0)
+        trials[1:, k] = np.clip(joints[k] + STEP * np.array([1, -1]), robot.lower[k], robot.upper[k])
+        now, *then = depth(robot, trials)
+        if now > -5e-3 or max(then) < 5e-3:
+            continue
+        after = joints.copy()
+        after[m] = shift(joints[m])
+        assert np.abs(after - joints).sum() < 1.2 * STEP
+        compared += 1
+    assert compared > 5
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,10 @@
 """Many worlds at once: the same outcomes in one process and in two, in order, and mistakes that name their world."""
 
+import importlib
 import multiprocessing
-import os
 import time
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,8 +42,13 @@ def test_outcomes_do_not_depend_on_the_number_of_workers():
     assert all(o.real_time_factor > 0.1 for o in alone)
 
 
+MEETING = """import os
+import time
+from pathlib import Path
+
+
 class Meeting:
-    """Observer that waits until the other world is being simulated too, for as long as it may."""
+    '''Observer that waits until the other world is being simulated too, for as long as it may.'''
 
     def __init__(self, folder, me, other, patience):
         self.me, self.other, self.patience, self.met = Path(folder) / me, Path(folder) / other, patience, False
@@ -63,10 +67,14 @@ class Meeting:
 def meet(folder, patience, variation):
     pair = ("a", "b") if variation["friction"] < 0.5 else ("b", "a")
     return Meeting(folder, *pair, patience)
+"""
 
 
-def test_worlds_are_simulated_at_the_same_time(tmp_path):
+def test_worlds_are_simulated_at_the_same_time(tmp_path, monkeypatch):
     """Each of two worlds goes on only when the other has begun, which one after the other they cannot both."""
+    (tmp_path / "meeting_of_worlds.py").write_text(MEETING)  # a module that workers can import
+    monkeypatch.syspath_prepend(tmp_path)
+    meet = importlib.import_module("meeting_of_worlds").meet
     varied = [{"friction": 0.4}, {"friction": 0.6}]
     run = partial(simulate_many, partial(make_world, CONFIG), varied, 0.004)
     (tmp_path / "pooled").mkdir()
