@@ -16,11 +16,9 @@ class UnknownNameError(HumanoidError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         known = sorted(known)
-        near = nearest_names(name, known)
-        offer = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
-        super().__init__(f"unknown {kind} '{name}': {offer}" + (f" {hint}" if hint else ""))
+        super().__init__(f"unknown {kind} '{name}': {offer_names(name, known)}" + (f" {hint}" if hint else ""))
         self.name = name
-        self.nearest = near
+        self.nearest = nearest_names(name, known)
 
 
 class RobotError(HumanoidError):
@@ -79,6 +77,19 @@ def require_extra(extra: str) -> None:
     """
     if problem := missing_extra(extra):
         raise problem
+
+
+def offer_names(name: str, known: Iterable[str], what: str = "known") -> str:
+    """What to say to a mistyped name: the nearest known ones, or all of them where none comes close.
+
+    Args:
+        name: what was typed.
+        known: the names that exist.
+        what: what they are called where all are listed.
+    """
+    known = list(known)
+    near = nearest_names(name, known)
+    return f"did you mean {' or '.join(near)}?" if near else f"{what}: {', '.join(known)}"
 
 
 def nearest_names(name: str, known: Iterable[str], n: int = 3) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from humanoid_control.errors import ClipError, nearest_names
+from humanoid_control.errors import ClipError, nearest_names, offer_names
 from humanoid_control.mocap.body_points import BodyPoints, find_body_points
 from humanoid_control.mocap.cleaning import CleaningSettings, clean
 from humanoid_control.mocap.clip import MarkerClip
@@ -89,8 +89,7 @@ def _not_found(path: Path) -> str:
     if path.parent.is_dir():
         beside = [other.name for other in path.parent.iterdir() if other.suffix.lower() in FORMATS]
     near = nearest_names(path.name, [*beside, *CLIP_NAMES])
-    offer = f"did you mean {' or '.join(near)}?" if near else f"built-in clips: {', '.join(CLIP_NAMES)}"
-    return f"{path}: no such clip: {offer}"
+    return f"{path}: no such clip: {offer_names(path.name, near or CLIP_NAMES, 'built-in clips')}"
 
 
 def load_body_points(

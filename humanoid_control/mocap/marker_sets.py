@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from humanoid_control.errors import ClipError, UnknownNameError, nearest_names
+from humanoid_control.errors import ClipError, UnknownNameError, nearest_names, offer_names
 from humanoid_control.files import read_yaml, why
 from humanoid_control.mocap.clip import MarkerClip
 
@@ -206,8 +206,7 @@ def _check_names(entries: Any, known: tuple[str, ...], where: str) -> None:
     """Raise ClipError for a key that is not among the known ones."""
     for name in entries if isinstance(entries, dict) else [entries]:
         if name not in known:
-            near = nearest_names(str(name), known)
-            raise ClipError(f"{where} '{name}' is unknown: {f'did you mean {near[0]}?' if near else ', '.join(known)}")
+            raise ClipError(f"{where} '{name}' is unknown: {offer_names(str(name), known)}")
 
 
 def _alternatives(value: Any, where: str) -> Alternatives:

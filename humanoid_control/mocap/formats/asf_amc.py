@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 import numpy as np
 
-from humanoid_control.errors import ClipError, nearest_names
+from humanoid_control.errors import ClipError, nearest_names, offer_names
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
 from humanoid_control.mocap.formats.common import AS_STATED, Size, floats, scale_of_skeleton
 from humanoid_control.mocap.skeleton import fixed_axes, forward_kinematics, turned
@@ -167,9 +167,8 @@ def _tree(lines: list[list[str]], bones: dict[str, Bone], source: str) -> list[B
             continue
         for name in words:
             if name not in bones:
-                near = nearest_names(name, bones)
-                offer = f": did you mean {near[0]}?" if near else ""
-                raise ClipError(f"{source}: :hierarchy names the unknown bone {name[:40]!r}{offer}")
+                offer = offer_names(name, bones, "bones")
+                raise ClipError(f"{source}: :hierarchy names the unknown bone {name[:40]!r}: {offer}")
         children.setdefault(words[0], []).extend(words[1:])
     ordered: list[Bone] = []
     waiting = [(ROOT, -1)]
