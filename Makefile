@@ -95,7 +95,7 @@ wheel: setup
 	@$(RUN)/python -m pip wheel -q --disable-pip-version-check --no-deps -w dist .
 
 picture: setup
-	@$(RUN)/humanoid picture --robot wabian2 --motion gentle_dance --at 9.6 -o docs/picture.png
+	@$(RUN)/humanoid picture --robot wabian2 --motion gentle_dance --at 11.25 -o docs/picture.png
 	@$(RUN)/humanoid picture --robot armar3,hrp2,suralp,wabian2,we4rii --at 16 --height 560 -o docs/five.png
 	@$(RUN)/humanoid picture --collision --width 1500 --height 560 -o docs/collision.png
 	@$(RUN)/humanoid score dance -o docs/.score && mv docs/.score/errors.png docs/errors.png && rm -r docs/.score
