@@ -158,9 +158,16 @@ class JointTrajectory:
         Raises:
             ConfigError: it cannot be written.
         """
-        arrays = {"positions": self.positions, "velocities": self.velocities, "errors": self.errors}
         with whole_file(Path(path)) as part:
-            np.savez_compressed(part, joint_names=np.array(self.joint_names), rate=self.rate, targets=targets, **arrays)
+            np.savez_compressed(
+                part,
+                joint_names=np.array(self.joint_names),
+                rate=self.rate,
+                targets=targets,
+                positions=self.positions,
+                velocities=self.velocities,
+                errors=self.errors,
+            )
 
 
 class Retargeter:

@@ -221,7 +221,9 @@ class JointTree:
         q = np.array(pin.neutral(model) if held is None else held, dtype=float)
         if q.shape != (model.nq,):
             raise RobotError(f"the configuration of the joints held still must be ({model.nq},), got {q.shape}")
-        self.followed = {_one_value(model, n): (k, (0.0, 1.0)) for k, n in enumerate(self.names)}
+        self.followed: dict[int, tuple[int, tuple[float, ...]]] = {
+            _one_value(model, n): (k, (0.0, 1.0)) for k, n in enumerate(self.names)
+        }
         for name, c in roots.items():
             j = _one_value(model, name)
             if c.master in self.names:
