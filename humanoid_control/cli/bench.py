@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             parsers[name].add_argument(
                 f"--{option.replace('_', '-')}",
                 type=given if isinstance(value, str) else type(value),
-                default=value,
+                default=None if value == "" else value,  # argparse would check the text that stands for none, too
                 help=text,
             )
         parsers[name].add_argument("--json", action="store_true", help="print one JSON object")
@@ -68,7 +68,8 @@ def run(args: argparse.Namespace) -> int:
     if args.bench == "all":
         return _all(args)
     bench = load_bench(args.bench)
-    options: dict[str, Any] = {name: getattr(args, name) for name in BENCHES[args.bench].options}
+    told = {name: getattr(args, name) for name in BENCHES[args.bench].options}
+    options: dict[str, Any] = {name: "" if value is None else value for name, value in told.items()}
     rows = bench.measure(**options, quiet=args.json)
     notes = bench.notes(rows)
     robot = options.get("robot", "")

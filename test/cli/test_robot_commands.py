@@ -53,6 +53,6 @@ def test_map_writes_a_file_with_which_the_robot_dances(humanoid):
 
 
 def test_map_mistakes(humanoid):
-    assert "give the path of the URDF" in one_line(humanoid("robots", "map"))
+    assert "name a robot: humanoid robots map my_robot.urdf" in one_line(humanoid("robots", "map"))
     assert "no URDF file" in one_line(humanoid("robots", "map", "nothing.urdf"))
     assert "exists already" in one_line(humanoid("robots", "map", "hrp2"))

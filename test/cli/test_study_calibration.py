@@ -25,7 +25,7 @@ def test_table_json_and_folder(humanoid):
 MISTAKES = [
     (["--robot", "armar3"], "armar3 has no legs to calibrate"),
     (["--robot", "lolla"], "unknown robot 'lolla': did you mean lola"),
-    (["--poses", "0"], "--poses must be at least 1"),
+    (["--poses", "0"], "poses must be at least 1"),
     (["--noise", "-1"], "noise must be a number from 0 up"),
     (["--seeds", "0"], "seeds must be at least 1"),
     (["--noise", "nan"], "noise must be a number from 0 up, got nan"),

@@ -30,7 +30,7 @@ def test_the_folder_holds_the_plot_and_the_numbers(capsys, monkeypatch, tmp_path
     said = capsys.readouterr().out
     assert "T-34" in said and "written: out" in said
     folder = tmp_path / "out"
-    assert sorted(p.name for p in folder.iterdir()) == ["momentum.json", "momentum.png"]
+    assert sorted(p.name for p in folder.iterdir()) == ["momentum.json", "momentum.png", "momentum_front.png"]
     assert (folder / "momentum.png").read_bytes().startswith(b"\x89PNG")
     report = json.loads((folder / "momentum.json").read_text())
     assert report["gait"]["step_length"] == 0.2 and report["findings"][0]["verdict"] == "holds"

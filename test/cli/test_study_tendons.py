@@ -38,7 +38,7 @@ MISTAKES = [
     (["--robot", "kengoro"], "did you mean kengoro_upper"),
     (["--robot", "hrp2", "--only", "E4"], "hrp2 lacks 'neck_top_pitch'"),
     (["--seeds", "0"], "seeds must be at least 1"),
-    (["--steps", "3"], "--steps must be at least 50"),
+    (["--steps", "3"], "steps must be at least 50"),
     (["--only", "others", "--models", "nowhere"], "the folder nowhere does not exist"),
     (["--only", "E4,others", "--models", "."], "no myoelbow_1dof6muscles*.xml in ."),
     (["--only", "E4", "--models", "nowhere"], "the folder nowhere does not exist"),

@@ -23,6 +23,8 @@ ROWS = {
         "--robot": ("--robot hpr2", "did you mean hrp2"),
         "--motion": ("--motion dnace", "did you mean dance"),
         "--set": ("--set whole_body_ik.rat=3", "did you mean rate"),
+        "--marker-set": ("--motion mine.trc --marker-set plug_in_giat", "mine.trc"),
+        "--unit": ("--motion dance --unit milimetre", "milimetre"),
     },
     "up": {
         "stack": ("imitatoin", "did you mean imitation"),
@@ -34,6 +36,7 @@ ROWS = {
         "robot": ("show hpr2", "did you mean hrp2"),
         "--tip": ("dh hrp2 --tip l_wirst", "did you mean l_wrist"),
         "--base": ("dh hrp2 --base chst", "did you mean"),
+        "--motion": ("touching hrp2 --motion dnace", "did you mean dance"),
     },
     "segments": {
         "robot": ("lolla", "did you mean lola"),
@@ -54,6 +57,7 @@ ROWS = {
         "--marker-set": ("dance --marker-set plug_in_giat", "did you mean plug_in_gait"),
         "--method": ("dance --method dsl", "did you mean dls"),
         "--avoidance": ("dance --avoidance shfit", "did you mean shift"),
+        "--unit": ("dance --unit milimetre", "milimetre"),
     },
     "score": {
         "clip": ("dnace", "did you mean dance"),
@@ -63,6 +67,7 @@ ROWS = {
         "--trough-rule": ("dance --trough-rule boht", "did you mean both"),
         "--html": ("dance --robot hrp2 --html page.pdf", "must be a .html file"),
         "--output": ("dance --robot hrp2 -o nowhere/deep", "the folder nowhere does not exist"),
+        "--unit": ("dance --robot hrp2 --unit milimetre", "milimetre"),
     },
     "clip": {
         "clip": ("dnace", "did you mean dance"),
@@ -77,15 +82,12 @@ ROWS = {
         "--unit": ("--clip mine.trc --unit milimetre", "milimetre"),
         "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
     },
-    "sternum": {
-        "clip": ("dnace", "did you mean dance"),
-        "--fit": ("dance --fit dnace", "did you mean dance"),
-        "--marker-set": ("dance --marker-set plug_in_giat", "did you mean plug_in_gait"),
-    },
     "picture": {
         "--output": ("-o x.jpg", "must be a .png file"),
         "--robot": ("--robot hrp2,hpr2", "did you mean hrp2"),
         "--motion": ("--motion dnace", "did you mean dance"),
+        "--marker-set": ("--at 2 --motion mine.trc --marker-set plug_in_giat", "mine.trc"),
+        "--unit": ("--at 2 --unit milimetre", "milimetre"),
     },
     "record": {"--output": ("-o /proc/bag", "cannot write the bag")},
     "replay": {
@@ -98,6 +100,7 @@ ROWS = {
         "--marker-set": ("--clip mine.trc --marker-set plug_in_giat", "did you mean plug_in_gait"),
         "--only": ("--only H99", "H99"),
         "--output": ("-o findings.pdf", "unknown format '.pdf'"),
+        "--unit": ("--clip mine.trc --unit milimetre", "milimetre"),
     },
     "study momentum": {
         "--robot": ("--robot lolla", "did you mean lola"),
@@ -126,6 +129,8 @@ ROWS = {
     "bench retarget": {
         "--robot": ("--robot hpr2", "did you mean hrp2"),
         "--motion": ("--motion dnace", "did you mean dance"),
+        "--marker-set": ("--marker-set plug_in_giat", "did you mean plug_in_gait"),
+        "--unit": ("--unit milimetre", "milimetre"),
     },
     "bench self_distance": {"--robot": ("--robot hpr2", "did you mean hrp2")},
     "bench distance": {"--robot": ("--robot hpr2", "did you mean hrp2")},

@@ -41,7 +41,7 @@ def scene(request):
         for name in ("l_wrist", "r_wrist"):
             follower.update(name, trunk.tolist(), None, 0.01 * k)
         result = follower.step(0.01 * k, 0.01)
-        if k == 60:
+        if k == 20:
             moving = result
     read = [
         deserialize_message(markers.write(Time(sec=7, nanosec=9), r, MARGIN, ACTIVATION), MarkerArray).markers

@@ -24,7 +24,13 @@ ROSDEP = {
 }  # fmt: skip
 PYPI = {"pinocchio": "pin", "yaml": "pyyaml"}
 WITHOUT_KEY = {"viser"}
-PEERS = {"filterpy": "filterpy", "mink": "mink", "mujoco": "mujoco", "pink": "pin-pink"}  # optional: extras of pip
+PEERS = {
+    "filterpy": "filterpy",
+    "mink": "mink",
+    "mujoco": "mujoco",
+    "pink": "pin-pink",
+    "placo": "placo>=0.10",
+}  # optional: extras of pip
 # ROS packages that come with rclpy's own dependencies, or are imported only where ROS is installed.
 WHEELS_PULLED_IN = {"builtin_interfaces", "lifecycle_msgs", "rcl_interfaces", "rosgraph_msgs", "std_msgs"}
 ROS_ONLY = {"ament_index_python", "launch", "launch_ros", "tf2_msgs"}

@@ -73,15 +73,16 @@ def test_mass_inertia_matrix_and_forward_dynamics_are_pinocchios(name, base):
 
 @pytest.mark.parametrize("name", ["armar3", "lola"])
 def test_an_arm_motion_is_the_same_in_both_engines(name):
-    """Fixed base, no contact, drives below their limits: two programs, one trajectory."""
+    """Fixed base, no contact, drives below their limits of torque and speed: two programs, one trajectory."""
     robot = load_robot(name, "fixed")
     worlds = [make_engine(robot, engine) for engine in ("multibody", "mujoco")]
     elbow, shoulder = robot.joint_index("l_elbow_flexion"), robot.joint_index("r_shoulder_flexion")
-    goal, speed = robot.postures["neutral"].copy(), np.zeros(robot.n)
+    neutral, speed = robot.postures["neutral"], np.zeros(robot.n)
+    goal = neutral.copy()
     for k in range(150):
-        goal[elbow] = 0.8 + 0.4 * np.sin(0.02 * k)
-        goal[shoulder] = 0.3 * (1 - np.cos(0.02 * k))
-        speed[elbow] = 0.4 * 0.02 / 0.005 * np.cos(0.02 * k)
+        goal[elbow] = neutral[elbow] + 0.15 * (1 - np.cos(0.02 * k))
+        goal[shoulder] = neutral[shoulder] + 0.1 * (1 - np.cos(0.02 * k))
+        speed[elbow] = 0.15 * 0.02 / 0.005 * np.sin(0.02 * k)
         for w in worlds:
             w.command(goal, speed)
             w.step(5)

@@ -200,3 +200,26 @@ def test_a_joint_rests_on_its_stop_which_carries_what_gravity_asks():
         world.arrays.set_gravity((0.0, 0.0, 9.81))
         world.step(20)
         assert world.joint_velocity[k] > 0.1, "upside down it falls off"
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_a_far_goal_is_approached_at_the_speed_limit_without_chatter(name):
+    """A light link reaches its speed limit within a step or two, and a motor that took turns between its two torque
+    limits from there on would hold a lower speed on average."""
+    robot = load_robot(name, "fixed")
+    world, goal = make_engine(robot), robot.postures["neutral"].copy()
+    elbow = robot.joint_index("l_elbow_flexion")
+    goal[elbow] += 0.9 * (robot.upper[elbow] - goal[elbow])
+    world.command(goal)
+    torques, speeds = [], []
+    while world.joints[elbow] < robot.postures["neutral"][elbow] + 0.5 * (
+        goal[elbow] - robot.postures["neutral"][elbow]
+    ):
+        world.step()
+        torques.append(world.torque[elbow])
+        speeds.append(world.v[robot.iv + elbow])
+        assert world.time < 3.0
+    turns = np.count_nonzero(np.diff(np.sign(torques)))
+    assert turns <= 2
+    assert np.diff(speeds).min() > -0.02 * robot.velocity[elbow], "it does not slow down on the way"
+    assert max(speeds) < 1.02 * robot.velocity[elbow]

@@ -256,6 +256,18 @@ def motor_piece(d, k, v, a, h):
 
 
 @inlined
+def crossing_piece(d, k, v, h):
+    """The piece t - g a on which a motor's torque changes its sign: its law, or the fall at a speed limit before it."""
+    t, g, fall, limit = d.scratch[LAW, k], d.scratch[LAW_GAIN, k], d.fall[k], d.speed[k]
+    if fall > 0.0:
+        if h * t > g * (limit - v):  # the law still drives forward at the upper limit
+            return fall * (limit - v), fall * h
+        if h * t < g * (-limit - v):
+            return fall * (-limit - v), fall * h
+    return t, g
+
+
+@inlined
 def stop_piece(d, k, q, v, a, h):
     """The torque t - g a of the stops near an acceleration: it only pushes, and only where the step would end beyond.
 
@@ -300,6 +312,9 @@ def switch_drives(d, joints, speed, a, h, tau, armature, way):
         given, most = s[MOTOR, k] - s[MOTOR_GAIN, k] * a[k], d.torque_limit[k]
         t, g = motor_piece(d, k, speed[k], a[k], h)
         wrong = abs(given - (t - g * a[k])) > ROUND_OFF * most
+        if g == 0.0 and s[MOTOR_GAIN, k] == 0.0 and t * s[MOTOR, k] < 0.0:
+            # From one limit to the other: what lies between is narrow, and would be jumped over for ever.
+            t, g = crossing_piece(d, k, speed[k], h)
         if way == LAST:
             wrong = abs(given) > most * (1.0 + ROUND_OFF)
             t, g = (most if given > 0.0 else -most), 0.0
