@@ -99,7 +99,8 @@ def check_report(report, robot):
     assert report["self_collision"]["frames_in_collision"] == 0
     assert set(report["nodes"]) >= set(NODES) - {"viewer"}
     assert 0 < report["error_of_command"]["mean"]["mean"] < 0.3
-    # 500, and 250 with one more for new targets, where nothing else runs; how much of it a busy machine manages is for `humanoid bench stack` to say.
+    # 500, and 250 with one more for new targets, where nothing else runs; how much of it a busy machine manages is for
+    # `humanoid bench stack` to say.
     assert 100 < report["topics_hz"]["/joint_states"] < 520
     assert 60 < report["topics_hz"]["/joint_commands"] < 400
     assert report["robot"] == robot
