@@ -13,5 +13,7 @@ if [ -n "$("$python" -c 'from humanoid_control.viewer import find_chromium; prin
     echo "a browser is still on PATH" >&2
     exit 2
 fi
+# Typos are the same with a browser, but for those of the command that needs one.
 # shellcheck disable=SC2046  # paths of tests hold no spaces
-"$python" -m pytest -q $(grep -rliE 'browser|chromium|photograph|"picture"' test --include='test_*.py')
+OMP_NUM_THREADS=1 "$python" -m pytest -q -n 2 --dist loadfile -m "not ros" -k "picture or not test_typos" \
+    $(grep -rliE 'browser|chromium|photograph|"picture"' test --include='test_*.py')
