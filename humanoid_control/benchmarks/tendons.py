@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from humanoid_control.benchmarks.dynamics import TimedCall, take_turns
 from humanoid_control.errors import ConfigError
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import tendons_of
@@ -52,22 +53,38 @@ def problem(size: str) -> Measured:
     return Measured(H, nu, NOISE**2, SPREAD**2 * np.eye(n))
 
 
+class UpdateArguments(NamedTuple):
+    """Arguments of `update`."""
+
+    estimate: Estimate
+    measured: Measurements
+    gate: Gate
+    memory: UpdateMemory
+
+
+@kernel
+def packed_update(table: np.ndarray) -> None:
+    """`update` with the packed UpdateArguments: records cross from Python as those of the estimator do."""
+    a = unpack(table, UpdateArguments)
+    update(a.estimate, a.measured, a.gate, a.memory)
+
+
 class KalmanUpdate:
     """The update of the estimator with its gate, from the same state every time; x and P are what it found."""
 
     def __init__(self, given: Measured) -> None:
         m, n = given.H.shape
         self.given, self.x, self.P = given, np.zeros(n), given.P.copy()
-        self._estimate, self._gate = Estimate(self.x, self.P), Gate(GATE, m // 3)
-        use = np.ones(m, dtype=np.int64)
-        self._measured = Measurements(given.H, given.nu, np.full(m, given.r), use, np.zeros(m))
-        self._memory = UpdateMemory(np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n, dtype=np.int64))
+        self._use = np.ones(m, dtype=np.int64)
+        measured = Measurements(given.H, given.nu, np.full(m, given.r), self._use, np.zeros(m))
+        memory = UpdateMemory(np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n, dtype=np.int64))
+        self._arguments = Packed(UpdateArguments(Estimate(self.x, self.P), measured, Gate(GATE, m // 3), memory))
 
     def __call__(self) -> float:
         """The time that it took [s]."""
-        self.x[:], self.P[:], self._measured.use[:] = 0.0, self.given.P, 1
+        self.x[:], self.P[:], self._use[:] = 0.0, self.given.P, 1
         begin = perf_counter()
-        update(self._estimate, self._measured, self._gate, self._memory)
+        packed_update(self._arguments.table)
         return perf_counter() - begin
 
 

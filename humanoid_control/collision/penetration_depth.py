@@ -33,8 +33,7 @@ def _difference(solid1: Solid, solid2: Solid, n: Vec) -> Vec:
 @kernel
 def separation(solid1: Solid, solid2: Solid, n: Vec) -> float:
     """Width of the gap between the shapes along the unit vector n, negative by how far they overlap along it."""
-    a, b = support(solid1, n), support(solid2, mul(-1.0, n))
-    return dot(n, sub(b, a))
+    return dot(n, _difference(solid1, solid2, n))
 
 
 @kernel

@@ -1,11 +1,13 @@
 """Cost of limits: a clip solved again without each limit in turn, slower, and by other robots; what helped is advised.
 
+```python
 from humanoid_control.evaluation import measure_limit_costs
 from humanoid_control.mocap import load_body_points
 from humanoid_control.robots import load_robot
 
 costs = measure_limit_costs(load_body_points("dance"), load_robot("hrp2", "fixed"))
 print(costs.verdict, costs.advice())
+```
 """
 
 from __future__ import annotations

@@ -114,7 +114,9 @@ def test_a_record_of_one_kind_of_array():
 
 
 def test_empty_arrays():
-    swap_at(Packed(Two(np.zeros(0), np.zeros(0))).table)
+    packed = Packed(Two(np.zeros(0), np.zeros(0)))
+    swap_at(packed.table)
+    assert packed.record.a.shape == packed.record.b.shape == (0,)
 
 
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
