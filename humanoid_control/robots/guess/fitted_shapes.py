@@ -292,7 +292,11 @@ def _depth(shape: Capsule | Box, points: np.ndarray) -> np.ndarray:
 
 def _stand_out(shape: Capsule | Box, hulls: list[np.ndarray], near: cKDTree) -> np.ndarray:
     """Distances (n,) from a mesh's points of the surface points of a shape; those inside some hulls are left out."""
-    x = _surface(shape)
+    return _distances(_surface(shape), hulls, near)
+
+
+def _distances(x: np.ndarray, hulls: list[np.ndarray], near: cKDTree) -> np.ndarray:
+    """Distances (n,) from a mesh's points of those points x that lie in none of some hulls."""
     for hull in hulls:
         try:
             planes = ConvexHull(hull).equations
@@ -309,13 +313,6 @@ def _deviation(points: np.ndarray, near: cKDTree, pieces: list[_Piece]) -> tuple
     for k, piece in enumerate(pieces):
         x = _surface(piece.shape)
         others = [_depth(p.shape, x) for j, p in enumerate(pieces) if j != k]
-        free = x[np.min(others, axis=0) > 0] if others else x
-        for hull in hulls:
-            try:
-                planes = ConvexHull(hull).equations
-            except QhullError:
-                continue
-            free = free[(free @ planes[:, :3].T + planes[:, 3]).max(axis=1) > 1e-9]
-        outside.append(near.query(free)[0] if len(free) else np.zeros(0))
+        outside.append(_distances(x[np.min(others, axis=0) > 0] if others else x, hulls, near))
     inside = float(np.maximum(np.min([_depth(p.shape, points) for p in pieces], axis=0), 0.0).max())
     return np.concatenate(outside), inside
