@@ -1,7 +1,7 @@
 """Speed, measured beside the libraries that a user would take instead.
 
-A bench is a module with `measure(...)`, which takes its options by name and returns rows, and `notes(rows)`, lines that
-say what was counted:
+A bench is a module with `measure(...)`, which takes its options by name and returns rows, and `notes(rows)`, which
+says what was counted:
 
     from humanoid_control.benchmarks import ik
 
@@ -32,7 +32,7 @@ class Bench(Protocol):
         ...
 
     def notes(self, rows: list[Row]) -> list[str]:
-        """Lines below the table."""
+        """Notes below the table, each a line however long."""
         ...
 
 

@@ -64,7 +64,7 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
         s for s, f in by_shape[SWEPT].items() if f["difference_percent"] < by_shape[ELLIPTICAL][s]["difference_percent"]
     ]
     return [
-        "Faces, and the hull's difference, do not depend on the sizes of the shapes. The other three differences do,",
+        "Faces, and the hull's difference, do not depend on the sizes of the shapes. The other three differences do, "
         "and Dube 2012 does not print its sizes; here they are an adult's (Table 2.1), with caps 1 cm high (c = 1).",
         f"Caps of {1000 * CAPS[0]:g} mm or {1000 * CAPS[1]:g} mm: {ELLIPTICAL} {thin:.1f} or {thick:.1f} %.",
         f"The {ELLIPTICAL} needs about as few faces as the circular one: {_verdict(few, shares[0])}.",

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.benchmarks.branched_system import dill, dill_state
 from humanoid_control.benchmarks.closed_chains import chains_of
-from humanoid_control.benchmarks.dill import dill, dill_state
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.jit import kernel
 from humanoid_control.multibody.acceleration_pass import acceleration_pass
@@ -49,13 +49,13 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     """Lines under the table."""
     t = {r["name"]: r["median"] for r in rows}
     lines = [
-        "One core; median and shortest (best) of calls from Python. Stages, and table 2.6 'in a loop': measured in",
-        "compiled loops.",
+        "One core; median and shortest (best) of calls from Python. Stages, and what is said to be in a loop, are "
+        "measured in compiled loops.",
         *_table_2_6(t),
-        f"pinocchio: articulated bodies without rotors and loops {t['pinocchio_aba_tree']:.1f} us; constrained",
-        f"dynamics with the screws as loops {t['pinocchio_constrained_type2']:.1f} us,"
-        f" {t['pinocchio_constrained_type2'] / t['fd_type2_on']:.1f} times the sub-systems'; its harmonic drives are",
-        "only armature there, which spares it 18 rotors. On the tree with these armatures: articulated bodies",
+        f"pinocchio: articulated bodies without rotors and loops {t['pinocchio_aba_tree']:.1f} us; constrained "
+        f"dynamics with the screws as loops {t['pinocchio_constrained_type2']:.1f} us, "
+        f"{t['pinocchio_constrained_type2'] / t['fd_type2_on']:.1f} times the sub-systems'; its harmonic drives are "
+        "only armature there, which spares it 18 rotors. On the tree with these armatures: articulated bodies "
         f"{t['pinocchio_aba_armature']:.1f} us" + _mujoco_forward(t),
     ]
     lines += _world(rows)
@@ -79,26 +79,27 @@ def _world(rows: list[dict[str, Any]]) -> list[str]:
         f"{word} {t[name]:.1f} us, {1000 / t[name]:.0f} times real time, soles {depth[name]:.3f} mm in the ground"
         for name, word in words.items()
     ]
-    lines = ["A step of 1 ms of the whole world, Lola on her feet:", *(f"  {part}" for part in parts)]
+    lines = [f"A step of 1 ms of the whole world, Lola on her feet: {'; '.join(parts)}."]
     if "mujoco_step_lola" in t:
         ratio = t["mujoco_step_lola"] / t["world_step_lola"]
-        told = f"{t['mujoco_step_lola']:.1f} us, {ratio:.1f} times that, {depth['mujoco_step_lola']:.3f} mm"
-        lines.append(f"  MuJoCo, ideal drives, its own contact {told}")
+        told = f"{t['mujoco_step_lola']:.1f} us, {ratio:.1f} times this package's, {depth['mujoco_step_lola']:.3f} mm"
+        lines.append(f"The same step by MuJoCo, ideal drives, its own contact: {told}.")
     return lines
 
 
 def _table_2_6(t: dict[str, float]) -> list[str]:
-    lines = ["table 2.6                 O(n)  dense/O(n)  sparse/O(n)   published: O(n) us, dense, sparse (5 machines)"]
+    lines = []
     for kind, published in PUBLISHED.items():
         on, dense, sparse = (t[f"fd_{kind}_{s}"] for s in ("on", "dense", "sparse"))
         ranges = [f"{min(c):.3g}-{max(c):.3g}" for c in zip(*published, strict=True)]
         mean = np.mean(published, axis=0)
-        lines.append(
-            f"{kind:20} {on:7.1f} us {dense / on:10.2f} {sparse / on:12.2f}   {ranges[0]} us, {ranges[1]}, {ranges[2]}"
-            f" (means {mean[1]:.2f}, {mean[2]:.2f})"
-        )
         loop = [sum(t[f"{kind}_{s}_{x}"] for x in stages) for s, stages in _STAGES.items()]
-        lines.append(f"{kind + ' in a loop':20} {loop[0]:7.1f} us {loop[1] / loop[0]:10.2f} {loop[2] / loop[0]:12.2f}")
+        lines.append(
+            f"Schwienbacher 2014, table 2.6, {kind}: O(n) {on:.1f} us, dense {dense / on:.2f} and sparse "
+            f"{sparse / on:.2f} times that; in a loop {loop[0]:.1f} us, {loop[1] / loop[0]:.2f} and "
+            f"{loop[2] / loop[0]:.2f}. Published, on five machines: {ranges[0]} us, {ranges[1]} and {ranges[2]} "
+            f"(means {mean[1]:.2f}, {mean[2]:.2f})."
+        )
     return lines
 
 

@@ -109,15 +109,17 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     free, qp, few = by["tick_nullspace_free"], by["tick_qp"], by["tick_qp_peers"]
     pairs, inside = qp["pairs"], f"{qp['inside_margin']:.0%}"
     lines = [
-        f"One core; median of all ticks, and of the quietest of {ROUNDS} rounds (best); of ratios best and, as p99,",
-        f"worst round. {pairs} pairs of shapes are watched while all joints move; {qp['near_pairs']} of them are near",
-        f"on average, and {qp['active_pairs']} are rows of the quadratic program (tick_qp_peers:",
-        f"{few['active_pairs']}); in {inside} of the ticks one is nearer than its margin, so that rows hold the robot",
-        "back.",
-        f"tick_nullspace: {by['tick_nullspace']['rows']} task rows, tick_nullspace_free: {free['rows']}, without the",
+        f"One core; median of all ticks, and of the quietest of {ROUNDS} rounds (best); of ratios best and, as p99, "
+        "worst round.",
+        f"{pairs} pairs of shapes are watched while all joints move; {qp['near_pairs']} of them are near "
+        f"on average, and {qp['active_pairs']} are rows of the quadratic program (tick_qp_peers: "
+        f"{few['active_pairs']}); in {inside} of the ticks one is nearer than its margin, so that rows hold "
+        "the robot back.",
+        f"tick_nullspace: {by['tick_nullspace']['rows']} task rows, tick_nullspace_free: {free['rows']}, without the "
         "arms'; objectives: joint limits, comfort, all pairs, and angular momentum tracked by the arms.",
-        f"tick_qp: {qp['rows']} rows, angular momentum among them. tick_qp_peers, tick_no_collision and the peers: the",
-        f"same {few['rows']} rows of soles, chest, centre of mass and posture, and limits of range and speed; beside",
+        f"tick_qp: {qp['rows']} rows, angular momentum among them.",
+        "tick_qp_peers, tick_no_collision and the peers: the same "
+        f"{few['rows']} rows of soles, chest, centre of mass and posture, and limits of range and speed; beside "
         "these only this package limits accelerations and checks the path to the next posture and to the stop.",
     ]
     for peer, how in HOW.items():

@@ -16,10 +16,10 @@ from humanoid_control.ik.null_space.momentum_tracking import MomentumTracking
 from humanoid_control.ik.null_space.objectives import ComfortCost, JointLimitCost, Objective, SelfCollisionCost
 from humanoid_control.ik.settings import IkSettings
 from humanoid_control.ik.tasks.biped import BipedTasks, lola_tasks
+from humanoid_control.ik.tasks.center_of_mass import CenterOfMassTask
 from humanoid_control.ik.tasks.frames import FrameTask, OrientationTask
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.momentum import AngularMomentumTask
-from humanoid_control.ik.tasks.points import CenterOfMass, PointTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.ik.whole_body_ik import IkReport, WholeBodyIk
 from humanoid_control.robots.joint_groups import JointGroups
@@ -242,7 +242,7 @@ def peer_program(
         FrameTask(robot, f, weight=1.0, gain=GAIN, orientation_weight=1.0, name=p)
         for p, f in zip(SOLES, _soles(robot), strict=True)
     ]
-    center = PointTask(robot, CenterOfMass(), gain=GAIN, name="center_of_mass")
+    center = CenterOfMassTask(robot, gain=GAIN)
     chest = OrientationTask(robot, chest_frame(robot), weight=1.0, gain=GAIN, name="chest")
     posture = PostureTask(robot, weight=POSTURE, gain=GAIN)
 

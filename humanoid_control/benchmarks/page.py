@@ -124,7 +124,7 @@ def _section(name: str, result: Result) -> list[str]:
         text = SECTIONS.get(name, _plain)(by_name)
     except KeyError:  # a row is missing that its section is made of
         text = _plain(by_name)
-    return [text, " ".join(line.strip() for line in result["notes"])]
+    return [text, "\n".join(f"- {note}" for note in result["notes"])]
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

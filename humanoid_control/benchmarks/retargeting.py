@@ -206,10 +206,11 @@ def _five_robots(body: BodyPoints) -> float:
 def notes(rows: list[Row]) -> list[str]:
     """Meaning of the counts."""
     return [
-        "One core, every solver called frame by frame with the same seven points, from the same posture on; batch: the",
-        "whole clip in one call. 3 steps: at most three solver steps a frame. All frames are judged, by the robot's",
-        "own shapes: mean error of the points, its 95th percentile, nearest two shapes, frames in which two overlap,",
-        "largest and rms joint acceleration, largest share of a joint speed. Peers have no limit on accelerations.",
-        "mink and PlaCo take capsules of the mean radius for elliptic ones; mink keeps all pairs of the moving joints",
+        "One core, every solver called frame by frame with the same seven points, from the same posture on; batch: the "
+        "whole clip in one call. 3 steps: at most three solver steps a frame.",
+        "All frames are judged, by the robot's own shapes: mean error of the points, its 95th percentile, nearest two "
+        "shapes, frames in which two overlap, largest and rms joint acceleration, largest share of a joint speed. "
+        "Peers have no limit on accelerations.",
+        "mink and PlaCo take capsules of the mean radius for elliptic ones; mink keeps all pairs of the moving joints "
         f"apart, pink the {PINK_PAIRS} nearest, PlaCo all of them, softly, or none.",
     ]

@@ -148,9 +148,10 @@ def notes(rows: list[Row]) -> list[str]:
     """Lines on what is counted."""
     by = {r["name"]: r for r in rows}
     return [
-        "ik_tick, marker_to_publish, missed ticks: by the nodes' own diagnostics. marker_to_command: from the stamp of",
-        "targets to the arrival of the command they made in another process; command_transport: from the stamp of any",
-        "command to its arrival there. cores, memory (PSS): of all nodes and their supervisor, each 1 and 10 s. start:",
-        "until the robot first moves; ready: until a node says so.",
+        "ik_tick, marker_to_publish, missed ticks: by the nodes' own diagnostics.",
+        "marker_to_command: from the stamp of targets to the arrival of the command they made in another process; "
+        "command_transport: from the stamp of any command to its arrival there.",
+        "cores, memory (PSS): of all nodes and their supervisor, each 1 and 10 s.",
+        "start: until the robot first moves; ready: until a node says so.",
         told_scheduling(by["ik_tick"]) + ".",
     ]

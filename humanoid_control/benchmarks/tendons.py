@@ -18,7 +18,7 @@ from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import tendons_of
-from humanoid_control.studies.kawaharazuka.table_one import TABLE_ONE, Built, build
+from humanoid_control.studies.kawaharazuka2018.table_one import TABLE_ONE, Built, build
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
 from humanoid_control.tendons.estimator.kalman import Estimate, Gate, Measurements, UpdateMemory, update
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
@@ -325,18 +325,19 @@ def judge(rows: list[dict[str, Any]]) -> None:
 def notes(rows: list[dict[str, Any]]) -> list[str]:
     """Lines that say what the numbers stand for."""
     lines = [
-        "jmm: data set and polynomials of degree 5 from as many postures as in table I, on one core; source: its",
+        "jmm: data set and polynomials of degree 5 from as many postures as in table I, on one core; source: its "
         "construction + regression [s] on 12 cores. peak_mb: most memory of the whole process so far.",
-        "update: all tendons taken in, and the leave-one-out test of each; size: joints x tendons. 60x80 has the",
-        "sparse rows of a whole body, 60x80_dense full ones. three_groups: whole steps a second of neck, scapula and",
-        "shoulder (14 joints estimated) in one process, polynomials and exchange included; r2, then absolute.",
-        "information: the information form in numpy; numba: the textbook's loop over single lengths, compiled. Both,",
+        "update: all tendons taken in, and the leave-one-out test of each; size: joints x tendons. 60x80 has the "
+        "sparse rows of a whole body, 60x80_dense full ones.",
+        "three_groups: whole steps a second of neck, scapula and shoulder (14 joints estimated) in one process, "
+        "polynomials and exchange included; r2, then absolute.",
+        "information: the information form in numpy; numba: the textbook's loop over single lengths, compiled. Both, "
         "as filterpy, take no heed of zeros and have no test for faulty tendons.",
     ]
     if any(r["name"].startswith("filterpy_") for r in rows):
         return [
             *lines,
-            "filterpy: ExtendedKalmanFilter.update as its users call it, H and h(x) given ready-made; ratio: its time",
+            "filterpy: ExtendedKalmanFilter.update as its users call it, H and h(x) given ready-made; ratio: its time "
             "by that here. It has no test for faulty tendons and no form for sparse H: full rows take it as long.",
         ]
     return [*lines, "filterpy is not installed: pip install 'humanoid_control[bench]' adds its rows"]

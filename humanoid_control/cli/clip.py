@@ -15,7 +15,7 @@ from humanoid_control.terminal import console, print_json, table, warn
 
 if TYPE_CHECKING:
     from humanoid_control.mocap.clip import MarkerClip
-    from humanoid_control.mocap.draft import Draft
+    from humanoid_control.mocap.marker_set_draft import Draft
 
 EXAMPLES = """examples:
   humanoid clip waltz.c3d                      labels, rate, units, a stick figure, the nearest marker sets
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _draft(clip: MarkerClip, path: Path) -> tuple[Draft, str]:
-    from humanoid_control.mocap.draft import write_draft
+    from humanoid_control.mocap.marker_set_draft import write_draft
 
     if not path.suffix:
         raise ClipError(f"{path}: a marker set is a .yaml file")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from humanoid_control.cli.parser import require_range
-from humanoid_control.nodes.session.machine import FAIL, check_machine
+from humanoid_control.nodes.session.machine_checks import FAIL, check_machine
 from humanoid_control.nodes.session.supervisor import remove_leftovers
 from humanoid_control.terminal import console, print_json
 

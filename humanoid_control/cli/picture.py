@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from humanoid_control.benchmarks.dill import DillView
+from humanoid_control.benchmarks.branched_system import DillView
 from humanoid_control.cli.parser import (
     CLIP_OPTIONS,
     add_clip_options,

@@ -233,12 +233,12 @@ def _row(name: str) -> dict:
 
 def _show(name: str, as_json: bool) -> int:
     r = load_robot(name)
-    deg = 180 / 3.141592653589793
+    lower, upper = np.degrees(r.lower), np.degrees(r.upper)
     rows = [
         [
             j,
-            round(r.lower[k] * deg, 1),
-            round(r.upper[k] * deg, 1),
+            round(float(lower[k]), 1),
+            round(float(upper[k]), 1),
             round(float(r.velocity[k]), 3),
             round(float(r.effort[k]), 1),
         ]

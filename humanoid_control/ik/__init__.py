@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from humanoid_control.ik.target_filter import TargetFilterSettings as TargetFilterSettings
     from humanoid_control.ik.tasks.biped import BipedTasks as BipedTasks
     from humanoid_control.ik.tasks.biped import lola_tasks as lola_tasks
+    from humanoid_control.ik.tasks.center_of_mass import CenterOfMass as CenterOfMass
+    from humanoid_control.ik.tasks.center_of_mass import CenterOfMassTask as CenterOfMassTask
+    from humanoid_control.ik.tasks.center_of_mass import LimbCenterOfMass as LimbCenterOfMass
     from humanoid_control.ik.tasks.frames import FrameTask as FrameTask
     from humanoid_control.ik.tasks.frames import GazeTask as GazeTask
     from humanoid_control.ik.tasks.frames import OrientationTask as OrientationTask
@@ -55,9 +58,7 @@ if TYPE_CHECKING:
     from humanoid_control.ik.tasks.joints import PostureTask as PostureTask
     from humanoid_control.ik.tasks.momentum import AngularMomentumTask as AngularMomentumTask
     from humanoid_control.ik.tasks.momentum import LinearMomentumTask as LinearMomentumTask
-    from humanoid_control.ik.tasks.points import CenterOfMass as CenterOfMass
     from humanoid_control.ik.tasks.points import FramePoint as FramePoint
-    from humanoid_control.ik.tasks.points import LimbCenterOfMass as LimbCenterOfMass
     from humanoid_control.ik.tasks.points import Point as Point
     from humanoid_control.ik.tasks.points import PointsTask as PointsTask
     from humanoid_control.ik.tasks.points import PointTask as PointTask
@@ -85,7 +86,8 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "tasks.geometric": ["HalfSpaceTask", "LineTask", "PlaneTask"],
         "tasks.joints": ["JointTask", "PostureTask"],
         "tasks.momentum": ["AngularMomentumTask", "LinearMomentumTask"],
-        "tasks.points": ["CenterOfMass", "FramePoint", "LimbCenterOfMass", "Point", "PointTask", "PointsTask"],
+        "tasks.center_of_mass": ["CenterOfMass", "CenterOfMassTask", "LimbCenterOfMass"],
+        "tasks.points": ["FramePoint", "Point", "PointTask", "PointsTask"],
         "tasks.task": ["Task", "VectorTask"],
         "whole_body_ik": ["IkReport", "IkResult", "IkStatus", "WholeBodyIk"],
     },

@@ -14,9 +14,10 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.ik.free_velocities import DofSelection
+from humanoid_control.ik.tasks.center_of_mass import CenterOfMass, CenterOfMassTask, LimbCenterOfMass
 from humanoid_control.ik.tasks.frames import FrameTask, OrientationTask
 from humanoid_control.ik.tasks.joints import JointTask
-from humanoid_control.ik.tasks.points import CenterOfMass, FramePoint, LimbCenterOfMass, Point, PointTask
+from humanoid_control.ik.tasks.points import FramePoint, Point, PointTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import ModelTree, WorldPoses, joint_poses
@@ -252,7 +253,7 @@ class Rows:
 
 # -------- Table of tasks
 
-TABLED = (PointTask, OrientationTask, FrameTask, JointTask)
+TABLED = (PointTask, CenterOfMassTask, OrientationTask, FrameTask, JointTask)
 
 
 class TaskTable:

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from humanoid_control.mocap.cleaning import clean as clean
     from humanoid_control.mocap.clip import MarkerClip as MarkerClip
     from humanoid_control.mocap.dance import synthetic_dance as synthetic_dance
-    from humanoid_control.mocap.draft import Draft as Draft
-    from humanoid_control.mocap.draft import draft_marker_set as draft_marker_set
-    from humanoid_control.mocap.draft import write_draft as write_draft
     from humanoid_control.mocap.human_model import HumanBody as HumanBody
     from humanoid_control.mocap.human_model import human_markers as human_markers
     from humanoid_control.mocap.live import LiveBody as LiveBody
@@ -34,6 +31,9 @@ if TYPE_CHECKING:
     from humanoid_control.mocap.load import CLIP_NAMES as CLIP_NAMES
     from humanoid_control.mocap.load import load_body_points as load_body_points
     from humanoid_control.mocap.load import load_clip as load_clip
+    from humanoid_control.mocap.marker_set_draft import Draft as Draft
+    from humanoid_control.mocap.marker_set_draft import draft_marker_set as draft_marker_set
+    from humanoid_control.mocap.marker_set_draft import write_draft as write_draft
     from humanoid_control.mocap.marker_sets import MARKER_SETS as MARKER_SETS
     from humanoid_control.mocap.marker_sets import BodyLocator as BodyLocator
     from humanoid_control.mocap.marker_sets import MarkerSet as MarkerSet
@@ -50,7 +50,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "cleaning": ["CleaningReport", "CleaningSettings", "clean"],
         "clip": ["MarkerClip"],
         "dance": ["synthetic_dance"],
-        "draft": ["Draft", "draft_marker_set", "write_draft"],
+        "marker_set_draft": ["Draft", "draft_marker_set", "write_draft"],
         "human_model": ["HumanBody", "human_markers"],
         "live": ["LiveBody", "LiveCalibration", "MarkerTracks", "TrackSettings"],
         "load": ["CLIP_NAMES", "load_body_points", "load_clip"],

@@ -11,7 +11,7 @@ import numpy as np
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.body_points import Placement, find_placement
 from humanoid_control.mocap.clip import MarkerClip
-from humanoid_control.mocap.draft import draft_marker_set
+from humanoid_control.mocap.marker_set_draft import draft_marker_set
 from humanoid_control.mocap.marker_sets import BodyLocator
 
 _FRAMES = 200  # that are looked at

@@ -12,7 +12,7 @@ import numpy as np
 
 from humanoid_control.errors import ClipError, ConfigError, UnknownNameError
 from humanoid_control.files import whole_file
-from humanoid_control.retargeting.dube2012 import DifferentialMethod, JointShift
+from humanoid_control.retargeting.differential_methods import DifferentialMethod, JointShift
 from humanoid_control.retargeting.frame_solver import (
     FAR,
     FrameBefore,

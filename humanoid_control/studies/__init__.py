@@ -53,7 +53,7 @@ STUDIES = {
     ),
     "tendons": StudyEntry(
         "joint angles from tendon lengths: E1 to E6 of Kawaharazuka, earlier estimators, others' arms (minutes)",
-        "kawaharazuka.report",
+        "kawaharazuka2018.report",
     ),
     "sternum": StudyEntry(
         "how well the sternum is estimated from hips and shoulders, on clips that show it (seconds)",

@@ -12,13 +12,12 @@ import trimesh
 from humanoid_control.collision import Box, Capsule, Cylinder, Ellipsoid, Sphere
 from humanoid_control.collision.coal_backend import elliptic_capsule_points, rotation_of_z_onto
 from humanoid_control.collision.shapes import Shape
-from humanoid_control.robots.description.meshes import find_mesh, load_mesh
+from humanoid_control.robots.description.meshes import geometry
 from humanoid_control.robots.description.urdf import UrdfTree, placement
 
 Triangles = tuple[np.ndarray, np.ndarray]
 Color = tuple[int, int, int]
 DEFAULT_COLOR: Color = (190, 195, 200)
-SIDES = 24
 EDGE = np.radians(35)
 AROUND, UP = 30, 12  # steps around the core of a volume and from its lower to its upper side
 FLAT = 1e-9  # [m]
@@ -36,8 +35,9 @@ def link_meshes(tree: UrdfTree, folder: Path | None = None) -> dict[str, list[tu
     for link in tree.document.findall("link"):
         groups: dict[Color, list[trimesh.Trimesh]] = {}
         for visual in link.findall("visual"):
-            mesh = _geometry(visual.find("geometry"), folder)
-            if mesh is not None:
+            found = geometry(visual.find("geometry"), folder)
+            if found is not None:
+                mesh = trimesh.Trimesh(found.vertices, found.faces)
                 mesh.apply_transform(placement(visual.find("origin")).homogeneous)
                 groups.setdefault(_color_of(visual, materials), []).append(mesh)
         out[link.get("name", "")] = [(_merged(meshes), color) for color, meshes in groups.items()]
@@ -70,26 +70,6 @@ def shape_mesh(shape: Shape) -> Triangles:
         points = elliptic_capsule_points(shape.a, shape.b, shape.c, shape.l) + np.array(shape.top_center)
         mesh = trimesh.Trimesh(points).convex_hull
     return _merged([mesh])
-
-
-def _geometry(e: ET.Element | None, folder: Path | None) -> trimesh.Trimesh | None:
-    if e is None:
-        return None
-    box, cylinder, sphere, file = (e.find(k) for k in ("box", "cylinder", "sphere", "mesh"))
-    if box is not None:
-        return trimesh.creation.box([float(v) for v in box.get("size", "0 0 0").split()])
-    if cylinder is not None:
-        return trimesh.creation.cylinder(
-            radius=float(cylinder.get("radius", "0")), height=float(cylinder.get("length", "0")), sections=SIDES
-        )
-    if sphere is not None:
-        return _sphere(float(sphere.get("radius", "0")))
-    if file is not None and folder is not None:
-        path = find_mesh(file.get("filename", ""), folder)
-        scale = np.array([float(v) for v in file.get("scale", "1 1 1").split()])
-        found = load_mesh(path, scale) if path is not None else None
-        return None if found is None else trimesh.Trimesh(found.vertices, found.faces)
-    return None
 
 
 def _sphere(radius: float) -> trimesh.Trimesh:

@@ -6,7 +6,7 @@ import pytest
 
 from test.cli.test_robot_commands import one_line
 from test.mocap.formats.test_bvh_dialects import bvh
-from test.mocap.test_draft import BIG, BIPED
+from test.mocap.test_marker_set_draft import BIG, BIPED
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
 from humanoid_control.ik import (
     CenterOfMass,
+    CenterOfMassTask,
     FramePoint,
     FrameTask,
     GazeTask,
@@ -58,7 +59,7 @@ KINDS = {
         r, r.point_frame("r_wrist"), r.model.getFrameId("head"), name="t"
     ),
     "relative pose": lambda r: RelativeFrameTask(r, "l_wrist", "r_wrist", name="t"),
-    "centre of mass": lambda r: PointTask(r, CenterOfMass(), name="t"),
+    "centre of mass": lambda r: CenterOfMassTask(r, name="t"),
     "foot from the centre of mass": lambda r: PointTask(
         r, FramePoint(r, r.point_frame("l_elbow")), CenterOfMass(), r.point_frame("sternum"), name="t"
     ),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.benchmarks.dill import dill
+from humanoid_control.benchmarks.branched_system import dill
 from humanoid_control.multibody import (
     ENVIRONMENT,
     Body,

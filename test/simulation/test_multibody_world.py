@@ -9,7 +9,7 @@ from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.simulation import MultibodyWorld, WorldSettings
 from humanoid_control.simulation.contact.points import ContactSettings
 from humanoid_control.simulation.drives.position_control import STOP, STOP_GAIN, DriveGains, default_gains
-from humanoid_control.simulation.sensors.sensor_model import base_state, read_imu
+from humanoid_control.simulation.sensors.imu import base_state, read_imu
 from test.simulation.recovered import outside_forces
 
 BIPEDS = ("hrp2", "suralp", "wabian2", "lola")

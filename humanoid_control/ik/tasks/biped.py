@@ -8,9 +8,10 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.ik.tasks.center_of_mass import CenterOfMass, CenterOfMassTask, LimbCenterOfMass
 from humanoid_control.ik.tasks.frames import OrientationTask
 from humanoid_control.ik.tasks.joints import JointTask
-from humanoid_control.ik.tasks.points import CenterOfMass, FramePoint, LimbCenterOfMass, PointTask
+from humanoid_control.ik.tasks.points import FramePoint, PointTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
@@ -96,7 +97,7 @@ def lola_tasks(robot: Robot, gain: float = 30.0, orientation_weight: float = 1.0
                 robot, feet[s], torso, weight=orientation_weight, gain=gain, name=f"{side}_foot_orientation"
             )
         )
-    add(PointTask(robot, com, gain=gain, name="center_of_mass"))
+    add(CenterOfMassTask(robot, gain=gain))
     add(OrientationTask(robot, torso, weight=orientation_weight, gain=gain, name="upper_body"))
     for s, side in SIDES:
         add(PointTask(robot, LimbCenterOfMass(robot, arms[s]), com, torso, gain=gain, name=f"{side}_arm"))

@@ -1,4 +1,4 @@
-"""Points that move with the robot (on a link, centres of mass), and tasks that bring them to places."""
+"""Points that move with the robot, and tasks that bring them to places."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.errors import RobotError
 from humanoid_control.ik.tasks.task import Task, VectorTask, frame_of, name_of
 from humanoid_control.robots.robot import Robot, joint_columns
 
@@ -57,76 +56,6 @@ class FramePoint(Point):
         omega = pin.getFrameVelocity(robot.model, data, self.frame, WORLD_AXES).angular
         r = data.oMf[self.frame].rotation @ self.offset
         return a.linear + np.cross(a.angular, r) + np.cross(omega, np.cross(omega, r))
-
-
-class CenterOfMass(Point):
-    """The centre of mass of the whole robot, links that are held still included (as `Robot.center_of_mass`)."""
-
-    def position(self, robot: Robot, data: pin.Data) -> np.ndarray:
-        pin.jacobianCenterOfMass(robot.model, data, False)
-        held, m = robot.model.inertias[0], float(data.mass[0])
-        return (m * data.com[0] + held.mass * held.lever) / (m + held.mass)
-
-    def jacobian(self, robot: Robot, data: pin.Data) -> np.ndarray:
-        J = pin.jacobianCenterOfMass(robot.model, data, False).reshape(3, -1)
-        return J * self._moving_share(robot, data)
-
-    def drift(self, robot: Robot, data: pin.Data) -> np.ndarray:
-        pin.centerOfMass(robot.model, data, pin.KinematicLevel.ACCELERATION, False)
-        return data.acom[0] * self._moving_share(robot, data)
-
-    @staticmethod
-    def _moving_share(robot: Robot, data: pin.Data) -> float:
-        m = float(data.mass[0])
-        return m / (m + robot.model.inertias[0].mass)
-
-
-class LimbCenterOfMass(Point):
-    """The centre of mass of some joints' links, such as an arm's."""
-
-    def __init__(self, robot: Robot, joints: Sequence[int]) -> None:
-        """Make it.
-
-        Args:
-            robot: whose.
-            joints: pinocchio joint ids.
-
-        Raises:
-            RobotError: the links have no mass.
-        """
-        self.joints = list(joints)
-        inertias = [robot.model.inertias[j] for j in self.joints]
-        self.masses, self.levers = [float(i.mass) for i in inertias], [np.array(i.lever) for i in inertias]
-        self.mass = sum(self.masses)
-        if not self.mass > 0:
-            raise RobotError(f"{robot.name}: the links of {[robot.model.names[j] for j in joints]} have no mass")
-        self._support = (
-            np.array(self.masses) @ robot.ancestor_mask[self.joints] / self.mass
-        )  # share of mass a joint carries
-        self._carries = robot.ancestor_mask[self.joints].T * (np.array(self.masses) / self.mass)
-
-    def position(self, robot: Robot, data: pin.Data) -> np.ndarray:
-        return np.array(self.masses) / self.mass @ self._centres(data)
-
-    def _centres(self, data: pin.Data) -> np.ndarray:
-        return np.array([data.oMi[j].act(c) for j, c in zip(self.joints, self.levers, strict=True)])
-
-    def jacobian(self, robot: Robot, data: pin.Data) -> np.ndarray:
-        # A joint moves the mass m it carries at the centre c of that mass: m (v + omega x c).
-        J, moment = joint_columns(data), (self._carries @ self._centres(data)).T
-        turn = np.empty((3, robot.nv))
-        turn[0] = J[4] * moment[2] - J[5] * moment[1]
-        turn[1] = J[5] * moment[0] - J[3] * moment[2]
-        turn[2] = J[3] * moment[1] - J[4] * moment[0]
-        return J[:3] * self._support + turn
-
-    def drift(self, robot: Robot, data: pin.Data) -> np.ndarray:
-        total = np.zeros(3)
-        for j, m, c in zip(self.joints, self.masses, self.levers, strict=True):
-            a, v = data.a[j], data.v[j]
-            at_centre = a.linear + np.cross(a.angular, c) + np.cross(v.angular, v.linear + np.cross(v.angular, c))
-            total += m * (data.oMi[j].rotation @ at_centre)
-        return total / self.mass
 
 
 def point_of(robot: Robot, what: str | int | Point) -> tuple[Point, str]:

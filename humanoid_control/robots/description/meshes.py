@@ -90,12 +90,18 @@ def geometry(e: ET.Element | None, folder: Path | None) -> Triangles | None:
 
 
 def _hull(points: np.ndarray) -> Triangles | None:
+    """The surface of a convex solid about its origin, its triangles counter-clockwise as seen from outside."""
     from scipy.spatial import ConvexHull, QhullError  # slow to import, and seldom needed
 
     try:
-        return Triangles(points, ConvexHull(points).simplices)
+        hull = ConvexHull(points)
     except QhullError:  # a shape without size
         return None
+    a, b, c = points[hull.simplices].transpose(1, 0, 2)
+    inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), hull.equations[:, :3]) < 0
+    faces = hull.simplices.copy()
+    faces[inward] = faces[inward][:, ::-1]
+    return Triangles(points, faces)
 
 
 def link_geometry(tree: UrdfTree, folder: Path | None, tag: str) -> dict[str, Triangles]:

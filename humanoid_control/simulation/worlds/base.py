@@ -13,7 +13,7 @@ from humanoid_control.errors import ConfigError, NotANumberError, UnknownNameErr
 from humanoid_control.kinematics.joint_state import ImuReading, JointState, Measurement
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.drives.position_control import DriveCommands, DriveGains
-from humanoid_control.simulation.sensors.sensor_model import base_state, read_imu
+from humanoid_control.simulation.sensors.imu import base_state, read_imu
 from humanoid_control.simulation.worlds.step import FASTEST
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from humanoid_control.errors import ConfigError, EnvironmentProblem
-from humanoid_control.studies.kawaharazuka.result import (
+from humanoid_control.studies.kawaharazuka2018.result import (
     DEGREES,
     MILLIMETRES,
     ErrorGoal,
@@ -24,7 +24,7 @@ from humanoid_control.studies.kawaharazuka.result import (
     tail,
     walks_of,
 )
-from humanoid_control.studies.kawaharazuka.testbed import NOISE, measured, muscle_walk, placed_lengths
+from humanoid_control.studies.kawaharazuka2018.testbed import NOISE, measured, muscle_walk, placed_lengths
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.files.cardsflow import read_cardsflow

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.simulation.drives.tendon_plant import EncoderErrors
-from humanoid_control.studies.kawaharazuka.result import ExperimentResult, Row, Runs, Trace, settled
-from humanoid_control.studies.kawaharazuka.testbed import ARM, HandPushes, TendonTestbed, measured
+from humanoid_control.studies.kawaharazuka2018.result import ExperimentResult, Row, Runs, Trace, settled
+from humanoid_control.studies.kawaharazuka2018.testbed import ARM, HandPushes, TendonTestbed, measured
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.exact import fit_target

@@ -5,9 +5,9 @@ Complex Musculoskeletal Structures" (arXiv 2404.14100). E1 to E6 are its experim
 estimators that it names, and arms of others, are tried on the same walks.
 
     from humanoid_control.robots import load_robot
-    from humanoid_control.studies.kawaharazuka.experiments import EXPERIMENTS
-    from humanoid_control.studies.kawaharazuka.result import Runs
-    from humanoid_control.studies.kawaharazuka.testbed import TendonTestbed
+    from humanoid_control.studies.kawaharazuka2018.experiments import EXPERIMENTS
+    from humanoid_control.studies.kawaharazuka2018.result import Runs
+    from humanoid_control.studies.kawaharazuka2018.testbed import TendonTestbed
 
     testbed = TendonTestbed(load_robot("kengoro_upper", "fixed"))
     for row in EXPERIMENTS["E4"](testbed, Runs(seeds=2, steps=500)).rows:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.studies.kawaharazuka.result import (
+from humanoid_control.studies.kawaharazuka2018.result import (
     ErrorGoal,
     ExperimentResult,
     Row,
@@ -17,7 +17,7 @@ from humanoid_control.studies.kawaharazuka.result import (
     tail,
     walks_of,
 )
-from humanoid_control.studies.kawaharazuka.testbed import ARM, NOISE, TendonTestbed, measured
+from humanoid_control.studies.kawaharazuka2018.testbed import ARM, NOISE, TendonTestbed, measured
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.mapping import Array

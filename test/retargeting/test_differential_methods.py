@@ -6,7 +6,7 @@ import pytest
 
 from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import RetargetSettings, retarget_clip, scale_to_robot
-from humanoid_control.retargeting.dube2012 import STEP, dls_step, limit_gradient, limit_weights
+from humanoid_control.retargeting.differential_methods import STEP, dls_step, limit_gradient, limit_weights
 from humanoid_control.retargeting.retargeter import Retargeter
 from humanoid_control.robots import CATALOGUE, load_robot
 

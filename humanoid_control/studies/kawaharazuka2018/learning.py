@@ -8,8 +8,8 @@ from math import radians
 import numpy as np
 
 from humanoid_control.simulation.drives.tendon_plant import EncoderErrors
-from humanoid_control.studies.kawaharazuka.result import ExperimentResult, Row, Runs, Trace, spread, walks_of
-from humanoid_control.studies.kawaharazuka.testbed import ARM, NOISE, Limb, TendonTestbed, measured
+from humanoid_control.studies.kawaharazuka2018.result import ExperimentResult, Row, Runs, Trace, spread, walks_of
+from humanoid_control.studies.kawaharazuka2018.testbed import ARM, NOISE, Limb, TendonTestbed, measured
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.mapping import Array

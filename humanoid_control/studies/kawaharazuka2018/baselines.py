@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.studies.kawaharazuka.result import (
+from humanoid_control.studies.kawaharazuka2018.result import (
     ErrorGoal,
     ExperimentResult,
     Row,
@@ -21,7 +21,7 @@ from humanoid_control.studies.kawaharazuka.result import (
     spread,
     walks_of,
 )
-from humanoid_control.studies.kawaharazuka.testbed import ARM, NOISE, TendonTestbed, measured
+from humanoid_control.studies.kawaharazuka2018.testbed import ARM, NOISE, TendonTestbed, measured
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
 from humanoid_control.tendons.estimator.settings import EstimatorSettings

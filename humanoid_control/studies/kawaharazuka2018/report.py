@@ -13,12 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from humanoid_control.evaluation.report.plots import SERIES, STYLE, png, subplots
-from humanoid_control.studies.kawaharazuka.result import DEGREES, ExperimentResult, Trace
+from humanoid_control.studies.kawaharazuka2018.result import DEGREES, ExperimentResult, Trace
 from humanoid_control.studies.report import Progress, StudyReport, silent
 from humanoid_control.terminal import TENDONS, Table, compile_first, machine, warn
 
 if TYPE_CHECKING:
-    from humanoid_control.studies.kawaharazuka.result import Row, Runs
+    from humanoid_control.studies.kawaharazuka2018.result import Row, Runs
 
 
 # -------- Tables
@@ -100,9 +100,9 @@ def run_study(
         show: told how far it is.
     """
     from humanoid_control.robots.catalogue import load_robot
-    from humanoid_control.studies.kawaharazuka.experiments import chosen, run_experiments
-    from humanoid_control.studies.kawaharazuka.result import Runs
-    from humanoid_control.studies.kawaharazuka.testbed import TendonTestbed
+    from humanoid_control.studies.kawaharazuka2018.experiments import chosen, run_experiments
+    from humanoid_control.studies.kawaharazuka2018.result import Runs
+    from humanoid_control.studies.kawaharazuka2018.testbed import TendonTestbed
 
     defaults = Runs()
     runs = Runs(defaults.seeds if seeds is None else seeds, defaults.steps if steps is None else steps)

@@ -147,7 +147,7 @@ def _loopback() -> Check:
         return Check("loopback", WARN, "not checked while discovery is off")
     env = {**os.environ}
     env.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    command = [sys.executable, "-m", "humanoid_control.nodes.session.machine"]
+    command = [sys.executable, "-m", "humanoid_control.nodes.session.machine_checks"]
     talker = subprocess.Popen([*command, "talk"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         answer = subprocess.run([*command, "listen"], env=env, capture_output=True, text=True, timeout=20)

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from humanoid_control.evaluation.report.plots import png
-from humanoid_control.studies.kawaharazuka import report
-from humanoid_control.studies.kawaharazuka.report import summary_line
-from humanoid_control.studies.kawaharazuka.result import ErrorGoal, ExperimentResult, Row, Trace, spread
+from humanoid_control.studies.kawaharazuka2018 import report
+from humanoid_control.studies.kawaharazuka2018.report import summary_line
+from humanoid_control.studies.kawaharazuka2018.result import ErrorGoal, ExperimentResult, Row, Trace, spread
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ import numpy as np
 
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.simulation.drives.tendon_plant import EncoderErrors
-from humanoid_control.studies.kawaharazuka.baselines import baselines
-from humanoid_control.studies.kawaharazuka.learning import elbow, shoulder
-from humanoid_control.studies.kawaharazuka.other_arms import model_files, models_folder, others
-from humanoid_control.studies.kawaharazuka.result import (
+from humanoid_control.studies.kawaharazuka2018.baselines import baselines
+from humanoid_control.studies.kawaharazuka2018.learning import elbow, shoulder
+from humanoid_control.studies.kawaharazuka2018.other_arms import model_files, models_folder, others
+from humanoid_control.studies.kawaharazuka2018.result import (
     GIGABYTES,
     SECONDS,
     ErrorGoal,
@@ -27,10 +27,10 @@ from humanoid_control.studies.kawaharazuka.result import (
     spread,
     walks_of,
 )
-from humanoid_control.studies.kawaharazuka.sharing import shared_and_conventional
-from humanoid_control.studies.kawaharazuka.table_one import DEGREE, TABLE_ONE, build
-from humanoid_control.studies.kawaharazuka.testbed import ARM, NECK, SCAPULA, TendonTestbed, measured
-from humanoid_control.studies.kawaharazuka.wrong_zero import wrong_zero
+from humanoid_control.studies.kawaharazuka2018.sharing import shared_and_conventional
+from humanoid_control.studies.kawaharazuka2018.table_one import DEGREE, TABLE_ONE, build
+from humanoid_control.studies.kawaharazuka2018.testbed import ARM, NECK, SCAPULA, TendonTestbed, measured
+from humanoid_control.studies.kawaharazuka2018.wrong_zero import wrong_zero
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.mapping import Array
