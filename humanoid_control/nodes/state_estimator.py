@@ -19,6 +19,7 @@ from humanoid_control.robots import Robot, load_robot
 __all__ = ["StateEstimator", "StateEstimatorParameters", "main"]
 
 TOPIC = "joint_states"
+UNMEASURED = 1.0  # [s] after which a joint that only other messages name counts as not measured
 
 
 class JointInput:
@@ -32,27 +33,36 @@ class JointInput:
             encoders: (n,) True for the joints to be taken from encoders.
         """
         self.robot, self.filter, self.health, self._encoders = robot, joint_filter, node.health, encoders
-        self._names = [n for n, w in zip(robot.joint_names, encoders, strict=True) if w]
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
-        self._measured = np.full(robot.n, np.nan)
+        self._measured, self._begun = np.full(robot.n, np.nan), np.nan
         node.listen(JointState, TOPIC, self.on_joint_states)
 
     def on_joint_states(self, m: JointState) -> None:
+        """Take a sample of the joints that the message names; several drivers may each send their own."""
         if m.name != self._order[0]:
             places, joints = self.robot.order_of(m.name)
             keep = self._encoders[joints]
             self._order = (list(m.name), places[keep], joints[keep])
-            missing = [n for n in self._names if n not in m.name]
-            self.health.check("missing", bool(missing), Level.WARN, f"joints not measured: {', '.join(missing[:3])}")
         _, places, joints = self._order
         bad_length = len(m.position) != len(m.name)
         if self.health.check("length", bad_length, Level.WARN, "joint states without a position for each name"):
             return
+        self._measured[:] = np.nan  # joints of another message are not measured again by this one
         self._measured[joints] = np.asarray(m.position)[places]
         bad = joints[~np.isfinite(self._measured[joints])]
-        names = ", ".join(self.robot.joint_names[k] for k in bad[:3])
-        self.health.check("nan", bool(len(bad)), Level.ERROR, f"measured position is not a number: {names}")
-        self.filter.update(seconds(m.header.stamp), self._measured)
+        self.health.check("nan", bool(len(bad)), Level.ERROR, f"measured position is not a number: {self._names(bad)}")
+        stamp = seconds(m.header.stamp)
+        self._begun = np.fmin(self._begun, stamp)
+        self.filter.update(stamp, self._measured)
+        missing = joints[:0]
+        if len(joints) < np.count_nonzero(self._encoders):
+            age = np.fmin(self.filter.age(stamp), stamp - self._begun)  # never measured: since the first message
+            missing = np.flatnonzero(self._encoders & (age > UNMEASURED))
+        self.health.check("missing", bool(len(missing)), Level.WARN, f"joints not measured: {self._names(missing)}")
+
+    def _names(self, joints: np.ndarray) -> str:
+        """The first three of these joints, for a message."""
+        return ", ".join(self.robot.joint_names[k] for k in joints[:3])
 
 
 class StateEstimator(TickNode):

@@ -1,5 +1,7 @@
 """The state estimator node, fed by the test."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,10 @@ rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
+from humanoid_control.estimation import JointFilter
+from humanoid_control.nodes.base.messages import stamp_of
+from humanoid_control.nodes.base.tick_node import Health
+from humanoid_control.nodes.state_estimator import JointInput
 from humanoid_control.robots import load_robot
 
 pytestmark = pytest.mark.ros
@@ -44,3 +50,26 @@ def test_estimates_position_and_velocity_and_survives_nan_and_silence(graph):
     assert len(estimates) <= count + 5, "without joint states nothing is claimed"
     graph.until_said("state_estimator", "no joint states")
     assert graph.call(Trigger, "state_estimator/reset").success
+
+
+def test_two_drivers_that_each_measure_some_joints_do_not_disturb_each_other():
+    """Legs 1 ms after arms: a joint keeps its speed, and nothing is claimed of it at the other driver's time."""
+    robot, health = load_robot("hrp2"), Health(lambda level, text: None)
+    joints = JointFilter(robot.joint_names, 30.0)
+    node = SimpleNamespace(health=health, listen=lambda *args: None)
+    entry = JointInput(node, robot, joints, np.ones(robot.n, dtype=bool))
+    halves = np.array_split(np.arange(robot.n), 2)
+    for k in range(500):
+        for i, own in enumerate(halves):
+            t = 0.004 * k + 0.001 * i
+            m = JointState(name=[robot.joint_names[j] for j in own], position=[0.2 * t] * len(own))
+            m.header.stamp = stamp_of(round(1e9 * t))
+            entry.on_joint_states(m)
+            assert "missing" not in health.open
+    assert joints.velocity == pytest.approx(0.2, abs=1e-6)
+
+    for k in range(300):
+        m = JointState(name=[robot.joint_names[j] for j in halves[0]], position=[0.0] * len(halves[0]))
+        m.header.stamp = stamp_of(round(1e9 * (2.0 + 0.004 * k)))
+        entry.on_joint_states(m)
+    assert robot.joint_names[halves[1][0]] in health.open["missing"][1], "the second driver is silent"
