@@ -35,7 +35,6 @@ from humanoid_control.nodes.base.messages import (
 )
 from humanoid_control.nodes.base.tick_node import Level
 from humanoid_control.nodes.simulator_parameters import SimulatorParameters, imperfection_of
-from humanoid_control.robots.description.urdf import BASE_LINK
 from humanoid_control.robots.tendons import WANTED
 from humanoid_control.simulation import Engine
 from humanoid_control.simulation.sensors.sensor_model import Sensor
@@ -281,7 +280,7 @@ class SimulatorOutputs:
         _fill(m.twist.twist.angular, twist[3:])
         self._odometry.publish(m)
         if self._tf is not None:
-            base = TransformStamped(header=m.header, child_frame_id=BASE_LINK)
+            base = TransformStamped(header=m.header, child_frame_id=m.child_frame_id)
             base.transform.rotation = o
             _fill(base.transform.translation, pose[:3])
             soles = []
@@ -322,7 +321,7 @@ def _fill(vector: Any, values: np.ndarray) -> None:
 class SimulatorTendons:
     """Publisher and sensor of a simulated robot's tendons.
 
-    Messages are sensor_msgs/JointState: name, position = length of the whole way [m], effort = tension [N].
+    Messages are sensor_msgs/JointState: name, position = length of the whole path [m], effort = tension [N].
     """
 
     def __init__(self, node: Any, engine: Engine, p: SimulatorParameters) -> None:
