@@ -89,6 +89,9 @@ def test_a_push_gives_its_impulse_and_ends(engine):
         w.push("l_foot", np.zeros(6), 0.0)
     with pytest.raises(ConfigError, match="six numbers"):
         w.push("l_foot", [np.inf] * 6, 0.1)
+    for point in ([0.0, np.nan, 0.0], [0.0, 0.0]):
+        with pytest.raises(ConfigError, match=r"point of a push on l_foot"):
+            w.push("l_foot", np.zeros(6), 0.1, point)
 
 
 def test_a_push_acts_at_its_point_on_whatever_carries_the_link(engine):

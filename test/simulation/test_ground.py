@@ -61,7 +61,9 @@ def test_stairs_have_flat_treads_at_the_right_heights():
         (lambda: Ground.from_grid(np.zeros((1, 5)), (1, 1)), "at least 2 x 2"),
         (lambda: Ground.from_grid(np.zeros((3, 5)), (1, 0)), "positive"),
         (lambda: Ground.from_grid(np.array([[0, 1], [np.inf, 0]]), (1, 1)), r"height \[1, 0\]"),
-        (lambda: Ground.from_function(np.hypot, (0, 1000), (0, 1000), 1e-3), "too many"),
+        (lambda: Ground.from_function(np.hypot, (0, 1000), (0, 1000), 1e-3), "too many.*larger spacing"),
+        (lambda: Ground.from_grid(np.broadcast_to(0.0, (3000, 3000)), (1, 1)), "too many.*coarser grid"),
+        (lambda: Ground.stairs(0.1, 0.3, 1000, edge=1e-12), "too many.*longer edge"),
     ],
 )
 def test_ground_that_makes_no_sense_is_refused_in_one_line(make, says):

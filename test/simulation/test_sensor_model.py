@@ -115,6 +115,7 @@ def test_two_sensors_of_a_kind_differ_and_reset_repeats():
         ({"bias": "gyro=some"}, "must be a number, got 'some'"),
         ({"noise": "gyro=-1"}, "from 0 up"),
         ({"resolution": "gyro=nan"}, "from 0 up"),
+        ({"resolution": "orientation=0.01"}, "unknown name in resolution"),
         ({"dropout": "1.5"}, "at most 1"),
     ],
     ids=str,

@@ -5,8 +5,8 @@ import contextlib
 import numpy as np
 import pytest
 
-from humanoid_control.errors import ConfigError
-from humanoid_control.tendons import load_mapping, save_mapping
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.tendons import fit_mapping, load_mapping, save_mapping
 from humanoid_control.tendons.mappings.polynomial import fit_polynomial_on_grid
 from humanoid_control.tendons.mappings.postures import random_postures
 from test.reference.straight_tendons import EXACT, JOINTS, LIMITS, MUSCLES
@@ -85,3 +85,8 @@ def test_a_mapping_of_another_robot_is_refused(network, tmp_path):
         load_mapping(path)
     with pytest.raises(ConfigError, match="keep its model file"):
         save_mapping(path, EXACT)
+
+
+def test_an_unknown_kind_of_mapping_is_refused_before_anything_is_fitted():
+    with pytest.raises(UnknownNameError, match="did you mean polynomial"):
+        fit_mapping(None, "polynom")

@@ -11,8 +11,7 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.jit import inlined, kernel
 
 PLANE, GRID = 0.0, 1.0
-_HEADER = 7
-MOST_POINTS = 4_000_000
+MAX_HEIGHTS = 4_000_000
 
 
 @kernel
@@ -97,6 +96,7 @@ class Ground:
                 f"ground 'stairs': needs 0 < edge < run and 1 to 1000 steps, got {edge:g}, {run:g}, {steps}"
             )
         per_run = max(2, int(np.ceil(run / edge)))  # an edge is one cell long
+        _refuse_too_many("stairs", steps * per_run + 1, 2, "a longer edge")
         cells = np.arange(steps * per_run + 1)
         heights = rise * np.minimum((cells + per_run - 1) // per_run, steps)
         return cls._grid("stairs", np.repeat(heights[:, None], 2, axis=1), (start, -1.0), (run / per_run, 2.0))
@@ -127,29 +127,29 @@ class Ground:
         if not (spacing > 0 and x[1] > x[0] and y[1] > y[0]):
             raise ConfigError(f"ground '{name}': needs x0 < x1, y0 < y1 and a positive spacing")
         nx, ny = (max(2, int(np.ceil((hi - lo) / spacing)) + 1) for lo, hi in (x, y))
-        if nx * ny > MOST_POINTS:
-            raise ConfigError(f"ground '{name}': {nx} x {ny} heights are too many: use a larger spacing")
+        _refuse_too_many(name, nx, ny, "a larger spacing")
         xs, ys = np.linspace(*x, nx), np.linspace(*y, ny)
         grid = np.broadcast_to(height(*np.meshgrid(xs, ys, indexing="ij")), (nx, ny))
         return cls._grid(name, grid, (x[0], y[0]), (xs[1] - xs[0], ys[1] - ys[0]))
 
     @classmethod
     def from_grid(cls, heights: np.ndarray, spacing: Sequence[float], origin: Sequence[float] = (0.0, 0.0)) -> Ground:
-        """A grid of heights.
+        """Ground of given heights, bilinear between them.
 
         Args:
             heights: (nx, ny) [m], first index along x.
             spacing: (dx, dy) [m]. origin: x, y of heights[0, 0] [m].
 
         Raises:
-            ConfigError: fewer than 2 by 2 heights, heights that are not finite, a spacing that is not positive.
+            ConfigError: fewer than 2 by 2 heights or too many, one that is not finite, a spacing that is not positive.
         """
         return cls._grid("grid", np.asarray(heights, dtype=float), tuple(origin), tuple(spacing))
 
     @classmethod
     def _grid(cls, name: str, heights: np.ndarray, origin: Sequence[float], spacing: Sequence[float]) -> Ground:
-        if heights.ndim != 2 or min(heights.shape) < 2 or heights.size > MOST_POINTS:
+        if heights.ndim != 2 or min(heights.shape) < 2:
             raise ConfigError(f"ground '{name}': heights must be a table of at least 2 x 2, got shape {heights.shape}")
+        _refuse_too_many(name, *heights.shape, "a coarser grid")
         if not np.isfinite(heights).all():
             i, j = np.argwhere(~np.isfinite(heights))[0]
             raise ConfigError(f"ground '{name}': height [{i}, {j}] is {heights[i, j]:g}: give a number everywhere")
@@ -171,3 +171,8 @@ def _finite(name: str, **values: float) -> None:
     for key, value in values.items():
         if not np.isfinite(value):
             raise ConfigError(f"ground '{name}': {key} must be a finite number, got {value:g}")
+
+
+def _refuse_too_many(name: str, nx: int, ny: int, remedy: str) -> None:
+    if nx * ny > MAX_HEIGHTS:
+        raise ConfigError(f"ground '{name}': {nx} x {ny} heights are too many (at most {MAX_HEIGHTS:,}): use {remedy}")

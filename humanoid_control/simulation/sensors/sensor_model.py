@@ -12,7 +12,7 @@ import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 
-# Each is one number a quantity; the unit of its noise, bias and resolution.
+# Measured quantities, each with the unit of its noise, bias and resolution.
 QUANTITIES = {
     "position": "rad",
     "velocity": "rad/s",
@@ -40,8 +40,8 @@ class Imperfection:
     Attributes:
         noise: quantity -> standard deviation of white noise.
         bias: quantity -> standard deviation of an offset that is drawn once for each component.
-        resolution: quantity -> size of a step; readings are rounded to it.
-        delay: sensor -> [s] by which a reading is old. A whole sample: the newest that is old enough.
+        resolution: quantity -> size of a step; readings are rounded to it. Orientations are not.
+        delay: sensor -> least age of its readings [s]; the newest sample that is so old is given.
         dropout: sensor -> probability that a sample is lost.
     """
 
@@ -63,7 +63,7 @@ class Imperfection:
         out = cls(
             _parse("noise", noise, QUANTITIES),
             _parse("bias", bias, QUANTITIES),
-            _parse("resolution", resolution, QUANTITIES),
+            _parse("resolution", resolution, [q for q in QUANTITIES if q != "orientation"]),
             _parse("delay", delay, SENSORS, single=True),
             _parse("dropout", dropout, SENSORS, single=True),
         )
@@ -133,6 +133,9 @@ class Sensor:
         Args:
             time: simulated [s], never going back but by `reset`.
             values: the true ones, one array a quantity.
+
+        Returns:
+            What is read, one array a quantity; None where the sample is lost, or none is old enough yet.
         """
         if self.delay:
             self._old.append((time, tuple(np.array(v) for v in values)))

@@ -80,7 +80,7 @@ class EngineBase:
         velocities: np.ndarray | None = None,
         efforts: np.ndarray | None = None,
     ) -> None:
-        """See `engine.Engine.command`."""
+        """See `kinematics.joint_state.RobotInterface.command`."""
         if len(self.uncommanded):
             positions, velocities, efforts = (
                 x if x is None else np.where(np.isin(np.arange(self.robot.n), self.uncommanded), np.nan, x)
@@ -230,6 +230,8 @@ class Pushes:
         if not 0 < duration < np.inf:
             raise ConfigError(f"a push must last longer than 0 s, got {duration:g}")
         at = np.zeros(3) if point is None else np.array(point, dtype=float)
+        if at.shape != (3,) or not np.isfinite(at).all():
+            raise ConfigError(f"the point of a push on {link} must be three numbers [m], got {at.tolist()}")
         self._list.append(Push(link, at, wrench, time + duration))
 
     def clear(self) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from humanoid_control.errors import ConfigError
+from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import whole_file
 from humanoid_control.tendons.mappings.exact import exact_mapping, fit_target
-from humanoid_control.tendons.mappings.mapping import Array, FitReport, JointMuscleMapping
+from humanoid_control.tendons.mappings.mapping import Array, FitReport, JointMuscleMapping, Progress
 from humanoid_control.tendons.mappings.neural import NeuralMapping, Weights, fit_neural
 from humanoid_control.tendons.mappings.per_tendon import PartedMapping, fit_polynomial_parts
 from humanoid_control.tendons.mappings.polynomial import PolynomialMapping, fit_polynomial_on_grid, monomials
@@ -43,9 +43,7 @@ def check_size(joints: int, kind: str = "polynomial") -> None:
         check_cost((2,) * joints, 1)
 
 
-def fit_mapping(
-    geometry: TendonGeometry, kind: str = "polynomial", show: Callable[[float], object] | None = None
-) -> JointMuscleMapping:
+def fit_mapping(geometry: TendonGeometry, kind: str = "polynomial", show: Progress | None = None) -> JointMuscleMapping:
     """A mapping of the geometry's joints and tendons, fitted to it over the joints' ranges.
 
     A polynomial is of degree 5, from a grid of 5 to 9 values for each joint by its range (Kawaharazuka 2018, V-A).
@@ -56,20 +54,18 @@ def fit_mapping(
         kind: one of KINDS. show: called with the share done; answering False interrupts.
 
     Raises:
-        ConfigError: more joints than a grid admits. MappingInterrupted: by `show`.
+        UnknownNameError: no such kind. ConfigError: more joints than a grid admits. MappingInterrupted: by `show`.
     """
+    if kind not in KINDS:
+        raise UnknownNameError("kind of mapping", kind, KINDS)
     target = fit_target(geometry)
-
-    def progress(share: float) -> bool | None:
-        return None if show is None or show(share) is not False else False
-
     if kind == "polynomial":
-        return fit_polynomial_on_grid(target, counts_by_range(geometry.limits), progress=progress)
+        return fit_polynomial_on_grid(target, counts_by_range(geometry.limits), progress=show)
     if kind == "parts":
-        return fit_polynomial_parts(geometry.model, geometry.tendons, geometry.joint_names, progress=progress)
+        return fit_polynomial_parts(geometry.model, geometry.tendons, geometry.joint_names, progress=show)
     if kind == "neural":
         postures = random_postures(geometry.limits, POSTURES_PER_JOINT * len(geometry.joint_names))
-        return fit_neural(target, postures, iterations=ITERATIONS, progress=progress)
+        return fit_neural(target, postures, iterations=ITERATIONS, progress=show)
     return build_table(target, random_postures(geometry.limits, ROWS))
 
 
