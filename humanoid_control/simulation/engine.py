@@ -29,7 +29,7 @@ class Engine(RobotInterface, Protocol):
     """One robot, its drives, the ground, gravity: `command` it, `step`, `read` it.
 
     Attributes:
-        robot, settings: of the world.
+        robot: that is simulated, with all its joints. settings: of the world.
         q (nq,), v (nv,): state, in pinocchio's convention (a base that floats: x y z, quaternion x y z w; linear and
             angular velocity in its own axes).
         time: simulated [s].
@@ -83,7 +83,7 @@ class Engine(RobotInterface, Protocol):
             point: where the force acts, in the frame of the link [m]; default its origin.
 
         Raises:
-            UnknownNameError: no such link. ConfigError: not finite, or no duration.
+            UnknownNameError: no such link. ConfigError: wrench or point not finite or of another size, or no duration.
         """
 
     def set_state(
@@ -141,8 +141,9 @@ def make_engine(
     Args:
         robot: base fixed or floating.
         name: 'multibody', or 'mujoco' (the extra `mujoco` of pip).
-        settings: of the world; default: see there.
-        gains: of the drives; default: `position_control.default_gains`.
+        settings: of the world; default: `WorldSettings()`.
+        gains: of the drives; default: `position_control.default_gains`, for drives with motors `driven_gains`, for
+            tendons `tendon_world.tension_gains`.
 
     Raises:
         UnknownNameError: no such engine. EnvironmentProblem: MuJoCo is not installed.
@@ -204,7 +205,7 @@ class SimulationConfig:
         """A copy with other numbers.
 
         Raises:
-            UnknownNameError: of a number that there is not.
+            UnknownNameError: a name that is not one of `VARIABLES`.
         """
         for name in values:
             if name not in VARIABLES:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from humanoid_control.errors import ConfigError, HumanoidError
@@ -37,7 +38,7 @@ class Observed:
 
     Attributes:
         variation: its conditions. result: of its observer.
-        real_time_factor: simulated seconds by seconds of computing, on one core, without observing.
+        real_time_factor: simulated time per time of computing on one core, without observing.
         failure: why it diverged; empty where it did not.
     """
 
@@ -56,7 +57,7 @@ def simulate_many(
     progress: Progress | None = None,
     every: float = 0.01,
 ) -> list[Observed]:
-    """Simulate a world for each variation; the outcomes are in the order of the variations, whoever was first.
+    """Simulate a world for each variation; the outcomes are in the order of the variations.
 
     Worker processes are started afresh (spawn), so nothing is shared but what `make` builds. The outcome of a
     variation does not depend on how many workers there are.
@@ -82,8 +83,9 @@ def simulate_many(
     workers = min(workers or os.cpu_count() or 1, len(variations))
     report = progress or (lambda done, total, text: None)
     out: list[Observed | None] = [None] * len(variations)
-    runs = _here if workers == 1 else _pooled
-    for done, (k, observed) in enumerate(runs(make, variations, seconds, observe, every, workers), 1):
+    simulate = partial(_simulate, make, observe, seconds, every)
+    outcomes = _in_this_process(simulate, variations) if workers == 1 else _in_workers(simulate, variations, workers)
+    for done, (k, observed) in enumerate(outcomes, 1):
         out[k] = observed
         report(done, len(variations), name_of(variations[k]))
     return [o for o in out if o is not None]
@@ -94,14 +96,18 @@ def name_of(variation: Variation) -> str:
     return ", ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in variation.items()) or "as it is"
 
 
-def _here(make, variations, seconds, observe, every, _workers) -> Iterator[tuple[int, Observed]]:  # type: ignore[no-untyped-def]
+Simulate = Callable[[Variation], Observed]
+
+
+def _in_this_process(simulate: Simulate, variations: Sequence[Variation]) -> Iterator[tuple[int, Observed]]:
     for k, variation in enumerate(variations):
-        yield k, _one(make, variation, seconds, observe, every)
+        yield k, simulate(variation)
 
 
-def _pooled(make, variations, seconds, observe, every, workers) -> Iterator[tuple[int, Observed]]:  # type: ignore[no-untyped-def]
+def _in_workers(simulate: Simulate, variations: Sequence[Variation], workers: int) -> Iterator[tuple[int, Observed]]:
+    """Number and outcome of each variation, as they are finished."""
     try:
-        pickle.dumps((make, observe, variations))
+        pickle.dumps((simulate, variations))
     except (pickle.PicklingError, AttributeError, TypeError) as e:
         raise ConfigError(f"with several workers, make and observe must be importable functions: {e}") from None
     context = multiprocessing.get_context("spawn")
@@ -109,9 +115,7 @@ def _pooled(make, variations, seconds, observe, every, workers) -> Iterator[tupl
     executor = ProcessPoolExecutor(workers, mp_context=context)
     try:
         with _interrupts_blocked():  # the workers inherit that: this process answers an interrupt
-            futures: dict[Future[Observed], int] = {
-                executor.submit(_one, make, v, seconds, observe, every): k for k, v in enumerate(variations)
-            }
+            futures: dict[Future[Observed], int] = {executor.submit(simulate, v): k for k, v in enumerate(variations)}
         waiting = set(futures)
         while waiting:
             finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -141,13 +145,14 @@ def _interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, old)
 
 
-def _one(
+def _simulate(
     make: Callable[[Variation], Engine],
-    variation: Variation,
-    seconds: float,
     observe: Callable[[Variation], Observer],
+    seconds: float,
     every: float,
+    variation: Variation,
 ) -> Observed:
+    """Simulate one world; arguments as of `simulate_many`."""
     try:
         engine, observer = make(variation), observe(variation)
         h = engine.settings.step

@@ -23,7 +23,7 @@ class WorldSettings:
     Attributes:
         step: length of an integration step [s].
         gravity: [m/s^2], downward.
-        coast: time for which the position reference moves on with the commanded velocity after a command [s].
+        coast: time for which a position drive's reference moves on with the commanded velocity after a command [s].
         ground: its shape; it acts on the soles of robots whose base floats.
         contact: of soles and ground.
         drives: 'ideal': torque at once; 'rigid' or 'elastic': motors and gears of the robot's file of drives;
@@ -46,10 +46,10 @@ class WorldSettings:
     seed: int = 0
 
     def check(self) -> None:
-        """Make sure of the numbers.
+        """Refuse numbers out of range.
 
         Raises:
-            ConfigError: one makes no sense.
+            UnknownNameError: no such kind of drives. ConfigError: the first number out of range.
         """
         if not 0 < self.step <= 0.01:
             raise ConfigError(f"simulation step must be between 0 and 0.01 s, got {self.step:g}")

@@ -25,10 +25,9 @@ from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.robots.robot import Robot
 
-STATES_PER_POINT = 3
 # Entries of `ContactSettings.array`.
 STIFFNESS, DAMPING, SHEAR_STIFFNESS, SHEAR_DAMPING, FRICTION, KINETIC_FRICTION, STRIBECK_SPEED, CLOSURE_RATE = range(8)
-AT_REST = 1e-12  # [m] a deflection of a point in the air that is none any more
+AT_REST = 1e-12  # [m] deflection below which the layer of a point in the air counts as relaxed
 Six = tuple[float, float, float, float, float, float]
 
 
@@ -181,7 +180,7 @@ def pinocchio_bodies(robot: Robot) -> dict[str, tuple[int, pin.SE3]]:
 
 
 class ContactPoints:
-    """Contact points of a robot as flat arrays, in the layout of `contact_forces`.
+    """Contact points of a robot as flat arrays, in the layout of `contact_forces`; each has three states of its layer.
 
     Attributes:
         names: (np,) of the points, such as l_foot_2.
@@ -241,15 +240,6 @@ class ContactPoints:
 
     def __len__(self) -> int:
         return len(self.names)
-
-    @property
-    def n_states(self) -> int:
-        """Number of first-order states of the layers (Schwienbacher 2014, Table 2.3: 48 for two feet with toes)."""
-        return STATES_PER_POINT * len(self)
-
-    def new_state(self) -> np.ndarray:
-        """Layers at rest and unloaded, (np, 3)."""
-        return np.zeros((len(self), STATES_PER_POINT))
 
 
 def shape_points(shape: Shape) -> np.ndarray:

@@ -160,7 +160,7 @@ class Shaft:
 
 @dataclass(frozen=True)
 class DriveTrain:
-    """The multibody model of a robot with its drives (Table 2.3: Type 2 rigid, Type 3 elastic).
+    """The multibody model of a robot with its drives (Schwienbacher 2014, Table 2.3: Type 2 rigid, 3 elastic).
 
     Attributes:
         model: coordinates in the order of the base, the moving joints, the elastic rotors.

@@ -1,6 +1,6 @@
 """Control loops around a model or an engine: state, sensors, a cascade of controllers, input, integration, and again.
 
-After Schwienbacher 2013, figure 2.1. Controllers may be cascaded: the output of a slow one is the target of a fast
+After Schwienbacher 2014, figure 2.1. Controllers may be cascaded: the output of a slow one is the target of a fast
 one, and the integration between two cycles of the slow one holds several cycles of the fast one.
 """
 
@@ -133,9 +133,8 @@ def run_robot(
     Raises:
         ConfigError: no levels, or periods that do not fit into each other.
     """
+    cycle_ratios(levels)
     ratios = cycle_ratios([*levels, ControlLevel(engine.settings.step, lambda t, s, above: None)])
-    if not levels:
-        raise ConfigError("the control loop needs at least one level")
     stride = ratios[-2]  # integration steps in a cycle of the last level
     sensors = _Sensors(engine, imperfection or Imperfection.from_texts(), seed)
     outputs: list[Any] = [None] * len(levels)

@@ -66,7 +66,7 @@ def integrate(
     settings: IntegratorSettings | None = None,
     layout: StateLayout | None = None,
 ) -> np.ndarray:
-    """The state after a while, z(t + duration) = z + integral of f (Schwienbacher 2013, eq. (2.4)).
+    """The state after a while, z(t + duration) = z + integral of f (Schwienbacher 2014, eq. 2.4).
 
     Fixed-step methods take equal steps no longer than `settings.step`; z is not changed.
 

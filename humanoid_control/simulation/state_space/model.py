@@ -1,4 +1,4 @@
-"""A robot with its drives on the ground as one first-order model dz/dt = f(t, z, u) (Schwienbacher 2013, eq. (2.2))."""
+"""A robot with its drives on the ground as one first-order model dz/dt = f(t, z, u) (Schwienbacher 2014, eq. 2.2)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,12 @@ from humanoid_control.multibody.inertia_pass import inertia_pass
 from humanoid_control.multibody.kinematics_pass import add_wrenches, configuration_rate, kinematics_pass
 from humanoid_control.multibody.layout import NW, RATE
 from humanoid_control.multibody.model import Model, free, from_pinocchio
+from humanoid_control.numerics.rotation import (
+    euler_zxz_angles,
+    euler_zxz_matrix,
+    omega_of_zxz_rates,
+    zxz_rates_of_omega,
+)
 from humanoid_control.robots.robot import Robot
 from humanoid_control.simulation.contact.forces import (
     contact_forces,
@@ -118,7 +124,7 @@ class StateCounts:
 
     @property
     def first_order(self) -> int:
-        """2 n_mech + n_contact + n_elec (Table 2.3)."""
+        """2 n_mech + n_contact + n_elec (Schwienbacher 2014, Table 2.3)."""
         return 2 * self.mechanical + self.contact + self.electrical
 
 
@@ -328,42 +334,31 @@ def _layer_rates(rate, dz, at):
 
 # -------- Floating base by Euler angles
 
-UPRIGHT = np.array([0.0, np.pi / 2, 0.0])
-
-
-def euler_matrix(angles: np.ndarray) -> np.ndarray:
-    """A_kI of phi, theta, psi: eq. (2.41)."""
-    (c1, c2, c3), (s1, s2, s3) = np.cos(angles), np.sin(angles)
-    return np.array(
-        [
-            [c1 * c3 - s1 * c2 * s3, s1 * c3 + c1 * c2 * s3, s2 * s3],
-            [-c1 * s3 - s1 * c2 * c3, -s1 * s3 + c1 * c2 * c3, s2 * c3],
-            [s1 * s2, -c1 * s2, c2],
-        ]
-    )
+UPRIGHT = (0.0, np.pi / 2, 0.0)  # phi, theta, psi [rad]
 
 
 def euler_turn() -> np.ndarray:
     """The constant turn (3, 3) before the angles, by which an upright body has theta = 90 degrees."""
-    return euler_matrix(UPRIGHT).T
-
-
-def _rates(angles: np.ndarray) -> np.ndarray:
-    """J_R: omega = J_R d(angles)/dt in the body's axes; eq. (2.39) with E4 corrected."""
-    (_, c2, c3), (_, s2, s3) = np.cos(angles), np.sin(angles)
-    return np.array([[s2 * s3, c3, 0.0], [s2 * c3, -s3, 0.0], [c2, 0.0, 1.0]])
+    return euler_zxz_matrix(*UPRIGHT)
 
 
 def euler_state(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Euler configuration and rates (6,) each of a base given as pinocchio's (7,), (6,)."""
-    E = pin.Quaternion(q[3:7]).toRotationMatrix().T @ euler_turn().T
-    angles = np.array([np.arctan2(E[2, 0], -E[2, 1]), np.arccos(np.clip(E[2, 2], -1, 1)), np.arctan2(E[0, 2], E[1, 2])])
-    position, velocity = euler_turn() @ q[:3], E.T @ v[:3]
-    return np.concatenate([angles, position]), np.concatenate([np.linalg.solve(_rates(angles), v[3:6]), velocity])
+    """A floating base by Euler angles (Schwienbacher 2014, eqs 2.39 with erratum E4, 2.41).
+
+    Args:
+        q, v: (7,), (6,) pose and velocity in pinocchio's convention.
+
+    Returns:
+        Angles phi, theta, psi [rad] and position [m] in the turned world (6,), and their rates (6,).
+    """
+    A = euler_turn() @ pin.Quaternion(q[3:7]).toRotationMatrix()
+    angles = euler_zxz_angles(A)
+    rates = zxz_rates_of_omega(*angles[:2]) @ A @ v[3:6]
+    return np.concatenate([angles, euler_turn() @ q[:3]]), np.concatenate([rates, A @ v[:3]])
 
 
 def quaternion_state(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The inverse of `euler_state`."""
-    E = euler_matrix(q[:3])
-    X = pin.SE3((E @ euler_turn()).T, euler_turn().T @ q[3:6])
-    return pin.SE3ToXYZQUAT(X), np.concatenate([E @ v[3:6], _rates(q[:3]) @ v[:3]])
+    A = euler_zxz_matrix(*q[:3])
+    X = pin.SE3(euler_turn().T @ A, euler_turn().T @ q[3:6])
+    return pin.SE3ToXYZQUAT(X), np.concatenate([A.T @ v[3:6], A.T @ omega_of_zxz_rates(*q[:2]) @ v[:3]])

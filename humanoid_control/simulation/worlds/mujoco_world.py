@@ -14,6 +14,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, EnvironmentProblem, RobotError
+from humanoid_control.kinematics.forward_kinematics import joint_axis
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.contact.ground import PLANE, Ground
 from humanoid_control.simulation.contact.points import ContactPoints
@@ -69,18 +70,15 @@ def _body(parent: ET.Element, robot: Robot, joint: int, gains: DriveGains) -> ET
         ET.SubElement(body, "freejoint", name=name)
         return body
     k = robot.index[name]
-    S = np.asarray(model.createData().joints[joint].S).reshape(6)
-    turns = bool(S[3:].any())
-    e = ET.SubElement(
-        body, "joint", name=name, type="hinge" if turns else "slide", axis=_text(S[3:] if turns else S[:3])
-    )
+    axis, slides = joint_axis(model, joint)
+    e = ET.SubElement(body, "joint", name=name, type="slide" if slides else "hinge", axis=_text(axis))
     e.attrib.update(limited="true", range=_text((robot.lower[k], robot.upper[k])), armature=repr(float(gains.rotor[k])))
     e.attrib.update(solreflimit=f"{STOP_TIME} 1", solimplimit=IMPEDANCE)
     return body
 
 
 def ground_points(robot: Robot, settings: WorldSettings) -> ContactPoints:
-    """Contact points of the robot in the frames of its pinocchio joints; the k-th is the geom `point_k`."""
+    """Contact points of the robot in the frames of its pinocchio joints; the k-th becomes the geom `point_k`."""
     return ContactPoints(robot, None, settings.touching)
 
 
@@ -185,7 +183,7 @@ class MujocoWorld(EngineBase):
         while steps > 0 and not self.diverged:
             alone = self.drives.moving or bool(self.pushes)
             n = 1 if alone else min(steps, CHUNK)
-            if n > 1:
+            if n > 1:  # the last one apart from the others: the acceleration is that of a single step
                 self._advance(n - 1)
                 steps -= n - 1
             if not self.diverged:
