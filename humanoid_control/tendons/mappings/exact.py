@@ -11,7 +11,7 @@ from humanoid_control.tendons.mappings.mapping import Array, FitTarget, Geometry
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import TendonGroup, TendonSet
 
-_STEP = 1e-5  # rad; a central difference of an analytic Jacobian is then right to about 1e-10
+_STEP = 1e-5  # [rad] a central difference of an analytic Jacobian is then right to about 1e-10
 
 
 class GeometryMapping(JointMuscleMapping):
@@ -97,7 +97,7 @@ def fit_target(geometry: TendonGeometry) -> FitTarget:
 
 
 def group_mappings(model: pin.Model, tendons: TendonSet, groups: Sequence[TendonGroup]) -> dict[str, GeometryMapping]:
-    """The geometry of each group by its name; joints that a group neither owns nor borrows are held at neutral.
+    """The geometry of each group by its name; joints that a group neither owns nor borrows are held at zero.
 
     Raises:
         UnknownNameError: a group names a joint or a tendon that the robot does not have.

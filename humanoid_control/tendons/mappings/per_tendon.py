@@ -93,7 +93,7 @@ def fit_polynomial_parts(
     """Polynomials of degree P on grids, one for all tendons that cross the same joints.
 
     Args:
-        joint_names: (D,) that the whole is to have, in this order; others are held at neutral.
+        joint_names: (D,) that the whole is to have, in this order; others are held at zero.
         fewest, most: values of a grid for the joints of a part with the smallest and the largest range.
         progress: called with the share done; answering False interrupts.
 

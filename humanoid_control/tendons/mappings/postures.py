@@ -78,7 +78,13 @@ def random_postures(limits: Array, n: int, seed: int = 0) -> Array:
 
 
 def counts_by_range(limits: Array, fewest: int = 5, most: int = 9) -> tuple[int, ...]:
-    """Counts from 5 for the joint of the smallest range to 9 for that of the largest (Kawaharazuka 2018, V-A)."""
+    """Values N_d of a grid, `fewest` for the joint of the smallest range to `most` for that of the largest.
+
+    5 to 9 are those of Kawaharazuka 2018, V-A.
+
+    Args:
+        limits: (D, 2) [rad].
+    """
     span = limits[:, 1] - limits[:, 0]
     share = (span - span.min()) / max(span.max() - span.min(), 1e-12)
     return tuple(round(float(fewest + (most - fewest) * s)) for s in share)
@@ -91,7 +97,7 @@ def random_walk(limits: Array, start: Array, steps: int, sigma: float, seed: int
     standard deviation is sigma [rad]. The law is this project's: Kawaharazuka 2018 walks at random without giving one.
 
     Raises:
-        ConfigError: the start is not within the limits, or sigma is negative or as large as half a range.
+        ConfigError: the start is not within the limits, or sigma is negative or not below a tenth of a range.
     """
     limits, start = np.asarray(limits, float), np.asarray(start, float)
     low, high = limits.T

@@ -59,7 +59,7 @@ class TendonGeometry:
             joints: names of the joints that move, in the order of theta; default: all that the tendons cross, in the
                 order of the model.
             held: where all other joints are held: a configuration (nq,), or joint name to value [rad, m] with the
-                rest at neutral; default: neutral. Joints that follow others are where these take them.
+                rest at zero; default: all at zero. Joints that follow others are where these take them.
 
         Raises:
             UnknownNameError: an unknown link or joint. RobotError: a joint of several degrees of freedom.
@@ -68,7 +68,7 @@ class TendonGeometry:
         self.model, self.tendons = model, tendons
         self._tree = JointTree(model, names, _configuration(model, held), tendons)
         self.joint_names, self.tendon_names = self._tree.names, tendons.names
-        self.routing = compiled(self._tree, tendons)
+        self.routing = build_routing(self._tree, tendons)
         self.tables = routing_tables(self.routing)
         self._q = np.array([model.joints[model.getJointId(n)].idx_q for n in names], dtype=int)
         lower, upper = model.lowerPositionLimit[self._q], model.upperPositionLimit[self._q]
@@ -203,7 +203,7 @@ class JointTree:
 
         Args:
             joints: names of the joints that move, each with one degree of freedom.
-            held: (nq,) configuration of the other joints; default: neutral.
+            held: (nq,) configuration of the other joints; default: all at zero.
             tendons: whose couplings say which joints follow others.
 
         Raises:
@@ -275,10 +275,10 @@ def _one_value(model: pin.Model, name: str) -> int:
 
 
 def link_frame(model: pin.Model, name: str, where: str) -> pin.Frame:
-    """The frame of a link.
+    """The frame of a link; `where`: what asks for it, for the message.
 
     Raises:
-        UnknownNameError: as above.
+        UnknownNameError: the model has no such link; the nearest names are offered.
     """
     if not model.existFrame(name, pin.FrameType.BODY):
         links = [f.name for f in model.frames if f.type == pin.FrameType.BODY]
@@ -308,8 +308,8 @@ def crossed_joints(model: pin.Model, tendons: TendonSet) -> tuple[str, ...]:
 # -------- Routing
 
 
-def compiled(tree: JointTree, tendons: TendonSet) -> Routing:
-    """The flat arrays for some tendons on a mechanism.
+def build_routing(tree: JointTree, tendons: TendonSet) -> Routing:
+    """Routing of tendons on a mechanism as the flat arrays that kernels read.
 
     Raises:
         UnknownNameError: a link that the mechanism does not have.
