@@ -16,7 +16,7 @@ DURATION = 0.05  # [s]
 
 model = StateSpaceModel(load_robot("lola", "floating"), "rigid")
 counts = model.order
-print(f"{counts.mechanical} coordinates, {counts.contact} contact layers, {counts.electrical} currents:", end=" ")
+print(f"{counts.mechanical} coordinates, {counts.contact} contact states, {counts.electrical} currents:", end=" ")
 print(f"{counts.first_order} first-order equations")
 
 start, voltages = model.initial(), np.zeros(model.inputs)

@@ -1,6 +1,6 @@
 """A ROS 2 node of your own on top of a stack: it listens to the joints and waves the right hand by targets.
 
-Here the stack is started by the same program; `humanoid up targets` in another terminal does as well.
+Here the stack is started by the same program; without the `Session`, `humanoid up targets` in another terminal does it.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Launches the stack 'targets': which nodes that is, and how they are wired, is written in nodes/stack.py."""
+"""Launches the stack 'targets': which nodes that is, and how they are wired, is written in nodes/stacks.py."""
 
 from humanoid_control.nodes.launching import stack_launch_description
 

@@ -28,7 +28,8 @@ TOPICS = {
     ),
     "joint_commands": (
         "sensor_msgs/JointState",
-        "position and velocity for every joint, always inside the limits; the simulator also takes velocities alone "
+        "position and velocity for every joint, always inside the limits (with `feedback` velocities alone); the "
+        "simulator also takes velocities alone "
         "(velocity drives) and efforts alone (torques), for the joints that a message names; an effort beside a "
         "position is feed-forward",
     ),
@@ -40,7 +41,7 @@ TOPICS = {
     "estimated_joint_states": ("sensor_msgs/JointState", "filtered position and velocity"),
     "tendon_states": (
         "sensor_msgs/JointState",
-        "tendons: name, position = length of the whole way [m], effort = tension [N]; missing tendons are left out "
+        "tendons: name, position = length of the whole path [m], effort = tension [N]; missing tendons are left out "
         "(simulator: `tendons`)",
     ),
     "tendon_markers": (
@@ -49,7 +50,7 @@ TOPICS = {
     ),
     "state_estimator/covariance": (
         "std_msgs/Float64MultiArray",
-        "while somebody listens, `source` tendons: of the joints named in the label of both dimensions [rad^2]",
+        "while somebody listens, `source` tendons: covariance of the joints in the label of both dimensions [rad^2]",
     ),
     "state_estimator/jae_error": (
         "sensor_msgs/JointState",
@@ -59,10 +60,14 @@ TOPICS = {
     "odometry": ("nav_msgs/Odometry", "pose and twist of the root link in the frame `world`"),
     "wrench/FOOT": (
         "geometry_msgs/WrenchStamped",
-        "what the ground does to each foot; frame `FOOT_sole`: axes of the foot's link, origin in the middle of the "
+        "force and torque of the ground on each foot; frame `FOOT_sole`: axes of its link, origin in the middle of the "
         "sole (base: floating)",
     ),
     "/clock": ("rosgraph_msgs/Clock", "simulated time"),
+    "/tf": (
+        "tf2_msgs/TFMessage",
+        "the root link in `world`, and the frames `FOOT_sole`, where ROS has tf2_msgs (the wheels do not)",
+    ),
     "simulator/set_state": (
         "sensor_msgs/JointState",
         "put joints, by name, to positions and velocities; a topic, because std_srvs has no service that takes data",

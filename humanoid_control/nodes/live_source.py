@@ -127,7 +127,9 @@ def _label(m: Marker) -> str:
 class LiveParameters(NodeParameters):
     """Parameters of live markers."""
 
-    live_rate: float = param(100.0, "ticks: of held targets, and of reference_joint_states", "Hz", 10.0, 500.0)
+    live_rate: float = param(
+        100.0, "rate of the ticks between frames, which hold targets, and of reference_joint_states", "Hz", 10.0, 500.0
+    )
     live_labels: str = param(
         "", "labels of the poses when `markers` is a PoseArray, separated by commas; empty: it is a MarkerArray"
     )
@@ -139,8 +141,10 @@ class LiveParameters(NodeParameters):
     live_calibration: float = param(2.0, "for how long the person stands upright at first", "s", 0.2, 60.0)
     live_upright: bool = param(True, "the calibration's upright posture is the robot's zero posture of the trunk")
     live_fade: float = param(0.3, "time over which the velocity of a hidden marker fades to zero", "s", 0.01, 5.0)
-    live_return_speed: float = param(1.0, "at which a target moves over to a marker that is back", "m/s", 0.05, 10.0)
-    live_max_speed: float = param(6.0, "of a target, whatever the markers do", "m/s", 0.1, 50.0)
+    live_return_speed: float = param(
+        1.0, "speed at which a target moves over to a marker that is back", "m/s", 0.05, 10.0
+    )
+    live_max_speed: float = param(6.0, "greatest speed of a target, whatever the markers do", "m/s", 0.1, 50.0)
     live_timeout: float = param(0.5, "silence of all markers after which a warning says so", "s", 0.05, 10.0)
 
 
@@ -156,7 +160,7 @@ class LiveSource:
             robot: to imitate.
             parameters: of live markers.
             marker_set, lead_in: as for LiveSettings.
-            left: of the dancer's figure [m].
+            left: how far to the left of the robot the dancer's figure stands [m].
         """
         p = parameters
         settings = LiveSettings(marker_set, p.live_calibration, p.live_upright, p.live_up, p.live_fade,

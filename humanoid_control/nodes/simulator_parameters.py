@@ -48,7 +48,7 @@ class SimulatorParameters(NodeParameters):
     push_duration: float = param(0.1, "how long a wrench on ~/push acts", "s", 0.001, 60.0, live=True)
     tension: float = param(
         0.0,
-        "of every tendon with drives 'tendons'; 0: of each what holds the neutral posture",
+        "tension of every tendon with drives 'tendons'; 0: of each what holds the neutral posture",
         "N",
         0.0,
         10000.0,
@@ -61,21 +61,21 @@ class SimulatorParameters(NodeParameters):
         0.0,
         0.5,
     )
-    seed: int = param(0, "of everything random in the sensors: the same seed, the same bytes", "", 0, 2147483647)
+    seed: int = param(0, "seed of everything random in the sensors: the same seed, the same bytes", "", 0, 2147483647)
     noise: str = param(
         "",
         "standard deviations, as 'position=0.001,gyro=0.02'; also velocity, effort, orientation, accel, force, torque, "
         "length, tension",
     )
     bias: str = param("", "standard deviations of constant offsets, drawn once; as noise")
-    resolution: str = param("", "steps that readings are rounded to; as noise")
+    resolution: str = param("", "steps that readings are rounded to; as noise, but not of orientation")
     delay: str = param(
         "", "age of readings [s]: '0.01', or 'joint_states=0.002,imu=0.01,wrench=0.005,tendon_states=0.002'"
     )
     dropout: str = param("", "probability that a message is left out; as delay")
     tendons: bool = param(False, "publish tendon_states, for a robot with a file of tendons")
     tendon_every: int = param(2, "publish tendon_states every so many joint states", "", 1, 500)
-    tendon_stiffness: float = param(0.0, "of each tendon's wire; 0: wires do not stretch", "N/m", 0.0, 1e9)
+    tendon_stiffness: float = param(0.0, "stiffness of each tendon's wire; 0: wires do not stretch", "N/m", 0.0, 1e9)
     tendon_drift: float = param(0.0, "standard deviation of what a tendon's length drifts in a second", "m", 0.0, 0.1)
     tendon_spikes: float = param(0.0, "share of the lengths of tendons that are 5 mm wrong", "", 0.0, 1.0)
     tendon_faults: str = param(

@@ -22,7 +22,7 @@ class NodeSpec:
         executable: name of its executable, its node, and its module below `humanoid_control.nodes`.
         parameters: class of its parameters in that module.
         task: one line for help texts.
-        subscribes, publishes: relative topic names, for the docs and the recorder.
+        subscribes, publishes: topic names for the docs; relative but for those with a slash.
     """
 
     executable: str
@@ -48,12 +48,12 @@ NODES = {
             "SimulatorParameters",
             "the robot in a simulated world",
             ("joint_commands", "simulator/set_state", "simulator/set_base", "simulator/push"),
-            ("joint_states", "tendon_states", "imu", "odometry", "wrench/FOOT", "robot_description", "/clock"),
+            ("joint_states", "tendon_states", "imu", "odometry", "wrench/FOOT", "robot_description", "/clock", "/tf"),
         ),
         NodeSpec(
             "state_estimator",
             "StateEstimatorParameters",
-            "joint positions and velocities as believed",
+            "joint positions and velocities, filtered from encoders or estimated from tendons",
             ("joint_states", "tendon_states"),
             ("estimated_joint_states", "state_estimator/covariance", "state_estimator/jae_error", "tendon_markers"),
         ),

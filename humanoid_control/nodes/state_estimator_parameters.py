@@ -8,14 +8,9 @@ from math import radians
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 
 SOURCES = ("joints", "tendons")
-MODES = (
-    "absolute",
-    "r1",
-    "r2",
-    "r3",
-    "literal",
-)  # OBSERVATIONS of `tendons.estimator.settings`, not loaded for encoders
-GROUPS = ("file", "completed", "whole", "automatic")  # GROUPINGS of `robots.tendons`, likewise
+# OBSERVATIONS of `tendons.estimator.settings` and GROUPINGS of `robots.tendons`, which encoders need not load
+MODES = ("absolute", "r1", "r2", "r3", "literal")
+GROUPS = ("file", "completed", "whole", "automatic")
 
 
 @dataclass(frozen=True)
@@ -28,7 +23,8 @@ class StateEstimatorParameters(NodeParameters):
     source: str = param("joints", "joints: encoders of the joints; tendons: lengths of tendons", choices=SOURCES)
     mode: str = param(
         "r2",
-        "of tendons: absolute needs lengths zeroed at a known posture, the others only their changes (docs/tendons.md)",
+        "observation of the tendons: absolute needs lengths zeroed at a known posture, the others only their changes "
+        "(docs/tendons.md)",
         choices=MODES,
     )
     side_by_side: bool = param(
@@ -41,12 +37,16 @@ class StateEstimatorParameters(NodeParameters):
     mapping: str = param("", "file of a fitted joint-muscle mapping for one of the groups; empty: the geometry")
     lengths: str = param(
         "path",
-        "path: lengths of the whole ways, as the geometry has them; counted: changes since some moment",
+        "path: lengths of the whole paths, as the geometry has them; counted: changes since some moment",
         choices=("path", "counted"),
     )
     length_noise: float = param(5e-4, "standard deviation of a measured length, model error included", "m", 1e-6, 0.1)
     step_noise: float = param(
-        round(radians(0.2), 6), "what an angle may stray from the tendons' word in a step", "rad", 1e-6, 1.0
+        round(radians(0.2), 6),
+        "standard deviation of what an angle may move in a step beside what the tendons say",
+        "rad",
+        1e-6,
+        1.0,
     )
     limits: str = param(
         "soft", "joint limits: pull the estimate back, clip it, or let it be", choices=("soft", "hard", "off")
@@ -58,7 +58,7 @@ class StateEstimatorParameters(NodeParameters):
         1.0, "tension below which a tendon is left out, where tensions are measured", "N", 0.0, 1e4
     )
     tendon_stiffness: float = param(
-        0.0, "of each wire: its stretch is added to the measured length; 0: none is", "N/m", 0.0, 1e9
+        0.0, "stiffness of each wire, whose stretch is added to the measured length; 0: none is", "N/m", 0.0, 1e9
     )
     tendon_rate: float = param(250.0, "rate at which tendon_states should come", "Hz", 1.0, 5000.0)
     start_posture: str = param(

@@ -31,7 +31,7 @@ class TargetSourceParameters(NodeParameters):
     """Parameters of the target source."""
 
     rate: float = param(60.0, "rate of the targets", "Hz", 1.0, 200.0)
-    seed: int = param(1, "of the random goals; the same number gives the same goals", "", 0, 2**31 - 1)
+    seed: int = param(1, "seed of the random goals; the same seed, the same goals", "", 0, 2**31 - 1)
     speed: float = param(0.5, "greatest speed of a target on its way", "m/s", 0.01, 5.0)
     stay: float = param(1.2, "how long a goal stays after the targets have come to it", "s", 0.2, 60.0)
     unreachable: float = param(0.4, "share of the goals that are too far away or inside the body", "", 0.0, 1.0)

@@ -19,7 +19,7 @@ from humanoid_control.robots.tendons import tendon_geometry, tendon_groups, tend
 from humanoid_control.tendons import EstimatorComparison, EstimatorSettings, TendonEstimator
 from humanoid_control.tendons.mappings.mapping import Array
 
-RATE = 50.0  # [Hz] of ~/jae_error at most
+ERROR_RATE = 50.0  # [Hz] of ~/jae_error at most
 
 
 def estimator_of(robot: Robot, p: StateEstimatorParameters) -> TendonEstimator:
@@ -109,7 +109,7 @@ class PairedEstimation:
     """Absolute and relative estimation side by side: a second estimator on the same lengths, and `~/jae_error`.
 
     The second one is relative (r2) where the node's is absolute, and absolute where that is relative. The error is
-    always relative minus absolute (Kawaharazuka, section V-B); it is published while somebody listens.
+    always relative minus absolute (Kawaharazuka 2018, section V-B); it is published while somebody listens.
 
     Attributes:
         partner: the second estimator, with the mappings of the first.
@@ -145,7 +145,7 @@ class PairedEstimation:
         now = time.monotonic()
         if not self._new or now < self._next:
             return
-        self._next, self._new = now + 1.0 / RATE, False
+        self._next, self._new = now + 1.0 / ERROR_RATE, False
         if self._publisher.get_subscription_count():
             stamp = stamp_of(self.node.present())
             self._publisher.publish(fill_joint_state(self._message, stamp, self.error))

@@ -48,7 +48,7 @@ class ClipSource:
             robot: to imitate.
             body: the clip.
             lead_in: time to move from where the robot is to the first frame [s].
-            left: of the dancer's figure [m].
+            left: how far to the left of the robot the dancer's figure stands [m].
         """
         targets = scale_to_robot(body, robot)
         self.rate = min(targets.rate, MAX_RATE)

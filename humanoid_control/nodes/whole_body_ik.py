@@ -23,7 +23,7 @@ from humanoid_control.robots import load_robot
 
 LOST_AFTER = 0.2  # [s] without an estimate after which a robot under feedback stands still
 NO_POSITIONS = np.zeros(0)
-MATCHING = 0.3  # [s] before the first command: the node that executes it has to have found this one, or it would jump
+DISCOVERY = 0.3  # [s] before the first command: a node that finds this one later would jump into its midst
 SHORTEST_STEP = 100_000  # [ns]
 MAX_TARGET_RATE = 120.0  # [Hz]
 
@@ -52,7 +52,9 @@ class WholeBodyIkParameters(NodeParameters):
     max_speed: float = param(
         3.0, "speed of a target above which it is not followed faster", "m/s", 0.01, 20.0, live=True
     )
-    max_jump: float = param(0.4, "step of a target that is not believed at first", "m", 0.01, 10.0, live=True)
+    max_jump: float = param(
+        0.4, "jump of a target beyond which a sample is rejected at first", "m", 0.01, 10.0, live=True
+    )
     target_timeout: float = param(0.25, "silence of a target after which it is held", "s", 0.02, 10.0, live=True)
     markers_rate: float = param(20.0, "rate of ik_markers while somebody listens; 0: none", "Hz", 0.0, 100.0, live=True)
     feedback: float = param(
@@ -153,7 +155,7 @@ class WholeBodyIkNode(TickNode):
             if not known and not self.params.start_blind:
                 self.known_since = now
                 return
-            if now - self.known_since < MATCHING:  # meanwhile the estimate goes on being read
+            if now - self.known_since < DISCOVERY:  # meanwhile the estimate goes on being read
                 return
             self.health.clear("start")
             self.follower.start(self.estimate.values)
@@ -170,9 +172,7 @@ class WholeBodyIkNode(TickNode):
         """Solve for the time that passed since the last command, and publish with the tick's own time."""
         now, period = self.get_clock().now().nanoseconds, round(1e9 / self.rate)
         before = now - period if self.last_command is None else self.last_command
-        if (
-            now - before < SHORTEST_STEP
-        ):  # a target just behind a tick, or a clock that was set back: the next tick takes it
+        if now - before < SHORTEST_STEP:  # a target just behind a tick, or a clock set back: the next tick takes it
             self.last_command = min(now, before)
             return
         self.last_command = now
@@ -196,7 +196,7 @@ class WholeBodyIkNode(TickNode):
             self.markers.publish(left, self.params.markers_rate, result, ik.margin, ik.activation)
 
     def report(self, solved: bool) -> None:
-        """Report held targets, and why."""
+        """Report a tick without a solution, and what is wrong with targets."""
         self.health.check("solver", not solved, Level.ERROR, "the solver found no solution: standing still")
         problems = self.follower.problems
         self.health.check("targets", bool(problems), Level.WARN, "; ".join(sorted(problems.values())[:4]))

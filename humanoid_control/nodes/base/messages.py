@@ -17,8 +17,8 @@ from humanoid_control.kinematics.joint_state import JointState
 from humanoid_control.robots import Robot
 
 WORLD = "world"
-AHEAD = 50_000_000  # [ns] no tick is later than that
-SET_BACK = 1_000_000_000  # [ns] who finds a clock so far behind follows it
+AHEAD = 50_000_000  # [ns] stamps that are farther ahead of the clock show that it was set back: no tick is so late
+SET_BACK = 1_000_000_000  # [ns] a clock that was set back by more is followed
 
 # Fast streams of which only the newest counts. Publishers are reliable, so that any subscriber can have them, and keep
 # a few messages for one that comes late to take them all, as a recorder does (with one, a busy machine lost half);

@@ -19,10 +19,10 @@ from rclpy.signals import SignalHandlerOptions
 from humanoid_control.errors import HumanoidError
 from humanoid_control.nodes.base.tick_node import TickNode
 
-READY = "READY"
+READY = "READY"  # first word of the line that tells the supervisor so
 EXIT_BAD_INPUT = 2
-TEARDOWN_LIMIT = 1.5
-IDLE_WAIT = 0.1
+TEARDOWN_LIMIT = 1.5  # [s] after which a process that cannot leave the network is ended by force
+IDLE_WAIT = 0.1  # [s] for which an inactive node waits for callbacks at once
 
 
 def make_executor(context: Any = None) -> Any:
@@ -47,10 +47,16 @@ def make_executor(context: Any = None) -> Any:
 
 
 def run(node_class: type[TickNode], args: Sequence[str] | None = None) -> int:
-    """Run a node until SIGINT or SIGTERM; the exit code: 0 stopped, 2 bad input.
+    """Run a node until SIGINT or SIGTERM.
 
     The signal handlers are not rclpy's, because those shut the context down under a running callback. They are
     installed before anything slow is done, and ignored again during teardown.
+
+    Args:
+        args: of the command line, for rclpy; None: those of this process.
+
+    Returns:
+        The exit code: 0 stopped, 2 bad input.
     """
     stop = threading.Event()
     for s in (signal.SIGINT, signal.SIGTERM):

@@ -97,19 +97,15 @@ def _share() -> Check:
 def _kernels() -> Check:
     if any(importlib.util.find_spec(p) is None for p in ("numba", "pinocchio", "coal")):
         return Check("compiled kernels", WARN, "cannot be looked at", "install the missing packages first")
-    from humanoid_control.warm_up import retargeting as imitation
-    from humanoid_control.warm_up import simulation, tendons
+    from humanoid_control.warm_up import retargeting, simulation, tendons
 
-    advice = "compile them now: python -m humanoid_control."
-    if not imitation.compiled():
-        wait = "the first clip will wait for the compiler, half a minute"
-        return Check("compiled kernels", WARN, wait, f"{advice}warm_up.retargeting")
-    if not simulation.compiled():
-        wait = "the first simulation will wait for the compiler, a minute"
-        return Check("compiled kernels", WARN, wait, f"{advice}warm_up.simulation")
-    if not tendons.compiled():
-        wait = "the first estimate from tendons will wait for the compiler, half a minute"
-        return Check("compiled kernels", WARN, wait, f"{advice}warm_up.tendons")
+    for room, waits in (
+        (retargeting, "the first clip will wait for the compiler, half a minute"),
+        (simulation, "the first simulation will wait for the compiler, a minute"),
+        (tendons, "the first estimate from tendons will wait for the compiler, half a minute"),
+    ):
+        if not room.compiled():
+            return Check("compiled kernels", WARN, waits, f"compile them now: python -m {room.__name__}")
     return Check("compiled kernels", OK, "ready")
 
 
