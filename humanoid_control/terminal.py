@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import os
 import platform
@@ -19,7 +18,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 WIDTH_OF_FILES = 140
-IMITATION, SIMULATION, TENDONS = "warm_up.retargeting", "warm_up.simulation", "warm_up.tendons"
 console = Console(highlight=False, markup=False, soft_wrap=True)
 if not console.is_terminal:
     console = Console(highlight=False, markup=False, soft_wrap=True, width=WIDTH_OF_FILES)
@@ -135,16 +133,3 @@ def _cpu() -> str:
 def warn(text: str) -> None:
     """One line to standard error."""
     print(text, file=sys.stderr, flush=True)
-
-
-def compile_first(*rooms: str) -> None:
-    """Compile kernels now, with a word about it, where that was not done at installation.
-
-    Args:
-        rooms: modules that do it; the imitation's where none is given.
-    """
-    for room in rooms or (IMITATION,):
-        warm_up = importlib.import_module(f"humanoid_control.{room}")
-        if not warm_up.compiled():
-            warn(warm_up.ADVICE)
-            warm_up.compile_kernels()

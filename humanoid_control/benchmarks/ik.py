@@ -11,7 +11,8 @@ from humanoid_control.benchmarks.ik_cases import MARGIN, Motion, SolverCase, pac
 from humanoid_control.benchmarks.peers import mink_cases, pink_cases
 from humanoid_control.benchmarks.placo_peer import tick_cases
 from humanoid_control.robots.catalogue import load_robot
-from humanoid_control.terminal import compile_first, warn
+from humanoid_control.terminal import warn
+from humanoid_control.warm_up import compile_first
 
 COLUMNS = ["name", "unit", "median", "best", "p99", "n"]
 ROUNDS = 5

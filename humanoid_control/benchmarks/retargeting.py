@@ -21,7 +21,8 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.mocap import BodyPoints, load_body_points
 from humanoid_control.retargeting import Retargeter, RetargetSettings, Targets, retarget_clip, scale_to_robot
 from humanoid_control.robots import Robot, load_robot
-from humanoid_control.terminal import compile_first, progress, warn
+from humanoid_control.terminal import progress, warn
+from humanoid_control.warm_up import compile_first
 
 COLUMNS = ["name", "unit", "median", "p99", "n", "error_cm", "error_p95_cm", "closest_mm", "touching_percent"]
 COLUMNS += ["peak_rad_s2", "rms_rad_s2", "speed_percent"]

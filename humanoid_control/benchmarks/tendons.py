@@ -25,7 +25,8 @@ from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
 from humanoid_control.tendons.mappings.postures import random_walk
 from humanoid_control.tendons.tendon import TendonGroup
-from humanoid_control.terminal import TENDONS, compile_first, progress
+from humanoid_control.terminal import progress
+from humanoid_control.warm_up import TENDONS, compile_first
 
 SIZES = {"8x10": (8, 10, 8), "60x80": (60, 80, 6), "60x80_dense": (60, 80, 60)}  # states, tendons, joints crossed
 NOISE, SPREAD = 1e-4, 0.1  # of a length [m], of the angles before the update [rad]

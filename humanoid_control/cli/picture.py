@@ -27,9 +27,10 @@ from humanoid_control.files import check_file, whole_file
 from humanoid_control.nodes import Session, StackFailure, require_ros
 from humanoid_control.robots import Robot, load_robots
 from humanoid_control.robots.volumes import volumes_of
-from humanoid_control.terminal import compile_first, console, progress
+from humanoid_control.terminal import console, progress
 from humanoid_control.viewer import CollisionRow, LineUp, find_chromium, photograph, port_is_free
 from humanoid_control.viewer.stills import CLOSE_NOTICES, HIDE_PANEL
+from humanoid_control.warm_up import compile_first
 
 if TYPE_CHECKING:
     from humanoid_control.mocap import BodyPoints

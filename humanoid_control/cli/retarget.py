@@ -22,7 +22,8 @@ from humanoid_control.cli.parser import (
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file, check_folder
 from humanoid_control.retargeting import AVOIDANCE, CONSTRAINED, METHODS, JointTrajectory, RetargetSettings
-from humanoid_control.terminal import compile_first, console, print_json, progress, table
+from humanoid_control.terminal import console, print_json, progress, table
+from humanoid_control.warm_up import compile_first
 
 FORMATS = (".csv", ".npz", ".mcap")
 

@@ -13,7 +13,8 @@ from humanoid_control.robots.catalogue import CATALOGUE, MODELS, REFERENCES, loa
 from humanoid_control.robots.denavit_hartenberg import DenavitHartenberg, dh_of, difference_from_urdf
 from humanoid_control.robots.guess.robot_file import guess_robot_file
 from humanoid_control.robots.robot import Robot
-from humanoid_control.terminal import compile_first, console, print_json, progress, table, warn
+from humanoid_control.terminal import console, print_json, progress, table, warn
+from humanoid_control.warm_up import compile_first
 
 POSTURES = 100
 

@@ -15,7 +15,8 @@ from humanoid_control.cli.parser import (
     refuse_unused,
     require_range,
 )
-from humanoid_control.terminal import compile_first, console, print_json, print_parts, progress
+from humanoid_control.terminal import console, print_json, print_parts, progress
+from humanoid_control.warm_up import compile_first
 
 EXAMPLES = """examples:
   humanoid score dance                                   robots of Dube 2012, with and without avoidance

@@ -19,7 +19,8 @@ from humanoid_control.tendons.mappings.fitting import KINDS, Accuracy, accuracy,
 from humanoid_control.tendons.mappings.postures import random_postures
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import TendonGroup, owner_table
-from humanoid_control.terminal import TENDONS, compile_first, console, print_json, progress, table
+from humanoid_control.terminal import console, print_json, progress, table
+from humanoid_control.warm_up import TENDONS, compile_first
 
 EXAMPLES = """examples:
   humanoid tendons kengoro_upper                        groups, who owns and who borrows each joint, tendons

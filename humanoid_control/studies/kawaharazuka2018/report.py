@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from humanoid_control.evaluation.report.plots import SERIES, STYLE, png, subplots
 from humanoid_control.studies.kawaharazuka2018.result import DEGREES, ExperimentResult, Trace
 from humanoid_control.studies.report import Progress, StudyReport, silent
-from humanoid_control.terminal import TENDONS, Table, compile_first, machine, warn
+from humanoid_control.terminal import Table, machine, warn
+from humanoid_control.warm_up import TENDONS, compile_first
 
 if TYPE_CHECKING:
     from humanoid_control.studies.kawaharazuka2018.result import Row, Runs
