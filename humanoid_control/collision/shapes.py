@@ -7,12 +7,13 @@ A shape is a few plain numbers in the frame of the link that carries it, read fr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.files import numbers
 from humanoid_control.numerics.array_types import F1, F2, F3, I1
 
 SPHERE, CAPSULE, BOX, CYLINDER, ELLIPSOID, ELLIPTIC_CAPSULE = range(6)
@@ -118,6 +119,7 @@ class EllipticCapsule:
 
 
 Shape = Sphere | Capsule | Box | Cylinder | Ellipsoid | EllipticCapsule
+SIZES = ("radius", "a", "b", "c", "size", "semi_axes")  # fields that must be positive
 KINDS: dict[str, type] = {k.kind: k for k in (Sphere, Capsule, Box, Cylinder, Ellipsoid, EllipticCapsule)}
 
 
@@ -138,27 +140,29 @@ def shape_from_row(row: dict[str, Any], where: str) -> LinkShape:
         where: the file, for the error message.
 
     Raises:
-        RobotError: a missing key, an unknown shape, or a size that is not positive.
+        UnknownNameError: an unknown shape.
+        RobotError: a missing key, what is not finite or not as many numbers as needed, or a size that is not positive.
     """
+    if not isinstance(row, dict):
+        raise RobotError(f"{where}: a shape must be a mapping with name, link, shape and its numbers, got {row!r:.40}")
     name = row.get("name", "?")
-    try:
-        cls = KINDS[row["shape"]]
-    except KeyError:
-        raise UnknownNameError("shape", str(row.get("shape")), KINDS, hint=f"(shape '{name}' in {where})") from None
+    place = f"shape '{name}' in {where}"
+    if (cls := KINDS.get(str(row.get("shape")))) is None:
+        raise UnknownNameError("shape", str(row.get("shape")), KINDS, hint=f"({place})")
+    if "link" not in row:
+        raise RobotError(f"{place} lacks the key 'link'")
     values: dict[str, Any] = {}
     for f in fields(cls):
         if f.name in row:
-            v = row[f.name]
-            values[f.name] = tuple(float(x) for x in v) if isinstance(v, (list, tuple)) else float(v)
-    try:
-        shape = cls(**values)
-    except TypeError as e:
-        raise RobotError(f"shape '{name}' in {where} lacks a number: {e}") from None
-    for f in fields(cls):
-        v = getattr(shape, f.name)
-        if (f.name in ("radius", "a", "b", "c") and not v > 0) or (f.name in ("size", "semi_axes") and not min(v) > 0):
-            raise RobotError(f"shape '{name}' in {where}: {f.name} must be positive, got {v}")
-    return LinkShape(name, row["link"], shape)
+            v = numbers(row, f.name, (3,) if f.type == "Vec3" else (), place)
+            if f.name in SIZES and not (v > 0).all():
+                raise RobotError(f"{place}: {f.name} must be positive, got {row[f.name]}")
+            if f.name == "l" and v < 0:
+                raise RobotError(f"{place}: l must not be negative, got {row[f.name]}")
+            values[f.name] = v.tolist() if v.ndim == 0 else tuple(v.tolist())
+        elif f.default is MISSING:
+            raise RobotError(f"{place} lacks a number: '{f.name}'")
+    return LinkShape(name, row["link"], cls(**values))
 
 
 def shape_to_row(item: LinkShape) -> dict[str, Any]:
