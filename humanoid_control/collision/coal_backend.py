@@ -16,6 +16,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.shapes import Box, Capsule, Cylinder, Ellipsoid, LinkShape, Shape, ShapeArrays, Sphere
+from humanoid_control.numerics.sphere_points import fibonacci_sphere
 
 if TYPE_CHECKING:
     from humanoid_control.collision.pair_distance import NearPairs
@@ -173,7 +174,7 @@ def watched_pairs(
 
 
 def ancestor_mask(model: pin.Model) -> np.ndarray:
-    """A 0/1 matrix (njoints, nv): 1 where a column of the Jacobian moves a joint, itself or an ancestor of its own."""
+    """A 0/1 matrix (njoints, nv): 1 where a column of the Jacobian moves a joint: its own, or that of an ancestor."""
     mask = np.zeros((model.njoints, model.nv))
     for j in range(1, model.njoints):
         for s in model.supports[j].tolist():
@@ -185,23 +186,17 @@ def ancestor_mask(model: pin.Model) -> np.ndarray:
 
 # -------- Overlap
 
-STARTS, CLIMBS = 4, 40
+STARTS, CLIMBS = 4, 40  # directions that are followed to a local maximum; steps to it
 PULL = 0.02  # [m] how far overlapping shapes are pulled apart to be measured
 SETTLED = 1e-10  # [m]
 EXACT_IN_COAL = (coal.Sphere, coal.Capsule, coal.Box)  # pairs of these; for others its depth is up to 17 cm too large
 
 
-def _lattice(count: int) -> np.ndarray:
-    k = np.arange(count) + 0.5
-    z, turn = 1 - 2 * k / count, np.pi * (1 + 5**0.5) * k
-    return np.stack([np.sqrt(1 - z * z) * np.cos(turn), np.sqrt(1 - z * z) * np.sin(turn), z], axis=1)
+DIRECTIONS = fibonacci_sphere(800)
 
 
-LATTICE = _lattice(800)
-
-
-def _reach(shape: coal.CollisionGeometry, n: np.ndarray) -> np.ndarray:
-    """How far a shape extends from its origin along unit vectors n (k, 3) of its frame [m]."""
+def _support(shape: coal.CollisionGeometry, n: np.ndarray) -> np.ndarray:
+    """Support function: how far a shape extends from its origin along unit vectors n (k, 3) of its frame [m]."""
     if isinstance(shape, coal.Box):
         return np.abs(n) @ np.array(shape.halfSide)
     if isinstance(shape, coal.Sphere):
@@ -217,7 +212,7 @@ def _reach(shape: coal.CollisionGeometry, n: np.ndarray) -> np.ndarray:
 class _Overlap:
     """Two shapes, X their poses, that overlap; the shortest translation that takes them apart.
 
-    Along a unit vector n they are apart by gap(n), negative inside. The best directions of a lattice are starts:
+    Along a unit vector n they are apart by gap(n), negative inside. The best of evenly spread directions are starts:
     pulled apart along one, the shapes have a nearest normal along which the gap is never smaller. coal measures
     distances well; depths of cylinders and polyhedra it only guesses.
     """
@@ -228,7 +223,7 @@ class _Overlap:
     X_2: pin.SE3
 
     def gap(self, n: np.ndarray) -> np.ndarray:
-        inner = _reach(self.first, n @ self.X_1.rotation) + _reach(self.second, -n @ self.X_2.rotation)
+        inner = _support(self.first, n @ self.X_1.rotation) + _support(self.second, -n @ self.X_2.rotation)
         return n @ (self.X_2.translation - self.X_1.translation) - inner
 
     def directions(self, guess: np.ndarray) -> list[np.ndarray]:
@@ -237,7 +232,7 @@ class _Overlap:
         axes = np.vstack([axes, np.cross(axes[:3, None], axes[None, 3:]).reshape(-1, 3)])
         size = np.linalg.norm(axes, axis=1)[:, None]
         axes = (axes / np.maximum(size, 1e-12))[size[:, 0] > 1e-6]
-        n = np.vstack([guess, axes, -axes, LATTICE])
+        n = np.vstack([guess, axes, -axes, DIRECTIONS])
         n = n[np.argsort(-self.gap(n), kind="stable")]
         out: list[np.ndarray] = []
         while len(n) and len(out) < STARTS:

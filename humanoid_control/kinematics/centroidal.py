@@ -52,8 +52,7 @@ def centroidal_momentum_rate(
     By Newton and Euler it is the sum of all outer forces, and their moment about the centre of mass: gravity's is
     (0, 0, -M g, 0, 0, 0), the rest comes from the ground.
     """
-    dA = pin.computeCentroidalMapTimeVariation(model, data, q, v).reshape(6, -1)
-    return np.array(data.Ag.reshape(6, -1) @ a + dA @ v)
+    return np.array(pin.computeCentroidalMomentumTimeVariation(model, data, q, v, a).vector)
 
 
 def inertia_about_center(model: pin.Model, data: pin.Data, q: np.ndarray) -> np.ndarray:
@@ -61,10 +60,5 @@ def inertia_about_center(model: pin.Model, data: pin.Data, q: np.ndarray) -> np.
 
     Its last entry is I_zz of eq. (7.11), at a configuration such as standing.
     """
-    pin.centerOfMass(model, data, q)
-    c, total = np.array(data.com[0]), np.zeros((3, 3))
-    for j in range(1, model.njoints):
-        body, X = model.inertias[j], data.oMi[j]
-        r = X.act(body.lever) - c
-        total += X.rotation @ body.inertia @ X.rotation.T + body.mass * (r @ r * np.eye(3) - np.outer(r, r))
-    return total
+    pin.ccrba(model, data, q, np.zeros(model.nv))
+    return np.array(data.Ig.inertia)

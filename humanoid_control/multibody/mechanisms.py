@@ -29,6 +29,7 @@ from humanoid_control.multibody.couplings import (
     linear,
     linear_parameters,
     positive,
+    rotate_about,
     unit_vector,
     vergence_lever,
     vergence_parameters,
@@ -231,9 +232,8 @@ class Vergence(OneJoint):
 
 
 def rotated(axis: np.ndarray, angle: float, v: np.ndarray) -> np.ndarray:
-    """A vector (3,) turned about a unit axis by an angle [rad] (Rodrigues)."""
-    c, s = np.cos(angle), np.sin(angle)
-    return c * v + s * np.cross(axis, v) + (1 - c) * (axis @ v) * axis
+    """A vector (3,) turned about a unit axis by an angle [rad]."""
+    return np.array(rotate_about(*axis, np.sin(angle), np.cos(angle), *v))
 
 
 class KneeScrew(OneJoint):

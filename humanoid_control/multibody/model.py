@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.kinematics.forward_kinematics import joint_axis
 from humanoid_control.multibody.couplings import (
     COUPLER_SCREW,
     COUPLER_SIZE,
@@ -48,8 +50,7 @@ class Inertia:
     @classmethod
     def about_com(cls, mass: float, com: np.ndarray, inertia: np.ndarray) -> Inertia:
         """From the inertia about the centre of gravity: I_O = I_C - m r~ r~."""
-        x, y, z = com
-        r = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+        r = pin.skew(np.asarray(com, float))
         return cls(mass, np.asarray(com, float), np.asarray(inertia, float) - mass * r @ r)
 
 
@@ -294,7 +295,7 @@ class Model:
 
 # -------- From pinocchio
 
-AXES = {"X": np.array([1.0, 0.0, 0.0]), "Y": np.array([0.0, 1.0, 0.0]), "Z": np.array([0.0, 0.0, 1.0])}
+ONE_AXIS = re.compile("(R|P)[XYZ]|(Revolute|Prismatic)Unaligned")  # kinds of joints that move along one fixed axis
 
 
 @dataclass(frozen=True)
@@ -321,7 +322,7 @@ def from_pinocchio(model: pin.Model) -> PinocchioBodies:
     bodies = []
     for j in range(1, model.njoints):
         name, parent = names[j], names[model.parents[j]]
-        joint, Q = _joint(model.joints[j].shortname(), model.joints[j], name)
+        joint, Q = _joint(model, j)
         X, inertia = model.jointPlacements[j], model.inertias[j]
         turn[name] = Q
         own = Inertia.about_com(inertia.mass, Q.T @ inertia.lever, Q.T @ inertia.inertia @ Q)
@@ -331,16 +332,14 @@ def from_pinocchio(model: pin.Model) -> PinocchioBodies:
     return PinocchioBodies(tuple(bodies), turn)
 
 
-def _joint(kind: str, joint: pin.JointModel, name: str) -> tuple[Joint, np.ndarray]:
-    kind = kind.removeprefix("JointModel")
+def _joint(model: pin.Model, j: int) -> tuple[Joint, np.ndarray]:
+    """Joint of a body, and the turn (3, 3) from its axes to those of pinocchio's joint j."""
+    name, kind = model.names[j], model.joints[j].shortname().removeprefix("JointModel")
     if kind == "FreeFlyer":
         return free(name), np.eye(3)
-    for prefix, make in (("R", revolute), ("P", prismatic)):
-        if kind in (f"{prefix}{a}" for a in AXES):
-            return make(name), axis_to_z(AXES[kind[-1]])
-    if kind in ("RevoluteUnaligned", "PrismaticUnaligned"):
-        make = revolute if kind.startswith("Revolute") else prismatic
-        return make(name), axis_to_z(np.asarray(joint.extract().axis if hasattr(joint, "extract") else joint.axis))
+    if ONE_AXIS.fullmatch(kind):
+        axis, slides = joint_axis(model, j)
+        return (prismatic if slides else revolute)(name), axis_to_z(axis)
     raise RobotError(f"joint '{name}': {kind} joints cannot be simulated; use revolute, prismatic or fixed ones")
 
 

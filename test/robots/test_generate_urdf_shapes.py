@@ -7,9 +7,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from humanoid_control.collision import Ellipsoid, EllipticCapsule, LinkShape
-from humanoid_control.collision.ssv.fitting import signed_distances
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots.generate.urdf import Primitive, _with_mirror, primitives_of_row, primitives_of_shape
+from test.reference.volume_excess import signed_distances
 from test.robots.visual_solids import depth
 
 TURN = [0.4, -0.3, 0.7]

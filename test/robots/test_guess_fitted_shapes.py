@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from humanoid_control.collision import Box, Capsule
-from humanoid_control.collision.ssv.fitting import signed_distances
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.evaluation.mesh_contact import mesh_contacts
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.guess.fitted_shapes import BodyFit, fit_bodies, fitted_links
 from humanoid_control.robots.guess.robot_file import overlapping_links
+from test.reference.volume_excess import signed_distances
 
 trimesh = pytest.importorskip("trimesh")
 INERTIA = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.collision.capsule_distance import point_solid
-from humanoid_control.collision.coal_backend import elliptic_capsule_points, half_axes, rotation_of_z_onto
+from humanoid_control.collision.coal_backend import elliptic_capsule_points, rotation_of_z_onto
 from humanoid_control.collision.shapes import (
-    KIND_NAMES,
     Box,
     Capsule,
     Cylinder,
@@ -26,11 +23,11 @@ from humanoid_control.collision.shapes import (
     Shape,
     Sphere,
 )
-from humanoid_control.collision.ssv.distance import volume_distances
 from humanoid_control.collision.ssv.distance_kernels import inverse, point_line, point_triangle
 from humanoid_control.collision.ssv.segments import Volume
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.sphere_points import fibonacci_sphere
 from humanoid_control.numerics.vec3 import along, cross, dot, norm, row, sub
 
 # -------- One kind of volume around points
@@ -251,9 +248,7 @@ def circumscribed_sphere(count: int = DIRECTIONS) -> np.ndarray:
     """Corners (count, 3) of a polyhedron that holds the unit ball, evenly spread."""
     from scipy.spatial import ConvexHull  # slow to import, and seldom needed
 
-    k = np.arange(count) + 0.5
-    z, turn = 1 - 2 * k / count, np.pi * (1 + 5**0.5) * k
-    n = np.stack([np.sqrt(1 - z * z) * np.cos(turn), np.sqrt(1 - z * z) * np.sin(turn), z], axis=1)
+    n = fibonacci_sphere(count)
     return n / -ConvexHull(n).equations[:, 3].max()
 
 
@@ -262,20 +257,6 @@ def circumscribed_sphere(count: int = DIRECTIONS) -> np.ndarray:
 # [m] a thicker box, or end of an elliptic capsule, is cut into layers, whose rounded edges stand out less.
 THICK_BOX, THICK_END = 0.14, 0.2
 OCTAGON = np.array([[math.cos(t), math.sin(t)] for t in (np.arange(8) + 0.5) * math.pi / 4])
-SAMPLES = 20000
-
-
-@dataclass(frozen=True)
-class Enlargement:
-    """Excess of volumes over the shape they hold.
-
-    Attributes:
-        excess: how far they stand out of the shape at the most [m].
-        volume_ratio: their volume by that of the shape, sampled to about 1 %.
-    """
-
-    excess: float
-    volume_ratio: float
 
 
 def volumes_of_shape(shape: Shape, name: str) -> tuple[Volume, ...]:
@@ -388,41 +369,3 @@ def between(points: np.ndarray, axis: int, low: float, high: float) -> np.ndarra
             if (a[axis] - cut) * (b[axis] - cut) < 0:
                 out.append((a + (cut - a[axis]) / (b[axis] - a[axis]) * (b - a))[None])
     return np.vstack(out)
-
-
-def excess(shape: Shape, ssvs: tuple[Volume, ...]) -> float:
-    """Greatest distance by which volumes stand out of a shape [m].
-
-    The distance from a convex shape is a convex function, so that it is largest on the balls around the vertices.
-    """
-    ball = circumscribed_sphere(2000)
-    ball /= np.linalg.norm(ball, axis=1)[:, None]
-    return float(max(signed_distances(shape, np.array(v) + s.radius * ball).max() for s in ssvs for v in s.vertices))
-
-
-def enlargement(shape: Shape, ssvs: tuple[Volume, ...]) -> Enlargement:
-    """Excess of volumes over the shape that they were made for."""
-    low = np.min([np.array(v) - s.radius for s in ssvs for v in s.vertices], axis=0)
-    high = np.max([np.array(v) + s.radius for s in ssvs for v in s.vertices], axis=0)
-    x = np.random.default_rng(0).uniform(low, high, (SAMPLES, 3))
-    held, zero = np.zeros(SAMPLES, dtype=bool), np.zeros(SAMPLES)
-    for s in ssvs:
-        core = np.broadcast_to(np.array(s.vertices), (SAMPLES, len(s.vertices), 3))
-        held |= volume_distances("p" + s.type[0], x[:, None], zero, core, zero + s.radius).distance <= 0
-    own = signed_distances(shape, x) <= 0
-    return Enlargement(excess(shape, ssvs), float(held.sum() / max(own.sum(), 1)))
-
-
-def signed_distances(shape: Shape, points: np.ndarray) -> np.ndarray:
-    """Exact signed distance (n,) of points (n, 3) in the frame of the link from a shape."""
-    if isinstance(shape, (Sphere, Capsule)):
-        ends = [shape.center] if isinstance(shape, Sphere) else [shape.p0, shape.p1]
-        core = np.broadcast_to(np.array(ends), (len(points), len(ends), 3))
-        zero = np.zeros(len(points))
-        return volume_distances(
-            "p" + "pl"[core.shape[1] - 1], points[:, None], zero, core, zero + shape.radius
-        ).distance
-    size, X = half_axes(shape)
-    kind = KIND_NAMES.index(shape.kind)
-    local = (points - X.translation) @ X.rotation
-    return np.array([point_solid(kind, tuple(x), *size)[0] for x in local])

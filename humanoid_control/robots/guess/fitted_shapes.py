@@ -14,6 +14,7 @@ import pinocchio as pin
 from scipy.spatial import ConvexHull, QhullError, cKDTree
 
 from humanoid_control.collision.shapes import Box, Capsule, LinkShape
+from humanoid_control.numerics.sphere_points import fibonacci_sphere
 from humanoid_control.robots.description.meshes import Triangles, link_geometry
 from humanoid_control.robots.description.urdf import UrdfTree, link_of, placement
 
@@ -256,13 +257,7 @@ SIMPLEX = np.vstack([np.zeros(4), np.diag([0.15, 0.15, 0.08, 0.08])])
 # -------- Deviation of shapes from meshes
 
 
-def _ball(count: int) -> np.ndarray:
-    k = np.arange(count) + 0.5
-    z, turn = 1 - 2 * k / count, np.pi * (1 + 5**0.5) * k
-    return np.stack([np.sqrt(1 - z * z) * np.cos(turn), np.sqrt(1 - z * z) * np.sin(turn), z], axis=1)
-
-
-BALL = _ball(160)
+BALL = fibonacci_sphere(160)
 
 
 def _surface(shape: Capsule | Box) -> np.ndarray:

@@ -8,11 +8,12 @@ from humanoid_control.collision import CollisionPairs
 from humanoid_control.collision.coal_backend import shape_arrays
 from humanoid_control.collision.shapes import Box, Capsule, Cylinder, Ellipsoid, EllipticCapsule, Sphere
 from humanoid_control.collision.ssv.distance import volume_distances as distances
-from humanoid_control.collision.ssv.fitting import enlargement, excess, outline, volumes_of_shape
+from humanoid_control.collision.ssv.fitting import outline, volumes_of_shape
 from humanoid_control.collision.ssv.model import PoseArray
 from humanoid_control.collision.ssv.pair_selection import NEIGHBOURS, NEVER, SAME_BODY, Sampling
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.robots.volumes import find_pairs, segment_pairs, segments_of, volumes_of
+from test.reference.volume_excess import enlargement, excess
 
 SHAPES = [
     Sphere((0.1, 0.2, 0.3), 0.07),
