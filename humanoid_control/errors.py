@@ -80,12 +80,12 @@ def require_extra(extra: str) -> None:
 
 
 def offer_names(name: str, known: Iterable[str], what: str = "known") -> str:
-    """What to say to a mistyped name: the nearest known ones, or all of them where none comes close.
+    """Advice for a mistyped name: the nearest known ones, or all of them where none comes close.
 
     Args:
         name: what was typed.
         known: the names that exist.
-        what: what they are called where all are listed.
+        what: the word before the list of all.
     """
     known = list(known)
     near = nearest_names(name, known)

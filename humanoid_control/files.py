@@ -33,7 +33,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         ConfigError: it cannot be written; why.
     """
     path = regular_file(path)
-    with _told(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing_") as place:
+    with _os_errors_told(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing_") as place:
         part = Path(place) / path.name
         yield part
         os.replace(part, path)
@@ -46,7 +46,7 @@ def whole_files(folder: Path) -> Iterator[Path]:
     Raises:
         ConfigError: they cannot be written; why.
     """
-    with _told(folder):
+    with _os_errors_told(folder):
         folder.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".writing_") as place:
             yield Path(place)
@@ -74,12 +74,13 @@ def try_to_write(path: Path) -> None:
         ConfigError: it cannot; why.
     """
     place = path if path.is_dir() else path.absolute().parent
-    with _told(path), tempfile.TemporaryDirectory(dir=place, prefix=".writing_"):
+    with _os_errors_told(path), tempfile.TemporaryDirectory(dir=place, prefix=".writing_"):
         pass
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _os_errors_told(path: Path) -> Iterator[None]:
+    """Within it, what the system refuses becomes a ConfigError that names the path."""
     try:
         yield
     except OSError as e:
@@ -105,7 +106,7 @@ def schema_file(path: Path, schema: str, what: str) -> dict[str, Any]:
     """The mapping in a YAML file that begins with its schema.
 
     Args:
-        what: it is, for the message: 'file of tendons'.
+        what: the message calls it: 'file of tendons'.
 
     Raises:
         RobotError: not readable, or of another kind.
@@ -252,8 +253,8 @@ def check_file(path: Path | None, what: str = "output") -> None:
     """Make sure that a file can be written there, if one was asked for.
 
     Args:
-        path: of the file.
-        what: it is, for the message.
+        path: of the file; None: nothing is written.
+        what: the message calls it.
 
     Raises:
         ConfigError: it is a folder or a device, its folder does not exist, or nothing can be written there.
@@ -270,8 +271,8 @@ def check_folder(path: Path | None, what: str = "output") -> None:
     """Make sure that files can be written to this folder, if one was asked for; it need not exist yet.
 
     Args:
-        path: of the folder.
-        what: it is, for the message.
+        path: of the folder; None: nothing is written.
+        what: the message calls it.
 
     Raises:
         ConfigError: it is a file, its parent does not exist, or nothing can be written there.

@@ -15,8 +15,8 @@ PACKAGE = "humanoid_control"
 def share_dir() -> Path:
     """The directory that holds `urdf/`, `config/` and `launch/`.
 
-    Looked for, in this order: the source tree the package is imported from, every prefix of `AMENT_PREFIX_PATH`
-    (colcon), the Python prefix (pip).
+    Looked for, in this order: the source tree the package is imported from; `share/` below every prefix of
+    `AMENT_PREFIX_PATH` (colcon), the Python prefix (pip), and the folders that the package lies in.
 
     Raises:
         EnvironmentProblem: no such directory, which means a broken installation.
@@ -25,7 +25,7 @@ def share_dir() -> Path:
     if (tree / "package.xml").is_file() and (tree / "urdf").is_dir():
         return tree
     prefixes = [p for p in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p] + [sys.prefix]
-    # A colcon overlay imports the package from <prefix>/lib/pythonX.Y/site-packages.
+    # A colcon overlay that was not sourced imports the package from <prefix>/lib/pythonX.Y/site-packages.
     prefixes += [str(p) for p in Path(__file__).resolve().parents[:6]]
     for prefix in prefixes:
         share = Path(prefix) / "share" / PACKAGE

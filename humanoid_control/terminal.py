@@ -1,4 +1,4 @@
-"""Tables, progress and JSON on the terminal."""
+"""Tables, progress and JSON on the terminal, and the machine that a measurement was made on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-WIDTH_OF_FILES = 140
+WIDTH_OF_FILES = 140  # characters a line where the output is no terminal
 console = Console(highlight=False, markup=False, soft_wrap=True)
 if not console.is_terminal:
     console = Console(highlight=False, markup=False, soft_wrap=True, width=WIDTH_OF_FILES)
@@ -107,7 +107,7 @@ LIBRARIES = ("numpy", "scipy", "numba", "pin", "coal", "ros-rclpy", "viser", "mu
 
 
 def machine() -> dict[str, Any]:
-    """Machine of a measurement: system, processor, versions of the libraries."""
+    """System, processor and versions of the libraries, to go with measured times."""
     versions = {}
     for name in LIBRARIES:
         with contextlib.suppress(metadata.PackageNotFoundError):

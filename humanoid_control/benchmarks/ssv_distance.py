@@ -18,7 +18,7 @@ from scipy.spatial.transform import Rotation
 
 from humanoid_control.collision.pair_distance import PairsFound, pair_distances
 from humanoid_control.collision.shapes import ShapeArrays
-from humanoid_control.collision.ssv.distance import measure_blocks, pack
+from humanoid_control.collision.ssv.distance import measure_blocks, to_blocks
 from humanoid_control.collision.ssv.distance_kernels import (
     FIRST,
     FUNCTIONS,
@@ -135,7 +135,7 @@ def measure(robot: str = "lola", quiet: bool = True) -> list[dict[str, Any]]:
     rng = np.random.default_rng(0)
     rows = [_function(name, rng) for name in ("pp", "pl", "pt", "ll", "lt", "tt")]
     vertices = [rng.normal(size=(PAIRS, n, 3)) for n in (2, 3)]
-    blocks = pack(vertices[0], np.zeros(PAIRS), vertices[1], np.zeros(PAIRS))
+    blocks = to_blocks(vertices[0], np.zeros(PAIRS), vertices[1], np.zeros(PAIRS))
     rows.append(_row("lt_two_step", "ns", *_repeat(lambda: measure_blocks_two_step(blocks, PAIRS), PAIRS)))
     rows += _box_tests(rng)
     rows += _capsules(rng)
@@ -161,7 +161,7 @@ def _function(name: str, rng: np.random.Generator) -> dict[str, Any]:
     """One function on random pairs of which some overlap; results with witness points and normals."""
     code = FUNCTIONS[name]
     v0, v1 = (rng.normal(size=(PAIRS, n + 1, 3)) for n in divmod(code, 3))
-    blocks = pack(v0, rng.uniform(0, 0.2, PAIRS), v1, rng.uniform(0, 0.2, PAIRS))
+    blocks = to_blocks(v0, rng.uniform(0, 0.2, PAIRS), v1, rng.uniform(0, 0.2, PAIRS))
     return _row(name, "ns", *_repeat(lambda: measure_blocks(code, blocks, PAIRS), PAIRS), published_ns=PUBLISHED[name])
 
 

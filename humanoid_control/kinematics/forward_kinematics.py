@@ -216,7 +216,7 @@ class KinematicTree(NamedTuple):
 
         Args:
             model: joints of one degree of freedom, no free base.
-            q_held: (nq,) where the joints that do not move are held.
+            q_held: (nq,) configuration at which the joints that do not move are held.
             joints: indices of the driving joints (pinocchio's, less one), in the order of the coordinates.
             mimic: (follower, leader, multiplier, offset); followers of a driving joint move along.
 
@@ -224,10 +224,10 @@ class KinematicTree(NamedTuple):
             The tree, and where each joint of the model is in it.
 
         Raises:
-            RobotError: the base floats.
+            RobotError: the base floats, or a joint has more than one degree of freedom.
         """
         if model.nq != model.njoints - 1:
-            raise RobotError(f"{model.name}: a moving tree needs a fixed base and joints of one degree of freedom")
+            raise RobotError(f"{model.name}: a kinematic tree needs a fixed base and joints of one degree of freedom")
         coordinate = {int(j): (k, 1.0, 0.0) for k, j in enumerate(joints)}
         for follower, leader, multiplier, offset in mimic:
             if leader in coordinate and follower not in coordinate:

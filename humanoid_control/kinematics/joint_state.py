@@ -75,7 +75,7 @@ class RobotInterface(Protocol):
         finite is given go on as they are.
 
         Args:
-            positions: (n,) [rad]. velocities: (n,) [rad/s]. efforts: (n,) [N m].
+            positions: (n,) [rad], of a prismatic joint [m]. velocities: (n,) [rad/s], [m/s]. efforts: (n,) [N m], [N].
         """
 
     def read(self) -> Measurement:

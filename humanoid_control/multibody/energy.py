@@ -91,7 +91,7 @@ class Totals(NamedTuple):
 
 
 def totals(dynamics: ForwardDynamics, q: np.ndarray, v: np.ndarray) -> Totals:
-    """Mass, energies and momentum at a configuration (nq,) and velocity (nv,); inertia added as armature counts not."""
+    """Mass, energies and momentum at a configuration (nq,) and velocity (nv,), without armature."""
     t, w, out = dynamics.arrays.tables, dynamics.arrays.work, np.empty(SUMS)
     kinematics_pass(t, q, v, w)
     sums(t, w, out)

@@ -217,7 +217,8 @@ def _free_joint(t, i, q, v, w):
     """Body i moves freely relative to its parent.
 
     With a quaternion: q = [x y z, quaternion x y z w], v = [linear, angular] in the body's axes, as in pinocchio.
-    With Euler angles: q = [phi theta psi, x y z] and v its rate, eq. (2.38)-(2.44) with E4 corrected.
+    With Euler angles: q = [phi theta psi, x y z] and v its rate, eq. (2.38)-(2.44), with c_2 for the s_2
+    that (2.39) prints in its last row.
     """
     ints, floats, W, J = t.ints, t.floats, w.W, w.J
     o, po, k = (i + 1) * NW, ints[i, PARENT] * NW, i * NF

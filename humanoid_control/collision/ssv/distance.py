@@ -42,9 +42,8 @@ from humanoid_control.collision.ssv.model import (
 )
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.jit import kernel
-from humanoid_control.numerics import packed
 from humanoid_control.numerics.array_types import F1, F2, I1, I2, I3
-from humanoid_control.numerics.packed import Packed
+from humanoid_control.numerics.packed import Packed, unpack
 
 CODES = 9  # of pairs of types
 COLUMNS = 11  # of a result: d, normal, points on both surfaces, distance of the cores
@@ -54,7 +53,7 @@ COLUMNS = 11  # of a result: d, normal, points on both surfaces, distance of the
 
 @dataclass(frozen=True)
 class VolumeDistances:
-    """Signed distances of P pairs (Schwienbacher 2014, section 4.3).
+    """Signed distances of P pairs (Schwienbacher 2014, eq. (6.9) to (6.11)).
 
     Attributes:
         distance: (P,) d = d* - r0 - r1 [m], negative inside.
@@ -86,14 +85,14 @@ def measure_blocks(code: int, blocks: np.ndarray, total: int) -> None:
 
     Args:
         code: of FUNCTIONS.
-        blocks: (B, ROWS * LANES) from `pack`; the rows of results are filled.
+        blocks: (B, ROWS * LANES) from `to_blocks`; the rows of results are filled.
         total: number of pairs.
     """
     for b in range(blocks.shape[0]):
         measure_block(code, blocks[b], min(LANES, total - b * LANES))
 
 
-def pack(vertices_0: np.ndarray, radius_0: np.ndarray, vertices_1: np.ndarray, radius_1: np.ndarray) -> np.ndarray:
+def to_blocks(vertices_0: np.ndarray, radius_0: np.ndarray, vertices_1: np.ndarray, radius_1: np.ndarray) -> np.ndarray:
     """P pairs as blocks (B, ROWS * LANES), in the order of `volume_distances`."""
     total = len(radius_0)
     rows = np.zeros((ROWS, -(-total // LANES) * LANES))
@@ -104,7 +103,7 @@ def pack(vertices_0: np.ndarray, radius_0: np.ndarray, vertices_1: np.ndarray, r
     return np.ascontiguousarray(rows.reshape(ROWS, -1, LANES).swapaxes(0, 1)).reshape(-1, ROWS * LANES)
 
 
-def unpack(blocks: np.ndarray, total: int) -> VolumeDistances:
+def from_blocks(blocks: np.ndarray, total: int) -> VolumeDistances:
     """The results in the first `total` lanes of measured blocks."""
     rows = blocks.reshape(-1, ROWS, LANES)[:, DISTANCE : DISTANCE + COLUMNS]
     return VolumeDistances.of(rows.swapaxes(1, 2).reshape(-1, COLUMNS)[:total])
@@ -129,9 +128,9 @@ def volume_distances(
         return VolumeDistances(r.distance, -r.normal, r.point_1, r.point_0, r.core)
     if function not in FUNCTIONS:
         raise UnknownNameError("distance function", function, [*FUNCTIONS, "lp", "tp", "tl"])
-    blocks = pack(vertices_0, radius_0, vertices_1, radius_1)
+    blocks = to_blocks(vertices_0, radius_0, vertices_1, radius_1)
     measure_blocks(FUNCTIONS[function], blocks, len(radius_0))
-    return unpack(blocks, len(radius_0))
+    return from_blocks(blocks, len(radius_0))
 
 
 # -------- The nearest pair of volumes of every pair of segments
@@ -145,7 +144,7 @@ class Lanes(NamedTuple):
         pairs: (CODES, LANES + 1, 2) pair of segments and of volumes in each lane; the last row counts them.
         table: (P, COLUMNS) nearest result of each pair of segments. nearest: (P,) its pair of volumes.
         last_normal: (P, 3) the normal each pair had when its cores were last apart; kept from call to call, so that
-            cores that pierce each other are pushed back the way they came (E-20). Zero: none known.
+            cores that pierce each other are pushed back the way they came. Zero: none known.
     """
 
     blocks: F2
@@ -303,14 +302,14 @@ class SegmentMemory(NamedTuple):
 @kernel
 def place_at(table: np.ndarray, poses: np.ndarray) -> None:
     """`place_segments` of packed `SegmentMemory`."""
-    m = packed.unpack(table, SegmentMemory)
+    m = unpack(table, SegmentMemory)
     place_segments(poses, m.arrays, m.placed)
 
 
 @kernel
 def nearest_at(table: np.ndarray, broad_phase: int, activation: float) -> int:
     """`nearest_volumes` of packed `SegmentMemory`."""
-    m = packed.unpack(table, SegmentMemory)
+    m = unpack(table, SegmentMemory)
     return nearest_volumes(m.arrays, m.placed, broad_phase, activation, m.lanes, m.found)
 
 
@@ -378,7 +377,7 @@ class SegmentPairs:
         """The nearest pair of volumes of every pair of segments nearer than the activation distance.
 
         Args:
-            activation: instead of the calculator's own [m].
+            activation: instead of the one given on construction [m].
         """
         d_a = self.activation if activation is None else activation
         # Nothing is beyond an infinite distance.

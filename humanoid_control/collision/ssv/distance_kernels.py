@@ -292,7 +292,9 @@ def triangle_triangle(e0: Vec, e1: Vec, w: Vec, f0: Vec, f1: Vec) -> Candidate:
 
 @kernel
 def separate_meeting_cores(code: int, block: np.ndarray, i: int) -> None:
-    """Give a lane whose cores touch or pierce the distance -r0 - r1 and a normal that a rule chooses (E-20).
+    """Give a lane whose cores touch or pierce the distance -r0 - r1 and a normal that a rule chooses.
+
+    Schwienbacher 2014 leaves open what happens there.
 
     Of the triangles' normals the one along which the centres are farther apart; of two crossing lines their common
     perpendicular; else any direction at a right angle to the longest edge.

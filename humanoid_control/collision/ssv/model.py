@@ -1,7 +1,7 @@
 """Segments of a mechanism as arrays, their places in the world, and boxes that tell cheaply that two are far apart.
 
 A box is enlarged by half the distance that matters; where two such boxes do not overlap, their segments are farther
-apart: the middle of the shortest connection would lie in both (Schwienbacher 2014, section 4.13).
+apart: the middle of the shortest connection would lie in both (Schwienbacher 2014, section 6.7).
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ def tight_box(vertices: np.ndarray, radii: np.ndarray, R: np.ndarray) -> np.ndar
 
 
 @kernel
-def boxes_apart(a: np.ndarray, b: np.ndarray, reach: float) -> bool:
-    """True where two oriented boxes, each enlarged by reach / 2 on all sides, do not touch: fifteen separating axes.
+def boxes_apart(a: np.ndarray, b: np.ndarray, distance: float) -> bool:
+    """True where two oriented boxes, each enlarged by distance / 2 on all sides, do not touch: fifteen separating axes.
 
     Args:
         a, b: (BOX_COLUMNS,).
-        reach: [m].
+        distance: [m].
     """
     x, y, z = b[0] - a[0], b[1] - a[1], b[2] - a[2]
-    h = 0.5 * reach
+    h = 0.5 * distance
     ax, ay, az = a[12] + h, a[13] + h, a[14] + h
     bx, by, bz = b[12] + h, b[13] + h, b[14] + h
     # In the frame of a: t from centre to centre, r the axes of b, m their magnitudes.
@@ -92,12 +92,12 @@ def boxes_apart(a: np.ndarray, b: np.ndarray, reach: float) -> bool:
 
 
 @kernel
-def bounds_apart(a: np.ndarray, b: np.ndarray, reach: float) -> bool:
-    """True where two boxes along the world's axes, (low, high) in six numbers, are more than reach apart along one."""
+def bounds_apart(a: np.ndarray, b: np.ndarray, distance: float) -> bool:
+    """True where two boxes along the world's axes, (low, high) in six numbers, are farther apart [m] along one."""
     return (
-        max(a[0] - b[3], b[0] - a[3]) > reach
-        or max(a[1] - b[4], b[1] - a[4]) > reach
-        or max(a[2] - b[5], b[2] - a[5]) > reach
+        max(a[0] - b[3], b[0] - a[3]) > distance
+        or max(a[1] - b[4], b[1] - a[4]) > distance
+        or max(a[2] - b[5], b[2] - a[5]) > distance
     )
 
 
@@ -190,11 +190,11 @@ class SsvModel:
         """The names of both segments of a pair."""
         return self.pairs[pair].first, self.pairs[pair].second
 
-    def volume_name(self, ssv: int) -> str:
+    def volume_name(self, volume: int) -> str:
         """'segment.volume' of a volume's index."""
         start = self.arrays.start
-        s = int(np.searchsorted(start, ssv, side="right")) - 1
-        return f"{self.segments[s].name}.{self.segments[s].volumes[ssv - int(start[s])].name}"
+        s = int(np.searchsorted(start, volume, side="right")) - 1
+        return f"{self.segments[s].name}.{self.segments[s].volumes[volume - int(start[s])].name}"
 
 
 def _pair_tables(

@@ -1,6 +1,6 @@
 """Swept-sphere volumes, segments of them that move with one link, pairs of segments, and their file in YAML.
 
-A segment is drawn once and mirrored to the other side (Schwienbacher 2014, section 4.12). A file of them:
+A segment is drawn once and mirrored to the other side (Schwienbacher 2014, section 6.6). A file of them:
 
     schema: humanoid_ssv/1
     segments:

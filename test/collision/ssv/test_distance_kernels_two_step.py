@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from humanoid_control.benchmarks.ssv_distance import line_triangle_two_step, measure_blocks_two_step, region
-from humanoid_control.collision.ssv.distance import pack, unpack
+from humanoid_control.collision.ssv.distance import from_blocks, to_blocks
 from humanoid_control.collision.ssv.distance import volume_distances as distances
 
 
 def two_step(v0, r0, v1, r1):
-    blocks = pack(v0, r0, v1, r1)
+    blocks = to_blocks(v0, r0, v1, r1)
     measure_blocks_two_step(blocks, len(r0))
-    return unpack(blocks, len(r0))
+    return from_blocks(blocks, len(r0))
 
 
 @pytest.mark.parametrize("spread", [0.01, 0.5])
