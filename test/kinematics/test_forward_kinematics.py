@@ -1,4 +1,4 @@
-"""The moving tree against pinocchio: poses, points, Jacobian rows, held and mimicking joints."""
+"""The kinematic tree against pinocchio: poses, points, Jacobian rows, held and mimicking joints."""
 
 import numpy as np
 import pinocchio as pin

@@ -124,7 +124,7 @@ def test_change_of_momentum_is_the_sum_of_the_impressed_wrenches():
 
 
 def test_a_long_run_leaves_every_loop_closed():
-    """T24: there is nothing that could drift; the couplers keep their length to the last digits."""
+    """There is nothing that could drift; the couplers keep their length to the last digits."""
     leg = knee_and_ankle()
     dynamics = ForwardDynamics(leg.model)
     q, v = np.array([0.3, 0.5, 0.1, -0.05]), np.array([0.5, -0.8, 0.4, 0.6])

@@ -40,7 +40,7 @@ def slopes(f, h):
 
 @pytest.mark.parametrize("base", BASES)
 def test_velocity_and_acceleration_of_every_body_are_the_derivatives_of_its_pose(base):
-    """With the plain poses of `plain_reference`, along the motion that the solver gives: eq. (2.33) and (2.34)."""
+    """With the poses of `test/reference/plain_dynamics`, along the solver's motion: eq. (2.33) and (2.34)."""
     rng = np.random.default_rng(31)
     joints = [
         revolute("a"),
@@ -117,7 +117,7 @@ def test_euler_angles_and_quaternion_of_the_base_give_the_same_motion():
 
 
 def test_zxz_rates_give_the_angular_velocity_of_the_turning_axes():
-    """omega = J_R qdot with E4 corrected, against the turn itself (2.13), and its rate against differences."""
+    """omega = J_R qdot, (2.39) with its last s_2 made c_2, against the turn (2.13); its rate against differences."""
     rng = np.random.default_rng(8)
     model = Model([Body("base", "", free("base", euler=True), random_inertia(rng))])
     dynamics = ForwardDynamics(model, gravity=(0, 0, 0))

@@ -174,7 +174,7 @@ def crossed(height):
 
 
 def test_cores_that_pierce_each_other_keep_the_normal_they_came_with():
-    """E-20: from above or from below, the way back is the way they came; unknown, it is any of both."""
+    """From above or from below, the way back is the way they came; unknown, it is any of both."""
     for side in (1.0, -1.0):
         calculator = two_bars()
         for height in (0.3, 0.1, 1e-3, 0.0):

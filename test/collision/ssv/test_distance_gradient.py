@@ -59,7 +59,7 @@ def test_gradient_is_the_finite_difference(name):
 
 @pytest.mark.parametrize("target", [1e-3, 1e-9, 0.0, -1e-9, -1e-3, -0.02])
 def test_gradient_holds_at_contact_and_just_inside(target):
-    """Each pair is brought to the same small distance by thicker volumes; one normal, no division by d (E-2)."""
+    """Each pair is brought to the same small distance by thicker volumes; one normal, no division by d."""
     robot, rng = load_robot("lola", "floating"), np.random.default_rng(4)
     model, data = volumes_of(robot), robot.model.createData()
     poses, checked = PoseArray(data), 0

@@ -38,7 +38,7 @@ def reach(p, u, q, v, s, t):
 @pytest.mark.parametrize("first", [1, 2])
 @pytest.mark.parametrize("second", [1, 2])
 def test_tables_6_3_and_6_4_are_exact_only_for_solution_1_then_2_and_only_corrected(rng, reference, first, second):
-    """E-4, E-5: the text calls both solutions equal and prints u (u - w) for t = 1."""
+    """The text calls both solutions equal and prints u (u - w) for t = 1."""
     p, u, q, v = random_lines(rng)
     w = q - p
     uu, vv, uv, uw, vw = dot(u, u), dot(v, v), dot(u, v), dot(u, w), dot(v, w)
@@ -67,7 +67,7 @@ def test_tables_6_3_and_6_4_are_exact_only_for_solution_1_then_2_and_only_correc
 
 
 def test_printed_solution_of_infinite_lines_is_not_perpendicular_to_them(rng):
-    """E-6, (6.31): as printed t_z is zero and s_z has no v^2; with the terms in place c is at right angles to both."""
+    """(6.31): as printed t_z is zero and s_z has no v^2; with the terms in place c is at right angles to both."""
     p, u, q, v = random_lines(rng)
     w = q - p
     uu, vv, uv, uw, vw = dot(u, u), dot(v, v), dot(u, v), dot(u, w), dot(v, w)
@@ -92,7 +92,7 @@ def algorithm_b2(uu, vv, uv, uw, vw, as_printed):
     N = 2 * uv
     zero, half, one = np.zeros_like(uu), 0.5 + 0 * uu, 1 + 0 * uu
     left, right = uv + uw < 0, uv + uw > uu
-    after = (uu - 2 * (uv if as_printed else uw)) / N  # E-7
+    after = (uu - 2 * (uv if as_printed else uw)) / N
     s_15, t_15 = half, (uu - 2 * uw) / N
     cells = [
         (uw < 0, left, zero, np.where(uv < 0, 0.0, 1.0)),
@@ -115,7 +115,7 @@ def algorithm_b2(uu, vv, uv, uw, vw, as_printed):
 
 
 def test_parallel_table_has_nine_cells_and_is_wrong_as_printed(rng, reference):
-    """E-7, E-8: corrected exact with the same points as ours; as printed about one pair in ten is wrong."""
+    """Corrected exact with the points of the kernel; as printed about one pair in ten is wrong."""
     p, u, q, v = random_lines(rng, parallel=True)
     w = q - p
     products = dot(u, u), dot(v, v), dot(u, v), dot(u, w), dot(v, w)
@@ -159,7 +159,7 @@ def printed_point_triangle(x, t):
 
 
 def test_vertex_regions_of_an_obtuse_triangle_are_nearer_to_an_edge():
-    """E-9: s = (-0.3, -0.8), vertex 0.6403, true 0.4."""
+    """Table 6.2 on an obtuse triangle: s = (-0.3, -0.8), vertex 0.6403, true 0.4."""
     t = np.array([[0.0, 0, 0], [1, 0, 0], [-1, 0.5, 0]])
     x = np.array([0.5, -0.4, 0])
     printed, region = printed_point_triangle(x, t)
@@ -169,7 +169,7 @@ def test_vertex_regions_of_an_obtuse_triangle_are_nearer_to_an_edge():
 
 
 def test_vertex_regions_fail_for_obtuse_triangles_only(rng):
-    """E-9: of random triangles."""
+    """Table 6.2 is right where no corner is obtuse, of random triangles."""
     wrong = {True: 0, False: 0}
     zero = np.zeros(1)
     for _ in range(4000):
@@ -207,7 +207,7 @@ def without_piercing(v0, v1):
 
 
 def test_a_line_over_a_triangle_is_missed_by_the_edges_alone():
-    """E-12: 0.2527 from the edges, true 0.05."""
+    """Section 6.4.5: 0.2527 from the edges, true 0.05."""
     t = np.array([[[0.0, 0, 0], [1, 0, 0], [0.5, 0.9, 0]]])
     line = np.array([[[0.45, 0.3, 0.05], [0.55, 0.3, 0.05]]])
     zero = np.zeros(1)
@@ -218,7 +218,7 @@ def test_a_line_over_a_triangle_is_missed_by_the_edges_alone():
 
 @pytest.mark.parametrize("function", ["lt", "tt"])
 def test_piercing_is_missed_by_edges_and_vertices(rng, reference, function):
-    """E-12: the printed candidates report a gap where one core goes through the other."""
+    """The printed candidates report a gap where one core goes through the other."""
     v0 = rng.normal(size=(5000, 2 if function == "lt" else 3, 3))
     v1 = rng.normal(size=(5000, 3, 3))
     zero = np.zeros(5000)
@@ -230,7 +230,7 @@ def test_piercing_is_missed_by_edges_and_vertices(rng, reference, function):
 
 
 def test_distance_stays_signed_where_the_printed_one_turns_positive_again():
-    """E-2, E-3: |r_c| = |d| grows again inside, and r_c flips; d and the normal of the cores do not."""
+    """|r_c| = |d| grows again inside, and r_c flips; d and the normal of the cores do not."""
     u = np.array([[[0.0, -1, 0], [0, 1, 0]]])
     radius = np.array([0.1])
     last = np.inf

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from humanoid_control.errors import HumanoidError, RobotError
 from humanoid_control.ik import IkSettings, IkStatus, PointsTask, PostureTask, WholeBodyIk
 from humanoid_control.ik.limits.self_collision import BRAKING_SHARE, max_closing_speed
-from humanoid_control.kinematics.joint_limits import JointLimits, keep_acceleration, velocity_bounds
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.studies.bad_starts import bad_starts, recover
 
@@ -83,25 +82,6 @@ def test_the_closing_speed_is_smooth_and_never_brakes_harder_than_it_may(barrier
     ) / (2 * h)
     assert 0 < c <= barrier_gain * x * (1 + 1e-9)
     assert c * slope <= deceleration * (1 + 1e-4)
-
-
-@given(st.floats(0, 1), st.floats(0.05, 3), st.floats(0.1, 10), st.floats(1, 500), st.integers(0, 999))
-def test_a_joint_in_ticks_of_any_length_keeps_acceleration_and_range(share, width, velocity, acceleration, seed):
-    rng = np.random.default_rng(seed)
-    limits = JointLimits(np.zeros(1), np.full(1, width), np.full(1, velocity))
-    q, v, wish = np.full(1, share * width), np.zeros(1), velocity
-    for _ in range(200):
-        dt = 10 ** rng.uniform(-4, -1.7)
-        low, high = velocity_bounds(q, limits, dt, 0.5, v, acceleration, next_dt=0.0)
-        shifted = low.copy(), high.copy()
-        keep_acceleration(*shifted, v, acceleration * dt)
-        assert np.allclose(shifted, (low, high), atol=1e-9), "inside the range nothing has to give way"
-        if rng.random() < 0.05:
-            wish = -wish
-        before, v = v, np.clip(wish, low, high)
-        q = q + v * dt
-        assert np.abs(v - before) <= acceleration * dt * (1 + 1e-6) + 1e-9
-        assert -1e-9 <= q <= width + 1e-9
 
 
 def test_a_safety_stop_brakes_holds_and_says_so():
