@@ -80,7 +80,7 @@ def require_extra(extra: str) -> None:
 
 
 def offer_names(name: str, known: Iterable[str], what: str = "known") -> str:
-    """Advice for a mistyped name: the nearest known ones, or all of them where none comes close.
+    """Advice for a mistyped name: the nearest known ones, or all of them where none comes close; or that there is none.
 
     Args:
         name: what was typed.
@@ -88,6 +88,8 @@ def offer_names(name: str, known: Iterable[str], what: str = "known") -> str:
         what: the word before the list of all.
     """
     known = list(known)
+    if not known:
+        return "there is none"
     near = nearest_names(name, known)
     return f"did you mean {' or '.join(near)}?" if near else f"{what}: {', '.join(known)}"
 

@@ -1,7 +1,8 @@
 """Solid shapes that robots are made of: spheres, capsules, boxes, cylinders, ellipsoids, elliptic capsules [m].
 
-A shape is a few plain numbers in the frame of the link that carries it, read from and written to rows of YAML;
-`ShapeArrays` are all shapes of a mechanism as arrays for the distance kernels.
+A shape is a few plain numbers in the frame of the link that carries it, read from and written to rows of YAML; its
+`bounding_sphere()` is the centre (3,) in that frame and the radius [m] of a ball that holds it. `ShapeArrays` are all
+shapes of a mechanism as arrays for the distance kernels.
 """
 
 from __future__ import annotations

@@ -23,6 +23,12 @@ def test_without_a_near_name_all_are_listed():
     assert all(name in text for name in ROBOTS)
 
 
+def test_where_nothing_is_known_the_error_says_so():
+    assert str(UnknownNameError("group", "front", [], hint="(in a pair)")) == (
+        "unknown group 'front': there is none (in a pair)"
+    )
+
+
 @given(st.text(max_size=30))
 def test_any_text_gives_one_line_and_only_known_names(typed):
     assert set(nearest_names(typed, ROBOTS)) <= set(ROBOTS)

@@ -227,7 +227,7 @@ def _chosen(
     if name not in index:
         raise UnknownNameError("segment", name, index, hint="(in a pair)")
     ssvs = segments[index[name]].volumes
-    own = {v.group for v in ssvs}
+    own = {v.group for v in ssvs if v.group}
     for g in wanted:
         if g not in own:
             raise UnknownNameError("group", g, own, hint=f"(segment '{name}' in a pair)")
