@@ -12,6 +12,6 @@ print(joints.at(0.003).v)  # [rad/s]
 ```
 """
 
-from humanoid_control.estimation.joint_filter import JointFilter
+from humanoid_control.estimation.joint_filter import CLOCK_BACK, JointFilter
 
-__all__ = ["JointFilter"]
+__all__ = ["CLOCK_BACK", "JointFilter"]

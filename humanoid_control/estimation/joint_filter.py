@@ -9,6 +9,8 @@ import numpy as np
 from humanoid_control.errors import ConfigError
 from humanoid_control.kinematics.joint_state import JointState
 
+CLOCK_BACK = 1.0  # [s] a sample older than the last one by more comes from a clock that was set back, or restarted
+
 
 class JointFilter:
     """A critically damped tracking filter for each joint: position and velocity from position samples.
@@ -49,11 +51,12 @@ class JointFilter:
         """Take a sample.
 
         Args:
-            time: of the sample [s]; a sample not newer than the last one of its joint is passed over.
+            time: of the sample [s]; a sample not newer than the last one of its joint is passed over. After a clock
+                was set back by more than a second the joint begins anew.
             measured: (n,) positions [rad]; NaN where a joint was not measured.
         """
         seen = np.isfinite(measured)
-        fresh = seen & np.isnan(self.position)
+        fresh = seen & (np.isnan(self.position) | (time < self._time - CLOCK_BACK))
         self.position[fresh], self.velocity[fresh], self._time[fresh] = measured[fresh], 0.0, time
         dt = np.where(seen & ~fresh, time - self._time, 0.0)
         go = dt > 1e-9

@@ -11,7 +11,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
 from humanoid_control.errors import HumanoidError
-from humanoid_control.estimation import JointFilter
+from humanoid_control.estimation import CLOCK_BACK, JointFilter
 from humanoid_control.nodes.base.messages import seconds
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
@@ -24,7 +24,6 @@ from humanoid_control.tendons.mappings.postures import random_postures
 
 UPDATE_PERIOD = 1.0  # [s] between two corrections of a mapping
 REPLAYED = 500  # postures at which the mapping is remembered
-CLOCK_BACK = 1.0  # [s] a sample so much older than the last one comes from a clock that was set back
 HOLD_PERIODS, HOLD_TIME = 3.0, 0.05  # periods, and least time [s], without a sample after which the estimate is held
 
 
@@ -82,7 +81,6 @@ class TendonInput:
         stamp, now = seconds(m.header.stamp), self._now()
         if self.stamp is not None and stamp < self.stamp - CLOCK_BACK:
             self.samples.reset()
-            self.filter.reset()
         try:
             sample = self.samples.accept(stamp, m.name, m.position, m.effort, now)
             self.health.clear("sample")

@@ -33,6 +33,21 @@ def test_velocity_of_a_sine_and_its_noise():
     assert v[200:].std() < 0.2 * raw.std(), "quieter than plain differences"
 
 
+def test_a_clock_that_was_set_back_is_followed_and_a_late_sample_is_passed_over():
+    """As after a reset of the simulator, whose stamps begin at zero again."""
+    f = JointFilter(("a",), 30.0)
+    for k in range(1000):
+        f.update(10.0 + 0.01 * k, np.array([0.5 * k]))
+    at, speed = f.position[0], f.velocity[0]
+    f.update(19.5, np.array([-1.0]))
+    assert (f.position[0], f.velocity[0]) == (at, speed), "half a second late"
+    f.update(0.0, np.array([-1.0]))
+    assert f.position[0] == -1.0 and f.velocity[0] == 0.0
+    for k in range(1, 200):
+        f.update(0.01 * k, np.array([-1.0 + 0.001 * k]))
+    assert f.velocity[0] == pytest.approx(0.1, abs=1e-6)
+
+
 def test_uneven_samples_and_repeats():
     f, rng, t = JointFilter(("a",), 30.0), np.random.default_rng(1), 0.0
     for _ in range(1000):
