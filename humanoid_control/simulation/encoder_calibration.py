@@ -25,7 +25,7 @@ TRIES = 400
 
 @dataclass(frozen=True)
 class JigAccuracy:
-    """Standard deviations of how the jig holds a foot, on each axis [m], [rad]; small, but above zero."""
+    """Standard deviations of the pose in which the jig holds a foot, on each axis [m], [rad]; above zero."""
 
     position: float = 1e-4
     orientation: float = 2e-4
@@ -94,6 +94,9 @@ def jig_poses(leg: LegChain, count: int) -> np.ndarray:
 
     The first is the neutral posture; the others follow a low-discrepancy sequence, so the same count gives the same
     poses. The other joints stay neutral.
+
+    Raises:
+        RobotError: the sequence has fewer such poses.
     """
     robot, neutral = leg.robot, leg.robot.postures["neutral"]
     lower, upper = leg.limits
@@ -115,7 +118,7 @@ def jig_poses(leg: LegChain, count: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Fixture:
-    """One pose in the jig: the nominal one, and the readings of the encoders.
+    """A leg mounted in the jig once: the nominal pose, and the readings of the encoders.
 
     Attributes:
         pose: of the sole against the held link. nominal: (n,) joint angles that the jig is built for.
@@ -130,7 +133,13 @@ class Fixture:
 def fixtures(
     leg: LegChain, poses: np.ndarray, encoders: AbsoluteEncoders, accuracy: JigAccuracy, random: np.random.Generator
 ) -> list[Fixture]:
-    """Measure a leg in the jig: each pose is mounted once, a little off, and the encoders read once."""
+    """Measure a leg in the jig: each pose is mounted once, a little off, and the encoders read once.
+
+    Args:
+        leg: that is mounted.
+        poses: (count, n) joint angles that the jig is built for [rad], as from `jig_poses`.
+        encoders: of all joints. accuracy: of the jig. random: source of its errors.
+    """
     out = []
     for nominal in poses:
         off = random.standard_normal(6) * np.repeat([accuracy.position, accuracy.orientation], 3)
@@ -237,7 +246,7 @@ def calibrate(
 def mean_offsets(leg: LegChain, measured: Sequence[Fixture]) -> tuple[np.ndarray, np.ndarray]:
     """Offsets (k,) as the mean of reading less the jig's joint angle over the poses, and their spread (k,) [rad].
 
-    This is -Delta_j of section 3.5; it takes the jig to define the joint angles.
+    This is -Delta_j of Schwienbacher 2014, section 3.5; it takes the jig to define the joint angles.
     """
     each = np.array([(f.reading - f.nominal)[leg.index] for f in measured])
     return each.mean(axis=0), np.ptp(each, axis=0)

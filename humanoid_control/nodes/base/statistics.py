@@ -14,6 +14,7 @@ class Samples:
         self._ring, self._count = np.zeros(n), 0
 
     def add(self, value: float) -> None:
+        """Take in a value; of more than n the oldest goes."""
         self._ring[self._count % len(self._ring)] = value
         self._count += 1
 
@@ -30,6 +31,7 @@ class Samples:
         return float(p50), float(p99)
 
     def clear(self) -> None:
+        """Forget all values."""
         self._count = 0
 
 

@@ -23,7 +23,7 @@ STOP_LIMIT, FINISH_LIMIT = 2.2, 10.0  # [s] for all children together, and for o
 RESTARTS, RESTART_WINDOW = 3, 60.0  # a child is restarted so often in so much time [s]
 PR_SET_PDEATHSIG = 1
 SHM = Path("/dev/shm")
-SETTLE = 0.2  # [s]
+SETTLE = 0.2  # [s] in which a process maps a file that it has just made
 
 Report = Callable[[str, str], None]
 
@@ -139,7 +139,7 @@ class Supervisor:
         return StackFailure(f"{child.name} ended with code {code}: {last} (see {child.log})")
 
     def watch(self) -> bool:
-        """Look after the children once: restart the dead. False when one could not be kept alive."""
+        """Restart children that died; False once one could not be kept alive."""
         for child in self.children.values():
             if child.alive or child.gave_up:
                 continue
@@ -267,7 +267,7 @@ def _unused(candidates: list[Path], since: float) -> list[Path]:
 
 
 def remove_leftovers(since: float = 0.0) -> int:
-    """Remove them; how many."""
+    """Remove `leftovers` of the middleware; returns how many there were."""
     found = leftovers(since)
     for path in found:
         with contextlib.suppress(OSError):

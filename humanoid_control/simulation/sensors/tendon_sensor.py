@@ -82,7 +82,14 @@ class TendonSensor:
         self._held: dict[str, float] = {}
 
     def read(self, time: float, states: TendonStates) -> TendonStates | None:
-        """The measurement at a simulated time [s]; None where the sample is lost. Missing tendons are left out."""
+        """Measure the tendons.
+
+        Args:
+            time: simulated [s]. states: the true lengths and tensions of all tendons.
+
+        Returns:
+            The measurement, without tendons that are missing; None where the sample is lost.
+        """
         lengths, tensions = states.lengths.copy(), states.tensions.copy()
         for name, fault in self.faults.items():
             if fault in ("slack", "broken"):
