@@ -149,7 +149,7 @@ def allowed(f: dataclasses.Field) -> str:
         return ", ".join(m["choices"])
     if m["low"] is None and m["high"] is None:
         return ""
-    low, high = ("" if v is None else f"{v:g}" for v in (m["low"], m["high"]))
+    low, high = ("" if v is None else str(v) if isinstance(v, int) else f"{v:g}" for v in (m["low"], m["high"]))
     return f"{low} .. {high}"
 
 
