@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from humanoid_control.cli.parser import (
@@ -14,119 +12,26 @@ from humanoid_control.cli.parser import (
     clip_parameters,
     given,
     refuse_unused,
+    require_free_port,
     require_range,
 )
-from humanoid_control.errors import ConfigError, EnvironmentProblem, UnknownNameError
+from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.mocap import CLIP_NAMES
-from humanoid_control.nodes import Session, require_ros
+from humanoid_control.nodes import Session, Stack, find_stack, parse_settings, require_ros
+from humanoid_control.nodes.session.demo import (
+    DANCE_LEAD_IN,
+    REACH_TOPICS,
+    WatchedRun,
+    dance_report,
+    reaching_report,
+    watch_session,
+)
 from humanoid_control.nodes.session.runs import replay_command
 from humanoid_control.robots.robot import Robot
-from humanoid_control.terminal import console, print_json, print_parts, progress
+from humanoid_control.terminal import console, print_json, print_parts
 
 if TYPE_CHECKING:
     from humanoid_control.evaluation.limit_costs import LimitCosts
-
-
-@dataclass(frozen=True)
-class WatchedRun:
-    """Times and processes of a run that was watched.
-
-    Attributes:
-        started: after which the robot moved [s]. stopped: how long stopping took [s].
-        processes: of the nodes, as `Session.processes`.
-    """
-
-    started: float
-    stopped: float
-    processes: list[dict[str, Any]]
-
-
-def watch(args: argparse.Namespace, session: Session, name: str) -> WatchedRun:
-    """Show how a session goes for the seconds asked for, or on until Ctrl-C, and stop it.
-
-    Raises:
-        StackFailure: as `Session`.
-    """
-    started = session.wait_first_motion()
-    tell(args, f"moving after {started:.1f} s; logs and recording: {session.directory}")
-    with progress(name, args.seconds, quiet=args.json) as show:
-        session.run(args.seconds, show)
-    if args.hold and not session.stopped.is_set():
-        tell(args, "holding: Ctrl-C ends it")
-        session.run(math.inf)
-    processes = session.processes()
-    return WatchedRun(started, session.stop(), processes)
-
-
-def print_end(session: Session, run: WatchedRun) -> None:
-    """Print how long starting and stopping took, and how to see the run again."""
-    console.print(f"started in {run.started:.1f} s, stopped in {run.stopped:.1f} s; play it again:")
-    assert session.bag is not None
-    console.print(f"  {replay_command(session.bag)}")
-
-
-def tell(args: argparse.Namespace, text: str) -> None:
-    """Print, but where JSON is asked for."""
-    if not args.json:
-        console.print(text)
-
-
-# -------- Random goals for the hands
-
-REACHER = "lola"
-# What the proof and the viewer need: the less there is to record, the less is lost on a busy machine.
-TOPICS = ("joint_commands", "goals", "targets", "joint_states", "odometry", "ik_markers", "/diagnostics")
-
-
-def run_reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Any) -> int:
-    """Run the stack for some time, then read the recording and say what it proves; 0 only where all of it holds."""
-    from humanoid_control.nodes.whole_body_ik import WholeBodyIkParameters
-    from humanoid_control.reaching import GoalSampler
-    from humanoid_control.robots.catalogue import load_robot
-
-    if not 0 <= args.seed < 2**31:
-        raise ConfigError(f"--seed must be between 0 and {2**31 - 1}, got {args.seed}")
-    robot = load_robot(args.robot, "fixed")
-    GoalSampler(robot)  # so that a robot without wrists is refused in one line
-    settings.setdefault("target_source", {}).setdefault("seed", args.seed)
-    window = min(600.0, max(5.0, args.seconds))
-    ik = settings.get("whole_body_ik", {})
-    acceleration = float(ik.get("acceleration", WholeBodyIkParameters.acceleration))
-    tell(args, f"{robot.title} reaches for random goals, seed {args.seed}; Ctrl-C ends it early")
-    # Half of what the nodes say is what is asked for here: jumps and samples that are no numbers.
-    with Session(stack, args.robot, settings, window=window, record=TOPICS, quiet=True) as session:
-        ran = watch(args, session, "reach")
-    return _report(args, session, robot, acceleration, ran)
-
-
-def _report(args: argparse.Namespace, session: Session, robot: Robot, acceleration: float, ran: WatchedRun) -> int:
-    from humanoid_control.evaluation.reaching import reach_parts, reach_report
-    from humanoid_control.nodes import NODES
-
-    assert session.bag is not None
-    report = reach_report(session.bag, robot, acceleration, NODES)
-    report |= {
-        "seed": args.seed,
-        "start_s": round(ran.started, 2),
-        "stop_s": round(ran.stopped, 2),
-        "warnings": [f"{name}: {text}" for name, text in session.complaints if not _asked_for(text)],
-    }
-    if args.json:
-        print_json(report)
-    else:
-        print_parts(reach_parts(report))
-        for text in report["warnings"]:
-            console.print(f"  {text}")
-        print_end(session, ran)
-    return 0 if report["good"] else 1
-
-
-def _asked_for(text: str) -> bool:
-    """True where a warning is about nothing but what the script of goals does on purpose."""
-    return all("is not a number: held" in t or "jumped: held" in t for t in text.split("; "))
-
-
-# -------- The command
 
 EXAMPLES = """examples:
   humanoid demo                                WABIAN-2 and a built-in dance, 32 s
@@ -140,7 +45,7 @@ EXAMPLES = """examples:
 Afterwards `humanoid replay ~/.humanoid/runs/latest/recording --viewer` plays the run again.
 """
 KINDS = ("dance", "reach")
-LEAD_IN = 1.5
+REACHER = "lola"
 # Of all robots and built-in clips at several paces those that look right: 1.2 cm from the targets on average, 8 cm at
 # most, a joint at its speed limit 3 % of the time (test/evaluation/test_limit_costs.py).
 DANCER, MOTION, SECONDS = "wabian2", "gentle_dance", 32.0
@@ -175,25 +80,75 @@ def run(args: argparse.Namespace) -> int:
     args.seconds = (30.0 if reach else SECONDS) if args.seconds is None else args.seconds
     _check_numbers(args)
     robot = None if reach else _check_input(args)
-    from humanoid_control.nodes import find_stack, parse_settings
-
     stack = find_stack("reach" if reach else "imitation")
     if args.no_viewer:
         stack = stack.without("viewer")
     else:
-        _require_free_port(args.port)
+        require_free_port(args.port)
     settings = parse_settings(stack, args.set)
     if not args.no_viewer:
         settings.setdefault("viewer", {})["port"] = args.port
-        tell(args, f"viewer: http://localhost:{args.port}")
-    if robot is None:
-        return run_reach(args, settings, stack)
+        _tell(args, f"viewer: http://localhost:{args.port}")
+    return _reach(args, settings, stack) if robot is None else _dance(args, settings, stack, robot)
+
+
+def _dance(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, robot: Robot) -> int:
+    """Imitate the clip, and report: 0 where every limit was kept and nothing touched."""
     clip = {"clip": args.motion, **clip_parameters(args)}
-    settings.setdefault("trajectory_streamer", {}).update(clip, speed=args.speed, lead_in=LEAD_IN)
-    tell(args, f"{robot.title} imitates '{args.motion}'; Ctrl-C ends it early")
+    settings.setdefault("trajectory_streamer", {}).update(clip, speed=args.speed, lead_in=DANCE_LEAD_IN)
+    _tell(args, f"{robot.title} imitates '{args.motion}'; Ctrl-C ends it early")
     with Session(stack, args.robot, settings, record=True, quiet=args.json) as session:
-        ran = watch(args, session, "dance")
-    return _report_demo(args, session, robot, ran)
+        ran = watch_session(session, args.seconds, args.hold, "dance", args.json)
+    report = dance_report(session, ran, robot) | {"motion": args.motion}
+    costs = _limit_costs(args, robot, report["duration_s"])
+    if args.json:
+        print_json(report | {"limit_costs": costs.to_json()})
+    else:
+        from humanoid_control.evaluation.recorded_run import run_parts
+
+        print_parts([*run_parts(report), costs.table(), costs.verdict, *costs.advice()])
+        _print_end(session, ran)
+    return 0 if report["good"] else 1
+
+
+def _reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack) -> int:
+    """Reach for random goals, then read the recording and say what it proves: 0 only where all of it holds."""
+    from humanoid_control.evaluation.reaching import reach_parts
+    from humanoid_control.nodes.whole_body_ik import WholeBodyIkParameters
+    from humanoid_control.reaching import GoalSampler
+    from humanoid_control.robots.catalogue import load_robot
+
+    if not 0 <= args.seed < 2**31:
+        raise ConfigError(f"--seed must be between 0 and {2**31 - 1}, got {args.seed}")
+    robot = load_robot(args.robot, "fixed")
+    GoalSampler(robot)  # so that a robot without wrists is refused in one line
+    seed = settings.setdefault("target_source", {}).setdefault("seed", args.seed)
+    window = min(600.0, max(5.0, args.seconds))
+    acceleration = float(settings.get("whole_body_ik", {}).get("acceleration", WholeBodyIkParameters.acceleration))
+    _tell(args, f"{robot.title} reaches for random goals, seed {seed}; Ctrl-C ends it early")
+    # Half of what the nodes say is what is asked for here: jumps and samples that are no numbers.
+    with Session(stack, args.robot, settings, window=window, record=REACH_TOPICS, quiet=True) as session:
+        ran = watch_session(session, args.seconds, args.hold, "reach", args.json)
+    report = reaching_report(session, ran, robot, acceleration) | {"seed": seed}
+    if args.json:
+        print_json(report)
+    else:
+        print_parts([*reach_parts(report), *(f"  {text}" for text in report["warnings"])])
+        _print_end(session, ran)
+    return 0 if report["good"] else 1
+
+
+def _tell(args: argparse.Namespace, text: str) -> None:
+    """Print, but where JSON is asked for."""
+    if not args.json:
+        console.print(text)
+
+
+def _print_end(session: Session, ran: WatchedRun) -> None:
+    """How long starting and stopping took, and how to see the run again."""
+    console.print(f"started in {ran.started:.1f} s, stopped in {ran.stopped:.1f} s; play it again:")
+    assert session.bag is not None
+    console.print(f"  {replay_command(session.bag)}")
 
 
 def _check_unused(args: argparse.Namespace, reach: bool) -> None:
@@ -207,13 +162,6 @@ def _check_unused(args: argparse.Namespace, reach: bool) -> None:
     for name, value in {"motion": MOTION, "speed": 1.0, "seed": 1, "port": 8080}.items():
         if getattr(args, name) is None:
             setattr(args, name, value)
-
-
-def _require_free_port(port: int) -> None:
-    from humanoid_control.viewer import port_is_free
-
-    if not port_is_free("127.0.0.1", port):
-        raise EnvironmentProblem(f"port {port} is occupied: choose another with --port, or stop what listens there")
 
 
 def _check_numbers(args: argparse.Namespace) -> None:
@@ -233,29 +181,6 @@ def _check_input(args: argparse.Namespace) -> Robot:
     marker_set, reading = clip_options(args)
     scale_to_robot(find_body_points(load_clip(args.motion, **reading), marker_set), robot)
     return robot
-
-
-def _report_demo(args: argparse.Namespace, session: Session, robot: Robot, ran: WatchedRun) -> int:
-    from humanoid_control.evaluation.recorded_run import run_parts, run_report
-
-    assert session.bag is not None
-    report = run_report(session.bag, robot, skip=LEAD_IN)
-    report |= {
-        "motion": args.motion,
-        "start_s": round(ran.started, 2),
-        "stop_s": round(ran.stopped, 2),
-        "processes": ran.processes,
-        "warnings": [f"{name}: {text}" for name, text in session.complaints],
-    }
-    good = report["limits"]["kept"] and report["self_collision"]["frames_in_collision"] == 0
-    costs = _limit_costs(args, robot, report["duration_s"])
-    report |= {"good": good, "limit_costs": costs.to_json()}
-    if args.json:
-        print_json(report)
-    else:
-        print_parts([*run_parts(report), costs.table(), costs.verdict, *costs.advice()])
-        print_end(session, ran)
-    return 0 if good else 1
 
 
 def _limit_costs(args: argparse.Namespace, robot: Robot, seconds: float) -> LimitCosts:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from humanoid_control.errors import ConfigError, nearest_names
+from humanoid_control.errors import ConfigError, EnvironmentProblem, nearest_names
 from humanoid_control.robots.catalogue import SETS
 from humanoid_control.terminal import warn
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from humanoid_control.mocap import BodyPoints
 
 EXIT_BAD_INPUT = 2
+HOST = "127.0.0.1"  # at which pages listen
 CHOICE = re.compile(r"argument (?P<what>\S+): invalid choice: '(?P<wrong>.*)' \(choose from (?P<known>.*)\)", re.S)
 
 
@@ -141,6 +142,18 @@ def require_range(option: str, value: float | None, low: float, high: float) -> 
     """
     if value is not None and not low <= value <= high:
         raise ConfigError(f"--{option} must be between {low:g} and {high:g}, got {value:g}")
+
+
+def require_free_port(port: int, host: str = HOST) -> None:
+    """Refuse a port of the option `--port` at which something listens already.
+
+    Raises:
+        EnvironmentProblem: it is occupied. ConfigError: not a port, or not an address.
+    """
+    from humanoid_control.viewer import port_is_free
+
+    if not port_is_free(host, port):
+        raise EnvironmentProblem(f"port {port} is occupied: choose another with --port, or stop what listens there")
 
 
 def refuse_unused(args: argparse.Namespace, options: Iterable[str], belongs: str) -> None:

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from humanoid_control.benchmarks.branched_system import DillView
 from humanoid_control.cli.parser import (
     CLIP_OPTIONS,
@@ -20,16 +18,23 @@ from humanoid_control.cli.parser import (
     file_path,
     given,
     refuse_unused,
+    require_free_port,
     require_range,
 )
-from humanoid_control.errors import ConfigError, EnvironmentProblem, require_extra
+from humanoid_control.errors import ConfigError, require_extra
 from humanoid_control.files import check_file, whole_file
 from humanoid_control.nodes import Session, StackFailure, require_ros
 from humanoid_control.robots import Robot, load_robots
-from humanoid_control.robots.volumes import volumes_of
 from humanoid_control.terminal import console, progress
-from humanoid_control.viewer import CollisionRow, LineUp, find_chromium, photograph, port_is_free
-from humanoid_control.viewer.stills import CLOSE_NOTICES, HIDE_PANEL
+from humanoid_control.viewer import Shot, photograph
+from humanoid_control.viewer.browser import require_chromium
+from humanoid_control.viewer.stills import (
+    CLOSE_NOTICES,
+    collision_picture,
+    line_up_picture,
+    solved_moment,
+    standing_picture,
+)
 from humanoid_control.warm_up import compile_first
 
 if TYPE_CHECKING:
@@ -51,7 +56,6 @@ DEFAULTS = {"": "hrp2", "collision": "all", "standing": "lola"}
 MOMENT = 9.0  # [s]
 STANDING_TIME = 10.0  # [s]
 LARGEST_DILL = 8  # 256 links; more are a blot
-BAR = 620  # [px] width of the colour bar
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,24 +93,33 @@ def run(args: argparse.Namespace) -> int:
     body = None
     if args.dill is None and not args.standing and not (args.collision and args.at is None):
         body = _load_clip(args, robots)
-    if find_chromium() is None:
-        raise EnvironmentProblem("no Chromium found: install the package 'chromium'")
-    if not port_is_free("127.0.0.1", args.port):
-        raise EnvironmentProblem(f"port {args.port} is occupied: choose another with --port")
-    if args.dill is not None:
-        picture = _dill(args)
-    elif args.collision:
-        picture = _collision(args, robots, body)
-    elif args.standing:
-        picture = _standing(args, robots)
-    elif body is not None and len(robots) > 1:
-        picture = _line_up(args, robots, body)
-    else:
-        picture = _stack(args, names[0])
+    require_chromium()
+    require_free_port(args.port)
+    picture = _picture(args, names, robots, body)
     with whole_file(args.output) as file:
         file.write_bytes(picture)
     console.print(f"written: {args.output}")
     return 0
+
+
+def _picture(args: argparse.Namespace, names: Sequence[str], robots: Sequence[Robot], body: BodyPoints | None) -> bytes:
+    """A PNG of what is asked for; `body`: the clip, where it is a moment of one."""
+    shot = Shot(args.port, args.width, args.height)
+    if args.dill is not None:
+        return _dill(args.dill, shot)
+    if body is not None and len(robots) == 1 and not args.collision:
+        return _stack(args, names[0])
+    if args.standing or body is not None:
+        compile_first()
+    if args.standing:
+        seconds = STANDING_TIME if args.at is None else args.at
+        with progress("standing", len(robots), quiet=False) as show:
+            return standing_picture(robots, seconds, shot, show)
+    if args.collision:
+        postures = [r.postures["neutral"] for r in robots] if body is None else solved_moment(robots, body, args.at)[1]
+        return collision_picture(robots, postures, shot)
+    assert body is not None
+    return line_up_picture(robots, body, args.at, shot)
 
 
 def _load_clip(args: argparse.Namespace, robots: Sequence[Robot]) -> BodyPoints:
@@ -142,10 +155,6 @@ def _check(args: argparse.Namespace) -> None:
     args.motion = args.motion or "dance"
 
 
-def _photograph(args: argparse.Namespace, *scripts: str) -> bytes:
-    return photograph(args.port, args.width, args.height, (CLOSE_NOTICES, HIDE_PANEL, *scripts))
-
-
 def _stack(args: argparse.Namespace, robot: str) -> bytes:
     """The page of the real stack, with its panel."""
     require_ros()
@@ -157,64 +166,11 @@ def _stack(args: argparse.Namespace, robot: str) -> bytes:
         return photograph(args.port, args.width, args.height, (CLOSE_NOTICES,), SCENE_SHARE)
 
 
-def _line_up(args: argparse.Namespace, robots: Sequence[Robot], body: BodyPoints) -> bytes:
-    """The robots side by side, the dancer first."""
-    bones, postures = _moment(body, args.at, robots)
-    scene = LineUp(args.port)
-    try:
-        scene.add_dancer(bones)
-        for robot, joints in zip(robots, postures, strict=True):
-            scene.add_robot(robot, joints)
-        scene.set_camera(args.width / args.height)
-        return _photograph(args)
-    finally:
-        scene.stop()
-
-
-def _collision(args: argparse.Namespace, robots: Sequence[Robot], body: BodyPoints | None) -> bytes:
-    """The robots with their volumes; without a clip in their neutral posture."""
-    postures = [r.postures["neutral"] for r in robots] if body is None else _moment(body, args.at, robots)[1]
-    row = CollisionRow(args.port)
-    try:
-        for robot, joints in zip(robots, postures, strict=True):
-            row.add(robot, volumes_of(robot, by_link=True), joints)
-        row.draw(args.width / args.height)
-        return _photograph(args, row.bar_script(min(BAR, args.width - 40)))
-    finally:
-        row.stop()
-
-
-def _moment(body: BodyPoints, at: float, robots: Sequence[Robot]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Bones of the dancer (2 B, 3) at a moment [s], and each robot's own solution of it, (n,) joint angles."""
-    from humanoid_control.retargeting import Figure, retarget_clip, scale_to_robot
-
-    frame = min(round(at * body.rate), body.n_frames - 1)
-    compile_first()
-    targets = [scale_to_robot(body, robot) for robot in robots]
-    bones = Figure(targets[0], 0.0).segments(targets[0].body[frame])
-    return bones, [retarget_clip(goal, robot).positions[frame] for goal, robot in zip(targets, robots, strict=True)]
-
-
-def _dill(args: argparse.Namespace) -> bytes:
+def _dill(level: int, shot: Shot) -> bytes:
     """The branched test system."""
-    view = DillView(args.dill, args.port)
+    view = DillView(level, shot.port)
     try:
-        view.set_camera(args.width / args.height)
-        return _photograph(args)
+        view.set_camera(shot.aspect)
+        return shot.take()
     finally:
         view.stop()
-
-
-def _standing(args: argparse.Namespace, robots: Sequence[Robot]) -> bytes:
-    """Robots that have stood on simulated ground for the seconds of `--at`."""
-    compile_first()
-    row = LineUp(args.port, 1.3)
-    try:
-        with progress("standing", len(robots), quiet=False) as show:
-            for k, robot in enumerate(robots):
-                show(k, robot.name)
-                row.add_standing(robot, STANDING_TIME if args.at is None else args.at)
-        row.set_camera(args.width / args.height, 0.7)
-        return _photograph(args)
-    finally:
-        row.stop()

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from humanoid_control.cli.parser import file_path, given, refuse_unused, require_range
+from humanoid_control.cli.parser import HOST, file_path, given, refuse_unused, require_free_port, require_range
 from humanoid_control.collision.ssv.segments import SegmentFile, Volume, expand, read_segment_file
-from humanoid_control.errors import ConfigError, EnvironmentProblem, RobotError
+from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.robots.catalogue import load_robot, urdf_path, volumes_path
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.volumes import find_pairs, model_of, volumes_of_shapes
@@ -80,7 +80,6 @@ def _count(ssvs: tuple[Volume, ...], kind: str) -> int:
 
 # -------- The command
 
-HOST = "127.0.0.1"
 EXAMPLES = """examples:
   humanoid segments lola                                the editor: open http://127.0.0.1:8080
   humanoid segments my_robot.urdf --file try.yaml       any URDF, the volumes kept in another file
@@ -134,10 +133,9 @@ def read_volumes(robot: Robot, path: Path) -> SegmentFile:
 
 
 def _edit(args: argparse.Namespace, robot: Robot, file: SegmentFile, path: Path) -> int:
-    from humanoid_control.viewer import Document, VolumeEditor, VolumeEditorPage, port_is_free
+    from humanoid_control.viewer import Document, VolumeEditor, VolumeEditorPage
 
-    if not port_is_free(args.host, args.port):
-        raise EnvironmentProblem(f"port {args.port} is occupied: choose another with --port")
+    require_free_port(args.port, args.host)
     document = Document(file, lambda f: model_of(robot, f), path, path.is_file())
     page = VolumeEditorPage(args.host, args.port, VolumeEditor(robot, document, urdf_path(args.robot).parent))
     console.print(f"{robot.title}: open http://{args.host}:{args.port}   volumes: {path}   Ctrl-C ends it")

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import RobotError
+from humanoid_control.mocap.body_points import BodyPoints
+from humanoid_control.retargeting.retargeter import retarget_clip
+from humanoid_control.retargeting.scaling import scale_to_robot
 from humanoid_control.robots.description.meshes import find_mesh
 from humanoid_control.robots.description.urdf import UrdfTree, parse_urdf
 from humanoid_control.robots.robot import Robot
@@ -40,9 +44,36 @@ class MeshContacts:
         return int(self.touching.any(axis=1).sum())
 
     @property
+    def frames_of_pairs(self) -> list[int]:
+        """Frames in which each of `pairs` touches."""
+        return [int(n) for n in self.touching.sum(axis=0)]
+
+    @property
     def share(self) -> float:
         """Share of the frames in which any pair touches."""
         return float(self.touching.any(axis=1).mean()) if len(self.touching) else 0.0
+
+
+@dataclass(frozen=True)
+class ClipContacts:
+    """Own meshes that touch along a retargeted clip, beside what the shapes said that the controller kept apart.
+
+    Attributes:
+        robot: its name.
+        meshes: contacts of the meshes.
+        share_by_shapes: share of the same frames in which two shapes overlap.
+    """
+
+    robot: str
+    meshes: MeshContacts
+    share_by_shapes: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Frames, shares in per cent, and frames of each pair as plain values."""
+        m = self.meshes
+        pairs = [{"links": list(p), "frames": n} for p, n in zip(m.pairs, m.frames_of_pairs, strict=True)]
+        shares = {"touching_percent": 100 * m.share, "by_shapes_percent": 100 * self.share_by_shapes}
+        return {"robot": self.robot, "frames": len(m.touching), **shares, "pairs": pairs}
 
 
 def mesh_contacts(
@@ -72,6 +103,27 @@ def mesh_contacts(
     order = sorted(range(len(pairs)), key=lambda c: -int(columns[c].sum()))
     touching = np.stack([columns[c] for c in order], axis=1) if order else np.zeros((len(joints), 0), dtype=bool)
     return MeshContacts(tuple(pairs[c] for c in order), touching, len(names))
+
+
+def clip_mesh_contacts(
+    robot: Robot, body: BodyPoints, every: int = 1, progress: Callable[[int, int], None] = lambda done, total: None
+) -> ClipContacts:
+    """Retarget a clip, and find the contacts of the robot's own collision meshes in every N-th frame.
+
+    Args:
+        robot: with a fixed base, from the file of its URDF.
+        body: the clip.
+        every: step from one judged frame to the next.
+        progress: called with (frames judged, frames in all).
+
+    Raises:
+        RobotError: no such geometry, mesh files that are not found, or a robot without the tracked points.
+        ClipError: the clip has no first posture on the robot.
+    """
+    trajectory = retarget_clip(scale_to_robot(body, robot), robot)
+    joints = trajectory.positions[::every]
+    found = mesh_contacts(robot, joints, lambda k: progress(k, len(joints)))
+    return ClipContacts(robot.name, found, float(np.mean(trajectory.clearance[::every] < 0)))
 
 
 def _sorted(pair: tuple[str, str]) -> tuple[str, str]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from humanoid_control.robots.catalogue import CATALOGUE as CATALOGUE
     from humanoid_control.robots.catalogue import MODELS as MODELS
     from humanoid_control.robots.catalogue import REFERENCES as REFERENCES
+    from humanoid_control.robots.catalogue import catalogue_rows as catalogue_rows
     from humanoid_control.robots.catalogue import load_robot as load_robot
     from humanoid_control.robots.catalogue import load_robots as load_robots
     from humanoid_control.robots.guess.robot_file import guess_robot_file as guess_robot_file
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
-        "catalogue": ["CATALOGUE", "MODELS", "REFERENCES", "load_robot", "load_robots"],
+        "catalogue": ["CATALOGUE", "MODELS", "REFERENCES", "catalogue_rows", "load_robot", "load_robots"],
         "guess.robot_file": ["guess_robot_file"],
         "robot": ["Robot"],
         "self_collision": ["CollisionMonitor"],

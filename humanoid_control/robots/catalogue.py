@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.paths import share_dir
@@ -73,6 +74,33 @@ def load_robots(names: Iterable[str | Path], base: str | None = None, imitate: b
     if not robots:
         raise RobotError(f"no robot is named: give names, paths of URDFs, or one of {', '.join(SETS)}")
     return robots
+
+
+def catalogue_rows(names: Iterable[str] = CATALOGUE) -> list[dict[str, Any]]:
+    """One row a robot: size, number of joints, shapes and pairs, and where its numbers come from.
+
+    Args:
+        names: of CATALOGUE, MODELS or REFERENCES.
+
+    Returns:
+        name, robot (title), height_m, mass_kg, joints, imitation (joints that imitation moves), collision_shapes,
+        collision_pairs; then kind of provenance -> number of values.
+    """
+    robots = {name: load_robot(name) for name in names}
+    return [
+        {
+            "name": name,
+            "robot": r.title,
+            "height_m": r.height,
+            "mass_kg": round(r.mass, 1),
+            "joints": r.n,
+            "imitation": len(r.imitation_joints),
+            "collision_shapes": len(r.shapes),
+            "collision_pairs": len(r.pairs),
+            **r.provenance,
+        }
+        for name, r in robots.items()
+    ]
 
 
 def urdf_path(name_or_path: str | Path) -> Path:

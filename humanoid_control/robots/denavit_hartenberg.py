@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -63,6 +64,23 @@ class DenavitHartenberg:
         tip = (frames[-1] @ self.X_n_tip)[:3, 3]
         z, p = frames[:-1, :3, 2], frames[:-1, :3, 3]
         return np.vstack([np.cross(z, tip - p).T, z.T])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a joint, as tables are printed: joint, a_m, alpha_deg, d_m, theta_deg."""
+        columns = (self.a, np.degrees(self.alpha), self.d, np.degrees(self.theta))
+        numbers = np.column_stack(columns).round(12).tolist()
+        keys = ("joint", "a_m", "alpha_deg", "d_m", "theta_deg")
+        return [dict(zip(keys, (name, *row), strict=True)) for name, row in zip(self.joint_names, numbers, strict=True)]
+
+    def to_json(self) -> dict[str, Any]:
+        """The table as plain dictionaries and lists; constant transforms as rows of (4, 4) [m]."""
+        return {
+            "base": self.base,
+            "tip": self.tip,
+            "rows": self.rows(),
+            "base_to_frame_0": self.X_base_0.tolist(),
+            "frame_n_to_tip": self.X_n_tip.tolist(),
+        }
 
 
 def dh_transform(a: float, alpha: float, d: float, theta: float) -> np.ndarray:

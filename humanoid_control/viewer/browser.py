@@ -41,6 +41,18 @@ def find_chromium() -> str | None:
     return next((p for p in map(shutil.which, NAMES) if p), None)
 
 
+def require_chromium() -> str:
+    """Path of an installed Chromium or Chrome.
+
+    Raises:
+        EnvironmentProblem: there is none.
+    """
+    binary = find_chromium()
+    if binary is None:
+        raise EnvironmentProblem("no Chromium found: install the package 'chromium'")
+    return binary
+
+
 class Browser:
     """One page in a browser of its own; use as a context manager."""
 
@@ -50,9 +62,7 @@ class Browser:
         Raises:
             EnvironmentProblem: there is none, or it does not start.
         """
-        binary = find_chromium()
-        if binary is None:
-            raise EnvironmentProblem("no Chromium found: install the package 'chromium'")
+        binary = require_chromium()
         self._profile = tempfile.mkdtemp(prefix="humanoid_browser_")
         command = [binary, *flags, f"--user-data-dir={self._profile}", f"--window-size={width},{height}", "about:blank"]
         env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
@@ -114,7 +124,7 @@ class Browser:
                 self._socket.recv(timeout=left)
 
     def wait_for(self, text: str, timeout: float = 90.0) -> bool:
-        """Wait until the page shows a text; whether it came in time."""
+        """Wait until the page shows a text; True where it came in time [s]."""
         end = time.monotonic() + timeout
         while text not in self.text():
             if time.monotonic() > end:
@@ -140,7 +150,7 @@ class Browser:
         return base64.b64decode(self.call("Page.captureScreenshot", DRAWING_TIME, format="png", **clip)["data"])
 
     def settle(self, part: tuple[int, int, int, int], timeout: float = 90.0) -> bool:
-        """Wait until a part of the page does not change any more; whether it came to rest in time."""
+        """Wait until a part of the page, as for `picture`, does not change any more; True where that was in time."""
         before, end = b"", time.monotonic() + timeout
         while time.monotonic() < end:
             self.sleep(2.0)

@@ -1,18 +1,31 @@
-"""Still scenes for pictures, without ROS: robots in a row: beside the dancer, on the ground, or with volumes."""
+"""Still scenes and pictures of them, without ROS: robots in a row, beside the dancer, on the ground, or with volumes.
+
+```python
+from humanoid_control.mocap import load_body_points
+from humanoid_control.robots import load_robots
+from humanoid_control.viewer.stills import Shot, line_up_picture
+
+picture = line_up_picture(load_robots(["hrp2", "lola"], "fixed"), load_body_points("dance"), 9.0, Shot(height=560))
+```
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.ssv.model import SsvModel
 from humanoid_control.errors import RobotError
+from humanoid_control.mocap.body_points import BodyPoints
 from humanoid_control.robots import Robot
 from humanoid_control.robots.description.urdf import parse_urdf
+from humanoid_control.robots.volumes import volumes_of
+from humanoid_control.viewer.browser import photograph
 from humanoid_control.viewer.meshes import link_meshes
 from humanoid_control.viewer.scene import DANCER_COLOR, quaternion_wxyz
 from humanoid_control.viewer.server import open_server
@@ -32,7 +45,29 @@ TALL = 2.2  # [m] a dancer with raised arms
 ROBOT_OPACITY, NEAREST_OPACITY, OTHER_OPACITY = 0.25, 0.8, 0.35  # of a robot, of its nearest volumes, of the others
 FORCE_COLOR = (30, 140, 60)
 METRES_PER_NEWTON = 1 / 500.0
-STANDING_OPACITY = 0.5  # so that the forces are seen
+STANDING_OPACITY, STANDING_SPACING, STANDING_VIEW = 0.5, 1.3, 0.7  # translucent, so that the forces are seen
+BAR = 620  # [px] width of the colour bar
+
+
+class Shot(NamedTuple):
+    """A picture of a still scene: port of the page, width and height [pixels]."""
+
+    port: int = 8096
+    width: int = 1400
+    height: int = 860
+
+    @property
+    def aspect(self) -> float:
+        """Width over height."""
+        return self.width / self.height
+
+    def take(self, *scripts: str) -> bytes:
+        """A PNG of the page at the port, its panel hidden, after JavaScript was run in it.
+
+        Raises:
+            EnvironmentProblem: there is no Chromium, or it does not answer.
+        """
+        return photograph(self.port, self.width, self.height, (CLOSE_NOTICES, HIDE_PANEL, *scripts))
 
 
 class LineUp:
@@ -208,3 +243,85 @@ class CollisionRow:
     def stop(self) -> None:
         """Close the page."""
         self.row.stop()
+
+
+# -------- Pictures
+
+
+def line_up_picture(robots: Sequence[Robot], body: BodyPoints, at: float, shot: Shot) -> bytes:
+    """A PNG of robots side by side, the dancer first, each in its own solution of a moment of a clip.
+
+    Args:
+        robots: with fixed bases.
+        body: the clip.
+        at: the moment [s].
+        shot: port and size.
+
+    Raises:
+        RobotError, ClipError: as `scale_to_robot`. EnvironmentProblem: as `Shot.take`.
+    """
+    bones, postures = solved_moment(robots, body, at)
+    scene = LineUp(shot.port)
+    try:
+        scene.add_dancer(bones)
+        for robot, joints in zip(robots, postures, strict=True):
+            scene.add_robot(robot, joints)
+        scene.set_camera(shot.aspect)
+        return shot.take()
+    finally:
+        scene.stop()
+
+
+def collision_picture(robots: Sequence[Robot], postures: Sequence[np.ndarray], shot: Shot) -> bytes:
+    """A PNG of robots in postures (n,) with their volumes, coloured by distance, and the bar of colours.
+
+    Raises:
+        EnvironmentProblem: as `Shot.take`.
+    """
+    row = CollisionRow(shot.port)
+    try:
+        for robot, joints in zip(robots, postures, strict=True):
+            row.add(robot, volumes_of(robot, by_link=True), joints)
+        row.draw(shot.aspect)
+        return shot.take(row.bar_script(min(BAR, shot.width - 40)))
+    finally:
+        row.stop()
+
+
+def standing_picture(
+    robots: Sequence[Robot], seconds: float, shot: Shot, progress: Callable[[int, str], None] = lambda done, name: None
+) -> bytes:
+    """A PNG of robots that have stood on simulated ground for some time, with the forces that carry them.
+
+    Args:
+        robots: with floating bases.
+        seconds: of simulated time.
+        shot: port and size.
+        progress: called with the number of robots done and the name of the next.
+
+    Raises:
+        RobotError: as `LineUp.add_standing`. EnvironmentProblem: as `Shot.take`.
+    """
+    row = LineUp(shot.port, STANDING_SPACING)
+    try:
+        for k, robot in enumerate(robots):
+            progress(k, robot.name)
+            row.add_standing(robot, seconds)
+        row.set_camera(shot.aspect, STANDING_VIEW)
+        return shot.take()
+    finally:
+        row.stop()
+
+
+def solved_moment(robots: Sequence[Robot], body: BodyPoints, at: float) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The dancer and the robots at a moment of a clip [s]; each clip is solved from its beginning.
+
+    Returns:
+        Ends of the dancer's bones (2 B, 3) [m], and each robot's joint angles (n,) [rad].
+    """
+    from humanoid_control.retargeting import Figure, retarget_clip, scale_to_robot
+
+    frame = min(round(at * body.rate), body.n_frames - 1)
+    targets = [scale_to_robot(body, robot) for robot in robots]
+    bones = Figure(targets[0], 0.0).segments(targets[0].body[frame])
+    return bones, [retarget_clip(goal, robot).positions[frame] for goal, robot in zip(targets, robots, strict=True)]

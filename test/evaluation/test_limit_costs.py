@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from humanoid_control.cli.demo import DANCER, LEAD_IN, MOTION, SECONDS
+from humanoid_control.cli.demo import DANCER, MOTION, SECONDS
 from humanoid_control.evaluation import measure_limit_costs
 from humanoid_control.evaluation.limit_costs import LIMITS, REACH, VISIBLE
 from humanoid_control.mocap import find_body_points, load_body_points, load_clip
+from humanoid_control.nodes.session.demo import DANCE_LEAD_IN
 from humanoid_control.retargeting import RetargetSettings, retarget_clip, scale_to_robot
 from humanoid_control.robots import load_robot
 from humanoid_control.studies.dube2012.models import OPENED
@@ -110,7 +111,7 @@ def test_the_default_demo_is_one_that_the_robot_can_do():
     make = dict(re.findall(r"^(ROBOT|MOTION|TIME|SPEED) \?= (\S+)$", (REPOSITORY / "Makefile").read_text(), re.M))
     assert make == {"ROBOT": DANCER, "MOTION": MOTION, "TIME": f"{SECONDS:g}", "SPEED": "1"}
     body = load_body_points(MOTION)
-    assert LEAD_IN + body.duration - 0.5 <= SECONDS <= LEAD_IN + body.duration + 1.0, "once through"
+    assert DANCE_LEAD_IN + body.duration - 0.5 <= SECONDS <= DANCE_LEAD_IN + body.duration + 1.0, "once through"
     costs = measure_limit_costs(body, load_robot(DANCER, "fixed"))
     assert costs.kept.mean < 0.014 and costs.kept.max < 0.085
     assert costs.kept.at_speed_limit < 0.04 and costs.kept.closest > 0.01

@@ -46,10 +46,10 @@ def test_all_robots_share_one_scale_and_the_bar_marks_the_smallest_gap():
 @pytest.mark.parametrize("browser", [None, "/usr/bin/chromium"], ids=["no browser", "a browser"])
 def test_the_wrong_kind_of_picture_is_refused_before_a_browser_is_looked_for(browser, capsys, monkeypatch):
     """A user without Chromium installs it for a command that is right, not to learn that it was wrong."""
-    from humanoid_control.cli import picture
     from humanoid_control.cli.main import main
+    from humanoid_control.viewer import browser as viewer_browser
 
-    monkeypatch.setattr(picture, "find_chromium", lambda: browser)
+    monkeypatch.setattr(viewer_browser, "find_chromium", lambda: browser)
     assert main(["picture", "--collision", "-o", "x.jpg"]) == 2
     assert capsys.readouterr().err == "humanoid picture: -o must be a .png file, got x.jpg\n"
     with pytest.raises(SystemExit):

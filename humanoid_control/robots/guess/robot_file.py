@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -45,6 +46,10 @@ class GuessedPoint:
     xyz: np.ndarray
     how: str
     weak: bool = False
+
+    def rounded(self) -> list[float]:
+        """The place to a tenth of a millimetre [m]."""
+        return [round(float(v), 4) + 0.0 for v in self.xyz]
 
 
 @dataclass(frozen=True)
@@ -85,8 +90,27 @@ class Mapping:
 
     @property
     def imitation_joints(self) -> list[str]:
+        """Names of the joints of waist and arms."""
         joints = [*self.waist, *(j for arm in self.arms for j in [*arm.girdle, *arm.shoulder, arm.elbow, *arm.forearm])]
         return [j.name for j in joints]
+
+    def to_json(self) -> dict[str, Any]:
+        """Points, joints and fitted shapes as plain dictionaries and lists, lengths in metres."""
+        points = [
+            {"point": name, "link": p.link, "xyz": p.rounded(), "found": p.how, "guess": p.weak}
+            for name, p in self.points.items()
+        ]
+        fits = [
+            {
+                "body": f.link,
+                "shapes": len(f.shapes),
+                "outside_max_m": round(f.outside_max, 5),
+                "outside_mean_m": round(f.outside_mean, 5),
+                "inside_max_m": round(f.inside_max, 5),
+            }
+            for f in self.fits
+        ]
+        return {"points": points, "imitation_joints": self.imitation_joints, "fits": fits}
 
 
 def guess_mapping(tree: UrdfTree) -> Mapping:

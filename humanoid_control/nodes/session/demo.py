@@ -1,0 +1,125 @@
+"""Demonstrations: a session watched for some time, and the report of its recording, of a dance or of random reaching.
+
+```python
+from humanoid_control.nodes import Session
+from humanoid_control.nodes.session.demo import DANCE_LEAD_IN, dance_report, watch_session
+from humanoid_control.robots import load_robot
+
+settings = {"trajectory_streamer": {"clip": "gentle_dance", "lead_in": DANCE_LEAD_IN}}
+with Session("imitation", "wabian2", settings, record=True) as session:
+    run = watch_session(session, seconds=20.0)
+print(dance_report(session, run, load_robot("wabian2", "fixed"))["error_of_robot"]["mean"])
+```
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.nodes.session.session import Session
+from humanoid_control.nodes.stacks import NODES
+from humanoid_control.robots.robot import Robot
+from humanoid_control.terminal import console, progress
+
+DANCE_LEAD_IN = 1.5  # [s] from the first posture to the clip's, which the errors of a dance leave out
+# What the proof and the viewer need: the less there is to record, the less is lost on a busy machine.
+REACH_TOPICS = ("joint_commands", "goals", "targets", "joint_states", "odometry", "ik_markers", "/diagnostics")
+
+
+@dataclass(frozen=True)
+class WatchedRun:
+    """Times and processes of a run that was watched.
+
+    Attributes:
+        started: after which the robot moved [s]. stopped: how long stopping took [s].
+        processes: of the nodes, as `Session.processes`.
+    """
+
+    started: float
+    stopped: float
+    processes: list[dict[str, Any]]
+
+    def to_json(self) -> dict[str, Any]:
+        """Times of starting and stopping [s]."""
+        return {"start_s": round(self.started, 2), "stop_s": round(self.stopped, 2)}
+
+
+def watch_session(
+    session: Session, seconds: float, hold: bool = False, name: str = "demo", quiet: bool = True
+) -> WatchedRun:
+    """Let a session run for some time, and stop it.
+
+    Args:
+        session: that has been entered.
+        seconds: how long, from the robot's first motion.
+        hold: go on after that, until a signal.
+        name: of the progress bar.
+        quiet: print nothing.
+
+    Raises:
+        StackFailure: as `Session`.
+    """
+    started = session.wait_first_motion()
+    if not quiet:
+        console.print(f"moving after {started:.1f} s; logs and recording: {session.directory}")
+    with progress(name, seconds, quiet=quiet) as show:
+        session.run(seconds, show)
+    if hold and not session.stopped.is_set():
+        if not quiet:
+            console.print("holding: Ctrl-C ends it")
+        session.run(math.inf)
+    processes = session.processes()
+    return WatchedRun(started, session.stop(), processes)
+
+
+def dance_report(session: Session, run: WatchedRun, robot: Robot) -> dict[str, Any]:
+    """The report of a recorded imitation; `good` is whether every limit was kept and nothing touched.
+
+    Args:
+        session: that was recorded, with `DANCE_LEAD_IN`.
+        run: as it was watched.
+        robot: the one that danced, with a fixed base.
+
+    Raises:
+        ConfigError: nothing was recorded, or no commands or targets.
+    """
+    from humanoid_control.evaluation.recorded_run import run_report
+
+    report = run_report(_recording(session), robot, skip=DANCE_LEAD_IN)
+    report |= {**run.to_json(), "processes": run.processes, "warnings": [": ".join(c) for c in session.complaints]}
+    return report | {"good": report["limits"]["kept"] and report["self_collision"]["frames_in_collision"] == 0}
+
+
+def reaching_report(session: Session, run: WatchedRun, robot: Robot, acceleration: float) -> dict[str, Any]:
+    """The proof of a recorded run of random reaching; `good` is whether all of it holds.
+
+    Warnings leave out what the script of goals provokes on purpose: jumps, and samples that are no numbers.
+
+    Args:
+        session: that was recorded. run: as it was watched.
+        robot: with a fixed base.
+        acceleration: the limit that the inverse kinematics was given [rad/s^2].
+
+    Raises:
+        ConfigError: nothing was recorded, or no commands.
+    """
+    from humanoid_control.evaluation.reaching import reach_report
+
+    report = reach_report(_recording(session), robot, acceleration, NODES)
+    warnings = [f"{name}: {text}" for name, text in session.complaints if not provoked_by_goals(text)]
+    return report | {**run.to_json(), "warnings": warnings}
+
+
+def provoked_by_goals(text: str) -> bool:
+    """True where a warning is about nothing but what the script of random goals does on purpose."""
+    return all("is not a number: held" in t or "jumped: held" in t for t in text.split("; "))
+
+
+def _recording(session: Session) -> Path:
+    if session.bag is None:
+        raise ConfigError("the session was not recorded: make it with record=True")
+    return session.bag

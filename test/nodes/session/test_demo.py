@@ -1,0 +1,32 @@
+"""Reports of demonstrations: warnings that random goals provoke are left out, and what was not recorded has none."""
+
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.nodes import Session
+from humanoid_control.nodes.session.demo import WatchedRun, dance_report, provoked_by_goals, reaching_report
+from humanoid_control.robots import load_robot
+
+
+@pytest.mark.parametrize(
+    ("text", "provoked"),
+    [
+        ("r_wrist jumped: held", True),
+        ("r_wrist is not a number: held; l_wrist jumped: held", True),
+        ("r_wrist jumped: held; no joint states for 2 s", False),
+        ("killed by signal 9", False),
+    ],
+)
+def test_only_what_the_goals_do_on_purpose_is_left_out(text, provoked):
+    assert provoked_by_goals(text) is provoked
+
+
+def test_a_session_that_was_not_recorded_has_no_report(monkeypatch, tmp_path):
+    monkeypatch.setenv("HUMANOID_HOME", str(tmp_path))
+    session, run = Session("targets", "hrp2"), WatchedRun(1.0, 0.5, [])
+    robot = load_robot("hrp2", "fixed")
+    for report in (lambda: dance_report(session, run, robot), lambda: reaching_report(session, run, robot, 200.0)):
+        with pytest.raises(ConfigError, match="record=True"):
+            report()
