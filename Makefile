@@ -24,7 +24,7 @@ help:
 	@echo "make docs      robots, docs and default parameter files, made anew from their sources"
 	@echo "make site      the pages of docs/ as a site, in site/"
 	@echo "make wheel     the package as a wheel, in dist/"
-	@echo "make picture   the pictures of the README (needs Chromium)"
+	@echo "make picture   the pictures of the README and of docs/ (needs Chromium)"
 	@echo "make clean     remove .venv and what was generated"
 
 setup: $(VENV)/.ready

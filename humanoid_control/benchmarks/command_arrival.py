@@ -16,7 +16,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -165,7 +164,7 @@ def listen(priority: int = 50) -> dict[str, Any]:
     return heard
 
 
-def main(_args: Sequence[str] = ()) -> int:
+def main() -> int:
     """Listen, and print what was heard."""
     print(json.dumps(listen()), flush=True)
     return 0

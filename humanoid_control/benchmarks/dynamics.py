@@ -93,7 +93,7 @@ def _table_2_6(t: dict[str, float]) -> list[str]:
         on, dense, sparse = (t[f"fd_{kind}_{s}"] for s in ("on", "dense", "sparse"))
         ranges = [f"{min(c):.3g}-{max(c):.3g}" for c in zip(*published, strict=True)]
         mean = np.mean(published, axis=0)
-        loop = [sum(t[f"{kind}_{s}_{x}"] for x in stages) for s, stages in _STAGES.items()]
+        loop = [sum(t[f"{kind}_{SHORT[s]}_{x}"] for x in STAGES[s]) for s in ("articulated_body", "dense", "sparse")]
         lines.append(
             f"Schwienbacher 2014, table 2.6, {kind}: O(n) {on:.1f} us, dense {dense / on:.2f} and sparse "
             f"{sparse / on:.2f} times that; in a loop {loop[0]:.1f} us, {loop[1] / loop[0]:.2f} and "
@@ -101,13 +101,6 @@ def _table_2_6(t: dict[str, float]) -> list[str]:
             f"(means {mean[1]:.2f}, {mean[2]:.2f})."
         )
     return lines
-
-
-_STAGES = {
-    "on": ("fw1", "bw", "fw2"),
-    "dense": ("fw1", "matrix", "solve"),
-    "sparse": ("fw1", "matrix", "solve"),
-}
 
 
 def growth(dof: np.ndarray, us: np.ndarray) -> tuple[float, float, float]:

@@ -151,6 +151,7 @@ def _outputs(args: argparse.Namespace, names: list[str]) -> list[Path | None]:
 def _one(
     body: Any, robot: Any, settings: RetargetSettings, args: argparse.Namespace, output: Path | None
 ) -> dict[str, Any]:
+    from humanoid_control.evaluation.tracking_error import LINK_ENDS
     from humanoid_control.retargeting import retarget_clip
     from humanoid_control.retargeting.scaling import scale_to_robot
 
@@ -161,12 +162,11 @@ def _one(
     if output is not None:
         write_trajectory(output, trajectory, targets.positions)
     e = 100 * trajectory.errors
-    links = {"spine": e[:, :1], "clavicles": e[:, 1:3], "upper_arms": e[:, 3:5], "lower_arms": e[:, 5:7]}
     return {
         "robot": robot.name,
         "frames": len(targets),
         "rate_hz": round(targets.rate, 2),
-        **{k: round(float(v.mean()), 2) for k, v in links.items()},
+        **{link.replace(" ", "_"): round(float(e[:, ends].mean()), 2) for link, ends in LINK_ENDS.items()},
         "mean": round(float(e.mean()), 2),
         "max": round(float(e.max()), 2),
         "saturated_percent": round(100 * float(np.mean(trajectory.saturated > 0)), 1),

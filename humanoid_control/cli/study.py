@@ -39,7 +39,8 @@ NOT_OPTIONS = ("study", "json", "details", "output")  # what a study itself does
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A sub-command for each study, with its own options; what is not given, the study decides."""
     parsers = add_commands(parser, "study", {name: study.task for name, study in STUDIES.items()})
-    imitation, momentum, calibration, safety, worlds, tendons, sternum = (_Options(parsers[name]) for name in STUDIES)
+    names = ("imitation", "momentum", "calibration", "safety", "worlds", "tendons", "sternum")
+    imitation, momentum, calibration, safety, worlds, tendons, sternum = (_Options(parsers[name]) for name in names)
     imitation.add(
         "--clip", action="append", type=given, dest="clips", help="motion file, not the built-in dance; repeatable"
     )

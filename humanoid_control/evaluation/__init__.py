@@ -1,11 +1,14 @@
 """Evaluation: how well a clip or a recorded run was followed, by errors, collisions, limits and smoothness.
 
+```python
 from humanoid_control.evaluation import score_clip
-from humanoid_control.mocap import load_body_points
+from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.robots import load_robot
 
-score = score_clip(load_body_points("dance"), load_robot("wabian2", "fixed"))
+body = find_body_points(load_clip("dance").crop(6.0, 9.0))
+score = score_clip(body, load_robot("wabian2", "fixed"))
 print({run.label: run.links["mean"].mean for run in score.runs})
+```
 """
 
 from typing import TYPE_CHECKING

@@ -11,16 +11,11 @@ import pinocchio as pin
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation.bag import BagReader
+from humanoid_control.evaluation.tracking_error import LINK_ENDS
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import Table
 
-LINKS = {
-    "sternum": ("spine", 0, 1),
-    "gh": ("clavicles", 1, 3),
-    "elbow": ("upper arms", 3, 5),
-    "wrist": ("lower arms", 5, 7),
-}
 STOP_COMPLIANCE = np.radians(1.0)  # [rad]
 TOLERANCE = 1e-6
 
@@ -54,7 +49,7 @@ def link_error_statistics(robot: Robot, signal: Signal, target_time: np.ndarray,
     joints = signal.at(target_time[inside])
     reached = np.array([robot.point_positions(robot.q(j), POINTS) for j in joints])
     errors = np.linalg.norm(reached - targets[inside], axis=2)
-    rows = {name: errors[:, a:b] for name, a, b in LINKS.values()} | {"mean": errors}
+    rows = {name: errors[:, ends] for name, ends in LINK_ENDS.items()} | {"mean": errors}
     return {k: {"mean": float(e.mean()), "std": float(e.std()), "max": float(e.max())} for k, e in rows.items()}
 
 

@@ -49,13 +49,13 @@ _SEGMENTS = {
 _MIDDLE = {"upper_torso": "B", "lower_torso": "B", "torso": "B", "head": "HN", "neck": "HN"}
 _SIDED = re.compile(r"(?:([lr])_|(left)_|(right)_)(\w+)")
 
-# Columns of Table 6.6, which counts arms against the torso only.
 ARM_TORSO_COLUMNS = (
     "lower arm - upper torso",
     "lower arm - lower torso",
     "upper arm - upper torso",
     "upper arm - lower torso",
 )
+"""Columns of Table 6.6, which counts arms against the torso only."""
 
 
 def segment_of(shape: str) -> str | None:
@@ -89,8 +89,6 @@ def arm_torso_column(shape_1: str, shape_2: str) -> str | None:
 
 
 # -------- Collisions counted as in Table 6.6
-
-TABLE = ARM_TORSO_COLUMNS
 
 
 @dataclass(frozen=True)
@@ -160,16 +158,16 @@ def count_collisions(distances: PairDistances) -> CollisionCount:
     """
     hit = distances.distance < 0
     columns = [(arm_torso_column(*pair), _side(pair)) for pair in distances.pairs]
-    per_arm = {side: dict.fromkeys(TABLE, 0) for side in "lr"}
+    per_arm = {side: dict.fromkeys(ARM_TORSO_COLUMNS, 0) for side in "lr"}
     for side in "lr":
-        for column in TABLE:
+        for column in ARM_TORSO_COLUMNS:
             mine = [k for k, found in enumerate(columns) if found == (column, side)]
             per_arm[side][column] = int(hit[:, mine].any(axis=1).sum())
     watched = np.array([column is not None for column, _ in columns], dtype=bool)
     others = {}
     for k in np.flatnonzero(~watched & hit.any(axis=0)):
         others[" - ".join(distances.pairs[k])] = int(hit[:, k].sum())
-    arm_torso = {column: per_arm["l"][column] + per_arm["r"][column] for column in TABLE}
+    arm_torso = {column: per_arm["l"][column] + per_arm["r"][column] for column in ARM_TORSO_COLUMNS}
     depth = np.maximum(0.0, -distances.distance)
     return CollisionCount(
         frames=len(hit),

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from humanoid_control.errors import RobotError
+from humanoid_control.evaluation.tracking_error import unbroken_runs
 from humanoid_control.robots.description.urdf import link_of, parse_urdf, serial_chain
 from humanoid_control.robots.robot import Robot
 
 HORIZONTAL_FLEXION = "shoulder_horizontal_flexion"
 SIDES = ("l", "r")
+NEAR = 0.2  # of the distance from the singularity: 12 degrees from the singular posture
 GH_MOTIONS = ("shoulder_flexion", "shoulder_abduction", "shoulder_rotation")
 
 
@@ -82,21 +84,18 @@ class SingularStretch:
     smallest: float
 
 
-def singular_stretches(values: np.ndarray, below: float = 0.2) -> list[SingularStretch]:
+def singular_stretches(values: np.ndarray, below: float = NEAR) -> list[SingularStretch]:
     """Stretches of a trajectory near a shoulder singularity.
 
     Args:
         values: (T, 2) from `gh_singularity`.
-        below: the threshold in (0, 1); 0.2 is 12 deg from the singular posture.
+        below: the threshold in (0, 1).
     """
-    out = []
-    for side, name in enumerate(SIDES):
-        near = np.concatenate([[False], values[:, side] < below, [False]])
-        starts, ends = np.flatnonzero(near[1:] & ~near[:-1]), np.flatnonzero(near[:-1] & ~near[1:])
-        out += [
-            SingularStretch(name, int(a), int(b) - 1, float(values[a:b, side].min()))
-            for a, b in zip(starts, ends, strict=True)
-        ]
+    out = [
+        SingularStretch(name, a, b - 1, float(values[a:b, side].min()))
+        for side, name in enumerate(SIDES)
+        for a, b in unbroken_runs(values[:, side] < below)
+    ]
     return sorted(out, key=lambda s: (s.first, s.side))
 
 
@@ -129,8 +128,6 @@ def _rotations(axis: np.ndarray, angles: np.ndarray) -> np.ndarray:
 
 # -------- Summary of a motion
 
-NEAR = 0.2  # 12 degrees from the singular posture
-
 
 @dataclass(frozen=True)
 class ShoulderSingularity:
@@ -162,4 +159,4 @@ def summarize_singularity(values: np.ndarray) -> ShoulderSingularity:
     """The summary of distances (T, 2)."""
     near = values < NEAR  # False for NaN
     smallest = float(values.min())
-    return ShoulderSingularity(smallest, float(near.any(axis=1).mean()), tuple(singular_stretches(values, NEAR)))
+    return ShoulderSingularity(smallest, float(near.any(axis=1).mean()), tuple(singular_stretches(values)))

@@ -12,6 +12,8 @@ from humanoid_control.robots.robot import Robot
 
 MEAN = "mean"
 LINKS = (*POINTS, MEAN)
+LINK_ENDS = {"spine": slice(0, 1), "clavicles": slice(1, 3), "upper arms": slice(3, 5), "lower arms": slice(5, 7)}
+"""Links, left and right together -> their ends among POINTS."""
 
 
 def reached_points(robot: Robot, joints: np.ndarray) -> np.ndarray:
@@ -223,8 +225,10 @@ def _runs(mask: np.ndarray, height: np.ndarray) -> list[tuple[int, int, int]]:
     """(highest frame, first, last) of each unbroken run of True; none in a series that is constant but for rounding."""
     if np.ptp(height) <= ROUNDING:
         return []
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(int)))
-    return [
-        (int(first + np.argmax(height[first:end])), int(first), int(end - 1))
-        for first, end in zip(edges[::2], edges[1::2], strict=True)
-    ]
+    return [(first + int(np.argmax(height[first:end])), first, end - 1) for first, end in unbroken_runs(mask)]
+
+
+def unbroken_runs(mask: np.ndarray) -> list[tuple[int, int]]:
+    """(first, end) of each unbroken run of True in a mask (T,); the end is the place behind the last."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(int))).tolist()
+    return list(zip(edges[::2], edges[1::2], strict=True))

@@ -26,14 +26,13 @@ FREE_SHARE = 0.4  # of a phone's page, from the top: the panel covers the rest
 class ViewState:
     """Newest message of each kind, turned into numbers when it is drawn: the work is done at the drawing rate.
 
+    The `on_` methods take messages, the `take_` methods give what they say in numbers.
+
     Attributes:
-        joints: (n,) [rad], NaN until heard.
-        X_world_root: pose of the root link where odometry gives it, else None.
-        targets: target name -> (x, y, z) [m].
-        dancer: (2 B, 3) ends of the bones [m].
+        joints: (n,) [rad] as of the last `take_joints`, NaN until heard.
         markers: topic -> its newest markers; None where nothing is new.
-        clip_time: [s], or None.
-        nodes: rows for the panel.
+        clip_time: [s]; None until heard.
+        nodes: node -> row of the panel: name, level, message, values of its last diagnostics.
     """
 
     def __init__(self, robot: Robot) -> None:

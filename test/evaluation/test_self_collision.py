@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.evaluation.self_collision import (
-    TABLE,
+    ARM_TORSO_COLUMNS,
     PairDistances,
     arm_torso_column,
     count_collisions,
@@ -49,9 +49,9 @@ def test_a_frame_counts_once_for_each_arm():
         ]
     )
     count = count_collisions(PairDistances(pairs, distance))
-    assert count.arm_torso == dict(zip(TABLE, [3, 0, 0, 1], strict=True))
-    assert count.per_arm["l"] == dict(zip(TABLE, [2, 0, 0, 1], strict=True))
-    assert count.per_arm["r"] == dict(zip(TABLE, [1, 0, 0, 0], strict=True))
+    assert count.arm_torso == dict(zip(ARM_TORSO_COLUMNS, [3, 0, 0, 1], strict=True))
+    assert count.per_arm["l"] == dict(zip(ARM_TORSO_COLUMNS, [2, 0, 0, 1], strict=True))
+    assert count.per_arm["r"] == dict(zip(ARM_TORSO_COLUMNS, [1, 0, 0, 0], strict=True))
     assert (count.total, count.frames, count.frames_arm_torso) == (4, 4, 2)
     assert count.others == {"l_hand - r_hand": 2}
     assert (count.worst, count.worst_other) == (0.05, 0.3)

@@ -1,9 +1,14 @@
 """Reports of scores: tables, plots, a self-contained page, and the files that hold them.
 
-from pathlib import Path
-from humanoid_control.evaluation import report
+```python
+from humanoid_control.evaluation import score_clip
+from humanoid_control.evaluation.report import score_page
+from humanoid_control.mocap import find_body_points, load_clip
+from humanoid_control.robots import load_robot
 
-report.write_scores(scores, html=Path("page.html"), folder=None)
+body = find_body_points(load_clip("dance").crop(6.0, 9.0))
+page = score_page([score_clip(body, load_robot(name, "fixed")) for name in ("wabian2", "hrp2")])
+```
 """
 
 from typing import TYPE_CHECKING

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.evaluation.score import RobotScore, RunScore
-from humanoid_control.evaluation.self_collision import TABLE
+from humanoid_control.evaluation.self_collision import ARM_TORSO_COLUMNS
 from humanoid_control.evaluation.tracking_error import LINKS, MEAN, ErrorPeak
 from humanoid_control.terminal import Table
 
@@ -59,7 +59,7 @@ def collision_table(scores: Sequence[RobotScore]) -> Table:
         + [round(1000 * r.collisions.worst, 1), sum(r.collisions.others.values())]
         for s, r in _runs(scores)
     ]
-    columns = ["robot", "", *TABLE, "sum", "frames N", "deepest mm", "other pairs"]
+    columns = ["robot", "", *ARM_TORSO_COLUMNS, "sum", "frames N", "deepest mm", "other pairs"]
     note = "A frame counts once for each arm that collides, left and right added up; a hand belongs to its lower arm. "
     note += "Other pairs: every pair by itself."
     return Table("self-collisions of the arms with the torso [frames]", columns, rows, note)

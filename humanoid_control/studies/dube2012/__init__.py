@@ -1,10 +1,13 @@
 """Conclusions of Dube 2012 as experiments: each holds, does not hold, or cannot be decided, with its numbers.
 
-from humanoid_control.mocap import load_body_points
+```python
+from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.studies.dube2012 import judge_hypotheses
 
-for finding in judge_hypotheses([load_body_points("dance")], ["H2", "H7"]):
+body = find_body_points(load_clip("dance").crop(6.0, 9.0))
+for finding in judge_hypotheses([body], ["H2", "H7"]):
     print(finding.hypothesis.statement, finding.verdict, finding.reason)
+```
 """
 
 from humanoid_control.studies.dube2012.hypotheses import HYPOTHESES, judge_hypotheses

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from humanoid_control.evaluation.shoulder_singularity import gh_singularity
-from humanoid_control.evaluation.tracking_error import MEAN, link_errors, reached_points
+from humanoid_control.evaluation.tracking_error import MEAN, link_errors, reached_points, unbroken_runs
 from humanoid_control.retargeting import retarget_clip
 from humanoid_control.studies.dube2012.girdle_waist import beyond
 from humanoid_control.studies.dube2012.lab import ARMS, DUBE2012, RetargetingLab, singular_motion
@@ -99,8 +99,7 @@ def hyperextension(lab: RetargetingLab) -> list[Part]:
 
 def longest_run(mask: np.ndarray) -> int:
     """Length of the longest unbroken run of True."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(int)))
-    return int((edges[1::2] - edges[::2]).max(initial=0))
+    return max((end - first for first, end in unbroken_runs(mask)), default=0)
 
 
 H8 = Hypothesis(

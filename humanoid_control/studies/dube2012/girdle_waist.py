@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from scipy.stats import spearmanr
 
-from humanoid_control.evaluation.self_collision import TABLE
+from humanoid_control.evaluation.self_collision import ARM_TORSO_COLUMNS
 from humanoid_control.robots.robot import Robot
 from humanoid_control.studies.dube2012.lab import ARMS, GH, ROBOTS, STERNUM, WRISTS, RetargetingLab, Trial
 from humanoid_control.studies.dube2012.robot_variants import with_girdle_at, with_locked, with_ranges, with_waist_at
@@ -16,7 +16,7 @@ from humanoid_control.studies.verdict import OPEN, Hypothesis, Part, cm, decide,
 # -------- waist
 
 HEIGHTS = (0.10, 0.16, 0.22, 0.28, 0.34)  # [m] above the mid-hip; HRP-2's own is 0.35
-LOWER_TORSO = tuple(column for column in TABLE if column.endswith("lower torso"))
+LOWER_TORSO = tuple(column for column in ARM_TORSO_COLUMNS if column.endswith("lower torso"))
 
 
 def _armar_waist(lab: RetargetingLab, *locked: str) -> float:

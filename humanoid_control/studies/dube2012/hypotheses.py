@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from humanoid_control.errors import HumanoidError
-from humanoid_control.evaluation.self_collision import TABLE
+from humanoid_control.evaluation.self_collision import ARM_TORSO_COLUMNS
 from humanoid_control.mocap.body_points import BodyPoints
 from humanoid_control.studies.dube2012 import arm, girdle_waist, models
 from humanoid_control.studies.dube2012.lab import PUBLISHED, ROBOTS, SOLVERS, RetargetingLab
@@ -82,7 +82,7 @@ def order(lab: RetargetingLab) -> list[Part]:
 def distribution(lab: RetargetingLab) -> list[Part]:
     """H17."""
     counts = {name: lab.trial(name).collisions for name in ROBOTS}
-    sums = {column: sum(c.arm_torso[column] for c in counts.values()) for column in TABLE}
+    sums = {column: sum(c.arm_torso[column] for c in counts.values()) for column in ARM_TORSO_COLUMNS}
     total = sum(sums.values())
     lower_arm, upper_arm = (sum(n for k, n in sums.items() if k.startswith(p)) for p in ("lower arm", "upper arm"))
     upper, low = (sum(n for k, n in sums.items() if k.endswith(p)) for p in ("upper torso", "lower torso"))

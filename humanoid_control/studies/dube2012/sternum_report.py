@@ -26,7 +26,7 @@ _POINTS = ("l_hip", "r_hip", "l_shoulder", "r_shoulder", "sternum")
 class SternumErrors:
     """One row of the table.
 
-    Args:
+    Attributes:
         method: of METHODS, or "published" for the numbers of Dube 2012.
         fitted_on: what the constants come from.
         sample: "in" when they were fitted to the frames they are judged on, "part" when to these and others, "out" when

@@ -45,10 +45,7 @@ VARIANTS = (
     Variant("shared, default", {"share": True}),
 )
 SHOWN = (2, 3, 7)
-DEGREE, DATA = (
-    5,
-    5000,
-)  # of the polynomials: the example of Kawaharazuka 2018, II-B, and how many postures they are fitted to
+DEGREE, DATA = 5, 5000  # of the polynomials (Kawaharazuka 2018, II-B), and the postures that they are fitted to
 BEYOND = radians(2.0)  # that an estimate may be out of its range; so far a joint presses into its stop at most
 RIGHT_ARM = tuple("r" + joint[1:] for joint in ARM)
 Walk = Callable[[int, int], tuple[Array, Array]]  # steps, seed -> angles, lengths

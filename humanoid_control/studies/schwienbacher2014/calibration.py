@@ -149,11 +149,8 @@ def run_study(
     """
     from humanoid_control.robots.catalogue import load_robot
 
-    for option, value in (("poses", poses), ("seeds", seeds)):
-        if value < 1:
-            raise ConfigError(f"{option} must be at least 1, got {value}")
     if not 0 <= noise < math.inf:
-        raise ConfigError(f"noise must be a number from 0 up, got {noise:g}")
+        raise ConfigError(f"noise must be a number of degrees from 0 up, got {noise:g}")
     model, accuracy = load_robot(robot, "fixed"), JigAccuracy()
     legs = study_calibration(model, poses, math.radians(noise), seeds, accuracy, show)
     data = to_json(model, legs, noise, accuracy.position, math.degrees(accuracy.orientation))

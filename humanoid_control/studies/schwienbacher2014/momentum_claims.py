@@ -124,11 +124,11 @@ def _weighting_reductions(lab: WalkingLab) -> list[Part]:
     torque = lower_by(max(z.torque_left, z.torque_right), max(still.torque_left, still.torque_right))
     reached = [lower_by(lab.outcome(f"method 2 {d:g}").z.peak_to_peak, still.peak_to_peak) for d in DELTAS]
     enough = [d for d, r in zip(DELTAS, reached, strict=True) if r >= 40.0]
-    sweep = {f"L_z_lower_%_delta_{d:g}": r for d, r in zip(DELTAS, reached, strict=True)}
+    by_delta = {f"L_z_lower_%_delta_{d:g}": r for d, r in zip(DELTAS, reached, strict=True)}
     seen = f"40 % is reached at a delta of {enough[0]:g} or less" if enough else "no delta of the sweep reaches 40 %"
     return [
         Part("both are lower", decide(min(L, torque) > 0), {"L_z_lower_%": L, "torque_lower_%": torque}),
-        Part("L_z by 40 %, within 10 points", decide(abs(L - 40) <= WITHIN), sweep, seen),
+        Part("L_z by 40 %, within 10 points", decide(abs(L - 40) <= WITHIN), by_delta, seen),
         Part("torque by 15 %, within 10 points", decide(abs(torque - 15) <= WITHIN), {"torque_lower_%": torque}),
     ]
 

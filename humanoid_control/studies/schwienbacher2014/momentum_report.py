@@ -16,6 +16,7 @@ from humanoid_control.evaluation.report.plots import SERIES, subplots
 from humanoid_control.studies.report import Progress, StudyReport, silent
 from humanoid_control.studies.schwienbacher2014 import momentum_sweep
 from humanoid_control.studies.schwienbacher2014.momentum_walks import MAIN, WalkingLab, WalkOutcome, find_gait
+from humanoid_control.studies.verdict import HOLDS
 from humanoid_control.terminal import Table, machine
 from humanoid_control.walking import WalkTask
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 
 SLOWER = 1.25  # 0.4 m in 1 s, the second published experiment
-HOLDS = "holds"
 PUBLISHED = (
     "published (another Lola): method 1 to method 0 about -20 % in L_z and its rate; method 2 with delta 0.5 to still\n"
     "arms about -40 % in L_z and -15 % in the peaks of the contact torque"

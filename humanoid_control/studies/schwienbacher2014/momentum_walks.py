@@ -241,7 +241,7 @@ class WalkingLab:
         gait: GaitSettings | None = None,
         gains: FreeJointGains | None = None,
         arms_in: float = 0.0,
-        cycles: int = 6,
+        cycles: int = CYCLES,
     ) -> WalkOutcome:
         """The outcome of a walk.
 

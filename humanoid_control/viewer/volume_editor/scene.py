@@ -173,7 +173,8 @@ class GapLines:
 class DragHandles:
     """Gizmos of one volume at a time, in the frame of its link.
 
-    The one being dragged is left alone, the others follow. What happens is told in phases: 'start', 'update', 'end'.
+    The one being dragged is left alone, the others follow. A drag is told in phases: 'start', 'update' at each place,
+    'end' at the last one, and 'ended' when the volume has been changed to that.
     """
 
     def __init__(self, server: viser.ViserServer, change: Change, phase: Callable[[str], bool]) -> None:
@@ -182,7 +183,7 @@ class DragHandles:
         Args:
             server: of the page.
             change: called with a gesture and a function from the volume before it to the one after it.
-            phase: told the phase of a drag; False: this place may be left out.
+            phase: told the phase of a drag, and asked whether the volume is to be changed to this place.
         """
         self._server, self._change, self._phase = server, change, phase
         self._gizmos: dict[str, viser.TransformControlsHandle] = {}

@@ -36,7 +36,9 @@ class Made:
     def __init__(self, error=0.02, spread=0.01, hits=0):
         self._error, self._spread = error, spread
         self.joints = np.array([error, spread])
-        self.collisions = type("Count", (), {"total": hits, "arm_torso": dict.fromkeys(hypotheses.TABLE, hits)})
+        self.collisions = type(
+            "Count", (), {"total": hits, "arm_torso": dict.fromkeys(hypotheses.ARM_TORSO_COLUMNS, hits)}
+        )
 
     def error(self, *links, frames=None):
         return self._error
@@ -153,7 +155,7 @@ def test_collisions_too_few_to_compare_decide_nothing():
     class Hits(Made):
         def __init__(self, *counts):
             super().__init__()
-            table = dict(zip(hypotheses.TABLE, counts, strict=True))
+            table = dict(zip(hypotheses.ARM_TORSO_COLUMNS, counts, strict=True))
             self.collisions = type("Count", (), {"total": sum(counts), "arm_torso": table})
 
     published = {
