@@ -150,7 +150,7 @@ def run_study(
     from humanoid_control.robots.catalogue import load_robot
 
     if not 0 <= noise < math.inf:
-        raise ConfigError(f"noise must be a number of degrees from 0 up, got {noise:g}")
+        raise ConfigError(f"noise must be a number from 0 up, got {noise:g} deg")
     model, accuracy = load_robot(robot, "fixed"), JigAccuracy()
     legs = study_calibration(model, poses, math.radians(noise), seeds, accuracy, show)
     data = to_json(model, legs, noise, accuracy.position, math.degrees(accuracy.orientation))
