@@ -1,12 +1,14 @@
 """What is drawn is what was measured."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
 from humanoid_control.evaluation import retarget_variants, score_clip
 from humanoid_control.evaluation.report import plots as score_plots
-from humanoid_control.evaluation.report import plots as score_postures
+from humanoid_control.evaluation.report import score_page
 from humanoid_control.evaluation.report.plots import INK, SERIES, svg
 from humanoid_control.evaluation.tracking_error import LINKS
 from humanoid_control.mocap import find_body_points, load_clip
@@ -26,8 +28,7 @@ def drawn(monkeypatch):
 
     def axes(plot, *args):
         kept = []
-        for module in (score_plots, score_postures):
-            monkeypatch.setattr(module, "svg", lambda figure, *rest: kept.append(figure) or svg(figure, *rest))
+        monkeypatch.setattr(score_plots, "svg", lambda figure, *rest: kept.append(figure) or svg(figure, *rest))
         assert plot(*args).count("<svg") == 1
         return kept[0].axes
 
@@ -62,10 +63,10 @@ def test_range_bars_lie_inside_the_range_of_the_joint(drawn, scores):
 
 def test_postures_are_those_of_the_best_and_the_worst_frame_desired_beside_actual(drawn, scores):
     s = scores[0]
-    moments = dict(score_postures.peak_moments(s))
+    moments = dict(score_plots.peak_moments(s))
     mean = s.runs[0].frames.errors["mean"]
     assert (moments["trough"], moments["peak"]) == (np.argmin(mean), np.argmax(mean))
-    axes = drawn(score_postures.postures, s)
+    axes = drawn(score_plots.postures, s)
     assert len(axes) == 8
     for row, frame in enumerate((moments["trough"], moments["peak"])):
         for ax, plane in ((axes[4 * row + 1], [1, 2]), (axes[4 * row + 3], [0, 2])):
@@ -82,3 +83,13 @@ def _groups(ax, n):
     """The bars of each run as one container; the ranges there are, drawn one by one, as the first."""
     single = [c.patches[0] for c in ax.containers if len(c.patches) == 1 and n > 1]
     return [type("Bars", (), {"patches": single}), *(c for c in ax.containers if len(c.patches) == n)]
+
+
+def test_a_page_needs_no_peak_of_the_mean_error(scores):
+    """By the printed rule of troughs the mean may have neither peak nor trough where single links have both."""
+    run = scores[0].runs[0]
+    links = run.links | {"mean": replace(run.links["mean"], peaks=(), troughs=())}
+    assert any(link.peaks for link in links.values())
+    page = score_page([replace(scores[0], runs=(replace(run, links=links),))])
+    table = page[page.index("joint angles at peaks and troughs") :]
+    assert all(f'<td class="text">{u.joint}</td>' in table for u in run.joints)

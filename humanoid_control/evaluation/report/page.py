@@ -97,10 +97,7 @@ def _posture_tables(s: RobotScore, most: int = 3) -> list[Table]:
     """Joint angles at the most extreme peaks and troughs of each link, a table a run."""
     tables = []
     for r in s.runs:
-        columns, rows = (
-            ["joint °"],
-            [[row[0]] for row in posture_rows(r.links["mean"].peaks or r.links["mean"].troughs)],
-        )
+        columns, rows = ["joint °"], [[u.joint] for u in r.joints]
         for name in LINKS:
             for what, found in (("peak", r.links[name].peaks), ("trough", r.links[name].troughs)):
                 columns += [f"{NAMES[name]} {what} {e.time:.1f} s" for e in found[:most]]
