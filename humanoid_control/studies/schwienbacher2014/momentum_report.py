@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import matplotlib
 import numpy as np
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.evaluation.report.plots import SERIES, subplots
+from humanoid_control.evaluation.report.plots import SERIES, png, subplots
 from humanoid_control.studies.report import Progress, StudyReport, silent
 from humanoid_control.studies.schwienbacher2014 import momentum_sweep
 from humanoid_control.studies.schwienbacher2014.momentum_walks import MAIN, WalkingLab, WalkOutcome, find_gait
@@ -200,8 +198,7 @@ def _change(value: float, reference: float) -> float:
 
 # -------- Plot
 
-DPI = 130
-GREY, PALE = "#888888", "#dddddd"
+GREY = "#888888"
 
 
 def momentum_plot(lab: WalkingLab) -> bytes:
@@ -223,7 +220,6 @@ def momentum_plot(lab: WalkingLab) -> bytes:
     for ax in axes:
         for begin in (0.0, 50.0):
             ax.axvspan(begin, begin + both, color=GREY, alpha=0.15, linewidth=0)
-        ax.grid(color=PALE)
         ax.axhline(0, color=GREY, linewidth=0.6)
     axes[0].set_ylabel("L_z [kg m²/s]")
     axes[1].set_ylabel("dL_z/dt [N m]")
@@ -234,7 +230,4 @@ def momentum_plot(lab: WalkingLab) -> bytes:
     axes[0].set_title(f"{lab.robot.title}: steps of {g.step_length:g} m in {g.step_time:g} s, vertical momentum")
     axes[0].legend(loc="upper left", ncols=3, fontsize=8, frameon=False)
     axes[0].margins(y=0.25)
-    out = io.BytesIO()
-    with matplotlib.rc_context({"font.size": 9}):
-        figure.savefig(out, format="png", dpi=DPI, facecolor="white")
-    return out.getvalue()
+    return png(figure)

@@ -8,13 +8,10 @@ other has less of both.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import matplotlib
-
-from humanoid_control.evaluation.report.plots import SERIES, subplots
+from humanoid_control.evaluation.report.plots import SERIES, png, subplots
 from humanoid_control.studies.schwienbacher2014.momentum_walkers import CONSTRAINED, FreeJointGains
 from humanoid_control.studies.schwienbacher2014.momentum_walks import (
     DELTAS,
@@ -169,9 +166,5 @@ def front_plot(runs: Sequence[SweptRun], title: str) -> bytes:
     axes.set_xlabel("rms speed of the arms' joints [rad/s]")
     axes.set_ylabel("L_z, peak to peak [kg m²/s]")
     axes.set_title(f"{title}; hollow: breaks a limit; line: the front")
-    axes.grid(color="#dddddd")
     axes.legend(frameon=False, fontsize=8)
-    out = io.BytesIO()
-    with matplotlib.rc_context({"font.size": 9}):
-        figure.savefig(out, format="png", dpi=130, facecolor="white")
-    return out.getvalue()
+    return png(figure)
