@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from humanoid_control.terminal import console, print_json, table, warn
 if TYPE_CHECKING:
     from humanoid_control.mocap.clip import MarkerClip
     from humanoid_control.mocap.marker_set_draft import Draft
+    from humanoid_control.mocap.marker_sets import SetMatch
+    from humanoid_control.mocap.stick_figure import StickFigure
 
 EXAMPLES = """examples:
   humanoid clip waltz.c3d                      labels, rate, units, a stick figure, the nearest marker sets
@@ -50,30 +53,14 @@ def run(args: argparse.Namespace) -> int:
     clip = load_clip(args.clip, **reading)
     drafted = _draft(clip, args.draft) if args.draft is not None else None
     figure = build_stick_figure(clip, args.frame, marker_set or (args.draft if drafted and not drafted[1] else None))
-    seen = 1 - np.isnan(clip.positions[..., 0]).mean(axis=0)
     matches = match_sets(clip)
     if args.output is not None:
         from humanoid_control.evaluation.report.stick_figure import write_stick_figure
 
         write_stick_figure(args.output, figure, f"{clip.name}, frame {figure.frame}")
     if args.json:
-        print_json(
-            {
-                "clip": clip.name,
-                "points": f"{clip.noun}s",
-                "rate_hz": clip.rate,
-                "frames": clip.n_frames,
-                "duration_s": clip.duration,
-                "height_m": float(np.ptp(figure.positions[:, 2])),
-                "labels": {label: round(float(share), 4) for label, share in zip(clip.labels, seen, strict=True)},
-                "warnings": clip.warnings,
-                "marker_sets": [
-                    {"name": m.name, "fits": m.fits, "points": m.points, "missing": m.missing, "unknown": m.unknown}
-                    for m in matches
-                ],
-                "draft": None if drafted is None else _draft_data(args.draft, *drafted),
-            }
-        )
+        told = None if drafted is None else _draft_data(args.draft, *drafted)
+        print_json(_clip_data(clip, figure, matches) | {"draft": told})
         return 0
     console.print(
         f"{clip.name}: {len(clip.labels)} {clip.noun}s, {clip.n_frames} frames at {clip.rate:g} Hz, "
@@ -82,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     )
     for text in clip.warnings:
         warn(text)
-    hidden = [f"{label} ({100 * share:.0f} %)" for label, share in zip(clip.labels, seen, strict=True) if share < 1]
+    hidden = [f"{label} ({100 * share:.0f} %)" for label, share in _seen(clip).items() if share < 1]
     console.print(f"labels: {', '.join(clip.labels)}", highlight=False, markup=False)
     if hidden:
         console.print(f"not seen all the time: {', '.join(hidden)}", highlight=False, markup=False)
@@ -101,6 +88,28 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None:
         console.print(f"written: {args.output}")
     return 0
+
+
+def _seen(clip: MarkerClip) -> dict[str, float]:
+    """Label -> share of the frames that show it."""
+    return dict(zip(clip.labels, (1 - np.isnan(clip.positions[..., 0]).mean(axis=0)).tolist(), strict=True))
+
+
+def _clip_data(clip: MarkerClip, figure: StickFigure, matches: Sequence[SetMatch]) -> dict[str, Any]:
+    return {
+        "clip": clip.name,
+        "points": f"{clip.noun}s",
+        "rate_hz": clip.rate,
+        "frames": clip.n_frames,
+        "duration_s": clip.duration,
+        "height_m": float(np.ptp(figure.positions[:, 2])),
+        "labels": {label: round(share, 4) for label, share in _seen(clip).items()},
+        "warnings": clip.warnings,
+        "marker_sets": [
+            {"name": m.name, "fits": m.fits, "points": m.points, "missing": m.missing, "unknown": m.unknown}
+            for m in matches
+        ],
+    }
 
 
 def _draft(clip: MarkerClip, path: Path) -> tuple[Draft, str]:

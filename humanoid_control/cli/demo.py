@@ -145,7 +145,7 @@ def _tell(args: argparse.Namespace, text: str) -> None:
 
 
 def _print_end(session: Session, ran: WatchedRun) -> None:
-    """How long starting and stopping took, and how to see the run again."""
+    """Print times of starting and stopping, and the command that plays the run again."""
     console.print(f"started in {ran.started:.1f} s, stopped in {ran.stopped:.1f} s; play it again:")
     assert session.bag is not None
     console.print(f"  {replay_command(session.bag)}")

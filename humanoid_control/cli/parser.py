@@ -194,7 +194,7 @@ def clip_options(args: argparse.Namespace) -> tuple[str | None, dict[str, Any]]:
 
 
 def clip_parameters(args: argparse.Namespace) -> dict[str, Any]:
-    """What was given of them, as parameters of the node `trajectory_streamer`."""
+    """The options of `add_clip_options` that were given, as parameters of the node `trajectory_streamer`."""
     told = {"marker_set": args.marker_set, "clip_unit": args.unit, "clip_scale": args.scale, "clip_rate": args.rate}
     return {name: value for name, value in told.items() if value is not None}
 

@@ -149,7 +149,7 @@ class LimitCosts:
         return f"{head}; {name} costs the most: without it {_cm(self.without[name].mean)}{where}"
 
     def advice(self) -> list[str]:
-        """What was tried and helps, as options of a command; and that slower does not help, where it does not."""
+        """Options of a command that were tried and help; and that slower does not help, where it does not."""
         lines = []
         if (speed := self.better_speed) is not None:
             lines.append(f"slower helps: --speed {speed:g} comes to {_cm(self.slower[speed].mean)}")
@@ -161,7 +161,7 @@ class LimitCosts:
         return lines
 
     def table(self) -> Table:
-        """All that was tried, as a table."""
+        """Every solution that was tried, as a table."""
         rows = [_row("every limit kept", self.kept)]
         rows += [_row(f"without {k}" if k != REACH else "without any limit", t) for k, t in self.without.items()]
         rows += [_row(f"--speed {k:g}", t) for k, t in self.slower.items()]

@@ -212,7 +212,7 @@ TOPICS = {"/joint_states", "/joint_commands", "/targets", "/diagnostics"}
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """What a recording holds; times count from the first targets.
+    """Content of a recording; times count from the first targets.
 
     Attributes:
         states, commands: of the joints.

@@ -136,7 +136,7 @@ class ViewerPage:
         camera.up = (0.0, 0.0, 1.0)
 
     def _look_from_a_phone(self, client: Any) -> None:
-        """Where the page is taller than wide: the robot and the dancer in the part that the panel leaves free."""
+        """Put robot and dancer into the part that the panel leaves free, on a page that is taller than wide."""
         camera = client.camera
         aspect = float(camera.aspect)
         if aspect >= 1:

@@ -21,7 +21,7 @@ ARM_JOINTS = ("shoulder_flexion", "shoulder_abduction", "shoulder_rotation", "el
 
 
 def large_extension(lab: RetargetingLab) -> list[Part]:
-    """H8."""
+    """H8: arm errors of WABIAN-2 with shoulder extension to -180° and to -90°, and how long an arm stays trapped."""
     whole = lab.trial("wabian2")
     cut = lab.trial("wabian2", "extension -90", partial(with_ranges, ranges={"shoulder_flexion": (-90, 180)}))
     used = beyond(whole, "shoulder_flexion", -90)
@@ -41,7 +41,7 @@ def large_extension(lab: RetargetingLab) -> list[Part]:
 
 
 def little_extension(lab: RetargetingLab) -> list[Part]:
-    """H9."""
+    """H9: arm errors of ARMAR-III with its own shoulder extension and with a human's."""
     own = lab.trial("armar3")
     human = lab.trial("armar3", "arm extension -60", partial(with_ranges, ranges={"shoulder_flexion": (-60, 180)}))
     used = beyond(human, "shoulder_flexion", -10)
@@ -52,7 +52,7 @@ def little_extension(lab: RetargetingLab) -> list[Part]:
 
 
 def singularity(lab: RetargetingLab) -> list[Part]:
-    """H13."""
+    """H13: mean error near the singular shoulder and away from it, in a motion that passes it on purpose."""
     parts = []
     for name in ("armar3", "suralp", "wabian2", "we4rii"):
         robot = lab.robot(name)
@@ -71,7 +71,7 @@ def singularity(lab: RetargetingLab) -> list[Part]:
 
 
 def fewer_joints(lab: RetargetingLab) -> list[Part]:
-    """H14."""
+    """H14: arm errors with one arm joint locked after the other."""
     parts = []
     for name in ("wabian2", "we4rii"):
         whole = lab.trial(name).error(*ARMS)
@@ -85,7 +85,7 @@ def fewer_joints(lab: RetargetingLab) -> list[Part]:
 
 
 def hyperextension(lab: RetargetingLab) -> list[Part]:
-    """H21."""
+    """H21: arm errors with the elbow clamped at 0°."""
     parts = []
     for name, most in (("suralp", 110), ("armar3", 150), ("wabian2", 130)):
         own = lab.trial(name)

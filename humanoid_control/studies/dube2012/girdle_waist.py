@@ -28,7 +28,7 @@ def _armar_waist(lab: RetargetingLab, *locked: str) -> float:
 
 
 def number_of_joints(lab: RetargetingLab) -> list[Part]:
-    """H4."""
+    """H4: sternum errors of ARMAR-III with one, two and three waist joints."""
     one = _armar_waist(lab, "waist_flexion", "waist_lateral_flexion")
     two = _armar_waist(lab, "waist_lateral_flexion")
     other_two = _armar_waist(lab, "waist_flexion")
@@ -39,7 +39,7 @@ def number_of_joints(lab: RetargetingLab) -> list[Part]:
 
 
 def rotation_only(lab: RetargetingLab) -> list[Part]:
-    """H5."""
+    """H5: sternum errors of ARMAR-III with waist rotation alone, and of the five robots."""
     one, three = _armar_waist(lab, "waist_flexion", "waist_lateral_flexion"), _armar_waist(lab)
     errors = {name: lab.trial(name).error(*STERNUM) for name in ROBOTS}
     worst = max(errors, key=lambda name: errors[name])
@@ -58,7 +58,7 @@ def rotation_only(lab: RetargetingLab) -> list[Part]:
 
 
 def waist_heights(lab: RetargetingLab) -> list[Part]:
-    """H6."""
+    """H6: sternum errors and collisions of HRP-2 with its waist at several heights."""
     trials = [lab.trial("hrp2", f"waist at {h:.2f}", partial(with_waist_at, height=h)) for h in HEIGHTS]
     errors = [t.error(*STERNUM) for t in trials]
     hits = [sum(t.collisions.arm_torso[column] for column in LOWER_TORSO) for t in trials]
@@ -80,7 +80,7 @@ def waist_heights(lab: RetargetingLab) -> list[Part]:
 
 
 def extension(lab: RetargetingLab) -> list[Part]:
-    """H7."""
+    """H7: sternum errors of ARMAR-III with its own waist extension and with a human's."""
     own = lab.trial("armar3")
     human = lab.trial("armar3", "extension -30", partial(with_ranges, ranges={"waist_flexion": (-30, 60)}))
     used = beyond(human, "waist_flexion", -10)
@@ -154,7 +154,7 @@ def _locked(lab: RetargetingLab) -> Trial:
 
 
 def locked_and_free(lab: RetargetingLab) -> list[Part]:
-    """H2."""
+    """H2: errors of WE-4RII with its shoulder girdle free and locked."""
     free, locked = lab.trial("we4rii"), _locked(lab)
     spine = free.targets.positions[:, 0] - free.robot.point_positions(free.robot.q("neutral"), ["mid_hip"])[0]
     bent = np.abs(np.arctan2(spine[:, 1], spine[:, 2])) > BENT
@@ -176,7 +176,7 @@ def locked_and_free(lab: RetargetingLab) -> list[Part]:
 
 
 def compensation(lab: RetargetingLab) -> list[Part]:
-    """H3."""
+    """H3: what the wrists lose with the girdle locked, beside what the shoulders lose."""
     free, locked = lab.trial("we4rii"), _locked(lab)
     shoulders, wrists = (locked.error(*k) - free.error(*k) for k in (GH, WRISTS))
     left = wrists / shoulders if shoulders > 0 else float("nan")
@@ -186,7 +186,7 @@ def compensation(lab: RetargetingLab) -> list[Part]:
 
 
 def adduction(lab: RetargetingLab) -> list[Part]:
-    """H10."""
+    """H10: arm errors of WE-4RII with its own adduction and with more."""
     own = lab.trial("we4rii")
     more = lab.trial("we4rii", "adduction -90", partial(with_ranges, ranges={"shoulder_abduction": (-90, 180)}))
     used = beyond(more, "shoulder_abduction", -25)
@@ -197,7 +197,7 @@ def adduction(lab: RetargetingLab) -> list[Part]:
 
 
 def offset(lab: RetargetingLab) -> list[Part]:
-    """H11."""
+    """H11: ranges of the girdle used by WE-4RII, its girdle joints at several distances from the sternum."""
     parts = []
     trials = [lab.trial("we4rii", f"girdle at {d:.2f}", partial(_moved, distance=d)) for d in OFFSETS]
     for motion in ("elevation", "protraction"):
@@ -217,7 +217,7 @@ def _moved(robot: Robot, distance: float) -> Robot:
 
 
 def shoulder_flexion(lab: RetargetingLab) -> list[Part]:
-    """H12."""
+    """H12: arm errors of WE-4RII with shoulder flexion cut to Table 7.1, its girdle free and locked."""
     free, locked = lab.trial("we4rii"), _locked(lab)
     low, high = (np.radians(v) for v in SMALLER["shoulder_flexion"])
     angles = np.hstack([t.angles("shoulder_flexion") for t in (free, locked)])

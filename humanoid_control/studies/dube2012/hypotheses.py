@@ -18,7 +18,7 @@ from humanoid_control.studies.verdict import OPEN, Finding, Hypothesis, Part, cm
 
 
 def avoidance_costs(lab: RetargetingLab) -> list[Part]:
-    """H15."""
+    """H15: errors of each robot without and with avoidance of self-collisions."""
     parts = []
     for name in ROBOTS:
         free, avoided = lab.free(name, PUBLISHED), lab.avoiding(name, PUBLISHED)
@@ -35,7 +35,7 @@ def avoidance_costs(lab: RetargetingLab) -> list[Part]:
 
 
 def avoidance_works(lab: RetargetingLab) -> list[Part]:
-    """H16."""
+    """H16: arm-torso collisions that are left with avoidance."""
     parts = []
     for name in ROBOTS:
         for solver in SOLVERS:
@@ -71,7 +71,7 @@ FEW = 20  # collisions of all robots together below which their distribution say
 
 
 def order(lab: RetargetingLab) -> list[Part]:
-    """H1."""
+    """H1: mean errors of the five robots."""
     errors = {name: lab.trial(name).error() for name in BEST_FIRST}
     wrong = [pair for pair in combinations(BEST_FIRST, 2) if errors[pair[0]] > errors[pair[1]]]
     numbers = {f"{name} [cm]": cm(e) for name, e in errors.items()} | {"pairs out of order, of 10": len(wrong)}
@@ -80,7 +80,7 @@ def order(lab: RetargetingLab) -> list[Part]:
 
 
 def distribution(lab: RetargetingLab) -> list[Part]:
-    """H17."""
+    """H17: collisions by arm segment, torso and robot."""
     counts = {name: lab.trial(name).collisions for name in ROBOTS}
     sums = {column: sum(c.arm_torso[column] for c in counts.values()) for column in ARM_TORSO_COLUMNS}
     total = sum(sums.values())

@@ -32,7 +32,7 @@ OPENED = {
 
 
 def sternum_accuracy(lab: RetargetingLab) -> list[Part]:
-    """H18."""
+    """H18: errors of the estimated sternum on the clip."""
     claim = "mean error about 1.7 cm, standard deviation 0.8 cm"
     if lab.body.estimated:
         return [Part(claim, OPEN, {})]
@@ -47,7 +47,7 @@ def sternum_accuracy(lab: RetargetingLab) -> list[Part]:
 
 
 def elliptical_capsule_claims(lab: RetargetingLab) -> list[Part]:
-    """H19."""
+    """H19: faces and volumes of four bounding volumes, in chosen and in random sizes."""
     mean = averages(compare())
     shares = share_of_random_sizes(SETS)
     claims = ("about as few faces as the circular capsule", "closer in volume than that", "closer than swept spheres")
@@ -61,7 +61,7 @@ def elliptical_capsule_claims(lab: RetargetingLab) -> list[Part]:
 
 
 def recommended_ranges(lab: RetargetingLab) -> list[Part]:
-    """H20."""
+    """H20: errors of the recommended model with its own ranges and with all of them opened."""
     own = lab.trial("recommended")
     wide = lab.trial("recommended", "opened", partial(with_ranges, ranges=OPENED))
     numbers = {"Table 7.1 [cm]": cm(own.error()), "opened ranges [cm]": cm(wide.error())}
