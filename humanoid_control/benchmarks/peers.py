@@ -26,6 +26,7 @@ from humanoid_control.benchmarks.ik_cases import (
 from humanoid_control.collision.coal_backend import rotation_of_z_onto
 from humanoid_control.collision.shapes import Box, Capsule, EllipticCapsule, LinkShape, Sphere
 from humanoid_control.retargeting.scaling import POINTS
+from humanoid_control.robots.description.urdf import axis_of
 from humanoid_control.robots.robot import Robot
 
 # -------- Retargeting
@@ -234,11 +235,10 @@ def _text(values: Sequence[float] | np.ndarray) -> str:
 
 def _fix(joint: ElementTree.Element, robot: Robot) -> None:
     """Make a joint fixed, turned as it is in the neutral posture."""
-    name, axis, origin = str(joint.get("name")), joint.find("axis"), joint.find("origin")
+    name, along, origin = str(joint.get("name")), axis_of(joint), joint.find("origin")
     if origin is None:
         origin = ElementTree.SubElement(joint, "origin")
     angle = robot.postures["neutral"][robot.index[name]]
-    along = np.array([float(x) for x in (axis.get("xyz", "1 0 0") if axis is not None else "1 0 0").split()])
     rpy = [float(x) for x in origin.get("rpy", "0 0 0").split()]
     turned = pin.rpy.rpyToMatrix(*rpy) @ pin.exp3(angle * along / np.linalg.norm(along))
     origin.set("rpy", _text(pin.rpy.matrixToRpy(turned)))

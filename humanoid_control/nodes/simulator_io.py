@@ -35,7 +35,7 @@ from humanoid_control.nodes.base.messages import (
 )
 from humanoid_control.nodes.base.tick_node import Level
 from humanoid_control.nodes.simulator_parameters import SimulatorParameters, imperfection_of
-from humanoid_control.robots.tendons import WANTED
+from humanoid_control.robots.tendons import NEEDS_TENDON_FILE
 from humanoid_control.simulation import Engine
 from humanoid_control.simulation.sensors.sensor_model import Sensor
 from humanoid_control.simulation.sensors.tendon_sensor import TendonSensor, parse_faults
@@ -332,7 +332,7 @@ class SimulatorTendons:
         """
         states = engine.tendon_states()
         if states is None:
-            raise RobotError(f"{engine.robot.name} has no tendons: {WANTED}, or set tendons to false")
+            raise RobotError(f"{engine.robot.name} has no tendons: {NEEDS_TENDON_FILE}, or set tendons to false")
         self.node, self.engine, self.every = node, engine, p.tendon_every
         period, wrong = p.tendon_every / p.rate, imperfection_of(p)
         self.sensor = TendonSensor(

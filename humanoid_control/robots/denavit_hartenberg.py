@@ -29,8 +29,8 @@ class DenavitHartenberg:
 
     Attributes:
         base, tip: links between which the chain runs; joint_names: (n,).
-        a [m], alpha [rad]: along and about x_i. d [m], theta [rad]: along and about z_{i-1}; theta is the constant that
-            is added to the joint's angle.
+        a, alpha: (n,) along and about x_i [m], [rad].
+        d, theta: (n,) along and about z_{i-1} [m], [rad]; theta is the constant that is added to the joint's angle.
         X_base_0, X_n_tip: (4, 4) constant transforms before the first and behind the last frame.
     """
 
@@ -173,8 +173,8 @@ def _next_frame(before: np.ndarray, point: np.ndarray, z: np.ndarray) -> np.ndar
     t = float((point - p0) @ np.cross(z0, normal)) / sine**2
     foot = point + t * z
     x = normal / sine
-    reach = float((foot - p0) @ x)
-    return _frame(foot, x if reach >= -1e-12 else -x, z)
+    a = float((foot - p0) @ x)
+    return _frame(foot, x if a >= -1e-12 else -x, z)  # a >= 0
 
 
 def _frame(origin: np.ndarray, x: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -209,28 +209,25 @@ def difference_from_urdf(
     """
     rng = np.random.default_rng(seed)
     model, data = robot.model, robot.model.createData()
-    columns = [robot.joint_index(name) for name in table.joint_names]
+    columns = np.array([robot.joint_index(name) for name in table.joint_names])
     tip = robot.points[table.tip] if table.tip in robot.points else model.getFrameId(table.tip, pin.FrameType.BODY)
     base = model.getFrameId(table.base, pin.FrameType.BODY)
-    lower, upper = np.maximum(robot.lower, -np.pi), np.minimum(robot.upper, np.pi)
+    lower, upper = robot.range_within(np.pi)
     worst = np.zeros(3)
     for _ in range(postures):
         joints = rng.uniform(lower, upper)
         pin.computeJointJacobians(model, data, robot.q(joints))
         pin.updateFramePlacements(model, data)
         X = data.oMf[base].inverse() * data.oMf[tip]
-        J = pin.getFrameJacobian(model, data, tip, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED)[
-            :, robot.iv + np.array(columns)
-        ]
+        J = pin.getFrameJacobian(model, data, tip, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED)[:, robot.iv + columns]
         R = data.oMf[base].rotation.T
-        pose = table.pose(joints[columns])
-        theirs = table.jacobian(joints[columns])
+        pose, J_table = table.pose(joints[columns]), table.jacobian(joints[columns])
         worst = np.maximum(
             worst,
             [
                 np.abs(pose[:3, 3] - X.translation).max(),
                 np.abs(pose[:3, :3] - X.rotation).max(),
-                np.abs(theirs - np.vstack([R @ J[:3], R @ J[3:]])).max(),
+                np.abs(J_table - np.vstack([R @ J[:3], R @ J[3:]])).max(),
             ],
         )
     return float(worst[0]), float(worst[1]), float(worst[2])

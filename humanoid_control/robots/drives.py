@@ -318,7 +318,7 @@ def _motor(row: Any, where: str) -> Motor:
 
 
 def _mirrored(row: dict[str, Any], kind: Kind, axis: int, where: str) -> dict[str, Any]:
-    """The row of the other side: names with l_ and r_ exchanged, points and directions mirrored."""
+    """The row of the other side: names of `mirrored_name`, points and directions mirrored."""
     if row["kind"] == "vergence":
         raise RobotError(f"{where}: a vergence turns both cameras and has no mirror image: leave 'mirror' out")
     out = row | {"name": _other(str(row["name"]), where)}
@@ -336,7 +336,7 @@ def _mirrored(row: dict[str, Any], kind: Kind, axis: int, where: str) -> dict[st
 def _other(name: str, where: str) -> str:
     other = mirrored_name(name)
     if other == name:
-        raise RobotError(f"{where}: '{name}' must begin with l_ or r_ to be mirrored")
+        raise RobotError(f"{where}: '{name}' names no side (l_, r_, left_, ...), so it cannot be mirrored")
     return other
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from humanoid_control import robots
 
 FIXED, FLOATING = "fixed", "floating"
-
-
 IMITATION_POINTS = ("mid_hip", "sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
 
 
@@ -32,13 +30,18 @@ class Robot:
     The world has its origin on the floor below the root, x forward, y left, z up.
 
     Attributes:
-        name, title, height [m]: identity.
+        name, title, height [m]: identity. file: the robot file. provenance: number of its values by provenance.
         urdf: the URDF as published on `robot_description` (always rooted as in the file).
+        base: 'fixed' or 'floating'. anchor: the link that a fixed base holds. root_link: root of the URDF.
         model: pinocchio model; points are operational frames named after themselves.
-        joint_names: every actuated joint, in the model's order.
+        data: pinocchio's memory, overwritten by every method that computes kinematics.
+        n, nq, nv: number of joints, of coordinates of q, of velocities.
+        iq, iv: where the joints begin in q and in v: 7 and 6 with a floating base, else 0.
+        joint_names: every actuated joint, in the model's order. index: name -> place in it.
         lower, upper [rad], velocity [rad/s], effort [N m]: limits (n,).
         postures: name -> (n,); always holds `zero` (0, or the nearest value inside the limits) and `neutral`.
-        imitation_joints: indices of the joints that imitation moves.
+        imitation_joints: indices of the joints that imitation moves. optional_joints: of those it keeps neutral.
+        meanings: anatomical name -> joint, such as `l_elbow_flexion`; see `joint_for`.
         points: tracked point -> frame id. feet: the soles.
         shapes: collision shapes; pairs: (P, 2) indices of shapes that must not touch.
         shapes_from: where the shapes come from, where that must be said beside results; empty for measured ones.
@@ -47,8 +50,8 @@ class Robot:
         X_world_root: pose of the root link in the world in the neutral posture.
         folder: where the URDF lies, from which its mesh files are found; None where it did not come from a file.
         volumes: file of swept-sphere volumes beside the URDF; None where there is none.
-        drives: file of its drives beside the URDF, which `drive_file.drives_of` reads; None where there is none.
-        tendons: file of its tendons beside the URDF, which `tendon_file.tendons_of` reads; None where there is none.
+        drives: file of its drives beside the URDF, which `drives.drives_of` reads; None where there is none.
+        tendons: file of its tendons beside the URDF, which `tendons.tendons_of` reads; None where there is none.
     """
 
     def __init__(self, tree: UrdfTree, file: RobotFile, base: str | None = None) -> None:
@@ -200,6 +203,10 @@ class Robot:
         joint = self.meanings.get(meaning)
         return joint if joint in self.index else None
 
+    def range_within(self, angle: float) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper limits (n,), none beyond -angle..angle [rad]: postures of joints that turn without end."""
+        return np.maximum(self.lower, -angle), np.minimum(self.upper, angle)
+
     def order_of(self, names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
         """Joints of a message: (its positions that are joints of the robot, their indices in the robot's order)."""
         rows = [(k, self.index[n]) for k, n in enumerate(names) if n in self.index]
@@ -276,17 +283,14 @@ class Robot:
             )
 
     def link_poses(self, q: np.ndarray) -> dict[str, pin.SE3]:
-        """Pose in the world of every link that carries something to see."""
+        """Pose in the world of every link, by its name, at q (nq,); they change with the next call."""
         pin.framesForwardKinematics(self.model, self.data, q)
         return {f.name: self.data.oMf[k] for k, f in enumerate(self.model.frames) if f.type == pin.FrameType.BODY}
 
     def center_of_mass(self, q: np.ndarray) -> np.ndarray:
         """Centre of mass (3,) of all links in the world [m]."""
         moving = np.array(pin.centerOfMass(self.model, self.data, q))
-        held, m = (
-            self.model.inertias[0],
-            float(self.data.mass[0]),
-        )  # links fixed to the world are not in pinocchio's sum
+        held, m = self.model.inertias[0], float(self.data.mass[0])  # pinocchio leaves out links fixed to the world
         return (m * moving + held.mass * held.lever) / (m + held.mass)
 
     def shape_clearance(self, q: np.ndarray) -> np.ndarray:

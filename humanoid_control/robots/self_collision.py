@@ -148,10 +148,10 @@ STROKE = 1.5  # a sliding joint may be this many times as far out as its range g
 def motion_bounds(robot: Robot) -> np.ndarray:
     """Bounds (P, nv) on |d distance / d v|, one row a pair of `robot.pairs`, the same for all postures.
 
-    A point of a shape is no farther from a joint's axis than the way along the links to it, each taken straight
+    A point of a shape is no farther from a joint's axis than the path along the links to it, each taken straight
     (Schwarzer, Saha and Latombe 2005). So whatever the joints do, the distance of a pair changes by no more than the
-    sum of its bounds times the angles turned (for a joint that slides: times the way). Joints that carry both shapes,
-    and a floating base, have the bound 0.
+    sum of its bounds times the angles turned (for a joint that slides: times the distance). Joints that carry both
+    shapes, and a floating base, have the bound 0.
 
     Returns:
         [m/rad], or 1 for a sliding joint.

@@ -52,7 +52,7 @@ SCHEMA = "humanoid_tendons/1"
 FILE_KEYS = ("schema", "robot", "provenance", "tendons", "groups")
 TENDON_KEYS = ("name", "group", "points", "mirror", "min_tension", "max_tension")
 GROUP_KEYS = ("own", "borrow", "tendons")
-WANTED = "it needs a file beside its URDF, of the same name but ending in .tendons.yaml (docs/tendons.md)"
+NEEDS_TENDON_FILE = "it needs a file beside its URDF, of the same name but ending in .tendons.yaml (docs/tendons.md)"
 SOLID_KEYS = {SPHERE: ("centre", "radius", "side"), CYLINDER: ("centre", "axis", "radius", "side")}
 
 
@@ -78,7 +78,7 @@ def tendon_geometry(robot: Robot, group: str | None = None, joints: Iterable[str
     """
     tendons = tendons_of(robot)
     if not len(tendons):
-        raise RobotError(f"{robot.name} has no tendons: {WANTED}")
+        raise RobotError(f"{robot.name} has no tendons: {NEEDS_TENDON_FILE}")
     if group is None:
         return TendonGeometry(robot.model, tendons, joints)
     found = tendons.groups[known("group", group, tendons.groups, tendons.where)]
@@ -175,7 +175,7 @@ def _vec(x: np.ndarray) -> Vec3:
 
 
 def mirrored(row: dict[str, Any], where: str) -> dict[str, Any]:
-    """The row of the other side: names that begin with l_ or r_ change sides, coordinates change their sign.
+    """The row of the other side: names of `mirrored_name`, one coordinate with the other sign.
 
     Raises:
         RobotError: the axis is none, or the name of the tendon has no side.
@@ -184,7 +184,7 @@ def mirrored(row: dict[str, Any], where: str) -> dict[str, Any]:
     if axis not in ("x", "y", "z"):
         raise RobotError(f"{where}: mirror must be x, y or z, got '{axis}'")
     if mirrored_name(str(row["name"])) == row["name"]:
-        raise RobotError(f"{where}: a mirrored tendon must begin with l_ or r_")
+        raise RobotError(f"{where}: '{row['name']}' names no side (l_, r_, left_, ...), so it cannot be mirrored")
     out = {k: v for k, v in row.items() if k != "mirror"}
     out["name"] = mirrored_name(str(row["name"]))
     if "group" in row:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from itertools import count
 
@@ -15,7 +14,7 @@ from humanoid_control.collision.ssv.model import Frame, PoseArray, SsvModel
 from humanoid_control.collision.ssv.pair_selection import Mechanism, PairChoice, Sampling, choose_pairs
 from humanoid_control.collision.ssv.segments import Segment, SegmentFile, SegmentPair, Volume, read_segment_file
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.robots.description.urdf import placement
+from humanoid_control.robots.description.urdf import parse_urdf, placement
 from humanoid_control.robots.robot import Robot, joint_columns
 
 WORLD = "world"  # link name of segments that stand still: obstacles
@@ -88,7 +87,7 @@ def segment_pairs(
 
 
 def find_pairs(robot: Robot, segments: Iterable[Segment], sampling: Sampling | None = None) -> PairChoice:
-    """The pairs of segments worth watching, by random postures inside the limits, and why the others are not."""
+    """The pairs of segments worth checking, by random postures inside the limits, and why the others are not."""
     data = robot.model.createData()
     poses = PoseArray(data)
 
@@ -99,8 +98,7 @@ def find_pairs(robot: Robot, segments: Iterable[Segment], sampling: Sampling | N
     mechanism = Mechanism(
         robot.model.parents.tolist(),
         robot.ancestor_mask,
-        np.maximum(robot.lower, -TURN),
-        np.minimum(robot.upper, TURN),
+        *robot.range_within(TURN),
         robot.postures["neutral"],
         robot.iv,
         place,
@@ -146,7 +144,7 @@ def fit_link(robot: Robot, link: str, shape: str = "auto") -> Segment:
         UnknownNameError: no such link, with the nearest names; or shape.
         RobotError: a link without mass, or with an inertia that no body has.
     """
-    links = {e.get("name", ""): e for e in ET.fromstring(robot.urdf.split("?>", 1)[-1]).findall("link")}
+    links = {e.get("name", ""): e for e in parse_urdf(robot.urdf, robot.name).document.findall("link")}
     if link not in links:
         raise UnknownNameError("link", link, links, hint=f"(robot {robot.name})")
     found = [links[link].find(f"inertial/{part}") for part in ("mass", "inertia")]

@@ -98,7 +98,7 @@ def bad_starts(robot: Robot, count: int, seed: int = 0) -> Iterator[BadStart]:
     if not len(robot.pairs):
         raise RobotError(f"{robot.name} has no pairs of shapes to keep apart")
     rng, watch = np.random.default_rng(seed), ShapePairs(robot)
-    low, high = np.maximum(robot.lower, -WIDEST), np.minimum(robot.upper, WIDEST)
+    low, high = robot.range_within(WIDEST)
     for k in range(count):
         beyond = 0.0 if k % 3 == 0 else BEYOND * (high - low)
         best: BadStart | None = None

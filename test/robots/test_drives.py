@@ -105,7 +105,7 @@ BAD = {
         "driven joint 'neck_flexion' appears twice",
     ),
     "two joints": (lambda d, r: r["l_ankle"].update(joints=["l_ankle_flexion"]), "drives 2 joint"),
-    "mirror": (lambda d, r: r["neck_flexion"].update(mirror="y"), "must begin with l_ or r_"),
+    "mirror": (lambda d, r: r["neck_flexion"].update(mirror="y"), "names no side"),
     "mirror axis": (lambda d, r: r["l_knee"].update(mirror="left"), "mirror must be x, y or z"),
     "no list": (lambda d, r: d.update(drives={"a": 1}), "'drives' must be a list"),
     "no mapping": (lambda d, r: d["drives"].append("hip"), "must be a mapping"),

@@ -40,9 +40,22 @@ class Foot:
 class RobotFile:
     """The contents of a robot file; every field has a default, so an empty file is a valid one.
 
-    `root_rpy` [rad] is the orientation of the root link when the robot stands upright and looks along x.
-    `unwatched_links` are pairs of links whose shapes are not kept apart, like those of neighbours.
-    `collision_from` says in a few words where the shapes come from, where they were not measured; results repeat it.
+    Attributes:
+        name, title, height [m]: identity; empty: the URDF's.
+        base: 'fixed' or 'floating', unless `load_robot` is told otherwise.
+        anchor: link that a fixed base holds still; empty: the root.
+        root_height: height of the root link above the floor by posture [m]; 'neutral' counts.
+        root_rpy: roll, pitch, yaw [rad] of the root link when the robot stands upright and looks along x.
+        postures: name -> joint -> angle [rad]; joints that are not named are zero.
+        imitation_joints: joints that imitation moves; empty: all but the optional ones and the toes.
+        optional_joints: joints that imitation leaves in the neutral posture.
+        meanings: anatomical name -> joint, where they differ.
+        points: name -> link and place in its frame [m].
+        feet: soles. collision: shapes in place of the URDF's own.
+        collision_from: where the shapes come from, where they were not measured; results repeat it.
+        disabled_pairs: names of shapes that may touch. unwatched_links: links whose shapes are not kept apart.
+        provenance: number of values by provenance, of a robot of the catalogue.
+        where: path of the file, for messages.
     """
 
     name: str = ""

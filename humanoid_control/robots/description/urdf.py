@@ -15,9 +15,8 @@ from humanoid_control.errors import RobotError, UnknownNameError
 WIDE = 1.0e3  # [rad] stands for "no limit" on a continuous joint
 BASE_LINK = "base_link"  # the massless root of the catalogue's URDFs
 MOVING = ("revolute", "continuous", "prismatic")
-_PROLOGUE = re.compile(
-    r"\A\ufeff?(?:\s|<!--.*?-->)*(?=<\?xml)", re.DOTALL
-)  # XML allows nothing there, many files have it
+# Before <?xml ...?> XML allows nothing; many files have a byte-order mark, blanks or comments there.
+_PROLOGUE = re.compile(r"\A\ufeff?(?:\s|<!--.*?-->)*(?=<\?xml)", re.DOTALL)
 
 
 @dataclass
@@ -29,18 +28,22 @@ class UrdfTree:
 
     @property
     def name(self) -> str:
+        """The robot's."""
         return self.document.get("name", "robot")
 
     @property
     def links(self) -> list[str]:
+        """Names of the links, in the order of the file."""
         return [e.get("name", "") for e in self.document.findall("link")]
 
     @property
     def joints(self) -> list[ET.Element]:
+        """Elements of the joints, in the order of the file."""
         return self.document.findall("joint")
 
     @property
     def root(self) -> str:
+        """Name of the link that is no joint's child."""
         children = {link_of(j, "child") for j in self.joints}
         return next(link for link in self.links if link not in children)
 
@@ -49,6 +52,7 @@ class UrdfTree:
         return ET.tostring(self.document, encoding="unicode")
 
     def copy(self) -> UrdfTree:
+        """A tree of its own, to be changed."""
         return UrdfTree(deepcopy(self.document), self.where)
 
     def bare(self) -> UrdfTree:
@@ -181,8 +185,7 @@ def _check_joint(joint: ET.Element, where: str) -> None:
 
 def _lock(joint: ET.Element, value: float) -> None:
     """Make a joint without range a fixed one, at the only value it has."""
-    e = joint.find("axis")
-    axis = np.array([float(v) for v in (e.get("xyz", "1 0 0") if e is not None else "1 0 0").split()])
+    axis = axis_of(joint)
     move = value * axis / max(float(np.linalg.norm(axis)), 1e-12)
     slides = joint.get("type") == "prismatic"
     X = pin.SE3(np.eye(3), move) if slides else pin.SE3(pin.exp3(move), np.zeros(3))
@@ -191,6 +194,12 @@ def _lock(joint: ET.Element, value: float) -> None:
     for tag in ("limit", "mimic"):
         if (gone := joint.find(tag)) is not None:
             joint.remove(gone)
+
+
+def axis_of(joint: ET.Element) -> np.ndarray:
+    """The axis (3,) of a joint in its frame, as written, of any length; x where the joint names none."""
+    e = joint.find("axis")
+    return np.array([float(v) for v in (e.get("xyz", "1 0 0") if e is not None else "1 0 0").split()])
 
 
 def placement(e: ET.Element | None) -> pin.SE3:
@@ -217,7 +226,7 @@ def set_placement(joint: ET.Element, X: pin.SE3) -> None:
 def rooted_at(tree: UrdfTree, link: str) -> UrdfTree:
     """The same robot with another link as its root: every joint keeps its name, its angle and its limits.
 
-    A joint on the way from the new root to the old one is turned round. X_parent_child(q) = X_origin Rot(axis, q), so
+    A joint on the path from the new root to the old one is turned round. X_parent_child(q) = X_origin Rot(axis, q), so
     its reverse is Rot(-axis, q) X_origin^-1: a joint at the child's origin about the negated axis, then the fixed
     transform back to the parent.
 
@@ -229,7 +238,7 @@ def rooted_at(tree: UrdfTree, link: str) -> UrdfTree:
     out = tree.copy()
     while out.root != link:
         path = link
-        while True:  # climb to the child of the root on the way to the link
+        while True:  # climb to the child of the root that the link hangs on
             joint = next(j for j in out.joints if link_of(j, "child") == path)
             if link_of(joint, "parent") == out.root:
                 break
@@ -317,7 +326,7 @@ class Chain:
 def serial_chain(tree: UrdfTree, base: str, tip: str) -> Chain:
     """The chain between two links, wherever the tree is rooted.
 
-    Joints on the way up from the base to a common ancestor are turned round, with the same angle for the same posture.
+    Joints on the path up from the base to a common ancestor are turned round, with the same angle for the same posture.
 
     Raises:
         UnknownNameError: a link that does not exist.
@@ -338,8 +347,7 @@ def serial_chain(tree: UrdfTree, base: str, tip: str) -> Chain:
         kind = element.get("type", "")
         if kind == "fixed":
             continue
-        e = element.find("axis")
-        axis = np.array([float(v) for v in (e.get("xyz", "1 0 0") if e is not None else "1 0 0").split()])
+        axis = axis_of(element)
         joints.append(ChainJoint(element.get("name", ""), kind, X, axis / np.linalg.norm(axis)))
         X = np.eye(4)
     return Chain(base, tip, tuple(joints), X)

@@ -10,6 +10,8 @@ import yaml
 
 from humanoid_control.collision.shapes import shape_to_row
 from humanoid_control.paths import share_dir
+from humanoid_control.robots.description.robot_file import SCHEMA as ROBOT_FILE_SCHEMA
+from humanoid_control.robots.drives import SCHEMA as DRIVE_FILE_SCHEMA
 from humanoid_control.robots.generate.source import (
     ROBOT,
     RobotSource,
@@ -20,6 +22,7 @@ from humanoid_control.robots.generate.source import (
 )
 from humanoid_control.robots.generate.urdf import urdf_text
 from humanoid_control.robots.generate.virtual_tendons import virtual_tendons
+from humanoid_control.robots.tendons import SCHEMA as TENDON_FILE_SCHEMA
 
 # -------- The page about the robots
 
@@ -81,12 +84,7 @@ def _joint_row(j: dict[str, Any]) -> str:
 
 # -------- Generated files
 
-ROBOT_FILE_SCHEMA = "humanoid_robot/1"
-DRIVE_FILE_SCHEMA = "humanoid_drives/1"
-TENDON_FILE_SCHEMA = "humanoid_tendons/1"
-ESTIMATED = (
-    "estimated: ours, by the rule of humanoid_control/robots/generate/virtual_tendons.py; the robot has no tendons"
-)
+ESTIMATED = "estimated, by the rule of humanoid_control/robots/generate/virtual_tendons.py; the robot has no tendons"
 
 
 def robot_file(source: RobotSource) -> dict[str, Any]:

@@ -126,6 +126,11 @@ def _with_mirror(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def primitives_of_row(row: dict[str, Any], robot: str) -> list[Primitive]:
+    """The primitives of a row of the `visual` table; `robot` is named in messages.
+
+    Raises:
+        UnknownNameError: no such shape. RobotError: a number is missing.
+    """
     shape, link = row.get("shape", "?"), row.get("link")
     if shape not in SHAPES:
         raise UnknownNameError("visual shape", shape, SHAPES, hint=f"(link '{link}' of {robot})")

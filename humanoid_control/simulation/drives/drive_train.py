@@ -39,7 +39,7 @@ from humanoid_control.multibody.model import (
     revolute,
     rotor,
 )
-from humanoid_control.robots.description.urdf import link_of, parse_urdf
+from humanoid_control.robots.description.urdf import axis_of, link_of, parse_urdf
 from humanoid_control.robots.drives import Drive, DriveFile, Motor, drives_of
 from humanoid_control.robots.robot import Robot
 
@@ -57,11 +57,7 @@ class ZeroFrames:
         self.moved_by = {name: self.model.frames[k].parentJoint for name, k in links.items()}
         self.child = {j.get("name", ""): link_of(j, "child") for j in tree.joints}
         self.parent = {j.get("name", ""): link_of(j, "parent") for j in tree.joints}
-        axes = {j.get("name", ""): j.find("axis") for j in tree.joints}
-        self.axes = {
-            k: np.array([1.0, 0, 0] if e is None else [float(x) for x in e.get("xyz", "1 0 0").split()])
-            for k, e in axes.items()
-        }
+        self.axes = {j.get("name", ""): axis_of(j) for j in tree.joints}
 
     def joint(self, joint: str, link: str) -> tuple[np.ndarray, np.ndarray]:
         """Origin and axis (3,) of a joint in the frame of a link."""

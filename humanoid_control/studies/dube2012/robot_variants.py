@@ -16,6 +16,7 @@ from humanoid_control.evaluation.shoulder_singularity import HORIZONTAL_FLEXION
 from humanoid_control.robots.description.robot_file import RobotFile
 from humanoid_control.robots.description.urdf import (
     UrdfTree,
+    axis_of,
     link_of,
     parse_urdf,
     placement,
@@ -257,8 +258,7 @@ def relocate_axis(robot: Robot, tree: UrdfTree, joint: str, shift: np.ndarray) -
     X = placement(element.find("origin"))
     world = robot.link_poses(robot.q("zero"))[link_of(element, "parent")].rotation @ X.rotation
     d = world.T @ shift
-    e = element.find("axis")
-    axis = np.array([float(v) for v in (e.get("xyz", "1 0 0") if e is not None else "1 0 0").split()])
+    axis = axis_of(element)
     R0 = pin.exp3(q0 * axis / np.linalg.norm(axis))
     set_placement(element, X * pin.SE3(np.eye(3), d))
     child = element.find("child")
