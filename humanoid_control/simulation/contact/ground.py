@@ -149,7 +149,7 @@ class Ground:
     def _grid(cls, name: str, heights: np.ndarray, origin: Sequence[float], spacing: Sequence[float]) -> Ground:
         if heights.ndim != 2 or min(heights.shape) < 2:
             raise ConfigError(f"ground '{name}': heights must be a table of at least 2 x 2, got shape {heights.shape}")
-        _refuse_too_many(name, *heights.shape, "a coarser grid")
+        _refuse_too_many(name, heights.shape[0], heights.shape[1], "a coarser grid")
         if not np.isfinite(heights).all():
             i, j = np.argwhere(~np.isfinite(heights))[0]
             raise ConfigError(f"ground '{name}': height [{i}, {j}] is {heights[i, j]:g}: give a number everywhere")
