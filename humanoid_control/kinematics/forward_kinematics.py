@@ -106,11 +106,21 @@ class ModelTree(NamedTuple):
 
     @classmethod
     def of(cls, model: pin.Model) -> ModelTree:
-        """The tree of a model whose joints have one degree of freedom, but for a floating base."""
+        """The tree of a model whose joints have one degree of freedom, but for a floating base.
+
+        Raises:
+            RobotError: a joint of another kind, such as one without limits, whose cosine and sine pinocchio has in q.
+        """
         n = model.njoints
         floating = n > 1 and model.joints[1].nq == 7
         axis, slides = np.zeros((n, 3)), np.zeros(n, dtype=np.bool_)
         for j in range(2 if floating else 1, n):
+            if model.joints[j].nq != 1:
+                kind = model.joints[j].shortname().removeprefix("JointModel")
+                raise RobotError(
+                    f"model '{model.name}': joint '{model.names[j]}' is of the kind {kind}: only a base may have "
+                    "several degrees of freedom, and a joint without limits needs wide ones"
+                )
             axis[j], slides[j] = joint_axis(model, j)
         R = np.array([X.rotation for X in model.jointPlacements])
         p = np.array([X.translation for X in model.jointPlacements])
@@ -174,7 +184,11 @@ class JointPoses:
     """
 
     def __init__(self, model: pin.Model) -> None:
-        """Prepare for a model whose joints have one degree of freedom, but for a floating base."""
+        """Prepare for a model.
+
+        Raises:
+            RobotError: a joint with more than one number in q, other than a floating base.
+        """
         self.tree, self.world = ModelTree.of(model), WorldPoses.of(model.njoints, model.njoints)
         self.R, self.p = self.world.R, self.world.p
 

@@ -5,7 +5,13 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import RobotError
-from humanoid_control.kinematics.forward_kinematics import KinematicTree, WorldPoses, add_point_row, body_poses
+from humanoid_control.kinematics.forward_kinematics import (
+    JointPoses,
+    KinematicTree,
+    WorldPoses,
+    add_point_row,
+    body_poses,
+)
 from humanoid_control.robots import CATALOGUE, load_robot
 
 WORLD = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
@@ -80,6 +86,15 @@ def test_sliding_and_mimicking_joints_move_as_finite_differences_say(tmp_path):
         add_point_row(tree, world, b, tuple(point(x)), tuple(n), 1.0, row)
         numeric = [(point(x + d) - point(x - d)) @ n / (2 * eps) for d in eps * np.eye(2)]
         assert row == pytest.approx(numeric, abs=1e-8)
+
+
+@pytest.mark.parametrize("joint", [pin.JointModelRUBZ(), pin.JointModelSpherical(), pin.JointModelPlanar()])
+def test_joints_with_several_numbers_in_q_are_refused(joint):
+    """Else the first number would pass for the angle: the cosine of a joint without limits."""
+    model = pin.Model()
+    model.addJoint(model.addJoint(0, pin.JointModelRX(), pin.SE3.Identity(), "hip"), joint, pin.SE3.Identity(), "wheel")
+    with pytest.raises(RobotError, match="joint 'wheel' is of the kind"):
+        JointPoses(model)
 
 
 def test_a_floating_base_is_refused():
