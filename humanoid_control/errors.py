@@ -94,6 +94,13 @@ def offer_names(name: str, known: Iterable[str], what: str = "known") -> str:
     return f"did you mean {' or '.join(near)}?" if near else f"{what}: {', '.join(known)}"
 
 
+def first_few(items: Iterable[str], most: int = 4, separator: str = ", ") -> str:
+    """The first few of many, and how many more there are."""
+    items = list(items)
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return separator.join(items[:most]) + more
+
+
 def nearest_names(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     """The known names closest to a mistyped one, best first; empty when nothing comes close.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from humanoid_control.cli.parser import add_clip_options, clip_options, file_path, given
-from humanoid_control.errors import ClipError, ConfigError
+from humanoid_control.errors import ClipError, ConfigError, first_few
 from humanoid_control.files import check_file
 from humanoid_control.terminal import console, print_json, table, warn
 
@@ -77,7 +77,13 @@ def run(args: argparse.Namespace) -> int:
     if not figure.placed:
         console.print("no hips and shoulders known: which way is up and forward is guessed")
     rows = [
-        [m.name, "fits" if m.fits else f"misses {len(m.missing)}", len(m.points), _few(list(m.missing)), len(m.unknown)]
+        [
+            m.name,
+            "fits" if m.fits else f"misses {len(m.missing)}",
+            len(m.points),
+            first_few(m.missing, 5),
+            len(m.unknown),
+        ]
         for m in matches[:SETS]
     ]
     table("marker sets that come nearest", ["set", "", "points", "missing labels", "labels it does not know"], rows)
@@ -151,8 +157,3 @@ def _print_draft(args: argparse.Namespace, draft: Draft, problem: str) -> None:
     told += f" --scale {args.scale:g}" if args.scale else ""
     told += f" --rate {args.rate:g}" if args.rate else ""
     console.print(f"check it, then try: humanoid retarget {args.clip} --marker-set {args.draft}{told}", highlight=False)
-
-
-def _few(names: list[str]) -> str:
-    """The first few of some names."""
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -18,7 +18,7 @@ from humanoid_control.mocap.marker_sets import ESTIMATED, OPTIONAL, REQUIRED, Bo
 from humanoid_control.mocap.sternum import complete_sternum
 
 MAX_GAP = 0.5  # [s] longest gap that is filled by default
-_LEAST_LENGTH = 0.03  # [m] no limb is shorter
+LEAST_LENGTH = 0.03  # [m] no limb is shorter
 _HEADING_TIME = 0.5  # [s] from the start, over which the hip line is averaged
 _LEAST_HIP_WIDTH = 0.08  # [m] nobody's hip centres are closer
 _FLOOR_PERCENTILE = 1.0  # of the heights of the feet: the lowest sample alone may be a glitch
@@ -145,7 +145,7 @@ def _check_lengths(points: dict[str, np.ndarray], where: str) -> None:
     limbs += [(f"{side}_{a}", f"{side}_{b}") for side in "lr" for a, b in (("shoulder", "elbow"), ("elbow", "wrist"))]
     for a, b in limbs:
         length = float(np.median(np.linalg.norm(points[a] - points[b], axis=1)))
-        if not length >= _LEAST_LENGTH:
+        if not length >= LEAST_LENGTH:
             raise ClipError(
                 f"{where}: {a} and {b} are {length:.3f} m apart: check their labels, they lie on one marker"
             )

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from humanoid_control.errors import ConfigError
+from humanoid_control.errors import ConfigError, first_few
 from humanoid_control.mocap.clip import MarkerClip
 from humanoid_control.mocap.gaps import Gap, fill_gaps, find_gaps
 from humanoid_control.mocap.labels import MAX_ACCELERATION, MAX_SPEED, Jump, Swap, check_labels, repair_swaps
 
 ORDER = 2  # of the Butterworth filter, which runs forward and backward
 _PAD = 6.0  # periods of the cut-off frequency by which the ends are continued
-_LISTED = 4  # events that a warning names one by one
 
 
 @dataclass(frozen=True)
@@ -85,15 +83,15 @@ class CleaningReport:
         for swaps, what in ((self.repaired, "were exchanged and put right"), (left, "seem to be exchanged")):
             if swaps:
                 said.append(
-                    f"labels {what}: {_list(f'{s.labels[0]} and {s.labels[1]} at frame {s.frame}' for s in swaps)}"
+                    f"labels {what}: {first_few(f'{s.labels[0]} and {s.labels[1]} at frame {s.frame}' for s in swaps)}"
                 )
         if self.jumps:
             where = (f"{j.label} by {j.distance:.2f} m at frame {j.first}" for j in self.jumps)
-            said.append(f"{self.noun}s jump as no body can: {_list(where)}")
+            said.append(f"{self.noun}s jump as no body can: {first_few(where)}")
         unfilled = [gap for gap in self.gaps if not gap.filled]
         if unfilled:
             where = (f"{g.label} for {g.frames} frames from {g.start}" for g in unfilled)
-            said.append(f"gaps too long to fill: {_list(where)}")
+            said.append(f"gaps too long to fill: {first_few(where)}")
         return tuple(said)
 
 
@@ -177,10 +175,3 @@ def low_pass(paths: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
     pad = int(np.ceil(_PAD * rate / min(cutoff, rate / 2 - cutoff)))
     whole = np.pad(paths, [(pad, pad), *[(0, 0)] * (paths.ndim - 1)], mode="reflect", reflect_type="odd")
     return sosfiltfilt(sections, whole, axis=0, padtype=None)[pad : pad + n]
-
-
-def _list(items: Iterable[str]) -> str:
-    """The first few of many, and how many more there are."""
-    all_items = list(items)
-    more = f" and {len(all_items) - _LISTED} more" if len(all_items) > _LISTED else ""
-    return ", ".join(all_items[:_LISTED]) + more

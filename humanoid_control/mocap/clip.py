@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from humanoid_control.errors import ClipError, UnknownNameError
+from humanoid_control.errors import ClipError, UnknownNameError, first_few
 
 _FRAME_TOLERANCE = 1e-6  # of a frame: times within it count as equal
 _NAMELESS = ("", "*")
@@ -173,6 +173,5 @@ def distinct_labels(labels: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, 
     if nameless:
         warnings.append(f"{nameless} point(s) carry no label and were named unlabelled_<number>")
     if renamed:
-        more = f" and {len(renamed) - 3} more" if len(renamed) > 3 else ""
-        warnings.append(f"labels that occur twice were renamed: {', '.join(renamed[:3])}{more}")
+        warnings.append(f"labels that occur twice were renamed: {first_few(renamed, 3)}")
     return tuple(result), tuple(warnings)

@@ -184,7 +184,7 @@ def legs_to_feet(
     Args:
         pelvis: at least pelvis_x ... pelvis_roll, each (T,).
         ankles: desired ankle (T, 3) by side "l", "r" [m], world; below the hip and nearer than the length of the leg.
-        toes_down: wanted slope of the foot (T,) by side [rad]; 0 is level.
+        toes_down: desired slope of the foot (T,) by side [rad]; 0 is level.
         body: lengths.
 
     Returns:

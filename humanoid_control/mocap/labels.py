@@ -12,7 +12,7 @@ from humanoid_control.mocap.clip import MarkerClip
 
 MAX_ACCELERATION = 300.0  # [m/s^2] 30 g: what a marker on a hand or a foot does not exceed but in a blow
 MAX_SPEED = 20.0  # [m/s] of a marker of which only the last place is known
-_NOISE = 0.05  # [m] an error of this size is no jump yet
+NOISE = 0.05  # [m] an error of this size is no jump yet
 _SWAP_STEP = 0.03  # [m] markers closer than this may exchange their labels unseen, and without harm
 _SWAP_GAIN = 0.3  # after the exchange both must be this much nearer to where they were expected, as a share
 _SETTLED = 2  # frames after a jump until the velocity is trusted again
@@ -129,7 +129,7 @@ class _State:
         now = self.tracks[frame]
         seen = ~np.isnan(now[:, 0])
         missed = np.linalg.norm(now - self._expected(), axis=1)
-        limit = _NOISE + np.where(self._moving(), acceleration, speed * (self.age + 1))
+        limit = NOISE + np.where(self._moving(), acceleration, speed * (self.age + 1))
         jumped = missed > limit  # false where one of both is not known
         steady = seen & ~np.isnan(self.last[:, 0]) & (self.age == 0) & ~jumped
         self.settled = np.where(steady, self.settled + 1, np.where(seen, 0, self.settled))

@@ -14,21 +14,19 @@ from pathlib import Path
 import numpy as np
 
 from humanoid_control.errors import ClipError, UnknownNameError
-from humanoid_control.mocap.body_points import BodyPoints, Placement, find_placement
+from humanoid_control.mocap.body_points import LEAST_LENGTH, BodyPoints, Placement, find_placement
 from humanoid_control.mocap.clip import MarkerClip
 from humanoid_control.mocap.gaps import fill_gaps
+from humanoid_control.mocap.labels import MAX_ACCELERATION, NOISE
 from humanoid_control.mocap.marker_sets import ESTIMATED, OPTIONAL, REQUIRED, BodyLocator, find_marker_set
 from humanoid_control.mocap.sternum import SternumSettings, chest_axes, complete_sternum
-from humanoid_control.numerics.minimum_jerk import minimum_jerk
+from humanoid_control.numerics.minimum_jerk import PEAK_SPEED, minimum_jerk
 
 # -------- paths without holes and jumps
 
 FARTHEST = 100.0  # [m] no marker is farther from the origin of the laboratory
-_NOISE = 0.05  # [m] a marker may be so far from where it is expected,
-_ACCELERATION = 300.0  # [m/s^2] and farther by how it may have been accelerated since it was seen last,
-_SPEED = 10.0  # [m/s] but not by more than at this speed
+_SPEED = 10.0  # [m/s] of a marker that is not seen, at the most
 _SMOOTHING = 0.05  # [s] time constant of the velocities
-_PEAK = 1.875  # of the speed of a minimum-jerk move, as a multiple of its mean
 _STRAY = 0.4  # [m] so much farther, growing by 1 m/s, while the marker is seen at places that are rejected
 _LEAST_SPREAD = 0.05  # [m] trunk markers nearer than this to one line do not tell how the trunk turned
 
@@ -118,10 +116,10 @@ class MarkerTracks:
         with np.errstate(invalid="ignore"):
             measured = (np.abs(positions) < FARTHEST).all(axis=1)
             time = self._absent + dt
-            bound = _NOISE + np.minimum(_ACCELERATION * time**2, _SPEED * time)
+            bound = NOISE + np.minimum(MAX_ACCELERATION * time**2, _SPEED * time)
             bound += np.minimum(self._rejected, _STRAY)
             off = np.linalg.norm(positions - self._expected(dt), axis=1) > bound
-            stays = np.linalg.norm(positions - self._suspect, axis=1) <= _NOISE + _SPEED * dt
+            stays = np.linalg.norm(positions - self._suspect, axis=1) <= NOISE + _SPEED * dt
         wrong = measured & off
         self._suspected = np.where(wrong & stays, self._suspected + dt, 0.0)
         self._suspect = np.where(wrong[:, None], positions, np.nan)
@@ -166,7 +164,7 @@ class MarkerTracks:
         moving = seen & (self._share < 1.0)
         if moving.any():
             distance = np.linalg.norm(measured[moving] - self._held[moving], axis=1)
-            pace = self.settings.return_speed / (_PEAK * np.maximum(distance, 1e-6))
+            pace = self.settings.return_speed / (PEAK_SPEED * np.maximum(distance, 1e-6))
             self._share[moving] = np.minimum(1.0, self._share[moving] + pace * dt)
 
     def _learn(self, measured: np.ndarray, moved: np.ndarray, seen: np.ndarray, back: np.ndarray, dt: float) -> None:
@@ -312,7 +310,6 @@ _LEAST_FRAMES = 10
 _MOST_FRAMES = 2000
 _SEEN = 0.5  # share of the frames in which a marker must be seen
 _TRUNK = (0.15, 1.2)  # [m] from the middle of the hips to that of the shoulders, of any person
-_LEAST_LENGTH = 0.03  # [m] no limb is shorter
 
 
 class LiveCalibration:
@@ -422,5 +419,5 @@ def _check_sizes(points: dict[str, np.ndarray]) -> None:
     for side in "lr":
         for a, b in (("shoulder", "elbow"), ("elbow", "wrist")):
             length = float(np.median(np.linalg.norm(points[f"{side}_{a}"] - points[f"{side}_{b}"], axis=1)))
-            if not length >= _LEAST_LENGTH:
+            if not length >= LEAST_LENGTH:
                 raise ClipError(f"{side}_{a} and {side}_{b} are {length:.3f} m apart: two labels lie on one marker")

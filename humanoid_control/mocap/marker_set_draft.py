@@ -336,21 +336,21 @@ class _Drafter:
                 if not lost or not named:
                     continue
                 mirror = [self.points.get(f"{other}_{part}") for part in parts]
-                wanted = [
+                expected = [
                     self.geometry.bone(a.labels[0], b.labels[0])[0] if a and b and a.labels and b.labels else None
                     for a, b in pairwise(mirror)
                 ]
-                for part, label in self._by_bones(parts, side, wanted).items():
+                for part, label in self._by_bones(parts, side, expected).items():
                     self.points[f"{side}_{part}"] = DraftEntry(
                         ((label,),), "no name; its bones keep their length", True
                     )
 
-    def _by_bones(self, parts: Sequence[str], side: str, wanted: Sequence[float | None]) -> dict[str, str]:
+    def _by_bones(self, parts: Sequence[str], side: str, expected: Sequence[float | None]) -> dict[str, str]:
         """Labels without a name for the joints of a limb that are lost; none where no bones fit.
 
         Args:
             parts: of the limb. side: "l" or "r".
-            wanted: lengths of its bones on the other side [m]; None where that is not known.
+            expected: lengths of its bones on the other side [m]; None where that is not known.
         """
         used = self.used()
         free = [
@@ -364,11 +364,11 @@ class _Drafter:
             if len(set(chosen)) < len(chosen):
                 continue
             worst = 0.0
-            for (a, b), want in zip(pairwise(chosen), wanted, strict=True):
+            for (a, b), other in zip(pairwise(chosen), expected, strict=True):
                 if not a or not b:
                     continue
                 length, loose = self.geometry.bone(a, b)
-                low, high = (want / _MIRRORED, want * _MIRRORED) if want else (2 * _LENGTH[0], _LENGTH[1])
+                low, high = (other / _MIRRORED, other * _MIRRORED) if other else (2 * _LENGTH[0], _LENGTH[1])
                 worst = max(worst, loose if low < length < high else 1.0)
             if worst < best[0]:
                 best = (worst, chosen)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from humanoid_control.errors import ClipError, UnknownNameError, nearest_names, offer_names
+from humanoid_control.errors import ClipError, UnknownNameError, first_few, nearest_names, offer_names
 from humanoid_control.files import read_yaml, why
 from humanoid_control.mocap.clip import MarkerClip
 
@@ -259,7 +259,6 @@ def pick_labels(alternatives: Alternatives, labels: Labels) -> list[tuple[str, .
 # -------- a set applied to a clip
 
 _NEEDED = tuple(point for point in REQUIRED if point not in ESTIMATED)
-_LISTED = 4  # names that a message lists one by one
 _FOLDER = Path(__file__).parent / "marker_sets"
 MARKER_SETS = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
 
@@ -442,8 +441,7 @@ def _strangers(labels: Labels, marker_set: MarkerSet) -> tuple[str, ...]:
     ]
     if not strange:
         return ()
-    more = f" and {len(strange) - _LISTED} more" if len(strange) > _LISTED else ""
-    return (f"marker set '{marker_set.name}' does not know {', '.join(strange[:_LISTED])}{more}: not used",)
+    return (f"marker set '{marker_set.name}' does not know {first_few(strange)}: not used",)
 
 
 def _misfit(clip: MarkerClip, labels: Labels, marker_set: MarkerSet, opening: str) -> str:

@@ -13,6 +13,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA, Float64MultiArray, MultiArrayDimension
 from visualization_msgs.msg import Marker, MarkerArray
 
+from humanoid_control.errors import first_few
 from humanoid_control.nodes.base.messages import STREAM_OUT, WORLD, floats, stamp_of, state_of
 from humanoid_control.nodes.base.serialized_markers import IdlePublisher, SerializedMarkers
 from humanoid_control.nodes.base.tick_node import Level, TickNode
@@ -60,9 +61,8 @@ class TendonReport:
             return
         self._faults_read = now
         self.faults = self.estimator.faults.report()
-        named = [f"{name} {why}" for name, why in list(self.faults.items())[:NAMED]]
-        more = f" and {len(self.faults) - NAMED} more" if len(self.faults) > NAMED else ""
-        self.health.check("tendons", bool(named), Level.WARN, f"left out: {'; '.join(named)}{more}")
+        named = first_few((f"{name} {why}" for name, why in self.faults.items()), NAMED, "; ")
+        self.health.check("tendons", bool(named), Level.WARN, f"left out: {named}")
 
     def slack_time(self, left: float) -> None:
         """Check the observability of one group after the other, where there is time."""

@@ -6,6 +6,9 @@ from typing import TypeVar
 
 import numpy as np
 
+PEAK_SPEED = 1.875  # of the profile, half way: as a multiple of the mean speed
+PEAK_ACCELERATION = 5.7735  # 10 / sqrt(3), of a profile of length 1 in time 1
+
 Share = TypeVar("Share", float, np.ndarray)
 
 

@@ -122,6 +122,20 @@ REPETITIONS = 18
 SIDES = ("l", "r")
 
 
+@dataclass(frozen=True)
+class ArmPairs:
+    """One arm of a robot.
+
+    Attributes:
+        columns: coordinates that are shifted, shoulder first.
+        whole: the problem with only the pairs of the arm against the body. forearm: of forearm and hand only.
+    """
+
+    columns: list[int]
+    whole: RetargetingProblem
+    forearm: RetargetingProblem
+
+
 class JointShift:
     """Moves the arms of one posture after the other out of the body; knows nothing of the postures before.
 
@@ -166,13 +180,13 @@ class JointShift:
         on_neck = held_by[:, neck].any(axis=1)
         return ~(moves & ~shared).any(axis=1) & ~on_neck
 
-    def _arm(self, columns: list[int], moved: list[np.ndarray], trunk: np.ndarray) -> _Arm:
+    def _arm(self, columns: list[int], moved: list[np.ndarray], trunk: np.ndarray) -> ArmPairs:
         i, j = self.problem.pairs[:, 0], self.problem.pairs[:, 1]
         against_trunk = (moved[0][i] & trunk[j]) | (moved[0][j] & trunk[i])
         beyond = moved[-1][i] | moved[-1][j]
         whole = self.problem._replace(pairs=np.ascontiguousarray(self.problem.pairs[against_trunk]))
         forearm = self.problem._replace(pairs=np.ascontiguousarray(self.problem.pairs[against_trunk & beyond]))
-        return _Arm(columns, whole, forearm)
+        return ArmPairs(columns, whole, forearm)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """The posture (D,) with both arms free of the body, as far as shifting can do it; x is not changed."""
@@ -181,7 +195,7 @@ class JointShift:
         self.failures += not all(free)
         return out
 
-    def _free(self, arm: _Arm, x: np.ndarray) -> bool:
+    def _free(self, arm: ArmPairs, x: np.ndarray) -> bool:
         for _ in range(REPETITIONS):
             depth = clearance(arm.whole, x, self._scratch)
             if depth >= 0:
@@ -194,7 +208,7 @@ class JointShift:
             x[:] = trials[int(np.argmax(gains))]
         return clearance(arm.whole, x, self._scratch) >= 0 or self._search(arm, x)
 
-    def _search(self, arm: _Arm, x: np.ndarray) -> bool:
+    def _search(self, arm: ArmPairs, x: np.ndarray) -> bool:
         """The smallest combination of whole steps, of all the arm's shiftable joints, that frees it."""
         steps = range(-REPETITIONS, REPETITIONS + 1)
         combinations = sorted(itertools.product(steps, repeat=len(arm.columns)), key=lambda c: sum(abs(k) for k in c))
@@ -211,10 +225,3 @@ class JointShift:
         out = x.copy()
         out[column] = np.clip(out[column] + angle, self._lower[column], self._upper[column])
         return out
-
-
-class _Arm:
-    """One arm: its shiftable coordinates, its pairs against the body, and those of its forearm and hand."""
-
-    def __init__(self, columns: list[int], whole: RetargetingProblem, forearm: RetargetingProblem) -> None:
-        self.columns, self.whole, self.forearm = columns, whole, forearm

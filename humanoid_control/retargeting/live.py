@@ -8,14 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from humanoid_control.errors import ClipError, ConfigError, HumanoidError, UnknownNameError
+from humanoid_control.errors import ClipError, ConfigError, HumanoidError, UnknownNameError, first_few
 from humanoid_control.mocap import BodyPoints, LiveBody, LiveCalibration, MarkerTracks, TrackSettings
-from humanoid_control.mocap.live import (
-    FARTHEST,
-    UP,
-    LabelOrder,
-    distinct,
-)
+from humanoid_control.mocap.live import FARTHEST, UP, LabelOrder, distinct
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.retargeting.scaling import POINTS, Scaler, Targets
 from humanoid_control.robots import Robot
@@ -23,7 +18,6 @@ from humanoid_control.robots import Robot
 _TRY_EVERY = 0.5  # [s] between two attempts to calibrate
 _LATE = 2.5  # frames: after so long without one the markers count as hidden
 _LEAST_LATE = 0.03  # [s]
-_LISTED = 4
 
 
 @dataclass(frozen=True)
@@ -37,7 +31,7 @@ class LiveSettings:
         up: axis of the recording that points upward, "+x" ... "-z"; "auto": found from the body.
         fade: a marker that vanishes goes on with its velocity, which fades to zero over this time [s].
         return_speed: a marker that comes back is moved over to with this speed at the most [m/s].
-        max_speed: of a target, whatever is fed [m/s].
+        max_speed: of a target, whatever the markers do [m/s].
         timeout: silence of all markers after which it is said that the posture is held [s].
         lead_in: time to move from the present posture to the markers' [s].
     """
@@ -74,7 +68,6 @@ class LiveTargets:
         targets: (7, 3) in the order of POINTS, robot's world [m]; None before the calibration.
         body: (P, 3) the dancer, in the same frame [m]; shown: Targets of the calibration, for a `Figure`.
         problems: what is wrong now, by kind: one sentence each. warnings: what the calibration had to guess.
-        playing: False holds the targets; True again moves over to the markers.
     """
 
     def __init__(self, robot: Robot, settings: LiveSettings | None = None) -> None:
@@ -127,6 +120,7 @@ class LiveTargets:
 
     @property
     def playing(self) -> bool:
+        """False holds the targets; True again moves over to the markers in the lead-in."""
         return self._playing
 
     @playing.setter
@@ -160,8 +154,8 @@ class LiveTargets:
             self._collect(labels, positions, now)
             return self.targets
         markers = self._order.arrange(labels, positions)
-        self._say("labels", f"label {_list(self._order.twice)} occurs twice: held" if self._order.twice else "")
-        return self._go(markers, now)
+        self._say("labels", f"label {first_few(self._order.twice)} occurs twice: held" if self._order.twice else "")
+        return self._advance(markers, now)
 
     def hold(self, now: float) -> np.ndarray | None:
         """Go on without a frame, when one is overdue; call it regularly.
@@ -178,7 +172,7 @@ class LiveTargets:
             return self.targets
         if not late or now <= self._last_update:
             return None
-        return self._go(np.full((len(self._body.labels), 3), np.nan), now)
+        return self._advance(np.full((len(self._body.labels), 3), np.nan), now)
 
     # -- calibration --------------------------------------------------------------------------------------------------
 
@@ -186,7 +180,7 @@ class LiveTargets:
         """Take a frame of the calibration; try to complete it."""
         c = self._calibration
         names, at, twice = distinct(labels, positions)
-        self._say("labels", f"label {_list(twice)} occurs twice: not used" if twice else "")
+        self._say("labels", f"label {first_few(twice)} occurs twice: not used" if twice else "")
         c.add(names, at, now)
         if c.collected < 0.999 * c.duration:
             self._say("calibration", f"calibrating, stand upright: {c.collected:.1f} of {c.duration:g} s")
@@ -222,7 +216,7 @@ class LiveTargets:
 
     # -- following ----------------------------------------------------------------------------------------------------
 
-    def _go(self, markers: np.ndarray, now: float) -> np.ndarray:
+    def _advance(self, markers: np.ndarray, now: float) -> np.ndarray:
         """One step with the markers (M, 3) that are there."""
         assert self._body is not None
         dt = max(0.0, now - self._last_update)  # a frame may be older than the moment for which it was missed
@@ -233,7 +227,7 @@ class LiveTargets:
         if (self._tracks.hidden == 0).any():
             self._last_seen = now
         self.targets = self._steady.follow(desired, dt)
-        self._judge(now)
+        self._find_problems(now)
         return self.targets
 
     def _scaled(self, points: np.ndarray) -> np.ndarray:
@@ -251,30 +245,25 @@ class LiveTargets:
         except ClipError:
             return nothing
 
-    def _judge(self, now: float) -> None:
-        """Say what is wrong."""
+    def _find_problems(self, now: float) -> None:
+        """Bring `problems` up to date."""
         assert self._body is not None
         silence = now - self._last_seen
         silent = silence > self.settings.timeout
         self._say("silence", f"no markers for {silence:.1f} s: the last good posture is held" if silent else "")
         hidden = self._tracks.hidden > self.settings.fade
         missing = {} if silent or not hidden.any() else self._body.missing(hidden)
-        held = _list([f"{point} ({', '.join(labels)})" for point, labels in missing.items()])
+        held = first_few([f"{point} ({', '.join(labels)})" for point, labels in missing.items()])
         self._say("hidden", f"markers are hidden, held: {held}" if missing else "")
         wrong = self._guard.problems if not missing and not silent else []
         self._say("segments", f"{'; '.join(wrong[:2])}: held, check the labels" if wrong else "")
 
     def _say(self, kind: str, text: str) -> None:
+        """Keep the sentence of a kind of problem; empty: there is none."""
         if text:
             self.problems[kind] = text
         else:
             self.problems.pop(kind, None)
-
-
-def _list(items: Sequence[str]) -> str:
-    """The first few of many, and how many more there are."""
-    more = f" and {len(items) - _LISTED} more" if len(items) > _LISTED else ""
-    return ", ".join(items[:_LISTED]) + more
 
 
 # -------- segments of impossible length

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
@@ -50,7 +52,7 @@ class ClipPlayer:
 
     def seek(self, time: float) -> None:
         """Go to a place in the clip [s], by moving over to it from where the points are now; NaN is passed over."""
-        if time != time:
+        if math.isnan(time):
             return
         self._from = self.points()
         self.time, self.finished = float(np.clip(time, 0.0, self.duration)), False
