@@ -6,7 +6,10 @@
     python test/mutants.py mocap/gaps --tests test_gaps.py   # by some files of its tests only
 
 It works on a copy of the tree and goes on where it was interrupted; a mutant is tried again when its source has changed
-or, where it survived, a test of its room. Results are in `.mutants/<room>.json`.
+or, where it survived, a test of its room. Results are in `.mutants/<room>.json`. Test files named like the changed
+module run first, then the quickest, until a test fails; that one has to pass without the change. A test that has no end
+is stopped by the processor's time that it took, so other load does not count. Mutants that change nothing that anybody
+could see are in `test/equivalent_mutants.yaml`, each with the reason; they are not counted.
 
 Own, because libraries do not fit: mutmut puts a switch into every function, which a kernel cannot be compiled with;
 cosmic-ray changes types in annotations too, takes no sample, and does not know that a room has its tests.
@@ -17,6 +20,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import difflib
 import hashlib
 import itertools
 import json
@@ -26,22 +30,35 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
-from humanoid_control.terminal import console, print_json, progress, table, warn
+import yaml
+
+from humanoid_control import jit
+from humanoid_control.terminal import console, print_json, progress, warn
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = "humanoid_control"
 PLACE = REPOSITORY / ".mutants"
 LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", ".mutants", ".hypothesis", "__pycache__", "build", "dist", "site", "*.egg-info", ".*_cache"
+    ".git", ".venv", ".mutants", ".hypothesis", "*.pyc", "build", "dist", "site", "*.egg-info", ".*_cache"
 )
-COMPILING = 150.0  # [s] a changed kernel is compiled anew, with all that it is compiled into
-SLOWER = 4.0  # an endless loop is told by so many times the unchanged duration
+EQUIVALENT = "test/equivalent_mutants.yaml"
+COMPILING = 60.0  # [s] a changed kernel is compiled anew, with all that it is compiled into
+LEAST, SLOWER = 20.0, 4.0  # a test has no end after so many seconds, and so many times the slowest one
+WAITING = 10.0  # or all of them after so many times what they take, and that, on the clock: one may wait for something
 KILLED, SURVIVED, ENDLESS = "killed", "survived", "killed (no end)"
+COMMAND = ["-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", "-o", "junit_family=xunit1"]
+# A compiled loop sees no Python signal handler, so the signal's own action ends the process.
+TIMER = """import os, signal
+signal.signal(signal.SIGPROF, signal.SIG_DFL)
+def pytest_runtest_logstart():
+    signal.setitimer(signal.ITIMER_PROF, float(os.environ["MUTANT_LIMIT"]))
+pytest_runtest_logstart()
+"""
 
 COMPARE = {ast.Lt: "<= >", ast.LtE: "< >", ast.Gt: ">= <", ast.GtE: "> <", ast.Eq: "!=", ast.NotEq: "=="}
 COMPARE |= {ast.Is: "is-not", ast.IsNot: "is", ast.In: "not-in", ast.NotIn: "in"}
@@ -71,6 +88,23 @@ class Mutant:
     def applied(self, source: str) -> str:
         """The source with this change."""
         return source[: self.begin] + self.new + source[self.end :]
+
+    def difference(self, source: str) -> str:
+        """Lines that go and lines that come, as a diff has them."""
+        lines = difflib.unified_diff(source.splitlines(), self.applied(source).splitlines(), n=0, lineterm="")
+        return "\n".join(itertools.islice(lines, 3, None))
+
+    def reason(self, source: str) -> str:
+        """Why this change changes nothing, where somebody has found that out; else nothing."""
+        file = REPOSITORY / EQUIVALENT
+        rows = yaml.safe_load(file.read_text()) if file.is_file() else []
+        here = {
+            "file": self.path.removeprefix(f"{PACKAGE}/"),
+            "line": source.splitlines()[self.line - 1].strip(),
+            "was": self.old,
+            "became": self.new,
+        }
+        return next((row["why"] for row in rows if here.items() <= row.items()), "")
 
 
 def mutants_of(source: str, path: str) -> list[Mutant]:
@@ -210,7 +244,7 @@ class Copy:
     """A copy of the tree in which mutants are tried."""
 
     def __init__(self, room: str, marks: str, tests: str = "test_*.py") -> None:
-        self.tree = PLACE / "tree"
+        self.tree, self.kernels = PLACE / "tree", PLACE / "kernels"
         shutil.rmtree(self.tree, ignore_errors=True)
         shutil.copytree(REPOSITORY, self.tree, ignore=LEFT_OUT)
         self.tests = self.tree / "test" / room.split("/")[0].removesuffix(".py")
@@ -219,11 +253,23 @@ class Copy:
         if not any(self.tests.rglob(tests)):
             sys.exit(f"mutants: there are no tests {tests} below test/{self.tests.name}")
         self.marks, self.pattern = marks, tests
+        self.seconds: dict[str, float] = {}  # that the tests of a file take
+        self.slowest = 0.0  # [s] test
+        self.passing: set[str] = set()  # tests, without any change
         data = REPOSITORY.parent / "shared" / "data"
-        self.env = {"OMP_NUM_THREADS": "1", "HUMANOID_TEST_DATA": str(data), **os.environ, "PYTHONPATH": str(self.tree)}
-        # Byte code is kept by a file's second and size, which a change and its undoing may share.
+        self.env = {"OMP_NUM_THREADS": "1", "HUMANOID_TEST_DATA": str(data), **os.environ}
+        (PLACE / "mutant_timer.py").write_text(TIMER)
+        self.env["PYTHONPATH"] = f"{self.tree}{os.pathsep}{PLACE}"
+        self.env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # none is needed, and some take a second to load
+        # Kernels are kept beside their sources, so those that the repository has are here already.
+        self.env.pop("NUMBA_CACHE_DIR", None)
+        for kept in self.kernels.rglob("*.nb[ci]"):
+            _link_newer(kept, self.tree / kept.relative_to(self.kernels))
+        self.keep_kernels()
+        # Byte code is kept by a file's second and size, which a change and its undoing may share; so by its content.
         self.env["PYTHONDONTWRITEBYTECODE"] = "1"
-        self.env["NUMBA_CACHE_DIR"] = str(PLACE / "kernels")
+        by_content = ["-m", "compileall", "-q", "--invalidation-mode", "checked-hash", PACKAGE]
+        subprocess.run([sys.executable, *by_content], cwd=self.tree, check=True)
 
     def stamp(self, *paths: Path) -> str:
         """Hash of files, and of those in folders."""
@@ -233,53 +279,110 @@ class Copy:
                 digest.update(file.read_bytes())
         return digest.hexdigest()[:16]
 
-    def test(self, first: str, limit: float) -> tuple[str, str]:
-        """Run the tests, those of a module's own name first: what happened, and the test that failed."""
-        files = sorted(self.tests.rglob(self.pattern))
-        files.sort(key=lambda f: not f.name.startswith(f"test_{first}"))
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "--no-header",
-            "-p",
-            "no:cacheprovider",
-            "-m",
-            self.marks,
-        ]
+    def ordered(self, first: str) -> list[str]:
+        """Files of tests: those of a module's own name first, then the quickest."""
+        files = {str(f.relative_to(self.tree)): f for f in sorted(self.tests.rglob(self.pattern))}
+        return sorted(files, key=lambda f: (not files[f].name.startswith(f"test_{first}"), self.seconds.get(f, 0.0)))
+
+    def test(self, what: list[str], compiling: float = COMPILING) -> tuple[str, str]:
+        """Run some tests, in this order, until one fails: what happened, and the test that failed.
+
+        Args:
+            what: arguments of pytest.
+            compiling: [s] processor's time that a test may take longer.
+        """
+        limit = LEAST + SLOWER * self.slowest + compiling  # of the processor, for one test
+        report, whole = PLACE / "report.xml", WAITING * (limit + sum(self.seconds.values()))
+        report.unlink(missing_ok=True)
         process = subprocess.Popen(
-            [*command, *(str(f.relative_to(self.tree)) for f in files)],
+            [sys.executable, *COMMAND, "-p", "mutant_timer", f"--junitxml={report}", "-m", self.marks, *what],
             cwd=self.tree,
-            env=self.env,
+            env={**self.env, "MUTANT_LIMIT": str(limit)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
         )
         try:
-            out, _ = process.communicate(timeout=limit)
+            out, _ = process.communicate(timeout=whole)
         except subprocess.TimeoutExpired:
-            return ENDLESS, f"after {limit:.0f} s"
+            return ENDLESS, f"after {whole:.0f} s on the clock"
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        if process.returncode == -signal.SIGPROF:
+            return ENDLESS, f"after {limit:.0f} s of the processor in one test"
+        self._take_seconds(report)
         if process.returncode == 0:
             return SURVIVED, ""
-        lines = [line for line in out.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        return KILLED, lines[0][:160] if lines else out[-160:]
+        failed = [line.split(maxsplit=1)[1] for line in out.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+        return KILLED, failed[0] if failed else out[-160:]
 
-    def test_mutant(self, mutant: Mutant, limit: float) -> tuple[str, str]:
-        """Run the tests with a change, and take it back."""
+    def _take_seconds(self, report: Path) -> None:
+        """Remember how long files of tests took, at most; the last of them may not have been run to its end."""
+        here: dict[str, float] = {}
+        if not report.is_file():  # the process ended before it was written
+            return
+        for case in ElementTree.parse(report).iter("testcase"):
+            file, seconds = case.get("file", ""), float(case.get("time", 0.0))
+            here[file] = here.get(file, 0.0) + seconds
+            self.slowest = max(self.slowest, seconds)
+        for file, seconds in here.items():
+            self.seconds[file] = max(seconds, self.seconds.get(file, 0.0))
+
+    def is_compiled_in(self, path: str) -> bool:
+        """True where kernels are compiled anew when this file changes."""
+        sources = [f for f in (REPOSITORY / PACKAGE).rglob("*.py") if f"from {jit.__name__} import" in f.read_text()]
+        needed = set(sources)
+        while more := {path for source in needed for path in jit._imported(source)} - needed:
+            needed |= more
+        return REPOSITORY / path in needed
+
+    def keep_kernels(self) -> None:
+        """Keep the kernels of the unchanged sources for `forget_kernels`, and for the next run."""
+        shutil.rmtree(self.kernels, ignore_errors=True)
+        for file in self.tree.rglob("*.nb[ci]"):
+            _link_newer(file, self.kernels / file.relative_to(self.tree))
+
+    def forget_kernels(self) -> None:
+        """Bring back the kernels as they were: a changed one takes the place of the unchanged on disk."""
+        for file in self.tree.rglob("*.nb[ci]"):
+            kept = self.kernels / file.relative_to(self.tree)
+            if not (kept.is_file() and file.samefile(kept)):
+                file.unlink()
+        for kept in self.kernels.rglob("*.nb[ci]"):
+            _link_newer(kept, self.tree / kept.relative_to(self.kernels))
+
+    def test_mutant(self, mutant: Mutant) -> tuple[str, str]:
+        """Run the tests with a change, and take it back. Ends the run where the test that fails does so without it."""
         file = self.tree / mutant.path
         source = file.read_text()
         try:
             file.write_text(mutant.applied(source))
-            return self.test(file.stem, limit)
+            compiling = COMPILING if self.is_compiled_in(mutant.path) else 0.0
+            result, by = self.test(self.ordered(file.stem), compiling)
         finally:
             file.write_text(source)
+            self.forget_kernels()
+        test = by.partition(" - ")[0]
+        if result == KILLED and test not in self.passing:
+            alone, said = self.test([test] if "::" in test else ["--collect-only", str(self.tests)])
+            if alone != SURVIVED and "::" in test:  # its name may not be all of it
+                alone, said = self.test([test.partition("::")[0]])
+            self.keep_kernels()
+            if alone != SURVIVED:
+                sys.exit(f"mutants: a test fails without any change: {said}")
+            self.passing.add(test)
+        return result, by[:160]
+
+
+def _link_newer(source: Path, to: Path) -> None:
+    """A second name for a file that is only ever replaced, unless there is a newer one."""
+    if not to.is_file() or to.stat().st_mtime < source.stat().st_mtime:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.unlink(missing_ok=True)
+        os.link(source, to)
 
 
 def run(
@@ -289,7 +392,8 @@ def run(
     PLACE.mkdir(exist_ok=True)
     (PLACE / ".gitignore").write_text("*\n")
     results = PLACE / f"{room.replace('/', '_').removesuffix('.py')}.json"
-    known = json.loads(results.read_text())["mutants"] if results.is_file() else {}
+    before = json.loads(results.read_text()) if results.is_file() else {}
+    known = before.get("mutants", {})
     chosen = sampled(room, number, seed)
     copy = Copy(room, marks, tests)
     tests_stamp = copy.stamp(*sorted(copy.tests.rglob(tests)))
@@ -297,24 +401,24 @@ def run(
     if survivors:
         chosen = [m for m in chosen if known.get(m.key, {}).get("result") == SURVIVED]
     waiting = [m for m in chosen if not _is_known(known.get(m.key), stamps[m.path], tests_stamp)]
-    limit = COMPILING
-    if waiting:
-        begin = time.monotonic()
-        result, said = copy.test("", 3600.0)
-        if result != SURVIVED:
-            sys.exit(f"mutants: the tests fail without any change: {said}")
-        limit += SLOWER * (time.monotonic() - begin)
+    copy.seconds, copy.slowest = before.get("seconds", {}), before.get("slowest", 0.0)
     with progress(f"mutants of {room}", len(chosen), quiet=not show) as bar:
         for k, mutant in enumerate(waiting):
             bar(len(chosen) - len(waiting) + k, f"{mutant.path}:{mutant.line}")
-            result, by = copy.test_mutant(mutant, limit)
+            result, by = copy.test_mutant(mutant)
             row = {**asdict(mutant), "result": result, "by": by, "source": stamps[mutant.path], "tests": tests_stamp}
             known[mutant.key] = row
+            kept = {"room": room, "seconds": copy.seconds, "slowest": copy.slowest, "mutants": known}
             part = results.with_suffix(".part")
-            part.write_text(json.dumps({"room": room, "mutants": known}, indent=1))
+            part.write_text(json.dumps(kept, indent=1))
             os.replace(part, results)
-    rows = [known[m.key] for m in chosen]
-    return {"room": room, "seed": seed, "mutants": rows, "killed": sum(r["result"] != SURVIVED for r in rows)}
+    sources = {path: (REPOSITORY / path).read_text() for path in stamps}
+    rows = [
+        {**known[m.key], "diff": m.difference(sources[m.path]), "equivalent": m.reason(sources[m.path])} for m in chosen
+    ]
+    killed = sum(r["result"] != SURVIVED for r in rows)
+    same = sum(r["result"] == SURVIVED and bool(r["equivalent"]) for r in rows)
+    return {"room": room, "seed": seed, "mutants": rows, "killed": killed, "equivalent": same}
 
 
 def _is_known(row: dict | None, source: str, tests: str) -> bool:
@@ -335,12 +439,17 @@ def main() -> int:
     if args.json:
         print_json(found)
         return 0
-    alive = [r for r in found["mutants"] if r["result"] == SURVIVED]
-    cells = [[f"{r['path'].removeprefix(PACKAGE + '/')}:{r['line']}", r["old"][:60], r["new"][:60]] for r in alive]
-    if alive:
-        table("survived: write a test, or find out why nothing changes", ["where", "was", "became"], cells)
+    for row in found["mutants"]:
+        if row["result"] == SURVIVED and not row["equivalent"]:
+            console.print(f"survived: {row['path'].removeprefix(PACKAGE + '/')}:{row['line']}", style="bold")
+            console.print(row["diff"], markup=False, highlight=False)
+        if row["result"] == ENDLESS:
+            console.print(f"{row['result']} {row['by']}: {row['path'].removeprefix(PACKAGE + '/')}:{row['line']}")
     total = len(found["mutants"])
-    console.print(f"{args.room}, seed {args.seed}: {found['killed']} of {total} mutants noticed")
+    console.print(
+        f"{args.room}, seed {args.seed}: {found['killed']} of {total - found['equivalent']} mutants noticed"
+        f" ({found['equivalent']} more change nothing: {EQUIVALENT})"
+    )
     if not total:
         warn("nothing to try")
     return 0

@@ -1,8 +1,11 @@
 """The mutation run: which changes it makes, which it leaves alone, and that it tells a killed one from a survivor."""
 
 import ast
+import json
+import os
 
 import pytest
+import yaml
 
 from test import mutants
 
@@ -85,6 +88,61 @@ def house(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_changes_that_change_nothing_are_named_with_a_reason_and_not_counted(house):
+    (house / "test/equivalent_mutants.yaml").write_text(
+        '- {file: room/signs.py, line: "return x > 0", was: x > 0, became: (x >= 0), why: "never asked about 0"}\n'
+        '- {file: room/signs.py, line: "return x > 1", was: "0", became: "1", why: "the line was another"}\n'
+    )
+    found = mutants.run("room", 9, 1, "not ros", survivors=False, show=False)
+    assert (found["killed"], found["equivalent"], len(found["mutants"])) == (2, 1, 4)
+    of = {(m["old"], m["new"]): m for m in found["mutants"]}
+    assert of["x > 0", "(x >= 0)"]["equivalent"] == "never asked about 0"
+    assert of["0", "1"]["equivalent"] == "" and of["0", "1"]["diff"] == "-    return x > 0\n+    return x > 1"
+
+
+def test_every_change_said_to_change_nothing_is_one_of_the_code_as_it_is():
+    rows = yaml.safe_load((mutants.REPOSITORY / mutants.EQUIVALENT).read_text())
+    for row in rows:
+        path = f"{mutants.PACKAGE}/{row['file']}"
+        source = (mutants.REPOSITORY / path).read_text()
+        assert len(row["why"]) > 20
+        assert any(m.reason(source) == row["why"] for m in mutants.mutants_of(source, path)), row
+
+
+def test_a_test_file_of_the_module_s_name_runs_first_and_then_the_quickest(house):
+    said = "from time import sleep\n\n\ndef test():\n    sleep({})\n    open('order', 'a').write('{} ')\n"
+    for name, seconds in {"slow": 0.2, "quick": 0.0, "signs": 0.1}.items():
+        (house / f"test/room/test_{name}.py").write_text(said.format(seconds, name))
+    mutants.PLACE.mkdir()
+    copy = mutants.Copy("room", "")
+    assert copy.test(copy.ordered("")) == (mutants.SURVIVED, "")
+    (copy.tree / "order").unlink()
+    assert copy.test(copy.ordered("signs")) == (mutants.SURVIVED, "")
+    assert (copy.tree / "order").read_text().split() == ["signs", "quick", "slow"]
+
+
+def test_kernels_of_a_change_do_not_stay(house):
+    here = house / "toy/room/__pycache__"
+    here.mkdir()
+    for name in ("signs.nbi", "signs.1.nbc"):
+        (here / name).write_text("of the repository")
+    mutants.PLACE.mkdir()
+    copy = mutants.Copy("room", "")
+    there = copy.tree / "toy/room/__pycache__"
+    (there / "signs.2.nbc").write_text("compiled by the tests")
+    copy.keep_kernels()
+    for name in ("signs.nbi", "signs.3.nbc"):  # as numba writes: a new file takes the place
+        (there / "new").write_text("of a mutant")
+        os.replace(there / "new", there / name)
+    copy.forget_kernels()
+    unchanged = {"signs.nbi": "of the repository", "signs.1.nbc": "of the repository"}
+    unchanged["signs.2.nbc"] = "compiled by the tests"
+    assert {f.name: f.read_text() for f in there.glob("*.nb?")} == unchanged
+    again = mutants.Copy("room", "")
+    assert {f.name: f.read_text() for f in there.glob("*.nb?")} == unchanged and again.tree == copy.tree
+    assert (here / "signs.nbi").read_text() == "of the repository"
+
+
 def results(found):
     return {(m["old"], m["new"]): m["result"] for m in found["mutants"]}
 
@@ -103,6 +161,7 @@ def test_survivors_are_told_kept_and_tried_again_when_a_test_has_changed(house, 
     monkeypatch.setattr(mutants.Copy, "test_mutant", lambda *a: tried.append(a[1].old) or test_mutant(*a))
     mutants.run("room", 9, 1, marks, survivors=False, show=False)
     assert not tried, "nothing has changed"
+    assert json.loads((house / ".mutants/room.json").read_text())["slowest"] > 0
     with (house / "test/room/test_signs.py").open("a") as f:
         f.write("    assert not positive(0) and positive(1)\n")
     found = mutants.run("room", 9, 1, marks, survivors=True, show=False)
@@ -110,7 +169,7 @@ def test_survivors_are_told_kept_and_tried_again_when_a_test_has_changed(house, 
 
 
 def test_an_endless_loop_counts_as_noticed_and_tests_that_fail_anyway_end_the_run(house, monkeypatch):
-    monkeypatch.setattr(mutants, "COMPILING", 1.0)
+    monkeypatch.setattr(mutants, "LEAST", 1.0)
     (house / "toy/room/signs.py").write_text("def positive(x):\n    while not x:\n        x = 3\n    return x\n")
     (house / "test/room/test_signs.py").write_text(
         "from toy.room.signs import positive\n\n\ndef test_positive():\n    assert positive(2)\n"
@@ -118,5 +177,5 @@ def test_an_endless_loop_counts_as_noticed_and_tests_that_fail_anyway_end_the_ru
     found = mutants.run("room", 9, 1, "", survivors=False, show=False)
     assert results(found)["not x", "(x)"] == mutants.ENDLESS
     (house / "test/room/test_signs.py").write_text("def test_never():\n    assert False\n")
-    with pytest.raises(SystemExit, match="fail without any change"):
+    with pytest.raises(SystemExit, match="fails without any change"):
         mutants.run("room", 9, 1, "", survivors=False, show=False)
