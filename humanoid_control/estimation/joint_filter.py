@@ -21,7 +21,8 @@ class JointFilter:
 
     Attributes:
         names: of the n joints.
-        position, velocity: (n,) estimate [rad], [rad/s]; NaN until a joint has been measured once.
+        position: (n,) estimate [rad]; NaN until a joint has been measured once.
+        velocity: (n,) estimate [rad/s]; 0 until then.
     """
 
     def __init__(self, names: Sequence[str], bandwidth: float = 30.0) -> None:

@@ -23,6 +23,19 @@ def test_constant_velocity_is_followed_without_lag():
     assert np.allclose(v[late], 0.7, atol=1e-5)
 
 
+@pytest.mark.parametrize("rate", [100.0, 500.0])
+def test_both_its_poles_are_at_the_bandwidth(rate):
+    """After a step the error obeys e(k+2) - 2 r e(k+1) + r^2 e(k) = 0 with r = exp(-omega dt): critically damped."""
+    f, error = JointFilter(("a",), 5.0), []
+    f.update(0.0, np.array([0.0]))
+    for k in range(1, 60):
+        f.update(k / rate, np.array([1.0]))
+        error.append(1.0 - f.position[0])
+    e, r = np.array(error), np.exp(-2 * np.pi * 5.0 / rate)
+    assert e[2:] - 2 * r * e[1:-1] + r**2 * e[:-2] == pytest.approx(np.zeros(len(e) - 2), abs=1e-12)
+    assert e[0] == pytest.approx(r**2), "of the first sample 1 - r^2 counts"
+
+
 def test_velocity_of_a_sine_and_its_noise():
     w = 2 * np.pi * 1.0
     t, _, v = feed(lambda t: 0.5 * np.sin(w * t)).T
@@ -62,8 +75,9 @@ def test_uneven_samples_and_repeats():
 def test_a_joint_that_is_not_measured_keeps_its_estimate():
     f = JointFilter(("a", "b"))
     for k in range(100):
-        f.update(k * 0.002, np.array([0.1, np.nan if k > 50 else 0.2]))
-    assert f.position == pytest.approx([0.1, 0.2], abs=1e-6)
+        f.update(k * 0.002, np.array([0.1 + 0.6 * k * 0.002, np.nan if k > 50 else 0.2]))
+    assert f.position == pytest.approx([0.1 + 0.6 * 99 * 0.002, 0.2], abs=1e-6), "and the others go on"
+    assert f.velocity == pytest.approx([0.6, 0.0], abs=1e-5)
     assert f.age(99 * 0.002)[1] == pytest.approx(49 * 0.002)
 
 
@@ -72,8 +86,10 @@ def test_unknown_until_measured_and_after_reset():
     assert np.isnan(f.position).all()
     f.update(0.0, np.array([1.0, np.nan]))
     assert f.position[0] == 1.0 and np.isnan(f.position[1])
+    f.update(0.1, np.array([2.0, np.nan]))
+    assert f.velocity[0] > 0
     f.reset()
-    assert np.isnan(f.position).all()
+    assert np.isnan(f.position).all() and (f.velocity == 0).all() and np.isnan(f.age(1.0)).all()
 
 
 def test_prediction_reaches_only_a_little_ahead():

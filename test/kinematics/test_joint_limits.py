@@ -1,10 +1,17 @@
-"""Velocity bounds: never empty, never left, also by joints that are driven at random."""
+"""Velocity bounds: never empty, never left, also by joints that are driven at random; all of what they allow is used."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from humanoid_control.kinematics.joint_limits import JointLimits, keep_acceleration, velocity_bounds
+from humanoid_control.kinematics.joint_limits import (
+    JointLimits,
+    braking_speed,
+    clamp_to_speed,
+    keep_acceleration,
+    velocity_bounds,
+)
 
 
 @given(st.floats(-4, 4), st.floats(-2, 0), st.floats(0.1, 2), st.floats(0.1, 10), st.floats(1e-4, 0.05))
@@ -65,3 +72,59 @@ def test_a_joint_in_ticks_of_any_length_keeps_acceleration_and_range(share, widt
         q = q + v * dt
         assert np.abs(v - before) <= acceleration * dt * (1 + 1e-6) + 1e-9
         assert -1e-9 <= q <= width + 1e-9
+
+
+def stopping_distance(v, a, dt, h):
+    """How far a joint goes that moves at v for dt and then brakes by a h in every step of h."""
+    x = v * dt
+    while (v := v - a * h) > 0.0:
+        x += v * h
+    return x
+
+
+@given(st.floats(0.0, 0.5), st.floats(1.0, 200.0), st.floats(0.001, 0.02), st.sampled_from([1.0, 0.5, 0.02]))
+def test_from_the_braking_speed_a_joint_stops_within_its_room_and_not_long_before(room, a, dt, share):
+    h = share * dt
+    v, rest = braking_speed(room, a, dt, h), a * h * h / 8
+    assert v >= 0 and stopping_distance(v, a, dt, h) <= room + 1e-9
+    assert stopping_distance(v, a, dt, h) >= room - 2 * rest - 1e-9
+    sure = braking_speed(room, a, dt, 0.0)
+    assert all(stopping_distance(sure, a, dt, x) <= room + 1e-9 for x in (dt, 0.3 * dt, h)), "for steps of any length"
+
+
+@pytest.mark.parametrize("acceleration", [20.0, 100.0, np.inf])
+def test_driven_against_both_ends_a_joint_keeps_range_speed_and_acceleration_and_uses_them(acceleration):
+    limits = JointLimits(np.array([-0.4, -1.0]), np.array([0.9, 0.1]), np.array([3.0, 1.5]))
+    q, v, dt = np.array([0.1, -0.2]), np.zeros(2), 0.01
+    seen, fastest = [], np.zeros(2)
+    for k in range(1500):
+        low, high = velocity_bounds(q, limits, dt, 0.5, v, acceleration)
+        assert (low <= high).all()
+        new = high if k // 250 % 2 == 0 else low
+        if np.isfinite(acceleration):
+            assert (np.abs(new - v) <= acceleration * dt + 1e-9).all()
+        v = new
+        q = q + dt * v
+        seen.append(q)
+        fastest = np.maximum(fastest, np.abs(v))
+        assert (q >= limits.lower - 1e-12).all() and (q <= limits.upper + 1e-12).all()
+        assert (np.abs(v) <= limits.velocity).all()
+    assert np.min(seen, axis=0) == pytest.approx(limits.lower, abs=1e-3), "all of the range can be used"
+    assert np.max(seen, axis=0) == pytest.approx(limits.upper, abs=1e-3)
+    if acceleration >= 100.0:
+        assert fastest == pytest.approx(limits.velocity)
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_from_outside_a_joint_comes_back_at_the_recovery_speed_or_its_own(side):
+    limits = JointLimits(np.array([-1.0, -1.0]), np.array([1.0, 1.0]), np.array([2.0, 0.2]))
+    low, high = velocity_bounds(np.full(2, 1.5 * side), limits, 0.01, 0.5)
+    inward, outward = (high, low) if side < 0 else (low, high)
+    assert -side * outward == pytest.approx([0.5, 0.2]), "no slower"
+    assert -side * inward == pytest.approx([2.0, 0.2]), "and no faster than it may"
+
+
+def test_bounds_are_cut_to_a_speed_either_way():
+    low, high = np.array([-3.0, 1.0, -0.2]), np.array([-2.0, 5.0, 0.3])
+    clamp_to_speed(low, high, np.array([1.0, 2.0, 1.0]))
+    assert low == pytest.approx([-1.0, 1.0, -0.2]) and high == pytest.approx([-1.0, 2.0, 0.3])

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from humanoid_control.numerics.cholesky import cholesky
+from humanoid_control.numerics.cholesky import (
+    cholesky,
+    cholesky_inverse,
+    dot,
+    factor_from,
+    grown,
+    solve_factored,
+)
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 40])
@@ -20,3 +27,43 @@ def test_a_pivot_that_is_not_positive_is_told(pivot):
     M = np.diag([1.0, 2.0, pivot])
     assert not cholesky(M, 3, np.zeros((3, 3)))
     assert cholesky(M, 2, np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_systems_are_solved_and_inverted_as_lapack_does_it(n):
+    rng = np.random.default_rng(n)
+    A, rest = rng.normal(size=(n + 3, n + 3)), rng.normal(size=3)
+    M, L, b = A @ A.T + np.eye(n + 3), np.full((n + 3, n + 3), np.nan), np.concatenate([rng.normal(size=n), rest])
+    assert cholesky(M, n, L)
+    x, inverse = b.copy(), np.full((n + 3, n + 3), 7.0)
+    solve_factored(L, n, x)
+    assert x[:n] == pytest.approx(np.linalg.solve(M[:n, :n], b[:n]), rel=1e-9, abs=1e-9) and (x[n:] == rest).all()
+    cholesky_inverse(L, n, inverse)
+    assert inverse[:n, :n] == pytest.approx(np.linalg.inv(M[:n, :n]), rel=1e-9, abs=1e-9)
+    assert (inverse[n:] == 7).all() and (inverse[:, n:] == 7).all()
+
+
+def test_a_factor_grows_row_by_row_to_that_of_the_whole():
+    """With room made on the way; rows that are known are not computed again."""
+    A = np.random.default_rng(3).normal(size=(9, 9))
+    S = A @ A.T + np.eye(9)
+    F = np.zeros((4, 4))
+    factor_from(S, 0, 4, F)
+    F = grown(F, 9)
+    assert F.shape == (9, 9)
+    for first, count in ((4, 5), (5, 9)):
+        factor_from(S, first, count, F)
+    assert np.tril(F) == pytest.approx(np.linalg.cholesky(S), abs=1e-12)
+    F[2, 1] = 0.5
+    factor_from(S, 3, 9, F)
+    assert F[2, 1] == 0.5 and not np.allclose(np.tril(F), np.linalg.cholesky(S), atol=1e-3)
+    factor_from(np.ones((2, 2)), 0, 2, F)
+    assert F[1, 1] / 1e-150 == pytest.approx(1), (
+        "a row that depends on those before leaves a pivot that can be divided by"
+    )
+
+
+@pytest.mark.parametrize("n", range(12))
+def test_a_scalar_product_is_of_the_first_entries_only(n):
+    a, b = np.random.default_rng(n).normal(size=(2, 14))
+    assert dot(a, b, n) == pytest.approx(a[:n] @ b[:n], rel=1e-12, abs=1e-12)

@@ -44,6 +44,20 @@ def test_arms_alone_are_the_six_free_joints_of_the_source(lola):
     assert len(walk.free) == 6 and lola.nv - len(head) - len(walk.free) == 22
 
 
+def test_the_walk_begins_at_rest_and_after_one_cycle_goes_on_as_the_steady_gait(lola):
+    """Its clock starts where the feet pass each other, without speed or acceleration, and never jumps or turns."""
+    walk = WalkTask(lola, STEP, "arms", DT)
+    ramp, both, h = walk.gait.cycle, STEP.double_support, 1e-4
+    assert walk.clock(0.0) == pytest.approx(STEP.step_time * (1 + both) / 2)
+    assert np.ptp(walk.gait.at(walk.clock(0.0)).soles[:, 0]) < 1e-12
+    t = np.arange(-h, 1.5 * ramp, h)
+    speed = np.diff([walk.clock(max(x, 0.0)) for x in t]) / h
+    assert speed[:20] == pytest.approx(0, abs=1e-4) and (speed >= -1e-9).all()
+    assert speed[t[1:] > ramp + h] == pytest.approx(1.0)
+    assert np.abs(np.diff(speed)).max() / h < 2.0 / ramp, "the quintic's largest acceleration is 1.875 / ramp"
+    assert walk.clock(ramp) == pytest.approx(walk.clock(0.0) + ramp / 2)
+
+
 def test_mistakes_are_named(lola):
     with pytest.raises(UnknownNameError, match="did you mean arms"):
         WalkTask(lola, STEP, "amrs")
