@@ -160,14 +160,16 @@ def brute_segments(p0: np.ndarray, p1: np.ndarray, size: np.ndarray) -> np.ndarr
     s = np.linspace(0, 1, 201)[:, None]
     inside = inside_elliptic(p0[:, None] + s * (p1 - p0)[:, None], size[:, None])
     out = to_surface(p0, p1, size)
-    for k in np.flatnonzero(inside.any(axis=1)):
-        low, high = s[inside[k]][0, 0], s[inside[k]][-1, 0]
-        for _ in range(3):  # a convex function of s
-            t = np.linspace(low, high, 9)
-            d = brute_points(p0[k] + t[:, None] * (p1 - p0)[k], np.tile(size[k], (9, 1)))
-            m = int(d.argmin())
-            low, high = t[max(0, m - 1)], t[min(8, m + 1)]
-        out[k] = d.min()
+    k = np.flatnonzero(inside.any(axis=1))
+    first, last = inside[k].argmax(axis=1), 200 - inside[k, ::-1].argmax(axis=1)
+    low, high = s[first, 0], s[last, 0]
+    for _ in range(3):  # a convex function of s
+        t = np.linspace(low, high, 9, axis=1)
+        points = p0[k, None] + t[..., None] * (p1 - p0)[k, None]
+        d = brute_points(points.reshape(-1, 3), np.repeat(size[k], 9, axis=0)).reshape(-1, 9)
+        m, row = d.argmin(axis=1), np.arange(len(k))
+        low, high = t[row, np.maximum(m - 1, 0)], t[row, np.minimum(m + 1, 8)]
+    out[k] = d.min(axis=1)
     return out
 
 

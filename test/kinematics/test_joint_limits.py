@@ -1,4 +1,4 @@
-"""Velocity bounds: never empty, never left, also by joints that are driven at random; all of what they allow is used."""
+"""Velocity bounds: never empty, never left, also by joints that are driven at random; all they allow is used."""
 
 import numpy as np
 import pytest

@@ -162,10 +162,10 @@ def test_a_frame_takes_less_than_two_milliseconds(mocap):
     live = LiveTargets(ROBOT, LiveSettings(**QUICK))
     took = []
     for k in range(clip.n_frames):
-        begin = time.perf_counter()
+        begin = time.thread_time()
         live.frame(clip.labels, clip.positions[k], k / clip.rate)
-        took.append(time.perf_counter() - begin)
-    assert np.quantile(took[150:], 0.25) < 2e-3, "other work on the machine disturbs the upper quantiles"
+        took.append(time.thread_time() - begin)
+    assert np.quantile(took[150:], 0.25) < 2e-3, "other work on the machine disturbs the caches of the rest"
 
 
 def test_settings_are_checked():

@@ -1,5 +1,6 @@
 """The safe solver: bad starts are left within all limits, rows come without a jump, braking is always possible."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -37,9 +38,10 @@ def test_where_gradients_lead_nowhere_the_robot_is_led_home():
     """Arms through the neck: without a time-out they stay there; with it they home to neutral."""
     robot = load_robot("we4rii", "fixed")
     solver, stuck = WholeBodyIk(robot), WholeBodyIk(robot, IkSettings(recovery_timeout=np.inf))
-    led = [r for r in (recover(solver, start) for start in bad_starts(robot, 40)) if r.stage > 0]
+    runs = (recover(solver, start) for start in bad_starts(robot, 40))
+    led = list(itertools.islice((r for r in runs if r.stage > 0), 2))
     assert led
-    assert any(recover(stuck, r.start, seconds=4.0).recovered is None for r in led[:2])
+    assert any(recover(stuck, r.start, seconds=4.0).recovered is None for r in led)
 
 
 @pytest.mark.parametrize("name", ["hrp2", "suralp"])
