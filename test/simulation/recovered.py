@@ -14,8 +14,9 @@ def outside_forces(world, model, data, when):
         when: the time at which the step began [s].
     """
     forces = [pin.Force.Zero() for _ in range(model.njoints)]
-    turn = from_pinocchio(model).turn if world.forces.any() else {}
-    for k, f in enumerate(world.forces):
+    contact = getattr(world, "forces", np.zeros((0, 3)))  # MuJoCo has its own
+    turn = from_pinocchio(model).turn if contact.any() else {}
+    for k, f in enumerate(contact):
         if not f.any():
             continue
         j = int(world.points.body[k]) + 1

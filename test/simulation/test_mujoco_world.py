@@ -11,6 +11,8 @@ from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.simulation import WorldSettings, make_engine
 from humanoid_control.simulation.contact.ground import Ground
 from humanoid_control.simulation.contact.points import ContactSettings
+from test.simulation.recovered import outside_forces
+from test.simulation.scenes import SCENES, command_anywhere
 
 mujoco = pytest.importorskip("mujoco", reason="needs MuJoCo: pip install mujoco")
 
@@ -39,6 +41,14 @@ def pinocchio_order(world):
     return T
 
 
+def acceleration(world, T, v):
+    """The accelerations of the last step as pinocchio has them, in axes that turn with the base; v where it began."""
+    spin = np.zeros(world.robot.nv)
+    if world.robot.base == "floating":
+        spin[:3] = np.cross(v[3:6], v[:3])
+    return T @ world.mj_data.qacc - spin
+
+
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_mass_inertia_matrix_and_forward_dynamics_are_pinocchios(name, base):
@@ -57,18 +67,41 @@ def test_mass_inertia_matrix_and_forward_dynamics_are_pinocchios(name, base):
     ours = np.triu(ours) + np.triu(ours, 1).T + np.diag(rotors)
     assert np.abs(T @ M @ T.T - ours).max() < 1e-9 * max(1.0, np.abs(ours).max())
 
-    tau = robot.effort * rng.uniform(-0.9, 0.9, robot.n)
+    tau, q, v = robot.effort * rng.uniform(-0.9, 0.9, robot.n), world.q, world.v
     world.command(efforts=tau)
-    world._set_controls()
-    mujoco.mj_forward(m, d)
+    world.step()
+    assert np.isclose(world.torque, tau).mean() > 0.6, "the others come near their speed limits"
     model = world.model
     model.armature = rotors
-    a = pin.aba(model, data, world.q, world.v, np.concatenate([np.zeros(robot.iv), tau]))
-    spin = np.zeros(robot.nv)
-    if base == "floating":  # in axes that turn with the base
-        spin[:3] = np.cross(world.v[3:6], world.v[:3])
+    a = pin.aba(model, data, q, v, np.concatenate([np.zeros(robot.iv), world.torque]))
     assert d.ncon == 0 and d.nefc == 0
-    assert np.abs(T @ d.qacc - spin - a).max() < 1e-8 * max(1.0, np.abs(a).max())
+    assert np.abs(acceleration(world, T, v) - a).max() < 1e-8 * max(1.0, np.abs(a).max())
+
+
+@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_drives_give_what_they_report_and_no_more_than_they_can(name, scene):
+    """What acts in the joints, by pinocchio, is what is reported and what MuJoCo's own stops and contacts do."""
+    base, make = SCENES[scene]
+    robot, rng = load_robot(name, base), np.random.default_rng(2)
+    world = make(robot, WorldSettings(touching="all"), "mujoco")
+    rotors, data, strained = np.concatenate([np.zeros(robot.iv), world.gains.rotor]), world.model.createData(), 0
+    for k in range(200):
+        if k % 50 == 0:
+            command_anywhere(world, rng)
+        q, v, T = world.q, world.v, pinocchio_order(world)
+        world.step()
+        a = acceleration(world, T, v)
+        pin.forwardKinematics(world.model, data, q, v)
+        pushes = outside_forces(world, world.model, data, world.time - world.settings.step)
+        acted = pin.rnea(world.model, data, q, v, a, pushes) + rotors * a - T @ world.mj_data.qfrc_constraint
+        exact = 1e-3 if world.mj_data.nefc else 1e-7  # MuJoCo stops looking for constraint forces somewhere
+        exact *= 1.0 + np.abs(acted).max() + np.abs(world.mj_data.qfrc_constraint).max()
+        assert np.abs(acted[: robot.iv]).max(initial=0) < exact, "nothing holds the base"
+        assert acted[robot.iv :] == pytest.approx(world.torque, abs=exact)
+        assert (np.abs(world.torque) <= robot.effort * (1 + 1e-9)).all()
+        strained += (np.abs(world.torque) > robot.effort * (1 - 1e-9)).sum()
+    assert strained > 100, "it must have been hard"
 
 
 @pytest.mark.parametrize("name", ["armar3", "lola"])

@@ -82,8 +82,8 @@ def test_a_step_with_drives_contact_and_a_push_is_pinocchios():
         forces = outside_forces(world, model, data, world.time - 1e-3)
         model.armature = np.concatenate([np.zeros(6), world.gains.rotor])
         reached = np.concatenate([np.zeros(6), world.torque])
-        stops = np.zeros(robot.nv)
-        stops[6:] = world._scratch[STOP] - world._scratch[STOP_GAIN] * world.acceleration[6:]
+        stops, scratch = np.zeros(robot.nv), world._drives.record.scratch
+        stops[6:] = scratch[STOP] - scratch[STOP_GAIN] * world.acceleration[6:]
         a = pin.aba(model, data, q, v, reached + stops, forces)
         assert world.acceleration == pytest.approx(a, rel=1e-8, abs=1e-6)
         assert world.q == pytest.approx(pin.integrate(model, q, 1e-3 * world.v), abs=1e-12)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.errors import ConfigError, RobotError
-from humanoid_control.jit import kernel
+from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.layout import COORD, GRAD, NC, NW, RATE
 from humanoid_control.robots.drives import Drive
 from humanoid_control.simulation.drives.drive_train import DriveTrain
@@ -369,3 +369,46 @@ def desired_currents(t, W, s, torque, current):
             ratio = s.gear[k, RATIO] if s.gear[k, GEAR_STIFFNESS] > 0.0 else W[o]
             current[k] = torque[first] / ratio / s.motor[k, TORQUE_CONSTANT]
             k += 1
+
+
+@kernel
+def limit_joint_torques(W, s, limit, current, torque):
+    """Torques of the motors at the joints, without friction, none above its limit; after `current_controlled_step`.
+
+    A current that is led from one step to the next is late where a screw changes its ratio, and a motor that is
+    turned faster than its voltage brakes by what its back-EMF drives. Where a joint would get more than its limit of
+    that, its motors give the share that it may get: their currents are led there at once, whatever voltage it takes.
+
+    Args:
+        W: rows of the bodies. s: `ShaftTable`; its torques are cut. limit: (nv,) of the joints' coordinates [N m].
+        current: (m,) cut [A]. torque: (nv,) written [N m].
+    """
+    joints, gear, motor, given = s.joints, s.gear, s.motor, s.torque
+    _joint_torques(W, s.body, joints, gear, given, torque)
+    cut = False
+    for k in range(given.shape[0]):
+        share = 1.0
+        for c in range(2):
+            j = joints[k, c]
+            if j >= 0 and abs(torque[j]) > limit[j]:
+                share = min(share, limit[j] / abs(torque[j]))
+        if share < 1.0:
+            cut = True
+            given[k] *= share
+            current[k] = given[k] / motor[k, TORQUE_CONSTANT]
+    if cut:
+        _joint_torques(W, s.body, joints, gear, given, torque)
+
+
+@inlined
+def _joint_torques(W, body, joints, gear, given, torque):
+    """Torques of shafts (m,) at the joints' coordinates, into torque (nv,)."""
+    torque[:] = 0.0
+    for k in range(given.shape[0]):
+        if gear[k, GEAR_STIFFNESS] > 0.0:
+            torque[joints[k, 0]] += gear[k, RATIO] * given[k]
+        else:
+            o = (body[k] + 1) * NW + GRAD
+            for c in range(2):
+                if joints[k, c] >= 0:
+                    torque[joints[k, c]] += W[o + c] * given[k]

@@ -14,6 +14,8 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.jit import inlined, kernel
+from humanoid_control.numerics.array_types import F1, F2, I1
+from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.robots.drives import drives_of
 from humanoid_control.robots.robot import Robot
 from humanoid_control.simulation.drives.drive_train import ZeroFrames, mechanism_of
@@ -113,6 +115,8 @@ class DriveCommands:
       falling behind; it never runs further ahead of the joint than the effort limit can pull.
     * effort: kp = kd = 0.
 
+    The arrays stay in place, for kernels that keep them.
+
     Attributes:
         mode: (n,) POSITION, VELOCITY or EFFORT.
         q_ref [rad], v_ref [rad/s], effort [N m]: (n,) references and feed-forward.
@@ -126,14 +130,15 @@ class DriveCommands:
         with np.errstate(divide="ignore", invalid="ignore"):
             lead = np.where(gains.kp > 0, gains.effort / gains.kp, np.inf)
         self.limits = ReferenceLimits(robot.lower, robot.upper, lead)
+        n = robot.n
+        self.mode, self.q_ref, self.v_ref = np.full(n, POSITION), np.zeros(n), np.zeros(n)
+        self.effort, self.driven = np.zeros(n), np.ones(n)
         self.reset(robot.joints(robot.q()))
 
     def reset(self, joints: np.ndarray, time: float = 0.0) -> None:
         """Hold a posture (n,) [rad] at rest from now on."""
-        n = self.robot.n
-        self.mode = np.full(n, POSITION)
-        self.q_ref, self.v_ref, self.effort = np.array(joints, dtype=float), np.zeros(n), np.zeros(n)
-        self.driven, self.since = np.ones(n), time
+        self.mode[:], self.q_ref[:], self.v_ref[:], self.effort[:] = POSITION, joints, 0.0, 0.0
+        self.driven[:], self.since = 1.0, time
 
     def set(
         self,
@@ -157,16 +162,16 @@ class DriveCommands:
         by_v = ~by_q & np.isfinite(v)
         by_tau = ~by_q & ~by_v & np.isfinite(tau)
         starts = by_v & (self.mode != VELOCITY)
-        self.mode = np.select([by_q, by_v, by_tau], [POSITION, VELOCITY, EFFORT], self.mode)
-        self.q_ref = np.where(by_q, np.clip(q, r.lower, r.upper), np.where(starts, joints, self.q_ref))
+        self.mode[:] = np.select([by_q, by_v, by_tau], [POSITION, VELOCITY, EFFORT], self.mode)
+        self.q_ref[:] = np.where(by_q, np.clip(q, r.lower, r.upper), np.where(starts, joints, self.q_ref))
         given = by_q | by_v | by_tau
         speed = np.where(by_tau, 0.0, np.clip(np.nan_to_num(v, nan=0.0), -r.velocity, r.velocity))
         held = np.where(self.mode == POSITION, 0.0, self.v_ref)
-        self.v_ref = np.where(given, speed, held)
+        self.v_ref[:] = np.where(given, speed, held)
         tau = np.clip(np.where(np.isfinite(tau), tau, 0.0), -self._limit, self._limit)
-        self.effort = np.where(given, tau, self.effort)
+        self.effort[:] = np.where(given, tau, self.effort)
         self.since = time
-        self.driven = (self.mode != EFFORT).astype(float)
+        self.driven[:] = self.mode != EFFORT
 
     @property
     def moving(self) -> bool:
@@ -199,6 +204,44 @@ def advance_drive_references(mode, q_ref, v_ref, limits, joints, silent, h):
 
 
 # -------- Law
+
+
+class DriveTable(NamedTuple):
+    """Drives (n,): references and limits as in `DriveCommands`, gains as in `DriveGains`, scratch rows (6, n).
+
+    Attributes:
+        speed: limits [rad/s]. fall: of the driving torque near them [N m s/rad], 0: the speed has no limit.
+    """
+
+    mode: I1
+    q_ref: F1
+    v_ref: F1
+    effort: F1
+    driven: F1
+    lower: F1
+    upper: F1
+    lead: F1
+    kp: F1
+    kd: F1
+    rotor: F1
+    torque_limit: F1
+    stop: F1
+    speed: F1
+    fall: F1
+    scratch: F2
+
+
+def drive_table(robot: Robot, commands: DriveCommands, gains: DriveGains, stops: bool = True) -> Packed[DriveTable]:
+    """The drives of a robot for kernels; they read the commands as they are then.
+
+    Args:
+        stops: False leaves the stops at the ends of the ranges to others.
+    """
+    d, g, limits = commands, gains, commands.limits
+    rows = [d.q_ref, d.v_ref, d.effort, d.driven, limits.lower, limits.upper, limits.lead, g.kp, g.kd, g.rotor]
+    rows += [g.effort, g.stop if stops else np.zeros(robot.n), robot.velocity, speed_falls(robot, g)]
+    return Packed(DriveTable(d.mode, *(np.require(row, float, "CW") for row in rows), np.zeros((6, robot.n))))
+
 
 LAW, LAW_GAIN, MOTOR, MOTOR_GAIN, STOP, STOP_GAIN = range(6)  # rows of a `DriveTable`'s scratch
 ROUND_OFF = 1e-11  # of a torque limit
@@ -339,3 +382,35 @@ def switch_stop(d, k, q, v, a, h, way):
         s[STOP, k], s[STOP_GAIN, k] = t, g
         return True
     return False
+
+
+# -------- For an engine that is not compiled with them
+
+JOINT, SPEED, ACCELERATION, FORCE, INERTIA, TORQUE = range(6)  # rows of a step
+
+
+@kernel
+def begin_drive_step(drives, rows, h):
+    """Forces and inertias of all drives for one implicit step, at the pieces that the last accelerations let expect.
+
+    Args:
+        drives: a packed `DriveTable`. h: length of the step [s].
+        rows: (6, n) angles [rad], speeds [rad/s] and last accelerations [rad/s^2] of the joints; written: generalised
+            forces [N m] and inertias [kg m^2]; not used here: torques of the motors [N m].
+    """
+    d = unpack(drives, DriveTable)
+    drive_terms(d, rows[JOINT], rows[SPEED], rows[ACCELERATION], h, rows[FORCE], rows[INERTIA])
+
+
+@kernel
+def switch_drive_step(drives, rows, h, way):
+    """The same at the accelerations that a solution with these gave; see `switch_drives`.
+
+    Returns:
+        True where forces and inertias are others now, for another solution; else the torques of the motors are right.
+    """
+    d, a = unpack(drives, DriveTable), rows[ACCELERATION]
+    again = switch_drives(d, rows[JOINT], rows[SPEED], a, h, rows[FORCE], rows[INERTIA], way)
+    for k in range(a.shape[0]):
+        rows[TORQUE, k] = d.scratch[MOTOR, k] - d.scratch[MOTOR_GAIN, k] * a[k]
+    return again

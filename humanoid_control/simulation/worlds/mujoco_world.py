@@ -18,7 +18,20 @@ from humanoid_control.kinematics.forward_kinematics import joint_axis
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.contact.ground import PLANE, Ground
 from humanoid_control.simulation.contact.points import ContactPoints
-from humanoid_control.simulation.drives.position_control import DriveGains, default_gains
+from humanoid_control.simulation.drives.position_control import (
+    ACCELERATION,
+    FORCE,
+    INERTIA,
+    JOINT,
+    SPEED,
+    TORQUE,
+    DriveGains,
+    begin_drive_step,
+    default_gains,
+    drive_table,
+    switch_drive_step,
+    way_of,
+)
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.worlds.base import EngineBase
 
@@ -31,14 +44,13 @@ IMPEDANCE = "0.95 0.99 0.001"
 def mjcf_text(robot: Robot, settings: WorldSettings, gains: DriveGains) -> str:
     """The model as MJCF.
 
-    A body is called as the pinocchio joint that carries it, and so are joints and actuators. Each actuator gives
-    gain * ctrl + bias, with bias = -kp q - (kd + h kp) v: with the implicitfast integrator, which takes the part in v
-    at the end of the step, that is the drive of `position_control.drive_terms`, implicit in position and velocity.
+    A body is called as the pinocchio joint that carries it, and so are joints and actuators. An actuator gives the
+    torque that it is told; the drives' laws and limits are those of `position_control`, see `MujocoWorld`.
     """
     top = ET.Element("mujoco", model=robot.name)
     ET.SubElement(top, "compiler", angle="radian", inertiafromgeom="false", autolimits="false")
     option = ET.SubElement(top, "option", timestep=repr(settings.step), gravity=_text((0, 0, -settings.gravity)))
-    option.attrib.update(integrator="implicitfast", cone="elliptic", impratio="20", solver="Newton", tolerance="1e-10")
+    option.attrib.update(integrator="Euler", cone="elliptic", impratio="20", solver="Newton", tolerance="1e-10")
     ET.SubElement(option, "flag", autoreset="disable")
     world = ET.SubElement(top, "worldbody")
     bodies = {0: world}
@@ -47,16 +59,9 @@ def mjcf_text(robot: Robot, settings: WorldSettings, gains: DriveGains) -> str:
     if robot.base == "floating":
         _contact(bodies, robot, settings)
     actuators = ET.SubElement(top, "actuator")
-    for k, name in enumerate(robot.joint_names):
-        limit = float(gains.effort[k])
-        a = ET.SubElement(actuators, "general", name=name, joint=name, biastype="affine", ctrllimited="false")
-        a.attrib.update(gainprm="1", biasprm="0 0 0", forcelimited="true", forcerange=_text((-limit, limit)))
+    for name in robot.joint_names:
+        ET.SubElement(actuators, "motor", name=name, joint=name)
     return ET.tostring(top, encoding="unicode")
-
-
-def actuator_gains(gains: DriveGains, driven: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
-    """Factors (n,) of -q and -v in the actuators' bias, for a step of length h."""
-    return driven * gains.kp, driven * (gains.kd + h * gains.kp)
 
 
 def _body(parent: ET.Element, robot: Robot, joint: int, gains: DriveGains) -> ET.Element:
@@ -127,7 +132,12 @@ class MujocoWorld(EngineBase):
     """One robot in MuJoCo. Attributes and methods: see `engine.Engine`.
 
     Contact is MuJoCo's own: the corners of the soles, and the points of other links that may touch the ground, are
-    balls on a plane, with the friction of the settings; the settings' stiffness and damping do not apply to it.
+    balls on a plane, with the friction of the settings; the settings' stiffness and damping do not apply to it. So are
+    the stops at the ends of the ranges, which are softer than those of `MultibodyWorld`.
+
+    Drives are those of `MultibodyWorld`, with the same limits of torque and speed: what their law takes from the
+    acceleration is inertia of their joint to MuJoCo, and accelerations are solved for again until no piece of the law
+    has to change.
 
     Attributes:
         mj_model, mj_data: MuJoCo's own objects.
@@ -149,7 +159,8 @@ class MujocoWorld(EngineBase):
         sole = ground_points(robot, self.settings).sole if robot.base == "floating" else ()
         self._corner = {m.geom(f"point_{k}").id: (int(i), k % 4) for k, i in enumerate(sole) if i >= 0}
         self._body = [m.body(name).id if k else 0 for k, name in enumerate(robot.model.names)]
-        self._driven = np.full(robot.n, np.nan)
+        self._drives = drive_table(robot, self.drives, self.gains, stops=False)
+        self._rows = np.zeros((6, robot.n))
         self.reset()
 
     # -- state ------------------------------------------------------------------------------------------------
@@ -158,6 +169,7 @@ class MujocoWorld(EngineBase):
         """MuJoCo's free joint: quaternion w x y z, linear velocity in world axes, angular in the body's."""
         mj, d, r = self.mujoco, self.mj_data, self.robot
         mj.mj_resetData(self.mj_model, d)
+        self._rows[ACCELERATION] = 0.0
         d.qpos[self._iq], d.qvel[self._iv] = self.q[r.iq :], self.v[r.iv :]
         if r.base == "floating":
             d.qpos[:3], d.qpos[3:7] = self.q[:3], self.q[[6, 3, 4, 5]]
@@ -179,45 +191,52 @@ class MujocoWorld(EngineBase):
     # -- stepping -----------------------------------------------------------------------------------------------
 
     def step(self, steps: int = 1) -> None:
-        """Advance by a number of integration steps; one call of MuJoCo for many where nothing changes between."""
+        """Advance by a number of integration steps; nothing happens while `diverged`."""
+        h, time = self.settings.step, self.time
         while steps > 0 and not self.diverged:
-            alone = self.drives.moving or bool(self.pushes)
-            n = 1 if alone else min(steps, CHUNK)
-            if n > 1:  # the last one apart from the others: the acceleration is that of a single step
-                self._advance(n - 1)
-                steps -= n - 1
-            if not self.diverged:
-                self._advance(1)
-                steps -= 1
+            n, before = min(steps, CHUNK), self.v
+            for k in range(1, n + 1):
+                if k == n > 1:  # the acceleration is that of the last step alone
+                    before = self._read()[1]
+                self._advance(h)
+                self.time = time + k * h
+            (q, v), self.time = self._read(), time
+            if self._fails(q, v):
+                return
+            self.q, self.v, self.acceleration = q, v, (v - before) / h
+            self.torque = self._rows[TORQUE].copy()
+            time += n * h
+            self.time, steps = time, steps - n
 
-    def _advance(self, n: int) -> None:
-        h, before = self.settings.step, self.v
-        self.drives.advance(self.time, self.joints, h)
-        self._set_controls()
-        self._set_pushes()
-        self.mujoco.mj_step(self.mj_model, self.mj_data, n)
-        q, v = self._read()
-        if self._fails(q, v):
-            return
-        self.q, self.v, self.time = q, v, self.time + n * h
-        self.acceleration = (v - before) / h if n == 1 else self.acceleration
-        d, limit = self.drives, self.gains.effort
-        torque = self.gains.kp * (d.q_ref - self.joints) + self.gains.kd * (d.v_ref - self.joint_velocity)
-        self.torque = np.clip(d.driven * torque + d.effort, -limit, limit)
+    def _advance(self, h: float) -> None:
+        """One step of MuJoCo's data: accelerations until the drives' pieces hold, then semi-implicit Euler."""
+        mj, m, d, rows = self.mujoco, self.mj_model, self.mj_data, self._rows
+        if self.pushes:
+            self._set_pushes()
+        self._set_drives(h)
+        rounds, again = 0, True
+        while again:
+            d.ctrl[:] = rows[FORCE]
+            m.dof_armature[self._iv] = rows[INERTIA]
+            mj.mj_forward(m, d)
+            np.take(d.qacc, self._iv, out=rows[ACCELERATION], mode="clip")
+            rounds += 1
+            again = switch_drive_step(self._drives.table, rows, h, way_of(rounds))
+        mj.mj_Euler(m, d)
 
-    def _set_controls(self) -> None:
-        d, m, g = self.drives, self.mj_model, self.gains
-        if not np.array_equal(d.driven, self._driven):
-            position, velocity = actuator_gains(g, d.driven, self.settings.step)
-            m.actuator_biasprm[:, 1], m.actuator_biasprm[:, 2] = -position, -velocity
-            self._driven = d.driven.copy()
-        self.mj_data.ctrl[:] = d.driven * (g.kp * d.q_ref + g.kd * d.v_ref) + d.effort
+    def _set_drives(self, h: float) -> None:
+        """The drives' forces and inertias that the last accelerations let expect."""
+        d, rows = self.mj_data, self._rows
+        np.take(d.qpos, self._iq, out=rows[JOINT], mode="clip")
+        np.take(d.qvel, self._iv, out=rows[SPEED], mode="clip")
+        if self.drives.moving:
+            self.drives.advance(self.time, rows[JOINT], h)
+        begin_drive_step(self._drives.table, rows, h)
 
     def _set_pushes(self) -> None:
         d = self.mj_data
-        if not self.pushes:
-            return
         d.xfrc_applied[:] = 0.0
+        self.mujoco.mj_kinematics(self.mj_model, d)  # else the links are where they were before the last step
         for p in self.pushes.active(self.time):
             frame = self.model.frames[self.pushes.frame(p.link)]
             body = self._body[frame.parentJoint]

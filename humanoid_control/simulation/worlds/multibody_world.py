@@ -18,11 +18,10 @@ from humanoid_control.simulation.contact.forces import (
 )
 from humanoid_control.simulation.drives.drive_train import ELASTIC, RIGID, build_drive_train
 from humanoid_control.simulation.drives.motors_gears import shaft_table
-from humanoid_control.simulation.drives.position_control import DriveGains, default_gains, driven_gains, speed_falls
+from humanoid_control.simulation.drives.position_control import DriveGains, default_gains, drive_table, driven_gains
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.worlds.base import EngineBase
 from humanoid_control.simulation.worlds.step import (
-    DriveTable,
     Motors,
     MotorWiring,
     PushTable,
@@ -68,7 +67,7 @@ class CompiledWorld(EngineBase):
         self._world = WorldArrays(self.arrays.tables, self.arrays.work, contact)
         touching = len(contact.body)
         self.layers, self.forces = np.zeros((touching, 3)), np.zeros((touching, 3))
-        self._scratch, self._falls = np.zeros((6, robot.n)), speed_falls(robot, gains)
+        self._drives = drive_table(robot, self.drives, gains)
         self._no_pushes = push_table([])
 
     def _settle(self, q: np.ndarray) -> None:
@@ -79,13 +78,6 @@ class CompiledWorld(EngineBase):
             kinematics_pass(w.tables, q, np.zeros(self.arrays.model.nv), w.work)
             place_carriers(w.work.W, w.contact)
             contact_settle(w.contact, self.layers)
-
-    def _drive_table(self) -> DriveTable:
-        d, g, limits = self.drives, self.gains, self.drives.limits
-        return DriveTable(
-            d.mode, d.q_ref, d.v_ref, d.effort, d.driven, limits.lower, limits.upper, limits.lead, g.kp, g.kd, g.rotor,
-            g.effort, g.stop, self.robot.velocity, self._falls, self._scratch,
-        )  # fmt: skip
 
     def _schedule(self, h: float, steps: int) -> Schedule:
         return Schedule(self.time, float(self.drives.since), float(self.drives.coast), h, steps)
@@ -135,7 +127,7 @@ class MultibodyWorld(CompiledWorld):
         )
         w = self._world
         done, bad = run_steps(
-            w.tables, w.work, x, self._drive_table(), w.contact, self._push_table(), self._schedule(h, steps)
+            w.tables, w.work, x, self._drives.table, w.contact, self._push_table(), self._schedule(h, steps)
         )
         self.q, self.v, self.acceleration, self.torque = x.q, x.v, x.acceleration, x.torque
         self.time += done * h
@@ -217,9 +209,7 @@ class DrivenWorld(CompiledWorld):
         )
         schedule = self._schedule(h, steps * self._substeps)
         w, pushes = self._world, self._push_table()
-        done, bad = run_driven_steps(
-            w.tables, w.work, x, self._drive_table(), w.contact, pushes, self._motors, schedule
-        )
+        done, bad = run_driven_steps(w.tables, w.work, x, self._drives.table, w.contact, pushes, self._motors, schedule)
         self.full_q, self.full_v, self._full_a, self.torque = x.q, x.v, x.acceleration, x.torque
         self.time += done * h
         self._read()

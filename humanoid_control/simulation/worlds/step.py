@@ -17,17 +17,18 @@ from humanoid_control.multibody.acceleration_pass import acceleration_pass
 from humanoid_control.multibody.arrays import Tables, Work
 from humanoid_control.multibody.inertia_pass import inertia_pass
 from humanoid_control.multibody.kinematics_pass import add_wrenches, integrate_configuration, kinematics_pass
-from humanoid_control.multibody.layout import ACC, COORD, GRAD, NW, RATE, ROT
+from humanoid_control.multibody.layout import ACC, COORD, NW, RATE, ROT
 from humanoid_control.multibody.spatial import add_point_inertia, cross, symmetric_up, turn, turn_back
+from humanoid_control.numerics.packed import unpack
 from humanoid_control.simulation.contact.forces import ContactTable, add_wrench, contact_step, place_carriers
 from humanoid_control.simulation.contact.ground import ground_height
 from humanoid_control.simulation.contact.points import DAMPING, FRICTION, STIFFNESS
 from humanoid_control.simulation.drives.motors_gears import (
-    GEAR_STIFFNESS,
     RATIO,
     ShaftTable,
     current_controlled_step,
     desired_currents,
+    limit_joint_torques,
     shaft_forces,
 )
 from humanoid_control.simulation.drives.position_control import (
@@ -36,6 +37,7 @@ from humanoid_control.simulation.drives.position_control import (
     ONE_BY_ONE,
     STOP,
     STOP_GAIN,
+    DriveTable,
     ReferenceLimits,
     advance_drive_references,
     drive_terms,
@@ -73,31 +75,6 @@ class WorldState(NamedTuple):
     torque: np.ndarray
     layers: np.ndarray
     forces: np.ndarray
-
-
-class DriveTable(NamedTuple):
-    """Drives (n,): references and limits as in `DriveCommands`, gains as in `DriveGains`, scratch rows (6, n).
-
-    Attributes:
-        speed: limits [rad/s]. fall: of the driving torque near them [N m s/rad], 0: the speed has no limit.
-    """
-
-    mode: np.ndarray
-    q_ref: np.ndarray
-    v_ref: np.ndarray
-    effort: np.ndarray
-    driven: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    lead: np.ndarray
-    kp: np.ndarray
-    kd: np.ndarray
-    rotor: np.ndarray
-    torque_limit: np.ndarray
-    stop: np.ndarray
-    speed: np.ndarray
-    fall: np.ndarray
-    scratch: np.ndarray
 
 
 class PushTable(NamedTuple):
@@ -167,17 +144,18 @@ class Motors(NamedTuple):
 
 
 @kernel
-def run_steps(t, w, x, d, c, pushes, schedule):
+def run_steps(t, w, x, drives, c, pushes, schedule):
     """Advance the world by some steps.
 
     Args:
-        t, w: `Tables` and `Work` of the robot. x: `WorldState`, moved in place. d: `DriveTable`.
+        t, w: `Tables` and `Work` of the robot. x: `WorldState`, moved in place. drives: a packed `DriveTable`.
         c: `ContactTable`. pushes: `PushTable`. schedule: `Schedule`.
 
     Returns:
         How many steps were made, and FINE, or the coordinate whose velocity stopped being one: the state is then the
         last good one.
     """
+    d = unpack(drives, DriveTable)
     h, limits = schedule.h, ReferenceLimits(d.lower, d.upper, d.lead)
     n, nv = d.kp.shape[0], x.v.shape[0]
     iv, iq = nv - n, x.q.shape[0] - n
@@ -348,18 +326,22 @@ def forces_at_the_end(W, x, c, h):
 
 
 @kernel
-def run_driven_steps(t, w, x, d, c, pushes, motors, schedule):
+def run_driven_steps(t, w, x, drives, c, pushes, motors, schedule):
     """Advance a robot with its motors and gears by some short steps; see `run_steps`.
 
     Args:
         motors: `Motors`.
     """
     s, e = motors
+    d = unpack(drives, DriveTable)
     W, limits = w.W, ReferenceLimits(d.lower, d.upper, d.lead)
-    h, n, nv, moving = schedule.h, d.kp.shape[0], x.v.shape[0], e.joint.shape[0]
+    h, nv, moving = schedule.h, x.v.shape[0], e.joint.shape[0]
     iv, iq = _first_joint(x)
     tau, armature, goal, moved = np.zeros(nv), np.zeros(nv), np.zeros(nv), np.empty(nv)
     free, light = np.zeros(nv), np.zeros(nv)  # tau and armature without the stops
+    limit, given = np.full(nv, np.inf), np.zeros(nv)  # torques of the motors at the joints
+    for k in range(moving):
+        limit[iv + k] = d.torque_limit[e.joint[k]]
     done, now = 0, schedule.time
     for _ in range(schedule.steps):
         for k in range(moving):
@@ -379,10 +361,8 @@ def run_driven_steps(t, w, x, d, c, pushes, motors, schedule):
         for k in range(s.body.shape[0]):
             e.turning[k] = W[(s.body[k] + 1) * NW + RATE]
         current_controlled_step(e.current, e.desired, e.turning, h, s.motor, s.torque)
+        limit_joint_torques(W, s, limit, e.current, given)
         shaft_forces(t, W, s, x.q, x.v, h, tau, armature)
-        for k in range(n):
-            x.torque[k] = 0.0
-        _torque_at_joints(t, W, s, e, iv, x.torque)
         free[:], light[:] = tau, armature
         _choose_stops(x, d, e, h)
         rounds = 0
@@ -400,6 +380,8 @@ def run_driven_steps(t, w, x, d, c, pushes, motors, schedule):
         bad = integrate_state(t, x, moved, h, 200 * FASTEST)  # rotors are fast
         if bad != FINE:
             return done, bad
+        for k in range(moving):
+            x.torque[e.joint[k]] = given[iv + k]
         done += 1
         now = schedule.time + done * h
     return done, FINE
@@ -457,17 +439,3 @@ def _switch_stops(x, d, e, h, way):
             if way == ONE_BY_ONE:
                 break
     return changed
-
-
-@inlined
-def _torque_at_joints(t, W, s, e, iv, torque):
-    """Torques of the motors at the joints (n,), without friction."""
-    for k in range(s.body.shape[0]):
-        i = s.body[k]
-        o = (i + 1) * NW + GRAD
-        if s.gear[k, GEAR_STIFFNESS] > 0.0:
-            torque[e.joint[s.joints[k, 0] - iv]] += s.gear[k, RATIO] * s.torque[k]
-        else:
-            for c in range(2):
-                if s.joints[k, c] >= 0:
-                    torque[e.joint[s.joints[k, c] - iv]] += W[o + c] * s.torque[k]
