@@ -13,6 +13,7 @@ from humanoid_control.multibody.arrays import Arrays
 from humanoid_control.multibody.kinematics_pass import kinematics_pass
 from humanoid_control.multibody.model import ENVIRONMENT, Body, Inertia, Model, revolute
 from humanoid_control.viewer import open_server
+from humanoid_control.viewer.server import light_scene
 
 SKEW = 1.0 / 3.0
 
@@ -57,12 +58,13 @@ LIFT = 0.15  # [m] the lowest point above the floor
 class DillView:
     """A page with all links; the larger a link, the warmer its colour."""
 
-    def __init__(self, n: int, port: int) -> None:
+    def __init__(self, n: int, port: int, shadows: bool = True) -> None:
         """Open the page.
 
         Args:
             n: level; 2^n links.
             port: of the page.
+            shadows: as `light_scene`.
         """
         model = dill(n)
         q, v = dill_state(model)
@@ -81,7 +83,7 @@ class DillView:
         self.server = open_server(port)
         scene = self.server.scene
         scene.set_up_direction("+z")
-        scene.configure_default_lights(cast_shadow=True)
+        light_scene(scene, shadows)
         vertices, faces = cylinder_mesh()
         for k, (turn, place, size) in enumerate(zip(turns, places, sizes, strict=True)):
             quaternion = pin.Quaternion(turn)

@@ -76,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         help=f"place in the clip [s] (default: {MOMENT:g}); with --standing: how long ({STANDING_TIME:g})",
     )
+    parser.add_argument("--no-shadows", action="store_true", help="plain light: many times faster without a GPU")
     parser.add_argument("--port", type=int, default=8096, help="port of the viewer (default: 8096)")
     parser.add_argument("--width", type=int, default=1400, help="pixels (default: 1400)")
     parser.add_argument("--height", type=int, default=860, help="pixels (default: 860)")
@@ -104,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _picture(args: argparse.Namespace, names: Sequence[str], robots: Sequence[Robot], body: BodyPoints | None) -> bytes:
     """A PNG of what is asked for; `body`: the clip, where it is a moment of one."""
-    shot = Shot(args.port, args.width, args.height)
+    shot = Shot(args.port, args.width, args.height, not args.no_shadows)
     if args.dill is not None:
         return _dill(args.dill, shot)
     if body is not None and len(robots) == 1 and not args.collision:
@@ -158,7 +159,10 @@ def _check(args: argparse.Namespace) -> None:
 def _stack(args: argparse.Namespace, robot: str) -> bytes:
     """The page of the real stack, with its panel."""
     require_ros()
-    settings = {"trajectory_streamer": {"clip": args.motion, **clip_parameters(args)}, "viewer": {"port": args.port}}
+    settings = {
+        "trajectory_streamer": {"clip": args.motion, **clip_parameters(args)},
+        "viewer": {"port": args.port, "shadows": not args.no_shadows},
+    }
     with Session("imitation", robot, settings, quiet=True) as session:
         session.wait_first_motion()
         if not session.monitor.hold_clip_at(args.at):
@@ -168,7 +172,7 @@ def _stack(args: argparse.Namespace, robot: str) -> bytes:
 
 def _dill(level: int, shot: Shot) -> bytes:
     """The branched test system."""
-    view = DillView(level, shot.port)
+    view = DillView(level, shot.port, shot.shadows)
     try:
         view.set_camera(shot.aspect)
         return shot.take()

@@ -74,6 +74,7 @@ class ViewerParameters(NodeParameters):
     rate: float = param(30.0, "frames a second", "Hz", 1.0, 60.0)
     port: int = param(8080, "port of the page", "", 1, 65535)
     ik_markers: bool = param(False, "show the markers of whole_body_ik from the beginning")
+    shadows: bool = param(True, "draw shadows from the beginning; slow in a browser without a graphics processor")
     replay: str = param("", "command that plays this run again, shown when it is over")
     host: str = param("127.0.0.1", "address to listen on; 0.0.0.0 lets other machines in")
 
@@ -98,7 +99,8 @@ class Viewer(TickNode):
         self.streamer: dict[str, Any] = {n: self.create_client(Trigger, f"trajectory_streamer/{n}") for n in STREAMER}
         play, pause, restart = (self.caller(n) for n in STREAMER)
         actions = PanelActions(self.show, self.seek, play, pause, restart)
-        hidden = tuple(name for name in HIDDEN if name != "ik_markers" or not p.ik_markers)
+        shown = {"ik_markers": p.ik_markers, "shadows": p.shadows}
+        hidden = (*(n for n in HIDDEN if n not in shown), *(n for n, on in shown.items() if not on))
         self.page = ViewerPage(p.host, p.port, robot, actions, urdf_path(p.robot).parent, hidden)
         self.markers = [MarkerTopic(self, self.state, topic) for topic in MARKERS]
         self.listen(JointState, "joint_states", self.state.on_joints)

@@ -21,6 +21,7 @@ SHOWN = {
     "com": "centre of mass",
     "ik_markers": "what the inverse kinematics sees",
     "tendon_markers": "tendons, coloured by agreement",
+    "shadows": "shadows (slow without a graphics processor)",
 }
 HIDDEN = ("shapes", "com", "ik_markers")  # at first
 MARKERS = ("ik_markers", "tendon_markers")  # topics among SHOWN

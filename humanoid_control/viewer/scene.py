@@ -14,6 +14,7 @@ from humanoid_control.robots import Robot
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.viewer.meshes import link_meshes, shape_mesh
 from humanoid_control.viewer.panel import HIDDEN, MARKERS, SHOWN
+from humanoid_control.viewer.server import light_scene
 
 if TYPE_CHECKING:
     import viser
@@ -52,7 +53,6 @@ class Scene:
         self.server, self.robot = server, robot
         scene = server.scene
         scene.set_up_direction("+z")
-        scene.configure_default_lights(cast_shadow=True)
         scene.add_grid("/floor", width=6.0, height=6.0, cell_size=0.25, section_size=1.0, shadow_opacity=0.25)
         self._links: dict[str, viser.FrameHandle] = {}
         tree = parse_urdf(robot.urdf, robot.name)
@@ -90,6 +90,8 @@ class Scene:
     def show(self, what: str, visible: bool) -> None:
         """Show or hide one of the panel's SHOWN."""
         self._visible[what] = visible
+        if what == "shadows":
+            light_scene(self.server.scene, visible)
         if what in self._markers:
             self._markers[what].show(visible)
         handles = list(self._folders.get(what, []))

@@ -28,7 +28,7 @@ from humanoid_control.robots.volumes import volumes_of
 from humanoid_control.viewer.browser import photograph
 from humanoid_control.viewer.meshes import link_meshes
 from humanoid_control.viewer.scene import DANCER_COLOR, quaternion_wxyz
-from humanoid_control.viewer.server import open_server
+from humanoid_control.viewer.server import light_scene, open_server
 from humanoid_control.viewer.volume_editor.distances import UNKNOWN, Distances, VolumeDistances, bar_html, color_of
 from humanoid_control.viewer.volume_editor.scene import MARK, MARK_RADIUS, layered, triangles
 
@@ -50,11 +50,12 @@ BAR = 620  # [px] width of the colour bar
 
 
 class Shot(NamedTuple):
-    """A picture of a still scene: port of the page, width and height [pixels]."""
+    """A picture of a still scene: port of the page, width and height [pixels], shadows as `light_scene`."""
 
     port: int = 8096
     width: int = 1400
     height: int = 860
+    shadows: bool = True
 
     @property
     def aspect(self) -> float:
@@ -73,18 +74,19 @@ class Shot(NamedTuple):
 class LineUp:
     """A page in which robots and a dancer stand in a row, facing the camera."""
 
-    def __init__(self, port: int, spacing: float = SPACING) -> None:
+    def __init__(self, port: int, spacing: float = SPACING, shadows: bool = True) -> None:
         """Open the page.
 
         Args:
             port: of the page.
             spacing: between neighbours [m].
+            shadows: as `light_scene`.
         """
         self.server = open_server(port)
         self.spacing, self._count = spacing, 0
         scene = self.server.scene
         scene.set_up_direction("+z")
-        scene.configure_default_lights(cast_shadow=True)
+        light_scene(scene, shadows)
 
     def add_robot(
         self,
@@ -190,9 +192,9 @@ class LineUp:
 class CollisionRow:
     """Robots side by side with their volumes; a red ball marks the smallest gap of each."""
 
-    def __init__(self, port: int) -> None:
-        """Open the page at a port."""
-        self.row = LineUp(port, COLLISION_SPACING)
+    def __init__(self, port: int, shadows: bool = True) -> None:
+        """Open the page at a port; shadows: as `light_scene`."""
+        self.row = LineUp(port, COLLISION_SPACING, shadows)
         self._robots: list[tuple[Robot, SsvModel, Distances, dict[str, pin.SE3], np.ndarray]] = []
 
     def add(self, robot: Robot, model: SsvModel, joints: np.ndarray) -> None:
@@ -261,7 +263,7 @@ def line_up_picture(robots: Sequence[Robot], body: BodyPoints, at: float, shot: 
         RobotError, ClipError: as `scale_to_robot`. EnvironmentProblem: as `Shot.take`.
     """
     bones, postures = solved_moment(robots, body, at)
-    scene = LineUp(shot.port)
+    scene = LineUp(shot.port, shadows=shot.shadows)
     try:
         scene.add_dancer(bones)
         for robot, joints in zip(robots, postures, strict=True):
@@ -278,7 +280,7 @@ def collision_picture(robots: Sequence[Robot], postures: Sequence[np.ndarray], s
     Raises:
         EnvironmentProblem: as `Shot.take`.
     """
-    row = CollisionRow(shot.port)
+    row = CollisionRow(shot.port, shot.shadows)
     try:
         for robot, joints in zip(robots, postures, strict=True):
             row.add(robot, volumes_of(robot, by_link=True), joints)
@@ -302,7 +304,7 @@ def standing_picture(
     Raises:
         RobotError: as `LineUp.add_standing`. EnvironmentProblem: as `Shot.take`.
     """
-    row = LineUp(shot.port, STANDING_SPACING)
+    row = LineUp(shot.port, STANDING_SPACING, shot.shadows)
     try:
         for k, robot in enumerate(robots):
             progress(k, robot.name)

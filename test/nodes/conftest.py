@@ -43,8 +43,10 @@ class Graph:
     def start(self, node: str, *parameters: str, wait: bool = True, args: tuple[str, ...] = (), fresh: bool = False):
         """Start a node process, parameters as 'name:=value'; wait for its READY.
 
-        It is a fork of a process that is warm, see `WarmProcess`; `fresh`: from the interpreter's start.
+        It is a fork of a process that is warm, see `WarmProcess`; `fresh`: from the interpreter's start. Without
+        real-time priority: on two busy cores it starved the DDS threads of the test, which then missed topics for good.
         """
+        parameters = ("priority:=0", *parameters)
         given = ["--ros-args", *(a for p in parameters for a in ("-p", p)), *args]
         module, path = f"humanoid_control.nodes.{node}", self.folder / f"{node}_{len(self.processes)}.log"
         if fresh:

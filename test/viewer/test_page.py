@@ -10,7 +10,7 @@ import pytest
 from humanoid_control.robots import load_robot
 from humanoid_control.viewer.browser import FLAGS, Browser, find_chromium
 from humanoid_control.viewer.page import ViewerPage, ViewState
-from humanoid_control.viewer.panel import PanelActions
+from humanoid_control.viewer.panel import HIDDEN, PanelActions
 from humanoid_control.viewer.server import port_is_free
 
 Image = pytest.importorskip("PIL.Image", reason="needs pillow")
@@ -21,6 +21,7 @@ pytestmark = [
 ]
 WIDTH, HEIGHT = 1000, 620
 SCENE = (0, 0, 660, 620)
+SIZE = ("--width", "900", "--height", "500")  # of pictures
 
 
 def free_port():
@@ -42,7 +43,7 @@ def page():
         *(lambda n=n: said.append((n, None)) for n in ("play", "pause", "restart")),
     )
     port = free_port()
-    made = ViewerPage("127.0.0.1", port, robot, actions)
+    made = ViewerPage("127.0.0.1", port, robot, actions, hidden=(*HIDDEN, "shadows"))
     made.said, made.url = said, f"http://127.0.0.1:{port}"
     yield made
     made.stop()
@@ -193,7 +194,7 @@ def test_a_line_up_shows_every_robot_and_the_dancer_upright(tmp_path):
     from humanoid_control.cli.main import main
 
     path = tmp_path / "row.png"
-    words = ["--robot", "hrp2,armar3", "--at", "2", "--width", "900", "--height", "500", "--port", str(free_port())]
+    words = ["--robot", "hrp2,armar3", "--at", "2", "--no-shadows", *SIZE, "--port", str(free_port())]
     assert main(["picture", *words, "-o", str(path)]) == 0
     seen = pixels(path.read_bytes())
     columns = np.flatnonzero((seen[60:, :].min(axis=2) < 120).sum(axis=0) > 10)
@@ -209,7 +210,7 @@ def test_robots_stand_in_simulation_on_the_forces_of_their_soles(tmp_path):
     from humanoid_control.cli.main import main
 
     path = tmp_path / "standing.png"
-    words = ["--robot", "hrp2,lola", "--at", "1", "--width", "900", "--height", "500", "--port", str(free_port())]
+    words = ["--robot", "hrp2,lola", "--at", "1", "--no-shadows", *SIZE, "--port", str(free_port())]
     assert main(["picture", "--standing", *words, "-o", str(path)]) == 0
     seen = pixels(path.read_bytes())
     green = (seen[..., 1] - seen[..., 0] > 60) & (seen[..., 1] - seen[..., 2] > 30)
