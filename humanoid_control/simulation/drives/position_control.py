@@ -240,7 +240,8 @@ def drive_table(robot: Robot, commands: DriveCommands, gains: DriveGains, stops:
     d, g, limits = commands, gains, commands.limits
     rows = [d.q_ref, d.v_ref, d.effort, d.driven, limits.lower, limits.upper, limits.lead, g.kp, g.kd, g.rotor]
     rows += [g.effort, g.stop if stops else np.zeros(robot.n), robot.velocity, speed_falls(robot, g)]
-    return Packed(DriveTable(d.mode, *(np.require(row, float, "CW") for row in rows), np.zeros((6, robot.n))))
+    arrays = [d.mode, *(np.require(row, float, ["C", "W"]) for row in rows), np.zeros((6, robot.n))]
+    return Packed(DriveTable(*arrays))
 
 
 LAW, LAW_GAIN, MOTOR, MOTOR_GAIN, STOP, STOP_GAIN = range(6)  # rows of a `DriveTable`'s scratch
