@@ -13,7 +13,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.ik import TargetFollower
 from humanoid_control.nodes.base.messages import STREAM_IN, target_markers
-from humanoid_control.nodes.ik_markers import RED, IkMarkers, colors_of
+from humanoid_control.nodes.ik_markers import PAIRS, RED, IkMarkers, colors_of
 from humanoid_control.robots import load_robot
 
 NAMES = {"shapes", "near_pairs", "closest_points", "centre_of_mass", "linear_momentum", "angular_momentum"}
@@ -126,13 +126,20 @@ def test_colours_are_those_of_the_distances(scene):
 
 
 def test_lines_join_the_closest_points_of_the_near_pairs(scene):
-    *_, (_, result), (_, drawn) = scene
+    """The nearest ones, as many as are near, at the distances that coal measures, the smallest first."""
+    robot, _, (_, result), (_, drawn) = scene
     lines = next(m for m in drawn if m.ns == "near_pairs")
     ends = np.array([xyz(p) for p in lines.points]).reshape(-1, 2, 3)
     near = np.sort(result.near.distance[result.near.distance < ACTIVATION])
+    n = min(len(near), PAIRS)
+    assert n > 5 and len(ends) == PAIRS
+    data = robot.model.createData()
+    pin.forwardKinematics(robot.model, data, result.q)
+    assert near[:n] == pytest.approx(np.sort(robot.self_distance().all_distances(data))[:n], abs=3e-3)
     lengths = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)
-    n = min(len(near), len(lengths))
-    assert n > 0 and np.allclose(lengths[:n], np.abs(near[:n]), atol=1e-9)
+    assert lengths[:n] == pytest.approx(np.abs(near[:n]), abs=1e-9)
+    assert (ends[n:] == ends[n - 1]).all(), "what is left over hides behind the last"
+    assert len(np.unique(np.round(ends[:n].reshape(n, 6), 9), axis=0)) == n
     assert len(lines.colors) == len(lines.points)
     dots = next(m for m in drawn if m.ns == "closest_points")
     assert [xyz(p).tolist() for p in dots.points] == [xyz(p).tolist() for p in lines.points]

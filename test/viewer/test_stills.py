@@ -7,7 +7,7 @@ import pytest
 
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.volumes import volumes_of
-from humanoid_control.viewer.stills import CollisionRow
+from humanoid_control.viewer.stills import NEAREST_OPACITY, OTHER_OPACITY, CollisionRow
 from humanoid_control.viewer.volume_editor.distances import (
     INSIDE,
     STOPS,
@@ -16,6 +16,7 @@ from humanoid_control.viewer.volume_editor.distances import (
     bar_html,
     color_of,
 )
+from humanoid_control.viewer.volume_editor.scene import MARK
 
 
 def test_all_robots_share_one_scale_and_the_bar_marks_the_smallest_gap():
@@ -36,6 +37,20 @@ def test_all_robots_share_one_scale_and_the_bar_marks_the_smallest_gap():
         script = row.bar_script(500)
         assert f"<b>{1000 * min(smallest):.0f} mm</b>" in script and f">{1000 * max(largest):.0f}</span>" in script
         assert len(script.splitlines()) == 1
+        handles = row.row.server.scene._handle_from_node_name
+        for robot, model, distances, _, place in row._robots:
+            gap, mark = distances.smallest, handles[f"/mark/{robot.name}"]
+            assert gap.distance == min(g.distance for g in distances.gaps)
+            assert mark.position == pytest.approx((gap.point_1 + gap.point_2) / 2 + place, abs=1e-6)
+            assert tuple(mark.color) == MARK
+            of_gap = {gap.volume_1, gap.volume_2}
+            for k, d in enumerate(distances.volumes):
+                mesh = handles[f"/volumes/{robot.name}/{k}"]
+                known = bool(np.isfinite(d))
+                assert tuple(mesh.color) == (color_of(d, row.largest) if known else UNKNOWN)
+                assert mesh.opacity == (NEAREST_OPACITY if known else OTHER_OPACITY)
+                if model.volume_name(k) in of_gap:
+                    assert known and NEAREST_OPACITY > OTHER_OPACITY
         for robot in ("lola", "we4rii"):
             names = {n for n in row.row.server.scene._handle_from_node_name if n.startswith(f"/volumes/{robot}/")}
             assert len(names) == len(volumes_of(load_robot(robot), by_link=True).arrays.radii)

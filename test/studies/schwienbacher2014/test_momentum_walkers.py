@@ -1,7 +1,8 @@
 """Walking with published and constrained arms: soles never disturbed, momentum reduced, limits and distances kept."""
 
+from dataclasses import replace
+
 import numpy as np
-import pinocchio as pin
 import pytest
 
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
@@ -153,20 +154,35 @@ def test_avoidance_and_momentum_work_together():
     assert ours.z.clearance > 0.005 and ours.z.peak_to_peak < 0.2 * still.z.peak_to_peak
 
 
-@pytest.mark.parametrize(
-    "gait", [GaitSettings(0.0, 0.8, side_step=0.08), GaitSettings(0.2, 0.8, turn=0.2)], ids=["sideways", "in a curve"]
-)
-def test_walking_sideways_and_in_a_curve_keeps_soles_chest_and_limits(lola, gait):
-    """F-70: with method 1 as published, and constrained."""
+WAYS = {
+    "forward": GaitSettings(0.3, 0.8),
+    "sideways": GaitSettings(0.0, 0.8, side_step=0.08),
+    "in a curve": GaitSettings(0.2, 0.8, turn=0.2),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_walking_forward_sideways_and_in_a_curve_gets_there_and_keeps_limits(lola, way):
+    """F-70: with method 1 as published, and constrained. A cycle is two steps, of soles and chest alike."""
+    gait = WAYS[way]
     for make in (TrackingWalker, ConstrainedWalker):
         walk = WalkTask(lola, gait, "arms", DT)
         run = replay(lola, walk, make(lola, walk), cycles=3)
         found = measure(lola, walk, run)
         assert run.foot_error.max() < 1e-3 and found.clearance > 0.0 and found.speed_share < 1.0
-        last = walk.gait.at(walk.clock(run.t[-1]))
-        pin.framesForwardKinematics(lola.model, lola.data, run.q[-1])
-        chest, before = (lola.data.oMf[lola.points["sternum"]].rotation[:, 0] for _ in range(2))
-        assert chest @ before > 0 and np.arctan2(chest[1], chest[0]) == pytest.approx(last.headings[2], abs=5e-3)
+        middles, yaws = [], []
+        for q in (run.q[-1 - round(walk.gait.cycle / DT)], run.q[-1]):
+            middles.append(lola.point_positions(q, ["l_foot_tcp", "r_foot_tcp"]).mean(axis=0))
+            x = [lola.data.oMf[lola.points[p]].rotation[:, 0] for p in ("sternum", "l_foot_tcp", "r_foot_tcp")]
+            yaws.append([np.arctan2(axis[1], axis[0]) for axis in x])
+        assert np.subtract(*yaws[::-1]) == pytest.approx(2 * gait.turn, abs=5e-3)
+        gone = middles[1] - middles[0]
+        if gait.turn:  # the chord of an arc about a centre that is one step / turn to the left
+            radius, heading = gait.step_length / gait.turn, np.mean([y[0] for y in yaws])
+            assert np.linalg.norm(gone) == pytest.approx(2 * radius * np.sin(gait.turn), rel=0.02)
+            assert np.arctan2(gone[1], gone[0]) == pytest.approx(heading, abs=0.05)
+        else:
+            assert gone == pytest.approx([2 * gait.step_length, 2 * gait.side_step, 0.0], abs=2e-3)
 
 
 def test_walking_sideways_with_avoidance_arms_stay_clear_of_the_legs():
@@ -225,10 +241,25 @@ def test_a_wanted_momentum_is_tracked_through_the_null_space(lola):
 
 
 def test_measures_are_those_of_a_known_signal(lola):
-    """Peak-to-peak and RMS of a cycle, recomputed from the arrays."""
+    """Sines put in the place of a walk's, with torques of 2 on the left foot and 7 on the right."""
     walk = WalkTask(lola, STEP, "arms", 0.016)
     run = replay(lola, walk, NullSpaceWalker(lola, walk), cycles=3)
-    m, L = measure(lola, walk, run), run.momentum[run.steady, 2]
-    assert len(L) == round(walk.gait.cycle / walk.dt)
-    assert m.peak_to_peak == L.max() - L.min() and m.rms == pytest.approx(np.sqrt(np.mean(L**2)))
-    assert m.rate_rms == pytest.approx(np.sqrt(np.mean(np.gradient(run.momentum[:, 2], walk.dt)[run.steady] ** 2)))
+    count = round(walk.gait.cycle / walk.dt)
+    assert run.steady.stop - run.steady.start == count
+    phase = 2 * np.pi * (np.arange(len(run.t)) - run.steady.start) / count
+    momentum, rate = run.momentum.copy(), run.rate.copy()
+    momentum[:, 2], rate[:, 2] = 3.0 * np.sin(phase), 5.0 * np.cos(phase)
+    stance = np.where(np.sin(phase) > 0.1, 1, np.where(np.sin(phase) < -0.1, -1, 0))
+    torque = np.where(stance == 0, np.nan, np.where(stance == 1, 2.0, 7.0) * np.sin(phase))
+    m = measure(lola, walk, replace(run, momentum=momentum, rate=rate, stance=stance, torque=torque))
+    for found, wanted in (
+        (m.peak_to_peak, 6.0),
+        (m.rate_peak_to_peak, 10.0),
+        (m.torque_left, 1.8),
+        (m.torque_right, 6.3),
+    ):
+        assert found == pytest.approx(wanted, rel=0.06)
+    assert m.rms == pytest.approx(3.0 / np.sqrt(2)) and m.rate_rms == pytest.approx(5.0 / np.sqrt(2))
+    assert m.repeats == pytest.approx(0.0, abs=1e-9)
+    momentum[run.steady.start - count : run.steady.start, 2] += 0.5
+    assert measure(lola, walk, replace(run, momentum=momentum)).repeats == pytest.approx(0.5)

@@ -1,5 +1,6 @@
 """An editor and its robot: files, first sets, pairs, distances, and what a ray hits."""
 
+import socket
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from humanoid_control.collision.ssv.segments import expand, read_segment_file
 from humanoid_control.errors import ConfigError, HumanoidError, RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.volumes import model_of, volumes_of_shapes
+from humanoid_control.viewer.volume_editor.distances import UNKNOWN, VolumeDistances, color_of
 from humanoid_control.viewer.volume_editor.document import Document
 from humanoid_control.viewer.volume_editor.editor import INERTIA, VISUALS, VolumeEditor
 from test.viewer.volume_editor.editing import names
@@ -92,6 +94,46 @@ def test_distances_are_those_of_the_robots_own_volumes(lola):
     assert distances.volumes.min() == distances.segments.min()
     with pytest.raises(UnknownNameError):
         editor.set_joint("l_hip", 0.0)
+
+
+def test_the_scene_colours_the_nearest_volumes_and_marks_the_smallest_gap_in_red(lola):
+    """In every posture again: lines across the smallest gaps, and volumes of pairs opaque, in colours of distance."""
+    viser = pytest.importorskip("viser", reason="needs the viewer: pip install 'humanoid_control[viewer]'")
+    from humanoid_control.viewer.volume_editor import scene as drawing
+
+    document = Document(volumes_of_shapes(lola), lambda f: model_of(lola, f))
+    measured, places = VolumeDistances(lola), []
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    server = viser.ViserServer(host="127.0.0.1", port=port, verbose=False)
+    try:
+        scene = drawing.VolumeScene(server, lola)
+        for angle in (0.0, -0.2):
+            found = measured.at(document.model, lola.from_mapping({"l_hip_abduction": angle}))
+            scene.draw(document.file, document.selection, found)
+            handles = server.scene._handle_from_node_name
+            lines, mark, label = (handles[f"/gaps/{what}"] for what in ("lines", "mark", "label"))
+            nearest = sorted(found.gaps, key=lambda g: g.distance)[: drawing.LINES]
+            assert len(nearest) == drawing.LINES < len(found.gaps)
+            assert lines.points == pytest.approx(np.array([[g.point_1, g.point_2] for g in nearest]), abs=1e-6)
+            colors = [[list(color_of(g.distance, found.largest))] * 2 for g in nearest]
+            assert np.array(lines.colors).tolist() == colors
+            places.append((nearest[0].point_1 + nearest[0].point_2) / 2)
+            assert mark.position == pytest.approx(places[-1], abs=1e-6)
+            assert mark.color[0] > 200 and max(mark.color[1:]) < 50, "red"
+            assert label.text == f"{1000 * nearest[0].distance:.0f} mm"
+            assert label.position == pytest.approx(places[-1], abs=1e-6)
+            own = {name: min(g.distance for g in found.gaps if name in (g.volume_1, g.volume_2))
+                   for g in found.gaps for name in (g.volume_1, g.volume_2)}  # fmt: skip
+            for (segment, volume), mesh in scene._volumes.items():
+                name = f"{segment}.{volume}"
+                wanted = color_of(own[name], found.largest) if name in own else UNKNOWN
+                assert tuple(mesh.color) == wanted and (mesh.opacity == drawing.NEAREST) == (name in own)
+            assert len(own) > 10 and drawing.NEAREST > 2 * drawing.OTHERS
+        assert np.linalg.norm(places[1] - places[0]) > 0.01
+    finally:
+        server.stop()
 
 
 def depth(triangles, origin, direction):
