@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
@@ -10,6 +11,7 @@ from nav_msgs.msg import Odometry
 from rclpy.clock import Clock
 
 from humanoid_control.nodes import simulator_io
+from humanoid_control.nodes.base.messages import stamp_of
 from humanoid_control.nodes.simulator_parameters import SimulatorParameters
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import make_engine
@@ -38,3 +40,16 @@ def test_transforms_place_the_root_link_of_any_urdf_as_the_odometry_does(monkeyp
     (root,) = next(m.transforms for m in sent if isinstance(m, SimpleNamespace))
     assert root.child_frame_id == odometry.child_frame_id == "hull"
     assert root.transform.translation.z == odometry.pose.pose.position.z
+
+
+def test_odometry_has_every_number_of_the_base_in_its_place():
+    sent, pose, twist = [], np.array([0.1, 0.2, 0.3, 0.5, -0.5, 0.5, 0.5]), np.arange(1.0, 7.0)
+    outputs = simulator_io.SimulatorOutputs.__new__(simulator_io.SimulatorOutputs)
+    outputs.engine = SimpleNamespace(base_state=lambda: (pose, twist), robot=SimpleNamespace(root_link="hull"))
+    outputs._odometry, outputs._tf = SimpleNamespace(publish=sent.append), None
+    outputs._send_odometry(stamp_of(1_500_000_000))
+    (m,) = sent
+    p, o, v, w = m.pose.pose.position, m.pose.pose.orientation, m.twist.twist.linear, m.twist.twist.angular
+    assert (p.x, p.y, p.z, o.x, o.y, o.z, o.w) == tuple(pose)
+    assert (v.x, v.y, v.z, w.x, w.y, w.z) == tuple(twist)
+    assert (m.header.stamp.sec, m.header.stamp.nanosec) == (1, 500_000_000) and m.child_frame_id == "hull"

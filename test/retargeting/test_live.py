@@ -156,6 +156,13 @@ def test_calibrating_again_keeps_the_targets_meanwhile():
     assert live.calibrated and speed(np.concatenate([held[None], out[245:400]]), DANCE.rate).max() < 6.0 + 1e-9
 
 
+def test_the_rate_at_which_frames_come_is_told_and_a_pause_does_not_count():
+    live, _ = play(DANCE, frames=range(100))
+    assert live.frame_rate == pytest.approx(50.0, rel=1e-3)
+    play(DANCE, live=live, frames=range(200, 260))  # two seconds later
+    assert live.frame_rate == pytest.approx(50.0, rel=1e-3)
+
+
 def test_a_frame_takes_less_than_two_milliseconds(mocap):
     """28 markers; nothing is buffered, so this is all that is added."""
     clip = load_clip(mocap("dance_markers/dance1.trc")).crop(0, 8)
