@@ -102,6 +102,11 @@ class TendonTestbed:
         group = TendonGroup("arm", tuple(joints), (), geometry.tendon_names)
         return Limb(group, geometry, exact_mapping(geometry))
 
+    def polynomials_of(self, limb: Limb) -> PartedMapping:
+        """The fitted mapping of a limb, a polynomial of each tendon over the joints that it crosses."""
+        g = limb.geometry
+        return fit_polynomial_parts(self.robot.model, self.tendons.only(g.tendon_names), g.joint_names)
+
     def network(self, limb: Limb) -> NeuralMapping:
         """The neural mapping of a limb, trained once; whoever learns with it takes that back afterwards."""
         g = limb.geometry

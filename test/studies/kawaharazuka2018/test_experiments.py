@@ -103,6 +103,9 @@ def test_pushes_move_both_arms_alike_and_are_repeated(testbed):
     assert lengths == pytest.approx(testbed.whole.lengths_of(q))
 
 
+WRONG_ARMS = (", arms 2 % wrong", ", arms 5 % wrong")
+
+
 def test_e4_absolute_stays_wrong_and_relative_converges(testbed):
     """T4."""
     found = EXPERIMENTS["E4"](testbed, Runs(2, 800))
@@ -112,6 +115,10 @@ def test_e4_absolute_stays_wrong_and_relative_converges(testbed):
     assert (
         all(rows[f"relative {k}"].median.max() < 2.0 for k in ("r2", "r3")) and rows["relative r1"].median.max() < 10.0
     )
+    for kind in ("r2", "r3"):
+        right, some, much = (rows[f"relative {kind}{w}"].median.max() for w in ("", *WRONG_ARMS))
+        assert right < some < much < 10.0, "the more wrong the moment arms, the further off"
+        assert right < rows[f"relative {kind}, polynomials"].median.max() < 3.0
     assert found.traces[0].actual.shape == (801, 4)
 
 
