@@ -95,7 +95,8 @@ class TendonReport:
             "nis_per_degree": round(nis.per_degree, 3),
             "deviation_max_deg": round(float(np.rad2deg(e.deviation[worst])), 3),
             "deviation_max_joint": e.joint_names[worst],
-            "restarts_of_covariance": sum(f.recoveries for f in e.filters),
+            "recoveries": sum(f.recoveries for f in e.filters),
+            "groups_doubted": ", ".join(f.group.name for f in e.filters if f.contradicted or not f.honest),
         }
         if self._seen:
             weakest = min(self._seen.values(), key=lambda o: (o.rank - len(o.direction), o.smallest))

@@ -17,7 +17,7 @@ from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.nodes.base.messages import fill_joint_state, joint_state, target_markers
 from humanoid_control.nodes.state_estimator_parameters import GROUPS, MODES, StateEstimatorParameters
-from humanoid_control.nodes.tendon_reports import EXCLUDED, TendonMarkers
+from humanoid_control.nodes.tendon_reports import EXCLUDED, TendonMarkers, TendonReport
 from humanoid_control.nodes.tendon_setup import estimator_of
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.tendons import GROUPINGS, tendon_geometry, tendon_groups, tendon_mappings
@@ -38,6 +38,16 @@ def compiled_tendons():
 
 def test_parameters_offer_what_the_library_has():
     assert tuple(MODES) == tuple(sorted(OBSERVATIONS, key=MODES.index)) and set(GROUPS) == set(GROUPINGS)
+
+
+def test_diagnostics_count_recoveries_and_name_the_groups_that_are_doubted():
+    robot = load_robot("kengoro_upper", "fixed")
+    estimator = estimator_of(robot, StateEstimatorParameters(robot.name, source="tendons", mode="absolute"))
+    report = TendonReport(SimpleNamespace(health=None), estimator)
+    assert (report.values()["recoveries"], report.values()["groups_doubted"]) == (0, "")
+    estimator.filters[0].honest, estimator.filters[0].recoveries = False, 2
+    assert report.values()["recoveries"] == 2
+    assert report.values()["groups_doubted"] == estimator.groups[0].name
 
 
 def test_markers_follow_every_way_and_show_what_is_left_out():

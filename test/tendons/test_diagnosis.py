@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from humanoid_control.tendons.estimator import diagnosis
+from humanoid_control.tendons.estimator.diagnosis import innovation_test, is_honest
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.polynomial import fit_polynomial_on_grid
@@ -100,3 +102,32 @@ def test_without_any_tendon_the_estimate_holds_and_grows_unsure(mapping, motion)
     for a, truth in zip(z[60:90], q[60:90], strict=True):  # and it comes back by itself
         error = estimator.step(a) - truth
     assert np.rad2deg(np.abs(error)).max() < 1 and not estimator.faults.report()
+
+
+# -------- Test of the innovations
+
+
+@pytest.mark.parametrize("tendons", [2, 10, 40])
+def test_an_honest_filter_is_doubted_no_more_often_than_the_limit_says(tendons, monkeypatch):
+    """Chernoff's bound holds, and is not so far off that it would miss much: at one in a hundred, to be counted."""
+    monkeypatch.setattr(diagnosis, "UNLIKELY", 1e-2)
+    test, rng, alarms, updates = innovation_test(tendons), np.random.default_rng(tendons), 0, 40_000
+    for nis, one in rng.chisquare((tendons - 1, 1), (updates, 2)):
+        alarms += not is_honest(test, nis + one, tendons, one)
+    assert 1e-4 < alarms / updates < 1e-2
+
+
+def test_a_tendon_that_lies_raises_no_doubt_and_two_do_within_four_updates():
+    """The innovations are those of the update before the gate: one liar is the largest, and is left out."""
+    rng = np.random.default_rng(0)
+    for liars, doubted in ((0, False), (1, False), (2, True)):
+        test, found = innovation_test(10), []
+        for _ in range(200):
+            squares = rng.standard_normal(10) ** 2
+            squares[:liars] = 900.0
+            found.append(not is_honest(test, squares.sum(), 10, squares.max()))
+        assert found[3:] == [doubted] * 197 and not any(found[:2]), "a single burst is no reason for doubt"
+    for _ in range(200):
+        squares = rng.standard_normal(10) ** 2
+        honest = is_honest(test, squares.sum(), 10, squares.max())
+    assert honest, "it forgets"

@@ -28,12 +28,12 @@ def covariance(rng, n):
 
 
 def run_update(x, P, H, nu, r, gate=np.inf, most=0):
-    """The update of x and P in place; NIS, how many were used and left out, the scores, and which were used."""
+    """The update of x and P in place; NIS and number of those used, how many were left out, scores, which were used."""
     m, n = H.shape
     measured = Measurements(H, nu, r, np.ones(m, dtype=np.int64), np.zeros(m))
     memory = UpdateMemory(np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n, dtype=np.int64))
     out = update(Estimate(x, P), measured, Gate(gate, most), memory)
-    return (*out, measured.score, measured.use)
+    return (*out[3:], measured.score, measured.use)
 
 
 @pytest.mark.parametrize("n,m", [(8, 10), (16, 10), (60, 80)])
@@ -56,6 +56,26 @@ def test_the_update_is_the_dense_joseph_form(n, m):
     assert np.abs(x - wanted_x).max() < 1e-9 and np.abs(P - wanted_P).max() < 1e-9
     assert nis == pytest.approx(nu @ np.linalg.solve(S, nu)) and count == m
     assert np.array_equal(P, P.T)
+
+
+def test_the_innovations_before_the_gate_are_those_of_all_tendons_and_of_all_but_the_one_that_lies():
+    """Without the largest leave-one-out innovation the NIS is the least that all measurements but one have."""
+    rng = np.random.default_rng(7)
+    H, r, P = rng.standard_normal((10, 4)), rng.uniform(0.1, 2, 10), covariance(rng, 4)
+    nu = rng.standard_normal(10)
+    nu[[2, 5]] += 100.0
+    S = H @ P @ H.T + np.diag(r)
+
+    def nis_of(rows):
+        return nu[rows] @ np.linalg.solve(S[np.ix_(rows, rows)], nu[rows])
+
+    measured = Measurements(H, nu, r, np.ones(10, dtype=np.int64), np.zeros(10))
+    memory = UpdateMemory(np.zeros(4), np.zeros((4, 4)), np.zeros(4), np.zeros(4, dtype=np.int64))
+    found = update(Estimate(np.zeros(4), P.copy()), measured, Gate(6.0, 3), memory)
+    every = np.arange(10)
+    assert found.nis == pytest.approx(nis_of(every)) and found.degrees == 10
+    assert found.nis - found.largest == pytest.approx(min(nis_of(np.delete(every, i)) for i in every))
+    assert found.dropped == 2 and found.used == 8 and found.used_nis == pytest.approx(nis_of(np.delete(every, [2, 5])))
 
 
 def test_the_update_is_filterpys():

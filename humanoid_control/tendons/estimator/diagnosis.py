@@ -124,9 +124,9 @@ class FaultDetector:
             self._fresh = False
         count_rejections(self._packed.table, comparison.table, rows, gate, self._row)
 
-    def excluded_by_majority(self, rows: Ints) -> bool:
-        """True where more of these tendons are left out than are likely to fail: then the estimate is wrong."""
-        return int(np.count_nonzero(self.excluded[rows])) > max(1, len(rows) // 2)
+    def excluded_of(self, rows: Ints) -> int:
+        """Number of these tendons that are left out because they contradict the estimate."""
+        return int(np.count_nonzero(self.excluded[rows]))
 
     def readmit(self, rows: Ints) -> None:
         """Take these tendons back."""
@@ -228,6 +228,60 @@ class ChiSquareMean:
             return 0.0, float("inf")
         low, high = chi2.ppf([(1 - confidence) / 2, (1 + confidence) / 2], self.freedom)
         return float(low / self.freedom), float(high / self.freedom)
+
+
+# -------- Test of the innovations
+
+NEWEST = 0.1  # weight of the last update in the leaky means
+UNLIKELY = 1e-9  # probability of an alarm at an update of an honest filter, at most
+CAPPED = 1e-6  # an update counts no more than what an honest filter has so seldom: three in a row raise an alarm
+
+
+class InnovationTest(NamedTuple):
+    """Test of the innovations of a filter (NIS, Bar-Shalom 2001, ch. 5.4), of all tendons but one.
+
+    The normalised innovation squared of k lengths, less the square of the largest leave-one-out innovation, is the
+    least that k - 1 of them have: of an honest filter not above chi-square of k - 1 degrees, whatever a single tendon
+    says. Compared is its leaky mean, so that an alarm needs some updates of the same mind.
+
+    Attributes:
+        means: (2,) leaky means of this and of its degrees of freedom.
+        limits: (M,) of the first, by the second rounded up. caps: (M,) of a single update, by its degrees.
+    """
+
+    means: F1
+    limits: F1
+    caps: F1
+
+
+def innovation_test(tendons: int) -> InnovationTest:
+    """Test of so many tendons, at rest.
+
+    The limits are Chernoff's bound: whatever 0 < t < 1/(2 w_0), a sum of chi-squares of n degrees with weights w_j
+    exceeds (n psi(t) - log p) / t, psi(t) = -1/2 sum_j log(1 - 2 t w_j), with probability p at most.
+    """
+    weights = NEWEST * (1.0 - NEWEST) ** np.arange(200)
+    t = np.linspace(0.01, 0.999, 200) / (2.0 * NEWEST)
+    psi = -0.5 * np.log(1.0 - 2.0 * t[:, None] * weights).sum(axis=1)
+    degrees = np.arange(max(tendons, 2))
+    limits = ((degrees[:, None] * psi - np.log(UNLIKELY)) / t).min(axis=1)
+    caps = chi2.isf(CAPPED, np.maximum(degrees, 1))
+    return InnovationTest(np.full(2, float(degrees[-1])), limits, caps)
+
+
+@kernel
+def is_honest(test: InnovationTest, nis: float, count: int, largest: float) -> bool:
+    """Take in an update; False where the innovations are those of no honest filter.
+
+    Args:
+        nis: normalised innovation squared of all lengths measured. count: how many.
+        largest: square of their largest leave-one-out innovation.
+    """
+    means = test.means
+    if count > 1:
+        means[0] += NEWEST * (min(nis - largest, test.caps[count - 1]) - means[0])
+        means[1] += NEWEST * (count - 1 - means[1])
+    return means[0] <= test.limits[int(np.ceil(means[1] - 1e-9))]
 
 
 # -------- Observability

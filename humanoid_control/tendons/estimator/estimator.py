@@ -123,7 +123,11 @@ class TendonEstimator:
         for f, rows in zip(self.filters, self._rows, strict=True):
             if f.count:
                 self.faults.update(rows, f.comparison, self.settings.gate)
-                if self.faults.excluded_by_majority(rows):
+                excluded = self.faults.excluded_of(rows)
+                f.contradicted = excluded > 1
+                if f.recovered:
+                    self.faults.readmit(rows)
+                elif excluded > max(1, len(rows) // 2):  # more than are likely to fail: the estimate is wrong
                     self.faults.readmit(rows)
                     f.restart()
             f.close()

@@ -13,7 +13,7 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F3, I1
 from humanoid_control.numerics.cholesky import cholesky
 from humanoid_control.numerics.packed import Packed, unpack
-from humanoid_control.tendons.estimator.diagnosis import Comparison
+from humanoid_control.tendons.estimator.diagnosis import Comparison, InnovationTest, innovation_test, is_honest
 from humanoid_control.tendons.estimator.kalman import (
     Estimate,
     Gate,
@@ -32,9 +32,13 @@ from humanoid_control.tendons.estimator.prediction import (
     predict_by_lengths,
     predict_still,
 )
+from humanoid_control.tendons.estimator.recovery import SPACING, PostureSearch
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMapping
 from humanoid_control.tendons.tendon import TendonGroup
+
+MOST_INFLATED = 25.0  # factor on a covariance that the innovations contradict
+SUSPECT = 3.0  # leave-one-out innovation of a tendon that contradicts a doubted estimate [standard deviations]
 
 
 class FilterArrays(NamedTuple):
@@ -50,6 +54,7 @@ class FilterArrays(NamedTuple):
     allowed: I1
     limits: JointLimits
     update: UpdateMemory
+    innovations: InnovationTest
 
 
 @kernel
@@ -67,10 +72,15 @@ def predict_still_at(table: np.ndarray) -> None:
 
 
 @kernel
-def update_at(table: np.ndarray) -> tuple[float, int, int]:
-    """`update_allowed` of packed `FilterArrays`."""
+def update_at(table: np.ndarray) -> tuple[float, int, float, bool]:
+    """`update_allowed` of packed `FilterArrays`.
+
+    Returns:
+        NIS of the tendons used, how many, NIS per degree of all before the gate, and whether the filter `is_honest`.
+    """
     f = unpack(table, FilterArrays)
-    return update_allowed(f.estimate, f.measured, f.allowed, f.gate, f.update)
+    u = update_allowed(f.estimate, f.measured, f.allowed, f.gate, f.update)
+    return u.used_nis, u.used, u.nis / max(u.degrees, 1), is_honest(f.innovations, u.nis, u.degrees, u.largest)
 
 
 @kernel
@@ -100,7 +110,11 @@ class GroupFilter:
         score: (M,) leave-one-out innovation of each tendon at the last update [standard deviations].
         allowed: (M,) 1 where the step may use the tendon. use: (M,) 1 where the last update used it.
         rank: of the Jacobian at the last prediction.
-        recoveries: how often the covariance had to be started afresh.
+        honest: False while the innovations are those of no honest filter (`InnovationTest`).
+        contradicted: True where several of its tendons are left out for what they say; whoever leaves them out sets it.
+        search: for the posture where the estimate is doubted; None with changes of length, or without a gate.
+        recoveries: how often the estimate was sought anew and found elsewhere, or its covariance started afresh.
+        recovered: True where the last step did so.
         comparison: packed, what the last update measured and expected, in arrays that every update fills.
     """
 
@@ -127,6 +141,9 @@ class GroupFilter:
         self.dz, self.score = np.zeros(m), np.zeros(m)
         self.use, self.allowed = np.ones(m, dtype=np.int64), np.ones(m, dtype=np.int64)
         self._L = np.zeros((n, n))
+        self.innovations = innovation_test(m)
+        # without a gate nothing is doubted
+        self.search = PostureSearch(mapping, s, ny, self._starts) if o.locates and s.gate > 0 else None
         own = (np.arange(d) < ny if s.share else np.ones(d)).astype(float)
         step = np.where(own > 0, s.step_noise, s.borrowed_noise)
         process = ProcessNoise(
@@ -152,10 +169,13 @@ class GroupFilter:
                 self.allowed,
                 self._limits,
                 UpdateMemory(np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n, dtype=np.int64)),
+                self.innovations,
             )
         )
         self.comparison = Packed(Comparison(self.now, self.offset, o.lengths, self.score, self.use))
         self.nis, self.count, self.rank, self.recoveries = 0.0, 0, 0, 0
+        self.honest, self.contradicted, self.recovered = True, False, False
+        self._steps, self._searching, self._excess = 0, False, 1.0
         self.since = -1
         self.reset(np.zeros(d))
 
@@ -183,11 +203,16 @@ class GroupFilter:
         self._last[:] = np.nan
         self._spread(self._starts if noise is None else np.asarray(noise, float))
         self.since = -1
+        if self.search is not None:
+            self.search.reset()
+            self._steps, self._searching = 0, False
 
     def _spread(self, noise: Array) -> None:
         self.P[:] = 0.0
         self.P[self._angles, self._angles] = noise**2
         self.observation.restart(self)
+        self.innovations.means[:] = self.m - 1
+        self.honest, self.contradicted = True, False
 
     def zero(self, z: Array, theta: Array | None = None) -> None:
         """Calibrate: the tendons now measured at z (M,) [m] belong to the posture theta (D,), else the estimate."""
@@ -212,14 +237,43 @@ class GroupFilter:
 
     def correct(self) -> None:
         """Compare with the lengths given to `predict` and update; pull angles beyond their limits back."""
-        self.nis, self.count = 0.0, 0
+        self.nis, self.count, self.recovered = 0.0, 0, False
         if self.observation.compare(self):
-            self.nis, self.count, _ = update_at(self._packed.table)
+            self.nis, self.count, self._excess, self.honest = update_at(self._packed.table)
         if self.settings.limits == "soft":
             hold_limits_at(self._packed.table)
         elif self.settings.limits == "hard":
             np.clip(self.theta, self._limits.lower, self._limits.upper, out=self.theta)
+        self._steps += 1
+        if self._searching or not self.honest or self.contradicted or self._steps % SPACING == 0:
+            self._doubt()
         self._check()
+
+    def _doubt(self) -> None:
+        """Where the estimate is doubted search for the posture that the lengths tell, and go there if it is another."""
+        search = self.search
+        if search is None:
+            return
+        d, doubted = self.d, self.contradicted or not self.honest
+        search.watch(self._steps, self.measured, self.x[:d], doubted)
+        if doubted and search.due:
+            suspects = (np.abs(self.score) > SUSPECT) | (self.use == 0)
+            search.begin(self.measured, self.x[:d], self.covariance, suspects)
+            # meanwhile the deviation tells how large the innovations are
+            self.P *= min(max(self._excess, 1.0), MOST_INFLATED)
+        found = search.advance()
+        self._searching = search.running
+        if found is not None:
+            self.x[:d] = found.theta
+            self._spread(np.zeros(d))
+            self.P[:d, :d] = found.P
+            self.observation.restart(self)
+            self._recovered()
+
+    def _recovered(self) -> None:
+        self.since = min(self.since, 0)
+        self.recoveries += 1
+        self.recovered = True
 
     def _check(self) -> None:
         """A covariance that is none any more is started afresh."""
@@ -233,8 +287,10 @@ class GroupFilter:
         at = np.where(np.isfinite(self.x[:d]), self.x[:d], (lower + upper) / 2)
         self.x[:d] = np.clip(at, lower, upper)
         self._spread(self._starts)
-        self.since = min(self.since, 0)
-        self.recoveries += 1
+        self._recovered()
+        if self.search is not None:
+            self.search.stop()
+            self._searching = False
 
     @property
     def measured(self) -> Array:

@@ -52,6 +52,22 @@ class Gate(NamedTuple):
     most: int
 
 
+class Innovations(NamedTuple):
+    """Innovations of an update, normalised and squared: first as they came, then as far as they were used.
+
+    Attributes:
+        nis, degrees: of all measurements, before the gate; how many. largest: largest squared leave-one-out innovation
+            of one of them. used_nis, used: of those that the gate let through; how many. dropped: those it left out.
+    """
+
+    nis: float
+    degrees: int
+    largest: float
+    used_nis: float
+    used: int
+    dropped: int
+
+
 class JointLimits(NamedTuple):
     """Range of the angles, lower and upper (D,) [rad], and the variance of a limit as a measurement [rad^2]."""
 
@@ -136,10 +152,10 @@ def _variance(P: np.ndarray, h: np.ndarray, at: np.ndarray, count: int) -> float
 
 
 @kernel
-def _leave_one_out(estimate: Estimate, measured: Measurements, limit: float, memory: UpdateMemory) -> int:
-    """Score every measurement against what all others together say of it; the worst beyond the limit, or -1."""
+def _leave_one_out(estimate: Estimate, measured: Measurements, memory: UpdateMemory) -> int:
+    """Score every measurement against what all others together say of it; the worst of those in use, or -1."""
     nu, r, score, at = measured.nu, measured.r, measured.score, memory.at
-    worst, worst_at = limit, -1
+    worst, worst_at = 0.0, -1
     for i in range(nu.shape[0]):
         if nu[i] != nu[i]:
             score[i] = 0.0
@@ -162,14 +178,11 @@ def _leave_one_out(estimate: Estimate, measured: Measurements, limit: float, mem
 
 
 @kernel
-def update(estimate: Estimate, measured: Measurements, gate: Gate, memory: UpdateMemory) -> tuple[float, int, int]:
+def update(estimate: Estimate, measured: Measurements, gate: Gate, memory: UpdateMemory) -> Innovations:
     """Take in all measurements in use, and leave out those that contradict the rest.
 
     Each measurement is compared with what all others together say of it (leave-one-out innovation, from the residual
     after the update). While the worst one exceeds the gate it is left out and the update is made again.
-
-    Returns:
-        NIS of the measurements used, their number, and how many the gate left out.
     """
     x, P, x0, P0 = estimate.x, estimate.P, memory.x0, memory.P0
     n = x.shape[0]
@@ -177,7 +190,7 @@ def update(estimate: Estimate, measured: Measurements, gate: Gate, memory: Updat
         x0[a] = x[a]
         for b in range(n):
             P0[a, b] = P[a, b]
-    dropped = 0
+    dropped, all_nis, all_count, largest = 0, 0.0, 0, 0.0
     while True:
         nis, count = 0.0, 0
         for i in range(measured.nu.shape[0]):
@@ -188,9 +201,12 @@ def update(estimate: Estimate, measured: Measurements, gate: Gate, memory: Updat
                 s = _absorb(estimate, h, e, measured.r[i], memory, crossed)
                 nis += e * e / s
                 count += 1
-        worst = _leave_one_out(estimate, measured, gate.limit, memory)
-        if worst < 0 or dropped >= gate.most:
-            return nis, count, dropped
+        worst = _leave_one_out(estimate, measured, memory)
+        size = abs(measured.score[worst]) if worst >= 0 else 0.0
+        if dropped == 0:
+            all_nis, all_count, largest = nis, count, size * size
+        if size <= gate.limit or dropped >= gate.most:
+            return Innovations(all_nis, all_count, largest, nis, count, dropped)
         measured.use[worst] = 0
         dropped += 1
         for a in range(n):
@@ -202,7 +218,7 @@ def update(estimate: Estimate, measured: Measurements, gate: Gate, memory: Updat
 @kernel
 def update_allowed(
     estimate: Estimate, measured: Measurements, allowed: np.ndarray, gate: Gate, memory: UpdateMemory
-) -> tuple[float, int, int]:
+) -> Innovations:
     """`update` with all tendons that were measured and are allowed, (M,) 1."""
     for i in range(allowed.shape[0]):
         measured.use[i] = allowed[i] if measured.nu[i] - measured.nu[i] == 0.0 else 0

@@ -62,13 +62,16 @@ class Observation:
     """Observation of D angles by M lengths.
 
     Attributes:
-        instants: how often the state has the angles. H: (M, n) Jacobian by the state. nu: (M,) innovation [m].
+        instants: how often the state has the angles. locates: True where lengths tell the posture
+            as such; changes do so too weakly to tell a wrong posture from wrong moment arms.
+        H: (M, n) Jacobian by the state. nu: (M,) innovation [m].
         R: (M,) variance, of what a linear update neglects too, so that weights and gate are right far from the truth as
             well [m^2]. lengths: (M,) that the angles would have [m]; by changes alone only their changes count.
         mean_squared_hessian: (M, D, D) of the lengths by the angles [m^2/rad^4].
     """
 
     instants = 1
+    locates = False
 
     def __init__(self, mapping: JointMuscleMapping, settings: EstimatorSettings) -> None:
         m, d = len(mapping.muscle_names), len(mapping.joint_names)
@@ -115,6 +118,8 @@ def mean_squared_hessian(mapping: JointMuscleMapping) -> Array:
 
 class AbsoluteObservation(Observation):
     """z = f(theta), eq. (2)."""
+
+    locates = True
 
     def compare(self, f: FilterState) -> bool:
         """As the interface says."""
