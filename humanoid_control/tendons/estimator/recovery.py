@@ -181,7 +181,7 @@ class PostureSearch:
 
     def stop(self) -> None:
         """End the search."""
-        self._work: Generator[int, None, Found | None] | None = None
+        self._work: Generator[None, None, Found | None] | None = None
 
     @property
     def running(self) -> bool:
@@ -260,7 +260,7 @@ class PostureSearch:
         if k == 1 and self._trusted is not None:
             return self._trusted
         low, high = self._mapping.limits.T
-        return np.where(free, self._rng.uniform(low, high), near)
+        return np.asarray(np.where(free, self._rng.uniform(low, high), near))
 
     def _followed(self, fit: PostureFit) -> Generator[None, None, Found | None]:
         """The posture found, led along the lengths that came since the search began; None where they contradict it."""
