@@ -1,13 +1,19 @@
 """Goals for two hands: reachable and unreachable ones are what they are called, and their script keeps its shares."""
 
+import copy
 import functools
+from types import SimpleNamespace
 
 import numpy as np
 import pinocchio as pin
 import pytest
 
+from humanoid_control.collision.pair_distance import pair_distance
+from humanoid_control.collision.shapes import KINDS as SHAPES
+from humanoid_control.collision.shapes import ShapeArrays
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.reaching import FAR, HANDS, INSIDE, REACHABLE, GoalSampler, ReachScript, ScriptSettings
+from humanoid_control.reaching.goals import FAR_SHARE, MIN_HEIGHT, _inside, _span
 from humanoid_control.robots import load_robot
 
 ROBOTS = ("armar3", "hrp2", "lola", "suralp", "wabian2", "we4rii")
@@ -44,6 +50,68 @@ def test_a_reachable_goal_is_where_a_free_posture_has_the_hands(sampler):
         assert (g.posture > r.lower).all() and (g.posture < r.upper).all()
         assert np.abs(wrists(r, g.posture) - g.points).max() < 1e-12
         assert coal_distance(r, g.posture) > 0.9 * sampler.clearance
+
+
+def test_goals_are_before_the_body_above_the_floor_and_far_ones_on_the_hands_own_side(sampler):
+    """A hand drawn behind the back or across it would be stopped by the body long before its goal is."""
+    r, rng = sampler.robot, np.random.default_rng(6)
+    front, hands = min(o[0] for o in sampler.origins), set()
+    for _ in range(30):
+        p = sampler.sample(REACHABLE, rng).points
+        assert (p[:, 0] > front).all() and (p[:, 2] > MIN_HEIGHT).all()
+        g = sampler.sample(FAR, rng)
+        (hand,) = np.flatnonzero(np.abs(wrists(r, g.posture) - g.points).max(axis=1) > 1e-9)
+        d = g.points[hand] - sampler.origins[hand]
+        far = np.linalg.norm(d) / sampler.lengths[hand]
+        assert FAR_SHARE[0] - 1e-9 <= far <= FAR_SHARE[1] + 1e-9
+        assert d[1] * (1, -1)[hand] > 0 and d[0] > -0.3 * np.linalg.norm(d) - 1e-9 and g.points[hand, 2] > MIN_HEIGHT
+        hands.add(hand)
+    assert hands == {0, 1}
+
+
+def test_a_robot_whose_shapes_may_all_touch_has_goals_that_are_reached_or_too_far():
+    robot = copy.copy(load_robot("lola", "fixed"))
+    robot.pairs = robot.pairs[:0]
+    sampler = GoalSampler(robot)
+    assert sampler.kinds == (REACHABLE, FAR)
+    g = sampler.sample(REACHABLE, np.random.default_rng(0))
+    assert np.abs(wrists(robot, g.posture) - g.points).max() < 1e-12
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_a_point_is_inside_a_shape_where_a_speck_of_dust_would_be(kind):
+    """Beside the exact distance of shapes."""
+    rng, seen = np.random.default_rng(7), {True: 0, False: 0}
+    a, b, c, h = 0.09, 0.17, 0.12, 0.08
+    size = {"sphere": (a, a, a, 0), "capsule": (a, a, a, h), "box": (a, b, c, 0), "cylinder": (a, a, 0, h)}
+    size |= {"ellipsoid": (a, b, c, 0), "elliptic_capsule": (a, b, c, h)}
+    for p in rng.uniform(-0.16, 0.16, (600, 3)):
+        both = [kind, "sphere"]
+        A = ShapeArrays.build(both, [size[kind], (1e-9, 1e-9, 1e-9, 0)], [0, 0], [np.eye(3)] * 2, [np.zeros(3), p])
+        d = pair_distance(A, A.R, A.p, 0, 1)[0]
+        if abs(d) > 1e-6:
+            assert _inside(int(A.kinds[0]), A.sizes[0], p) == (d < 0), p
+            seen[d < 0] += 1
+    assert min(seen.values()) > 20
+
+
+def test_a_sliding_joint_makes_an_arm_longer_by_as_far_as_it_slides():
+    model = pin.Model()
+    X = pin.SE3(np.eye(3), np.array([0.0, 0.1, 1.0]))
+    turns = model.addJoint(0, pin.JointModelRY(), X, "turns")
+    slides = model.addJoint(turns, pin.JointModelPZ(), pin.SE3(np.eye(3), np.array([0.0, 0.0, 0.2])), "slides")
+    place = pin.SE3(np.eye(3), np.array([0.0, 0.0, 0.1]))
+    frame = model.addFrame(pin.Frame("hand", slides, 0, place, pin.FrameType.OP_FRAME))
+    for lower, upper in ((-0.1, 0.3), (-1.1, 0.3)):
+        robot = SimpleNamespace(model=model, lower=[-3, lower], upper=[3, upper], joint_index=("turns", "slides").index)
+        origin, length = _span(robot, [turns, slides], frame)
+        assert origin == pytest.approx([0, 0.1, 1.0])
+        data, most = model.createData(), 0.0
+        for x in np.linspace(lower, upper, 50):
+            pin.framesForwardKinematics(model, data, np.array([0.4, x]))
+            most = max(most, np.linalg.norm(data.oMf[frame].translation - origin))
+        assert most <= length + 1e-12
+    assert length == pytest.approx(0.2 + 0.1 + 1.1)
 
 
 def test_no_posture_comes_to_what_is_called_unreachable(sampler):
