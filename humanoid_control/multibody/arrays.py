@@ -10,40 +10,49 @@ from humanoid_control.multibody import layout as at
 from humanoid_control.multibody.couplings import IDENTITY
 from humanoid_control.multibody.model import Model
 from humanoid_control.multibody.subsystems import TreeNode
+from humanoid_control.numerics.array_types import F1, F2, I1, I2
 
 
 class Tables(NamedTuple):
     """Input of the recursions.
 
     Attributes:
-        ints (bodies, NI), floats (bodies NF,), par: bodies. qpos (nv,): entry of q of each coordinate.
+        ints (bodies, NI), floats (bodies * NF,): numbers of the bodies, in the columns of `layout`.
+        par: parameters of all couplings, one after the other. qpos (nv,): entry of q of each coordinate.
         single (nv,): 1 where the rate of that entry is the velocity itself.
         columns (bodies,): number of coordinates of each body's group.
         nodes (nodes, NN), members, group_columns: the tree with sub-systems.
         rank (nv,): place of a coordinate in the order of the tree. lam (nv,): parent of a rank, -1 for none.
     """
 
-    ints: np.ndarray
-    floats: np.ndarray
-    par: np.ndarray
-    qpos: np.ndarray
-    single: np.ndarray
-    columns: np.ndarray
-    nodes: np.ndarray
-    members: np.ndarray
-    group_columns: np.ndarray
-    rank: np.ndarray
-    lam: np.ndarray
+    ints: I2
+    floats: F1
+    par: F1
+    qpos: I1
+    single: I1
+    columns: I1
+    nodes: I2
+    members: I1
+    group_columns: I1
+    rank: I1
+    lam: I1
 
 
 class Work(NamedTuple):
-    """Memory of the recursions: bodies (row 0 the environment), members' Jacobians, sub-systems, M and right side."""
+    """Memory of the recursions.
 
-    W: np.ndarray
-    J: np.ndarray
-    S: np.ndarray
-    M: np.ndarray
-    rhs: np.ndarray
+    Attributes:
+        W ((bodies + 1) * NW,): motion, inertia and force of the environment and of all bodies, in columns of `layout`.
+        J: (6, n) Jacobians of the members of sub-systems in its n coordinates, column after column.
+        S: of each sub-system its matrix (n, n) and seven numbers a coordinate; see `subsystem_inertia`.
+        M (nv, nv), rhs (nv,): mass matrix and right-hand side, in the order of the tree; empty for the O(n) solver.
+    """
+
+    W: F1
+    J: F1
+    S: F1
+    M: F2
+    rhs: F1
 
 
 class Arrays:

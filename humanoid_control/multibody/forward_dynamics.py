@@ -1,100 +1,54 @@
-"""Forward dynamics of a model by any of the solvers.
-
-Compiled code gets a model's arrays by their addresses, as one small array in place of sixteen: numba takes some 0.2 us
-for each array that Python hands over, and the dynamics of a robot take ten. The arrays must stay alive and in place
-while an address table is in use: whoever makes one keeps them.
-"""
+"""Forward dynamics of a model by any of the solvers."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import carray, types
-from numba.extending import intrinsic
 from scipy.linalg import cho_factor, cho_solve
 
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.jit import inlined, kernel
+from humanoid_control.jit import kernel
 from humanoid_control.multibody.acceleration_pass import articulated_body
 from humanoid_control.multibody.arrays import Arrays, Tables, Work
 from humanoid_control.multibody.mass_matrix import mass_matrix, solve_dense, solve_sparse
 from humanoid_control.multibody.model import Model
-
-DIMENSIONS = (2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1) + (1, 1, 1, 2, 1)  # of the fields of `Tables` and of `Work`
-
-
-def address_table(tables: Tables, work: Work) -> np.ndarray:
-    """Address and shape of every array, one after the other."""
-    numbers: list[int] = []
-    for a, dimensions in zip((*tables, *work), DIMENSIONS, strict=True):
-        assert a.flags.c_contiguous and a.ndim == dimensions
-        numbers += [a.ctypes.data, *a.shape]
-    return np.array(numbers, dtype=np.int64)
+from humanoid_control.numerics.packed import Packed, unpack
 
 
-def _pointer(kind: Any) -> Any:
-    @intrinsic
-    def pointer(typingctx: Any, address: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+class ModelArrays(NamedTuple):
+    """All arrays of one model, for the solvers as one packed table: handing over sixteen takes as long as solving."""
 
-        return types.CPointer(kind)(types.int64), generate
-
-    return pointer
-
-
-_to_ints, _to_floats = _pointer(types.int64), _pointer(types.float64)
-
-
-@inlined
-def _ints(h, k):
-    return carray(_to_ints(h[k]), (h[k + 1],))
-
-
-@inlined
-def _floats(h, k):
-    return carray(_to_floats(h[k]), (h[k + 1],))
-
-
-@inlined
-def tables_at(h):
-    """The tables behind an address table."""
-    ints, nodes = carray(_to_ints(h[0]), (h[1], h[2])), carray(_to_ints(h[13]), (h[14], h[15]))
-    floats, par, qpos, single, columns = _floats(h, 3), _floats(h, 5), _ints(h, 7), _ints(h, 9), _ints(h, 11)
-    members, group_columns, rank, lam = _ints(h, 16), _ints(h, 18), _ints(h, 20), _ints(h, 22)
-    return Tables(ints, floats, par, qpos, single, columns, nodes, members, group_columns, rank, lam)
-
-
-@inlined
-def work_at(h):
-    """The work arrays behind an address table."""
-    M = carray(_to_floats(h[30]), (h[31], h[32]))
-    return Work(_floats(h, 24), _floats(h, 26), _floats(h, 28), M, _floats(h, 33))
+    tables: Tables
+    work: Work
 
 
 @kernel
-def articulated_body_at(h, q, v, tau, wrench, armature, qdd):
-    """`articulated_body` behind an address table."""
-    articulated_body(tables_at(h), q, v, tau, wrench, armature, work_at(h), qdd)
+def articulated_body_at(table, q, v, tau, wrench, armature, qdd):
+    """`articulated_body` of packed `ModelArrays`."""
+    m = unpack(table, ModelArrays)
+    articulated_body(m.tables, q, v, tau, wrench, armature, m.work, qdd)
 
 
 @kernel
-def sparse_at(h, q, v, tau, wrench, armature, qdd):
-    """`solve_sparse` behind an address table."""
-    solve_sparse(tables_at(h), q, v, tau, wrench, armature, work_at(h), qdd)
+def sparse_at(table, q, v, tau, wrench, armature, qdd):
+    """`solve_sparse` of packed `ModelArrays`."""
+    m = unpack(table, ModelArrays)
+    solve_sparse(m.tables, q, v, tau, wrench, armature, m.work, qdd)
 
 
 @kernel
-def dense_at(h, q, v, tau, wrench, armature, qdd):
-    """`solve_dense` behind an address table."""
-    solve_dense(tables_at(h), q, v, tau, wrench, armature, work_at(h), qdd)
+def dense_at(table, q, v, tau, wrench, armature, qdd):
+    """`solve_dense` of packed `ModelArrays`."""
+    m = unpack(table, ModelArrays)
+    solve_dense(m.tables, q, v, tau, wrench, armature, m.work, qdd)
 
 
 @kernel
-def mass_matrix_at(h, q, v, tau, wrench, armature):
-    """`mass_matrix` behind an address table."""
-    mass_matrix(tables_at(h), q, v, tau, wrench, armature, work_at(h))
+def mass_matrix_at(table, q, v, tau, wrench, armature):
+    """`mass_matrix` of packed `ModelArrays`."""
+    m = unpack(table, ModelArrays)
+    mass_matrix(m.tables, q, v, tau, wrench, armature, m.work)
 
 
 # -------- Solvers by name
@@ -134,19 +88,20 @@ class ForwardDynamics:
         self._bind()
 
     def _bind(self) -> None:
-        self._solve, self._addresses = SOLVERS[self.solver], address_table(self.arrays.tables, self.arrays.work)
+        self._solve = SOLVERS[self.solver]
+        self._packed = Packed(ModelArrays(self.arrays.tables, self.arrays.work))
         if self.solver == DENSE and self.model.nv > BLOCKED:
             self._solve = self._solve_large
 
-    def _solve_large(self, addresses: np.ndarray, *given: np.ndarray) -> None:
+    def _solve_large(self, table: Any, *given: np.ndarray) -> None:
         """The dense solver with LAPACK's decomposition; the last argument takes the accelerations."""
-        mass_matrix_at(addresses, *given[:-1])
+        mass_matrix_at(table, *given[:-1])
         a = self.arrays
         factor = cho_factor(a.work.M, lower=True, check_finite=False)
         given[-1][:] = cho_solve(factor, a.work.rhs, check_finite=False)[a.tables.rank]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: x for k, x in self.__dict__.items() if k not in ("_solve", "_addresses")}
+        return {k: x for k, x in self.__dict__.items() if k not in ("_solve", "_packed")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -180,7 +135,7 @@ class ForwardDynamics:
         wrench = self._no_wrench if wrench is None else _check("wrench", wrench, self._no_wrench.shape)
         armature = self._zero if armature is None else _check("armature", armature, self._v_shape)
         qdd = np.empty(self._v_shape)
-        self._solve(self._addresses, q, v, tau, wrench, armature, qdd)
+        self._solve(self._packed.table, q, v, tau, wrench, armature, qdd)
         return qdd
 
 

@@ -1,7 +1,10 @@
 """All three solvers: against each other, a plain reference, and pinocchio's closed chains."""
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pinocchio as pin
@@ -185,3 +188,23 @@ def test_screws_of_knee_and_ankle_accelerate_as_pinocchios_closed_chains(base):
         for qdd in ours:
             assert np.abs(qdd - limit).max() < 3e-9 * scale  # measured: below 4e-10
         assert np.abs(limit - found[0]).max() < 1e-6 * scale
+
+
+PENDULUM = """
+import numpy as np
+from humanoid_control.multibody import Body, ForwardDynamics, Inertia, Model, revolute, rotor
+
+link = Body("link", "", revolute("q"), Inertia.about_com(2.0, np.array([0.5, 0.0, 0.0]), 0.1 * np.eye(3)))
+shaft = Body("motor", "", rotor("q", 100.0), Inertia(about_origin=np.diag([5e-5, 5e-5, 1e-4])))
+for solver in ("articulated_body", "sparse", "dense"):
+    print(ForwardDynamics(Model([link, shaft]), solver, (0.0, -9.81, 0.0))(np.zeros(1), np.zeros(1))[0])
+"""
+
+
+def test_solvers_run_as_plain_python_without_compilation():
+    """A geared pendulum, as a debugger sees it: m g l / (J + N^2 Jm)."""
+    command, env = [sys.executable, "-c", PENDULUM], os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    result = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    expected = -2.0 * 9.81 * 0.5 / (2.0 * 0.25 + 0.1 + 100.0**2 * 1e-4)
+    assert [float(line) for line in result.stdout.split()] == pytest.approx([expected] * 3, rel=1e-12)
