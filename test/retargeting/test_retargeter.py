@@ -7,8 +7,10 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ClipError, HumanoidError
+from humanoid_control.kinematics.joint_limits import JointLimits, velocity_bounds
 from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import POINTS, Retargeter, RetargetSettings, retarget_clip, scale_to_robot
+from humanoid_control.retargeting.frame_solver import FAR, FrameBefore, solve_frame
 from humanoid_control.robots import CATALOGUE, load_robot
 
 REAL = (
@@ -58,6 +60,31 @@ def test_jacobian_is_the_finite_difference():
         d = rng.normal(size=len(m))
         numeric = (solver.points(q + eps * d)[0] - solver.points(q - eps * d)[0]).ravel() / (2 * eps)
         assert solver.points(q)[1] @ d == pytest.approx(numeric, abs=1e-6)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0], ids=["upper", "lower"])
+def test_a_step_is_the_bounded_least_squares_from_where_the_limits_let_it_begin(sign):
+    """Against SciPy: joints so fast that the bounds exclude the posture before, so that the step begins at a bound."""
+    from scipy.optimize import lsq_linear
+
+    robot, dt, rng = load_robot("wabian2", "fixed"), 0.05, np.random.default_rng(4)
+    solver = Retargeter(robot, RetargetSettings(avoidance="none", iterations=1, acceleration=20.0))
+    p, n = solver.solved, solver.constants
+    for _ in range(5):
+        before = p.lower + rng.uniform(0.4, 0.6, len(p.rest)) * (p.upper - p.lower)
+        v = -sign * rng.uniform(2.0, 3.0, len(before))
+        goal = solver.points(before)[0] + rng.uniform(-0.1, 0.1, (7, 3))
+        low, high = velocity_bounds(before, JointLimits(p.lower, p.upper, p.velocity), dt, 0.0, v, n.acceleration)
+        low, high = np.maximum(before + dt * low, p.lower), np.minimum(before + dt * high, p.upper)
+        start, x = np.clip(before, low, high), np.empty(len(before))
+        assert (np.abs(start - before) > 0.03).sum() > len(before) // 2
+        points, J = solver.points(start)
+        rows = [J, n.damping * np.eye(len(x)), n.posture * np.eye(len(x)), n.smoothing * np.eye(len(x))]
+        free, rest = before + dt * v - start, p.rest - start
+        wanted = [(goal - points).ravel(), np.zeros(len(x)), n.posture * rest, n.smoothing * free]
+        step = lsq_linear(np.vstack(rows), np.concatenate(wanted), (low - start, high - start), "bvls", tol=1e-14).x
+        solve_frame(p, n, goal, FrameBefore(before, v, FAR), dt, x, np.empty(7), solver.scratch)
+        assert x == pytest.approx(start + step, abs=1e-7)
 
 
 def test_reachable_motion_is_followed_closely():
