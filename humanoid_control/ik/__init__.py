@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from humanoid_control.ik.limits.self_collision import SelfCollisionLimit as SelfCollisionLimit
     from humanoid_control.ik.limits.self_collision import default_limits as default_limits
     from humanoid_control.ik.settings import IkSettings as IkSettings
+    from humanoid_control.ik.solver import IkSolver as IkSolver
+    from humanoid_control.ik.solver import StepReport as StepReport
     from humanoid_control.ik.target_filter import SampleVerdict as SampleVerdict
     from humanoid_control.ik.target_filter import TargetFilter as TargetFilter
     from humanoid_control.ik.target_filter import TargetFilterSettings as TargetFilterSettings
@@ -80,6 +82,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "limits.limit": ["IkState", "Limit", "clamp_bounds"],
         "limits.self_collision": ["SelfCollisionLimit", "default_limits"],
         "settings": ["IkSettings"],
+        "solver": ["IkSolver", "StepReport"],
         "target_filter": ["SampleVerdict", "TargetFilter", "TargetFilterSettings"],
         "tasks.biped": ["BipedTasks", "lola_tasks"],
         "tasks.frames": ["FrameTask", "GazeTask", "OrientationTask", "RelativeFrameTask"],

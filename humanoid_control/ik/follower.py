@@ -36,7 +36,14 @@ PROBLEMS = {
 class FollowerSettings:
     """Weights and gains of the tasks, and the settings of the solver and of the filter of the targets.
 
-    `hold_idle_joints`: joints that move no target stay in the neutral posture, or return to it (`IdleJointLimit`).
+    Attributes:
+        point_weight: weight of a target's position, against that of the posture.
+        point_gain: rate at which a target's error decays [1/s].
+        orientation_weight: of a link's orientation against its position [m/rad].
+        posture_weight, posture_gain: of the pull to the neutral posture; gain [1/s].
+        hold_idle_joints: joints that move no target stay in the neutral posture, or return to it (`IdleJointLimit`).
+        ik: of the solver.
+        filter: of the targets.
     """
 
     point_weight: float = 1.0
@@ -104,6 +111,8 @@ class TargetFollower:
         self._idle.enabled, self._idle.gain = settings.hold_idle_joints, settings.posture_gain
         for task in (*(task for _, task in self._links), *([] if self._points is None else [self._points[1]])):
             task.weight, task.gain = settings.point_weight, settings.point_gain
+        for _, link in self._links:
+            link.orientation_weight = settings.orientation_weight
 
     @property
     def problems(self) -> dict[str, str]:
@@ -115,7 +124,10 @@ class TargetFollower:
     def update(
         self, name: str, position: Sequence[float], quaternion: Sequence[float] | None, time: float
     ) -> SampleVerdict:
-        """Take a sample of one target; arguments as of `update_many`, without a quaternion a link keeps its own."""
+        """Take a sample of one target; arguments as of `update_many`.
+
+        Without a quaternion a link keeps the orientation that it was last asked for, at first its own.
+        """
         pose = np.concatenate([position, (0.0, 0.0, 0.0, 0.0) if quaternion is None else quaternion])
         return SampleVerdict(self._take([name], pose[None], time, quaternion is not None)[0])
 
@@ -218,7 +230,7 @@ class TargetFollower:
 
 
 def _turn(task: FrameTask, quaternion: np.ndarray) -> bool:
-    """Set a task's orientation; False where the quaternion is none."""
+    """Set a task's orientation; False where the quaternion (4,) is not of length 1, and nothing is set."""
     norm = math.hypot(*quaternion)
     if not abs(norm - 1) < NOT_UNIT:
         return False

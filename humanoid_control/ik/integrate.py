@@ -1,4 +1,7 @@
-"""From joint velocities to configurations: explicit Euler, and a predictor-corrector of fourth order."""
+"""From joint velocities to configurations: explicit Euler, and a predictor-corrector of fourth order.
+
+Numbers of equations and sections are those of Schwienbacher 2014.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ class AdamsMoulton:
         self._past: list[tuple[np.ndarray, np.ndarray]] = []
 
     def step(self, t: float, q: np.ndarray, dt: float) -> np.ndarray:
-        """The configuration at t + dt from that at t."""
+        """The configuration (nq,) at t + dt from q (nq,) at t [s]."""
         v = self.rate(t, q)
         self._past = [*self._past[-3:], (q, v)]
         if len(self._past) < 4:

@@ -16,7 +16,7 @@ class IkSettings:
     Attributes:
         damping: cost of every joint velocity, keeps the problem well posed at singularities [s/rad].
         smoothing: cost of a change of joint velocity against the previous tick [s/rad].
-        velocity_scale: share of the joint speed limits that may be used, 0..1.
+        velocity_scale: share of the joint speed limits that may be used, above 0 and up to 1.
         acceleration: limit on the acceleration of a joint [rad/s^2]; nothing comes before it.
         margin: distance that shapes of the robot keep from each other [m].
         activation: distance below which a pair becomes a row of the problem [m]; farther off where the robot is fast.
@@ -56,5 +56,10 @@ class IkSettings:
         for name in ("acceleration", "barrier_gain", "slack_weight", "max_gain"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"inverse kinematics: {name} must be positive, got {getattr(self, name):g}")
+        if not 0 < self.velocity_scale <= 1:
+            raise ConfigError(f"inverse kinematics: velocity_scale must lie in 0..1, got {self.velocity_scale:g}")
+        for name, value in vars(self).items():
+            if isinstance(value, float) and not value >= 0:  # also not a number
+                raise ConfigError(f"inverse kinematics: {name} must not be negative, got {value:g}")
         if self.on_penetration not in (RECOVER, STOP):
             raise UnknownNameError("reaction to penetration", self.on_penetration, (RECOVER, STOP))

@@ -17,7 +17,7 @@ from humanoid_control.numerics.packed import Packed, unpack
 FARTHEST = 1e4  # [m] no robot's target lies farther from the origin
 SAME_INSTANT = 1e-4  # [s] two samples this close say nothing about velocity
 NEARLY = 1 - 1e-12  # of a limit squared: from there on a length is measured exactly
-ACCEPTED, NOT_A_NUMBER, JUMP, UNKNOWN = range(4)
+ACCEPTED, NOT_A_NUMBER, JUMP, UNKNOWN = range(4)  # of SampleVerdict, for kernels, which know no enum
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def advance_references(
         age = tick.now - samples.time[k]
         alive = age < tick.timeout  # false also where there was no sample
         ahead = min(max(age, 0.0), tick.horizon) if alive else 0.0
-        speed = way = 0.0
+        speed = path = 0.0
         for i in range(3):
             # In the frame that moves with the goal the error decays as (e + (e' + omega e) t) exp(-omega t).
             u = samples.velocity[k, i] if alive else 0.0
@@ -233,8 +233,8 @@ def advance_references(
             v[k, i] = u + (c - tick.omega * (e + c * dt)) * tick.decay
             moved[k, i] = goal + (e + c * dt) * tick.decay - x[k, i]
             speed += v[k, i] * v[k, i]
-            way += moved[k, i] * moved[k, i]
-        any_fast = any_fast or speed > most or way > most * dt * dt
+            path += moved[k, i] * moved[k, i]
+        any_fast = any_fast or speed > most or path > most * dt * dt
     return any_fast
 
 

@@ -1,7 +1,7 @@
 """Rows of all tasks under each other, weighted, by the free velocities.
 
 Point, orientation, frame and joint tasks are kept in a table that one compiled call turns into rows, so a tick of many
-small tasks costs microseconds; any other task computes its own rows.
+small tasks costs microseconds; any other task (and one of a point of another class) computes its own rows.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def place_points(world: WorldPoses, parent: np.ndarray, parts: PointParts, out: 
 
 @kernel
 def fill_rows(table: np.ndarray, q: np.ndarray, J6: np.ndarray) -> None:
-    """Jacobian and wanted velocity of every block of a table.
+    """Jacobian and desired velocity of every block of a table.
 
     Args:
         table: of the packed TableArrays. q: (nq,). J6: (6, nv) twists of the joints at the world origin.
@@ -254,10 +254,19 @@ class Rows:
 # -------- Table of tasks
 
 TABLED = (PointTask, CenterOfMassTask, OrientationTask, FrameTask, JointTask)
+TABLED_POINTS = (FramePoint, CenterOfMass, LimbCenterOfMass)
+
+
+def is_tabled(task: Task) -> bool:
+    """True for a task that a `TaskTable` knows; a subclass may compute anything, so it is none."""
+    if type(task) not in TABLED:
+        return False
+    points = (task.point, task.origin) if isinstance(task, PointTask) else ()
+    return all(p is None or type(p) in TABLED_POINTS for p in points)
 
 
 class TaskTable:
-    """The rows of some tasks, of the kinds in `TABLED` and no subclasses of them.
+    """The rows of some tasks, all of which `is_tabled` accepts.
 
     What a task is made of is read once: its point, frames and joints. Its target, velocity, gain and weight are read
     at every tick. A point is kept as a weighted mean of points fixed in joints, which covers centres of mass too.
@@ -305,11 +314,11 @@ class TaskTable:
         frame: int | None = None,
         base: int | None = None,
     ) -> None:
-        self._blocks.append((kind, self.rows, a, b, *self._held(frame), *self._held(base)))
+        self._blocks.append((kind, self.rows, a, b, *self._frame_in_joint(frame), *self._frame_in_joint(base)))
         self._owner.append((task, part))
         self.rows += rows
 
-    def _held(self, frame: int | None) -> tuple[int, np.ndarray]:
+    def _frame_in_joint(self, frame: int | None) -> tuple[int, np.ndarray]:
         """The joint that carries a frame, and the frame's orientation there."""
         if frame is None:
             return NONE, np.eye(3)
@@ -324,7 +333,7 @@ class TaskTable:
             f = model.frames[point.frame]
             parts = [(int(f.parentJoint), 1.0, f.placement.act(point.offset))]
         else:
-            joints = range(model.njoints) if isinstance(point, CenterOfMass) else _limb(point).joints
+            joints = point.joints if isinstance(point, LimbCenterOfMass) else range(model.njoints)
             total = sum(model.inertias[j].mass for j in joints)
             parts = [(j, model.inertias[j].mass / total, np.array(model.inertias[j].lever)) for j in joints]
         self._parts += parts
@@ -411,12 +420,6 @@ class TaskTable:
         return Rows(out.J, out.v, self._level, self.parts)
 
 
-def _limb(point: Point) -> LimbCenterOfMass:
-    if not isinstance(point, LimbCenterOfMass):
-        raise TypeError(f"no table for points of type {type(point).__name__}")
-    return point
-
-
 # -------- Rows of any tasks
 
 
@@ -464,7 +467,7 @@ class TaskStack:
         key = tuple((id(t), t.weight > 0.0, t.level) for t in tasks)
         if key != self._key:
             self._key, self._tasks = key, list(tasks)  # keeping them keeps their ids
-            quick = [type(t) in TABLED and t.weight > 0.0 for t in tasks]
+            quick = [is_tabled(t) and t.weight > 0.0 for t in tasks]
             self._table = TaskTable(self.robot, self.dofs, [t for t, w in zip(tasks, quick, strict=True) if w])
             self._slow = [t for t, w in zip(tasks, quick, strict=True) if not w]
             self._quick = quick

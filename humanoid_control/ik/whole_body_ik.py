@@ -16,9 +16,9 @@ from humanoid_control.ik.integrate import keep_inside
 from humanoid_control.ik.limits.joint_limits import ConfigurationLimit, fill_braking
 from humanoid_control.ik.limits.limit import IkState, Limit, SoftRows
 from humanoid_control.ik.limits.self_collision import SelfCollisionLimit, default_limits
-from humanoid_control.ik.null_space.velocity_solver import StepReport
 from humanoid_control.ik.settings import STOP, IkSettings
-from humanoid_control.ik.task_rows import TABLED, TaskStack
+from humanoid_control.ik.solver import StepReport
+from humanoid_control.ik.task_rows import TaskStack, is_tabled
 from humanoid_control.ik.tasks.joints import JointTask, PostureTask
 from humanoid_control.ik.tasks.momentum import AngularMomentumTask
 from humanoid_control.ik.tasks.task import Task, prepare
@@ -49,11 +49,13 @@ class IkStatus(enum.Enum):
 class IkReport(StepReport):
     """Report of one tick of the whole-body solver.
 
-    `speed_scale` is the share that was taken of the way from braking to the desired velocity, below 1 where the path
-    to the stop asked for it; `note` is the sentence of the status.
+    The velocity is brake + `speed_scale` (desired - brake), brake being the one that brakes hardest: below 1 where the
+    path to the stop asked for it. `note` is the sentence of the status.
+
+    Neither `task_residual` nor `manipulability` is computed: both are NaN. `iterations` are those of the active set.
 
     Attributes:
-        status: what became of it.
+        status: what became of the tick.
         near: pairs of shapes that were looked at as possible rows of the problem.
         rows: how many rows the problem had beside its bounds.
         slack: by how much the worst row was missed [m/s]; 0 where all were met.
@@ -61,6 +63,7 @@ class IkReport(StepReport):
         limit_violation: how far the worst joint is outside its range [rad], 0 where none is.
     """
 
+    task_residual: float = float("nan")
     status: IkStatus = IkStatus.OPTIMAL
     near: NearPairs = NOTHING_NEAR
     rows: int = 0
@@ -70,7 +73,7 @@ class IkReport(StepReport):
 
 
 class IkResult(NamedTuple):
-    """Result of one tick, of this and of every other solver.
+    """Result of one tick; it unpacks into (q, v, report) as that of every other solver.
 
     Attributes:
         q: (nq,) the configuration after the step.
@@ -86,6 +89,11 @@ class IkResult(NamedTuple):
     def near(self) -> NearPairs:
         """The pairs of shapes that were looked at as possible rows of the problem."""
         return self.report.near
+
+    @property
+    def status(self) -> IkStatus:
+        """The outcome of the tick: whether, and by what, the robot was held back."""
+        return self.report.status
 
     @property
     def ok(self) -> bool:
@@ -171,6 +179,9 @@ class WholeBodyIk:
             q: (nq,) where the robot is (the previous command).
             tasks: what to do.
             dt: [s] > 0.
+
+        Raises:
+            ConfigError: the target of a task was never set.
         """
         s, r = self.settings, self.robot
         prepare(r, self.data, q)
@@ -229,7 +240,7 @@ class WholeBodyIk:
         linear = -(s.smoothing**2) * self.v
         tabled, others, max_gain = [], [], s.max_gain / state.dt
         for task in tasks:
-            if type(task) in TABLED:
+            if is_tabled(task):
                 tabled.append(task)
             elif type(task) is PostureTask:
                 w = (task.weight * task.weights) ** 2

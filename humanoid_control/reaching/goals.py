@@ -13,7 +13,7 @@ import pinocchio as pin
 from humanoid_control.collision.coal_backend import shape_arrays
 from humanoid_control.collision.shapes import BOX
 from humanoid_control.errors import ConfigError, RobotError
-from humanoid_control.numerics.minimum_jerk import minimum_jerk
+from humanoid_control.numerics.minimum_jerk import PEAK_SPEED, minimum_jerk
 from humanoid_control.robots.robot import Robot
 
 HANDS = ("l_wrist", "r_wrist")
@@ -24,6 +24,7 @@ MIN_HEIGHT = 0.1  # [m] of goals above the floor
 FAR_SHARE = (1.15, 1.6)  # distance of far goals, of the longest arm there can be
 INSIDE_SHARE = 0.5  # a point inside the body lies within this share of its shape's half sizes
 SAME = 1e-9  # [m]
+SHORTEST_PATH = 0.3  # [s] in which targets move to a goal, however near it is
 
 
 @dataclass(frozen=True)
@@ -143,18 +144,18 @@ class GoalSampler:
                 return p
 
     def _inside(self, hand: int, rng: np.random.Generator) -> np.ndarray:
-        """A point deep inside a shape of the body."""
+        """A point deep inside a shape of the body (`bodies`)."""
         k, s = int(rng.choice(self.bodies[hand])), self._shapes
         half = s.sizes[k, :3] + [0.0, 0.0, s.sizes[k, 3]]
         return s.p[k] + s.R[k] @ (INSIDE_SHARE * rng.uniform(-1.0, 1.0, 3) * half)
 
     def _bodies(self, frame: int) -> list[int]:
         """Shapes that no joint moves and that a shape around a hand must not touch."""
-        watched = {frozenset(pair) for pair in self.robot.pairs.tolist()}
+        checked = {frozenset(pair) for pair in self.robot.pairs.tolist()}
         joint = self._shapes.joint
         around = [k for k in np.flatnonzero(joint) if self._is_around(int(k), frame)]
         return [
-            int(k) for k in np.flatnonzero(joint == 0) if any(frozenset((int(k), int(a))) in watched for a in around)
+            int(k) for k in np.flatnonzero(joint == 0) if any(frozenset((int(k), int(a))) in checked for a in around)
         ]
 
     def _is_around(self, shape: int, frame: int) -> bool:
@@ -165,10 +166,10 @@ class GoalSampler:
             p = r.frame_positions(r.q(joints), [frame])[0]
             X = r.data.oMi[int(s.joint[shape])]
             seen.append(s.R[shape].T @ (X.actInv(p) - s.p[shape]))
-        return bool(np.ptp(seen, axis=0).max() < SAME) and _inside(int(s.kinds[shape]), s.sizes[shape], seen[0])
+        return bool(np.ptp(seen, axis=0).max() < SAME) and _contains(int(s.kinds[shape]), s.sizes[shape], seen[0])
 
 
-def _inside(kind: int, size: np.ndarray, p: np.ndarray) -> bool:
+def _contains(kind: int, size: np.ndarray, p: np.ndarray) -> bool:
     """True where a point (3,) in a shape's own frame is inside it; `size` as in ShapeArrays."""
     if kind == BOX:
         return bool((np.abs(p) < size[:3]).all())
@@ -295,8 +296,7 @@ class ReachScript:
             self._shuffle()
         goal, jump = self.sampler.sample(self._kinds.pop(), self._random), self._jumps.pop()
         far = float(np.linalg.norm(goal.points - before.goal.points, axis=1).max())
-        # A motion of least jerk is fastest in its middle: 15/8 of its mean speed.
-        takes = 0.0 if jump else max(0.3, 1.875 * far / s.speed)
+        takes = 0.0 if jump else max(SHORTEST_PATH, PEAK_SPEED * far / s.speed)
         arrive = before.end + takes
         stay = s.stay + (s.jump_stay if jump else 0.0)
         return ReachLeg(before.number + 1, goal, before.end, arrive, arrive + stay, before.goal.points, jump)

@@ -97,6 +97,9 @@ class Gait:
             width: lateral distance of the soles [m].
             height: of the centre of mass above the soles [m].
             start: (3,) middle between the soles at t = 0 [m].
+
+        Raises:
+            ConfigError: a height that is not positive.
         """
         if not height > 0:
             raise ConfigError(f"the centre of mass must be above the soles, got {height:g} m")

@@ -7,8 +7,10 @@ import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.ik.null_space.least_squares import resolved_rate
-from humanoid_control.ik.tasks.task import Task
+from humanoid_control.ik.tasks.points import WORLD_AXES
+from humanoid_control.ik.tasks.task import Task, prepare
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
+from humanoid_control.numerics.rotation import rotation_error
 from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.gait import Gait, GaitPoint, GaitSettings
@@ -21,7 +23,6 @@ FREE = {
 """Joints that no task row holds, and that may reduce momentum. Redundancy inside a leg is free in any case."""
 EXTENSION = 0.985  # longest a leg gets, of its stretched length from hip to ankle: it keeps the knee bent
 LEG_ROWS = 6
-ALIGNED = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 
 
 class WalkTask(Task):
@@ -50,8 +51,16 @@ class WalkTask(Task):
     ) -> None:
         """Make the walk of a robot with floating base, from its neutral posture.
 
+        Args:
+            robot: with two arms, two legs and a floating base.
+            gait: of the steps.
+            free: joints that no row holds, one of FREE.
+            dt: length of the ticks [s].
+            weight: of all rows, against other tasks.
+
         Raises:
             UnknownNameError: free. RobotError: no arms, no legs or a fixed base.
+            ConfigError: dt is not positive, or the steps are too long for the legs.
         """
         if free not in FREE:
             raise UnknownNameError("choice of free joints", free, FREE)
@@ -95,15 +104,15 @@ class WalkTask(Task):
         desired = [yaw_rotation(h) @ R for h, R in zip(point.headings, self._upright, strict=True)]
         parts = []
         for X, sole, R in zip((data.oMf[f] for f in self._soles), point.soles, desired, strict=False):
-            parts += [sole - X.translation, _rotation_error(X.rotation, R)]
-        parts += [point.center - center, _rotation_error(data.oMf[self._chest].rotation, desired[2])]
+            parts += [sole - X.translation, rotation_error(X.rotation, R)]
+        parts += [point.center - center, rotation_error(data.oMf[self._chest].rotation, desired[2])]
         return np.concatenate([*parts, self.posture[self.held] - q[robot.iq + self.held]])
 
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         now, after = self.gait.at(self.clock(self.t)), self.gait.at(self.clock(self.t + self.dt))
         m = centroidal_momentum_map(robot.model, data, q)
-        feet = [pin.getFrameJacobian(robot.model, data, f, ALIGNED) for f in self._soles]
-        chest = pin.getFrameJacobian(robot.model, data, self._chest, ALIGNED)[3:]
+        feet = [pin.getFrameJacobian(robot.model, data, f, WORLD_AXES) for f in self._soles]
+        chest = pin.getFrameJacobian(robot.model, data, self._chest, WORLD_AXES)[3:]
         J = np.vstack([*feet, m.linear / self.mass, chest, self._held_rows])
         xdot = self.gain * self._error(robot, data, q, now, m.center)
         xdot[0:3] += (after.soles[0] - now.soles[0]) / self.dt
@@ -125,8 +134,7 @@ class WalkTask(Task):
         """
         q, data, self.t = robot.q(self.posture), robot.data, 0.0
         for _ in range(200):
-            pin.computeJointJacobians(robot.model, data, q)
-            pin.updateFramePlacements(robot.model, data)
+            prepare(robot, data, q)
             J, _ = self.rows(robot, data, q)
             e = self.error(robot, data, q)
             if np.abs(e).max() < 1e-10:
@@ -174,8 +182,3 @@ def yaw_rotation(angle: float) -> np.ndarray:
     """The rotation (3, 3) about the vertical."""
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-
-
-def _rotation_error(R: np.ndarray, R_desired: np.ndarray) -> np.ndarray:
-    """Rotation vector (3,) from R to R_desired, in the world [rad] (Schwienbacher 2014, eq. (C.1))."""
-    return np.asarray(R @ pin.log3(R.T @ R_desired))

@@ -150,6 +150,16 @@ def test_settings_change_while_running(follower, robot):
         before = q.copy()
 
 
+def test_the_weight_of_an_orientation_changes_while_running(follower, robot):
+    from dataclasses import replace
+
+    follower.update("l_hand", robot.link_poses(robot.q())["l_hand"].translation, (0.0, 0.0, 1.0, 0.0), 0.0)
+    follower.configure(replace(follower.settings, orientation_weight=0.0))
+    before = robot.link_poses(follower.q)["l_hand"].rotation.copy()
+    run(follower, 0.5)
+    assert np.abs(robot.link_poses(follower.q)["l_hand"].rotation - before).max() < 0.02
+
+
 def test_ticks_of_uneven_length_move_the_joints_evenly():
     """Extra ticks come between the others; what they command must not ripple with their length."""
     robot, rng = load_robot("lola", "fixed"), np.random.default_rng(0)

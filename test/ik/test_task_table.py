@@ -15,8 +15,10 @@ from humanoid_control.ik import (
     JointTask,
     LimbCenterOfMass,
     OrientationTask,
+    Point,
     PointTask,
     PostureTask,
+    WholeBodyIk,
     lola_tasks,
 )
 from humanoid_control.ik.task_rows import TaskStack, stacked
@@ -114,3 +116,36 @@ def test_a_task_that_is_added_removed_or_unknown_to_the_table_is_seen_at_once():
         assert fast.J.shape == slow.J.shape and len(fast.parts) == len(chosen)
         for ours, theirs in zip(fast.parts, slow.parts, strict=True):
             assert np.allclose(fast.J[ours], slow.J[theirs], atol=1e-12)
+
+
+class Middle(Point):
+    """The middle between the wrists: a point that is none of the package's."""
+
+    def __init__(self, robot):
+        self.ends = [FramePoint(robot, f"{side}_wrist") for side in "lr"]
+
+    def position(self, robot, data):
+        return np.mean([p.position(robot, data) for p in self.ends], axis=0)
+
+    def jacobian(self, robot, data):
+        return np.mean([p.jacobian(robot, data) for p in self.ends], axis=0)
+
+    def drift(self, robot, data):
+        return np.mean([p.drift(robot, data) for p in self.ends], axis=0)
+
+
+@pytest.mark.parametrize("as_origin", [False, True])
+def test_a_point_of_a_users_own_class_computes_its_own_rows(as_origin):
+    robot = load_robot("hrp2", "fixed")
+    middle, dofs, data, q = Middle(robot), DofSelection(robot), robot.model.createData(), robot.q()
+    task = PointTask(robot, "sternum", middle) if as_origin else PointTask(robot, middle)
+    task.set_target_from(q)
+    task.target += [0.05, 0.0, 0.02]
+    prepare(robot, data, q)
+    fast, slow = TaskStack(robot, dofs).rows(data, q, [task]), stacked(robot, data, q, [task], dofs)
+    assert np.array_equal(fast.J, slow.J) and np.array_equal(fast.v, slow.v)
+    solver = WholeBodyIk(robot)
+    for _ in range(200):
+        q = solver.step(q, [task], 0.01).q
+    prepare(robot, data, q)
+    assert np.linalg.norm(task.error(robot, data, q)) < 1e-3

@@ -265,6 +265,11 @@ MISTAKES = [
     (lambda r: lola_tasks(r).without("left_amr"), UnknownNameError, "did you mean left_arm"),
     (lambda r: JointTask(r, ["l_hip_rotatoin"], name="t"), UnknownNameError, "did you mean l_hip_rotation"),
     (lambda r: GazeTask(r, 5, (0, 0, 0), name="look"), ConfigError, "must have a direction"),
+    (lambda r: GazeTask(r, 5, name="look").set_target((0, 0)), ConfigError, r"must have the shape \(3,\), got \(2,\)"),
+    (lambda r: FrameTask(r, 5, name="f").set_target(pin.SE3.Identity(), (0, 0)), ConfigError, "velocity must have"),
+    (lambda r: OrientationTask(r, 5, name="o").set_target(np.eye(2)), ConfigError, r"must have the shape \(3, 3\)"),
+    (lambda r: PostureTask(r, np.zeros(1)), ConfigError, "posture must have the shape"),
+    (lambda r: PostureTask(r, weights=np.ones(2)), ConfigError, "weights must have the shape"),
     (lambda r: PlaneTask(r, CenterOfMass(), (0, 0, 0), (0, 0, 0), name="p"), ConfigError, "must have a length"),
     (lambda r: PointTask(r, CenterOfMass(), gain=-1, name="p"), ConfigError, "must not be negative"),
 ]

@@ -14,9 +14,9 @@ from humanoid_control.numerics.array_types import B1, F1
 from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.robots.robot import Robot
 
-RELEASE = 5e-3  # [m] above the margin: idle joints whose own shapes come that near to each other may go round
+RELEASE = 5e-3  # [m] above the margin: idle joints whose own shapes come that near may go round each other
 NEARER = 1e-3  # [m] by which they are nearer than in the posture, or it is the posture that brings them so near
-HOME = 5e-3  # [rad] from the posture: an idle joint that is no farther has no way to go
+HOME = 5e-3  # [rad] from the posture: an idle joint that is no farther counts as back
 ARRIVED = 1e-12  # [rad] from the posture: it stands
 START = 2.0  # [rad/s^2] with which it sets out
 

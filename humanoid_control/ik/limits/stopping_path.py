@@ -40,7 +40,7 @@ class StoppingPathCheck:
     def __init__(self, robot: Robot, monitor: ShapePairs) -> None:
         """Prepare for the pairs of a monitor, which must have been updated at q before each call."""
         self._robot, self.motion_bound = robot, monitor.motion_bound
-        scratch = Scratch.of(robot.model.njoints, len(monitor.R), len(monitor.pairs), robot.nq)
+        scratch = ProofMemory.of(robot.model.njoints, len(monitor.R), len(monitor.pairs), robot.nq)
         self._path = Packed(PathArrays(monitor.arrays, scratch))
 
     def max_safe_scale(
@@ -68,7 +68,7 @@ class Braking(NamedTuple):
     floor: float
 
 
-class Scratch(NamedTuple):
+class ProofMemory(NamedTuple):
     """Memory of the proof for P pairs.
 
     Attributes:
@@ -88,7 +88,7 @@ class Scratch(NamedTuple):
     pair: I1
 
     @classmethod
-    def of(cls, joints: int, shapes: int, pairs: int, nq: int) -> Scratch:
+    def of(cls, joints: int, shapes: int, pairs: int, nq: int) -> ProofMemory:
         """Memory for so many."""
         return cls(
             WorldPoses.of(joints, joints),
@@ -107,7 +107,7 @@ class PathArrays(NamedTuple):
     """Arrays of `max_safe_scale`: those of the monitor, and memory."""
 
     monitor: MonitorArrays
-    scratch: Scratch
+    scratch: ProofMemory
 
 
 @kernel
@@ -141,7 +141,7 @@ def max_safe_scale(table: np.ndarray, q: np.ndarray, brake: np.ndarray, v: np.nd
 
 
 @kernel
-def _is_clear(a: MonitorArrays, q: np.ndarray, v: np.ndarray, braking: Braking, w: Scratch) -> bool:
+def _is_clear(a: MonitorArrays, q: np.ndarray, v: np.ndarray, braking: Braking, w: ProofMemory) -> bool:
     """True where the path at v is proven to be clear; the monitor's bounds get exact where they were not enough."""
     dt, step, n, last = braking.dt, braking.step, v.shape[0], 1.0
     start, end, d, floors = w.start, w.end, w.distance, w.floor
@@ -203,7 +203,7 @@ def _travel(a: MonitorArrays, pair: int, travelled: np.ndarray) -> float:
 
 
 @kernel
-def _pairs_at_risk(a: MonitorArrays, travelled: np.ndarray, floor: float, w: Scratch) -> int:
+def _pairs_at_risk(a: MonitorArrays, travelled: np.ndarray, floor: float, w: ProofMemory) -> int:
     """Number of pairs that may come closer than their floors; pairs, floors and present distances are in `w`."""
     count, lower, pairs = 0, a.bounds.lower, a.bounds.pairs
     for k in range(pairs.shape[0]):
@@ -221,7 +221,7 @@ def _pairs_at_risk(a: MonitorArrays, travelled: np.ndarray, floor: float, w: Scr
 
 @kernel
 def _measure(
-    a: MonitorArrays, q: np.ndarray, v: np.ndarray, braking: Braking, ticks: float, count: int, w: Scratch
+    a: MonitorArrays, q: np.ndarray, v: np.ndarray, braking: Braking, ticks: float, count: int, w: ProofMemory
 ) -> None:
     """Distances (count,) of some pairs after some ticks of the path; those that are infinite stay so."""
     iq = q.shape[0] - v.shape[0]

@@ -41,9 +41,7 @@ if TYPE_CHECKING:
     from humanoid_control.ik.null_space.objectives import repulsion as repulsion
     from humanoid_control.ik.null_space.objectives import repulsion_potential as repulsion_potential
     from humanoid_control.ik.null_space.objectives import stable_contact_gradient as stable_contact_gradient
-    from humanoid_control.ik.null_space.velocity_solver import IkSolver as IkSolver
     from humanoid_control.ik.null_space.velocity_solver import SolverSettings as SolverSettings
-    from humanoid_control.ik.null_space.velocity_solver import StepReport as StepReport
     from humanoid_control.ik.null_space.velocity_solver import SwitchSettings as SwitchSettings
     from humanoid_control.ik.null_space.velocity_solver import VelocitySolver as VelocitySolver
 
@@ -74,6 +72,6 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "repulsion_potential",
             "stable_contact_gradient",
         ],
-        "velocity_solver": ["IkSolver", "SolverSettings", "StepReport", "SwitchSettings", "VelocitySolver"],
+        "velocity_solver": ["SolverSettings", "SwitchSettings", "VelocitySolver"],
     },
 )

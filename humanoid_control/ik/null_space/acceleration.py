@@ -11,9 +11,11 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.ik.free_velocities import DofSelection
+from humanoid_control.ik.integrate import keep_inside
 from humanoid_control.ik.null_space.least_squares import DEPENDENT, rescue_damping, weighted_step
 from humanoid_control.ik.null_space.objectives import Objective
-from humanoid_control.ik.null_space.velocity_solver import SolverSettings, StepReport
+from humanoid_control.ik.null_space.velocity_solver import SolverSettings
+from humanoid_control.ik.solver import StepReport
 from humanoid_control.ik.tasks.task import Task, prepare_second_order
 from humanoid_control.robots.robot import Robot
 
@@ -100,9 +102,7 @@ class ResolvedAcceleration:
 
     def _keep_range(self, q: np.ndarray, q_next: np.ndarray, v_next: np.ndarray) -> None:
         """Joints stop at their limits, in place."""
-        r = self.robot
-        joints = q[r.iq :]
-        low, high = np.minimum(r.lower, joints), np.maximum(r.upper, joints)
-        outside = (q_next[r.iq :] < low) | (q_next[r.iq :] > high)
-        q_next[r.iq :] = np.clip(q_next[r.iq :], low, high)
-        v_next[r.iv :][outside] = 0.0
+        r, joints = self.robot, q_next[self.robot.iq :]
+        free = joints.copy()
+        keep_inside(q[r.iq :], r.lower, r.upper, joints)
+        v_next[r.iv :][joints != free] = 0.0

@@ -15,8 +15,9 @@ import numpy as np
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.null_space.momentum_tracking import MomentumTracking
-from humanoid_control.ik.null_space.objectives import Objective, manipulability
-from humanoid_control.ik.null_space.velocity_solver import ResolvedVelocity, SolverSettings, StepReport, VelocitySolver
+from humanoid_control.ik.null_space.objectives import SAMPLED_RANGE, Objective, manipulability
+from humanoid_control.ik.null_space.velocity_solver import ResolvedVelocity, SolverSettings, VelocitySolver
+from humanoid_control.ik.solver import StepReport
 from humanoid_control.ik.task_rows import Rows, stacked
 from humanoid_control.ik.tasks.task import Task, prepare
 from humanoid_control.jit import kernel
@@ -227,7 +228,7 @@ class DampingSchedule:
         """
         rng, data, m, found = np.random.default_rng(0), robot.model.createData(), dofs or DofSelection(robot), []
         for _ in range(40):
-            q = robot.q(rng.uniform(np.maximum(robot.lower, -3.0), np.minimum(robot.upper, 3.0)))
+            q = robot.q(rng.uniform(*robot.range_within(SAMPLED_RANGE)))
             prepare(robot, data, q)
             J = stacked(robot, data, q, tasks, m).J
             found.append(manipulability(J * np.sqrt(m.mobility)))
@@ -264,7 +265,7 @@ class DampedLeastSquares(VelocitySolver):
         return ResolvedVelocity(task, null, w if np.isfinite(s.threshold) else float("nan"), damping, ok)
 
 
-# -------- By singular values (section 4.4)
+# -------- By singular values (Schwienbacher 2014, section 4.4)
 
 
 class TruncatedSvd(VelocitySolver):
@@ -402,8 +403,8 @@ class Hierarchy(VelocitySolver):
     """Strict priorities: levels 0, 1, ... each in the null space of all above, objectives in the rest (section 4.3.4).
 
     Z is an orthonormal basis of the augmented null space. A level minimises |J_i (u + Z y) - v_i| over y; then Z loses
-    the directions it used. A level never disturbs those above it. Directions weaker
-    than epsilon count as lost, which keeps joints slow where levels compete (algorithmic singularities).
+    the directions it used. A level never disturbs those above it. Directions weaker than epsilon count as lost, which
+    keeps joints slow where levels compete (algorithmic singularities).
     """
 
     def __init__(

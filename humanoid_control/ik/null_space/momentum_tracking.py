@@ -30,7 +30,8 @@ MU = 0.1  # [kg m^2] damping of mode 'damped', about half of |J_r| of light arms
 class MomentumTracking:
     """Method 1: some joints cancel, in the null space, the momentum that the tasks make with all others (7.8), (7.9).
 
-    The momentum of the others is taken from the particular solution J# xdot of the same tick (erratum E-21).
+    The momentum of the others is taken from the particular solution J# xdot of the same tick: in (7.9) it would
+    depend on the rates that it is to give.
 
     Attributes:
         reducing: names of the joints that reduce; those that no task needs. All others produce.

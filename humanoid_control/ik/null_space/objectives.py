@@ -19,6 +19,8 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.vec3 import cross, row
 from humanoid_control.robots.robot import Robot, joint_columns
 
+SAMPLED_RANGE = 3.0  # [rad] random postures bend no joint farther
+
 
 class Objective(ABC):
     """A cost H(q) that is made smaller in the null space of the tasks (Liegeois, eq. 4.11)."""
@@ -119,8 +121,9 @@ MIN_PAIR_MOBILITY = 0.02  # [m^2/rad^2] pairs that hardly anything moves are not
 def repulsion(
     d: np.ndarray, activation: float | np.ndarray, contact: float | np.ndarray, blend: float = 0.5
 ) -> np.ndarray:
-    """g(d) >= 0, the repulsive law between two shapes (eq. 5.15): -g is dH/dd (erratum E-1).
+    """g(d) >= 0, the repulsive law between two shapes (eq. 5.15): -g is dH/dd.
 
+    With +g, as (5.10) prints it, the gradient descent of (4.12) would pull the shapes together.
     Linear near contact, quadratic towards the activation distance.
 
     Args:
@@ -156,7 +159,7 @@ def repulsion_gradient(
     blend: float,
     out: np.ndarray,
 ) -> None:
-    """The gradient -sum g(d) dd/dv of all near pairs, eq. 5.9 with the sign of E-1.
+    """The gradient -sum g(d) dd/dv of all near pairs: eq. 5.9, with the sign of `repulsion`.
 
     Args:
         J6: (6, nv) twists of the velocities at the world origin.
@@ -222,8 +225,7 @@ def activation_distances(robot: Robot, maximum: float = 0.05, share: float = 0.8
 class SelfCollisionCost(Objective):
     """The sum over all pairs of the blended repulsive potential; near pairs are pushed apart.
 
-    The tasks come first: where they leave no freedom to a pair, it is not kept apart. The printed gradient pulls pairs
-    together; here it is dH/dd = -g (erratum E-1).
+    The tasks come first: where they leave no freedom to a pair, it is not kept apart.
 
     Attributes:
         activation: (P,) distance below which a pair is pushed [m].
@@ -280,7 +282,7 @@ class SelfCollisionCost(Objective):
         """Stiffness of all active pairs together [m/s per m].
 
         The largest eigenvalue of G W^-1 G^T diag(slope): an Euler step is stable while null_gain dt times it is below
-        2, and overshoots nothing below 1 (section 3.4 for one pair). The null-space projector can only lower it.
+        2, and overshoots nothing below 1 (as `stable_contact_gradient`). The null-space projector can only lower it.
 
         Args:
             data: after `prepare` at q. q: (nq,).
@@ -297,7 +299,7 @@ class SelfCollisionCost(Objective):
         return float(np.abs(np.linalg.eigvals(M * slope)).max())
 
     def limit_contact(self, robot: Robot, dt: float, null_gain: float = 1.0, share: float = 0.2, seed: int = 0) -> None:
-        """Set the push at contact to a share of what one Euler step allows, pair by pair (rule of section 3.4).
+        """Set the push at contact to a share of what one Euler step allows, pair by pair (`stable_contact_gradient`).
 
         The mobility of a pair is the largest over random postures.
 
@@ -311,7 +313,7 @@ class SelfCollisionCost(Objective):
         rng, data = np.random.default_rng(seed), robot.model.createData()
         mobility = np.full(self.pairs.count, MIN_PAIR_MOBILITY)
         for _ in range(50):
-            q = robot.q(rng.uniform(np.maximum(robot.lower, -3.0), np.minimum(robot.upper, 3.0)))
+            q = robot.q(rng.uniform(*robot.range_within(SAMPLED_RANGE)))
             prepare(robot, data, q)
             near = self.pairs.update(q, np.inf)
             G = near.gradient(joint_columns(data))

@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -18,13 +17,12 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.integrate import explicit_euler
 from humanoid_control.ik.null_space.objectives import Objective
+from humanoid_control.ik.solver import StepReport
 from humanoid_control.ik.task_rows import Rows, TaskStack
 from humanoid_control.ik.tasks.task import Task, prepare
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.minimum_jerk import minimum_jerk
+from humanoid_control.numerics.minimum_jerk import PEAK_ACCELERATION, PEAK_SPEED, minimum_jerk
 from humanoid_control.robots.robot import Robot
-
-MAX_SLOPE, MAX_CURVATURE = 1.875, 5.7735  # of `minimum_jerk`, for a ramp of length 1
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,8 @@ class SwitchSettings:
 
     def ramp_time(self, jump: float) -> float:
         """Length of the ramp with which a jump of velocity [rad/s] keeps the bounds [s]."""
-        by_acceleration = MAX_SLOPE * jump / self.acceleration
-        by_jerk = float(np.sqrt(MAX_CURVATURE * jump / self.jerk))
+        by_acceleration = PEAK_SPEED * jump / self.acceleration
+        by_jerk = float(np.sqrt(PEAK_ACCELERATION * jump / self.jerk))
         return min(max(by_acceleration, by_jerk), self.max_time)
 
 
@@ -75,48 +73,6 @@ class SolverSettings:
             raise ConfigError(
                 f"solver: null_gain >= 0 and max_gain > 0 are needed, got {self.null_gain:g}, {self.max_gain:g}"
             )
-
-
-@dataclass(frozen=True)
-class StepReport:
-    """Report of one tick.
-
-    Attributes:
-        ok: the answer is what the method promises; if not, `note` says what was done instead.
-        task_residual: length of J v - v_desired over all rows, weighted: what the tasks did not get this tick.
-        manipulability: sqrt(det(J W^-1 J^T)) of the weighted rows; NaN where the method does not compute it.
-        damping: lambda in use.
-        null_scale, speed_scale: factors by which the null-space motion, and then everything, was slowed.
-        iterations: 1 for differential methods.
-        note: one line for the log, or empty.
-    """
-
-    ok: bool = True
-    task_residual: float = 0.0
-    manipulability: float = float("nan")
-    damping: float = 0.0
-    null_scale: float = 1.0
-    speed_scale: float = 1.0
-    iterations: int = 1
-    note: str = ""
-
-
-class IkSolver(Protocol):
-    """A solver that turns tasks into the next configuration."""
-
-    def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray, StepReport]:
-        """The next configuration (nq,), the velocity (nv,) that leads there, and a report.
-
-        Args:
-            q: (nq,) configuration now.
-            tasks: with their `level` where the solver knows priorities.
-            dt: [s] > 0.
-        """
-        ...
-
-    def reset(self) -> None:
-        """Forget what earlier ticks left."""
-        ...
 
 
 @dataclass(frozen=True)

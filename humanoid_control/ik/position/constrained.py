@@ -98,7 +98,7 @@ class ConstrainedGoals(PositionSolver):
         joints[:] = np.clip(joints, self.robot.lower, self.robot.upper)
         problem = TaskResidual(self.robot, tasks, self.dofs, self.data)
         mu, penalty, k, previous = 1e-3, 1.0, 0, None
-        r, J = problem.both(q)
+        r, J = problem.residual_and_jacobian(q)
         h, G = self._constraints(q)
         history = [float(np.linalg.norm(r))]
         end: Stop | None = None
@@ -107,7 +107,7 @@ class ConstrainedGoals(PositionSolver):
             penalty = max(penalty, PENALTY * multiplier)
             there = problem.moved(q, d)
             np.clip(there[self.robot.iq :], self.robot.lower, self.robot.upper, out=there[self.robot.iq :])
-            r_there, J_there = problem.both(there)
+            r_there, J_there = problem.residual_and_jacobian(there)
             h_there, G_there = self._constraints(there)
             k += 1
             if ok and np.isfinite(r_there).all() and _merit(r_there, h_there, penalty) < _merit(r, h, penalty):

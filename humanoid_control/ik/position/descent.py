@@ -32,7 +32,7 @@ class DescentDirection(Protocol):
         """d (k,) from the Jacobian (m, k) and the gradient g = J^T r (k,)."""
         ...
 
-    def moved(self, s: np.ndarray, y: np.ndarray) -> None:
+    def update(self, s: np.ndarray, y: np.ndarray) -> None:
         """Learn from the step s (k,) that was taken and the change y (k,) of the gradient over it."""
         ...
 
@@ -46,12 +46,12 @@ class SteepestDescent:
     def direction(self, J: np.ndarray, g: np.ndarray) -> np.ndarray:
         return -g
 
-    def moved(self, s: np.ndarray, y: np.ndarray) -> None:
+    def update(self, s: np.ndarray, y: np.ndarray) -> None:
         """Nothing is learned."""
 
 
 class GaussNewton:
-    """B = J^T J + delta E: Newton's method without the curvature of f, which Schwienbacher calls exact (erratum E-16).
+    """B = J^T J + delta E: Newton's method without the curvature of f, which Schwienbacher 2014 calls exact.
 
     Attributes:
         delta: makes B regular where there are fewer rows than free velocities.
@@ -69,7 +69,7 @@ class GaussNewton:
         _, d, info = lapack.dposv(B, -g, lower=1)
         return d if info == 0 else -g
 
-    def moved(self, s: np.ndarray, y: np.ndarray) -> None:
+    def update(self, s: np.ndarray, y: np.ndarray) -> None:
         """Nothing is learned."""
 
 
@@ -86,7 +86,7 @@ class Bfgs:
     def direction(self, J: np.ndarray, g: np.ndarray) -> np.ndarray:
         return -g if self._inverse is None else -self._inverse @ g
 
-    def moved(self, s: np.ndarray, y: np.ndarray) -> None:
+    def update(self, s: np.ndarray, y: np.ndarray) -> None:
         curvature = float(s @ y)
         if curvature <= 1e-12 * float(np.linalg.norm(s) * np.linalg.norm(y)):
             return  # the update would not stay positive definite
@@ -121,7 +121,7 @@ class ConjugateGradient:
         self._g, self._d = g, d
         return d
 
-    def moved(self, s: np.ndarray, y: np.ndarray) -> None:
+    def update(self, s: np.ndarray, y: np.ndarray) -> None:
         """Nothing is learned."""
 
 
@@ -250,7 +250,7 @@ class Descent(PositionSolver):
         """Iterate from q (nq,)."""
         problem = TaskResidual(self.robot, tasks, self.dofs, self.data)
         self.direction.reset()
-        r, J = problem.both(q)
+        r, J = problem.residual_and_jacobian(q)
         g, age, k = J.T @ r, 0, 0
         previous: np.ndarray | None = None
         history = [float(np.linalg.norm(r))]
@@ -266,20 +266,20 @@ class Descent(PositionSolver):
                     end = Stop.PROGRESS
                     break
                 self.direction.reset()
-                (r, J), age, previous = problem.both(q), 0, None
+                (r, J), age, previous = problem.residual_and_jacobian(q), 0, None
                 g = J.T @ r
                 continue
             q = problem.moved(q, alpha * d)
             age = (age + 1) % self.refresh
             previous, g_before = r, g
             if age == 0:
-                r, J = problem.both(q)
+                r, J = problem.residual_and_jacobian(q)
             else:
                 r = problem.residual(q)
                 if len(r) != len(J):
-                    (r, J), age = problem.both(q), 0
+                    (r, J), age = problem.residual_and_jacobian(q), 0
             g = J.T @ r
-            self.direction.moved(alpha * d, g - g_before)
+            self.direction.update(alpha * d, g - g_before)
             k += 1
             history.append(float(np.linalg.norm(r)))
         return Solution(q, history[-1], k, end or Stop.SINGULAR, tuple(history), problem.residuals, problem.jacobians)
@@ -292,7 +292,7 @@ class Descent(PositionSolver):
 
         def slope(alpha: float) -> float:
             # Along the line the body velocity is d throughout, also of a turning base: no transport is needed.
-            residual, J = problem.both(problem.moved(q, alpha * d))
+            residual, J = problem.residual_and_jacobian(problem.moved(q, alpha * d))
             return float(residual @ (J @ d))
 
         return self.step_size.alpha(cost, slope, 0.5 * float(r @ r), float(g @ d))

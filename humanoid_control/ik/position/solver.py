@@ -18,7 +18,7 @@ from scipy.linalg import lapack
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.integrate import explicit_euler
-from humanoid_control.ik.null_space.velocity_solver import StepReport
+from humanoid_control.ik.solver import StepReport
 from humanoid_control.ik.tasks.task import Task, prepare
 from humanoid_control.robots.robot import Robot
 
@@ -35,7 +35,7 @@ class Stop(Enum):
 
 @dataclass(frozen=True)
 class StopSettings:
-    """Criteria, any one of which ends the iteration (table 4.1; the formula prints 'and': erratum E-15).
+    """Criteria, any one of which ends the iteration (table 4.1, whose formula prints 'and').
 
     Attributes:
         iterations: k_max.
@@ -123,7 +123,7 @@ class TaskResidual:
         parts = [-t.weight * t.error(self.robot, self.data, q) for t in self.tasks]
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def both(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def residual_and_jacobian(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """r (m,) and J (m, k)."""
         r = self.residual(q)
         self.jacobians += 1
@@ -195,7 +195,7 @@ class NewtonRaphson(PositionSolver):
         k = 0
         while True:
             if k % self.refresh == 0:
-                r, J = problem.both(q)
+                r, J = problem.residual_and_jacobian(q)
                 if len(r) > self.dofs.k:
                     raise ConfigError(
                         f"Newton-Raphson: {len(r)} rows for {self.dofs.k} free velocities; "
@@ -234,7 +234,7 @@ class LevenbergMarquardt(PositionSolver):
     def solve(self, q: np.ndarray, tasks: Sequence[Task]) -> Solution:
         """Iterate from q (nq,)."""
         problem = TaskResidual(self.robot, tasks, self.dofs, self.data)
-        r, J = problem.both(q)
+        r, J = problem.residual_and_jacobian(q)
         H, g = J.T @ J, J.T @ r
         diagonal = np.diag_indices_from(H)
         mu, rise = self.start * max(float(H[diagonal].max(initial=0.0)), 1e-12), 2.0
@@ -256,7 +256,7 @@ class LevenbergMarquardt(PositionSolver):
             gained = 0.5 * (float(r @ r) - float(r_there @ r_there))
             if info == 0 and gained > 0.0 and predicted > 0.0:
                 previous, q = r, there
-                r, J = problem.both(q)
+                r, J = problem.residual_and_jacobian(q)
                 H, g = J.T @ J, J.T @ r
                 mu, rise = mu * max(1 / 3, 1 - (2 * gained / predicted - 1) ** 3), 2.0
             else:

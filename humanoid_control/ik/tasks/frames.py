@@ -11,7 +11,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik.tasks.points import WORLD_AXES, FramePoint, PointTask, skew
+from humanoid_control.ik.tasks.points import WORLD_AXES, FramePoint, PointTask
 from humanoid_control.ik.tasks.task import Task, frame_of, name_of, prepared
 from humanoid_control.numerics.rotation import rotation_error
 from humanoid_control.robots.robot import Robot, joint_columns
@@ -58,8 +58,7 @@ class OrientationTask(Task):
 
     def set_target(self, R: np.ndarray, velocity: np.ndarray | None = None) -> None:
         """Set the desired rotation matrix (3, 3), and angular velocity (3,) [rad/s], default: none."""
-        self._target = np.array(R, dtype=float).reshape(3, 3)
-        self.velocity = np.zeros(3) if velocity is None else np.array(velocity, dtype=float)
+        self._target, self.velocity = self._array("target", R, (3, 3)), self._velocity(velocity, (3,))
 
     def set_target_from(self, q: np.ndarray) -> None:
         self.set_target(self.value(prepared(self.robot, q)))
@@ -93,7 +92,7 @@ class OrientationTask(Task):
 
 
 class FrameTask(Task):
-    """Bring a frame to a pose in the world: three rows of position [m], three of orientation [rad] (C.9-C.12).
+    """Bring a frame to a pose in the world: three rows of position [m], three of orientation [rad].
 
     Attributes:
         target_velocity, target_turn: (3,) velocity [m/s] and angular velocity [rad/s] of the target.
@@ -134,8 +133,10 @@ class FrameTask(Task):
     def set_target(self, X: pin.SE3, velocity: np.ndarray | None = None, turn: np.ndarray | None = None) -> None:
         """Set the desired pose, and its velocity (3,) [m/s] and angular velocity (3,) [rad/s], default: none."""
         self._X_target = pin.SE3(X)
-        self.target_velocity = np.zeros(3) if velocity is None else np.array(velocity, dtype=float)
-        self.target_turn = np.zeros(3) if turn is None else np.array(turn, dtype=float)
+        self.target_velocity, self.target_turn = (
+            self._velocity(velocity, (3,)),
+            self._velocity(turn, (3,)),
+        )
 
     def set_target_from(self, q: np.ndarray) -> None:
         self.set_target(prepared(self.robot, q).oMf[self.frame])
@@ -272,8 +273,7 @@ class GazeTask(Task):
 
     def set_target(self, point: np.ndarray | Sequence[float], velocity: np.ndarray | None = None) -> None:
         """Set the point to look at (3,), in the world [m], and how fast it moves (3,) [m/s], default: not."""
-        self._target = np.array(point, dtype=float).reshape(3)
-        self.velocity = np.zeros(3) if velocity is None else np.array(velocity, dtype=float)
+        self._target, self.velocity = self._array("point", point, (3,)), self._velocity(velocity, (3,))
 
     def set_target_from(self, q: np.ndarray) -> None:
         """Look at a point a metre along the axis, as it is at q (nq,)."""
@@ -311,5 +311,5 @@ class GazeTask(Task):
         J_turn = joint_columns(data)[3:] * robot.ancestor_mask[robot.model.frames[self.frame].parentJoint]
         square = (np.eye(3) - np.outer(u, u)) / length
         A_T = X.rotation.T
-        J_u = skew(u) @ A_T @ J_turn - square @ A_T @ self.eye.jacobian(robot, data)
+        J_u = pin.skew(u) @ A_T @ J_turn - square @ A_T @ self.eye.jacobian(robot, data)
         return -D @ J_u, self.gain * self.error(robot, data, q) + D @ square @ A_T @ self.velocity

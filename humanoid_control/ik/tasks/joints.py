@@ -61,16 +61,18 @@ class PostureTask(Task):
 
         Raises:
             UnknownNameError: the robot has no posture of that name, with the nearest names.
+            ConfigError: a posture or weights of another length.
         """
         super().__init__(name, weight, gain)
         if isinstance(posture, str) and posture not in robot.postures:
             raise UnknownNameError("posture", posture, robot.postures, hint=f"(robot {robot.name})")
-        self.robot, self.weights = robot, np.ones(robot.n) if weights is None else np.array(weights, dtype=float)
+        self.robot = robot
+        self.weights = self._array("weights", np.ones(robot.n) if weights is None else weights, (robot.n,))
         self.set_target(robot.postures[posture] if isinstance(posture, str) else posture)
 
     def set_target(self, posture: np.ndarray) -> None:
         """Set the posture (n,) [rad]."""
-        self.posture = np.array(posture, dtype=float)
+        self.posture = self._array("posture", posture, (self.robot.n,))
 
     def set_target_from(self, q: np.ndarray) -> None:
         self.set_target(self.robot.joints(q))
@@ -82,11 +84,6 @@ class PostureTask(Task):
         J = np.zeros((robot.n, robot.nv))
         J[:, robot.iv :] = np.diag(self.weights)
         return J, self.gain * self.error(robot, data, q)
-
-    def add_to(self, robot: Robot, data: pin.Data, q: np.ndarray, H: np.ndarray, g: np.ndarray) -> None:
-        w, k = self.weight**2 * self.weights, np.arange(robot.iv, robot.nv)
-        H[k, k] += w * self.weights
-        g[k] -= w * self.gain * self.error(robot, data, q)
 
     def drift(self, robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return np.zeros(robot.n)

@@ -56,11 +56,6 @@ class MomentumTask(Task):
         dA = pin.computeCentroidalMapTimeVariation(robot.model, robot.model.createData(), q, v).reshape(6, -1)
         return np.asarray((dA @ v)[self.parts][self.axes])
 
-    def missing(self, robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Reference minus the momentum (m,) at velocity v (nv,)."""
-        J, desired = self.rows(robot, data, q)
-        return desired - J @ v
-
 
 class AngularMomentumTask(MomentumTask):
     """Have a given angular momentum about the centre of mass [kg m^2/s] (Schwienbacher 2014, eq. (7.2))."""

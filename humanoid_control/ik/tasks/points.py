@@ -14,11 +14,6 @@ from humanoid_control.robots.robot import Robot, joint_columns
 WORLD_AXES = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 
 
-def skew(a: np.ndarray) -> np.ndarray:
-    """The matrix (3, 3) of the cross product a x."""
-    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
-
-
 class Point(ABC):
     """A point and its derivatives, in the world frame, at what `prepare` has computed in `data`."""
 
@@ -36,7 +31,7 @@ class Point(ABC):
 
 
 class FramePoint(Point):
-    """A point fixed in a frame: its origin, or `offset` (3,) from it in its axes [m] (eq. 5.7)."""
+    """A point fixed in a frame: its origin, or `offset` (3,) from it in its axes [m]."""
 
     def __init__(self, robot: Robot, frame: str | int, offset: Sequence[float] = (0.0, 0.0, 0.0)) -> None:
         """Make the point of a frame, by name or id as `frame_of`."""
@@ -48,7 +43,7 @@ class FramePoint(Point):
         return data.oMf[self.frame].act(self.offset)
 
     def jacobian(self, robot: Robot, data: pin.Data) -> np.ndarray:
-        self._E[:, 3:] = -skew(self.position(robot, data))
+        self._E[:, 3:] = -pin.skew(self.position(robot, data))
         return (self._E @ joint_columns(data)) * self._support
 
     def drift(self, robot: Robot, data: pin.Data) -> np.ndarray:
@@ -59,7 +54,7 @@ class FramePoint(Point):
 
 
 def point_of(robot: Robot, what: str | int | Point) -> tuple[Point, str]:
-    """A point of a robot, by name or frame id as `frame_of`, and its name for reports."""
+    """A Point as it is, or the FramePoint of a name or frame id as of `frame_of`; and its name for reports."""
     if isinstance(what, Point):
         if isinstance(what, FramePoint):
             return what, name_of(robot, what.frame)
@@ -114,7 +109,7 @@ class PointTask(VectorTask):
         if self.axes is None:
             return J
         J_turn = joint_columns(data)[3:] * robot.ancestor_mask[robot.model.frames[self.axes].parentJoint]
-        return data.oMf[self.axes].rotation.T @ (J + skew(self._apart(robot, data)) @ J_turn)
+        return data.oMf[self.axes].rotation.T @ (J + pin.skew(self._apart(robot, data)) @ J_turn)
 
     def drift(self, robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         a = self.point.drift(robot, data)
@@ -171,8 +166,8 @@ class PointsTask(Task):
     def set_target(self, targets: np.ndarray, velocities: np.ndarray | None = None) -> None:
         """Set the desired positions (P, 3) [m], and velocities (P, 3) [m/s], default: none."""
         shape = (len(self.frames), 3)
-        self.targets = np.array(targets, dtype=float).reshape(shape)
-        self.velocities = np.zeros(shape) if velocities is None else np.array(velocities, dtype=float).reshape(shape)
+        self.targets = self._array("targets", targets, shape)
+        self.velocities = self._velocity(velocities, shape)
 
     def set_target_from(self, q: np.ndarray) -> None:
         self.set_target(self.robot.frame_positions(q, self.frames))

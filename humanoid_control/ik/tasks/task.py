@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -41,13 +42,6 @@ class Task(ABC):
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Jacobian (m, nv) and desired task velocity (m,), at the configuration q already computed in `data`."""
 
-    def add_to(self, robot: Robot, data: pin.Data, q: np.ndarray, H: np.ndarray, g: np.ndarray) -> None:
-        """Add the task to the cost 1/2 v^T H v + g^T v of the whole problem."""
-        J, v = self.rows(robot, data, q)
-        A = self.weight * J
-        H += A.T @ A
-        g -= A.T @ (self.weight * v)
-
     @abstractmethod
     def error(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
         """Desired minus actual, (m,) [m] or [rad]."""
@@ -66,8 +60,23 @@ class Task(ABC):
             raise ConfigError(f"task '{self.name}': its target was never set; use set_target or set_target_from")
         return target
 
+    def _array(self, what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+        """A new array of a shape.
+
+        Raises:
+            ConfigError: another number of numbers.
+        """
+        out = np.array(value, dtype=float)
+        if out.size != math.prod(shape):
+            raise ConfigError(f"task '{self.name}': {what} must have the shape {shape}, got {out.shape}")
+        return out.reshape(shape)
+
+    def _velocity(self, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+        """As `_array`, zeros where there is no value."""
+        return np.zeros(shape) if value is None else self._array("velocity", value, shape)
+
     def drift(self, robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The rows' acceleration dJ/dt v (m,) while the joints do not accelerate, eq. (4.18).
+        """The rows' acceleration dJ/dt v (m,) while the joints do not accelerate (Schwienbacher 2014, eq. 4.18).
 
         This general form takes central differences of the Jacobian; tasks that know theirs override it. `data` must
         hold the velocities too (`prepare_second_order`).
@@ -109,11 +118,8 @@ class VectorTask(Task):
         Raises:
             ConfigError: not as many numbers as the task has rows.
         """
-        value, size = np.array(target, dtype=float).reshape(-1), len(self.velocity)
-        if len(value) != size:
-            raise ConfigError(f"task '{self.name}': its target has {size} numbers, got {len(value)}")
-        self._target = value
-        self.velocity = np.zeros(size) if velocity is None else np.array(velocity, dtype=float).reshape(size)
+        shape = self.velocity.shape
+        self._target, self.velocity = self._array("target", target, shape), self._velocity(velocity, shape)
 
     def set_target_from(self, q: np.ndarray) -> None:
         self.set_target(self.value(self.robot, prepared(self.robot, q), q))
@@ -173,6 +179,6 @@ def name_of(robot: Robot, what: str | int) -> str:
 
 
 def prepare_second_order(robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> None:
-    """The same, and the accelerations of all links while the joints move at v and do not accelerate."""
+    """As `prepare`, and the accelerations of all links while the joints move at v (nv,) and do not accelerate."""
     pin.forwardKinematics(robot.model, data, q, v, np.zeros(robot.nv))
     prepare(robot, data, q)

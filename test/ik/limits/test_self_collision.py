@@ -110,6 +110,9 @@ def test_settings_that_make_no_sense_are_refused():
         {"acceleration": 0.0},
         {"barrier_gain": -1.0},
         {"slack_weight": float("nan")},
+        {"velocity_scale": 2.0},
+        {"margin": float("nan")},
+        {"recovery_timeout": -1.0},
         {"on_penetration": "flee"},
     ):
         with pytest.raises(HumanoidError):

@@ -6,9 +6,8 @@ import pytest
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik import DofSelection, FramePoint, PlaneTask, PointTask, lola_tasks
 from humanoid_control.ik.null_space import ComfortCost, Hierarchy, ResolvedRate, SolverSettings, SwitchSettings
-from humanoid_control.ik.null_space.velocity_solver import MAX_CURVATURE, MAX_SLOPE
 from humanoid_control.ik.tasks import prepare
-from humanoid_control.numerics.minimum_jerk import minimum_jerk
+from humanoid_control.numerics.minimum_jerk import PEAK_ACCELERATION, PEAK_SPEED, minimum_jerk
 from humanoid_control.robots import load_robot
 
 DT = 0.002
@@ -93,13 +92,13 @@ def test_the_ramp_has_the_slope_and_curvature_that_the_ramp_time_counts_with():
     x = np.linspace(0, 1, 20001)
     y = minimum_jerk(x)
     assert y[0] == 0 and y[-1] == 1 and np.all(np.diff(y) >= 0)
-    assert np.max(np.diff(y)) / x[1] == pytest.approx(MAX_SLOPE, rel=1e-4)
-    assert np.max(np.abs(np.diff(y, 2))) / x[1] ** 2 == pytest.approx(MAX_CURVATURE, rel=1e-3)
+    assert np.max(np.diff(y)) / x[1] == pytest.approx(PEAK_SPEED, rel=1e-4)
+    assert np.max(np.abs(np.diff(y, 2))) / x[1] ** 2 == pytest.approx(PEAK_ACCELERATION, rel=1e-3)
     s = SwitchSettings(20.0, 400.0, 2.0)
     for jump in (0.1, 1.0, 5.0):
         T = s.ramp_time(jump)
         assert T == 2.0 or (
-            jump * MAX_SLOPE / T <= 20.0 * (1 + 1e-9) and jump * MAX_CURVATURE / T**2 <= 400.0 * (1 + 1e-9)
+            jump * PEAK_SPEED / T <= 20.0 * (1 + 1e-9) and jump * PEAK_ACCELERATION / T**2 <= 400.0 * (1 + 1e-9)
         )
     assert s.ramp_time(1e6) == 2.0
 

@@ -72,7 +72,7 @@ def test_constant_steps_converge_when_short_and_diverge_when_long():
     task = PointTask(robot, "l_wrist", name="hand")
     q = robot.q(robot.from_mapping({"l_elbow_flexion": 1.2, "l_shoulder_abduction": 0.5}))
     task.target = place = robot.frame_positions(q, [robot.point_frame("l_wrist")])[0]
-    _, J = TaskResidual(robot, [task], DofSelection(robot), robot.data).both(q)
+    _, J = TaskResidual(robot, [task], DofSelection(robot), robot.data).residual_and_jacobian(q)
     sigma, U = np.linalg.eigh(J @ J.T)
     task.target = place + 0.002 * U[:, -1]  # off in the direction that moves most
     for share in (0.5, 0.9, 1.2):
@@ -91,7 +91,7 @@ def test_quasi_newton_and_conjugate_gradients_finish_a_quadratic_in_its_dimensio
         g = grad(x)
         d = method.direction(np.zeros((0, n)), g)
         a = -(g @ d) / (d @ (grad(x + d) - g))
-        method.moved(a * d, grad(x + a * d) - g)
+        method.update(a * d, grad(x + a * d) - g)
         x = x + a * d
     assert np.linalg.norm(grad(x)) < 1e-8 * (1 + np.linalg.norm(grad(np.ones(n))))
 
@@ -104,7 +104,7 @@ def test_bfgs_needs_about_as_many_steps_as_scipys():
         return 0.5 * np.sum(problem.residual(pin.integrate(robot.model, q, x)) ** 2)
 
     def gradient(x):
-        r, J = problem.both(pin.integrate(robot.model, q, x))
+        r, J = problem.residual_and_jacobian(pin.integrate(robot.model, q, x))
         return J.T @ r
 
     theirs = minimize(cost, np.zeros(robot.nv), jac=gradient, method="BFGS", options={"gtol": 1e-7})

@@ -133,7 +133,7 @@ def test_gradient_is_exact_far_from_the_target_also_for_orientations():
         gaze.target = rng.normal(size=3)
         problem = TaskResidual(robot, [turn, pose, gaze, floor], DofSelection(robot), robot.model.createData())
         q = robot.q(random_joints(robot, rng), pin.SE3(pin.exp3(rng.normal(size=3)), rng.normal(size=3)))
-        r, J = problem.both(q)
+        r, J = problem.residual_and_jacobian(q)
         d = rng.normal(size=problem.dofs.k)
         c = [0.5 * np.sum(problem.residual(problem.moved(q, s * h * d)) ** 2) for s in (1, -1)]
         assert (J.T @ r) @ d == pytest.approx((c[0] - c[1]) / (2 * h), rel=1e-5, abs=1e-5)
@@ -224,7 +224,7 @@ def test_newton_step_is_the_weighted_pseudo_inverse():
     robot, tasks, q = hand_problem(np.random.default_rng(6))
     dofs = DofSelection(robot, weights={"waist_rotation": 7.0, "l_elbow_flexion": 0.3})
     found = NewtonRaphson(robot, StopSettings(iterations=1), dofs).solve(q, tasks)
-    r, J = TaskResidual(robot, tasks, dofs, robot.data).both(q)
+    r, J = TaskResidual(robot, tasks, dofs, robot.data).residual_and_jacobian(q)
     W = np.diag(dofs.mobility)
     step = -W @ J.T @ np.linalg.solve(J @ W @ J.T, r)
     assert np.allclose(found.q, pin.integrate(robot.model, q, step), atol=1e-10)
