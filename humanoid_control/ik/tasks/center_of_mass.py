@@ -15,6 +15,8 @@ from humanoid_control.robots.robot import Robot, joint_columns
 class CenterOfMass(Point):
     """The centre of mass of the whole robot, links that are held still included (as `Robot.center_of_mass`)."""
 
+    label = "center of mass"
+
     def position(self, robot: Robot, data: pin.Data) -> np.ndarray:
         pin.jacobianCenterOfMass(robot.model, data, False)
         held, m = robot.model.inertias[0], float(data.mass[0])
@@ -37,6 +39,8 @@ class CenterOfMass(Point):
 class LimbCenterOfMass(Point):
     """The centre of mass of some joints' links, such as an arm's."""
 
+    label = "center of mass of a limb"
+
     def __init__(self, robot: Robot, joints: Sequence[int]) -> None:
         """Make it.
 
@@ -53,13 +57,13 @@ class LimbCenterOfMass(Point):
         self.mass = sum(self.masses)
         if not self.mass > 0:
             raise RobotError(f"{robot.name}: the links of {[robot.model.names[j] for j in joints]} have no mass")
-        self._support = (
-            np.array(self.masses) @ robot.ancestor_mask[self.joints] / self.mass
-        )  # share of mass a joint carries
-        self._carries = robot.ancestor_mask[self.joints].T * (np.array(self.masses) / self.mass)
+        self._shares = np.array(self.masses) / self.mass
+        # Of each column of the Jacobian: the share of the mass that it moves, and that of each joint in it.
+        self._support = np.array(self.masses) @ robot.ancestor_mask[self.joints] / self.mass
+        self._carries = robot.ancestor_mask[self.joints].T * self._shares
 
     def position(self, robot: Robot, data: pin.Data) -> np.ndarray:
-        return np.array(self.masses) / self.mass @ self._centres(data)
+        return self._shares @ self._centres(data)
 
     def _centres(self, data: pin.Data) -> np.ndarray:
         return np.array([data.oMi[j].act(c) for j, c in zip(self.joints, self.levers, strict=True)])

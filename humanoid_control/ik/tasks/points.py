@@ -15,7 +15,13 @@ WORLD_AXES = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 
 
 class Point(ABC):
-    """A point and its derivatives, in the world frame, at what `prepare` has computed in `data`."""
+    """A point and its derivatives, in the world frame, at what `prepare` has computed in `data`.
+
+    Attributes:
+        label: name of the tasks that move it, unless they have one of their own.
+    """
+
+    label = "point"
 
     @abstractmethod
     def position(self, robot: Robot, data: pin.Data) -> np.ndarray:
@@ -36,6 +42,7 @@ class FramePoint(Point):
     def __init__(self, robot: Robot, frame: str | int, offset: Sequence[float] = (0.0, 0.0, 0.0)) -> None:
         """Make the point of a frame, by name or id as `frame_of`."""
         self.frame, self.offset = frame_of(robot, frame), np.array(offset, dtype=float)
+        self.label = name_of(robot, frame)
         self._support = robot.ancestor_mask[robot.model.frames[self.frame].parentJoint]
         self._E = np.hstack([np.eye(3), np.zeros((3, 3))])
 
@@ -55,11 +62,8 @@ class FramePoint(Point):
 
 def point_of(robot: Robot, what: str | int | Point) -> tuple[Point, str]:
     """A Point as it is, or the FramePoint of a name or frame id as of `frame_of`; and its name for reports."""
-    if isinstance(what, Point):
-        if isinstance(what, FramePoint):
-            return what, name_of(robot, what.frame)
-        return what, "center of mass"
-    return FramePoint(robot, what), name_of(robot, what)
+    point = what if isinstance(what, Point) else FramePoint(robot, what)
+    return point, point.label
 
 
 class PointTask(VectorTask):
