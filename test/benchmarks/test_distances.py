@@ -24,7 +24,7 @@ def test_self_distance_gives_a_row_for_each_side_and_threshold(capsys, monkeypat
     monkeypatch.setattr(self_distance, "POSTURES", 20)
     assert main(["bench", "self_distance", "--robot", "armar3"]) == 0
     out = capsys.readouterr().out
-    for name in ("ours_50mm", "coal_50mm", "ours_200mm", "coal_200mm", "73 pairs", "coal / ours"):
+    for name in ("ours_50mm", "coal_50mm", "ours_200mm", "coal_200mm", "73 pairs", "coal's time by this package's"):
         assert name in out
 
 

@@ -128,7 +128,7 @@ MISTAKES = [
     (["up", "reach", "--namespace", "1a"], "not a digit first"),
     (["up", "reach", "--namespace", "a//b"], "parts divided by /"),
     (["up", "reach", "--namespace", "ä"], "letters, digits"),
-    (["up", "reach", "--set", "simulator.seed=-1"], "seed must be in 0 .. .*09, got -1"),
+    (["up", "reach", "--set", "simulator.seed=-1"], "seed must be in 0 .. 2147483647, got -1"),
     (["study", "imitation", "--marker-set", "plug_in_gait"], "a marker set belongs to clips of files"),
     (["study", "worlds", "--seconds", "1e99"], "seconds must be above 0 and at most 3600"),
     (["bench", "dynamics", "--robot", "hrp3"], "did you mean hrp2"),

@@ -8,7 +8,7 @@ import pytest
 
 from humanoid_control.cli.main import main
 from humanoid_control.errors import EXTRAS, missing_package
-from humanoid_control.nodes.session import machine
+from humanoid_control.nodes.session import machine_checks as machine
 
 SETUP = (Path(__file__).parents[2] / "setup.py").read_text()
 

@@ -22,12 +22,14 @@ def test_table_json_and_folder(humanoid):
     assert (report["seeds"], report["steps"], found["name"]) == (1, 50, "E4")
     row = found["rows"][0]
     assert row["unit"] == "deg" and len(row["median"]) == len(row["worst"]) == len(row["joints"]) == 4
-    assert len(found["rows"]) == 7 and found["rows"][4]["goal"] == "median < 1, worst < 5"
+    goals = {r["name"]: r["goal"] for r in found["rows"]}
+    assert len(goals) == len(found["rows"]) == 22 and goals["relative r3"] == "median < 1, worst < 5"
+    assert "relative r3, arms 5 % wrong" in goals and "relative r2, polynomials" in goals
     result = humanoid(*args)
     assert result.returncode == 0 and "│ E4" in result.stdout
     for word in ("median", "worst", "goal", "almost the same", "last fifth", "1 seeds, 50 steps"):
         assert word in result.stdout
-    assert sum("relative r3" in line for line in result.stdout.splitlines()) == 1
+    assert sum("relative r3" in line for line in result.stdout.splitlines()) == 7, "exact, fitted, and wrong arms"
     result = humanoid(*args, "--details")
     for word in ("l_elbow_pitch", "median (worst) of 1 seeds"):
         assert word in result.stdout

@@ -13,7 +13,7 @@ from humanoid_control.collision.shapes import KINDS as SHAPES
 from humanoid_control.collision.shapes import ShapeArrays
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.reaching import FAR, HANDS, INSIDE, REACHABLE, GoalSampler, ReachScript, ScriptSettings
-from humanoid_control.reaching.goals import FAR_SHARE, MIN_HEIGHT, _inside, _span
+from humanoid_control.reaching.goals import FAR_SHARE, MIN_HEIGHT, _contains, _span
 from humanoid_control.robots import load_robot
 
 ROBOTS = ("armar3", "hrp2", "lola", "suralp", "wabian2", "we4rii")
@@ -90,7 +90,7 @@ def test_a_point_is_inside_a_shape_where_a_speck_of_dust_would_be(kind):
         A = ShapeArrays.build(both, [size[kind], (1e-9, 1e-9, 1e-9, 0)], [0, 0], [np.eye(3)] * 2, [np.zeros(3), p])
         d = pair_distance(A, A.R, A.p, 0, 1)[0]
         if abs(d) > 1e-6:
-            assert _inside(int(A.kinds[0]), A.sizes[0], p) == (d < 0), p
+            assert _contains(int(A.kinds[0]), A.sizes[0], p) == (d < 0), p
             seen[d < 0] += 1
     assert min(seen.values()) > 20
 
