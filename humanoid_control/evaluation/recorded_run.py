@@ -281,10 +281,18 @@ def run_report(path: Path, robot: Robot, skip: float = 0.0) -> dict[str, Any]:
         path: of the bag.
         robot: with a fixed base.
         skip: the first seconds of the targets that errors leave out (the lead-in).
+
+    Raises:
+        ConfigError: as `read_run`, or no target is from a time at which postures were recorded.
     """
     run = read_run(path, robot)
     late = run.times > run.times[0] + skip
     times, targets = run.times[late], run.targets[late]
+    for what, postures in (("joint states", run.states), ("commands", run.commands)):
+        if not ((times >= postures.time[0]) & (times <= postures.time[-1])).any():
+            raise ConfigError(
+                f"{path}: none of its targets is from the time of its {what}: record longer, or on a machine less busy"
+            )
     return {
         "robot": robot.name,
         "bag": str(path),

@@ -37,7 +37,7 @@ def test_commands_that_were_not_recorded_are_noticed():
 @pytest.mark.slow
 def test_hands_reach_and_the_recorded_commands_prove_it(humanoid):
     before = set(leftovers())
-    result = humanoid("demo", "reach", "--seconds", 7, "--port", 9400 + os.getpid() % 500, "--json")
+    result = humanoid("demo", "reach", "--seconds", 14, "--port", 9400 + os.getpid() % 500, "--json")
     report = json.loads(result.stdout)
     assert result.returncode == 0 and report["good"], json.dumps(report["checks"]) + result.stderr[-2000:]
     assert report["robot"] == "lola", "the default"

@@ -118,7 +118,7 @@ def test_the_demo_dances_and_reports(humanoid, robot):
 
 def test_a_real_dance_with_progress_and_tables(humanoid, mocap):
     clip = mocap("dance_markers/dance1.trc")
-    result = humanoid.fresh("demo", "--robot", "wabian2", "--motion", clip, "--seconds", 6, "--port", port(2))
+    result = humanoid.fresh("demo", "--robot", "wabian2", "--motion", clip, "--seconds", 10, "--port", port(2))
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr
     assert result.stdout.startswith(f"viewer: http://localhost:{port(2)}\n"), "the address comes first"
     for words in ("dance: 100 %", "error of each link", "limits: kept", "self-collision: 0 of", "humanoid replay"):
@@ -174,7 +174,7 @@ def test_a_killed_node_is_restarted_and_the_robot_does_not_jump(humanoid, ear):
     assert t[gap + 1] - t[gap] > 0.2, "the node was away for a while"
     state = min(heard["/joint_states"], key=lambda row: abs(row[0] - ns[gap + 1]))[1]
     assert np.abs(p[gap + 1] - state).max() < 0.08, "the first command after the restart is where the robot is"
-    assert t[-1] - t[gap + 1] > 1.0, "commands go on after the restart"
+    assert t[-1] - t[gap + 1] > 0.4, "commands go on after the restart"
     fast = np.abs(np.diff(p, axis=0)) > robot.velocity * np.diff(t)[:, None] + 1e-6
     assert not np.delete(fast, gap, axis=0).any()
 

@@ -1,12 +1,18 @@
 """The figures of a run's report, on runs made up so that the answers are known."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from humanoid_control.errors import ConfigError
+from humanoid_control.evaluation import recorded_run
 from humanoid_control.evaluation.recorded_run import (
+    RecordedRun,
     Signal,
     limits_kept,
     link_error_statistics,
+    run_report,
     self_collisions,
     smoothness,
 )
@@ -39,6 +45,15 @@ def test_targets_outside_the_recording_do_not_count(robot):
     targets = np.tile(robot.point_positions(robot.q("neutral"), POINTS), (3, 1, 1))
     targets[0] += 9.0
     assert link_error_statistics(robot, still(robot), np.array([-5.0, 0.5, 1.0]), targets)["mean"]["max"] < 1e-9
+
+
+def test_targets_of_another_time_than_all_postures_are_one_line(robot, monkeypatch):
+    s = still(robot)
+    targets = np.tile(robot.point_positions(robot.q("neutral"), POINTS), (3, 1, 1))
+    run = RecordedRun(s, s, "joint_commands", np.array([7.0, 8.0, 9.0]), targets, {}, {}, 9.0)
+    monkeypatch.setattr(recorded_run, "read_run", lambda path, robot: run)
+    with pytest.raises(ConfigError, match="run.bag: none of its targets is from the time of its joint states"):
+        run_report(Path("run.bag"), robot)
 
 
 def test_a_quiet_run_keeps_the_limits(robot):
