@@ -99,17 +99,21 @@ def check_report(report, robot):
     assert report["self_collision"]["frames_in_collision"] == 0
     assert set(report["nodes"]) >= set(NODES) - {"viewer"}
     assert 0 < report["error_of_command"]["mean"]["mean"] < 0.3
-    # 500, and 250 with one more for new targets, where nothing else runs; how much of it a busy machine manages is for
-    # `humanoid bench stack` to say.
-    assert 100 < report["topics_hz"]["/joint_states"] < 520
-    assert 60 < report["topics_hz"]["/joint_commands"] < 400
+    # 250, commands with one more for new targets, where nothing else runs; how much of it a busy machine manages is
+    # for `humanoid bench stack` to say.
+    assert 50 < report["topics_hz"]["/joint_states"] < 270
+    assert 50 < report["topics_hz"]["/joint_commands"] < 400
     assert report["robot"] == robot
+
+
+# Half of the usual rates: on two slow cores nodes with real-time priority leave the recorder no time.
+SLOWER = [w for n in ("simulator", "state_estimator", "whole_body_ik") for w in ("--set", f"{n}.rate=250")]
 
 
 @pytest.mark.parametrize("robot", ["lola"])
 def test_the_demo_dances_and_reports(humanoid, robot):
     before = set(leftovers())
-    result = humanoid.fresh("demo", "--robot", robot, "--seconds", 6, "--port", port(1), "--json")
+    result = humanoid.fresh("demo", "--robot", robot, "--seconds", 8, "--port", port(1), "--json", *SLOWER)
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr
     check_report(json.loads(result.stdout), robot)
     assert not nodes_of(humanoid.home), "no process may stay"
@@ -118,7 +122,7 @@ def test_the_demo_dances_and_reports(humanoid, robot):
 
 def test_a_real_dance_with_progress_and_tables(humanoid, mocap):
     clip = mocap("dance_markers/dance1.trc")
-    result = humanoid.fresh("demo", "--robot", "wabian2", "--motion", clip, "--seconds", 10, "--port", port(2))
+    result = humanoid.fresh("demo", "--robot", "wabian2", "--motion", clip, "--seconds", 8, "--port", port(2), *SLOWER)
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr
     assert result.stdout.startswith(f"viewer: http://localhost:{port(2)}\n"), "the address comes first"
     for words in ("dance: 100 %", "error of each link", "limits: kept", "self-collision: 0 of", "humanoid replay"):
