@@ -1,4 +1,4 @@
-"""Web server of a page: viser, an optional extra, and the port that it listens on."""
+"""Web server of a page: viser, an optional extra, the port that it listens on, and the light of its scene."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def port_is_free(host: str, port: int) -> bool:
 def light_scene(scene: viser.SceneApi, shadows: bool) -> None:
     """Light a scene: with shadows and the light of a room, or plainly.
 
-    A browser without a graphics processor draws a robot with shadows less than once a second, plainly 30 times.
+    A browser without a graphics processor draws shadows and reflections of a room many times slower than plain light.
     """
     scene.configure_default_lights(cast_shadow=shadows)
     scene.configure_environment_map("warehouse" if shadows else None)

@@ -343,7 +343,7 @@ def euler_turn() -> np.ndarray:
 
 
 def euler_state(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A floating base by Euler angles (Schwienbacher 2014, eqs 2.39 with erratum E4, 2.41).
+    """A floating base by Euler angles (Schwienbacher 2014, eq. 2.39, with c_2 for its last s_2, and 2.41).
 
     Args:
         q, v: (7,), (6,) pose and velocity in pinocchio's convention.
