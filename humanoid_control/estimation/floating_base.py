@@ -1,0 +1,132 @@
+"""Where a walking robot is: the pose and velocity of its floating base from joints, an IMU and the soles' forces.
+
+The orientation is the IMU's. Every sole that carries load is taken to stand still since it touched down, so each of
+them says where the base is; their means are weighted by load. Without a loaded sole the velocity is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.kinematics.joint_state import ImuReading
+from humanoid_control.robots.robot import Robot
+
+LIGHT, SURE = 0.05, 0.25  # of the weight: force from which a sole begins to count, and counts fully
+ALIGNED = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+
+
+@dataclass
+class BaseEstimate:
+    """The state of a robot with a floating base, estimated.
+
+    Attributes:
+        q: (nq,), v: (nv,) in pinocchio's convention.
+        center, center_velocity: (3,) of the centre of mass [m], [m/s].
+        soles: poses of the sole frames in the world.
+        weights: (F,) how much each sole counted, 0..1 in all. airborne: how long none did [s].
+        slip: (F,) horizontal speed that each loaded sole seems to have [m/s].
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    center: np.ndarray
+    center_velocity: np.ndarray
+    soles: list[pin.SE3]
+    weights: np.ndarray
+    airborne: float
+    slip: np.ndarray
+
+
+class FloatingBaseEstimator:
+    """Estimator of the floating base (no ground truth).
+
+    Attributes:
+        data: pinocchio's of the last update, with the base at the estimated pose only up to a translation.
+    """
+
+    def __init__(self, robot: Robot, soles: Sequence[int]) -> None:
+        """Make it.
+
+        Args:
+            robot: with a floating base. soles: ids of the sole frames.
+        """
+        self.robot, self.frames = robot, tuple(soles)
+        self.data = robot.model.createData()
+        self._root = robot.model.getFrameId(robot.root_link, pin.FrameType.BODY)
+        self._R_base_root = robot.model.frames[self._root].placement.rotation.copy()
+        self._weight = robot.mass * 9.81
+        self.reset()
+
+    def reset(self, soles: Sequence[np.ndarray] | None = None) -> None:
+        """Begin anew; `soles`: places (3,) of the sole frames in the world, where they are known."""
+        self._anchors: list[np.ndarray | None] = [None] * len(self.frames)
+        if soles is not None:
+            self._anchors = [np.array(p, dtype=float) for p in soles]
+        self._position, self._velocity, self._airborne = np.zeros(3), np.zeros(3), 0.0
+        self._started = soles is not None
+
+    def kinematics(self, q: np.ndarray, v: np.ndarray, imu: ImuReading) -> None:
+        """Poses and velocities with the base at the origin, turned as the IMU says, in `data`.
+
+        Args:
+            q, v: (n,) of the joints [rad], [rad/s]. imu: in the root link.
+        """
+        r = self.robot
+        x, y, z, w = imu.orientation
+        R = pin.Quaternion(w, x, y, z).normalized().toRotationMatrix() @ self._R_base_root.T
+        self._q = np.concatenate([pin.SE3ToXYZQUAT(pin.SE3(R, np.zeros(3))), q])
+        self._v = np.concatenate([np.zeros(3), self._R_base_root @ imu.angular_velocity, v])
+        pin.centerOfMass(r.model, self.data, self._q, self._v, False)
+        pin.updateFramePlacements(r.model, self.data)
+
+    def update(self, forces: np.ndarray, may_stand: Sequence[bool], dt: float) -> BaseEstimate:
+        """The estimate, after `kinematics`.
+
+        Args:
+            forces: (F,) normal force on each sole [N]. may_stand: soles that are not expected in the air.
+            dt: since the last update [s].
+        """
+        r, data = self.robot, self.data
+        share = np.clip((forces / self._weight - LIGHT) / (SURE - LIGHT), 0.0, 1.0) * np.maximum(forces, 0.0)
+        share = np.where(may_stand, share, 0.0)
+        places = [data.oMf[f].translation for f in self.frames]
+        speeds = [pin.getFrameVelocity(r.model, data, f, ALIGNED).linear for f in self.frames]
+        if not self._started and share.sum() > 0:
+            lowest = min(p[2] for p, s in zip(places, share, strict=True) if s > 0)
+            self._position, self._started = np.array([0.0, 0.0, -lowest]), True
+        total = float(share.sum())
+        if total > 0:
+            weights = share / total
+            velocity = -sum(w * s for w, s in zip(weights, speeds, strict=True))
+            guess = self._position + dt * velocity
+            for k, w in enumerate(weights):
+                if w > 0 and self._anchors[k] is None:
+                    self._anchors[k] = guess + places[k]
+            self._position = sum(w * (a - p) for w, a, p in zip(weights, self._anchors, places, strict=True) if w > 0)
+            self._velocity, self._airborne = velocity, 0.0
+        else:
+            weights = np.zeros(len(self.frames))
+            self._position = self._position + dt * self._velocity
+            self._airborne += dt
+        for k, w in enumerate(weights):
+            if w <= 0:
+                self._anchors[k] = None
+        slip = np.array([np.hypot(*(s + self._velocity)[:2]) if w > 0 else 0.0 for s, w in zip(speeds, weights)])
+        q, v = self._q.copy(), self._v.copy()
+        q[:3] = self._position
+        v[:3] = data.oMi[1].rotation.T @ self._velocity
+        soles = [pin.SE3(data.oMf[f].rotation, data.oMf[f].translation + self._position) for f in self.frames]
+        return BaseEstimate(
+            q,
+            v,
+            data.com[0] + self._position,
+            data.vcom[0] + self._velocity,
+            soles,
+            weights,
+            self._airborne,
+            slip,
+        )

@@ -1,0 +1,136 @@
+"""The tasks of a robot that balances: soles, centre of mass, chest, momentum, and everything else near a posture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.ik.limits.limit import IkState, Limit
+from humanoid_control.ik.limits.self_collision import default_limits
+from humanoid_control.ik.settings import IkSettings
+from humanoid_control.ik.tasks.center_of_mass import CenterOfMassTask
+from humanoid_control.ik.tasks.frames import FrameTask, OrientationTask
+from humanoid_control.ik.tasks.joints import PostureTask
+from humanoid_control.ik.tasks.momentum import AngularMomentumTask
+from humanoid_control.ik.tasks.task import Task
+from humanoid_control.robots.joint_groups import JointGroups
+from humanoid_control.robots.robot import Robot
+from humanoid_control.walking.feet import Feet
+
+STANCE, SWING, CENTER, CHEST = 100.0, 10.0, 10.0, 5.0
+UPPER_BODY, ARMS, SPARE_LEGS, MOMENTUM = 3.0, 0.3, 0.1, 0.5
+
+
+def walking_settings(dt: float) -> IkSettings:
+    """Settings of the inverse kinematics for legs that swing: faster than those for arms.
+
+    With the barrier gain of arms the rows between shank, foot and the other leg push both feet off their path.
+    """
+    return IkSettings(acceleration=400.0, base_velocity=5.0, barrier_gain=max(40.0, 0.2 / dt), smoothing=0.01)
+
+
+def walking_limits(robot: Robot, feet: Feet, self_collision: bool = True) -> list[Limit]:
+    """Limits of the inverse kinematics: those of the robot, and knees that stay bent."""
+    limits = default_limits(robot, self_collision)
+    return [*limits[:-2], BentKnees(robot, feet), *limits[-2:]]
+
+
+class BalanceTasks:
+    """Tasks of the whole body, whose errors are gone at the end of a tick.
+
+    Attributes:
+        feet: a FrameTask for each sole. center, chest, posture, momentum: the other tasks.
+        tasks: all of them, for the solver.
+    """
+
+    def __init__(self, robot: Robot, feet: Feet, dt: float, momentum: bool = False) -> None:
+        """Make them.
+
+        Args:
+            robot: with a floating base. feet: its feet. dt: of the ticks [s].
+            momentum: the arms balance the angular momentum about the vertical.
+        """
+        gain, g = 1.0 / dt, JointGroups.of(robot)
+        self.feet = [FrameTask(robot, f, weight=STANCE, gain=gain, orientation_weight=1.0) for f in feet.frames]
+        self.center = CenterOfMassTask(robot, weight=CENTER, gain=gain)
+        self.chest = OrientationTask(robot, "sternum", weight=CHEST, gain=gain)
+        weights = np.full(robot.n, UPPER_BODY)
+        weights[g.arms] = ARMS
+        weights[g.legs] = SPARE_LEGS if len(g.l_leg) > 6 else 0.0
+        self.posture = PostureTask(robot, weights=weights, weight=1.0, gain=5.0)
+        self.momentum = AngularMomentumTask(weight=MOMENTUM)
+        self.tasks: list[Task] = [*self.feet, self.center, self.chest, self.posture]
+        if momentum:
+            self.tasks.append(self.momentum)
+        pin.framesForwardKinematics(robot.model, robot.data, robot.q("neutral"))
+        self.R_upright = robot.data.oMf[robot.points["sternum"]].rotation.copy()
+
+    def set(
+        self,
+        soles: Sequence[pin.SE3],
+        center: np.ndarray,
+        heading: np.ndarray,
+        swinging: int | None,
+    ) -> None:
+        """Set what must hold at the end of the coming tick.
+
+        Args:
+            soles: poses of both. center: (3,) of mass [m]. heading: (3, 3) about the vertical, of the chest.
+            swinging: the foot in the air.
+        """
+        for k, (task, X) in enumerate(zip(self.feet, soles, strict=True)):
+            task.set_target(X)
+            task.weight = SWING if k == swinging else STANCE
+        self.center.set_target(center)
+        self.chest.set_target(heading @ self.R_upright)
+
+
+class BentKnees(Limit):
+    """Knees stay bent: a stretched leg has no way to go on, and one that has gone past it bends to the wrong side.
+
+    Attributes:
+        joints: (2,) indices of the knees. sign: (2,) +1 where a knee bends toward larger angles, else -1.
+        stretched: (2,) angles at which the legs are straight [rad]. bend: least angle from there [rad].
+    """
+
+    def __init__(self, robot: Robot, feet: Feet, bend: float = 0.12, gain: float = 20.0) -> None:
+        """Find the knees: in each leg the joint that changes the distance from hip to ankle most.
+
+        Args:
+            robot, feet: whose. bend: [rad]. gain: how fast a knee may come near it [1/s].
+        """
+        self.bend, self.gain = bend, gain
+        g = JointGroups.of(robot)
+        found = [_knee(robot, leg) for leg in (g.l_leg, g.r_leg)]
+        self.joints = np.array([k for k, _, _ in found])
+        self.stretched = np.array([a for _, a, _ in found])
+        self.sign = np.array([s for _, _, s in found])
+
+    def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
+        iv, iq = state.robot.iv, state.robot.iq
+        for k, straight, sign in zip(self.joints, self.stretched, self.sign, strict=True):
+            room = sign * (state.q[iq + k] - straight) - self.bend
+            speed = -min(self.gain, 0.5 / state.dt) * room if room > 0 else min(0.5, -room / state.dt)
+            if sign > 0:
+                lower[iv + k] = min(max(lower[iv + k], speed), upper[iv + k])
+            else:
+                upper[iv + k] = max(min(upper[iv + k], -speed), lower[iv + k])
+
+
+def _knee(robot: Robot, leg: np.ndarray) -> tuple[int, float, float]:
+    """Index of a leg's knee, the angle at which the leg is straight [rad], and the sign in which it bends."""
+    first, last = (robot.model.getJointId(robot.joint_names[k]) for k in (leg[0], leg[-1]))
+
+    def length(joint: int, angle: float) -> float:
+        joints = robot.postures["zero"].copy()
+        joints[joint] = angle
+        pin.forwardKinematics(robot.model, robot.data, robot.q(joints))
+        return float(np.linalg.norm(robot.data.oMi[first].translation - robot.data.oMi[last].translation))
+
+    angles = {k: np.linspace(robot.lower[k], robot.upper[k], 181) for k in leg[1:-1]}
+    lengths = {k: np.array([length(k, a) for a in angles[k]]) for k in angles}
+    knee = max(lengths, key=lambda k: float(np.ptp(lengths[k])))
+    straight = float(angles[knee][np.argmax(lengths[knee])])
+    return int(knee), straight, 1.0 if robot.upper[knee] - straight > straight - robot.lower[knee] else -1.0

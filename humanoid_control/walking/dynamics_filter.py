@@ -1,0 +1,102 @@
+"""The part of the divergent component that a robot's angular momentum asks for, found by walking ahead in thought.
+
+The zero-moment point of a robot with angular momentum L about its centre of mass is, at constant height,
+
+    p = c - c''/w^2 + (-L'_y, L'_x) / (m g),
+
+so the pendulum must be planned for the virtual point p_v = p + (L'_y, -L'_x) / (m g) (Nishiwaki 2002; Takenaka 2009).
+L comes from the same inverse kinematics, run along the plan; what it adds to p_v adds to xi
+
+    xi_L(t) = w int_t^inf exp(-w (s - t)) (L'_y, -L'_x)(s) / (m g) ds.
+
+Without it a robot whose legs are heavy falls within a dozen steps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+from scipy.signal import butter, sosfiltfilt
+
+from humanoid_control.ik.whole_body_ik import WholeBodyIk
+from humanoid_control.robots.robot import Robot
+from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
+from humanoid_control.walking.feet import Feet
+from humanoid_control.walking.lipm import follow_dcm
+from humanoid_control.walking.plan import MomentumShift, WalkPlan
+
+CUTOFF = 12.0  # [Hz]
+PAST = 8  # samples of the motion so far that lead the filter in
+GRAVITY = 9.81
+
+
+class DynamicsFilter:
+    """Walks along a plan in thought, a few samples at a call.
+
+    Attributes:
+        dt: between samples [s]. done: all samples of the plan are there.
+    """
+
+    def __init__(self, robot: Robot, feet: Feet, dt: float = 0.02, momentum: bool = False) -> None:
+        """Make it.
+
+        Args:
+            robot, feet: that walk. dt: between samples [s]. momentum: as of `BalanceTasks`.
+        """
+        self.robot, self.dt = robot, dt
+        self._tasks = BalanceTasks(robot, feet, dt, momentum)
+        self._ik = WholeBodyIk(robot, walking_settings(dt), limits=walking_limits(robot, feet, False))
+        self._data = robot.model.createData()
+        self._filter = butter(2, CUTOFF, fs=1.0 / dt, output="sos")
+        self._past: list[np.ndarray] = []
+        self.done = True
+
+    def remember(self, L: np.ndarray) -> None:
+        """Take the angular momentum (3,) of the motion so far, once each dt."""
+        self._past = [*self._past[1 - PAST :], np.array(L)]
+
+    def start(self, plan: WalkPlan, t: float, horizon: float, q: np.ndarray, v: np.ndarray, center: np.ndarray) -> None:
+        """Begin to walk along a plan.
+
+        Args:
+            plan: whose momentum is not read. t: now [s]. horizon: how far [s].
+            q, v: (nq,), (nv,) of the robot as it is commanded, in the world of the plan.
+            center: (3,) of mass, planned for t.
+        """
+        self._plan, self._t0, self._count = plan, t, int(np.ceil(horizon / self.dt)) + 1
+        self._q, self._c = q.copy(), np.array(center, dtype=float)
+        self._ik.reset()
+        self._ik.v = v.copy()
+        self._L, self.done = [self._momentum(q, v)], False
+
+    def advance(self, samples: int) -> None:
+        """Take some more samples."""
+        plan, dt = self._plan, self.dt
+        for _ in range(samples):
+            k = len(self._L)
+            if k >= self._count:
+                self.done = True
+                return
+            t = self._t0 + k * dt
+            before, now = plan.path.dcm(t - dt), plan.path.dcm(t)
+            self._c[:2] = follow_dcm(self._c[:2], before, now, plan.path.omega, dt)
+            ref = plan.at(t)
+            self._tasks.set(ref.soles, self._c, ref.heading, ref.swinging)
+            result = self._ik.step(self._q, self._tasks.tasks, dt)
+            self._q = result.q
+            self._L.append(self._momentum(result.q, result.v))
+
+    def _momentum(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return np.array(pin.computeCentroidalMomentum(self.robot.model, self._data, q, v).angular)
+
+    def result(self) -> MomentumShift:
+        """The shift, after `done`."""
+        past = self._past or [self._L[0]]
+        L = np.array([*past, *self._L])
+        rate = sosfiltfilt(self._filter, np.gradient(L, self.dt, axis=0), axis=0)[len(past) :]
+        delta = np.column_stack([rate[:, 1], -rate[:, 0]]) / (self.robot.mass * GRAVITY)
+        a = np.exp(-self._plan.path.omega * self.dt)
+        xi = np.zeros_like(delta)
+        for i in range(len(xi) - 2, -1, -1):
+            xi[i] = a * xi[i + 1] + (1 - a) * 0.5 * (delta[i] + delta[i + 1])
+        return MomentumShift(self._t0, self.dt, xi)

@@ -1,0 +1,161 @@
+"""The two feet of a biped: where its soles are, what they can press on, and what their force sensors measure there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import RobotError
+from humanoid_control.robots.robot import Robot
+
+SIDES = ("l", "r")
+LEFT, RIGHT = 0, 1
+
+
+@dataclass(frozen=True)
+class SensedSole:
+    """One flat sole and its force sensor.
+
+    Attributes:
+        name: of the foot in the robot file, and of its wrench. frame: id of the pinocchio joint that carries it.
+        X_joint_sensor: pose of the sensor's frame, the middle of the rectangle with the axes of its link.
+    """
+
+    name: str
+    joint: int
+    X_joint_sensor: pin.SE3
+
+
+class Feet:
+    """Both feet of a robot. Index 0 is the left one, 1 the right one.
+
+    The sole frame S of a foot is its point `l_foot_tcp` or `r_foot_tcp`: on the ground, x forward, z up. A foot may
+    have several flat soles (Lola: the foot and the toe); they count as one rectangle in S.
+
+    Attributes:
+        frames: (2,) ids of the sole frames.
+        lower, upper: (2, 2) corners of the rectangle of each foot that the ground may press on, in S [m]. Before a toe
+            joint that is moved by a drive it ends where the drive holds: toe joint + min(length, effort / weight).
+        middle: (2, 2) points of both soles that the zero-moment point stands on, in S [m].
+        soles: of each foot.
+    """
+
+    def __init__(self, robot: Robot, inward: float = 0.0) -> None:
+        """Find the feet.
+
+        Args:
+            robot: with a floating base.
+            inward: how far toward the other foot the zero-moment point stands off the middle line [m].
+
+        Raises:
+            RobotError: not two feet with soles, or a fixed base.
+        """
+        missing = [f"{s}_foot_tcp" for s in SIDES if f"{s}_foot_tcp" not in robot.points]
+        if missing or robot.base != "floating" or len(robot.feet) < 2:
+            what = f"lacks the points {', '.join(missing)}" if missing else "has no two soles under `feet`"
+            what = "has a fixed base" if robot.base != "floating" else what
+            raise RobotError(f"{robot.name} {what}: walking needs a floating base and two feet with soles")
+        model = robot.model
+        self.frames = tuple(robot.points[f"{s}_foot_tcp"] for s in SIDES)
+        self.soles: tuple[list[SensedSole], list[SensedSole]] = ([], [])
+        q = robot.q("neutral")
+        pin.framesForwardKinematics(model, robot.data, q)
+        X_sole = [robot.data.oMf[f].copy() for f in self.frames]
+        weight = robot.mass * 9.81
+        boxes: list[list[np.ndarray]] = [[], []]
+        for foot in robot.feet:
+            frame = model.frames[model.getFrameId(foot.link, pin.FrameType.BODY)]
+            side = self._side(robot, int(frame.parentJoint))
+            if side is None:
+                raise RobotError(f"{robot.name}: sole '{foot.name}' belongs to neither leg")
+            corners = foot.corners()
+            X = frame.placement * pin.SE3(np.eye(3), corners.mean(axis=0))
+            self.soles[side].append(SensedSole(foot.name, int(frame.parentJoint), X))
+            X_world_link = robot.data.oMi[frame.parentJoint] * frame.placement
+            local = np.array([X_sole[side].actInv(X_world_link.act(c)) for c in corners])
+            if frame.parentJoint != model.frames[self.frames[side]].parentJoint:
+                tau = robot.effort[model.joints[frame.parentJoint].idx_v - robot.iv]
+                local[:, 0] = np.minimum(local[:, 0], local[:, 0].min() + tau / weight)
+            boxes[side].append(local)
+        if not (boxes[0] and boxes[1]):
+            raise RobotError(f"{robot.name}: a leg has no sole under `feet` in its robot file")
+        self.lower = np.array([np.min([b[:, :2].min(axis=0) for b in boxes[s]], axis=0) for s in (0, 1)])
+        self.upper = np.array([np.max([b[:, :2].max(axis=0) for b in boxes[s]], axis=0) for s in (0, 1)])
+        self.middle = 0.5 * (self.lower + self.upper)
+        self.middle[:, 1] = [-inward, inward]
+        self.width = float(X_sole[0].translation[1] - X_sole[1].translation[1])
+
+    def _side(self, robot: Robot, joint: int) -> int | None:
+        """The foot whose sole frame is carried by this joint, or by one that this joint hangs on."""
+        carriers = [robot.model.frames[f].parentJoint for f in self.frames]
+        while joint:
+            if joint in carriers:
+                return carriers.index(joint)
+            joint = robot.model.parents[joint]
+        return None
+
+    @property
+    def sole_width(self) -> float:
+        """Of the broader sole [m]."""
+        return float((self.upper - self.lower)[:, 1].max())
+
+    def wrenches(self, data: pin.Data, measured: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Wrench of the ground on each foot (2, 6): force [N], torque [N m] about the origin of S, in the axes of S.
+
+        Args:
+            data: with the poses of joints and frames. measured: sole -> (6,) as of `Engine.foot_wrenches`.
+
+        Raises:
+            KeyError: a sole was not measured.
+        """
+        out = np.zeros((2, 6))
+        for side, frame in enumerate(self.frames):
+            for sole in self.soles[side]:
+                X = data.oMf[frame].actInv(data.oMi[sole.joint] * sole.X_joint_sensor)
+                out[side] += X.act(pin.Force(measured[sole.name])).vector
+        return out
+
+
+# -------- Support polygons
+
+
+def convex_hull(points: np.ndarray) -> np.ndarray:
+    """Corners (k, 2) of the convex hull of points (m, 2), counter-clockwise (Andrew's monotone chain)."""
+    order = sorted(map(tuple, points))
+    out: list[tuple[float, float]] = []
+    for chain in (order, order[::-1]):
+        start = len(out)
+        for p in chain:
+            while len(out) - start > 1 and _turn(out[-2], out[-1], p) <= 0:
+                out.pop()
+            out.append(p)
+        out.pop()
+    return np.array(out)
+
+
+def _turn(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> float:
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+
+
+def nearest_in_polygon(polygon: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """Point (2,) of a convex polygon (k, 2), counter-clockwise, that is nearest to p (2,)."""
+    a, b = polygon, np.roll(polygon, -1, axis=0)
+    d = b - a
+    outside = d[:, 0] * (p[1] - a[:, 1]) - d[:, 1] * (p[0] - a[:, 0]) < 0
+    if not outside.any():
+        return p
+    s = np.clip(((p - a) * d).sum(axis=1) / np.maximum((d * d).sum(axis=1), 1e-18), 0.0, 1.0)
+    near = a + s[:, None] * d
+    return near[np.argmin(((p - near) ** 2).sum(axis=1))]
+
+
+def edge_distance(polygon: np.ndarray, p: np.ndarray) -> float:
+    """Distance from p (2,) to the edge of a convex polygon (k, 2): positive inside, negative outside [m]."""
+    a, b = polygon, np.roll(polygon, -1, axis=0)
+    d = b - a
+    inside = (d[:, 0] * (p[1] - a[:, 1]) - d[:, 1] * (p[0] - a[:, 0])) / np.hypot(d[:, 0], d[:, 1])
+    depth = float(inside.min())
+    return depth if depth >= 0 else -float(np.linalg.norm(p - nearest_in_polygon(polygon, p)))

@@ -1,0 +1,194 @@
+"""The plan of a walk: footsteps with absolute times, the zero-moment point through them, and references at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.walking.feet import Feet
+from humanoid_control.walking.footsteps import Footstep
+from humanoid_control.walking.lipm import ZmpPath
+from humanoid_control.walking.swing_foot import SwingPath
+
+
+class Phase(NamedTuple):
+    """One footstep in time.
+
+    Attributes:
+        step: which. lift, land, end: when the foot lifts off, touches down, and the next one may lift off [s].
+        swing: path of its sole.
+    """
+
+    step: Footstep
+    lift: float
+    land: float
+    end: float
+    swing: SwingPath
+
+
+class References(NamedTuple):
+    """What the plan asks for at one time, in the world of the plan.
+
+    Attributes:
+        soles: poses of both soles. heading: rotation (3, 3) about the vertical, between those of both feet.
+        swinging: the foot in the air, or None. u: phase of its swing.
+        zmp, dcm: (2,) [m]; the latter with the part for the robot's angular momentum.
+    """
+
+    soles: tuple[pin.SE3, pin.SE3]
+    heading: np.ndarray
+    swinging: int | None
+    u: float
+    zmp: np.ndarray
+    dcm: np.ndarray
+
+
+@dataclass(frozen=True)
+class MomentumShift:
+    """Shift (k, 2) of the divergent component that the robot's angular momentum asks for, each dt from t0 on [m]."""
+
+    t0: float
+    dt: float
+    shift: np.ndarray
+
+    @classmethod
+    def none(cls) -> MomentumShift:
+        """No shift."""
+        return cls(0.0, 1.0, np.zeros((1, 2)))
+
+    def at(self, t: float) -> np.ndarray:
+        """Shift (2,) at a time."""
+        x = (t - self.t0) / self.dt
+        i = int(x)
+        if x <= 0 or len(self.shift) == 1:
+            return self.shift[0]
+        if i >= len(self.shift) - 1:
+            return self.shift[-1]
+        return self.shift[i] + (x - i) * (self.shift[i + 1] - self.shift[i])
+
+
+class WalkPlan:
+    """Phases of a walk and the zero-moment point through them.
+
+    Attributes:
+        feet: where both soles are planned to be at the start. phases: in time. path: of the zero-moment point.
+        momentum: shift of the divergent component.
+    """
+
+    def __init__(
+        self,
+        feet: Sequence[pin.SE3],
+        phases: Sequence[Phase],
+        path: ZmpPath,
+        momentum: MomentumShift | None = None,
+    ) -> None:
+        self.feet, self.phases, self.path = (feet[0], feet[1]), list(phases), path
+        self.momentum = momentum or MomentumShift.none()
+
+    @property
+    def end(self) -> float:
+        """When the last foot stands and the weight has come to rest [s]."""
+        return float(self.path.t[-1])
+
+    def index(self, t: float) -> int:
+        """Which phase counts at t: the last that has begun; -1 before the first."""
+        k = -1
+        while k + 1 < len(self.phases) and t >= self.phases[k + 1].lift - 1e-9:
+            k += 1
+        return k
+
+    def soles(self, t: float) -> tuple[pin.SE3, pin.SE3]:
+        """Poses of both soles at t."""
+        out, k = list(self.feet), self.index(t)
+        for phase in self.phases[: max(k, 0)]:
+            out[phase.step.foot] = phase.step.X
+        if k >= 0:
+            p = self.phases[k]
+            out[p.step.foot] = p.swing.at((t - p.lift) / (p.land - p.lift))
+        return out[0], out[1]
+
+    def at(self, t: float) -> References:
+        """References at a time."""
+        soles, k = self.soles(t), self.index(t)
+        swinging, u = None, 1.0
+        if k >= 0 and t < self.phases[k].land - 1e-9:
+            p = self.phases[k]
+            swinging, u = p.step.foot, (t - p.lift) / (p.land - p.lift)
+        dcm = self.path.dcm(t) + self.momentum.at(t)
+        return References(soles, mean_heading(soles), swinging, u, self.path.zmp(t), dcm)
+
+
+def schedule(feet: Sequence[pin.SE3], steps: Sequence[Footstep], lift: float) -> list[Phase]:
+    """Phases of steps one after the other, the first of which lifts off at a time [s]."""
+    at, out = list(feet), []
+    for step in steps:
+        swing = SwingPath(at[step.foot], step.X, step.lift)
+        land = lift + step.swing
+        out.append(Phase(step, lift, land, land + step.double, swing))
+        at[step.foot] = step.X
+        lift = land + step.double
+    return out
+
+
+def zmp_corners(
+    soles: Feet, feet: Sequence[pin.SE3], phases: Sequence[Phase], t: float, p: np.ndarray, rest: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Corners of the zero-moment point: still under the standing foot, evenly from foot to foot between.
+
+    Args:
+        soles: geometry. feet: poses of both soles at t. phases: not over yet. t: now [s]. p: (2,) where it is now.
+        rest: time for the way to the middle after the last step [s].
+
+    Returns:
+        times (k,), corners (k, 2).
+    """
+    at, times, corners = list(feet), [t], [np.asarray(p, dtype=float)]
+    for phase in phases:
+        stand = standing_point(soles, at, 1 - phase.step.foot)
+        for when in (phase.lift, phase.land):
+            if when > times[-1] + 1e-9:
+                times.append(when)
+                corners.append(stand)
+        at[phase.step.foot] = phase.step.X
+    end = (phases[-1].land if phases else t) + rest
+    times.append(max(end, times[-1] + 1e-3))
+    corners.append(0.5 * (standing_point(soles, at, 0) + standing_point(soles, at, 1)))
+    return np.array(times), np.array(corners)
+
+
+def standing_point(soles: Feet, feet: Sequence[pin.SE3], foot: int) -> np.ndarray:
+    """Where (2,) the zero-moment point stands when one foot carries the robot."""
+    return feet[foot].act(np.array([*soles.middle[foot], 0.0]))[:2]
+
+
+def continued(path: ZmpPath, xi: np.ndarray, until: float) -> ZmpPath:
+    """The path with its zero-moment point moved, less and less until a time [s], such that it starts at xi (2,).
+
+    A shift d (1 - s / D) of p over D moves xi at its start by d (1 - (1 - exp(-w D)) / (w D)).
+    """
+    t, w = path.t, path.omega
+    D = until - t[0]
+    if D < 1e-3:
+        return path
+    share = 1.0 - (1.0 - np.exp(-w * D)) / (w * D)
+    d = (xi - path.xi[0]) / share
+    if until < t[-1] - 1e-9 and np.abs(t - until).min() > 1e-9:
+        k = int(np.searchsorted(t, until))
+        corner = path.zmp(until)
+        t = np.insert(t, k, until)
+        p = np.insert(path.p, k, corner, axis=0)
+    else:
+        p = path.p.copy()
+    p = p + d * np.clip(1.0 - (t - t[0]) / D, 0.0, 1.0)[:, None]
+    return ZmpPath.of(t, p, w)
+
+
+def mean_heading(soles: Sequence[pin.SE3]) -> np.ndarray:
+    """Rotation (3, 3) about the vertical, between the forward axes of both soles (added: no branch at 180 deg)."""
+    x, y = soles[0].rotation[:2, 0] + soles[1].rotation[:2, 0]
+    n = float(np.hypot(x, y)) or 1.0
+    return np.array([[x / n, -y / n, 0.0], [y / n, x / n, 0.0], [0.0, 0.0, 1.0]])
