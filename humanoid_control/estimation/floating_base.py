@@ -83,12 +83,14 @@ class FloatingBaseEstimator:
         pin.centerOfMass(r.model, self.data, self._q, self._v, False)
         pin.updateFramePlacements(r.model, self.data)
 
-    def update(self, forces: np.ndarray, may_stand: Sequence[bool], dt: float) -> BaseEstimate:
+    def update(
+        self, forces: np.ndarray, may_stand: Sequence[bool], dt: float, ground: Sequence[float] | None = None
+    ) -> BaseEstimate:
         """The estimate, after `kinematics`.
 
         Args:
             forces: (F,) normal force on each sole [N]. may_stand: soles that are not expected in the air.
-            dt: since the last update [s].
+            dt: since the last update [s]. ground: (F,) height of the ground under each sole, where it is known [m].
         """
         r, data = self.robot, self.data
         share = np.clip((forces / self._weight - LIGHT) / (SURE - LIGHT), 0.0, 1.0) * np.maximum(forces, 0.0)
@@ -105,7 +107,10 @@ class FloatingBaseEstimator:
             guess = self._position + dt * velocity
             for k, w in enumerate(weights):
                 if w > 0 and self._anchors[k] is None:
-                    self._anchors[k] = guess + places[k]
+                    anchor = guess + places[k]
+                    if ground is not None:
+                        anchor[2] = ground[k]
+                    self._anchors[k] = anchor
             self._position = sum(w * (a - p) for w, a, p in zip(weights, self._anchors, places, strict=True) if w > 0)
             self._velocity, self._airborne = velocity, 0.0
         else:

@@ -19,7 +19,8 @@ from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.feet import Feet
 
-STANCE, SWING, CENTER, CHEST = 100.0, 10.0, 10.0, 5.0
+STANCE, SWING, CENTER, CHEST = 100.0, 10.0, 30.0, 5.0
+SWING_TURN = 0.2  # [m/rad] of a swinging sole: where an ankle is at the end of its range the sole tilts first
 UPPER_BODY, ARMS, SPARE_LEGS, MOMENTUM = 3.0, 0.3, 0.1, 0.5
 
 
@@ -82,7 +83,7 @@ class BalanceTasks:
         """
         for k, (task, X) in enumerate(zip(self.feet, soles, strict=True)):
             task.set_target(X)
-            task.weight = SWING if k == swinging else STANCE
+            task.weight, task.orientation_weight = (SWING, SWING_TURN) if k == swinging else (STANCE, 1.0)
         self.center.set_target(center)
         self.chest.set_target(heading @ self.R_upright)
 

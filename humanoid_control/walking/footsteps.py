@@ -123,6 +123,14 @@ class VelocityPlanner:
             stance = step
         return out, first
 
+    def closing_steps(self, stance: Footstep, count: int) -> list[Footstep]:
+        """Steps beside the foot that stands, the first with the other one."""
+        out: list[Footstep] = []
+        for _ in range(count):
+            stance = self._make(stance, np.zeros(3), self.times.nominal)
+            out.append(stance)
+        return out
+
     def _displacement(self, before: np.ndarray) -> tuple[np.ndarray, float]:
         """Displacement (3,) of the coming step within the limits and near the last one, and its time [s]."""
         m = self.limits

@@ -108,7 +108,7 @@ class WalkPlan:
             out[phase.step.foot] = phase.step.X
         if k >= 0:
             p = self.phases[k]
-            out[p.step.foot] = p.swing.at((t - p.lift) / (p.land - p.lift))
+            out[p.step.foot] = p.swing.at(t)
         return out[0], out[1]
 
     def at(self, t: float) -> References:
@@ -126,8 +126,8 @@ def schedule(feet: Sequence[pin.SE3], steps: Sequence[Footstep], lift: float) ->
     """Phases of steps one after the other, the first of which lifts off at a time [s]."""
     at, out = list(feet), []
     for step in steps:
-        swing = SwingPath(at[step.foot], step.X, step.lift)
         land = lift + step.swing
+        swing = SwingPath.between(at[step.foot], step.X, lift, land, step.lift)
         out.append(Phase(step, lift, land, land + step.double, swing))
         at[step.foot] = step.X
         lift = land + step.double

@@ -135,20 +135,24 @@ class Stabilizer:
     def _distribute(self, ref: References, zmp: np.ndarray) -> np.ndarray:
         """Normal force and moments (2, 3) of both feet: shares by where the point lies between them."""
         out = np.zeros((2, 3))
-        middles = [X.act(np.array([*m, 0.0]))[:2] for X, m in zip(ref.soles, self.feet.middle, strict=True)]
-        if ref.swinging is None:
-            d = middles[0] - middles[1]
-            share = float(np.clip((zmp - middles[1]) @ d / (d @ d), 0.0, 1.0))
-            rest = zmp - middles[1] - share * d
-            shares, points = (share, 1 - share), [m + rest for m in middles]
-        else:
-            shares, points = ((0.0, 1.0) if ref.swinging == 0 else (1.0, 0.0)), [zmp, zmp]
+        left, rest, middles = self._share(ref, zmp)
+        shares = (left, 1.0 - left)
+        points = [m + rest for m in middles] if ref.swinging is None else [zmp, zmp]
         for k in (0, 1):
             local = ref.soles[k].actInv(np.array([*points[k], ref.soles[k].translation[2]]))[:2]
             x, y = np.clip(local, self.feet.lower[k] + self.gains.margin, self.feet.upper[k] - self.gains.margin)
             f = shares[k] * self.weight
             out[k] = f, y * f, -x * f
         return out
+
+    def _share(self, ref: References, zmp: np.ndarray) -> tuple[float, np.ndarray, list[np.ndarray]]:
+        """Share of the weight on the left foot, what is left of zmp across the line of both feet (2,), their middles."""
+        middles = [X.act(np.array([*m, 0.0]))[:2] for X, m in zip(ref.soles, self.feet.middle, strict=True)]
+        if ref.swinging is not None:
+            return float(ref.swinging == 1), np.zeros(2), middles
+        d = middles[0] - middles[1]
+        share = float(np.clip((zmp - middles[1]) @ d / (d @ d), 0.0, 1.0))
+        return share, zmp - middles[1] - share * d, middles
 
     # -- forces of the feet -------------------------------------------------------------------------------------
 
@@ -201,6 +205,7 @@ class Stabilizer:
         for j in (0, 1):
             if j != k:
                 self.turns[j] *= np.exp(-g.upright * dt)
+                self.offsets[j][2] *= np.exp(-g.upright * dt)
         self._swinging = k
 
     def commanded(self, ref: References) -> tuple[list[pin.SE3], np.ndarray]:
@@ -210,6 +215,5 @@ class Stabilizer:
             p = X.translation + self.offsets[k] + np.array([0.0, 0.0, sign * 0.5 * self.height])
             R = pin.exp3(self.turns[k]) @ X.rotation @ pin.exp3(np.array([*self.ankles[k], 0.0]))
             out.append(pin.SE3(R, p))
-        if ref.swinging is None:
-            return out, self.offsets.mean(axis=0)
-        return out, self.offsets[1 - ref.swinging]
+        left = self._share(ref, ref.zmp)[0]
+        return out, left * self.offsets[0] + (1.0 - left) * self.offsets[1]

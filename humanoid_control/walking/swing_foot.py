@@ -1,15 +1,60 @@
-"""The path of a swinging sole, from lift-off to touch-down."""
+"""The path of a swinging sole, from lift-off to touch-down, which may change while the foot is on its way."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.numerics.minimum_jerk import minimum_jerk
-
 STILL = 0.05  # share of the swing at either end during which the foot moves straight up or down
+LAST = 0.02  # [s] before touch-down: too late for a change
+
+
+@dataclass(frozen=True)
+class Quintic:
+    """Polynomials of degree five, one a column, between two states.
+
+    Attributes:
+        t0, t1: where they begin and end [s]; outside they stay as they are at the ends. c: (6, m) of powers of t - t0.
+    """
+
+    t0: float
+    t1: float
+    c: np.ndarray
+
+    @classmethod
+    def between(cls, t0: float, t1: float, start: np.ndarray, end: np.ndarray) -> Quintic:
+        """From a state to a place of rest.
+
+        Args:
+            start: (3, m) value, velocity, acceleration at t0. end: (m,) value at t1, at rest.
+        """
+        D = t1 - t0
+        p, v, a = start
+        c = np.empty((6, len(p)))
+        c[0], c[1], c[2] = p, v, 0.5 * a
+        d = end - p
+        c[3] = (20 * d - 12 * v * D - 3 * a * D**2) / (2 * D**3)
+        c[4] = (-30 * d + 16 * v * D + 3 * a * D**2) / (2 * D**4)
+        c[5] = (12 * d - 6 * v * D - a * D**2) / (2 * D**5)
+        return cls(t0, t1, c)
+
+    def at(self, t: float) -> np.ndarray:
+        """Values (m,)."""
+        s = min(max(t, self.t0), self.t1) - self.t0
+        c = self.c
+        return c[0] + s * (c[1] + s * (c[2] + s * (c[3] + s * (c[4] + s * c[5]))))
+
+    def state(self, t: float) -> np.ndarray:
+        """Value, velocity, acceleration (3, m)."""
+        c = self.c
+        if not self.t0 < t < self.t1:
+            return np.array([self.at(t), np.zeros(c.shape[1]), np.zeros(c.shape[1])])
+        s = t - self.t0
+        v = c[1] + s * (2 * c[2] + s * (3 * c[3] + s * (4 * c[4] + s * 5 * c[5])))
+        a = 2 * c[2] + s * (6 * c[3] + s * (12 * c[4] + s * 20 * c[5]))
+        return np.array([self.at(t), v, a])
 
 
 @dataclass(frozen=True)
@@ -17,23 +62,65 @@ class SwingPath:
     """A swing from one pose of the sole to another.
 
     Horizontally and in orientation it follows one quintic, at rest during the first and the last twentieth; vertically
-    two quintics meet at half time, `lift` above the higher end.
+    two quintics meet `lift` above the higher end. After a change all go on from where they are, as fast as they are.
 
     Attributes:
-        start, end: poses of the sole in the world. lift: [m].
+        start, end: poses of the sole in the world. lift_off, land: when it leaves and meets the ground [s].
+        across: of x, y and the rotation vector from `start`. up, down: of the height.
     """
 
     start: pin.SE3
     end: pin.SE3
-    lift: float
+    lift_off: float
+    land: float
+    across: Quintic
+    up: Quintic
+    down: Quintic
 
-    def at(self, u: float) -> pin.SE3:
-        """Pose at phase u, 0 at lift-off to 1 at touch-down."""
-        u = min(max(u, 0.0), 1.0)
-        s = minimum_jerk(min(max((u - STILL) / (1 - 2 * STILL), 0.0), 1.0))
-        a, b = self.start.translation, self.end.translation
-        p = a + s * (b - a)
-        top = max(a[2], b[2]) + self.lift
-        p[2] = a[2] + (top - a[2]) * minimum_jerk(2 * u) if u < 0.5 else top + (b[2] - top) * minimum_jerk(2 * u - 1)
-        R = self.start.rotation @ pin.exp3(s * pin.log3(self.start.rotation.T @ self.end.rotation))
-        return pin.SE3(R, p)
+    @classmethod
+    def between(cls, start: pin.SE3, end: pin.SE3, lift_off: float, land: float, lift: float) -> SwingPath:
+        """A swing from rest to rest.
+
+        Args:
+            lift: height above the higher end [m].
+        """
+        D, rest = land - lift_off, np.zeros((3, 5))
+        rest[0] = _across(start, start)
+        across = Quintic.between(lift_off + STILL * D, land - STILL * D, rest, _across(start, end))
+        low, high = float(start.translation[2]), float(end.translation[2])
+        top, half = max(low, high) + lift, lift_off + 0.5 * D
+        up = Quintic.between(lift_off, half, np.array([[low], [0.0], [0.0]]), np.array([top]))
+        down = Quintic.between(half, land, np.array([[top], [0.0], [0.0]]), np.array([high]))
+        return cls(start, end, lift_off, land, across, up, down)
+
+    def phase(self, t: float) -> float:
+        """Share of its time, 0 at lift-off to 1 at touch-down."""
+        return min(max((t - self.lift_off) / (self.land - self.lift_off), 0.0), 1.0)
+
+    def at(self, t: float) -> pin.SE3:
+        """Pose at a time [s]."""
+        a = self.across.at(t)
+        z = self.up.at(t)[0] if t < self.up.t1 else self.down.at(t)[0]
+        return pin.SE3(self.start.rotation @ pin.exp3(a[2:]), np.array([a[0], a[1], z]))
+
+    def changed(self, t: float, end: pin.SE3, land: float) -> SwingPath:
+        """The swing with another end and time of touch-down, from its state at t on; the same where it is too late."""
+        if land - t < LAST or self.land - t < LAST:
+            return self
+        across = Quintic.between(t, land - min(STILL * (land - t), LAST), self.across.state(t), _across(self.start, end))
+        top, high = float(self.up.at(self.up.t1)[0]), float(end.translation[2])
+        up, down = self.up, self.down
+        if t < self.up.t1:
+            half = max(self.up.t1 + 0.5 * (land - self.land), t + LAST)
+            half = min(half, t + 0.5 * (land - t))
+            up = Quintic.between(t, half, self.up.state(t), np.array([top])) if abs(half - up.t1) > 1e-9 else up
+            down = Quintic.between(half, land, np.array([[top], [0.0], [0.0]]), np.array([high]))
+        else:
+            down = Quintic.between(t, land, self.down.state(t), np.array([high]))
+            up = replace(up, t1=min(up.t1, t))
+        return SwingPath(self.start, end, self.lift_off, land, across, up, down)
+
+
+def _across(start: pin.SE3, X: pin.SE3) -> np.ndarray:
+    """x, y and rotation vector (5,) of a pose."""
+    return np.concatenate([X.translation[:2], pin.log3(start.rotation.T @ X.rotation)])

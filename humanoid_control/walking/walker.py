@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pinocchio as pin
@@ -13,19 +14,22 @@ from humanoid_control.estimation.floating_base import BaseEstimate, FloatingBase
 from humanoid_control.ik.whole_body_ik import IkResult, WholeBodyIk
 from humanoid_control.kinematics.joint_state import Measurement
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
+from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
 from humanoid_control.walking.dynamics_filter import DynamicsFilter
 from humanoid_control.walking.feet import Feet
 from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes, VelocityPlanner
 from humanoid_control.walking.lipm import ZmpPath, follow_dcm
-from humanoid_control.walking.plan import MomentumShift, References, WalkPlan, continued, schedule, zmp_corners
+from humanoid_control.walking.plan import MomentumShift, Phase, References, WalkPlan, continued, schedule, zmp_corners
 from humanoid_control.walking.stabilizer import Balance, Stabilizer, StabilizerGains
+from humanoid_control.walking.step_adjustment import AdjustmentSettings, SwingChoice, adjust
 
 GRAVITY = 9.81
 AHEAD = 4  # steps that are planned
 READY = 0.8  # [s] to settle into the posture of the walk
 EXPECTED = 0.7  # phase of a swing from which on the foot may touch down
+FOLLOW, FOLLOW_GAIN, FOLLOW_SPEED = 0.03, 4.0, 0.6  # [m], [1/s], [m/s]: a robot pushed far off takes its plan along
 FALLEN_TILT, FALLEN_HEIGHT, FALLEN_AIR = np.radians(35.0), 0.6, 0.25
 
 
@@ -50,7 +54,7 @@ class WalkSettings:
         momentum: arms balance the angular momentum about the vertical.
         filter_dt: samples of the dynamics filter [s]. horizon: of it [s]; 0: no filter.
         limits: of the steps; default: from the robot.
-        gains: of the stabilizer.
+        gains: of the stabilizer. adjustment: of steps after pushes; None: they stay where they are planned.
     """
 
     dt: float = 0.004
@@ -64,6 +68,7 @@ class WalkSettings:
     horizon: float = 2.4
     limits: StepLimits | None = None
     gains: StabilizerGains = field(default_factory=StabilizerGains)
+    adjustment: AdjustmentSettings | None = field(default_factory=AdjustmentSettings)
 
 
 @dataclass
@@ -114,9 +119,8 @@ class Walker:
         self.tasks = BalanceTasks(robot, self.feet, s.dt, s.momentum)
         self.filter = DynamicsFilter(robot, self.feet, s.filter_dt, s.momentum)
         self._data = robot.model.createData()
-        center = robot.center_of_mass(robot.q("neutral"))
-        ground = min(robot.frame_positions(robot.q("neutral"), self.feet.frames)[:, 2])
-        self.height = float(center[2] - ground - s.crouch)
+        self.reach = LegReach(robot, self.feet, s.crouch)
+        self.height = self.reach.height(0.0)
         self.omega = float(np.sqrt(GRAVITY / self.height))
         self.planner = VelocityPlanner(s.limits or self._step_limits(), s.times)
         self.reset()
@@ -127,7 +131,8 @@ class Walker:
     def reset(self) -> None:
         """Begin anew at the next tick, standing."""
         self.state, self.why, self.t, self.steps = WalkState.STAND, "", 0.0, 0
-        self._started = False
+        self._started, self._halt, self._counted = False, False, False
+        self._balance: Balance | None = None
         self._forces = np.zeros((2, 6))
 
     def command(self, velocity: np.ndarray) -> None:
@@ -144,6 +149,14 @@ class Walker:
             raise ConfigError(f"a velocity to walk with must be three finite numbers, got {np.asarray(velocity).tolist()}")
         self.planner.command = v
 
+    def stop(self) -> None:
+        """Come to rest within the limits of the steps."""
+        self.planner.command = np.zeros(3)
+
+    def emergency_stop(self) -> None:
+        """Come to rest within two steps; at the next tick. No motion is cut: on one leg that would be a fall."""
+        self._halt = True
+
     # -- a tick -------------------------------------------------------------------------------------------------
 
     def step(self, measured: Measurement) -> WalkReport:
@@ -158,14 +171,18 @@ class Walker:
         if not self._started:
             self._start(measured, now)
         self._check_fall(now)
-        self._next_plan()
+        self._next_plan(now)
         ref = self.plan.at(self.t)
-        balance = self.stabilizer.balance(ref, now, self.omega, dt)
+        balance = self.stabilizer.balance(ref, now, self.plan.path.omega, dt)
+        self._balance = balance
         self.stabilizer.press(balance.wrenches, self._forces, ref.swinging, dt)
         self.stabilizer.lead(ref, now, self._world_of_commands(now), dt)
         after = self.plan.at(self.t + dt)
         soles, along = self.stabilizer.commanded(after)
         self._center(after, dt)
+        if float(np.hypot(*balance.error)) > FOLLOW:
+            lag = now.center[:2] - self.center[:2]
+            self.center[:2] += dt * np.clip(FOLLOW_GAIN * lag, -FOLLOW_SPEED, FOLLOW_SPEED)
         self.tasks.set(soles, self.center + along, after.heading, after.swinging)
         result = self.ik.step(self.q, self.tasks.tasks, dt)
         self.q, self.v = result.q, result.v
@@ -177,12 +194,13 @@ class Walker:
     def _estimate(self, measured: Measurement) -> BaseEstimate:
         self.estimator.kinematics(measured.joints.q, measured.joints.v, measured.imu)
         self._forces = self.feet.wrenches(self.estimator.data, measured.foot_wrenches)
-        stand = [True, True]
+        stand, ground = [True, True], None
         if self._started:
             ref = self.plan.at(self.t)
+            ground = [float(X.translation[2]) for X in ref.soles]
             if ref.swinging is not None and ref.u < EXPECTED:
                 stand[ref.swinging] = False
-        return self.estimator.update(self._forces[:, 2], stand, self.settings.dt)
+        return self.estimator.update(self._forces[:, 2], stand, self.settings.dt, ground)
 
     def _start(self, measured: Measurement, now: BaseEstimate) -> None:
         """Stand: the plan begins with the feet where they are."""
@@ -196,8 +214,10 @@ class Walker:
         middle = 0.5 * sum(X.act(np.array([*m, 0.0])) for X, m in zip(soles, self.feet.middle, strict=True))
         self._from, self._ready = self.center.copy(), self.t
         self._floor = float(middle[2])
+        self.omega = float(np.sqrt(GRAVITY / self.height))
+        self._rise = (float(self.center[2]), self._floor + self.height, self.t, self.t + READY)
         path = ZmpPath.of(np.array([self.t, self.t + s.start]), np.array([middle[:2], middle[:2]]), self.omega)
-        self.plan, self._waiting = WalkPlan(soles, [], path), None
+        self.plan = WalkPlan(soles, [], path)
         self._before, self._started = np.zeros(3), True
         self._next_sample = self.t
 
@@ -205,13 +225,12 @@ class Walker:
         """The planned centre of mass at the end of the tick."""
         t = self.t + dt
         blend = minimum_jerk(min((t - self._ready) / READY, 1.0))
-        goal = self._floor + self.height
-        self.center[2] = self._from[2] + blend * (goal - self._from[2])
+        self.center[2] = self._height_at(t)
         if blend < 1.0:  # from where it is to above the feet
             self.center[:2] = self._from[:2] + blend * (after.dcm - self._from[:2])
             return
         before = self.plan.at(t - dt).dcm
-        self.center[:2] = follow_dcm(self.center[:2], before, after.dcm, self.omega, dt)
+        self.center[:2] = follow_dcm(self.center[:2], before, after.dcm, self.plan.path.omega, dt)
 
     def _world_of_commands(self, now: BaseEstimate) -> pin.SE3:
         """Pose, in the estimated world, of the world of the commands."""
@@ -244,59 +263,218 @@ class Walker:
 
     # -- planning -----------------------------------------------------------------------------------------------
 
-    def _next_plan(self) -> None:
-        """Begin to walk, go on, or come to rest."""
-        moving = bool(np.abs(self.planner.command).max() > 1e-6)
+    def _next_plan(self, now: BaseEstimate) -> None:
+        """Begin to walk, go on, adjust a step, or come to rest."""
+        s, t = self.settings, self.t
         if self.state == WalkState.FALLEN:
             return
+        if self._halt:
+            self._stop_now()
         if self.state == WalkState.STAND:
-            if moving and self.t >= self._ready + READY and self.t >= self.plan.end:
+            if self._wanted and t >= self._ready + READY and t >= self.plan.end:
                 foot = 0 if self.planner.command[1] > 0 or self.planner.command[2] > 0 else 1
-                self._replan(self.t + self.settings.start, foot)
                 self.state = WalkState.WALK
+                self._replan(t + s.start, foot)
             return
-        k = self.plan.index(self.t)
-        if k >= 0 and self.t >= self.plan.phases[k].end - 1e-9 and k == len(self.plan.phases) - 1:
-            if self.t >= self.plan.end:
-                self.state, self._before = WalkState.STAND, np.zeros(3)
-                self.steps += 1
+        k = self.plan.index(t)
+        if k < 0:
+            if not self.plan.phases and t >= self.plan.end:
+                self.state = WalkState.STAND
             return
-        if k > 0 or (k == 0 and self.t < self.plan.phases[0].lift + 0.5 * self.settings.dt and self._waiting is None):
-            # A step has ended and the next one lifts off.
-            if k > 0:
-                self.steps += 1
-                self._replan(self.plan.phases[k].lift, self.plan.phases[k].step.foot)
+        if k > 0:  # the next swing begins
+            self._counted = False
+            self._replan(t, self.plan.phases[k].step.foot)
+            k = 0
+        phase = self.plan.phases[k]
+        if t < phase.land - 1e-9:
+            if s.adjustment is not None and self._pushed:
+                self._adjust(now, s.adjustment)
+            return
+        if not self._counted and t >= phase.land - 1e-9:
+            self.steps, self._counted = self.steps + 1, True
+        if k == len(self.plan.phases) - 1 and t >= self.plan.end:
+            self.state, self._before = WalkState.STAND, np.zeros(3)
+
+    @property
+    def _pushed(self) -> bool:
+        """The robot is so far off its plan that the next step must help."""
+        a, b = self.settings.adjustment, self._balance
+        return a is not None and b is not None and (float(np.hypot(*b.error)) > a.threshold or b.cut > a.cut)
+
+    def _adjust(self, now: BaseEstimate, a: AdjustmentSettings) -> None:
+        """Move the coming foothold, and the time at which it is reached, toward where they bring the motion back."""
+        s, t, plan = self.settings, self.t, self.plan
+        phase = plan.phases[0]
+        if phase.swing.phase(t) > a.latest_phase:
+            return
+        foot, limits = phase.step.foot, self.planner.limits
+        stance = plan.feet[1 - foot]
+        R = stance.rotation[:2, :2].T
+        origin = stance.translation[:2]
+        w = plan.path.omega
+        xi = now.center[:2] + now.center_velocity[:2] / w
+        at = R @ (phase.step.X.translation[:2] - origin)
+        remaining = phase.land - t
+        side = 1.0 if foot == 0 else -1.0
+        wide = sorted((side * limits.gap, side * (limits.gap + limits.sideways + 0.1)))
+        choice = SwingChoice(
+            xi=R @ (xi - origin),
+            zmp=R @ (self._balance.zmp - origin),
+            omega=w,
+            foothold=R @ (self._planned.translation[:2] - origin),
+            offset=R @ (plan.at(phase.land).dcm - phase.step.X.translation[:2]),
+            remaining=remaining,
+            soonest=min(max(phase.lift + a.earliest - t, 2 * s.dt), remaining),
+            latest=remaining + a.stretch * remaining,
+            lower=np.array([-limits.backward - 0.1, wide[0]]),
+            upper=np.array([limits.forward + 0.1, wide[1]]),
+        )
+        u, later = adjust(choice, a)
+        move = u - at
+        far = float(np.hypot(*move))
+        if far < 1e-3 and abs(later - remaining) < 0.5 * s.dt:
+            return
+        u = at + move * min(1.0, a.speed * s.dt / max(far, 1e-9))
+        land = t + float(np.clip(later, remaining - 4 * s.dt, remaining + 4 * s.dt))
+        X = pin.SE3(phase.step.X.rotation, np.array([*(stance.rotation[:2, :2] @ u + origin), phase.step.X.translation[2]]))
+        step = replace(phase.step, X=X)
+        swing = phase.swing.changed(t, X, land)
+        first = Phase(step, phase.lift, swing.land, swing.land + step.double, swing)
+        feet = [stance, stance]
+        feet[foot] = X
+        if self.state == WalkState.WALK:
+            steps = self.planner.next_steps(replace(step), self._before, AHEAD - 1)[0]
+        else:
+            steps = self.planner.closing_steps(step, 1)
+        new = self._plan_of(plan.feet, [first, *schedule(feet, steps, first.end)])
+        new.momentum = replace(plan.momentum, t0=plan.momentum.t0 + swing.land - phase.land)
+        self.plan = new
+
+    @property
+    def _wanted(self) -> bool:
+        return bool(np.abs(self.planner.command).max() > 1e-6)
 
     def _replan(self, lift: float, foot: int) -> None:
         """Make a new plan whose first step lifts the foot off at a time, and go on from the present references."""
         s, t = self.settings, self.t
         soles = self.plan.soles(t)
         stance = Footstep(1 - foot, soles[1 - foot], 0.0, 0.0, 0.0)
-        steps, self._before = self._steps(stance, soles[foot])
+        if self.state == WalkState.WALK and (self._wanted or np.abs(self._before).max() > 1e-3):
+            steps, self._before = self.planner.next_steps(stance, self._before, AHEAD)
+        else:
+            steps, self._before = self.planner.closing_steps(stance, 1), np.zeros(3)
+            self.state = WalkState.STOP
+        self._set_height(self._before, lift, lift + steps[0].swing)
         phases = schedule(soles, steps, lift)
-        now = self.plan.at(t)
-        p = self.plan.path.zmp(t)
-        times, corners = zmp_corners(self.feet, soles, phases, t, p, s.settle)
-        if lift <= t + 1e-9:
-            corners[0] = corners[1] if len(corners) > 1 else corners[0]
-        path = ZmpPath.of(times, corners, self.omega)
-        plan = WalkPlan(soles, phases, path)
+        plan = self._plan_of(soles, phases)
         shift = MomentumShift.none()
         if s.horizon > 0:
             self.filter.start(plan, t, s.horizon, self.q, self.v, self.center)
             while not self.filter.done:
                 self.filter.advance(50)
             shift = self.filter.result()
-        path = continued(path, now.dcm - shift.at(t), phases[0].end)
-        self.plan = WalkPlan(soles, phases, path, shift)
+        self._planned = phases[0].step.X
+        self._go_on(plan, shift, phases[0].end)
 
-    def _steps(self, stance: Footstep, X_other: pin.SE3) -> tuple[list[Footstep], np.ndarray]:
-        """The coming footsteps: by the command, or one that closes the feet."""
-        if np.abs(self.planner.command).max() > 1e-6 or np.abs(self._before).max() > 1e-3:
-            return self.planner.next_steps(stance, self._before, AHEAD)
-        steps, before = self.planner.next_steps(stance, np.zeros(3), 1)
-        self.state = WalkState.STOP
-        return steps, before
+    def _plan_of(self, soles: Sequence[pin.SE3], phases: Sequence[Phase]) -> WalkPlan:
+        """The plan through phases from now on."""
+        now = self.plan.path.zmp(self.t)
+        times, corners = zmp_corners(self.feet, soles, phases, self.t, now, self.settings.settle)
+        if len(times) > 1 and phases and phases[0].lift <= self.t + 1e-9:
+            corners[0] = corners[1]  # the swing has begun: the standing foot carries
+        return WalkPlan(soles, phases, ZmpPath.of(times, corners, self.omega))
+
+    def _go_on(self, plan: WalkPlan, shift: MomentumShift, until: float) -> None:
+        """Take a plan over without a jump of the reference: the zero-moment point takes up the difference [s]."""
+        old = self.plan.at(self.t)
+        velocity = self.plan.path.omega * (old.dcm - self.center[:2])
+        xi = self.center[:2] + velocity / self.omega
+        path = continued(plan.path, xi - shift.at(self.t), until)
+        self.plan = WalkPlan(plan.feet, plan.phases, path, shift)
+
+    def _set_height(self, d: np.ndarray, begin: float, end: float) -> None:
+        """Lower the centre of mass for longer steps, d (3,) the coming displacement, from one time to another [s]."""
+        goal = self._floor + self.reach.height(float(np.hypot(d[0], d[1])))
+        if abs(goal - self._rise[1]) > 1e-4:
+            self._rise = (self._height_at(self.t), goal, max(begin, self.t), max(end, self.t + 0.2))
+            self.omega = float(np.sqrt(GRAVITY / (goal - self._floor)))
+
+    def _height_at(self, t: float) -> float:
+        low, high, begin, end = self._rise
+        return low + (high - low) * minimum_jerk(min(max((t - begin) / (end - begin), 0.0), 1.0))
+
+    def _stop_now(self) -> None:
+        """Come to rest as soon as possible: the coming foot lands where it captures the motion, the other beside it."""
+        self._halt, t = False, self.t
+        self.planner.command[:] = 0.0
+        if self.state not in (WalkState.WALK, WalkState.STOP):
+            return
+        self.state, self._before = WalkState.STOP, np.zeros(3)
+        k = self.plan.index(t)
+        soles = list(self.plan.soles(t))
+        if k < 0:  # the first step has not begun: back to the middle
+            self._go_on(self._plan_of(soles, []), MomentumShift.none(), t + self.settings.settle)
+            return
+        phase = self.plan.phases[k]
+        swinging = t < phase.land - 1e-9
+        foot = phase.step.foot if swinging else 1 - phase.step.foot
+        if swinging:
+            soles[foot] = phase.swing.start
+            lift, land = phase.lift, phase.land
+        else:
+            lift = phase.end
+            land = lift + phase.step.swing
+        stance = Footstep(1 - foot, soles[1 - foot], 0.0, 0.0, 0.0)
+        base = self.planner.closing_steps(stance, 1)[0]
+        xi = self.plan.at(t).dcm
+
+        def plan_for(ahead: float) -> WalkPlan:
+            X = base.X * pin.SE3(np.eye(3), np.array([ahead, 0.0, 0.0]))
+            step = replace(base, X=X)
+            if swinging:
+                swing = phase.swing.changed(t, X, land)
+                first = Phase(step, lift, land, land + step.double, swing)
+            else:
+                first = schedule(soles, [step], lift)[0]
+            feet = list(soles)
+            feet[foot] = X
+            last = self.planner.closing_steps(Footstep(foot, X, 0.0, 0.0, 0.0), 1)
+            return self._plan_of(soles, [first, *schedule(feet, last, first.end)])
+
+        forward = soles[1 - foot].rotation[:2, 0]
+        zero, one = (float(plan_for(x).path.dcm(t) @ forward) for x in (0.0, 0.1))
+        shift = self.plan.momentum
+        wanted = float((xi - shift.at(t)) @ forward)
+        most = self.planner.limits
+        ahead = float(np.clip((wanted - zero) / (one - zero) * 0.1, -most.backward, most.forward))
+        plan = plan_for(ahead)
+        self._go_on(plan, MomentumShift.none(), plan.phases[0].end)
+
+
+class LegReach:
+    """How high the centre of mass may be, for legs to keep their bend at the end of a step."""
+
+    def __init__(self, robot: Robot, feet: Feet, crouch: float, share: float = 0.96) -> None:
+        """Measure the legs.
+
+        Args:
+            robot, feet: whose. crouch: of the centre of mass below the neutral posture [m]. share: of the stretched leg.
+        """
+        q = robot.q("neutral")
+        center = robot.center_of_mass(q)
+        ground = float(min(robot.frame_positions(q, feet.frames)[:, 2]))
+        leg = JointGroups.of(robot).l_leg
+        ends = [robot.model.getJointId(robot.joint_names[leg[0]]), robot.model.frames[feet.frames[0]].parentJoint]
+        hip, ankle = (robot.data.oMi[k].translation.copy() for k in ends)
+        robot.frame_positions(robot.q("zero"), feet.frames)
+        stretched = np.linalg.norm(np.subtract(*(robot.data.oMi[k].translation for k in ends)))
+        self.length, self.above = share * float(stretched), float(hip[2] - ankle[2])
+        self.neutral, self.crouch = float(center[2] - ground), crouch
+
+    def height(self, step: float) -> float:
+        """Of the centre of mass above the soles for a displacement a step [m]; a rear foot lifts off 0.6 of it behind."""
+        legs = float(np.sqrt(max(self.length**2 - (0.6 * step) ** 2, (0.5 * self.length) ** 2)))
+        return self.neutral - max(self.crouch, self.above - legs)
 
 
 def level(X: pin.SE3) -> pin.SE3:

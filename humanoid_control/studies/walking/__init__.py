@@ -1,0 +1,1 @@
+"""Walking in the simulated world: how far, how fast, over what and against what pushes."""

@@ -1,0 +1,256 @@
+"""One walk in the simulated world, by sensors with errors, and what can be measured of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.kinematics.joint_state import ImuReading, JointState, Measurement
+from humanoid_control.simulation.engine import Engine
+from humanoid_control.simulation.sensors.sensor_model import Imperfection, Sensor
+from humanoid_control.walking.walker import Walker, WalkReport, WalkState
+
+SETTLING = 0.3  # [s] in which a robot sinks into its contacts before the walker looks
+
+NOISE = Imperfection.from_texts(
+    noise="position=0.0002,velocity=0.02,gyro=0.01,orientation=0.002,force=1,torque=0.1",
+    bias="orientation=0.005",
+    delay="0.002",
+)
+"""Errors of all sensors as of a good humanoid: encoders, IMU and force sensors, 2 ms late."""
+
+
+class NoisySensors:
+    """All sensors of a simulated robot, with errors."""
+
+    def __init__(self, engine: Engine, model: Imperfection, seed: int) -> None:
+        """Make them for the engine's robot."""
+        n = engine.robot.n
+        self.engine = engine
+        self.joints = Sensor("joint_states", (n, n, n), model, seed)
+        self.imu = Sensor("imu", (4, 3, 3), model, seed)
+        self.names = tuple(engine.foot_wrenches())
+        self.feet = {name: Sensor("wrench", (3, 3), model, seed, name) for name in self.names}
+        self.last: Measurement | None = None
+
+    def read(self) -> Measurement | None:
+        """What the sensors give now; a sample that is lost or not there yet leaves the one before."""
+        engine, t = self.engine, self.engine.time
+        true = engine.read()
+        joints = self.joints.read(t, true.joints.q, true.joints.v, true.joints.effort)
+        imu = self.imu.read(t, *true.imu)
+        feet = {n: self.feet[n].read(t, w[:3], w[3:]) for n, w in true.foot_wrenches.items()}
+        if joints is None or imu is None or any(w is None for w in feet.values()):
+            return self.last
+        state = JointState(true.joints.names, *joints, t)
+        self.last = Measurement(state, ImuReading(*imu), {n: np.concatenate(w) for n, w in feet.items() if w})
+        return self.last
+
+
+@dataclass(frozen=True)
+class Push:
+    """A push on the root link: when it begins [s after the first lift-off], force (3,) [N] in the world, how long [s]."""
+
+    when: float
+    force: tuple[float, float, float]
+    duration: float = 0.1
+
+
+@dataclass
+class WalkOutcome:
+    """What became of a walk.
+
+    Attributes:
+        fell: why it fell, empty where it did not. steps: that it took. time: walked [s], simulated.
+        distance: [m]. dcm_error: (2,) root mean square of xi - xi_ref, forward and sideways [m].
+        tilt: most [rad] of the root link. zmp_margin: least [m] of the zero-moment point asked for.
+        sole_error: most [m] that a foot came down off its plan, against the other foot.
+        foot_error: most [m] that the inverse kinematics missed a sole.
+        slip: way that loaded soles crept, in all [m].
+        torque_share: most of a torque limit, torque_joint of which; torque_full: time with a joint at its limit [s].
+        speed_share: most of a speed limit, in truth; command_share: of the commands.
+        odometry: error of the estimated way, as share of it. height_drift: [m].
+        velocity: (3,) mean over the steady part [m/s, m/s, rad/s], in the robot's heading.
+        momentum: peak to peak of the angular momentum about the vertical [N m s].
+        real_time_factor: simulated time per time. tick: median and 99th percentile of a tick of the walker [s].
+    """
+
+    fell: str = ""
+    steps: int = 0
+    time: float = 0.0
+    distance: float = 0.0
+    dcm_error: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    tilt: float = 0.0
+    zmp_margin: float = np.inf
+    sole_error: float = 0.0
+    foot_error: float = 0.0
+    slip: float = 0.0
+    torque_share: float = 0.0
+    torque_joint: str = ""
+    torque_full: float = 0.0
+    speed_share: float = 0.0
+    command_share: float = 0.0
+    odometry: float = 0.0
+    height_drift: float = 0.0
+    velocity: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    momentum: float = 0.0
+    real_time_factor: float = 0.0
+    tick: tuple[float, float] = (0.0, 0.0)
+
+
+Program = Callable[[float], Sequence[float]]
+
+
+def walk(
+    engine: Engine,
+    walker: Walker,
+    program: Program,
+    steps: int,
+    noise: Imperfection | None = None,
+    seed: int = 0,
+    pushes: Sequence[Push] = (),
+    longest: float = 1e4,
+    watch: Callable[[Engine, Walker, WalkReport], None] | None = None,
+) -> WalkOutcome:
+    """Walk until so many steps are done and the robot stands again, or it falls.
+
+    Args:
+        engine: with a robot on a floating base, at rest. walker: of its own robot.
+        program: velocity (3,) to walk with, at a time since the start [s]; after the steps it is zero.
+        steps: after which it stops. noise: of the sensors. seed: of the noise.
+        pushes: on the root link. longest: time after which it is ended [s]. watch: called after every tick.
+    """
+    dt, h = walker.settings.dt, engine.settings.step
+    half = max(round(0.5 * dt / h), 1)
+    rest = max(round(dt / h) - half, 0)
+    engine.step(round(SETTLING / h))
+    sensors = NoisySensors(engine, noise, seed) if noise else None
+    seen = _Seen(engine, walker)
+    todo, out, first = list(pushes), WalkOutcome(), float("nan")
+    begin = time.perf_counter()
+    while walker.t < longest:
+        measured = engine.read() if sensors is None else sensors.read()
+        if measured is None:
+            engine.step(half + rest)
+            continue
+        walker.command(np.asarray(program(walker.t), dtype=float) if walker.steps < steps else np.zeros(3))
+        t0 = time.perf_counter()
+        report = walker.step(measured)
+        seen.ticks.append(time.perf_counter() - t0)
+        iq, iv = walker.robot.iq, walker.robot.iv
+        engine.command(walker.q[iq:], walker.v[iv:])
+        if np.isnan(first) and report.references.swinging is not None:
+            first = walker.t
+        while todo and walker.t - first >= todo[0].when:
+            push = todo.pop(0)
+            engine.push(engine.robot.root_link, np.array([*push.force, 0.0, 0.0, 0.0]), push.duration)
+        seen.look(report)
+        if watch is not None:
+            watch(engine, walker, report)
+        if report.state == WalkState.FALLEN or engine.diverged:
+            out.fell = report.why or engine.failure
+            break
+        if walker.steps >= steps and report.state == WalkState.STAND:
+            break
+        engine.step(half)
+        if sensors is not None:
+            sensors.read()
+        if rest:
+            engine.step(rest)
+    out.real_time_factor = walker.t / (time.perf_counter() - begin)
+    seen.tell(out)
+    return out
+
+
+class _Seen:
+    """Everything that is measured while a robot walks."""
+
+    def __init__(self, engine: Engine, walker: Walker) -> None:
+        self.engine, self.walker, self.ticks = engine, walker, list[float]()
+        self.rows: list[list[float]] = []
+        self.data = engine.robot.model.createData()
+        self.torque = np.zeros(engine.robot.n)
+        self.sole_errors: list[float] = []
+        self.slip, self.full = 0.0, 0.0
+        self._swinging: int | None = None
+        self._soles: list[pin.SE3] | None = None
+
+    def look(self, report: WalkReport) -> None:
+        e, w = self.engine, self.walker
+        r, dt = e.robot, w.settings.dt
+        pin.centerOfMass(r.model, self.data, e.q, e.v, False)
+        pin.updateFramePlacements(r.model, self.data)
+        soles = [self.data.oMf[f].copy() for f in w.feet.frames]
+        share = np.abs(e.torque) / r.effort
+        self.torque = np.maximum(self.torque, share)
+        self.full += dt * bool((share > 0.999).any())
+        ref = report.references
+        if self._soles is not None:
+            for k in (0, 1):
+                if k != ref.swinging and report.estimate.weights[k] > 0.2:
+                    self.slip += float(np.hypot(*(soles[k].translation - self._soles[k].translation)[:2]))
+        if self._swinging is not None and ref.swinging is None:
+            k = self._swinging
+            planned, true = ref.soles[1 - k].actInv(ref.soles[k]), soles[1 - k].actInv(soles[k])
+            self.sole_errors.append(float(np.hypot(*(planned.translation - true.translation)[:2])))
+        self._soles, self._swinging = soles, ref.swinging
+        up = pin.XYZQUATToSE3(e.q[:7]).rotation @ r.X_world_root.rotation.T
+        heading = np.arctan2(up[1, 0], up[0, 0])
+        L = pin.computeCentroidalMomentum(r.model, self.data, e.q, e.v).angular[2]
+        self.rows.append(
+            [
+                w.t,
+                *report.balance.error,
+                np.arccos(np.clip(up[2, 2], -1, 1)),
+                report.balance.margin,
+                report.foot_error.max(),
+                (np.abs(e.v[r.iv :]) / r.velocity).max(),
+                (np.abs(w.v[r.iv :]) / r.velocity).max(),
+                *e.q[:3],
+                *report.estimate.q[:3],
+                heading,
+                L,
+                float(ref.swinging is not None),
+            ]
+        )
+
+    def tell(self, out: WalkOutcome) -> None:
+        """Fill the outcome."""
+        a, w = np.array(self.rows), self.walker
+        out.steps, out.time = w.steps, w.t
+        walking = np.flatnonzero(a[:, -1])
+        a = a[walking[0] :] if len(walking) else a
+        out.dcm_error = np.sqrt((a[:, 1:3] ** 2).mean(axis=0))
+        out.tilt, out.zmp_margin = float(a[:, 3].max()), float(a[:, 4].min())
+        out.foot_error, out.speed_share = float(a[:, 5].max()), float(a[:, 6].max())
+        out.command_share = float(a[:, 7].max())
+        way = a[:, 8:11] - a[0, 8:11]
+        guess = a[:, 11:14] - a[0, 11:14]
+        out.distance = float(np.hypot(np.diff(a[:, 8]), np.diff(a[:, 9])).sum())
+        out.odometry = float(np.linalg.norm((guess - way)[-1, :2]) / max(out.distance, 1e-9))
+        out.height_drift = float((guess - way)[-1, 2])
+        out.sole_error, out.slip = max(self.sole_errors, default=0.0), self.slip
+        k = int(np.argmax(self.torque))
+        out.torque_share, out.torque_joint = float(self.torque[k]), self.engine.robot.joint_names[k]
+        out.torque_full = self.full
+        third = a[len(a) // 3 : -max(len(a) // 10, 1)]
+        if len(third) > 2:
+            h = np.unwrap(third[:, 14])
+            span = third[-1, 0] - third[0, 0]
+            d = np.diff(third[:, 8:10], axis=0)
+            c, s = np.cos(h[:-1]), np.sin(h[:-1])
+            forward, left = (c * d[:, 0] + s * d[:, 1]).sum(), (c * d[:, 1] - s * d[:, 0]).sum()
+            out.velocity = np.array([forward, left, h[-1] - h[0]]) / span
+            out.momentum = float(np.ptp(third[:, 15]))
+        out.tick = (float(np.median(self.ticks)), float(np.percentile(self.ticks, 99)))
+
+
+def steady(velocity: Sequence[float], after: float = 2.0) -> Program:
+    """A program: stand, then walk with one velocity (3,)."""
+    return lambda t: velocity if t >= after else (0.0, 0.0, 0.0)
+
+
