@@ -48,6 +48,10 @@ class DynamicsFilter:
         self._ik = WholeBodyIk(robot, walking_settings(dt), limits=walking_limits(robot, feet, False))
         self._data = robot.model.createData()
         self._filter = butter(2, CUTOFF, fs=1.0 / dt, output="sos")
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the motion so far."""
         self._past: list[np.ndarray] = []
         self.done = True
 

@@ -18,17 +18,19 @@ from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
 from humanoid_control.walking.dynamics_filter import DynamicsFilter
-from humanoid_control.walking.feet import Feet
+from humanoid_control.walking.feet import Feet, nearest_in_polygon
 from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes, VelocityPlanner
 from humanoid_control.walking.lipm import ZmpPath, follow_dcm
 from humanoid_control.walking.plan import MomentumShift, Phase, References, WalkPlan, continued, schedule, zmp_corners
 from humanoid_control.walking.stabilizer import Balance, Stabilizer, StabilizerGains
 from humanoid_control.walking.step_adjustment import AdjustmentSettings, SwingChoice, adjust
+from humanoid_control.walking.swing_foot import SwingPath
 
 GRAVITY = 9.81
 AHEAD = 4  # steps that are planned
 READY = 0.8  # [s] to settle into the posture of the walk
 EXPECTED = 0.7  # phase of a swing from which on the foot may touch down
+TOUCHED = 0.05  # share of the weight that says it has
 FOLLOW, FOLLOW_GAIN, FOLLOW_SPEED = 0.03, 4.0, 0.6  # [m], [1/s], [m/s]: a robot pushed far off takes its plan along
 FALLEN_TILT, FALLEN_HEIGHT, FALLEN_AIR = np.radians(35.0), 0.6, 0.25
 
@@ -130,6 +132,9 @@ class Walker:
 
     def reset(self) -> None:
         """Begin anew at the next tick, standing."""
+        self.estimator.reset()
+        self.filter.reset()
+        self.planner.command = np.zeros(3)
         self.state, self.why, self.t, self.steps = WalkState.STAND, "", 0.0, 0
         self._started, self._halt, self._counted = False, False, False
         self._balance: Balance | None = None
@@ -287,6 +292,10 @@ class Walker:
             k = 0
         phase = self.plan.phases[k]
         if t < phase.land - 1e-9:
+            u, f = phase.swing.phase(t), self._forces[phase.step.foot, 2]
+            if u > EXPECTED and f > TOUCHED * self.stabilizer.weight and phase.land - t > s.dt:
+                self._land(phase)
+                return
             if s.adjustment is not None and self._pushed:
                 self._adjust(now, s.adjustment)
             return
@@ -315,14 +324,18 @@ class Walker:
         xi = now.center[:2] + now.center_velocity[:2] / w
         at = R @ (phase.step.X.translation[:2] - origin)
         remaining = phase.land - t
+        # Where the zero-moment point would have to stay for the step to end as planned, and as much of it as there is.
+        grown = float(np.exp(w * max(remaining, 2 * s.dt)))
+        goal = self._planned.translation[:2] + self._offset
+        zmp = nearest_in_polygon(self.stabilizer.polygon(plan.at(t)), (xi * grown - goal) / (grown - 1.0))
         side = 1.0 if foot == 0 else -1.0
         wide = sorted((side * limits.gap, side * (limits.gap + limits.sideways + 0.1)))
         choice = SwingChoice(
             xi=R @ (xi - origin),
-            zmp=R @ (self._balance.zmp - origin),
+            zmp=R @ (zmp - origin),
             omega=w,
             foothold=R @ (self._planned.translation[:2] - origin),
-            offset=R @ (plan.at(phase.land).dcm - phase.step.X.translation[:2]),
+            offset=R @ self._offset,
             remaining=remaining,
             soonest=min(max(phase.lift + a.earliest - t, 2 * s.dt), remaining),
             latest=remaining + a.stretch * remaining,
@@ -346,7 +359,7 @@ class Walker:
             steps = self.planner.next_steps(replace(step), self._before, AHEAD - 1)[0]
         else:
             steps = self.planner.closing_steps(step, 1)
-        new = self._plan_of(plan.feet, [first, *schedule(feet, steps, first.end)])
+        new = self._plan_of(plan.feet, [first, *schedule(feet, steps, first.end)], stand=zmp)
         new.momentum = replace(plan.momentum, t0=plan.momentum.t0 + swing.land - phase.land)
         self.plan = new
 
@@ -373,14 +386,28 @@ class Walker:
             while not self.filter.done:
                 self.filter.advance(50)
             shift = self.filter.result()
-        self._planned = phases[0].step.X
         self._go_on(plan, shift, phases[0].end)
+        self._planned = phases[0].step.X
+        self._offset = self.plan.at(phases[0].land).dcm - self._planned.translation[:2]
 
-    def _plan_of(self, soles: Sequence[pin.SE3], phases: Sequence[Phase]) -> WalkPlan:
-        """The plan through phases from now on."""
+    def _plan_of(
+        self, soles: Sequence[pin.SE3], phases: Sequence[Phase], carried: float = 0.0, stand: np.ndarray | None = None
+    ) -> WalkPlan:
+        """The plan through phases from now on.
+
+        Args:
+            soles: poses of both before the phases. phases: not over yet.
+            carried: time until which the standing foot carries at least [s].
+            stand: where (2,) the zero-moment point stays during the swing that has begun.
+        """
         now = self.plan.path.zmp(self.t)
-        times, corners = zmp_corners(self.feet, soles, phases, self.t, now, self.settings.settle)
-        if len(times) > 1 and phases and phases[0].lift <= self.t + 1e-9:
+        timed = list(phases)
+        if phases and carried > phases[0].land:
+            timed[0] = phases[0]._replace(land=carried)
+        times, corners = zmp_corners(self.feet, soles, timed, self.t, now, self.settings.settle)
+        if phases and phases[0].lift <= self.t + 1e-9 < timed[0].land:
+            if stand is not None:
+                corners[1] = stand
             corners[0] = corners[1]  # the swing has begun: the standing foot carries
         return WalkPlan(soles, phases, ZmpPath.of(times, corners, self.omega))
 
@@ -402,6 +429,20 @@ class Walker:
     def _height_at(self, t: float) -> float:
         low, high, begin, end = self._rise
         return low + (high - low) * minimum_jerk(min(max((t - begin) / (end - begin), 0.0), 1.0))
+
+    def _land(self, phase: Phase) -> None:
+        """The swinging foot has met the ground before its time: it stands from now on; the weight follows as planned."""
+        t, foot, plan = self.t, phase.step.foot, self.plan
+        X = phase.swing.at(t)
+        ground = pin.SE3(phase.step.X.rotation, np.array([*X.translation[:2], phase.step.X.translation[2]]))
+        self.stabilizer.offsets[foot][2] += float(X.translation[2] - ground.translation[2])
+        landed = SwingPath.between(phase.swing.start, ground, phase.lift, t, 0.0)
+        first = Phase(replace(phase.step, X=ground), phase.lift, t, phase.end, landed)
+        feet = list(plan.feet)
+        feet[foot] = ground
+        later = schedule(feet, [p.step for p in plan.phases[1:]], first.end)
+        new = self._plan_of(plan.feet, [first, *later], phase.land)
+        self._go_on(new, plan.momentum, first.end)
 
     def _stop_now(self) -> None:
         """Come to rest as soon as possible: the coming foot lands where it captures the motion, the other beside it."""
