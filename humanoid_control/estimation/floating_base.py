@@ -120,7 +120,9 @@ class FloatingBaseEstimator:
         for k, w in enumerate(weights):
             if w <= 0:
                 self._anchors[k] = None
-        slip = np.array([np.hypot(*(s + self._velocity)[:2]) if w > 0 else 0.0 for s, w in zip(speeds, weights)])
+        slip = np.array(
+            [np.hypot(*(s + self._velocity)[:2]) if w > 0 else 0.0 for s, w in zip(speeds, weights, strict=True)]
+        )
         q, v = self._q.copy(), self._v.copy()
         q[:3] = self._position
         v[:3] = data.oMi[1].rotation.T @ self._velocity

@@ -1,6 +1,22 @@
-"""Walking: references of a steady gait, the task that follows them, and the momentum to have while turning.
+"""Walking: a robot with two feet follows a velocity on its own feet, and keeps its balance by its sensors.
 
-Soles, centre of mass and chest follow the gait; the joints that `free` names are left to other tasks.
+`Walker` plans footsteps, the zero-moment point and the divergent component of motion through them, adds what the
+angular momentum of the moving legs asks for, and corrects by the forces of the feet:
+
+    from humanoid_control.robots import load_robot
+    from humanoid_control.simulation import SimulationConfig
+    from humanoid_control.walking import Walker
+
+    engine = SimulationConfig("lola", "floating").build()
+    walker = Walker(load_robot("lola", "floating"))
+    for tick in range(300):
+        walker.command([0.4, 0.0, 0.0])  # [m/s], [m/s], [rad/s]
+        report = walker.step(engine.read())
+        engine.command(walker.joints, walker.joint_velocity)
+        engine.step(4)  # of 1 ms: a tick of the walker
+
+`Gait` and `WalkTask` are references of a steady gait and the task that follows them without any feedback: soles, centre
+of mass and chest follow the gait; the joints that `free` names are left to other tasks.
 
     from humanoid_control.ik import WholeBodyIk
     from humanoid_control.robots import load_robot
@@ -19,19 +35,33 @@ from typing import TYPE_CHECKING
 from humanoid_control import lazy
 
 if TYPE_CHECKING:
+    from humanoid_control.walking.footsteps import Footstep as Footstep
+    from humanoid_control.walking.footsteps import StepLimits as StepLimits
+    from humanoid_control.walking.footsteps import StepTimes as StepTimes
     from humanoid_control.walking.gait import Gait as Gait
     from humanoid_control.walking.gait import GaitPoint as GaitPoint
     from humanoid_control.walking.gait import GaitSettings as GaitSettings
     from humanoid_control.walking.momentum_reference import CubicStep as CubicStep
     from humanoid_control.walking.momentum_reference import MomentumReference as MomentumReference
+    from humanoid_control.walking.replanner import WalkSettings as WalkSettings
+    from humanoid_control.walking.stabilizer import StabilizerGains as StabilizerGains
+    from humanoid_control.walking.step_adjustment import AdjustmentSettings as AdjustmentSettings
     from humanoid_control.walking.walk_task import WalkTask as WalkTask
     from humanoid_control.walking.walk_task import leg_length as leg_length
+    from humanoid_control.walking.walker import Walker as Walker
+    from humanoid_control.walking.walker import WalkReport as WalkReport
+    from humanoid_control.walking.walker import WalkState as WalkState
 
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
+        "footsteps": ["Footstep", "StepLimits", "StepTimes"],
         "gait": ["Gait", "GaitPoint", "GaitSettings"],
         "momentum_reference": ["CubicStep", "MomentumReference"],
+        "replanner": ["WalkSettings"],
+        "stabilizer": ["StabilizerGains"],
+        "step_adjustment": ["AdjustmentSettings"],
         "walk_task": ["WalkTask", "leg_length"],
+        "walker": ["WalkReport", "WalkState", "Walker"],
     },
 )

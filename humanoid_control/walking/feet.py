@@ -9,6 +9,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import RobotError
+from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 
 SIDES = ("l", "r")
@@ -20,7 +21,7 @@ class SensedSole:
     """One flat sole and its force sensor.
 
     Attributes:
-        name: of the foot in the robot file, and of its wrench. frame: id of the pinocchio joint that carries it.
+        name: of the foot in the robot file, and of its wrench. joint: id of the pinocchio joint that carries it.
         X_joint_sensor: pose of the sensor's frame, the middle of the rectangle with the axes of its link.
     """
 
@@ -117,6 +118,36 @@ class Feet:
                 X = data.oMf[frame].actInv(data.oMi[sole.joint] * sole.X_joint_sensor)
                 out[side] += X.act(pin.Force(measured[sole.name])).vector
         return out
+
+
+class LegReach:
+    """How high the centre of mass may be, for legs to keep their bend at the end of a step."""
+
+    def __init__(self, robot: Robot, feet: Feet, crouch: float, share: float = 0.96) -> None:
+        """Measure the legs.
+
+        Args:
+            robot, feet: whose. crouch: of the centre of mass below the neutral posture, at least [m].
+            share: of the stretched leg that is used.
+        """
+        q = robot.q("neutral")
+        center = robot.center_of_mass(q)
+        ground = float(min(robot.frame_positions(q, feet.frames)[:, 2]))
+        leg = JointGroups.of(robot).l_leg
+        ends = [robot.model.getJointId(robot.joint_names[leg[0]]), robot.model.frames[feet.frames[0]].parentJoint]
+        hip, ankle = (robot.data.oMi[k].translation.copy() for k in ends)
+        robot.frame_positions(robot.q("zero"), feet.frames)
+        stretched = np.linalg.norm(np.subtract(*(robot.data.oMi[k].translation for k in ends)))
+        self.length, self.above = share * float(stretched), float(hip[2] - ankle[2])
+        self.neutral, self.crouch = float(center[2] - ground), crouch
+
+    def height(self, step: float) -> float:
+        """Height of the centre of mass above the soles, for a displacement a step [m].
+
+        A rear foot lifts off about 0.6 of the displacement behind its hip.
+        """
+        legs = float(np.sqrt(max(self.length**2 - (0.6 * step) ** 2, (0.5 * self.length) ** 2)))
+        return self.neutral - max(self.crouch, self.above - legs)
 
 
 # -------- Support polygons

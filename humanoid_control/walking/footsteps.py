@@ -78,7 +78,9 @@ class StepTimes:
 
     def __post_init__(self) -> None:
         if not 0 < self.shortest <= self.nominal < 10:
-            raise ConfigError(f"times of a step must be 0 < shortest <= nominal, got {self.shortest:g}, {self.nominal:g} s")
+            raise ConfigError(
+                f"times of a step must be 0 < shortest <= nominal, got {self.shortest:g}, {self.nominal:g} s"
+            )
         if not 0.05 <= self.double_support <= 0.6:
             raise ConfigError(f"double_support must lie in 0.05..0.6, got {self.double_support:g}")
 

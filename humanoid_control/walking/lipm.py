@@ -69,9 +69,7 @@ class ZmpPath(NamedTuple):
         return int(np.searchsorted(self.t, t, side="right")) - 1
 
 
-def _dcm(
-    t: float, t0: float, t1: float, p0: np.ndarray, p1: np.ndarray, xi1: np.ndarray, omega: float
-) -> np.ndarray:
+def _dcm(t: float, t0: float, t1: float, p0: np.ndarray, p1: np.ndarray, xi1: np.ndarray, omega: float) -> np.ndarray:
     """Divergent component (2,) at t of the piece from (t0, p0) to (t1, p1) that ends at xi1."""
     if t1 <= t0:
         return xi1

@@ -11,7 +11,6 @@ Three loops, each slower than what it acts through:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,7 +62,8 @@ class Balance:
     """What the stabilizer saw and did in a tick.
 
     Attributes:
-        error: (2,) xi - xi_ref [m]. zmp: (2,) that is asked for [m]. cut: how far it had to be moved into the support [m].
+        error: (2,) xi - xi_ref [m]. zmp: (2,) that is asked for [m].
+        cut: how far it had to be moved into the support [m].
         margin: of the zero-moment point that is asked for, from the edge of the support [m].
         wrenches: (2, 3) desired normal force [N] and moments about x, y of the sole frames [N m].
     """
@@ -81,7 +81,8 @@ class Stabilizer:
     Attributes:
         gains: of the loops. integral: (2,) [m].
         ankles: (2, 2) turn of each sole about its x and y [rad]. height: half of it the left foot is lower [m].
-        offsets: (2, 3) how far each sole is commanded off its plan [m]; turns: (2, 3) the same as rotation vectors [rad].
+        offsets: (2, 3) how far each sole is commanded off its plan [m].
+        turns: (2, 3) the same as rotation vectors [rad].
     """
 
     def __init__(self, feet: Feet, mass: float, gains: StabilizerGains | None = None) -> None:
@@ -146,7 +147,7 @@ class Stabilizer:
         return out
 
     def _share(self, ref: References, zmp: np.ndarray) -> tuple[float, np.ndarray, list[np.ndarray]]:
-        """Share of the weight on the left foot, what is left of zmp across the line of both feet (2,), their middles."""
+        """Share of the weight on the left foot, what is left of zmp off the line of both feet (2,), their middles."""
         middles = [X.act(np.array([*m, 0.0]))[:2] for X, m in zip(ref.soles, self.feet.middle, strict=True)]
         if ref.swinging is not None:
             return float(ref.swinging == 1), np.zeros(2), middles
@@ -185,7 +186,8 @@ class Stabilizer:
         """Lead the swinging foot to its planned place in the world, and let standing feet bring the trunk upright.
 
         Args:
-            ref: of the plan. now: the robot. X_world_command: pose, in the estimated world, of the commanded one. dt: [s].
+            ref: of the plan. now: the robot. dt: of the ticks [s].
+            X_world_command: pose, in the estimated world, of the world of the commands.
         """
         g, k = self.gains, ref.swinging
         if k is not None:

@@ -107,7 +107,9 @@ class SwingPath:
         """The swing with another end and time of touch-down, from its state at t on; the same where it is too late."""
         if land - t < LAST or self.land - t < LAST:
             return self
-        across = Quintic.between(t, land - min(STILL * (land - t), LAST), self.across.state(t), _across(self.start, end))
+        across = Quintic.between(
+            t, land - min(STILL * (land - t), LAST), self.across.state(t), _across(self.start, end)
+        )
         top, high = float(self.up.at(self.up.t1)[0]), float(end.translation[2])
         up, down = self.up, self.down
         if t < self.up.t1:

@@ -53,7 +53,7 @@ class NoisySensors:
 
 @dataclass(frozen=True)
 class Push:
-    """A push on the root link: when it begins [s after the first lift-off], force (3,) [N] in the world, how long [s]."""
+    """A push on the root link: begin after the first lift-off [s], force (3,) in the world [N], duration [s]."""
 
     when: float
     force: tuple[float, float, float]
@@ -67,11 +67,11 @@ class WalkOutcome:
     Attributes:
         fell: why it fell, empty where it did not. steps: that it took. time: walked [s], simulated.
         distance: [m]. dcm_error: (2,) root mean square of xi - xi_ref, forward and sideways [m].
-        tilt: most [rad] of the root link. zmp_margin: least [m] of the zero-moment point asked for.
+        tilt: most [rad] of the root link. zmp_margin: least of the zero-moment point that was asked for [m].
         sole_error: most [m] that a foot came down off its plan, against the other foot.
         foot_error: most [m] that the inverse kinematics missed a sole.
         slip: way that loaded soles crept, in all [m].
-        torque_share: most of a torque limit, torque_joint of which; torque_full: time with a joint at its limit [s].
+        torque_share: most of a torque limit; torque_joint: whose; torque_full: time with a joint at its limit [s].
         speed_share: most of a speed limit, in truth; command_share: of the commands.
         odometry: error of the estimated way, as share of it. height_drift: [m].
         velocity: (3,) mean over the steady part [m/s, m/s, rad/s], in the robot's heading.
@@ -105,25 +105,39 @@ class WalkOutcome:
 Program = Callable[[float], Sequence[float]]
 
 
+@dataclass(frozen=True)
+class WalkConditions:
+    """What a walk is done under.
+
+    Attributes:
+        program: velocity (3,) to walk with, at a time since the start [s]; after the steps it is zero.
+        steps: after which it stops. longest: time after which it is ended [s].
+        noise: of the sensors; None: they are perfect. seed: of the noise.
+        pushes: on the root link, in the order of time.
+    """
+
+    program: Program
+    steps: int
+    longest: float = 1e4
+    noise: Imperfection | None = NOISE
+    seed: int = 0
+    pushes: tuple[Push, ...] = ()
+
+
 def walk(
     engine: Engine,
     walker: Walker,
-    program: Program,
-    steps: int,
-    noise: Imperfection | None = None,
-    seed: int = 0,
-    pushes: Sequence[Push] = (),
-    longest: float = 1e4,
+    conditions: WalkConditions,
     watch: Callable[[Engine, Walker, WalkReport], None] | None = None,
 ) -> WalkOutcome:
     """Walk until so many steps are done and the robot stands again, or it falls.
 
     Args:
-        engine: with a robot on a floating base, at rest. walker: of its own robot.
-        program: velocity (3,) to walk with, at a time since the start [s]; after the steps it is zero.
-        steps: after which it stops. noise: of the sensors. seed: of the noise.
-        pushes: on the root link. longest: time after which it is ended [s]. watch: called after every tick.
+        engine: with a robot on a floating base, at rest. walker: of a robot of its own.
+        conditions: of the walk. watch: called after every tick.
     """
+    program, steps, longest = conditions.program, conditions.steps, conditions.longest
+    noise, seed, pushes = conditions.noise, conditions.seed, conditions.pushes
     dt, h = walker.settings.dt, engine.settings.step
     half = max(round(0.5 * dt / h), 1)
     rest = max(round(dt / h) - half, 0)
@@ -252,5 +266,3 @@ class _Seen:
 def steady(velocity: Sequence[float], after: float = 2.0) -> Program:
     """A program: stand, then walk with one velocity (3,)."""
     return lambda t: velocity if t >= after else (0.0, 0.0, 0.0)
-
-

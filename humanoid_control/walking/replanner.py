@@ -1,0 +1,316 @@
+"""The plan of a walk while it goes on: a new one at each step, adjusted after pushes, ended at once when asked.
+
+Every new plan goes on from the references of the old one: the centre of mass and its velocity do not jump, the
+zero-moment point takes up the difference. Only an adjustment after a push takes xi as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.estimation.floating_base import BaseEstimate
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
+from humanoid_control.robots.robot import Robot
+from humanoid_control.walking.dynamics_filter import DynamicsFilter
+from humanoid_control.walking.feet import Feet, LegReach, nearest_in_polygon
+from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes, VelocityPlanner
+from humanoid_control.walking.lipm import ZmpPath
+from humanoid_control.walking.plan import MomentumShift, Phase, WalkPlan, continued, schedule, zmp_corners
+from humanoid_control.walking.stabilizer import StabilizerGains
+from humanoid_control.walking.step_adjustment import AdjustmentSettings, SwingChoice, adjust
+from humanoid_control.walking.swing_foot import SwingPath
+
+GRAVITY = 9.81
+AHEAD = 4  # steps that are planned
+READY = 0.8  # [s] to settle into the posture of the walk
+
+
+@dataclass(frozen=True)
+class WalkSettings:
+    """Numbers of a walk; the defaults suit an adult-size robot.
+
+    Attributes:
+        dt: of the ticks [s]. times: of the steps. crouch: of the centre of mass below the neutral posture [m].
+        inward: of the zero-moment point from the middle line of a sole toward the other foot [m].
+        start: time in which the weight is shifted before the first step [s].
+        settle: time in which it comes back to the middle after the last one [s].
+        momentum: arms balance the angular momentum about the vertical.
+        filter_dt: samples of the dynamics filter [s]. horizon: of it [s]; 0: no filter.
+        limits: of the steps; default: from the robot.
+        gains: of the stabilizer. adjustment: of steps after pushes; None: they stay where they are planned.
+    """
+
+    dt: float = 0.004
+    times: StepTimes = field(default_factory=StepTimes)
+    crouch: float = 0.03
+    inward: float = 0.005
+    start: float = 1.0
+    settle: float = 0.6
+    momentum: bool = False
+    filter_dt: float = 0.02
+    horizon: float = 2.4
+    limits: StepLimits | None = None
+    gains: StabilizerGains = field(default_factory=StabilizerGains)
+    adjustment: AdjustmentSettings | None = field(default_factory=AdjustmentSettings)
+
+
+class Commanded(NamedTuple):
+    """What a plan goes on from.
+
+    Attributes:
+        t: now [s]. q: (nq,), v: (nv,) of the robot as it is commanded. center: (3,) its planned centre of mass [m].
+    """
+
+    t: float
+    q: np.ndarray
+    v: np.ndarray
+    center: np.ndarray
+
+
+class Replanner:
+    """Keeper of the plan.
+
+    Attributes:
+        settings: of the walk. feet: geometry. footsteps: where they come from. plan: of now.
+        omega: of the pendulum in the coming plan [1/s]. filter: of the robot's momentum.
+        height: of the centre of mass above the soles while it stands [m].
+    """
+
+    def __init__(self, robot: Robot, feet: Feet, settings: WalkSettings) -> None:
+        """Make it; it has a plan after `stand`."""
+        self.settings, self.feet = settings, feet
+        s = settings
+        self.filter = DynamicsFilter(robot, feet, s.filter_dt, s.momentum)
+        self.reach = LegReach(robot, feet, s.crouch)
+        self.height = self.reach.height(0.0)
+        limits = s.limits or StepLimits(width=feet.width, gap=feet.sole_width + 0.03)
+        self.footsteps = VelocityPlanner(limits, s.times)
+
+    def stand(self, t: float, soles: Sequence[pin.SE3], center: np.ndarray) -> None:
+        """Plan to stand on both soles, from a centre of mass (3,) [m] at a time [s]."""
+        middle = 0.5 * sum(X.act(np.array([*m, 0.0])) for X, m in zip(soles, self.feet.middle, strict=True))
+        self._floor = float(middle[2])
+        self.omega = float(np.sqrt(GRAVITY / self.height))
+        self._rise = (float(center[2]), self._floor + self.height, t, t + READY)
+        path = ZmpPath.of(np.array([t, t + READY]), np.array([middle[:2], middle[:2]]), self.omega)
+        self.plan = WalkPlan(soles, [], path)
+        self._before = np.zeros(3)
+
+    @property
+    def wanted(self) -> bool:
+        """Somebody wants the robot to move."""
+        return bool(np.abs(self.footsteps.command).max() > 1e-6)
+
+    def height_at(self, t: float) -> float:
+        """Planned height of the centre of mass in the world at a time [m]."""
+        low, high, begin, end = self._rise
+        return low + (high - low) * minimum_jerk(min(max((t - begin) / (end - begin), 0.0), 1.0))
+
+    def step(self, now: Commanded, lift: float, foot: int, ending: bool = False) -> bool:
+        """Plan anew, with a foot that lifts off at a time [s] first.
+
+        Args:
+            now: the robot. lift: [s]. foot: 0 or 1. ending: the step shall close the feet.
+
+        Returns:
+            Whether it does.
+        """
+        s, t = self.settings, now.t
+        soles = self.plan.soles(t)
+        stance = Footstep(1 - foot, soles[1 - foot], 0.0, 0.0, 0.0)
+        closing = ending or not (self.wanted or np.abs(self._before).max() > 1e-3)
+        if closing:
+            steps, self._before = self.footsteps.closing_steps(stance, 1), np.zeros(3)
+        else:
+            steps, self._before = self.footsteps.next_steps(stance, self._before, AHEAD)
+        self._set_height(t, lift, lift + steps[0].swing)
+        phases = schedule(soles, steps, lift)
+        plan = self._plan_of(t, soles, phases)
+        shift = MomentumShift.none()
+        if s.horizon > 0:
+            self.filter.start(plan, t, s.horizon, now.q, now.v, now.center)
+            while not self.filter.done:
+                self.filter.advance(50)
+            shift = self.filter.result()
+        self._go_on(now, plan, shift, phases[0].end)
+        self._planned = phases[0].step.X
+        self._offset = self.plan.at(phases[0].land).dcm - self._planned.translation[:2]
+        return closing
+
+    def adjust(self, t: float, now: BaseEstimate, polygon: np.ndarray, a: AdjustmentSettings) -> None:
+        """Move the coming foothold, and the time at which it is reached, toward where they bring the motion back.
+
+        Args:
+            t: now [s]. now: the robot, measured. polygon: (k, 2) where the zero-moment point may be.
+            a: when and how far.
+        """
+        s, plan = self.settings, self.plan
+        phase = plan.phases[0]
+        if phase.swing.phase(t) > a.latest_phase:
+            return
+        foot, limits = phase.step.foot, self.footsteps.limits
+        stance = plan.feet[1 - foot]
+        R = stance.rotation[:2, :2].T
+        origin = stance.translation[:2]
+        w = plan.path.omega
+        xi = now.center[:2] + now.center_velocity[:2] / w
+        at = R @ (phase.step.X.translation[:2] - origin)
+        remaining = phase.land - t
+        # Where the zero-moment point would have to stay for the step to end as planned, and as much of it as there is.
+        grown = float(np.exp(w * max(remaining, 2 * s.dt)))
+        goal = self._planned.translation[:2] + self._offset
+        zmp = nearest_in_polygon(polygon, (xi * grown - goal) / (grown - 1.0))
+        side = 1.0 if foot == 0 else -1.0
+        wide = sorted((side * limits.gap, side * (limits.gap + limits.sideways + 0.1)))
+        choice = SwingChoice(
+            xi=R @ (xi - origin),
+            zmp=R @ (zmp - origin),
+            omega=w,
+            foothold=R @ (self._planned.translation[:2] - origin),
+            offset=R @ self._offset,
+            remaining=remaining,
+            soonest=min(max(phase.lift + a.earliest - t, 2 * s.dt), remaining),
+            latest=remaining + a.stretch * remaining,
+            lower=np.array([-limits.backward - 0.1, wide[0]]),
+            upper=np.array([limits.forward + 0.1, wide[1]]),
+        )
+        u, later = adjust(choice, a)
+        move = u - at
+        far = float(np.hypot(*move))
+        if far < 1e-3 and abs(later - remaining) < 0.5 * s.dt:
+            return
+        u = at + move * min(1.0, a.speed * s.dt / max(far, 1e-9))
+        land = t + float(np.clip(later, remaining - 4 * s.dt, remaining + 4 * s.dt))
+        X = pin.SE3(
+            phase.step.X.rotation, np.array([*(stance.rotation[:2, :2] @ u + origin), phase.step.X.translation[2]])
+        )
+        step = replace(phase.step, X=X)
+        swing = phase.swing.changed(t, X, land)
+        first = Phase(step, phase.lift, swing.land, swing.land + step.double, swing)
+        feet = [stance, stance]
+        feet[foot] = X
+        if self.wanted:
+            steps = self.footsteps.next_steps(step, self._before, AHEAD - 1)[0]
+        else:
+            steps = self.footsteps.closing_steps(step, 1)
+        new = self._plan_of(t, plan.feet, [first, *schedule(feet, steps, first.end)], stand=zmp)
+        new.momentum = replace(plan.momentum, t0=plan.momentum.t0 + swing.land - phase.land)
+        self.plan = new
+
+    def land(self, now: Commanded) -> tuple[int, float]:
+        """Let the swinging foot stand, which met the ground before its time; the weight follows as planned.
+
+        Returns:
+            the foot, and how far it stands above its plan [m].
+        """
+        t, plan = now.t, self.plan
+        phase, foot = plan.phases[0], plan.phases[0].step.foot
+        X = phase.swing.at(t)
+        ground = pin.SE3(phase.step.X.rotation, np.array([*X.translation[:2], phase.step.X.translation[2]]))
+        landed = SwingPath.between(phase.swing.start, ground, phase.lift, t, 0.0)
+        first = Phase(replace(phase.step, X=ground), phase.lift, t, phase.end, landed)
+        feet = list(plan.feet)
+        feet[foot] = ground
+        later = schedule(feet, [p.step for p in plan.phases[1:]], first.end)
+        new = self._plan_of(t, plan.feet, [first, *later], phase.land)
+        self._go_on(now, new, plan.momentum, first.end)
+        return foot, float(X.translation[2] - ground.translation[2])
+
+    def stop_now(self, now: Commanded) -> None:
+        """Come to rest as soon as possible: the coming foot lands where it captures the motion, the other beside it."""
+        t, self._before = now.t, np.zeros(3)
+        k = self.plan.index(t)
+        soles = list(self.plan.soles(t))
+        if k < 0:  # the first step has not begun: back to the middle
+            self._go_on(now, self._plan_of(t, soles, []), MomentumShift.none(), t + self.settings.settle)
+            return
+        phase = self.plan.phases[k]
+        swinging = t < phase.land - 1e-9
+        foot = phase.step.foot if swinging else 1 - phase.step.foot
+        if swinging:
+            soles[foot] = phase.swing.start
+            lift, land = phase.lift, phase.land
+        else:
+            lift = phase.end
+            land = lift + phase.step.swing
+        stance = Footstep(1 - foot, soles[1 - foot], 0.0, 0.0, 0.0)
+        base = self.footsteps.closing_steps(stance, 1)[0]
+        xi = self.plan.at(t).dcm
+
+        def plan_for(ahead: float) -> WalkPlan:
+            X = base.X * pin.SE3(np.eye(3), np.array([ahead, 0.0, 0.0]))
+            step = replace(base, X=X)
+            if swinging:
+                swing = phase.swing.changed(t, X, land)
+                first = Phase(step, lift, land, land + step.double, swing)
+            else:
+                first = schedule(soles, [step], lift)[0]
+            feet = list(soles)
+            feet[foot] = X
+            last = self.footsteps.closing_steps(Footstep(foot, X, 0.0, 0.0, 0.0), 1)
+            return self._plan_of(t, soles, [first, *schedule(feet, last, first.end)])
+
+        forward = soles[1 - foot].rotation[:2, 0]
+        zero, one = (float(plan_for(x).path.dcm(t) @ forward) for x in (0.0, 0.1))
+        shift = self.plan.momentum
+        wanted = float((xi - shift.at(t)) @ forward)
+        most = self.footsteps.limits
+        ahead = float(np.clip((wanted - zero) / (one - zero) * 0.1, -most.backward, most.forward))
+        plan = plan_for(ahead)
+        self._go_on(now, plan, MomentumShift.none(), plan.phases[0].end)
+
+    # -- plans -------------------------------------------------------------------------------------------------
+
+    def _plan_of(
+        self,
+        t: float,
+        soles: Sequence[pin.SE3],
+        phases: Sequence[Phase],
+        carried: float = 0.0,
+        stand: np.ndarray | None = None,
+    ) -> WalkPlan:
+        """The plan through phases from t on.
+
+        Args:
+            soles: poses of both before the phases. phases: not over yet.
+            carried: time until which the standing foot carries at least [s].
+            stand: where (2,) the zero-moment point stays during the swing that has begun.
+        """
+        now = self.plan.path.zmp(t)
+        timed = list(phases)
+        if phases and carried > phases[0].land:
+            timed[0] = phases[0]._replace(land=carried)
+        times, corners = zmp_corners(self.feet, soles, timed, t, now, self.settings.settle)
+        if phases and phases[0].lift <= t + 1e-9 < timed[0].land:
+            if stand is not None:
+                corners[1] = stand
+            corners[0] = corners[1]  # the swing has begun: the standing foot carries
+        return WalkPlan(soles, phases, ZmpPath.of(times, corners, self.omega))
+
+    def _go_on(self, now: Commanded, plan: WalkPlan, shift: MomentumShift, until: float) -> None:
+        """Take a plan over without a jump of the reference: the zero-moment point takes up the difference [s]."""
+        old = self.plan.at(now.t)
+        velocity = self.plan.path.omega * (old.dcm - now.center[:2])
+        xi = now.center[:2] + velocity / self.omega
+        path = continued(plan.path, xi - shift.at(now.t), until)
+        self.plan = WalkPlan(plan.feet, plan.phases, path, shift)
+
+    def _set_height(self, t: float, begin: float, end: float) -> None:
+        """Lower the centre of mass for longer steps, from one time to another [s]."""
+        d = self._before
+        goal = self._floor + self.reach.height(float(np.hypot(d[0], d[1])))
+        if abs(goal - self._rise[1]) > 1e-4:
+            self._rise = (self.height_at(t), goal, max(begin, t), max(end, t + 0.2))
+            self.omega = float(np.sqrt(GRAVITY / (goal - self._floor)))
+
+
+def level(X: pin.SE3) -> pin.SE3:
+    """The pose turned upright: only its place and heading."""
+    yaw = float(np.arctan2(X.rotation[1, 0], X.rotation[0, 0]))
+    c, s = np.cos(yaw), np.sin(yaw)
+    return pin.SE3(np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]), X.translation)
