@@ -51,6 +51,10 @@ STUDIES = {
         "one robot standing in many simulated worlds: which conditions and pushes topple it (seconds)",
         "standing_worlds",
     ),
+    "walking": StudyEntry(
+        "four robots walk by noisy sensors, are pushed, and are stopped in every phase of a step (minutes)",
+        "walking.study",
+    ),
     "tendons": StudyEntry(
         "joint angles from tendon lengths: E1 to E6 of Kawaharazuka, earlier estimators, others' arms (minutes)",
         "kawaharazuka2018.report",

@@ -22,6 +22,7 @@ from humanoid_control.walking.feet import Feet, convex_hull, edge_distance, near
 from humanoid_control.walking.plan import References
 
 GRAVITY = 9.81
+SHARES = np.array([0.0, *(s * k / 50 for k in range(1, 51) for s in (1, -1))])  # changes that are tried in turn
 
 
 @dataclass(frozen=True)
@@ -135,16 +136,50 @@ class Stabilizer:
 
     def _distribute(self, ref: References, zmp: np.ndarray) -> np.ndarray:
         """Normal force and moments (2, 3) of both feet: shares by where the point lies between them."""
-        out = np.zeros((2, 3))
+        out, g = np.zeros((2, 3)), self.gains
         left, rest, middles = self._share(ref, zmp)
-        shares = (left, 1.0 - left)
-        points = [m + rest for m in middles] if ref.swinging is None else [zmp, zmp]
+        if ref.swinging is not None:
+            shares, points = (left, 1.0 - left), [zmp, zmp]
+        else:
+            shares, points = self._both(ref, zmp, left, [m + rest for m in middles])
         for k in (0, 1):
             local = ref.soles[k].actInv(np.array([*points[k], ref.soles[k].translation[2]]))[:2]
-            x, y = np.clip(local, self.feet.lower[k] + self.gains.margin, self.feet.upper[k] - self.gains.margin)
+            x, y = np.clip(local, self.feet.lower[k] + g.margin, self.feet.upper[k] - g.margin)
             f = shares[k] * self.weight
             out[k] = f, y * f, -x * f
         return out
+
+    def _both(
+        self, ref: References, zmp: np.ndarray, left: float, points: list[np.ndarray]
+    ) -> tuple[tuple[float, float], list[np.ndarray]]:
+        """Shares and pressure points of both feet whose mean is zmp (2,), near those given.
+
+        Each point is moved into its sole and the other one takes up the rest; where both are at an edge, the share
+        changes, in steps of a fiftieth, until there is a way.
+        """
+        best: tuple[float, tuple[float, float], list[np.ndarray]] = (np.inf, (left, 1.0 - left), points)
+        for change in SHARES:
+            share = min(max(left + change, 0.0), 1.0)
+            a, b = points
+            for _ in range(4):
+                a = self._inside(ref, 0, a)
+                if share < 1.0:
+                    b = self._inside(ref, 1, (zmp - share * a) / (1.0 - share))
+                if share > 0.0:
+                    a = self._inside(ref, 0, (zmp - (1.0 - share) * b) / share)
+            missing = float(np.abs(share * a + (1.0 - share) * b - zmp).max())
+            if missing < best[0] - 1e-9:
+                best = missing, (share, 1.0 - share), [a, b]
+            if missing < 1e-6:
+                break
+        return best[1], best[2]
+
+    def _inside(self, ref: References, k: int, p: np.ndarray) -> np.ndarray:
+        """The point (2,) of a sole, less the margin, that is nearest to p along its axes."""
+        X, m = ref.soles[k], self.gains.margin
+        local = X.actInv(np.array([*p, X.translation[2]]))
+        local[:2] = np.clip(local[:2], self.feet.lower[k] + m, self.feet.upper[k] - m)
+        return X.act(local)[:2]
 
     def _share(self, ref: References, zmp: np.ndarray) -> tuple[float, np.ndarray, list[np.ndarray]]:
         """Share of the weight on the left foot, what is left of zmp off the line of both feet (2,), their middles."""

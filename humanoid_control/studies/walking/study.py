@@ -1,0 +1,236 @@
+"""`humanoid study walking`: four robots walk by noisy sensors alone, are pushed, and are stopped in every phase."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.robots import load_robot
+from humanoid_control.simulation import SimulationConfig
+from humanoid_control.studies.report import Progress, StudyReport, silent
+from humanoid_control.studies.walking.trial import (
+    NOISE,
+    NoisySensors,
+    Push,
+    WalkConditions,
+    WalkOutcome,
+    steady,
+    walk,
+)
+from humanoid_control.terminal import Table, machine
+from humanoid_control.walking import StepTimes, Walker, WalkSettings, WalkState
+
+MOST_STEPS = 100_000
+NOTE = """All sensors have noise, a bias of the orientation and 2 ms of delay; the walker sees no ground truth; one set
+of gains for all. xi error: of the divergent component against the plan, forward and sideways, root mean square. sole:
+most that a foot came down off its plan against the other foot. slip: creep of loaded soles in all. torque: most of a
+joint's limit and whose; full: how long a joint was at it. odometry: error of the estimated way. real time: simulated
+time per time, of simulation and walker together, on one core beside the others of this table."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One walk of the study.
+
+    Attributes:
+        group: of rows. name: what is walked. robot: who. velocity: (3,) [m/s, m/s, rad/s]. step_time: [s].
+        momentum: arms balance the momentum about the vertical. engine, drives, friction: of the world.
+        push: impulse (2,) on the root link, forward and to the left, at the lift-off of the seventh step [N s].
+    """
+
+    group: str
+    name: str
+    robot: str = "lola"
+    velocity: tuple[float, float, float] = (0.5, 0.0, 0.0)
+    step_time: float = 0.8
+    momentum: bool = False
+    engine: str = "multibody"
+    drives: str = "ideal"
+    friction: float = 0.8
+    push: tuple[float, float] | None = None
+
+
+ROWS = (
+    Row("robots", "0.4 m in 0.8 s"),
+    Row("robots", "0.2 m in 0.8 s", "hrp2", (0.25, 0.0, 0.0)),
+    Row("robots", "0.24 m in 0.8 s", "suralp", (0.3, 0.0, 0.0)),
+    Row("robots", "0.3 m in 0.8 s", "wabian2", (0.375, 0.0, 0.0)),
+    Row("speed", "0.5 m in 0.6 s", velocity=(0.8333, 0.0, 0.0), step_time=0.6),
+    Row("speed", "0.45 m in 0.45 s, arms balance", velocity=(1.0, 0.0, 0.0), step_time=0.45, momentum=True),
+    Row("ways", "backward", velocity=(-0.3, 0.0, 0.0)),
+    Row("ways", "sideways", velocity=(0.0, 0.12, 0.0)),
+    Row("ways", "turning on the spot", velocity=(0.0, 0.0, 0.2)),
+    Row("ways", "an arc", velocity=(0.3, 0.0, 0.2)),
+    Row("worlds", "MuJoCo", engine="mujoco"),
+    Row("worlds", "elastic drives", drives="elastic"),
+    Row("worlds", "friction 0.4", friction=0.4),
+    Row("pushes", "10 N s to the left", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(0.0, 10.0)),
+    Row("pushes", "20 N s to the right", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(0.0, -20.0)),
+    Row("pushes", "20 N s forward", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(20.0, 0.0)),
+    Row("pushes", "20 N s back", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(-20.0, 0.0)),
+)
+STOPS = "stops"
+GROUPS = (*dict.fromkeys(r.group for r in ROWS), STOPS)
+PHASES = 8  # of a cycle of two steps in which the emergency stop is tried
+
+
+def run_study(
+    robot: str | None = None,
+    steps: int = 20,
+    seeds: int = 1,
+    only: Sequence[str] = (),
+    workers: int | None = None,
+    show: Progress = silent,
+) -> StudyReport:
+    """Walk all rows.
+
+    Args:
+        robot: only rows of this robot of the catalogue.
+        steps: of each walk. seeds: how often, with other noise. only: groups of rows.
+        workers: processes; None: one a core. show: told how far it is.
+
+    Raises:
+        UnknownNameError: a group or robot that has no row. ConfigError: a number out of range.
+    """
+    for group in only:
+        if group not in GROUPS:
+            raise UnknownNameError("group of walks", group, GROUPS)
+    if not (0 < steps <= MOST_STEPS and 0 < seeds <= 1000):
+        raise ConfigError(f"steps must be 1..{MOST_STEPS} and seeds 1..1000, got {steps} and {seeds}")
+    robots = list(dict.fromkeys(r.robot for r in ROWS))
+    if robot is not None and robot not in robots:
+        raise UnknownNameError("robot that walks", robot, robots)
+    wanted = [r for r in ROWS if (not only or r.group in only) and robot in (None, r.robot)]
+    jobs: list[tuple[Any, ...]] = [(r, steps, seed) for r in wanted for seed in range(seeds)]
+    if (not only or STOPS in only) and robot in (None, "lola"):
+        jobs += [(STOPS, k / PHASES * 2, seed) for k in range(PHASES) for seed in range(seeds)]
+    found = list(_all(jobs, workers, show))
+    walks = [(r, o) for r, o in zip(jobs, found, strict=True) if isinstance(o, WalkOutcome)]
+    stops = [o for o in found if isinstance(o, dict)]
+    parts: list[Table | str] = []
+    for group in dict.fromkeys(job[0].group for job, _ in walks):
+        parts.append(_table(group, [(job[0], o) for job, o in walks if job[0].group == group]))
+    if stops:
+        parts.append(_stop_table(stops))
+    data = {
+        "study": "walking",
+        "steps": steps,
+        "seeds": seeds,
+        "walks": [{**asdict(job[0]), "seed": job[2], **asdict(o)} for job, o in walks],
+        "stops": stops,
+        "machine": machine(),
+    }
+    return StudyReport(data, [*parts, NOTE])
+
+
+def _all(jobs: list[tuple[Any, ...]], workers: int | None, show: Progress) -> Iterator[WalkOutcome | dict[str, Any]]:
+    """Outcomes in the order of the jobs, from worker processes."""
+    count = workers or min(os.cpu_count() or 1, len(jobs))
+    with ProcessPoolExecutor(max(count, 1)) as pool:
+        for k, outcome in enumerate(pool.map(_do, jobs)):
+            show((k + 1) / len(jobs), "walking")
+            yield outcome
+
+
+def _do(job: tuple[Any, ...]) -> WalkOutcome | dict[str, Any]:
+    return try_stop(job[1], job[2]) if job[0] == STOPS else try_row(*job)
+
+
+def make_walker(row: Row) -> Walker:
+    """The walker of a row."""
+    times = StepTimes(nominal=row.step_time, shortest=min(row.step_time, 0.4), comfortable=10.0)
+    walker = Walker(load_robot(row.robot, "floating"), WalkSettings(times=times, momentum=row.momentum))
+    limits = walker.planner.limits
+    long = abs(row.velocity[0]) * row.step_time
+    walker.planner.limits = replace(limits, forward=max(limits.forward, long), backward=max(limits.backward, long))
+    return walker
+
+
+def try_row(row: Row, steps: int, seed: int) -> WalkOutcome:
+    """Walk a row."""
+    engine = SimulationConfig(
+        row.robot, "floating", engine=row.engine, drives=row.drives, friction=row.friction
+    ).build()
+    pushes = ()
+    if row.push is not None:
+        forward, left = row.push
+        pushes = (Push(6 * row.step_time, (forward / PUSHED, left / PUSHED, 0.0), PUSHED),)
+    conditions = WalkConditions(steady(row.velocity), steps, noise=NOISE, seed=seed, pushes=pushes)
+    return walk(engine, make_walker(row), conditions)
+
+
+PUSHED = 0.1  # [s]
+
+
+def try_stop(phase: float, seed: int) -> dict[str, Any]:
+    """Stop Lola at 0.5 m/s as soon as possible, in a phase of the cycle 0..2, one a step.
+
+    Returns:
+        phase, fell (why; empty: it did not), steps and seconds from the call until it stands, at most [s] 10.
+    """
+    row = ROWS[0]
+    engine, walker = SimulationConfig(row.robot, "floating").build(), make_walker(row)
+    engine.step(300)
+    sensors, called, begin, report = NoisySensors(engine, NOISE, seed), None, 0, None
+    when = float("inf")
+    while walker.t < (25.0 if called is None else called + 10.0):
+        engine.step(2)
+        sensors.read()
+        engine.step(2)
+        measured = sensors.read()
+        if measured is None:
+            continue
+        if called is None and walker.t > 1.6:
+            walker.command(np.array(row.velocity))
+        report = walker.step(measured)
+        engine.command(walker.joints, walker.joint_velocity)
+        if report.state == WalkState.FALLEN:
+            break
+        if report.steps >= 5 and walker.plan.phases and walker.plan.phases[0].step.foot == 0:
+            when = min(when, walker.plan.phases[0].lift + phase * row.step_time)
+        if called is None and walker.t >= when:
+            walker.emergency_stop()
+            called, begin = walker.t, report.steps
+        if called is not None and report.state == WalkState.STAND:
+            break
+    assert report is not None
+    took = walker.t - called if called is not None else float("nan")
+    return {"phase": phase, "seed": seed, "fell": report.why, "steps": report.steps - begin, "seconds": took}
+
+
+def _table(group: str, rows: list[tuple[Row, WalkOutcome]]) -> Table:
+    columns = ["robot", "walk", "", "steps", "m/s", "xi error mm", "tilt deg", "sole mm", "slip mm", "torque %"]
+    columns += ["full s", "odometry %", "real time"]
+    body = []
+    for r, o in rows:
+        verdict = f"fell: {o.fell}" if o.fell else "walked"
+        e = 1000 * o.dcm_error
+        body.append(
+            [
+                r.robot,
+                r.name,
+                verdict,
+                o.steps,
+                round(float(np.hypot(*o.velocity[:2])), 3),
+                f"{e[0]:.1f} / {e[1]:.1f}",
+                round(float(np.degrees(o.tilt)), 2),
+                round(1000 * o.sole_error, 1),
+                round(1000 * o.slip),
+                f"{100 * o.torque_share:.0f} {o.torque_joint}",
+                round(o.torque_full, 2),
+                round(100 * o.odometry, 2),
+                round(o.real_time_factor, 2),
+            ]
+        )
+    return Table(f"walking: {group}", columns, body)
+
+
+def _stop_table(stops: list[dict[str, Any]]) -> Table:
+    body = [[s["phase"], s["fell"] or "stands", s["steps"], round(s["seconds"], 2)] for s in stops]
+    return Table("Lola at 0.5 m/s, emergency stop in each phase of a cycle", ["phase", "", "steps", "seconds"], body)

@@ -1,0 +1,102 @@
+"""The floating base by joints, IMU and forces: beside the simulated truth, while the robot sways on its feet."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from humanoid_control.estimation.floating_base import FloatingBaseEstimator
+from humanoid_control.kinematics.joint_state import ImuReading
+from humanoid_control.robots import load_robot
+from humanoid_control.simulation import SimulationConfig
+from humanoid_control.walking.feet import Feet
+
+DT = 0.004
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return load_robot("lola", "floating")
+
+
+def moved(robot, rng, R, p):
+    """A state of the robot with both soles where they are: joints of the upper body and the base's turn at random."""
+    q = robot.q("neutral", pin.SE3(R, p))
+    v = np.concatenate([rng.normal(size=6), 0.3 * rng.normal(size=robot.n)])
+    return q, v
+
+
+def reading(q, v):
+    return ImuReading(q[3:7], v[3:6], np.zeros(3))
+
+
+@pytest.mark.parametrize("stands", [(True, True), (True, False), (False, True)])
+def test_pose_velocity_and_centre_of_mass_are_exact_while_soles_stand(robot, stands):
+    """Kinematics of a robot that turns about a sole which stands still: every quantity by pinocchio."""
+    rng, feet = np.random.default_rng(3), Feet(robot)
+    q = robot.q("neutral")
+    data = robot.model.createData()
+    pin.computeJointJacobians(robot.model, data, q)
+    pin.updateFramePlacements(robot.model, data)
+    J = np.vstack(
+        [
+            pin.getFrameJacobian(robot.model, data, f, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED)
+            for f, s in zip(feet.frames, stands, strict=True)
+            if s
+        ]
+    )
+    v = 0.5 * rng.normal(size=robot.nv)
+    v -= np.linalg.pinv(J) @ (J @ v)  # the soles that stand do not move
+    estimator = FloatingBaseEstimator(robot, feet.frames)
+    estimator.reset([data.oMf[f].translation for f in feet.frames])
+    forces = np.where(stands, 300.0, 0.0)
+    estimator.kinematics(q[7:], v[6:], reading(q, v))
+    got = estimator.update(forces, stands, DT)
+    np.testing.assert_allclose(got.q, q, atol=1e-9)
+    np.testing.assert_allclose(got.v, v, atol=1e-9)
+    pin.centerOfMass(robot.model, data, q, v)
+    np.testing.assert_allclose(got.center, data.com[0], atol=1e-9)
+    np.testing.assert_allclose(got.center_velocity, data.vcom[0], atol=1e-9)
+
+
+def test_a_sole_in_the_air_is_not_believed_and_none_keeps_the_velocity(robot):
+    feet, q, v = Feet(robot), robot.q("neutral"), np.zeros(robot.nv)
+    estimator = FloatingBaseEstimator(robot, feet.frames)
+    estimator.kinematics(q[7:], v[6:], reading(q, v))
+    first = estimator.update(np.array([300.0, 300.0]), (True, True), DT)
+    v[6:] = 0.1
+    estimator.kinematics(q[7:], v[6:], reading(q, v))
+    one = estimator.update(np.array([300.0, 300.0]), (False, True), DT)  # the left one brushes the ground in its swing
+    assert one.weights.tolist() == [0.0, 1.0]
+    estimator.kinematics(q[7:], v[6:], reading(q, v))
+    none = estimator.update(np.zeros(2), (True, True), DT)
+    np.testing.assert_allclose(none.q[:3] - one.q[:3], DT * one.v[:3], atol=1e-6)
+    assert none.airborne == pytest.approx(DT) and first.airborne == 0.0
+
+
+def test_a_sole_that_comes_down_is_anchored_on_the_ground_that_is_known(robot):
+    feet, q, v = Feet(robot), robot.q("neutral"), np.zeros(robot.nv)
+    estimator = FloatingBaseEstimator(robot, feet.frames)
+    estimator.kinematics(q[7:], v[6:], reading(q, v))
+    got = estimator.update(np.array([300.0, 300.0]), (True, True), DT, ground=(0.2, 0.2))
+    assert got.soles[0].translation[2] == pytest.approx(0.2, abs=1e-9)
+
+
+def test_beside_the_truth_while_the_robot_is_pushed(robot):
+    """Odometry and velocity in the simulated world, whose contacts give way by millimetres."""
+    engine = SimulationConfig("lola", "floating").build()
+    feet, q0 = Feet(robot), None
+    estimator = FloatingBaseEstimator(robot, feet.frames)
+    engine.step(400)
+    errors, speeds = [], []
+    engine.push(robot.root_link, np.array([40.0, 30.0, 0, 0, 0, 0]), 0.2)
+    for _ in range(150):
+        m = engine.read()
+        estimator.kinematics(m.joints.q, m.joints.v, m.imu)
+        got = estimator.update(feet.wrenches(estimator.data, m.foot_wrenches)[:, 2], (True, True), DT)
+        q0 = got.q[:3] - engine.q[:3] if q0 is None else q0
+        errors.append(got.q[:3] - engine.q[:3] - q0)
+        pin.centerOfMass(robot.model, robot.data, engine.q, engine.v)
+        speeds.append(got.center_velocity - robot.data.vcom[0])
+        engine.step(4)
+    assert np.abs(errors).max() < 3e-3
+    assert np.sqrt(np.mean(np.square(speeds))) < 0.02

@@ -1,0 +1,127 @@
+"""Walking in the simulated world, by noisy sensors, without the truth."""
+
+import numpy as np
+import pytest
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.robots import load_robot
+from humanoid_control.simulation import SimulationConfig
+from humanoid_control.studies.walking.trial import NOISE, NoisySensors, WalkConditions, steady, walk
+from humanoid_control.walking import Walker, WalkSettings, WalkState
+
+SPEED = (0.4, 0.0, 0.0)
+
+
+def lola():
+    return SimulationConfig("lola", "floating").build()
+
+
+@pytest.fixture(scope="module")
+def walked():
+    """Lola walks six steps and stops; what was seen, and every command."""
+    engine, walker = lola(), Walker(load_robot("lola", "floating"))
+    rows = []
+
+    def watch(engine, walker, report):
+        e = walker.plan.at(walker.t)
+        rows.append((walker.t, walker.joints.copy(), walker.joint_velocity.copy(), e.dcm, walker.center.copy()))
+
+    outcome = walk(engine, walker, WalkConditions(steady(SPEED), 6, noise=NOISE, seed=2), watch)
+    return outcome, rows, walker.robot
+
+
+def test_a_robot_walks_by_its_sensors_and_stands_again(walked):
+    o, _, _ = walked
+    assert o.fell == "" and o.steps >= 6
+    assert o.distance > 1.2
+    assert o.tilt < np.radians(2.5)
+    assert (o.dcm_error < [0.025, 0.02]).all()
+    assert o.odometry < 0.02
+
+
+def test_every_sole_comes_down_where_it_was_planned(walked):
+    assert walked[0].sole_error < 0.015
+    assert walked[0].foot_error < 0.003
+
+
+def test_commands_keep_range_and_speed_and_are_smooth(walked):
+    _, rows, robot = walked
+    q, v = np.array([r[1] for r in rows]), np.array([r[2] for r in rows])
+    assert (q >= robot.lower - 1e-9).all() and (q <= robot.upper + 1e-9).all()
+    assert (np.abs(v) <= robot.velocity * (1 + 1e-9)).all()
+    np.testing.assert_allclose(np.diff(q, axis=0), 0.004 * v[1:], atol=1e-9)
+
+
+def test_references_do_not_jump_when_a_step_is_planned(walked):
+    """xi moves at most as fast as w times its greatest distance from the zero-moment point; and so does c."""
+    _, rows, _ = walked
+    dcm, center = np.array([r[3] for r in rows]), np.array([r[4] for r in rows])
+    assert np.abs(np.diff(dcm, axis=0)).max() < 0.004 * 3.4 * 0.35
+    jerk = np.diff(center[:, :2], n=2, axis=0) / 0.004**2
+    assert np.abs(jerk[300:]).max() < 9.81 * 0.35 / 0.85  # c'' = w^2 (c - p), p inside the soles
+
+
+def test_without_feedback_it_falls_or_is_far_worse(walked):
+    """The blocks do what they claim: the same walk without the dynamics filter."""
+    walker = Walker(load_robot("lola", "floating"), WalkSettings(horizon=0.0))
+    o = walk(lola(), walker, WalkConditions(steady((0.5, 0.0, 0.0)), 6, noise=NOISE, seed=2))
+    assert o.fell or o.dcm_error[0] > 2 * walked[0].dcm_error[0]
+
+
+@pytest.mark.parametrize("phase", [0.3, 0.9])
+def test_an_emergency_stop_ends_on_both_feet_within_two_steps(phase):
+    engine, walker = lola(), Walker(load_robot("lola", "floating"))
+    engine.step(300)
+    sensors, called, begin = NoisySensors(engine, NOISE, 1), None, 0
+    while walker.t < 12.0:
+        engine.step(2)
+        sensors.read()
+        engine.step(2)
+        measured = sensors.read()
+        if measured is None:
+            continue
+        if walker.t > 1.6 and called is None:
+            walker.command(SPEED)
+        report = walker.step(measured)
+        engine.command(walker.joints, walker.joint_velocity)
+        assert report.state != WalkState.FALLEN, report.why
+        if called is None and report.steps >= 3 and walker.t >= walker.plan.phases[0].lift + phase * 0.8:
+            walker.emergency_stop()
+            called, begin = walker.t, report.steps
+        if called is not None and report.state == WalkState.STAND:
+            break
+    assert called is not None and report.state == WalkState.STAND
+    assert report.steps - begin <= 2
+    assert walker.t - called < 3.0
+
+
+@pytest.mark.parametrize("bad", [[np.nan, 0, 0], [np.inf, 0, 0], [1.0, 2.0], "fast"])
+def test_a_velocity_that_is_none_is_refused_and_the_old_one_stays(bad):
+    walker = Walker(load_robot("hrp2", "floating"))
+    walker.command([0.1, 0.0, 0.0])
+    with pytest.raises(ConfigError, match="three finite numbers"):
+        walker.command(bad)
+    assert walker.planner.command.tolist() == [0.1, 0.0, 0.0]
+
+
+def test_it_begins_anew_after_a_fall():
+    engine, walker = lola(), Walker(load_robot("lola", "floating"))
+    engine.step(300)
+    for _ in range(3):
+        walker.step(engine.read())
+    tilted = engine.q.copy()
+    engine.push(engine.robot.root_link, np.array([900.0, 0, 0, 0, 0, 0]), 0.3)
+    while walker.state != WalkState.FALLEN and walker.t < 3.0:
+        engine.step(4)
+        report = walker.step(engine.read())
+    assert walker.state == WalkState.FALLEN and report.why
+    engine.reset()
+    engine.step(300)
+    walker.reset()
+    for _ in range(100):
+        report = walker.step(engine.read())
+        engine.command(walker.joints, walker.joint_velocity)
+        engine.step(4)
+    assert report.state == WalkState.STAND and report.why == ""
+    assert np.abs(report.balance.error).max() < 0.03
+    assert np.isfinite(tilted).all()
