@@ -126,11 +126,12 @@ class Walker:
         Raises:
             ConfigError: not three finite numbers; the old one stays.
         """
-        v = np.array(velocity, dtype=float)
+        try:
+            v = np.array(velocity, dtype=float)
+        except (TypeError, ValueError):
+            v = np.full(3, np.nan)
         if v.shape != (3,) or not np.isfinite(v).all():
-            raise ConfigError(
-                f"a velocity to walk with must be three finite numbers, got {np.asarray(velocity).tolist()}"
-            )
+            raise ConfigError(f"a velocity to walk with must be three finite numbers, got {velocity}")
         self.planner.command = v
 
     def stop(self) -> None:

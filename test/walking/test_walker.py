@@ -23,8 +23,7 @@ def walked():
     rows = []
 
     def watch(engine, walker, report):
-        e = walker.plan.at(walker.t)
-        rows.append((walker.t, walker.joints.copy(), walker.joint_velocity.copy(), e.dcm, walker.center.copy()))
+        rows.append((walker.t, walker.joints.copy(), walker.joint_velocity.copy()))
 
     outcome = walk(engine, walker, WalkConditions(steady(SPEED), 6, noise=NOISE, seed=2), watch)
     return outcome, rows, walker.robot
@@ -52,17 +51,8 @@ def test_commands_keep_range_and_speed_and_are_smooth(walked):
     np.testing.assert_allclose(np.diff(q, axis=0), 0.004 * v[1:], atol=1e-9)
 
 
-def test_references_do_not_jump_when_a_step_is_planned(walked):
-    """xi moves at most as fast as w times its greatest distance from the zero-moment point; and so does c."""
-    _, rows, _ = walked
-    dcm, center = np.array([r[3] for r in rows]), np.array([r[4] for r in rows])
-    assert np.abs(np.diff(dcm, axis=0)).max() < 0.004 * 3.4 * 0.35
-    jerk = np.diff(center[:, :2], n=2, axis=0) / 0.004**2
-    assert np.abs(jerk[300:]).max() < 9.81 * 0.35 / 0.85  # c'' = w^2 (c - p), p inside the soles
-
-
-def test_without_feedback_it_falls_or_is_far_worse(walked):
-    """The blocks do what they claim: the same walk without the dynamics filter."""
+def test_without_the_dynamics_filter_it_falls_or_is_far_worse(walked):
+    """The angular momentum of the legs decides."""
     walker = Walker(load_robot("lola", "floating"), WalkSettings(horizon=0.0))
     o = walk(lola(), walker, WalkConditions(steady((0.5, 0.0, 0.0)), 6, noise=NOISE, seed=2))
     assert o.fell or o.dcm_error[0] > 2 * walked[0].dcm_error[0]
@@ -109,7 +99,6 @@ def test_it_begins_anew_after_a_fall():
     engine.step(300)
     for _ in range(3):
         walker.step(engine.read())
-    tilted = engine.q.copy()
     engine.push(engine.robot.root_link, np.array([900.0, 0, 0, 0, 0, 0]), 0.3)
     while walker.state != WalkState.FALLEN and walker.t < 3.0:
         engine.step(4)
@@ -124,4 +113,3 @@ def test_it_begins_anew_after_a_fall():
         engine.step(4)
     assert report.state == WalkState.STAND and report.why == ""
     assert np.abs(report.balance.error).max() < 0.03
-    assert np.isfinite(tilted).all()
