@@ -9,11 +9,12 @@ RUN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 export PYTHONUNBUFFERED := 1
 
-.PHONY: help demo test setup check boundscheck mutants bench bench-peers peers docs site wheel picture clean
+.PHONY: help demo demo-walk test setup check boundscheck mutants bench bench-peers peers docs site wheel picture clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo [ROBOT=lola] [MOTION=clip.trc] [SPEED=0.5] [PORT=8080] [HOLD=1]   a robot dances, a report follows"
+	@echo "make demo-walk [ROBOT=hrp2] [PORT=8080] [HOLD=1]   a robot walks a little course, a table follows"
 	@echo "make test      the whole suite"
 	@echo "make setup     only the environment (.venv); demo and test do it by themselves"
 	@echo "make check     ruff, mypy and the tests"
@@ -35,6 +36,10 @@ $(VENV)/.ready: setup.py constraints.txt .ci/make_environment.sh
 demo: setup
 	@$(RUN)/humanoid demo --robot "$(ROBOT)" --motion "$(MOTION)" --speed $(SPEED) --port $(PORT) \
 		--seconds $(TIME) $(if $(HOLD),--hold)
+
+WALKER ?= $(if $(filter command environment,$(origin ROBOT)),$(ROBOT),lola)
+demo-walk: setup
+	@$(RUN)/humanoid demo walk --robot "$(WALKER)" --port $(PORT) $(if $(HOLD),--hold)
 
 # What only computes, or may take its time, runs on two cores at once; what is timed comes one after the other.
 TIMED := (ros or browser) and not patient
@@ -97,6 +102,7 @@ wheel: setup
 picture: setup
 	@$(RUN)/humanoid picture --robot wabian2 --motion gentle_dance --at 11.25 -o docs/picture.png
 	@$(RUN)/humanoid picture --robot armar3,hrp2,suralp,wabian2,we4rii --at 16 --height 560 -o docs/five.png
+	@$(RUN)/humanoid picture --walking --height 620 -o docs/walking.png
 	@$(RUN)/humanoid picture --collision --width 1500 --height 560 -o docs/collision.png
 	@$(RUN)/humanoid score dance -o docs/.score && mv docs/.score/errors.png docs/errors.png && rm -r docs/.score
 	@$(RUN)/humanoid study tendons --only E2,E4 -o docs/.study && mv docs/.study/E2.png docs/tendons_walk.png \

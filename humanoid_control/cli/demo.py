@@ -1,8 +1,9 @@
-"""`humanoid demo`: a robot dances to a clip, or reaches for random goals, and a report of the recording follows."""
+"""`humanoid demo`: a robot dances to a clip, reaches for random goals, or walks a course, and a report follows."""
 
 from __future__ import annotations
 
 import argparse
+import math
 from typing import TYPE_CHECKING, Any
 
 from humanoid_control.cli.parser import (
@@ -41,20 +42,23 @@ EXAMPLES = """examples:
   humanoid demo --json > report.json           the report as JSON
   humanoid demo reach                          Lola's hands go to random goals, some out of reach; a proof follows
   humanoid demo reach --robot hrp2 --seed 7    another robot, other goals
+  humanoid demo walk                           Lola walks a little course by cmd_vel; a table follows
+  humanoid demo walk --robot hrp2 --hold       and then where you say (ros2 topic pub, a gamepad)
 
 Afterwards `humanoid replay ~/.humanoid/runs/latest/recording --viewer` plays the run again.
 """
-KINDS = ("dance", "reach")
-REACHER = "lola"
+KINDS = ("dance", "reach", "walk")
+REACHER = WALKER = "lola"
+STACK_OF = {"dance": "imitation", "reach": "reach", "walk": "walking"}
 # Of all robots and built-in clips at several paces those that look right: 1.2 cm from the targets on average, 8 cm at
 # most, a joint at its speed limit 3 % of the time (test/evaluation/test_limit_costs.py).
 DANCER, MOTION, SECONDS = "wabian2", "gentle_dance", 32.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", nargs="?", default="dance", help="dance, or reach: random goals for the hands")
+    parser.add_argument("what", nargs="?", default="dance", help="dance, reach: random goals for the hands, or walk")
     parser.add_argument(
-        "--robot", type=given, help="name of the catalogue or path of a URDF (default: wabian2; reach: lola)"
+        "--robot", type=given, help="name of the catalogue or path of a URDF (default: wabian2; reach, walk: lola)"
     )
     parser.add_argument(
         "--motion", type=given, help=f"clip: built in ({', '.join(CLIP_NAMES)}), or a file (default: {MOTION})"
@@ -74,13 +78,13 @@ def run(args: argparse.Namespace) -> int:
     require_ros()
     if args.what not in KINDS:
         raise UnknownNameError("demo", args.what, KINDS)
-    reach = args.what == "reach"
-    _check_unused(args, reach)
-    args.robot = args.robot or (REACHER if reach else DANCER)
+    reach, walk = args.what == "reach", args.what == "walk"
+    _check_unused(args)
+    args.robot = args.robot or (REACHER if reach else WALKER if walk else DANCER)
     args.seconds = (30.0 if reach else SECONDS) if args.seconds is None else args.seconds
     _check_numbers(args)
-    robot = None if reach else _check_input(args)
-    stack = find_stack("reach" if reach else "imitation")
+    robot = None if reach else _check_walker(args) if walk else _check_input(args)
+    stack = find_stack(STACK_OF[args.what])
     if args.no_viewer:
         stack = stack.without("viewer")
     else:
@@ -89,7 +93,9 @@ def run(args: argparse.Namespace) -> int:
     if not args.no_viewer:
         settings.setdefault("viewer", {})["port"] = args.port
         _tell(args, f"viewer: http://localhost:{args.port}")
-    return _reach(args, settings, stack) if robot is None else _dance(args, settings, stack, robot)
+    if robot is None:
+        return _reach(args, settings, stack)
+    return _walk(args, settings, stack, robot) if walk else _dance(args, settings, stack, robot)
 
 
 def _dance(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, robot: Robot) -> int:
@@ -138,6 +144,26 @@ def _reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack:
     return 0 if report["good"] else 1
 
 
+def _walk(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, robot: Robot) -> int:
+    """Walk the course, and say how it went: 0 only without a fall, with every limit kept."""
+    from humanoid_control.nodes.session.walk_course import WALK_TOPICS, course_for, print_walk, walk_course
+
+    course = course_for(robot)
+    _tell(args, f"{robot.title} walks {sum(leg.seconds for leg in course):g} s; Ctrl-C ends it early")
+    with Session(stack, args.robot, settings, record=WALK_TOPICS, quiet=args.json) as session:
+        report = walk_course(session, course, args.json)
+        if args.json:
+            print_json(report)
+        else:
+            print_walk(report)
+        if args.hold and not session.stopped.is_set():
+            _tell(args, "holding: it walks where cmd_vel says; Ctrl-C ends it")
+            session.run(math.inf)
+    assert session.bag is not None
+    _tell(args, f"play it again:\n  {replay_command(session.bag)}")
+    return 0 if report["good"] else 1
+
+
 def _tell(args: argparse.Namespace, text: str) -> None:
     """Print, but where JSON is asked for."""
     if not args.json:
@@ -151,12 +177,14 @@ def _print_end(session: Session, ran: WatchedRun) -> None:
     console.print(f"  {replay_command(session.bag)}")
 
 
-def _check_unused(args: argparse.Namespace, reach: bool) -> None:
+def _check_unused(args: argparse.Namespace) -> None:
     """Refuse what this demo would ignore, and fill in what was not given."""
-    if reach:
-        refuse_unused(args, ["motion", "speed", *CLIP_OPTIONS], "the dance, not to `humanoid demo reach`")
-    else:
+    if args.what != "dance":
+        refuse_unused(args, ["motion", "speed", *CLIP_OPTIONS], f"the dance, not to `humanoid demo {args.what}`")
+    if args.what != "reach":
         refuse_unused(args, ["seed"], "`humanoid demo reach`")
+    if args.what == "walk":
+        refuse_unused(args, ["seconds"], "demos without a course, not to `humanoid demo walk`")
     if args.no_viewer:
         refuse_unused(args, ["port"], "the viewer, which --no-viewer leaves out")
     for name, value in {"motion": MOTION, "speed": 1.0, "seed": 1, "port": 8080}.items():
@@ -180,6 +208,16 @@ def _check_input(args: argparse.Namespace) -> Robot:
     robot = load_robot(args.robot, "fixed")
     marker_set, reading = clip_options(args)
     scale_to_robot(find_body_points(load_clip(args.motion, **reading), marker_set), robot)
+    return robot
+
+
+def _check_walker(args: argparse.Namespace) -> Robot:
+    """Load the robot here first: one that cannot walk is refused in a second, in one line."""
+    from humanoid_control.robots.catalogue import load_robot
+    from humanoid_control.walking.feet import Feet
+
+    robot = load_robot(args.robot, "floating")
+    Feet(robot)
     return robot
 
 

@@ -57,7 +57,35 @@ TOPICS = {
         "while somebody listens, `side_by_side`: position = relative minus absolute estimate of each joint [rad]",
     ),
     "imu": ("sensor_msgs/Imu", "orientation, angular velocity and specific force of the root link"),
-    "odometry": ("nav_msgs/Odometry", "pose and twist of the root link in the frame `world`"),
+    "ground_truth/odometry": (
+        "nav_msgs/Odometry",
+        "true pose and twist of the root link in the frame `world`; nothing that controls the robot reads it",
+    ),
+    "cmd_vel": (
+        "geometry_msgs/Twist or TwistStamped",
+        "velocity to walk with: linear.x forward, linear.y to the left, angular.z turning to the left; old after "
+        "`cmd_vel_timeout`",
+    ),
+    "footsteps": (
+        "visualization_msgs/MarkerArray, geometry_msgs/PoseArray or nav_msgs/Path",
+        "where the soles are to come down, in the frame of `odom` or in `base_footprint`; of markers the ns is "
+        "l_foot or r_foot (text `append` in the first: after those before), of the others the feet alternate",
+    ),
+    "footsteps/status": ("diagnostic_msgs/KeyValue", "accepted or refused, and which footstep is bad, and why"),
+    "footsteps/planned": (
+        "visualization_msgs/MarkerArray",
+        "while somebody listens: coming soles (ns l_foot, r_foot), support polygon, zero-moment point asked for, "
+        "divergent component of motion, centre of mass",
+    ),
+    "odom": (
+        "nav_msgs/Odometry",
+        "pose and twist of the root link, estimated from joints, IMU and soles, with covariance",
+    ),
+    "contact/FOOT": ("std_msgs/Bool", "whether a foot (`l_foot`, `r_foot`) touches the ground"),
+    "walking/state": (
+        "std_msgs/String",
+        "what the walker does, for late subscribers: WAITING, STAND, WALK, STOP, FALLEN, OFF",
+    ),
     "wrench/FOOT": (
         "geometry_msgs/WrenchStamped",
         "force and torque of the ground on each foot; frame `FOOT_sole`: axes of its link, origin in the middle of the "
@@ -66,7 +94,8 @@ TOPICS = {
     "/clock": ("rosgraph_msgs/Clock", "simulated time"),
     "/tf": (
         "tf2_msgs/TFMessage",
-        "the root link in `world`, and the frames `FOOT_sole`, where ROS has tf2_msgs (the wheels do not)",
+        "the root link in `world` (simulator, `publish_tf`) or in `odom`, with `base_footprint` below it (walker), "
+        "and the frames `FOOT_sole`, where ROS has tf2_msgs (the wheels do not)",
     ),
     "simulator/set_state": (
         "sensor_msgs/JointState",
@@ -100,6 +129,10 @@ SERVICES = {
     "trajectory_streamer/pause": "stand still where the clip is",
     "trajectory_streamer/restart": "begin again with the lead-in; with live markers: calibrate again",
     "trajectory_streamer/calibrate": "calibrate live markers again; the targets stay where they are meanwhile",
+    "walker/stop": "come to rest with the next step, and stay there until `walker/stand`",
+    "walker/emergency_stop": "come to rest as fast as can be, within two steps, and stay there until `walker/stand`",
+    "walker/stand": "stand, ready to walk again after a stop",
+    "walker/reset": "begin anew, as after a fall: stand once the robot is at rest on its feet; odometry begins at zero",
     "NODE/change_state": "lifecycle transitions of every node (`ros2 lifecycle set`)",
 }
 

@@ -15,7 +15,7 @@ from humanoid_control.cli.parser import EXIT_BAD_INPUT, Parser
 from humanoid_control.errors import HumanoidError, missing_package, nearest_names
 
 COMMANDS = {
-    "demo": "a simulated robot imitates a dance, shown in the browser, with a report at the end",
+    "demo": "a simulated robot dances, reaches or walks, shown in the browser, with a report at the end",
     "up": "start a stack of nodes, watch it, stop it",
     "robots": "list the robots, or build their URDFs",
     "segments": "edit a robot's collision volumes in the browser, or list them",

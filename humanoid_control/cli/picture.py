@@ -1,4 +1,4 @@
-"""`humanoid picture`: the viewer at one moment of a clip, collision volumes, or robots that stand, as a PNG."""
+"""`humanoid picture`: the viewer at one moment of a clip, collision volumes, robots that stand or walk, as a PNG."""
 
 from __future__ import annotations
 
@@ -47,14 +47,16 @@ EXAMPLES = """examples:
   humanoid picture --robot armar3,hrp2,wabian2 --motion my.trc   several side by side, with the dancer
   humanoid picture --collision -o collision.png            the collision volumes of all robots, coloured by distance
   humanoid picture --standing -o standing.png              Lola on simulated ground, with the forces that carry her
+  humanoid picture --walking -o walking.png                Lola on her way, with the coming footsteps
 
 One robot: runs the real stack, goes to that place of the clip, waits until the robot is there, photographs the page.
 Several: each in its own solution of that moment, without running nodes. Needs Chromium.
 """
 SCENE_SHARE = 0.7  # the rest is the panel, whose figures never rest
-DEFAULTS = {"": "hrp2", "collision": "all", "standing": "lola"}
+DEFAULTS = {"": "hrp2", "collision": "all", "standing": "lola", "walking": "lola"}
 MOMENT = 9.0  # [s]
 STANDING_TIME = 10.0  # [s]
+WALKING_TIME = 3.55  # [s] from the command to walk: a foot is in the air
 LARGEST_DILL = 8  # 256 links; more are a blot
 
 
@@ -62,19 +64,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=file_path, default=Path("picture.png"), help="file (default: picture.png)"
     )
-    add_robots(parser, "hrp2; with --collision: all, with --standing: lola")
+    add_robots(parser, "hrp2; with --collision: all, with --standing and --walking: lola")
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument(
         "--collision", action="store_true", help="collision volumes, coloured by distance; at rest unless --at is given"
     )
     kinds.add_argument("--standing", action="store_true", help="robots standing in simulation")
+    kinds.add_argument("--walking", action="store_true", help="a robot that walks in simulation, and its plan")
     kinds.add_argument("--dill", type=int, metavar="N", help="the branched test system of 2^N links, no robot")
     parser.add_argument("--motion", type=given, help="clip: 'dance' is built in (default), else a TRC, C3D or BVH file")
     add_clip_options(parser)
     parser.add_argument(
         "--at",
         type=float,
-        help=f"place in the clip [s] (default: {MOMENT:g}); with --standing: how long ({STANDING_TIME:g})",
+        help=f"place in the clip [s] (default: {MOMENT:g}); with --standing and --walking: how long "
+        f"({STANDING_TIME:g}, {WALKING_TIME:g})",
     )
     parser.add_argument("--no-shadows", action="store_true", help="plain light: many times faster without a GPU")
     parser.add_argument("--port", type=int, default=8096, help="port of the viewer (default: 8096)")
@@ -89,10 +93,11 @@ def run(args: argparse.Namespace) -> int:
     robots: list[Robot] = []
     names: list[str] = []
     if args.dill is None:
-        names = args.robot or [DEFAULTS["collision" if args.collision else "standing" if args.standing else ""]]
-        robots = load_robots(names, "floating" if args.standing else "fixed")
+        kind = next((k for k in ("collision", "standing", "walking") if getattr(args, k)), "")
+        names = args.robot or [DEFAULTS[kind]]
+        robots = load_robots(names, "floating" if args.standing or args.walking else "fixed")
     body = None
-    if args.dill is None and not args.standing and not (args.collision and args.at is None):
+    if args.dill is None and not args.standing and not args.walking and not (args.collision and args.at is None):
         body = _load_clip(args, robots)
     require_chromium()
     require_free_port(args.port)
@@ -108,6 +113,8 @@ def _picture(args: argparse.Namespace, names: Sequence[str], robots: Sequence[Ro
     shot = Shot(args.port, args.width, args.height, not args.no_shadows)
     if args.dill is not None:
         return _dill(args.dill, shot)
+    if args.walking:
+        return _walking(args, names, robots)
     if body is not None and len(robots) == 1 and not args.collision:
         return _stack(args, names[0])
     if args.standing or body is not None:
@@ -147,8 +154,9 @@ def _check(args: argparse.Namespace) -> None:
         raise ConfigError(f"--dill must be between 0 and {LARGEST_DILL}, got {args.dill}")
     if args.dill is not None:
         refuse_unused(args, ["robot", "motion", "at", *CLIP_OPTIONS], "pictures of robots, not to --dill")
-    if args.standing:
-        refuse_unused(args, ["motion", *CLIP_OPTIONS], "robots that imitate, not to --standing")
+    if args.standing or args.walking:
+        kind = "standing" if args.standing else "walking"
+        refuse_unused(args, ["motion", *CLIP_OPTIONS], f"robots that imitate, not to --{kind}")
     if args.collision and args.at is None:
         refuse_unused(
             args, ["motion", *CLIP_OPTIONS], "--at SECONDS; without it the robots stand in their neutral posture"
@@ -168,6 +176,19 @@ def _stack(args: argparse.Namespace, robot: str) -> bytes:
         if not session.monitor.hold_clip_at(args.at):
             raise StackFailure("the trajectory streamer did not answer")
         return photograph(args.port, args.width, args.height, (CLOSE_NOTICES,), SCENE_SHARE)
+
+
+def _walking(args: argparse.Namespace, names: Sequence[str], robots: Sequence[Robot]) -> bytes:
+    """The page of a robot that walks, without its panel."""
+    from humanoid_control.nodes.session.walk_course import PICTURE_SETTINGS, course_for, walking_picture
+
+    if len(robots) != 1:
+        raise ConfigError(f"--walking shows one robot, got {len(robots)}")
+    require_ros()
+    leg = course_for(robots[0])[0]._replace(seconds=WALKING_TIME if args.at is None else args.at)
+    settings = PICTURE_SETTINGS | {"viewer": {"port": args.port, "shadows": not args.no_shadows}}
+    with Session("walking", names[0], settings, quiet=True) as session:
+        return walking_picture(session, leg, args.port, (args.width, args.height))
 
 
 def _dill(level: int, shot: Shot) -> bytes:

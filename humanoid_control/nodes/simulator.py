@@ -1,4 +1,4 @@
-"""Node `simulator`: the robot in a simulated world. Commands in; joint states, imu, odometry, wrenches, clock out."""
+"""Node `simulator`: the robot in a simulated world. Commands in; joint states, imu, wrenches, the truth, clock out."""
 
 from __future__ import annotations
 

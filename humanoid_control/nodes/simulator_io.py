@@ -46,6 +46,8 @@ try:  # not among the ROS wheels; there, nothing needs transforms
 except ImportError:
     TFMessage = None
 
+GROUND_TRUTH = "ground_truth/odometry"
+
 
 class SimulatorInputs:
     """Subscriptions of the simulator. Diagnostics report a faulty message, and it changes nothing."""
@@ -185,6 +187,7 @@ class SimulatorOutputs:
         """
         robot, wrong = engine.robot, imperfection_of(p)
         self.engine, self.slow_every, self.simulated_stamps = engine, p.slow_every, p.stamp == "sim"
+        self.sensor_every, self.publish_base = p.sensor_every or p.slow_every, p.publish_tf
         self._now, self._stamps = node.get_clock().now, RisingStamps()
         self._joint_sensor = Sensor("joint_states", (robot.n,) * 3, wrong, p.seed)
         self._imu_sensor = Sensor("imu", (4, 3, 3), wrong, p.seed)
@@ -193,7 +196,7 @@ class SimulatorOutputs:
         self._joint_message = joint_state(robot.joint_names)
         self._joint_states = node.create_publisher(JointState, "joint_states", STREAM_OUT)
         self._imu = node.create_publisher(Imu, "imu", STREAM_OUT)
-        self._odometry = node.create_publisher(Odometry, "odometry", STREAM_OUT)
+        self._odometry = node.create_publisher(Odometry, GROUND_TRUTH, STREAM_OUT)
         self._clock = node.create_publisher(Clock, "/clock", STREAM_OUT)
         self._tf = node.create_publisher(TFMessage, "/tf", EVENTS) if TFMessage is not None else None
         self._feet = {f.name: node.create_publisher(WrenchStamped, foot_topic(f.name), STREAM_OUT) for f in feet}
@@ -214,12 +217,12 @@ class SimulatorOutputs:
             self._tendons.restart()
 
     def publish(self, before: float = 0.0) -> None:
-        """Read the sensors and publish; imu, odometry, wrenches and clock only where they are due.
+        """Read the sensors and publish; imu, wrenches, odometry and clock only where they are due.
 
         Args:
             before: how long ago on this computer's clock the state was due, in whole periods [s].
         """
-        w, slow = self.engine, self._count % self.slow_every == 0
+        w, slow, sensed = self.engine, self._count % self.slow_every == 0, self._count % self.sensor_every == 0
         self._count += 1
         if slow or self.simulated_stamps:
             self._clock.publish(Clock(clock=self._simulated()))
@@ -228,10 +231,11 @@ class SimulatorOutputs:
         self._send_joints(stamp)
         if self._tendons is not None:
             self._tendons.publish(stamp)
-        if slow:
+        if sensed:
             self._send_imu(stamp)
-            self._send_odometry(stamp)
             self._send_wrenches(stamp)
+        if slow:
+            self._send_odometry(stamp)
 
     def repeat(self) -> None:
         """The last joint states, the odometry and the clock again, for those who come while time stands still."""
@@ -289,7 +293,8 @@ class SimulatorOutputs:
                 sole.header.stamp, sole.header.frame_id = stamp, foot.link
                 _fill(sole.transform.translation, foot.corners().mean(axis=0))
                 soles.append(sole)
-            self._tf.publish(TFMessage(transforms=[base, *soles]))
+            if transforms := [*([base] if self.publish_base else []), *soles]:
+                self._tf.publish(TFMessage(transforms=transforms))
 
     def _send_wrenches(self, stamp: Time) -> None:
         truth = self.engine.foot_wrenches() if self._feet else {}

@@ -40,7 +40,11 @@ class SimulatorParameters(NodeParameters):
     stamp: str = param(
         "wall", "time in the headers: of this computer, or simulated as on /clock", choices=("wall", "sim")
     )
-    slow_every: int = param(5, "publish imu, odometry, wrenches and clock every so many joint states", "", 1, 500)
+    slow_every: int = param(5, "publish odometry and clock every so many joint states", "", 1, 500)
+    sensor_every: int = param(
+        0, "publish imu and wrenches every so many joint states; 0: as slow_every. A walker needs 1", "", 0, 500
+    )
+    publish_tf: bool = param(True, "publish the true pose of the root link on /tf; false where odometry does")
     command_timeout: float = param(
         0.5, "silence of the commands after which the last position is held at rest", "s", 0.01, 60.0, live=True
     )

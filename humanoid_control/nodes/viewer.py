@@ -13,7 +13,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64
+from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
@@ -22,6 +22,7 @@ from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_IN
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import TickNode
+from humanoid_control.nodes.simulator_io import GROUND_TRUTH
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.viewer import PanelActions, port_is_free
@@ -74,6 +75,8 @@ class ViewerParameters(NodeParameters):
     rate: float = param(30.0, "frames a second", "Hz", 1.0, 60.0)
     port: int = param(8080, "port of the page", "", 1, 65535)
     ik_markers: bool = param(False, "show the markers of whole_body_ik from the beginning")
+    footsteps: bool = param(False, "show the plan of the walker from the beginning")
+    follow: bool = param(False, "let the camera go along with the robot from the beginning")
     shadows: bool = param(True, "draw shadows from the beginning; slow in a browser without a graphics processor")
     replay: str = param("", "command that plays this run again, shown when it is over")
     host: str = param("127.0.0.1", "address to listen on; 0.0.0.0 lets other machines in")
@@ -99,14 +102,21 @@ class Viewer(TickNode):
         self.streamer: dict[str, Any] = {n: self.create_client(Trigger, f"trajectory_streamer/{n}") for n in STREAMER}
         play, pause, restart = (self.caller(n) for n in STREAMER)
         actions = PanelActions(self.show, self.seek, play, pause, restart)
-        shown = {"ik_markers": p.ik_markers, "shadows": p.shadows}
+        shown = {
+            "ik_markers": p.ik_markers,
+            "footsteps/planned": p.footsteps,
+            "follow": p.follow,
+            "shadows": p.shadows,
+        }
         hidden = (*(n for n in HIDDEN if n not in shown), *(n for n, on in shown.items() if not on))
         self.page = ViewerPage(p.host, p.port, robot, actions, urdf_path(p.robot).parent, hidden)
         self.markers = [MarkerTopic(self, self.state, topic) for topic in MARKERS]
         self.listen(JointState, "joint_states", self.state.on_joints)
         self.listen(MarkerArray, "targets", self.state.on_targets)
         self.listen(MarkerArray, "dancer", self.state.on_dancer)
-        self.listen(Odometry, "odometry", self.state.on_odometry)
+        self.listen(Odometry, GROUND_TRUTH, self.state.on_truth)
+        self.listen(Odometry, "odom", self.state.on_odometry)
+        self.listen(String, "walking/state", self.state.on_walking, LATCHED)
         self.listen(Float64, "clip/time", self.state.on_clip_time)
         self.listen(Float64, "clip/duration", lambda m: self.page.panel.set_duration(m.data), LATCHED)
         self.create_subscription(DiagnosticArray, "/diagnostics", self.state.on_diagnostics, EVENTS)

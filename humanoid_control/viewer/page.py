@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ from humanoid_control.viewer.server import open_server
 
 SLOW_EVERY = 6  # distances, texts and plots are refreshed every so many frames
 STALE = 1.0  # [s]
+FOLLOW_STEP = 0.02  # [m] by which the robot moves before the camera goes along
 OVER, AGAIN = "This run is over", "To see it again, leave this page open and run"
 FAREWELL = 0.3  # [s] for the last words to reach the pages
 PAIR_WIDTH, PAIR_MIDDLE = 2.8, 0.5  # [m] of the robot and the dancer on its left
@@ -32,6 +34,7 @@ class ViewState:
         joints: (n,) [rad] as of the last `take_joints`, NaN until heard.
         markers: topic -> its newest markers; None where nothing is new.
         clip_time: [s]; None until heard.
+        walking: state of the walker; empty until heard.
         nodes: node -> row of the panel: name, level, message, values of its last diagnostics.
     """
 
@@ -40,7 +43,9 @@ class ViewState:
         self._joints: Any = None
         self._targets: Any = None
         self._dancer: Any = None
+        self._truth: Any = None
         self._odometry: Any = None
+        self.walking = ""
         self.markers: dict[str, list[Any] | None] = {}
         self.clip_time: float | None = None
         self.nodes: dict[str, tuple[str, int, str, dict[str, str]]] = {}
@@ -55,8 +60,14 @@ class ViewState:
     def on_dancer(self, message: Any) -> None:
         self._dancer = message
 
+    def on_truth(self, message: Any) -> None:
+        self._truth = message
+
     def on_odometry(self, message: Any) -> None:
         self._odometry = message
+
+    def on_walking(self, message: Any) -> None:
+        self.walking = str(message.data)
 
     def on_clip_time(self, message: Any) -> None:
         self.clip_time = float(message.data)
@@ -96,10 +107,11 @@ class ViewState:
         return np.array([[p.x, p.y, p.z] for p in points]).reshape(-1, 3)
 
     def root_pose(self) -> pin.SE3 | None:
-        """Pose of the root link from odometry; None without."""
-        if self._odometry is None:
+        """Pose of the root link: the robot's own estimate where there is one, else the simulator's; None without."""
+        message = self._odometry or self._truth
+        if message is None:
             return None
-        p, o = self._odometry.pose.pose.position, self._odometry.pose.pose.orientation
+        p, o = message.pose.pose.position, message.pose.pose.orientation
         return pin.XYZQUATToSE3(np.array([p.x, p.y, p.z, o.x, o.y, o.z, o.w]))
 
 
@@ -122,6 +134,7 @@ class ViewerPage:
         self._frame = 0
         self.targets: dict[str, tuple[float, float, float]] = {}
         self._X_moved: pin.SE3 | None = None
+        self._followed: np.ndarray | None = None
         self._set_camera()
         self.server.on_client_connect(self._look_from_a_phone)
         self._draw_robot(robot.postures["neutral"], None)
@@ -183,7 +196,7 @@ class ViewerPage:
         elif age > STALE:
             self.panel.set_status(f"**no joint states for {age:.0f} s**: the picture is old")
         else:
-            self.panel.set_status(f"{self.robot.title}: live")
+            self.panel.set_status(f"{self.robot.title}: {state.walking.lower() or 'live'}")
         if state.clip_time is not None:
             self.panel.set_time(state.clip_time)
         self.panel.set_nodes(list(state.nodes.values()))
@@ -213,8 +226,27 @@ class ViewerPage:
             self._X_moved = move = X_world_root * poses[self.robot.root_link].inverse()
             poses = {link: move * X for link, X in poses.items()}
         self.scene.move_robot(poses)
+        if X_world_root is not None:
+            self.scene.move_floor(X_world_root.translation)
+            self._follow(X_world_root.translation)
         if self.scene.visible("com"):
-            self.scene.move_com(self.robot.center_of_mass(self._q))
+            center = self.robot.center_of_mass(self._q)
+            self.scene.move_com(center if self._X_moved is None else self._X_moved.act(center))
+
+    def _follow(self, place: np.ndarray) -> None:
+        """Move every open page's camera by as much as the robot went since it was moved last."""
+        if self._followed is None or not self.scene.visible("follow"):
+            self._followed = place.copy()
+            return
+        way = (place - self._followed) * [1.0, 1.0, 0.0]
+        if float(np.linalg.norm(way)) < FOLLOW_STEP:
+            return
+        self._followed = place.copy()
+        self.server.initial_camera.position = np.asarray(self.server.initial_camera.position) + way
+        self.server.initial_camera.look_at = np.asarray(self.server.initial_camera.look_at) + way
+        for client in self.server.get_clients().values():
+            with contextlib.suppress(AssertionError):  # a page that has just been opened does not know its camera yet
+                client.camera.position = client.camera.position + way  # what it looks at goes along
 
     def say_over(self, replay: str) -> None:
         """Tell every open page that the run is over, and the command that plays it again; pages outlive the server."""

@@ -28,6 +28,7 @@ TARGET_THICKNESS, ERROR_THICKNESS = 0.008, 0.014  # [m] of lines
 DANCER_COLOR = (50, 120, 230)
 COM_COLOR = (230, 40, 160)
 FREE, NEAR, TOUCHING = (70, 190, 90), (245, 190, 40), (225, 50, 40)
+FLOOR_SECTION = 1.0  # [m]
 NEAR_DISTANCE = 0.05  # [m]
 MOVED = 1e-4  # [m] and of the quaternion: a link that moved less is not sent again
 
@@ -53,7 +54,9 @@ class Scene:
         self.server, self.robot = server, robot
         scene = server.scene
         scene.set_up_direction("+z")
-        scene.add_grid("/floor", width=6.0, height=6.0, cell_size=0.25, section_size=1.0, shadow_opacity=0.25)
+        self._floor = scene.add_grid(
+            "/floor", width=6.0, height=6.0, cell_size=0.25, section_size=FLOOR_SECTION, shadow_opacity=0.25
+        )
         self._links: dict[str, viser.FrameHandle] = {}
         tree = parse_urdf(robot.urdf, robot.name)
         for link, meshes in link_meshes(tree, folder).items():
@@ -114,6 +117,12 @@ class Scene:
                 wxyz = quaternion_wxyz(X.rotation)
                 if np.abs(handle.position - X.translation).max() + np.abs(handle.wxyz - wxyz).max() > MOVED:
                     handle.position, handle.wxyz = X.translation, wxyz
+
+    def move_floor(self, place: np.ndarray) -> None:
+        """Put the floor below a place (3,), by whole sections: its lines stay where they are in the world."""
+        x, y = FLOOR_SECTION * np.round(place[:2] / FLOOR_SECTION)
+        if (x, y) != tuple(self._floor.position[:2]):
+            self._floor.position = (x, y, 0.0)
 
     def color_shapes(self, distance: Iterable[float]) -> None:
         """Colour each collision shape by its distance to the nearest other one [m]."""

@@ -126,5 +126,6 @@ def test_rviz_shows_what_the_viewer_shows():
     config = yaml.safe_load((share_dir() / "config/rviz/humanoid.rviz").read_text())
     displays = config["Visualization Manager"]["Displays"]
     topics = {d.get("Topic", d.get("Description Topic", {})).get("Value") for d in displays}
-    assert {"robot_description", "targets", "goals", "ik_markers", "tendon_markers", "dancer"} <= topics
+    shown = {"targets", "goals", "ik_markers", "tendon_markers", "dancer", "footsteps/planned"}
+    assert {"robot_description", *shown} <= topics
     assert config["Visualization Manager"]["Global Options"]["Fixed Frame"] == "world"

@@ -16,6 +16,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
 from humanoid_control.nodes.base.messages import LATCHED, seconds
+from humanoid_control.nodes.simulator_io import GROUND_TRUTH
 from humanoid_control.robots import load_robot
 
 pytestmark = pytest.mark.ros
@@ -31,7 +32,7 @@ def test_publishes_the_robot_and_obeys_commands(graph):
     robot = load_robot("wabian2", "fixed")
     graph.start("simulator", "robot:=wabian2")
     states, imu = graph.listen(JointState, "joint_states"), graph.listen(Imu, "imu")
-    odometry, clock = graph.listen(Odometry, "odometry"), graph.listen(Clock, "/clock")
+    odometry, clock = graph.listen(Odometry, GROUND_TRUTH), graph.listen(Clock, "/clock")
     description = graph.listen(String, "robot_description", LATCHED)
     graph.until(lambda: states and imu and odometry and clock and description, "all topics")
     assert 'name="wabian2"' in description[0].data
@@ -73,7 +74,7 @@ def test_stamps_of_every_stream_grow_when_the_simulator_is_stalled(graph):
     """Stopped again and again for longer than many periods, it catches up: no message is older than the one before."""
     process = graph.start("simulator", "robot:=hrp2", "rate:=500.0", "slow_every:=2")
     streams = {name: graph.listen(m, name) for name, m in (("joint_states", JointState), ("imu", Imu))}
-    streams["odometry"] = graph.listen(Odometry, "odometry")
+    streams["odometry"] = graph.listen(Odometry, GROUND_TRUTH)
     graph.until(lambda: all(streams.values()), "all streams")
     for _ in range(25):
         os.kill(process.pid, signal.SIGSTOP)
@@ -116,7 +117,7 @@ def test_wrong_commands_are_held_and_reported(graph):
 
 def test_stands_on_the_ground_with_a_floating_base(graph):
     graph.start("simulator", "robot:=suralp", "base:=floating", "rate:=100.0", "step:=0.002")
-    odometry = graph.listen(Odometry, "odometry")
+    odometry = graph.listen(Odometry, GROUND_TRUTH)
     graph.until(lambda: len(odometry) > 40, "odometry")
     heights = [o.pose.pose.position.z for o in odometry]
     assert min(heights) > 0.6 and max(heights) - min(heights) < 0.03
@@ -169,7 +170,7 @@ def test_pushes_states_from_outside_and_foot_wrenches_in_mujoco(graph):
     pytest.importorskip("mujoco")
     robot = load_robot("suralp", "floating")
     graph.start("simulator", "robot:=suralp", "base:=floating", "engine:=mujoco", "rate:=100.0", "step:=0.002")
-    odometry, states = graph.listen(Odometry, "odometry"), graph.listen(JointState, "joint_states")
+    odometry, states = graph.listen(Odometry, GROUND_TRUTH), graph.listen(JointState, "joint_states")
     feet = [graph.listen(WrenchStamped, f"wrench/{foot}") for foot in ("l_foot", "r_foot")]
     graph.until(lambda: all(len(f) > 20 for f in feet), "wrenches")
     assert feet[0][-1].header.frame_id == "l_foot_sole"

@@ -7,8 +7,10 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
+from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.clock import Clock
+from sensor_msgs.msg import Imu, JointState
 
 from humanoid_control.nodes import simulator_io
 from humanoid_control.nodes.base.messages import stamp_of
@@ -53,3 +55,20 @@ def test_odometry_has_every_number_of_the_base_in_its_place():
     assert (p.x, p.y, p.z, o.x, o.y, o.z, o.w) == tuple(pose)
     assert (v.x, v.y, v.z, w.x, w.y, w.z) == tuple(twist)
     assert (m.header.stamp.sec, m.header.stamp.nanosec) == (1, 500_000_000) and m.child_frame_id == "hull"
+
+
+@pytest.mark.parametrize(("every", "expected"), [(0, 2), (1, 10), (2, 5)])
+def test_imu_and_wrenches_come_as_often_as_a_walker_needs_and_the_truth_stays_off_tf(monkeypatch, every, expected):
+    monkeypatch.setattr(simulator_io, "TFMessage", SimpleNamespace)
+    sent = []
+    node = SimpleNamespace(create_publisher=lambda *args: SimpleNamespace(publish=sent.append), get_clock=Clock)
+    engine = make_engine(load_robot("hrp2", "floating"))
+    settings = SimulatorParameters(base="floating", slow_every=5, sensor_every=every, publish_tf=False)
+    outputs = simulator_io.SimulatorOutputs(node, engine, settings)
+    for _ in range(10):
+        outputs.publish()
+    kinds = [type(m) for m in sent]
+    assert kinds.count(Imu) == expected and kinds.count(WrenchStamped) == expected * len(engine.robot.feet)
+    assert kinds.count(Odometry) == 2 and kinds.count(JointState) == 10
+    frames = {t.child_frame_id for m in sent if isinstance(m, SimpleNamespace) for t in m.transforms}
+    assert frames == {f"{f.name}_sole" for f in engine.robot.feet}, "soles, but not the root link"

@@ -50,12 +50,19 @@ def test_parameter_file_holds_shared_and_own_values():
 
 
 def test_every_wire_has_two_ends():
-    """In the full stack every relative input comes from some node of it, or from the user."""
-    nodes = STACKS["imitation"].nodes
-    from_users = {"markers", "simulator/set_state", "simulator/set_base", "simulator/push"}
-    published = {t for n in nodes for t in n.publishes} | {"/diagnostics"} | from_users
-    for node in nodes:
-        assert set(node.subscribes) <= published, node.executable
+    """In full stacks every relative input comes from some node of it, or from the user; the viewer sees all."""
+    from_users = {"markers", "simulator/set_state", "simulator/set_base", "simulator/push", "cmd_vel", "footsteps"}
+    everything = {t for n in NODES.values() for t in n.publishes} | {"/diagnostics"}
+    for stack in (STACKS["imitation"], STACKS["walking"]):
+        published = {t for n in stack.nodes for t in n.publishes} | from_users
+        for node in stack.nodes:
+            assert set(node.subscribes) <= (everything if node.executable == "viewer" else published), node.executable
+
+
+def test_a_robot_that_walks_is_not_told_the_truth_and_hears_all_sensors_at_once():
+    walker, own = NODES["walker"], STACKS["walking"].settings["simulator"]
+    assert not {t for t in walker.subscribes if "truth" in t} and "odom" in walker.publishes
+    assert own["base"] == "floating" and own["sensor_every"] == 1 and not own["publish_tf"]
 
 
 def test_a_stack_brings_its_own_settings_and_wiring():

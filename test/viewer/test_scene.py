@@ -103,3 +103,42 @@ def test_each_error_is_a_line_from_the_target_to_the_point_and_nothing_stands_on
     assert not crossed.visible and not errors.visible
     scene.draw_targets(targets[:2], reached[:2] * np.nan)
     assert not scene._targets.visible and not scene._errors.visible, "hidden stays hidden"
+
+
+def odometry(x, y, z):
+    return N(pose=N(pose=N(position=v(x, y, z), orientation=N(x=0.0, y=0.0, z=np.sin(0.25), w=np.cos(0.25)))))
+
+
+def test_a_robot_that_walks_is_drawn_where_it_thinks_it_is_and_everything_goes_along():
+    from humanoid_control.viewer.page import ViewerPage, ViewState
+    from humanoid_control.viewer.panel import PanelActions
+
+    robot = load_robot("hrp2", "fixed")
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    page = ViewerPage("127.0.0.1", port, robot, PanelActions(*[lambda *_: None] * 5), hidden=())
+    try:
+        state = ViewState(robot)
+        state.on_joints(N(name=list(robot.joint_names), position=robot.postures["neutral"].tolist()))
+        root = robot.X_world_root.translation
+        state.on_truth(odometry(5.0, 5.0, root[2]))
+        assert state.root_pose().translation[0] == 5.0, "the simulator's, while nobody estimates"
+        state.on_odometry(odometry(2.0, -1.0, root[2]))
+        eye = np.array(page.server.initial_camera.position)
+        page._draw_robot(robot.postures["neutral"], state.root_pose())
+        X = state.root_pose() * robot.X_world_root.inverse() * robot.link_poses(robot.q())["l_foot"]
+        assert np.allclose(page.scene._links["l_foot"].position, X.translation)
+        assert page.scene._floor.position[:2].tolist() == [2.0, -1.0], "the floor goes along by whole cells"
+        com = robot.center_of_mass(robot.q())
+        turned = [np.cos(0.5) * com[0] - np.sin(0.5) * com[1] + 2.0, np.sin(0.5) * com[0] + np.cos(0.5) * com[1] - 1.0]
+        assert np.allclose(page.scene._com.position[:2], turned) and np.allclose(page.scene._com.position[2], com[2])
+        state.on_odometry(odometry(2.5, -1.0, root[2] + 0.1))
+        page._draw_robot(robot.postures["neutral"], state.root_pose())
+        assert np.allclose(page.server.initial_camera.position - eye, [0.5, 0.0, 0.0]), "not up and down with each step"
+        page.scene.show("follow", False)
+        state.on_odometry(odometry(3.0, -1.0, root[2]))
+        page._draw_robot(robot.postures["neutral"], state.root_pose())
+        assert np.allclose(page.server.initial_camera.position - eye, [0.5, 0.0, 0.0])
+    finally:
+        page.stop()

@@ -27,7 +27,15 @@ from humanoid_control.terminal import console, progress
 
 DANCE_LEAD_IN = 1.5  # [s] from the first posture to the clip's, which the errors of a dance leave out
 # What the proof and the viewer need: the less there is to record, the less is lost on a busy machine.
-REACH_TOPICS = ("joint_commands", "goals", "targets", "joint_states", "odometry", "ik_markers", "/diagnostics")
+REACH_TOPICS = (
+    "joint_commands",
+    "goals",
+    "targets",
+    "joint_states",
+    "ground_truth/odometry",
+    "ik_markers",
+    "/diagnostics",
+)
 
 
 @dataclass(frozen=True)

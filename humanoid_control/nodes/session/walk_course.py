@@ -1,0 +1,289 @@
+"""A little course on foot: a running session is driven by `cmd_vel` over legs, watched, and reported.
+
+```python
+from humanoid_control.nodes import Session
+from humanoid_control.nodes.session.walk_course import course_for, walk_course
+from humanoid_control.robots import load_robot
+
+with Session("walking", "lola") as session:
+    print(walk_course(session, course_for(load_robot("lola", "floating")))["steps"])
+```
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.nodes.session.session import Session
+from humanoid_control.nodes.session.supervisor import StackFailure
+from humanoid_control.robots.robot import Robot
+from humanoid_control.terminal import console, progress, table
+from humanoid_control.walking.walk_task import leg_length
+
+# What the report and the viewer need: the less there is to record, the less is lost on a busy machine.
+WALK_TOPICS = (
+    "joint_states",
+    "joint_commands",
+    "cmd_vel",
+    "odom",
+    "ground_truth/odometry",
+    "walking/state",
+    "footsteps/planned",
+    "/diagnostics",
+)
+PERIOD = 0.05  # [s] between messages of cmd_vel
+ADULT_LEG = 0.87  # [m] for which the speeds of the course are
+PATIENCE = 20.0  # [s] for the robot to stand, and to come to rest
+QUIET_STATES = ("STAND", "FALLEN")
+# For a picture of somebody who walks time passes slowly, and the robot goes on while the picture is taken.
+PICTURE_SETTINGS: dict[str, dict[str, Any]] = {
+    "simulator": {"real_time_factor": 0.3},
+    "walker": {"cmd_vel_timeout": 10.0, "sensor_late": 0.5, "sensor_lost": 1.0, "sensor_off": 5.0},
+}
+
+
+class Leg(NamedTuple):
+    """A part of the course: its name, velocity (forward, to the left [m/s], turning [rad/s]), and how long [s]."""
+
+    name: str
+    velocity: tuple[float, float, float]
+    seconds: float
+
+
+def course_for(robot: Robot) -> list[Leg]:
+    """Forward, an arc, sideways, backward, turning in place: slower for shorter legs, and with a rest at the end."""
+    k = min(leg_length(robot) / ADULT_LEG, 1.0)
+    return [
+        Leg("forward", (0.3 * k, 0.0, 0.0), 6.0),
+        Leg("arc to the left", (0.25 * k, 0.0, 0.2), 6.0),
+        Leg("sideways", (0.0, 0.08 * k, 0.0), 5.0),
+        Leg("backward", (-0.15 * k, 0.0, 0.0), 4.0),
+        Leg("turning in place", (0.0, 0.0, -0.25), 4.0),
+        Leg("stop", (0.0, 0.0, 0.0), 3.0),
+    ]
+
+
+class Walked(NamedTuple):
+    """What was seen at the end of a leg: time [s], true and estimated pose, steps so far."""
+
+    time: float
+    truth: pin.SE3
+    estimate: pin.SE3
+    steps: int
+
+
+class Course:
+    """Drives a session by `cmd_vel`, and listens to what it does."""
+
+    def __init__(self, session: Session) -> None:
+        from geometry_msgs.msg import Twist
+        from nav_msgs.msg import Odometry
+        from std_msgs.msg import String
+
+        from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_IN
+
+        self.session, node = session, session.monitor.node
+        self._Twist = Twist
+        self.publisher = node.create_publisher(Twist, "cmd_vel", EVENTS)
+        self.state, self.falls = "", 0
+        self.truth: pin.SE3 | None = None
+        self.estimate: pin.SE3 | None = None
+        self.time, self.tilt, self.way = 0.0, 0.0, 0.0
+        self.errors: list[float] = []
+        self._upright: np.ndarray | None = None
+        self._diagnosed: dict[str, str] = {}
+        node.create_subscription(String, "walking/state", self._on_state, LATCHED)
+        node.create_subscription(Odometry, "odom", self._on_odometry, STREAM_IN)
+        node.create_subscription(Odometry, "ground_truth/odometry", self._on_truth, STREAM_IN)
+
+    def _on_state(self, m: Any) -> None:
+        self.falls += m.data == "FALLEN" and self.state != "FALLEN"
+        self.state = m.data
+
+    def _on_odometry(self, m: Any) -> None:
+        self.estimate = _pose(m)
+        self.time = m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec
+
+    def _on_truth(self, m: Any) -> None:
+        X = _pose(m)
+        if self._upright is None:
+            self._upright = X.rotation.T @ np.array([0.0, 0.0, 1.0])
+        if self.truth is not None:
+            self.way += float(np.linalg.norm((X.translation - self.truth.translation)[:2]))
+        self.tilt = max(self.tilt, math.acos(min(1.0, float((X.rotation @ self._upright)[2]))))
+        self.truth = X
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Values of the walker's last diagnostics."""
+        for name, status in self.session.monitor.nodes.items():
+            if name.rsplit("/", 1)[-1] == "walker":
+                return status.values
+        return {}
+
+    def until(self, condition: Callable[[], bool], patience: float) -> bool:
+        """Take messages until something is the case, for some time at the most [s]; whether it is."""
+        import time
+
+        end = time.monotonic() + patience
+        while not condition() and not self.session.stopped.is_set() and time.monotonic() < end:
+            self.session.monitor.spin(PERIOD)
+            self.session.check()
+        return condition()
+
+    def drive(self, leg: Leg, show: Callable[[float, str], None], before: float) -> None:
+        """Ask for the velocity of a leg for its time, in the time of the robot; until it falls, or a signal.
+
+        Args:
+            show: called with the time in the course [s] and a line. before: time of the legs before [s].
+        """
+        begin, twist = self.time, self._Twist()
+        twist.linear.x, twist.linear.y, twist.angular.z = leg.velocity
+        while self.time - begin < leg.seconds and not self.session.stopped.is_set() and self.state != "FALLEN":
+            self.publisher.publish(twist)
+            self.session.monitor.spin(PERIOD)
+            self.session.check()
+            if (values := self.values) is not self._diagnosed and "dcm_error_rms_mm" in values:
+                self._diagnosed = values
+                self.errors.append(float(values["dcm_error_rms_mm"]))
+            show(before + self.time - begin, f"{leg.name}: {self.state.lower()}, {self.values.get('steps', '0')} steps")
+
+    def now(self) -> Walked:
+        """Where the robot is."""
+        truth, estimate = self.truth or pin.SE3.Identity(), self.estimate or pin.SE3.Identity()
+        return Walked(self.time, truth.copy(), estimate.copy(), int(self.values.get("steps", 0)))
+
+
+def walk_course(session: Session, course: Sequence[Leg], quiet: bool = True) -> dict[str, Any]:
+    """Walk a course, come to rest, and report; `good` is whether the robot never fell and kept its limits.
+
+    Args:
+        session: of the stack `walking`, that has been entered.
+        course: legs, one after the other. quiet: print nothing.
+
+    Raises:
+        StackFailure: as `Session`.
+    """
+    started = session.wait_first_motion()
+    c = Course(session)
+    c.until(lambda: c.state == "STAND" and c.truth is not None and c.estimate is not None, PATIENCE)
+    if not quiet:
+        console.print(f"standing after {started:.1f} s; logs and recording: {session.directory}")
+    total, passed, places = sum(leg.seconds for leg in course), 0.0, [c.now()]
+    c.way = 0.0
+    with progress("walk", total, quiet=quiet) as show:
+        for leg in course:
+            c.drive(leg, show, passed)
+            passed += leg.seconds
+            places.append(c.now())
+            if session.stopped.is_set() or c.state == "FALLEN":
+                break
+    c.until(lambda: c.state in QUIET_STATES, PATIENCE)
+    c.until(lambda: False, 1.2)  # the last diagnostics
+    places[-1] = c.now()
+    return _report(c, course, places, started)
+
+
+def walking_picture(session: Session, leg: Leg, port: int, size: tuple[int, int]) -> bytes:
+    """A PNG of the page of a session, when the robot has walked a leg.
+
+    Args:
+        session: of the stack `walking`, that has been entered, with `PICTURE_SETTINGS`.
+        leg: to walk, in the time of the robot. port: of its page. size: width and height [pixels].
+
+    Raises:
+        StackFailure: the robot does not stand, or as `Session`. EnvironmentProblem: there is no Chromium.
+    """
+    from humanoid_control.viewer.browser import Browser
+    from humanoid_control.viewer.stills import CLOSE_NOTICES, HIDE_PANEL
+
+    session.wait_first_motion()
+    c = Course(session)
+    if not c.until(lambda: c.state == "STAND" and c.estimate is not None, PATIENCE):
+        raise StackFailure("the robot does not stand")
+    with Browser(*size) as browser:
+        browser.open(f"http://127.0.0.1:{port}")
+        for script in (CLOSE_NOTICES, HIDE_PANEL):
+            browser.evaluate(script)
+        c.drive(leg, lambda done, text: None, 0.0)
+        return browser.picture()
+
+
+def _report(c: Course, course: Sequence[Leg], places: Sequence[Walked], started: float) -> dict[str, Any]:
+    first, last, values = places[0], places[-1], c.values
+    moved = (first.truth.actInv(last.truth), first.estimate.actInv(last.estimate))
+    drift = float(np.linalg.norm((moved[0].translation - moved[1].translation)[:2]))
+    turned = [float(np.arctan2(X.rotation[1, 0], X.rotation[0, 0])) for X in moved]
+    limited = int(values.get("commands_limited", 0))
+    return {
+        "start_s": round(started, 2),
+        "legs": [_leg_row(leg, a, b) for leg, a, b in zip(course, places, places[1:], strict=False)],
+        "finished": len(places) == len(course) + 1 and not c.session.stopped.is_set(),
+        "state": c.state,
+        "steps": last.steps,
+        "way_m": round(c.way, 3),
+        "dcm_error_rms_mm": round(float(np.sqrt(np.mean(np.square(c.errors)))), 1) if c.errors else float("nan"),
+        "tilt_deg": round(math.degrees(c.tilt), 2),
+        "falls": c.falls,
+        "odometry_error_mm": round(1e3 * drift, 1),
+        "odometry_error_percent": round(100 * drift / c.way, 2) if c.way > 0.1 else float("nan"),
+        "heading_error_deg": round(math.degrees(_wrapped(turned[0] - turned[1])), 2),
+        "commands_limited": limited,
+        "saturated_percent": float(values.get("saturated_percent", "nan")),
+        "control_p50_ms": float(values.get("control_p50_ms", "nan")),
+        "control_p99_ms": float(values.get("control_p99_ms", "nan")),
+        "good": c.falls == 0 and c.state == "STAND" and limited == 0,
+    }
+
+
+def _leg_row(leg: Leg, a: Walked, b: Walked) -> dict[str, Any]:
+    """What was asked for in a leg, and what was done, in the axes of the robot at its beginning."""
+    X = a.truth.actInv(b.truth)
+    x, y, turn = leg.velocity
+    done = float(np.arctan2(X.rotation[1, 0], X.rotation[0, 0]))
+    return {
+        "leg": leg.name,
+        "asked": [round(x, 3), round(y, 3), round(turn, 3)],
+        "seconds": round(b.time - a.time, 2),
+        "forward_m": round(float(X.translation[0]), 3),
+        "left_m": round(float(X.translation[1]), 3),
+        "turned_deg": round(math.degrees(done), 1),
+        "steps": b.steps - a.steps,
+    }
+
+
+def print_walk(report: dict[str, Any]) -> None:
+    """The report as tables, and a verdict."""
+    columns = ["leg", "asked [m/s, m/s, rad/s]", "time [s]", "forward [m]", "left [m]", "turned [deg]", "steps"]
+    table("the course, as the world saw it", columns, [
+        [r["leg"], ", ".join(f"{v:g}" for v in r["asked"]), r["seconds"], r["forward_m"], r["left_m"], r["turned_deg"],
+         r["steps"]] for r in report["legs"]
+    ])  # fmt: skip
+    table("the walk", ["what", "value"], [
+        ["steps", report["steps"]],
+        ["way", f"{report['way_m']:.2f} m"],
+        ["falls", report["falls"]],
+        ["largest tilt of the trunk", f"{report['tilt_deg']:.1f} deg"],
+        ["error of the divergent component, rms", f"{report['dcm_error_rms_mm']:.1f} mm"],
+        ["odometry off the truth", f"{report['odometry_error_mm']:.0f} mm ({report['odometry_error_percent']:.1f} %)"],
+        ["heading off the truth", f"{report['heading_error_deg']:.1f} deg"],
+        ["commands beyond a limit", report["commands_limited"]],
+        ["commands with a joint at its speed limit", f"{report['saturated_percent']:.1f} %"],
+        ["a tick, median and 99 %", f"{report['control_p50_ms']:.2f} ms, {report['control_p99_ms']:.2f} ms"],
+    ])  # fmt: skip
+    verdict = "walked the course without a fall" if report["good"] and report["finished"] else "did not walk it all"
+    console.print(f"{verdict}; in the end: {report['state'].lower()}")
+
+
+def _pose(m: Any) -> pin.SE3:
+    p, o = m.pose.pose.position, m.pose.pose.orientation
+    return pin.XYZQUATToSE3(np.array([p.x, p.y, p.z, o.x, o.y, o.z, o.w]))
+
+
+def _wrapped(angle: float) -> float:
+    return (angle + math.pi) % (2 * math.pi) - math.pi

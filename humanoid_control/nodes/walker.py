@@ -1,0 +1,380 @@
+"""Node `walker`: a velocity, or footsteps, and the sensors in; joint commands and odometry out, on two feet."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from diagnostic_msgs.msg import KeyValue
+from geometry_msgs.msg import PoseArray, Twist, TwistStamped, WrenchStamped
+from nav_msgs.msg import Path
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import Imu, JointState
+from std_srvs.srv import Trigger
+from visualization_msgs.msg import MarkerArray
+
+from humanoid_control.errors import ConfigError, HumanoidError
+from humanoid_control.kinematics.joint_state import ImuReading, Measurement
+from humanoid_control.kinematics.joint_state import JointState as JointRecord
+from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_OUT, fill_joint_state, joint_state, stamp_of
+from humanoid_control.nodes.base.runner import main_of
+from humanoid_control.nodes.base.serialized_markers import IdlePublisher
+from humanoid_control.nodes.base.statistics import Samples
+from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.nodes.simulator_io import foot_topic
+from humanoid_control.nodes.walking.outputs import WalkOutputs, plan_markers
+from humanoid_control.nodes.walking.parameters import WalkerParameters, walk_settings
+from humanoid_control.nodes.walking.requests import VelocityRequest, read_footsteps
+from humanoid_control.nodes.walking.sensors import IMU, JOINTS, WRENCHES, Sensors, TickClock, planned_wrenches
+from humanoid_control.robots import load_robot
+from humanoid_control.walking import Walker, WalkReport, WalkState
+from humanoid_control.walking.start_check import StartCheck
+
+__all__ = ["WalkerNode", "WalkerParameters", "main"]
+
+FOOTSTEP_MESSAGES = {"markers": MarkerArray, "poses": PoseArray, "path": Path}
+WAITING, OFF = "WAITING", "OFF"
+JUMP = 0.5  # [s] of the sensors' clock from one instant to the next: another world
+MOST_PER_TICK = 0.05  # [rad] by which a joint's command may change in a tick; more where its speed limit allows that
+RECOVERED = 1.0  # [s] for which all sensors are heard before the robot goes on after an emergency stop
+CHECK_PERIOD = 0.25  # [s] between looks at who else is there
+NO_POSITIONS = np.zeros(0)
+
+
+class WalkerNode(TickNode):
+    """Ticks when a measurement of one instant is complete, or a little later with what is known then."""
+
+    Parameters = WalkerParameters
+    params: WalkerParameters
+    node_name = "walker"
+
+    def configure(self) -> float:
+        p = self.params
+        self.robot = robot = load_robot(p.robot, "floating")
+        self.walker = Walker(robot, walk_settings(p))
+        own = self.walker.planner.limits
+        self.walker.planner.limits = replace(
+            own,
+            forward=p.forward or own.forward,
+            sideways=p.sideways or own.sideways,
+            turn=p.turn or own.turn,
+        )
+        self.rehearse()
+        self.soles = tuple(s.name for side in self.walker.feet.soles for s in side)
+        self.sensors, self.clock = Sensors(robot, self.soles, self.health), TickClock(1.0 / p.rate)
+        self.check = StartCheck(robot, self.walker.feet)
+        self.message = joint_state(robot.joint_names)
+        self.commands = self.create_publisher(JointState, "joint_commands", STREAM_OUT)
+        self.outputs = WalkOutputs(self, self.walker, p.odom_frame, p.odom_drift)
+        self.plan = IdlePublisher(self.create_publisher(MarkerArray, "footsteps/planned", STREAM_OUT))
+        self.answers = self.create_publisher(KeyValue, "footsteps/status", LATCHED)
+        self.velocity = VelocityRequest(self.health)
+        self.every = max(1, round(p.rate / p.odom_rate))
+        n = int(p.rate * max(1.0, p.window))
+        self.took, self.errors, self.margins = Samples(n), Samples(n), Samples(n)
+        self._listen()
+        for name, answer in (
+            ("stop", self.on_stop),
+            ("emergency_stop", self.on_emergency_stop),
+            ("stand", self.on_stand),
+            ("reset", self.on_reset),
+        ):
+            self.create_service(Trigger, f"~/{name}", answer)
+        return p.rate
+
+    def _listen(self) -> None:
+        p = self.params
+        self.listen(JointState, "joint_states", self._sensed(self.sensors.on_joints))
+        self.listen(Imu, "imu", self._sensed(self.sensors.on_imu))
+        for sole in self.soles:
+            self.listen(WrenchStamped, foot_topic(sole), self._sensed(partial(self.sensors.on_wrench, sole)))
+        twist = Twist if p.cmd_vel_type == "Twist" else TwistStamped
+        self.listen(twist, "cmd_vel", self._guarded("cmd_vel_failed", self.velocity.take))
+        steps = FOOTSTEP_MESSAGES[p.footsteps_type]
+        self.create_subscription(steps, "footsteps", self._guarded("footsteps_failed", self.on_footsteps), EVENTS)
+
+    def rehearse(self) -> None:
+        """Run a few ticks at rest: what is compiled is loaded now, and not in the first tick."""
+        r, w = self.robot, self.walker
+        q = r.postures["neutral"]
+        o = pin.Quaternion(r.X_world_root.rotation)
+        imu = ImuReading(np.array([o.x, o.y, o.z, o.w]), np.zeros(3), np.array([0.0, 0.0, 9.81]))
+        joints = JointRecord(r.joint_names, q, np.zeros(r.n), np.zeros(r.n), 0.0)
+        w.estimator.kinematics(q, joints.v, imu)
+        wrenches = planned_wrenches(w.feet, w.estimator.data, np.array([[0.5 * r.mass * 9.81, 0.0, 0.0]] * 2))
+        for _ in range(3):
+            w.step(Measurement(joints, imu, wrenches))
+        w.reset()
+
+    def activate(self) -> None:
+        """Wait for the sensors; whatever the robot does goes on meanwhile."""
+        self.sensors.forget()
+        self.velocity.forget()
+        self.stopped = ""  # why the robot does not walk, whatever is asked for
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew: stand, once the robot is found at rest on its feet."""
+        self.clock.restart()
+        self.check.restart()
+        self.walker.reset()
+        self.outputs.restart()
+        self.running = self.emergency = False
+        self.report: WalkReport | None = None
+        self.sent: np.ndarray | None = None  # joints as commanded last
+        self.ticks, self.asked, self.checked, self.stamped = 0, np.zeros(3), -np.inf, -1
+        self.waiting_since, self.good_since = time.monotonic(), time.monotonic()
+        self.saturated = self.limited = 0
+        self.outputs.say(WAITING)
+
+    # -- callbacks --------------------------------------------------------------------------------------------------
+
+    def _sensed(self, take: Callable[[Any], bool]) -> Callable[[Any], None]:
+        """A callback that wakes the tick when the measurement of an instant is complete."""
+
+        def call(message: Any) -> None:
+            if take(message) and self.active and self.sensors.instant is not None:
+                self.wake = True
+
+        return self._guarded("sensor_failed", call)
+
+    def _guarded(self, key: str, callback: Callable[[Any], None]) -> Callable[[Any], None]:
+        def call(message: Any) -> None:
+            try:
+                callback(message)
+                self.health.clear(key)
+            except Exception as e:  # a message that nobody thought of must not end a robot that walks
+                self.health.report(key, Level.ERROR, f"{key.replace('_', ' ')}: {type(e).__name__}: {e}")
+
+        return call
+
+    def on_footsteps(self, message: Any) -> None:
+        """Follow a list of footsteps, all of it or none."""
+        times = self.walker.settings.times
+        try:
+            if not self.running or self.stopped:
+                raise ConfigError(f"the robot does not take footsteps now: {self.stopped or 'it does not stand yet'}")
+            X, frame = self.outputs.X_odom_footprint, self.params.odom_frame
+            steps, append = read_footsteps(message, times, X, frame)
+            follow = getattr(self.walker, "follow", None)
+            if follow is None:
+                raise ConfigError("this walker does not follow lists of footsteps")
+            follow(steps, append=append)
+        except HumanoidError as e:
+            self.answers.publish(KeyValue(key="refused", value=str(e)))
+            self.health.report("footsteps", Level.WARN, str(e))
+            return
+        self.answers.publish(KeyValue(key="accepted", value=f"{len(steps)} footsteps"))
+        self.health.clear("footsteps")
+
+    def on_stop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Come to rest with the next step, and stay there until `~/stand`."""
+        self.stopped = "stop was called"
+        if self.running:
+            self.walker.stop()
+        response.success, response.message = True, "coming to rest; ~/stand lets the robot walk again"
+        return response
+
+    def on_emergency_stop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Come to rest as fast as can be, and stay there until `~/stand`."""
+        self.stopped = "emergency stop was called"
+        if self.running:
+            self.walker.emergency_stop()
+        response.success, response.message = True, "stopping; ~/stand lets the robot walk again"
+        return response
+
+    def on_stand(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Stand, ready to walk: takes back a stop."""
+        fallen = self.report is not None and self.report.state == WalkState.FALLEN
+        response.success = not fallen
+        response.message = "the robot has fallen: put it on its feet and call ~/reset" if fallen else "ready to walk"
+        if not fallen:
+            self.stopped = ""
+        return response
+
+    def on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Begin anew, as after the start; odometry begins at zero."""
+        self.stopped = ""
+        self.velocity.forget()
+        self.restart()
+        response.success, response.message = True, "waiting until the robot stands at rest on its feet"
+        return response
+
+    # -- the tick ---------------------------------------------------------------------------------------------------
+
+    def tick(self, now: float) -> None:
+        s, clock = self.sensors, self.clock
+        s.look(now, 1.5 / self.rate)
+        if now - self.checked > CHECK_PERIOD:
+            self.checked = now
+            self._look_around()
+        instant = clock.choose(s.instant, s.joint_instant, now)
+        if clock.jumped(instant, JUMP):
+            self.health.report("jump", Level.WARN, "the sensors' clock jumped: standing anew")
+            self.restart()
+            return
+        if self.running and JOINTS in s.quiet(self.params.sensor_off):
+            self._off(f"no {JOINTS} for {self.params.sensor_off:g} s: the joints are only damped")
+            return
+        if not clock.step(instant, now) or s.missing:
+            return
+        if not self.running:
+            self._prepare()
+            return
+        begin = time.monotonic()
+        self._control(now)
+        self.took.add(time.monotonic() - begin)
+
+    def _look_around(self) -> None:
+        """Report what needs no tick: sensors that were never heard, others who command the same."""
+        s = self.sensors
+        others = self.count_publishers("joint_commands") - 1
+        self.health.check("owner", others > 0, Level.ERROR, "joint_commands has another publisher: one must go")
+        several = self.count_publishers("cmd_vel") > 1
+        self.health.check(
+            "cmd_vel_owners", several, Level.WARN, "cmd_vel has several publishers: the last message wins"
+        )
+        waits = time.monotonic() - self.waiting_since > 2.0
+        missing = s.missing
+        problems = [f"no {name} yet" for name in missing[:3]] if missing else self.check.problems
+        text = "not standing yet: " + "; ".join(problems or ["not steady"])
+        self.health.check("start", not self.running and waits, Level.WARN, text)
+
+    def _prepare(self) -> None:
+        """Stand, where the robot is found at rest and nobody else commands it."""
+        others = self.count_publishers("joint_commands") > 1
+        if others or (self.params.start_check and not self.check.ready(self.sensors.measurement(), 1.0 / self.rate)):
+            return
+        self.running = True
+        for key in ("start", "jump", "off"):
+            self.health.clear(key)
+        self.sent = self.sensors.measurement().joints.q
+
+    def _control(self, now: float) -> None:
+        p, w, s = self.params, self.walker, self.sensors
+        if self.report is not None and self.report.state == WalkState.FALLEN:
+            self._damp()
+            return
+        late = self._react(now)
+        velocity = np.zeros(3) if late or self.stopped else self.velocity.now(now, p.cmd_vel_timeout)
+        if not np.array_equal(velocity, self.asked):
+            w.command(velocity)
+            self.asked = velocity.copy()
+        measured = s.measurement()
+        if self.report is not None and any(key.startswith(WRENCHES) for key in late):
+            wrenches = planned_wrenches(w.feet, w.estimator.data, self.report.balance.wrenches)
+            measured = measured._replace(foot_wrenches=wrenches)
+        if IMU in late:
+            measured = measured._replace(imu=measured.imu._replace(angular_velocity=np.zeros(3)))
+        report = w.step(measured)
+        self._send(w.joints, w.joint_velocity)
+        self.report = report
+        self._tell(report, measured)
+
+    def _react(self, now: float) -> list[str]:
+        """What silent sensors ask for: nothing, rest, or an emergency stop; returns the late ones."""
+        p, s = self.params, self.sensors
+        late, lost = s.quiet(p.sensor_late), s.quiet(p.sensor_lost)
+        text = f"{', '.join(late)} silent: the robot comes to rest"
+        self.health.check("late", bool(late), Level.ERROR, text)
+        if late:
+            self.good_since = now
+        if lost and not self.emergency:
+            self.emergency = True
+            self.walker.emergency_stop()
+        if self.emergency and now - self.good_since > RECOVERED and self.walker.state == WalkState.STAND:
+            self.emergency = False
+        text = f"{', '.join(lost) or 'a sensor'} was lost: emergency stop"
+        self.health.check("lost", self.emergency, Level.ERROR, text)
+        return late or ([JOINTS] if self.emergency else [])
+
+    def _send(self, q: np.ndarray, v: np.ndarray) -> None:
+        """Publish a command inside all limits; one that is not a number is none."""
+        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            self.health.report("number", Level.ERROR, "a command is not a number: nothing is commanded, standing anew")
+            self.restart()
+            return
+        r, before = self.robot, self.sent
+        assert before is not None
+        most = np.maximum(MOST_PER_TICK, r.velocity / self.rate)
+        allowed = np.clip(np.clip(q, before - most, before + most), r.lower, r.upper)
+        speed = np.clip(v, -r.velocity, r.velocity)
+        self.limited += int((np.abs(allowed - q) > 1e-6).any() or (np.abs(speed - v) > 1e-6).any())
+        self.saturated += int((np.abs(speed) > 0.999 * r.velocity).any())
+        self.sent, self.ticks = allowed, self.ticks + 1
+        self.commands.publish(fill_joint_state(self.message, stamp_of(self.present()), allowed, speed))
+
+    def _damp(self) -> None:
+        """Let the joints give way slowly: a velocity of zero without a position."""
+        message, stamp = self.message, stamp_of(self.present())
+        self.commands.publish(fill_joint_state(message, stamp, NO_POSITIONS, np.zeros(self.robot.n)))
+
+    def _off(self, why: str) -> None:
+        self.health.report("off", Level.ERROR, why)
+        self._damp()
+        self.restart()
+        self.outputs.say(OFF)
+
+    def _tell(self, report: WalkReport, measured: Measurement) -> None:
+        """Publish what the tick found."""
+        self.errors.add(float(np.linalg.norm(report.balance.error)))
+        self.margins.add(report.balance.margin)
+        fallen = report.state == WalkState.FALLEN
+        self.outputs.say(report.state.name)
+        self.health.check("fallen", fallen, Level.ERROR, f"fallen: {report.why}; put the robot up and call ~/reset")
+        refused = report.why if not fallen else ""
+        self.health.check("why", bool(refused), Level.WARN, refused)
+        limited = any(p.step.limited for p in self.walker.plan.phases)
+        self.health.check("limited", limited, Level.WARN, "steps are shorter than asked for: out of the legs' reach")
+        text = f"the inverse kinematics misses a sole by {1e3 * report.foot_error.max():.0f} mm"
+        self.health.check("foot_error", bool(report.foot_error.max() > 0.01), Level.WARN, text)
+        instant = self.sensors.joint_instant
+        if self.ticks % self.every == 0 and instant is not None and instant != self.stamped:
+            self.stamped = instant
+            self.outputs.feel(self.walker.feet.wrenches(self.walker.estimator.data, measured.foot_wrenches)[:, 2])
+            self.outputs.publish(report.estimate, stamp_of(instant))
+
+    def slack_time(self, left: float) -> None:
+        report = self.report
+        if report is not None:
+
+            def write() -> bytes:
+                stamp = self.sensors.joint_instant or self.present()
+                return serialize_message(plan_markers(self.walker, report, stamp, self.params.odom_frame))
+
+            self.plan.publish(left, self.params.markers_rate, write)
+
+    def values(self) -> dict[str, Any]:
+        r, ticks = self.report, max(self.ticks, 1)
+        errors, margins = self.errors.values(), self.margins.values()
+        p50, p99 = self.took.percentiles()
+        return {
+            "walking": self.outputs.state,
+            "steps": r.steps if r is not None else 0,
+            "way_m": round(self.outputs.way, 3),
+            "dcm_error_rms_mm": round(1e3 * float(np.sqrt(np.mean(errors**2))), 2) if len(errors) else float("nan"),
+            "zmp_margin_min_mm": round(1e3 * float(margins.min()), 2) if len(margins) else float("nan"),
+            "zmp_cut_mm": round(1e3 * r.balance.cut, 2) if r is not None else 0.0,
+            "slip_mm_s": round(1e3 * float(np.max(r.estimate.slip)), 2) if r is not None else 0.0,
+            "saturated_percent": round(100.0 * self.saturated / ticks, 3),
+            "commands_limited": self.limited,
+            "control_ticks": self.ticks,
+            "ticks_without_instant": self.clock.held,
+            "control_p50_ms": round(1e3 * p50, 3),
+            "control_p99_ms": round(1e3 * p99, 3),
+            "stopped": self.stopped,
+        }
+
+
+def main() -> int:
+    return main_of(WalkerNode)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The node `walker` in parts: parameters, sensors, requests, outputs."""

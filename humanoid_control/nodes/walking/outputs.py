@@ -1,0 +1,182 @@
+"""What a walker publishes beside its commands: odometry, transforms, contacts, its state, and the plan as markers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from builtin_interfaces.msg import Duration, Time
+from geometry_msgs.msg import Point
+from nav_msgs.msg import Odometry
+from std_msgs.msg import Bool, ColorRGBA, String
+from visualization_msgs.msg import Marker, MarkerArray
+
+from humanoid_control.estimation.floating_base import BaseEstimate
+from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_OUT, stamp_of
+from humanoid_control.nodes.walking.requests import FOOTPRINT
+from humanoid_control.walking import Walker, WalkReport
+from humanoid_control.walking.feet import SIDES, Feet
+
+try:  # not among the ROS wheels; there, nothing needs transforms
+    from geometry_msgs.msg import TransformStamped
+    from tf2_msgs.msg import TFMessage
+except ImportError:
+    TFMessage = None
+
+TOUCHING, LEFT_GROUND = 0.06, 0.03  # of the weight: force from which a foot touches, and below which it does not
+ORIENTATION_STD, SPEED_STD, TURNING_STD = 5e-3, 0.02, 0.01  # [rad], [m/s], [rad/s] of odometry
+HEIGHT_STD, START_STD = 5e-3, 1e-3  # [m]
+THICK, BALL, WIDTH = 0.012, 0.05, 0.01  # [m] of a sole, of a point, of a line
+FOOT_COLORS = ((0.2, 0.45, 0.9, 0.55), (0.9, 0.5, 0.15, 0.55))
+ZMP_COLOR, DCM_COLOR, COM_COLOR = (0.85, 0.15, 0.15, 1.0), (0.1, 0.6, 0.3, 1.0), (0.9, 0.16, 0.63, 1.0)
+EDGE_COLOR = (0.15, 0.15, 0.15, 0.9)
+LIFETIME = 0.5  # [s] without a new message the markers go
+
+
+class WalkOutputs:
+    """Publishers of a walker.
+
+    Attributes:
+        X_odom_footprint: below the base, on the ground, turned about the vertical alone.
+        contacts: (2,) whether each foot touches the ground. way: length of the way so far [m].
+    """
+
+    def __init__(self, node: Any, walker: Walker, odom_frame: str, drift: float) -> None:
+        """Make them.
+
+        Args:
+            node: that they are of. walker: whose they are. odom_frame: name of the frame of odometry.
+            drift: standard deviation of odometry's position, as a share of the way.
+        """
+        self.walker, self.frame, self.drift = walker, odom_frame, drift
+        self.odom = node.create_publisher(Odometry, "odom", STREAM_OUT)
+        self._state = node.create_publisher(String, "walking/state", LATCHED)
+        self._contacts = [node.create_publisher(Bool, f"contact/{s}_foot", STREAM_OUT) for s in SIDES]
+        self._tf: Any = node.create_publisher(TFMessage, "/tf", EVENTS) if TFMessage is not None else None
+        self._said = ""
+        self.restart()
+
+    def restart(self) -> None:
+        """Odometry begins anew."""
+        self.contacts, self.way, self._place = [False, False], 0.0, None
+        self.X_odom_footprint = pin.SE3.Identity()
+
+    def say(self, state: str) -> None:
+        """Publish the state, where it is another than before."""
+        if state != self._said:
+            self._said = state
+            self._state.publish(String(data=state))
+
+    @property
+    def state(self) -> str:
+        """The state that was said last."""
+        return self._said
+
+    def feel(self, forces: np.ndarray) -> None:
+        """Take the normal forces (2,) of the feet [N]: a foot that touches does so until it clearly does not."""
+        weight = self.walker.robot.mass * 9.81
+        for k, f in enumerate(forces):
+            self.contacts[k] = bool(f > (LEFT_GROUND if self.contacts[k] else TOUCHING) * weight)
+
+    def publish(self, now: BaseEstimate, stamp: Time) -> None:
+        """Publish odometry, its transforms and the contacts, at the time of the measurement."""
+        message = self.odometry(now, stamp)
+        self.odom.publish(message)
+        for publisher, touches in zip(self._contacts, self.contacts, strict=True):
+            publisher.publish(Bool(data=touches))
+        if self._tf is not None:
+            self._send_transforms(message)
+
+    def odometry(self, now: BaseEstimate, stamp: Time) -> Odometry:
+        """The estimate as odometry: pose in the frame of odometry, twist in the axes of the root link."""
+        robot = self.walker.robot
+        m = Odometry(child_frame_id=robot.root_link)
+        m.header.stamp, m.header.frame_id = stamp, self.frame
+        p, o = m.pose.pose.position, m.pose.pose.orientation
+        p.x, p.y, p.z, o.x, o.y, o.z, o.w = now.q[:7].tolist()
+        linear, angular = m.twist.twist.linear, m.twist.twist.angular
+        linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = now.v[:6].tolist()
+        place = now.q[:2].copy()
+        if self._place is not None:
+            self.way += float(np.linalg.norm(place - self._place))
+        self._place = place
+        m.pose.covariance = self._pose_covariance()
+        m.twist.covariance = np.diag([SPEED_STD**2] * 3 + [TURNING_STD**2] * 3).ravel()
+        X = pin.XYZQUATToSE3(now.q[:7])
+        yaw = float(np.arctan2(X.rotation[1, 0], X.rotation[0, 0]))
+        ground = min(S.translation[2] for S in now.soles)
+        self.X_odom_footprint = pin.SE3(pin.rpy.rpyToMatrix(0.0, 0.0, yaw), np.array([*place, ground]))
+        return m
+
+    def _pose_covariance(self) -> np.ndarray:
+        """Grows with the way: every step misplaces the base a little, and nothing takes that back."""
+        along = START_STD**2 + (self.drift * self.way) ** 2
+        return np.diag([along, along, HEIGHT_STD**2] + [ORIENTATION_STD**2] * 3).ravel()
+
+    def _send_transforms(self, odometry: Odometry) -> None:
+        base = TransformStamped(header=odometry.header, child_frame_id=odometry.child_frame_id)
+        p = odometry.pose.pose.position
+        base.transform.rotation = odometry.pose.pose.orientation
+        base.transform.translation.x, base.transform.translation.y, base.transform.translation.z = p.x, p.y, p.z
+        # A frame has one parent: the footprint hangs on odom beside the base.
+        foot = TransformStamped(header=odometry.header, child_frame_id=FOOTPRINT)
+        x, y, z, qx, qy, qz, qw = pin.SE3ToXYZQUAT(self.X_odom_footprint).tolist()
+        t, r = foot.transform.translation, foot.transform.rotation
+        t.x, t.y, t.z, r.x, r.y, r.z, r.w = x, y, z, qx, qy, qz, qw
+        self._tf.publish(TFMessage(transforms=[base, foot]))
+
+
+def plan_markers(walker: Walker, report: WalkReport, stamp: int, frame: str) -> MarkerArray:
+    """The plan to be seen: soles to come, support polygon, zero-moment point, divergent component, centre of mass.
+
+    Namespaces: l_foot, r_foot (as on `footsteps`), zmp (asked for), dcm and com (estimated), support.
+
+    Args:
+        walker: whose plan. report: of its last tick. stamp: [ns]. frame: of the markers.
+    """
+    plan, now = walker.plan, report.estimate
+    out, names = [], [f"{s}_foot" for s in SIDES]
+    phases = [p for p in plan.phases if p.land > walker.t]
+    for k, phase in enumerate(phases):
+        foot = phase.step.foot
+        out.append(sole_marker(names[foot], k, walker.feet, foot, phase.step.X))
+    ground = min(X.translation[2] for X in report.references.soles)
+    xi = now.center[:2] + now.center_velocity[:2] / plan.path.omega
+    out.append(_ball("zmp", [*report.balance.zmp, ground], ZMP_COLOR))
+    out.append(_ball("dcm", [*xi, ground], DCM_COLOR))
+    out.append(_ball("com", now.center, COM_COLOR))
+    polygon = walker.stabilizer.polygon(report.references)
+    edges = _marker("support", 0, Marker.LINE_LIST, (WIDTH, 0.0, 0.0), EDGE_COLOR)
+    corners = [Point(x=float(x), y=float(y), z=float(ground) + THICK) for x, y in polygon]
+    edges.points = [p for k in range(len(corners)) for p in (corners[k - 1], corners[k])]
+    out.append(edges)
+    for m in out:
+        m.header.stamp, m.header.frame_id = stamp_of(stamp), frame
+    return MarkerArray(markers=out)
+
+
+def sole_marker(ns: str, number: int, feet: Feet, foot: int, X: pin.SE3) -> Marker:
+    """A flat box where a sole is to stand."""
+    low, high = feet.lower[foot], feet.upper[foot]
+    m = _marker(ns, number, Marker.CUBE, (*(high - low), THICK), FOOT_COLORS[foot])
+    at = X * pin.SE3(np.eye(3), np.array([*(0.5 * (low + high)), 0.5 * THICK]))
+    p, o = m.pose.position, m.pose.orientation
+    p.x, p.y, p.z, o.x, o.y, o.z, o.w = pin.SE3ToXYZQUAT(at).tolist()
+    return m
+
+
+def _ball(ns: str, at: Any, color: tuple[float, ...]) -> Marker:
+    m = _marker(ns, 0, Marker.SPHERE, (BALL, BALL, BALL), color)
+    p = m.pose.position
+    p.x, p.y, p.z = (float(x) for x in at)
+    return m
+
+
+def _marker(ns: str, number: int, kind: int, size: Any, color: tuple[float, ...]) -> Marker:
+    m = Marker(ns=ns, id=number, type=kind, action=Marker.ADD)
+    m.pose.orientation.w = 1.0
+    m.scale.x, m.scale.y, m.scale.z = (float(s) for s in size)
+    m.color = ColorRGBA(**dict(zip("rgba", color, strict=True)))
+    m.lifetime = Duration(nanosec=int(1e9 * LIFETIME))
+    return m

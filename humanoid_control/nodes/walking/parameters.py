@@ -1,0 +1,100 @@
+"""Parameters of the node `walker`, and the settings of the walk that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from humanoid_control.nodes.base.parameters import NodeParameters, param
+from humanoid_control.walking import StabilizerGains, StepTimes, WalkSettings
+
+STEP, GAINS = StepTimes(), StabilizerGains()
+WALK = WalkSettings()
+TWISTS = ("Twist", "TwistStamped")
+FOOTSTEPS = ("markers", "poses", "path")
+
+
+@dataclass(frozen=True)
+class WalkerParameters(NodeParameters):
+    """Parameters of the walker."""
+
+    rate: float = param(250.0, "rate of the commands; sensors that come faster are passed over", "Hz", 50.0, 1000.0)
+    step_time: float = param(STEP.nominal, "time of a step while steps are comfortable", "s", 0.3, 3.0)
+    shortest_step_time: float = param(STEP.shortest, "time of the quickest steps", "s", 0.2, 3.0)
+    comfortable_step: float = param(
+        STEP.comfortable, "length of a step beyond which steps get quicker", "m", 0.01, 10.0
+    )
+    double_support: float = param(STEP.double_support, "share of a step's time on both feet", "", 0.05, 0.6)
+    lift: float = param(STEP.lift, "height to which a swinging foot is lifted", "m", 0.0, 0.3)
+    crouch: float = param(WALK.crouch, "of the centre of mass below the neutral posture", "m", 0.0, 0.2)
+    start_time: float = param(WALK.start, "in which the weight is shifted before the first step", "s", 0.3, 5.0)
+    settle_time: float = param(
+        WALK.settle, "in which the weight comes to the middle after the last step", "s", 0.2, 5.0
+    )
+    momentum: bool = param(WALK.momentum, "the arms balance the angular momentum about the vertical")
+    forward: float = param(0.0, "longest step forward; 0: what the robot's legs allow", "m", 0.0, 2.0)
+    sideways: float = param(0.0, "longest step to the side; 0: what the robot's legs allow", "m", 0.0, 1.0)
+    turn: float = param(0.0, "largest turn in one step; 0: what the robot's legs allow", "rad", 0.0, 1.5)
+    dcm_gain: float = param(GAINS.dcm, "gain of the divergent component of motion", "1/s", 0.0, 20.0)
+    dcm_integral: float = param(GAINS.integral, "integral gain of the divergent component", "1/s", 0.0, 5.0)
+    zmp_margin: float = param(
+        GAINS.margin, "distance that the zero-moment point keeps from the edge of the support", "m", 0.0, 0.05
+    )
+    ankle_gain: float = param(GAINS.ankle, "turn of a sole for a missing moment", "rad/(N m s)", 0.0, 0.05)
+    height_gain: float = param(GAINS.height, "height of a sole for a missing force", "m/(N s)", 0.0, 1e-3)
+    cmd_vel_type: str = param("Twist", "message of cmd_vel", choices=TWISTS)
+    cmd_vel_timeout: float = param(0.5, "age from which cmd_vel counts as zero", "s", 0.05, 10.0, live=True)
+    footsteps_type: str = param(
+        "markers",
+        "message of footsteps: MarkerArray with ns l_foot or r_foot, or PoseArray or Path, whose feet alternate",
+        choices=FOOTSTEPS,
+    )
+    sensor_late: float = param(
+        0.02, "silence of a sensor after which the walk comes to rest", "s", 0.005, 1.0, live=True
+    )
+    sensor_lost: float = param(
+        0.06, "silence of a sensor after which the walk is stopped as fast as can be", "s", 0.01, 2.0, live=True
+    )
+    sensor_off: float = param(0.2, "silence of the joints after which they are only damped", "s", 0.02, 5.0, live=True)
+    start_check: bool = param(True, "stand only where the sensors agree that the robot is at rest on both feet")
+    odom_frame: str = param("odom", "frame of odom, footsteps and plan")
+    odom_rate: float = param(100.0, "rate of odom, tf and contacts", "Hz", 1.0, 1000.0)
+    odom_drift: float = param(
+        0.01, "standard deviation of odom's position, as a share of the way; for its covariance", "", 0.0, 1.0
+    )
+    markers_rate: float = param(
+        15.0, "rate of footsteps/planned while somebody listens; 0: none", "Hz", 0.0, 100.0, live=True
+    )
+
+
+def walk_settings(p: WalkerParameters) -> WalkSettings:
+    """Settings of the walk.
+
+    Raises:
+        ConfigError: numbers that do not go together.
+    """
+    times = replace(
+        STEP,
+        nominal=p.step_time,
+        shortest=min(p.shortest_step_time, p.step_time),
+        double_support=p.double_support,
+        comfortable=p.comfortable_step,
+        lift=p.lift,
+    )
+    gains = replace(
+        GAINS,
+        dcm=p.dcm_gain,
+        integral=p.dcm_integral,
+        margin=p.zmp_margin,
+        ankle=p.ankle_gain,
+        height=p.height_gain,
+    )
+    return replace(
+        WALK,
+        dt=1.0 / p.rate,
+        times=times,
+        crouch=p.crouch,
+        start=p.start_time,
+        settle=p.settle_time,
+        momentum=p.momentum,
+        gains=gains,
+    )

@@ -1,0 +1,111 @@
+"""What a walker is asked for: a velocity that grows old, and lists of footsteps, from messages that may be wrong."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import ConfigError, HumanoidError, NotANumberError
+from humanoid_control.nodes.base.tick_node import Health, Level
+from humanoid_control.walking import Footstep, StepTimes
+from humanoid_control.walking.feet import LEFT, RIGHT
+
+AXES = ("linear.x", "linear.y", "angular.z")
+FEET = {"l_foot": LEFT, "r_foot": RIGHT}
+MOST_FOOTSTEPS = 1000
+APPEND = "append"
+FOOTPRINT = "base_footprint"
+
+
+class VelocityRequest:
+    """The newest velocity of `cmd_vel`. One that is not a number is refused: the one before grows old.
+
+    Attributes:
+        velocity: (3,) forward, to the left [m/s], turning to the left [rad/s].
+    """
+
+    def __init__(self, health: Health) -> None:
+        self._health = health
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing was asked for."""
+        self.velocity, self._heard = np.zeros(3), -np.inf
+
+    def take(self, message: Any) -> None:
+        """Take a Twist or a TwistStamped."""
+        twist = getattr(message, "twist", message)
+        v = np.array([twist.linear.x, twist.linear.y, twist.angular.z])
+        bad = [name for name, x in zip(AXES, v, strict=True) if not np.isfinite(x)]
+        text = f"cmd_vel: {', '.join(bad)} is not a number: refused"
+        if self._health.check("cmd_vel", bool(bad), Level.ERROR, text):
+            return
+        self.velocity, self._heard = v, time.monotonic()
+
+    def now(self, now: float, timeout: float) -> np.ndarray:
+        """The velocity (3,) to walk with now; zero where the newest is older than `timeout` [s]."""
+        return self.velocity if now - self._heard <= timeout else np.zeros(3)
+
+
+def read_footsteps(
+    message: Any, times: StepTimes, X_odom_footprint: pin.SE3, odom_frame: str
+) -> tuple[list[Footstep], bool]:
+    """The footsteps of a message, and whether they are to be appended to those before.
+
+    A MarkerArray has one marker a step: ns is l_foot or r_foot, pose where the sole comes down; text `append` in the
+    first one. In a PoseArray or Path the feet alternate, and the first is the one nearer to the first pose: right of
+    the robot's middle the right one.
+
+    Args:
+        message: MarkerArray, PoseArray or Path. times: of the steps.
+        X_odom_footprint: pose of the frame base_footprint. odom_frame: the frame that steps are given in otherwise.
+
+    Raises:
+        ConfigError: with the index of the first bad step, and why.
+    """
+    feet: list[int] = []
+    append = False
+    if hasattr(message, "markers"):
+        markers = [m for m in message.markers if m.action == 0]
+        poses, frames = [m.pose for m in markers], [m.header.frame_id for m in markers]
+        for k, m in enumerate(markers):
+            if m.ns not in FEET:
+                raise ConfigError(f"footstep {k}: ns '{m.ns}' is neither l_foot nor r_foot")
+            feet.append(FEET[m.ns])
+        append = bool(markers) and markers[0].text == APPEND
+    else:
+        poses = [getattr(p, "pose", p) for p in message.poses]
+        frames = [message.header.frame_id] * len(poses)
+    if not 1 <= len(poses) <= MOST_FOOTSTEPS:
+        raise ConfigError(f"a list of footsteps has 1 to {MOST_FOOTSTEPS}, got {len(poses)}")
+    steps: list[Footstep] = []
+    for k, (pose, frame) in enumerate(zip(poses, frames, strict=True)):
+        try:
+            X = _pose(pose)
+        except HumanoidError as e:
+            raise ConfigError(f"footstep {k}: {e}") from None
+        if frame not in ("", odom_frame, FOOTPRINT):
+            raise ConfigError(f"footstep {k}: frame '{frame}' is neither '{odom_frame}' nor '{FOOTPRINT}'")
+        X = X_odom_footprint * X if frame == FOOTPRINT else X
+        if k == 0 and not feet:
+            feet = [LEFT if X_odom_footprint.actInv(X.translation)[1] > 0 else RIGHT]
+        if k >= len(feet):
+            feet.append(1 - feet[-1])
+        swing = (1 - times.double_support) * times.nominal
+        steps.append(Footstep(feet[k], X, swing, times.double_support * times.nominal, times.lift))
+    return steps, append
+
+
+def _pose(pose: Any) -> pin.SE3:
+    p, o = pose.position, pose.orientation
+    numbers = np.array([p.x, p.y, p.z, o.x, o.y, o.z, o.w])
+    if not np.isfinite(numbers).all():
+        raise NotANumberError("its pose is not a number")
+    length = float(np.linalg.norm(numbers[3:]))
+    if length < 0.1:
+        raise ConfigError("its quaternion is zero")
+    numbers[3:] /= length
+    return pin.XYZQUATToSE3(numbers)

@@ -1,0 +1,269 @@
+"""Sensors of a walking robot as messages: each checked, their ages known, and put together to a measurement."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from geometry_msgs.msg import WrenchStamped
+from sensor_msgs.msg import Imu, JointState
+
+from humanoid_control.errors import ConfigError, HumanoidError, NotANumberError
+from humanoid_control.kinematics.joint_state import ImuReading, Measurement
+from humanoid_control.kinematics.joint_state import JointState as JointRecord
+from humanoid_control.nodes.base.tick_node import Health, Level
+from humanoid_control.robots import Robot
+from humanoid_control.walking.feet import Feet
+
+JOINTS, IMU, WRENCHES = "joint_states", "imu", "wrench"
+UNIT = 0.05  # by which the length of an orientation's quaternion may differ from 1
+SMOOTH = 20.0  # readings over which the interval between them is taken
+PATIENCE = 1.5  # intervals that an instant may be late
+AHEAD = 2  # ticks that may be made ahead of the newest instant, while it is not known to be lost
+SILENT = 5.0  # intervals without an instant after which it is
+SLOW = 1.8  # ticks: sensors whose common instants are farther apart are too slow to wait for
+BACK = 0.05  # [s] by which the sensors' clock must go back to have been set back
+APART = 0.1  # [s] without a common instant after which the sensors have stamps of their own
+
+
+class Sensors:
+    """The newest reading of every sensor. A faulty message is reported by name and changes nothing.
+
+    Attributes:
+        instant: stamp [ns] that the newest readings of all sensors have in common; None where they differ.
+        silence: sensor -> time [s] for which this node listened and heard nothing new.
+    """
+
+    def __init__(self, robot: Robot, soles: tuple[str, ...], health: Health) -> None:
+        """Make it.
+
+        Args:
+            robot: with a floating base. soles: names of its feet with force sensors. health: where faults are reported.
+        """
+        self.robot, self._health = robot, health
+        self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
+        self.soles = soles
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing is known any more."""
+        n = self.robot.n
+        self._q, self._v, self._effort = np.full(n, np.nan), np.zeros(n), np.full(n, np.nan)
+        self._imu: ImuReading | None = None
+        self._wrenches: dict[str, np.ndarray] = {}
+        self._stamps: dict[str, int] = {}
+        self.silence = dict.fromkeys((JOINTS, IMU, *map(wrench_key, self.soles)), float("inf"))
+        self._looked = time.monotonic()
+
+    # -- messages ---------------------------------------------------------------------------------------------------
+
+    def on_joints(self, m: JointState) -> bool:
+        """Take joint states; True where they were good."""
+        return self._guarded(JOINTS, self._take_joints, m)
+
+    def on_imu(self, m: Imu) -> bool:
+        """Take a reading of the IMU; True where it was good."""
+        return self._guarded(IMU, self._take_imu, m)
+
+    def on_wrench(self, sole: str, m: WrenchStamped) -> bool:
+        """Take the wrench on a sole; True where it was good."""
+        return self._guarded(wrench_key(sole), lambda w: self._take_wrench(sole, w), m)
+
+    def _guarded(self, key: str, take: Callable[[Any], None], m: Any) -> bool:
+        try:
+            take(m)
+        except HumanoidError as e:
+            self._health.report(key, Level.ERROR, str(e))
+            return False
+        stamp = m.header.stamp.sec * 10**9 + m.header.stamp.nanosec
+        if stamp != self._stamps.get(key):  # one that is sent again is no news
+            self._stamps[key], self.silence[key] = stamp, 0.0
+        self._health.clear(key)
+        return True
+
+    def _take_joints(self, m: JointState) -> None:
+        if m.name != self._order[0]:
+            self._order = (list(m.name), *self.robot.order_of(m.name))
+        names, places, own = self._order
+        if len(m.position) != len(names):
+            raise ConfigError("joint_states without a position for each name: passed over")
+        q = np.asarray(m.position, dtype=float)[places]
+        v = np.asarray(m.velocity, dtype=float)[places] if len(m.velocity) == len(names) else np.zeros(len(own))
+        bad = own[~(np.isfinite(q) & np.isfinite(v))]
+        if len(bad):
+            raise NotANumberError(f"joint_states: {self.robot.joint_names[bad[0]]} is not a number: passed over")
+        self._q[own], self._v[own] = q, v
+
+    def _take_imu(self, m: Imu) -> None:
+        frame, o, w, a = m.header.frame_id, m.orientation, m.angular_velocity, m.linear_acceleration
+        if frame not in ("", self.robot.root_link):
+            raise ConfigError(
+                f"imu in frame '{frame}': only one in the root link '{self.robot.root_link}' is understood"
+            )
+        orientation = np.array([o.x, o.y, o.z, o.w])
+        turning, force = np.array([w.x, w.y, w.z]), np.array([a.x, a.y, a.z])
+        if not (np.isfinite(orientation).all() and np.isfinite(turning).all() and np.isfinite(force).all()):
+            raise NotANumberError("imu: a value is not a number: passed over")
+        length = float(np.linalg.norm(orientation))
+        if abs(length - 1) > UNIT:
+            raise ConfigError(f"imu: an orientation of length {length:.2f} is no unit quaternion: passed over")
+        self._imu = ImuReading(orientation / length, turning, force)
+
+    def _take_wrench(self, sole: str, m: WrenchStamped) -> None:
+        f, t = m.wrench.force, m.wrench.torque
+        wrench = np.array([f.x, f.y, f.z, t.x, t.y, t.z])
+        if not np.isfinite(wrench).all():
+            raise NotANumberError(f"wrench/{sole}: a value is not a number: passed over")
+        self._wrenches[sole] = wrench
+
+    # -- what is known ----------------------------------------------------------------------------------------------
+
+    @property
+    def instant(self) -> int | None:
+        """The common stamp of the newest readings [ns]; None where they are of different times."""
+        stamps = set(self._stamps.values())
+        return stamps.pop() if len(stamps) == 1 and len(self._stamps) == len(self.silence) else None
+
+    @property
+    def joint_instant(self) -> int | None:
+        """Stamp of the newest joint states [ns]."""
+        return self._stamps.get(JOINTS)
+
+    @property
+    def missing(self) -> list[str]:
+        """Sensors that were never heard."""
+        out = [key for key in self.silence if key not in self._stamps]
+        if JOINTS not in out and (unknown := np.flatnonzero(np.isnan(self._q))).size:
+            out.append(f"{JOINTS} of {self.robot.joint_names[unknown[0]]}")
+        return out
+
+    def look(self, now: float, most: float) -> None:
+        """Let the silences grow by the time since the last look, by `most` at the most [s].
+
+        A process that did not run could not listen: that time counts for nothing.
+        """
+        passed = min(now - self._looked, most)
+        self._looked = now
+        for key in self.silence:
+            self.silence[key] += passed
+
+    def quiet(self, limit: float) -> list[str]:
+        """Sensors that were silent for longer than this [s]."""
+        return [key for key, s in self.silence.items() if s > limit]
+
+    def measurement(self) -> Measurement:
+        """The newest readings; `missing` must be empty."""
+        assert self._imu is not None
+        joints = JointRecord(self.robot.joint_names, self._q.copy(), self._v.copy(), self._effort, self._stamp)
+        return Measurement(joints, self._imu, dict(self._wrenches))
+
+    @property
+    def _stamp(self) -> float:
+        return 1e-9 * self._stamps.get(JOINTS, 0)
+
+
+class TickClock:
+    """Decides which instants of the sensors get a tick, and when one is made without them.
+
+    A tick stands for `dt` of the sensors' time. One is made for every instant that is due; where one does not come (its
+    message was lost) a tick is made with what is known, and the instant that it stood for gets none later. Sensors of
+    which some are slower than the ticks, or have stamps of their own, are taken as they are at all joint states.
+
+    Attributes:
+        held: ticks that were made without a new instant.
+    """
+
+    def __init__(self, dt: float) -> None:
+        """Make it; dt: of the ticks [s]."""
+        self.dt, self.held = dt, 0
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin with the next instant."""
+        self._due: float | None = None  # [s] in the sensors' time
+        self._instant: int | None = None
+        self._common, self._gap, self._common_heard = 0, self.dt, -np.inf
+        self._stamp, self._arrived = 0.0, 0.0  # of the newest instant [s]: its stamp, and when it came
+        self._ticked, self._interval = 0.0, self.dt
+
+    def choose(self, common: int | None, joints: int | None, now: float) -> int | None:
+        """The instant that counts: one of all sensors where these keep pace with the ticks, else of the joints [ns].
+
+        Args:
+            common: newest stamp that all sensors have in common, joints: of the joint states [ns]; None: none yet.
+            now: monotonic [s].
+        """
+        if common is not None and common != self._common:
+            if self._common and (gap := 1e-9 * (common - self._common)) > 0:
+                self._gap += (min(gap, 10 * self.dt) - self._gap) / SMOOTH
+            self._common, self._common_heard = common, now
+        slow = now - self._common_heard > APART or self._gap > SLOW * self.dt
+        return joints if slow else (common if common is not None else self._instant)
+
+    def step(self, instant: int | None, now: float) -> bool:
+        """Whether to make a tick now.
+
+        Args:
+            instant: that counts [ns], or None. now: monotonic [s].
+        """
+        if instant is not None and (self._instant is None or instant > self._instant):
+            return self._take(instant, now)
+        if self._due is None or now - self._ticked <= PATIENCE * self._interval:
+            return False
+        ahead = self._due - self._stamp > (AHEAD + 0.5) * self.dt
+        if ahead and now - self._arrived < SILENT * self._interval:
+            return False  # more likely slow than lost
+        self._ticked = max(self._ticked + self._interval, now - self._interval)  # no more than one is made up for
+        self._due += self.dt
+        self.held += 1
+        return True
+
+    def jumped(self, instant: int | None, limit: float) -> bool:
+        """True where the sensors' clock was set back, or went on by more than a limit [s].
+
+        A common instant may be a little older than one of the joints alone.
+        """
+        if instant is None or self._instant is None:
+            return False
+        passed = 1e-9 * (instant - self._instant)
+        return passed < -BACK or passed > limit
+
+    def _take(self, instant: int, now: float) -> bool:
+        stamp = 1e-9 * instant
+        if self._due is None:
+            self._due = stamp
+        else:
+            periods = max(1.0, round((stamp - self._stamp) / self.dt))
+            between = min(max(now - self._arrived, 0.0) / periods, 10 * self.dt)
+            self._interval = max(self._interval + (between - self._interval) / SMOOTH, self.dt)
+        self._instant, self._stamp, self._arrived, self._ticked = instant, stamp, now, now
+        late = stamp - self._due
+        if late < -0.5 * self.dt:
+            return False
+        self._due = stamp + self.dt if late > self.dt else self._due + self.dt
+        return True
+
+
+def wrench_key(sole: str) -> str:
+    """Name of a wrench's sensor, in reports."""
+    return f"{WRENCHES}/{sole}"
+
+
+def planned_wrenches(feet: Feet, data: pin.Data, desired: np.ndarray) -> dict[str, np.ndarray]:
+    """What the force sensors would read if every foot pressed as it should: the stand-in for sensors that are silent.
+
+    Args:
+        feet: with the sensors. data: with the poses of joints and frames.
+        desired: (2, 3) normal force [N] and moments about x, y of the sole frames [N m], as of `Balance`.
+    """
+    out = {}
+    for side, frame in enumerate(feet.frames):
+        f, mx, my = desired[side]
+        for k, sole in enumerate(feet.soles[side]):
+            X = data.oMf[frame].actInv(data.oMi[sole.joint] * sole.X_joint_sensor)
+            force = pin.Force(np.array([0.0, 0.0, f, mx, my, 0.0]) if k == 0 else np.zeros(6))
+            out[sole.name] = X.actInv(force).vector
+    return out

@@ -1,0 +1,133 @@
+"""Checks before the first step: does the robot stand at rest on both feet, and do its sensors agree with each other?
+
+What the sensors say of a robot at rest is known: the ground carries its weight, presses below its centre of mass, and
+the soles lie level. A sensor that is mounted otherwise, has another sign or is of the other foot contradicts that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from humanoid_control.estimation.floating_base import FloatingBaseEstimator
+from humanoid_control.kinematics.joint_state import Measurement
+from humanoid_control.robots.robot import Robot
+from humanoid_control.walking.feet import SIDES, Feet
+
+GRAVITY = 9.81
+
+
+@dataclass(frozen=True)
+class StartLimits:
+    """How far a robot that is ready may be from rest, and its sensors from each other.
+
+    Attributes:
+        weight: error of the vertical force, as a share of the weight. foot: least share of the weight on a foot.
+        pressure: horizontal distance of the centre of pressure from the centre of mass [m].
+        level: tilt of a sole, and of the trunk against its neutral posture [rad].
+        joint_speed: [rad/s], root mean square of all joints. turning: angular speed of the root [rad/s].
+        steady: time for which all of it must hold [s]; drift: of a foot's force in it, as a share of the weight.
+    """
+
+    weight: float = 0.1
+    foot: float = 0.2
+    pressure: float = 0.03
+    level: float = float(np.radians(5.0))
+    joint_speed: float = 0.1
+    turning: float = 0.1
+    steady: float = 0.3
+    drift: float = 0.05
+
+
+class StartCheck:
+    """Waits until a robot stands still and its sensors agree.
+
+    Attributes:
+        limits: of what is accepted. problems: of the last measurement, one line each.
+    """
+
+    def __init__(self, robot: Robot, feet: Feet, limits: StartLimits | None = None) -> None:
+        """Make it.
+
+        Args:
+            robot: with a floating base. feet: its feet.
+        """
+        self.robot, self.feet, self.limits = robot, feet, limits or StartLimits()
+        self._estimator, self._weight = FloatingBaseEstimator(robot, feet.frames), robot.mass * GRAVITY
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin to wait anew."""
+        self.problems: list[str] = ["nothing measured yet"]
+        self._steady, self._forces = 0.0, np.zeros(2)
+
+    def ready(self, measured: Measurement, dt: float) -> bool:
+        """True once nothing has been wrong for long enough.
+
+        Args:
+            measured: finite. dt: since the last one [s].
+        """
+        forces = self._look(measured)
+        moved = np.abs(forces - self._forces).max() > self.limits.drift * self._weight
+        if self._steady == 0.0 or moved or self.problems:
+            self._steady, self._forces = 0.0, forces
+        if not self.problems:
+            self._steady += dt
+        return self._steady > self.limits.steady
+
+    def _look(self, measured: Measurement) -> np.ndarray:
+        """Find what is wrong; returns the vertical forces (2,) of both feet [N]."""
+        e, m, lim = self._estimator, measured, self.limits
+        e.kinematics(m.joints.q, m.joints.v, m.imu)
+        wrenches = self.feet.wrenches(e.data, m.foot_wrenches)
+        soles = [e.data.oMf[f] for f in self.feet.frames]
+        forces = np.array([X.rotation @ w[:3] for X, w in zip(soles, wrenches, strict=True)])
+        up, total, out = forces[:, 2], float(forces[:, 2].sum()), []
+        light = [f"{s}_foot" for s, f in zip(SIDES, up, strict=True) if f < lim.foot * self._weight]
+        if len(light) == 2:
+            out.append(f"no ground under the feet: they carry {total:.0f} N of {self._weight:.0f} N")
+        elif light:
+            out.append(f"{light[0]} carries {up.min():.0f} N: both feet must stand")
+        elif abs(total / self._weight - 1) > lim.weight:
+            out.append(f"the feet carry {total:.0f} N, the robot weighs {self._weight:.0f} N: check wrench/*")
+        else:
+            out += self._off_balance(wrenches, total)
+        tilts = [float(np.arccos(np.clip(X.rotation[2, 2], -1, 1))) for X in soles]
+        if max(tilts) > lim.level:
+            side = SIDES[int(np.argmax(tilts))]
+            out.append(
+                f"{side}_foot is tilted by {np.degrees(max(tilts)):.0f} deg against the IMU: steep ground, or the IMU "
+                "is mounted otherwise"
+            )
+        out += self._moving(m)
+        self.problems = out
+        return up
+
+    def _off_balance(self, wrenches: np.ndarray, total: float) -> list[str]:
+        """Whether the ground presses elsewhere than below the centre of mass; moments about points of the ground."""
+        e = self._estimator
+        moments = np.zeros(2)
+        for f, w in zip(self.feet.frames, wrenches, strict=True):
+            X = e.data.oMf[f]
+            force, at = X.rotation @ w[:3], X.translation
+            tau = X.rotation @ w[3:]
+            moments += [at[0] * force[2] - tau[1], at[1] * force[2] + tau[0]]
+        off = moments / total - e.data.com[0][:2]
+        if np.hypot(*off) <= self.limits.pressure:
+            return []
+        return [
+            f"the wrenches press {1e3 * np.hypot(*off):.0f} mm off the centre of mass: feet swapped, a wrong sign, or "
+            "a wrong mass"
+        ]
+
+    def _moving(self, m: Measurement) -> list[str]:
+        lim, out = self.limits, []
+        speed, turning = float(np.sqrt(np.mean(m.joints.v**2))), float(np.linalg.norm(m.imu.angular_velocity))
+        if speed > lim.joint_speed or turning > lim.turning:
+            out.append(f"not at rest: joints move at {speed:.2f} rad/s, the root turns at {turning:.2f} rad/s")
+        R = self._estimator.data.oMi[1].rotation @ self.robot.X_world_root.rotation.T
+        tilt = float(np.arccos(np.clip(R[2, 2], -1, 1)))
+        if tilt > lim.level:
+            out.append(f"the trunk is tilted by {np.degrees(tilt):.0f} deg")
+        return out

@@ -1,0 +1,162 @@
+"""Sensors of the walker: faulty messages change nothing, silence is counted, and every instant gets its tick."""
+
+import time
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from geometry_msgs.msg import WrenchStamped
+from sensor_msgs.msg import Imu, JointState
+
+from humanoid_control.nodes.base.messages import stamp_of
+from humanoid_control.nodes.base.tick_node import Health
+from humanoid_control.nodes.walking.sensors import Sensors, TickClock, planned_wrenches
+from humanoid_control.robots import load_robot
+from humanoid_control.walking.feet import Feet
+
+DT = 0.004
+
+
+def imu(robot, stamp, w=1.0, frame=None):
+    m = Imu()
+    m.header.stamp, m.header.frame_id = stamp_of(stamp), robot.root_link if frame is None else frame
+    m.orientation.w = w
+    return m
+
+
+def wrench(stamp, force=300.0):
+    m = WrenchStamped()
+    m.header.stamp, m.wrench.force.z = stamp_of(stamp), force
+    return m
+
+
+def joints(robot, stamp, value=0.1):
+    m = JointState(name=list(reversed(robot.joint_names)), position=[value] * robot.n, velocity=[0.0] * robot.n)
+    m.header.stamp = stamp_of(stamp)
+    return m
+
+
+@pytest.fixture
+def sensed():
+    robot, said = load_robot("hrp2", "floating"), []
+    health = Health(lambda level, text: said.append(text))
+    sensors = Sensors(robot, ("l_foot", "r_foot"), health)
+    return robot, sensors, health
+
+
+def test_a_measurement_is_complete_when_all_have_one_stamp(sensed):
+    robot, s, _ = sensed
+    assert s.on_joints(joints(robot, 10)) and s.instant is None and "imu" in s.missing
+    assert s.on_imu(imu(robot, 10)) and s.on_wrench("l_foot", wrench(10)) and s.instant is None
+    assert s.on_wrench("r_foot", wrench(10)) and s.instant == 10 and not s.missing
+    m = s.measurement()
+    assert (m.joints.q == 0.1).all() and m.foot_wrenches["r_foot"][2] == 300.0
+    assert s.on_imu(imu(robot, 20)) and s.instant is None
+
+
+def test_faulty_messages_are_named_and_change_nothing(sensed):
+    robot, s, health = sensed
+    for take in (lambda: s.on_joints(joints(robot, 1)), lambda: s.on_imu(imu(robot, 1))):
+        assert take()
+    bad = joints(robot, 2)
+    bad.position[0] = float("nan")
+    short = JointState(name=list(robot.joint_names), position=[0.0])
+    spoilt = wrench(2, float("inf"))
+    for take, words in (
+        (lambda: s.on_joints(bad), f"{robot.joint_names[-1]} is not a number"),
+        (lambda: s.on_joints(short), "without a position for each name"),
+        (lambda: s.on_imu(imu(robot, 2, w=0.5)), "length 0.50"),
+        (lambda: s.on_imu(imu(robot, 2, w=float("nan"))), "not a number"),
+        (lambda: s.on_imu(imu(robot, 2, frame="camera")), "in frame 'camera'"),
+        (lambda: s.on_wrench("l_foot", spoilt), "wrench/l_foot"),
+    ):
+        assert not take()
+        assert any(words in text for _, text in health.open.values()), words
+        assert s.silence["joint_states"] == 0.0 and s.joint_instant == 1
+    assert (s._q == 0.1).all()
+
+
+def test_silence_counts_while_the_node_listens_and_a_message_sent_again_is_no_news(sensed):
+    robot, s, _ = sensed
+    s.on_joints(joints(robot, 1))
+    begin = time.monotonic()
+    s.look(begin, 1.5 * DT)
+    for k in range(1, 7):
+        s.look(begin + k * DT, 1.5 * DT)
+        s.on_joints(joints(robot, 1))
+    assert s.silence["joint_states"] == pytest.approx(6 * DT, abs=1.5 * DT) and s.quiet(0.02)[0] == "joint_states"
+    s.on_joints(joints(robot, 2))
+    s.look(begin + 1000.0, 1.5 * DT)  # the process did not run
+    assert s.silence["joint_states"] == pytest.approx(1.5 * DT)
+
+
+def run(clock, arrivals, stamps, until, every=0.001):
+    """Times of the ticks that a clock makes, looked at every millisecond."""
+    ticks, newest = [], None
+    for k in range(int(until / every)):
+        now = k * every
+        while arrivals and arrivals[0] <= now + 1e-9:
+            arrivals.pop(0)
+            newest = stamps.pop(0)
+        if clock.step(newest, now + 100.0):
+            ticks.append(now)
+    return ticks
+
+
+def test_every_instant_gets_one_tick_and_a_lost_one_gets_it_a_little_later():
+    n = 500
+    stamps = [round(1e9 * DT) * (k + 1) for k in range(n)]
+    arrivals = [DT * (k + 1) for k in range(n)]
+    clock = TickClock(DT)
+    assert len(run(clock, list(arrivals), list(stamps), DT * n + 0.002)) == n and clock.held == 0
+    kept = np.random.default_rng(1).random(n) > 0.2
+    kept[[0, -1]] = True
+    clock = TickClock(DT)
+    ticks = run(clock, [a for a, k in zip(arrivals, kept, strict=True) if k],
+                [s for s, k in zip(stamps, kept, strict=True) if k], DT * n + 0.002)  # fmt: skip
+    assert abs(len(ticks) - n) <= 8 and clock.held == pytest.approx((~kept).sum(), abs=8)
+    assert np.mean(np.diff(ticks) > 2 * DT + 1e-9) < 0.02, "but where three were lost at once"
+
+
+@pytest.mark.parametrize("factor", [0.3, 0.5, 1.0])
+def test_where_time_passes_slowly_ticks_are_as_slow(factor):
+    n = 500
+    clock = TickClock(DT)
+    arrivals = [DT / factor * (k + 1) for k in range(n)]
+    ticks = run(clock, arrivals, [round(1e9 * DT) * (k + 1) for k in range(n)], DT / factor * n)
+    assert len(ticks) == pytest.approx(n, abs=2), "as much time for the walk as for the robot"
+
+
+def test_sensors_that_come_faster_are_passed_over_and_slower_ones_are_not_waited_for():
+    clock = TickClock(DT)
+    fast = run(clock, [0.5 * DT * k for k in range(1000)], [round(5e8 * DT) * (k + 1) for k in range(1000)], 500 * DT)
+    assert len(fast) == pytest.approx(500, abs=2)
+    clock, counts = TickClock(DT), 0
+    for k in range(1000):  # joints at each tick, all sensors together at every fifth
+        now, stamp = 100.0 + k * DT, round(1e9 * DT) * (k + 1)
+        common = round(1e9 * DT) * (k // 5 * 5 + 1)
+        counts += clock.step(clock.choose(common if k % 5 == 0 else None, stamp, now), now)
+    assert counts > 900
+
+
+def test_a_clock_that_jumps_is_noticed():
+    clock = TickClock(DT)
+    clock.step(10**9, 100.0)
+    assert not clock.jumped(10**9 + 10**7, 0.5) and not clock.jumped(None, 0.5)
+    assert clock.jumped(9 * 10**8, 0.5) and clock.jumped(2 * 10**9, 0.5)
+    older = 10**9 - round(1e9 * DT)
+    assert not clock.jumped(older, 0.5) and not clock.step(older, 100.001), "the others are a tick behind the joints"
+
+
+def test_planned_wrenches_read_back_as_what_was_planned():
+    robot = load_robot("lola", "floating")
+    feet, data = Feet(robot), robot.model.createData()
+    q = robot.q()
+    pin.forwardKinematics(robot.model, data, q)
+    pin.updateFramePlacements(robot.model, data)
+    desired = np.array([[310.0, 4.0, -7.0], [280.0, -3.0, 5.0]])
+    read = feet.wrenches(data, planned_wrenches(feet, data, desired))
+    assert np.allclose(read[:, 2:5], desired, atol=1e-9) and np.allclose(read[:, [0, 1, 5]], 0, atol=1e-9)

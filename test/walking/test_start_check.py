@@ -1,0 +1,74 @@
+"""Before the first step: what contradicts a robot at rest on its feet is found and named. Measured in the simulator."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from humanoid_control.robots import load_robot
+from humanoid_control.simulation import SimulationConfig
+from humanoid_control.walking.feet import Feet
+from humanoid_control.walking.start_check import StartCheck
+
+DT = 0.004
+
+
+@pytest.fixture(scope="module")
+def standing():
+    """A robot that has stood for half a second, and what its sensors say."""
+    engine = SimulationConfig("hrp2", "floating").build()
+    engine.step(500)
+    robot = load_robot("hrp2", "floating")
+    return robot, Feet(robot), engine.read()
+
+
+def problem_of(standing, **changes):
+    robot, feet, measured = standing
+    check = StartCheck(robot, feet)
+    for _ in range(200):
+        if check.ready(measured._replace(**changes), DT):
+            return ""
+    return "; ".join(check.problems)
+
+
+def test_a_robot_that_stands_still_is_ready_after_the_time_and_not_before(standing):
+    robot, feet, measured = standing
+    check = StartCheck(robot, feet)
+    ready = [check.ready(measured, DT) for _ in range(100)]
+    due = round(check.limits.steady / DT)
+    assert not any(ready[: due - 2]) and all(ready[due + 2 :])
+
+
+def test_wrenches_that_cannot_be_are_named(standing):
+    _, _, measured = standing
+    wrenches = dict(measured.foot_wrenches)
+    left, right = sorted(wrenches)
+    assert "no ground under the feet" in problem_of(standing, foot_wrenches={k: np.zeros(6) for k in wrenches})
+    assert "both feet must stand" in problem_of(
+        standing, foot_wrenches={left: 2 * wrenches[left], right: 0.1 * wrenches[right]}
+    )
+    assert "the robot weighs" in problem_of(standing, foot_wrenches={k: 1.2 * w for k, w in wrenches.items()})
+    pushed = {k: w + [0, 0, 0, 0, 0.05 * w[2], 0] for k, w in wrenches.items()}
+    assert "off the centre of mass" in problem_of(standing, foot_wrenches=pushed)
+    uneven = {left: 1.4 * wrenches[left], right: 0.6 * wrenches[right]}
+    assert "feet swapped" in problem_of(standing, foot_wrenches=uneven), "nobody stands so in the middle"
+
+
+def test_an_imu_that_is_mounted_otherwise_and_a_robot_that_moves_are_named(standing):
+    robot, _, measured = standing
+    x, y, z, w = measured.imu.orientation
+    R = pin.Quaternion(w, x, y, z).toRotationMatrix() @ pin.rpy.rpyToMatrix(0.0, np.pi / 2, 0.0)
+    o = pin.Quaternion(R)
+    turned = measured.imu._replace(orientation=np.array([o.x, o.y, o.z, o.w]))
+    assert "against the IMU" in problem_of(standing, imu=turned)
+    assert "not at rest" in problem_of(standing, imu=measured.imu._replace(angular_velocity=np.array([0.0, 0.3, 0.0])))
+    moving = measured.joints._replace(v=np.full(robot.n, 0.3))
+    assert "not at rest" in problem_of(standing, joints=moving)
+
+
+def test_forces_that_come_and_go_are_waited_for(standing):
+    robot, feet, measured = standing
+    check = StartCheck(robot, feet)
+    for k in range(200):
+        wave = 1 + 0.12 * np.sin(0.5 * k)  # within the error of the weight, but not steady
+        sway = {n: (wave if n.startswith("l") else 2 - wave) * w for n, w in measured.foot_wrenches.items()}
+        assert not check.ready(measured._replace(foot_wrenches=sway), DT)
