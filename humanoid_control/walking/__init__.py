@@ -41,11 +41,14 @@ if TYPE_CHECKING:
     from humanoid_control.walking.gait import Gait as Gait
     from humanoid_control.walking.gait import GaitPoint as GaitPoint
     from humanoid_control.walking.gait import GaitSettings as GaitSettings
+    from humanoid_control.walking.model_predictive import ModelPredictive as ModelPredictive
     from humanoid_control.walking.momentum_reference import CubicStep as CubicStep
     from humanoid_control.walking.momentum_reference import MomentumReference as MomentumReference
+    from humanoid_control.walking.preview_control import PreviewControl as PreviewControl
     from humanoid_control.walking.replanner import WalkSettings as WalkSettings
     from humanoid_control.walking.stabilizer import StabilizerGains as StabilizerGains
     from humanoid_control.walking.step_adjustment import AdjustmentSettings as AdjustmentSettings
+    from humanoid_control.walking.step_limits import step_limits_of as step_limits_of
     from humanoid_control.walking.walk_task import WalkTask as WalkTask
     from humanoid_control.walking.walk_task import leg_length as leg_length
     from humanoid_control.walking.walker import Walker as Walker
@@ -58,9 +61,12 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "footsteps": ["Footstep", "StepLimits", "StepTimes"],
         "gait": ["Gait", "GaitPoint", "GaitSettings"],
         "momentum_reference": ["CubicStep", "MomentumReference"],
+        "model_predictive": ["ModelPredictive"],
+        "preview_control": ["PreviewControl"],
         "replanner": ["WalkSettings"],
         "stabilizer": ["StabilizerGains"],
         "step_adjustment": ["AdjustmentSettings"],
+        "step_limits": ["step_limits_of"],
         "walk_task": ["WalkTask", "leg_length"],
         "walker": ["WalkReport", "WalkState", "Walker"],
     },

@@ -41,6 +41,8 @@ class Feet:
         lower, upper: (2, 2) corners of the rectangle of each foot that the ground may press on, in S [m]. Before a toe
             joint that is moved by a drive it ends where the drive holds: toe joint + min(length, effort / weight).
         middle: (2, 2) points of both soles that the zero-moment point stands on, in S [m].
+        outlines: (2, 4, 2) corners of the rectangle of each foot in S, also beyond `upper`, counter-clockwise [m].
+        width: distance of both soles in the neutral posture [m].
         soles: of each foot.
     """
 
@@ -67,6 +69,7 @@ class Feet:
         X_sole = [robot.data.oMf[f].copy() for f in self.frames]
         weight = robot.mass * 9.81
         boxes: list[list[np.ndarray]] = [[], []]
+        whole: list[list[np.ndarray]] = [[], []]
         for foot in robot.feet:
             frame = model.frames[model.getFrameId(foot.link, pin.FrameType.BODY)]
             side = self._side(robot, int(frame.parentJoint))
@@ -77,6 +80,7 @@ class Feet:
             self.soles[side].append(SensedSole(foot.name, int(frame.parentJoint), X))
             X_world_link = robot.data.oMi[frame.parentJoint] * frame.placement
             local = np.array([X_sole[side].actInv(X_world_link.act(c)) for c in corners])
+            whole[side].append(local.copy())
             if frame.parentJoint != model.frames[self.frames[side]].parentJoint:
                 tau = robot.effort[model.joints[frame.parentJoint].idx_v - robot.iv]
                 local[:, 0] = np.minimum(local[:, 0], local[:, 0].min() + tau / weight)
@@ -85,6 +89,7 @@ class Feet:
             raise RobotError(f"{robot.name}: a leg has no sole under `feet` in its robot file")
         self.lower = np.array([np.min([b[:, :2].min(axis=0) for b in boxes[s]], axis=0) for s in (0, 1)])
         self.upper = np.array([np.max([b[:, :2].max(axis=0) for b in boxes[s]], axis=0) for s in (0, 1)])
+        self.outlines = np.array([_rectangle(np.vstack(w)[:, :2]) for w in whole])
         self.middle = 0.5 * (self.lower + self.upper)
         self.middle[:, 1] = [-inward, inward]
         self.width = float(X_sole[0].translation[1] - X_sole[1].translation[1])
@@ -151,6 +156,12 @@ class LegReach:
 
 
 # -------- Support polygons
+
+
+def _rectangle(points: np.ndarray) -> np.ndarray:
+    """Corners (4, 2) of the rectangle around points (m, 2), counter-clockwise."""
+    (x0, y0), (x1, y1) = points.min(axis=0), points.max(axis=0)
+    return np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]])
 
 
 def convex_hull(points: np.ndarray) -> np.ndarray:

@@ -69,6 +69,32 @@ class ZmpPath(NamedTuple):
         return int(np.searchsorted(self.t, t, side="right")) - 1
 
 
+class SampledPath(NamedTuple):
+    """A zero-moment point and its divergent component at close times, straight between them.
+
+    Attributes:
+        t: (k,) rising [s]. p, xi: (k, 2) [m]. omega: of the pendulum [1/s].
+    """
+
+    t: np.ndarray
+    p: np.ndarray
+    xi: np.ndarray
+    omega: float
+
+    def zmp(self, t: float) -> np.ndarray:
+        """The zero-moment point (2,) [m]."""
+        return _between(self.t, self.p, t)
+
+    def dcm(self, t: float) -> np.ndarray:
+        """The divergent component of motion (2,) [m]."""
+        return _between(self.t, self.xi, t)
+
+
+def _between(times: np.ndarray, values: np.ndarray, t: float) -> np.ndarray:
+    """Value at t, linear between samples, held outside."""
+    return np.array([np.interp(t, times, column) for column in values.T])
+
+
 def _dcm(t: float, t0: float, t1: float, p0: np.ndarray, p1: np.ndarray, xi1: np.ndarray, omega: float) -> np.ndarray:
     """Divergent component (2,) at t of the piece from (t0, p0) to (t1, p1) that ends at xi1."""
     if t1 <= t0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pinocchio as pin
@@ -47,6 +47,62 @@ class References(NamedTuple):
     dcm: np.ndarray
 
 
+class CenterPath(Protocol):
+    """A zero-moment point over time, and the divergent component of motion that belongs to it."""
+
+    @property
+    def t(self) -> np.ndarray:
+        """Times of its corners or samples (k,); at the last one all is at rest [s]."""
+
+    @property
+    def omega(self) -> float:
+        """Of the pendulum [1/s]."""
+
+    def zmp(self, t: float) -> np.ndarray:
+        """The zero-moment point (2,) [m]."""
+
+    def dcm(self, t: float) -> np.ndarray:
+        """The divergent component of motion (2,) [m]."""
+
+
+class CenterRequest(NamedTuple):
+    """The state of the pendulum and the footsteps to come: from these a path is planned.
+
+    Attributes:
+        t: now [s]. omega: of the pendulum [1/s].
+        center, xi, zmp: (2,) of now: centre of mass, divergent component that the path must start with, where the
+            zero-moment point is [m].
+        soles: geometry. feet: poses of both soles now. phases: to come.
+        rest: time for the way to the middle after the last step [s].
+    """
+
+    t: float
+    omega: float
+    center: np.ndarray
+    xi: np.ndarray
+    zmp: np.ndarray
+    soles: Feet
+    feet: Sequence[pin.SE3]
+    phases: Sequence[Phase]
+    rest: float
+
+
+class CenterPlanner(Protocol):
+    """Plans the motion of the centre of mass through footsteps."""
+
+    def plan(self, request: CenterRequest) -> tuple[CenterPath, list[Phase]]:
+        """The path from the state of the request on, and its phases, whose footholds may have moved."""
+
+
+class DcmPlanner:
+    """Plans in closed form: the zero-moment point stands under each foot; a rest fades until the first step ends."""
+
+    def plan(self, request: CenterRequest) -> tuple[ZmpPath, list[Phase]]:
+        """The path from the state of the request on, and its phases as they are."""
+        path, phases = ZmpPath.of(*request_corners(request), request.omega), list(request.phases)
+        return (continued(path, request.xi, phases[0].end) if phases else path), phases
+
+
 @dataclass(frozen=True)
 class MomentumShift:
     """Shift (k, 2) of the divergent component that the robot's angular momentum asks for, each dt from t0 on [m]."""
@@ -83,7 +139,7 @@ class WalkPlan:
         self,
         feet: Sequence[pin.SE3],
         phases: Sequence[Phase],
-        path: ZmpPath,
+        path: CenterPath,
         momentum: MomentumShift | None = None,
     ) -> None:
         self.feet, self.phases, self.path = (feet[0], feet[1]), list(phases), path
@@ -158,6 +214,14 @@ def zmp_corners(
     times.append(max(end, times[-1] + 1e-3))
     corners.append(0.5 * (standing_point(soles, at, 0) + standing_point(soles, at, 1)))
     return np.array(times), np.array(corners)
+
+
+def request_corners(r: CenterRequest) -> tuple[np.ndarray, np.ndarray]:
+    """Times (k,) and corners (k, 2) of the zero-moment point that a request's footsteps ask for, from now on."""
+    times, corners = zmp_corners(r.soles, r.feet, r.phases, r.t, r.zmp, r.rest)
+    if r.phases and r.phases[0].lift <= r.t + 1e-9:
+        corners[0] = corners[1]  # one foot carries it from now on
+    return times, corners
 
 
 def standing_point(soles: Feet, feet: Sequence[pin.SE3], foot: int) -> np.ndarray:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.errors import UnknownNameError
 from humanoid_control.estimation.floating_base import BaseEstimate
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.robots.robot import Robot
@@ -20,12 +21,25 @@ from humanoid_control.walking.dynamics_filter import DynamicsFilter
 from humanoid_control.walking.feet import Feet, LegReach, nearest_in_polygon
 from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes, VelocityPlanner
 from humanoid_control.walking.lipm import ZmpPath
-from humanoid_control.walking.plan import MomentumShift, Phase, WalkPlan, continued, schedule, zmp_corners
+from humanoid_control.walking.model_predictive import ModelPredictive
+from humanoid_control.walking.plan import (
+    CenterPlanner,
+    CenterRequest,
+    MomentumShift,
+    Phase,
+    WalkPlan,
+    continued,
+    schedule,
+    zmp_corners,
+)
+from humanoid_control.walking.preview_control import PreviewControl
 from humanoid_control.walking.stabilizer import StabilizerGains
 from humanoid_control.walking.step_adjustment import AdjustmentSettings, SwingChoice, adjust
+from humanoid_control.walking.step_limits import step_limits_of
 from humanoid_control.walking.swing_foot import SwingPath
 
 GRAVITY = 9.81
+PLANS = ("dcm", "preview", "mpc")
 AHEAD = 4  # steps that are planned
 READY = 0.8  # [s] to settle into the posture of the walk
 
@@ -42,6 +56,7 @@ class WalkSettings:
         momentum: arms balance the angular momentum about the vertical.
         filter_dt: samples of the dynamics filter [s]. horizon: of it [s]; 0: no filter.
         limits: of the steps; default: from the robot.
+        plan: of the centre of mass, one of PLANS: closed form, preview control, or a program that also moves footholds.
         gains: of the stabilizer. adjustment: of steps after pushes; None: they stay where they are planned.
     """
 
@@ -55,6 +70,7 @@ class WalkSettings:
     filter_dt: float = 0.02
     horizon: float = 2.4
     limits: StepLimits | None = None
+    plan: str = "dcm"
     gains: StabilizerGains = field(default_factory=StabilizerGains)
     adjustment: AdjustmentSettings | None = field(default_factory=AdjustmentSettings)
 
@@ -88,8 +104,13 @@ class Replanner:
         self.filter = DynamicsFilter(robot, feet, s.filter_dt, s.momentum)
         self.reach = LegReach(robot, feet, s.crouch)
         self.height = self.reach.height(0.0)
-        limits = s.limits or StepLimits(width=feet.width, gap=feet.sole_width + 0.03)
+        limits = s.limits or step_limits_of(robot, feet, self.reach.height, s.times)
         self.footsteps = VelocityPlanner(limits, s.times)
+        if s.plan not in PLANS:
+            raise UnknownNameError("plan of the centre of mass", s.plan, PLANS)
+        self.center_planner: CenterPlanner | None = None
+        if s.plan != "dcm":
+            self.center_planner = PreviewControl() if s.plan == "preview" else ModelPredictive(limits)
 
     def stand(self, t: float, soles: Sequence[pin.SE3], center: np.ndarray) -> None:
         """Plan to stand on both soles, from a centre of mass (3,) [m] at a time [s]."""
@@ -104,7 +125,7 @@ class Replanner:
     @property
     def wanted(self) -> bool:
         """Somebody wants the robot to move."""
-        return bool(np.abs(self.footsteps.command).max() > 1e-6)
+        return self.footsteps.moving
 
     def height_at(self, t: float) -> float:
         """Planned height of the centre of mass in the world at a time [m]."""
@@ -137,9 +158,13 @@ class Replanner:
             while not self.filter.done:
                 self.filter.advance(50)
             shift = self.filter.result()
-        self._go_on(now, plan, shift, phases[0].end)
-        self._planned = phases[0].step.X
-        self._offset = self.plan.at(phases[0].land).dcm - self._planned.translation[:2]
+        if self.center_planner is None:
+            self._go_on(now, plan, shift, phases[0].end)
+        else:
+            self._plan_center(now, self.center_planner, plan, shift)
+        first = self.plan.phases[0]
+        self._planned = first.step.X
+        self._offset = self.plan.at(first.land).dcm - self._planned.translation[:2]
         return closing
 
     def adjust(self, t: float, now: BaseEstimate, polygon: np.ndarray, a: AdjustmentSettings) -> None:
@@ -291,6 +316,15 @@ class Replanner:
                 corners[1] = stand
             corners[0] = corners[1]  # the swing has begun: the standing foot carries
         return WalkPlan(soles, phases, ZmpPath.of(times, corners, self.omega))
+
+    def _plan_center(self, now: Commanded, planner: CenterPlanner, plan: WalkPlan, shift: MomentumShift) -> None:
+        """Take a plan over with its path, and perhaps its footholds, made by another planner."""
+        old = self.plan
+        velocity = old.path.omega * (old.at(now.t).dcm - now.center[:2])
+        xi = now.center[:2] + velocity / self.omega - shift.at(now.t)
+        state = (now.t, self.omega, now.center[:2].copy(), xi, old.path.zmp(now.t))
+        path, phases = planner.plan(CenterRequest(*state, self.feet, plan.feet, plan.phases, self.settings.settle))
+        self.plan = WalkPlan(plan.feet, phases, path, shift)
 
     def _go_on(self, now: Commanded, plan: WalkPlan, shift: MomentumShift, until: float) -> None:
         """Take a plan over without a jump of the reference: the zero-moment point takes up the difference [s]."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
 from humanoid_control.walking.feet import Feet
-from humanoid_control.walking.footsteps import VelocityPlanner
+from humanoid_control.walking.footsteps import Footstep, VelocityPlanner
 from humanoid_control.walking.lipm import follow_dcm
 from humanoid_control.walking.plan import Phase, References, WalkPlan
 from humanoid_control.walking.replanner import READY, Commanded, Replanner, WalkSettings, level
@@ -111,7 +112,7 @@ class Walker:
         """Begin anew at the next tick, standing."""
         self.estimator.reset()
         self.replanner.filter.reset()
-        self.planner.command = np.zeros(3)
+        self.planner.command, self.planner.queue = np.zeros(3), []
         self.state, self.why, self.t, self.steps = WalkState.STAND, "", 0.0, 0
         self._started, self._halt, self._counted = False, False, False
         self._balance: Balance | None = None
@@ -133,10 +134,42 @@ class Walker:
         if v.shape != (3,) or not np.isfinite(v).all():
             raise ConfigError(f"a velocity to walk with must be three finite numbers, got {velocity}")
         self.planner.command = v
+        self.planner.clear()
+
+    def follow(self, steps: Sequence[Footstep], append: bool = False) -> None:
+        """Make these footsteps, after the step that has begun, then stand.
+
+        Args:
+            steps: soles in the world of the estimate; the first with the foot that is free then.
+            append: after those of the last list; else in place of those that have not begun.
+
+        Raises:
+            ConfigError: with the index of the first step that is not possible, and why; nothing changes.
+        """
+        self.planner.follow(steps, *self._after_step(), append=append)
+
+    def walk_to(self, X_goal: pin.SE3) -> None:
+        """Walk until the middle of the feet is at a pose of the world of the estimate; place and heading count.
+
+        Raises:
+            ConfigError: it is too far away; nothing changes.
+        """
+        feet, foot = self._after_step()
+        self.planner.follow(self.planner.walk_to(X_goal, feet, foot), feet, foot)
+
+    def _after_step(self) -> tuple[tuple[pin.SE3, pin.SE3], int | None]:
+        """Poses of both soles after the step that has begun, and its foot; None at rest."""
+        if not self._started:
+            raise ConfigError("footsteps can be asked for from the first tick on: before it the feet are not known")
+        if self.state == WalkState.STAND or not self.plan.phases:
+            return self.plan.soles(self.t), None
+        phase = self.plan.phases[max(self.plan.index(self.t), 0)]
+        return self.plan.soles(phase.land), phase.step.foot
 
     def stop(self) -> None:
         """Come to rest within the limits of the steps."""
         self.planner.command = np.zeros(3)
+        self.planner.clear()
 
     def emergency_stop(self) -> None:
         """Come to rest within two steps; at the next tick. No motion is cut: on one leg that would be a fall."""
@@ -256,9 +289,8 @@ class Walker:
                 plans.stop_now(now)
         if self.state == WalkState.STAND:
             if plans.wanted and t >= self._ready + READY and t >= self.plan.end:
-                foot = 0 if self.planner.command[1] > 0 or self.planner.command[2] > 0 else 1
                 self.state = WalkState.WALK
-                plans.step(now, t + s.start, foot)
+                plans.step(now, t + s.start, self.planner.first_foot)
             return
         k = self.plan.index(t)
         if k < 0:

@@ -1,0 +1,230 @@
+"""Model predictive control of the walk: the zero-moment point and the next footholds from one quadratic program.
+
+After Herdt (2010, footholds as unknowns) and Scianca (2020, bounded divergence). Unknown are, at nodes that fall on
+lift-off and touch-down, how far the zero-moment point deviates from where the footsteps want it, y_k, and how far each
+foothold moves against the one before, d_i:
+
+    minimise    sum_k  stay |y_k|^2 h_k + smooth |y_k - y_(k-1)|^2 / h_k  +  step sum_i |d_i|^2
+    subject to  y_k inside the support, which moves along with the footholds; d_i within reach;
+                xi(now) = w int_0^inf exp(-w s) p(now + s) ds.
+
+The last row holds the divergent component: its one future that stays bounded starts where the robot is. Beyond the
+nodes the zero-moment point follows the footsteps, moved as the last foothold was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
+from humanoid_control.walking.footsteps import StepLimits
+from humanoid_control.walking.lipm import ZmpPath
+from humanoid_control.walking.plan import CenterRequest, Phase, request_corners, schedule
+
+RHO = 1e9  # price of a divergent component that does not start where it is
+FREE_MOVE = 0.3  # of a foothold where no limits are known [m]
+
+
+@dataclass(frozen=True)
+class PredictiveWeights:
+    """Weights of the program.
+
+    Attributes:
+        stay: of a zero-moment point off its place [1/(m^2 s)]. smooth: of its velocity off the planned one [s/m^2].
+        step: of a foothold off its place [1/m^2]. margin: that the point keeps from the edge of a sole [m].
+    """
+
+    stay: float = 1.0
+    smooth: float = 0.02
+    step: float = 3.0
+    margin: float = 0.01
+
+
+class Nodes(NamedTuple):
+    """Where the zero-moment point is decided.
+
+    Attributes:
+        t: (N + 1,) times, the first one now [s]. p: (N + 1, 2) where the footsteps want it [m].
+        share: (N + 1, F) of each foothold's motion that the support makes there.
+        R: (N + 1, 2, 2) axes of the support. lower, upper: (N + 1, 2) of the deviation, in these axes [m].
+    """
+
+    t: np.ndarray
+    p: np.ndarray
+    share: np.ndarray
+    R: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+class ModelPredictive:
+    """Plans the centre of mass and the next footholds by a quadratic program.
+
+    Attributes:
+        weights, limits: of the program. footholds: how many may move. nodes: in a single and in a double support.
+        missed: by how much the last plan could not start at its divergent component: the robot cannot be caught [m].
+    """
+
+    def __init__(
+        self,
+        limits: StepLimits | None = None,
+        weights: PredictiveWeights | None = None,
+        footholds: int = 3,
+        nodes: tuple[int, int] = (4, 2),
+    ) -> None:
+        """Make it; the horizon is as many steps as there are footholds that may move."""
+        self.limits, self.weights, self.footholds, self.nodes = limits, weights or PredictiveWeights(), footholds, nodes
+        self.missed = 0.0
+
+    def plan(self, request: CenterRequest) -> tuple[ZmpPath, list[Phase]]:
+        """The path from the state of the request on, and the phases, whose footholds may have moved."""
+        times, corners = request_corners(request)
+        phases = list(request.phases)
+        free = phases[: self.footholds]
+        if not free:
+            return ZmpPath.of(times, corners, request.omega), phases
+        nodes = self._nodes(request, times, corners, free)
+        later = times > nodes.t[-1] + 1e-9
+        tail_t, tail_p = times[later], corners[later]
+        program = self._program(request, nodes, (tail_t, tail_p), free)
+        x, multipliers = np.empty(len(program.g)), np.empty(len(program.g) + len(program.b))
+        solve_box_qp(program, len(program.b), 2 * RHO, x, multipliers)
+        self.missed = float(np.abs(program.A[:2] @ x - program.b[:2]).max())
+        n = len(nodes.t) - 1
+        y = np.zeros((n + 1, 2))
+        y[1:] = np.einsum("kij,kj->ki", nodes.R[1:], x[: 2 * n].reshape(-1, 2))
+        axes = self._stance_axes(request, free)
+        moves = np.cumsum(np.einsum("kij,kj->ki", axes, x[2 * n :].reshape(-1, 2)), axis=0)
+        p = nodes.p + y + nodes.share @ moves
+        path = ZmpPath.of(np.append(nodes.t, tail_t), np.vstack([p, tail_p + moves[-1]]), request.omega)
+        return path, self._moved(request, phases, moves)
+
+    def _nodes(self, r: CenterRequest, times: np.ndarray, corners: np.ndarray, free: Sequence[Phase]) -> Nodes:
+        single, double = self.nodes
+        lower, upper = r.soles.lower - r.soles.middle, r.soles.upper - r.soles.middle
+        feet, margin = list(r.feet), self.weights.margin
+        both = np.maximum(*lower) + margin, np.minimum(*upper) - margin
+        t, share, R, low, high = [r.t], [np.zeros(len(free))], [np.eye(2)], [both[0]], [both[1]]
+
+        def add(until: float, count: int, frames: tuple[int, int], moved: tuple[int, int]) -> None:
+            """Nodes up to a time, from one support to another: feet, and which foothold each of them moves with."""
+            start = t[-1]
+            if until <= start + 1e-9:
+                return
+            for k in range(1, count + 1):
+                s, shares = k / count, np.zeros(len(free))
+                for part, i in ((1 - s, moved[0]), (s, moved[1])):
+                    if i >= 0:
+                        shares[i] += part
+                foot = frames[0] if s < 0.5 else frames[1]
+                t.append(start + s * (until - start))
+                share.append(shares)
+                R.append(feet[foot].rotation[:2, :2])
+                one = frames[0] == frames[1]
+                low.append(lower[foot] + margin if one else both[0])
+                high.append(upper[foot] - margin if one else both[1])
+
+        for i, phase in enumerate(free):
+            stance, swing = 1 - phase.step.foot, phase.step.foot
+            if i == 0:
+                add(phase.lift, single, (swing, stance), (-1, -1))
+            add(phase.land, single, (stance, stance), (i - 1, i - 1))
+            feet[swing] = phase.step.X
+            if i + 1 < len(free) or len(r.phases) > len(free):
+                add(phase.end, double, (stance, swing), (i - 1, i))
+        at = np.array(t)
+        p = np.column_stack([np.interp(at, times, c) for c in corners.T])
+        return Nodes(at, p, np.array(share), np.array(R), np.array(low), np.array(high))
+
+    def _program(
+        self, r: CenterRequest, nodes: Nodes, tail: tuple[np.ndarray, np.ndarray], free: Sequence[Phase]
+    ) -> BoxQp:
+        """The program in x = (y_1 .. y_N in the axes of their supports, d_1 .. d_F in those of their stance feet)."""
+        w, n, f = self.weights, len(nodes.t) - 1, len(free)
+        turn = np.zeros((2 * (n + f), 2 * (n + f)))
+        for k in range(n):
+            turn[2 * k : 2 * k + 2, 2 * k : 2 * k + 2] = nodes.R[k + 1]
+        axes = self._stance_axes(r, free)
+        for i in range(f):
+            for j in range(i + 1):  # a foothold moves with those before it
+                turn[2 * (n + i) : 2 * (n + i) + 2, 2 * (n + j) : 2 * (n + j) + 2] = axes[j]
+        h = np.diff(nodes.t)
+        D = np.eye(n) - np.eye(n, k=-1)
+        Hy = D.T @ (D * (w.smooth / h)[:, None]) + np.diag(w.stay * h)
+        H = np.zeros((2 * (n + f), 2 * (n + f)))
+        H[: 2 * n, : 2 * n] = np.kron(Hy, np.eye(2))
+        H[: 2 * n, : 2 * n] = turn[: 2 * n, : 2 * n].T @ H[: 2 * n, : 2 * n] @ turn[: 2 * n, : 2 * n]
+        H[2 * n :, 2 * n :] = w.step * np.eye(2 * f)
+        # The bounded divergent component, linear in y and in the moves of the footholds.
+        hats = hat_integrals(np.append(nodes.t, tail[0]) - r.t, r.omega)
+        nominal = hats @ np.vstack([nodes.p, tail[1]])
+        moved = hats[: n + 1] @ nodes.share
+        moved[-1] += hats[n + 1 :].sum()
+        row = np.zeros((2, 2 * (n + f)))
+        row[:, : 2 * n] = np.kron(hats[1 : n + 1], np.eye(2))
+        row[:, 2 * n :] = np.kron(moved, np.eye(2))
+        row, rest = row @ turn, r.xi - nominal
+        low, high = self._reach(r, free)
+        return BoxQp(
+            H,
+            np.zeros(2 * (n + f)),
+            np.concatenate([nodes.lower[1:].ravel(), low.ravel()]),
+            np.concatenate([nodes.upper[1:].ravel(), high.ravel()]),
+            np.ascontiguousarray(np.vstack([row, -row])),
+            np.concatenate([rest, -rest]),
+        )
+
+    def _stance_axes(self, r: CenterRequest, free: Sequence[Phase]) -> np.ndarray:
+        """Axes (F, 2, 2) of the foot that stands while each foothold is made."""
+        feet, out = list(r.feet), []
+        for phase in free:
+            out.append(feet[1 - phase.step.foot].rotation[:2, :2])
+            feet[phase.step.foot] = phase.step.X
+        return np.array(out)
+
+    def _reach(self, r: CenterRequest, free: Sequence[Phase]) -> tuple[np.ndarray, np.ndarray]:
+        """How far (F, 2) each foothold may move against the one before, in the axes of the stance foot [m]."""
+        low, high = np.full((len(free), 2), -FREE_MOVE), np.full((len(free), 2), FREE_MOVE)
+        m, feet = self.limits, list(r.feet)
+        for i, phase in enumerate(free):
+            step, stance = phase.step, feet[1 - phase.step.foot]
+            if m is not None:
+                X = stance.actInv(step.X)
+                side = 1.0 if step.foot == 0 else -1.0
+                yaw = float(np.arctan2(X.rotation[1, 0], X.rotation[0, 0]))
+                near, far = m.beside(abs(yaw)), m.width + m.spread
+                ahead = np.array([-m.backward, m.forward]) - X.translation[0]
+                aside = np.sort(side * np.array([near, far])) - X.translation[1]
+                low[i] = np.minimum([ahead[0], aside[0]], 0.0)
+                high[i] = np.maximum([ahead[1], aside[1]], 0.0)
+            feet[step.foot] = step.X
+        return low, high
+
+    def _moved(self, r: CenterRequest, phases: list[Phase], moves: np.ndarray) -> list[Phase]:
+        if np.abs(moves).max() < 1e-9:
+            return phases
+        steps = []
+        for i, phase in enumerate(phases):
+            X = pin.SE3(phase.step.X.rotation, phase.step.X.translation + [*moves[min(i, len(moves) - 1)], 0.0])
+            steps.append(replace(phase.step, X=X))
+        return schedule(r.feet, steps, phases[0].lift)
+
+
+def hat_integrals(t: np.ndarray, omega: float) -> np.ndarray:
+    """Weights (k,) with which corners at times t (k,) from now on make the divergent component of now.
+
+    w int_0^inf exp(-w s) p(s) ds for p linear between the corners and constant after the last one.
+    """
+    e, out = np.exp(-omega * t), np.zeros(len(t))
+    length = np.maximum(np.diff(t), 1e-12)
+    area = e[:-1] - e[1:]
+    rising = area / (omega * length) - e[1:]
+    out[1:] += rising
+    out[:-1] += area - rising
+    out[-1] += e[-1]
+    return out

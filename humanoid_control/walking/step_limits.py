@@ -1,0 +1,209 @@
+"""The steps that a robot can take, found by its own inverse kinematics: no number but the URDF's is needed.
+
+A trial walks a few equal steps in thought: the pendulum gives the centre of mass, `WholeBodyIk` with the tasks of
+a walk the posture. Where it misses a sole, the step was too long, too wide, or too quick for a joint. Each limit is the
+greatest that passes, by bisection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.ik.whole_body_ik import WholeBodyIk
+from humanoid_control.robots.robot import Robot
+from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
+from humanoid_control.walking.feet import Feet
+from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes, VelocityPlanner, planar
+from humanoid_control.walking.lipm import ZmpPath, follow_dcm
+from humanoid_control.walking.plan import WalkPlan, schedule, zmp_corners
+
+GRAVITY = 9.81
+MISS = 1e-3  # of a sole that a trial may have [m]
+ARM = 0.1  # from the middle of a sole to its edge: what a turn by 1 rad misses [m]
+SHARE = 0.95  # of the greatest step that passes: momentum and feedback need the rest
+HALVINGS = 5
+MOST = (0.8, 0.6, 0.4, 0.5)  # of legs of 1 m: ahead, back, aside [m], turn [rad]; where bisection begins
+REST = 0.6  # before the first and after the last step of a trial [s]
+Height = Callable[[float], float]
+
+
+@dataclass
+class _Settled:
+    q: np.ndarray
+    v: np.ndarray
+    center: np.ndarray
+    height: float
+
+
+class TrialWalk:
+    """Walks in thought to see whether the legs can.
+
+    Attributes:
+        dt: between samples [s]. soles: poses of both before the first step.
+    """
+
+    def __init__(
+        self, robot: Robot, feet: Feet, height: Height, self_collision: bool = False, dt: float = 0.04
+    ) -> None:
+        """Make it.
+
+        Args:
+            robot, feet: that walk. height: of the centre of mass above the soles, for steps of a length [m].
+            self_collision: shapes keep their distance. dt: [s].
+        """
+        self.robot, self.feet, self.height, self.dt = robot, feet, height, dt
+        self._tasks = BalanceTasks(robot, feet, dt)
+        self._ik = WholeBodyIk(robot, walking_settings(dt), limits=walking_limits(robot, feet, self_collision))
+        self._data = robot.model.createData()
+        pin.framesForwardKinematics(robot.model, self._data, robot.q("neutral"))
+        self.soles = [planar(self._data.oMf[f]) for f in feet.frames]
+        self._begin = self._settle(height(0.0))
+
+    def _settle(self, height: float) -> _Settled:
+        """The posture of the walk at a height."""
+        q, soles = self.robot.q("neutral"), self.soles
+        points = [X.act(np.array([*m, 0.0])) for X, m in zip(soles, self.feet.middle, strict=True)]
+        center = 0.5 * (points[0] + points[1]) + [0.0, 0.0, height]
+        self._ik.reset()
+        for _ in range(40):
+            self._tasks.set(soles, center, np.eye(3), None)
+            q = self._ik.step(q, self._tasks.tasks, self.dt).q
+        return _Settled(q, self._ik.v.copy(), center, height)
+
+    def miss(self, steps: Sequence[Footstep], length: float = 0.0, enough: float = np.inf) -> float:
+        """By how much the velocity of the inverse kinematics misses a sole, or its edge by a turn, at the worst [m].
+
+        That is what limits take away; what a sample as long as this adds by going straight is not in it.
+
+        Args:
+            steps: from `soles` on. length: of the steps, for the height [m]. enough: stop where it is more [m].
+        """
+        height = self.height(length)
+        if abs(height - self._begin.height) > 1e-4:
+            self._begin = self._settle(height)
+        b, omega, dt = self._begin, float(np.sqrt(GRAVITY / height)), self.dt
+        phases = schedule(self.soles, steps, REST)
+        times, corners = zmp_corners(self.feet, self.soles, phases, 0.0, b.center[:2], REST)
+        plan = WalkPlan(self.soles, phases, ZmpPath.of(times, corners, omega))
+        self._ik.reset()
+        self._ik.v = b.v.copy()
+        q, c, worst = b.q, b.center.copy(), 0.0
+        for k in range(1, int(np.ceil(plan.end / dt)) + 1):
+            t = k * dt
+            ref = plan.at(t)
+            c[:2] = follow_dcm(c[:2], plan.path.dcm(t - dt), ref.dcm, omega, dt)
+            self._tasks.set(ref.soles, c, ref.heading, ref.swinging)
+            result, data = self._ik.step(q, self._tasks.tasks, dt), self._ik.data
+            for f, X in zip(self.feet.frames, ref.soles, strict=True):
+                moved = dt * (pin.getFrameJacobian(self.robot.model, data, f, pin.LOCAL_WORLD_ALIGNED) @ result.v)
+                away = X.translation - data.oMf[f].translation - moved[:3]
+                turned = pin.log3(X.rotation @ data.oMf[f].rotation.T) - moved[3:]
+                worst = max(worst, float(np.linalg.norm(away)), ARM * float(np.linalg.norm(turned)))
+            q = result.q
+            if worst > enough:
+                break
+        return worst
+
+
+def step_limits_of(robot: Robot, feet: Feet, height: Height, times: StepTimes | None = None) -> StepLimits:
+    """Limits of the steps of a robot.
+
+    Args:
+        robot: with a floating base. feet: its feet.
+        height: of the centre of mass above the soles, for a displacement of the middle of the feet in a step [m].
+        times: of the steps.
+
+    Raises:
+        ConfigError: it cannot even step in place.
+    """
+    t = times or StepTimes()
+    key = (robot.urdf, tuple(round(height(0.1 * k), 4) for k in range(5)), t)
+    if key not in _KNOWN:
+        _KNOWN[key] = _search(robot, feet, height, t)
+    return _KNOWN[key]
+
+
+_KNOWN: dict[tuple[str, tuple[float, ...], StepTimes], StepLimits] = {}  # a search takes a second
+
+
+def _search(robot: Robot, feet: Feet, height: Height, t: StepTimes) -> StepLimits:
+    outlines = (feet.outlines[0], feet.outlines[1])
+    gap = max(float(np.ptp(o[:, 1])) for o in outlines) + StepLimits.clearance
+    raw = StepLimits(nominal=t.nominal, shortest=t.shortest, width=feet.width, gap=gap, outlines=outlines)
+    guarded = TrialWalk(
+        robot, feet, height, True
+    )  # shapes keep apart, which takes time and matters where feet are near
+    raw = replace(raw, gap=_gap(guarded, raw, t))
+    free, tall = TrialWalk(robot, feet, height), height(0.0)
+    if free.miss(_steps(raw, t, free.soles, np.zeros(3), t.nominal, 0)) > MISS:
+        raise ConfigError(f"{robot.name} cannot step in place with its centre of mass {tall:.2f} m above the soles")
+
+    def greatest(direction: np.ndarray, first: int, most: float, T: float) -> float:
+        def passes(size: float) -> bool:
+            length = size * float(np.hypot(direction[0], direction[1]))
+            trial = guarded if direction[2] else free
+            return trial.miss(_steps(raw, t, trial.soles, size * direction, T, first), length, MISS) <= MISS
+
+        return SHARE * _bisect(passes, most)
+
+    x, y, a = np.eye(3)
+    directions = [(x, 0), (-x, 0), (y, 0), (a, 0), (a, 1)]  # turning left, the left foot turns out, the right one in
+    most = [MOST[0] * tall, MOST[1] * tall, MOST[2] * tall, MOST[3], MOST[3]]
+    slow = [greatest(*d, m, t.nominal) for d, m in zip(directions, most, strict=True)]
+    quick = [1.0] * 4
+    if t.shortest < t.nominal:
+        quick = [greatest(*d, m / SHARE, t.shortest) / max(m, 1e-9) for d, m in zip(directions[:4], slow, strict=False)]
+    return replace(
+        raw,
+        forward=slow[0],
+        backward=slow[1],
+        sideways=slow[2],
+        turn_out=slow[3],
+        turn_in=slow[4],
+        quick=(quick[0], quick[1], quick[2], quick[3]),
+    )
+
+
+def _bisect(passes: Callable[[float], bool], most: float) -> float:
+    if passes(most):
+        return most
+    low, high = 0.0, most
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if passes(middle) else (low, middle)
+    return low
+
+
+def _steps(
+    limits: StepLimits, times: StepTimes, soles: Sequence[pin.SE3], d: np.ndarray, T: float, first: int
+) -> list[Footstep]:
+    """Three equal steps and one that closes the feet; steps that turn open and close, one foot leading."""
+    planner = VelocityPlanner(limits, times)
+    out, stance = [], Footstep(1 - first, soles[1 - first], 0.0, 0.0, 0.0)
+    for k in range(4):
+        turning = abs(d[2]) > 0 and k % 2
+        stance = planner.make(stance, np.zeros(3) if k == 3 or turning else d, T)
+        out.append(stance)
+    return out
+
+
+def _gap(trial: TrialWalk, limits: StepLimits, times: StepTimes) -> float:
+    """Least distance of the soles' middle lines at which the legs pass each other without touching [m]."""
+
+    def passes(narrower: float) -> bool:
+        near = replace(limits, width=limits.width - narrower, gap=limits.width - narrower)
+        planner = VelocityPlanner(near, times)
+        steps, stance = [], Footstep(1, trial.soles[1], 0.0, 0.0, 0.0)
+        length = 0.15 * trial.height(0.0)
+        for d in ([0.0, 0.0, 0.0], [length, 0.0, 0.0], [length, 0.0, 0.0]):
+            stance = planner.make(stance, np.array(d), times.nominal)
+            steps.append(stance)
+        return trial.miss(steps, length, MISS) <= MISS
+
+    room = limits.width - limits.gap
+    return limits.width if room <= 0 else limits.width - _bisect(passes, room)

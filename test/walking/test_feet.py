@@ -1,0 +1,135 @@
+"""Feet of the robots, their wrenches, and support polygons against brute force."""
+
+from dataclasses import replace as changed
+from functools import cache
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial import ConvexHull
+
+from humanoid_control.errors import RobotError
+from humanoid_control.robots import load_robot
+from humanoid_control.walking.feet import Feet, convex_hull, edge_distance, nearest_in_polygon
+
+ROBOTS = ("lola", "hrp2", "suralp", "wabian2")
+clouds = st.integers(0, 10**6).map(lambda s: np.random.default_rng(s).normal(size=(3 + s % 9, 2)))
+
+
+@cache
+def robot_of(name):
+    return load_robot(name, "floating")
+
+
+@settings(max_examples=60)
+@given(clouds)
+def test_the_hull_is_that_of_qhull(points):
+    hull, expected = convex_hull(points), points[ConvexHull(points).vertices]
+    assert sorted(map(tuple, hull)) == sorted(map(tuple, expected))
+    area = 0.5 * np.sum(hull[:, 0] * np.roll(hull[:, 1], -1) - hull[:, 1] * np.roll(hull[:, 0], -1))
+    assert area == pytest.approx(ConvexHull(points).volume)  # positive: counter-clockwise
+
+
+def test_the_hull_drops_what_is_on_its_edges_and_twice():
+    square = [[0, 0], [1, 0], [1, 1], [0, 1]]
+    assert convex_hull(np.array([*square, [0.5, 0], [0.5, 0.5], [1, 1]], dtype=float)).tolist() == square
+
+
+def edges(polygon, count=4000):
+    u = np.linspace(0, 1, count)[:, None]
+    return np.vstack([a + u * (b - a) for a, b in zip(polygon, np.roll(polygon, -1, axis=0), strict=True)])
+
+
+@settings(max_examples=40)
+@given(clouds, st.tuples(st.floats(-3, 3), st.floats(-3, 3)))
+def test_the_nearest_point_of_a_polygon_is_no_farther_than_any_on_its_edge(points, p):
+    polygon, p = convex_hull(points), np.array(p)
+    near, d = nearest_in_polygon(polygon, p), np.linalg.norm(edges(polygon) - p, axis=1).min()
+    inside = ConvexHull(points).equations @ [*p, 1] <= 1e-12
+    if inside.all():
+        assert near is p
+        assert edge_distance(polygon, p) == pytest.approx(d, abs=2e-6)
+    else:
+        assert np.linalg.norm(near - p) == pytest.approx(d, abs=2e-3 * d + 1e-6)
+        assert np.linalg.norm(edges(polygon) - near, axis=1).min() < 2e-3
+        assert edge_distance(polygon, p) == pytest.approx(-d, abs=2e-3 * d + 1e-6)
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_soles_lie_on_the_ground_around_their_frames_and_mirror_each_other(name):
+    robot = robot_of(name)
+    feet = Feet(robot)
+    assert np.allclose(feet.lower[0] * [1, -1], [feet.lower[1][0], feet.upper[1][1]], atol=1e-3)
+    assert (feet.lower < 0).all()
+    assert (feet.upper > 0).all()
+    assert 0.15 < feet.width < 0.25
+    for side in (0, 1):
+        outline = feet.outlines[side]
+        assert (outline.min(axis=0) == feet.lower[side]).all()
+        assert (outline.max(axis=0) >= feet.upper[side] - 1e-12).all()
+        area = np.sum(outline[:, 0] * np.roll(outline[:, 1], -1) - outline[:, 1] * np.roll(outline[:, 0], -1))
+        assert area > 0
+        assert feet.middle[side, 0] == pytest.approx(0.5 * (feet.lower + feet.upper)[side, 0])
+
+
+def test_the_toe_of_a_drive_carries_no_farther_than_the_drive_holds():
+    """Lola: 30 N m at the toe joint against a weight of 590 N reach 5 cm beyond it."""
+    robot = robot_of("lola")
+    feet = Feet(robot)
+    pin.framesForwardKinematics(robot.model, robot.data, robot.q("neutral"))
+    joint = next(n for n in robot.joint_names if "toe" in n and n.startswith("l"))
+    toe = robot.data.oMi[robot.model.getJointId(joint)].translation
+    at = robot.data.oMf[feet.frames[0]].actInv(toe)[0]
+    reach = feet.upper[0, 0] - at
+    assert reach <= robot.effort[robot.index[joint]] / (robot.mass * 9.81) + 0.03
+    assert feet.outlines[0][:, 0].max() > feet.upper[0, 0]
+
+
+def test_the_point_to_stand_on_moves_toward_the_other_foot():
+    feet = Feet(robot_of("hrp2"), inward=0.007)
+    assert feet.middle[:, 1].tolist() == [-0.007, 0.007]
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_wrenches_are_the_sums_of_forces_at_points_of_the_soles(name):
+    """Forces at points in the world, each sole's sensor sees its own in its frame: the sum about the sole frame."""
+    robot = robot_of(name)
+    feet, rng = Feet(robot), np.random.default_rng(4)
+    joints = robot.postures["neutral"] + rng.uniform(-0.2, 0.2, robot.n)
+    data = robot.model.createData()
+    pin.framesForwardKinematics(robot.model, data, robot.q(joints, pin.SE3.Random()))
+    measured, expected = {}, np.zeros((2, 6))
+    for side in (0, 1):
+        S = data.oMf[feet.frames[side]]
+        for sole in feet.soles[side]:
+            X = data.oMi[sole.joint] * sole.X_joint_sensor
+            total = np.zeros(6)
+            for _ in range(4):
+                at, force = X.translation + rng.normal(size=3) * 0.1, rng.normal(size=3) * 100
+                local = X.rotation.T @ force
+                total += np.concatenate([local, np.cross(X.actInv(at), local)])
+                own = S.rotation.T @ force
+                expected[side] += np.concatenate([own, np.cross(S.actInv(at), own)])
+            measured[sole.name] = total
+    assert np.allclose(feet.wrenches(data, measured), expected, atol=1e-9)
+    measured.pop(feet.soles[0][0].name)
+    with pytest.raises(KeyError):
+        feet.wrenches(data, measured)
+
+
+def test_robots_that_cannot_walk_are_told_what_is_missing():
+    with pytest.raises(RobotError, match="fixed base"):
+        Feet(load_robot("hrp2", "fixed"))
+    robot = load_robot("hrp2", "floating")
+    robot.points.pop("l_foot_tcp")
+    with pytest.raises(RobotError, match="lacks the points l_foot_tcp"):
+        Feet(robot)
+    robot = load_robot("hrp2", "floating")
+    robot.feet = (*robot.feet, changed(robot.feet[0], name="extra", link=robot.root_link))
+    with pytest.raises(RobotError, match="'extra' belongs to neither leg"):
+        Feet(robot)
+    robot.feet = robot.feet[:1]
+    with pytest.raises(RobotError, match="no two soles"):
+        Feet(robot)
