@@ -122,14 +122,17 @@ class PreviewControl:
             change = np.array([g.preview @ d for d in np.diff(p_ref[: ahead + 1], axis=0).T])
             error, moved = g.C @ x - p_ref[0], x - np.linalg.solve(g.A, x)
             total = (seen[0] - g.state @ x - (change - g.integral * error - g.state @ moved)) / g.integral
-        p, xi, totals = np.empty((count, 2)), np.empty((count, 2)), np.empty((count, 2))
-        for k in range(count):
-            p[k], xi[k] = g.C @ x, x[0] + x[1] / w
-            if k:
-                total = total + p[k] - p_ref[k]
-            totals[k] = total
-            u = seen[k] - g.integral * total - g.state @ x
-            x = g.A @ x + np.outer(g.B, u)
+        # All at once: z = (sum, x) goes on by z' = M z + what is seen and asked for at each sample.
+        M = np.empty((4, 4))
+        M[1:, 0], M[1:, 1:] = -g.B * g.integral, g.A - np.outer(g.B, g.state)
+        M[0] = g.C @ M[1:] + [1.0, 0.0, 0.0, 0.0]
+        push = np.concatenate([[g.C @ g.B], g.B])[:, None] * seen[:, None]
+        push[:, 0] -= p_ref[1 : count + 1]
+        z = np.empty((count, 4, 2))
+        z[0, 0], z[0, 1:] = total, x
+        for k in range(count - 1):
+            z[k + 1] = M @ z[k] + push[k]
+        p, xi, totals = np.einsum("i,kij->kj", g.C, z[:, 1:]), z[:, 1] + z[:, 2] / w, z[:, 0]
         self._before = (at[:count], xi + origin, totals)
         return SampledPath(at[:count], p + origin, xi + origin, w), list(request.phases)
 
