@@ -14,6 +14,7 @@ HALVINGS = 12  # of a step that is out of reach
 MOST_STEPS = 1000  # in a list
 CHANGE_TIME = 0.8  # time of the step that `StepLimits.change` is meant for [s]
 PASSING = (0.25, 0.5, 0.75)  # shares of a swing at which the feet are looked at
+LEAST = 1e-4  # size of a step: a robot too slow to step at some time has steps as small as this [m, rad]
 STAY = 1e-6  # of a velocity, or of a displacement: none
 
 
@@ -92,7 +93,7 @@ class StepLimits:
         if self.shortest > T:
             share = [x * T / self.shortest for x in share]
         turn = self.turn_out if out else self.turn_in
-        return np.array([self.backward if back else self.forward, self.sideways, turn]) * share
+        return np.maximum(np.array([self.backward if back else self.forward, self.sideways, turn]) * share, LEAST)
 
     def beside(self, turn: float) -> float:
         """How far aside a foot that turns against the other is clear of it, wherever it is ahead or behind [m]."""
@@ -270,13 +271,17 @@ class VelocityPlanner:
         m, t = self.limits, self.times
         command = np.zeros(3) if self.queue else self.command
         out = (command[2] > 0) == (foot == 0)
-        mean_turn = 0.5 * (m.turn_in + m.turn_out)
-        whole = np.append(m.most(command, t.nominal, out)[:2], mean_turn)
-        effort = float(np.sqrt(((command * t.nominal / whole) ** 2).sum()))
-        T = t.of_speed(float(np.hypot(command[0], command[1])), effort)
+
+        def effort(T: float) -> float:
+            """The displacement asked for, as a share of the greatest in steps of a time; turns as in two steps."""
+            a, b = m.most(command, T, True), m.most(command, T, False)
+            return float(np.sqrt(((command * T / (0.5 * (a + b))) ** 2).sum()))
+
+        T = t.of_speed(float(np.hypot(command[0], command[1])), effort(t.nominal))
+        if effort(T) > max(1.0, effort(t.nominal)):  # its joints are too slow for quicker steps to lead farther
+            T = t.nominal
         most = m.most(command, T, out)
-        mean = np.append(most[:2], 0.5 * (m.most(command, T, True)[2] + m.most(command, T, False)[2]))
-        d = command * T / max(1.0, float(np.sqrt(((command * T / mean) ** 2).sum())))
+        d = command * T / max(1.0, effort(T))
         # A foot turns less toward the other than away from it: the one makes up for what the other cannot.
         other = float(m.most(command, T, not out)[2])
         d[2] = np.sign(d[2]) * min(abs(d[2]) + max(abs(d[2]) - other, 0.0), most[2])
@@ -287,13 +292,13 @@ class VelocityPlanner:
 
     def _step(self, stance: Footstep, d: np.ndarray, T: float) -> tuple[Footstep, np.ndarray]:
         """The step by a displacement, or by as much of it as is in reach."""
-        step = self.make(stance, d, T)
-        if not self.refusal(step, stance.X):
+        step, refusal = self.make(stance, d, T), self.limits.refusal
+        if not refusal(step, stance.X):
             return step, d
         low, high = 0.0, 1.0
         for _ in range(HALVINGS):
             s = 0.5 * (low + high)
-            if self.refusal(self.make(stance, s * d, T), stance.X):
+            if refusal(self.make(stance, s * d, T), stance.X):
                 high = s
             else:
                 low = s
@@ -313,10 +318,6 @@ class VelocityPlanner:
         X = X_stance.actInv(step.X)
         side = 1.0 if step.foot == 0 else -1.0
         return np.array([X.translation[0], X.translation[1] - side * self.limits.width, _yaw(X)])
-
-    def refusal(self, step: Footstep, X_stance: pin.SE3) -> str:
-        """Why a step is not possible from where the other foot stands; empty where it is."""
-        return self.limits.refusal(step, X_stance)
 
     # -- lists --------------------------------------------------------------------------------------------------
 

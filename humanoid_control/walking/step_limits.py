@@ -23,11 +23,11 @@ from humanoid_control.walking.lipm import ZmpPath, follow_dcm
 from humanoid_control.walking.plan import WalkPlan, schedule, zmp_corners
 
 GRAVITY = 9.81
-MISS = 1e-3  # of a sole that a trial may have [m]
+MISS = 1.9e-3  # of a sole that a trial may have [m]
 ARM = 0.1  # from the middle of a sole to its edge: what a turn by 1 rad misses [m]
-SHARE = 0.95  # of the greatest step that passes: momentum and feedback need the rest
-HALVINGS = 5
-MOST = (0.8, 0.6, 0.4, 0.5)  # of legs of 1 m: ahead, back, aside [m], turn [rad]; where bisection begins
+SHARE = 0.98  # of the greatest step that passes: momentum and feedback need the rest
+HALVINGS = 7
+MOST = (0.6, 0.5, 0.3, 0.5)  # of legs of 1 m: ahead, back, aside [m], turn [rad]; where bisection begins
 REST = 0.6  # before the first and after the last step of a trial [s]
 Height = Callable[[float], float]
 
