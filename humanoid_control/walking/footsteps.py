@@ -52,7 +52,7 @@ class StepLimits:
         nominal, shortest: times of a step [s].
         change: (3,) greatest change from one step to the next of 0.8 s: forward, sideways [m], turn [rad].
         width: neutral distance of the soles [m]. gap: least distance of their middle lines [m].
-        rise: greatest difference of height between both soles [m].
+        rise: greatest difference of height between both soles [m]. lift: of a swing, at most [m].
         outlines: of both soles, (4, 2) corners each in the frame of the sole, counter-clockwise [m].
         clearance: that the outlines keep from each other [m].
     """
@@ -69,6 +69,7 @@ class StepLimits:
     width: float = 0.2
     gap: float = 0.15
     rise: float = 0.2
+    lift: float = 0.1
     outlines: tuple[np.ndarray, np.ndarray] | None = None
     clearance: float = 0.02
 
@@ -311,7 +312,8 @@ class VelocityPlanner:
         middle = stance.X * pin.SE3(np.eye(3), np.array([0.0, side * half, 0.0]))
         X = middle * planar_exp(d) * pin.SE3(np.eye(3), np.array([0.0, side * half, 0.0]))
         t = self.times
-        return Footstep(1 - stance.foot, X, (1 - t.double_support) * T, t.double_support * T, t.lift)
+        lift = min(t.lift, self.limits.lift)
+        return Footstep(1 - stance.foot, X, (1 - t.double_support) * T, t.double_support * T, lift)
 
     def _displacement_of(self, step: Footstep, X_stance: pin.SE3) -> np.ndarray:
         """Displacement (3,) that a step of a list makes, as if its feet were apart by the neutral width."""
@@ -371,8 +373,8 @@ class VelocityPlanner:
         at, d, out = list(feet), np.zeros(3), list[Footstep]()
         foot = 1 - swinging if swinging is not None else _foot_toward(goal, feet)
         while len(out) < MOST_STEPS:
-            close = Footstep(foot, _beside(ends[foot], at[foot]), 0.8, 0.2, self.times.lift)
-            close = replace(close, **self._nominal_times())
+            nominal = self.make(Footstep(1 - foot, at[1 - foot], 0.0, 0.0, 0.0), np.zeros(3), self.times.nominal)
+            close = replace(nominal, X=_beside(ends[foot], at[foot]))
             other = at[1 - foot]
             if not self.limits.refusal(close, other, at[foot]):
                 last = replace(close, foot=1 - foot, X=_beside(ends[1 - foot], other))
@@ -385,10 +387,6 @@ class VelocityPlanner:
             at[foot] = steps[0].X
             foot = 1 - foot
         raise ConfigError(f"the pose to walk to is {far:.1f} m away: more than {MOST_STEPS} footsteps")
-
-    def _nominal_times(self) -> dict[str, float]:
-        t = self.times
-        return {"swing": (1 - t.double_support) * t.nominal, "double": t.double_support * t.nominal}
 
     def _velocity_to(self, goal: pin.SE3, feet: Sequence[pin.SE3]) -> np.ndarray:
         """Velocity (3,) in the frame of the middle of the feet that leads to the goal."""

@@ -28,6 +28,7 @@ ARM = 0.1  # from the middle of a sole to its edge: what a turn by 1 rad misses 
 SHARE = 0.98  # of the greatest step that passes: momentum and feedback need the rest
 HALVINGS = 7
 MOST = (0.6, 0.5, 0.3, 0.5)  # of legs of 1 m: ahead, back, aside [m], turn [rad]; where bisection begins
+LOWEST = 0.015  # lift of a swing that is of any use [m]
 REST = 0.6  # before the first and after the last step of a trial [s]
 Height = Callable[[float], float]
 
@@ -138,10 +139,17 @@ def _search(robot: Robot, feet: Feet, height: Height, t: StepTimes) -> StepLimit
     guarded = TrialWalk(
         robot, feet, height, True
     )  # shapes keep apart, which takes time and matters where feet are near
-    raw = replace(raw, gap=_gap(guarded, raw, t))
     free, tall = TrialWalk(robot, feet, height), height(0.0)
-    if free.miss(_steps(raw, t, free.soles, np.zeros(3), t.nominal, 0)) > MISS:
+
+    def lifts(height: float) -> bool:
+        in_place = _steps(replace(raw, lift=height), t, free.soles, np.zeros(3), t.nominal, 0)
+        return free.miss(in_place, 0.0, MISS) <= 0.5 * MISS
+
+    lift = t.lift if lifts(t.lift) else _bisect(lifts, t.lift)
+    if lift < LOWEST:
         raise ConfigError(f"{robot.name} cannot step in place with its centre of mass {tall:.2f} m above the soles")
+    raw = replace(raw, lift=lift)
+    raw = replace(raw, gap=_gap(guarded, raw, t))
 
     def greatest(direction: np.ndarray, first: int, most: float, T: float) -> float:
         def passes(size: float) -> bool:
