@@ -63,7 +63,8 @@ class WalkerNode(TickNode):
             own,
             forward=p.forward or own.forward,
             sideways=p.sideways or own.sideways,
-            turn=p.turn or own.turn,
+            turn_out=p.turn or own.turn_out,
+            turn_in=min(p.turn or own.turn_in, own.turn_in),
         )
         self.rehearse()
         self.soles = tuple(s.name for side in self.walker.feet.soles for s in side)
