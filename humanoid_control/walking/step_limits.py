@@ -28,7 +28,8 @@ ARM = 0.1  # from the middle of a sole to its edge: what a turn by 1 rad misses 
 SHARE = 0.98  # of the greatest step that passes: momentum and feedback need the rest
 HALVINGS = 7
 MOST = (0.6, 0.5, 0.3, 0.5)  # of legs of 1 m: ahead, back, aside [m], turn [rad]; where bisection begins
-LOWEST = 0.015  # lift of a swing that is of any use [m]
+STANDS = 0.005  # [m] by which the centre of mass may be off
+LOWEST = 0.02  # lift of a swing that is of any use, also where joints are too slow for it [m]
 REST = 0.6  # before the first and after the last step of a trial [s]
 Height = Callable[[float], float]
 
@@ -76,6 +77,11 @@ class TrialWalk:
             q = self._ik.step(q, self._tasks.tasks, self.dt).q
         return _Settled(q, self._ik.v.copy(), center, height)
 
+    def stands(self) -> bool:
+        """Whether the legs reach up to the height."""
+        reached = self.robot.center_of_mass(self._begin.q)
+        return bool(np.linalg.norm(reached - self._begin.center) < STANDS)
+
     def miss(self, steps: Sequence[Footstep], length: float = 0.0, enough: float = np.inf) -> float:
         """By how much the velocity of the inverse kinematics misses a sole, or its edge by a turn, at the worst [m].
 
@@ -120,7 +126,7 @@ def step_limits_of(robot: Robot, feet: Feet, height: Height, times: StepTimes | 
         times: of the steps.
 
     Raises:
-        ConfigError: it cannot even step in place.
+        ConfigError: it cannot even stand so high.
     """
     t = times or StepTimes()
     key = (robot.urdf, tuple(round(height(0.1 * k), 4) for k in range(5)), t)
@@ -136,19 +142,16 @@ def _search(robot: Robot, feet: Feet, height: Height, t: StepTimes) -> StepLimit
     outlines = (feet.outlines[0], feet.outlines[1])
     gap = max(float(np.ptp(o[:, 1])) for o in outlines) + StepLimits.clearance
     raw = StepLimits(nominal=t.nominal, shortest=t.shortest, width=feet.width, gap=gap, outlines=outlines)
-    guarded = TrialWalk(
-        robot, feet, height, True
-    )  # shapes keep apart, which takes time and matters where feet are near
+    guarded = TrialWalk(robot, feet, height, True)  # with shapes that keep apart: slow, needed where feet are near
     free, tall = TrialWalk(robot, feet, height), height(0.0)
 
     def lifts(height: float) -> bool:
         in_place = _steps(replace(raw, lift=height), t, free.soles, np.zeros(3), t.nominal, 0)
         return free.miss(in_place, 0.0, MISS) <= 0.5 * MISS
 
-    lift = t.lift if lifts(t.lift) else _bisect(lifts, t.lift)
-    if lift < LOWEST:
-        raise ConfigError(f"{robot.name} cannot step in place with its centre of mass {tall:.2f} m above the soles")
-    raw = replace(raw, lift=lift)
+    if not free.stands():
+        raise ConfigError(f"{robot.name} cannot stand with its centre of mass {tall:.2f} m above the soles")
+    raw = replace(raw, lift=max(LOWEST, t.lift if lifts(t.lift) else _bisect(lifts, t.lift)))
     raw = replace(raw, gap=_gap(guarded, raw, t))
 
     def greatest(direction: np.ndarray, first: int, most: float, T: float) -> float:
