@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import pinocchio as pin
@@ -331,7 +331,8 @@ class Replanner:
         old = self.plan.at(now.t)
         velocity = self.plan.path.omega * (old.dcm - now.center[:2])
         xi = now.center[:2] + velocity / self.omega
-        path = continued(plan.path, xi - shift.at(now.t), until)
+        made = cast("ZmpPath", plan.path)  # by `_plan_of`
+        path = continued(made, xi - shift.at(now.t), until)
         self.plan = WalkPlan(plan.feet, plan.phases, path, shift)
 
     def _set_height(self, t: float, begin: float, end: float) -> None:
