@@ -7,12 +7,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = re.compile(r"^\| ([A-Z]+-?\d+) \| (.+?) \| (.+) \|$", re.M)
+WALKING = ((1, 5), (10, 17), (20, 23), (25, 26), (30, 33), (35, 37), (40, 48), (50, 53), (60, 64))
 EXPECTED = (
     [f"F{k}" for k in range(1, 38)]
     + [f"F-{k:02d}" for k in range(1, 71)]
     + [f"S{k:02d}" for k in range(1, 49)]
     + [f"TE-{k:02d}" for k in range(1, 22)]
     + [f"HM-{k:02d}" for k in range(1, 22)]
+    + [f"W{k:02d}" for part in WALKING for k in range(part[0], part[1] + 1)]
 )
 
 
