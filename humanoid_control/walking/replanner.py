@@ -68,7 +68,7 @@ class WalkSettings:
     settle: float = 0.6
     momentum: bool = False
     filter_dt: float = 0.02
-    horizon: float = 2.4
+    horizon: float = 1.8
     limits: StepLimits | None = None
     plan: str = "dcm"
     gains: StabilizerGains = field(default_factory=StabilizerGains)
@@ -88,13 +88,25 @@ class Commanded(NamedTuple):
     center: np.ndarray
 
 
+class Coming(NamedTuple):
+    """A plan that is prepared.
+
+    Attributes:
+        phases: of its steps. displacement: (3,) of the first. closing: it closes the feet.
+    """
+
+    phases: list[Phase]
+    displacement: np.ndarray
+    closing: bool
+
+
 class Replanner:
     """Keeper of the plan.
 
     Attributes:
         settings: of the walk. feet: geometry. footsteps: where they come from. plan: of now.
         omega: of the pendulum in the coming plan [1/s]. filter: of the robot's momentum.
-        height: of the centre of mass above the soles while it stands [m].
+        height: of the centre of mass above the soles while it stands [m]. coming: the plan that is prepared.
     """
 
     def __init__(self, robot: Robot, feet: Feet, settings: WalkSettings) -> None:
@@ -112,6 +124,8 @@ class Replanner:
         if s.plan != "dcm":
             self.center_planner = PreviewControl() if s.plan == "preview" else ModelPredictive(limits)
 
+    coming: Coming | None
+
     def stand(self, t: float, soles: Sequence[pin.SE3], center: np.ndarray) -> None:
         """Plan to stand on both soles, from a centre of mass (3,) [m] at a time [s]."""
         middle = 0.5 * sum(X.act(np.array([*m, 0.0])) for X, m in zip(soles, self.feet.middle, strict=True))
@@ -120,7 +134,7 @@ class Replanner:
         self._rise = (float(center[2]), self._floor + self.height, t, t + READY)
         path = ZmpPath.of(np.array([t, t + READY]), np.array([middle[:2], middle[:2]]), self.omega)
         self.plan = WalkPlan(soles, [], path)
-        self._before = np.zeros(3)
+        self._before, self.coming = np.zeros(3), None
 
     @property
     def wanted(self) -> bool:
@@ -132,32 +146,41 @@ class Replanner:
         low, high, begin, end = self._rise
         return low + (high - low) * minimum_jerk(min(max((t - begin) / (end - begin), 0.0), 1.0))
 
-    def step(self, now: Commanded, lift: float, foot: int, ending: bool = False) -> bool:
-        """Plan anew, with a foot that lifts off at a time [s] first.
+    def prepare(self, now: Commanded, lift: float, foot: int, ending: bool = False) -> None:
+        """Begin to plan the steps after the present one; `work` goes on with it, `take` makes it the plan.
 
         Args:
-            now: the robot. lift: [s]. foot: 0 or 1. ending: the step shall close the feet.
-
-        Returns:
-            Whether it does.
+            now: the robot. lift: when the first of them lifts off [s]. foot: which, 0 or 1.
+            ending: the step shall close the feet.
         """
-        s, t = self.settings, now.t
-        soles = self.plan.soles(t)
+        soles = self.plan.soles(now.t)
         stance = Footstep(1 - foot, soles[1 - foot], 0.0, 0.0, 0.0)
         closing = ending or not (self.wanted or np.abs(self._before).max() > 1e-3)
         if closing:
-            steps, self._before = self.footsteps.closing_steps(stance, 1), np.zeros(3)
+            steps, before = self.footsteps.closing_steps(stance, 1), np.zeros(3)
         else:
-            steps, self._before = self.footsteps.next_steps(stance, self._before, AHEAD)
-        self._set_height(t, lift, lift + steps[0].swing)
+            steps, before = self.footsteps.next_steps(stance, self._before, AHEAD)
         phases = schedule(soles, steps, lift)
-        plan = self._plan_of(t, soles, phases)
-        shift = MomentumShift.none()
-        if s.horizon > 0:
-            self.filter.start(plan, t, s.horizon, now.q, now.v, now.center)
-            while not self.filter.done:
-                self.filter.advance(50)
-            shift = self.filter.result()
+        self.coming = Coming(phases, before, closing)
+        horizon = self.settings.horizon
+        if horizon > 0:
+            self.filter.start(self._plan_of(now.t, soles, phases), now.t, horizon, now.q, now.v, now.center)
+
+    def work(self, samples: int) -> bool:
+        """Go on with what was prepared, by some samples of the dynamics filter; whether it can be taken."""
+        if self.settings.horizon > 0 and not self.filter.done:
+            self.filter.advance(samples)
+        return self.settings.horizon <= 0 or self.filter.done
+
+    def take(self, now: Commanded) -> bool:
+        """Make what was prepared the plan, and go on from the present references; whether its step closes the feet."""
+        assert self.coming is not None
+        (phases, self._before, closing), self.coming = self.coming, None
+        while not self.work(50):
+            pass
+        shift = self.filter.result() if self.settings.horizon > 0 else MomentumShift.none()
+        self._set_height(now.t, phases[0].lift, phases[0].land)
+        plan = self._plan_of(now.t, self.plan.soles(now.t), phases)
         if self.center_planner is None:
             self._go_on(now, plan, shift, phases[0].end)
         else:
@@ -166,6 +189,11 @@ class Replanner:
         self._planned = first.step.X
         self._offset = self.plan.at(first.land).dcm - self._planned.translation[:2]
         return closing
+
+    def step(self, now: Commanded, lift: float, foot: int, ending: bool = False) -> bool:
+        """Prepare and take at once; as of both."""
+        self.prepare(now, lift, foot, ending)
+        return self.take(now)
 
     def adjust(self, t: float, now: BaseEstimate, polygon: np.ndarray, a: AdjustmentSettings) -> None:
         """Move the coming foothold, and the time at which it is reached, toward where they bring the motion back.
@@ -248,7 +276,7 @@ class Replanner:
 
     def stop_now(self, now: Commanded) -> None:
         """Come to rest as soon as possible: the coming foot lands where it captures the motion, the other beside it."""
-        t, self._before = now.t, np.zeros(3)
+        t, self._before, self.coming = now.t, np.zeros(3), None
         k = self.plan.index(t)
         soles = list(self.plan.soles(t))
         if k < 0:  # the first step has not begun: back to the middle

@@ -24,6 +24,7 @@ from humanoid_control.walking.replanner import READY, Commanded, Replanner, Walk
 from humanoid_control.walking.stabilizer import Balance, Stabilizer
 
 EXPECTED = 0.7  # phase of a swing from which on the foot may touch down
+PREPARING = 0.1  # [s] before a lift-off in which the coming steps are planned
 TOUCHED = 0.05  # share of the weight that says it has
 FOLLOW, FOLLOW_GAIN, FOLLOW_SPEED = 0.03, 4.0, 0.6  # [m], [1/s], [m/s]: a robot pushed far off takes its plan along
 FALLEN_TILT, FALLEN_HEIGHT, FALLEN_AIR = np.radians(35.0), 0.6, 0.25
@@ -86,6 +87,8 @@ class Walker:
         self.tasks = BalanceTasks(robot, self.feet, s.dt, s.momentum)
         self._data = robot.model.createData()
         self.replanner = Replanner(robot, self.feet, s)
+        # Samples of the dynamics filter a tick, so that all are done when they are needed.
+        self._samples = int(np.ceil(s.horizon / s.filter_dt / max(PREPARING / s.dt - 2.0, 1.0)))
         self.reset()
 
     @property
@@ -290,23 +293,26 @@ class Walker:
         if self.state == WalkState.STAND:
             if plans.wanted and t >= self._ready + READY and t >= self.plan.end:
                 self.state = WalkState.WALK
-                plans.step(now, t + s.start, self.planner.first_foot)
+                plans.prepare(now, t + s.start, self.planner.first_foot)
             return
         k = self.plan.index(t)
+        if plans.coming is not None and ((plans.work(self._samples) and k < 0) or k > 0):
+            self._counted = False
+            if plans.take(now):
+                self.state = WalkState.STOP
+            k = self.plan.index(t)
         if k < 0:
-            if not self.plan.phases and t >= self.plan.end:
+            if plans.coming is None and not self.plan.phases and t >= self.plan.end:
                 self.state = WalkState.STAND
             return
-        if k > 0:  # the next swing begins
-            self._counted, ending = False, self.state == WalkState.STOP
-            if plans.step(now, t, self.plan.phases[k].step.foot, ending):
-                self.state = WalkState.STOP
         phase = self.plan.phases[0]
         if t < phase.land - 1e-9:
             self._swing(now, measured, phase)
             return
         if not self._counted:
             self.steps, self._counted = self.steps + 1, True
+        if plans.coming is None and len(self.plan.phases) > 1 and phase.end - t <= PREPARING:
+            plans.prepare(now, phase.end, 1 - phase.step.foot, self.state == WalkState.STOP)
         if len(self.plan.phases) == 1 and t >= self.plan.end:
             self.state = WalkState.STAND
 
