@@ -34,8 +34,8 @@ class AdjustmentSettings:
     place: float = 1.0
     time: float = 5.0
     offset: float = 1000.0
-    threshold: float = 0.02
-    cut: float = 0.005
+    threshold: float = 0.04
+    cut: float = 0.02
     earliest: float = 0.3
     stretch: float = 0.15
     latest_phase: float = 0.85
