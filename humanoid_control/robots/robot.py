@@ -293,12 +293,16 @@ class Robot:
         held, m = self.model.inertias[0], float(self.data.mass[0])  # pinocchio leaves out links fixed to the world
         return (m * moving + held.mass * held.lever) / (m + held.mass)
 
-    def shape_clearance(self, q: np.ndarray) -> np.ndarray:
-        """Distance (S,) of each collision shape to the nearest shape that it must not touch [m]."""
+    def pair_distances(self, q: np.ndarray) -> np.ndarray:
+        """Distance (P,) of each pair of shapes that must not touch [m]."""
         if self._clearance is None:
             self._clearance = self.self_distance()
         pin.forwardKinematics(self.model, self.data, q)
-        d = self._clearance.all_distances(self.data)
+        return self._clearance.all_distances(self.data)
+
+    def shape_clearance(self, q: np.ndarray) -> np.ndarray:
+        """Distance (S,) of each collision shape to the nearest shape that it must not touch [m]."""
+        d = self.pair_distances(q)
         out = np.full(len(self.shapes), np.inf)
         np.minimum.at(out, self.pairs[:, 0], d)
         np.minimum.at(out, self.pairs[:, 1], d)

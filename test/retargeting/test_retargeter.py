@@ -108,6 +108,21 @@ def test_reachable_motion_is_followed_closely():
     assert np.mean(errors) < 0.01
 
 
+@pytest.mark.parametrize("name", ["lola", "armar3"])
+def test_nothing_pushes_at_rest(name):
+    """Targets of the neutral posture leave it, though some shapes are nearer there than the margin."""
+    robot = load_robot(name, "fixed")
+    moved = Retargeter(robot).problem
+    assert (moved.at_rest < 0.08).any()
+    targets = robot.point_positions(robot.q(), POINTS)
+    for margin in (0.01, 0.08):
+        retargeter = Retargeter(robot, RetargetSettings(margin=margin, activation=0.15))
+        assert np.abs(retargeter.start(targets) - robot.postures["neutral"]).max() < 1e-6
+        for _ in range(20):
+            joints = retargeter.step(targets, 0.01)
+        assert np.abs(joints - robot.postures["neutral"]).max() < 1e-6
+
+
 def test_nan_targets_hold_the_posture():
     robot = load_robot("hrp2", "fixed")
     solver = Retargeter(robot)

@@ -125,3 +125,24 @@ def test_a_robot_that_cannot_touch_itself_is_told_and_not_searched_for_ever(monk
     monkeypatch.setattr("humanoid_control.studies.bad_starts.MOST_TRIED", 1)
     with pytest.raises(RobotError, match="wabian2: none of 1 postures inside its ranges is in collision"):
         list(bad_starts(load_robot("wabian2", "fixed"), 60))
+
+
+@pytest.mark.parametrize("margin", [0.02, 0.08])
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_nothing_pushes_at_rest_and_what_is_near_there_comes_no_nearer(name, margin):
+    """Pairs that are nearer than the margin in the neutral posture keep what they have: it is a posture to rest in."""
+    robot = load_robot(name, "fixed")
+    ik, home = WholeBodyIk(robot, IkSettings(margin=margin, activation=0.15)), robot.postures["neutral"]
+    at_rest = robot.pair_distances(robot.q())
+    q = robot.q()
+    for _ in range(100):
+        q = ik.step(q, [PostureTask(robot)], 0.004).q
+    assert np.abs(robot.joints(q) - home).max() < 1e-9
+    hands = [robot.point_frame(p) for p in ("l_wrist", "r_wrist", "l_elbow", "r_elbow")]
+    points = PointsTask(robot, hands)
+    points.set_target_from(q)
+    points.targets = points.targets * [1.0, 0.0, 1.0]  # all to the middle of the body
+    for _ in range(250):
+        q = ik.step(q, [points, PostureTask(robot)], 0.004).q
+    now = robot.pair_distances(q)
+    assert (now > np.minimum(margin, at_rest) - 2e-3).all() and now.min() < at_rest.min() + 0.05
