@@ -75,8 +75,10 @@ class SelfCollisionLimit(Limit):
         self.near = self.monitor.update(state.q, self._activation)
         closest = float(self.near.distance.min()) if len(self.near) else np.inf
         self.penetration_depth = max(0.0, -closest)
-        if closest < 0 or self.recovery.is_homing:
+        if closest < 0:
             self.recovery.update(closest, self._from_home(state), s.recovery_timeout, state.dt)
+        else:
+            self.recovery.reset()
 
     def _from_home(self, state: IkState) -> float:
         """Distance of the farthest joint from the neutral posture [rad]."""
@@ -147,16 +149,13 @@ class CollisionRecovery:
         self.stage, self._best, self._left, self._since = GRADIENT, -np.inf, np.inf, 0.0
 
     def update(self, closest: float, from_home: float, timeout: float, dt: float) -> None:
-        """Take note of a tick.
+        """Take note of a tick in collision; `reset` follows it.
 
         Args:
-            closest: signed distance of the deepest pair [m].
+            closest: signed distance of the deepest pair, below 0 [m].
             from_home: how far the farthest joint is from the neutral posture [rad].
             timeout: [s]. dt: [s].
         """
-        if closest >= 0:
-            self.reset()
-            return
         deep, far = closest > self._best + DISTANCE_PROGRESS, from_home < self._left - HOMING_PROGRESS
         self._since += dt
         if deep if self.stage == GRADIENT else far:
