@@ -16,7 +16,6 @@ from humanoid_control.nodes.simulator_parameters import SimulatorParameters
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import make_engine
 
-pytestmark = pytest.mark.ros
 LINK = (
     '<link name="{}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
     "</inertial></link>"
@@ -53,3 +52,20 @@ def test_odometry_has_every_number_of_the_base_in_its_place():
     assert (p.x, p.y, p.z, o.x, o.y, o.z, o.w) == tuple(pose)
     assert (v.x, v.y, v.z, w.x, w.y, w.z) == tuple(twist)
     assert (m.header.stamp.sec, m.header.stamp.nanosec) == (1, 500_000_000) and m.child_frame_id == "hull"
+
+
+def test_every_sole_has_a_frame_on_its_link_in_the_middle_of_its_corners(monkeypatch):
+    monkeypatch.setattr(simulator_io, "TFMessage", SimpleNamespace)
+    robot, sent = load_robot("lola", "floating"), []
+    outputs = simulator_io.SimulatorOutputs.__new__(simulator_io.SimulatorOutputs)
+    outputs.engine = SimpleNamespace(base_state=lambda: (np.arange(7.0), np.zeros(6)), robot=robot)
+    outputs._odometry, outputs._tf = SimpleNamespace(publish=lambda m: None), SimpleNamespace(publish=sent.append)
+    outputs._feet = {f.name: None for f in robot.feet}
+    outputs._send_odometry(stamp_of(1_500_000_000))
+    base, *soles = sent[0].transforms
+    assert base.child_frame_id == robot.root_link and base.transform.rotation.w == 6.0
+    assert [s.child_frame_id for s in soles] == [simulator_io.sole_frame(f.name) for f in robot.feet] != []
+    for foot, sole in zip(robot.feet, soles, strict=True):
+        t = sole.transform.translation
+        assert sole.header.frame_id == foot.link and sole.header.stamp == base.header.stamp
+        assert [t.x, t.y, t.z] == pytest.approx(foot.corners().mean(axis=0))
