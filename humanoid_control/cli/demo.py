@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """examples:
   humanoid demo                                WABIAN-2 and a built-in dance, 32 s
-  humanoid demo --robot lola --motion my.trc   another robot, a clip of your own (TRC, C3D, BVH)
+  humanoid demo --robot lola --motion my.trc   another robot, a clip of your own
   humanoid demo --speed 0.5                    at half speed, for slow robots
   humanoid demo --hold                         keep running until Ctrl-C
   humanoid demo --json > report.json           the report as JSON

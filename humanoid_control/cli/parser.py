@@ -99,6 +99,14 @@ def comma_list(text: str) -> list[str]:
     return words
 
 
+def number_list(text: str) -> list[float]:
+    """The numbers of a list that is separated by commas; as type of an option it refuses anything else."""
+    try:
+        return [float(word) for word in comma_list(text)]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number, and no list of numbers: 20,50") from None
+
+
 def file_path(text: str) -> Path:
     """The path of a file to write or read; a name that ends like a folder's is refused."""
     if given(text).endswith(os.sep):
@@ -175,6 +183,7 @@ def refuse_unused(args: argparse.Namespace, options: Iterable[str], belongs: str
 
 # -------- Clips
 
+CLIP_HELP = "dance or gentle_dance (built in), or a C3D, TRC, BVH, AMC or CSV file"
 CLIP_OPTIONS = ("marker-set", "unit", "scale", "rate")
 """Names of the options of `add_clip_options`; each is None where it is not given."""
 
@@ -185,6 +194,11 @@ def add_clip_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unit", type=given, help="of the file's numbers: mm, cm, m, inch (default: as found)")
     parser.add_argument("--scale", type=float, help="factor on its size, for skeletons of other sizes (default: 1)")
     parser.add_argument("--rate", type=float, help="frames a second of an AMC or CSV file that states none")
+
+
+def add_speed(parser: argparse.ArgumentParser) -> None:
+    """The option for the pace of a clip, as `Targets.paced` means it."""
+    parser.add_argument("--speed", type=float, default=1.0, help="pace of the clip, frames a second stay (default: 1)")
 
 
 def clip_options(args: argparse.Namespace) -> tuple[str | None, dict[str, Any]]:
