@@ -181,11 +181,35 @@ def refuse_unused(args: argparse.Namespace, options: Iterable[str], belongs: str
             raise ConfigError(f"{name} belongs to {belongs}")
 
 
+def take_settings(
+    args: argparse.Namespace, settings: Mapping[str, Mapping[str, Any]], options: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Take parameters of nodes that were given for the options of the same meaning.
+
+    Args:
+        args: in which an option that was not given is None; changed.
+        settings: node -> parameter -> value, as given. options: node -> parameter -> option, without dashes in front.
+
+    Raises:
+        ConfigError: the option was given too, and is another.
+    """
+    for node, parameters in options.items():
+        for name, option in parameters.items():
+            value, key = settings.get(node, {}).get(name), option.replace("-", "_")
+            if value is None or (value in ("", 0.0) and not isinstance(value, int)):  # as found, for these parameters
+                continue
+            if getattr(args, key) not in (None, value):
+                raise ConfigError(f"--set {node}.{name}={value} contradicts --{option} {getattr(args, key)}: give one")
+            setattr(args, key, value)
+
+
 # -------- Clips
 
 CLIP_HELP = "dance or gentle_dance (built in), or a C3D, TRC, BVH, AMC or CSV file"
 CLIP_OPTIONS = ("marker-set", "unit", "scale", "rate")
 """Names of the options of `add_clip_options`; each is None where it is not given."""
+CLIP_PARAMETERS = {"marker_set": "marker-set", "clip_unit": "unit", "clip_scale": "scale", "clip_rate": "rate"}
+"""The same options, by the parameters of the node `trajectory_streamer` that they set."""
 
 
 def add_clip_options(parser: argparse.ArgumentParser) -> None:
@@ -209,7 +233,7 @@ def clip_options(args: argparse.Namespace) -> tuple[str | None, dict[str, Any]]:
 
 def clip_parameters(args: argparse.Namespace) -> dict[str, Any]:
     """The options of `add_clip_options` that were given, as parameters of the node `trajectory_streamer`."""
-    told = {"marker_set": args.marker_set, "clip_unit": args.unit, "clip_scale": args.scale, "clip_rate": args.rate}
+    told = {name: getattr(args, option.replace("-", "_")) for name, option in CLIP_PARAMETERS.items()}
     return {name: value for name, value in told.items() if value is not None}
 
 

@@ -10,6 +10,7 @@ import pytest
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 
 pytestmark = pytest.mark.ros
 NODES = ("simulator", "state_estimator", "whole_body_ik", "trajectory_streamer", "viewer")
@@ -108,3 +109,46 @@ def test_the_single_threaded_executor_serves_as_well(graph, monkeypatch):
     states = graph.listen(JointState, "joint_states")
     graph.until(lambda: len(states) > 50, "joint states")
     assert graph.stop(process)[0] == 0
+
+
+PICKY = """
+from humanoid_control.nodes.base.runner import main_of
+from humanoid_control.nodes.base.tick_node import TickNode
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+
+class Picky(TickNode):
+    node_name = "picky"
+
+    def configure(self):
+        self.taken = 0
+        self.listen(JointState, "numbers", self.on_numbers, wakes=True)
+        self.create_service(Trigger, "~/divide", lambda request, response: 1 / 0)
+        return 50.0
+
+    def on_numbers(self, message):
+        message.position[0]
+        self.taken += 1
+
+    def values(self):
+        return {"taken": self.taken}
+
+if __name__ == "__main__":
+    main_of(Picky)
+"""
+
+
+def test_a_callback_that_raises_is_reported_and_the_node_goes_on(graph, tmp_path):
+    """Of a subscription and of a service; the next good message ends the complaint."""
+    script = tmp_path / "picky.py"
+    script.write_text(PICKY)
+    process = graph.start(str(script), "missed_warn:=100.0")
+    numbers = graph.publisher(JointState, "numbers")
+    said = graph.until_said("picky", "message on numbers failed", lambda: numbers.publish(JointState()))
+    assert said["level"] == 2 and "IndexError" in said["message"] and said["state"] == "active"
+    graph.until_said("picky", "ok", lambda: numbers.publish(JointState(position=[1.0])))
+    assert int(graph.diagnostics("picky")["taken"]) > 0
+    answer = graph.call(Trigger, "/picky/divide")
+    assert not answer.success and "ZeroDivisionError" in answer.message
+    assert "service ~/divide failed" in graph.diagnostics("picky")["message"]
+    assert process.poll() is None and graph.stop(process)[0] == 0
