@@ -1,7 +1,6 @@
 """`humanoid demo reach` with real nodes: the proof is made from what was recorded, and fails where it must."""
 
 import json
-import os
 
 import numpy as np
 import pytest
@@ -13,13 +12,14 @@ from humanoid_control.evaluation.reaching import read_reach
 from humanoid_control.nodes.session.supervisor import leftovers
 from humanoid_control.reaching import HANDS, REACHABLE
 from humanoid_control.robots import load_robot
+from test.places import port
 
 
 @pytest.mark.ros
 @pytest.mark.slow
 def test_hands_reach_and_the_recorded_commands_prove_it(humanoid):
     before = set(leftovers())
-    result = humanoid("demo", "reach", "--seconds", 14, "--port", 9400 + os.getpid() % 500, "--json")
+    result = humanoid("demo", "reach", "--seconds", 14, "--port", port(8), "--json")
     report = json.loads(result.stdout)
     assert result.returncode == 0 and report["good"], json.dumps(report["checks"]) + result.stderr[-2000:]
     assert report["robot"] == "lola", "the default"

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from test.places import domain
+
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2: run `make setup`, or source a ROS 2 installation")
 
-DOMAIN = str(10 + os.getpid() % 80)
 TIMEOUT = 60.0
 
 
@@ -24,7 +25,7 @@ class Graph:
     def __init__(self, folder: Path, warm) -> None:
         self.folder, self.warm, self.processes = folder, warm, {}
         os.environ.update(
-            ROS_DOMAIN_ID=DOMAIN,
+            ROS_DOMAIN_ID=domain("nodes"),
             ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST",
             ROS_LOG_DIR=str(folder / "ros"),
             FASTDDS_BUILTIN_TRANSPORTS="UDPv4",

@@ -24,7 +24,7 @@ from humanoid_control.tendons.mappings.neural import NeuralMapping, Weights
 from humanoid_control.tendons.mappings.postures import random_postures
 from test.nodes.tendon_talker import Tendons, compile_tendons
 
-pytestmark = pytest.mark.ros
+pytestmark = [pytest.mark.ros, pytest.mark.patient]
 
 
 @pytest.fixture(scope="module", autouse=True)

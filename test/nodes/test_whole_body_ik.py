@@ -17,7 +17,7 @@ from visualization_msgs.msg import MarkerArray
 from humanoid_control.nodes.base.messages import target_markers
 from humanoid_control.robots import load_robot
 
-pytestmark = pytest.mark.ros
+pytestmark = [pytest.mark.ros, pytest.mark.patient]
 
 
 def fill_positions(message, stamp, positions):
@@ -118,7 +118,6 @@ def test_no_command_before_activation(graph):
     driver.check()
 
 
-@pytest.mark.patient
 def test_a_robot_that_does_not_exist_cannot_be_configured(graph):
     process = graph.start("whole_body_ik", "robot:=lolla", "autostart:=false")
     request = ChangeState.Request()
