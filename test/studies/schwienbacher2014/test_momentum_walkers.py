@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
@@ -80,6 +81,23 @@ def test_momentum_of_a_straight_walk_is_odd_from_step_to_step(lab):
     step = round(STEP.step_time / DT)
     L = run.momentum[run.steady]
     assert np.allclose(L[step:], L[:-step] * [-1, 1, -1], atol=2e-3 * np.abs(L).max())
+
+
+@pytest.mark.parametrize("method", ["still", "method 0"])
+def test_contact_torque_of_one_standing_foot_is_that_of_inverse_dynamics(lab, lola, method):
+    """F-66. What pinocchio's recursion says that the floor must do to the root, about the sole that stands."""
+    run = walked(lab, method).run
+    a, data, found, wanted = np.gradient(run.v, DT, axis=0), lola.model.createData(), [], []
+    for k in range(run.steady.start, run.steady.stop):
+        if run.stance[k] == 0:
+            continue
+        sole = lola.point_positions(run.q[k], ["l_foot_tcp" if run.stance[k] == 1 else "r_foot_tcp"])[0]
+        root = pin.rnea(lola.model, data, run.q[k], run.v[k], a[k])[:6]
+        wrench = pin.XYZQUATToSE3(run.q[k][:7]).act(pin.Force(root))
+        found.append(run.torque[k])
+        wanted.append((wrench.angular - np.cross(sole, wrench.linear))[2])
+    assert len(found) > 100 and np.ptp(wanted) > 5.0
+    assert np.array(found) == pytest.approx(np.array(wanted), abs=0.01 * np.ptp(wanted))
 
 
 def test_contact_torque_of_one_standing_foot_is_the_rate_of_momentum(lab):
