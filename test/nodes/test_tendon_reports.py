@@ -7,6 +7,7 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
+from humanoid_control.nodes.base.tick_node import Health
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
 from humanoid_control.nodes.tendon_reports import EXCLUDED, GREEN, RED, YELLOW, TendonMarkers, TendonReport
 from humanoid_control.nodes.tendon_setup import estimator_of
@@ -50,3 +51,25 @@ def test_a_tendon_is_green_then_yellow_at_half_the_gate_and_red_from_the_gate_on
             f.score = np.full(len(f.score), (-1) ** k * share * estimator.settings.gate)
         wanted = [np.interp(share, [0, 0.5, 1], c) for c in np.transpose([GREEN, YELLOW, RED])]
         assert markers.colors() == pytest.approx(np.tile(wanted, (len(estimator.muscle_names), 1)))
+
+
+def test_a_relative_estimate_is_warned_of_where_axes_fall_together():
+    """At 90 deg of abduction flexion and rotation of WE-4RII's shoulder are one axis; elsewhere nothing is said."""
+    robot = load_robot("we4rii", "fixed")
+    said = {}
+    for mode, abduction in (("r2", 10.0), ("r2", 99.0), ("absolute", 99.0)):
+        estimator = estimator_of(robot, StateEstimatorParameters(robot.name, source="tendons", mode=mode))
+        angles = {"flexion": 120.0, "abduction": abduction, "rotation": 20.0}
+        estimator.reset({f"r_shoulder_{name}": np.radians(angle) for name, angle in angles.items()})
+        health = Health(lambda *_: None)
+        report = TendonReport(SimpleNamespace(health=health), estimator)
+        for _ in estimator.groups:
+            report._observed = 0.0
+            report.slack_time(1.0)
+        said[mode, abduction] = health.open.get("mixed", (None, ""))[1]
+        values = report.values()
+        if abduction == 99.0:
+            assert values["step_uncertain_deg"] > 15.0
+            assert {"r_shoulder_flexion", "r_shoulder_rotation"} <= set(values["step_uncertain_joints"].split(", "))
+    assert said["r2", 10.0] == "" and said["absolute", 99.0] == ""
+    assert "r_shoulder_flexion" in said["r2", 99.0] and "apart here" in said["r2", 99.0]
