@@ -8,6 +8,8 @@ VENV ?= .venv
 RUN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 export PYTHONUNBUFFERED := 1
+# Byte code is kept, whatever the environment says: tests start hundreds of interpreters, and each worker reads every test.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo demo-walk test setup check boundscheck mutants bench bench-peers peers docs site wheel picture clean
 .DEFAULT_GOAL := help
@@ -41,11 +43,12 @@ WALKER ?= $(if $(filter command environment,$(origin ROBOT)),$(ROBOT),lola)
 demo-walk: setup
 	@$(RUN)/humanoid demo walk --robot "$(WALKER)" --port $(PORT) $(if $(HOLD),--hold)
 
-# What only computes, or may take its time, runs on two cores at once; what is timed comes one after the other.
-TIMED := (ros or browser) and not patient
+# What only computes, or may take its time, runs at once: two workers for two cores, and one that mostly waits for nodes
+# and pages (test/conftest.py). What is timed comes one after the other.
+TIMED := timed or ((ros or browser) and not patient)
 test: setup
-	@$(RUN)/python -m pytest -n 2 --dist loadfile -m "not ($(TIMED))"; first=$$?; \
-	$(RUN)/python -m pytest -m "$(TIMED)" && exit $$first
+	@$(RUN)/python -m pytest -n 3 --dist loadfile -m "not ($(TIMED))"; first=$$?; \
+	$(RUN)/python -m pytest -m "$(TIMED)" $$(grep -rlE 'mark\.(ros|browser)' test --include='test_*.py') && exit $$first
 
 check: setup
 	$(RUN)/ruff check .

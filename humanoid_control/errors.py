@@ -37,6 +37,10 @@ class NotANumberError(ConfigError):
     """A value from outside that is not a number, or is infinite."""
 
 
+class SizeError(ConfigError, ValueError):
+    """An array of another shape than expected, which numpy's users catch as a ValueError."""
+
+
 class SimulationError(HumanoidError):
     """A simulation that cannot go on: a step that diverged, a solver that gave up."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from humanoid_control.errors import EnvironmentProblem
 
 PACKAGE = "humanoid_control"
+TEST_DATA = "HUMANOID_TEST_DATA"
 
 
 def share_dir() -> Path:
@@ -34,6 +35,16 @@ def share_dir() -> Path:
     raise EnvironmentProblem(
         f"the shared files of {PACKAGE} (urdf, config) were not found beside {tree}: install the package again"
     )
+
+
+def test_data(relative: str) -> Path | None:
+    """A file or folder of the recordings and models of others, in the folder that `$HUMANOID_TEST_DATA` names.
+
+    None where the variable is not set, or does not lead to it: what needs it is left out, and says so.
+    """
+    folder = os.environ.get(TEST_DATA)
+    path = Path(folder) / relative if folder else None
+    return path if path is not None and path.exists() else None
 
 
 def state_dir() -> Path:

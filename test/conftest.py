@@ -23,6 +23,22 @@ if threading.current_thread() is threading.main_thread() and signal.getsignal(si
 DATA = Path(os.environ.get("HUMANOID_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
 
 
+# Nodes and pages that are mostly waited for: one worker takes them all, while the others use the processor.
+WAITING = ("test/nodes/", "test/viewer/", "test/cli/test_stack.py")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """`--dist loadfile`, with the tests of `WAITING` as if they were of one file."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "waiting" if nodeid.startswith(WAITING) else super()._split_scope(nodeid)
+
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
 @pytest.fixture(scope="session")
 def warm_process():
     """A process that commands and nodes are forked from."""

@@ -6,10 +6,10 @@
     python test/mutants.py mocap/gaps --tests test_gaps.py   # by some files of its tests only
 
 It works on a copy of the tree and goes on where it was interrupted; a mutant is tried again when its source has changed
-or, where it survived, a test of its room. Results are in `.mutants/<room>.json`. Test files named like the changed
-module run first, then the quickest, until a test fails; that one has to pass without the change. A test that has no end
-is stopped by the processor's time that it took, so other load does not count. Mutants that change nothing that anybody
-could see are in `test/equivalent_mutants.yaml`, each with the reason; they are not counted.
+or, where it survived, a test of its room or the choice of tests. Results are in `.mutants/<room>.json`. Test files
+named like the changed module run first, then the quickest, until a test fails; that one has to pass without the change.
+A test that has no end is stopped by the processor's time that it took, so other load does not count. Mutants that
+change nothing that anybody could see are in `test/equivalent_mutants.yaml`, each with the reason; they are not counted.
 
 Own, because libraries do not fit: mutmut puts a switch into every function, which a kernel cannot be compiled with;
 cosmic-ray changes types in annotations too, takes no sample, and does not know that a room has its tests.
@@ -396,7 +396,7 @@ def run(
     known = before.get("mutants", {})
     chosen = sampled(room, number, seed)
     copy = Copy(room, marks, tests)
-    tests_stamp = copy.stamp(*sorted(copy.tests.rglob(tests)))
+    tests_stamp = f"{copy.stamp(*sorted(copy.tests.rglob(tests)))} {marks}"
     stamps = {m.path: copy.stamp(copy.tree / m.path) for m in chosen}
     if survivors:
         chosen = [m for m in chosen if known.get(m.key, {}).get("result") == SURVIVED]

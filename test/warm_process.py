@@ -8,9 +8,11 @@ running stacks start afresh instead. rclpy is not imported beforehand: it starts
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
@@ -18,13 +20,10 @@ import time
 import traceback
 from pathlib import Path
 
-LIBRARIES = ("numpy", "scipy.spatial", "pinocchio", "coal", "numba", "rich.table", "yaml")
-ROOMS = (
-    "cli.robots", "cli.retarget", "cli.score", "cli.study", "warm_up.retargeting", "ik", "collision",
-    "ik.follower", "simulation.worlds.multibody_world", "retargeting.live", "retargeting.player",
-    "tendons.estimator.estimator",
-)  # fmt: skip
-MODULES = (*LIBRARIES, *(f"humanoid_control.{room}" for room in ROOMS))
+import humanoid_control
+
+LIBRARIES = ("scipy.spatial", "coal", "rich.table", "rich.progress", "matplotlib.figure", "rosbags.typesys")
+LEFT_OUT = ("rclpy", "viser")  # they have threads, or what imports them may not be at hand
 
 
 class WarmProcess:
@@ -140,11 +139,21 @@ def _ended(pid: int) -> int | None:
     return os.waitstatus_to_exitcode(status) if found else None
 
 
-def _serve() -> None:
-    for name in MODULES:
-        with contextlib.suppress(ImportError):  # ROS may be absent
+def _import_everything() -> None:
+    """The package, and what its modules import where they need it, but for what imports `LEFT_OUT`."""
+    sys.modules.update(dict.fromkeys(LEFT_OUT))  # importing them is an ImportError
+    rooms = [m.name for m in pkgutil.walk_packages(humanoid_control.__path__, f"{humanoid_control.__name__}.")]
+    for name in (*LIBRARIES, *rooms):
+        with contextlib.suppress(ImportError):  # ROS, and libraries to compare with, may be absent
             importlib.import_module(name)
-    assert "rclpy" not in sys.modules
+    for name in LEFT_OUT:
+        del sys.modules[name]
+    gc.freeze()  # or a collection in each fork would copy all of it
+    assert len(os.listdir("/proc/self/task")) == 1, "a fork has the thread that forks alone"
+
+
+def _serve() -> None:
+    _import_everything()
     for line in sys.stdin:
         job = json.loads(line)
         if "poll" in job:

@@ -346,7 +346,8 @@ def _retarget(rows: ByName) -> str:
         for name, text in METHODS.items():
             if r := rows.get(f"{robot}_{name}"):
                 lines.append([text, _with_unit(r), _with_unit(r, "p99"), *(r[c] for c in QUALITY)])
-        parts.append(f"`{robot}`:\n\n" + markdown_table(columns, lines))
+        clip = rows[f"{robot}_ours_3_steps"]["clip"]
+        parts.append(f"`{robot}`, clip '{clip}':\n\n" + markdown_table(columns, lines))
     parts.append(f"The clip for five robots, from loading to trajectories: {_with_unit(rows['five_robots_s'])}.")
     return "A frame of retargeting, every method judged on the same frames:\n\n" + "\n\n".join(parts)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from humanoid_control.benchmarks import BENCHES, COLUMNS, load_bench
-from humanoid_control.cli.parser import add_commands, comma_list, file_path, folder_path, given
+from humanoid_control.cli.parser import CLIP_HELP, add_commands, comma_list, file_path, folder_path, given
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file, check_folder
 from humanoid_control.terminal import console, machine, print_json, table, warn
@@ -29,7 +29,7 @@ EXAMPLES = """examples:
 """
 HELP = {
     "robot": "name of the catalogue or path of a URDF; retarget: several with commas",
-    "motion": "clip: 'dance' is built in, else a motion file",
+    "motion": f"{CLIP_HELP} (default: dance, and 05_02.bvh of $HUMANOID_TEST_DATA)",
     "marker_set": "marker set of the clip, or the path of an own one",
     "unit": "of the clip's numbers: mm, cm, m, inch",
     "scale": "factor on the clip's size",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from humanoid_control.cli.parser import add_clip_options, clip_options, file_path, given
+from humanoid_control.cli.parser import CLIP_HELP, add_clip_options, clip_options, file_path, given
 from humanoid_control.errors import ClipError, ConfigError, first_few
 from humanoid_control.files import check_file
 from humanoid_control.terminal import console, print_json, table, warn
@@ -33,7 +33,7 @@ SETS = 4  # that are shown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("clip", type=given, help="'dance' (built in), or a C3D, TRC, BVH, AMC or CSV file")
+    parser.add_argument("clip", type=given, help=CLIP_HELP)
     add_clip_options(parser)
     parser.add_argument("--draft", type=file_path, metavar="SET.yaml", help="draft a marker set and write it")
     parser.add_argument("--frame", type=int, help="that is drawn (default: the first that shows all it can)")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from humanoid_control.cli.parser import (
     CLIP_OPTIONS,
+    CLIP_PARAMETERS,
     add_clip_options,
     clip_options,
     clip_parameters,
@@ -15,6 +16,7 @@ from humanoid_control.cli.parser import (
     refuse_unused,
     require_free_port,
     require_range,
+    take_settings,
 )
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.mocap import CLIP_NAMES
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """examples:
   humanoid demo                                WABIAN-2 and a built-in dance, 32 s
-  humanoid demo --robot lola --motion my.trc   another robot, a clip of your own (TRC, C3D, BVH)
+  humanoid demo --robot lola --motion my.trc   another robot, a clip of your own
   humanoid demo --speed 0.5                    at half speed, for slow robots
   humanoid demo --hold                         keep running until Ctrl-C
   humanoid demo --json > report.json           the report as JSON
@@ -48,6 +50,12 @@ EXAMPLES = """examples:
 Afterwards `humanoid replay ~/.humanoid/runs/latest/recording --viewer` plays the run again.
 """
 KINDS = ("dance", "reach", "walk")
+OPTIONS_OF_NODES = {
+    "trajectory_streamer": {"clip": "motion", "speed": "speed", **CLIP_PARAMETERS},
+    "target_source": {"seed": "seed"},
+    "viewer": {"port": "port"},
+}
+"""Node -> its parameters, and the options of this command that say the same."""
 REACHER = WALKER = "lola"
 STACK_OF = {"dance": "imitation", "reach": "reach", "walk": "walking"}
 # Of all robots and built-in clips at several paces those that look right: 1.2 cm from the targets on average, 8 cm at
@@ -79,18 +87,18 @@ def run(args: argparse.Namespace) -> int:
     if args.what not in KINDS:
         raise UnknownNameError("demo", args.what, KINDS)
     reach, walk = args.what == "reach", args.what == "walk"
+    stack = find_stack(STACK_OF[args.what])
+    if args.no_viewer:
+        stack = stack.without("viewer")
+    settings = parse_settings(stack, args.set)
+    take_settings(args, settings, OPTIONS_OF_NODES)
     _check_unused(args)
     args.robot = args.robot or (REACHER if reach else WALKER if walk else DANCER)
     args.seconds = (30.0 if reach else SECONDS) if args.seconds is None else args.seconds
     _check_numbers(args)
     robot = None if reach else _check_walker(args) if walk else _check_input(args)
-    stack = find_stack(STACK_OF[args.what])
-    if args.no_viewer:
-        stack = stack.without("viewer")
-    else:
-        require_free_port(args.port)
-    settings = parse_settings(stack, args.set)
     if not args.no_viewer:
+        require_free_port(args.port)
         settings.setdefault("viewer", {})["port"] = args.port
         _tell(args, f"viewer: http://localhost:{args.port}")
     if robot is None:
@@ -101,11 +109,13 @@ def run(args: argparse.Namespace) -> int:
 def _dance(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, robot: Robot) -> int:
     """Imitate the clip, and report: 0 where every limit was kept and nothing touched."""
     clip = {"clip": args.motion, **clip_parameters(args)}
-    settings.setdefault("trajectory_streamer", {}).update(clip, speed=args.speed, lead_in=DANCE_LEAD_IN)
+    streamer = settings.setdefault("trajectory_streamer", {})
+    streamer.update(clip, speed=args.speed)
+    lead_in = streamer.setdefault("lead_in", DANCE_LEAD_IN)
     _tell(args, f"{robot.title} imitates '{args.motion}'; Ctrl-C ends it early")
     with Session(stack, args.robot, settings, record=True, quiet=args.json) as session:
         ran = watch_session(session, args.seconds, args.hold, "dance", args.json)
-    report = dance_report(session, ran, robot) | {"motion": args.motion}
+    report = dance_report(session, ran, robot, lead_in) | {"motion": args.motion}
     costs = _limit_costs(args, robot, report["duration_s"])
     if args.json:
         print_json(report | {"limit_costs": costs.to_json()})
@@ -128,14 +138,14 @@ def _reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack:
         raise ConfigError(f"--seed must be between 0 and {2**31 - 1}, got {args.seed}")
     robot = load_robot(args.robot, "fixed")
     GoalSampler(robot)  # so that a robot without wrists is refused in one line
-    seed = settings.setdefault("target_source", {}).setdefault("seed", args.seed)
+    settings.setdefault("target_source", {})["seed"] = args.seed
     window = min(600.0, max(5.0, args.seconds))
     acceleration = float(settings.get("whole_body_ik", {}).get("acceleration", WholeBodyIkParameters.acceleration))
-    _tell(args, f"{robot.title} reaches for random goals, seed {seed}; Ctrl-C ends it early")
+    _tell(args, f"{robot.title} reaches for random goals, seed {args.seed}; Ctrl-C ends it early")
     # Half of what the nodes say is what is asked for here: jumps and samples that are no numbers.
     with Session(stack, args.robot, settings, window=window, record=REACH_TOPICS, quiet=True) as session:
         ran = watch_session(session, args.seconds, args.hold, "reach", args.json)
-    report = reaching_report(session, ran, robot, acceleration) | {"seed": seed}
+    report = reaching_report(session, ran, robot, acceleration) | {"seed": args.seed}
     if args.json:
         print_json(report)
     else:

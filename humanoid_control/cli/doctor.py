@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from humanoid_control.cli.parser import require_range
-from humanoid_control.nodes.session.machine_checks import FAIL, check_machine
+from humanoid_control.nodes.session.machine_checks import FAIL, WARN, check_machine
 from humanoid_control.nodes.session.supervisor import remove_leftovers
 from humanoid_control.terminal import console, print_json
 
@@ -33,9 +33,10 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             line = f"{finding.state:5} {finding.check}: {finding.found}"
             console.print(line + (f"\n      -> {finding.advice}" if finding.advice else ""))
-    failed = [f.check for f in findings if f.state == FAIL]
+    failed, warned = ([f.check for f in findings if f.state == state] for state in (FAIL, WARN))
     if args.json:
         print_json({"findings": [vars(f) for f in findings], "removed": removed})
     else:
-        console.print("all well" if not failed else f"to mend: {', '.join(failed)}")
+        well = f"works; worth a look: {', '.join(warned)}" if warned else "all well"
+        console.print(f"to mend: {', '.join(failed)}" if failed else well)
     return 1 if failed else 0

@@ -99,6 +99,14 @@ def comma_list(text: str) -> list[str]:
     return words
 
 
+def number_list(text: str) -> list[float]:
+    """The numbers of a list that is separated by commas; as type of an option it refuses anything else."""
+    try:
+        return [float(word) for word in comma_list(text)]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number, and no list of numbers: 20,50") from None
+
+
 def file_path(text: str) -> Path:
     """The path of a file to write or read; a name that ends like a folder's is refused."""
     if given(text).endswith(os.sep):
@@ -173,10 +181,35 @@ def refuse_unused(args: argparse.Namespace, options: Iterable[str], belongs: str
             raise ConfigError(f"{name} belongs to {belongs}")
 
 
+def take_settings(
+    args: argparse.Namespace, settings: Mapping[str, Mapping[str, Any]], options: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Take parameters of nodes that were given for the options of the same meaning.
+
+    Args:
+        args: in which an option that was not given is None; changed.
+        settings: node -> parameter -> value, as given. options: node -> parameter -> option, without dashes in front.
+
+    Raises:
+        ConfigError: the option was given too, and is another.
+    """
+    for node, parameters in options.items():
+        for name, option in parameters.items():
+            value, key = settings.get(node, {}).get(name), option.replace("-", "_")
+            if value is None or (value in ("", 0.0) and not isinstance(value, int)):  # as found, for these parameters
+                continue
+            if getattr(args, key) not in (None, value):
+                raise ConfigError(f"--set {node}.{name}={value} contradicts --{option} {getattr(args, key)}: give one")
+            setattr(args, key, value)
+
+
 # -------- Clips
 
+CLIP_HELP = "dance or gentle_dance (built in), or a C3D, TRC, BVH, AMC or CSV file"
 CLIP_OPTIONS = ("marker-set", "unit", "scale", "rate")
 """Names of the options of `add_clip_options`; each is None where it is not given."""
+CLIP_PARAMETERS = {"marker_set": "marker-set", "clip_unit": "unit", "clip_scale": "scale", "clip_rate": "rate"}
+"""The same options, by the parameters of the node `trajectory_streamer` that they set."""
 
 
 def add_clip_options(parser: argparse.ArgumentParser) -> None:
@@ -187,6 +220,11 @@ def add_clip_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rate", type=float, help="frames a second of an AMC or CSV file that states none")
 
 
+def add_speed(parser: argparse.ArgumentParser) -> None:
+    """The option for the pace of a clip, as `Targets.paced` means it."""
+    parser.add_argument("--speed", type=float, default=1.0, help="pace of the clip, frames a second stay (default: 1)")
+
+
 def clip_options(args: argparse.Namespace) -> tuple[str | None, dict[str, Any]]:
     """The marker set, None where none is given, and the options of `load_clip` and `load_body_points` by name."""
     scale = 1.0 if args.scale is None else args.scale
@@ -195,7 +233,7 @@ def clip_options(args: argparse.Namespace) -> tuple[str | None, dict[str, Any]]:
 
 def clip_parameters(args: argparse.Namespace) -> dict[str, Any]:
     """The options of `add_clip_options` that were given, as parameters of the node `trajectory_streamer`."""
-    told = {"marker_set": args.marker_set, "clip_unit": args.unit, "clip_scale": args.scale, "clip_rate": args.rate}
+    told = {name: getattr(args, option.replace("-", "_")) for name, option in CLIP_PARAMETERS.items()}
     return {name: value for name, value in told.items() if value is not None}
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from humanoid_control.benchmarks.branched_system import DillView
 from humanoid_control.cli.parser import (
+    CLIP_HELP,
     CLIP_OPTIONS,
     add_clip_options,
     add_robots,
@@ -72,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds.add_argument("--standing", action="store_true", help="robots standing in simulation")
     kinds.add_argument("--walking", action="store_true", help="a robot that walks in simulation, and its plan")
     kinds.add_argument("--dill", type=int, metavar="N", help="the branched test system of 2^N links, no robot")
-    parser.add_argument("--motion", type=given, help="clip: 'dance' is built in (default), else a TRC, C3D or BVH file")
+    parser.add_argument("--motion", type=given, help=f"{CLIP_HELP} (default: dance)")
     add_clip_options(parser)
     parser.add_argument(
         "--at",

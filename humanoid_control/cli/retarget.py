@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.cli.parser import (
+    CLIP_HELP,
     add_clip_options,
     add_robots,
+    add_speed,
     folder_path,
     given,
     is_folder,
@@ -57,14 +59,14 @@ CSV: time [s], then one column a joint [rad]. NPZ: joint_names, rate, positions,
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("clip", type=given, help="'dance' (built in), or a C3D, TRC, BVH, AMC or CSV file")
+    parser.add_argument("clip", type=given, help=CLIP_HELP)
     add_robots(parser, "hrp2")
     parser.add_argument(
         "-o", "--output", type=given, help=f"file to write: {', '.join(FORMATS)}; a folder for several robots"
     )
     parser.add_argument("--format", choices=[f.lstrip(".") for f in FORMATS], help="of files in a folder (csv)")
     add_clip_options(parser)
-    parser.add_argument("--speed", type=float, default=1.0, help="play the clip faster or slower (default: 1)")
+    add_speed(parser)
     parser.add_argument("--acceleration", type=float, help="limit of the joints [rad/s^2] (default: 200; hardware: 20)")
     parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
     parser.add_argument("--method", default="constrained", help=f"{', '.join(METHODS)} (default: constrained)")
@@ -155,8 +157,7 @@ def _one(
     from humanoid_control.retargeting import retarget_clip
     from humanoid_control.retargeting.scaling import scale_to_robot
 
-    targets = scale_to_robot(body, robot)
-    targets = replace(targets, rate=targets.rate * args.speed)
+    targets = scale_to_robot(body, robot).paced(args.speed)
     with progress(robot.name, len(targets), quiet=args.json) as show:
         trajectory = retarget_clip(targets, robot, settings, lambda k, _: show(k))
     if output is not None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 
 from humanoid_control.cli.parser import (
+    CLIP_HELP,
     add_clip_options,
     add_robots,
+    add_speed,
     comma_list,
     file_path,
     folder_path,
     given,
+    number_list,
     read_body,
     refuse_unused,
     require_range,
@@ -23,6 +26,7 @@ EXAMPLES = """examples:
   humanoid score clip.trc --robot wabian2,hrp2 --details
   humanoid score clip.c3d --robot my.urdf --acceleration 20 --json
   humanoid score dance --method weighted_dls,constrained  the solver of Dube 2012 beside this one
+  humanoid score clip.bvh --acceleration 200,50,20       what gentle joints cost
   humanoid score clip.bvh --speed 0.5                    at half the pace
   humanoid score clip.bvh --html page.html               tables and plots in one file that needs nothing else
   humanoid score clip.trc -o out/                        score.json, score.html, errors.png, and every frame as CSV
@@ -33,16 +37,20 @@ DEFAULT = "dube2012"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("clip", type=given, help="'dance' (built in), or a motion file")
+    parser.add_argument("clip", type=given, help=CLIP_HELP)
     add_robots(parser, DEFAULT)
     parser.add_argument(
         "--method",
         type=comma_list,
         help="constrained (default), weighted_dls, dls, pinv; several separated by commas",
     )
-    parser.add_argument("--acceleration", type=float, help="limit of the joints [rad/s^2] (default: 200; hardware: 20)")
+    parser.add_argument(
+        "--acceleration",
+        type=number_list,
+        help="limit of the joints [rad/s^2] (default: 200; hardware: 20); several separated by commas",
+    )
     add_clip_options(parser)
-    parser.add_argument("--speed", type=float, default=1.0, help="play the clip faster or slower (default: 1)")
+    add_speed(parser)
     parser.add_argument("--trough-rule", default="auto", help="auto, both (as printed in Dube 2012) or limit")
     parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
     parser.add_argument("--details", action="store_true", help="also every link, joint, peak and trough of each robot")
@@ -65,11 +73,12 @@ def run(args: argparse.Namespace) -> int:
     if args.trough_rule not in TROUGH_RULES:
         raise UnknownNameError("trough rule", args.trough_rule, TROUGH_RULES)
     require_range("speed", args.speed, 0.05, 20)
-    require_range("acceleration", args.acceleration, 0.1, 1e6)
+    for limit in args.acceleration or ():
+        require_range("acceleration", limit, 0.1, 1e6)
     methods = args.method or [CONSTRAINED]
     if CONSTRAINED not in methods:
         refuse_unused(args, ["acceleration"], f"the method '{CONSTRAINED}'")
-    variants = retarget_variants(methods, args.acceleration or RetargetSettings.acceleration)
+    variants = retarget_variants(methods, args.acceleration or [RetargetSettings.acceleration])
     robots = load_robots(args.robot or [DEFAULT], "fixed", imitate=True)  # before anything is compiled
     check_outputs(args.html, args.output)
     body = read_body(args)

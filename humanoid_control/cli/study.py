@@ -21,7 +21,7 @@ EXAMPLES = """examples:
   humanoid study momentum --robot hrp2 -o momentum      and a folder with plots and JSON
   humanoid study calibration --robot hrp2 --poses 5 --noise 0.05
   humanoid study safety                                 all robots, 2000 bad starts each
-  humanoid study safety --robot lola --starts 200
+  humanoid study safety --robot lola --starts 200 --seed 7
   humanoid study worlds --robot lola --vary friction=0.2,0.4,0.8 --vary stiffness=30,60
   humanoid study worlds --robot hrp2 --vary push_x=50,100,150 --engine mujoco --seconds 3 -o pushed
   humanoid study walking --only robots --steps 100
@@ -62,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     calibration.add("--seeds", type=int, help="how often, with other errors (default: 10)")
     safety.add("--robot", type=given, help="one robot (default: all of the catalogue)")
     safety.add("--starts", type=int, help="how many starts of each robot (default: 2000)")
+    safety.add("--seed", type=int, help="of the random starts (default: 0)")
     worlds.add("--robot", type=given, help="with legs (default: lola)")
     worlds.add("--vary", action="append", help="name=1,2,3: friction, stiffness, push_x ...; repeatable")
     worlds.add("--seconds", type=float, help="simulated time (default: 5)")

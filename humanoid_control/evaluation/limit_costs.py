@@ -183,6 +183,7 @@ def measure_limit_costs(
     speed: float = 1.0,
     seconds: float = math.inf,
     others: Sequence[Robot] = (),
+    settings: RetargetSettings | None = None,
 ) -> LimitCosts:
     """Solve a clip with every limit, without each, slower, and for other robots.
 
@@ -192,6 +193,7 @@ def measure_limit_costs(
         speed: pace of the clip against its own.
         seconds: only so much of it, at that pace [s].
         others: robots that might do better; those that cannot imitate the clip are left out.
+        settings: with every limit; None: the usual ones.
 
     Raises:
         ClipError: the clip has no first posture on the robot.
@@ -199,7 +201,7 @@ def measure_limit_costs(
     """
     scaled = scale_to_robot(body, robot)
     targets = _played(scaled, speed, seconds)
-    settings = RetargetSettings()
+    settings = settings or RetargetSettings()
     solved = retarget_clip(targets, robot, settings)
     nothing = {key: value for change in LIMITS.values() for key, value in change.items()}
     changes = {**LIMITS, REACH: nothing}
@@ -212,17 +214,17 @@ def measure_limit_costs(
         Tracking.of(robot, solved),
         {name: _tried(robot, targets, replace(settings, **change)) for name, change in changes.items()},
         {speed * s: _tried(robot, _played(scaled, speed * s, seconds / s), settings) for s in SLOWER},
-        dict(_by_others(body, others, speed, seconds)),
+        dict(_by_others(body, others, speed, seconds, settings)),
         {joint: share for share, joint in ends[:2] if share > 0.05},
     )
 
 
 def _by_others(
-    body: BodyPoints, others: Sequence[Robot], speed: float, seconds: float
+    body: BodyPoints, others: Sequence[Robot], speed: float, seconds: float, settings: RetargetSettings
 ) -> Iterator[tuple[str, Tracking]]:
     for robot in others:
         with contextlib.suppress(HumanoidError):  # one that cannot imitate this clip is no advice
-            yield robot.name, _tried(robot, _played(scale_to_robot(body, robot), speed, seconds), RetargetSettings())
+            yield robot.name, _tried(robot, _played(scale_to_robot(body, robot), speed, seconds), settings)
 
 
 def _played(targets: Targets, speed: float, seconds: float) -> Targets:

@@ -21,6 +21,7 @@ from humanoid_control.evaluation.recorded_run import (
     postures_from,
     postures_note,
 )
+from humanoid_control.kinematics import node_statuses
 from humanoid_control.reaching import HANDS, REACHABLE
 from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import Table
@@ -225,9 +226,8 @@ def read_reach(path: Path, robot: Robot) -> ReachRecording:
             asked.append((nanoseconds(m.markers[0].header.stamp), m.markers))
         else:
             stamp = str(nanoseconds(m.header.stamp))
-            for s in m.status:
-                values = {"message": s.message, "stamp": stamp, **{kv.key: kv.value for kv in s.values}}
-                nodes.setdefault(s.name.strip("/"), []).append(values)
+            for name, s in node_statuses(m).items():
+                nodes.setdefault(name, []).append({"message": s.message, "stamp": stamp, **s.values})
     bag.close()
     given = rows["/joint_commands"]
     if len(given) < 2:

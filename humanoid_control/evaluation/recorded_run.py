@@ -12,6 +12,7 @@ import pinocchio as pin
 from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation.bag import BagReader
 from humanoid_control.evaluation.tracking_error import LINK_ENDS
+from humanoid_control.kinematics import node_statuses
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import Table
@@ -251,8 +252,7 @@ def read_run(path: Path, robot: Robot) -> RecordedRun:
             if all(name in at for name in POINTS):
                 target_rows.append((nanoseconds(m.markers[0].header.stamp), np.array([at[n] for n in POINTS])))
         else:
-            for s in m.status:
-                nodes[s.name.strip("/")] = {"message": s.message, **{kv.key: kv.value for kv in s.values}}
+            nodes |= {name: {"message": s.message, **s.values} for name, s in node_statuses(m).items()}
     rates = bag.rates()
     duration = bag.duration
     bag.close()

@@ -110,7 +110,7 @@ class RobotScore:
         targets: what it should do.
         mid_hip: (3,) where its chain of targets begins [m].
         runs: one a way.
-        costs: what each limit costs; None where none of the ways keeps them all as the nodes do.
+        costs: what each limit costs in the first of the ways that keeps them all, as the nodes do; None without one.
     """
 
     robot: str
@@ -164,24 +164,28 @@ def score_trajectories(
 
 
 def retarget_variants(
-    methods: Sequence[str] = (CONSTRAINED,), acceleration: float = RetargetSettings.acceleration
+    methods: Sequence[str] = (CONSTRAINED,), accelerations: Sequence[float] = (RetargetSettings.acceleration,)
 ) -> list[tuple[str, RetargetSettings]]:
     """Settings to solve a clip with, each method without and with avoidance: label and settings.
 
     Args:
         methods: their names.
-        acceleration: limit of the joints, which method 'constrained' keeps [rad/s^2].
+        accelerations: limits of the joints, which method 'constrained' keeps: each is a way [rad/s^2].
 
     Raises:
         UnknownNameError: a method that does not exist.
     """
-    names = list(dict.fromkeys(methods))
+    names, limits = list(dict.fromkeys(methods)), list(dict.fromkeys(accelerations))
     out = []
     for name in names:
-        first = f"{name}, " if len(names) > 1 else ""
-        avoiding = CONSTRAINTS if name == CONSTRAINED else "shift"
-        out.append((f"{first}no avoidance", RetargetSettings(method=name, avoidance="none", acceleration=acceleration)))
-        out.append((f"{first}avoidance", RetargetSettings(method=name, avoidance=avoiding, acceleration=acceleration)))
+        constrained = name == CONSTRAINED
+        for limit in limits if constrained else limits[:1]:
+            first = f"{name}, " if len(names) > 1 else ""
+            first += f"{limit:g} rad/s², " if constrained and len(limits) > 1 else ""
+            avoiding = {"no avoidance": "none", "avoidance": CONSTRAINTS if constrained else "shift"}
+            for label, avoidance in avoiding.items():
+                settings = RetargetSettings(method=name, avoidance=avoidance, acceleration=limit)
+                out.append((first + label, settings))
     return out
 
 
@@ -214,7 +218,8 @@ def score_clip(
                 say(0.5 * (k + done / total) / len(solved))
 
         runs.append((label, retarget_clip(targets, robot, settings, solving)))
-    costs = measure_limit_costs(body, robot, speed) if RetargetSettings() in [s for _, s in solved] else None
+    whole = next((s for _, s in solved if s == RetargetSettings(acceleration=s.acceleration)), None)
+    costs = None if whole is None else measure_limit_costs(body, robot, speed, settings=whole)
     say(0.8)
     score = score_trajectories(robot, targets, runs, trough_rule, lambda done, total: say(0.8 + 0.2 * done / total))
     return replace(score, costs=costs)

@@ -84,7 +84,7 @@ def error_histogram(errors: np.ndarray) -> Histogram:
     """Histogram of errors (T,) [m] with its graded description; T must be at least 1."""
     bins = int(np.floor(errors.max() / BIN)) + 1
     # Multiples by division and not by adding up, so that an error of exactly k bins falls into bin k.
-    counts = np.bincount(np.minimum(np.floor(errors / BIN).astype(int), bins - 1), minlength=bins)
+    counts = np.bincount(np.floor(errors / BIN).astype(int), minlength=bins)
     fullest = int(np.argmax(counts))
     skew = skewness(errors)
     spread, height = float(np.ptp(errors)), int(counts[fullest])

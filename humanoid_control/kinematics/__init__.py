@@ -29,12 +29,14 @@ if TYPE_CHECKING:
     from humanoid_control.kinematics.joint_limits import JointLimits as JointLimits
     from humanoid_control.kinematics.joint_limits import velocity_bounds as velocity_bounds
     from humanoid_control.kinematics.joint_state import JointState as JointState
+    from humanoid_control.kinematics.joint_state import NodeStatus as NodeStatus
+    from humanoid_control.kinematics.joint_state import node_statuses as node_statuses
 
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
         "centroidal": ["centroidal_momentum_map", "centroidal_momentum_rate"],
-        "joint_state": ["JointState"],
+        "joint_state": ["JointState", "NodeStatus", "node_statuses"],
         "joint_limits": ["JointLimits", "velocity_bounds"],
         "forward_kinematics": ["JointPoses", "KinematicTree"],
     },

@@ -1,9 +1,9 @@
-"""Joint states and measurements: the records that simulated and real robots, estimators and ROS nodes share."""
+"""Joint states, measurements, states of nodes: records that robots, simulated or real, estimators and nodes share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -51,6 +51,23 @@ class Measurement(NamedTuple):
     foot_wrenches: Mapping[str, np.ndarray]
 
 
+class NodeStatus(NamedTuple):
+    """Last diagnostics of a node: level (0: ok, 1: warning, 2: error), message, and values by name."""
+
+    level: int
+    message: str
+    values: dict[str, str]
+
+
+def node_statuses(message: Any) -> dict[str, NodeStatus]:
+    """The statuses by node in a diagnostic_msgs/DiagnosticArray, live or out of a recording; names without slashes."""
+    out = {}
+    for s in message.status:
+        level = s.level[0] if isinstance(s.level, bytes) else int(s.level)
+        out[s.name.strip("/")] = NodeStatus(level, s.message, {v.key: v.value for v in s.values})
+    return out
+
+
 class RobotInterface(Protocol):
     """A robot as a controller meets it: an engine of the simulator, or the driver of a real one.
 
@@ -76,6 +93,9 @@ class RobotInterface(Protocol):
 
         Args:
             positions: (n,) [rad], of a prismatic joint [m]. velocities: (n,) [rad/s], [m/s]. efforts: (n,) [N m], [N].
+
+        Raises:
+            SizeError: not one for each joint; it is a ValueError.
         """
 
     def read(self) -> Measurement:

@@ -35,7 +35,7 @@ def stack_launch_description(name: str) -> Any:
     ]
     executables = [n.executable for n in stack.nodes]
     if CLIP_NODE in executables:
-        text = "motion clip: 'dance' is built in, else the path of a TRC, C3D or BVH file"
+        text = "motion clip: dance or gentle_dance (built in), or the path of a C3D, TRC, BVH, AMC or CSV file"
         arguments.append(DeclareLaunchArgument("clip", default_value="dance", description=text))
     if "viewer" in executables:
         arguments.append(DeclareLaunchArgument("port", default_value="8080", description="port of the browser view"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from typing import Any
@@ -20,13 +21,14 @@ from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.tendons import tendon_geometry
 from humanoid_control.tendons import TendonEstimator
-from humanoid_control.tendons.estimator.diagnosis import ChiSquareMean, Observability, nees
+from humanoid_control.tendons.estimator.diagnosis import ChiSquareMean, Observability, nees, observability
 from humanoid_control.tendons.mappings.mapping import Array
 
 FAULT_PERIOD = 0.25  # [s] between updates of the faults
 POSTURES = 12  # of the motion, for what a relative observation sees
 OBSERVABILITY_PERIOD = 0.5  # [s] between one group's observability and the next one's
 ROOM, SMOOTH = 1.5, 0.2  # it needs so much of its mean time; weight of the newest time in the mean
+MIXED = math.radians(15.0)  # of a step by changes of length alone: axes fall together
 NAMED = 4  # tendons named in one line
 COMPARED = 8  # estimates that wait for the truth of their time, and the other way round
 SAME_STAMP = 1e-6  # [s]
@@ -40,6 +42,12 @@ GAP = np.full((1, 3), np.nan)
 COVARIANCE_RATE = 50.0  # [Hz] at most
 
 
+def moment_arms_of(estimator: TendonEstimator, group: int) -> Observability:
+    """What changes of length tell of the own joints of a group, by its number, where the estimate is."""
+    f = estimator.filters[group]
+    return observability(f.mapping.jacobian(f.theta)[:, : len(f.group.own)], f.group.own)
+
+
 class TendonReport:
     """Diagnostics of an estimator: consistency of its innovations, faults of tendons, observability of joints."""
 
@@ -49,6 +57,7 @@ class TendonReport:
         self._faults_read = self._observed = 0.0
         self._cost, self._group = 1e-3, 0
         self._seen: dict[str, Observability] = {}
+        self._here: dict[str, Observability] = {}
         self.faults: dict[str, str] = {}
 
     def add(self) -> None:
@@ -74,9 +83,22 @@ class TendonReport:
         self._observed = now
         k = self._group = (self._group + 1) % len(self.estimator.groups)
         self._seen[self.estimator.groups[k].name] = self.estimator.observability_of(k, POSTURES)
+        self._here[self.estimator.groups[k].name] = moment_arms_of(self.estimator, k)
         self._cost += SMOOTH * (time.monotonic() - now - self._cost)
         blind = self._blind() if self.estimator.settings.observation == "absolute" else ""
         self.health.check("blind", bool(blind), Level.WARN, f"the lengths do not tell these joints apart: {blind}")
+        mixed = "" if self.estimator.settings.observation == "absolute" else self._mixed()
+        text = f"changes of length do not tell these joints apart here, the estimate may keep an error: {mixed}"
+        self.health.check("mixed", bool(mixed), Level.WARN, text)
+
+    def _uncertain(self, here: Observability) -> float:
+        """Deviation of a step's motion by its changes of length, in the direction that they tell least of [rad]."""
+        return math.sqrt(2.0) * self.estimator.settings.length_noise / max(here.smallest, 1e-9)
+
+    def _mixed(self) -> str:
+        """The joints of each group whose axes fall together where the estimate is."""
+        mixed = (f"{name}: {', '.join(h.joints)}" for name, h in self._here.items() if self._uncertain(h) > MIXED)
+        return "; ".join(mixed)
 
     def _blind(self) -> str:
         """The joints of each group along which nothing is seen."""
@@ -103,6 +125,9 @@ class TendonReport:
             out["smallest_singular_value"] = f"{weakest.smallest:.3g}"
             out["weakest_joints"] = ", ".join(weakest.joints)
             out["unobservable"] = self._blind()
+            least = min(self._here.values(), key=lambda o: o.smallest)
+            out["step_uncertain_deg"] = round(math.degrees(min(self._uncertain(least), math.pi)), 2)
+            out["step_uncertain_joints"] = ", ".join(least.joints)
         return out
 
 

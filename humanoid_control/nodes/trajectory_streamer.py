@@ -111,7 +111,7 @@ class TrajectoryStreamerParameters(LiveParameters):
     """Parameters of the trajectory streamer."""
 
     source: str = param("clip", "clip: plays a file; live: follows the topic `markers`", choices=("clip", "live"))
-    clip: str = param("dance", "motion clip: 'dance' is built in, anything else is the path of a file")
+    clip: str = param("dance", "motion clip: dance or gentle_dance (built in), anything else is the path of a file")
     clip_rate: float = param(
         0.0, "frame rate of an AMC or CSV file that states none; 0: as the file says", "Hz", 0.0, 1000.0
     )

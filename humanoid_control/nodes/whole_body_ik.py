@@ -43,7 +43,9 @@ class WholeBodyIkParameters(NodeParameters):
     velocity_scale: float = param(1.0, "share of the joint speed limits that may be used", "", 0.01, 1.0, live=True)
     acceleration: float = param(200.0, "limit on the acceleration of a joint", "rad/s^2", 1.0, 1e6, live=True)
     self_collision: bool = param(True, "keep the robot's own shapes apart")
-    margin: float = param(0.02, "distance that shapes keep from each other", "m", 0.0, 0.2, live=True)
+    margin: float = param(
+        0.02, "distance that shapes keep; less where they are nearer at rest", "m", 0.0, 0.2, live=True
+    )
     activation: float = param(0.12, "distance below which a pair of shapes is a constraint", "m", 0.0, 0.5, live=True)
     approach: float = param(
         8.0, "share of its distance above the margin that a pair may lose in a second", "1/s", 0.1, 50.0, live=True

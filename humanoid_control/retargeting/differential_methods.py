@@ -184,9 +184,9 @@ class JointShift:
         i, j = self.problem.pairs[:, 0], self.problem.pairs[:, 1]
         against_trunk = (moved[0][i] & trunk[j]) | (moved[0][j] & trunk[i])
         beyond = moved[-1][i] | moved[-1][j]
-        whole = self.problem._replace(pairs=np.ascontiguousarray(self.problem.pairs[against_trunk]))
-        forearm = self.problem._replace(pairs=np.ascontiguousarray(self.problem.pairs[against_trunk & beyond]))
-        return ArmPairs(columns, whole, forearm)
+        return ArmPairs(
+            columns, self.problem.with_pairs(against_trunk), self.problem.with_pairs(against_trunk & beyond)
+        )
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """The posture (D,) with both arms free of the body, as far as shifting can do it; x is not changed."""

@@ -166,7 +166,7 @@ def gauss_newton(
         count = near_pairs(problem, w, n.activation)
         distance_rows(problem, w, count, G)
         for k in range(count):
-            over = w.near.distance[k] - n.margin
+            over = w.near.distance[k] - min(n.margin, problem.at_rest[w.near.pair[k]])
             b[k] = (keep - 1.0) * over if over > 0.0 else min(-over, n.pair_recovery_speed * dt / n.iterations)
         solve_box_qp(BoxQp(H, g, lower, upper, G, b), count, n.slack_weight, step, price)
         size = 0.0

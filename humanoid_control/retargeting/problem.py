@@ -30,6 +30,7 @@ class RetargetingProblem(NamedTuple):
         lower, upper: (D,) [rad]; velocity: (D,) [rad/s]; rest: (D,) preferred posture [rad].
         shapes: the collision shapes; `joint` is the body of each, R and p its pose there.
         pairs: (P, 2) shapes that must not touch and that the moving joints move against each other.
+        at_rest: (P,) their distances in the neutral posture [m]: none has a larger margin, or it would push at rest.
     """
 
     tree: KinematicTree
@@ -41,6 +42,12 @@ class RetargetingProblem(NamedTuple):
     rest: np.ndarray
     shapes: ShapeArrays
     pairs: np.ndarray
+    at_rest: np.ndarray
+
+    def with_pairs(self, chosen: np.ndarray) -> RetargetingProblem:
+        """The problem with some of its pairs only, chosen by (P,) True."""
+        pairs = np.ascontiguousarray(self.pairs[chosen])
+        return self._replace(pairs=pairs, at_rest=np.ascontiguousarray(self.at_rest[chosen]))
 
 
 class Scratch(NamedTuple):
@@ -90,6 +97,7 @@ def problem_of(robot: Robot, lever: float = 0.0) -> RetargetingProblem:
             p=np.array([X.translation for _, X in placed]).reshape(-1, 3),
         ),
         np.ascontiguousarray(robot.pairs[apart], dtype=np.int64),
+        np.maximum(robot.pair_distances(robot.q()), 0.0)[apart],
     )
 
 

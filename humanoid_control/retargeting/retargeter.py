@@ -69,7 +69,7 @@ class RetargetSettings:
         smoothing: cost of a change of joint velocity, method 'constrained' [m/rad].
         forearms: how much the turn of the forearms counts, where the clip shows it: length of a lever beside each wrist
             whose end is followed like a point [m]; 0: not at all.
-        margin: distance that shapes keep, avoidance 'constraints' [m].
+        margin: distance that shapes keep, avoidance 'constraints'; less where they are nearer at rest [m].
         activation: distance below which a pair becomes a constraint [m].
         barrier_gain: share of its distance above the margin that a pair may lose in a second [1/s].
         pair_recovery_speed: speed at which a pair inside the margin separates [m/s].
@@ -202,7 +202,7 @@ class Retargeter:
         self.shift = JointShift(robot, self.problem) if s.avoidance == "shift" else None
         self.solved = self.problem
         if s.avoidance != CONSTRAINTS:
-            self.solved = self.problem._replace(pairs=self.problem.pairs[:0])
+            self.solved = self.problem.with_pairs(np.zeros(len(self.problem.pairs), dtype=bool))
         self.constants = SolverConstants(
             s.damping,
             s.posture,

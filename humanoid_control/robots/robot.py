@@ -130,10 +130,6 @@ class Robot:
                 joint = self.joint_names[int(np.argmax(outside))]
                 raise RobotError(f"{file.where}: posture '{name}' puts joint '{joint}' outside its limits")
             self.postures[name] = posture
-        names = file.imitation_joints or tuple(
-            n for n in self.joint_names if n not in file.optional_joints and not n.split("_")[-1].startswith("toe")
-        )
-        self.imitation_joints = np.array([self.joint_index(n) for n in names], dtype=int)
         self.optional_joints = np.array([self.joint_index(n) for n in file.optional_joints], dtype=int)
         self.meanings = {n: n for n in self.joint_names} | dict(file.meanings)
         for meaning, joint in file.meanings.items():
@@ -143,6 +139,17 @@ class Robot:
         self.points = {
             name: self.model.getFrameId(point_label(name, tree), pin.FrameType.OP_FRAME) for name in file.points
         }
+        names = file.imitation_joints or self._moving_points(file)
+        self.imitation_joints = np.array([self.joint_index(n) for n in names], dtype=int)
+
+    def _moving_points(self, file: RobotFile) -> list[str]:
+        """Joints that move a point which imitation follows, or all where there is none; no toes, no optional ones."""
+        frames = [self.points[p] for p in IMITATION_POINTS if p in self.points]
+        moves = np.ones(self.n, dtype=bool)
+        if frames:
+            moves = self.ancestor_mask[[self.model.frames[f].parentJoint for f in frames]].any(axis=0)[self.iv :]
+        left_out = {n for n in self.joint_names if n in file.optional_joints or n.split("_")[-1].startswith("toe")}
+        return [n for n, m in zip(self.joint_names, moves, strict=True) if m and n not in left_out]
 
     def _read_collision(self, tree: UrdfTree, file: RobotFile) -> None:
         self.shapes = file.collision or shapes_from_urdf(tree)
@@ -293,12 +300,16 @@ class Robot:
         held, m = self.model.inertias[0], float(self.data.mass[0])  # pinocchio leaves out links fixed to the world
         return (m * moving + held.mass * held.lever) / (m + held.mass)
 
-    def shape_clearance(self, q: np.ndarray) -> np.ndarray:
-        """Distance (S,) of each collision shape to the nearest shape that it must not touch [m]."""
+    def pair_distances(self, q: np.ndarray) -> np.ndarray:
+        """Distance (P,) of each pair of shapes that must not touch [m]."""
         if self._clearance is None:
             self._clearance = self.self_distance()
         pin.forwardKinematics(self.model, self.data, q)
-        d = self._clearance.all_distances(self.data)
+        return self._clearance.all_distances(self.data)
+
+    def shape_clearance(self, q: np.ndarray) -> np.ndarray:
+        """Distance (S,) of each collision shape to the nearest shape that it must not touch [m]."""
+        d = self.pair_distances(q)
         out = np.full(len(self.shapes), np.inf)
         np.minimum.at(out, self.pairs[:, 0], d)
         np.minimum.at(out, self.pairs[:, 1], d)

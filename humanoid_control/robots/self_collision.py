@@ -71,6 +71,13 @@ class CollisionMonitor(ABC):
             activation: [m] of all pairs, or (P,) of each.
         """
 
+    def distances_at_rest(self, robot: Robot) -> np.ndarray:
+        """Distances (P,) of all pairs in the neutral posture of the robot [m], 0 for those that overlap there."""
+        near = self.update(robot.q(), np.inf)
+        out = np.full(self.count, np.inf)
+        out[near.pair] = np.maximum(near.distance, 0.0)
+        return out
+
 
 # -------- Exact shapes
 

@@ -59,7 +59,11 @@ class Engine(RobotInterface, Protocol):
         """Joint velocities (n,) [rad/s]."""
 
     def reset(self, joints: np.ndarray | str = "neutral") -> None:
-        """Time zero: the robot at rest in a posture, standing where it floats, commanded to stay there."""
+        """Time zero: the robot at rest in a posture, standing where it floats, commanded to stay there.
+
+        Raises:
+            SizeError: not an angle for each joint; it is a ValueError. UnknownNameError: no such posture.
+        """
 
     def set_tension(self, tension: float) -> None:
         """Tension of every tendon from now on [N], 0: of each what holds the neutral posture.
@@ -100,7 +104,7 @@ class Engine(RobotInterface, Protocol):
             X_world_root: pose of the root link. twist: (6,) linear, angular velocity of it in its own axes.
 
         Raises:
-            ConfigError: not finite, or a pose for a base that is fixed.
+            ConfigError: not finite, or a pose for a base that is fixed. SizeError: another shape; it is a ValueError.
         """
 
     def foot_wrenches(self) -> dict[str, np.ndarray]:

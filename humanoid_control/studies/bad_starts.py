@@ -197,22 +197,25 @@ touched: how often a pair that was apart by 1 mm came to touch. rad/s: fastest j
 share of a limit on speed or acceleration; above 1 would be a violation."""
 
 
-def run_study(robot: str | None = None, starts: int = STARTS, show: Progress = silent) -> StudyReport:
+def run_study(robot: str | None = None, starts: int = STARTS, seed: int = 0, show: Progress = silent) -> StudyReport:
     """Play all starts.
 
     Args:
         robot: name or path; None: every robot of the catalogue. starts: of each robot.
+        seed: of the starts.
         show: called with the share done.
     """
     from humanoid_control.robots.catalogue import CATALOGUE, load_robot
 
     if starts < 1:
         raise ConfigError(f"starts must be at least 1, got {starts}")
+    if seed < 0:
+        raise ConfigError(f"the seed must be 0 or more, got {seed}")
     robots = [load_robot(name, "fixed") for name in ([robot] if robot else CATALOGUE)]
     results = []
     for n, model in enumerate(robots):
         solver, runs = WholeBodyIk(model), []
-        for k, start in enumerate(bad_starts(model, starts)):
+        for k, start in enumerate(bad_starts(model, starts, seed)):
             show((n + k / starts) / len(robots), model.name)
             runs.append(recover(solver, start))
         results.append(summary(model, runs))
@@ -222,7 +225,7 @@ def run_study(robot: str | None = None, starts: int = STARTS, show: Progress = s
         if r["blocking"]:
             pairs = ", ".join(f"{name} ({times})" for name, times in list(r["blocking"].items())[:6])
             parts.append(f"{r['robot']}, not left: {pairs}")
-    return StudyReport({"study": "safety", "robots": results, "machine": machine()}, parts)
+    return StudyReport({"study": "safety", "seed": seed, "robots": results, "machine": machine()}, parts)
 
 
 def summary(robot: Robot, runs: list[RecoveryRun]) -> dict[str, Any]:

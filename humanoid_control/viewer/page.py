@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.kinematics import NodeStatus, node_statuses
 from humanoid_control.robots import Robot
 from humanoid_control.viewer.panel import HIDDEN, MARKERS, Panel, PanelActions
 from humanoid_control.viewer.scene import Scene
@@ -35,7 +36,7 @@ class ViewState:
         markers: topic -> its newest markers; None where nothing is new.
         clip_time: [s]; None until heard.
         walking: state of the walker; empty until heard.
-        nodes: node -> row of the panel: name, level, message, values of its last diagnostics.
+        nodes: node -> its last diagnostics.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -48,7 +49,7 @@ class ViewState:
         self.walking = ""
         self.markers: dict[str, list[Any] | None] = {}
         self.clip_time: float | None = None
-        self.nodes: dict[str, tuple[str, int, str, dict[str, str]]] = {}
+        self.nodes: dict[str, NodeStatus] = {}
         self.joints = np.full(robot.n, np.nan)
 
     def on_joints(self, message: Any) -> None:
@@ -73,9 +74,7 @@ class ViewState:
         self.clip_time = float(message.data)
 
     def on_diagnostics(self, message: Any) -> None:
-        for s in message.status:
-            level = s.level[0] if isinstance(s.level, bytes) else int(s.level)
-            self.nodes[s.name] = (s.name.strip("/"), level, s.message, {v.key: v.value for v in s.values})
+        self.nodes |= node_statuses(message)
 
     def take_joints(self) -> bool:
         """Read the newest joint states; whether every joint is known."""
@@ -199,7 +198,7 @@ class ViewerPage:
             self.panel.set_status(f"{self.robot.title}: {state.walking.lower() or 'live'}")
         if state.clip_time is not None:
             self.panel.set_time(state.clip_time)
-        self.panel.set_nodes(list(state.nodes.values()))
+        self.panel.set_nodes(state.nodes)
         if errors:
             self.panel.set_errors(now, errors)
         if known and self.scene.visible("shapes"):

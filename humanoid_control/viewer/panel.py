@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     import viser
+
+    from humanoid_control.kinematics import NodeStatus
 
 SHOWN = {
     "robot": "robot",
@@ -123,10 +125,10 @@ class Panel:
             t, y = np.array(self._history).T
             self._plot.data = (t - t[-1], y)
 
-    def set_nodes(self, rows: list[tuple[str, int, str, dict[str, str]]]) -> None:
-        """One line a node: name, level, message, values of its diagnostics."""
+    def set_nodes(self, nodes: Mapping[str, NodeStatus]) -> None:
+        """Last diagnostics of each node, by its name, in a line each."""
         lines = []
-        for name, level, message, values in sorted(rows):
+        for name, (level, message, values) in sorted(nodes.items()):
             color = COLORS[("ok", "warn", "error")[min(level, 2)]]
             head = f"<b>{html.escape(name)}</b> <span style='color:{color}'>{html.escape(message)}</span>"
             detail = (

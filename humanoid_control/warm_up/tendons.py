@@ -21,6 +21,8 @@ KERNELS: tuple[Any, ...] = (
     group_filter.predict_by_lengths_at,
     group_filter.predict_still_at,
     group_filter.update_at,
+    group_filter.widen_at,
+    group_filter.is_honest_at,
     group_filter.hold_limits_at,
     group_filter.copy_angles_at,
     diagnosis.count_rejections,

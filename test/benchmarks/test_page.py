@@ -100,11 +100,11 @@ def test_the_section_of_ik_leaves_out_peers_that_are_not_there():
 
 
 def test_the_section_of_retargeting_has_a_table_a_robot():
-    told = dict.fromkeys(page.QUALITY, 0.75)
+    told = dict.fromkeys(page.QUALITY, 0.75) | {"clip": "dance"}
     names = ("ours_3_steps", "ours_1_step", "batch_3_steps", "placo_no_collision")
     rows = by_name([row(f"{robot}_{n}", **told) for robot in ("wabian2", "my_robot") for n in names])
     text = SECTIONS["retarget"](rows | {"five_robots_s": row("five_robots_s", "s")})
-    assert "`wabian2`" in text and "`my_robot`" in text and "at most 3 steps a frame" in text
+    assert "`wabian2`" in text and "`my_robot`, clip 'dance'" in text and "at most 3 steps a frame" in text
     assert "converged" not in text and "mink" not in text and text.count("PlaCo, 1 step, no collisions") == 2
 
 

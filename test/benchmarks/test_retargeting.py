@@ -10,17 +10,22 @@ from humanoid_control.benchmarks.placo_peer import PlacoRetargeting
 from humanoid_control.benchmarks.retargeting import quality
 from humanoid_control.errors import ConfigError
 from humanoid_control.mocap import load_body_points
+from humanoid_control.paths import TEST_DATA
 from humanoid_control.retargeting import Retargeter, RetargetSettings, retarget_clip, scale_to_robot
 from humanoid_control.robots import load_robot
 from test.benchmarks.test_ik import need
 
 
-@pytest.fixture(scope="module")
-def rows():
+def short_rows(**options):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("FRAMES", 40), ("ROUNDS", 1), ("FIVE", ("wabian2",))):
             patch.setattr(bench, name, value)
-        return {r["name"]: r for r in bench.measure(robot="wabian2")}
+        return {r["name"]: r for r in bench.measure(robot="wabian2", **options)}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return short_rows(motion="dance")
 
 
 def test_every_method_has_the_same_frames(rows):
@@ -29,6 +34,27 @@ def test_every_method_has_the_same_frames(rows):
     assert all(set(bench.COLUMNS) <= set(r) for r in rows.values())
     text = SECTIONS["retarget"](rows)
     assert all(METHODS[n.removeprefix("wabian2_")] in text for n in rows if n.startswith("wabian2_"))
+
+
+def test_a_recorded_dance_has_rows_of_its_own_where_it_is(mocap, monkeypatch, capsys):
+    clip = mocap("cmu_bvh/05_02.bvh")
+    monkeypatch.setenv(TEST_DATA, str(clip.parent.parent.parent))
+    rows = short_rows()
+    real = {n: r for n, r in rows.items() if r["clip"] == "05_02"}
+    others = {n for n, r in rows.items() if r["clip"] == "dance" and n != "five_robots_s"}
+    assert {n.replace("_05_02", "") for n in real} == others and len(others) >= 4
+    assert {r["n"] for n, r in real.items() if "batch" not in n} == {39}, "all on the same frames"
+    assert not any("no rows of" in line.lower() for line in bench.notes(list(rows.values())))
+    assert "`wabian2_05_02`, clip '05_02'" in SECTIONS["retarget"](rows)
+
+
+def test_without_the_recorded_dance_its_rows_are_left_out_and_it_is_said(monkeypatch, capsys, tmp_path):
+    for folder in ("", str(tmp_path)):
+        monkeypatch.setenv(TEST_DATA, folder)
+        rows = short_rows()
+        assert {r["clip"] for r in rows.values()} == {"dance"}
+        assert bench.REAL in capsys.readouterr().err
+        assert f"set {TEST_DATA}" in bench.notes(list(rows.values()))[0]
 
 
 def test_single_frames_and_the_whole_clip_give_the_same_trajectory(rows):

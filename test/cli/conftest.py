@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from test.places import domain
+
 # To a shell both are 130. Python ends by the signal itself where it came while a library was running Python from C.
 INTERRUPTED = (130, -signal.SIGINT)
 
@@ -22,7 +24,7 @@ class Command:
         self.env = {
             **os.environ,
             "HUMANOID_HOME": str(self.home),
-            "ROS_DOMAIN_ID": str(10 + (os.getpid() + 31) % 80),
+            "ROS_DOMAIN_ID": domain("commands"),
             "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
             "OMP_NUM_THREADS": "1",
         }

@@ -3,11 +3,14 @@
 import csv
 import json
 import os
+from argparse import Namespace
 
 import numpy as np
 import pytest
 
+from humanoid_control.cli import doctor
 from humanoid_control.cli.main import COMMANDS
+from humanoid_control.nodes.session.machine_checks import Check
 from humanoid_control.robots import CATALOGUE, MODELS, REFERENCES, load_robot
 
 
@@ -85,6 +88,8 @@ def test_a_slower_clip_is_followed_better(humanoid):
 
 
 MISTAKES = [
+    (["score", "dance", "--acceleration", "20,soon"], "'20,soon' is no number, and no list of numbers"),
+    (["score", "dance", "--acceleration", "20,0"], "between 0.1 and"),
     (["demoo"], "did you mean demo"),
     (["demo", "--robot", "hpr2"], "did you mean hrp2"),
     (["demo", "--robbot", "hrp2"], "did you mean --robot"),
@@ -217,6 +222,21 @@ def test_doctor_says_what_to_do_when_discovery_is_off(humanoid):
     result = humanoid.fresh("doctor", ROS_AUTOMATIC_DISCOVERY_RANGE="OFF")
     assert result.returncode == 1
     assert "-> unset ROS_AUTOMATIC_DISCOVERY_RANGE" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("states", "end", "code"),
+    [
+        (["ok", "ok"], "all well", 0),
+        (["ok", "warn"], "works; worth a look: port", 0),
+        (["fail", "warn"], "to mend: Python", 1),
+    ],
+)
+def test_doctor_ends_with_what_its_findings_come_to(states, end, code, monkeypatch, capsys):
+    findings = [Check(name, state, "found") for name, state in zip(("Python", "port"), states, strict=True)]
+    monkeypatch.setattr(doctor, "check_machine", lambda port: iter(findings))
+    assert doctor.run(Namespace(port=8080, clean=False, json=False)) == code
+    assert capsys.readouterr().out.splitlines()[-1] == end
 
 
 def test_output_into_a_closed_pipe_is_no_error(humanoid):

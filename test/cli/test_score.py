@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.evaluation.tracking_error import LINKS
+from humanoid_control.mocap import load_clip
 from humanoid_control.robots import load_robot
 from test.cli.conftest import INTERRUPTED
 
@@ -45,6 +46,34 @@ def scored(clip, humanoid_once):
     result = humanoid_once("score", clip, "--robot", "hrp2,we4rii", "--json", "-o", "out", "--html", "page.html")
     assert result.returncode == 0, result.stderr
     return result, humanoid_once.folder
+
+
+def test_pace_means_what_it_means_to_retarget(clip, humanoid):
+    """The same frames a second, twice as many frames, and the same error; the same motion, so half the speed."""
+    found = []
+    for command in ("score", "retarget"):
+        result = humanoid(command, clip, "--robot", "we4rii", "--speed", 0.5, "--json")
+        assert result.returncode == 0, result.stderr
+        found.append(json.loads(result.stdout))
+    scored, row = found[0], found[1]["rows"][0]
+    assert (row["frames"], row["rate_hz"]) == (scored["frames"], scored["rate_hz"])
+    n, rate = load_clip(str(clip)).n_frames, load_clip(str(clip)).rate
+    assert (row["frames"], row["rate_hz"]) == (2 * n - 1, rate)
+    mean = scored["robots"][0]["runs"]["avoidance"]["links"]["mean"]["mean"]
+    assert row["mean"] == pytest.approx(100 * mean, abs=0.01)
+
+
+def test_several_accelerations_are_compared_and_the_verdict_is_about_the_first(clip, humanoid):
+    result = humanoid("score", clip, "--robot", "we4rii", "--acceleration", "20,100", "--json")
+    assert result.returncode == 0, result.stderr
+    robot = json.loads(result.stdout)["robots"][0]
+    runs = robot["runs"]
+    assert list(runs) == [f"{a} rad/s², {w}" for a in (20, 100) for w in ("no avoidance", "avoidance")]
+    gentle, quick = (runs[f"{a} rad/s², avoidance"] for a in (20, 100))
+    assert gentle["quality"]["acceleration"]["max"] < quick["quality"]["acceleration"]["max"] <= 100 * (1 + 1e-6)
+    kept = robot["limit_costs"]["kept"]["mean"]
+    assert kept == pytest.approx(gentle["links"]["mean"]["mean"], rel=1e-3)
+    assert kept != pytest.approx(quick["links"]["mean"]["mean"], rel=1e-3)
 
 
 def test_json_holds_every_measure_of_every_link(scored):

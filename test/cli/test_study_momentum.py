@@ -10,10 +10,15 @@ from humanoid_control.studies import schwienbacher2014 as momentum_study
 from humanoid_control.studies.schwienbacher2014 import momentum_sweep
 
 
-def test_claims_have_rule_verdict_and_numbers(humanoid):
-    result = humanoid("study", "momentum", "--only", "t-33,T-34,T-27 as printed", "--json")
-    assert result.returncode == 0, result.stderr
-    report = json.loads(result.stdout)
+@pytest.fixture
+def coarse(monkeypatch):
+    """Walks in ticks four times as long as the command's."""
+    monkeypatch.setattr(momentum_study, "WalkingLab", partial(momentum_study.WalkingLab, dt=0.016), raising=False)
+
+
+def test_claims_have_rule_verdict_and_numbers(coarse, capsys):
+    assert main(["study", "momentum", "--only", "t-33,T-34,T-27 as printed", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
     rows = {f["name"]: f for f in report["findings"]}
     assert list(rows) == ["T-33", "T-34", "T-27 as printed"] and report["robot"] == "lola"
     assert report["gait"]["step_length"] == 0.4 and report["gait"]["step_time"] == 0.8 and report["notes"] == []
@@ -23,11 +28,10 @@ def test_claims_have_rule_verdict_and_numbers(humanoid):
         assert row["rule"] and all(p["numbers"] for p in row["parts"])
 
 
-def test_the_folder_holds_the_plot_and_the_numbers(capsys, monkeypatch, tmp_path):
-    """Few walks, in ticks twice as long; test_momentum_sweep.py looks at what a sweep finds."""
+def test_the_folder_holds_the_plot_and_the_numbers(coarse, capsys, monkeypatch, tmp_path):
+    """Few walks; test_momentum_sweep.py looks at what a sweep finds."""
     few = {"still": ("still",), "method 0": ("method 0",), "constrained": ("constrained, posture 0.07",)}
     monkeypatch.setattr(momentum_sweep, "FAMILIES", few)
-    monkeypatch.setattr(momentum_study, "WalkingLab", partial(momentum_study.WalkingLab, dt=0.008), raising=False)
     monkeypatch.chdir(tmp_path)
     assert main(["study", "momentum", "--step-length", "0.2", "--step-time", "0.5", "--only", "T-34", "-o", "out"]) == 0
     said = capsys.readouterr().out

@@ -23,10 +23,21 @@ def test_the_table_explains_itself(humanoid):
         assert word in result.stdout
 
 
+def test_another_seed_gives_other_starts_and_the_same_seed_the_same(humanoid):
+    def deepest(seed):
+        result = humanoid("study", "safety", "--robot", "suralp", "--starts", 2, "--seed", seed, "--json")
+        told = json.loads(result.stdout)
+        assert told["seed"] == seed
+        return told["robots"][0]["deepest"]
+
+    assert deepest(3) == deepest(3) != deepest(0)
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
         (["--starts", "0"], "starts must be at least 1, got 0"),
+        (["--seed", "-1"], "the seed must be 0 or more, got -1"),
         (["--robot", "lolla"], "did you mean lola"),
         (["-o", "out"], "--output is not for the study 'safety'"),
         (["--robot", "kengoro_upper"], "kengoro_upper has no pairs of shapes to keep apart"),

@@ -7,32 +7,52 @@ from pathlib import Path
 
 import pytest
 
+from humanoid_control.cli.main import main
+from humanoid_control.studies.kawaharazuka2018 import report, testbed
 from test.cli.conftest import INTERRUPTED
 
 
-def test_table_json_and_folder(humanoid):
-    args = ("study", "tendons", "--only", "e4", "--seeds", 1, "--steps", 50)
-    result = humanoid(*args, "--json", "-o", "out")
-    assert result.returncode == 0, result.stderr
-    report = json.loads(result.stdout)
-    assert json.loads((humanoid.folder / "out" / "tendons.json").read_text()) == report
-    assert sorted(p.name for p in (humanoid.folder / "out").iterdir()) == ["E4.png", "tendons.json"]
-    assert (humanoid.folder / "out" / "E4.png").read_bytes()[:4] == b"\x89PNG"
-    (found,) = report["experiments"]
-    assert (report["seeds"], report["steps"], found["name"]) == (1, 50, "E4")
+@pytest.fixture
+def once(monkeypatch):
+    """The study is run once for the same options, with short training: what it is asked for, and what it prints."""
+    run, found, asked = report.run_study, {}, []
+    monkeypatch.setattr(testbed, "ITERATIONS", 20)
+
+    def run_study(show, **options):
+        asked.append(options)
+        if str(options) not in found:
+            found[str(options)] = run(show=show, **options)
+        return found[str(options)]
+
+    monkeypatch.setattr(report, "run_study", run_study)
+    return asked
+
+
+def test_table_json_and_folder(once, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = ["study", "tendons", "--only", "e4", "--seeds", "1", "--steps", "50"]
+    assert main([*words, "--json", "-o", "out"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert json.loads((tmp_path / "out" / "tendons.json").read_text()) == printed
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["E4.png", "tendons.json"]
+    assert (tmp_path / "out" / "E4.png").read_bytes()[:4] == b"\x89PNG"
+    (found,) = printed["experiments"]
+    assert (printed["seeds"], printed["steps"], found["name"]) == (1, 50, "E4")
     row = found["rows"][0]
     assert row["unit"] == "deg" and len(row["median"]) == len(row["worst"]) == len(row["joints"]) == 4
     goals = {r["name"]: r.get("goal") for r in found["rows"]}
     assert len(goals) == len(found["rows"]) == 22 and goals["relative r3"] == "median < 1, worst < 5"
     assert "relative r3, arms 5 % wrong" in goals and "relative r2, polynomials" in goals
-    result = humanoid(*args)
-    assert result.returncode == 0 and "│ E4" in result.stdout
-    for word in ("median", "worst", "goal", "almost the same", "last fifth", "1 seeds, 50 steps"):
-        assert word in result.stdout
-    assert sum("relative r3" in line for line in result.stdout.splitlines()) == 7, "exact, fitted, and wrong arms"
-    result = humanoid(*args, "--details")
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    for word in ("│ E4", "median", "worst", "goal", "almost the same", "last fifth", "1 seeds, 50 steps"):
+        assert word in said
+    assert sum("relative r3" in line for line in said.splitlines()) == 7, "exact, fitted, and wrong arms"
+    assert main([*words, "--details"]) == 0
+    said = capsys.readouterr().out
     for word in ("l_elbow_pitch", "median (worst) of 1 seeds"):
-        assert word in result.stdout
+        assert word in said
+    assert once == 3 * [{"only": ["e4"], "seeds": 1, "steps": 50}]
 
 
 MISTAKES = [

@@ -162,6 +162,11 @@ IGNORED = [
     ("demo reach --speed 2", "--speed belongs to the dance"),
     ("demo --seed 2", "--seed belongs to `humanoid demo reach`"),
     ("demo --no-viewer --port 8081", "--port belongs to the viewer"),
+    ("demo --set trajectory_streamer.speed=0.5 --speed 2", "--set trajectory_streamer.speed=0.5 contradicts --speed 2"),
+    ("demo --set trajectory_streamer.clip_unit=mm --unit m", "clip_unit=mm contradicts --unit m"),
+    ("demo --set viewer.port=8081 --port 8082", "viewer.port=8081 contradicts --port 8082"),
+    ("demo reach --set target_source.seed=3 --seed 4", "target_source.seed=3 contradicts --seed 4"),
+    ("demo --set trajectory_streamer.clip=nowhere.trc", "nowhere.trc"),  # it is the clip that is judged too
     ("up --robot lola", "--robot belongs to `humanoid up STACK`"),
     ("up --record", "--record belongs to `humanoid up STACK`"),
     ("replay bag --robot hrp2", "--robot belongs to --viewer"),
@@ -318,3 +323,25 @@ def test_every_argument_of_a_command_has_its_typo(command):
     tried = set(ROWS.get(command, {})) | {o for c, o in ANYTHING if c == command}
     listed = {o for c, o, a in VALUES if c == command} - {o for c, o, a in NUMBERS + CHOICES if c == command}
     assert listed <= tried, "give it a row"
+
+
+def test_what_set_says_is_what_the_demo_plays_and_judges(monkeypatch):
+    """Parameters that are options too, and the lead-in, which is none; nothing is written over."""
+    import humanoid_control.cli.demo as demo
+    from humanoid_control.cli.main import main
+    from humanoid_control.errors import ConfigError
+    from humanoid_control.robots import load_robot
+
+    seen = {}
+
+    def session(stack, robot, settings, **options):
+        seen.update(settings["trajectory_streamer"])
+        raise ConfigError("far enough")
+
+    monkeypatch.setattr(demo, "Session", session)
+    monkeypatch.setattr(demo, "_check_input", lambda args: (seen.update(scale=args.scale), load_robot("wabian2"))[1])
+    given = {"speed": "0.5", "clip": "gentle_dance", "clip_scale": "0.9", "marker_set": "", "lead_in": "3.0"}
+    settings = [text for name, value in given.items() for text in ("--set", f"trajectory_streamer.{name}={value}")]
+    assert main(["demo", "--no-viewer", *settings]) == 2
+    wanted = {"speed": 0.5, "clip": "gentle_dance", "clip_scale": 0.9, "marker_set": "", "lead_in": 3.0, "scale": 0.9}
+    assert seen == wanted

@@ -42,6 +42,12 @@ def test_nothing_is_blamed_where_everything_goes_well(body, able):
     assert "no limit costs what can be seen" in costs.verdict
 
 
+def test_shapes_are_said_to_touch_where_they_do(body, able):
+    costs = measure_limit_costs(body, able, 0.5)
+    for closest, said in ((-0.0173, "shapes touch by 17 mm"), (0.0173, "nothing touches")):
+        assert f", {said};" in replace(costs, kept=replace(costs.kept, closest=closest)).verdict
+
+
 def test_a_short_range_is_blamed_with_its_joint_and_slower_is_not_advised(body, able):
     stiff = with_ranges(able, {"elbow_flexion": (0.0, 10.0)})
     costs = measure_limit_costs(body, stiff, 0.5, others=[able])

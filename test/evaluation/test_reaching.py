@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.evaluation.reaching import GoalRecord, verify_run
+from humanoid_control.evaluation.reaching import GoalRecord, closed_loop, recorded_percent, verify_run
 from humanoid_control.evaluation.recorded_run import Signal
 from humanoid_control.reaching import FAR, REACHABLE, GoalSampler
 from humanoid_control.robots import load_robot
@@ -119,3 +119,21 @@ def test_a_goal_that_was_left_before_the_end_is_not_judged(run):
     late = [*goals, GoalRecord(3, REACHABLE, 3.9, 9.0, goals[0].points + 1.0)]
     report = verify_run(robot, commands, late, LIMIT)
     assert report["good"] and len(report["goals"]) == 2
+
+
+def test_missed_ticks_are_counted_from_when_the_stack_has_settled():
+    row = {"state": "active", "latency_p50_ms": "1.5"}
+    rows = [row | {"ticks": str(100 * k), "missed_ticks": str(m)} for k, m in enumerate((5, 50, 60, 60, 64))]
+    loop = closed_loop([{"state": "inactive", "ticks": "0", "missed_ticks": "0"}, *rows])
+    assert (loop["ticks"], loop["missed_ticks"]) == (200, 4)
+    assert loop["missed_percent"] == pytest.approx(100 * 4 / 204)
+    assert loop["latency_p50_ms"] == 1.5 and np.isnan(loop["latency_p99_ms"])
+    assert closed_loop([]) == {}
+
+
+def test_commands_that_were_not_recorded_are_noticed():
+    rows = [{"stamp": str(10**9 * k), "commands": str(500 * k)} for k in range(6)]
+    every = np.arange(0.0005, 5.0, 0.002)
+    assert recorded_percent(every, rows) == pytest.approx(100.0)
+    assert recorded_percent(every[::2], rows) == pytest.approx(50.0)
+    assert recorded_percent(every, rows[:1]) is None, "nothing to compare with"

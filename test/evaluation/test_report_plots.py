@@ -61,6 +61,20 @@ def test_range_bars_lie_inside_the_range_of_the_joint(drawn, scores):
             assert inner.get_x() + inner.get_width() <= outer.get_x() + outer.get_width() + 1e-6
 
 
+def test_bars_of_one_joint_lie_side_by_side(drawn, scores):
+    (ax,) = drawn(score_plots.joint_ranges, scores[0])
+    frames, *used = (list(c.patches) for c in _groups(ax, len(scores[0].runs[0].joints)))
+    assert len(used) > 1
+    for outer, *bars in zip(frames, *used, strict=True):
+        edges = [e for bar in bars for e in (bar.get_y(), bar.get_y() + bar.get_height())]
+        assert edges == sorted(edges) and outer.get_y() < edges[0] < edges[-1] < outer.get_y() + outer.get_height()
+
+
+@pytest.mark.parametrize("plot", [score_plots.error_bars, score_plots.over_time, score_plots.histograms])
+def test_the_last_axes_say_what_runs_along_them(plot, drawn, scores):
+    assert drawn(plot, scores if plot is score_plots.error_bars else scores[0])[-1].get_xlabel()
+
+
 def test_postures_are_those_of_the_best_and_the_worst_frame_desired_beside_actual(drawn, scores):
     s = scores[0]
     moments = dict(score_plots.peak_moments(s))

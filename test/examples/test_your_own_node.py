@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from humanoid_control.paths import share_dir
+from test.places import domain
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
@@ -15,7 +16,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 @pytest.mark.ros
 @pytest.mark.slow
 def test_the_hand_follows_its_target(tmp_path):
-    env = {**os.environ, "HUMANOID_HOME": str(tmp_path), "ROS_DOMAIN_ID": str(10 + (os.getpid() + 57) % 80)}
+    env = {**os.environ, "HUMANOID_HOME": str(tmp_path), "ROS_DOMAIN_ID": domain("examples")}
     env["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
     script = share_dir() / "examples" / "your_own_node.py"
     result = subprocess.run([sys.executable, str(script), "--seconds", "4"], env=env, capture_output=True, text=True)

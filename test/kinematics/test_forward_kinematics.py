@@ -19,8 +19,8 @@ WORLD = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 
 def poses(tree, x):
     m = len(tree.parent)
-    out = WorldPoses.of(m + 1, m)
-    body_poses(tree, x, out)
+    out = WorldPoses(*(np.full(memory.shape, np.nan) for memory in WorldPoses.of(m + 1, m)))
+    body_poses(tree, x, out)  # whatever was there
     return out
 
 

@@ -13,6 +13,7 @@ import yaml
 
 from humanoid_control.nodes.stacks import NODES, STACKS
 from humanoid_control.paths import share_dir
+from test.places import domain
 
 FILES = sorted((share_dir() / "launch").glob("*.launch.py"))
 HAS_LAUNCH = all(importlib.util.find_spec(m) is not None for m in ("launch", "launch_ros"))
@@ -101,7 +102,7 @@ def test_the_real_launch_system_runs_the_demo(tmp_path):
     env = {
         **os.environ,
         "AMENT_PREFIX_PATH": os.pathsep.join([str(prefix), os.environ.get("AMENT_PREFIX_PATH", "")]),
-        "ROS_DOMAIN_ID": str(10 + (os.getpid() + 59) % 80),
+        "ROS_DOMAIN_ID": domain("launch"),
         "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
         "ROS_LOG_DIR": str(tmp_path / "log"),
     }

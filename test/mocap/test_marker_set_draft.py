@@ -225,7 +225,8 @@ def test_odd_labels_survive_yaml(person, tmp_path):
         ("leftelbow", "l", "elbow"), ("LUArm", "l", "uarm"), ("LMAL", "l", "mal"), ("LLMAL", "l", "lmal"),
         ("Hip_FL", "l", "hipfront"), ("WaistRBack", "r", "waistback"), ("SACR", "", "sacr"), ("CLAV", "", "clav"),
         ("LeftHandIndex1", "l", ""), ("C7", "", ""), ("L5", "", ""), ("upperarm_twist_01_l", "l", ""), ("", "", ""),
-        ("LeftShuolder", "l", "shoulder"), ("%&", "", ""),
+        ("LeftShuolder", "l", "shoulder"), ("%&", "", ""), ("elbowleft", "l", "elbow"),
+        ("upper_armright", "r", "upperarm"),
     ],
 )  # fmt: skip
 def test_words_of_labels(label, side, word):

@@ -9,7 +9,7 @@ import pytest
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap import load_clip
-from humanoid_control.mocap.stick_figure import build_stick_figure, text_figure
+from humanoid_control.mocap.stick_figure import StickFigure, build_stick_figure, text_figure
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,17 @@ def test_text_has_every_row_and_both_views(clip):
     assert len(rows) == 21
     assert "front" in rows[0] and "left side" in rows[0]
     assert "o" in rows[1] and "o" in rows[-1]
+
+
+@pytest.mark.parametrize("rows", [2, 3, 8])
+@pytest.mark.parametrize("across", [0, 1, -1, 2, -5, 12, -13])
+def test_a_line_has_one_dot_for_each_place_on_its_way_and_none_between_neighbours(rows, across):
+    step = 1 / (rows - 1)  # [m] a row; a column is half of it
+    ends = np.array([[0.0, 0.0, 1.0], [0.0, across * step / 2, 0.0]])
+    text = text_figure(StickFigure(("head", "foot"), ends, ((0, 1),), 0, True), rows).splitlines()
+    front = [row[: max(abs(across) + 1, len("front"))] for row in text[1:]]
+    assert sum(row.count("o") for row in front) == 2
+    assert sum(row.count(".") for row in front) == max(abs(across), rows - 1) - 1
 
 
 def test_frames_that_cannot_be_drawn(clip):

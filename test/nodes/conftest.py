@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from test.places import domain
+
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2: run `make setup`, or source a ROS 2 installation")
 
-DOMAIN = str(10 + os.getpid() % 80)
 TIMEOUT = 60.0
 
 
@@ -24,7 +25,7 @@ class Graph:
     def __init__(self, folder: Path, warm) -> None:
         self.folder, self.warm, self.processes = folder, warm, {}
         os.environ.update(
-            ROS_DOMAIN_ID=DOMAIN,
+            ROS_DOMAIN_ID=domain("nodes"),
             ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST",
             ROS_LOG_DIR=str(folder / "ros"),
             FASTDDS_BUILTIN_TRANSPORTS="UDPv4",
@@ -41,17 +42,18 @@ class Graph:
         self.clients: dict = {}
 
     def start(self, node: str, *parameters: str, wait: bool = True, args: tuple[str, ...] = (), fresh: bool = False):
-        """Start a node process, parameters as 'name:=value'; wait for its READY.
+        """Start a node process, parameters as 'name:=value'; wait for its READY. A node is one of ours, or a script.
 
         It is a fork of a process that is warm, see `WarmProcess`; `fresh`: from the interpreter's start. Without
         real-time priority: on two busy cores it starved the DDS threads of the test, which then missed topics for good.
         """
         parameters = ("priority:=0", *parameters)
         given = ["--ros-args", *(a for p in parameters for a in ("-p", p)), *args]
-        module, path = f"humanoid_control.nodes.{node}", self.folder / f"{node}_{len(self.processes)}.log"
-        if fresh:
+        script, stem = node.endswith(".py"), Path(node).stem
+        module, path = f"humanoid_control.nodes.{node}", self.folder / f"{stem}_{len(self.processes)}.log"
+        if fresh or script:
             process = subprocess.Popen(
-                [sys.executable, "-u", "-m", module, *given],
+                [sys.executable, "-u", *([node] if script else ["-m", module]), *given],
                 stdout=path.open("w+"),
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
@@ -60,7 +62,7 @@ class Graph:
         else:
             process = self.warm.start(module, given, dict(os.environ), Path.cwd(), path)
         process.log_path = str(path)
-        self.processes[f"{node}_{len(self.processes)}"] = process
+        self.processes[f"{stem}_{len(self.processes)}"] = process
         if wait:
             self.until(lambda: "READY" in self.output(process) or process.poll() is not None, f"{node} ready")
         return process

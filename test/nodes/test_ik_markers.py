@@ -169,6 +169,7 @@ def test_arrows_are_the_momentum_by_finite_differences(scene):
 
 
 @pytest.mark.ros
+@pytest.mark.patient
 def test_the_node_publishes_markers_while_somebody_listens_and_then_no_more(graph):
     graph.start("whole_body_ik", "robot:=lola", "rate:=100.0", "start_blind:=true")
     robot = load_robot("lola", "fixed")

@@ -20,7 +20,7 @@ from humanoid_control.retargeting.scaling import Scaler
 from humanoid_control.robots import load_robot
 from test.nodes.test_trajectory_streamer import NODE, check_reference, positions, stamp
 
-pytestmark = pytest.mark.ros
+pytestmark = [pytest.mark.ros, pytest.mark.patient]
 DANCE = synthetic_dance(duration=24, rate=50)
 
 
@@ -118,6 +118,7 @@ def gone(clip, *labels):
 
 
 @pytest.mark.parametrize("relative", [None, "dance_markers/dance1.trc"])
+@pytest.mark.timed
 def test_live_markers_give_the_targets_of_the_clip_at_once(graph, relative, mocap):
     """MarkerArray at the clip's rate: agreement, latency, no target before the calibration."""
     clip = DANCE if relative is None else load_clip(mocap(relative))
@@ -221,6 +222,7 @@ def test_pause_play_and_calibrate_again(graph):
     assert camera.fastest() < 6.5
 
 
+@pytest.mark.timed
 def test_live_markers_to_joints(graph):
     """The whole way in one node: markers in, joint positions out, at the node's own rate, through an occlusion."""
     graph.start(NODE, "source:=live", "solve:=true", "start_blind:=true", "live_rate:=100.0", "live_calibration:=0.5",

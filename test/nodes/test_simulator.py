@@ -19,7 +19,7 @@ from humanoid_control.nodes.base.messages import LATCHED, seconds
 from humanoid_control.nodes.simulator_io import GROUND_TRUTH
 from humanoid_control.robots import load_robot
 
-pytestmark = pytest.mark.ros
+pytestmark = [pytest.mark.ros, pytest.mark.patient]
 
 
 def command(robot, position, velocity=None, names=None):
@@ -60,6 +60,7 @@ def test_publishes_the_robot_and_obeys_commands(graph):
     )
 
 
+@pytest.mark.timed
 def test_rate_is_kept_and_said(graph):
     graph.start("simulator", "robot:=hrp2", "rate:=200.0")
     graph.listen(JointState, "joint_states")

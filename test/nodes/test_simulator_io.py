@@ -18,7 +18,6 @@ from humanoid_control.nodes.simulator_parameters import SimulatorParameters
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import make_engine
 
-pytestmark = pytest.mark.ros
 LINK = (
     '<link name="{}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
     "</inertial></link>"
@@ -72,3 +71,20 @@ def test_imu_and_wrenches_come_as_often_as_a_walker_needs_and_the_truth_stays_of
     assert kinds.count(Odometry) == 2 and kinds.count(JointState) == 10
     frames = {t.child_frame_id for m in sent if isinstance(m, SimpleNamespace) for t in m.transforms}
     assert frames == {f"{f.name}_sole" for f in engine.robot.feet}, "soles, but not the root link"
+
+
+def test_every_sole_has_a_frame_on_its_link_in_the_middle_of_its_corners(monkeypatch):
+    monkeypatch.setattr(simulator_io, "TFMessage", SimpleNamespace)
+    robot, sent = load_robot("lola", "floating"), []
+    outputs = simulator_io.SimulatorOutputs.__new__(simulator_io.SimulatorOutputs)
+    outputs.engine = SimpleNamespace(base_state=lambda: (np.arange(7.0), np.zeros(6)), robot=robot)
+    outputs._odometry, outputs._tf = SimpleNamespace(publish=lambda m: None), SimpleNamespace(publish=sent.append)
+    outputs._feet = {f.name: None for f in robot.feet}
+    outputs._send_odometry(stamp_of(1_500_000_000))
+    base, *soles = sent[0].transforms
+    assert base.child_frame_id == robot.root_link and base.transform.rotation.w == 6.0
+    assert [s.child_frame_id for s in soles] == [simulator_io.sole_frame(f.name) for f in robot.feet] != []
+    for foot, sole in zip(robot.feet, soles, strict=True):
+        t = sole.transform.translation
+        assert sole.header.frame_id == foot.link and sole.header.stamp == base.header.stamp
+        assert [t.x, t.y, t.z] == pytest.approx(foot.corners().mean(axis=0))

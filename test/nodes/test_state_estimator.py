@@ -16,7 +16,7 @@ from humanoid_control.nodes.base.tick_node import Health
 from humanoid_control.nodes.state_estimator import JointInput
 from humanoid_control.robots import load_robot
 
-pytestmark = pytest.mark.ros
+pytestmark = [pytest.mark.ros, pytest.mark.patient]
 
 
 def test_estimates_position_and_velocity_and_survives_nan_and_silence(graph):

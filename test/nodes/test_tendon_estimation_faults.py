@@ -12,7 +12,7 @@ from std_srvs.srv import Trigger
 from humanoid_control.robots import load_robot
 from test.nodes.tendon_talker import Tendons, compile_tendons
 
-pytestmark = pytest.mark.ros
+pytestmark = [pytest.mark.ros, pytest.mark.patient]
 
 
 @pytest.fixture(scope="module")

@@ -36,6 +36,7 @@ def test_an_estimate_starts_anew_at_the_start_posture_and_keeps_its_calibration(
     offsets = [f.offset.copy() for f in estimator.filters]
     assert any(o.any() for o in offsets)
     for e in (estimator, pair.partner):
+        assert angles(e)[ELBOW] == -1.0, "from the beginning"
         e.reset(dict.fromkeys(e.joint_names, -0.1))
         assert angles(e)[ELBOW] == -0.1
     pair.error[:] = 1.0

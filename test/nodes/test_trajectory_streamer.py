@@ -17,7 +17,7 @@ from humanoid_control.nodes.base.messages import LATCHED
 from humanoid_control.retargeting import POINTS, scale_to_robot
 from humanoid_control.robots import load_robot
 
-pytestmark = pytest.mark.ros
+pytestmark = [pytest.mark.ros, pytest.mark.patient]
 NODE = "trajectory_streamer"
 
 
@@ -46,6 +46,7 @@ def seek(graph, time):
     graph.publisher(Float64, "clip/seek").publish(Float64(data=time))
 
 
+@pytest.mark.timed
 def test_a_clip_is_played_paused_sought_sped_up_and_looped(graph):
     graph.start(NODE, "lead_in:=0.2")
     targets, clip_time = graph.listen(MarkerArray, "targets"), graph.listen(Float64, "clip/time")
@@ -93,7 +94,6 @@ def test_a_clip_is_played_paused_sought_sped_up_and_looped(graph):
     assert steps.max() < 0.5, "nothing jumped on the way"
 
 
-@pytest.mark.patient
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [

@@ -1,6 +1,8 @@
 """The inverse kinematics node, with targets from the test: limits, bad input, lifecycle."""
 
 import itertools
+import os
+import signal
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from visualization_msgs.msg import MarkerArray
 from humanoid_control.nodes.base.messages import target_markers
 from humanoid_control.robots import load_robot
 
-pytestmark = pytest.mark.ros
+pytestmark = [pytest.mark.ros, pytest.mark.patient]
 
 
 def fill_positions(message, stamp, positions):
@@ -58,6 +60,24 @@ class Driver:
         assert (p >= r.lower - 1e-9).all() and (p <= r.upper + 1e-9).all()
         assert (np.abs(v) <= r.velocity + 1e-9).all()
         assert (np.abs(np.diff(p, axis=0)) <= r.velocity * np.diff(t)[:, None] + 1e-6).all()
+
+
+def test_it_runs_in_parallel_with_the_dynamics(graph):
+    """A process each: one goes on while the other is halted in the middle of whatever it does, both ways."""
+    dynamics, ik = graph.start("simulator", "robot:=hrp2", "rate:=200.0"), graph.start("whole_body_ik", "robot:=hrp2")
+    d, states = Driver(graph), graph.listen(JointState, "joint_states")
+    home = d.robot.point_positions(d.robot.q(), ["l_wrist", "r_wrist"])
+    graph.until(lambda: states and d.commands, "states and commands", meanwhile=lambda: d.send(home))
+    for halted, going, still in ((dynamics, d.commands, states), (ik, states, d.commands)):
+        os.kill(halted.pid, signal.SIGSTOP)
+        try:
+            d.send(home, steps=10)  # what was under way arrives
+            before, silent = len(going), len(still)
+            graph.until(lambda b=before, g=going: len(g) > b + 60, "the other", meanwhile=lambda: d.send(home))
+            assert len(still) == silent, "it is halted"
+        finally:
+            os.kill(halted.pid, signal.SIGCONT)
+        graph.until(lambda n=silent, s=still: len(s) > n + 5, "it to go on", meanwhile=lambda: d.send(home))
 
 
 def test_follows_targets_and_holds_what_it_cannot_follow(graph):
@@ -118,7 +138,6 @@ def test_no_command_before_activation(graph):
     driver.check()
 
 
-@pytest.mark.patient
 def test_a_robot_that_does_not_exist_cannot_be_configured(graph):
     process = graph.start("whole_body_ik", "robot:=lolla", "autostart:=false")
     request = ChangeState.Request()

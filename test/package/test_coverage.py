@@ -1,6 +1,7 @@
 """docs/coverage.md names every capability of the sources, and every test it names exists."""
 
 import ast
+import functools
 import re
 from collections import Counter
 from pathlib import Path
@@ -22,6 +23,7 @@ def rows():
     return ROW.findall((ROOT / "docs" / "coverage.md").read_text())
 
 
+@functools.cache
 def functions(path):
     tree = ast.parse((ROOT / path).read_text())
     return {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}

@@ -162,6 +162,9 @@ def test_survivors_are_told_kept_and_tried_again_when_a_test_has_changed(house, 
     mutants.run("room", 9, 1, marks, survivors=False, show=False)
     assert not tried, "nothing has changed"
     assert json.loads((house / ".mutants/room.json").read_text())["slowest"] > 0
+    mutants.run("room", 9, 1, "", survivors=True, show=False)
+    assert sorted(tried) == ["0", "x > 0"], "other tests may notice them"
+    tried.clear()
     with (house / "test/room/test_signs.py").open("a") as f:
         f.write("    assert not positive(0) and positive(1)\n")
     found = mutants.run("room", 9, 1, marks, survivors=True, show=False)

@@ -12,7 +12,7 @@ from humanoid_control.collision.pair_distance import pair_distance
 from humanoid_control.collision.shapes import KINDS as SHAPES
 from humanoid_control.collision.shapes import ShapeArrays
 from humanoid_control.errors import ConfigError, RobotError
-from humanoid_control.reaching import FAR, HANDS, INSIDE, REACHABLE, GoalSampler, ReachScript, ScriptSettings
+from humanoid_control.reaching import FAR, HANDS, INSIDE, REACHABLE, GoalSampler, ReachScript, ScriptSettings, goals
 from humanoid_control.reaching.goals import FAR_SHARE, MIN_HEIGHT, _contains, _span
 from humanoid_control.robots import load_robot
 
@@ -171,6 +171,15 @@ def test_targets_on_their_way_keep_the_speed():
     p = np.array([script.at(0.005 * k) for k in range(5000)])
     speed = np.linalg.norm(np.diff(p, axis=0), axis=2) / 0.005
     assert 0.35 < speed.max() <= 0.4 + 1e-6
+
+
+@pytest.mark.parametrize("stiff", [0, 1])
+def test_a_robot_with_a_hand_that_no_joint_moves_is_refused(stiff, monkeypatch):
+    robot, chain = load_robot("lola", "fixed"), goals._chain
+    fixed = robot.point_frame(HANDS[stiff])
+    monkeypatch.setattr(goals, "_chain", lambda model, frame: [] if frame == fixed else chain(model, frame))
+    with pytest.raises(RobotError, match="no joint moves the hands"):
+        GoalSampler(robot)
 
 
 def test_settings_and_robots_that_make_no_sense_are_refused():

@@ -87,6 +87,16 @@ def test_an_arm_that_one_shift_frees_is_freed_by_one_shift():
     assert compared > 5
 
 
+@pytest.mark.parametrize(("stuck", "failures"), [("", 0), ("l", 1), ("r", 1), ("lr", 1)])
+def test_a_posture_fails_where_one_arm_stays_inside(stuck, failures, monkeypatch):
+    robot = load_robot("wabian2", "fixed")
+    shift = Retargeter(robot, RetargetSettings(avoidance="shift", **LOOSE)).shift
+    arms = dict(zip("lr", shift._arms, strict=True))
+    monkeypatch.setattr(shift, "_free", lambda arm, x: all(arm is not arms[side] for side in stuck))
+    shift(robot.postures["neutral"][robot.imitation_joints])
+    assert shift.failures == failures
+
+
 @pytest.fixture(scope="module")
 def dance():
     return find_body_points(load_clip("dance"))

@@ -11,7 +11,7 @@ from humanoid_control.kinematics.joint_limits import JointLimits, velocity_bound
 from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import POINTS, Retargeter, RetargetSettings, retarget_clip, scale_to_robot
 from humanoid_control.retargeting.frame_solver import FAR, FrameBefore, solve_frame
-from humanoid_control.robots import CATALOGUE, load_robot
+from humanoid_control.robots import CATALOGUE, Robot, load_robot
 
 REAL = (
     "dance_markers/dance1.trc",
@@ -35,6 +35,16 @@ def test_limits_hold_in_every_frame(name, dance):
     still = np.setdiff1d(np.arange(robot.n), robot.imitation_joints)
     assert np.ptp(t.positions[:, still], axis=0).max(initial=0) == 0, "only imitation joints move"
     assert np.isfinite(t.errors).all()
+
+
+@pytest.mark.parametrize("name", ["hrp2", "wabian2"])
+def test_legs_stay_also_where_the_robot_file_does_not_say_which_joints_imitate(name, dance):
+    robot = load_robot(name, "fixed")
+    other = Robot(robot._tree, replace(robot.file, imitation_joints=()), "fixed")
+    legs = [k for k, n in enumerate(other.joint_names) if n[1:].startswith(("_hip", "_knee", "_ankle", "_toe"))]
+    assert len(legs) >= 12 and set(robot.imitation_joints) <= set(other.imitation_joints)
+    t = retarget_clip(scale_to_robot(dance, other), other)
+    assert (t.positions[:, legs] == other.postures["neutral"][legs]).all()
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -106,6 +116,21 @@ def test_reachable_motion_is_followed_closely():
         solver.step(p, 1 / rate)
         errors.append(solver.errors(p))
     assert np.mean(errors) < 0.01
+
+
+@pytest.mark.parametrize("name", ["lola", "armar3"])
+def test_nothing_pushes_at_rest(name):
+    """Targets of the neutral posture leave it, though some shapes are nearer there than the margin."""
+    robot = load_robot(name, "fixed")
+    moved = Retargeter(robot).problem
+    assert (moved.at_rest < 0.08).any()
+    targets = robot.point_positions(robot.q(), POINTS)
+    for margin in (0.01, 0.08):
+        retargeter = Retargeter(robot, RetargetSettings(margin=margin, activation=0.15))
+        assert np.abs(retargeter.start(targets) - robot.postures["neutral"]).max() < 1e-6
+        for _ in range(20):
+            joints = retargeter.step(targets, 0.01)
+        assert np.abs(joints - robot.postures["neutral"]).max() < 1e-6
 
 
 def test_nan_targets_hold_the_posture():

@@ -1,5 +1,7 @@
 """From a dancer to a robot: lengths, directions, invariances."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -95,3 +97,20 @@ def test_a_segment_without_length_is_named(dance):
     body = BodyPoints("broken", dance.rate, dance.names, p, dance.missing, ())
     with pytest.raises(ClipError, match="l lower arm has no length in frame 17"):
         scale_to_robot(body, load_robot("hrp2", "fixed"))
+
+
+@pytest.mark.parametrize("frames", [101, 102])
+@pytest.mark.parametrize("speed", [0.5, 1.0, 2.0, 2.5])
+def test_another_pace_is_the_same_way_from_the_first_frame_to_the_last_that_fits(speed, frames, dance):
+    whole = scale_to_robot(dance, load_robot("hrp2", "fixed"))
+    thumbs = np.stack([np.roll(np.eye(3), k, axis=0)[:2] for k in range(frames)])
+    t = replace(whole, positions=whole.positions[:frames], body=whole.body[:frames], forearms=thumbs)
+    p = t.paced(speed)
+    at = np.arange(len(p)) * speed
+    assert at[-1] <= frames - 1 < at[-1] + speed and p.rate == t.rate
+    assert p.duration == pytest.approx(at[-1] / speed / t.rate)
+    for now, then in ((p.positions, t.positions), (p.body, t.body)):
+        flat = then.reshape(frames, -1)
+        wanted = np.stack([np.interp(at, np.arange(frames), column) for column in flat.T], axis=1)
+        assert now.reshape(len(at), -1) == pytest.approx(wanted, abs=1e-12)
+    assert np.linalg.norm(p.forearms, axis=2) == pytest.approx(1.0)

@@ -101,6 +101,7 @@ def test_one_position_leaves_the_parallel_axes_unidentified_and_names_them(leg, 
     corrected[leg.index] = measured[0].reading[leg.index] - found.offsets
     for d in found.unidentified:  # moving along it leaves the sole's middle where it is, to first order
         assert d.deviation == np.inf
+        assert max(abs(part) for part in d.parts.values()) == pytest.approx(1.0), "shares of the joint that moves most"
         moved = corrected.copy()
         for joint, part in d.parts.items():
             moved[leg.robot.index[joint]] += 1e-5 * part

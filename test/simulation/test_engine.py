@@ -198,6 +198,33 @@ def test_without_mujoco_one_line_says_what_to_install(monkeypatch):
     assert "\n" not in str(e.value)
 
 
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda w: w.command(np.zeros(3)), "positions of a command: expected shape ({n},), got (3,)"),
+        (lambda w: w.command(velocities=0.0), "velocities of a command: expected shape ({n},), got ()"),
+        (
+            lambda w: w.command(efforts=np.zeros((FLOATING.n, 1))),
+            "efforts of a command: expected shape ({n},), got ({n}, 1)",
+        ),
+        (lambda w: w.command(["a"] * FLOATING.n), "positions of a command: expected {n} numbers, got ['a'"),
+        (lambda w: w.set_state(np.zeros(99)), "joints of a state: expected shape ({n},), got (99,)"),
+        (lambda w: w.set_state(velocities=np.zeros(1)), "velocities of a state: expected shape ({n},), got (1,)"),
+        (lambda w: w.set_state(twist=np.zeros(3)), "twist of a state: expected shape (6,), got (3,)"),
+        (lambda w: w.reset(np.zeros(2)), "joints of a posture: expected shape ({n},), got (2,)"),
+    ],
+    ids=range(8),
+)
+def test_arrays_of_another_shape_are_refused_in_one_line_and_change_nothing(engine, call, words):
+    w = engine(FLOATING)
+    q, reference = w.q.copy(), w.drives.q_ref.copy()
+    with pytest.raises(ValueError) as refused:
+        call(w)
+    assert str(refused.value).startswith(words.format(n=w.robot.n)) and "\n" not in str(refused.value)
+    np.testing.assert_array_equal(w.q, q)
+    np.testing.assert_array_equal(w.drives.q_ref, reference)
+
+
 def test_an_unknown_engine_is_refused():
     with pytest.raises(UnknownNameError, match="did you mean mujoco"):
         make_engine(FIXED, "mujocco")

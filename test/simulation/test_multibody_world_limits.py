@@ -45,10 +45,12 @@ def test_ideal_drives_give_what_they_report_and_no_more_than_they_can(name, scen
             command_anywhere(world, rng)
         q, v = world.q.copy(), world.v.copy()
         world.step()
+        strained += (np.abs(world.torque) > robot.effort * (1 - 1e-9)).sum()
+        if k % 50 % 3:  # forces take most of the time: of every third step, and of those with a new command
+            continue
         acted = joint_forces(world, q, v)
         assert np.abs(acted[: robot.iv]).max(initial=0) < 1e-7 * (1 + np.abs(acted).max()), "nothing holds the base"
         assert_kept(world, acted[robot.iv :], world.joints)
-        strained += (np.abs(world.torque) > robot.effort * (1 - 1e-9)).sum()
     assert strained > 100, "it must have been hard"
 
 

@@ -1,5 +1,8 @@
 """Tendons of a simulated robot: they give the drives' torques, stretch, and fail as real ones do (TE-18, TE-19)."""
 
+import copy
+import dataclasses
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -8,9 +11,11 @@ from scipy.optimize import lsq_linear
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import make_engine
+from humanoid_control.simulation.drives import tendon_plant
 from humanoid_control.simulation.drives.tendon_plant import TendonPlant, TendonStates
 from humanoid_control.simulation.sensors.sensor_model import Imperfection
 from humanoid_control.simulation.sensors.tendon_sensor import LOOSE, REELED, TendonSensor, parse_faults
+from humanoid_control.tendons.tendon import TendonSet
 
 PERFECT = Imperfection.from_texts()
 
@@ -63,6 +68,18 @@ def test_where_no_tensions_do_they_come_as_near_as_any(plant):
         ours, theirs = (float(np.sum((G.T @ t + torque) ** 2)) for t in (tensions, best.x))
         assert ours <= theirs * (1 + 1e-4) + 1e-6
         assert theirs > 1.0, "these torques are out of reach, else this says nothing"
+
+
+def test_tendons_keep_the_least_tension_of_their_file_or_else_one_that_they_can_bear(robot, monkeypatch):
+    geometry = copy.copy(tendon_plant.tendon_geometry(robot))
+    limits = {0: (0.0, 500.0), 1: (0.0, 4.0), 2: (3.0, 500.0), 3: (30.0, 400.0)}  # [N]
+    changed = {k: {"min_tension": least, "max_tension": most} for k, (least, most) in limits.items()}
+    tendons = [dataclasses.replace(t, **changed.get(k, {})) for k, t in enumerate(geometry.tendons)]
+    geometry.tendons = TendonSet(tuple(tendons))
+    monkeypatch.setattr(tendon_plant, "tendon_geometry", lambda robot: geometry)
+    plant = TendonPlant(robot)
+    assert plant.least[:4].tolist() == [tendon_plant.PRETENSION, 4.0, 3.0, 30.0]
+    assert plant.most[:4].tolist() == [500.0, 4.0, 500.0, 400.0] and (plant.least <= plant.most).all()
 
 
 def test_at_rest_the_tendons_carry_the_weight(robot):

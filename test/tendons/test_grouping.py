@@ -5,7 +5,7 @@ import pytest
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.tendons import joint_owners
-from humanoid_control.tendons.estimator.grouping import find_groups
+from humanoid_control.tendons.estimator.grouping import _blind, find_groups
 from humanoid_control.tendons.mappings.postures import random_postures
 from test.reference.straight_tendons import GIRDLE_JOINTS, GIRDLE_LIMITS, GIRDLE_MUSCLES, SHOULDER, girdle
 
@@ -68,3 +68,13 @@ def test_a_joint_that_no_tendon_moves_is_refused():
     J[:, :, 7] = 0.0
     with pytest.raises(ConfigError, match="no tendon moves joint 'elbow_pitch'"):
         find_groups(J, GIRDLE_JOINTS, tuple(SHOULDER), GIRDLE_LIMITS)
+
+
+def test_a_group_is_blind_where_most_postures_leave_a_direction_unseen_whichever_comes_first():
+    rng, arms, own = np.random.default_rng(4), np.ones((3, 2)), [[0, 1]]
+    seeing = rng.normal(size=(61, 3, 2))
+    unseen = seeing[:, :, :1] * [1.0, -2.0]
+    for few in (1, 12):
+        first, last = np.concatenate([unseen[:few], seeing[few:]]), np.concatenate([seeing[:few], unseen[few:]])
+        assert not _blind(first, arms, own, 0) and _blind(last, arms, own, 0)
+    assert _blind(seeing[:, :1], arms[:1], own, 0), "one tendon cannot see two joints"

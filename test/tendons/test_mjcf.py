@@ -70,7 +70,8 @@ def scene(rng, sides):
         reach = {"none": 1.0, "outside": 3.0, "inside": 0.3}[sides[k % len(sides)]]
         solids += f'<site name="side{k}" pos="{" ".join(f"{v:.6f}" for v in centre_near * reach * r)}"/>'
         side = f'sidesite="side{k}"' if sides[k % len(sides)] != "none" else ""
-        spatial += f"""<spatial name="t{k}"><site site="a{k}"/><geom geom="g{k}" {side}/><site site="b{k}"/>
+        lead = '<pulley divisor="0.4"/>' if k == 3 else ""  # one divides the first branch too
+        spatial += f"""<spatial name="t{k}">{lead}<site site="a{k}"/><geom geom="g{k}" {side}/><site site="b{k}"/>
             <pulley divisor="2.5"/><site site="b{k}"/><site site="c{k}"/></spatial>"""
     ends = "".join(f'<site name="a{k}" pos="{vec(0.12)}"/>' for k in range(6))
     mids = "".join(f'<site name="b{k}" pos="{vec(0.12)}"/>' for k in range(6))

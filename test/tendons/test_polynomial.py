@@ -2,10 +2,16 @@
 
 import numpy as np
 import pytest
+from numpy.polynomial.legendre import legvander
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.tendons.mappings.mapping import MappingInterrupted
-from humanoid_control.tendons.mappings.polynomial import fit_polynomial, fit_polynomial_on_grid, monomials
+from humanoid_control.tendons.mappings.polynomial import (
+    fit_polynomial,
+    fit_polynomial_on_grid,
+    legendre_rows,
+    monomials,
+)
 from humanoid_control.tendons.mappings.postures import grid_axes, grid_postures, random_postures
 from test.reference.straight_tendons import ARM, ARM_LENGTHS, EXACT, LIMITS, arm
 
@@ -108,3 +114,14 @@ def test_angles_that_cannot_be_are_refused_in_one_line(degree5):
 
 def test_the_arms_muscles_are_all_used():
     assert len(ARM) == 10 and np.linalg.matrix_rank(arm(np.array([[0.3, 0.1, 0.2, -0.8]]))[1][0]) == 4
+
+
+def test_products_of_legendre_polynomials_are_numpys_and_a_constant_needs_no_more_room():
+    rng = np.random.default_rng(2)
+    for degree in (0, 1, 4):
+        x, exponents = rng.uniform(-1, 1, (7, 3)), rng.integers(0, degree + 1, (5, 3))
+        room, out = np.full(3 * (degree + 1) + 4, np.nan), np.empty((7, 5))
+        legendre_rows(x, exponents, room[: 3 * (degree + 1)].reshape(3, -1), out)
+        factors = legvander(x, degree)[:, np.arange(3), exponents]
+        assert out == pytest.approx(factors.prod(axis=2))
+        assert np.isnan(room[-4:]).all(), "what lies behind is not touched"

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.tendons.mappings.postures import check_cost, fit_cost, grid_postures, random_walk
+from humanoid_control.tendons.mappings.postures import (
+    check_cost,
+    counts_by_range,
+    fit_cost,
+    grid_postures,
+    random_walk,
+)
 
 LIMITS = np.deg2rad([[-20, 90], [-60, 40], [-110, -5]])
 GRIDS = {
@@ -46,3 +52,16 @@ def test_a_walk_that_cannot_be_is_refused():
         random_walk(LIMITS, np.zeros(3), 10, 0.01)
     with pytest.raises(ConfigError, match="sigma"):
         random_walk(LIMITS, LIMITS.mean(axis=1), 10, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "counts"),
+    [
+        ([(-1.0, 1.0), (-0.5, 0.5), (0.0, 1.5)], (9, 5, 7)),
+        ([(2.0, 4.0), (2.5, 3.5), (-9.0, -7.5)], (9, 5, 7)),
+        ([(-1.0, 1.0), (0.0, 2.0)], (5, 5)),
+        ([(0.0, 0.0)], (5,)),
+    ],
+)
+def test_a_grid_has_more_values_of_a_joint_with_more_range_wherever_that_lies(ranges, counts):
+    assert counts_by_range(np.array(ranges)) == counts

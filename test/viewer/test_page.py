@@ -2,6 +2,7 @@
 
 import io
 import socket
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,6 +17,7 @@ from humanoid_control.viewer.server import port_is_free
 Image = pytest.importorskip("PIL.Image", reason="needs pillow")
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.patient,
     pytest.mark.slow,
     pytest.mark.skipif(find_chromium() is None, reason="needs Chromium: install the package 'chromium'"),
 ]
@@ -32,6 +34,27 @@ def free_port():
 
 def pixels(png):
     return np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
+
+
+@pytest.fixture
+def browser(chromium):
+    """The browser of this file, with a page of the usual size; its drawing ends with the test."""
+    resize(chromium, WIDTH, HEIGHT)
+    yield chromium
+    chromium.open("about:blank", 0.0)
+
+
+def resize(browser, width, height):
+    browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+
+def until_seen(browser, condition, what):
+    """Wait until a picture of the scene is as it should be."""
+    end = time.monotonic() + 90.0
+    while not condition(image := pixels(browser.picture(SCENE))):
+        assert time.monotonic() < end, what
+        browser.sleep(0.3)
+    return image
 
 
 @pytest.fixture
@@ -66,69 +89,64 @@ def draw(page, state, times=7):
         page.draw(state, 0.0, 0.1 * k)
 
 
-def test_the_page_shows_the_robot_and_follows_it(page):
-    with Browser(WIDTH, HEIGHT) as browser:
-        browser.open(page.url, 1)
-        assert browser.wait_for("waiting for joint states")
-        assert browser.settle(SCENE), "the scene did not come to rest"
-        neutral = pixels(browser.picture(SCENE))
-        assert neutral.std() > 10, "a blank page"
-        # Dark parts of the robot stand upright: much taller than wide, in the middle of the scene.
-        rows, columns = np.nonzero(neutral.max(axis=2) < 90)
-        assert len(rows) > 500
-        height, width = np.ptp(np.percentile(rows, [2, 98])), np.ptp(np.percentile(columns, [2, 98]))
-        assert height > 1.3 * width
+def test_the_page_shows_the_robot_and_follows_it(page, browser):
+    browser.open(page.url, 1)
+    assert browser.wait_for("waiting for joint states")
+    assert browser.settle(SCENE), "the scene did not come to rest"
+    neutral = pixels(browser.picture(SCENE))
+    assert neutral.std() > 10, "a blank page"
+    # Dark parts of the robot stand upright: much taller than wide, in the middle of the scene.
+    rows, columns = np.nonzero(neutral.max(axis=2) < 90)
+    assert len(rows) > 500
+    height, width = np.ptp(np.percentile(rows, [2, 98])), np.ptp(np.percentile(columns, [2, 98]))
+    assert height > 1.3 * width
 
-        robot = page.robot
-        raised = robot.from_mapping({"l_shoulder_abduction": 1.5, "r_shoulder_abduction": 1.5})
-        goal = robot.point_positions(robot.q(raised), ["l_wrist"])[0]
-        draw(page, heard(page, raised, {"l_wrist": goal, "sternum": (np.nan, 0, 0)}))
-        browser.settle(SCENE)
-        moved = pixels(browser.picture(SCENE))
-        changed = np.abs(moved - neutral).max(axis=2) > 40
-        assert changed.mean() > 0.005, "the picture must follow the robot"
-        orange = (moved[..., 0] > 180) & (moved[..., 0] - moved[..., 2] > 60)
-        assert orange.sum() > 50, "the target must be seen"
-        text = browser.text()
-        assert "live" in text and "l_wrist" in text and "0.0" in text
-
-        page.scene.show("robot", False)
-        browser.settle(SCENE)
-        hidden = pixels(browser.picture(SCENE))
-        assert (hidden.max(axis=2) < 90).sum() < 0.1 * len(rows)
-
-
-def test_shapes_are_coloured_by_distance_and_the_panel_acts(page):
     robot = page.robot
-    with Browser(WIDTH, HEIGHT) as browser:
-        browser.open(page.url, 1)
-        assert browser.wait_for("waiting for joint states")
-        for what in ("robot", "targets", "dancer"):
-            page.scene.show(what, False)
-        page.scene.show("shapes", True)
-        page.scene.show("com", True)
-        draw(page, heard(page, robot.postures["neutral"]))
-        browser.settle(SCENE)
-        free = pixels(browser.picture(SCENE))
-        crossed = robot.from_mapping({"l_shoulder_abduction": -0.5})
-        assert robot.shape_clearance(robot.q(crossed)).min() < 0
-        draw(page, heard(page, crossed))
-        browser.settle(SCENE)
-        touching = pixels(browser.picture(SCENE))
+    raised = robot.from_mapping({"l_shoulder_abduction": 1.5, "r_shoulder_abduction": 1.5})
+    goal = robot.point_positions(robot.q(raised), ["l_wrist"])[0]
+    draw(page, heard(page, raised, {"l_wrist": goal, "sternum": (np.nan, 0, 0)}))
+    until_seen(
+        browser, lambda p: (np.abs(p - neutral).max(axis=2) > 40).mean() > 0.005, "the picture must follow the robot"
+    )
+    until_seen(
+        browser, lambda p: ((p[..., 0] > 180) & (p[..., 0] - p[..., 2] > 60)).sum() > 50, "the target must be seen"
+    )
+    assert all(browser.wait_for(word) for word in ("live", "l_wrist", "0.0"))
 
-        def red(image):
-            return int(((image[..., 0] > 150) & (image[..., 0] - image[..., 1] > 70)).sum())
+    page.scene.show("robot", False)
+    until_seen(browser, lambda p: (p.max(axis=2) < 90).sum() < 0.1 * len(rows), "the robot must go")
 
-        assert red(touching) > red(free) + 300
-        for label in ("pause", "play", "restart"):
-            script = f"[...document.querySelectorAll('button')].find(b => b.innerText.trim() == '{label}').click()"
-            browser.evaluate(script)
-            browser.sleep(0.5)
-        assert [name for name, _ in page.said] == ["pause", "play", "restart"]
-        page.panel.set_duration(10.0)
-        page.panel.set_time(4.0)
-        browser.sleep(0.5)
-        assert not [s for s in page.said if s[0] == "seek"], "showing the time is not seeking"
+
+def test_shapes_are_coloured_by_distance_and_the_panel_acts(page, browser):
+    robot = page.robot
+    browser.open(page.url, 1)
+    assert browser.wait_for("waiting for joint states")
+    for what in ("robot", "targets", "dancer"):
+        page.scene.show(what, False)
+    page.scene.show("shapes", True)
+    page.scene.show("com", True)
+    draw(page, heard(page, robot.postures["neutral"]))
+    browser.settle(SCENE)
+    free = pixels(browser.picture(SCENE))
+    crossed = robot.from_mapping({"l_shoulder_abduction": -0.5})
+    assert robot.shape_clearance(robot.q(crossed)).min() < 0
+    draw(page, heard(page, crossed))
+
+    def red(image):
+        return int(((image[..., 0] > 150) & (image[..., 0] - image[..., 1] > 70)).sum())
+
+    until_seen(browser, lambda p: red(p) > red(free) + 300, "shapes that touch must be red")
+    for label in ("pause", "play", "restart"):
+        script = f"[...document.querySelectorAll('button')].find(b => b.innerText.trim() == '{label}').click()"
+        browser.evaluate(script)
+        end = time.monotonic() + 30.0
+        while (not page.said or page.said[-1][0] != label) and time.monotonic() < end:
+            browser.sleep(0.1)
+    assert [name for name, _ in page.said] == ["pause", "play", "restart"]
+    page.panel.set_duration(10.0)
+    page.panel.set_time(4.0)
+    browser.sleep(0.5)
+    assert not [s for s in page.said if s[0] == "seek"], "showing the time is not seeking"
 
 
 def dark(image):
@@ -136,33 +154,32 @@ def dark(image):
     return np.nonzero(image.max(axis=2) < 90)
 
 
-def test_on_a_phone_the_robot_stands_where_the_panel_is_not(page):
+def test_on_a_phone_the_robot_stands_where_the_panel_is_not(page, browser):
     width, height = 390, 844
-    with Browser(width, height) as browser:
-        browser.open(page.url, 1)
-        assert browser.wait_for("waiting for joint states")
-        draw(page, heard(page, page.robot.postures["neutral"], {"l_wrist": (0.1, 0.3, 0.9)}))
-        free = (0, 0, width, int(0.4 * height))
-        browser.settle(free)
-        rows, columns = dark(pixels(browser.picture(free)))
-        assert len(rows) > 300
-        top, bottom = np.percentile(rows, [1, 99])
-        left, right = np.percentile(columns, [1, 99])
-        assert 0.02 * height < top and bottom < 0.38 * height, "from head to foot above the panel"
-        assert left > 5 and right < width - 5
-        assert bottom - top > 0.2 * height, "large enough to be seen"
+    resize(browser, width, height)
+    browser.open(page.url, 1)
+    assert browser.wait_for("waiting for joint states")
+    draw(page, heard(page, page.robot.postures["neutral"], {"l_wrist": (0.1, 0.3, 0.9)}))
+    free = (0, 0, width, int(0.4 * height))
+    browser.settle(free)
+    rows, columns = dark(pixels(browser.picture(free)))
+    assert len(rows) > 300
+    top, bottom = np.percentile(rows, [1, 99])
+    left, right = np.percentile(columns, [1, 99])
+    assert 0.02 * height < top and bottom < 0.38 * height, "from head to foot above the panel"
+    assert left > 5 and right < width - 5
+    assert bottom - top > 0.2 * height, "large enough to be seen"
 
 
-def test_a_page_that_outlives_the_run_says_that_it_is_over_and_how_to_see_it_again(page):
+def test_a_page_that_outlives_the_run_says_that_it_is_over_and_how_to_see_it_again(page, browser):
     command = "humanoid replay /runs/latest/recording --viewer"
-    with Browser(WIDTH, HEIGHT) as browser:
-        browser.open(page.url, 1)
-        assert browser.wait_for("waiting for joint states")
-        page.say_over(command)
-        page.stop()
-        assert browser.wait_for("This run is over") and command in browser.text()
-        browser.sleep(2.0)
-        assert command in browser.text(), "it stays when the connection is gone"
+    browser.open(page.url, 1)
+    assert browser.wait_for("waiting for joint states")
+    page.say_over(command)
+    page.stop()
+    assert browser.wait_for("This run is over") and command in browser.text()
+    browser.sleep(2.0)
+    assert command in browser.text(), "it stays when the connection is gone"
 
 
 def test_without_webgl_the_page_says_so(page):
@@ -172,14 +189,13 @@ def test_without_webgl_the_page_says_so(page):
         assert browser.wait_for("WebGL")
 
 
-def test_an_old_picture_is_called_old(page):
-    with Browser(1000, 700) as browser:
-        browser.open(page.url, 1)
-        assert browser.wait_for("waiting for joint states")
-        state = heard(page, page.robot.postures["neutral"])
-        for k in range(7):
-            page.draw(state, 12.0, 0.1 * k)
-        assert browser.wait_for("no joint states for 12 s")
+def test_an_old_picture_is_called_old(page, browser):
+    browser.open(page.url, 1)
+    assert browser.wait_for("waiting for joint states")
+    state = heard(page, page.robot.postures["neutral"])
+    for k in range(7):
+        page.draw(state, 12.0, 0.1 * k)
+    assert browser.wait_for("no joint states for 12 s")
 
 
 def test_a_port_in_use_is_noticed():

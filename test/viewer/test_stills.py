@@ -5,9 +5,11 @@ import socket
 import numpy as np
 import pytest
 
+from humanoid_control.mocap import find_body_points, load_clip
+from humanoid_control.retargeting import scale_to_robot
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.volumes import volumes_of
-from humanoid_control.viewer.stills import NEAREST_OPACITY, OTHER_OPACITY, CollisionRow
+from humanoid_control.viewer.stills import NEAREST_OPACITY, OTHER_OPACITY, CollisionRow, solved_moment
 from humanoid_control.viewer.volume_editor.distances import (
     INSIDE,
     STOPS,
@@ -86,3 +88,21 @@ def test_colours_run_from_contact_to_the_largest_gap():
     assert color_of(-0.01, 0.2) == INSIDE and color_of(np.inf, 0.2) == UNKNOWN
     assert "smallest gap <b>20 mm</b>" in bar_html(0.2, 0.02) and "left:10.0%" in bar_html(0.2, 0.02)
     assert "overlap of <b>5 mm</b>: a &lt; b" in bar_html(0.2, -0.005, "a < b")
+    shares = [share for share, _ in STOPS]
+    assert shares[0] == 0 and shares[-1] == 1 and (np.diff(shares) > 0).all()
+    assert [color_of(0.2 * share, 0.2) for share in shares] == [color for _, color in STOPS]
+    assert color_of(0.0, 0.0) == STOPS[0][1] and "left:0.0%" in bar_html(0.0, 0.0), "all touch"
+
+
+def test_the_dancer_of_a_picture_stands_in_the_middle_with_all_of_its_limbs():
+    body, robot = find_body_points(load_clip("dance").crop(0, 2)), load_robot("wabian2", "fixed")
+    bones, (joints,) = solved_moment([robot], body, 1.0)
+    scaled = scale_to_robot(body, robot)
+    points = scaled.body[round(1.0 * body.rate)]
+    hips = points[[scaled.body_names.index(f"{side}_hip") for side in "lr"]]
+    points = np.concatenate([points, hips.mean(axis=0, keepdims=True)])
+    apart = np.linalg.norm(bones[:, None, :2] - points[None, :, :2], axis=2)
+    assert apart.min(axis=1).max() < 1e-9, "each bone ends in points of the dancer"
+    ends = [f"{side}_{point}" for side in "lr" for point in ("wrist", "ankle")]
+    assert set(np.argmin(apart, axis=1)) >= {scaled.body_names.index(end) for end in ends}
+    assert ((joints >= robot.lower) & (joints <= robot.upper)).all()

@@ -7,6 +7,7 @@ import pytest
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.walking import GaitSettings, WalkTask
+from humanoid_control.walking.walk_task import EXTENSION, yaw_rotation
 
 DT = 0.008
 STEP = GaitSettings(0.4, 0.8)
@@ -35,6 +36,49 @@ def test_rows_are_the_derivative_of_the_error(lola):
         J, _ = walk.rows(lola, lola.data, q)
         assert np.allclose(-J @ dv, (there - back) / (2 * eps), atol=1e-6)
     assert np.linalg.matrix_rank(J) == len(J) == lola.nv - len(walk.free)
+
+
+def test_velocities_of_the_rows_are_those_of_the_references_and_what_leads_back_to_them(lola):
+    """Of soles, headings and centre of mass, in a walk that turns and steps aside; the held joints have none."""
+    walk = WalkTask(lola, GaitSettings(0.3, 0.8, side_step=0.05, turn=0.2), "arms+waist", DT)
+    q = pin.integrate(lola.model, walk.start(lola), 0.01 * np.cos(np.arange(lola.nv)))
+    for t in np.linspace(0.3, 4.0, 30):
+        errors = []
+        for walk.t in (t, t + DT):
+            pin.computeJointJacobians(lola.model, lola.data, q)
+            pin.updateFramePlacements(lola.model, lola.data)
+            errors.append(walk.error(lola, lola.data, q))
+        walk.t = t
+        now, rate = errors[0], (errors[1] - errors[0]) / DT
+        _, xdot = walk.rows(lola, lola.data, q)
+        places = np.r_[0:3, 6:9, 12:15]
+        assert (xdot - walk.gain * now)[places] == pytest.approx(rate[places], abs=1e-9)
+        turns = np.r_[3:6, 9:12, 15:18]  # of small errors only
+        assert (xdot - walk.gain * now)[turns] == pytest.approx(
+            rate[turns], abs=0.15 * np.abs(rate[turns]).max() + 1e-9
+        )
+        assert not rate[18:].any()
+
+
+def test_legs_are_never_stretched_more_than_they_may_be_and_the_hips_no_lower_for_it_than_needed(lola):
+    """Distance of hip and ankle in the references, of that of the straight leg; the pelvis turns with the chest.
+
+    Lower hips sway a little farther, which is not counted: 0.25 % in this long step.
+    """
+    walk, q = WalkTask(lola, GaitSettings(0.6, 0.8, side_step=0.1, turn=0.3), "arms", DT), lola.q("neutral")
+    center, share = pin.centerOfMass(lola.model, lola.data, q), []
+    for foot, (side, leg) in enumerate((("l", walk.groups.l_leg), ("r", walk.groups.r_leg))):
+        sole, length = lola.points[f"{side}_foot_tcp"], []
+        ends = lola.model.getJointId(lola.joint_names[leg[0]]), lola.model.frames[sole].parentJoint
+        for posture in ("zero", "neutral"):
+            at = lola.frame_positions(lola.q(posture), [sole])[0]
+            hip, ankle = (np.array(lola.data.oMi[k].translation) for k in ends)
+            length.append(np.linalg.norm(hip - ankle))
+        for t in np.linspace(0.0, walk.gait.cycle, 80, endpoint=False):
+            p = walk.gait.at(t)
+            there = p.soles[foot] + yaw_rotation(p.headings[foot]) @ (ankle - at)
+            share.append(np.linalg.norm(there - p.center - yaw_rotation(p.headings[2]) @ (hip - center)) / length[0])
+    assert max(share) == pytest.approx(EXTENSION, abs=0.004)
 
 
 def test_arms_alone_are_the_six_free_joints_of_the_source(lola):

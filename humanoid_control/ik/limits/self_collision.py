@@ -14,6 +14,7 @@ from humanoid_control.ik.limits.stopping_path import StoppingPathCheck
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_limits import clamp_to_speed
+from humanoid_control.numerics.array_types import F1
 from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.numerics.vec3 import cross, row
 from humanoid_control.robots.robot import Robot, joint_columns
@@ -32,7 +33,8 @@ class SelfCollisionLimit(Limit):
     """Shapes of the robot keep their margin: a control barrier on the distance of every pair that is near.
 
     A pair at x above its margin may close at `barrier_gain` x, or as fast as it can brake; one below it must separate.
-    The rows are soft, and `safe_scale` checks besides that the path to the stop is clear. Where shapes are inside each
+    A pair that is nearer than the margin in the neutral posture keeps what it has there, or it would push at rest. The
+    rows are soft, and `safe_scale` checks besides that the path to the stop is clear. Where shapes are inside each
     other, `recovery` says how they come apart.
 
     Attributes:
@@ -51,6 +53,7 @@ class SelfCollisionLimit(Limit):
         self.monitor = ShapePairs(robot) if monitor is None else monitor
         self.near, self.penetration_depth, self.recovery = NearPairs.none(), 0.0, CollisionRecovery()
         self._activation = np.zeros(self.monitor.count)
+        self._at_rest = self.monitor.distances_at_rest(robot)
         self._path = StoppingPathCheck(robot, self.monitor) if isinstance(self.monitor, ShapePairs) else None
         self._home = PostureTask(robot, weight=1.0, gain=1.0)
         self._rows: Packed[PairRows] | None = None
@@ -72,8 +75,10 @@ class SelfCollisionLimit(Limit):
         self.near = self.monitor.update(state.q, self._activation)
         closest = float(self.near.distance.min()) if len(self.near) else np.inf
         self.penetration_depth = max(0.0, -closest)
-        if closest < 0 or self.recovery.is_homing:
+        if closest < 0:
             self.recovery.update(closest, self._from_home(state), s.recovery_timeout, state.dt)
+        else:
+            self.recovery.reset()
 
     def _from_home(self, state: IkState) -> float:
         """Distance of the farthest joint from the neutral posture [rad]."""
@@ -97,7 +102,7 @@ class SelfCollisionLimit(Limit):
         s = state.settings
         law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, s.acceleration, self.recovery.stage)
         if self._rows is None or self._rows.record.out is not out or self._rows.record.bounds is not bounds:
-            self._rows = Packed(PairRows(self.monitor.joints.record, state.dofs.map, bounds, out))
+            self._rows = Packed(PairRows(self.monitor.joints.record, self._at_rest, state.dofs.map, bounds, out))
         return int(fill_pair_rows(self._rows.table, self.near.found, joint_columns(state.data), law))
 
     def safe_scale(self, state: IkState, brake: np.ndarray, v: np.ndarray) -> float:
@@ -144,16 +149,13 @@ class CollisionRecovery:
         self.stage, self._best, self._left, self._since = GRADIENT, -np.inf, np.inf, 0.0
 
     def update(self, closest: float, from_home: float, timeout: float, dt: float) -> None:
-        """Take note of a tick.
+        """Take note of a tick in collision; `reset` follows it.
 
         Args:
-            closest: signed distance of the deepest pair [m].
+            closest: signed distance of the deepest pair, below 0 [m].
             from_home: how far the farthest joint is from the neutral posture [rad].
             timeout: [s]. dt: [s].
         """
-        if closest >= 0:
-            self.reset()
-            return
         deep, far = closest > self._best + DISTANCE_PROGRESS, from_home < self._left - HOMING_PROGRESS
         self._since += dt
         if deep if self.stage == GRADIENT else far:
@@ -216,9 +218,13 @@ def max_closing_speed(x: float, barrier_gain: float, deceleration: float) -> flo
 
 
 class PairRows(NamedTuple):
-    """Arrays of `fill_pair_rows`: of the pairs and of the solver; the rows are filled, more of them than pairs."""
+    """Arrays of `fill_pair_rows`: of the pairs and of the solver; the rows are filled, more of them than pairs.
+
+    `at_rest` (P,) are the distances of the pairs in the neutral posture: none has a larger margin.
+    """
 
     joints: PairJoints
+    at_rest: F1
     dofs: DofMap
     bounds: Bounds
     out: SoftRows
@@ -238,7 +244,7 @@ def fill_pair_rows(table: np.ndarray, found: PairsFound, J6: np.ndarray, law: Co
     Returns:
         how many rows are filled.
     """
-    joints, dofs, bounds, out = unpack(table, PairRows)
+    joints, at_rest, dofs, bounds, out = unpack(table, PairRows)
     A, nv, k, rows = out.A, J6.shape[1], bounds.lower.shape[0], 0
     pair, distance, moves = found.pair, found.distance, joints.ancestor_mask
     inside = np.zeros(moves.shape[0], dtype=np.bool_)
@@ -263,7 +269,7 @@ def fill_pair_rows(table: np.ndarray, found: PairsFound, J6: np.ndarray, law: Co
             a = A[rows, c]
             least += a * bounds.lower[c] if a > 0.0 else a * bounds.upper[c]
             gradient_sum += abs(a)
-        x = distance[r] - law.margin
+        x = distance[r] - min(law.margin, at_rest[pair[r]])
         if x <= 0.0:
             bound = min(-law.barrier_gain * x, law.recovery_speed)
         else:

@@ -43,17 +43,19 @@ class ClearanceConstraint:
     """All pairs of shapes keep a distance.
 
     Attributes:
-        margin: the distance [m]. horizon: pairs farther apart than this do not count [m].
+        margin: the distance [m]; a pair that is nearer in the neutral posture keeps what it has there.
+        horizon: pairs farther apart than this do not count [m].
     """
 
     def __init__(self, robot: Robot, margin: float = 0.01, horizon: float = 0.15) -> None:
         self.margin, self.horizon, self.pairs = margin, horizon, robot.collision_monitor()
+        self._at_rest = self.pairs.distances_at_rest(robot)
 
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         near = self.pairs.update(q, self.horizon)
         if not len(near):
             return np.zeros(0), np.zeros((0, robot.nv))
-        return near.distance - self.margin, near.gradient(joint_columns(data))
+        return near.distance - np.minimum(self.margin, self._at_rest[near.pair]), near.gradient(joint_columns(data))
 
 
 class ConstrainedGoals(PositionSolver):

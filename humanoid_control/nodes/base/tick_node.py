@@ -139,7 +139,8 @@ class TickNode(LifecycleNode):
 
     A subclass names its parameters in `Parameters`, builds its algorithms in `configure`, starts from a clean state in
     `activate`, and does its work in `tick`, which is only called while active. Nothing it publishes as a command may
-    be published elsewhere. A tick that raises is reported and counted; the node goes on with the next one.
+    be published elsewhere. A tick that raises is reported and counted; the node goes on with the next one. So it does
+    where the callback of a subscription or a service raises.
     """
 
     Parameters: type[NodeParameters] = NodeParameters
@@ -213,6 +214,38 @@ class TickNode(LifecycleNode):
             self.wake = self.wake or wakes
 
         self.create_subscription(message, topic, received, qos, raw=raw)
+
+    def create_subscription(self, msg_type: Any, topic: str, callback: Any, *args: Any, **kwargs: Any) -> Any:
+        """Subscribe as rclpy does, but what the callback raises is reported, and the message passed over."""
+        key = f"callback {topic}"
+
+        def guarded(message: Any) -> None:
+            try:
+                callback(message)
+                self.health.clear(key)
+            except Exception as e:
+                text = f"message on {topic} failed, passed over: {type(e).__name__}: {e}"
+                self.health.report(key, Level.ERROR, text)
+
+        return super().create_subscription(msg_type, topic, guarded, *args, **kwargs)
+
+    def create_service(self, srv_type: Any, srv_name: str, callback: Any, *args: Any, **kwargs: Any) -> Any:
+        """Offer a service as rclpy does, but what the callback raises is reported, and answered where there is room."""
+        key = f"service {srv_name}"
+
+        def guarded(request: Any, response: Any) -> Any:
+            try:
+                answer = callback(request, response)
+                self.health.clear(key)
+                return answer
+            except Exception as e:
+                text = f"service {srv_name} failed: {type(e).__name__}: {e}"
+                self.health.report(key, Level.ERROR, text)
+                if hasattr(response, "success"):
+                    response.success, response.message = False, text
+                return response
+
+        return super().create_service(srv_type, srv_name, guarded, *args, **kwargs)
 
     def silent(self, topic: str, now: float, limit: float) -> bool:
         """Test whether an input was silent for longer than `limit` [s], not counting the start of a stack."""
@@ -337,9 +370,14 @@ class TickNode(LifecycleNode):
             except HumanoidError as e:
                 return SetParametersResult(successful=False, reason=str(e))
             changed.add(p.name)
-        self.params = params
-        if changed:
-            self.parameters_changed(changed)
+        before, self.params = self.params, params
+        try:
+            if changed:
+                self.parameters_changed(changed)
+        except Exception as e:
+            self.params = before
+            reason = str(e) if isinstance(e, HumanoidError) else f"{type(e).__name__}: {e}"
+            return SetParametersResult(successful=False, reason=reason)
         return SetParametersResult(successful=True)
 
     def _log(self, level: Level, text: str) -> None:

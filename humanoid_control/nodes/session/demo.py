@@ -84,11 +84,11 @@ def watch_session(
     return WatchedRun(started, session.stop(), processes)
 
 
-def dance_report(session: Session, run: WatchedRun, robot: Robot) -> dict[str, Any]:
+def dance_report(session: Session, run: WatchedRun, robot: Robot, lead_in: float = DANCE_LEAD_IN) -> dict[str, Any]:
     """The report of a recorded imitation; `good` is whether every limit was kept and nothing touched.
 
     Args:
-        session: that was recorded, with `DANCE_LEAD_IN`.
+        session: that was recorded. lead_in: of its clip [s].
         run: as it was watched.
         robot: the one that danced, with a fixed base.
 
@@ -97,7 +97,7 @@ def dance_report(session: Session, run: WatchedRun, robot: Robot) -> dict[str, A
     """
     from humanoid_control.evaluation.recorded_run import run_report
 
-    report = run_report(_recording(session), robot, skip=DANCE_LEAD_IN)
+    report = run_report(_recording(session), robot, skip=lead_in)
     report |= {**run.to_json(), "processes": run.processes, "warnings": [": ".join(c) for c in session.complaints]}
     return report | {"good": report["limits"]["kept"] and report["self_collision"]["frames_in_collision"] == 0}
 

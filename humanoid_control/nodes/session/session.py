@@ -18,11 +18,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from humanoid_control.errors import UnknownNameError, missing_extra
+from humanoid_control.kinematics import NodeStatus, node_statuses
 from humanoid_control.nodes.session.runs import (
     discard_run_directory,
     new_run_directory,
@@ -244,14 +245,6 @@ class Session:
                 warn(f"  {line}")
 
 
-class NodeStatus(NamedTuple):
-    """Last diagnostics of a node: level (0: ok, 1: warning, 2: error), message, and values by name."""
-
-    level: int
-    message: str
-    values: dict[str, str]
-
-
 class Monitor:
     """A small ROS node in this process, in a context of its own, that listens to a running stack.
 
@@ -286,9 +279,7 @@ class Monitor:
         ]
 
     def _on_diagnostics(self, m: Any) -> None:
-        for s in m.status:
-            level = s.level[0] if isinstance(s.level, bytes) else int(s.level)
-            self.nodes[s.name.strip("/")] = NodeStatus(level, s.message, {v.key: v.value for v in s.values})
+        self.nodes |= node_statuses(m)
 
     def _on_states(self, _: Any) -> None:
         self._states = True

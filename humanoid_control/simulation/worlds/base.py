@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.errors import ConfigError, NotANumberError, UnknownNameError
+from humanoid_control.errors import ConfigError, NotANumberError, SizeError, UnknownNameError
 from humanoid_control.kinematics.joint_state import ImuReading, JointState, Measurement
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.drives.position_control import DriveCommands, DriveGains
@@ -70,6 +70,8 @@ class EngineBase:
 
     def reset(self, joints: np.ndarray | str = "neutral") -> None:
         """See `engine.Engine.reset`."""
+        if not isinstance(joints, str):
+            joints = self._checked("joints of a posture", joints)
         self.time = 0.0
         self.pushes.clear()
         self._restart(self.robot.q(joints), np.zeros(self.robot.nv))
@@ -81,6 +83,8 @@ class EngineBase:
         efforts: np.ndarray | None = None,
     ) -> None:
         """See `kinematics.joint_state.RobotInterface.command`."""
+        given = {"positions": positions, "velocities": velocities, "efforts": efforts}
+        positions, velocities, efforts = (self._checked(f"{name} of a command", x) for name, x in given.items())
         if len(self.uncommanded):
             positions, velocities, efforts = (
                 x if x is None else np.where(np.isin(np.arange(self.robot.n), self.uncommanded), np.nan, x)
@@ -105,6 +109,11 @@ class EngineBase:
     ) -> None:
         """See `engine.Engine.set_state`."""
         r = self.robot
+        joints, velocities = (
+            self._checked("joints of a state", joints),
+            self._checked("velocities of a state", velocities),
+        )
+        twist = self._checked("twist of a state", twist, 6)
         if r.base == "fixed" and (X_world_root is not None or twist is not None):
             raise ConfigError(f"the base of {r.name} is fixed: it cannot be put elsewhere (base: floating)")
         v = np.zeros(r.nv)
@@ -118,6 +127,23 @@ class EngineBase:
             what = f"joint {r.joint_names[bad[0]]}" if len(bad) else "the base"
             raise NotANumberError(f"state of {what} is not a number or impossibly fast: nothing was changed")
         self._restart(q, v)
+
+    def _checked(self, what: str, values: np.ndarray | None, size: int = 0) -> np.ndarray | None:
+        """Numbers from outside as an array (size,), by default one for each joint.
+
+        Raises:
+            SizeError: as many other things.
+        """
+        if values is None:
+            return None
+        size = size or self.robot.n
+        try:
+            array = np.asarray(values, dtype=float)
+        except (TypeError, ValueError):
+            raise SizeError(f"{what}: expected {size} numbers, got {values!r:.60}") from None
+        if array.shape != (size,):
+            raise SizeError(f"{what}: expected shape ({size},), got {array.shape}")
+        return array
 
     def _restart(self, q: np.ndarray, v: np.ndarray) -> None:
         self.q, self.v = q, v

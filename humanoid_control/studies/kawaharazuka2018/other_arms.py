@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import radians
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from humanoid_control.errors import ConfigError, EnvironmentProblem
+from humanoid_control.paths import TEST_DATA, test_data
 from humanoid_control.studies.kawaharazuka2018.result import (
     DEGREES,
     MILLIMETRES,
@@ -35,7 +35,6 @@ from humanoid_control.tendons.mappings.postures import random_walk
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import TendonGroup
 
-VARIABLE = "HUMANOID_TEST_DATA"
 ELBOWS = ("myoelbow_1dof6muscles", "myoelbow_2dof6muscles")
 PUPPET = "VRpuppet"
 PUPPET_JOINTS = tuple(f"axis{k}" for k in range(6))
@@ -68,7 +67,7 @@ def models_folder(path: Path | None) -> Path | None:
     if path is not None and not path.is_dir():
         what = "is not a folder" if path.exists() else "does not exist"
         raise ConfigError(f"the folder {path} {what}: models must be the folder of others' models")
-    usual = Path(os.environ[VARIABLE]) / "muscles" if os.environ.get(VARIABLE) else None
+    usual = test_data("muscles")
     return path or (usual if usual is not None and usual.is_dir() else None)
 
 
@@ -79,7 +78,7 @@ def model_files(folder: Path | None) -> list[Path]:
         ConfigError: no folder, or a model that is not in it. EnvironmentProblem: MuJoCo is not installed.
     """
     if folder is None:
-        raise ConfigError(f"others' arms need their models: give the folder (models), or set {VARIABLE}")
+        raise ConfigError(f"others' arms need their models: give the folder (models), or set {TEST_DATA}")
     if importlib.util.find_spec("mujoco") is None:
         raise EnvironmentProblem("others' arms need MuJoCo as the plant: pip install 'humanoid_control[mujoco]'")
     return [_file(folder, pattern) for pattern in (*(f"{name}*.xml" for name in ELBOWS), f"{PUPPET}/cardsflow.xml")]

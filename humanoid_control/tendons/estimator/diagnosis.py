@@ -236,6 +236,8 @@ NEWEST = 0.1  # weight of the last update in the leaky means
 UNLIKELY = 1e-9  # probability of an alarm at an update of an honest filter, at most
 CAPPED = 1e-6  # an update counts no more than what an honest filter has so seldom: three in a row raise an alarm
 
+SURPRISING = 1e-2  # probability of an update of an honest filter that is made again with more noise, at most
+
 
 class InnovationTest(NamedTuple):
     """Test of the innovations of a filter (NIS, Bar-Shalom 2001, ch. 5.4), of all tendons but one.
@@ -247,11 +249,13 @@ class InnovationTest(NamedTuple):
     Attributes:
         means: (2,) leaky means of this and of its degrees of freedom.
         limits: (M,) of the first, by the second rounded up. caps: (M,) of a single update, by its degrees.
+        surprising: (M,) of a single update, likewise: beyond, joints more likely moved farther than was predicted.
     """
 
     means: F1
     limits: F1
     caps: F1
+    surprising: F1
 
 
 def innovation_test(tendons: int) -> InnovationTest:
@@ -265,8 +269,8 @@ def innovation_test(tendons: int) -> InnovationTest:
     psi = -0.5 * np.log(1.0 - 2.0 * t[:, None] * weights).sum(axis=1)
     degrees = np.arange(max(tendons, 2))
     limits = ((degrees[:, None] * psi - np.log(UNLIKELY)) / t).min(axis=1)
-    caps = chi2.isf(CAPPED, np.maximum(degrees, 1))
-    return InnovationTest(np.full(2, float(degrees[-1])), limits, caps)
+    caps, surprising = chi2.isf(np.array([[CAPPED], [SURPRISING]]), np.maximum(degrees, 1))
+    return InnovationTest(np.full(2, float(degrees[-1])), limits, caps, surprising)
 
 
 @kernel

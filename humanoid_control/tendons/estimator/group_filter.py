@@ -17,6 +17,7 @@ from humanoid_control.tendons.estimator.diagnosis import Comparison, InnovationT
 from humanoid_control.tendons.estimator.kalman import (
     Estimate,
     Gate,
+    Innovations,
     JointLimits,
     Measurements,
     UpdateMemory,
@@ -37,6 +38,8 @@ from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMapping
 from humanoid_control.tendons.tendon import TendonGroup
 
+FASTER = 4.0  # than believed joints may move, where several tendons say so
+ITERATIONS = 4  # of an update at most, after the first
 MOST_INFLATED = 25.0  # factor on a covariance that the innovations contradict
 SUSPECT = 3.0  # leave-one-out innovation of a tendon that contradicts a doubted estimate [standard deviations]
 
@@ -72,15 +75,29 @@ def predict_still_at(table: np.ndarray) -> None:
 
 
 @kernel
-def update_at(table: np.ndarray) -> tuple[float, int, float, bool]:
-    """`update_allowed` of packed `FilterArrays`.
-
-    Returns:
-        NIS of the tendons used, how many, NIS per degree of all before the gate, and whether the filter `is_honest`.
-    """
+def update_at(table: np.ndarray, again: bool) -> Innovations:
+    """`update_allowed` of packed `FilterArrays`; again: from the prior of the last update."""
     f = unpack(table, FilterArrays)
-    u = update_allowed(f.estimate, f.measured, f.allowed, f.gate, f.update)
-    return u.used_nis, u.used, u.nis / max(u.degrees, 1), is_honest(f.innovations, u.nis, u.degrees, u.largest)
+    if again:
+        f.estimate.x[:] = f.update.x0
+        f.estimate.P[:] = f.update.P0
+    return update_allowed(f.estimate, f.measured, f.allowed, f.gate, f.update)
+
+
+@kernel
+def widen_at(table: np.ndarray) -> None:
+    """Go back to the prior of the last update, with the noise of a motion that is `FASTER`; packed `FilterArrays`."""
+    f = unpack(table, FilterArrays)
+    f.estimate.x[:] = f.update.x0
+    f.estimate.P[:] = f.update.P0
+    for a in range(f.process.motion.shape[0]):
+        f.estimate.P[a, a] += (FASTER * FASTER - 1.0) * f.process.owned[a] * f.process.motion[a]
+
+
+@kernel
+def is_honest_at(table: np.ndarray, nis: float, count: int, largest: float) -> bool:
+    """`is_honest` of packed `FilterArrays`."""
+    return is_honest(unpack(table, FilterArrays).innovations, nis, count, largest)
 
 
 @kernel
@@ -140,7 +157,7 @@ class GroupFilter:
         self._f, self.G, self.delta = np.zeros(m), np.zeros((m, d)), np.zeros(d)
         self.dz, self.score = np.zeros(m), np.zeros(m)
         self.use, self.allowed = np.ones(m, dtype=np.int64), np.ones(m, dtype=np.int64)
-        self._L = np.zeros((n, n))
+        self._L, self._prior = np.zeros((n, n)), np.zeros(n)
         self.innovations = innovation_test(m)
         # without a gate nothing is doubted
         self.search = PostureSearch(mapping, s, ny, self._starts) if o.locates and s.gate > 0 else None
@@ -168,7 +185,7 @@ class GroupFilter:
                 Measurements(o.H, o.nu, o.R, self.use, self.score),
                 self.allowed,
                 self._limits,
-                UpdateMemory(np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n, dtype=np.int64)),
+                UpdateMemory(self._prior, np.zeros((n, n)), np.zeros(n), np.zeros(n, dtype=np.int64)),
                 self.innovations,
             )
         )
@@ -239,7 +256,7 @@ class GroupFilter:
         """Compare with the lengths given to `predict` and update; pull angles beyond their limits back."""
         self.nis, self.count, self.recovered = 0.0, 0, False
         if self.observation.compare(self):
-            self.nis, self.count, self._excess, self.honest = update_at(self._packed.table)
+            self._update()
         if self.settings.limits == "soft":
             hold_limits_at(self._packed.table)
         elif self.settings.limits == "hard":
@@ -248,6 +265,26 @@ class GroupFilter:
         if self._searching or not self.honest or self.contradicted or self._steps % SPACING == 0:
             self._doubt()
         self._check()
+
+    def _update(self) -> None:
+        """Update; where several tendons say that the joints moved farther than was predicted, again with more noise."""
+        u, test = self._iterated(), self.innovations
+        if self.search is not None and u.degrees > 1 and u.nis - u.largest > test.surprising[u.degrees - 1]:
+            widen_at(self._packed.table)
+            self.observation.compare(self)
+            u = self._iterated()
+        self.nis, self.count, self._excess = u.used_nis, u.used, u.nis / max(u.degrees, 1)
+        self.honest = is_honest_at(self._packed.table, u.nis, u.degrees, u.largest)
+
+    def _iterated(self) -> Innovations:
+        """Update, again and again from the prior about where it led (iterated extended Kalman filter, Jazwinski 1970,
+        ch. 8.3), until the lengths are straight over what is left of the way."""
+        u = update_at(self._packed.table, False)
+        for _ in range(ITERATIONS):
+            if not self.observation.relinearise(self, self._prior):
+                break
+            u = update_at(self._packed.table, True)
+        return u
 
     def _doubt(self) -> None:
         """Where the estimate is doubted search for the posture that the lengths tell, and go there if it is another."""

@@ -20,6 +20,7 @@ from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
 
 SAMPLES, SHARE = 8, 0.7  # postures, and share of each range, that the mean squared Hessian is taken over
 MOVED = 5.0  # a joint that moved by less than so many deviations of the noise counts as resting; noise hardly ever does
+BENT = 0.25  # share of its noise by which a length may bend over the step of an update, or that is made again
 CLEAR = 2.0  # by how many deviations of what the motion is uncertain a moment arm must have changed to tell anything
 
 
@@ -96,6 +97,17 @@ class Observation:
         """Fill H, nu and R at the predicted angles; False while there is nothing to compare with."""
         raise NotImplementedError
 
+    def relinearise(self, f: FilterState, prior: Array) -> bool:
+        """Where an update led so far that its linearisation was wrong there, fill H, nu and R about that posture.
+
+        Args:
+            f: the filter after the update. prior: (n,) its state before.
+
+        Returns:
+            False where the update may stand.
+        """
+        return False
+
     def close(self, f: FilterState) -> None:
         """The filter has updated its angles."""
 
@@ -121,10 +133,30 @@ class AbsoluteObservation(Observation):
 
     locates = True
 
+    def __init__(self, mapping: JointMuscleMapping, settings: EstimatorSettings) -> None:
+        super().__init__(mapping, settings)
+        self._at = np.zeros(len(mapping.joint_names))
+        # over a step of no angle longer than this a length bends by a share of its noise: |K dq dq / 2| <= share noise
+        bend = 0.25 * self.mean_squared_hessian.sum(axis=(1, 2)).max(initial=1e-12)
+        self.straight = float((BENT * settings.length_noise) ** 0.5 / bend**0.25)
+
     def compare(self, f: FilterState) -> bool:
         """As the interface says."""
+        self._at[:] = f.theta
         self.mapping.evaluate_into(f.theta, self.lengths, self.H)
         np.subtract(f.measured, self.lengths, out=self.nu)
+        linearisation_variance(self.mean_squared_hessian, f.variance, f.variance, 0.5, self.r, self.R)
+        return True
+
+    def relinearise(self, f: FilterState, prior: Array) -> bool:
+        """As the interface says: z - f(at) - H (prior - at), with the error of `at` that the update left."""
+        at = np.clip(f.theta, *self.mapping.limits.T)
+        if np.abs(at - self._at).max() <= self.straight:
+            return False
+        self._at[:] = at
+        self.mapping.evaluate_into(at, self.lengths, self.H)
+        np.subtract(f.measured, self.lengths, out=self.nu)
+        self.nu += self.H @ (at - prior)
         linearisation_variance(self.mean_squared_hessian, f.variance, f.variance, 0.5, self.r, self.R)
         return True
 

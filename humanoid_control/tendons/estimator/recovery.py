@@ -143,7 +143,8 @@ class PostureFit:
 STARTS = 12  # of the search
 BUDGET = 8  # iterations in one step while a search goes on
 MARGIN = 1.5 * CAP  # gain of a posture that explains the lengths better: more than one length can say [variances]
-PAUSE, LONGEST_PAUSE = 20, 2000  # steps until another search after one that found nothing; doubled every time
+PAUSE, LONGEST_PAUSE = 20, 2000  # steps until another search after one that found nothing; doubled every time, and
+# halved every `SPACING` steps without a doubt: a hard moment is no reason to look away in the next one
 SPACING = 10  # steps between estimates that are kept while they are not doubted
 EXPLAINED = 2.5  # mean squared error of lengths that are explained, at most [variances]
 
@@ -202,7 +203,8 @@ class PostureSearch:
         if self._work is not None:
             self._passed.append(z.copy())
         if step % SPACING == 0 and not doubted:
-            self._trusted = theta.copy()
+            self._trusted, self._pause = theta.copy(), max(self._pause // 2, PAUSE)
+            self._next = min(self._next, step + self._pause)
 
     def begin(self, z: Array, theta: Array, P: Array, suspects: NDArray[np.bool_]) -> None:
         """Begin a search.

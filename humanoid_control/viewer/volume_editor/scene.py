@@ -15,6 +15,7 @@ from humanoid_control.robots import Robot
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.viewer.meshes import core_axes, link_meshes, volume_mesh
 from humanoid_control.viewer.scene import quaternion_wxyz
+from humanoid_control.viewer.server import light_scene
 from humanoid_control.viewer.volume_editor.distances import PALETTE, UNKNOWN, Color, Distances, Gap, color_of
 from humanoid_control.viewer.volume_editor.document import Selection
 from humanoid_control.viewer.volume_editor.edits import moved, with_vertex
@@ -59,7 +60,7 @@ class VolumeScene:
         self._visible = {"robot": True, "volumes": True, "gaps": True}
         scene = server.scene
         scene.set_up_direction("+z")
-        scene.configure_default_lights(cast_shadow=False)
+        light_scene(scene, shadows=False)
         scene.add_grid("/floor", width=4.0, height=4.0, cell_size=0.25, section_size=1.0)
         self._links, self._visuals = {}, []
         for link, meshes in link_meshes(parse_urdf(robot.urdf, robot.name), folder).items():

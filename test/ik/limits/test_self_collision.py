@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pinocchio as pin
@@ -9,10 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from humanoid_control.collision.pair_distance import NearPairs, PairsFound
 from humanoid_control.errors import HumanoidError, RobotError
 from humanoid_control.ik import IkSettings, IkStatus, PointsTask, PostureTask, WholeBodyIk
-from humanoid_control.ik.limits.self_collision import BRAKING_SHARE, max_closing_speed
+from humanoid_control.ik.free_velocities import Bounds, DofSelection
+from humanoid_control.ik.limits.limit import IkState, SoftRows
+from humanoid_control.ik.limits.self_collision import (
+    BRAKING_SHARE,
+    INSIDE_SCALE,
+    SelfCollisionLimit,
+    max_closing_speed,
+)
+from humanoid_control.ik.tasks import prepare
 from humanoid_control.robots import CATALOGUE, load_robot
+from humanoid_control.robots.robot import joint_columns
 from humanoid_control.studies.bad_starts import bad_starts, recover
 
 
@@ -42,6 +53,56 @@ def test_where_gradients_lead_nowhere_the_robot_is_led_home():
     led = list(itertools.islice((r for r in runs if r.stage > 0), 2))
     assert led
     assert any(recover(stuck, r.start, seconds=4.0).recovered is None for r in led)
+
+
+def test_every_collision_has_its_whole_time_whatever_the_one_before_was():
+    """One that was shallow and over must not set the mark for a deep one that is being left."""
+    robot = load_robot("armar3", "fixed")
+    limit, s = SelfCollisionLimit(robot), IkSettings()
+    state = SimpleNamespace(robot=robot, settings=s, q=robot.q("neutral"), v=np.zeros(robot.nv), dt=0.02)
+    near = NearPairs(PairsFound.buffer(1), NearPairs.none().joints)
+    limit.monitor = SimpleNamespace(update=lambda q, activation: near)
+    for near.distance[0] in [-0.002] * int(0.9 * s.recovery_timeout / state.dt) + [0.001] * 3:
+        limit.update(state)
+    for near.distance[0] in np.arange(-0.2, 0.0, 0.0015):
+        limit.update(state)
+        assert not limit.recovery.is_homing, "it comes out by itself"
+    for _ in range(int(1.1 * s.recovery_timeout / state.dt)):
+        limit.update(state)
+    assert limit.recovery.is_homing, "now it is stuck"
+
+
+def test_each_stage_lets_through_what_it_says_and_pairs_that_are_inside_cost_less():
+    """Every row is the gradient of its distance, above the speed that the law of the pair asks for."""
+    robot, rng, seen = load_robot("we4rii", "fixed"), np.random.default_rng(3), set()
+    limit, s, dofs, data = SelfCollisionLimit(robot), IkSettings(), DofSelection(robot), robot.model.createData()
+    wide, rows = np.full(robot.nv, 1e3), limit.max_rows(robot)
+    out = SoftRows(np.zeros((rows, robot.nv)), np.zeros(rows), np.zeros(rows))
+    while len(seen) < 3:
+        q = robot.q(rng.uniform(robot.lower, robot.upper))
+        prepare(robot, data, q)
+        limit.near = limit.monitor.update(q, np.full(limit.monitor.count, 0.1))
+        d, G = limit.near.distance, limit.near.gradient(joint_columns(data))
+        ends = np.stack([limit.monitor.joints.record.first, limit.monitor.joints.record.second], axis=1)[
+            limit.near.pair
+        ]
+        both = np.isin(ends, ends[d < 0]).all(axis=1)
+        seen |= {"inside"} if (d < 0).any() else set()
+        seen |= {"between"} if (both & (d >= 0)).any() else set()
+        seen |= {"beside"} if (~both & (d < 0.05)).any() and (d < 0).any() else set()
+        state = IkState(robot, s, dofs, data, q, np.zeros(robot.nv), 0.005)
+        can_change = np.abs(G).max(axis=1, initial=0.0) > 1e-9
+        for stage, held_apart in enumerate((d < np.inf, d >= 0, ~both, d > np.inf)):
+            limit.recovery.stage, kept = stage, held_apart & can_change
+            k = limit.free_rows(state, Bounds(-wide, wide), out)
+            assert k == kept.sum()
+            scale, x = np.where(d < 0, INSIDE_SCALE, 1.0)[kept], d[kept] - s.margin
+            brake = BRAKING_SHARE * s.acceleration * np.abs(G[kept]).sum(axis=1)
+            closing = [max_closing_speed(max(a, 0.0), s.barrier_gain, b) for a, b in zip(x, brake, strict=True)]
+            asked = np.where(x <= 0, np.minimum(-s.barrier_gain * x, s.pair_recovery_speed), -np.array(closing))
+            assert out.scale[:k] == pytest.approx(scale)
+            assert out.A[:k] == pytest.approx(scale[:, None] * G[kept], abs=1e-12)
+            assert out.b[:k] == pytest.approx(scale * asked)
 
 
 @pytest.mark.parametrize("name", ["hrp2", "suralp"])
@@ -125,3 +186,24 @@ def test_a_robot_that_cannot_touch_itself_is_told_and_not_searched_for_ever(monk
     monkeypatch.setattr("humanoid_control.studies.bad_starts.MOST_TRIED", 1)
     with pytest.raises(RobotError, match="wabian2: none of 1 postures inside its ranges is in collision"):
         list(bad_starts(load_robot("wabian2", "fixed"), 60))
+
+
+@pytest.mark.parametrize("margin", [0.02, 0.08])
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_nothing_pushes_at_rest_and_what_is_near_there_comes_no_nearer(name, margin):
+    """Pairs that are nearer than the margin in the neutral posture keep what they have: it is a posture to rest in."""
+    robot = load_robot(name, "fixed")
+    ik, home = WholeBodyIk(robot, IkSettings(margin=margin, activation=0.15)), robot.postures["neutral"]
+    at_rest = robot.pair_distances(robot.q())
+    q = robot.q()
+    for _ in range(100):
+        q = ik.step(q, [PostureTask(robot)], 0.004).q
+    assert np.abs(robot.joints(q) - home).max() < 1e-9
+    hands = [robot.point_frame(p) for p in ("l_wrist", "r_wrist", "l_elbow", "r_elbow")]
+    points = PointsTask(robot, hands)
+    points.set_target_from(q)
+    points.targets = points.targets * [1.0, 0.0, 1.0]  # all to the middle of the body
+    for _ in range(250):
+        q = ik.step(q, [points, PostureTask(robot)], 0.004).q
+    now = robot.pair_distances(q)
+    assert (now > np.minimum(margin, at_rest) - 2e-3).all() and now.min() < at_rest.min() + 0.05

@@ -206,6 +206,13 @@ def test_motion_that_begins_in_the_rest_pose_is_kept(frames):
     assert parse_bvh(bvh(frames), "x.bvh").n_frames == len(frames)
 
 
+@pytest.mark.parametrize(("at_zero", "frames"), [(8, 8), (6, 8), (5, 9), (0, 9)])
+def test_a_rest_pose_has_three_quarters_of_the_rotations_that_turn_at_zero(at_zero, frames):
+    """Of eight; the ninth never turns and does not count."""
+    first = [0, 95, 0] + [0.0] * at_zero + [30.0] * (8 - at_zero) + [10.0]
+    assert parse_bvh(bvh([first] + [[*frame[:-1], 10.0] for frame in waving(8)]), "x.bvh").n_frames == frames
+
+
 def test_outlier_in_a_first_frame_that_is_not_at_zero_is_dropped():
     odd = [[0, 95, 0] + [170.0] * 9]
     assert parse_bvh(bvh(odd + waving(60, step=0.1)), "x.bvh").n_frames == 60

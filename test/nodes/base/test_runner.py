@@ -1,6 +1,5 @@
 """Node processes: bad parameters end in one line and exit code 2; signals end them quickly and cleanly."""
 
-import os
 import signal
 import time
 from pathlib import Path
@@ -10,12 +9,14 @@ import pytest
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 
-pytestmark = pytest.mark.ros
+from test.places import port
+
+pytestmark = [pytest.mark.ros, pytest.mark.patient]
 NODES = ("simulator", "state_estimator", "whole_body_ik", "trajectory_streamer", "viewer")
 
 
-@pytest.mark.patient
 @pytest.mark.parametrize(
     ("node", "parameters", "words"),
     [
@@ -39,7 +40,6 @@ def test_bad_parameters_end_in_one_line_and_code_2(graph, node, parameters, word
     assert any(line.startswith(f"{node}: ") and words in line for line in text.splitlines())
 
 
-@pytest.mark.patient
 def test_a_robot_that_cannot_be_simulated_ends_in_one_line_and_code_2(graph, tmp_path):
     path = tmp_path / "ghost.urdf"
     path.write_text(
@@ -52,23 +52,22 @@ def test_a_robot_that_cannot_be_simulated_ends_in_one_line_and_code_2(graph, tmp
     assert "simulator: ghost: link 'arm' moves and has no mass" in text and "Traceback" not in text
 
 
-@pytest.mark.patient
 def test_an_occupied_port_is_said(graph):
     import socket
 
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         s.listen()
-        port = s.getsockname()[1]
-        process = graph.start("viewer", f"port:={port}", wait=False)
+        taken = s.getsockname()[1]
+        process = graph.start("viewer", f"port:={taken}", wait=False)
         assert process.wait(60) == 2
-    assert f"port {port} is occupied" in graph.output(process)
+    assert f"port {taken} is occupied" in graph.output(process)
 
 
 @pytest.mark.parametrize("node", NODES)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_a_node_within_two_seconds(graph, node, number):
-    extra = [f"port:={9200 + os.getpid() % 500}"] if node == "viewer" else []
+    extra = [f"port:={port(9)}"] if node == "viewer" else []
     process = graph.start(node, *extra, fresh=True)
     graph.spin(0.3)
     code, took = graph.stop(process, number)
@@ -85,7 +84,6 @@ def test_two_interrupts_are_one(graph):
     assert process.wait(30) == 0
 
 
-@pytest.mark.patient
 def test_a_namespace_puts_two_robots_side_by_side(graph):
     graph.start("simulator", "robot:=hrp2", "rate:=100.0", args=("-r", "__ns:=/left"))
     graph.start("simulator", "robot:=lola", "rate:=100.0", args=("-r", "__ns:=/right"))
@@ -94,17 +92,58 @@ def test_a_namespace_puts_two_robots_side_by_side(graph):
     assert "l_hand_grip" in left[0].name and "l_toe_flexion" in right[0].name
 
 
-@pytest.mark.patient
 def test_the_parameter_file_of_the_repository_is_accepted(graph):
     file = Path(__file__).resolve().parents[3] / "config" / "simulator.yaml"
     process = graph.start("simulator", args=("--params-file", str(file)))
     assert process.poll() is None and "READY" in graph.output(process)
 
 
-@pytest.mark.patient
 def test_the_single_threaded_executor_serves_as_well(graph, monkeypatch):
     monkeypatch.setenv("HUMANOID_EXECUTOR", "single")
     process = graph.start("simulator", "rate:=100.0")
     states = graph.listen(JointState, "joint_states")
     graph.until(lambda: len(states) > 50, "joint states")
     assert graph.stop(process)[0] == 0
+
+
+PICKY = """
+from humanoid_control.nodes.base.runner import main_of
+from humanoid_control.nodes.base.tick_node import TickNode
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+
+class Picky(TickNode):
+    node_name = "picky"
+
+    def configure(self):
+        self.taken = 0
+        self.listen(JointState, "numbers", self.on_numbers, wakes=True)
+        self.create_service(Trigger, "~/divide", lambda request, response: 1 / 0)
+        return 50.0
+
+    def on_numbers(self, message):
+        message.position[0]
+        self.taken += 1
+
+    def values(self):
+        return {"taken": self.taken}
+
+if __name__ == "__main__":
+    main_of(Picky)
+"""
+
+
+def test_a_callback_that_raises_is_reported_and_the_node_goes_on(graph, tmp_path):
+    """Of a subscription and of a service; the next good message ends the complaint."""
+    script = tmp_path / "picky.py"
+    script.write_text(PICKY)
+    process = graph.start(str(script), "missed_warn:=100.0")
+    numbers = graph.publisher(JointState, "numbers")
+    said = graph.until_said("picky", "message on numbers failed", lambda: numbers.publish(JointState()))
+    assert said["level"] == 2 and "IndexError" in said["message"] and said["state"] == "active"
+    graph.until_said("picky", "ok", lambda: numbers.publish(JointState(position=[1.0])))
+    assert int(graph.diagnostics("picky")["taken"]) > 0
+    answer = graph.call(Trigger, "/picky/divide")
+    assert not answer.success and "ZeroDivisionError" in answer.message
+    assert "service ~/divide failed" in graph.diagnostics("picky")["message"]
+    assert process.poll() is None and graph.stop(process)[0] == 0

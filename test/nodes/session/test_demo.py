@@ -30,3 +30,7 @@ def test_a_session_that_was_not_recorded_has_no_report(monkeypatch, tmp_path):
     for report in (lambda: dance_report(session, run, robot), lambda: reaching_report(session, run, robot, 200.0)):
         with pytest.raises(ConfigError, match="record=True"):
             report()
+
+
+def test_times_of_a_run_are_told_in_hundredths_of_a_second():
+    assert WatchedRun(7.33333, 0.50666, []).to_json() == {"start_s": 7.33, "stop_s": 0.51}

@@ -65,7 +65,7 @@ def test_on_lola_method_1_with_weak_comfort_cancels_nearly_all(monkeypatch):
     few = {f: FAMILIES[f][-1:] for f in ("still", "method 1", "method 2")}
     monkeypatch.setattr(momentum_sweep, "FAMILIES", few)
     monkeypatch.setattr(momentum_sweep, "COMFORT", (1.0, 0.01))
-    lab = WalkingLab(load_robot("lola", "floating"), GaitSettings(0.4, 0.8), 0.008)
+    lab = WalkingLab(load_robot("lola", "floating"), GaitSettings(0.4, 0.8), 0.016)
     runs = sweep(lab)
     assert [r.family for r in runs] == ["still", "method 1", "method 1", "method 2", "method 2"]
     first, second, still = best(runs, "method 1"), best(runs, "method 2"), best(runs, "still")

@@ -130,6 +130,7 @@ def test_the_scene_colours_the_nearest_volumes_and_marks_the_smallest_gap_in_red
                 name = f"{segment}.{volume}"
                 wanted = color_of(own[name], found.largest) if name in own else UNKNOWN
                 assert tuple(mesh.color) == wanted and (mesh.opacity == drawing.NEAREST) == (name in own)
+            assert lines.visible and all(mesh.visible for mesh in scene._volumes.values())
             assert len(own) > 10 and drawing.NEAREST > 2 * drawing.OTHERS
         assert np.linalg.norm(places[1] - places[0]) > 0.01
     finally:

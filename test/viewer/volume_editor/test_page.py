@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from humanoid_control.collision.ssv.segments import read_segment_file
-from humanoid_control.viewer.browser import Browser, find_chromium
+from humanoid_control.viewer.browser import find_chromium
 from humanoid_control.viewer.volume_editor.page import VolumeEditorPage
 
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.patient,
     pytest.mark.slow,
     pytest.mark.skipif(find_chromium() is None, reason="needs Chromium: install the package 'chromium'"),
 ]
@@ -33,6 +34,8 @@ class User:
 
     def __init__(self, page, browser):
         self.page, self.browser = page, browser
+        size = {"width": WIDTH, "height": HEIGHT}
+        browser.call("Emulation.setDeviceMetricsOverride", **size, deviceScaleFactor=1, mobile=False)
         browser.open(page.url, 1)
         assert browser.wait_for("vertex 1")
         browser.evaluate("document.querySelectorAll('[class*=Notification-closeButton]').forEach(b => b.click())")
@@ -111,53 +114,53 @@ class User:
         return np.array([WIDTH / 2 + scale * (d @ x), HEIGHT / 2 - scale * (d @ np.cross(x, z))])
 
 
-def test_a_volume_is_picked_added_dragged_written_and_saved(page):
+def test_a_volume_is_picked_added_dragged_written_and_saved(page, chromium):
     editor = page.editor
     robot, document = editor.robot, editor.document
-    with Browser(WIDTH, HEIGHT) as browser:
-        user = User(page, browser)
-        assert "not saved" in browser.text() and "smallest gap" in browser.text()
-        poses = robot.link_poses(robot.q(editor.joints))
+    browser = chromium
+    user = User(page, browser)
+    assert "not saved" in browser.text() and "smallest gap" in browser.text()
+    poses = robot.link_poses(robot.q(editor.joints))
 
-        user.click(*user.pixel(poses["r_shank"].act(np.array([0.0, 0.0, -0.3]))))
-        user.until(lambda: document.selection.segment == "r_shank", "a click in the scene selects")
-        before = document.volume
-        tip = poses["r_shank"].act(np.array(before.vertices[1]) + [0.0, 0.0, 0.03])
-        user.drag(user.pixel(tip), user.pixel(tip + [0.0, 0.0, 0.12]))
-        user.until(lambda: document.volume != before, "a drag moves a vertex")
-        browser.sleep(1.0)
-        after = document.volume
-        moved = np.array(after.vertices) - np.array(before.vertices)
-        assert moved[0] == pytest.approx(0.0) and moved[1, :2] == pytest.approx(0.0, abs=1e-5)
-        assert 0.06 < moved[1, 2] < 0.2, "dragged up along the axis of its vertex"
-        user.click_on("undo")
-        user.until(lambda: document.volume == before, "one drag, one step")
-        user.click_on("redo")
-        user.until(lambda: document.volume == after, "done again")
+    user.click(*user.pixel(poses["r_shank"].act(np.array([0.0, 0.0, -0.3]))))
+    user.until(lambda: document.selection.segment == "r_shank", "a click in the scene selects")
+    before = document.volume
+    tip = poses["r_shank"].act(np.array(before.vertices[1]) + [0.0, 0.0, 0.03])
+    user.drag(user.pixel(tip), user.pixel(tip + [0.0, 0.0, 0.12]))
+    user.until(lambda: document.volume != before, "a drag moves a vertex")
+    browser.sleep(1.0)
+    after = document.volume
+    moved = np.array(after.vertices) - np.array(before.vertices)
+    assert moved[0] == pytest.approx(0.0) and moved[1, :2] == pytest.approx(0.0, abs=1e-5)
+    assert 0.06 < moved[1, 2] < 0.2, "dragged up along the axis of its vertex"
+    user.click_on("undo")
+    user.until(lambda: document.volume == before, "one drag, one step")
+    user.click_on("redo")
+    user.until(lambda: document.volume == after, "done again")
 
-        user.click_on("point")
-        user.until(lambda: document.volume not in (before, after), "a new volume")
-        user.write("radius [mm]", "42.5")
-        user.until(lambda: document.volume.radius == pytest.approx(0.0425), "the radius")
-        user.write("name", "calf")
-        user.until(lambda: document.volume.name == "calf", "the name")
-        user.write("name", "shin")
-        user.until(lambda: "already" in browser.text(), "a name that is taken is refused, in words")
-        user.click_on("save")
-        user.until(lambda: "written:" in browser.text(), "saved")
-        assert "not saved" not in browser.text()
-        file = read_segment_file(document.path)
-        assert file == document.file
+    user.click_on("point")
+    user.until(lambda: document.volume not in (before, after), "a new volume")
+    user.write("radius [mm]", "42.5")
+    user.until(lambda: document.volume.radius == pytest.approx(0.0425), "the radius")
+    user.write("name", "calf")
+    user.until(lambda: document.volume.name == "calf", "the name")
+    user.write("name", "shin")
+    user.until(lambda: "already" in browser.text(), "a name that is taken is refused, in words")
+    user.click_on("save")
+    user.until(lambda: "written:" in browser.text(), "saved")
+    assert "not saved" not in browser.text()
+    file = read_segment_file(document.path)
+    assert file == document.file
 
-        user.open_tab("Posture")
-        user.click_on("zero")
-        user.until(lambda: np.allclose(editor.joints, robot.postures["zero"]), "the posture")
-        user.open_tab("Pairs")
-        user.until(lambda: "2 pairs watched" in browser.text() and "l_thigh.inner" in browser.text(), "the pairs")
-        user.click_on("search pairs by random postures")
-        user.until(lambda: "r_thigh - r_shank: one joint connects them" in browser.text(), "left out by the search")
-        user.click_on("undo")
-        user.until(lambda: document.file == file, "undone")
+    user.open_tab("Posture")
+    user.click_on("zero")
+    user.until(lambda: np.allclose(editor.joints, robot.postures["zero"]), "the posture")
+    user.open_tab("Pairs")
+    user.until(lambda: "2 pairs watched" in browser.text() and "l_thigh.inner" in browser.text(), "the pairs")
+    user.click_on("search pairs by random postures")
+    user.until(lambda: "r_thigh - r_shank: one joint connects them" in browser.text(), "left out by the search")
+    user.click_on("undo")
+    user.until(lambda: document.file == file, "undone")
     shank = next(s for s in file.segments if s.name == "r_shank")
     assert [(v.name, v.radius) for v in shank.volumes] == [("shin", 0.05), ("calf", 0.0425)]
     assert shank.volumes[0].vertices == after.vertices
