@@ -147,7 +147,7 @@ class Robot:
         frames = [self.points[p] for p in IMITATION_POINTS if p in self.points]
         moves = np.ones(self.n, dtype=bool)
         if frames:
-            moves = self.ancestor_mask[[self.model.frames[f].parentJoint for f in frames]].any(axis=0)[self.iv :]
+            moves = np.any(self.ancestor_mask[[self.model.frames[f].parentJoint for f in frames]], axis=0)[self.iv :]
         left_out = {n for n in self.joint_names if n in file.optional_joints or n.split("_")[-1].startswith("toe")}
         return [n for n, m in zip(self.joint_names, moves, strict=True) if m and n not in left_out]
 

@@ -111,6 +111,10 @@ class Walker:
         """The plan of now."""
         return self.replanner.plan
 
+    q: np.ndarray
+    v: np.ndarray
+    center: np.ndarray
+
     def reset(self) -> None:
         """Begin anew at the next tick, standing."""
         self.estimator.reset()
@@ -332,13 +336,3 @@ class Walker:
         """The robot is so far off its plan that the next step must help."""
         a, b = self.settings.adjustment, self._balance
         return a is not None and b is not None and (float(np.hypot(*b.error)) > a.threshold or b.cut > a.cut)
-
-    @property
-    def _pushed(self) -> bool:
-        """The robot is so far off its plan that the next step must help."""
-        a, b = self.settings.adjustment, self._balance
-        return a is not None and b is not None and (float(np.hypot(*b.error)) > a.threshold or b.cut > a.cut)
-
-    @property
-    def _wanted(self) -> bool:
-        return bool(np.abs(self.planner.command).max() > 1e-6)

@@ -79,7 +79,7 @@ def test_every_sole_has_a_frame_on_its_link_in_the_middle_of_its_corners(monkeyp
     outputs = simulator_io.SimulatorOutputs.__new__(simulator_io.SimulatorOutputs)
     outputs.engine = SimpleNamespace(base_state=lambda: (np.arange(7.0), np.zeros(6)), robot=robot)
     outputs._odometry, outputs._tf = SimpleNamespace(publish=lambda m: None), SimpleNamespace(publish=sent.append)
-    outputs._feet = {f.name: None for f in robot.feet}
+    outputs._feet, outputs.publish_base = {f.name: None for f in robot.feet}, True
     outputs._send_odometry(stamp_of(1_500_000_000))
     base, *soles = sent[0].transforms
     assert base.child_frame_id == robot.root_link and base.transform.rotation.w == 6.0

@@ -70,11 +70,10 @@ class EngineBase:
 
     def reset(self, joints: np.ndarray | str = "neutral") -> None:
         """See `engine.Engine.reset`."""
-        if not isinstance(joints, str):
-            joints = self._checked("joints of a posture", joints)
+        posture = joints if isinstance(joints, str) else self._checked("joints of a posture", joints)
         self.time = 0.0
         self.pushes.clear()
-        self._restart(self.robot.q(joints), np.zeros(self.robot.nv))
+        self._restart(self.robot.q("neutral" if posture is None else posture), np.zeros(self.robot.nv))
 
     def command(
         self,

@@ -157,7 +157,7 @@ def try_row(row: Row, steps: int, seed: int) -> WalkOutcome:
     engine = SimulationConfig(
         row.robot, "floating", engine=row.engine, drives=row.drives, friction=row.friction
     ).build()
-    pushes = ()
+    pushes: tuple[Push, ...] = ()
     if row.push is not None:
         forward, left = row.push
         pushes = (Push(6 * row.step_time, (forward / PUSHED, left / PUSHED, 0.0), PUSHED),)

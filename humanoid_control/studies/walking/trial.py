@@ -46,7 +46,8 @@ class NoisySensors:
         feet = {n: self.feet[n].read(t, w[:3], w[3:]) for n, w in true.foot_wrenches.items()}
         if joints is None or imu is None or any(w is None for w in feet.values()):
             return self.last
-        state = JointState(true.joints.names, *joints, t)
+        q, v, effort = joints
+        state = JointState(true.joints.names, q, v, effort, t)
         self.last = Measurement(state, ImuReading(*imu), {n: np.concatenate(w) for n, w in feet.items() if w})
         return self.last
 
