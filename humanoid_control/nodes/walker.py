@@ -163,10 +163,7 @@ class WalkerNode(TickNode):
                 raise ConfigError(f"the robot does not take footsteps now: {self.stopped or 'it does not stand yet'}")
             X, frame = self.outputs.X_odom_footprint, self.params.odom_frame
             steps, append = read_footsteps(message, times, X, frame)
-            follow = getattr(self.walker, "follow", None)
-            if follow is None:
-                raise ConfigError("this walker does not follow lists of footsteps")
-            follow(steps, append=append)
+            self.walker.follow(steps, append=append)
         except HumanoidError as e:
             self.answers.publish(KeyValue(key="refused", value=str(e)))
             self.health.report("footsteps", Level.WARN, str(e))

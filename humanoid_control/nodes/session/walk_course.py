@@ -150,7 +150,8 @@ class Course:
             self.session.check()
             if (values := self.values) is not self._diagnosed and "dcm_error_rms_mm" in values:
                 self._diagnosed = values
-                self.errors.append(float(values["dcm_error_rms_mm"]))
+                if math.isfinite(error := float(values["dcm_error_rms_mm"])):
+                    self.errors.append(error)
             show(before + self.time - begin, f"{leg.name}: {self.state.lower()}, {self.values.get('steps', '0')} steps")
 
     def now(self) -> Walked:
