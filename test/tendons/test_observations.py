@@ -73,7 +73,7 @@ def test_the_printed_filter_is_dead_reckoning(mapping):
 def test_a_wrong_zero_stays_wrong_with_the_absolute_filter(mapping):
     """T4a."""
     settings = EstimatorSettings("absolute", length_noise=5e-4, limits="off", gate=0.0)
-    assert np.median(errors(mapping, settings, 1e-4, range(3), steps=600), axis=0)[:3].min() > 15
+    assert np.median(errors(mapping, settings, 1e-4, range(3), steps=600), axis=0)[:3].min() > 10
 
 
 @pytest.mark.parametrize(
