@@ -74,12 +74,12 @@ def measure(
     if not names:
         raise ConfigError("--robot needs the name of a robot")
     bodies, rows = [load_body_points(motion or "dance", marker_set or None, unit=unit, scale=scale)], []
+    robots = [load_robot(name, "fixed") for name in names]
     real = None if motion else test_data(REAL)
     if real is not None:
         bodies.append(load_body_points(str(real)))
     elif not motion:
         warn(ABSENT)
-    robots = [load_robot(name, "fixed") for name in names]
     compile_first()
     scenes = [(body, model) for body in bodies for model in robots]
     with progress("retargeting", len(scenes) * ROUNDS, quiet=quiet) as show:

@@ -25,6 +25,7 @@ from humanoid_control.errors import (
 )
 from humanoid_control.nodes.base.messages import (
     EVENTS,
+    GROUND_TRUTH,
     LATCHED,
     STREAM_OUT,
     WORLD,
@@ -45,8 +46,6 @@ try:  # not among the ROS wheels; there, nothing needs transforms
     from tf2_msgs.msg import TFMessage
 except ImportError:
     TFMessage = None
-
-GROUND_TRUTH = "ground_truth/odometry"
 
 
 class SimulatorInputs:

@@ -18,11 +18,10 @@ from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.errors import EnvironmentProblem, require_extra
-from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_IN
+from humanoid_control.nodes.base.messages import EVENTS, GROUND_TRUTH, LATCHED, STREAM_IN
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import TickNode
-from humanoid_control.nodes.simulator_io import GROUND_TRUTH
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.viewer import PanelActions, port_is_free

@@ -66,6 +66,7 @@ ROWS = {
         "--marker-set": ("dance --robot hrp2 --marker-set plug_in_giat", "did you mean plug_in_gait"),
         "--trough-rule": ("dance --trough-rule boht", "did you mean both"),
         "--html": ("dance --robot hrp2 --html page.pdf", "must be a .html file"),
+        "--acceleration": ("dance --robot hrp2 --acceleration 20,fast", "fast"),
         "--output": ("dance --robot hrp2 -o nowhere/deep", "the folder nowhere does not exist"),
         "--unit": ("dance --robot hrp2 --unit milimetre", "milimetre"),
     },
@@ -117,6 +118,11 @@ ROWS = {
         "--vary": ("--vary fricton=0.2,0.4", "did you mean friction"),
         "--engine": ("--engine mujco", "did you mean mujoco"),
         "--drives": ("--drives elastik", "did you mean elastic"),
+        "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
+    },
+    "study walking": {
+        "--robot": ("--robot lolla", "did you mean lola"),
+        "--only": ("--only robtos", "did you mean robots"),
         "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
     },
     "study tendons": {

@@ -15,8 +15,7 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
-from humanoid_control.nodes.base.messages import LATCHED, seconds
-from humanoid_control.nodes.simulator_io import GROUND_TRUTH
+from humanoid_control.nodes.base.messages import GROUND_TRUTH, LATCHED, seconds
 from humanoid_control.robots import load_robot
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]

@@ -17,6 +17,7 @@ from humanoid_control.kinematics.joint_state import JointState
 from humanoid_control.robots import Robot
 
 WORLD = "world"
+GROUND_TRUTH = "ground_truth/odometry"  # of the simulator: nothing that controls a robot reads it
 AHEAD = 50_000_000  # [ns] stamps that are farther ahead of the clock show that it was set back: no tick is so late
 SET_BACK = 1_000_000_000  # [ns] a clock that was set back by more is followed
 

@@ -160,4 +160,7 @@ def _yaml(value: Any) -> str:
         return f'"{value}"'
     if isinstance(value, list):
         return "[" + ", ".join(_yaml(v) for v in value) + "]"
-    return repr(value)
+    text = repr(value)
+    if isinstance(value, float) and "e" in text and "." not in text:
+        return text.replace("e", ".0e")  # YAML takes 4e-05 for a word
+    return text

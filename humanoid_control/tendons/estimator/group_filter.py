@@ -278,9 +278,9 @@ class GroupFilter:
 
     def _iterated(self) -> Innovations:
         """Update, again and again from the prior about where it led (iterated extended Kalman filter, Jazwinski 1970,
-        ch. 8.3), until the lengths are straight over what is left of the way."""
+        ch. 8.3), until the lengths are straight over what is left of the way. Without a gate, as printed: once."""
         u = update_at(self._packed.table, False)
-        for _ in range(ITERATIONS):
+        for _ in range(ITERATIONS if self.search is not None else 0):
             if not self.observation.relinearise(self, self._prior):
                 break
             u = update_at(self._packed.table, True)

@@ -34,7 +34,8 @@ class EstimatorSettings:
         limits: "soft" pulls an estimate beyond a joint limit back, "hard" clips it, "off" lets it be.
         limit_noise: how soft [rad].
         share: estimate own angles only and borrow the rest, eqs (7)-(10); False is the conventional filter.
-        gate: innovation at which a tendon is left out [standard deviations]; 0 leaves none out.
+        gate: innovation at which a tendon is left out [standard deviations]; 0 leaves none out, updates once as the
+            printed filter does, and never searches.
         slack_tension: a tendon with less tension is left out, where tensions are known [N].
     """
 
