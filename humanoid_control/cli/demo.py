@@ -156,10 +156,18 @@ def _reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack:
 
 def _walk(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, robot: Robot) -> int:
     """Walk the course, and say how it went: 0 only without a fall, with every limit kept."""
-    from humanoid_control.nodes.session.walk_course import WALK_TOPICS, course_for, print_walk, walk_course
+    from humanoid_control.nodes.session.walk_course import (
+        DEMO_PACE,
+        WALK_TOPICS,
+        course_for,
+        print_walk,
+        walk_course,
+    )
 
     course = course_for(robot)
-    _tell(args, f"{robot.title} walks {sum(leg.seconds for leg in course):g} s; Ctrl-C ends it early")
+    pace = settings.setdefault("simulator", {}).setdefault("real_time_factor", DEMO_PACE)
+    seconds = sum(leg.seconds for leg in course)
+    _tell(args, f"{robot.title} walks {seconds:g} s at {pace:g} of real time (--set simulator.real_time_factor=1)")
     with Session(stack, args.robot, settings, record=WALK_TOPICS, quiet=args.json) as session:
         report = walk_course(session, course, args.json)
         if args.json:

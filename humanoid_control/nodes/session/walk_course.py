@@ -36,6 +36,9 @@ WALK_TOPICS = (
     "footsteps/planned",
     "/diagnostics",
 )
+# Of real time: on two slow cores that simulate, control, record and draw, sensors come too late at 1, and a walker that
+# hears nothing for 60 ms stops.
+DEMO_PACE = 0.5
 PERIOD = 0.05  # [s] between messages of cmd_vel
 ADULT_LEG = 0.87  # [m] for which the speeds of the course are
 PATIENCE = 20.0  # [s] for the robot to stand, and to come to rest
