@@ -81,7 +81,7 @@ def test_a_far_update_ends_where_the_posture_is_most_probable():
         truth = LIMITS.mean(axis=1) + 0.4 * np.ptp(LIMITS, axis=1) * rng.uniform(-1, 1, 4)
         prior, sigma = truth + np.deg2rad(rng.choice([-1, 1], 4) * rng.uniform(10, 15, 4)), np.full(4, np.deg2rad(20))
         z = EXACT.lengths(truth) + noise * rng.standard_normal(10)
-        f = GroupFilter(GROUP, EXACT, EstimatorSettings("absolute", length_noise=noise, gate=0.0, limits="off"))
+        f = GroupFilter(GROUP, EXACT, EstimatorSettings("absolute", length_noise=noise, gate=1e6, limits="off"))
         f.reset(prior, sigma)
         f.step(z)
         scale = np.hypot(sigma, np.deg2rad(0.2))  # with what a step adds
