@@ -136,6 +136,11 @@ class Replanner:
         self.plan = WalkPlan(soles, [], path)
         self._before, self.coming = np.zeros(3), None
 
+    def rest(self, t: float) -> None:
+        """The last step is over [s]: the plan is to stand where it ended, as before the first one."""
+        self.plan = WalkPlan(self.plan.soles(t), [], self.plan.path, self.plan.momentum)
+        self._before = np.zeros(3)
+
     @property
     def wanted(self) -> bool:
         """Somebody wants the robot to move."""

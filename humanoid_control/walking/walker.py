@@ -319,6 +319,7 @@ class Walker:
             plans.prepare(now, phase.end, 1 - phase.step.foot, self.state == WalkState.STOP)
         if len(self.plan.phases) == 1 and t >= self.plan.end:
             self.state = WalkState.STAND
+            plans.rest(t)
 
     def _swing(self, now: Commanded, measured: BaseEstimate, phase: Phase) -> None:
         """Let a foot land that has met the ground; move its foothold after a push."""

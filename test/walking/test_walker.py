@@ -85,6 +85,23 @@ def test_an_emergency_stop_ends_on_both_feet_within_two_steps(phase):
     assert walker.t - called < 3.0
 
 
+def test_it_walks_again_after_it_has_stopped():
+    """Eight simulated seconds, two of time. It once went from standing to walking and back at every tick."""
+    engine, walker, stops, states = lola(), Walker(load_robot("lola", "floating")), 0, []
+    engine.step(300)
+    while walker.t < 12.0 and stops < 2:
+        walker.command(SPEED if walker.steps < 1 + 3 * stops else np.zeros(3))
+        report = walker.step(engine.read())
+        engine.command(walker.joints, walker.joint_velocity)
+        engine.step(4)
+        if not states or states[-1] != report.state:
+            states.append(report.state)
+            stops += report.state == WalkState.STAND and len(states) > 1
+    S = WalkState
+    assert states == [S.STAND, S.WALK, S.STOP, S.STAND, S.WALK, S.STOP, S.STAND], states
+    assert walker.steps >= 4
+
+
 @pytest.mark.parametrize("bad", [[np.nan, 0, 0], [np.inf, 0, 0], [1.0, 2.0], "fast"])
 def test_a_velocity_that_is_none_is_refused_and_the_old_one_stays(bad):
     walker = Walker(load_robot("hrp2", "floating"))
