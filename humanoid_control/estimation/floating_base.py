@@ -6,6 +6,7 @@ them says where the base is; their means are weighted by load. Without a loaded 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -83,6 +84,10 @@ class FloatingBaseEstimator:
         pin.centerOfMass(r.model, self.data, self._q, self._v, False)
         pin.updateFramePlacements(r.model, self.data)
 
+    def _load(self, force: float) -> float:
+        """How much a sole counts, by the normal force on it [N]."""
+        return force * min(max((force / self._weight - LIGHT) / (SURE - LIGHT), 0.0), 1.0)
+
     def update(
         self, forces: np.ndarray, may_stand: Sequence[bool], dt: float, ground: Sequence[float] | None = None
     ) -> BaseEstimate:
@@ -93,36 +98,35 @@ class FloatingBaseEstimator:
             dt: since the last update [s]. ground: (F,) height of the ground under each sole, where it is known [m].
         """
         r, data = self.robot, self.data
-        share = np.clip((forces / self._weight - LIGHT) / (SURE - LIGHT), 0.0, 1.0) * np.maximum(forces, 0.0)
-        share = np.where(may_stand, share, 0.0)
+        share = [self._load(float(f)) if stands else 0.0 for f, stands in zip(forces, may_stand, strict=True)]
         places = [data.oMf[f].translation for f in self.frames]
         speeds = [pin.getFrameVelocity(r.model, data, f, ALIGNED).linear for f in self.frames]
-        if not self._started and share.sum() > 0:
-            lowest = min(p[2] for p, s in zip(places, share, strict=True) if s > 0)
-            self._position, self._started = np.array([0.0, 0.0, -lowest]), True
-        total = float(share.sum())
-        if total > 0:
-            weights = share / total
-            velocity = -sum(w * s for w, s in zip(weights, speeds, strict=True))
+        total = sum(share)
+        weights = np.array([s / total if total > 0 else 0.0 for s in share])
+        loaded = [k for k, s in enumerate(share) if s > 0]
+        if not self._started and loaded:
+            self._position, self._started = np.array([0.0, 0.0, -min(places[k][2] for k in loaded)]), True
+        if loaded:
+            velocity = -sum(weights[k] * speeds[k] for k in loaded)
             guess = self._position + dt * velocity
-            for k, w in enumerate(weights):
-                if w > 0 and self._anchors[k] is None:
+            for k in loaded:
+                if self._anchors[k] is None:
                     anchor = guess + places[k]
                     if ground is not None:
                         anchor[2] = ground[k]
                     self._anchors[k] = anchor
-            self._position = sum(w * (a - p) for w, a, p in zip(weights, self._anchors, places, strict=True) if w > 0)
+            self._position = sum(weights[k] * (self._anchors[k] - places[k]) for k in loaded)
             self._velocity, self._airborne = velocity, 0.0
         else:
-            weights = np.zeros(len(self.frames))
             self._position = self._position + dt * self._velocity
             self._airborne += dt
-        for k, w in enumerate(weights):
-            if w <= 0:
+        slip = np.zeros(len(self.frames))
+        for k in range(len(self.frames)):
+            if k in loaded:
+                x, y, _ = speeds[k] + self._velocity
+                slip[k] = math.hypot(x, y)
+            else:
                 self._anchors[k] = None
-        slip = np.array(
-            [np.hypot(*(s + self._velocity)[:2]) if w > 0 else 0.0 for s, w in zip(speeds, weights, strict=True)]
-        )
         q, v = self._q.copy(), self._v.copy()
         q[:3] = self._position
         v[:3] = data.oMi[1].rotation.T @ self._velocity

@@ -155,49 +155,7 @@ class LegReach:
         return self.neutral - max(self.crouch, self.above - legs)
 
 
-# -------- Support polygons
-
-
 def _rectangle(points: np.ndarray) -> np.ndarray:
     """Corners (4, 2) of the rectangle around points (m, 2), counter-clockwise."""
     (x0, y0), (x1, y1) = points.min(axis=0), points.max(axis=0)
     return np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]])
-
-
-def convex_hull(points: np.ndarray) -> np.ndarray:
-    """Corners (k, 2) of the convex hull of points (m, 2), counter-clockwise (Andrew's monotone chain)."""
-    order = sorted(map(tuple, points))
-    out: list[tuple[float, float]] = []
-    for chain in (order, order[::-1]):
-        start = len(out)
-        for p in chain:
-            while len(out) - start > 1 and _turn(out[-2], out[-1], p) <= 0:
-                out.pop()
-            out.append(p)
-        out.pop()
-    return np.array(out)
-
-
-def _turn(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> float:
-    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
-
-
-def nearest_in_polygon(polygon: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """Point (2,) of a convex polygon (k, 2), counter-clockwise, that is nearest to p (2,)."""
-    a, b = polygon, np.roll(polygon, -1, axis=0)
-    d = b - a
-    outside = d[:, 0] * (p[1] - a[:, 1]) - d[:, 1] * (p[0] - a[:, 0]) < 0
-    if not outside.any():
-        return p
-    s = np.clip(((p - a) * d).sum(axis=1) / np.maximum((d * d).sum(axis=1), 1e-18), 0.0, 1.0)
-    near = a + s[:, None] * d
-    return near[np.argmin(((p - near) ** 2).sum(axis=1))]
-
-
-def edge_distance(polygon: np.ndarray, p: np.ndarray) -> float:
-    """Distance from p (2,) to the edge of a convex polygon (k, 2): positive inside, negative outside [m]."""
-    a, b = polygon, np.roll(polygon, -1, axis=0)
-    d = b - a
-    inside = (d[:, 0] * (p[1] - a[:, 1]) - d[:, 1] * (p[0] - a[:, 0])) / np.hypot(d[:, 0], d[:, 1])
-    depth = float(inside.min())
-    return depth if depth >= 0 else -float(np.linalg.norm(p - nearest_in_polygon(polygon, p)))

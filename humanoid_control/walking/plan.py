@@ -14,6 +14,8 @@ from humanoid_control.walking.footsteps import Footstep
 from humanoid_control.walking.lipm import ZmpPath
 from humanoid_control.walking.swing_foot import SwingPath
 
+KEPT = 8  # references
+
 
 class Phase(NamedTuple):
     """One footstep in time.
@@ -144,6 +146,7 @@ class WalkPlan:
     ) -> None:
         self.feet, self.phases, self.path = (feet[0], feet[1]), list(phases), path
         self.momentum = momentum or MomentumShift.none()
+        self._known = dict[float, References]()
 
     @property
     def end(self) -> float:
@@ -168,7 +171,15 @@ class WalkPlan:
         return out[0], out[1]
 
     def at(self, t: float) -> References:
-        """References at a time."""
+        """References at a time; the last few are kept, since several parts of a tick ask for the same ones."""
+        found = self._known.get(t)
+        if found is None:
+            if len(self._known) >= KEPT:
+                self._known.clear()
+            found = self._known[t] = self._references(t)
+        return found
+
+    def _references(self, t: float) -> References:
         soles, k = self.soles(t), self.index(t)
         swinging, u = None, 1.0
         if k >= 0 and t < self.phases[k].land - 1e-9:

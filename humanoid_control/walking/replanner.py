@@ -18,7 +18,7 @@ from humanoid_control.estimation.floating_base import BaseEstimate
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.dynamics_filter import DynamicsFilter
-from humanoid_control.walking.feet import Feet, LegReach, nearest_in_polygon
+from humanoid_control.walking.feet import Feet, LegReach
 from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes, VelocityPlanner
 from humanoid_control.walking.lipm import ZmpPath
 from humanoid_control.walking.model_predictive import ModelPredictive
@@ -36,6 +36,7 @@ from humanoid_control.walking.preview_control import PreviewControl
 from humanoid_control.walking.stabilizer import StabilizerGains
 from humanoid_control.walking.step_adjustment import AdjustmentSettings, SwingChoice, adjust
 from humanoid_control.walking.step_limits import step_limits_of
+from humanoid_control.walking.support import nearest_in_polygon
 from humanoid_control.walking.swing_foot import SwingPath
 
 GRAVITY = 9.81
@@ -257,8 +258,8 @@ class Replanner:
         else:
             steps = self.footsteps.closing_steps(step, 1)
         new = self._plan_of(t, plan.feet, [first, *schedule(feet, steps, first.end)], stand=zmp)
-        new.momentum = replace(plan.momentum, t0=plan.momentum.t0 + swing.land - phase.land)
-        self.plan = new
+        later_shift = replace(plan.momentum, t0=plan.momentum.t0 + swing.land - phase.land)
+        self.plan = WalkPlan(new.feet, new.phases, new.path, later_shift)
 
     def land(self, now: Commanded) -> tuple[int, float]:
         """Let the swinging foot stand, which met the ground before its time; the weight follows as planned.

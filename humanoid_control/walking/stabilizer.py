@@ -12,17 +12,19 @@ Three loops, each slower than what it acts through:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
 from humanoid_control.estimation.floating_base import BaseEstimate
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
-from humanoid_control.walking.feet import Feet, convex_hull, edge_distance, nearest_in_polygon
+from humanoid_control.numerics.packed import Packed
+from humanoid_control.walking.feet import Feet
 from humanoid_control.walking.plan import References
+from humanoid_control.walking.support import BOTH, Soles, ZmpRequest, ask_for_zmp, left_share, support_polygon
 
 GRAVITY = 9.81
-SHARES = np.array([0.0, *(s * k / 50 for k in range(1, 51) for s in (1, -1))])  # changes that are tried in turn
 
 
 @dataclass(frozen=True)
@@ -93,11 +95,16 @@ class Stabilizer:
             feet: geometry. mass: of the robot [kg].
         """
         self.feet, self.weight, self.gains = feet, mass * GRAVITY, gains or StabilizerGains()
+        boxes = (np.ascontiguousarray(a, dtype=float) for a in (feet.lower, feet.upper, feet.middle))
+        self._soles = Packed(Soles(*boxes, np.zeros((2, 3, 3)), np.zeros((2, 3)), self.gains.margin))
+        self._request = Packed(ZmpRequest(*np.zeros((4, 2)), self.gains.integral_limit))
+        self.integral = self._request.record.integral
         self.reset()
 
     def reset(self) -> None:
         """Forget everything: the robot stands as it is commanded."""
-        self.integral, self.ankles, self.height = np.zeros(2), np.zeros((2, 2)), 0.0
+        self.integral[:] = 0.0
+        self.ankles, self.height = np.zeros((2, 2)), 0.0
         self.offsets, self.turns = np.zeros((2, 3)), np.zeros((2, 3))
         self._start_offset, self._start_turn = np.zeros(3), np.zeros(3)
         self._swinging: int | None = None
@@ -112,83 +119,25 @@ class Stabilizer:
         Args:
             ref: of the plan. now: the robot. omega: of the pendulum [1/s]. dt: of the ticks [s].
         """
-        g = self.gains
-        xi = now.center[:2] + now.center_velocity[:2] / omega
-        e = xi - ref.dcm
-        wanted = ref.zmp + (1 + g.dcm / omega) * e + self.integral
-        polygon = self.polygon(ref)
-        inside = nearest_in_polygon(polygon, wanted)
-        cut = float(np.linalg.norm(wanted - inside))
-        if cut < 1e-9:
-            self.integral = np.clip(self.integral + dt * g.integral * e, -g.integral_limit, g.integral_limit)
-        return Balance(e, inside, cut, edge_distance(polygon, inside) + g.margin, self._distribute(ref, inside))
+        g, r = self.gains, self._request.record
+        r.xi[:] = now.center[:2] + now.center_velocity[:2] / omega
+        r.xi_ref[:], r.zmp_ref[:] = ref.dcm, ref.zmp
+        at = self._place(ref)
+        zmp, cut, margin, wrenches = ask_for_zmp(
+            *at, self._request.table, 1.0 + g.dcm / omega, dt * g.integral, self.weight
+        )
+        return Balance(r.xi - ref.dcm, zmp, cut, margin + g.margin, wrenches)
 
     def polygon(self, ref: References) -> np.ndarray:
         """Corners (k, 2) of where the zero-moment point may be: the hull of the standing soles, less the margin."""
-        corners, m = [], self.gains.margin
-        for k in (0, 1):
-            if k != ref.swinging:
-                (x0, y0), (x1, y1) = self.feet.lower[k] + m, self.feet.upper[k] - m
-                box = np.array([[x0, y0, 0], [x1, y0, 0], [x1, y1, 0], [x0, y1, 0]])
-                X = ref.soles[k]
-                corners.append((box @ X.rotation.T + X.translation)[:, :2])
-        return corners[0] if len(corners) == 1 else convex_hull(np.vstack(corners))
+        return support_polygon(*self._place(ref))
 
-    def _distribute(self, ref: References, zmp: np.ndarray) -> np.ndarray:
-        """Normal force and moments (2, 3) of both feet: shares by where the point lies between them."""
-        out, g = np.zeros((2, 3)), self.gains
-        left, rest, middles = self._share(ref, zmp)
-        if ref.swinging is not None:
-            shares, points = (left, 1.0 - left), [zmp, zmp]
-        else:
-            shares, points = self._both(ref, zmp, left, [m + rest for m in middles])
-        for k in (0, 1):
-            local = ref.soles[k].actInv(np.array([*points[k], ref.soles[k].translation[2]]))[:2]
-            x, y = np.clip(local, self.feet.lower[k] + g.margin, self.feet.upper[k] - g.margin)
-            f = shares[k] * self.weight
-            out[k] = f, y * f, -x * f
-        return out
-
-    def _both(
-        self, ref: References, zmp: np.ndarray, left: float, points: list[np.ndarray]
-    ) -> tuple[tuple[float, float], list[np.ndarray]]:
-        """Shares and pressure points of both feet whose mean is zmp (2,), near those given.
-
-        Each point is moved into its sole and the other one takes up the rest; where both are at an edge, the share
-        changes, in steps of a fiftieth, until there is a way.
-        """
-        best: tuple[float, tuple[float, float], list[np.ndarray]] = (np.inf, (left, 1.0 - left), points)
-        for change in SHARES:
-            share = min(max(left + change, 0.0), 1.0)
-            a, b = points
-            for _ in range(4):
-                a = self._inside(ref, 0, a)
-                if share < 1.0:
-                    b = self._inside(ref, 1, (zmp - share * a) / (1.0 - share))
-                if share > 0.0:
-                    a = self._inside(ref, 0, (zmp - (1.0 - share) * b) / share)
-            missing = float(np.abs(share * a + (1.0 - share) * b - zmp).max())
-            if missing < best[0] - 1e-9:
-                best = missing, (share, 1.0 - share), [a, b]
-            if missing < 1e-6:
-                break
-        return best[1], best[2]
-
-    def _inside(self, ref: References, k: int, p: np.ndarray) -> np.ndarray:
-        """The point (2,) of a sole, less the margin, that is nearest to p along its axes."""
-        X, m = ref.soles[k], self.gains.margin
-        local = X.actInv(np.array([*p, X.translation[2]]))
-        local[:2] = np.clip(local[:2], self.feet.lower[k] + m, self.feet.upper[k] - m)
-        return X.act(local)[:2]
-
-    def _share(self, ref: References, zmp: np.ndarray) -> tuple[float, np.ndarray, list[np.ndarray]]:
-        """Share of the weight on the left foot, what is left of zmp off the line of both feet (2,), their middles."""
-        middles = [X.act(np.array([*m, 0.0]))[:2] for X, m in zip(ref.soles, self.feet.middle, strict=True)]
-        if ref.swinging is not None:
-            return float(ref.swinging == 1), np.zeros(2), middles
-        d = middles[0] - middles[1]
-        share = float(np.clip((zmp - middles[1]) @ d / (d @ d), 0.0, 1.0))
-        return share, zmp - middles[1] - share * d, middles
+    def _place(self, ref: References) -> tuple[Any, int]:
+        """Arguments of the kernels of the support: the soles where a plan has them, and the foot in the air."""
+        soles = self._soles.record
+        for k, X in enumerate(ref.soles):
+            soles.R[k], soles.p[k] = X.rotation, X.translation
+        return self._soles.table, BOTH if ref.swinging is None else ref.swinging
 
     # -- forces of the feet -------------------------------------------------------------------------------------
 
@@ -252,5 +201,5 @@ class Stabilizer:
             p = X.translation + self.offsets[k] + np.array([0.0, 0.0, sign * 0.5 * self.height])
             R = pin.exp3(self.turns[k]) @ X.rotation @ pin.exp3(np.array([*self.ankles[k], 0.0]))
             out.append(pin.SE3(R, p))
-        left = self._share(ref, ref.zmp)[0]
+        left = left_share(*self._place(ref), ref.zmp)
         return out, left * self.offsets[0] + (1.0 - left) * self.offsets[1]

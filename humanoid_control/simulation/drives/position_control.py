@@ -105,6 +105,26 @@ class ReferenceLimits(NamedTuple):
     lead: np.ndarray
 
 
+class References(NamedTuple):
+    """References of drives (n,) as in `DriveCommands`, and the limits of what is commanded.
+
+    Attributes:
+        lower, upper: ranges [rad]. speed: limits [rad/s]. torque: limits [N m].
+        given: (4, n) commanded positions, velocities, efforts, where each is given; and where the joints are.
+    """
+
+    mode: I1
+    q_ref: F1
+    v_ref: F1
+    effort: F1
+    driven: F1
+    lower: F1
+    upper: F1
+    speed: F1
+    torque: F1
+    given: F2
+
+
 class DriveCommands:
     """The references of all drives. One rule for every engine.
 
@@ -133,6 +153,10 @@ class DriveCommands:
         n = robot.n
         self.mode, self.q_ref, self.v_ref = np.full(n, POSITION), np.zeros(n), np.zeros(n)
         self.effort, self.driven = np.zeros(n), np.ones(n)
+        rows = (robot.lower, robot.upper, robot.velocity, gains.effort)
+        limits = [np.require(row, float, ["C", "W"]) for row in rows]
+        state = (self.mode, self.q_ref, self.v_ref, self.effort, self.driven)
+        self._references = Packed(References(*state, *limits, np.zeros((4, n))))
         self.reset(robot.joints(robot.q()))
 
     def reset(self, joints: np.ndarray, time: float = 0.0) -> None:
@@ -154,24 +178,11 @@ class DriveCommands:
             time: now [s]. joints: (n,) where they are [rad].
             positions, velocities, efforts: (n,) each or None; entries that are not numbers are not given.
         """
-        r = self.robot
-        q, v, tau = (
-            np.full(r.n, np.nan) if x is None else np.asarray(x, float) for x in (positions, velocities, efforts)
-        )
-        by_q = np.isfinite(q)
-        by_v = ~by_q & np.isfinite(v)
-        by_tau = ~by_q & ~by_v & np.isfinite(tau)
-        starts = by_v & (self.mode != VELOCITY)
-        self.mode[:] = np.select([by_q, by_v, by_tau], [POSITION, VELOCITY, EFFORT], self.mode)
-        self.q_ref[:] = np.where(by_q, np.clip(q, r.lower, r.upper), np.where(starts, joints, self.q_ref))
-        given = by_q | by_v | by_tau
-        speed = np.where(by_tau, 0.0, np.clip(np.nan_to_num(v, nan=0.0), -r.velocity, r.velocity))
-        held = np.where(self.mode == POSITION, 0.0, self.v_ref)
-        self.v_ref[:] = np.where(given, speed, held)
-        tau = np.clip(np.where(np.isfinite(tau), tau, 0.0), -self._limit, self._limit)
-        self.effort[:] = np.where(given, tau, self.effort)
+        given = self._references.record.given
+        for row, values in zip(given, (positions, velocities, efforts, joints), strict=True):
+            row[:] = np.nan if values is None else values
+        take_command(self._references.table)
         self.since = time
-        self.driven[:] = self.mode != EFFORT
 
     @property
     def moving(self) -> bool:
@@ -182,6 +193,32 @@ class DriveCommands:
         """Move the references on by a step of length h."""
         silent = time - self.since >= self.coast
         advance_drive_references(self.mode, self.q_ref, self.v_ref, self.limits, joints, silent, h)
+
+
+@kernel
+def take_command(table):
+    """Take the command `given` in packed References: of each joint the first that is a number."""
+    r = unpack(table, References)
+    for k in range(r.mode.shape[0]):
+        q, v, tau, joint = r.given[0, k], r.given[1, k], r.given[2, k], r.given[3, k]
+        was = r.mode[k]
+        feed = min(max(tau, -r.torque[k]), r.torque[k]) if np.isfinite(tau) else 0.0
+        # An infinite speed together with a position stands for the limit.
+        speed = 0.0 if np.isnan(v) else min(max(v, -r.speed[k]), r.speed[k])
+        if np.isfinite(q):
+            r.mode[k], r.q_ref[k], r.v_ref[k] = POSITION, min(max(q, r.lower[k]), r.upper[k]), speed
+        elif np.isfinite(v):
+            r.mode[k], r.v_ref[k] = VELOCITY, speed
+            if was != VELOCITY:
+                r.q_ref[k] = joint
+        elif np.isfinite(tau):
+            r.mode[k], r.v_ref[k] = EFFORT, 0.0
+        else:
+            if was == POSITION:
+                r.v_ref[k] = 0.0
+            continue
+        r.effort[k] = feed
+        r.driven[k] = 0.0 if r.mode[k] == EFFORT else 1.0
 
 
 @kernel

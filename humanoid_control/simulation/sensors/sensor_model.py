@@ -122,10 +122,14 @@ class Sensor:
         """Begin again, with the same random numbers."""
         self._rng = np.random.default_rng(self._seed)
         self._old: deque[tuple[float, tuple[np.ndarray, ...]]] = deque()
-        self._offset = [
-            self._rng.normal(size=_free(k, n)) * s
-            for k, n, s in zip(self._quantities, self._sizes, self._bias, strict=True)
-        ]
+        free = [_free(k, n) for k, n in zip(self._quantities, self._sizes, strict=True)]
+        offsets = [self._rng.normal(size=n) * s for n, s in zip(free, self._bias, strict=True)]
+        self._bias_of_all = np.concatenate(offsets)
+        ends = np.cumsum(free)
+        self._parts = [slice(int(b - n), int(b)) for n, b in zip(free, ends, strict=True)]
+        noise = np.repeat(self._noise, free)
+        self._drawn = np.flatnonzero(noise)
+        self._deviation = noise[self._drawn]
 
     def read(self, time: float, *values: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """The reading now.
@@ -139,10 +143,10 @@ class Sensor:
         """
         if self.delay:
             self._old.append((time, tuple(np.array(v) for v in values)))
-        errors = [
-            offset + noise * self._rng.normal(size=len(offset)) if noise else offset
-            for offset, noise in zip(self._offset, self._noise, strict=True)
-        ]
+        error = self._bias_of_all
+        if self._drawn.size:  # one call for all quantities draws what one for each would
+            error = error.copy()
+            error[self._drawn] += self._deviation * self._rng.standard_normal(len(self._drawn))
         lost = self.dropout and self._rng.random() < self.dropout
         if self.delay:
             while len(self._old) > 1 and self._old[1][0] <= time - self.delay + 1e-9:
@@ -150,7 +154,12 @@ class Sensor:
             then, values = self._old[0]
             if then > time - self.delay + 1e-9:
                 return None
-        return None if lost else tuple(map(_disturbed, self._quantities, values, errors, self._resolution))
+        if lost:
+            return None
+        return tuple(
+            _disturbed(kind, value, error[part], step)
+            for kind, value, part, step in zip(self._quantities, values, self._parts, self._resolution, strict=True)
+        )
 
 
 def _free(quantity: str, size: int) -> int:
@@ -162,6 +171,7 @@ def _disturbed(quantity: str, value: np.ndarray, error: np.ndarray, resolution: 
     if quantity == "orientation":
         if not error.any():
             return np.asarray(value)
-        return (pin.Quaternion(*np.roll(value, 1)) * pin.Quaternion(pin.exp3(error))).coeffs()
+        x, y, z, w = value
+        return (pin.Quaternion(w, x, y, z) * pin.Quaternion(pin.exp3(error))).coeffs()
     out = value + error
     return resolution * np.round(out / resolution) if resolution else out

@@ -1,0 +1,254 @@
+"""The support of standing soles: its polygon, the zero-moment point held inside, and the wrench that each foot gets.
+
+Polygons are convex, arrays (k, 2) of corners, counter-clockwise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import F1, F2, F3
+from humanoid_control.numerics.packed import unpack
+
+BOTH = -1  # in place of the foot in the air
+CHANGES = 50  # of the share of a foot's weight that are tried, each way
+EXACT = 1e-6  # [m]
+
+
+# -------- Polygons
+
+
+@kernel
+def convex_hull(points: np.ndarray) -> np.ndarray:
+    """Corners (k, 2) of the convex hull of points (m, 2) (Andrew's monotone chain)."""
+    m = points.shape[0]
+    order = np.arange(m)
+    for i in range(1, m):  # by x, then y
+        k, j = order[i], i - 1
+        while j >= 0 and (
+            points[order[j], 0] > points[k, 0]
+            or (points[order[j], 0] == points[k, 0] and points[order[j], 1] > points[k, 1])
+        ):
+            order[j + 1] = order[j]
+            j -= 1
+        order[j + 1] = k
+    out, n = np.empty((2 * m + 1, 2)), 0
+    for chain in range(2):
+        start = n
+        for i in range(m):
+            p = points[order[i if chain == 0 else m - 1 - i]]
+            while n - start > 1:
+                a, b = out[n - 2], out[n - 1]
+                if (b[0] - a[0]) * (p[1] - a[1]) - (b[1] - a[1]) * (p[0] - a[0]) > 0.0:
+                    break
+                n -= 1
+            out[n] = p
+            n += 1
+        n -= 1
+    return out[:n].copy()
+
+
+@kernel
+def nearest_in_polygon(polygon: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """Point (2,) of a polygon that is nearest to p (2,)."""
+    k, outside, least = polygon.shape[0], False, np.inf
+    best = p.copy()
+    for i in range(k):
+        a, b = polygon[i], polygon[(i + 1) % k]
+        dx, dy, x, y = b[0] - a[0], b[1] - a[1], p[0] - a[0], p[1] - a[1]
+        outside = outside or dx * y - dy * x < 0.0
+        s = min(max((x * dx + y * dy) / max(dx * dx + dy * dy, 1e-18), 0.0), 1.0)
+        far = (x - s * dx) ** 2 + (y - s * dy) ** 2
+        if far < least:
+            least, best[0], best[1] = far, a[0] + s * dx, a[1] + s * dy
+    return best if outside else p.copy()
+
+
+@kernel
+def edge_distance(polygon: np.ndarray, p: np.ndarray) -> float:
+    """Distance from p (2,) to the edge of a polygon: positive inside, negative outside [m]."""
+    k, depth = polygon.shape[0], np.inf
+    for i in range(k):
+        a, b = polygon[i], polygon[(i + 1) % k]
+        dx, dy = b[0] - a[0], b[1] - a[1]
+        depth = min(depth, (dx * (p[1] - a[1]) - dy * (p[0] - a[0])) / np.hypot(dx, dy))
+    if depth >= 0.0:
+        return depth
+    near = nearest_in_polygon(polygon, p)
+    return -np.hypot(p[0] - near[0], p[1] - near[1])
+
+
+# -------- Two soles
+
+
+class Soles(NamedTuple):
+    """The two soles of a robot, and where they are planned to be.
+
+    Attributes:
+        lower, upper: (2, 2) corners of each sole that the ground may press on, in its frame [m].
+        middle: (2, 2) points that the zero-moment point stands on, in the frames of the soles [m].
+        R: (2, 3, 3), p: (2, 3) pose of each sole in the world. margin: kept from the edges [m].
+    """
+
+    lower: F2
+    upper: F2
+    middle: F2
+    R: F3
+    p: F2
+    margin: float
+
+
+@kernel
+def support_polygon(table: np.ndarray, swinging: int) -> np.ndarray:
+    """Corners (k, 2) of where the zero-moment point may be: the hull of the standing soles, less the margin.
+
+    Args:
+        table: of the packed Soles. swinging: the foot in the air, or BOTH.
+    """
+    s = unpack(table, Soles)
+    points, n = np.empty((8, 2)), 0
+    for k in range(2):
+        if k == swinging:
+            continue
+        x0, y0 = s.lower[k, 0] + s.margin, s.lower[k, 1] + s.margin
+        x1, y1 = s.upper[k, 0] - s.margin, s.upper[k, 1] - s.margin
+        for x, y in ((x0, y0), (x1, y0), (x1, y1), (x0, y1)):
+            points[n, 0] = s.R[k, 0, 0] * x + s.R[k, 0, 1] * y + s.p[k, 0]
+            points[n, 1] = s.R[k, 1, 0] * x + s.R[k, 1, 1] * y + s.p[k, 1]
+            n += 1
+    return points[:4].copy() if n == 4 else convex_hull(points)
+
+
+@kernel
+def _local(s: Soles, k: int, p: np.ndarray) -> tuple[float, float]:
+    """A point (2,) at the height of a sole's frame, in that frame, moved into the sole less its margin."""
+    dx, dy = p[0] - s.p[k, 0], p[1] - s.p[k, 1]
+    x = s.R[k, 0, 0] * dx + s.R[k, 1, 0] * dy
+    y = s.R[k, 0, 1] * dx + s.R[k, 1, 1] * dy
+    x = min(max(x, s.lower[k, 0] + s.margin), s.upper[k, 0] - s.margin)
+    return x, min(max(y, s.lower[k, 1] + s.margin), s.upper[k, 1] - s.margin)
+
+
+@kernel
+def _inside(s: Soles, k: int, p: np.ndarray) -> np.ndarray:
+    """The point (2,) of a sole, less the margin, that is nearest to p along its axes."""
+    x, y = _local(s, k, p)
+    R, at = s.R[k], s.p[k]
+    return np.array([at[0] + R[0, 0] * x + R[0, 1] * y, at[1] + R[1, 0] * x + R[1, 1] * y])
+
+
+@kernel
+def left_share(table: np.ndarray, swinging: int, zmp: np.ndarray) -> float:
+    """Share of the weight on the left foot, by where the zero-moment point (2,) lies between both."""
+    s = unpack(table, Soles)
+    if swinging != BOTH:
+        return 1.0 if swinging == 1 else 0.0
+    a, b = _middle(s, 0), _middle(s, 1)
+    d = a - b
+    return min(max(((zmp[0] - b[0]) * d[0] + (zmp[1] - b[1]) * d[1]) / (d[0] ** 2 + d[1] ** 2), 0.0), 1.0)
+
+
+@kernel
+def _middle(s: Soles, k: int) -> np.ndarray:
+    x, y = s.middle[k, 0], s.middle[k, 1]
+    R, at = s.R[k], s.p[k]
+    return np.array([at[0] + R[0, 0] * x + R[0, 1] * y, at[1] + R[1, 0] * x + R[1, 1] * y])
+
+
+@kernel
+def distribute(table: np.ndarray, swinging: int, zmp: np.ndarray, weight: float, out: np.ndarray) -> None:
+    """Normal force and moments of both feet whose zero-moment point is the one asked for.
+
+    On two feet their shares are those of the line between their middles, and the rest off that line is the same on
+    both. Where that lies beyond the edge of a sole the other one takes up what is missing, and where both are at an
+    edge the shares change until there is a way.
+
+    Args:
+        table: of the packed Soles. swinging: the foot in the air, or BOTH.
+        zmp: (2,) inside the support [m]. weight: of the robot [N].
+        out: (2, 3) force [N], moments about x and y of the sole frames [N m], to be filled.
+    """
+    s = unpack(table, Soles)
+    share = left_share(table, swinging, zmp)
+    a, b = zmp.copy(), zmp.copy()
+    if swinging == BOTH:
+        first, second = _middle(s, 0), _middle(s, 1)
+        rest = zmp - second - share * (first - second)
+        share, a, b = _both(s, zmp, share, first + rest, second + rest)
+    for k in range(2):
+        x, y = _local(s, k, a if k == 0 else b)
+        force = weight * (share if k == 0 else 1.0 - share)
+        out[k, 0], out[k, 1], out[k, 2] = force, y * force, -x * force
+
+
+@kernel
+def _both(
+    s: Soles, zmp: np.ndarray, left: float, first: np.ndarray, second: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Share of the left foot and pressure points of both whose mean is zmp (2,), near those given."""
+    least, share, left_point, right_point = np.inf, left, first, second
+    for i in range(2 * CHANGES + 1):
+        size = ((i + 1) // 2) / CHANGES
+        x = min(max(left + (size if i % 2 else -size), 0.0), 1.0)
+        a, b = first, second
+        for _ in range(4):
+            a = _inside(s, 0, a)
+            if x < 1.0:
+                b = _inside(s, 1, (zmp - x * a) / (1.0 - x))
+            if x > 0.0:
+                a = _inside(s, 0, (zmp - (1.0 - x) * b) / x)
+        missing = np.abs(x * a + (1.0 - x) * b - zmp).max()
+        if missing < least - 1e-9:
+            least, share, left_point, right_point = missing, x, a, b
+        if missing < EXACT:
+            break
+    return share, left_point, right_point
+
+
+# -------- Feedback
+
+
+class ZmpRequest(NamedTuple):
+    """What a tick's feedback starts from.
+
+    Attributes:
+        xi: (2,) measured divergent component; xi_ref, zmp_ref: (2,) planned [m].
+        integral: (2,) of the error, which the feedback moves on [m]. most: of each of its components [m].
+    """
+
+    xi: F1
+    xi_ref: F1
+    zmp_ref: F1
+    integral: F1
+    most: float
+
+
+@kernel
+def ask_for_zmp(
+    table: np.ndarray, swinging: int, request: np.ndarray, gain: float, rate: float, weight: float
+) -> tuple[np.ndarray, float, float, np.ndarray]:
+    """The zero-moment point that leads the divergent component back, p = p_ref + gain (xi - xi_ref) + integral.
+
+    Args:
+        table: of the packed Soles. swinging: the foot in the air, or BOTH. request: of the packed ZmpRequest.
+        gain: of the error. rate: of the integral, times the length of the tick. weight: of the robot [N].
+
+    Returns:
+        the point (2,), held inside the support; how far it was moved for that; its distance from the edge of the
+        support with the margin taken off, all [m]; wrenches (2, 3) as of `distribute`.
+    """
+    r = unpack(request, ZmpRequest)
+    polygon = support_polygon(table, swinging)
+    error = r.xi - r.xi_ref
+    wanted = r.zmp_ref + gain * error + r.integral
+    inside = nearest_in_polygon(polygon, wanted)
+    cut = np.hypot(wanted[0] - inside[0], wanted[1] - inside[1])
+    if cut < 1e-9:
+        for i in range(2):
+            r.integral[i] = min(max(r.integral[i] + rate * error[i], -r.most), r.most)
+    wrenches = np.zeros((2, 3))
+    distribute(table, swinging, inside, weight, wrenches)
+    return inside, cut, edge_distance(polygon, inside), wrenches
