@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from humanoid_control.walking.gait import Gait as Gait
     from humanoid_control.walking.gait import GaitPoint as GaitPoint
     from humanoid_control.walking.gait import GaitSettings as GaitSettings
-    from humanoid_control.walking.model_predictive import ModelPredictive as ModelPredictive
     from humanoid_control.walking.momentum_reference import CubicStep as CubicStep
     from humanoid_control.walking.momentum_reference import MomentumReference as MomentumReference
-    from humanoid_control.walking.preview_control import PreviewControl as PreviewControl
+    from humanoid_control.walking.planning.model_predictive import ModelPredictive as ModelPredictive
+    from humanoid_control.walking.planning.preview_control import PreviewControl as PreviewControl
     from humanoid_control.walking.replanner import WalkSettings as WalkSettings
     from humanoid_control.walking.stabilizer import StabilizerGains as StabilizerGains
     from humanoid_control.walking.step_adjustment import AdjustmentSettings as AdjustmentSettings
@@ -61,8 +61,8 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "footsteps": ["Footstep", "StepLimits", "StepTimes"],
         "gait": ["Gait", "GaitPoint", "GaitSettings"],
         "momentum_reference": ["CubicStep", "MomentumReference"],
-        "model_predictive": ["ModelPredictive"],
-        "preview_control": ["PreviewControl"],
+        "planning.model_predictive": ["ModelPredictive"],
+        "planning.preview_control": ["PreviewControl"],
         "replanner": ["WalkSettings"],
         "stabilizer": ["StabilizerGains"],
         "step_adjustment": ["AdjustmentSettings"],

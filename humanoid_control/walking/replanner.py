@@ -17,12 +17,12 @@ from humanoid_control.errors import UnknownNameError
 from humanoid_control.estimation.floating_base import BaseEstimate
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.robots.robot import Robot
-from humanoid_control.walking.dynamics_filter import DynamicsFilter
 from humanoid_control.walking.feet import Feet, LegReach
 from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes, VelocityPlanner
-from humanoid_control.walking.lipm import ZmpPath
-from humanoid_control.walking.model_predictive import ModelPredictive
-from humanoid_control.walking.plan import (
+from humanoid_control.walking.planning.dynamics_filter import DynamicsFilter
+from humanoid_control.walking.planning.lipm import ZmpPath
+from humanoid_control.walking.planning.model_predictive import ModelPredictive
+from humanoid_control.walking.planning.plan import (
     CenterPlanner,
     CenterRequest,
     MomentumShift,
@@ -32,7 +32,7 @@ from humanoid_control.walking.plan import (
     schedule,
     zmp_corners,
 )
-from humanoid_control.walking.preview_control import PreviewControl
+from humanoid_control.walking.planning.preview_control import PreviewControl
 from humanoid_control.walking.stabilizer import StabilizerGains
 from humanoid_control.walking.step_adjustment import AdjustmentSettings, SwingChoice, adjust
 from humanoid_control.walking.step_limits import step_limits_of

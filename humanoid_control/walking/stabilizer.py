@@ -21,7 +21,7 @@ from humanoid_control.estimation.floating_base import BaseEstimate
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.numerics.packed import Packed
 from humanoid_control.walking.feet import Feet
-from humanoid_control.walking.plan import References
+from humanoid_control.walking.planning.plan import References
 from humanoid_control.walking.support import BOTH, Soles, ZmpRequest, ask_for_zmp, left_share, support_polygon
 
 GRAVITY = 9.81
@@ -95,9 +95,10 @@ class Stabilizer:
             feet: geometry. mass: of the robot [kg].
         """
         self.feet, self.weight, self.gains = feet, mass * GRAVITY, gains or StabilizerGains()
-        boxes = (np.ascontiguousarray(a, dtype=float) for a in (feet.lower, feet.upper, feet.middle))
-        self._soles = Packed(Soles(*boxes, np.zeros((2, 3, 3)), np.zeros((2, 3)), self.gains.margin))
-        self._request = Packed(ZmpRequest(*np.zeros((4, 2)), self.gains.integral_limit))
+        lower, upper, middle = (np.require(a, float, ["C", "W"]) for a in (feet.lower, feet.upper, feet.middle))
+        self._soles = Packed(Soles(lower, upper, middle, np.zeros((2, 3, 3)), np.zeros((2, 3)), self.gains.margin))
+        xi, xi_ref, zmp_ref, integral = np.zeros((4, 2))
+        self._request = Packed(ZmpRequest(xi, xi_ref, zmp_ref, integral, self.gains.integral_limit))
         self.integral = self._request.record.integral
         self.reset()
 

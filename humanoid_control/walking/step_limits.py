@@ -19,8 +19,8 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
 from humanoid_control.walking.feet import Feet
 from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes, VelocityPlanner, planar
-from humanoid_control.walking.lipm import ZmpPath, follow_dcm
-from humanoid_control.walking.plan import WalkPlan, schedule, zmp_corners
+from humanoid_control.walking.planning.lipm import ZmpPath, follow_dcm
+from humanoid_control.walking.planning.plan import WalkPlan, schedule, zmp_corners
 
 GRAVITY = 9.81
 MISS = 1.9e-3  # of a sole that a trial may have [m]

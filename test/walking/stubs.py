@@ -7,8 +7,8 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes, VelocityPlanner
-from humanoid_control.walking.lipm import follow_dcm
-from humanoid_control.walking.plan import CenterRequest, schedule
+from humanoid_control.walking.planning.lipm import follow_dcm
+from humanoid_control.walking.planning.plan import CenterRequest, schedule
 
 OMEGA = 3.3
 WIDTH = 0.2

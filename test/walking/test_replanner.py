@@ -7,8 +7,8 @@ import pytest
 from humanoid_control.robots import load_robot
 from humanoid_control.walking import WalkSettings
 from humanoid_control.walking.feet import Feet
-from humanoid_control.walking.lipm import follow_dcm
-from humanoid_control.walking.plan import standing_point
+from humanoid_control.walking.planning.lipm import follow_dcm
+from humanoid_control.walking.planning.plan import standing_point
 from humanoid_control.walking.replanner import Commanded, Replanner
 from humanoid_control.walking.stabilizer import Stabilizer
 from humanoid_control.walking.support import edge_distance

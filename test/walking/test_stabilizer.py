@@ -7,7 +7,7 @@ import pytest
 from humanoid_control.estimation.floating_base import BaseEstimate
 from humanoid_control.robots import load_robot
 from humanoid_control.walking.feet import Feet
-from humanoid_control.walking.plan import References, mean_heading
+from humanoid_control.walking.planning.plan import References, mean_heading
 from humanoid_control.walking.stabilizer import Stabilizer, StabilizerGains
 from humanoid_control.walking.support import edge_distance
 

@@ -155,8 +155,8 @@ class DriveCommands:
         self.effort, self.driven = np.zeros(n), np.ones(n)
         rows = (robot.lower, robot.upper, robot.velocity, gains.effort)
         limits = [np.require(row, float, ["C", "W"]) for row in rows]
-        state = (self.mode, self.q_ref, self.v_ref, self.effort, self.driven)
-        self._references = Packed(References(*state, *limits, np.zeros((4, n))))
+        arrays = [self.mode, self.q_ref, self.v_ref, self.effort, self.driven, *limits, np.zeros((4, n))]
+        self._references = Packed(References(*arrays))
         self.reset(robot.joints(robot.q()))
 
     def reset(self, joints: np.ndarray, time: float = 0.0) -> None:

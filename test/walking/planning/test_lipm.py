@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad, solve_bvp, solve_ivp
 
-from humanoid_control.walking.lipm import SampledPath, ZmpPath, follow_dcm, shift_to
+from humanoid_control.walking.planning.lipm import SampledPath, ZmpPath, follow_dcm, shift_to
 
 OMEGA = 3.3
 

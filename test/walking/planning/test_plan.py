@@ -9,9 +9,9 @@ import pytest
 from scipy.integrate import quad, solve_ivp
 from scipy.signal import butter
 
-from humanoid_control.walking.dynamics_filter import DynamicsFilter
-from humanoid_control.walking.lipm import ZmpPath, follow_dcm
-from humanoid_control.walking.plan import (
+from humanoid_control.walking.planning.dynamics_filter import DynamicsFilter
+from humanoid_control.walking.planning.lipm import ZmpPath, follow_dcm
+from humanoid_control.walking.planning.plan import (
     DcmPlanner,
     MomentumShift,
     WalkPlan,

@@ -17,8 +17,8 @@ import numpy as np
 from scipy.linalg import solve_discrete_are
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.walking.lipm import SampledPath
-from humanoid_control.walking.plan import CenterRequest, Phase, request_corners
+from humanoid_control.walking.planning.lipm import SampledPath
+from humanoid_control.walking.planning.plan import CenterRequest, Phase, request_corners
 
 NEAR = 0.03  # of the divergent component to the last plan's, for this one to go on from it [m]
 

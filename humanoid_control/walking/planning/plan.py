@@ -11,7 +11,7 @@ import pinocchio as pin
 
 from humanoid_control.walking.feet import Feet
 from humanoid_control.walking.footsteps import Footstep
-from humanoid_control.walking.lipm import ZmpPath
+from humanoid_control.walking.planning.lipm import ZmpPath
 from humanoid_control.walking.swing_foot import SwingPath
 
 KEPT = 8  # references

@@ -22,8 +22,8 @@ from humanoid_control.ik.whole_body_ik import WholeBodyIk
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
 from humanoid_control.walking.feet import Feet
-from humanoid_control.walking.lipm import follow_dcm
-from humanoid_control.walking.plan import MomentumShift, WalkPlan
+from humanoid_control.walking.planning.lipm import follow_dcm
+from humanoid_control.walking.planning.plan import MomentumShift, WalkPlan
 
 CUTOFF = 12.0  # [Hz]
 PAST = 8  # samples of the motion so far that lead the filter in

@@ -5,8 +5,8 @@ import pytest
 from scipy.linalg import solve_discrete_are
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.walking.plan import DcmPlanner, WalkPlan, request_corners
-from humanoid_control.walking.preview_control import PreviewControl, preview_gains
+from humanoid_control.walking.planning.plan import DcmPlanner, WalkPlan, request_corners
+from humanoid_control.walking.planning.preview_control import PreviewControl, preview_gains
 from test.walking.stubs import OMEGA, centers, request
 
 
