@@ -16,6 +16,7 @@ from humanoid_control import lazy
 if TYPE_CHECKING:
     from humanoid_control.mocap.body_points import BodyPoints as BodyPoints
     from humanoid_control.mocap.body_points import find_body_points as find_body_points
+    from humanoid_control.mocap.body_points import torso_axes as torso_axes
     from humanoid_control.mocap.body_points import upright as upright
     from humanoid_control.mocap.cleaning import CleaningReport as CleaningReport
     from humanoid_control.mocap.cleaning import CleaningSettings as CleaningSettings
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
-        "body_points": ["BodyPoints", "find_body_points", "upright"],
+        "body_points": ["BodyPoints", "find_body_points", "torso_axes", "upright"],
         "cleaning": ["CleaningReport", "CleaningSettings", "clean"],
         "clip": ["MarkerClip"],
         "dance": ["synthetic_dance"],

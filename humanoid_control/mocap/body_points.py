@@ -85,6 +85,17 @@ class BodyPoints(Frames):
         return np.stack([cos * x + sin * y, -sin * x + cos * y, z], axis=-1)
 
 
+def torso_axes(spine: np.ndarray, across: np.ndarray) -> np.ndarray:
+    """Rotation matrices (T, 3, 3) of a trunk: z along the spine, y along the shoulder line from right to left.
+
+    Args:
+        spine: (T, 3) unit vectors. across: (T, 3) from the right shoulder to the left one.
+    """
+    y = across - np.sum(across * spine, axis=1, keepdims=True) * spine
+    y /= np.linalg.norm(y, axis=1, keepdims=True)
+    return np.stack([np.cross(y, spine), y, spine], axis=2)
+
+
 def find_body_points(clip: MarkerClip, marker_set: str | Path | None = None, max_gap: float = MAX_GAP) -> BodyPoints:
     """Body points of a clip: the marker set is chosen, short gaps are filled, the clip is turned upright.
 

@@ -91,7 +91,7 @@ NODES = {
             "walker",
             "WalkerParameters",
             "a velocity, or footsteps, to joint commands that walk on two feet, and odometry from the sensors alone",
-            ("cmd_vel", "footsteps", "joint_states", "imu", "wrench/FOOT"),
+            ("cmd_vel", "footsteps", "targets", "joint_states", "imu", "wrench/FOOT"),
             (
                 "joint_commands",
                 "odom",
@@ -174,6 +174,7 @@ def _stack(name: str, task: str, *nodes: str, **wiring: Any) -> Stack:
 
 
 GENTLE = {"acceleration": 20.0, "velocity_scale": 0.5}  # for real joints, until their own limits are known
+ON_FEET = {"base": "floating", "rate": 250.0, "sensor_every": 1, "publish_tf": False, "stamp": "sim"}
 STACKS = {
     s.name: s
     for s in (
@@ -242,15 +243,21 @@ STACKS = {
             "viewer",
             "simulator",
             "walker",
+            settings={"simulator": ON_FEET, "viewer": {"footsteps": True, "follow": True}},
+        ),
+        _stack(
+            "dance",
+            "a simulated robot on its own feet: chest and arms imitate a clip, the legs balance and walk where "
+            "cmd_vel says, shown in the browser",
+            "viewer",
+            "simulator",
+            "walker",
+            "trajectory_streamer",
             settings={
-                "simulator": {
-                    "base": "floating",
-                    "rate": 250.0,
-                    "sensor_every": 1,
-                    "publish_tf": False,
-                    "stamp": "sim",
-                },
+                "simulator": ON_FEET,
+                "walker": {"upper": "imitate"},
                 "viewer": {"footsteps": True, "follow": True},
+                "trajectory_streamer": {"clip": "gentle_dance"},
             },
         ),
         _stack(

@@ -30,7 +30,7 @@ from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.simulator_io import foot_topic
 from humanoid_control.nodes.walking.outputs import WalkOutputs, plan_markers
 from humanoid_control.nodes.walking.parameters import WalkerParameters, walk_settings
-from humanoid_control.nodes.walking.requests import VelocityRequest, read_footsteps
+from humanoid_control.nodes.walking.requests import UpperRequest, VelocityRequest, read_footsteps
 from humanoid_control.nodes.walking.sensors import IMU, JOINTS, WRENCHES, Sensors, TickClock, planned_wrenches
 from humanoid_control.robots import load_robot
 from humanoid_control.walking import Walker, WalkReport, WalkState
@@ -76,6 +76,7 @@ class WalkerNode(TickNode):
         self.plan = IdlePublisher(self.create_publisher(MarkerArray, "footsteps/planned", STREAM_OUT))
         self.answers = self.create_publisher(KeyValue, "footsteps/status", LATCHED)
         self.velocity = VelocityRequest(self.health)
+        self.upper = UpperRequest(robot, self.health) if p.upper == "imitate" else None
         self.every = max(1, round(p.rate / p.odom_rate))
         n = int(p.rate * max(1.0, p.window))
         self.took, self.errors, self.margins = Samples(n), Samples(n), Samples(n)
@@ -97,6 +98,8 @@ class WalkerNode(TickNode):
             self.listen(WrenchStamped, foot_topic(sole), self._sensed(partial(self.sensors.on_wrench, sole)))
         twist = Twist if p.cmd_vel_type == "Twist" else TwistStamped
         self.listen(twist, "cmd_vel", self._guarded("cmd_vel_failed", self.velocity.take))
+        if self.upper is not None:
+            self.listen(MarkerArray, "targets", self._guarded("targets_failed", self.on_targets))
         steps = FOOTSTEP_MESSAGES[p.footsteps_type]
         self.create_subscription(steps, "footsteps", self._guarded("footsteps_failed", self.on_footsteps), EVENTS)
 
@@ -125,6 +128,9 @@ class WalkerNode(TickNode):
         self.clock.restart()
         self.check.restart()
         self.walker.reset()
+        if self.upper is not None:
+            self.upper.forget()
+            self.walker.imitate(self.upper.motion)
         self.outputs.restart()
         self.running = self.emergency = False
         self.report: WalkReport | None = None
@@ -154,6 +160,11 @@ class WalkerNode(TickNode):
                 self.health.report(key, Level.ERROR, f"{key.replace('_', ' ')}: {type(e).__name__}: {e}")
 
         return call
+
+    def on_targets(self, message: Any) -> None:
+        """Let chest and arms follow targets, once the robot stands."""
+        if self.upper is not None and self.running:
+            self.upper.take(message, self.walker.t)
 
     def on_footsteps(self, message: Any) -> None:
         """Follow a list of footsteps, all of it or none."""
@@ -367,6 +378,7 @@ class WalkerNode(TickNode):
             "control_p50_ms": round(1e3 * p50, 3),
             "control_p99_ms": round(1e3 * p99, 3),
             "stopped": self.stopped,
+            "targets": self.upper.count if self.upper is not None else 0,
         }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from humanoid_control.errors import ClipError
-from humanoid_control.mocap import BodyPoints
+from humanoid_control.mocap import BodyPoints, torso_axes
 from humanoid_control.robots import Robot
 
 POINTS = ("sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
@@ -179,12 +179,12 @@ def _upright_turns(
     points = ["mid_hip", "sternum", "l_gh", "r_gh"]
     hip, sternum, left, right = robot.point_positions(robot.q("zero"), points)
     rest_spine = (sternum - hip) / np.linalg.norm(sternum - hip)
-    rest_torso = _torso_frame(rest_spine[None], (left - right)[None])[0]
+    rest_torso = torso_axes(rest_spine[None], (left - right)[None])[0]
     rest_left = rest_torso.T @ ((left - sternum) / np.linalg.norm(left - sternum))
 
     upright = u_spine[:, 2] >= np.quantile(u_spine[:, 2], 1 - UPRIGHT_SHARE)
     mean_spine = np.median(u_spine[upright], axis=0) * [1, 0, 1]
-    R_torso = _torso_frame(u_spine, shoulder_line)
+    R_torso = torso_axes(u_spine, shoulder_line)
     local = {s: np.einsum("tji,tj->ti", R_torso, u_clavicle[s]) for s in "lr"}
     mirror = np.array([1.0, -1.0, 1.0])
     mean_left = np.median(local["l"][upright], axis=0) + mirror * np.median(local["r"][upright], axis=0)
@@ -198,17 +198,10 @@ def _turned(
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Spine and clavicle directions of any frames, turned."""
     R_spine, R = turns
-    R_torso = _torso_frame(u_spine, shoulder_line)
+    R_torso = torso_axes(u_spine, shoulder_line)
     local = {s: np.einsum("tji,tj->ti", R_torso, u_clavicle[s]) for s in "lr"}
     turned = {s: np.einsum("ij,tjk,kl,tl->ti", R_spine, R_torso, R[s], local[s]) for s in "lr"}
     return u_spine @ R_spine.T, turned
-
-
-def _torso_frame(u_spine: np.ndarray, shoulder_line: np.ndarray) -> np.ndarray:
-    """Rotation matrices (T, 3, 3): z along the spine, y along the shoulder line from right to left."""
-    y = shoulder_line - np.sum(shoulder_line * u_spine, axis=1, keepdims=True) * u_spine
-    y /= np.linalg.norm(y, axis=1, keepdims=True)
-    return np.stack([np.cross(y, u_spine), y, u_spine], axis=2)
 
 
 def _rotation_between(a: np.ndarray, b: np.ndarray) -> np.ndarray:

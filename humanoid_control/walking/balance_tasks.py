@@ -14,14 +14,18 @@ from humanoid_control.ik.tasks.center_of_mass import CenterOfMassTask
 from humanoid_control.ik.tasks.frames import FrameTask, OrientationTask
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.momentum import AngularMomentumTask
+from humanoid_control.ik.tasks.points import PointTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
+from humanoid_control.walking.dancing.upper_body import ARM_POINTS, UpperGoal
 from humanoid_control.walking.feet import Feet
 
 STANCE, SWING, CENTER, CHEST = 100.0, 10.0, 30.0, 5.0
 SWING_TURN = 0.2  # [m/rad] of a swinging sole: where an ankle is at the end of its range the sole tilts first
 UPPER_BODY, ARMS, SPARE_LEGS, MOMENTUM = 3.0, 0.3, 0.1, 0.5
+GESTURE, GESTURE_GAIN = (0.7, 1.5, 3.0), 25.0  # of shoulders, elbows, wrists that follow somebody [s/m], [1/s]
+FREE_WAIST, FREE_ARMS = 0.5, 0.03  # pull of the posture meanwhile
 
 
 def walking_settings(dt: float) -> IkSettings:
@@ -43,7 +47,8 @@ class BalanceTasks:
 
     Attributes:
         feet: a FrameTask for each sole. center, chest, posture, momentum: the other tasks.
-        tasks: all of them, for the solver.
+        arms: shoulders, elbows and wrists against the chest, for a robot that has these points.
+        tasks: those that count now, for the solver.
     """
 
     def __init__(self, robot: Robot, feet: Feet, dt: float, momentum: bool = False) -> None:
@@ -62,9 +67,14 @@ class BalanceTasks:
         weights[g.legs] = SPARE_LEGS if len(g.l_leg) > 6 else 0.0
         self.posture = PostureTask(robot, weights=weights, weight=1.0, gain=5.0)
         self.momentum = AngularMomentumTask(weight=MOMENTUM)
-        self.tasks: list[Task] = [*self.feet, self.center, self.chest, self.posture]
+        self._weights, self._freed = weights, weights.copy()
+        self._freed[g.arms], self._freed[g.waist] = FREE_ARMS, FREE_WAIST
+        self.arms = gesture_tasks(robot) if all(p in robot.points for p in ARM_POINTS) else []
+        self._alone: list[Task] = [*self.feet, self.center, self.chest, self.posture]
         if momentum:
-            self.tasks.append(self.momentum)
+            self._alone.append(self.momentum)
+        self._following: list[Task] = [*self._alone, *self.arms]
+        self.tasks = self._alone
         pin.framesForwardKinematics(robot.model, robot.data, robot.q("neutral"))
         self.R_upright = robot.data.oMf[robot.points["sternum"]].rotation.copy()
 
@@ -74,18 +84,35 @@ class BalanceTasks:
         center: np.ndarray,
         heading: np.ndarray,
         swinging: int | None,
+        upper: UpperGoal | None = None,
     ) -> None:
         """Set what must hold at the end of the coming tick.
 
         Args:
             soles: poses of both. center: (3,) of mass [m]. heading: (3, 3) about the vertical, of the chest.
             swinging: the foot in the air.
+            upper: what chest and arms follow; None: the chest is upright, the arms hang or balance.
         """
         for k, (task, X) in enumerate(zip(self.feet, soles, strict=True)):
             task.set_target(X)
             task.weight, task.orientation_weight = (SWING, SWING_TURN) if k == swinging else (STANCE, 1.0)
         self.center.set_target(center)
-        self.chest.set_target(heading @ self.R_upright)
+        self.tasks = self._alone if upper is None else self._following
+        self.posture.weights = self._weights if upper is None else self._freed
+        if upper is None:
+            self.chest.set_target(heading @ self.R_upright)
+            return
+        self.chest.set_target(heading @ upper.chest @ self.R_upright)
+        points, velocity = upper.points @ self.R_upright, upper.velocity @ self.R_upright
+        for task, x, v in zip(self.arms, points, velocity, strict=True):
+            task.set_target(x, v)
+
+
+def gesture_tasks(robot: Robot) -> list[PointTask]:
+    """Tasks of ARM_POINTS from the sternum, in its axes; without targets yet."""
+    weights = np.repeat(GESTURE, 2).tolist()
+    pairs = zip(ARM_POINTS, weights, strict=True)
+    return [PointTask(robot, p, "sternum", "sternum", weight=w, gain=GESTURE_GAIN) for p, w in pairs]
 
 
 class BentKnees(Limit):

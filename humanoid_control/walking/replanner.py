@@ -17,6 +17,7 @@ from humanoid_control.errors import UnknownNameError
 from humanoid_control.estimation.floating_base import BaseEstimate
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.robots.robot import Robot
+from humanoid_control.walking.dancing.upper_body import GUESS, UpperMotion
 from humanoid_control.walking.feet import Feet, LegReach
 from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes, VelocityPlanner
 from humanoid_control.walking.planning.dynamics_filter import DynamicsFilter
@@ -81,12 +82,14 @@ class Commanded(NamedTuple):
 
     Attributes:
         t: now [s]. q: (nq,), v: (nv,) of the robot as it is commanded. center: (3,) its planned centre of mass [m].
+        upper: what its upper body does; None: nothing.
     """
 
     t: float
     q: np.ndarray
     v: np.ndarray
     center: np.ndarray
+    upper: UpperMotion | None = None
 
 
 class Coming(NamedTuple):
@@ -135,7 +138,7 @@ class Replanner:
         self._rise = (float(center[2]), self._floor + self.height, t, t + READY)
         path = ZmpPath.of(np.array([t, t + READY]), np.array([middle[:2], middle[:2]]), self.omega)
         self.plan = WalkPlan(soles, [], path)
-        self._before, self.coming = np.zeros(3), None
+        self._before, self.coming, self._swaying = np.zeros(3), None, False
 
     def rest(self, t: float) -> None:
         """The last step is over [s]: the plan is to stand where it ended, as before the first one."""
@@ -166,11 +169,37 @@ class Replanner:
             steps, before = self.footsteps.closing_steps(stance, 1), np.zeros(3)
         else:
             steps, before = self.footsteps.next_steps(stance, self._before, AHEAD)
-        phases = schedule(soles, steps, lift)
+        phases, self._swaying = schedule(soles, steps, lift), False
         self.coming = Coming(phases, before, closing)
         horizon = self.settings.horizon
         if horizon > 0:
-            self.filter.start(self._plan_of(now.t, soles, phases), now.t, horizon, now.q, now.v, now.center)
+            self.filter.start(self._plan_of(now.t, soles, phases), now.t, horizon, *now[1:])
+
+    def sway(self, now: Commanded, samples: int) -> None:
+        """While the robot stands: let the centre of mass make up for the momentum of the upper body.
+
+        What is known is looked ahead into, some samples of the dynamics filter a call, again and again. Where only the
+        present is known, the momentum L is taken to last for a while longer: then the integral of the filter is
+        -w exp(-w GUESS) L.
+        """
+        if self.settings.horizon <= 0 or now.upper is None:
+            return
+        t, plan = now.t, self.plan
+        if not now.upper.known:
+            L, w = self.filter.momentum(now.q, now.v), plan.path.omega
+            shift = -w * np.exp(-w * GUESS) * np.array([L[1], -L[0]]) / (self.filter.weight)
+            plan.momentum = MomentumShift(t, 1.0, shift[None])
+            return
+        if self._swaying and self.filter.done:
+            shift = self.filter.result()
+            rest = self._plan_of(t, plan.soles(t), [])
+            self._go_on(now, rest, shift, t + self.settings.settle)
+            self._swaying = False
+        if not self._swaying:
+            self._swaying = True
+            standing = WalkPlan(plan.soles(t), [], self.plan.path)
+            self.filter.start(standing, t, self.settings.horizon, *now[1:])
+        self.filter.advance(samples)
 
     def work(self, samples: int) -> bool:
         """Go on with what was prepared, by some samples of the dynamics filter; whether it can be taken."""

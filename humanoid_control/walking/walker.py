@@ -16,6 +16,7 @@ from humanoid_control.kinematics.joint_state import Measurement
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
+from humanoid_control.walking.dancing.upper_body import UpperMotion
 from humanoid_control.walking.feet import Feet
 from humanoid_control.walking.footsteps import Footstep, VelocityPlanner
 from humanoid_control.walking.planning.lipm import follow_dcm
@@ -65,6 +66,7 @@ class Walker:
 
     Attributes:
         robot, feet, settings: of the walk. planner: of the footsteps. plan: of now.
+        upper: what chest and arms follow; None: the chest is upright, the arms hang or balance.
         state: what it does. t: time since the start [s]. steps: that have ended.
         q: (nq,) v: (nv,) commanded, in the world of the commands.
     """
@@ -121,6 +123,7 @@ class Walker:
         self.replanner.filter.reset()
         self.planner.command, self.planner.queue = np.zeros(3), []
         self.state, self.why, self.t, self.steps = WalkState.STAND, "", 0.0, 0
+        self.upper: UpperMotion | None = None
         self._started, self._halt, self._counted = False, False, False
         self._balance: Balance | None = None
         self._forces = np.zeros((2, 6))
@@ -173,6 +176,18 @@ class Walker:
         phase = self.plan.phases[max(self.plan.index(self.t), 0)]
         return self.plan.soles(phase.land), phase.step.foot
 
+    def imitate(self, motion: UpperMotion | None) -> None:
+        """Let chest and arms follow a motion, standing and walking, from the coming tick on; None: at ease again.
+
+        A motion begins and ends at the rest, so that nothing jumps.
+
+        Raises:
+            RobotError: the robot lacks points of imitation.
+        """
+        if motion is not None:
+            self.robot.require_imitation_points()
+        self.upper = motion
+
     def stop(self) -> None:
         """Come to rest within the limits of the steps."""
         self.planner.command = np.zeros(3)
@@ -208,7 +223,11 @@ class Walker:
         if float(np.hypot(*balance.error)) > FOLLOW:
             lag = now.center[:2] - self.center[:2]
             self.center[:2] += dt * np.clip(FOLLOW_GAIN * lag, -FOLLOW_SPEED, FOLLOW_SPEED)
-        self.tasks.set(soles, self.center + along, after.heading, after.swinging)
+        upper = None
+        if self.upper is not None:
+            self.upper.advance(self.t + dt, dt)
+            upper = self.upper.at(self.t + dt)
+        self.tasks.set(soles, self.center + along, after.heading, after.swinging, upper)
         result = self.ik.step(self.q, self.tasks.tasks, dt)
         self.q, self.v = result.q, result.v
         self._remember()
@@ -287,7 +306,7 @@ class Walker:
         s, t = self.settings, self.t
         if self.state == WalkState.FALLEN:
             return
-        plans, now = self.replanner, Commanded(t, self.q, self.v, self.center)
+        plans, now = self.replanner, Commanded(t, self.q, self.v, self.center, self.upper)
         if self._halt:
             self._halt = False
             self.stop()
@@ -295,9 +314,12 @@ class Walker:
                 self.state = WalkState.STOP
                 plans.stop_now(now)
         if self.state == WalkState.STAND:
-            if plans.wanted and t >= self._ready + READY and t >= self.plan.end:
+            ready = t >= self._ready + READY
+            if plans.wanted and ready and (t >= self.plan.end or self.upper is not None):
                 self.state = WalkState.WALK
                 plans.prepare(now, t + s.start, self.planner.first_foot)
+            elif ready:
+                plans.sway(now, 1)
             return
         k = self.plan.index(t)
         if plans.coming is not None and ((plans.work(self._samples) and k < 0) or k > 0):

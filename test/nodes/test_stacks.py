@@ -51,7 +51,15 @@ def test_parameter_file_holds_shared_and_own_values():
 
 def test_every_wire_has_two_ends():
     """In full stacks every relative input comes from some node of it, or from the user; the viewer sees all."""
-    from_users = {"markers", "simulator/set_state", "simulator/set_base", "simulator/push", "cmd_vel", "footsteps"}
+    from_users = {
+        "markers",
+        "simulator/set_state",
+        "simulator/set_base",
+        "simulator/push",
+        "cmd_vel",
+        "footsteps",
+        "targets",
+    }
     everything = {t for n in NODES.values() for t in n.publishes} | {"/diagnostics"}
     for stack in (STACKS["imitation"], STACKS["walking"]):
         published = {t for n in stack.nodes for t in n.publishes} | from_users

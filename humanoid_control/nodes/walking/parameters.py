@@ -9,6 +9,7 @@ from humanoid_control.walking import StabilizerGains, StepTimes, WalkSettings
 
 STEP, GAINS = StepTimes(), StabilizerGains()
 WALK = WalkSettings()
+UPPER = ("upright", "imitate")
 TWISTS = ("Twist", "TwistStamped")
 FOOTSTEPS = ("markers", "poses", "path")
 
@@ -41,6 +42,11 @@ class WalkerParameters(NodeParameters):
     )
     ankle_gain: float = param(GAINS.ankle, "turn of a sole for a missing moment", "rad/(N m s)", 0.0, 0.05)
     height_gain: float = param(GAINS.height, "height of a sole for a missing force", "m/(N s)", 0.0, 1e-3)
+    upper: str = param(
+        "upright",
+        "imitate: chest and arms follow the topic `targets`, standing and walking; upright: they do not",
+        choices=UPPER,
+    )
     cmd_vel_type: str = param("Twist", "message of cmd_vel", choices=TWISTS)
     cmd_vel_timeout: float = param(0.5, "age from which cmd_vel counts as zero", "s", 0.05, 10.0, live=True)
     footsteps_type: str = param(

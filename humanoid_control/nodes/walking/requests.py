@@ -1,4 +1,6 @@
-"""What a walker is asked for: a velocity that grows old, and lists of footsteps, from messages that may be wrong."""
+"""What a walker is asked for: a velocity that grows old, lists of footsteps, and targets of the upper body.
+
+All come from messages that may be wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, HumanoidError, NotANumberError
 from humanoid_control.nodes.base.tick_node import Health, Level
+from humanoid_control.robots import Robot
 from humanoid_control.walking import Footstep, StepTimes
+from humanoid_control.walking.dancing.upper_body import ARM_POINTS, LiveMotion, UpperBody
 from humanoid_control.walking.feet import LEFT, RIGHT
 
 AXES = ("linear.x", "linear.y", "angular.z")
@@ -48,6 +52,44 @@ class VelocityRequest:
     def now(self, now: float, timeout: float) -> np.ndarray:
         """The velocity (3,) to walk with now; zero where the newest is older than `timeout` [s]."""
         return self.velocity if now - self._heard <= timeout else np.zeros(3)
+
+
+class UpperRequest:
+    """Targets of the upper body, as the trajectory streamer sends them: what is wrong is refused, by name.
+
+    Attributes:
+        motion: what the walker follows. count: messages that were taken.
+    """
+
+    NAMES = ("sternum", *ARM_POINTS)
+
+    def __init__(self, robot: Robot, health: Health) -> None:
+        """Make it.
+
+        Raises:
+            RobotError: the robot lacks points of imitation.
+        """
+        self._body, self._health = UpperBody(robot), health
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin at rest."""
+        self.motion, self.count = LiveMotion(self._body), 0
+
+    def take(self, message: Any, t: float) -> None:
+        """Take a MarkerArray with a marker for each of NAMES, which is its ns; t: the walker's time [s]."""
+        at = {m.ns: (m.pose.position.x, m.pose.position.y, m.pose.position.z) for m in message.markers if m.action == 0}
+        missing = [name for name in self.NAMES if name not in at]
+        text = f"targets: without {', '.join(missing[:3])}: passed over"
+        if self._health.check("targets", bool(missing), Level.WARN, text):
+            return
+        points = np.array([at[name] for name in self.NAMES])
+        text = "targets: not a number: passed over"
+        if self._health.check("targets", not np.isfinite(points).all(), Level.WARN, text):
+            return
+        good = self.motion.take(points, t)
+        self.count += 1
+        self._health.check("targets_jump", not good, Level.WARN, "targets jump: the old ones are kept for a while")
 
 
 def read_footsteps(

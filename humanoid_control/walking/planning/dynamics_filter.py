@@ -21,6 +21,7 @@ from scipy.signal import butter, sosfiltfilt
 from humanoid_control.ik.whole_body_ik import WholeBodyIk
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
+from humanoid_control.walking.dancing.upper_body import UpperMotion
 from humanoid_control.walking.feet import Feet
 from humanoid_control.walking.planning.lipm import follow_dcm
 from humanoid_control.walking.planning.plan import MomentumShift, WalkPlan
@@ -34,7 +35,7 @@ class DynamicsFilter:
     """Walks along a plan in thought, a few samples at a call.
 
     Attributes:
-        dt: between samples [s]. done: all samples of the plan are there.
+        dt: between samples [s]. weight: of the robot [N]. done: all samples of the plan are there.
     """
 
     def __init__(self, robot: Robot, feet: Feet, dt: float = 0.02, momentum: bool = False) -> None:
@@ -43,7 +44,7 @@ class DynamicsFilter:
         Args:
             robot, feet: that walk. dt: between samples [s]. momentum: as of `BalanceTasks`.
         """
-        self.robot, self.dt = robot, dt
+        self.robot, self.dt, self.weight = robot, dt, robot.mass * GRAVITY
         self._tasks = BalanceTasks(robot, feet, dt, momentum)
         self._ik = WholeBodyIk(robot, walking_settings(dt), limits=walking_limits(robot, feet, False))
         self._data = robot.model.createData()
@@ -59,19 +60,29 @@ class DynamicsFilter:
         """Take the angular momentum (3,) of the motion so far, once each dt."""
         self._past = [*self._past[1 - PAST :], np.array(L)]
 
-    def start(self, plan: WalkPlan, t: float, horizon: float, q: np.ndarray, v: np.ndarray, center: np.ndarray) -> None:
+    def start(
+        self,
+        plan: WalkPlan,
+        t: float,
+        horizon: float,
+        q: np.ndarray,
+        v: np.ndarray,
+        center: np.ndarray,
+        upper: UpperMotion | None = None,
+    ) -> None:
         """Begin to walk along a plan.
 
         Args:
             plan: whose momentum is not read. t: now [s]. horizon: how far [s].
             q, v: (nq,), (nv,) of the robot as it is commanded, in the world of the plan.
-            center: (3,) of mass, planned for t.
+            center: (3,) of mass, planned for t. upper: what the upper body does.
         """
+        self._upper = upper
         self._plan, self._t0, self._count = plan, t, int(np.ceil(horizon / self.dt)) + 1
         self._q, self._c = q.copy(), np.array(center, dtype=float)
         self._ik.reset()
         self._ik.v = v.copy()
-        self._L, self.done = [self._momentum(q, v)], False
+        self._L, self.done = [self.momentum(q, v)], False
 
     def advance(self, samples: int) -> None:
         """Take some more samples."""
@@ -85,12 +96,14 @@ class DynamicsFilter:
             before, now = plan.path.dcm(t - dt), plan.path.dcm(t)
             self._c[:2] = follow_dcm(self._c[:2], before, now, plan.path.omega, dt)
             ref = plan.at(t)
-            self._tasks.set(ref.soles, self._c, ref.heading, ref.swinging)
+            upper = None if self._upper is None else self._upper.at(t)
+            self._tasks.set(ref.soles, self._c, ref.heading, ref.swinging, upper)
             result = self._ik.step(self._q, self._tasks.tasks, dt)
             self._q = result.q
-            self._L.append(self._momentum(result.q, result.v))
+            self._L.append(self.momentum(result.q, result.v))
 
-    def _momentum(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def momentum(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Angular momentum (3,) about the centre of mass [N m s], at (nq,), (nv,)."""
         return np.array(pin.computeCentroidalMomentum(self.robot.model, self._data, q, v).angular)
 
     def result(self) -> MomentumShift:
@@ -98,7 +111,7 @@ class DynamicsFilter:
         past = self._past or [self._L[0]]
         L = np.array([*past, *self._L])
         rate = sosfiltfilt(self._filter, np.gradient(L, self.dt, axis=0), axis=0)[len(past) :]
-        delta = np.column_stack([rate[:, 1], -rate[:, 0]]) / (self.robot.mass * GRAVITY)
+        delta = np.column_stack([rate[:, 1], -rate[:, 0]]) / self.weight
         a = np.exp(-self._plan.path.omega * self.dt)
         xi = np.zeros_like(delta)
         for i in range(len(xi) - 2, -1, -1):

@@ -1,0 +1,168 @@
+"""One dance of a robot on its own feet in the simulated world, and the same with its pelvis held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.ik.tasks.frames import OrientationTask
+from humanoid_control.ik.tasks.joints import PostureTask
+from humanoid_control.ik.tasks.task import Task
+from humanoid_control.ik.whole_body_ik import WholeBodyIk
+from humanoid_control.robots import Robot
+from humanoid_control.simulation.engine import Engine
+from humanoid_control.simulation.sensors.sensor_model import Imperfection
+from humanoid_control.studies.walking.trial import NOISE, SETTLING, NoisySensors
+from humanoid_control.walking.balance_tasks import CHEST, FREE_ARMS, gesture_tasks, walking_settings
+from humanoid_control.walking.dancing.upper_body import ClipMotion, Gestures, GestureScore
+from humanoid_control.walking.feet import convex_hull, edge_distance
+from humanoid_control.walking.walker import Walker, WalkReport, WalkState
+
+REST = 1.0  # [s] of standing before the dance and after it
+LOADED = 0.05  # share of the weight from which a sole counts as support
+
+
+@dataclass
+class DanceOutcome:
+    """What became of a dance.
+
+    Attributes:
+        fell: why, empty where it did not. steps: that were made. time: [s], simulated.
+        wrist, elbow: mean distance to the goal, from the sternum in the axes of the chest [m].
+        zmp_margin: least distance of the true zero-moment point from the edge of the soles that carry [m].
+        tilt: most of the chest [rad]. dcm_error: root mean square of xi - xi_ref [m].
+        slip: way that the soles crept [m]. torque_share: most of a limit.
+    """
+
+    fell: str = ""
+    steps: int = 0
+    time: float = 0.0
+    wrist: float = float("nan")
+    elbow: float = float("nan")
+    zmp_margin: float = float("inf")
+    tilt: float = 0.0
+    dcm_error: float = 0.0
+    torque_share: float = 0.0
+
+
+def dance(
+    engine: Engine,
+    walker: Walker,
+    motion: ClipMotion,
+    seed: int = 0,
+    noise: Imperfection | None = NOISE,
+    watch: Callable[[Engine, Walker, WalkReport], None] | None = None,
+) -> DanceOutcome:
+    """Dance until the motion has ended and the robot stands, or it falls.
+
+    Args:
+        engine: with a robot on a floating base, at rest. walker: of a robot of its own.
+        motion: of the upper body, in the walker's time. seed, noise: of the sensors; None: they are perfect.
+        watch: called after every tick.
+    """
+    dt, h = walker.settings.dt, engine.settings.step
+    half = max(round(0.5 * dt / h), 1)
+    rest = max(round(dt / h) - half, 0)
+    engine.step(round(SETTLING / h))
+    sensors = NoisySensors(engine, noise, seed) if noise else None
+    out, score, support = DanceOutcome(), GestureScore(engine.robot), Support(engine, walker)
+    errors = []
+    walker.imitate(motion)
+    while walker.t < motion.end + REST or walker.state != WalkState.STAND:
+        measured = engine.read() if sensors is None else sensors.read()
+        if measured is None:
+            engine.step(half + rest)
+            continue
+        report = walker.step(measured)
+        engine.command(walker.joints, walker.joint_velocity)
+        if watch is not None:
+            watch(engine, walker, report)
+        if report.state == WalkState.FALLEN or engine.diverged:
+            out.fell = report.why or engine.failure
+            break
+        engine.step(half)
+        if sensors is not None:
+            sensors.read()
+        if rest:
+            engine.step(rest)
+        if walker.t > motion.begin:
+            out.zmp_margin = min(out.zmp_margin, support.margin())
+            out.tilt = max(out.tilt, support.tilt)
+            errors.append(report.balance.error)
+            out.torque_share = max(out.torque_share, float((np.abs(engine.torque) / engine.robot.effort).max()))
+        if motion.first <= walker.t <= motion.last:
+            score.look(engine.q, motion.at(walker.t))
+    out.steps, out.time = walker.steps, walker.t
+    out.wrist, out.elbow = score.result()
+    out.dcm_error = float(np.sqrt((np.array(errors) ** 2).sum(axis=1).mean())) if errors else float("nan")
+    return out
+
+
+class Support:
+    """The true zero-moment point and the soles that carry, of a simulated robot.
+
+    Attributes:
+        zmp: (2,) [m] of the last look. tilt: of the chest [rad].
+    """
+
+    def __init__(self, engine: Engine, walker: Walker) -> None:
+        """Look at an engine's robot with the geometry of a walker's feet."""
+        self._engine, self._feet = engine, walker.feet
+        self._data, self._weight = engine.robot.model.createData(), engine.robot.mass * 9.81
+        robot = engine.robot
+        robot.point_positions(robot.q("neutral"), ["sternum"])
+        self._chest = robot.points["sternum"]
+        self._R_upright = robot.data.oMf[self._chest].rotation.copy()
+        self.zmp, self.tilt = np.zeros(2), 0.0
+
+    def margin(self) -> float:
+        """Distance of the zero-moment point from the edge of the support, positive inside [m]; infinite in the air."""
+        e, d, feet = self._engine, self._data, self._feet
+        pin.framesForwardKinematics(e.robot.model, d, e.q)
+        self.tilt = float(np.arccos(np.clip((d.oMf[self._chest].rotation @ self._R_upright.T)[2, 2], -1, 1)))
+        total, moment, corners = 0.0, np.zeros(2), []
+        for k, w in enumerate(feet.wrenches(d, e.foot_wrenches())):
+            X = d.oMf[feet.frames[k]]
+            f, tau = X.rotation @ w[:3], X.rotation @ w[3:]
+            total += f[2]
+            moment += [X.translation[0] * f[2] - tau[1], X.translation[1] * f[2] + tau[0]]
+            if f[2] > LOADED * self._weight:
+                (x0, y0), (x1, y1) = feet.outlines[k].min(axis=0), feet.outlines[k].max(axis=0)
+                box = np.array([[x0, y0, 0], [x1, y0, 0], [x1, y1, 0], [x0, y1, 0]])
+                corners.append((box @ X.rotation.T + X.translation)[:, :2])
+        if total < LOADED * self._weight or not corners:
+            return float("inf")
+        self.zmp = moment / total
+        return edge_distance(convex_hull(np.vstack(corners)), self.zmp)
+
+
+def held(engine: Engine, robot: Robot, motion: ClipMotion, dt: float = 0.004) -> Gestures:
+    """The same upper body with the pelvis held and perfect sensors: what the feet are measured against.
+
+    Args:
+        engine: with the robot on a fixed base. robot: another of it, with a fixed base. motion: what it follows.
+    """
+    ik, score = WholeBodyIk(robot, walking_settings(dt)), GestureScore(engine.robot)
+    chest, arms = OrientationTask(robot, "sternum", weight=CHEST, gain=1.0 / dt), gesture_tasks(robot)
+    posture = PostureTask(robot, weight=FREE_ARMS, gain=5.0)
+    tasks: list[Task] = [chest, posture, *arms]
+    q = robot.q("neutral")
+    robot.point_positions(q, ["sternum"])
+    R_upright = robot.data.oMf[chest.frame].rotation.copy()
+    t = motion.begin
+    while t < motion.last:
+        t += dt
+        goal = motion.at(t)
+        chest.set_target(goal.chest @ R_upright)
+        for task, x, v in zip(arms, goal.points @ R_upright, goal.velocity @ R_upright, strict=True):
+            task.set_target(x, v)
+        result = ik.step(q, tasks, dt)
+        q = result.q
+        engine.command(robot.joints(q), result.v[robot.iv :])
+        engine.step(round(dt / engine.settings.step))
+        if t >= motion.first:
+            score.look(engine.q, motion.at(t))
+    return score.result()

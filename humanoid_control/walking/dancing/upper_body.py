@@ -1,0 +1,273 @@
+"""Upper body of a robot on its feet: how the chest leans, and where shoulders, elbows and wrists are against it.
+
+A dancer's seven points, as a robot with a held pelvis would follow them, are taken apart: the turn of his trunk becomes
+a bounded offset of the chest, the arms are followed in the axes of the chest. Feet, pelvis and centre of mass stay with
+walking. A motion says its goals at any time; what is known of the future goes into the dynamics filter.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pinocchio as pin
+from scipy.interpolate import CubicSpline
+
+from humanoid_control.errors import ClipError
+from humanoid_control.ik.target_filter import TargetFilter, TargetFilterSettings
+from humanoid_control.mocap.body_points import torso_axes
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
+from humanoid_control.robots.robot import Robot
+
+ARM_POINTS = ("l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
+TRUNK_POINTS = 1 + len(ARM_POINTS)  # with the sternum, which comes first
+MOST_TILT, MOST_TWIST = np.radians(15.0), np.radians(30.0)  # of the chest against the heading
+GUESS = 0.2  # [s] for which a live motion is taken to go on as it does
+LEAD = 1.5  # [s] from the rest to a motion, and back
+SAMPLE = 0.01  # [s] of a motion that is known
+
+
+class UpperGoal(NamedTuple):
+    """What the upper body does at one time.
+
+    Attributes:
+        chest: (3, 3) turn of the chest against upright, in the axes of the heading.
+        points: (6, 3) ARM_POINTS from the sternum, in the axes of the chest that are the world's while it is upright
+            [m]. velocity: (6, 3) of them [m/s].
+    """
+
+    chest: np.ndarray
+    points: np.ndarray
+    velocity: np.ndarray
+
+
+class UpperMotion(Protocol):
+    """Goals of the upper body over time."""
+
+    @property
+    def known(self) -> bool:
+        """Its future is known; else it is guessed."""
+
+    def advance(self, t: float, dt: float) -> None:
+        """A tick of dt passes; it ends at t [s]."""
+
+    def at(self, t: float) -> UpperGoal:
+        """The goal at a time of the walker [s]: now, or in the future."""
+
+
+class UpperBody:
+    """A robot's trunk and arms: seven points of a held pelvis become a chest and arms on it.
+
+    Attributes:
+        rest: (21,) row of the neutral posture. A row is the rotation vector of the chest, then the six points.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        """Measure it.
+
+        Raises:
+            RobotError: it lacks points of imitation.
+        """
+        robot.require_imitation_points()
+        self.robot = robot
+        names = ("sternum", *ARM_POINTS)
+        self._mid_hip = robot.point_positions(robot.q("neutral"), ["mid_hip"])[0]
+        mid_hip, sternum, left, right = robot.point_positions(robot.q("zero"), ["mid_hip", "sternum", "l_gh", "r_gh"])
+        self._upright = _torso(sternum - mid_hip, left - right)
+        points = robot.point_positions(robot.q("neutral"), names)
+        self.rest = np.concatenate([np.zeros(3), (points[1:] - points[0]).ravel()])
+
+    def rows(self, positions: np.ndarray) -> np.ndarray:
+        """Rows (T, 21) of points (T, 7, 3): sternum and ARM_POINTS of the robot while its pelvis is held [m].
+
+        Raises:
+            ClipError: not that shape, or not finite.
+        """
+        p = np.asarray(positions, dtype=float)
+        if p.ndim != 3 or p.shape[1:] != (TRUNK_POINTS, 3) or not np.isfinite(p).all():
+            raise ClipError(f"an upper body follows finite points of shape (frames, 7, 3), got {p.shape}")
+        spine, across = p[:, 0] - self._mid_hip, p[:, 1] - p[:, 2]
+        out = np.empty((len(p), len(self.rest)))
+        for k in range(len(p)):
+            R = _torso(spine[k], across[k]) @ self._upright.T
+            out[k, :3] = pin.log3(bounded_turn(R))
+            out[k, 3:] = ((p[k, 1:] - p[k, 0]) @ R).ravel()
+        return out
+
+
+def bounded_turn(R: np.ndarray) -> np.ndarray:
+    """A turn of the chest (3, 3) whose tilt and twist about the vertical bend smoothly into their bounds.
+
+    Small angles stay as they are; the bound b is approached as b tanh(angle / b), so nothing stops with a jerk.
+    """
+    axis = np.cross([0.0, 0.0, 1.0], R[:, 2])
+    sine = float(np.linalg.norm(axis))
+    tilt = float(np.arctan2(sine, R[2, 2]))
+    axis = axis / sine if sine > 1e-9 else np.zeros(3)
+    twist = float(pin.log3(pin.exp3(-tilt * axis) @ R)[2])
+    tilt, twist = MOST_TILT * np.tanh(tilt / MOST_TILT), MOST_TWIST * np.tanh(twist / MOST_TWIST)
+    return pin.exp3(tilt * axis) @ pin.exp3(np.array([0.0, 0.0, twist]))
+
+
+def _torso(spine: np.ndarray, across: np.ndarray) -> np.ndarray:
+    return torso_axes((spine / np.linalg.norm(spine))[None], across[None])[0]
+
+
+def _goal(row: np.ndarray, velocity: np.ndarray) -> UpperGoal:
+    return UpperGoal(pin.exp3(row[:3]), row[3:].reshape(-1, 3), velocity[3:].reshape(-1, 3))
+
+
+# -------- Motions
+
+
+class ClipMotion:
+    """A motion that is known as a whole: from the rest into a clip, through it, and back to the rest.
+
+    Attributes:
+        begin, first, last, end: when it leaves the rest, when the clip begins and ends, when it is at rest again [s].
+    """
+
+    known = True
+
+    def __init__(
+        self,
+        rest: np.ndarray,
+        rows: np.ndarray,
+        rate: float,
+        begin: float,
+        clock: tuple[np.ndarray, np.ndarray] | None = None,
+        lead: float = LEAD,
+    ) -> None:
+        """Sample it.
+
+        Args:
+            rest: (21,), rows: (T, 21) of `UpperBody`. rate: of the rows [Hz].
+            begin: when it leaves the rest, in the walker's time [s].
+            clock: times since the clip began (k,) and times in the clip (k,), both rising [s]; default: as recorded.
+            lead: from the rest to the clip, and back [s].
+
+        Raises:
+            ClipError: fewer than two rows, or a clock that does not rise.
+        """
+        if len(rows) < 2:
+            raise ClipError("a motion of the upper body needs at least two frames")
+        duration = (len(rows) - 1) / rate
+        t, s = clock if clock is not None else (np.array([0.0, duration]), np.array([0.0, duration]))
+        if len(t) != len(s) or len(t) < 2 or (np.diff(t) <= 0).any() or (np.diff(s) < 0).any():
+            raise ClipError("the clock of a clip must rise")
+        inside = CubicSpline(np.arange(len(rows)) / rate, rows)
+        x = np.arange(0.0, float(t[-1] - t[0]) + SAMPLE, SAMPLE)
+        played = inside(np.interp(np.minimum(x + t[0], t[-1]), t, s))
+        first = _lead(rest, played[0], (played[1] - played[0]) / SAMPLE, lead)
+        last = _lead(rest, played[-1], (played[-2] - played[-1]) / SAMPLE, lead)[::-1]
+        self._rows = np.concatenate([first, played, last, rest[None]])
+        self._rates = np.gradient(self._rows, SAMPLE, axis=0)
+        self.begin, self.first = begin, begin + SAMPLE * len(first)
+        self.last, self.end = self.first + SAMPLE * len(played), begin + SAMPLE * (len(self._rows) - 1)
+
+    def advance(self, t: float, dt: float) -> None:
+        """Nothing changes: all is known."""
+
+    def at(self, t: float) -> UpperGoal:
+        """The goal at a time; before and after it the rest. Cubic between the samples."""
+        x = min(max((t - self.begin) / SAMPLE, 0.0), len(self._rows) - 1.000001)
+        k = int(x)
+        u = x - k
+        a, b, va, vb = self._rows[k], self._rows[k + 1], SAMPLE * self._rates[k], SAMPLE * self._rates[k + 1]
+        d = b - a
+        c2, c3 = 3 * d - 2 * va - vb, va + vb - 2 * d
+        row = a + u * (va + u * (c2 + u * c3))
+        return _goal(row, (va + u * (2 * c2 + 3 * u * c3)) / SAMPLE)
+
+
+def _lead(rest: np.ndarray, row: np.ndarray, rate: np.ndarray, duration: float) -> np.ndarray:
+    """Rows (k, 21) from the rest to a row that is reached with a rate, so that neither place nor velocity jumps."""
+    u = np.arange(0.0, 1.0, SAMPLE / max(duration, SAMPLE))[:, None]
+    left = 1.0 - u
+    return rest + minimum_jerk(u) * (row - left * duration * u**3 * rate - rest)
+
+
+class LiveMotion:
+    """A motion of which only the past is known: it is smoothed, and taken to go on as it does for a fifth of a second.
+
+    Until the first sample, and while it is moved over to, it is at rest; where samples end it stays where it is.
+    """
+
+    known = False
+
+    def __init__(self, body: UpperBody, settings: TargetFilterSettings | None = None, lead: float = LEAD) -> None:
+        """Begin at rest.
+
+        Args:
+            body: whose points come. settings: of the smoothing. lead: from the rest to the first samples [s].
+        """
+        self._body, self._lead, self._since = body, lead, -1.0
+        self._filter = TargetFilter(settings)
+        for row in body.rest.reshape(-1, 3):
+            self._filter.add(row)
+        self._t, self._row, self._rate = 0.0, body.rest.copy(), np.zeros(len(body.rest))
+
+    def take(self, positions: np.ndarray, t: float) -> bool:
+        """Take a sample (7, 3) [m] of a time of the walker [s]; False where one of its points was not believed.
+
+        Raises:
+            ClipError: not finite, or not seven points.
+        """
+        row = self._body.rows(np.asarray(positions, dtype=float)[None])[0].reshape(-1, 3)
+        if self._since < 0:
+            self._since = t
+        return not self._filter.update(np.arange(len(row)), row, t).any()
+
+    def advance(self, t: float, dt: float) -> None:
+        """Smooth up to the end of the tick."""
+        x, v = (a.ravel().copy() for a in self._filter.step(t, dt))
+        share = minimum_jerk(min((t - self._since) / self._lead, 1.0)) if self._since >= 0 else 0.0
+        row = self._body.rest + share * (x - self._body.rest)
+        self._rate = v if share >= 1.0 else (row - self._row) / dt
+        self._t, self._row = t, row
+
+    def at(self, t: float) -> UpperGoal:
+        """The goal now, or as it is guessed to go on."""
+        ahead = t - self._t
+        row = self._row + min(max(ahead, 0.0), GUESS) * self._rate
+        return _goal(row, self._rate if ahead < GUESS else np.zeros(len(row)))
+
+
+# -------- Scores
+
+
+class Gestures(NamedTuple):
+    """Errors of a run, in the axes of the chest.
+
+    Attributes:
+        wrist, elbow: means of the distances to the goal, both sides [m].
+    """
+
+    wrist: float
+    elbow: float
+
+
+class GestureScore:
+    """Sums up how far elbows and wrists are from their goals, both from the sternum and in the axes of the chest."""
+
+    def __init__(self, robot: Robot) -> None:
+        """Begin; robot: whose, with a fixed or floating base."""
+        self._robot, self._data = robot, robot.model.createData()
+        self._frames = [robot.points[p] for p in ARM_POINTS]
+        self._chest = robot.points["sternum"]
+        robot.point_positions(robot.q("neutral"), ["sternum"])
+        self._R_upright = robot.data.oMf[self._chest].rotation.copy()
+        self.errors: list[np.ndarray] = []
+
+    def look(self, q: np.ndarray, goal: UpperGoal) -> np.ndarray:
+        """Distances (6,) of ARM_POINTS to a goal at a configuration q (nq,), and take them in."""
+        pin.framesForwardKinematics(self._robot.model, self._data, q)
+        X = self._data.oMf[self._chest]
+        p = np.array([self._data.oMf[f].translation for f in self._frames]) - X.translation
+        self.errors.append(np.linalg.norm(p @ X.rotation @ self._R_upright.T - goal.points, axis=1))
+        return self.errors[-1]
+
+    def result(self) -> Gestures:
+        """The means."""
+        e = np.mean(self.errors, axis=0) if self.errors else np.full(len(ARM_POINTS), np.nan)
+        return Gestures(float(e[4:6].mean()), float(e[2:4].mean()))
