@@ -187,7 +187,7 @@ class Replanner:
         t, plan = now.t, self.plan
         if not now.upper.known:
             L, w = self.filter.momentum(now.q, now.v), plan.path.omega
-            shift = -w * np.exp(-w * GUESS) * np.array([L[1], -L[0]]) / (self.filter.weight)
+            shift = -w * np.exp(-w * GUESS) * np.array([L[1], -L[0]]) / (self.filter.robot.mass * GRAVITY)
             plan.momentum = MomentumShift(t, 1.0, shift[None])
             return
         if self._swaying and self.filter.done:

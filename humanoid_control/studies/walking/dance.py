@@ -18,7 +18,7 @@ from humanoid_control.simulation.sensors.sensor_model import Imperfection
 from humanoid_control.studies.walking.trial import NOISE, SETTLING, NoisySensors
 from humanoid_control.walking.balance_tasks import CHEST, FREE_ARMS, gesture_tasks, walking_settings
 from humanoid_control.walking.dancing.upper_body import ClipMotion, Gestures, GestureScore
-from humanoid_control.walking.feet import convex_hull, edge_distance
+from humanoid_control.walking.support import convex_hull, edge_distance
 from humanoid_control.walking.walker import Walker, WalkReport, WalkState
 
 REST = 1.0  # [s] of standing before the dance and after it

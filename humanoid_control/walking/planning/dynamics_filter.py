@@ -35,7 +35,7 @@ class DynamicsFilter:
     """Walks along a plan in thought, a few samples at a call.
 
     Attributes:
-        dt: between samples [s]. weight: of the robot [N]. done: all samples of the plan are there.
+        dt: between samples [s]. done: all samples of the plan are there.
     """
 
     def __init__(self, robot: Robot, feet: Feet, dt: float = 0.02, momentum: bool = False) -> None:
@@ -44,7 +44,7 @@ class DynamicsFilter:
         Args:
             robot, feet: that walk. dt: between samples [s]. momentum: as of `BalanceTasks`.
         """
-        self.robot, self.dt, self.weight = robot, dt, robot.mass * GRAVITY
+        self.robot, self.dt = robot, dt
         self._tasks = BalanceTasks(robot, feet, dt, momentum)
         self._ik = WholeBodyIk(robot, walking_settings(dt), limits=walking_limits(robot, feet, False))
         self._data = robot.model.createData()
@@ -111,7 +111,7 @@ class DynamicsFilter:
         past = self._past or [self._L[0]]
         L = np.array([*past, *self._L])
         rate = sosfiltfilt(self._filter, np.gradient(L, self.dt, axis=0), axis=0)[len(past) :]
-        delta = np.column_stack([rate[:, 1], -rate[:, 0]]) / self.weight
+        delta = np.column_stack([rate[:, 1], -rate[:, 0]]) / (self.robot.mass * GRAVITY)
         a = np.exp(-self._plan.path.omega * self.dt)
         xi = np.zeros_like(delta)
         for i in range(len(xi) - 2, -1, -1):
