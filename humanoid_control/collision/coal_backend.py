@@ -145,8 +145,9 @@ def watched_pairs(
 ) -> list[tuple[int, int]]:
     """All pairs of shapes that can touch and should not.
 
-    Left out: pairs named in `disabled`, shapes that no joint moves against each other, and, when a posture q is given
-    (nobody has listed pairs by hand), shapes of neighbouring links and shapes that overlap in that posture.
+    Left out: pairs named in `disabled`, shapes that are not meant for each other (`LinkShape.against`), shapes that no
+    joint moves against each other, and, when a posture q is given (nobody has listed pairs by hand), shapes of
+    neighbouring links and shapes that overlap in that posture.
 
     Args:
         model: the robot.
@@ -155,11 +156,14 @@ def watched_pairs(
         q: (nq,) a posture in which nothing collides, or None to keep all pairs.
     """
     joint = [model.frames[model.getFrameId(s.link, pin.FrameType.BODY)].parentJoint for s in shapes]
+    special = {(s.link, link) for s in shapes for link in s.against}
     pairs = [
         (i, j)
         for i in range(len(shapes))
         for j in range(i + 1, len(shapes))
-        if joint[i] != joint[j] and frozenset((shapes[i].name, shapes[j].name)) not in disabled
+        if joint[i] != joint[j]
+        and frozenset((shapes[i].name, shapes[j].name)) not in disabled
+        and _meant_for(shapes[i], shapes[j], special)
     ]
     if q is None:
         return pairs
@@ -171,6 +175,18 @@ def watched_pairs(
     data, gdata = model.createData(), geometry.createData()
     pin.computeDistances(model, data, geometry, gdata, q)
     return [p for p, r in zip(pairs, gdata.distanceResults, strict=True) if r.min_distance > 0]
+
+
+def _meant_for(one: LinkShape, other: LinkShape, special: set[tuple[str, str]]) -> bool:
+    """True for two shapes that are kept apart, as `LinkShape.against` says.
+
+    Args:
+        special: (link, other link) of all shapes that are against a link.
+    """
+    if not one.against and not other.against:
+        return True
+    sides = ((one, other), (other, one))
+    return all(b.link in a.against if a.against else (a.link, b.link) not in special for a, b in sides)
 
 
 def ancestor_mask(model: pin.Model) -> np.ndarray:

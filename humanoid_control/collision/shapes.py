@@ -126,11 +126,18 @@ KINDS: dict[str, type] = {k.kind: k for k in (Sphere, Capsule, Box, Cylinder, El
 
 @dataclass(frozen=True)
 class LinkShape:
-    """A named shape carried by a link."""
+    """A named shape carried by a link.
+
+    Attributes:
+        name, link, shape: whose frame the shape's numbers are in.
+        against: links from which alone it is kept apart, from the shapes there that are against this link, or from
+            all others where there are none; empty: it is kept apart from every shape that is against nothing.
+    """
 
     name: str
     link: str
     shape: Shape
+    against: tuple[str, ...] = ()
 
 
 def shape_from_row(row: dict[str, Any], where: str) -> LinkShape:
@@ -163,14 +170,18 @@ def shape_from_row(row: dict[str, Any], where: str) -> LinkShape:
             values[f.name] = v.tolist() if v.ndim == 0 else tuple(v.tolist())
         elif f.default is MISSING:
             raise RobotError(f"{place} lacks a number: '{f.name}'")
-    return LinkShape(name, row["link"], cls(**values))
+    against = row.get("against", ())
+    if not isinstance(against, (list, tuple)) or not all(isinstance(link, str) for link in against):
+        raise RobotError(f"{place}: against must be a list of links, got {against!r}")
+    return LinkShape(name, row["link"], cls(**values), tuple(against))
 
 
 def shape_to_row(item: LinkShape) -> dict[str, Any]:
     """The reverse of `shape_from_row`: a plain mapping with lists, ready for YAML."""
     numbers = {f.name: getattr(item.shape, f.name) for f in fields(item.shape)}
     plain = {k: list(v) if isinstance(v, tuple) else v for k, v in numbers.items()}
-    return {"name": item.name, "link": item.link, "shape": item.shape.kind, **plain}
+    only = {"against": list(item.against)} if item.against else {}
+    return {"name": item.name, "link": item.link, "shape": item.shape.kind, **plain, **only}
 
 
 # -------- Shapes as arrays for kernels

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from humanoid_control.errors import RobotError
 from humanoid_control.mocap.body_points import BodyPoints
 from humanoid_control.retargeting.retargeter import retarget_clip
 from humanoid_control.retargeting.scaling import scale_to_robot
-from humanoid_control.robots.description.meshes import find_mesh
+from humanoid_control.robots.description.meshes import find_mesh, load_mesh
 from humanoid_control.robots.description.urdf import UrdfTree, parse_urdf
 from humanoid_control.robots.robot import Robot
 
@@ -135,7 +136,14 @@ def _geometry(robot: Robot, tag: str) -> pin.GeometryModel:
     if not list(tree.document.iterfind(f"link/{tag}")):
         raise RobotError(f"{robot.name}: its URDF has no {tag} geometry")
     _absolute_paths(tree, robot, tag)
-    return pin.buildGeomFromUrdfString(robot.model, tree.text(), TAGS[tag])
+    try:
+        return pin.buildGeomFromUrdfString(robot.model, tree.text(), TAGS[tag])
+    except ValueError:
+        files = [Path(mesh.get("filename", "")) for mesh in tree.document.iter("mesh")]
+        broken = next((f for f in files if load_mesh(f) is None), None)
+        if broken is None:
+            raise
+        raise RobotError(f"{robot.name}: the mesh file {broken} cannot be read: cut off or damaged?") from None
 
 
 def _absolute_paths(tree: UrdfTree, robot: Robot, tag: str) -> None:

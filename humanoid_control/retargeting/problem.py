@@ -30,7 +30,7 @@ class RetargetingProblem(NamedTuple):
         lower, upper: (D,) [rad]; velocity: (D,) [rad/s]; rest: (D,) preferred posture [rad].
         shapes: the collision shapes; `joint` is the body of each, R and p its pose there.
         pairs: (P, 2) shapes that must not touch and that the moving joints move against each other.
-        at_rest: (P,) their distances in the neutral posture [m]: none has a larger margin, or it would push at rest.
+        at_rest: (P,) the largest margin of each [m]: its distance in the neutral posture, or it would push at rest.
     """
 
     tree: KinematicTree
@@ -97,7 +97,7 @@ def problem_of(robot: Robot, lever: float = 0.0) -> RetargetingProblem:
             p=np.array([X.translation for _, X in placed]).reshape(-1, 3),
         ),
         np.ascontiguousarray(robot.pairs[apart], dtype=np.int64),
-        np.maximum(robot.pair_distances(robot.q()), 0.0)[apart],
+        robot.largest_margins()[apart],
     )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from humanoid_control import robots
 
 FIXED, FLOATING = "fixed", "floating"
+CONTACT_MARGIN = 0.002  # [m] of shapes around first contacts, which are close to the surfaces
 IMITATION_POINTS = ("mid_hip", "sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
 
 
@@ -96,7 +97,7 @@ class Robot:
         links = set(tree.links)
         uses = [("anchor", self.anchor), *((f"point '{k}'", link) for k, (link, _) in file.points.items())]
         uses += [(f"foot '{f.name}'", f.link) for f in file.feet]
-        uses += [(f"shape '{s.name}'", s.link) for s in file.collision]
+        uses += [(f"shape '{s.name}'", link) for s in file.collision for link in (s.link, *s.against)]
         for what, link in uses:
             if link not in links:
                 raise UnknownNameError("link", link, links, hint=f"({what} in {file.where or 'the robot file'})")
@@ -166,7 +167,7 @@ class Robot:
             for link in pair - set(tree.links):
                 raise UnknownNameError("link", link, tree.links, hint=f"(unwatched links in {file.where})")
         for a, b in (tuple(pair) for pair in apart if len(pair) == 2):
-            sides = [[s.name for s in self.shapes if s.link == link] for link in (a, b)]
+            sides = [[s.name for s in self.shapes if s.link == link and not s.against] for link in (a, b)]
             disabled |= {frozenset((one, other)) for one in sides[0] for other in sides[1]}
         overlap_at = None if file.disabled_pairs else self.q("neutral")
         self.pairs = np.array(watched_pairs(self.model, self.shapes, disabled, overlap_at), dtype=int).reshape(-1, 2)
@@ -306,6 +307,18 @@ class Robot:
             self._clearance = self.self_distance()
         pin.forwardKinematics(self.model, self.data, q)
         return self._clearance.all_distances(self.data)
+
+    def largest_margins(self) -> np.ndarray:
+        """Margin (P,) that each pair of shapes may have at most [m].
+
+        It is the distance in the neutral posture, where a larger one would push; shapes around first contacts
+        (`LinkShape.against`) are close to the surfaces and keep CONTACT_MARGIN only.
+        """
+        if not len(self.pairs):
+            return np.zeros(0)
+        around = np.array([bool(s.against) for s in self.shapes], dtype=bool)
+        contacts = around[self.pairs].any(axis=1)
+        return np.clip(self.pair_distances(self.q()), 0.0, np.where(contacts, CONTACT_MARGIN, np.inf))
 
     def shape_clearance(self, q: np.ndarray) -> np.ndarray:
         """Distance (S,) of each collision shape to the nearest shape that it must not touch [m]."""

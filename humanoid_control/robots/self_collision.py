@@ -71,8 +71,8 @@ class CollisionMonitor(ABC):
             activation: [m] of all pairs, or (P,) of each.
         """
 
-    def distances_at_rest(self, robot: Robot) -> np.ndarray:
-        """Distances (P,) of all pairs in the neutral posture of the robot [m], 0 for those that overlap there."""
+    def largest_margins(self, robot: Robot) -> np.ndarray:
+        """Margin (P,) that each pair may have at most [m]: its distance in the neutral posture of the robot."""
         near = self.update(robot.q(), np.inf)
         out = np.full(self.count, np.inf)
         out[near.pair] = np.maximum(near.distance, 0.0)
@@ -136,6 +136,9 @@ class ShapePairs(CollisionMonitor):
         self.arrays = MonitorArrays(self.poses.tree, self.poses.world, self.shapes, self.R, self.p, bounds, found)
         self._table = Packed(self.arrays)
         self._names = [s.name for s in robot.shapes]
+
+    def largest_margins(self, robot: Robot) -> np.ndarray:
+        return robot.largest_margins()
 
     def name(self, pair: int) -> tuple[str, str]:
         """The names of the two shapes of a pair."""

@@ -10,6 +10,7 @@ from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.evaluation.mesh_contact import mesh_contacts
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.description.urdf import parse_urdf
+from humanoid_control.robots.guess.bodies import Bodies
 from humanoid_control.robots.guess.fitted_shapes import BodyFit, fit_bodies, fitted_links
 from humanoid_control.robots.guess.robot_file import overlapping_links
 from test.reference.volume_excess import signed_distances
@@ -39,7 +40,7 @@ def joint(name: str, parent: str, child: str, xyz: str, kind: str = "revolute") 
 def fit_mesh(tmp_path, mesh) -> BodyFit:
     mesh.export(tmp_path / "part.stl")
     tree = parse_urdf(urdf({"base": mesh_element("part.stl")}, ""), "r")
-    (fit,) = fit_bodies(tree, tmp_path)
+    (fit,) = fit_bodies(Bodies(tree, tmp_path))
     held = np.min([signed_distances(s.shape, np.asarray(mesh.vertices)) for s in fit.shapes], axis=0)
     assert held.max() < 2e-5 and fit.inside_max < 1e-6, "every point of the mesh is held"
     return fit
@@ -95,10 +96,47 @@ def test_a_body_holds_what_is_fixed_to_it_and_primitives_stay(tmp_path):
         ),
         "r",
     )
-    (fit,) = fit_bodies(tree, tmp_path)
+    (fit,) = fit_bodies(Bodies(tree, tmp_path))
     assert fit.link == "arm" and fitted_links(tree, [fit]) == {"arm", "hand"}
     hand = np.array([[0.0, 0.0, 0.2 + 0.049]])
     assert min(signed_distances(s.shape, hand)[0] for s in fit.shapes) <= 0
+
+
+def bent_arms(tmp_path) -> Bodies:
+    """A left arm, and its mirror image of other triangles in a frame that is turned; a base that is not symmetric."""
+    bounds = [[[-0.03, 0, -0.3], [0.04, 0.06, 0.1]], [[-0.03, 0.03, -0.3], [0.3, 0.06, -0.22]]]
+    left = trimesh.util.concatenate([trimesh.creation.box(bounds=b) for b in bounds])
+    left.export(tmp_path / "left.stl")
+    right = left.subdivide()
+    right.apply_transform(np.diag([1.0, -1, 1, 1]))
+    right.apply_transform(trimesh.transformations.euler_matrix(0.3, -0.2, 1.0).T)
+    right.export(tmp_path / "right.stl")
+    trimesh.creation.box(bounds=[[-0.1, -0.1, 0], [0.1, 0.08, 0.4]]).export(tmp_path / "base.stl")
+    joints = joint("l", "base", "left", "0 0.2 0.3") + joint("r", "base", "right", "0 -0.2 0.3")
+    joints = joints.replace('xyz="0 -0.2 0.3"', 'xyz="0 -0.2 0.3" rpy="0.3 -0.2 1"')
+    links = {n: mesh_element(f"{n}.stl") for n in ("base", "right", "left")}
+    return Bodies(parse_urdf(urdf(links, joints), "r"), tmp_path, np.array([0.0, 1, 0]))
+
+
+def test_a_left_body_and_its_right_one_get_mirrored_shapes(tmp_path):
+    """Distances of random points from the left arm are those of their images from the right one."""
+    bodies = bent_arms(tmp_path)
+    assert bodies.twins == {"base": "base", "left": "right", "right": "left"}
+    fits = {fit.link: fit for fit in fit_bodies(bodies)}
+    assert list(fits) == ["base", "right", "left"] and len(fits["left"].shapes) >= 2
+    R = trimesh.transformations.euler_matrix(0.3, -0.2, 1.0)[:3, :3]
+    local = np.random.default_rng(1).uniform(-0.5, 0.5, (200, 3))  # in the left arm's frame, which is the world's
+    image = (local * [1, -1, 1]) @ R
+    for ours, theirs in zip(fits["left"].shapes, fits["right"].shapes, strict=True):
+        assert theirs.link == "right" and theirs.name == ours.name.replace("left", "right")
+        d = signed_distances(ours.shape, local), signed_distances(theirs.shape, image)
+        np.testing.assert_allclose(*d, atol=3e-5)  # five decimals in files
+    for side in ("left", "right"):
+        points = np.asarray(trimesh.load(tmp_path / f"{side}.stl").vertices)
+        held = np.min([signed_distances(s.shape, points) for s in fits[side].shapes], axis=0)
+        assert held.max() < 3e-5, "every point of both is held"
+    np.testing.assert_allclose(bodies.image("right", bodies.image("left", local)), local, atol=1e-12)
+    assert bodies.images_of(("base", "left")) == ("base", "right") and bodies.images_of(("left", "right")) is None
 
 
 def two_arms(tmp_path, reach: float) -> str:
@@ -125,6 +163,13 @@ def test_a_mesh_that_is_not_there_is_named(tmp_path):
     robot = load_robot(two_arms(tmp_path, 0.1), "fixed")
     (tmp_path / "bar.stl").unlink()
     with pytest.raises(RobotError, match=r"mesh file bar\.stl is not found"):
+        mesh_contacts(robot, np.zeros((1, 4)))
+
+
+def test_a_mesh_that_is_cut_off_is_named(tmp_path):
+    robot = load_robot(two_arms(tmp_path, 0.1), "fixed")
+    (tmp_path / "bar.stl").write_bytes((tmp_path / "bar.stl").read_bytes()[:-70])
+    with pytest.raises(RobotError, match=r"bar\.stl cannot be read"):
         mesh_contacts(robot, np.zeros((1, 4)))
 
 

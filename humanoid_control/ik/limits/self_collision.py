@@ -53,7 +53,7 @@ class SelfCollisionLimit(Limit):
         self.monitor = ShapePairs(robot) if monitor is None else monitor
         self.near, self.penetration_depth, self.recovery = NearPairs.none(), 0.0, CollisionRecovery()
         self._activation = np.zeros(self.monitor.count)
-        self._at_rest = self.monitor.distances_at_rest(robot)
+        self._at_rest = self.monitor.largest_margins(robot)
         self._path = StoppingPathCheck(robot, self.monitor) if isinstance(self.monitor, ShapePairs) else None
         self._home = PostureTask(robot, weight=1.0, gain=1.0)
         self._rows: Packed[PairRows] | None = None
@@ -220,7 +220,7 @@ def max_closing_speed(x: float, barrier_gain: float, deceleration: float) -> flo
 class PairRows(NamedTuple):
     """Arrays of `fill_pair_rows`: of the pairs and of the solver; the rows are filled, more of them than pairs.
 
-    `at_rest` (P,) are the distances of the pairs in the neutral posture: none has a larger margin.
+    `at_rest` (P,) are the largest margins of the pairs: their distances in the neutral posture.
     """
 
     joints: PairJoints

@@ -49,7 +49,7 @@ class ClearanceConstraint:
 
     def __init__(self, robot: Robot, margin: float = 0.01, horizon: float = 0.15) -> None:
         self.margin, self.horizon, self.pairs = margin, horizon, robot.collision_monitor()
-        self._at_rest = self.pairs.distances_at_rest(robot)
+        self._at_rest = self.pairs.largest_margins(robot)
 
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         near = self.pairs.update(q, self.horizon)

@@ -53,7 +53,8 @@ class RobotFile:
         points: name -> link and place in its frame [m].
         feet: soles. collision: shapes in place of the URDF's own.
         collision_from: where the shapes come from, where they were not measured; results repeat it.
-        disabled_pairs: names of shapes that may touch. unwatched_links: links whose shapes are not kept apart.
+        disabled_pairs: names of shapes that may touch.
+        unwatched_links: links whose shapes are not kept apart, but for those that are `against` one of the two.
         provenance: number of values by provenance, of a robot of the catalogue.
         where: path of the file, for messages.
     """

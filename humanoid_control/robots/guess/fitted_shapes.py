@@ -6,8 +6,8 @@ little; a slab is held by a capsule, or by a box where that is clearly smaller. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pinocchio as pin
@@ -15,16 +15,14 @@ from scipy.spatial import ConvexHull, QhullError, cKDTree
 
 from humanoid_control.collision.shapes import Box, Capsule, LinkShape
 from humanoid_control.numerics.sphere_points import fibonacci_sphere
-from humanoid_control.robots.description.meshes import Triangles, link_geometry
-from humanoid_control.robots.description.urdf import UrdfTree, link_of, placement
+from humanoid_control.robots.description.urdf import UrdfTree
+from humanoid_control.robots.guess.bodies import Bodies, bodies_of, vec3
 
-SPACING = 0.008  # [m] between points on large triangles
 OVERLAP = 0.004  # [m] of neighbouring slabs
 CLOSE = 0.012  # [m] what stands out less is not cut further
 MOST, MOST_SMALL, SMALL = 5, 2, 0.14  # shapes of a body; of one whose longest side is below SMALL [m]
 CUTS = (0.3, 0.4, 0.5, 0.6, 0.7)  # where a body is tried to be cut, along each axis of its box
 TRIED = 3000  # points on which cuts are compared
-MANY, CELL = 20000, 0.002  # points of a body; [m] more are thinned out to one a cell
 PREFER_CAPSULE = 1.4  # a capsule may be larger than the box by this
 GROWTH = 1e-4  # [m] laid around for rounding, in files with four decimals
 
@@ -46,85 +44,33 @@ class BodyFit:
     inside_max: float
 
 
-def fit_bodies(tree: UrdfTree, folder: Path | None) -> list[BodyFit]:
+def fit_bodies(bodies: Bodies) -> list[BodyFit]:
     """Shapes around all bodies that have mesh files, in the order of the URDF.
 
-    Collision and visual geometry are both held. A body whose collision geometry is made of primitives keeps that.
+    Collision and visual geometry are both held. A body whose collision geometry is made of primitives keeps that. Of
+    two that are mirror images of each other, the shapes are so as well.
     """
-    given = _links_with_primitives_only(tree)
-    surfaces = [link_geometry(tree, folder, tag) for tag in ("collision", "visual")]
-    points: dict[str, list[np.ndarray]] = {}
-    for link, (body, X) in _bodies(tree).items():
-        for tag, surface in zip(("collision", "visual"), surfaces, strict=True):
-            if link in surface and not (link in given and tag == "visual"):
-                found = _dense(surface[link])
-                points.setdefault(body, []).append(found @ X.rotation.T + X.translation)
-    meshed = _bodies_with_meshes(tree, given)
-    return [_fit_body(body, np.vstack(p)) for body, p in points.items() if body in meshed]
-
-
-def _bodies(tree: UrdfTree) -> dict[str, tuple[str, pin.SE3]]:
-    """Each link's body, named after its first link, and the link's pose in that link."""
-    joints = {link_of(j, "child"): j for j in tree.joints}
-    out: dict[str, tuple[str, pin.SE3]] = {}
-
-    def find(link: str) -> tuple[str, pin.SE3]:
-        if link not in out:
-            joint = joints.get(link)
-            if joint is None or joint.get("type") != "fixed":
-                out[link] = link, pin.SE3.Identity()
-            else:
-                body, X = find(link_of(joint, "parent"))
-                out[link] = body, X * placement(joint.find("origin"))
-        return out[link]
-
-    return {link: find(link) for link in tree.links}
-
-
-def _links_with_primitives_only(tree: UrdfTree) -> set[str]:
-    """Links whose collision geometry is there and holds no mesh."""
-    return {
-        e.get("name", "")
-        for e in tree.document.findall("link")
-        if e.find("collision") is not None and e.find("collision/geometry/mesh") is None
-    }
-
-
-def _bodies_with_meshes(tree: UrdfTree, given: set[str]) -> set[str]:
-    bodies = _bodies(tree)
-    return {
-        bodies[e.get("name", "")][0]
-        for e in tree.document.findall("link")
-        if e.get("name") not in given and next(e.iter("mesh"), None) is not None
-    }
+    found: dict[str, BodyFit] = {}
+    for body, points in bodies.points.items():
+        twin = bodies.twins.get(body, body)
+        if body in found:
+            continue
+        if twin == body or twin not in bodies.points:
+            found[body] = _fit_body(body, points)
+            continue
+        fit = found[body] = _fit_body(body, np.vstack([points, bodies.image(twin, bodies.points[twin])]))
+        images = [bodies.image_shape(body, s.shape) for s in fit.shapes if isinstance(s.shape, Capsule | Box)]
+        found[twin] = replace(fit, link=twin, shapes=_named(twin, images))
+    return [found[body] for body in bodies.points]
 
 
 def fitted_links(tree: UrdfTree, fits: list[BodyFit]) -> set[str]:
     """Links that the shapes of some fits hold."""
     held = {fit.link for fit in fits}
-    return {link for link, (body, _) in _bodies(tree).items() if body in held}
+    return {link for link, (body, _) in bodies_of(tree).items() if body in held}
 
 
 # -------- One body
-
-
-def _dense(surface: Triangles) -> np.ndarray:
-    """Vertices, and points on triangles with long edges, at most about SPACING apart."""
-    corners = surface.vertices[surface.faces]
-    longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
-    out = [surface.vertices]
-    for n in np.unique(np.ceil(longest[longest > SPACING] / SPACING).astype(int)):
-        large = corners[(longest > SPACING) & (np.ceil(longest / SPACING) == n)]
-        i, j = np.meshgrid(np.arange(n + 1), np.arange(n + 1))
-        weights = np.stack([i, j, n - i - j], axis=-1)[i + j <= n] / n
-        out.append((weights @ large).reshape(-1, 3))
-    points = np.vstack(out)
-    if len(points) < MANY:
-        return points
-    # One point of each cell of a grid: fine meshes have millions.
-    cell = (points / CELL).round().astype(np.int64) - np.floor(points.min(axis=0) / CELL).astype(np.int64)
-    _, first = np.unique((cell[:, 0] * 20011 + cell[:, 1]) * 20011 + cell[:, 2], return_index=True)
-    return points[first]
 
 
 @dataclass(frozen=True)
@@ -138,21 +84,39 @@ class _Piece:
 
 def _fit_body(link: str, points: np.ndarray) -> BodyFit:
     near = cKDTree(points)
+    most = MOST if np.ptp(points, axis=0).max() > SMALL else MOST_SMALL
+    pieces = _pieces(points, near, most, CLOSE)
+    outside, inside = _deviation(points, near, pieces)
+    rows = _named(link, [p.shape for p in pieces])
+    return BodyFit(link, rows, float(outside.max(initial=0.0)), float(outside.mean()) if len(outside) else 0.0, inside)
+
+
+def _named(link: str, shapes: Sequence[Capsule | Box]) -> tuple[LinkShape, ...]:
+    names = [f"{link}_fit" if k == 0 else f"{link}_fit{k + 1}" for k in range(len(shapes))]
+    return tuple(LinkShape(n, link, s) for n, s in zip(names, shapes, strict=True))
+
+
+def shapes_around(points: np.ndarray, surface: np.ndarray, most: int, close: float) -> list[Capsule | Box]:
+    """A few shapes that hold points of a mesh.
+
+    Args:
+        points: (n, 3) to be held. surface: (m, 3) of the whole mesh, from which the shapes should not stand out.
+        most: how many shapes. close: what stands out less is not cut further [m].
+    """
+    return [piece.shape for piece in _pieces(points, cKDTree(surface), most, close)]
+
+
+def _pieces(points: np.ndarray, near: cKDTree, most: int, close: float) -> list[_Piece]:
     pieces = [_piece(points, near)]
     done: list[_Piece] = []
-    most = MOST if np.ptp(points, axis=0).max() > SMALL else MOST_SMALL
     while pieces and len(pieces) + len(done) < most:
         worst = pieces.pop(int(np.argmax([p.excess for p in pieces])))
-        halves = _cut(worst, near) if worst.excess > CLOSE else None
+        halves = _cut(worst, near) if worst.excess > close else None
         if halves is None:
             done.append(worst)
         else:
             pieces += halves
-    shapes = [p.shape for p in done + pieces]
-    outside, inside = _deviation(points, near, done + pieces)
-    names = [f"{link}_fit" if k == 0 else f"{link}_fit{k + 1}" for k in range(len(shapes))]
-    rows = tuple(LinkShape(n, link, s) for n, s in zip(names, shapes, strict=True))
-    return BodyFit(link, rows, float(outside.max(initial=0.0)), float(outside.mean()) if len(outside) else 0.0, inside)
+    return done + pieces
 
 
 def _cut(piece: _Piece, near: cKDTree) -> list[_Piece] | None:
@@ -184,13 +148,9 @@ def _piece(points: np.ndarray, near: cKDTree) -> _Piece:
     shape: Capsule | Box = capsule
     if volume > PREFER_CAPSULE * (box := float(np.prod(2 * half))):
         centre, rpy = (low + high) / 2 @ axes, pin.rpy.matrixToRpy(np.ascontiguousarray(axes.T))
-        shape, volume = Box(_vec(centre), _vec(2 * half), _vec(rpy)), box
+        shape, volume = Box(vec3(centre), vec3(2 * half), vec3(rpy)), box
     excess = float(_stand_out(shape, [hull], near).max(initial=0.0))
     return _Piece(points, axes, shape, volume, excess)
-
-
-def _vec(x: np.ndarray) -> tuple[float, float, float]:
-    return tuple(round(float(v), 5) + 0.0 for v in x)  # type: ignore[return-value]
 
 
 def _hull_points(points: np.ndarray) -> np.ndarray:
@@ -233,7 +193,7 @@ def _capsule(points: np.ndarray, axes: np.ndarray) -> tuple[Capsule, float]:
     options = {"maxfev": 150, "initial_simplex": SIMPLEX}
     found = minimize(lambda x: around(x)[0], np.zeros(4), method="Nelder-Mead", options=options)
     volume, p0, p1, radius = around(found.x)
-    return Capsule(_vec(p0), _vec(p1), round(radius + GROWTH, 5)), volume
+    return Capsule(vec3(p0), vec3(p1), round(radius + GROWTH, 5)), volume
 
 
 def _around(points: np.ndarray, axis: np.ndarray, origin: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from humanoid_control.errors import RobotError
 from humanoid_control.files import whole_file
 from humanoid_control.robots.description.robot_file import SCHEMA, RobotFile, read_robot_file, shapes_from_urdf
 from humanoid_control.robots.description.urdf import UrdfTree, parse_urdf
+from humanoid_control.robots.guess.bodies import Bodies
+from humanoid_control.robots.guess.contact_shapes import ContactFit, fit_contacts
 from humanoid_control.robots.guess.fitted_shapes import BodyFit, fit_bodies, fitted_links
 from humanoid_control.robots.guess.limbs import (
     WRITE_BY_HAND,
@@ -76,6 +79,7 @@ class Mapping:
         waist, arms: joints between hips and chest, and of the left and right arm.
         has_legs: then its base floats.
         fits: shapes laid around the bodies that have meshes.
+        contacts: of links whose shapes overlap where their meshes do not: shapes around what touches first.
         yaw: turn of the root link that makes the robot look along x [rad].
         meanings: anatomical name -> joint.
     """
@@ -87,6 +91,7 @@ class Mapping:
     yaw: float
     meanings: dict[str, str]
     fits: tuple[BodyFit, ...] = ()
+    contacts: tuple[ContactFit, ...] = ()
 
     @property
     def imitation_joints(self) -> list[str]:
@@ -95,7 +100,7 @@ class Mapping:
         return [j.name for j in joints]
 
     def to_json(self) -> dict[str, Any]:
-        """Points, joints and fitted shapes as plain dictionaries and lists, lengths in metres."""
+        """Points, joints, fitted shapes and contacts as plain dictionaries and lists, lengths in metres."""
         points = [
             {"point": name, "link": p.link, "xyz": p.rounded(), "found": p.how, "guess": p.weak}
             for name, p in self.points.items()
@@ -110,7 +115,18 @@ class Mapping:
             }
             for f in self.fits
         ]
-        return {"points": points, "imitation_joints": self.imitation_joints, "fits": fits}
+        contacts = [
+            {
+                "links": list(c.links),
+                "shapes": len(c.shapes),
+                "touched_percent": None if c.touched is None else round(100 * c.touched, 1),
+                "shrunk_m": round(c.shrunk, 5),
+                "missed_percent": round(100 * c.missed, 1),
+                "early_percent": round(100 * c.early, 1),
+            }
+            for c in self.contacts
+        ]
+        return {"points": points, "imitation_joints": self.imitation_joints, "fits": fits, "contacts": contacts}
 
 
 def guess_mapping(tree: UrdfTree) -> Mapping:
@@ -259,13 +275,24 @@ def guess_robot_file(path: Path) -> tuple[Path, Mapping]:
         tree = parse_urdf(path.read_text(), str(path))
     except (OSError, UnicodeDecodeError) as e:
         raise RobotError(f"{path}: cannot be read as a URDF: {e.__class__.__name__}") from None
-    mapping = replace(guess_mapping(tree), fits=tuple(fit_bodies(tree, path.parent)))
+    mapping = guess_mapping(tree)
+    bodies = Bodies(tree, path.parent, np.array([np.sin(mapping.yaw), np.cos(mapping.yaw), 0.0]))
+    mapping = replace(mapping, fits=tuple(fit_bodies(bodies)))
     with whole_file(beside) as part:
         part.write_text(mapping_text(mapping, tree))
         robot = Robot(tree, read_robot_file(part), "fixed")  # what is written can be read
         stand_out = {fit.link: fit.outside_max for fit in mapping.fits}
-        if mapping.fits and (close := overlapping_links(robot, stand_out)):
-            part.write_text(part.read_text() + _unwatched_text(close))
+        if mapping.fits:
+            often = _with_images(overlapping_links(robot, stand_out), bodies)
+            at_rest = _with_images(links_overlapping_at_rest(robot), bodies)
+            at_rest = [pair for pair in at_rest if pair not in often]
+            without = replace(read_robot_file(part), unwatched_links=tuple(often))
+            contacts = fit_contacts(Robot(tree, without, "fixed"), bodies, often + at_rest)
+            # Without shapes of their own, links that overlap at rest only stay as they are: some pairs are watched.
+            contacts = [c for c in contacts if c.shapes or c.links in often]
+            mapping = replace(mapping, contacts=tuple(contacts))
+            part.write_text(mapping_text(mapping, tree))
+            Robot(tree, read_robot_file(part), "fixed")
     return beside, mapping
 
 
@@ -304,9 +331,21 @@ def mapping_text(mapping: Mapping, tree: UrdfTree) -> str:
         for fit in mapping.fits:
             lines.append(f"  # {fit.link}: around its meshes, {fit_text(fit)}")
             lines += [f"  - {json.dumps(shape_to_row(item))}" for item in fit.shapes]
+        for contact in mapping.contacts:
+            if contact.shapes:
+                lines.append(f"  # {' - '.join(contact.links)}: {contact_text(contact)}")
+                lines += [f"  - {json.dumps(shape_to_row(item))}" for item in contact.shapes]
         if capsules:
             lines.append("  # GUESS: these have neither shapes nor meshes; capsules along the bones stand for them.")
             lines += capsules
+    if mapping.contacts:
+        lines.append(
+            "# Their shapes overlap where the meshes do not: those around the whole bodies are not kept apart."
+        )
+        lines.append("unwatched_links:")
+    for contact in mapping.contacts:
+        a, b = contact.links
+        lines.append(f"  - [{_quoted(a)}, {_quoted(b)}]  # {contact_text(contact)}")
     return "\n".join(lines) + "\n"
 
 
@@ -350,6 +389,32 @@ def overlapping_links(robot: Robot, stand_out: dict[str, float]) -> list[tuple[s
     return out
 
 
+def links_overlapping_at_rest(robot: Robot) -> list[tuple[str, str]]:
+    """Pairs of links, few joints apart, with shapes that are left out because they overlap in the neutral posture.
+
+    Only of links that the joints of imitation move against each other; neighbours do not count.
+    """
+    parents, watched = robot.model.parents.tolist(), {frozenset(pair) for pair in robot.pairs.tolist()}
+    joint = [robot.model.frames[robot.model.getFrameId(s.link, pin.FrameType.BODY)].parentJoint for s in robot.shapes]
+    out = set()
+    for j, k in combinations(range(len(joint)), 2):
+        a, b = joint[j], joint[k]
+        if a == b or parents[a] == b or parents[b] == a or frozenset((j, k)) in watched:
+            continue
+        if robot.shapes[j].against or robot.shapes[k].against:
+            continue
+        if (robot.ancestor_mask[a] != robot.ancestor_mask[b])[robot.iv + robot.imitation_joints].any():
+            first, second = sorted((robot.shapes[j].link, robot.shapes[k].link))
+            out.add((first, second))
+    return sorted(pair for pair in out if _near_in_tree(robot, *pair))
+
+
+def _with_images(links: list[tuple[str, str]], bodies: Bodies) -> list[tuple[str, str]]:
+    """Pairs of links and their mirror images, which random postures may have found on one side only."""
+    images = [pair for pair in map(bodies.images_of, links) if pair is not None]
+    return sorted({(min(pair), max(pair)) for pair in links + images})
+
+
 def _near_in_tree(robot: Robot, link: str, other: str) -> bool:
     """True where few joints lie between two links."""
     ways = []
@@ -359,13 +424,17 @@ def _near_in_tree(robot: Robot, link: str, other: str) -> bool:
     return len(ways[0] ^ ways[1]) <= JOINTS_BETWEEN
 
 
-def _unwatched_text(close: list[tuple[str, str]]) -> str:
-    lines = [
-        "# Few joints apart, and their shapes overlap in many postures where the meshes may not: not kept apart.",
-        "unwatched_links:",
-        *(f"  - [{_quoted(a)}, {_quoted(b)}]" for a, b in close),
-    ]
-    return "\n".join(lines) + "\n"
+def contact_text(fit: ContactFit) -> str:
+    """Findings about the contacts of two links, in words."""
+    if fit.touched is None:
+        return "GUESS: without geometry that tells when they touch"
+    if not fit.touched:
+        return "their meshes never touched in random postures"
+    if not fit.shapes:
+        return f"GUESS: their meshes touched in {100 * fit.touched:.0f} % of random motions, but no shapes tell when"
+    inside = f", {1e3 * fit.shrunk:.0f} mm inside it" if fit.shrunk else ""
+    shares = f"they miss {100 * fit.missed:.0f} % of the contacts and forbid {100 * fit.early:.0f} % of what is free"
+    return f"around what touches first{inside}; {shares}"
 
 
 def fit_text(fit: BodyFit) -> str:

@@ -1,0 +1,298 @@
+"""Shapes for links a few joints apart, laid around the places where their meshes first touch.
+
+Shapes that hold a whole shoulder and a whole chest overlap in most postures, because they fill what the meshes leave
+free. So such a pair gets shapes of its own: from free postures straight motions are followed until the meshes touch,
+and only what lies around those first contacts is held. Links whose meshes never touch need none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from scipy.spatial import cKDTree
+
+from humanoid_control.collision.shapes import Box, Capsule, LinkShape, Shape
+from humanoid_control.robots.description.meshes import Triangles
+from humanoid_control.robots.guess.bodies import Bodies, dense_points
+from humanoid_control.robots.guess.fitted_shapes import shapes_around
+from humanoid_control.robots.robot import CONTACT_MARGIN, Robot
+
+DRAWS = 400  # motions that are followed
+AT_LIMIT = 0.4  # share of the joints that go to a limit, in every other pair of motions: some links touch only there
+STEP = 0.1  # of a motion [rad, m]
+BISECTIONS = 7  # of the step in which the meshes touch
+MOST_CONTACTS = 60  # points of one contact
+AROUND = 0.012  # [m] about the contacts: what is held of the meshes
+MOST, CLOSE = 4, 0.004  # shapes of a link; [m] what stands out less is not cut further
+SHRINK_STEP, SHRINK_MOST = 0.0005, 0.006  # [m] by which shapes become smaller that overlap in free postures
+THIN = 0.001  # [m] no shape becomes thinner
+MISSED, LATE = 0.02, 0.005  # share of the contacts in which a robot's shapes may be farther apart than this [m]
+EARLY_MOST, EARLY_NEAR = 0.2, 0.05  # share of free postures that may be forbidden, and of those near the neutral one
+CLEAR = 0.004  # [m] free postures with less between the meshes, or half of what is there at rest, do not count
+NEAR, NEAR_DRAWS = 0.2, 200  # share of the joints' ranges about the neutral posture; postures there
+
+
+@dataclass(frozen=True)
+class ContactFit:
+    """Shapes of two links, to be kept apart from each other only.
+
+    Attributes:
+        links: the two. shapes: none where the meshes do not touch, where the robot's shapes tell every contact, or
+            where no shapes tell contact from freedom.
+        touched: share of the random motions that ended in a contact; None where a link has no geometry.
+        shrunk: by how much the shapes lie inside what they should hold [m].
+        missed: share of those contacts in which the shapes keep their margin.
+        early: share of the free postures in which they do not.
+        watched: the robot's own shapes tell the contacts: they need no others.
+    """
+
+    links: tuple[str, str]
+    shapes: tuple[LinkShape, ...] = ()
+    touched: float | None = 0.0
+    shrunk: float = 0.0
+    missed: float = 0.0
+    early: float = 0.0
+    watched: bool = False
+
+
+def fit_contacts(robot: Robot, bodies: Bodies, links: list[tuple[str, str]], seed: int = 0) -> list[ContactFit]:
+    """Shapes around the contacts of pairs of links; those of a pair and of its mirror image are mirrored.
+
+    Args:
+        robot: its joints and neutral posture. bodies: of its URDF.
+        links: pairs of bodies.
+    """
+    found: dict[frozenset[str], ContactFit] = {}
+    for pair in links:
+        if frozenset(pair) in found:
+            continue
+        twin = bodies.images_of(pair)
+        if not all(link in bodies.surfaces for link in pair):
+            found[frozenset(pair)] = ContactFit(pair, touched=None)
+            continue
+        both = [pair] if twin is None or not any({*twin} == {*p} for p in links) else [pair, twin]
+        sides = [_LinkPair(robot, bodies, p) for p in both]
+        for side in sides:
+            side.follow_motions(np.random.default_rng(seed))
+        fits = _fit(sides, bodies)
+        if not any(fit.shapes for fit in fits):  # bodies in the middle may differ on their two sides
+            fits = [fit for side in sides for fit in _fit([side], bodies)]
+        found |= {frozenset(fit.links): fit for fit in fits}
+    return [replace(found[frozenset(pair)], links=pair) for pair in links]
+
+
+def _fit(sides: list[_LinkPair], bodies: Bodies) -> list[ContactFit]:
+    """Shapes around first contacts, shrunk so far that they forbid little that is free and miss few contacts.
+
+    What they forbid is what comes nearer than their margin, or than they are in the neutral posture. Shapes that would
+    forbid more of what is free than motions end in a contact are none.
+
+    Args:
+        sides: a pair of links, or it and its mirror image.
+    """
+    if not any(side.touching for side in sides):
+        return [ContactFit(side.links) for side in sides]
+    if all(side.missed_by_robot() <= MISSED for side in sides):
+        return [ContactFit(side.links, touched=side.touched, watched=True) for side in sides]
+    shapes = _around(sides, bodies)
+    best, least = [ContactFit(side.links, touched=side.touched) for side in sides], np.inf
+    for shrunk in np.arange(0.0, SHRINK_MOST + 1e-9, SHRINK_STEP):
+        smaller = [tuple(replace(s, shape=_smaller(s.shape, float(shrunk))) for s in some) for some in shapes]
+        tried = [side.judge(some, float(shrunk)) for side, some in zip(sides, smaller, strict=True)]
+        fits = [fit for fit in tried if fit is not None]
+        worst = max((fit.missed + fit.early for fit in fits), default=np.inf)
+        if len(fits) == len(sides) and worst < least:
+            best, least = fits, worst
+    return best
+
+
+def _around(sides: list[_LinkPair], bodies: Bodies) -> list[list[LinkShape]]:
+    """Shapes of each side's links around what lies about the contacts of all sides."""
+    first, local = sides[0], [side.contact_points() for side in sides]
+    out: list[list[LinkShape]] = [[] for _ in sides]
+    for k, (link, other) in enumerate((first.links, first.links[::-1])):
+        found, surface = [local[0][k]], [dense_points(first.surfaces[k])]
+        for side, points in zip(sides[1:], local[1:], strict=True):
+            found.append(bodies.image(side.links[k], points[k]))
+            surface.append(bodies.image(side.links[k], dense_points(side.surfaces[k])))
+        contacts, mesh = np.vstack(found), np.vstack(surface)
+        held = mesh[cKDTree(contacts).query(mesh, distance_upper_bound=AROUND)[0] <= AROUND]
+        shapes = shapes_around(np.vstack([held, contacts]), mesh, MOST, CLOSE)
+        out[0] += _named(link, other, shapes)
+        for side, some in zip(sides[1:], out[1:], strict=True):
+            images = [bodies.image_shape(link, shape) for shape in shapes]
+            some += _named(side.links[k], side.links[1 - k], images)
+    return out
+
+
+def _named(link: str, other: str, shapes: list[Capsule | Box]) -> list[LinkShape]:
+    names = [f"{link}_to_{other}" + (str(k + 1) if k else "") for k in range(len(shapes))]
+    return [LinkShape(name, link, shape, (other,)) for name, shape in zip(names, shapes, strict=True)]
+
+
+class _LinkPair:
+    """Two links: their meshes as coal has them, and the joints that move one against the other."""
+
+    def __init__(self, robot: Robot, bodies: Bodies, links: tuple[str, str]) -> None:
+        self.robot, self.links = robot, links
+        self.surfaces = [bodies.surfaces[link] for link in links]
+        self.touching: list[np.ndarray] = []
+        self._free: list[np.ndarray] = []
+        self._near: list[np.ndarray] = []
+        self._models = [_bvh(surface) for surface in self.surfaces]
+        self._frames = [robot.model.getFrameId(link, pin.FrameType.BODY) for link in links]
+        carriers = [robot.model.frames[f].parentJoint for f in self._frames]
+        one, other = (robot.ancestor_mask[j, robot.iv :] for j in carriers)
+        self._moved = np.flatnonzero(one != other)
+        self._low = np.maximum(robot.lower, -np.pi)[self._moved]
+        self._high = np.minimum(robot.upper, np.pi)[self._moved]
+        self._joints = robot.postures["neutral"].copy()
+
+    def place(self, x: np.ndarray) -> list[pin.SE3]:
+        """Poses of both links at the angles of the joints that matter."""
+        self._joints[self._moved] = x
+        pin.framesForwardKinematics(self.robot.model, self.robot.data, self.robot.q(self._joints))
+        return [self.robot.data.oMf[f] for f in self._frames]
+
+    def contacts(self, x: np.ndarray, most: int = 1) -> np.ndarray:
+        """Points (n, 3) in the world where the meshes touch."""
+        import coal
+
+        X = self.place(x)
+        request, result = coal.CollisionRequest(), coal.CollisionResult()
+        request.enable_contact, request.num_max_contacts = True, most
+        poses = [coal.Transform3s(P.rotation, P.translation) for P in X]
+        coal.collide(self._models[0], poses[0], self._models[1], poses[1], request, result)
+        return np.array([result.getContact(k).pos for k in range(result.numContacts())]).reshape(-1, 3)
+
+    def clearance(self, x: np.ndarray) -> float:
+        """Distance between the meshes [m], 0 where they touch."""
+        import coal
+
+        poses = [coal.Transform3s(P.rotation, P.translation) for P in self.place(x)]
+        request, result = coal.DistanceRequest(), coal.DistanceResult()
+        return max(0.0, coal.distance(self._models[0], poses[0], self._models[1], poses[1], request, result))
+
+    # -- motions into contact
+
+    @property
+    def touched(self) -> float:
+        """Share of the motions that ended in a contact."""
+        return len(self.touching) / DRAWS
+
+    def follow_motions(self, rng: np.random.Generator) -> None:
+        """Find postures in which the meshes just touch, and free postures, the neutral one first.
+
+        Every other motion begins where a free posture is known that is nearest to where it goes, as in a rapidly
+        exploring tree: so it comes behind corners too, but never to where the neutral posture does not lead. The others
+        begin at any known posture: these meet most of the contacts. Half of all go to limits of some joints.
+        """
+        free, touching = [self.robot.postures["neutral"][self._moved]], self.touching
+        if len(self.contacts(free[0])):
+            return
+        known = free.copy()
+        for k in range(DRAWS):
+            to = rng.uniform(self._low, self._high)
+            if k % 4 > 1:
+                limit = np.where(rng.random(len(to)) < 0.5, self._low, self._high)
+                to = np.where(rng.random(len(to)) < AT_LIMIT, limit, to)
+            nearest = int(np.argmin(np.linalg.norm(np.array(known) - to, axis=1)))
+            at = known[nearest if k % 2 else int(rng.integers(len(known)))]
+            count = max(1, int(np.ceil(np.abs(to - at).max() / STEP)))
+            steps = [at + (to - at) * s for s in np.linspace(0.0, 1.0, count + 1)]
+            blocked = next((i for i in range(1, count + 1) if len(self.contacts(steps[i]))), count + 1)
+            if blocked > 1:
+                free.append(steps[int(rng.integers(1, blocked))])
+            known.append(steps[blocked - 1])
+            if blocked <= count:
+                touching.append(self._first_contact(steps[blocked - 1], steps[blocked]))
+        # What is forbidden within a hair of a contact costs nothing; at a waist all is within a hair, and the joint is.
+        wide = min(CLEAR, self.clearance(free[0]) / 2)
+        self._free, self._near = (
+            [some[0], *(x for x in some[1:] if self.clearance(x) > wide)] for some in (free, self._free_near_rest(rng))
+        )
+
+    def _first_contact(self, clear: np.ndarray, hit: np.ndarray) -> np.ndarray:
+        """The posture between two in which the meshes just touch."""
+        for _ in range(BISECTIONS):
+            middle = (clear + hit) / 2
+            clear, hit = (clear, middle) if len(self.contacts(middle)) else (middle, hit)
+        return hit
+
+    # -- shapes
+
+    def judge(self, shapes: tuple[LinkShape, ...], shrunk: float) -> ContactFit | None:
+        """What the shapes of both links miss and forbid; None where they forbid too much."""
+        if not self._free:
+            return None
+        d_free, d_near = self._distances(shapes, self._free), self._distances(shapes, self._near)
+        keep = min(CONTACT_MARGIN, d_free[0])
+        early = float(np.mean(d_free < keep))
+        if keep <= 0 or early > min(EARLY_MOST, self.touched) or np.mean(d_near < keep) > EARLY_NEAR:
+            return None
+        missed = float(np.mean(self._distances(shapes, self.touching) > keep)) if self.touching else 0.0
+        return ContactFit(self.links, shapes, self.touched, shrunk, missed, early)
+
+    def _free_near_rest(self, rng: np.random.Generator) -> list[np.ndarray]:
+        """Free postures about the neutral one, in which a robot is most of the time."""
+        rest = self.robot.postures["neutral"][self._moved]
+        draws = rest + NEAR * (rng.uniform(self._low, self._high, (NEAR_DRAWS, len(rest))) - rest)
+        return [rest, *(x for x in draws if not len(self.contacts(x)))]
+
+    def contact_points(self) -> list[np.ndarray]:
+        """Points (n, 3) where the meshes first touch, in the frame of each link."""
+        local: list[list[np.ndarray]] = [[np.zeros((0, 3))], [np.zeros((0, 3))]]
+        for x in self.touching:
+            points = self.contacts(x, MOST_CONTACTS)
+            for side, X in enumerate(self.place(x)):
+                local[side].append((points - X.translation) @ X.rotation)
+        return [np.vstack(points) for points in local]
+
+    def missed_by_robot(self) -> float:
+        """Share of the contacts in which the pairs that the robot watches are still apart."""
+        shapes = self.robot.shapes
+        pairs = [pair for pair in self.robot.pairs.tolist() if {shapes[k].link for k in pair} == set(self.links)]
+        if not self.touching:
+            return 0.0
+        return float(np.mean(self._distances(shapes, self.touching, pairs) > LATE)) if pairs else 1.0
+
+    def _distances(
+        self, shapes: tuple[LinkShape, ...], postures: list[np.ndarray], pairs: list[list[int]] | None = None
+    ) -> np.ndarray:
+        """The least distance of pairs of shapes in each posture; default: all pairs of the two links."""
+        from humanoid_control.collision import CollisionPairs, shape_arrays  # loads the compiler
+
+        if pairs is None:
+            sides = [[k for k, s in enumerate(shapes) if s.link == link] for link in self.links]
+            pairs = [[i, j] for i in sides[0] for j in sides[1]]
+        model, data = self.robot.model, self.robot.data
+        measured = CollisionPairs(shape_arrays(model, shapes), np.array(pairs), self.robot.ancestor_mask)
+        out = np.empty(len(postures))
+        for k, x in enumerate(postures):
+            self.place(x)
+            measured.place(*(np.array([getattr(X, part) for X in data.oMi]) for part in ("rotation", "translation")))
+            out[k] = measured.all_distances().min()
+        return out
+
+
+def _bvh(surface: Triangles) -> Any:
+    import coal
+
+    model = coal.BVHModelOBBRSS()
+    model.beginModel(len(surface.faces), len(surface.vertices))
+    model.addVertices(np.ascontiguousarray(surface.vertices, dtype=float))
+    model.addTriangles(np.ascontiguousarray(surface.faces, dtype=np.int64))
+    model.endModel()
+    return model
+
+
+def _smaller(shape: Shape, by: float) -> Shape:
+    """A capsule or box with its surface moved inward."""
+    if isinstance(shape, Capsule):
+        return replace(shape, radius=round(max(shape.radius - by, THIN), 5))
+    assert isinstance(shape, Box)
+    x, y, z = (round(max(v - 2 * by, 2 * THIN), 5) for v in shape.size)
+    return replace(shape, size=(x, y, z))

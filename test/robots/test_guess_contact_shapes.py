@@ -1,0 +1,163 @@
+"""Shapes around first contacts: they tell contact from freedom where shapes around whole bodies cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from scipy.ndimage import binary_dilation, label
+
+from humanoid_control.collision import Box, LinkShape
+from humanoid_control.collision.coal_backend import CoalPairs, build_geometry, watched_pairs
+from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.evaluation.mesh_contact import mesh_contacts
+from humanoid_control.robots import Robot, load_robot
+from humanoid_control.robots.description.urdf import parse_urdf
+from humanoid_control.robots.guess.bodies import Bodies
+from humanoid_control.robots.guess.contact_shapes import CLEAR, EARLY_MOST, ContactFit, fit_contacts
+from humanoid_control.robots.guess.robot_file import contact_text, links_overlapping_at_rest
+from humanoid_control.robots.robot import CONTACT_MARGIN
+
+trimesh = pytest.importorskip("trimesh")
+INERTIA = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+
+
+def joint(name: str, parent: str, child: str, xyz: str, axis: str) -> str:
+    return (
+        f'<joint name="{name}" type="revolute"><parent link="{parent}"/><child link="{child}"/><origin xyz="{xyz}"/>'
+        f'<axis xyz="{axis}"/><limit lower="-2" upper="2" velocity="1" effort="1"/></joint>'
+    )
+
+
+def shoulder(tmp_path: Path, waist: float = -0.02, extra: str = "") -> Robot:
+    """A chest with a shoulder, under which it is as wide as the arm's axis is far out; an arm with two joints."""
+    wide = trimesh.creation.box(bounds=[[-0.1, -0.15, -0.3], [0.1, 0.15, waist]])
+    narrow = trimesh.creation.box(bounds=[[-0.1, -0.15, -0.3], [0.1, 0.02, 0.1]])
+    trimesh.util.concatenate([wide, narrow]).export(tmp_path / "chest.stl")
+    trimesh.creation.box(bounds=[[-0.03, -0.03, -0.4], [0.03, 0.03, 0.03]]).export(tmp_path / "arm.stl")
+    links = "".join(
+        f"<link name='{n}'>{INERTIA}"
+        + (f'<collision><geometry><mesh filename="{n}.stl"/></geometry></collision>' if n != "mid" else "")
+        + "</link>"
+        for n in ("chest", "mid", "arm")
+    )
+    joints = joint("roll", "chest", "mid", "0 0.2 0.05", "1 0 0") + joint("pitch", "mid", "arm", "0 0 0", "0 1 0")
+    (tmp_path / "r.urdf").write_text(f"<robot name='r'>{links}{joints}</robot>")
+    (tmp_path / "r.yaml").write_text(f"schema: humanoid_robot/1\nimitation_joints: [roll, pitch]\n{extra}")
+    return load_robot(str(tmp_path / "r.urdf"), "fixed")
+
+
+def with_shapes(robot: Robot, shapes: tuple[LinkShape, ...], postures: np.ndarray) -> np.ndarray:
+    """Signed least distance of the shapes in some postures, by coal."""
+    pairs = watched_pairs(robot.model, shapes, set())
+    assert {frozenset((shapes[i].link, shapes[j].link)) for i, j in pairs} == {frozenset(("chest", "arm"))}
+    measured = CoalPairs(robot.model, build_geometry(robot.model, shapes, pairs))
+    out = []
+    for x in postures:
+        pin.forwardKinematics(robot.model, robot.data, robot.q(np.asarray(x)))
+        out.append(measured.all_distances(robot.data).min())
+    return np.array(out)
+
+
+GRID = np.stack(np.meshgrid(np.linspace(-2, 2, 41), np.linspace(-2, 2, 21), indexing="ij"), axis=-1).reshape(-1, 2)
+
+
+def test_shapes_around_first_contacts_tell_contact_from_freedom(tmp_path):
+    """Over a grid of both joints: shapes meet where meshes first touch, and seldom where they are free."""
+    robot = shoulder(tmp_path)
+    tree = parse_urdf((tmp_path / "r.urdf").read_text(), "r")
+    (fit,) = fit_contacts(robot, Bodies(tree, tmp_path), [("chest", "arm")])
+    assert 0.05 < fit.touched < 0.9 and fit.early <= min(EARLY_MOST, fit.touched) and fit.missed < 0.15
+    assert {(s.link, s.against) for s in fit.shapes} == {("chest", ("arm",)), ("arm", ("chest",))}
+    distance, touching = with_shapes(robot, fit.shapes, GRID), mesh_contacts(robot, GRID).touching[:, 0]
+    assert 100 < touching.sum() < len(GRID) - 100
+    # Where motions from the neutral posture, in the middle of the grid, first meet a contact: not what lies behind.
+    grid = touching.reshape(41, 21)
+    parts = label(~grid)[0]
+    border = (grid & binary_dilation(parts == parts[20, 10])).ravel()
+    assert border.sum() > 20 and np.mean(distance[border] > 0.005) < 0.15 and distance[border].max() < 0.05
+    assert np.mean(distance[(parts == parts[20, 10]).ravel()] < 0) < 0.1
+    whole = (
+        LinkShape("c", "chest", Box((0.0, 0.0, -0.1), (0.2, 0.3, 0.4), (0.0, 0.0, 0.0))),
+        LinkShape("a", "arm", Box((0.0, 0.0, -0.185), (0.06, 0.06, 0.43), (0.0, 0.0, 0.0))),
+    )
+    assert np.mean(with_shapes(robot, whole, GRID)[~touching] < 0) > 0.2, "boxes around the bodies do not"
+
+
+def test_shapes_that_are_near_at_rest_leave_the_joints_free(tmp_path):
+    """A plate a little above a table, as at a waist: what is free by the meshes near the neutral posture stays so."""
+    robot = shoulder(tmp_path)
+    trimesh.creation.box(bounds=[[-0.1, 0.05, -0.3], [0.1, 0.35, 0.0]]).export(tmp_path / "chest.stl")
+    trimesh.creation.box(bounds=[[-0.1, -0.1, -0.03], [0.1, 0.1, 0.03]]).export(tmp_path / "arm.stl")
+    tree = parse_urdf((tmp_path / "r.urdf").read_text(), "r")
+    (fit,) = fit_contacts(robot, Bodies(tree, tmp_path), [("chest", "arm")])
+    small = GRID * 0.15
+    free = ~mesh_contacts(robot, small).touching.any(axis=1)
+    assert 0.1 < free.mean() < 0.5
+    at_rest = with_shapes(robot, fit.shapes, np.zeros((1, 2)))[0]
+    assert at_rest > 0.01
+    forbidden = with_shapes(robot, fit.shapes, small) < min(CONTACT_MARGIN, at_rest)
+    corners = np.stack(np.meshgrid([-0.1, 0.1], [-0.1, 0.1], [-0.03]), axis=-1).reshape(-1, 3)
+    R = [trimesh.transformations.euler_matrix(a, b, 0.0, "rxyz")[:3, :3] for a, b in small]
+    height = np.array([0.05 + (corners @ X.T)[:, 2].min() for X in R])  # of the plate above the table
+    assert (height[free] > -1e-9).all(), "by the meshes as by the corners"
+    assert forbidden[height > CLEAR].mean() < 0.05 and forbidden[~free].mean() > 0.9
+
+
+def test_both_arms_get_mirrored_shapes(tmp_path):
+    """An arm on either side of a chest: the contacts of both are held on both, by mirrored shapes."""
+    shoulder(tmp_path)
+    chest = trimesh.load(tmp_path / "chest.stl")
+    other = chest.copy()
+    other.apply_transform(np.diag([1.0, -1, 1, 1]))
+    trimesh.util.concatenate([chest, other]).export(tmp_path / "chest.stl")
+    text = (tmp_path / "r.urdf").read_text().replace("</robot>", "")
+    for name in ("mid", "arm"):
+        text += f"<link name='{name}2'>{INERTIA}" + text.split(f"<link name='{name}'>{INERTIA}")[1].split("</link>")[0]
+        text += "</link>"
+    text += joint("roll2", "chest", "mid2", "0 -0.2 0.05", "1 0 0") + joint("pitch2", "mid2", "arm2", "0 0 0", "0 1 0")
+    (tmp_path / "two.urdf").write_text(text + "</robot>")
+    robot, tree = load_robot(str(tmp_path / "two.urdf"), "fixed"), parse_urdf(text + "</robot>", "two")
+    bodies = Bodies(tree, tmp_path, np.array([0.0, 1, 0]))
+    fits = fit_contacts(robot, bodies, [("arm", "chest"), ("arm2", "chest")])
+    assert [fit.links for fit in fits] == [("arm", "chest"), ("arm2", "chest")]
+    for ours, theirs in zip(*(fit.shapes for fit in fits), strict=True):
+        assert theirs.against == (("chest",) if ours.link == "arm" else ("arm2",))
+        assert bodies.image_shape(ours.link, ours.shape) == theirs.shape
+    assert len(fits[0].shapes) >= 2 and all(f.missed < 0.15 and f.early < min(EARLY_MOST, f.touched) for f in fits)
+
+
+def test_links_whose_meshes_never_touch_get_no_shapes(tmp_path):
+    robot = shoulder(tmp_path, waist=-0.25)
+    (tmp_path / "arm.stl").unlink()
+    trimesh.creation.icosphere(radius=0.1).export(tmp_path / "arm.stl")
+    tree = parse_urdf((tmp_path / "r.urdf").read_text(), "r")
+    assert fit_contacts(robot, Bodies(tree, tmp_path), [("chest", "arm")]) == [ContactFit(("chest", "arm"))]
+    assert "never touched" in contact_text(ContactFit(("chest", "arm")))
+    assert "GUESS" in contact_text(ContactFit(("chest", "arm"), touched=0.3))
+
+
+ROWS = """collision:
+  - {name: chest, link: chest, shape: capsule, p0: [0, 0, -0.2], p1: [0, 0, 0], radius: 0.3}
+  - {name: arm, link: arm, shape: capsule, p0: [0, 0, -0.3], p1: [0, 0, 0], radius: 0.03}
+  - {name: chest_to_arm, link: chest, shape: sphere, center: [0, 0.1, -0.1], radius: 0.03, against: [arm]}
+  - {name: arm_to_chest, link: arm, shape: sphere, center: [0, 0, -0.3], radius: 0.03, against: [chest]}
+"""
+
+
+def test_a_shape_against_a_link_is_kept_apart_from_that_only(tmp_path):
+    robot = shoulder(tmp_path, extra=ROWS)
+    assert robot.pairs.tolist() == [[2, 3]], "the whole bodies overlap at rest"
+    assert links_overlapping_at_rest(robot) == [("arm", "chest")]
+    robot = shoulder(tmp_path, extra=ROWS.replace("radius: 0.3}", "radius: 0.1}"))
+    assert robot.pairs.tolist() == [[0, 1], [2, 3]] and links_overlapping_at_rest(robot) == []
+    unwatched = ROWS.replace("radius: 0.3}", "radius: 0.1}") + "unwatched_links: [[arm, chest]]\n"
+    assert shoulder(tmp_path, extra=unwatched).pairs.tolist() == [[2, 3]]
+    one_sided = ROWS.replace("radius: 0.3}", "radius: 0.1}").replace(", against: [chest]", "")
+    assert shoulder(tmp_path, extra=one_sided).pairs.tolist() == [[0, 1], [0, 3], [1, 2], [2, 3]]
+    with pytest.raises(UnknownNameError, match=r"chesst.*arm_to_chest"):
+        shoulder(tmp_path, extra=ROWS.replace("against: [chest]", "against: [chesst]"))
+    with pytest.raises(RobotError, match="must be a list of links"):
+        shoulder(tmp_path, extra=ROWS.replace("against: [chest]", "against: chest"))
