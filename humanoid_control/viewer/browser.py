@@ -33,6 +33,10 @@ FLAGS = (
     "--hide-scrollbars",
     "--remote-debugging-port=0",
 )
+SELDOM = """
+window.requestAnimationFrame = f => setTimeout(() => f(performance.now()), %g);
+window.cancelAnimationFrame = clearTimeout;
+"""
 DRAWING_TIME = 240.0  # [s] a page with many translucent meshes, drawn without a GPU on a busy machine
 
 
@@ -110,6 +114,13 @@ class Browser:
             if message.get("id") == self._id:
                 return dict(message.get("result", {}))
         raise EnvironmentProblem(f"the browser did not answer {method} within {timeout:g} s: is the machine too busy?")
+
+    def draw_seldom(self, period: float = 0.1) -> None:
+        """Let the pages opened from now on draw themselves every `period` [s], and not sixty times a second.
+
+        Without a graphics card the processor draws, and would do little else.
+        """
+        self.call("Page.addScriptToEvaluateOnNewDocument", source=SELDOM % (1e3 * period))
 
     def open(self, url: str, wait: float = 5.0) -> None:
         """Open a page and give it some time [s] to draw itself."""
@@ -189,6 +200,7 @@ def photograph(port: int, width: int, height: int, scripts: Sequence[str], share
         share: of the width, from the left, that has to come to rest.
     """
     with Browser(width, height) as browser:
+        browser.draw_seldom()
         browser.open(f"http://127.0.0.1:{port}")
         for script in scripts:
             browser.evaluate(script)

@@ -6,16 +6,15 @@ import pytest
 
 from humanoid_control.viewer.browser import Browser
 
-# Without a graphics card every picture is drawn by the processor; a page draws sixty a second, as long as it is open.
-SELDOM = """
-window.requestAnimationFrame = f => setTimeout(() => f(performance.now()), 100);
-window.cancelAnimationFrame = clearTimeout;
-"""
+COARSE = """{ const get = HTMLCanvasElement.prototype.getContext;
+HTMLCanvasElement.prototype.getContext = function(kind, options) {
+    return get.call(this, kind, {...options, antialias: false}); } }"""
 
 
 @pytest.fixture(scope="module")
 def chromium():
-    """A browser whose pages draw ten pictures a second."""
+    """A browser whose pages draw ten pictures a second, with jagged edges: the processor draws them."""
     with Browser() as browser:
-        browser.call("Page.addScriptToEvaluateOnNewDocument", source=SELDOM)
+        browser.draw_seldom()
+        browser.call("Page.addScriptToEvaluateOnNewDocument", source=COARSE)
         yield browser

@@ -13,6 +13,7 @@ from humanoid_control.viewer.browser import FLAGS, Browser, find_chromium
 from humanoid_control.viewer.page import ViewerPage, ViewState
 from humanoid_control.viewer.panel import HIDDEN, PanelActions
 from humanoid_control.viewer.server import port_is_free
+from humanoid_control.viewer.stills import CLOSE_NOTICES
 
 Image = pytest.importorskip("PIL.Image", reason="needs pillow")
 pytestmark = [
@@ -36,29 +37,29 @@ def pixels(png):
     return np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
 
 
-@pytest.fixture
-def browser(chromium):
-    """The browser of this file, with a page of the usual size; its drawing ends with the test."""
-    resize(chromium, WIDTH, HEIGHT)
-    yield chromium
-    chromium.open("about:blank", 0.0)
-
-
 def resize(browser, width, height):
     browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
 
-def until_seen(browser, condition, what):
-    """Wait until a picture of the scene is as it should be."""
+def until_seen(browser, condition, what, part=SCENE):
+    """Wait until a picture of the scene, or of another part, is as it should be."""
     end = time.monotonic() + 90.0
-    while not condition(image := pixels(browser.picture(SCENE))):
+    while not condition(image := pixels(browser.picture(part))):
         assert time.monotonic() < end, what
         browser.sleep(0.3)
     return image
 
 
-@pytest.fixture
-def page():
+@pytest.fixture(scope="module")
+def showing():
+    """The pages of this file that are open: loading one costs more than all that is looked at on it."""
+    pages = []
+    yield pages
+    for made in pages:
+        made.stop()
+
+
+def made_page():
     robot, said = load_robot("hrp2", "fixed"), []
     actions = PanelActions(
         lambda what, on: made.scene.show(what, on),
@@ -67,9 +68,31 @@ def page():
     )
     port = free_port()
     made = ViewerPage("127.0.0.1", port, robot, actions, hidden=(*HIDDEN, "shadows"))
-    made.said, made.url = said, f"http://127.0.0.1:{port}"
-    yield made
-    made.stop()
+    made.said, made.url, made.size = said, f"http://127.0.0.1:{port}", None
+    return made
+
+
+@pytest.fixture
+def page(showing):
+    """A page as it is at first: the robot in its neutral posture, nothing heard."""
+    if not showing:
+        showing.append(made_page())
+    page = showing[0]
+    page.said.clear()
+    for what in ("robot", "targets", "dancer", "shapes", "com"):
+        page.scene.show(what, what not in HIDDEN)
+    draw(page, heard(page, page.robot.postures["neutral"]))
+    draw(page, ViewState(page.robot))
+    return page
+
+
+def look_at(page, browser, width=WIDTH, height=HEIGHT):
+    """Load it, unless it was loaded in that size."""
+    if page.size != (width, height):
+        page.size = (width, height)
+        resize(browser, width, height)
+        browser.open(page.url, 1)
+    assert browser.wait_for("waiting for joint states")
 
 
 def heard(page, joints, targets=None):
@@ -89,9 +112,9 @@ def draw(page, state, times=7):
         page.draw(state, 0.0, 0.1 * k)
 
 
-def test_the_page_shows_the_robot_and_follows_it(page, browser):
-    browser.open(page.url, 1)
-    assert browser.wait_for("waiting for joint states")
+def test_the_page_shows_the_robot_and_follows_it(page, chromium):
+    browser = chromium
+    look_at(page, browser)
     assert browser.settle(SCENE), "the scene did not come to rest"
     neutral = pixels(browser.picture(SCENE))
     assert neutral.std() > 10, "a blank page"
@@ -117,10 +140,9 @@ def test_the_page_shows_the_robot_and_follows_it(page, browser):
     until_seen(browser, lambda p: (p.max(axis=2) < 90).sum() < 0.1 * len(rows), "the robot must go")
 
 
-def test_shapes_are_coloured_by_distance_and_the_panel_acts(page, browser):
-    robot = page.robot
-    browser.open(page.url, 1)
-    assert browser.wait_for("waiting for joint states")
+def test_shapes_are_coloured_by_distance_and_the_panel_acts(page, chromium):
+    robot, browser = page.robot, chromium
+    look_at(page, browser)
     for what in ("robot", "targets", "dancer"):
         page.scene.show(what, False)
     page.scene.show("shapes", True)
@@ -149,33 +171,45 @@ def test_shapes_are_coloured_by_distance_and_the_panel_acts(page, browser):
     assert not [s for s in page.said if s[0] == "seek"], "showing the time is not seeking"
 
 
+def test_an_old_picture_is_called_old(page, chromium):
+    look_at(page, chromium)
+    state = heard(page, page.robot.postures["neutral"])
+    for k in range(7):
+        page.draw(state, 12.0, 0.1 * k)
+    assert chromium.wait_for("no joint states for 12 s")
+
+
 def dark(image):
     """Rows and columns of the dark parts of the robot."""
     return np.nonzero(image.max(axis=2) < 90)
 
 
-def test_on_a_phone_the_robot_stands_where_the_panel_is_not(page, browser):
-    width, height = 390, 844
-    resize(browser, width, height)
-    browser.open(page.url, 1)
-    assert browser.wait_for("waiting for joint states")
+def test_on_a_phone_the_robot_stands_where_the_panel_is_not(page, chromium):
+    browser, width, height = chromium, 390, 844
+    look_at(page, browser, width, height)
     draw(page, heard(page, page.robot.postures["neutral"], {"l_wrist": (0.1, 0.3, 0.9)}))
     free = (0, 0, width, int(0.4 * height))
+    browser.evaluate(CLOSE_NOTICES)
     browser.settle(free)
-    rows, columns = dark(pixels(browser.picture(free)))
-    assert len(rows) > 300
-    top, bottom = np.percentile(rows, [1, 99])
-    left, right = np.percentile(columns, [1, 99])
-    assert 0.02 * height < top and bottom < 0.38 * height, "from head to foot above the panel"
-    assert left > 5 and right < width - 5
-    assert bottom - top > 0.2 * height, "large enough to be seen"
+
+    def stands(image):
+        """From head to foot above the panel, large enough to be seen."""
+        rows, columns = dark(image)
+        if len(rows) <= 300:
+            return False
+        top, bottom = np.percentile(rows, [1, 99])
+        left, right = np.percentile(columns, [1, 99])
+        upright = 0.02 * height < top and bottom < 0.38 * height and bottom - top > 0.2 * height
+        return upright and left > 5 and right < width - 5
+
+    until_seen(browser, stands, "the whole robot must stand above the panel", free)
 
 
-def test_a_page_that_outlives_the_run_says_that_it_is_over_and_how_to_see_it_again(page, browser):
-    command = "humanoid replay /runs/latest/recording --viewer"
-    browser.open(page.url, 1)
-    assert browser.wait_for("waiting for joint states")
+def test_a_page_that_outlives_the_run_says_that_it_is_over_and_how_to_see_it_again(page, showing, chromium):
+    browser, command = chromium, "humanoid replay /runs/latest/recording --viewer"
+    look_at(page, browser, *(page.size or (WIDTH, HEIGHT)))
     page.say_over(command)
+    showing.remove(page)
     page.stop()
     assert browser.wait_for("This run is over") and command in browser.text()
     browser.sleep(2.0)
@@ -187,15 +221,6 @@ def test_without_webgl_the_page_says_so(page):
     with Browser(1000, 700, flags) as browser:
         browser.open(page.url, 1)
         assert browser.wait_for("WebGL")
-
-
-def test_an_old_picture_is_called_old(page, browser):
-    browser.open(page.url, 1)
-    assert browser.wait_for("waiting for joint states")
-    state = heard(page, page.robot.postures["neutral"])
-    for k in range(7):
-        page.draw(state, 12.0, 0.1 * k)
-    assert browser.wait_for("no joint states for 12 s")
 
 
 def test_a_port_in_use_is_noticed():

@@ -36,7 +36,7 @@ class User:
         self.page, self.browser = page, browser
         size = {"width": WIDTH, "height": HEIGHT}
         browser.call("Emulation.setDeviceMetricsOverride", **size, deviceScaleFactor=1, mobile=False)
-        browser.open(page.url, 1)
+        browser.open(f"{page.url}/?fixedDpr=0.25", 1)  # a sixteenth of the pixels in the scene
         assert browser.wait_for("vertex 1")
         browser.evaluate("document.querySelectorAll('[class*=Notification-closeButton]').forEach(b => b.click())")
         browser.settle((0, 0, 600, HEIGHT))  # the camera is where it begins, and everything is drawn
