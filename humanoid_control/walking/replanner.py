@@ -176,7 +176,7 @@ class Replanner:
             self.filter.start(self._plan_of(now.t, soles, phases), now.t, horizon, *now[1:])
 
     def sway(self, now: Commanded, samples: int) -> None:
-        """While the robot stands: let the centre of mass make up for the momentum of the upper body.
+        """While both feet stand: let the centre of mass make up for the momentum of the upper body.
 
         What is known is looked ahead into, some samples of the dynamics filter a call, again and again. Where only the
         present is known, the momentum L is taken to last for a while longer: then the integral of the filter is
@@ -190,15 +190,18 @@ class Replanner:
             shift = -w * np.exp(-w * GUESS) * np.array([L[1], -L[0]]) / (self.filter.robot.mass * GRAVITY)
             plan.momentum = MomentumShift(t, 1.0, shift[None])
             return
+        standing = not plan.phases or t >= plan.end
+        feet, phases = (plan.soles(t), []) if standing else (plan.feet, plan.phases)
         if self._swaying and self.filter.done:
-            shift = self.filter.result()
-            rest = self._plan_of(t, plan.soles(t), [])
-            self._go_on(now, rest, shift, t + self.settings.settle)
+            until = t + self.settings.settle
+            if not standing:
+                until = min(until, plan.phases[0].end)
+            self._go_on(now, self._plan_of(t, feet, phases), self.filter.result(), until)
             self._swaying = False
         if not self._swaying:
             self._swaying = True
-            standing = WalkPlan(plan.soles(t), [], self.plan.path)
-            self.filter.start(standing, t, self.settings.horizon, *now[1:])
+            going_on = WalkPlan(feet, phases, self.plan.path)
+            self.filter.start(going_on, t, self.settings.horizon, *now[1:])
         self.filter.advance(samples)
 
     def work(self, samples: int) -> bool:

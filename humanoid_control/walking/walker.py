@@ -26,6 +26,7 @@ from humanoid_control.walking.stabilizer import Balance, Stabilizer
 
 EXPECTED = 0.7  # phase of a swing from which on the foot may touch down
 PREPARING = 0.1  # [s] before a lift-off in which the coming steps are planned
+LINGERS = 0.5  # [s] on both feet before the next step: worth a look at what the upper body does
 TOUCHED = 0.05  # share of the weight that says it has
 FOLLOW, FOLLOW_GAIN, FOLLOW_SPEED = 0.03, 4.0, 0.6  # [m], [1/s], [m/s]: a robot pushed far off takes its plan along
 FALLEN_TILT, FALLEN_HEIGHT, FALLEN_AIR = np.radians(35.0), 0.6, 0.25
@@ -339,6 +340,8 @@ class Walker:
             self.steps, self._counted = self.steps + 1, True
         if plans.coming is None and len(self.plan.phases) > 1 and phase.end - t <= PREPARING:
             plans.prepare(now, phase.end, 1 - phase.step.foot, self.state == WalkState.STOP)
+        elif plans.coming is None and phase.end - t > LINGERS and self.upper is not None and self.upper.known:
+            plans.sway(now, 2)
         if len(self.plan.phases) == 1 and t >= self.plan.end:
             self.state = WalkState.STAND
             plans.rest(t)

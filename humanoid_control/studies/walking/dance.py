@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pinocchio as pin
@@ -17,6 +17,8 @@ from humanoid_control.simulation.engine import Engine
 from humanoid_control.simulation.sensors.sensor_model import Imperfection
 from humanoid_control.studies.walking.trial import NOISE, SETTLING, NoisySensors
 from humanoid_control.walking.balance_tasks import CHEST, FREE_ARMS, gesture_tasks, walking_settings
+from humanoid_control.walking.dancing.dance_steps import Choreography
+from humanoid_control.walking.dancing.routine import Routine
 from humanoid_control.walking.dancing.upper_body import ClipMotion, Gestures, GestureScore
 from humanoid_control.walking.support import convex_hull, edge_distance
 from humanoid_control.walking.walker import Walker, WalkReport, WalkState
@@ -34,7 +36,9 @@ class DanceOutcome:
         wrist, elbow: mean distance to the goal, from the sternum in the axes of the chest [m].
         zmp_margin: least distance of the true zero-moment point from the edge of the soles that carry [m].
         tilt: most of the chest [rad]. dcm_error: root mean square of xi - xi_ref [m].
-        slip: way that the soles crept [m]. torque_share: most of a limit.
+        torque_share: most of a limit.
+        taken: steps of the dancer that were made. place_error: (taken,) by which feet came down off the dancer's scaled
+            place, against the other foot [m]. beat_error: (taken - 1,) of the times between lift-offs [s].
     """
 
     fell: str = ""
@@ -46,12 +50,15 @@ class DanceOutcome:
     tilt: float = 0.0
     dcm_error: float = 0.0
     torque_share: float = 0.0
+    taken: int = 0
+    place_error: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    beat_error: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
 def dance(
     engine: Engine,
     walker: Walker,
-    motion: ClipMotion,
+    routine: Routine | ClipMotion,
     seed: int = 0,
     noise: Imperfection | None = NOISE,
     watch: Callable[[Engine, Walker, WalkReport], None] | None = None,
@@ -60,23 +67,27 @@ def dance(
 
     Args:
         engine: with a robot on a floating base, at rest. walker: of a robot of its own.
-        motion: of the upper body, in the walker's time. seed, noise: of the sensors; None: they are perfect.
+        routine: of the whole body, or of the upper body alone. seed, noise: of the sensors; None: they are perfect.
         watch: called after every tick.
     """
+    motion = routine if isinstance(routine, ClipMotion) else routine.motion
     dt, h = walker.settings.dt, engine.settings.step
     half = max(round(0.5 * dt / h), 1)
     rest = max(round(dt / h) - half, 0)
     engine.step(round(SETTLING / h))
     sensors = NoisySensors(engine, noise, seed) if noise else None
     out, score, support = DanceOutcome(), GestureScore(engine.robot), Support(engine, walker)
-    errors = []
+    errors, placed = [], _Placed(engine, walker)
     walker.imitate(motion)
     while walker.t < motion.end + REST or walker.state != WalkState.STAND:
         measured = engine.read() if sensors is None else sensors.read()
         if measured is None:
             engine.step(half + rest)
             continue
+        if isinstance(routine, Routine):
+            routine.tick(walker)
         report = walker.step(measured)
+        placed.look(report)
         engine.command(walker.joints, walker.joint_velocity)
         if watch is not None:
             watch(engine, walker, report)
@@ -96,6 +107,9 @@ def dance(
         if motion.first <= walker.t <= motion.last:
             score.look(engine.q, motion.at(walker.t))
     out.steps, out.time = walker.steps, walker.t
+    made = routine.made if isinstance(routine, Routine) else None
+    if made is not None:
+        out.taken, out.place_error, out.beat_error = placed.against(made, routine.scale, walker.planner.limits.width)
     out.wrist, out.elbow = score.result()
     out.dcm_error = float(np.sqrt((np.array(errors) ** 2).sum(axis=1).mean())) if errors else float("nan")
     return out
@@ -137,6 +151,38 @@ class Support:
             return float("inf")
         self.zmp = moment / total
         return edge_distance(convex_hull(np.vstack(corners)), self.zmp)
+
+
+class _Placed:
+    """Where and when the feet of a simulated robot step, against each other."""
+
+    def __init__(self, engine: Engine, walker: Walker) -> None:
+        self._engine, self._walker, self._data = engine, walker, engine.robot.model.createData()
+        self._swinging: int | None = None
+        self.steps: list[tuple[int, float, np.ndarray]] = []  # foot, lift-off [s], place (2,) against the other [m]
+        self._lift = 0.0
+
+    def look(self, report: WalkReport) -> None:
+        """After each tick of the walker."""
+        k, before = report.references.swinging, self._swinging
+        if before is not None and k is None:
+            pin.framesForwardKinematics(self._engine.robot.model, self._data, self._engine.q)
+            X = [self._data.oMf[f] for f in self._walker.feet.frames]
+            self.steps.append((before, self._lift, X[1 - before].actInv(X[before]).translation[:2].copy()))
+        if before is None and k is not None:
+            self._lift = self._walker.t
+        self._swinging = k
+
+    def against(self, made: Choreography, scale: float, width: float) -> tuple[int, np.ndarray, np.ndarray]:
+        """Steps that were made, errors of their places [m], and of the times between their lift-offs [s]."""
+        pairs = list(zip(self.steps, made.dancer, strict=False))
+        error = [
+            np.linalg.norm(place - scale * s.place - [0.0, width if foot == 0 else -width])
+            for (foot, _, place), s in pairs
+            if foot == s.foot
+        ]
+        beat = np.diff([lift for (_, lift, _), _ in pairs]) - np.diff([s.lift for _, s in pairs])
+        return len(error), np.array(error), np.abs(beat)
 
 
 def held(engine: Engine, robot: Robot, motion: ClipMotion, dt: float = 0.004) -> Gestures:

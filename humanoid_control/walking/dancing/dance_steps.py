@@ -1,0 +1,323 @@
+"""Steps of a dancer as footsteps of a robot: when his feet leave the floor, where they come down, as far as legs allow.
+
+A foot is on the floor while its heel or its toe is near it and slow. What lies between is a step, whose place against
+the other foot is scaled by the length of the legs. Times are the dancer's, stretched where the robot is slower; the
+rest of the body follows a clock that goes with the feet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import ClipError
+from humanoid_control.mocap.body_points import BodyPoints
+from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes
+
+HALVINGS = 10  # of a step that is out of reach
+SIDES = ("l", "r")
+
+
+@dataclass(frozen=True)
+class ContactRule:
+    """When a foot is on the floor.
+
+    Attributes:
+        height: of a point of the foot above where it stands, below which it may be on the floor [m].
+        slow, fast: speeds below which a contact begins and above which it ends [m/s].
+        touching, gliding: height and speed below which a foot that is about to stand, or has just stood, touches the
+            floor: a heel strikes before it is slow [m], [m/s].
+        lasting: of a contact, and of a step, at least [s].
+        moved, lifted: a foot that does neither has not stepped [m].
+    """
+
+    height: float = 0.04
+    slow: float = 0.15
+    fast: float = 0.25
+    touching: float = 0.015
+    gliding: float = 0.6
+    lasting: float = 0.08
+    moved: float = 0.04
+    lifted: float = 0.03
+
+
+class DancerStep(NamedTuple):
+    """A step of a dancer.
+
+    Attributes:
+        foot: 0 the left one, 1 the right one. lift, land: times in the clip [s].
+        place: (2,) of the foot after it, against the other one in the axes of that one, less the same while the dancer
+            stands upright [m]. turn: the same of its heading [rad].
+    """
+
+    foot: int
+    lift: float
+    land: float
+    place: np.ndarray
+    turn: float
+
+
+def contacts(body: BodyPoints, rule: ContactRule | None = None) -> np.ndarray:
+    """Whether each foot is on the floor, (T, 2).
+
+    Raises:
+        ClipError: the clip shows no feet.
+    """
+    rule = rule or ContactRule()
+    out = np.zeros((len(body.positions), 2), dtype=bool)
+    for k, side in enumerate(SIDES):
+        for name in _foot_points(body, side):
+            p = body.point(name)
+            v = np.linalg.norm(np.gradient(p, 1.0 / body.rate, axis=0), axis=1)
+            low = p[:, 2] - np.quantile(p[:, 2], 0.05) < rule.height
+            still = _hysteresis(low & (v < rule.slow), low & (v < rule.fast))
+            near = (p[:, 2] - np.quantile(p[:, 2], 0.05) < rule.touching) & (v < rule.gliding)
+            out[:, k] |= _grown(still, near)
+        _drop_short(out[:, k], True, rule.lasting * body.rate)
+        _drop_short(out[:, k], False, rule.lasting * body.rate)
+    return out
+
+
+def dancer_steps(body: BodyPoints, rule: ContactRule | None = None) -> list[DancerStep]:
+    """Steps of a dancer in their order, by when the foot leaves the floor.
+
+    Raises:
+        ClipError: the clip shows no feet.
+    """
+    rule = rule or ContactRule()
+    on = contacts(body, rule)
+    at, yaw = zip(*(_foot_path(body, side) for side in SIDES), strict=True)
+    both = on.all(axis=1)
+    if not both.any():
+        raise ClipError(f"{body.name}: the dancer never stands on both feet")
+    still = np.flatnonzero(both)[: max(int(body.rate), 1)]  # he begins upright: his first second on both feet
+    out = []
+    for foot in (0, 1):
+        other = 1 - foot
+        neutral, neutral_turn = _relative(at, yaw, other, foot, still)
+        neutral, neutral_turn = np.median(neutral, axis=0), float(np.median(neutral_turn))
+        for a, b in _runs(~on[:, foot]):
+            if a == 0 or b >= len(on) - 1:
+                continue
+            moved = float(np.linalg.norm(at[foot][b, :2] - at[foot][a - 1, :2]))
+            lifted = float(at[foot][a:b, 2].max() - max(at[foot][a - 1, 2], at[foot][b, 2]))
+            if moved < rule.moved and lifted < rule.lifted:
+                continue
+            place, turn = _relative(at, yaw, other, foot, np.array([b]))
+            turned = _wrapped(float(turn[0] - neutral_turn))
+            out.append(DancerStep(foot, a / body.rate, b / body.rate, place[0] - neutral, turned))
+    return sorted(out, key=lambda s: s.lift)
+
+
+def leg_length_of(body: BodyPoints) -> float:
+    """Length of the dancer's legs, from the hip along the bones to the floor, median [m]; 0 without knees or ankles."""
+    lengths = []
+    for s in SIDES:
+        if f"{s}_knee" in body.names and f"{s}_ankle" in body.names:
+            hip, knee, ankle = (body.point(f"{s}_{p}") for p in ("hip", "knee", "ankle"))
+            bones = np.linalg.norm(hip - knee, axis=1) + np.linalg.norm(knee - ankle, axis=1)
+            lengths.append(np.median(bones) + np.quantile(ankle[:, 2], 0.05))
+    return float(np.mean(lengths)) if lengths else 0.0
+
+
+# -------- Footsteps
+
+
+@dataclass(frozen=True)
+class DanceLimits:
+    """What a robot makes of a dancer's times.
+
+    Attributes:
+        shortest, quickest: times of a step and of its swing, at least [s].
+        longest: time of a swing that is danced in one go; longer ones are held on one foot where `hold` allows it [s].
+        double: time on both feet between steps, at least [s].
+        hold: longest time on one foot [s]; steps that take longer are shortened to `longest`.
+        wait: longest time on both feet within a list of footsteps [s].
+    """
+
+    shortest: float = 0.6
+    quickest: float = 0.4
+    longest: float = 1.5
+    double: float = 0.12
+    hold: float = 1.5
+    wait: float = 9.0
+
+
+@dataclass
+class Choreography:
+    """Footsteps of a dance, and the clock that goes with them.
+
+    Attributes:
+        steps: of the robot. dancer: the dancer's, one for each. lifts: when the robot's lift off, from the first [s].
+        clock: times from the first lift-off of the robot (k,), and in the clip (k,) [s].
+        told: what was changed, one line each.
+    """
+
+    steps: list[Footstep]
+    dancer: list[DancerStep]
+    lifts: np.ndarray
+    clock: tuple[np.ndarray, np.ndarray]
+    told: list[str]
+
+
+def choreography(
+    found: Sequence[DancerStep],
+    soles: Sequence[pin.SE3],
+    limits: StepLimits,
+    times: StepTimes,
+    scale: float,
+    rule: DanceLimits | None = None,
+) -> Choreography:
+    """Footsteps of a robot for a dancer's steps.
+
+    Args:
+        found: in their order. soles: poses of the robot's soles before. limits, times: of its steps.
+        scale: its legs against the dancer's. rule: of the times.
+    """
+    rule = rule or DanceLimits()
+    told: list[str] = []
+    steps = _alternating(found, told)
+    at, out, lifts, t = list(soles), list[Footstep](), [0.0], 0.0
+    clock = [(0.0, steps[0].lift)] if steps else []
+    shorter = late = 0
+    for k, s in enumerate(steps):
+        swing = s.land - s.lift
+        if swing > rule.longest > 0 and swing > rule.hold:
+            told.append(f"{s.lift:.1f} s: {swing:.1f} s on one foot, {rule.longest:g} s are danced")
+            swing = rule.longest
+        swing = max(swing, rule.quickest)
+        nominal = max(times.nominal, swing + rule.double)
+        following = steps[k + 1].lift if k + 1 < len(steps) else s.lift + nominal
+        asked = following - s.lift
+        double = min(max(asked - swing, rule.double, rule.shortest - swing), rule.wait)
+        late += swing + double > asked + 0.1
+        step, limited = _possible(s, at, limits, (swing, double, min(times.lift, limits.lift)), scale)
+        shorter += limited
+        out.append(step)
+        at[step.foot] = step.X
+        clock.append((t + swing, s.land))
+        t += swing + double
+        clock.append((t, max(following, s.land + 1e-3)))
+        lifts.append(t)
+    if shorter:
+        told.append(f"{shorter} of {len(out)} steps are shorter than the dancer's: out of the legs' reach")
+    if late:
+        told.append(f"{late} of {len(out)} steps take longer than the dancer's: the legs are not so quick")
+    a, b = (np.array(x) for x in zip(*clock, strict=True)) if clock else (np.zeros(0), np.zeros(0))
+    return Choreography(out, steps, np.array(lifts[:-1]), (a, b), told)
+
+
+def _alternating(found: Sequence[DancerStep], told: list[str]) -> list[DancerStep]:
+    """Steps left and right in turn, one after the other; of two with the same foot one is made."""
+    out: list[DancerStep] = []
+    merged = jumps = 0
+    for s in found:
+        if out and s.foot == out[-1].foot:
+            out[-1] = s._replace(lift=out[-1].lift if s.lift - out[-1].land < 0.1 else s.lift)
+            merged += 1
+            continue
+        if out and s.lift < out[-1].land:  # both feet in the air
+            out[-1], jumps = out[-1]._replace(land=max(s.lift, out[-1].lift + 0.05)), jumps + 1
+        out.append(s)
+    if merged:
+        told.append(f"{merged} steps of a foot that had just stepped are left out")
+    if jumps:
+        told.append(f"{jumps} times both feet were in the air: one step after the other")
+    return out
+
+
+def _possible(
+    s: DancerStep, at: Sequence[pin.SE3], limits: StepLimits, times: tuple[float, float, float], scale: float
+) -> tuple[Footstep, bool]:
+    """The footstep, or as much of its place and turn as the legs allow; and whether it is less."""
+    stance, side = at[1 - s.foot], 1.0 if s.foot == 0 else -1.0
+    swing, double, lift = times
+
+    def made(share: float) -> Footstep:
+        x, y = share * scale * s.place
+        R = pin.exp3(np.array([0.0, 0.0, share * s.turn]))
+        X = stance * pin.SE3(R, np.array([x, side * limits.width + y, 0.0]))
+        X.translation[2] = at[s.foot].translation[2]
+        return Footstep(s.foot, X, swing, double, lift)
+
+    def refused(step: Footstep) -> bool:
+        return bool(limits.refusal(step, stance, at[s.foot]))
+
+    whole = made(1.0)
+    if not refused(whole):
+        return whole, False
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if refused(made(middle)) else (middle, high)
+    return replace(made(low), limited=True), True
+
+
+# -------- Runs of frames
+
+
+def _foot_points(body: BodyPoints, side: str) -> list[str]:
+    names = [f"{side}_{p}" for p in ("heel", "toe", "ankle") if f"{side}_{p}" in body.names]
+    if not names:
+        raise ClipError(f"{body.name}: shows no feet, so no steps")
+    return names
+
+
+def _foot_path(body: BodyPoints, side: str) -> tuple[np.ndarray, np.ndarray]:
+    """Middle (T, 3) of a foot and its heading (T,); where the clip shows only one point of it, that of the pelvis."""
+    names = _foot_points(body, side)
+    points = [body.point(n) for n in names]
+    back = body.point(f"{side}_heel") if f"{side}_heel" in names else points[-1]
+    if f"{side}_toe" not in names or len(names) < 2:
+        return points[0], body.heading
+    d = body.point(f"{side}_toe") - back
+    return 0.5 * (body.point(f"{side}_toe") + back), np.unwrap(np.arctan2(d[:, 1], d[:, 0]))
+
+
+def _relative(
+    at: Sequence[np.ndarray], yaw: Sequence[np.ndarray], stance: int, foot: int, frames: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Place (k, 2) and heading (k,) of a foot against another in some frames."""
+    d = (at[foot] - at[stance])[frames, :2]
+    c, s = np.cos(yaw[stance][frames]), np.sin(yaw[stance][frames])
+    turn = yaw[foot][frames] - yaw[stance][frames]
+    return np.column_stack([c * d[:, 0] + s * d[:, 1], -s * d[:, 0] + c * d[:, 1]]), np.angle(np.exp(1j * turn))
+
+
+def _wrapped(angle: float) -> float:
+    return float((angle + np.pi) % (2 * np.pi) - np.pi)
+
+
+def _hysteresis(begins: np.ndarray, goes_on: np.ndarray) -> np.ndarray:
+    out, now = np.zeros(len(begins), dtype=bool), False
+    for k in range(len(begins)):
+        now = bool(begins[k] or (now and goes_on[k]))
+        out[k] = now
+    return out
+
+
+def _grown(mask: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """Runs of a mask (T,), made longer at both ends while the frames are near (T,)."""
+    out = mask.copy()
+    for k in range(1, len(out)):
+        out[k] |= out[k - 1] and near[k]
+    for k in range(len(out) - 2, -1, -1):
+        out[k] |= out[k + 1] and near[k]
+    return out
+
+
+def _runs(mask: np.ndarray) -> list[tuple[int, int]]:
+    """First frame and the one after the last, of each run where a mask (T,) is true."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(int), [0]])))
+    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def _drop_short(mask: np.ndarray, value: bool, least: float) -> None:
+    """Turn runs of a value in mask (T,) that are shorter than so many frames; not at the ends."""
+    for a, b in _runs(mask == value):
+        if b - a < least and a > 0 and b < len(mask):
+            mask[a:b] = not value
