@@ -82,6 +82,17 @@ TOPICS = {
         "pose and twist of the root link, estimated from joints, IMU and soles, with covariance",
     ),
     "contact/FOOT": ("std_msgs/Bool", "whether a foot (`l_foot`, `r_foot`) touches the ground"),
+    "goal_pose": (
+        "geometry_msgs/PoseStamped",
+        "where the middle of the feet is to be in the end, in the frame of `odom` or in `base_footprint`; answered on "
+        "`footsteps/status`",
+    ),
+    "joy": (
+        "sensor_msgs/Joy",
+        "a gamepad: sticks (`joy_axes`) move the robot while a button (`joy_held`) is held, another one (`joy_stop`) "
+        "stops it at once",
+    ),
+    "simulator/paused": ("std_msgs/Bool", "whether simulated time stands still, for late subscribers"),
     "walking/state": (
         "std_msgs/String",
         "what the walker does, for late subscribers: WAITING, STAND, WALK, STOP, FALLEN, OFF",

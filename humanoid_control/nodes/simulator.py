@@ -7,11 +7,13 @@ import time
 from collections import deque
 from typing import Any
 
+from std_msgs.msg import Bool
 from std_srvs.srv import SetBool, Trigger
 
+from humanoid_control.nodes.base.messages import LATCHED
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import SETTLING, Level, TickNode
-from humanoid_control.nodes.simulator_io import SimulatorInputs, SimulatorOutputs
+from humanoid_control.nodes.simulator_io import PAUSED, SimulatorInputs, SimulatorOutputs
 from humanoid_control.nodes.simulator_parameters import SimulatorParameters, engine_of
 from humanoid_control.robots import load_robot
 from humanoid_control.warm_up.simulation import ADVICE, compiled
@@ -125,6 +127,7 @@ class Simulator(TickNode):
         self.outgoing = SimulatorOutputs(self, self.engine, p)
         self.incoming = SimulatorInputs(self, self.engine)
         self.pacer, self.paused = Pacer(period, p.real_time_factor), p.paused
+        self.stands_still = self.create_publisher(Bool, PAUSED, LATCHED)
         self.create_service(Trigger, "~/reset", self.on_reset)
         self.create_service(SetBool, "~/pause", self.on_pause)
         self.create_service(Trigger, "~/step", self.on_step)
@@ -139,6 +142,7 @@ class Simulator(TickNode):
         now = time.monotonic()
         self.pacer.restart(now)
         self._pace_checked = self._repeated = now
+        self.stands_still.publish(Bool(data=self.paused))
         self.outgoing.publish()
 
     # -- time -----------------------------------------------------------------------------------------------------
@@ -185,6 +189,7 @@ class Simulator(TickNode):
     def on_pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         """Let time stand still, or go on."""
         self.paused = bool(request.data)
+        self.stands_still.publish(Bool(data=self.paused))
         self.pacer.restart(time.monotonic())
         response.success, response.message = True, "paused" if self.paused else "running"
         return response

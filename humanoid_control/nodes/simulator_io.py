@@ -48,6 +48,9 @@ except ImportError:
     TFMessage = None
 
 
+PAUSED = "simulator/paused"
+
+
 class SimulatorInputs:
     """Subscriptions of the simulator. Diagnostics report a faulty message, and it changes nothing."""
 

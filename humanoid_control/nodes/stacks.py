@@ -54,6 +54,7 @@ NODES = {
                 "imu",
                 "ground_truth/odometry",
                 "wrench/FOOT",
+                "simulator/paused",
                 "robot_description",
                 "/clock",
                 "/tf",
@@ -91,7 +92,17 @@ NODES = {
             "walker",
             "WalkerParameters",
             "a velocity, or footsteps, to joint commands that walk on two feet, and odometry from the sensors alone",
-            ("cmd_vel", "footsteps", "targets", "joint_states", "imu", "wrench/FOOT"),
+            (
+                "cmd_vel",
+                "joy",
+                "footsteps",
+                "goal_pose",
+                "targets",
+                "joint_states",
+                "imu",
+                "wrench/FOOT",
+                "simulator/paused",
+            ),
             (
                 "joint_commands",
                 "odom",
@@ -121,7 +132,7 @@ NODES = {
                 "clip/duration",
                 "/diagnostics",
             ),
-            ("clip/seek",),
+            ("clip/seek", "cmd_vel", "simulator/push"),
         ),
     )
 }
@@ -243,7 +254,7 @@ STACKS = {
             "viewer",
             "simulator",
             "walker",
-            settings={"simulator": ON_FEET, "viewer": {"footsteps": True, "follow": True}},
+            settings={"simulator": ON_FEET, "viewer": {"footsteps": True, "follow": True, "walking": True}},
         ),
         _stack(
             "dance",
@@ -256,7 +267,7 @@ STACKS = {
             settings={
                 "simulator": ON_FEET,
                 "walker": {"upper": "imitate"},
-                "viewer": {"footsteps": True, "follow": True},
+                "viewer": {"footsteps": True, "follow": True, "walking": True},
                 "trajectory_streamer": {"clip": "gentle_dance"},
             },
         ),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import Twist, WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
@@ -22,10 +23,12 @@ from humanoid_control.nodes.base.messages import EVENTS, GROUND_TRUTH, LATCHED, 
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import TickNode
-from humanoid_control.robots import load_robot
+from humanoid_control.nodes.walking.gamepad import three_numbers
+from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.viewer import PanelActions, port_is_free
 from humanoid_control.viewer.panel import HIDDEN, MARKERS
+from humanoid_control.viewer.walk_controls import CALLS, WalkActions, in_root_axes
 
 if TYPE_CHECKING:
     from humanoid_control.viewer.page import ViewState
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 MARKER_PERIOD = 0.1  # [s] reading a message of a hundred markers takes some 5 ms
 MARKERS_GONE = 1.0  # [s] without a message after which markers go, as in rviz
 STREAMER = ("play", "pause", "restart")
+MOVE_PERIOD = 0.1  # [s] between messages of cmd_vel while the pad is used
 
 
 class MarkerTopic:
@@ -75,6 +79,8 @@ class ViewerParameters(NodeParameters):
     port: int = param(8080, "port of the page", "", 1, 65535)
     ik_markers: bool = param(False, "show the markers of whole_body_ik from the beginning")
     footsteps: bool = param(False, "show the plan of the walker from the beginning")
+    walking: bool = param(False, "show controls of a robot that walks: a pad, pushes, and buttons that stop it")
+    pad_speeds: str = param("0.4,0.1,0.4", "velocities at the pad's rim: forward, to the left [m/s], turning [rad/s]")
     follow: bool = param(False, "let the camera go along with the robot from the beginning")
     shadows: bool = param(True, "draw shadows from the beginning; slow in a browser without a graphics processor")
     replay: str = param("", "command that plays this run again, shown when it is over")
@@ -100,7 +106,8 @@ class Viewer(TickNode):
         self.seeks = self.create_publisher(Float64, "clip/seek", EVENTS)
         self.streamer: dict[str, Any] = {n: self.create_client(Trigger, f"trajectory_streamer/{n}") for n in STREAMER}
         play, pause, restart = (self.caller(n) for n in STREAMER)
-        actions = PanelActions(self.show, self.seek, play, pause, restart)
+        walk = self._walk_actions(robot) if p.walking else None
+        actions = PanelActions(self.show, self.seek, play, pause, restart, walk)
         shown = {
             "ik_markers": p.ik_markers,
             "footsteps/planned": p.footsteps,
@@ -121,6 +128,37 @@ class Viewer(TickNode):
         self.create_subscription(DiagnosticArray, "/diagnostics", self.state.on_diagnostics, EVENTS)
         return p.rate
 
+    def _walk_actions(self, robot: Robot) -> WalkActions:
+        """What the controls of a walking robot do."""
+        speeds = three_numbers("pad_speeds", self.params.pad_speeds)
+        clients = {n: self.create_client(Trigger, f"walker/{n.replace(' ', '_')}") for n in CALLS}
+        pushes = self.create_publisher(WrenchStamped, "simulator/push", EVENTS)
+        self.velocities: Any = None  # made when the pad is used: two publishers of cmd_vel are a warning
+        self.asked, self.asked_at = np.zeros(3), 0.0
+        upright = robot.link_poses(robot.q("neutral"))[robot.root_link].rotation
+
+        def move(velocity: np.ndarray) -> None:
+            now = time.monotonic()
+            if now - self.asked_at < MOVE_PERIOD and velocity.any() == self.asked.any():
+                return
+            if self.velocities is None:
+                self.velocities = self.create_publisher(Twist, "cmd_vel", EVENTS)
+            self.asked, self.asked_at = velocity, now
+            m = Twist()
+            m.linear.x, m.linear.y, m.angular.z = (speeds * velocity).tolist()
+            self.velocities.publish(m)
+
+        def push(force: np.ndarray) -> None:
+            if (X := self.state.root_pose()) is None:
+                return
+            m = WrenchStamped()
+            m.header.frame_id = robot.root_link
+            f = m.wrench.force
+            f.x, f.y, f.z = in_root_axes(force, X, upright).tolist()
+            pushes.publish(m)
+
+        return WalkActions(move, push, lambda name: clients[name].call_async(Trigger.Request()))
+
     def show(self, what: str, visible: bool) -> None:
         self.page.scene.show(what, visible)
 
@@ -136,6 +174,8 @@ class Viewer(TickNode):
             topic.update(self.page.scene.visible(topic.topic) and self.page.clients > 0, now)
         age = self.age("joint_states", now)
         self.page.draw(self.state, age, time.monotonic())
+        if self.page.panel.walk is not None:
+            self.page.panel.walk.update(now)
 
     def close(self) -> None:
         if hasattr(self, "page"):

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 from diagnostic_msgs.msg import KeyValue
-from geometry_msgs.msg import PoseArray, Twist, TwistStamped, WrenchStamped
+from geometry_msgs.msg import PoseArray, PoseStamped, Twist, TwistStamped, WrenchStamped
 from nav_msgs.msg import Path
 from rclpy.serialization import serialize_message
-from sensor_msgs.msg import Imu, JointState
+from sensor_msgs.msg import Imu, JointState, Joy
+from std_msgs.msg import Bool
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
@@ -27,14 +28,20 @@ from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import IdlePublisher
 from humanoid_control.nodes.base.statistics import Samples
 from humanoid_control.nodes.base.tick_node import Level, TickNode
-from humanoid_control.nodes.simulator_io import foot_topic
+from humanoid_control.nodes.simulator_io import PAUSED, foot_topic
+from humanoid_control.nodes.walking.gamepad import Gamepad
 from humanoid_control.nodes.walking.outputs import WalkOutputs, plan_markers
 from humanoid_control.nodes.walking.parameters import WalkerParameters, walk_settings
-from humanoid_control.nodes.walking.requests import UpperRequest, VelocityRequest, read_footsteps
+from humanoid_control.nodes.walking.requests import (
+    UpperRequest,
+    VelocityRequest,
+    read_footsteps,
+    read_goal,
+)
 from humanoid_control.nodes.walking.sensors import IMU, JOINTS, WRENCHES, Sensors, TickClock, planned_wrenches
 from humanoid_control.robots import load_robot
 from humanoid_control.walking import Walker, WalkReport, WalkState
-from humanoid_control.walking.start_check import StartCheck
+from humanoid_control.walking.start_check import ShiftCheck, StartCheck
 
 __all__ = ["WalkerNode", "WalkerParameters", "main"]
 
@@ -69,7 +76,7 @@ class WalkerNode(TickNode):
         self.rehearse()
         self.soles = tuple(s.name for side in self.walker.feet.soles for s in side)
         self.sensors, self.clock = Sensors(robot, self.soles, self.health), TickClock(1.0 / p.rate)
-        self.check = StartCheck(robot, self.walker.feet)
+        self.check, self.shift = StartCheck(robot, self.walker.feet), ShiftCheck(robot.mass * 9.81)
         self.message = joint_state(robot.joint_names)
         self.commands = self.create_publisher(JointState, "joint_commands", STREAM_OUT)
         self.outputs = WalkOutputs(self, self.walker, p.odom_frame, p.odom_drift)
@@ -77,6 +84,8 @@ class WalkerNode(TickNode):
         self.answers = self.create_publisher(KeyValue, "footsteps/status", LATCHED)
         self.velocity = VelocityRequest(self.health)
         self.upper = UpperRequest(robot, self.health) if p.upper == "imitate" else None
+        self.gamepad = Gamepad(p.joy_axes, p.joy_speeds, p.joy_held, p.joy_stop)
+        self.paused = False
         self.every = max(1, round(p.rate / p.odom_rate))
         n = int(p.rate * max(1.0, p.window))
         self.took, self.errors, self.margins = Samples(n), Samples(n), Samples(n)
@@ -102,6 +111,9 @@ class WalkerNode(TickNode):
             self.listen(MarkerArray, "targets", self._guarded("targets_failed", self.on_targets))
         steps = FOOTSTEP_MESSAGES[p.footsteps_type]
         self.create_subscription(steps, "footsteps", self._guarded("footsteps_failed", self.on_footsteps), EVENTS)
+        self.create_subscription(PoseStamped, "goal_pose", self._guarded("goal_failed", self.on_goal), EVENTS)
+        self.create_subscription(Joy, "joy", self._guarded("joy_failed", self.on_joy), EVENTS)
+        self.create_subscription(Bool, PAUSED, self._guarded("paused_failed", self.on_paused), LATCHED)
 
     def rehearse(self) -> None:
         """Run a few ticks at rest: what is compiled is loaded now, and not in the first tick."""
@@ -127,12 +139,14 @@ class WalkerNode(TickNode):
         """Begin anew: stand, once the robot is found at rest on its feet."""
         self.clock.restart()
         self.check.restart()
+        self.shift.restart()
         self.walker.reset()
         if self.upper is not None:
             self.upper.forget()
             self.walker.imitate(self.upper.motion)
         self.outputs.restart()
-        self.running = self.emergency = False
+        self.sensors.elsewhere = ""
+        self.running = self.emergency = self.resting = False
         self.report: WalkReport | None = None
         self.sent: np.ndarray | None = None  # joints as commanded last
         self.ticks, self.asked, self.checked, self.stamped = 0, np.zeros(3), -np.inf, -1
@@ -168,19 +182,56 @@ class WalkerNode(TickNode):
 
     def on_footsteps(self, message: Any) -> None:
         """Follow a list of footsteps, all of it or none."""
-        times = self.walker.settings.times
-        try:
-            if not self.running or self.stopped:
-                raise ConfigError(f"the robot does not take footsteps now: {self.stopped or 'it does not stand yet'}")
+
+        def follow() -> str:
             X, frame = self.outputs.X_odom_footprint, self.params.odom_frame
-            steps, append = read_footsteps(message, times, X, frame)
+            steps, append = read_footsteps(message, self.walker.settings.times, X, frame)
             self.walker.follow(steps, append=append)
+            return f"{len(steps)} footsteps"
+
+        self._answered(follow)
+
+    def on_goal(self, message: PoseStamped) -> None:
+        """Walk until the middle of the feet is at a pose."""
+
+        def walk_to() -> str:
+            X = read_goal(message, self.outputs.X_odom_footprint, self.params.odom_frame)
+            self.walker.walk_to(X)
+            return f"a goal {len(self.walker.planner.queue)} footsteps away"
+
+        self._answered(walk_to)
+
+    def _answered(self, take: Callable[[], str]) -> None:
+        """Take footsteps, and say on footsteps/status what became of them."""
+        try:
+            if not self.running or self.stopped or self.emergency:
+                why = self.stopped or ("a sensor was lost" if self.emergency else "it does not stand yet")
+                raise ConfigError(f"the robot does not take footsteps now: {why}")
+            text = take()
         except HumanoidError as e:
             self.answers.publish(KeyValue(key="refused", value=str(e)))
             self.health.report("footsteps", Level.WARN, str(e))
             return
-        self.answers.publish(KeyValue(key="accepted", value=f"{len(steps)} footsteps"))
+        self.answers.publish(KeyValue(key="accepted", value=text))
         self.health.clear("footsteps")
+
+    def on_joy(self, message: Joy) -> None:
+        """Walk as the sticks of a gamepad say, while its button is held."""
+        try:
+            twist, stops = self.gamepad.take(message)
+        except HumanoidError as e:
+            self.health.report("joy", Level.WARN, str(e))
+            return
+        self.health.clear("joy")
+        if stops:
+            self.on_emergency_stop(Trigger.Request(), Trigger.Response())
+        if twist is not None:
+            self.velocity.take(twist)
+
+    def on_paused(self, message: Bool) -> None:
+        """The simulator's time stands still, or goes on: what does not come meanwhile is not missed."""
+        self.paused = bool(message.data)
+        self._rest(time.monotonic())
 
     def on_stop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Come to rest with the next step, and stay there until `~/stand`."""
@@ -201,9 +252,10 @@ class WalkerNode(TickNode):
     def on_stand(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Stand, ready to walk: takes back a stop."""
         fallen = self.report is not None and self.report.state == WalkState.FALLEN
-        response.success = not fallen
-        response.message = "the robot has fallen: put it on its feet and call ~/reset" if fallen else "ready to walk"
-        if not fallen:
+        problem = "the robot has fallen: put it on its feet" if fallen else self.shift.problem
+        response.success = not problem
+        response.message = f"{problem}; then call ~/reset" if problem else "ready to walk"
+        if not problem:
             self.stopped = ""
         return response
 
@@ -219,26 +271,39 @@ class WalkerNode(TickNode):
 
     def tick(self, now: float) -> None:
         s, clock = self.sensors, self.clock
-        s.look(now, 1.5 / self.rate)
+        instant = clock.choose(s.instant, s.joint_instant, now)
+        if self.paused and not clock.newer(instant):
+            self._rest(now)
+            return
+        s.look(now, 1.5 / self.rate, clock.pace)
         if now - self.checked > CHECK_PERIOD:
             self.checked = now
             self._look_around()
-        instant = clock.choose(s.instant, s.joint_instant, now)
-        if clock.jumped(instant, JUMP):
-            self.health.report("jump", Level.WARN, "the sensors' clock jumped: standing anew")
+        fallen = self.report is not None and self.report.state == WalkState.FALLEN
+        where = s.elsewhere if self.running and not fallen else ""
+        if clock.jumped(instant, JUMP) or where:
+            self.health.report("jump", Level.WARN, f"{where or 'the clock of the sensors jumped'}: standing anew")
             self.restart()
             return
         if self.running and JOINTS in s.quiet(self.params.sensor_off):
             self._off(f"no {JOINTS} for {self.params.sensor_off:g} s: the joints are only damped")
             return
-        if not clock.step(instant, now) or s.missing:
+        ticks = clock.step(instant, now)
+        if not ticks or s.missing:
             return
         if not self.running:
             self._prepare()
             return
         begin = time.monotonic()
-        self._control(now)
-        self.took.add(time.monotonic() - begin)
+        for _ in range(ticks):
+            if self.running:
+                self._control(now)
+        self.took.add((time.monotonic() - begin) / ticks)
+
+    def _rest(self, now: float) -> None:
+        """Nothing is late while time stands still."""
+        self.clock.rest(now)
+        self.sensors.look(now, 0.0)
 
     def _look_around(self) -> None:
         """Report what needs no tick: sensors that were never heard, others who command the same."""
@@ -271,6 +336,10 @@ class WalkerNode(TickNode):
             self._damp()
             return
         late = self._react(now)
+        if bool(late) != self.resting:
+            self.resting = bool(late)
+            if late:  # lists of footsteps end, too
+                w.stop()
         velocity = np.zeros(3) if late or self.stopped else self.velocity.now(now, p.cmd_vel_timeout)
         if not np.array_equal(velocity, self.asked):
             w.command(velocity)
@@ -284,12 +353,28 @@ class WalkerNode(TickNode):
         report = w.step(measured)
         self._send(w.joints, w.joint_velocity)
         self.report = report
+        if p.start_check and report.state == WalkState.WALK and report.steps == 0:
+            self._check_shift(report, measured)
         self._tell(report, measured)
+
+    def _check_shift(self, report: WalkReport, measured: Measurement) -> None:
+        """Stop before the first step where the weight does not go where it should."""
+        w, ref = self.walker, report.references
+        if ref.swinging is not None or self.shift.problem:
+            return
+        forces = w.feet.wrenches(w.estimator.data, measured.foot_wrenches)[:, 2]
+        asked = w.plan.path.omega**2 * (w.center[:2] - ref.zmp)
+        self.shift.look(measured, asked, forces, report.balance.wrenches[:, 0], 1.0 / self.rate)
+        if self.shift.problem:
+            self.stopped = self.shift.problem
+            w.emergency_stop()
 
     def _react(self, now: float) -> list[str]:
         """What silent sensors ask for: nothing, rest, or an emergency stop; returns the late ones."""
         p, s = self.params, self.sensors
-        late, lost = s.quiet(p.sensor_late), s.quiet(p.sensor_lost)
+        late = s.quiet(p.sensor_late)
+        # Forces are not what the robot stands by: without them the next steps end the walk, as they would with them.
+        lost = [key for key in s.quiet(p.sensor_lost) if not key.startswith(WRENCHES)]
         text = f"{', '.join(late)} silent: the robot comes to rest"
         self.health.check("late", bool(late), Level.ERROR, text)
         if late:
@@ -337,6 +422,8 @@ class WalkerNode(TickNode):
         fallen = report.state == WalkState.FALLEN
         self.outputs.say(report.state.name)
         self.health.check("fallen", fallen, Level.ERROR, f"fallen: {report.why}; put the robot up and call ~/reset")
+        problem = self.shift.problem
+        self.health.check("shift", bool(problem), Level.ERROR, f"{problem}; mend it and call ~/reset")
         refused = report.why if not fallen else ""
         self.health.check("why", bool(refused), Level.WARN, refused)
         limited = any(p.step.limited for p in self.walker.plan.phases)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from humanoid_control.viewer.walk_controls import WalkActions, WalkControls
+
 if TYPE_CHECKING:
     import viser
 
@@ -35,13 +37,14 @@ COLORS = {"ok": "#2b8a3e", "warn": "#b36b00", "error": "#c92a2a"}
 
 @dataclass(frozen=True)
 class PanelActions:
-    """Functions that the controls of the panel call."""
+    """Functions that the controls of the panel call; `walk`: of a robot that walks, None without."""
 
     show: Callable[[str, bool], None]
     seek: Callable[[float], None]
     play: Callable[[], None]
     pause: Callable[[], None]
     restart: Callable[[], None]
+    walk: WalkActions | None = None
 
 
 class Panel:
@@ -55,13 +58,16 @@ class Panel:
         gui = server.gui
         gui.set_panel_label(title)
         self._status = gui.add_markdown("**waiting for joint states**")
-        with gui.add_folder("Clip"):
+        self.walk = WalkControls(server, actions.walk) if actions.walk is not None else None
+        self._clip = gui.add_folder("Clip", visible=actions.walk is None)
+        with self._clip:
             self._time = gui.add_slider("time [s]", min=0.0, max=1.0, step=0.01, initial_value=0.0)
             buttons = gui.add_button_group("play", ("play", "pause", "restart"))
         with gui.add_folder("Show", expand_by_default=False):
             for key, label in SHOWN.items():
                 self._checkbox(gui, key, label, key not in hidden)
-        with gui.add_folder("Error of each target [cm]"):
+        self._targets = gui.add_folder("Error of each target [cm]", visible=actions.walk is None)
+        with self._targets:
             self._errors = gui.add_markdown("no targets yet")
             self._plot = self._add_plot(gui, "mean error [cm]")
         with gui.add_folder("Nodes", expand_by_default=False):
@@ -98,6 +104,7 @@ class Panel:
 
     def set_duration(self, seconds: float) -> None:
         """Length of the clip."""
+        self._clip.visible = True
         self._time.max = max(0.1, round(seconds, 2))
 
     def set_time(self, seconds: float) -> None:
@@ -117,6 +124,8 @@ class Panel:
 
     def set_errors(self, time: float, errors: dict[str, float]) -> None:
         """Distance of each point to its target [m], at a time [s]."""
+        if not self._targets.visible:
+            self._targets.visible = True
         rows = [f"| {name} | {100 * e:.1f} |" for name, e in errors.items()]
         mean = 100 * float(np.mean(list(errors.values())))
         self._errors.content = "\n".join(["| point | cm |", "|---|---|", *rows, f"| **mean** | **{mean:.1f}** |"])

@@ -2,6 +2,7 @@
 
 What the sensors say of a robot at rest is known: the ground carries its weight, presses below its centre of mass, and
 the soles lie level. A sensor that is mounted otherwise, has another sign or is of the other foot contradicts that.
+Who stands evenly on both feet cannot tell them apart, nor which way an IMU looks: the first shift of the weight can.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pinocchio as pin
 
 from humanoid_control.estimation.floating_base import FloatingBaseEstimator
 from humanoid_control.kinematics.joint_state import Measurement
@@ -16,6 +18,9 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.feet import SIDES, Feet
 
 GRAVITY = 9.81
+SHIFTED, SWAPPED_TIME = 0.3, 0.05  # of the weight by which forces differ from each other the wrong way, for so long [s]
+ENOUGH = 0.01  # [m^2/s^3] of acceleration asked for, squared, over time: what a direction can be told from
+TURNED = float(np.radians(45.0))  # about the vertical, of an IMU
 
 
 @dataclass(frozen=True)
@@ -131,3 +136,41 @@ class StartCheck:
         if tilt > lim.level:
             out.append(f"the trunk is tilted by {np.degrees(tilt):.0f} deg")
         return out
+
+
+class ShiftCheck:
+    """Compares what sensors say of the first shift of the weight with what was asked for, while both feet stand.
+
+    Attributes:
+        problem: why the robot must not take its first step, one line; empty where it may.
+    """
+
+    def __init__(self, weight: float) -> None:
+        """Make it; weight of the robot [N]."""
+        self.weight = weight
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew."""
+        self.problem, self._swapped = "", 0.0
+        self._along, self._across, self._asked = 0.0, 0.0, 0.0
+
+    def look(self, m: Measurement, asked: np.ndarray, forces: np.ndarray, wanted: np.ndarray, dt: float) -> None:
+        """Take a tick of the shift.
+
+        Args:
+            m: measured. asked: acceleration (2,) of the centre of mass, in the world of the estimate [m/s^2].
+            forces: (2,) normal forces measured, wanted: (2,) asked for [N]. dt: of the tick [s].
+        """
+        apart = (wanted[0] - wanted[1]) * (forces[0] - forces[1]) / self.weight**2
+        self._swapped = self._swapped + dt if apart < -(SHIFTED**2) else 0.0
+        a = (pin.Quaternion(*np.roll(m.imu.orientation, 1)).matrix() @ m.imu.linear_acceleration)[:2]
+        self._along += dt * float(a @ asked)
+        self._across += dt * float(asked[0] * a[1] - asked[1] * a[0])
+        self._asked += dt * float(asked @ asked)
+        if self._swapped > SWAPPED_TIME:
+            self.problem = "the weight goes to the other foot than was asked for: wrenches of the feet are swapped"
+            return
+        turned = float(np.arctan2(self._across, self._along))
+        if self._asked > ENOUGH and np.hypot(self._along, self._across) > 0.4 * self._asked and abs(turned) > TURNED:
+            self.problem = f"the weight shifts {np.degrees(turned):.0f} deg off where the IMU feels it go: it is turned"

@@ -57,6 +57,8 @@ def test_every_wire_has_two_ends():
         "simulator/set_base",
         "simulator/push",
         "cmd_vel",
+        "goal_pose",
+        "joy",
         "footsteps",
         "targets",
     }

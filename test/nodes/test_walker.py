@@ -1,4 +1,4 @@
-"""The node `walker`: a robot in the simulator walks by cmd_vel over DDS, and bad input changes nothing."""
+"""The node `walker`: a robot in the simulator walks by cmd_vel over DDS, though messages are lost or bad."""
 
 import itertools
 import time
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.ros
 
 SIMULATOR = (
     "robot:=lola", "base:=floating", "rate:=250.0", "sensor_every:=1", "publish_tf:=false", "stamp:=sim",
-    "real_time_factor:=0.5",
+    "real_time_factor:=0.5", "dropout:=0.05",
 )  # fmt: skip
 # A busy machine stops a process for some time now and then: what that does to the robot is not asked here.
 PATIENT = ("robot:=lola", "sensor_late:=0.3", "sensor_lost:=0.8", "sensor_off:=2.0")
@@ -69,7 +69,8 @@ def test_walks_by_cmd_vel_refuses_what_is_no_number_and_stops_when_nothing_comes
     assert "FALLEN" not in {m.data for m in states} and {"WALK", "STOP"} <= {m.data for m in states}
     way, true_way = place(odom[-1]) - begin, place(truth[-1]) - true_begin
     assert true_way[0] > 0.8 and abs(true_way[1]) < 0.15
-    assert np.linalg.norm(way - true_way) < 0.03 * np.linalg.norm(true_way) + 0.01, (way, true_way)
+    # Every twentieth message of every sensor is lost: estimate and truth are not of one instant.
+    assert np.linalg.norm(way - true_way) < 0.05 * np.linalg.norm(true_way) + 0.02, (way, true_way)
     q = np.array([m.position for m in commands if len(m.position)])
     v = np.array([m.velocity for m in commands])
     assert np.isfinite(q).all() and np.isfinite(v).all()

@@ -54,8 +54,17 @@ class WalkerParameters(NodeParameters):
         "message of footsteps: MarkerArray with ns l_foot or r_foot, or PoseArray or Path, whose feet alternate",
         choices=FOOTSTEPS,
     )
+    joy_axes: str = param("1,0,3", "axes of joy for forward, to the left, turning to the left")
+    joy_speeds: str = param("0.3,0.1,0.3", "velocities of a full stick: forward, to the left [m/s], turning [rad/s]")
+    joy_held: int = param(4, "button of joy that must be held for the sticks to act; -1: none", "", -1, 63)
+    joy_stop: int = param(1, "button of joy that stops the robot as fast as can be; -1: none", "", -1, 63)
     sensor_late: float = param(
-        0.02, "silence of a sensor after which the walk comes to rest", "s", 0.005, 1.0, live=True
+        0.02,
+        "silence of a sensor, in its own time, after which the walk comes to rest",
+        "s",
+        0.005,
+        1.0,
+        live=True,
     )
     sensor_lost: float = param(
         0.06, "silence of a sensor after which the walk is stopped as fast as can be", "s", 0.01, 2.0, live=True

@@ -1,4 +1,4 @@
-"""What a walker is asked for: a velocity that grows old, lists of footsteps, and targets of the upper body.
+"""What a walker is asked for: velocities, footsteps, a goal, targets of the upper body.
 
 All come from messages that may be wrong."""
 
@@ -90,6 +90,21 @@ class UpperRequest:
         good = self.motion.take(points, t)
         self.count += 1
         self._health.check("targets_jump", not good, Level.WARN, "targets jump: the old ones are kept for a while")
+
+
+def read_goal(message: Any, X_odom_footprint: pin.SE3, odom_frame: str) -> pin.SE3:
+    """The pose of a PoseStamped, in the frame of odometry.
+
+    Raises:
+        ConfigError: in an unknown frame, or not a pose.
+    """
+    try:
+        X, frame = _pose(message.pose), message.header.frame_id
+    except HumanoidError as e:
+        raise ConfigError(f"goal_pose: {e}") from None
+    if frame not in ("", odom_frame, FOOTPRINT):
+        raise ConfigError(f"goal_pose: frame '{frame}' is neither '{odom_frame}' nor '{FOOTPRINT}'")
+    return X_odom_footprint * X if frame == FOOTPRINT else X
 
 
 def read_footsteps(

@@ -23,10 +23,14 @@ UNIT = 0.05  # by which the length of an orientation's quaternion may differ fro
 SMOOTH = 20.0  # readings over which the interval between them is taken
 PATIENCE = 1.5  # intervals that an instant may be late
 AHEAD = 2  # ticks that may be made ahead of the newest instant, while it is not known to be lost
+MADE_UP = 5  # lost instants that are made up for at once; time that stood still is noticed as a jump of the commands
 SILENT = 5.0  # intervals without an instant after which it is
 SLOW = 1.8  # ticks: sensors whose common instants are farther apart are too slow to wait for
 BACK = 0.05  # [s] by which the sensors' clock must go back to have been set back
 APART = 0.1  # [s] without a common instant after which the sensors have stamps of their own
+FROZEN = 8  # equal readings of a force sensor, while joints move, after which it counts as silent
+MOVING = 0.1  # [rad/s] of the fastest joint
+TURNED, LEAPT = 0.3, 0.3  # [rad] by which an orientation, or a joint, changes in no time: the robot was put elsewhere
 
 
 class Sensors:
@@ -35,6 +39,7 @@ class Sensors:
     Attributes:
         instant: stamp [ns] that the newest readings of all sensors have in common; None where they differ.
         silence: sensor -> time [s] for which this node listened and heard nothing new.
+        elsewhere: why the robot cannot be where it was, empty where it can.
     """
 
     def __init__(self, robot: Robot, soles: tuple[str, ...], health: Health) -> None:
@@ -57,6 +62,8 @@ class Sensors:
         self._stamps: dict[str, int] = {}
         self.silence = dict.fromkeys((JOINTS, IMU, *map(wrench_key, self.soles)), float("inf"))
         self._looked = time.monotonic()
+        self._same = dict.fromkeys(self.soles, 0)
+        self.elsewhere = ""
 
     # -- messages ---------------------------------------------------------------------------------------------------
 
@@ -80,9 +87,15 @@ class Sensors:
             return False
         stamp = m.header.stamp.sec * 10**9 + m.header.stamp.nanosec
         if stamp != self._stamps.get(key):  # one that is sent again is no news
-            self._stamps[key], self.silence[key] = stamp, 0.0
+            self._stamps[key] = stamp
+            if not self._health.check(f"{key} frozen", self._frozen(key), Level.ERROR, f"{key} is frozen"):
+                self.silence[key] = 0.0
         self._health.clear(key)
         return True
+
+    def _frozen(self, key: str) -> bool:
+        """True where a force sensor says the same number for number while joints move, as none does that works."""
+        return self._same.get(key.removeprefix(f"{WRENCHES}/"), 0) > FROZEN
 
     def _take_joints(self, m: JointState) -> None:
         if m.name != self._order[0]:
@@ -95,6 +108,11 @@ class Sensors:
         bad = own[~(np.isfinite(q) & np.isfinite(v))]
         if len(bad):
             raise NotANumberError(f"joint_states: {self.robot.joint_names[bad[0]]} is not a number: passed over")
+        far = np.abs(q - self._q[own]) - self.robot.velocity[own] * max(self._since(JOINTS, m), 0.0)
+        leap = np.nan_to_num(far, nan=0.0)
+        k = int(np.argmax(leap))
+        if leap[k] > LEAPT:
+            self.elsewhere = f"{self.robot.joint_names[own[k]]} is at once {leap[k]:.1f} rad from where it was"
         self._q[own], self._v[own] = q, v
 
     def _take_imu(self, m: Imu) -> None:
@@ -110,14 +128,25 @@ class Sensors:
         length = float(np.linalg.norm(orientation))
         if abs(length - 1) > UNIT:
             raise ConfigError(f"imu: an orientation of length {length:.2f} is no unit quaternion: passed over")
-        self._imu = ImuReading(orientation / length, turning, force)
+        orientation /= length
+        if self._imu is not None:
+            between = 2 * np.arccos(min(1.0, abs(float(orientation @ self._imu.orientation))))
+            if between - np.linalg.norm(turning) * max(self._since(IMU, m), 0.0) > TURNED:
+                self.elsewhere = f"the IMU is at once turned by {np.degrees(between):.0f} deg"
+        self._imu = ImuReading(orientation, turning, force)
 
     def _take_wrench(self, sole: str, m: WrenchStamped) -> None:
         f, t = m.wrench.force, m.wrench.torque
         wrench = np.array([f.x, f.y, f.z, t.x, t.y, t.z])
         if not np.isfinite(wrench).all():
             raise NotANumberError(f"wrench/{sole}: a value is not a number: passed over")
+        same = wrench.any() and np.array_equal(wrench, self._wrenches.get(sole))
+        self._same[sole] = self._same[sole] + (np.abs(self._v).max() > MOVING) if same else 0
         self._wrenches[sole] = wrench
+
+    def _since(self, key: str, m: Any) -> float:
+        """Time between a message and the one before [s]."""
+        return 1e-9 * (m.header.stamp.sec * 10**9 + m.header.stamp.nanosec - self._stamps.get(key, 0))
 
     # -- what is known ----------------------------------------------------------------------------------------------
 
@@ -140,12 +169,15 @@ class Sensors:
             out.append(f"{JOINTS} of {self.robot.joint_names[unknown[0]]}")
         return out
 
-    def look(self, now: float, most: float) -> None:
+    def look(self, now: float, most: float, pace: float = 1.0) -> None:
         """Let the silences grow by the time since the last look, by `most` at the most [s].
 
         A process that did not run could not listen: that time counts for nothing.
+
+        Args:
+            pace: time of the sensors by that of the clock: what is slow to come is not silent.
         """
-        passed = min(now - self._looked, most)
+        passed = pace * min(now - self._looked, most)
         self._looked = now
         for key in self.silence:
             self.silence[key] += passed
@@ -173,7 +205,7 @@ class TickClock:
     which some are slower than the ticks, or have stamps of their own, are taken as they are at all joint states.
 
     Attributes:
-        held: ticks that were made without a new instant.
+        held: ticks that were made without an instant of their own.
     """
 
     def __init__(self, dt: float) -> None:
@@ -189,6 +221,15 @@ class TickClock:
         self._stamp, self._arrived = 0.0, 0.0  # of the newest instant [s]: its stamp, and when it came
         self._ticked, self._interval = 0.0, self.dt
 
+    @property
+    def pace(self) -> float:
+        """Time of the sensors by that of the clock, at most 1."""
+        return self.dt / self._interval
+
+    def rest(self, now: float) -> None:
+        """Time stands still: what has not come yet is not late [s]."""
+        self._ticked = self._arrived = self._common_heard = now
+
     def choose(self, common: int | None, joints: int | None, now: float) -> int | None:
         """The instant that counts: one of all sensors where these keep pace with the ticks, else of the joints [ns].
 
@@ -203,8 +244,12 @@ class TickClock:
         slow = now - self._common_heard > APART or self._gap > SLOW * self.dt
         return joints if slow else (common if common is not None else self._instant)
 
-    def step(self, instant: int | None, now: float) -> bool:
-        """Whether to make a tick now.
+    def newer(self, instant: int | None) -> bool:
+        """True where an instant [ns] has had no tick yet."""
+        return instant is not None and (self._instant is None or instant != self._instant)
+
+    def step(self, instant: int | None, now: float) -> int:
+        """How many ticks to make now: none, one, or those of instants that were lost, too, so that time goes on evenly.
 
         Args:
             instant: that counts [ns], or None. now: monotonic [s].
@@ -212,14 +257,14 @@ class TickClock:
         if instant is not None and (self._instant is None or instant > self._instant):
             return self._take(instant, now)
         if self._due is None or now - self._ticked <= PATIENCE * self._interval:
-            return False
+            return 0
         ahead = self._due - self._stamp > (AHEAD + 0.5) * self.dt
         if ahead and now - self._arrived < SILENT * self._interval:
-            return False  # more likely slow than lost
+            return 0  # more likely slow than lost
         self._ticked = max(self._ticked + self._interval, now - self._interval)  # no more than one is made up for
         self._due += self.dt
         self.held += 1
-        return True
+        return 1
 
     def jumped(self, instant: int | None, limit: float) -> bool:
         """True where the sensors' clock was set back, or went on by more than a limit [s].
@@ -231,7 +276,7 @@ class TickClock:
         passed = 1e-9 * (instant - self._instant)
         return passed < -BACK or passed > limit
 
-    def _take(self, instant: int, now: float) -> bool:
+    def _take(self, instant: int, now: float) -> int:
         stamp = 1e-9 * instant
         if self._due is None:
             self._due = stamp
@@ -242,9 +287,11 @@ class TickClock:
         self._instant, self._stamp, self._arrived, self._ticked = instant, stamp, now, now
         late = stamp - self._due
         if late < -0.5 * self.dt:
-            return False
-        self._due = stamp + self.dt if late > self.dt else self._due + self.dt
-        return True
+            return 0
+        lost = min(round(late / self.dt), MADE_UP)
+        self.held += lost
+        self._due = stamp + self.dt if lost else self._due + self.dt
+        return 1 + lost
 
 
 def wrench_key(sole: str) -> str:
