@@ -25,6 +25,7 @@ EXAMPLES = """examples:
   humanoid study worlds --robot lola --vary friction=0.2,0.4,0.8 --vary stiffness=30,60
   humanoid study worlds --robot hrp2 --vary push_x=50,100,150 --engine mujoco --seconds 3 -o pushed
   humanoid study walking --only robots --steps 100
+  humanoid study dance --robot lola --clip dance --clip a.bvh --resume dances.jsonl
   humanoid study sternum --clip dance1.trc --clip walk1.trc    each person with the constants of the others
   humanoid study tendons -o tendons                     all, 20 seeds; JSON and plots
   humanoid study tendons --only E4,E5 --seeds 5 --details
@@ -40,8 +41,10 @@ NOT_OPTIONS = ("study", "json", "details", "output")  # what a study itself does
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A sub-command for each study, with its own options; what is not given, the study decides."""
     parsers = add_commands(parser, "study", {name: study.task for name, study in STUDIES.items()})
-    names = ("imitation", "momentum", "calibration", "safety", "worlds", "walking", "tendons", "sternum")
-    imitation, momentum, calibration, safety, worlds, walking, tendons, sternum = (_Options(parsers[n]) for n in names)
+    names = ("imitation", "momentum", "calibration", "safety", "worlds", "walking", "dance", "tendons", "sternum")
+    imitation, momentum, calibration, safety, worlds, walking, dance, tendons, sternum = (
+        _Options(parsers[n]) for n in names
+    )
     imitation.add(
         "--clip", action="append", type=given, dest="clips", help="motion file, not the built-in dance; repeatable"
     )
@@ -74,6 +77,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     walking.add("--seeds", type=int, help="how often, with other noise (default: 1)")
     walking.add("--workers", type=int, help="processes (default: one a core)")
     walking.add("--only", type=comma_list, help="groups: robots,speed,ways,worlds,pushes,stops")
+    dance.add("--robot", type=given, help="with legs and arms (default: lola and hrp2)")
+    dance.add("--clip", action="append", type=given, dest="clips", help="built in or a file (default: dance)")
+    dance.add("--seeds", type=int, help="how often, with other noise (default: 1)")
+    dance.add("--seconds", type=float, help="of each clip (default: 30)")
+    dance.add("--only", type=comma_list, help="standing or steps (default: both)")
+    dance.add("--workers", type=int, help="processes (default: one a core)")
+    dance.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not danced again")
     tendons.add("--robot", type=given, help="with tendons (default: kengoro_upper)")
     tendons.add("--seeds", type=int, help="how often, with other errors (default: 20)")
     tendons.add("--steps", type=int, help="of each walk (default: 1500)")
@@ -86,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         study.add("--only", type=comma_list, help=f"some {what}")
         study.add("--details", action="store_true", help="also the rules and every number")
     sternum.add("--details", action="store_true", help="also what the columns mean")
-    for study in (momentum, calibration, worlds, walking, tendons, sternum):
+    for study in (momentum, calibration, worlds, walking, dance, tendons, sternum):
         study.add("-o", "--output", type=folder_path, help="folder to write")
     imitation.add("-o", "--output", type=file_path, help="file to write, .json or .md")
     for one in parsers.values():

@@ -74,6 +74,10 @@ class BodyPoints(Frames):
         left = self.point("l_hip") - self.point("r_hip")
         return np.unwrap(np.arctan2(-left[:, 0], left[:, 1]))
 
+    def cropped(self, frames: int) -> BodyPoints:
+        """The first frames of it."""
+        return replace(self, positions=self.positions[:frames].copy(), missing=self.missing.copy())
+
     def in_pelvis(self) -> np.ndarray:
         """(T, P, 3) positions [m] in the pelvis frame: origin mid-hip, x where the pelvis faces, y left, z up.
 

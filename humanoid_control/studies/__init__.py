@@ -55,6 +55,10 @@ STUDIES = {
         "four robots walk by noisy sensors, are pushed, and are stopped in every phase of a step (minutes)",
         "walking.study",
     ),
+    "dance": StudyEntry(
+        "robots dance clips on their own feet by noisy sensors, standing and with the dancer's steps (minutes)",
+        "walking.dance_study",
+    ),
     "tendons": StudyEntry(
         "joint angles from tendon lengths: E1 to E6 of Kawaharazuka, earlier estimators, others' arms (minutes)",
         "kawaharazuka2018.report",

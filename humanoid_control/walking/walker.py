@@ -26,7 +26,8 @@ from humanoid_control.walking.stabilizer import Balance, Stabilizer
 
 EXPECTED = 0.7  # phase of a swing from which on the foot may touch down
 PREPARING = 0.1  # [s] before a lift-off in which the coming steps are planned
-LINGERS = 0.5  # [s] on both feet before the next step: worth a look at what the upper body does
+# [s] on both feet before the next step: worth a look at what the upper body does, and time to catch a push in.
+LINGERS = 0.5
 TOUCHED = 0.05  # share of the weight that says it has
 FOLLOW, FOLLOW_GAIN, FOLLOW_SPEED = 0.03, 4.0, 0.6  # [m], [1/s], [m/s]: a robot pushed far off takes its plan along
 FALLEN_TILT, FALLEN_HEIGHT, FALLEN_AIR = np.radians(35.0), 0.6, 0.25
@@ -353,7 +354,7 @@ class Walker:
         if u > EXPECTED and touches and phase.land - self.t > s.dt:
             foot, height = self.replanner.land(now)
             self.stabilizer.offsets[foot][2] += height
-        elif s.adjustment is not None and self._pushed:
+        elif s.adjustment is not None and phase.step.double < LINGERS and self._pushed:
             polygon = self.stabilizer.polygon(self.plan.at(self.t))
             self.replanner.adjust(self.t, measured, polygon, s.adjustment)
 

@@ -24,6 +24,7 @@ from humanoid_control.walking.support import convex_hull, edge_distance
 from humanoid_control.walking.walker import Walker, WalkReport, WalkState
 
 REST = 1.0  # [s] of standing before the dance and after it
+NEAR = 0.03  # [m] of a step on the spot
 LOADED = 0.05  # share of the weight from which a sole counts as support
 
 
@@ -37,7 +38,8 @@ class DanceOutcome:
         zmp_margin: least distance of the true zero-moment point from the edge of the soles that carry [m].
         tilt: most of the chest [rad]. dcm_error: root mean square of xi - xi_ref [m].
         torque_share: most of a limit.
-        taken: steps of the dancer that were made. place_error: (taken,) by which feet came down off the dancer's scaled
+        taken: steps of the dancer that were made; placed: of these within a fifth of the scaled length, or NEAR.
+        place_error: (taken,) by which feet came down off the dancer's scaled
             place, against the other foot [m]. beat_error: (taken - 1,) of the times between lift-offs [s].
     """
 
@@ -51,6 +53,7 @@ class DanceOutcome:
     dcm_error: float = 0.0
     torque_share: float = 0.0
     taken: int = 0
+    placed: int = 0
     place_error: np.ndarray = field(default_factory=lambda: np.zeros(0))
     beat_error: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
@@ -109,7 +112,8 @@ def dance(
     out.steps, out.time = walker.steps, walker.t
     made = routine.made if isinstance(routine, Routine) else None
     if made is not None:
-        out.taken, out.place_error, out.beat_error = placed.against(made, routine.scale, walker.planner.limits.width)
+        width = walker.planner.limits.width
+        out.taken, out.placed, out.place_error, out.beat_error = placed.against(made, routine.scale, width)
     out.wrist, out.elbow = score.result()
     out.dcm_error = float(np.sqrt((np.array(errors) ** 2).sum(axis=1).mean())) if errors else float("nan")
     return out
@@ -173,16 +177,15 @@ class _Placed:
             self._lift = self._walker.t
         self._swinging = k
 
-    def against(self, made: Choreography, scale: float, width: float) -> tuple[int, np.ndarray, np.ndarray]:
-        """Steps that were made, errors of their places [m], and of the times between their lift-offs [s]."""
-        pairs = list(zip(self.steps, made.dancer, strict=False))
-        error = [
-            np.linalg.norm(place - scale * s.place - [0.0, width if foot == 0 else -width])
-            for (foot, _, place), s in pairs
-            if foot == s.foot
-        ]
+    def against(self, made: Choreography, scale: float, width: float) -> tuple[int, int, np.ndarray, np.ndarray]:
+        """Steps made, those well placed, errors of their places [m], and of the times between their lift-offs [s]."""
+        pairs = [(a, s) for a, s in zip(self.steps, made.dancer, strict=False) if a[0] == s.foot]
+        sides = [np.array([0.0, width if foot == 0 else -width]) for (foot, _, _), _ in pairs]
+        off = [np.linalg.norm(a[2] - scale * s.place - side) for (a, s), side in zip(pairs, sides, strict=True)]
+        most = [max(0.2 * scale * float(np.linalg.norm(s.place)), NEAR) for _, s in pairs]
+        good = sum(bool(e <= m) for e, m in zip(off, most, strict=True))
         beat = np.diff([lift for (_, lift, _), _ in pairs]) - np.diff([s.lift for _, s in pairs])
-        return len(error), np.array(error), np.abs(beat)
+        return len(off), good, np.array(off), np.abs(beat)
 
 
 def held(engine: Engine, robot: Robot, motion: ClipMotion, dt: float = 0.004) -> Gestures:

@@ -7,7 +7,7 @@ rest of the body follows a clock that goes with the feet.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -19,6 +19,9 @@ from humanoid_control.mocap.body_points import BodyPoints
 from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes
 
 HALVINGS = 10  # of a step that is out of reach
+EDGE, EASE = 0.98, 0.005  # of the turns that are possible, of the distance beside which feet pass [m]
+WIDER = (0.0, 0.03, 0.06, 0.1)  # [m] aside, where the feet cannot pass otherwise
+LESS = 0.01  # [m, rad] from where a step counts as another than the dancer's
 SIDES = ("l", "r")
 
 
@@ -137,6 +140,8 @@ class DanceLimits:
         double: time on both feet between steps, at least [s].
         hold: longest time on one foot [s]; steps that take longer are shortened to `longest`.
         wait: longest time on both feet within a list of footsteps [s].
+        share: of the greatest steps of walking that is danced: here every step differs from the one before.
+        long: way of a foot, as a share of the greatest step forward, from which its step takes the nominal time.
     """
 
     shortest: float = 0.6
@@ -145,6 +150,8 @@ class DanceLimits:
     double: float = 0.12
     hold: float = 1.5
     wait: float = 9.0
+    share: float = 0.6
+    long: float = 0.4
 
 
 @dataclass
@@ -184,6 +191,15 @@ def choreography(
     at, out, lifts, t = list(soles), list[Footstep](), [0.0], 0.0
     clock = [(0.0, steps[0].lift)] if steps else []
     shorter = late = 0
+    x = rule.share
+    safe = replace(
+        limits,
+        forward=x * limits.forward,
+        backward=x * limits.backward,
+        sideways=x * limits.sideways,
+        turn_out=x * limits.turn_out,
+        turn_in=x * limits.turn_in,
+    )
     for k, s in enumerate(steps):
         swing = s.land - s.lift
         if swing > rule.longest > 0 and swing > rule.hold:
@@ -194,8 +210,13 @@ def choreography(
         following = steps[k + 1].lift if k + 1 < len(steps) else s.lift + nominal
         asked = following - s.lift
         double = min(max(asked - swing, rule.double, rule.shortest - swing), rule.wait)
+        step, limited = _possible(s, at, safe, (swing, double, min(times.lift, limits.lift)), scale)
+        far = step.X.translation - at[s.foot].translation
+        if float(np.hypot(far[0], far[1])) > rule.long * limits.forward:
+            swing = max(swing, (1 - times.double_support) * times.nominal)
+            double = max(double, times.nominal - swing, rule.double)
+            step, limited = _possible(s, at, safe, (swing, double, min(times.lift, limits.lift)), scale)
         late += swing + double > asked + 0.1
-        step, limited = _possible(s, at, limits, (swing, double, min(times.lift, limits.lift)), scale)
         shorter += limited
         out.append(step)
         at[step.foot] = step.X
@@ -236,25 +257,43 @@ def _possible(
     """The footstep, or as much of its place and turn as the legs allow; and whether it is less."""
     stance, side = at[1 - s.foot], 1.0 if s.foot == 0 else -1.0
     swing, double, lift = times
+    turn = side * float(np.clip(side * s.turn, -EDGE * limits.turn_in, EDGE * limits.turn_out))
 
-    def made(share: float) -> Footstep:
+    def made(share: float, wider: float = 0.0, turned: float = 1.0) -> Footstep:
+        """A share of the step; feet that would come too near, or cross, stand beside each other instead."""
         x, y = share * scale * s.place
-        R = pin.exp3(np.array([0.0, 0.0, share * s.turn]))
-        X = stance * pin.SE3(R, np.array([x, side * limits.width + y, 0.0]))
+        angle = share * turned * turn
+        aside = max(limits.width + side * y, limits.beside(abs(angle)) + EASE) + wider
+        X = stance * pin.SE3(pin.exp3(np.array([0.0, 0.0, angle])), np.array([x, side * aside, 0.0]))
         X.translation[2] = at[s.foot].translation[2]
         return Footstep(s.foot, X, swing, double, lift)
 
-    def refused(step: Footstep) -> bool:
-        return bool(limits.refusal(step, stance, at[s.foot]))
+    def possible(step: Footstep) -> bool:
+        return not limits.refusal(step, stance, at[s.foot])
 
     whole = made(1.0)
-    if not refused(whole):
-        return whole, False
+    if possible(whole):
+        wanted = side * (limits.width + side * scale * s.place[1])
+        less = abs(turn - s.turn) > LESS or abs(stance.actInv(whole.X).translation[1] - wanted) > LESS
+        return replace(whole, limited=less), less
+    straight = made(1.0, 0.0, 0.0)
+    if possible(straight):  # the place counts for more than the heading
+        turned = _greatest(lambda x: possible(made(1.0, 0.0, x)))
+        return replace(made(1.0, 0.0, turned), limited=True), True
+    for wider in WIDER:
+        if possible(made(0.0, wider)):
+            share = _greatest(lambda x, wider=wider: possible(made(x, wider)))  # type: ignore[misc]
+            return replace(made(share, wider), limited=True), True
+    return replace(whole, X=at[s.foot].copy(), limited=True), True  # up and down again, where it is
+
+
+def _greatest(possible: Callable[[float], bool]) -> float:
+    """The greatest share 0..1 that is possible, where 0 is, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if refused(made(middle)) else (middle, high)
-    return replace(made(low), limited=True), True
+        low, high = (middle, high) if possible(middle) else (low, middle)
+    return low
 
 
 # -------- Runs of frames

@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.errors import ClipError
+from humanoid_control.errors import ClipError, ConfigError, UnknownNameError
 from humanoid_control.mocap import load_body_points
 from humanoid_control.mocap.dance import BEATS, STEPS
 from humanoid_control.mocap.formats.c3d import decode_c3d
@@ -132,3 +132,31 @@ def test_a_robot_dances_the_steps_too(dancer):
     assert o.fell == "" and plan.found >= 5
     assert o.taken == plan.found and o.place_error.max() < 0.025
     assert o.beat_error.max() < 0.1
+
+
+def test_a_turn_is_given_up_before_a_place_and_feet_that_cross_stand_beside_each_other():
+    made = choreography([step(0, 0.0, 0.5, (0.1, 0.0), 2.0)], SOLES, LIMITS, TIMES, 1.0)
+    X = made.steps[0].X
+    assert X.translation[0] - SOLES[1].translation[0] == pytest.approx(0.1) and 0.05 < pin.log3(X.rotation)[2] < 0.35
+    assert made.steps[0].limited
+    crossed = choreography([step(0, 0.0, 0.5, (0.0, -0.4))], SOLES, LIMITS, TIMES, 1.0)
+    assert LIMITS.gap <= crossed.steps[0].X.translation[1] + 0.1 < LIMITS.gap + 0.02
+
+
+def test_a_study_keeps_what_was_danced_and_says_what_cannot_be(tmp_path):
+    from humanoid_control.studies.walking import dance_study
+
+    file = tmp_path / "kept.jsonl"
+    outcome = {"robot": "lola", "clip": "dance", "way": "standing", "seed": 0, "told": [], "refused": "nothing"}
+    key = '["lola", "dance", "standing", 0, 5.0]'
+    dance_study._keep(file, {key: outcome})
+    report = dance_study.run_study("lola", seconds=5.0, only=["standing"], workers=1, resume=file)
+    assert report.data["dances"] == [outcome]
+    assert "refused: nothing" in report.parts[0].rows[0]
+    row = dance_study.try_dance(("lola", "no such clip", "steps", 0, 5.0))
+    assert row["refused"]
+    file.write_text("nothing")
+    with pytest.raises(ConfigError, match="holds no outcomes"):
+        dance_study.run_study("lola", seconds=5.0, only=["standing"], resume=file)
+    with pytest.raises(UnknownNameError, match="way to dance"):
+        dance_study.run_study(only=["flying"])
