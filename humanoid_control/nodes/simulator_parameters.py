@@ -34,6 +34,10 @@ class SimulatorParameters(NodeParameters):
     )
     damping_ratio: float = param(1.0, "damping of each drive, 1 is critical", "", 0.05, 10.0)
     friction: float = param(0.8, "friction of the ground", "", 0.0, 10.0)
+    ground: str = param(
+        "", "shape of the ground, as 'plane:slope=8' or 'stairs:rise=0.15,run=0.3,steps=5'; empty: level"
+    )
+    contact_stiffness: float = param(1.0e5, "stiffness of the ground under a corner of a sole", "N/m", 1.0e3, 1.0e7)
     gravity: float = param(9.81, "downward acceleration", "m/s^2", 0.0, 100.0)
     real_time_factor: float = param(1.0, "simulated by real time; 0: as fast as possible", "", 0.0, 100.0)
     paused: bool = param(False, "begin paused: wait for ~/pause or ~/step")

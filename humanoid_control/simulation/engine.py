@@ -14,6 +14,7 @@ from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
 from humanoid_control.kinematics.joint_state import ImuReading, JointState, RobotInterface
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.simulation.contact.ground import Ground
+from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.simulation.contact.points import ContactSettings
 from humanoid_control.simulation.drives.position_control import DriveGains, default_gains, driven_gains
 from humanoid_control.simulation.settings import IDEAL, TENDONS, WorldSettings
@@ -187,7 +188,8 @@ class SimulationConfig:
         drives: 'ideal', 'rigid', 'elastic' or 'tendons'; tension: of the tendons then [N]; moment_arm_error: of the
             tendons, drawn with seed; see `WorldSettings`.
         step: of the integration [s]. gravity: [m/s^2].
-        friction, slope: of the ground, a plane that rises forward [rad].
+        friction: of the ground. ground: its shape, see `ground_recipe`; empty: a plane that rises forward by `slope`
+            [rad]. contact_stiffness: along the normal and across it of a corner of a sole [N/m].
         stiffness: of each drive as a multiple of its effort limit [1/rad]. damping_ratio: of each drive.
     """
 
@@ -201,7 +203,9 @@ class SimulationConfig:
     step: float = 0.001
     gravity: float = 9.81
     friction: float = 0.8
+    ground: str = ""
     slope: float = 0.0
+    contact_stiffness: float = 1.0e5
     stiffness: float = 60.0
     damping_ratio: float = 1.0
 
@@ -226,11 +230,24 @@ class SimulationConfig:
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name):g}")
         robot = robot or load_robot(self.robot, self.base)
-        ground, contact = Ground.plane(slope=self.slope), ContactSettings(friction=self.friction)
+        if self.ground and self.slope:
+            raise ConfigError(f"slope is of the plane that is there without ground='{self.ground}': give one of them")
+        ground = ground_of(self.ground) if self.ground else Ground.plane(slope=self.slope)
         same = {f.name: getattr(self, f.name) for f in fields(WorldSettings) if hasattr(self, f.name)}
-        settings = WorldSettings(ground=ground, contact=contact, **same)
+        settings = WorldSettings(**{**same, "ground": ground, "contact": self._contact()})
         settings.check()
         return make_engine(robot, self.engine, settings, self._gains(robot))
+
+    def _contact(self) -> ContactSettings:
+        k, usual = self.contact_stiffness, ContactSettings()
+        if not 1e3 <= k <= 1e7:
+            raise ConfigError(f"contact_stiffness must be 1e3 to 1e7 N/m, got {k:g}")
+        return replace(
+            usual,
+            friction=self.friction,
+            stiffness=k,
+            shear_stiffness=usual.shear_stiffness * k / usual.stiffness,
+        )
 
     def _gains(self, robot: Robot) -> DriveGains:
         make = default_gains if self.drives == IDEAL else driven_gains

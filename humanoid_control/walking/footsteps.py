@@ -9,6 +9,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.walking.ground.terrain import Terrain
 
 HALVINGS = 12  # of a step that is out of reach
 MOST_STEPS = 1000  # in a list
@@ -16,6 +17,9 @@ CHANGE_TIME = 0.8  # time of the step that `StepLimits.change` is meant for [s]
 PASSING = (0.25, 0.5, 0.75)  # shares of a swing at which the feet are looked at
 LEAST = 1e-4  # size of a step: a robot too slow to step at some time has steps as small as this [m, rad]
 STAY = 1e-6  # of a velocity, or of a displacement: none
+SHIFT, SHIFTS = 0.005, 36  # [m] by which a foothold is moved ahead or back until the ground is good, and how often
+INSIDE = 6  # of these shifts by which a foothold keeps farther off an edge than it must
+OFF_GROUND = 0.03  # [m] by which a foot of a list may be off the ground
 
 
 @dataclass(frozen=True)
@@ -208,11 +212,12 @@ class VelocityPlanner:
         limits, times: of the steps.
         command: (3,) velocity that is asked for [m/s, m/s, rad/s]; not used while there is a list.
         queue: footsteps of the list that have not been made, the one in the air among them.
+        terrain: the ground, where it is known; else it is the plane through the foot that stands.
     """
 
-    def __init__(self, limits: StepLimits, times: StepTimes) -> None:
+    def __init__(self, limits: StepLimits, times: StepTimes, terrain: Terrain | None = None) -> None:
         """Make a planner that stands still."""
-        self.limits, self.times = limits, times
+        self.limits, self.times, self.terrain = limits, times, terrain
         self.command, self.queue = np.zeros(3), list[Footstep]()
         self._handed: Footstep | None = None  # the step of the queue that was given out first: it is, or will be, made
 
@@ -292,25 +297,57 @@ class VelocityPlanner:
         return before + np.clip(d - before, -change, change), T
 
     def _step(self, stance: Footstep, d: np.ndarray, T: float) -> tuple[Footstep, np.ndarray]:
-        """The step by a displacement, or by as much of it as is in reach."""
-        step, refusal = self.make(stance, d, T), self.limits.refusal
-        if not refusal(step, stance.X):
+        """The step by a displacement, or by as much of it as is in reach; on bad ground by a little more or less."""
+        step = self.make(stance, d, T)
+        if not self.refusal(step, stance.X):
             return step, d
+        if self.terrain is not None and not self.limits.refusal(step, stance.X):
+            found = self._shifted(stance, d, T)
+            if found is not None:
+                return found
         low, high = 0.0, 1.0
         for _ in range(HALVINGS):
             s = 0.5 * (low + high)
-            if refusal(self.make(stance, s * d, T), stance.X):
+            if self.refusal(self.make(stance, s * d, T), stance.X):
                 high = s
             else:
                 low = s
         return replace(self.make(stance, low * d, T), limited=True), low * d
 
+    def _shifted(self, stance: Footstep, d: np.ndarray, T: float) -> tuple[Footstep, np.ndarray] | None:
+        """The step a little longer or shorter, so that the ground is good: the least change, and a little off the edge."""
+
+        def moved(k: int) -> tuple[Footstep, np.ndarray, bool]:
+            away = d + [k * SHIFT, 0.0, 0.0]
+            step = self.make(stance, away, T)
+            return replace(step, limited=True), away, not self.refusal(step, stance.X)
+
+        for k in range(1, SHIFTS + 1):
+            for side in (-1, 1):
+                if moved(side * k)[2]:
+                    room = 0
+                    while room < 2 * INSIDE and moved(side * (k + room + 1))[2]:
+                        room += 1
+                    return moved(side * (k + room // 2))[:2]
+        return None
+
+    def refusal(self, step: Footstep, X_stance: pin.SE3) -> str:
+        """Why a step is not possible, by the legs or by the ground; empty where it is."""
+        why = self.limits.refusal(step, X_stance)
+        return why or ("" if self.terrain is None else self.terrain.foothold(step.X, step.foot).why)
+
+    def placed(self, X: pin.SE3, foot: int) -> pin.SE3:
+        """The pose of a sole on the ground where it is known, else as it is."""
+        return X if self.terrain is None else self.terrain.foothold(X, foot).X
+
     def make(self, stance: Footstep, d: np.ndarray, T: float) -> Footstep:
         """The step by a displacement d (3,) in a time T [s], possible or not."""
         side = 1.0 if stance.foot == 1 else -1.0  # of the foot that swings
         half = self.limits.half_width(d)
-        middle = stance.X * pin.SE3(np.eye(3), np.array([0.0, side * half, 0.0]))
+        start = stance.X if self.terrain is None else planar(stance.X)
+        middle = start * pin.SE3(np.eye(3), np.array([0.0, side * half, 0.0]))
         X = middle * planar_exp(d) * pin.SE3(np.eye(3), np.array([0.0, side * half, 0.0]))
+        X = self.placed(X, 1 - stance.foot)
         t = self.times
         lift = min(t.lift, self.limits.lift)
         return Footstep(1 - stance.foot, X, (1 - t.double_support) * T, t.double_support * T, lift)
@@ -344,7 +381,7 @@ class VelocityPlanner:
             at[step.foot], last = step.X, step.foot
         if len(kept) + len(steps) > MOST_STEPS:
             raise ConfigError(f"{len(kept) + len(steps)} footsteps: at most {MOST_STEPS} are possible")
-        check_list(self.limits, steps, at, last)
+        check_list(self.limits, steps, at, last, self.terrain)
         self.queue = [*kept, *steps]
         self.command = np.zeros(3)
 
@@ -369,15 +406,15 @@ class VelocityPlanner:
         offset = [0.0, 0.5 * self.limits.width]
         ends = [goal * pin.SE3(np.eye(3), np.array([0.0, s * offset[1], 0.0])) for s in (1.0, -1.0)]
         far = float(np.hypot(*(goal.translation - 0.5 * (feet[0].translation + feet[1].translation))[:2]))
-        scout = VelocityPlanner(self.limits, self.times)
+        scout = VelocityPlanner(self.limits, self.times, self.terrain)
         at, d, out = list(feet), np.zeros(3), list[Footstep]()
         foot = 1 - swinging if swinging is not None else _foot_toward(goal, feet)
         while len(out) < MOST_STEPS:
             nominal = self.make(Footstep(1 - foot, at[1 - foot], 0.0, 0.0, 0.0), np.zeros(3), self.times.nominal)
-            close = replace(nominal, X=_beside(ends[foot], at[foot]))
+            close = replace(nominal, X=self.placed(_beside(ends[foot], at[foot]), foot))
             other = at[1 - foot]
             if not self.limits.refusal(close, other, at[foot]):
-                last = replace(close, foot=1 - foot, X=_beside(ends[1 - foot], other))
+                last = replace(close, foot=1 - foot, X=self.placed(_beside(ends[1 - foot], other), 1 - foot))
                 if not self.limits.refusal(last, close.X, other):
                     return [*out, close, last]
             scout.command = self._velocity_to(goal, at)
@@ -425,11 +462,18 @@ def _beside(X_goal: pin.SE3, X_from: pin.SE3) -> pin.SE3:
     return pin.SE3(X_goal.rotation, np.array([*X_goal.translation[:2], X_from.translation[2]]))
 
 
-def check_list(limits: StepLimits, steps: Sequence[Footstep], feet: Sequence[pin.SE3], last: int | None = None) -> None:
+def check_list(
+    limits: StepLimits,
+    steps: Sequence[Footstep],
+    feet: Sequence[pin.SE3],
+    last: int | None = None,
+    terrain: Terrain | None = None,
+) -> None:
     """Refuse a list of footsteps of which one is not possible.
 
     Args:
         limits: that count. steps: in their order. feet: poses of both soles before. last: the foot that stepped before.
+        terrain: the ground under the steps, where it is known.
 
     Raises:
         ConfigError: with the index of the first bad step, and why.
@@ -443,6 +487,10 @@ def check_list(limits: StepLimits, steps: Sequence[Footstep], feet: Sequence[pin
         if step.foot == last:
             raise ConfigError(f"footstep {k}: the same foot steps twice")
         why = limits.refusal(step, at[1 - step.foot], at[step.foot])
+        if not why and terrain is not None and terrain.known:
+            place = terrain.foothold(step.X, step.foot)
+            off = float(step.X.translation[2] - place.X.translation[2])
+            why = place.why or (f"it is {off:+.2f} m off the ground" if abs(off) > OFF_GROUND else "")
         if why:
             raise ConfigError(f"footstep {k}: {why}")
         at[step.foot], last = step.X, step.foot

@@ -15,10 +15,11 @@ import pinocchio as pin
 
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.estimation.floating_base import BaseEstimate
-from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.robots.robot import Robot
+from humanoid_control.walking.ground.center_height import CenterHeight, support_heights
 from humanoid_control.walking.dancing.upper_body import GUESS, UpperMotion
 from humanoid_control.walking.feet import Feet, LegReach
+from humanoid_control.walking.ground.felt_ground import FeltGround
 from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes, VelocityPlanner
 from humanoid_control.walking.planning.dynamics_filter import DynamicsFilter
 from humanoid_control.walking.planning.lipm import ZmpPath
@@ -39,6 +40,7 @@ from humanoid_control.walking.step_adjustment import AdjustmentSettings, SwingCh
 from humanoid_control.walking.step_limits import step_limits_of
 from humanoid_control.walking.support import nearest_in_polygon
 from humanoid_control.walking.swing_foot import SwingPath
+from humanoid_control.walking.ground.terrain import HeightMap, Terrain
 
 GRAVITY = 9.81
 PLANS = ("dcm", "preview", "mpc")
@@ -60,6 +62,8 @@ class WalkSettings:
         limits: of the steps; default: from the robot.
         plan: of the centre of mass, one of PLANS: closed form, preview control, or a program that also moves footholds.
         gains: of the stabilizer. adjustment: of steps after pushes; None: they stay where they are planned.
+        ground: heights of the ground in the world of the walker, which begins below its root link; None: not known,
+            taken as level.
     """
 
     dt: float = 0.004
@@ -75,6 +79,7 @@ class WalkSettings:
     plan: str = "dcm"
     gains: StabilizerGains = field(default_factory=StabilizerGains)
     adjustment: AdjustmentSettings | None = field(default_factory=AdjustmentSettings)
+    ground: HeightMap | None = None
 
 
 class Commanded(NamedTuple):
@@ -111,6 +116,7 @@ class Replanner:
         settings: of the walk. feet: geometry. footsteps: where they come from. plan: of now.
         omega: of the pendulum in the coming plan [1/s]. filter: of the robot's momentum.
         height: of the centre of mass above the soles while it stands [m]. coming: the plan that is prepared.
+        terrain: the ground. felt: what is known of it without a map.
     """
 
     def __init__(self, robot: Robot, feet: Feet, settings: WalkSettings) -> None:
@@ -121,7 +127,10 @@ class Replanner:
         self.reach = LegReach(robot, feet, s.crouch)
         self.height = self.reach.height(0.0)
         limits = s.limits or step_limits_of(robot, feet, self.reach.height, s.times)
-        self.footsteps = VelocityPlanner(limits, s.times)
+        ground: HeightMap = s.ground or FeltGround()
+        self.felt = ground if isinstance(ground, FeltGround) else None
+        self.terrain = Terrain(ground, feet.outlines, self.felt is None)
+        self.footsteps = VelocityPlanner(limits, s.times, self.terrain)
         if s.plan not in PLANS:
             raise UnknownNameError("plan of the centre of mass", s.plan, PLANS)
         self.center_planner: CenterPlanner | None = None
@@ -133,9 +142,10 @@ class Replanner:
     def stand(self, t: float, soles: Sequence[pin.SE3], center: np.ndarray) -> None:
         """Plan to stand on both soles, from a centre of mass (3,) [m] at a time [s]."""
         middle = 0.5 * sum(X.act(np.array([*m, 0.0])) for X, m in zip(soles, self.feet.middle, strict=True))
-        self._floor = float(middle[2])
-        self.omega = float(np.sqrt(GRAVITY / self.height))
-        self._rise = (float(center[2]), self._floor + self.height, t, t + READY)
+        self.omega, self._above = float(np.sqrt(GRAVITY / self.height)), self.height
+        self.heights = CenterHeight(float(center[2]))
+        self.heights.change(float(middle[2]) + self.height - float(center[2]), t, t + READY)
+        self.filter.height = self.heights.at
         path = ZmpPath.of(np.array([t, t + READY]), np.array([middle[:2], middle[:2]]), self.omega)
         self.plan = WalkPlan(soles, [], path)
         self._before, self.coming, self._swaying = np.zeros(3), None, False
@@ -152,8 +162,7 @@ class Replanner:
 
     def height_at(self, t: float) -> float:
         """Planned height of the centre of mass in the world at a time [m]."""
-        low, high, begin, end = self._rise
-        return low + (high - low) * minimum_jerk(min(max((t - begin) / (end - begin), 0.0), 1.0))
+        return self.heights.at(t)
 
     def prepare(self, now: Commanded, lift: float, foot: int, ending: bool = False) -> None:
         """Begin to plan the steps after the present one; `work` goes on with it, `take` makes it the plan.
@@ -163,14 +172,15 @@ class Replanner:
             ending: the step shall close the feet.
         """
         soles = self.plan.soles(now.t)
-        stance = Footstep(1 - foot, soles[1 - foot], 0.0, 0.0, 0.0)
+        stance = self._stand_on(1 - foot, soles[1 - foot])
         closing = ending or not (self.wanted or np.abs(self._before).max() > 1e-3)
         if closing:
             steps, before = self.footsteps.closing_steps(stance, 1), np.zeros(3)
         else:
             steps, before = self.footsteps.next_steps(stance, self._before, AHEAD)
-        phases, self._swaying = schedule(soles, steps, lift), False
+        phases, self._swaying = schedule(soles, steps, lift, self.terrain), False
         self.coming = Coming(phases, before, closing)
+        self._climb(now.t, soles, phases)
         horizon = self.settings.horizon
         if horizon > 0:
             self.filter.start(self._plan_of(now.t, soles, phases), now.t, horizon, *now[1:])
@@ -280,6 +290,9 @@ class Replanner:
         X = pin.SE3(
             phase.step.X.rotation, np.array([*(stance.rotation[:2, :2] @ u + origin), phase.step.X.translation[2]])
         )
+        X, why = self.terrain.foothold(X, foot)
+        if why:
+            return
         step = replace(phase.step, X=X)
         swing = phase.swing.changed(t, X, land)
         first = Phase(step, phase.lift, swing.land, swing.land + step.double, swing)
@@ -289,7 +302,8 @@ class Replanner:
             steps = self.footsteps.next_steps(step, self._before, AHEAD - 1)[0]
         else:
             steps = self.footsteps.closing_steps(step, 1)
-        new = self._plan_of(t, plan.feet, [first, *schedule(feet, steps, first.end)], stand=zmp)
+        later = schedule(feet, steps, first.end, self.terrain)
+        new = self._plan_of(t, plan.feet, [first, *later], stand=zmp)
         later_shift = replace(plan.momentum, t0=plan.momentum.t0 + swing.land - phase.land)
         self.plan = WalkPlan(new.feet, new.phases, new.path, later_shift)
 
@@ -307,7 +321,7 @@ class Replanner:
         first = Phase(replace(phase.step, X=ground), phase.lift, t, phase.end, landed)
         feet = list(plan.feet)
         feet[foot] = ground
-        later = schedule(feet, [p.step for p in plan.phases[1:]], first.end)
+        later = schedule(feet, [p.step for p in plan.phases[1:]], first.end, self.terrain)
         new = self._plan_of(t, plan.feet, [first, *later], phase.land)
         self._go_on(now, new, plan.momentum, first.end)
         return foot, float(X.translation[2] - ground.translation[2])
@@ -329,22 +343,22 @@ class Replanner:
         else:
             lift = phase.end
             land = lift + phase.step.swing
-        stance = Footstep(1 - foot, soles[1 - foot], 0.0, 0.0, 0.0)
+        stance = self._stand_on(1 - foot, soles[1 - foot])
         base = self.footsteps.closing_steps(stance, 1)[0]
         xi = self.plan.at(t).dcm
 
         def plan_for(ahead: float) -> WalkPlan:
-            X = base.X * pin.SE3(np.eye(3), np.array([ahead, 0.0, 0.0]))
+            X = self.footsteps.placed(base.X * pin.SE3(np.eye(3), np.array([ahead, 0.0, 0.0])), foot)
             step = replace(base, X=X)
             if swinging:
                 swing = phase.swing.changed(t, X, land)
                 first = Phase(step, lift, land, land + step.double, swing)
             else:
-                first = schedule(soles, [step], lift)[0]
+                first = schedule(soles, [step], lift, self.terrain)[0]
             feet = list(soles)
             feet[foot] = X
             last = self.footsteps.closing_steps(Footstep(foot, X, 0.0, 0.0, 0.0), 1)
-            return self._plan_of(t, soles, [first, *schedule(feet, last, first.end)])
+            return self._plan_of(t, soles, [first, *schedule(feet, last, first.end, self.terrain)])
 
         forward = soles[1 - foot].rotation[:2, 0]
         zero, one = (float(plan_for(x).path.dcm(t) @ forward) for x in (0.0, 0.1))
@@ -353,7 +367,28 @@ class Replanner:
         most = self.footsteps.limits
         ahead = float(np.clip((wanted - zero) / (one - zero) * 0.1, -most.backward, most.forward))
         plan = plan_for(ahead)
+        self._climb(t, soles, plan.phases)
         self._go_on(now, plan, MomentumShift.none(), plan.phases[0].end)
+
+    def settle(self, now: Commanded, height: float) -> None:
+        """Let the plan go on with the foot that has come down at another height [m] than planned."""
+        phase, plan = self.plan.phases[0], self.plan
+        foot, old = phase.step.foot, phase.step.X
+        X = pin.SE3(old.rotation, np.array([*old.translation[:2], height]))
+        landed = SwingPath.between(phase.swing.start, X, phase.lift, phase.land, 0.0)
+        first = Phase(replace(phase.step, X=X), phase.lift, phase.land, phase.end, landed)
+        feet = list(plan.feet)
+        feet[foot] = X
+        later = [replace(p.step, X=_raised(p.step.X, height - old.translation[2])) for p in plan.phases[1:]]
+        phases = [first, *schedule(feet, later, first.end, self.terrain)]
+        self.plan = WalkPlan(plan.feet, phases, plan.path, plan.momentum)
+        self._climb(now.t, plan.feet, phases)
+
+    def _stand_on(self, foot: int, X: pin.SE3) -> Footstep:
+        """The foot that stands, on the ground as it is felt."""
+        if self.felt is not None:
+            self.felt.place = X.translation.copy()
+        return Footstep(foot, X, 0.0, 0.0, 0.0)
 
     # -- plans -------------------------------------------------------------------------------------------------
 
@@ -404,10 +439,21 @@ class Replanner:
     def _set_height(self, t: float, begin: float, end: float) -> None:
         """Lower the centre of mass for longer steps, from one time to another [s]."""
         d = self._before
-        goal = self._floor + self.reach.height(float(np.hypot(d[0], d[1])))
-        if abs(goal - self._rise[1]) > 1e-4:
-            self._rise = (self.height_at(t), goal, max(begin, t), max(end, t + 0.2))
-            self.omega = float(np.sqrt(GRAVITY / (goal - self._floor)))
+        above = self.reach.height(float(np.hypot(d[0], d[1])))
+        if abs(above - self._above) > 1e-4:
+            self.heights.change(above - self._above, max(begin, t), max(end, t + 0.2))
+            self._above = above
+            self.omega = float(np.sqrt(GRAVITY / above))
+
+    def _climb(self, t: float, soles: Sequence[pin.SE3], phases: Sequence[Phase]) -> None:
+        """Let the centre of mass go up and down with the soles of the phases; what has begun is ended."""
+        self.heights.forget(t)
+        for floor, begin, end in support_heights([float(X.translation[2]) for X in soles], phases):
+            self.heights.change(floor + self._above - self.heights.goal, max(begin, t), max(end, t + 0.1))
+
+
+def _raised(X: pin.SE3, height: float) -> pin.SE3:
+    return pin.SE3(X.rotation, X.translation + [0.0, 0.0, height])
 
 
 def level(X: pin.SE3) -> pin.SE3:

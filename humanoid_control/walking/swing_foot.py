@@ -58,11 +58,23 @@ class Quintic:
 
 
 @dataclass(frozen=True)
+class SwingShape:
+    """Shares of a swing's time: the sole moves forward from `begin` to `end`, and is highest at `top`."""
+
+    begin: float = STILL
+    end: float = 1.0 - STILL
+    top: float = 0.5
+
+
+LEVEL = SwingShape()
+
+
+@dataclass(frozen=True)
 class SwingPath:
     """A swing from one pose of the sole to another.
 
-    Horizontally and in orientation it follows one quintic, at rest during the first and the last twentieth; vertically
-    two quintics meet `lift` above the higher end. After a change all go on from where they are, as fast as they are.
+    Horizontally and in orientation it follows one quintic, at rest during the first and the last twentieth, or longer;
+    vertically two quintics meet `lift` above the higher end. After a change all go on from where they are, as fast as they are.
 
     Attributes:
         start, end: poses of the sole in the world. lift_off, land: when it leaves and meets the ground [s].
@@ -78,17 +90,19 @@ class SwingPath:
     down: Quintic
 
     @classmethod
-    def between(cls, start: pin.SE3, end: pin.SE3, lift_off: float, land: float, lift: float) -> SwingPath:
+    def between(
+        cls, start: pin.SE3, end: pin.SE3, lift_off: float, land: float, lift: float, shape: SwingShape = LEVEL
+    ) -> SwingPath:
         """A swing from rest to rest.
 
         Args:
-            lift: height above the higher end [m].
+            lift: height above the higher end [m]. shape: what moves when.
         """
         D, rest = land - lift_off, np.zeros((3, 5))
         rest[0] = _across(start, start)
-        across = Quintic.between(lift_off + STILL * D, land - STILL * D, rest, _across(start, end))
+        across = Quintic.between(lift_off + shape.begin * D, lift_off + shape.end * D, rest, _across(start, end))
         low, high = float(start.translation[2]), float(end.translation[2])
-        top, half = max(low, high) + lift, lift_off + 0.5 * D
+        top, half = max(low, high) + lift, lift_off + shape.top * D
         up = Quintic.between(lift_off, half, np.array([[low], [0.0], [0.0]]), np.array([top]))
         down = Quintic.between(half, land, np.array([[top], [0.0], [0.0]]), np.array([high]))
         return cls(start, end, lift_off, land, across, up, down)

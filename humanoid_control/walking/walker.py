@@ -18,6 +18,7 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
 from humanoid_control.walking.dancing.upper_body import UpperMotion
 from humanoid_control.walking.feet import Feet
+from humanoid_control.walking.ground.felt_ground import FeltGround
 from humanoid_control.walking.footsteps import Footstep, VelocityPlanner
 from humanoid_control.walking.planning.lipm import follow_dcm
 from humanoid_control.walking.planning.plan import Phase, References, WalkPlan
@@ -30,6 +31,8 @@ PREPARING = 0.1  # [s] before a lift-off in which the coming steps are planned
 LINGERS = 0.5
 TOUCHED = 0.05  # share of the weight that says it has
 FOLLOW, FOLLOW_GAIN, FOLLOW_SPEED = 0.03, 4.0, 0.6  # [m], [1/s], [m/s]: a robot pushed far off takes its plan along
+FELT = 0.005  # [m] by which ground may be off its plan before the plan follows it
+LATE, DOWN, DEEPEST = 0.02, 0.25, 0.04  # [s], [m/s], [m]: how a foot looks for ground that is not there
 FALLEN_TILT, FALLEN_HEIGHT, FALLEN_AIR = np.radians(35.0), 0.6, 0.25
 
 
@@ -111,6 +114,11 @@ class Walker:
         return self.replanner.footsteps
 
     @property
+    def felt(self) -> FeltGround | None:
+        """What is known of the ground where there is no map."""
+        return self.replanner.felt
+
+    @property
     def plan(self) -> WalkPlan:
         """The plan of now."""
         return self.replanner.plan
@@ -126,7 +134,7 @@ class Walker:
         self.planner.command, self.planner.queue = np.zeros(3), []
         self.state, self.why, self.t, self.steps = WalkState.STAND, "", 0.0, 0
         self.upper: UpperMotion | None = None
-        self._started, self._halt, self._counted = False, False, False
+        self._started, self._halt, self._counted, self._landed = False, False, False, False
         self._balance: Balance | None = None
         self._forces = np.zeros((2, 6))
 
@@ -211,7 +219,7 @@ class Walker:
         dt = s.dt
         now = self._estimate(measured)
         if not self._started:
-            self._start(measured, now)
+            now = self._start(measured, now)
         self._check_fall(now)
         self._next_plan(now)
         ref = self.plan.at(self.t)
@@ -244,13 +252,27 @@ class Walker:
         if self._started:
             ref = self.plan.at(self.t)
             ground = [float(X.translation[2]) for X in ref.soles]
+            if self.felt is not None:
+                felt = [float(X.translation[2]) for X in self._soles]
+                ground = [f if abs(f - z) > FELT else z for f, z in zip(felt, ground, strict=True)]
             if ref.swinging is not None and ref.u < EXPECTED:
                 stand[ref.swinging] = False
-        return self.estimator.update(self._forces[:, 2], stand, self.settings.dt, ground)
+        now = self.estimator.update(self._forces[:, 2], stand, self.settings.dt, ground)
+        self._soles = now.soles
+        if self._started and self.felt is not None and ref.swinging is not None and now.weights[1 - ref.swinging] > 0.9:
+            self.felt.feel(now.soles[1 - ref.swinging], self.settings.dt)
+        return now
 
-    def _start(self, measured: Measurement, now: BaseEstimate) -> None:
-        """Stand: the plan begins with the feet where they are."""
+    def _start(self, measured: Measurement, now: BaseEstimate) -> BaseEstimate:
+        """Stand: the plan begins with the feet where they are, on the ground where it is known."""
         soles = [level(X) for X in now.soles]
+        if self.felt is not None:
+            self.felt.begin(*now.soles)
+            self.felt.place = 0.5 * (soles[0].translation + soles[1].translation)
+        if self.felt is None or self.felt.slope.any():
+            soles = [self.planner.placed(X, k) for k, X in enumerate(soles)]
+            self.estimator.reset([X.translation for X in soles])
+            now = self._estimate(measured)
         self.stabilizer.reset()
         self.ik.reset()
         self.q = now.q.copy()
@@ -260,6 +282,7 @@ class Walker:
         self.replanner.stand(self.t, soles, self.center)
         self._started = True
         self._next_sample = self.t
+        return now
 
     def _center(self, after: References, dt: float) -> None:
         """The planned centre of mass at the end of the tick."""
@@ -338,7 +361,9 @@ class Walker:
             self._swing(now, measured, phase)
             return
         if not self._counted:
-            self.steps, self._counted = self.steps + 1, True
+            self.steps, self._counted, self._landed = self.steps + 1, True, False
+        if self.felt is not None and not self._landed:
+            self._reach_ground(now, phase)
         if plans.coming is None and len(self.plan.phases) > 1 and phase.end - t <= PREPARING:
             plans.prepare(now, phase.end, 1 - phase.step.foot, self.state == WalkState.STOP)
         elif plans.coming is None and phase.end - t > LINGERS and self.upper is not None and self.upper.known:
@@ -357,6 +382,18 @@ class Walker:
         elif s.adjustment is not None and phase.step.double < LINGERS and self._pushed:
             polygon = self.stabilizer.polygon(self.plan.at(self.t))
             self.replanner.adjust(self.t, measured, polygon, s.adjustment)
+
+    def _reach_ground(self, now: Commanded, phase: Phase) -> None:
+        """Lower a foot that should stand and does not until it does; then the plan takes over where it is."""
+        foot, off = phase.step.foot, self.stabilizer.offsets[phase.step.foot]
+        if self._forces[foot, 2] > TOUCHED * self.stabilizer.weight:
+            self._landed = True
+            height, planned = float(self._soles[foot].translation[2]), float(phase.step.X.translation[2])
+            if FELT < abs(height - planned) < DEEPEST:
+                self.replanner.settle(now, height)
+                off[2] -= height - planned
+        elif self.t > phase.land + LATE and off[2] > -DEEPEST:
+            off[2] -= DOWN * self.settings.dt
 
     @property
     def _pushed(self) -> bool:

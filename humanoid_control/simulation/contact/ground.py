@@ -162,6 +162,26 @@ class Ground:
         """Height at (x, y) of the world [m]."""
         return float(ground_height(self.array, float(x), float(y))[0])
 
+    def heights(self, points: np.ndarray) -> np.ndarray:
+        """Heights (k,) at points (k, 2) of the world [m]: as `height`, of many at once."""
+        x, y = points[:, 0], points[:, 1]
+        g = self.array
+        if g[0] == PLANE:
+            return g[1] + g[2] * x + g[3] * y
+        nx, ny = int(g[5]), int(g[6])
+        a = np.clip((x - g[1]) / g[3], 0.0, nx - 1)
+        b = np.clip((y - g[2]) / g[4], 0.0, ny - 1)
+        i, j = np.minimum(a.astype(int), nx - 2), np.minimum(b.astype(int), ny - 2)
+        u, w, k = a - i, b - j, 7 + i * ny + j
+        near, far = (1 - w) * g[k] + w * g[k + 1], (1 - w) * g[k + ny] + w * g[k + ny + 1]
+        return (1 - u) * near + u * far
+
+    def as_plane(self) -> tuple[float, float, float] | None:
+        """Height at the origin [m] and slopes along x and y of a plane; None for a grid."""
+        if self.array[0] != PLANE:
+            return None
+        return float(self.array[1]), float(self.array[2]), float(self.array[3])
+
     def normal(self, x: float, y: float) -> np.ndarray:
         """Upward unit normal (3,) at (x, y) of the world."""
         return np.array(ground_height(self.array, float(x), float(y))[1:])

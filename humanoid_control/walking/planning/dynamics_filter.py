@@ -14,6 +14,8 @@ Without it a robot whose legs are heavy falls within a dozen steps.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pinocchio as pin
 from scipy.signal import butter, sosfiltfilt
@@ -36,7 +38,10 @@ class DynamicsFilter:
 
     Attributes:
         dt: between samples [s]. done: all samples of the plan are there.
+        height: of the centre of mass at a time [m]; None: it stays.
     """
+
+    height: Callable[[float], float] | None = None
 
     def __init__(self, robot: Robot, feet: Feet, dt: float = 0.02, momentum: bool = False) -> None:
         """Make it.
@@ -95,6 +100,8 @@ class DynamicsFilter:
             t = self._t0 + k * dt
             before, now = plan.path.dcm(t - dt), plan.path.dcm(t)
             self._c[:2] = follow_dcm(self._c[:2], before, now, plan.path.omega, dt)
+            if self.height is not None:
+                self._c[2] = self.height(t)
             ref = plan.at(t)
             upper = None if self._upper is None else self._upper.at(t)
             self._tasks.set(ref.soles, self._c, ref.heading, ref.swinging, upper)

@@ -13,6 +13,7 @@ from humanoid_control.walking.feet import Feet
 from humanoid_control.walking.footsteps import Footstep
 from humanoid_control.walking.planning.lipm import ZmpPath
 from humanoid_control.walking.swing_foot import SwingPath
+from humanoid_control.walking.ground.terrain import Terrain
 
 KEPT = 8  # references
 
@@ -189,12 +190,17 @@ class WalkPlan:
         return References(soles, mean_heading(soles), swinging, u, self.path.zmp(t), dcm)
 
 
-def schedule(feet: Sequence[pin.SE3], steps: Sequence[Footstep], lift: float) -> list[Phase]:
-    """Phases of steps one after the other, the first of which lifts off at a time [s]."""
+def schedule(
+    feet: Sequence[pin.SE3], steps: Sequence[Footstep], lift: float, terrain: Terrain | None = None
+) -> list[Phase]:
+    """Phases of steps one after the other, the first of which lifts off at a time [s]; over the terrain if there is."""
     at, out = list(feet), []
     for step in steps:
         land = lift + step.swing
-        swing = SwingPath.between(at[step.foot], step.X, lift, land, step.lift)
+        if terrain is None:
+            swing = SwingPath.between(at[step.foot], step.X, lift, land, step.lift)
+        else:
+            swing = terrain.swing(at[step.foot], step.X, (lift, land), step.lift, step.foot)
         out.append(Phase(step, lift, land, land + step.double, swing))
         at[step.foot] = step.X
         lift = land + step.double

@@ -1,0 +1,50 @@
+"""A robot that stands on ground that is not level: the posture from which a walk on it begins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.ik.whole_body_ik import WholeBodyIk
+from humanoid_control.robots.robot import Robot
+from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
+from humanoid_control.walking.feet import Feet, LegReach
+from humanoid_control.walking.footsteps import planar
+from humanoid_control.walking.ground.terrain import HeightMap, Terrain
+
+SAMPLES, DT = 60, 0.04  # of the way into the posture
+MISS = 0.005  # [m] by which a sole may be off the ground
+CROUCH = 0.03  # [m] that legs bend, so that they reach the lower foot
+
+
+def standing_configuration(robot: Robot, heights: HeightMap) -> np.ndarray:
+    """Configuration (nq,) in which a robot stands on the ground, upright, where and as wide as its neutral posture.
+
+    Args:
+        robot: with a floating base, two feet with soles.
+
+    Raises:
+        RobotError: without two feet. ConfigError: a foot finds no place to stand, or the legs do not reach it.
+    """
+    feet = Feet(robot)
+    terrain, q = Terrain(heights, feet.outlines), robot.q("neutral")
+    data = robot.model.createData()
+    pin.framesForwardKinematics(robot.model, data, q)
+    places = [terrain.foothold(planar(data.oMf[f]), k) for k, f in enumerate(feet.frames)]
+    for side, place in zip(("left", "right"), places, strict=True):
+        if place.why:
+            raise ConfigError(f"{robot.name} cannot stand where it begins: {place.why} ({side})")
+    soles = [p.X for p in places]
+    q[2] += float(np.mean([X.translation[2] - data.oMf[f].translation[2] for X, f in zip(soles, feet.frames, strict=True)]))
+    points = [X.act(np.array([*m, 0.0])) for X, m in zip(soles, feet.middle, strict=True)]
+    center = 0.5 * (points[0] + points[1]) + [0.0, 0.0, LegReach(robot, feet, CROUCH).height(0.0)]
+    tasks, ik = BalanceTasks(robot, feet, DT), WholeBodyIk(robot, walking_settings(DT), limits=walking_limits(robot, feet))
+    for _ in range(SAMPLES):
+        tasks.set(soles, center, np.eye(3), None)
+        q = ik.step(q, tasks.tasks, DT).q
+    pin.framesForwardKinematics(robot.model, data, q)
+    off = max(float(np.linalg.norm(data.oMf[f].translation - X.translation)) for f, X in zip(feet.frames, soles, strict=True))
+    if off > MISS:
+        raise ConfigError(f"{robot.name} cannot stand where it begins: its legs miss the ground by {1e3 * off:.0f} mm")
+    return q

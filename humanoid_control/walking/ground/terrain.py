@@ -1,0 +1,167 @@
+"""The ground as the planner knows it: where a sole finds a place to stand, and what a swinging foot must pass over.
+
+A place to stand is the plane of least squares through points of the sole's rectangle. It is refused where it is steep,
+uneven, or has an edge under the sole.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
+from humanoid_control.walking.swing_foot import SwingPath, SwingShape
+
+STEEPEST = float(np.radians(15.0))  # of a place to stand
+UNEVEN = 0.015  # [m] that a point of it may be off its plane
+EDGE = 0.025  # [m] of range about its plane from which on there is an edge under the sole
+ALONG, ACROSS = 5, 3  # points of a sole that are looked at
+KEEP_OFF = 0.01  # [m] that a sole keeps off an edge: odometry errs
+CLEARANCE = 0.02  # [m] that heel and toe keep above the ground
+LOOKS = 20  # times of a swing at which they are looked at
+RAMP = 0.25  # share of a swing at either end in which the clearance grows from nothing
+SLACK = 0.002  # [m] that may be missing
+HIGHEST = 0.16  # [m] by which a swing may be lifted more than asked for
+MOST_KNOWN = 200  # swings that are remembered: a plan asks for the same ones several times
+SHAPES = (  # from the usual one on: first up, then forward; or first forward, then down
+    SwingShape(),
+    SwingShape(begin=0.15, end=0.95, top=0.45),
+    SwingShape(begin=0.05, end=0.85, top=0.55),
+    SwingShape(begin=0.25, end=0.95, top=0.4),
+    SwingShape(begin=0.05, end=0.75, top=0.6),
+    SwingShape(begin=0.3, end=0.9, top=0.35),
+    SwingShape(begin=0.1, end=0.7, top=0.65),
+)
+
+
+class HeightMap(Protocol):
+    """Heights of the ground, as `simulation.Ground` or any map has them."""
+
+    def heights(self, points: np.ndarray) -> np.ndarray:
+        """Heights (k,) at points (k, 2) [m]."""
+
+    def as_plane(self) -> tuple[float, float, float] | None:
+        """Height at the origin [m] and slopes along x and y, where the ground is a plane."""
+
+
+class Foothold(NamedTuple):
+    """A place to stand.
+
+    Attributes:
+        X: pose of the sole on its plane, with the heading that was asked for. why: it is none; empty: it is one.
+    """
+
+    X: pin.SE3
+    why: str
+
+
+class Terrain:
+    """A map of heights, asked about soles.
+
+    Attributes:
+        map: the heights, in the world of the walker. outlines: (2, 4, 2) corners of both soles in their frames [m].
+        known: the heights are a map, and not what soles feel.
+    """
+
+    def __init__(self, heights: HeightMap, outlines: np.ndarray, known: bool = True) -> None:
+        self.map, self.outlines, self.known = heights, np.asarray(outlines), known
+        self._points = [_grid(o) for o in self.outlines]
+        self._known: dict[tuple[float, ...], tuple[float, SwingShape]] = {}
+
+    def foothold(self, X: pin.SE3, foot: int) -> Foothold:
+        """The place to stand at (x, y) of a pose, with its heading.
+
+        Args:
+            X: of the sole; only place and heading count. foot: 0 the left one, 1 the right one.
+        """
+        yaw = float(np.arctan2(X.rotation[1, 0], X.rotation[0, 0]))
+        c, s = np.cos(yaw), np.sin(yaw)
+        x, y, _ = X.translation
+        plane = self.map.as_plane()
+        if plane is not None:
+            z0, dx, dy = plane
+            a, along, across, off = z0 + dx * x + dy * y, dx * c + dy * s, dy * c - dx * s, np.zeros(1)
+        else:
+            local, pinv = self._points[foot]
+            z = self.map.heights(local @ np.array([[c, s], [-s, c]]) + X.translation[:2])
+            a, along, across = pinv @ z[: pinv.shape[1]]
+            off = z - a - local @ np.array([along, across])
+        place = pin.SE3(_tilted(c, s, along, across), np.array([x, y, a]))
+        tilt = float(np.arccos(1.0 / np.sqrt(1.0 + along**2 + across**2)))
+        if float(np.ptp(off)) > EDGE:
+            return Foothold(place, f"an edge under the sole: {1e3 * np.ptp(off):.0f} mm")
+        rough = float(np.abs(off[: ALONG * ACROSS]).max())
+        if rough > UNEVEN:
+            return Foothold(place, f"uneven ground under the sole: {1e3 * rough:.0f} mm off its plane")
+        if tilt > STEEPEST:
+            return Foothold(place, f"a slope of {np.degrees(tilt):.0f} deg, {np.degrees(STEEPEST):.0f} are possible")
+        return Foothold(place, "")
+
+    def swing(self, start: pin.SE3, end: pin.SE3, times: tuple[float, float], lift: float, foot: int) -> SwingPath:
+        """The swing between two poses that keeps heel and toe clear of the ground: of those that do, the lowest.
+
+        Args:
+            start, end: poses of the sole. times: of lift-off and touch-down [s]. lift: at least [m].
+            foot: which. Where nothing is clear, what comes nearest to it.
+        """
+        if self.map.as_plane() is not None:
+            return SwingPath.between(start, end, *times, lift)
+        key = (*np.round(np.concatenate([start.translation, start.rotation[0], end.translation]), 4), lift, foot)
+        if key not in self._known:
+            if len(self._known) > MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = self._lowest(start, end, lift, foot)
+        high, shape = self._known[key]
+        return SwingPath.between(start, end, *times, high, shape)
+
+    def _lowest(self, start: pin.SE3, end: pin.SE3, lift: float, foot: int) -> tuple[float, SwingShape]:
+        """Lift and shape of the lowest swing that is clear."""
+        best, most = (lift, SHAPES[0]), -np.inf
+        for more in np.arange(0.0, HIGHEST + 1e-9, 0.02):
+            for shape in SHAPES:
+                room = self._clear(SwingPath.between(start, end, 0.0, 1.0, lift + float(more), shape), foot)
+                if room >= 0.0:
+                    return lift + float(more), shape
+                if room > most:
+                    best, most = (lift + float(more), shape), room
+        return best
+
+    def _clear(self, path: SwingPath, foot: int) -> float:
+        """How much more than asked for the sole's rim keeps off the ground, at the least [m]."""
+        rim = np.column_stack([_rim(self.outlines[foot]), np.zeros(6)])
+        u = np.arange(1, LOOKS) / LOOKS
+        at = [path.at(path.lift_off + x * (path.land - path.lift_off)) for x in u]
+        points = np.array([rim @ X.rotation.T + X.translation for X in at])
+        asked = [CLEARANCE * minimum_jerk(min(1.0, x / RAMP, (1.0 - x) / RAMP)) - SLACK for x in u]
+        above = points[..., 2] - self.map.heights(points[..., :2].reshape(-1, 2)).reshape(len(u), -1)
+        return float((above.min(axis=1) - asked).min())
+
+
+def _grid(outline: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Points of a sole and of a rim around it (k, 2), and what makes a plane (3,) of the heights of the former."""
+    low, high = outline.min(axis=0), outline.max(axis=0)
+
+    def between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        x, y = np.meshgrid(*(np.linspace(low[k], high[k], n) for k, n in ((0, ALONG), (1, ACROSS))), indexing="ij")
+        return np.column_stack([x.ravel(), y.ravel()])
+
+    points, rim = between(low, high), between(low - KEEP_OFF, high + KEEP_OFF)
+    return np.vstack([points, rim]), np.linalg.pinv(np.column_stack([np.ones(len(points)), points]))
+
+
+def _rim(outline: np.ndarray) -> np.ndarray:
+    """Corners and middles of the heel and the toe (6, 2)."""
+    (x0, y0), (x1, y1) = outline.min(axis=0), outline.max(axis=0)
+    return np.array([[x, y] for x in (x0, x1) for y in (y0, 0.5 * (y0 + y1), y1)])
+
+
+def _tilted(c: float, s: float, along: float, across: float) -> np.ndarray:
+    """Rotation of a sole with a heading on a plane that rises by these along it and to its left."""
+    if along == 0.0 and across == 0.0:
+        return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+    forward = np.array([c, s, along]) / np.sqrt(1.0 + along**2)
+    normal = np.cross(forward, np.array([-s, c, across]))
+    normal /= np.linalg.norm(normal)
+    return np.column_stack([forward, np.cross(normal, forward), normal])
