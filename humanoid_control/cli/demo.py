@@ -45,6 +45,7 @@ EXAMPLES = """examples:
   humanoid demo reach                          Lola's hands go to random goals, some out of reach; a proof follows
   humanoid demo reach --robot hrp2 --seed 7    another robot, other goals
   humanoid demo walk                           Lola walks a little course by cmd_vel; a table follows
+  humanoid demo walk --ground plane:slope=5    up a slope that it knows
   humanoid demo walk --robot hrp2 --hold       and then where you say (ros2 topic pub, a gamepad)
 
 Afterwards `humanoid replay ~/.humanoid/runs/latest/recording --viewer` plays the run again.
@@ -72,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--motion", type=given, help=f"clip: built in ({', '.join(CLIP_NAMES)}), or a file (default: {MOTION})"
     )
     add_clip_options(parser)
+    parser.add_argument("--ground", type=given, help="walk: on this ground, as plane:slope=5")
     parser.add_argument("--seconds", type=float, help="how long (default: 32; reach: 30)")
     parser.add_argument("--speed", type=float, help="speed of the clip (default: 1)")
     parser.add_argument("--seed", type=int, help="of the random goals of reach (default: 1)")
@@ -160,11 +162,15 @@ def _walk(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: 
         DEMO_PACE,
         WALK_TOPICS,
         course_for,
+        course_step_time,
         print_walk,
         walk_course,
     )
 
-    course = course_for(robot)
+    course = course_for(robot, args.ground or "")
+    if args.ground:
+        settings.setdefault("simulator", {})["ground"] = settings.setdefault("walker", {})["ground"] = args.ground
+        settings["walker"].setdefault("step_time", course_step_time(args.ground))
     pace = settings.setdefault("simulator", {}).setdefault("real_time_factor", DEMO_PACE)
     seconds = sum(leg.seconds for leg in course)
     _tell(args, f"{robot.title} walks {seconds:g} s at {pace:g} of real time (--set simulator.real_time_factor=1)")
@@ -199,6 +205,8 @@ def _check_unused(args: argparse.Namespace) -> None:
     """Refuse what this demo would ignore, and fill in what was not given."""
     if args.what != "dance":
         refuse_unused(args, ["motion", "speed", *CLIP_OPTIONS], f"the dance, not to `humanoid demo {args.what}`")
+    if args.what != "walk":
+        refuse_unused(args, ["ground"], "`humanoid demo walk`")
     if args.what != "reach":
         refuse_unused(args, ["seed"], "`humanoid demo reach`")
     if args.what == "walk":
@@ -232,10 +240,13 @@ def _check_input(args: argparse.Namespace) -> Robot:
 def _check_walker(args: argparse.Namespace) -> Robot:
     """Load the robot here first: one that cannot walk is refused in a second, in one line."""
     from humanoid_control.robots.catalogue import load_robot
+    from humanoid_control.simulation.contact.ground_recipe import ground_of
     from humanoid_control.walking.feet import Feet
 
     robot = load_robot(args.robot, "floating")
     Feet(robot)
+    if args.ground:
+        ground_of(args.ground)
     return robot
 
 

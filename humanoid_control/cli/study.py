@@ -26,6 +26,7 @@ EXAMPLES = """examples:
   humanoid study worlds --robot hrp2 --vary push_x=50,100,150 --engine mujoco --seconds 3 -o pushed
   humanoid study walking --only robots --steps 100
   humanoid study dance --robot lola --clip dance --clip a.bvh --resume dances.jsonl
+  humanoid study walking --ground plane:slope=5,direction=90 --robot hrp2
   humanoid study sternum --clip dance1.trc --clip walk1.trc    each person with the constants of the others
   humanoid study tendons -o tendons                     all, 20 seeds; JSON and plots
   humanoid study tendons --only E4,E5 --seeds 5 --details
@@ -76,7 +77,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     walking.add("--steps", type=int, help="of each walk (default: 20)")
     walking.add("--seeds", type=int, help="how often, with other noise (default: 1)")
     walking.add("--workers", type=int, help="processes (default: one a core)")
-    walking.add("--only", type=comma_list, help="groups: robots,speed,ways,worlds,pushes,stops")
     dance.add("--robot", type=given, help="with legs and arms (default: lola and hrp2)")
     dance.add("--clip", action="append", type=given, dest="clips", help="built in or a file (default: dance)")
     dance.add("--seeds", type=int, help="how often, with other noise (default: 1)")
@@ -84,6 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     dance.add("--only", type=comma_list, help="standing or steps (default: both)")
     dance.add("--workers", type=int, help="processes (default: one a core)")
     dance.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not danced again")
+    walking.add("--only", type=comma_list, help="groups: robots,speed,ways,worlds,ground,pushes,stops")
+    walking.add("--ground", type=given, help="only walks on this ground, as plane:slope=5 or stairs:rise=0.1,run=0.35")
     tendons.add("--robot", type=given, help="with tendons (default: kengoro_upper)")
     tendons.add("--seeds", type=int, help="how often, with other errors (default: 20)")
     tendons.add("--steps", type=int, help="of each walk (default: 1500)")

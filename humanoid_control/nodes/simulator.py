@@ -16,6 +16,7 @@ from humanoid_control.nodes.base.tick_node import SETTLING, Level, TickNode
 from humanoid_control.nodes.simulator_io import PAUSED, SimulatorInputs, SimulatorOutputs
 from humanoid_control.nodes.simulator_parameters import SimulatorParameters, engine_of
 from humanoid_control.robots import load_robot
+from humanoid_control.walking.ground.standing import stand_on_ground
 from humanoid_control.warm_up.simulation import ADVICE, compiled
 
 __all__ = ["Simulator", "SimulatorParameters", "main"]
@@ -121,7 +122,7 @@ class Simulator(TickNode):
             self.get_logger().info(ADVICE)
         self.engine = engine_of(p, self.robot)
         self.engine.step()  # loads what is compiled, now and not in a tick
-        self.engine.reset()
+        self._stand()
         self.steps = max(1, round(1.0 / (p.rate * p.step)))
         period = self.steps * p.step
         self.outgoing = SimulatorOutputs(self, self.engine, p)
@@ -134,6 +135,11 @@ class Simulator(TickNode):
         standing = p.base == "fixed" or bool(self.robot.feet)
         self.health.check("feet", not standing, Level.WARN, f"{self.robot.name} floats and has no feet: it will fall")
         return FREE_RATE if not p.real_time_factor else max(10.0, min(p.real_time_factor, 1.0) / period)
+
+    def _stand(self) -> None:
+        self.engine.reset()
+        if self.params.ground:
+            stand_on_ground(self.engine)
 
     def activate(self) -> None:
         self._begin()
@@ -178,7 +184,7 @@ class Simulator(TickNode):
 
     def on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Time zero, neutral posture, sensors as at the start."""
-        self.engine.reset()
+        self._stand()
         self.incoming.restart()
         self.outgoing.restart()
         self.health.clear("diverged")

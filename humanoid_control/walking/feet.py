@@ -14,6 +14,7 @@ from humanoid_control.robots.robot import Robot
 
 SIDES = ("l", "r")
 LEFT, RIGHT = 0, 1
+RISEN, EVEN = 0.2, 0.02  # share of a rise by which legs are longer; [m] of rise that counts as none
 
 
 @dataclass(frozen=True)
@@ -146,13 +147,14 @@ class LegReach:
         self.length, self.above = share * float(stretched), float(hip[2] - ankle[2])
         self.neutral, self.crouch = float(center[2] - ground), crouch
 
-    def height(self, step: float) -> float:
-        """Height of the centre of mass above the soles, for a displacement a step [m].
+    def height(self, step: float, rise: float = 0.0) -> float:
+        """Height of the centre of mass above the soles, for a displacement a step, and a rise or fall in it [m].
 
-        A rear foot lifts off about 0.6 of the displacement behind its hip.
+        A rear foot lifts off about 0.6 of the displacement behind its hip; the centre of mass has then made a fifth of
+        its way up, or down a fifth of it is left.
         """
         legs = float(np.sqrt(max(self.length**2 - (0.6 * step) ** 2, (0.5 * self.length) ** 2)))
-        return self.neutral - max(self.crouch, self.above - legs)
+        return self.neutral - max(self.crouch, self.above - legs) - RISEN * max(rise - EVEN, 0.0)
 
 
 def _rectangle(points: np.ndarray) -> np.ndarray:

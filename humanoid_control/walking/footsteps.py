@@ -10,6 +10,7 @@ import pinocchio as pin
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.walking.ground.terrain import Terrain
+from humanoid_control.walking.plane_geometry import middle_of, planar, planar_exp, polygon_distance, yaw_of
 
 HALVINGS = 12  # of a step that is out of reach
 MOST_STEPS = 1000  # in a list
@@ -135,7 +136,7 @@ class StepLimits:
             return why
         start = X_stance.actInv(X_from)
         for u in PASSING:
-            p, turn = (1 - u) * start.translation + u * X.translation, u * _yaw(X) + (1 - u) * _yaw(start)
+            p, turn = (1 - u) * start.translation + u * X.translation, u * yaw_of(X) + (1 - u) * yaw_of(start)
             if self._near(pin.SE3(pin.exp3(np.array([0, 0, turn])), p), side):
                 return "the feet would come too near while they pass"
         return ""
@@ -143,7 +144,7 @@ class StepLimits:
     def _pose_refusal(self, X: pin.SE3, side: float, T: float) -> str:
         """Why a foot cannot stand there against the other."""
         x, y, z = X.translation
-        yaw = _yaw(X)
+        yaw = yaw_of(X)
         if side * y < self.gap - 1e-9:
             return f"the feet would come nearer than {self.gap:.3f} m or cross"
         if self._near(X, side):
@@ -166,7 +167,7 @@ class StepLimits:
 
     def _near(self, X: pin.SE3, side: float) -> bool:
         """Whether the outlines come nearer than the clearance, with the one foot at X in the frame of the other."""
-        yaw = _yaw(X)
+        yaw = yaw_of(X)
         if self.outlines is None or side * X.translation[1] >= max(self.beside(yaw), self.beside(-yaw)):
             return False
         swing, stance = self.outlines if side > 0 else self.outlines[::-1]
@@ -315,7 +316,7 @@ class VelocityPlanner:
         return replace(self.make(stance, low * d, T), limited=True), low * d
 
     def _shifted(self, stance: Footstep, d: np.ndarray, T: float) -> tuple[Footstep, np.ndarray] | None:
-        """The step a little longer or shorter, so that the ground is good: the least change, and a little off the edge."""
+        """The step a little longer or shorter, so that the ground is good; not just at an edge."""
 
         def moved(k: int) -> tuple[Footstep, np.ndarray, bool]:
             away = d + [k * SHIFT, 0.0, 0.0]
@@ -356,7 +357,7 @@ class VelocityPlanner:
         """Displacement (3,) that a step of a list makes, as if its feet were apart by the neutral width."""
         X = X_stance.actInv(step.X)
         side = 1.0 if step.foot == 0 else -1.0
-        return np.array([X.translation[0], X.translation[1] - side * self.limits.width, _yaw(X)])
+        return np.array([X.translation[0], X.translation[1] - side * self.limits.width, yaw_of(X)])
 
     # -- lists --------------------------------------------------------------------------------------------------
 
@@ -431,7 +432,7 @@ class VelocityPlanner:
         middle = middle_of(feet)
         X = middle.actInv(goal)
         x, y = X.translation[:2]
-        far, bearing, turn = float(np.hypot(x, y)), float(np.arctan2(y, x)), _yaw(X)
+        far, bearing, turn = float(np.hypot(x, y)), float(np.arctan2(y, x)), yaw_of(X)
         if far > 2.5 * m.forward:
             if abs(bearing) > 0.6:
                 return np.array([0.0, 0.0, np.sign(bearing) * m.turn_out / T])
@@ -454,7 +455,7 @@ def _arc(d: np.ndarray) -> np.ndarray:
 
 def _foot_toward(goal: pin.SE3, feet: Sequence[pin.SE3]) -> int:
     X = middle_of(feet).actInv(goal)
-    return 0 if X.translation[1] + 0.3 * _yaw(X) > 0 else 1
+    return 0 if X.translation[1] + 0.3 * yaw_of(X) > 0 else 1
 
 
 def _beside(X_goal: pin.SE3, X_from: pin.SE3) -> pin.SE3:
@@ -494,51 +495,3 @@ def check_list(
         if why:
             raise ConfigError(f"footstep {k}: {why}")
         at[step.foot], last = step.X, step.foot
-
-
-# -------- Plane geometry
-
-
-def planar_exp(d: np.ndarray) -> pin.SE3:
-    """The planar motion that a constant velocity makes, d (3,) forward, sideways [m], turn [rad]: along an arc."""
-    x, y, a = float(d[0]), float(d[1]), float(d[2])
-    s, c = (np.sin(a) / a, (1 - np.cos(a)) / a) if abs(a) > 1e-9 else (1.0, 0.5 * a)
-    R = np.array([[np.cos(a), -np.sin(a), 0.0], [np.sin(a), np.cos(a), 0.0], [0.0, 0.0, 1.0]])
-    return pin.SE3(R, np.array([s * x - c * y, c * x + s * y, 0.0]))
-
-
-def _yaw(X: pin.SE3) -> float:
-    return float(np.arctan2(X.rotation[1, 0], X.rotation[0, 0]))
-
-
-def planar(X: pin.SE3) -> pin.SE3:
-    """The pose turned upright: only its place and heading."""
-    return pin.SE3(pin.exp3(np.array([0.0, 0.0, _yaw(X)])), X.translation)
-
-
-def middle_of(feet: Sequence[pin.SE3]) -> pin.SE3:
-    """Pose in the middle of both soles, upright, with the heading between theirs."""
-    x, y = feet[0].rotation[:2, 0] + feet[1].rotation[:2, 0]
-    R = pin.exp3(np.array([0.0, 0.0, np.arctan2(y, x)]))
-    return pin.SE3(R, 0.5 * (feet[0].translation + feet[1].translation))
-
-
-def polygon_distance(a: np.ndarray, b: np.ndarray) -> float:
-    """Distance between two convex polygons (k, 2), counter-clockwise; 0 where they meet [m]."""
-    apart = 0.0
-    for one, other in ((a, b), (b, a)):
-        edge = np.roll(one, -1, axis=0) - one
-        normal = np.column_stack([edge[:, 1], -edge[:, 0]]) / np.linalg.norm(edge, axis=1)[:, None]
-        depth = ((other[None] - one[:, None]) * normal[:, None]).sum(axis=2)  # (edges of one, corners of the other)
-        apart = max(apart, float(depth.min(axis=1).max()))
-    if apart <= 0.0:
-        return 0.0
-    return min(_corner_distance(a, b), _corner_distance(b, a))
-
-
-def _corner_distance(corners: np.ndarray, polygon: np.ndarray) -> float:
-    """Least distance from corners (m, 2) to the edges of a polygon (k, 2) [m]."""
-    d = np.roll(polygon, -1, axis=0) - polygon
-    off = corners[:, None] - polygon[None]
-    s = np.clip((off * d).sum(axis=2) / (d * d).sum(axis=1), 0.0, 1.0)
-    return float(np.sqrt(((off - s[..., None] * d) ** 2).sum(axis=2).min()))

@@ -16,11 +16,12 @@ import pinocchio as pin
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.estimation.floating_base import BaseEstimate
 from humanoid_control.robots.robot import Robot
-from humanoid_control.walking.ground.center_height import CenterHeight, support_heights
 from humanoid_control.walking.dancing.upper_body import GUESS, UpperMotion
 from humanoid_control.walking.feet import Feet, LegReach
-from humanoid_control.walking.ground.felt_ground import FeltGround
 from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes, VelocityPlanner
+from humanoid_control.walking.ground.center_height import CenterHeight, support_heights
+from humanoid_control.walking.ground.felt_ground import FeltGround
+from humanoid_control.walking.ground.terrain import HeightMap, Terrain
 from humanoid_control.walking.planning.dynamics_filter import DynamicsFilter
 from humanoid_control.walking.planning.lipm import ZmpPath
 from humanoid_control.walking.planning.model_predictive import ModelPredictive
@@ -40,7 +41,6 @@ from humanoid_control.walking.step_adjustment import AdjustmentSettings, SwingCh
 from humanoid_control.walking.step_limits import step_limits_of
 from humanoid_control.walking.support import nearest_in_polygon
 from humanoid_control.walking.swing_foot import SwingPath
-from humanoid_control.walking.ground.terrain import HeightMap, Terrain
 
 GRAVITY = 9.81
 PLANS = ("dcm", "preview", "mpc")
@@ -227,7 +227,7 @@ class Replanner:
         while not self.work(50):
             pass
         shift = self.filter.result() if self.settings.horizon > 0 else MomentumShift.none()
-        self._set_height(now.t, phases[0].lift, phases[0].land)
+        self._set_height(now.t, phases)
         plan = self._plan_of(now.t, self.plan.soles(now.t), phases)
         if self.center_planner is None:
             self._go_on(now, plan, shift, phases[0].end)
@@ -436,12 +436,14 @@ class Replanner:
         path = continued(made, xi - shift.at(now.t), until)
         self.plan = WalkPlan(plan.feet, plan.phases, path, shift)
 
-    def _set_height(self, t: float, begin: float, end: float) -> None:
-        """Lower the centre of mass for longer steps, from one time to another [s]."""
-        d = self._before
-        above = self.reach.height(float(np.hypot(d[0], d[1])))
+    def _set_height(self, t: float, phases: Sequence[Phase]) -> None:
+        """Lower the centre of mass for longer and for steeper steps, during the first swing."""
+        d, feet = self._before, self.plan.soles(t)
+        heights = [X.translation[2] for X in (feet[1 - phases[0].step.foot], *(p.step.X for p in phases))]
+        rise = float(np.abs(np.diff(heights)).max())
+        above = self.reach.height(float(np.hypot(d[0], d[1])), rise)
         if abs(above - self._above) > 1e-4:
-            self.heights.change(above - self._above, max(begin, t), max(end, t + 0.2))
+            self.heights.change(above - self._above, max(phases[0].lift, t), max(phases[0].land, t + 0.2))
             self._above = above
             self.omega = float(np.sqrt(GRAVITY / above))
 

@@ -16,6 +16,7 @@ from humanoid_control.estimation.floating_base import FloatingBaseEstimator
 from humanoid_control.kinematics.joint_state import Measurement
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.feet import SIDES, Feet
+from humanoid_control.walking.ground.terrain import Terrain
 
 GRAVITY = 9.81
 SHIFTED, SWAPPED_TIME = 0.3, 0.05  # of the weight by which forces differ from each other the wrong way, for so long [s]
@@ -52,12 +53,15 @@ class StartCheck:
         limits: of what is accepted. problems: of the last measurement, one line each.
     """
 
-    def __init__(self, robot: Robot, feet: Feet, limits: StartLimits | None = None) -> None:
+    def __init__(
+        self, robot: Robot, feet: Feet, limits: StartLimits | None = None, terrain: Terrain | None = None
+    ) -> None:
         """Make it.
 
         Args:
-            robot: with a floating base. feet: its feet.
+            robot: with a floating base. feet: its feet. terrain: the ground, with the root link over its origin.
         """
+        self.terrain = terrain
         self.robot, self.feet, self.limits = robot, feet, limits or StartLimits()
         self._estimator, self._weight = FloatingBaseEstimator(robot, feet.frames), robot.mass * GRAVITY
         self.restart()
@@ -98,7 +102,7 @@ class StartCheck:
             out.append(f"the feet carry {total:.0f} N, the robot weighs {self._weight:.0f} N: check wrench/*")
         else:
             out += self._off_balance(wrenches, total)
-        tilts = [float(np.arccos(np.clip(X.rotation[2, 2], -1, 1))) for X in soles]
+        tilts = [float(np.arccos(np.clip(self._normal(X, k) @ X.rotation[:, 2], -1, 1))) for k, X in enumerate(soles)]
         if max(tilts) > lim.level:
             side = SIDES[int(np.argmax(tilts))]
             out.append(
@@ -108,6 +112,11 @@ class StartCheck:
         out += self._moving(m)
         self.problems = out
         return up
+
+    def _normal(self, X: pin.SE3, foot: int) -> np.ndarray:
+        if self.terrain is None or not self.terrain.known:
+            return np.array([0.0, 0.0, 1.0])
+        return self.terrain.foothold(X, foot).X.rotation[:, 2]
 
     def _off_balance(self, wrenches: np.ndarray, total: float) -> list[str]:
         """Whether the ground presses elsewhere than below the centre of mass; moments about points of the ground."""

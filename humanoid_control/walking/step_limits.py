@@ -18,7 +18,8 @@ from humanoid_control.ik.whole_body_ik import WholeBodyIk
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
 from humanoid_control.walking.feet import Feet
-from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes, VelocityPlanner, planar
+from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes, VelocityPlanner
+from humanoid_control.walking.plane_geometry import planar
 from humanoid_control.walking.planning.lipm import ZmpPath, follow_dcm
 from humanoid_control.walking.planning.plan import WalkPlan, schedule, zmp_corners
 

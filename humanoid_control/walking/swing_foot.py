@@ -74,7 +74,8 @@ class SwingPath:
     """A swing from one pose of the sole to another.
 
     Horizontally and in orientation it follows one quintic, at rest during the first and the last twentieth, or longer;
-    vertically two quintics meet `lift` above the higher end. After a change all go on from where they are, as fast as they are.
+    vertically two quintics meet `lift` above the higher end. After a change all go on from where they are, as fast as
+    they are.
 
     Attributes:
         start, end: poses of the sole in the world. lift_off, land: when it leaves and meets the ground [s].

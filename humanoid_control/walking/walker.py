@@ -18,8 +18,8 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
 from humanoid_control.walking.dancing.upper_body import UpperMotion
 from humanoid_control.walking.feet import Feet
-from humanoid_control.walking.ground.felt_ground import FeltGround
 from humanoid_control.walking.footsteps import Footstep, VelocityPlanner
+from humanoid_control.walking.ground.felt_ground import FeltGround
 from humanoid_control.walking.planning.lipm import follow_dcm
 from humanoid_control.walking.planning.plan import Phase, References, WalkPlan
 from humanoid_control.walking.replanner import READY, Commanded, Replanner, WalkSettings, level

@@ -19,6 +19,7 @@ TEXT = (None, str, given, comma_list, file_path, folder_path)
 # command -> argument -> (words of the command line, what the answer says)
 ROWS = {
     "demo": {
+        "--ground": ("walk --ground plan:slope=3", "did you mean plane"),
         "what": ("raech", "did you mean reach"),
         "--robot": ("--robot hpr2", "did you mean hrp2"),
         "--motion": ("--motion dnace", "did you mean dance"),
@@ -123,6 +124,7 @@ ROWS = {
     "study walking": {
         "--robot": ("--robot lolla", "did you mean lola"),
         "--only": ("--only robtos", "did you mean robots"),
+        "--ground": ("--ground plan:slope=3", "did you mean plane"),
         "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
     },
     "study tendons": {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from humanoid_control.walking.footsteps import planar_exp
+from humanoid_control.walking.plane_geometry import planar_exp
 from humanoid_control.walking.swing_foot import STILL, SwingPath
 
 A = pin.SE3(pin.exp3(np.array([0, 0.05, 0.1])), np.array([0.1, 0.2, 0.0]))

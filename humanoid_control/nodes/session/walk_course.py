@@ -58,9 +58,18 @@ class Leg(NamedTuple):
     seconds: float
 
 
-def course_for(robot: Robot) -> list[Leg]:
-    """Forward, an arc, sideways, backward, turning in place: slower for shorter legs, and with a rest at the end."""
+def course_for(robot: Robot, ground: str = "") -> list[Leg]:
+    """Forward, an arc, sideways, backward, turning in place: slower for shorter legs, and with a rest at the end.
+
+    On a ground that is not level only forward, on stairs slowly.
+
+    Args:
+        ground: a recipe (`simulation.contact.ground_recipe`); empty: level.
+    """
     k = min(leg_length(robot) / ADULT_LEG, 1.0)
+    if ground:
+        name, speed, seconds = ("over the stairs", 0.29, 18.0) if _stairs(ground) else ("forward", 0.3, 12.0)
+        return [Leg(name, (speed * k, 0.0, 0.0), seconds), Leg("stop", (0.0, 0.0, 0.0), 3.0)]
     return [
         Leg("forward", (0.3 * k, 0.0, 0.0), 6.0),
         Leg("arc to the left", (0.25 * k, 0.0, 0.2), 6.0),
@@ -69,6 +78,15 @@ def course_for(robot: Robot) -> list[Leg]:
         Leg("turning in place", (0.0, 0.0, -0.25), 4.0),
         Leg("stop", (0.0, 0.0, 0.0), 3.0),
     ]
+
+
+def course_step_time(ground: str) -> float:
+    """Time of a step on a ground [s]."""
+    return 1.2 if _stairs(ground) else 0.8
+
+
+def _stairs(ground: str) -> bool:
+    return ground.strip().startswith("stairs")
 
 
 class Walked(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from humanoid_control.nodes.base.parameters import NodeParameters, param
+from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.walking import StabilizerGains, StepTimes, WalkSettings
 
 STEP, GAINS = StepTimes(), StabilizerGains()
@@ -18,6 +19,9 @@ FOOTSTEPS = ("markers", "poses", "path")
 class WalkerParameters(NodeParameters):
     """Parameters of the walker."""
 
+    ground: str = param(
+        "", "map of the ground, as the simulator's parameter of that name; empty: what the soles feel of it"
+    )
     rate: float = param(250.0, "rate of the commands; sensors that come faster are passed over", "Hz", 50.0, 1000.0)
     step_time: float = param(STEP.nominal, "time of a step while steps are comfortable", "s", 0.3, 3.0)
     shortest_step_time: float = param(STEP.shortest, "time of the quickest steps", "s", 0.2, 3.0)
@@ -112,4 +116,5 @@ def walk_settings(p: WalkerParameters) -> WalkSettings:
         settle=p.settle_time,
         momentum=p.momentum,
         gains=gains,
+        ground=ground_of(p.ground) if p.ground else None,
     )

@@ -106,7 +106,7 @@ def _tiles(v: Values) -> Ground:
     rng = np.random.default_rng(_count("tiles", "seed", v["seed"], 0))
     n = int(np.ceil(SIZE / length)) + 2
     raised = rng.random((n, n)) < 0.5
-    cells = max(2, int(round(length / (1.5 * EDGE))))
+    cells = max(2, round(length / (1.5 * EDGE)))
 
     def heights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         i, j = (np.floor((a + SIZE / 2) / length + 1e-9).astype(int) for a in (x, y))

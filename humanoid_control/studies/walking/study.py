@@ -13,6 +13,7 @@ import numpy as np
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
+from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.studies.report import Progress, StudyReport, silent
 from humanoid_control.studies.walking.trial import (
     NOISE,
@@ -25,6 +26,7 @@ from humanoid_control.studies.walking.trial import (
 )
 from humanoid_control.terminal import Table, machine
 from humanoid_control.walking import StepTimes, Walker, WalkSettings, WalkState
+from humanoid_control.walking.ground.standing import stand_on_ground
 
 MOST_STEPS = 100_000
 NOTE = """All sensors have noise, a bias of the orientation and 2 ms of delay; the walker sees no ground truth; one set
@@ -41,6 +43,8 @@ class Row:
     Attributes:
         group: of rows. name: what is walked. robot: who. velocity: (3,) [m/s, m/s, rad/s]. step_time: [s].
         momentum: arms balance the momentum about the vertical. engine, drives, friction: of the world.
+        ground: its shape, a recipe; contact_stiffness: under a corner of a sole [N/m]. known: the walker has
+            a map of it.
         push: impulse (2,) on the root link, forward and to the left, at the lift-off of the seventh step [N s].
     """
 
@@ -54,8 +58,14 @@ class Row:
     drives: str = "ideal"
     friction: float = 0.8
     push: tuple[float, float] | None = None
+    ground: str = ""
+    known: bool = True
+    contact_stiffness: float = 1.0e5
 
 
+SLOPES = {"up": "slope=8", "down": "slope=-8", "across": "slope=8,direction=90"}
+KERB = "stairs:rise=0.015,run=0.5,steps=1,start=0.6"
+STAIRS: dict[str, Any] = {"velocity": (0.29, 0.0, 0.0), "step_time": 1.2}
 ROWS = (
     Row("robots", "0.4 m in 0.8 s"),
     Row("robots", "0.2 m in 0.8 s", "hrp2", (0.25, 0.0, 0.0)),
@@ -70,6 +80,14 @@ ROWS = (
     Row("worlds", "MuJoCo", engine="mujoco"),
     Row("worlds", "elastic drives", drives="elastic"),
     Row("worlds", "friction 0.4", friction=0.4),
+    *(Row("ground", f"{way} 8 deg", velocity=(0.375, 0, 0), ground=f"plane:{g}") for way, g in SLOPES.items()),
+    *(Row("ground", f"{way} 8 deg", "hrp2", (0.25, 0, 0), ground=f"plane:{g}") for way, g in SLOPES.items()),
+    Row("ground", "up 3 deg, unknown", velocity=(0.375, 0, 0), ground="plane:slope=3", known=False),
+    Row("ground", "down 3 deg, unknown", velocity=(0.375, 0, 0), ground="plane:slope=-3", known=False),
+    Row("ground", "across 3 deg, unknown", velocity=(0.375, 0, 0), ground="plane:slope=3,direction=90", known=False),
+    Row("ground", "5 stairs up, 0.08 m", ground="stairs:rise=0.08,run=0.35,start=0.6", **STAIRS),
+    Row("ground", "5 stairs down, 0.08 m", ground="stairs:rise=-0.08,run=0.35,start=0.6", **STAIRS),
+    Row("ground", "a kerb of 15 mm, unknown", velocity=(0.375, 0, 0), ground=KERB, known=False),
     Row("pushes", "10 N s to the left", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(0.0, 10.0)),
     Row("pushes", "20 N s to the right", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(0.0, -20.0)),
     Row("pushes", "20 N s forward", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(20.0, 0.0)),
@@ -87,13 +105,15 @@ def run_study(
     only: Sequence[str] = (),
     workers: int | None = None,
     show: Progress = silent,
+    ground: str = "",
 ) -> StudyReport:
-    """Walk all rows.
+    """Walk all rows, or on one ground.
 
     Args:
         robot: only rows of this robot of the catalogue.
         steps: of each walk. seeds: how often, with other noise. only: groups of rows.
         workers: processes; None: one a core. show: told how far it is.
+        ground: only walks on this ground, with a map of it and without; see `simulation.contact.ground_recipe`.
 
     Raises:
         UnknownNameError: a group or robot that has no row. ConfigError: a number out of range.
@@ -107,8 +127,12 @@ def run_study(
     if robot is not None and robot not in robots:
         raise UnknownNameError("robot that walks", robot, robots)
     wanted = [r for r in ROWS if (not only or r.group in only) and robot in (None, r.robot)]
+    if ground:
+        if only:
+            raise ConfigError("a ground has rows of its own: give ground or groups, not both")
+        wanted = ground_rows(ground, robot or "lola")
     jobs: list[tuple[Any, ...]] = [(r, steps, seed) for r in wanted for seed in range(seeds)]
-    if (not only or STOPS in only) and robot in (None, "lola"):
+    if (STOPS in only or not (only or ground)) and robot in (None, "lola"):
         jobs += [(STOPS, k / PHASES * 2, seed) for k in range(PHASES) for seed in range(seeds)]
     found = list(_all(jobs, workers, show))
     walks = [(r, o) for r, o in zip(jobs, found, strict=True) if isinstance(o, WalkOutcome)]
@@ -142,10 +166,28 @@ def _do(job: tuple[Any, ...]) -> WalkOutcome | dict[str, Any]:
     return try_stop(job[1], job[2]) if job[0] == STOPS else try_row(*job)
 
 
+def ground_rows(ground: str, robot: str) -> list[Row]:
+    """Walks of a robot on a ground, known and unknown; slowly on stairs.
+
+    Raises:
+        HumanoidError: the recipe is wrong.
+    """
+    ground_of(ground)
+    speed = 0.375 if robot == "lola" else next(r for r in ROWS if r.robot == robot).velocity[0]
+    speed, time = (0.29, 1.2) if ground.strip().startswith("stairs") else (speed, 0.8)
+    velocity = (speed, 0.0, 0.0)
+    return [
+        Row("ground", ground, robot, velocity, time, ground=ground),
+        Row("ground", f"{ground}, unknown", robot, velocity, time, ground=ground, known=False),
+    ]
+
+
 def make_walker(row: Row) -> Walker:
     """The walker of a row."""
     times = StepTimes(nominal=row.step_time, shortest=min(row.step_time, 0.4), comfortable=10.0)
-    walker = Walker(load_robot(row.robot, "floating"), WalkSettings(times=times, momentum=row.momentum))
+    ground = ground_of(row.ground) if row.ground and row.known else None
+    settings = WalkSettings(times=times, momentum=row.momentum, ground=ground)
+    walker = Walker(load_robot(row.robot, "floating"), settings)
     limits = walker.planner.limits
     long = abs(row.velocity[0]) * row.step_time
     walker.planner.limits = replace(limits, forward=max(limits.forward, long), backward=max(limits.backward, long))
@@ -155,8 +197,15 @@ def make_walker(row: Row) -> Walker:
 def try_row(row: Row, steps: int, seed: int) -> WalkOutcome:
     """Walk a row."""
     engine = SimulationConfig(
-        row.robot, "floating", engine=row.engine, drives=row.drives, friction=row.friction
+        row.robot,
+        "floating",
+        engine=row.engine,
+        drives=row.drives,
+        friction=row.friction,
+        ground=row.ground,
+        contact_stiffness=row.contact_stiffness,
     ).build()
+    stand_on_ground(engine)
     pushes: tuple[Push, ...] = ()
     if row.push is not None:
         forward, left = row.push

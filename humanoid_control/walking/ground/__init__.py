@@ -1,1 +1,1 @@
-"""The ground of a walk: as a map or as soles feel it, footholds, the height of the centre of mass, the first posture."""
+"""The ground of a walk: a map, or what soles feel; footholds, height of the centre of mass, the first posture."""

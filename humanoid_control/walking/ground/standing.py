@@ -8,10 +8,11 @@ import pinocchio as pin
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik.whole_body_ik import WholeBodyIk
 from humanoid_control.robots.robot import Robot
+from humanoid_control.simulation.engine import Engine
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
 from humanoid_control.walking.feet import Feet, LegReach
-from humanoid_control.walking.footsteps import planar
 from humanoid_control.walking.ground.terrain import HeightMap, Terrain
+from humanoid_control.walking.plane_geometry import planar
 
 SAMPLES, DT = 60, 0.04  # of the way into the posture
 MISS = 0.005  # [m] by which a sole may be off the ground
@@ -36,15 +37,32 @@ def standing_configuration(robot: Robot, heights: HeightMap) -> np.ndarray:
         if place.why:
             raise ConfigError(f"{robot.name} cannot stand where it begins: {place.why} ({side})")
     soles = [p.X for p in places]
-    q[2] += float(np.mean([X.translation[2] - data.oMf[f].translation[2] for X, f in zip(soles, feet.frames, strict=True)]))
+    q[2] += float(
+        np.mean([X.translation[2] - data.oMf[f].translation[2] for X, f in zip(soles, feet.frames, strict=True)])
+    )
     points = [X.act(np.array([*m, 0.0])) for X, m in zip(soles, feet.middle, strict=True)]
     center = 0.5 * (points[0] + points[1]) + [0.0, 0.0, LegReach(robot, feet, CROUCH).height(0.0)]
-    tasks, ik = BalanceTasks(robot, feet, DT), WholeBodyIk(robot, walking_settings(DT), limits=walking_limits(robot, feet))
+    ik = WholeBodyIk(robot, walking_settings(DT), limits=walking_limits(robot, feet))
+    tasks = BalanceTasks(robot, feet, DT)
     for _ in range(SAMPLES):
         tasks.set(soles, center, np.eye(3), None)
         q = ik.step(q, tasks.tasks, DT).q
     pin.framesForwardKinematics(robot.model, data, q)
-    off = max(float(np.linalg.norm(data.oMf[f].translation - X.translation)) for f, X in zip(feet.frames, soles, strict=True))
+    misses = [data.oMf[f].translation - X.translation for f, X in zip(feet.frames, soles, strict=True)]
+    off = float(np.linalg.norm(misses, axis=1).max())
     if off > MISS:
         raise ConfigError(f"{robot.name} cannot stand where it begins: its legs miss the ground by {1e3 * off:.0f} mm")
     return q
+
+
+def stand_on_ground(engine: Engine) -> None:
+    """Put the robot of an engine at rest on its ground; where that is level it stands already, and nothing is done.
+
+    Raises:
+        HumanoidError: as `standing_configuration`.
+    """
+    ground, robot = engine.settings.ground, engine.robot
+    if ground.as_plane() == (0.0, 0.0, 0.0) or robot.base != "floating" or len(robot.feet) < 2:
+        return
+    q = standing_configuration(robot, ground)
+    engine.set_state(joints=q[robot.iq :], X_world_root=pin.XYZQUATToSE3(q[:7]))

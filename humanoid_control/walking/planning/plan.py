@@ -11,9 +11,9 @@ import pinocchio as pin
 
 from humanoid_control.walking.feet import Feet
 from humanoid_control.walking.footsteps import Footstep
+from humanoid_control.walking.ground.terrain import Terrain
 from humanoid_control.walking.planning.lipm import ZmpPath
 from humanoid_control.walking.swing_foot import SwingPath
-from humanoid_control.walking.ground.terrain import Terrain
 
 KEPT = 8  # references
 
