@@ -302,8 +302,8 @@ class Replanner:
             steps = self.footsteps.next_steps(step, self._before, AHEAD - 1)[0]
         else:
             steps = self.footsteps.closing_steps(step, 1)
-        later = schedule(feet, steps, first.end, self.terrain)
-        new = self._plan_of(t, plan.feet, [first, *later], stand=zmp)
+        rest = schedule(feet, steps, first.end, self.terrain)
+        new = self._plan_of(t, plan.feet, [first, *rest], stand=zmp)
         later_shift = replace(plan.momentum, t0=plan.momentum.t0 + swing.land - phase.land)
         self.plan = WalkPlan(new.feet, new.phases, new.path, later_shift)
 

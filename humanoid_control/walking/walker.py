@@ -126,6 +126,7 @@ class Walker:
     q: np.ndarray
     v: np.ndarray
     center: np.ndarray
+    _soles: list[pin.SE3]
 
     def reset(self) -> None:
         """Begin anew at the next tick, standing."""

@@ -146,7 +146,9 @@ def _from_file(path: str, v: Values) -> Ground:
     try:
         if where.suffix == ".npz":
             with np.load(where) as data:
-                return Ground.from_grid(data["heights"], np.broadcast_to(data["spacing"], 2), data["origin"])
+                return Ground.from_grid(
+                    data["heights"], tuple(np.broadcast_to(data["spacing"], 2)), tuple(data["origin"])
+                )
         comma = "," in where.read_text().splitlines()[0]
         heights = np.loadtxt(where, delimiter="," if comma else None, ndmin=2)
     except ConfigError:
