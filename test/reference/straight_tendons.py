@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from humanoid_control.tendons import GeometryMapping, JointMuscleMapping
@@ -35,6 +37,15 @@ def rotation(axis, angle):
     return np.eye(3) + s * k + (1 - c) * (k @ k)
 
 
+@functools.cache
+def polylines(muscles):
+    """All points (P, 4); which steps (P - 1,) from one to the next are in one muscle; whose (M, S) those are."""
+    points = np.array([point for muscle in muscles for point in muscle])
+    owner = np.repeat(np.arange(len(muscles)), [len(muscle) for muscle in muscles])
+    inner = owner[1:] == owner[:-1]
+    return points, inner, (owner[1:][inner] == np.arange(len(muscles))[:, None]).astype(float)
+
+
 def chain(q, muscles, axes, origins, body_after):
     """Lengths (S, M) and Jacobians (S, M, D) of polylines over a serial chain of turning joints.
 
@@ -44,30 +55,27 @@ def chain(q, muscles, axes, origins, body_after):
     """
     n, d = q.shape
     R, p = [np.broadcast_to(np.eye(3), (n, 3, 3))], [np.zeros((n, 3))]
-    world_axes, centres = [], []
+    world_axes, centres = np.zeros((n, d, 3)), np.zeros((n, d, 3))
     for j in range(d):
         centre = p[-1] + R[-1] @ origins[j]
-        world_axes.append(R[-1] @ axes[j])
-        centres.append(centre)
+        world_axes[:, j], centres[:, j] = R[-1] @ axes[j], centre
         R.append(R[-1] @ rotation(axes[j], q[:, j]))
         p.append(centre)
-    lengths, jacobians = np.zeros((n, len(muscles))), np.zeros((n, len(muscles), d))
-    for i, points in enumerate(muscles):
-        places, speeds = [], []
-        for body, *xyz in points:
-            k = body_after[body]
-            at = p[k] + R[k] @ np.array(xyz)
-            places.append(at)
-            speed = np.zeros((n, 3, d))
-            for j in range(k):
-                speed[:, :, j] = np.cross(world_axes[j], at - centres[j])
-            speeds.append(speed)
-        for a in range(len(points) - 1):
-            segment = places[a + 1] - places[a]
-            length = np.linalg.norm(segment, axis=1)
-            lengths[:, i] += length
-            jacobians[:, i] += np.einsum("sc,scd->sd", segment / length[:, None], speeds[a + 1] - speeds[a])
-    return lengths, jacobians
+    points, inner, whose = polylines(tuple(map(tuple, muscles)))
+    places, speeds = np.zeros((n, len(points), 3)), np.zeros((n, len(points), d, 3))
+    for body, k in enumerate(body_after):
+        of_body = points[:, 0] == body
+        if not of_body.any():
+            continue
+        at = p[k][:, None] + points[of_body, 1:] @ R[k].transpose(0, 2, 1)
+        places[:, of_body] = at
+        ax, ay, az = world_axes[:, None, :k].transpose(3, 0, 1, 2)
+        rx, ry, rz = (at[:, :, None] - centres[:, None, :k]).transpose(3, 0, 1, 2)
+        speeds[:, of_body, :k] = np.stack([ay * rz - az * ry, az * rx - ax * rz, ax * ry - ay * rx], axis=-1)
+    segments = np.diff(places, axis=1)[:, inner]
+    long = np.linalg.norm(segments, axis=2)
+    stretching = np.einsum("sac,sadc->sad", segments / long[..., None], np.diff(speeds, axis=1)[:, inner])
+    return long @ whose.T, whose @ stretching
 
 
 def arm(q):
