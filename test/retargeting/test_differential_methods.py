@@ -1,5 +1,7 @@
 """Methods of Dube 2012: weights by finite differences, limits kept, and after the joint shift no arm in the trunk."""
 
+from functools import lru_cache
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -21,9 +23,15 @@ def arm_trunk_pairs(robot):
     return np.flatnonzero(arm & np.array([any(n in TRUNK for n in pair) for pair in names]))
 
 
+@lru_cache(maxsize=4)
+def trunk_distance(robot):
+    """What tells the distances of a robot: to build it takes longer than to ask it for one."""
+    return robot.self_distance(), robot.model.createData(), arm_trunk_pairs(robot)
+
+
 def depth(robot, joints):
     """(T,) least distance of an arm and the trunk, by coal, whose polyhedra are up to 0.9 % larger than the shapes."""
-    distance, data, columns = robot.self_distance(), robot.model.createData(), arm_trunk_pairs(robot)
+    distance, data, columns = trunk_distance(robot)
     out = []
     for q in joints:
         pin.forwardKinematics(robot.model, data, robot.q(q))

@@ -26,10 +26,17 @@ def small_sweep():
         yield
 
 
+class ShortLab(WalkingLab):
+    """Four cycles in place of six, by when a walk repeats itself; one that saturates takes longer."""
+
+    def outcome(self, method, *args, **options):
+        return super().outcome(method, *args, **{"cycles": 6 if "unclamped" in method else 4, **options})
+
+
 @pytest.fixture(scope="module")
 def lab():
     """The published step, in ticks of 8 ms."""
-    return WalkingLab(load_robot("lola", "floating"), GaitSettings(0.4, 0.8), 0.008)
+    return ShortLab(load_robot("lola", "floating"), GaitSettings(0.4, 0.8), 0.008)
 
 
 # Verdicts of the rules on Lola. Where the published number is missed, its reason is part of the finding.
