@@ -26,7 +26,9 @@ from humanoid_control.errors import ConfigError, require_extra
 from humanoid_control.files import check_file, whole_file
 from humanoid_control.nodes import Session, StackFailure, require_ros
 from humanoid_control.robots import Robot, load_robots
-from humanoid_control.terminal import console, progress
+from humanoid_control.robots.description.meshes import missing_meshes, missing_text
+from humanoid_control.robots.description.urdf import parse_urdf
+from humanoid_control.terminal import console, progress, warn
 from humanoid_control.viewer import Shot, photograph
 from humanoid_control.viewer.browser import require_chromium
 from humanoid_control.viewer.stills import (
@@ -97,6 +99,9 @@ def run(args: argparse.Namespace) -> int:
         kind = next((k for k in ("collision", "standing", "walking") if getattr(args, k)), "")
         names = args.robot or [DEFAULTS[kind]]
         robots = load_robots(names, "floating" if args.standing or args.walking else "fixed")
+        for robot in robots:
+            if missing := missing_meshes(parse_urdf(robot.urdf, robot.name), robot.folder):
+                warn(missing_text(missing, robot.name))
     body = None
     if args.dill is None and not args.standing and not args.walking and not (args.collision and args.at is None):
         body = _load_clip(args, robots)

@@ -11,6 +11,8 @@ from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.paths import share_dir
 from humanoid_control.robots.catalogue import CATALOGUE, MODELS, REFERENCES, catalogue_rows, load_robot, urdf_path
 from humanoid_control.robots.denavit_hartenberg import dh_of, difference_from_urdf
+from humanoid_control.robots.description.meshes import missing_meshes, missing_text
+from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.guess.robot_file import contact_text, guess_robot_file
 from humanoid_control.terminal import console, print_json, progress, table, warn
 from humanoid_control.warm_up import compile_first
@@ -133,6 +135,9 @@ def _map(args: argparse.Namespace) -> int:
     if guessed.contacts:
         rows = [[" - ".join(c.links), len(c.shapes), contact_text(c)] for c in guessed.contacts]
         table("links whose shapes overlap where the meshes do not", ["links", "own shapes", "found"], rows)
+    robot = load_robot(args.robot)
+    if missing := missing_meshes(parse_urdf(robot.urdf, robot.name), robot.folder):
+        warn(missing_text(missing, robot.name))
     if any(p.weak for p in guessed.points.values()):
         warn("points marked 'guess' follow human proportions, not the robot's structure: correct them")
     console.print(f"written: {path}")

@@ -6,7 +6,13 @@ import pytest
 
 from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.description.meshes import find_mesh, link_geometry, load_mesh, missing_meshes
+from humanoid_control.robots.description.meshes import (
+    find_mesh,
+    link_geometry,
+    load_mesh,
+    missing_meshes,
+    missing_text,
+)
 from humanoid_control.robots.description.urdf import parse_urdf, rooted_at
 
 ARM = """<robot name="arm">
@@ -50,6 +56,11 @@ BROKEN = {
     "no limit": (ARM.replace('<limit lower="-2" upper="2" velocity="0" effort="0"/>', ""), "has no <limit>"),
     "limits swapped": (ARM.replace('lower="-2" upper="2"', 'lower="2" upper="-2"'), "not below the upper"),
     "limit not a number": (ARM.replace('lower="-2"', 'lower="a"'), "not a number"),
+    "comma in an angle": (
+        ARM.replace('rpy="0.1 0 0"', 'rpy="0.1, 0 0"'),
+        "joint 'bend': rpy of its <origin>.*'0.1, 0 0'",
+    ),
+    "two numbers": (ARM.replace('xyz="0 0 0.3"', 'xyz="0 0.3"'), "link 'upper': xyz of its <origin> must be three"),
     "negative mass": (ARM.replace('<mass value="2"/>', '<mass value="-2"/>'), "mass -2"),
     "xacro": (
         ARM.replace("<robot ", '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" ').replace(
@@ -68,6 +79,12 @@ def test_what_is_wrong_is_said_in_one_line(case, tmp_path):
         load_robot(write(tmp_path, text))
     assert "\n" not in str(e.value)
     assert "arm.urdf" in str(e.value)
+
+
+@pytest.mark.parametrize("size", ['sphere radius="0.00"', 'box size="0 0.1 0.1"', 'cylinder radius="0" length="1"'])
+def test_a_shape_without_a_size_is_none(size, tmp_path):
+    robot = load_robot(write(tmp_path, ARM.replace('sphere radius="0.06"', size)))
+    assert [s.name for s in robot.shapes] == ["base", "upper"] and len(robot.pairs) == 0
 
 
 def test_paths_that_are_not_urdfs(tmp_path):
@@ -290,3 +307,24 @@ def test_a_robot_with_mesh_files_is_seen_in_pictures(tmp_path, monkeypatch):
     assert np.linalg.norm(vertices, axis=1) == pytest.approx(0.1, abs=1e-6) and len(faces) > 100
     geometry = link_geometry(parse_urdf(robot.urdf, robot.name), robot.folder, "visual")
     assert set(geometry) == {"lower"} and not missing_meshes(parse_urdf(robot.urdf, robot.name), robot.folder)
+
+
+@pytest.mark.parametrize("kind", ["stl", "obj"])
+def test_a_mesh_that_is_mirrored_by_its_scale_looks_outward(kind, tmp_path):
+    """Else it is seen from inside: front faces are left out of pictures."""
+    trimesh = pytest.importorskip("trimesh")
+    trimesh.creation.box((0.1, 0.2, 0.3)).export(tmp_path / f"box.{kind}")
+    for scale in ([1.0, 1, 1], [1.0, -1, 1], [2.0, -1, -1], [-1.0, -1, -1]):
+        found = load_mesh(tmp_path / f"box.{kind}", np.array(scale))
+        volume = trimesh.Trimesh(found.vertices, found.faces).volume
+        assert volume == pytest.approx(0.006 * abs(np.prod(scale)), rel=1e-5)
+
+
+def test_a_mesh_that_is_cut_off_is_missing(tmp_path):
+    trimesh = pytest.importorskip("trimesh")
+    visuals = "".join(f'<visual><geometry><mesh filename="{n}.stl"/></geometry></visual>' for n in ("a", "b", "c"))
+    write(tmp_path, ARM.replace('<link name="lower">', f'<link name="lower">{visuals}'))
+    trimesh.creation.icosphere(radius=0.1).export(tmp_path / "a.stl")
+    (tmp_path / "b.stl").write_bytes((tmp_path / "a.stl").read_bytes()[:-30])
+    assert missing_meshes(parse_urdf((tmp_path / "arm.urdf").read_text(), "arm"), tmp_path) == ["b.stl", "c.stl"]
+    assert "b.stl, c.stl" in missing_text(["b.stl", "c.stl"], "arm")

@@ -12,6 +12,7 @@ from humanoid_control.robots.description.urdf import UrdfTree, placement
 
 FOLDERS_UP = 5  # from the URDF's folder: where a package may begin
 SIDES = 24  # of what stands for a cylinder; as many around a ball
+SHOWN = 4  # names in a message
 SCHEMES = ("file://", "package://", "model://")
 
 
@@ -38,13 +39,23 @@ def find_mesh(name: str, folder: Path) -> Path | None:
 
 
 def load_mesh(path: Path, scale: np.ndarray | None = None) -> Triangles | None:
-    """The triangles of a mesh file (STL, OBJ, DAE and others); None where it cannot be read."""
+    """The triangles of a mesh file (STL, OBJ, DAE and others); None where it cannot be read.
+
+    Args:
+        path: of the file.
+        scale: (3,) factors along its axes; where they mirror it, its triangles are turned to look outward again.
+    """
+    found = _binary_stl(path) or _by_coal(path)
+    if found is None or scale is None:
+        return found
+    return Triangles(found.vertices * scale, found.faces[:, ::-1] if np.prod(scale) < 0 else found.faces)
+
+
+def _by_coal(path: Path) -> Triangles | None:
     import coal
 
-    if (stl := _binary_stl(path)) is not None:
-        return stl if scale is None else Triangles(stl.vertices * scale, stl.faces)
     try:
-        mesh = coal.MeshLoader().load(str(path), np.ones(3) if scale is None else np.asarray(scale, dtype=float))
+        mesh = coal.MeshLoader().load(str(path), np.ones(3))
     except (RuntimeError, ValueError, OSError):
         return None
     triangles = (mesh.tri_indices(k) for k in range(mesh.num_tris))
@@ -129,6 +140,13 @@ def link_geometry(tree: UrdfTree, folder: Path | None, tag: str) -> dict[str, Tr
 
 
 def missing_meshes(tree: UrdfTree, folder: Path | None) -> list[str]:
-    """Names of mesh files that are not found, each once."""
-    names = [e.get("filename", "") for e in tree.document.iter("mesh")]
-    return [n for n in dict.fromkeys(names) if folder is None or find_mesh(n, folder) is None]
+    """Names of mesh files that are not found or cannot be read, each once."""
+    names = dict.fromkeys(e.get("filename", "") for e in tree.document.iter("mesh"))
+    paths = {n: find_mesh(n, folder) if folder is not None else None for n in names}
+    return [n for n, path in paths.items() if path is None or load_mesh(path) is None]
+
+
+def missing_text(names: list[str], where: str) -> str:
+    """What missing mesh files mean, in a line."""
+    shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+    return f"{where}: mesh files that are not found, or cut off: {shown}; what they show is not there"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.collision.shapes import Box, Cylinder, LinkShape, Sphere, shape_from_row
+from humanoid_control.collision.shapes import SIZES, Box, Cylinder, LinkShape, Shape, Sphere, shape_from_row
 from humanoid_control.errors import RobotError
 from humanoid_control.files import check_keys, schema_file
 from humanoid_control.robots.description.urdf import UrdfTree, placement
@@ -119,7 +119,10 @@ def _typed(d: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def shapes_from_urdf(tree: UrdfTree) -> tuple[LinkShape, ...]:
-    """The collision shapes of a URDF that are primitives, each under a name of its own; meshes are passed over."""
+    """The collision shapes of a URDF that are primitives, each under a name of its own.
+
+    Meshes are passed over, and shapes without a size, which some URDFs have in place of none.
+    """
     shapes: list[LinkShape] = []
     taken: set[str] = set()
     for link in tree.document.findall("link"):
@@ -128,10 +131,14 @@ def shapes_from_urdf(tree: UrdfTree) -> tuple[LinkShape, ...]:
             label = collision.get("name") or (name if k == 0 else f"{name}_{k}")
             label = next(x for n in count(1) if (x := label if n == 1 else f"{label}_{n}") not in taken)
             item = _primitive(collision, label, name)
-            if item is not None:
+            if item is not None and _has_size(item.shape):
                 shapes.append(item)
                 taken.add(label)
     return tuple(shapes)
+
+
+def _has_size(shape: Shape) -> bool:
+    return all(v > 0 for name in SIZES for v in np.atleast_1d(getattr(shape, name, 1.0)))
 
 
 def _primitive(collision: ET.Element, label: str, link: str) -> LinkShape | None:

@@ -81,7 +81,8 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
 
     Raises:
         RobotError: not XML, not a robot, a joint that names a missing link, no single root, a loop, a moving link
-            without mass below it, a limit that is missing or the wrong way round, a negative mass.
+            without mass below it, a limit that is missing or the wrong way round, a negative mass, a position or
+            angles that are not three numbers.
     """
     try:
         document = ET.fromstring(_PROLOGUE.sub("", text, count=1))
@@ -97,8 +98,10 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
         raise RobotError(f"{where}: the robot has no links")
     _check_topology(tree)
     for joint in tree.joints:
+        _check_vectors(joint, where)
         _check_joint(joint, where)
     for link in document.findall("link"):
+        _check_vectors(link, where)
         mass = link.find("inertial/mass")
         if mass is not None and not float(mass.get("value", "nan")) >= 0:
             raise RobotError(
@@ -150,6 +153,22 @@ def _check_topology(tree: UrdfTree) -> None:
         reached |= grown
     if lost := sorted(links - reached):
         raise RobotError(f"{where}: link '{lost[0]}' hangs in a loop of joints; a URDF must be a tree")
+
+
+def _check_vectors(owner: ET.Element, where: str) -> None:
+    """Each position, axis and three angles of a link or joint must be three numbers."""
+    for e in owner.iter():
+        for key in ("xyz", "rpy"):
+            text = e.get(key, "0 0 0")
+            try:
+                right = len(text.split()) == 3 and bool(np.isfinite([float(v) for v in text.split()]).all())
+            except ValueError:
+                right = False
+            if not right:
+                raise RobotError(
+                    f"{where}: {owner.tag} '{owner.get('name')}': {key} of its <{e.tag}> must be three numbers, "
+                    f"got '{text}'"
+                )
 
 
 def _check_joint(joint: ET.Element, where: str) -> None:
