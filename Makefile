@@ -106,6 +106,7 @@ picture: setup
 	@$(RUN)/humanoid picture --robot wabian2 --motion gentle_dance --at 11.25 -o docs/picture.png
 	@$(RUN)/humanoid picture --robot armar3,hrp2,suralp,wabian2,we4rii --at 16 --height 560 -o docs/five.png
 	@$(RUN)/humanoid picture --walking --height 620 -o docs/walking.png
+	@$(RUN)/humanoid picture --strip --no-shadows --width 1500 --height 520 -o docs/walking_strip.png
 	@$(RUN)/humanoid picture --collision --width 1500 --height 560 -o docs/collision.png
 	@$(RUN)/humanoid score dance -o docs/.score && mv docs/.score/errors.png docs/errors.png && rm -r docs/.score
 	@$(RUN)/humanoid study tendons --only E2,E4 -o docs/.study && mv docs/.study/E2.png docs/tendons_walk.png \

@@ -94,6 +94,11 @@ BENCHES = {
         {"robot": "kengoro_upper"},
         "tendons",
     ),
+    "walk": BenchEntry(
+        "walking: a tick, top speeds of four robots, worst push, odometry (with --quick about 6 min, else hours)",
+        {"quick": False, "keep": ""},
+        "walk",
+    ),
 }
 
 

@@ -64,7 +64,8 @@ def measure_all(
 
 def run_bench(name: str) -> Result:
     """One bench with its default options, in a process of its own."""
-    command = [sys.executable, "-m", "humanoid_control.cli.main", "bench", name, "--json"]
+    short = ["--quick"] if name in BENCHES and "quick" in BENCHES[name].options else []
+    command = [sys.executable, "-m", "humanoid_control.cli.main", "bench", name, *short, "--json"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
@@ -363,6 +364,7 @@ TITLES = {
     "dynamics": "Forward dynamics",
     "distance": "Swept-sphere volumes",
     "tendons": "Tendons",
+    "walk": "Walking",
 }
 SECTIONS: dict[str, Callable[[ByName], str]] = {
     "stack": _stack,

@@ -24,6 +24,8 @@ EXAMPLES = """examples:
   humanoid bench tendons --json
   humanoid bench ik
   humanoid bench loop --seconds 20
+  humanoid bench walk --quick
+  humanoid bench walk --keep trials/
   humanoid bench retarget --motion 05_02.bvh --robot suralp,hrp2
   humanoid bench all -o docs/benchmarks.md --keep results/
 """
@@ -34,6 +36,8 @@ HELP = {
     "unit": "of the clip's numbers: mm, cm, m, inch",
     "scale": "factor on the clip's size",
     "seconds": "how long to measure",
+    "quick": "a sample of all trials",
+    "keep": "folder of trials; those that are there are not done again",
 }
 ALL = "all benches one after the other, as a page (about 10 min)"
 
@@ -43,10 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parsers = add_commands(parser, "bench", {name: bench.task for name, bench in BENCHES.items()} | {"all": ALL})
     for name, bench in BENCHES.items():
         for option, value in bench.options.items():
+            if isinstance(value, bool):
+                parsers[name].add_argument(f"--{option}", action="store_true", help=HELP[option])
+                continue
             text = HELP[option] + (f" (default: {value})" if value != "" else "")
             parsers[name].add_argument(
                 f"--{option.replace('_', '-')}",
-                type=given if isinstance(value, str) else type(value),
+                type=folder_path if option == "keep" else given if isinstance(value, str) else type(value),
                 default=None if value == "" else value,  # argparse would check the text that stands for none, too
                 help=text,
             )

@@ -33,10 +33,12 @@ from humanoid_control.viewer import Shot, photograph
 from humanoid_control.viewer.browser import require_chromium
 from humanoid_control.viewer.stills import (
     CLOSE_NOTICES,
+    STRIP_MOMENTS,
     collision_picture,
     line_up_picture,
     solved_moment,
     standing_picture,
+    strip_picture,
 )
 from humanoid_control.warm_up import compile_first
 
@@ -51,12 +53,13 @@ EXAMPLES = """examples:
   humanoid picture --collision -o collision.png            the collision volumes of all robots, coloured by distance
   humanoid picture --standing -o standing.png              Lola on simulated ground, with the forces that carry her
   humanoid picture --walking -o walking.png                Lola on her way, with the coming footsteps
+  humanoid picture --strip --height 560 -o strip.png       Lola at five moments of her way
 
 One robot: runs the real stack, goes to that place of the clip, waits until the robot is there, photographs the page.
 Several: each in its own solution of that moment, without running nodes. Needs Chromium.
 """
 SCENE_SHARE = 0.7  # the rest is the panel, whose figures never rest
-DEFAULTS = {"": "hrp2", "collision": "all", "standing": "lola", "walking": "lola"}
+DEFAULTS = {"": "hrp2", "collision": "all", "standing": "lola", "walking": "lola", "strip": "lola"}
 MOMENT = 9.0  # [s]
 STANDING_TIME = 10.0  # [s]
 WALKING_TIME = 3.55  # [s] from the command to walk: a foot is in the air
@@ -67,13 +70,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=file_path, default=Path("picture.png"), help="file (default: picture.png)"
     )
-    add_robots(parser, "hrp2; with --collision: all, with --standing and --walking: lola")
+    add_robots(parser, "hrp2; with --collision: all, with --standing, --walking and --strip: lola")
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument(
         "--collision", action="store_true", help="collision volumes, coloured by distance; at rest unless --at is given"
     )
     kinds.add_argument("--standing", action="store_true", help="robots standing in simulation")
     kinds.add_argument("--walking", action="store_true", help="a robot that walks in simulation, and its plan")
+    kinds.add_argument("--strip", action="store_true", help="a robot that walks, at five moments of its way")
     kinds.add_argument("--dill", type=int, metavar="N", help="the branched test system of 2^N links, no robot")
     parser.add_argument("--motion", type=given, help=f"{CLIP_HELP} (default: dance)")
     add_clip_options(parser)
@@ -96,14 +100,15 @@ def run(args: argparse.Namespace) -> int:
     robots: list[Robot] = []
     names: list[str] = []
     if args.dill is None:
-        kind = next((k for k in ("collision", "standing", "walking") if getattr(args, k)), "")
+        kind = next((k for k in ("collision", "standing", "walking", "strip") if getattr(args, k)), "")
         names = args.robot or [DEFAULTS[kind]]
-        robots = load_robots(names, "floating" if args.standing or args.walking else "fixed")
+        robots = load_robots(names, "floating" if args.standing or args.walking or args.strip else "fixed")
         for robot in robots:
             if missing := missing_meshes(parse_urdf(robot.urdf, robot.name), robot.folder):
                 warn(missing_text(missing, robot.name))
     body = None
-    if args.dill is None and not args.standing and not args.walking and not (args.collision and args.at is None):
+    still = args.standing or args.walking or args.strip or (args.collision and args.at is None)
+    if args.dill is None and not still:
         body = _load_clip(args, robots)
     require_chromium()
     require_free_port(args.port)
@@ -123,6 +128,8 @@ def _picture(args: argparse.Namespace, names: Sequence[str], robots: Sequence[Ro
         return _walking(args, names, robots)
     if body is not None and len(robots) == 1 and not args.collision:
         return _stack(args, names[0])
+    if args.strip:
+        return _strip(robots, shot)
     if args.standing or body is not None:
         compile_first()
     if args.standing:
@@ -160,9 +167,11 @@ def _check(args: argparse.Namespace) -> None:
         raise ConfigError(f"--dill must be between 0 and {LARGEST_DILL}, got {args.dill}")
     if args.dill is not None:
         refuse_unused(args, ["robot", "motion", "at", *CLIP_OPTIONS], "pictures of robots, not to --dill")
-    if args.standing or args.walking:
-        kind = "standing" if args.standing else "walking"
+    kind = next((k for k in ("standing", "walking", "strip") if getattr(args, k)), "")
+    if kind:
         refuse_unused(args, ["motion", *CLIP_OPTIONS], f"robots that imitate, not to --{kind}")
+    if args.strip:
+        refuse_unused(args, ["at"], "pictures of one moment, not to --strip")
     if args.collision and args.at is None:
         refuse_unused(
             args, ["motion", *CLIP_OPTIONS], "--at SECONDS; without it the robots stand in their neutral posture"
@@ -196,6 +205,14 @@ def _walking(args: argparse.Namespace, names: Sequence[str], robots: Sequence[Ro
     settings = PICTURE_SETTINGS | {"viewer": {"port": args.port, "shadows": False}}
     with Session("walking", names[0], settings, quiet=True) as session:
         return walking_picture(session, leg, args.port, (args.width, args.height))
+
+
+def _strip(robots: Sequence[Robot], shot: Shot) -> bytes:
+    """A robot at several moments of its way, without nodes."""
+    if len(robots) != 1:
+        raise ConfigError(f"--strip shows one robot, got {len(robots)}")
+    with progress("walking", STRIP_MOMENTS, quiet=False) as show:
+        return strip_picture(robots[0], shot, show)
 
 
 def _dill(level: int, shot: Shot) -> bytes:

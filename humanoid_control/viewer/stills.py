@@ -1,4 +1,4 @@
-"""Still scenes and pictures of them, without ROS: robots in a row, beside the dancer, on the ground, or with volumes.
+"""Still scenes and pictures of them, without ROS: robots in a row, beside the dancer, on the ground, or on their way.
 
 ```python
 from humanoid_control.mocap import load_body_points
@@ -47,6 +47,10 @@ FORCE_COLOR = (30, 140, 60)
 METRES_PER_NEWTON = 1 / 500.0
 STANDING_OPACITY, STANDING_SPACING, STANDING_VIEW = 0.5, 1.3, 0.7  # translucent, so that the forces are seen
 BAR = 620  # [px] width of the colour bar
+STRIP_MOMENTS, STRIP_EVERY, STRIP_VIEW = 5, 1.9, 0.35  # of a film strip: robots, [s] between them, [rad]
+STRIP_SPEED = 0.5  # [m/s] for legs of an adult
+SOLE_COLORS = ((50, 115, 230), (230, 130, 40))  # left, right
+SOLE_THICK, PRINT_APART = 0.008, 0.05  # [m]
 
 
 class Shot(NamedTuple):
@@ -83,7 +87,7 @@ class LineUp:
             shadows: as `light_scene`.
         """
         self.server = open_server(port)
-        self.spacing, self._count = spacing, 0
+        self.spacing, self._count, self._prints = spacing, 0, 0
         scene = self.server.scene
         scene.set_up_direction("+z")
         light_scene(scene, shadows)
@@ -94,18 +98,20 @@ class LineUp:
         joints: np.ndarray,
         opacity: float | None = None,
         X_world_root: pin.SE3 | None = None,
+        label: str = "",
     ) -> np.ndarray:
         """Put a robot in a posture (n,) at the right end of the row, as the camera sees it; where (3,) that is.
 
         Args:
             X_world_root: where its root is, for a floating base; default: standing in the neutral posture.
+            label: of it in the scene, where a robot is there several times.
         """
         place = self._next()
         poses = robot.link_poses(robot.q(joints, X_world_root))
         for link, meshes in link_meshes(parse_urdf(robot.urdf, robot.name), robot.folder).items():
             if not meshes:
                 continue
-            X, name = poses[link], f"/{robot.name}/{link}"
+            X, name = poses[link], f"/{robot.name}{label}/{link}"
             wxyz = quaternion_wxyz(X.rotation)
             self.server.scene.add_frame(name, show_axes=False, position=X.translation + place, wxyz=wxyz)
             for k, ((vertices, faces), color) in enumerate(meshes):
@@ -183,6 +189,30 @@ class LineUp:
         camera.look_at = (0.0, middle, 0.9)
         camera.up = (0.0, 0.0, 1.0)
         camera.fov = view
+
+    def add_sole(self, lower: np.ndarray, upper: np.ndarray, X: pin.SE3, foot: int) -> None:
+        """Draw the print of a foot: its rectangle (2,), (2,) in the frame of the sole, at a pose."""
+        at = X.act(np.array([*(0.5 * (lower + upper)), 0.5 * SOLE_THICK]))
+        size = (float(upper[0] - lower[0]), float(upper[1] - lower[1]), SOLE_THICK)
+        self._prints += 1
+        self.server.scene.add_box(
+            f"/prints/{self._prints}", color=SOLE_COLORS[foot], dimensions=size, position=at,
+            wxyz=quaternion_wxyz(X.rotation), cast_shadow=False,
+        )  # fmt: skip
+
+    def look_from_the_side(self, begin: float, end: float, aspect: float) -> None:
+        """Lay the floor and put the camera beside a way along x, from one place to another [m]."""
+        middle, wide = 0.5 * (begin + end), end - begin + 1.3
+        self.server.scene.add_grid(
+            "/floor", width=wide + 6.0, height=8.0, cell_size=0.25, section_size=1.0, shadow_opacity=0.25,
+            position=(middle, 0.0, 0.0),
+        )  # fmt: skip
+        camera = self.server.initial_camera
+        far = max(0.5 * wide / aspect, 0.48 * TALL) / math.tan(STRIP_VIEW / 2)
+        camera.position = (middle, -far, 0.16 * far)
+        camera.look_at = (middle, 0.0, 0.85)
+        camera.up = (0.0, 0.0, 1.0)
+        camera.fov = STRIP_VIEW
 
     def stop(self) -> None:
         """Close the page."""
@@ -310,6 +340,49 @@ def standing_picture(
             progress(k, robot.name)
             row.add_standing(robot, seconds)
         row.set_camera(shot.aspect, STANDING_VIEW)
+        return shot.take()
+    finally:
+        row.stop()
+
+
+def strip_picture(robot: Robot, shot: Shot, progress: Callable[[int, str], None] = lambda done, name: None) -> bytes:
+    """A PNG of a robot that walks in the simulated world, at several moments of its way, and of its footprints.
+
+    Args:
+        robot: with a floating base and two feet. shot: port and size.
+        progress: called with the number of moments done, and what is done.
+
+    Raises:
+        RobotError: it has no two feet, or it fell. EnvironmentProblem: as `Shot.take`.
+    """
+    from humanoid_control.simulation import make_engine
+    from humanoid_control.walking import Walker, WalkState
+    from humanoid_control.walking.walk_task import leg_length
+
+    walker, engine = Walker(robot), make_engine(robot)
+    engine.step(300)
+    row, seen, prints = LineUp(shot.port, 0.0, shot.shadows), list[float](), [np.full(3, np.inf), np.full(3, np.inf)]
+    begin = 0.0
+    try:
+        while len(seen) < STRIP_MOMENTS:
+            if walker.t > 1.0:
+                walker.command(np.array([STRIP_SPEED * min(leg_length(robot) / 0.87, 1.0), 0.0, 0.0]))
+            report = walker.step(engine.read())
+            if report.state == WalkState.FALLEN:
+                raise RobotError(f"{robot.name} fell: {report.why}")
+            engine.command(walker.joints, walker.joint_velocity)
+            engine.step(round(walker.settings.dt / engine.settings.step))
+            for foot, X in enumerate(report.references.soles):
+                new = not np.linalg.norm(X.translation - prints[foot]) < PRINT_APART
+                if foot != report.references.swinging and new:
+                    prints[foot] = X.translation.copy()
+                    row.add_sole(walker.feet.lower[foot], walker.feet.upper[foot], X, foot)
+            begin = begin or (walker.t if report.references.swinging is not None else 0.0)
+            if begin and walker.t >= begin + 0.5 + STRIP_EVERY * len(seen):
+                progress(len(seen), f"after {walker.t - begin:.1f} s")
+                row.add_robot(robot, engine.joints, None, engine.link_pose(robot.root_link), f"_{len(seen)}")
+                seen.append(float(engine.q[0]))
+        row.look_from_the_side(min(seen), max(seen), shot.aspect)
         return shot.take()
     finally:
         row.stop()
