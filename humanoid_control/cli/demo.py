@@ -46,6 +46,7 @@ EXAMPLES = """examples:
   humanoid demo reach --robot hrp2 --seed 7    another robot, other goals
   humanoid demo walk                           Lola walks a little course by cmd_vel; a table follows
   humanoid demo walk --ground plane:slope=5    up a slope that it knows
+  humanoid demo dance --on-feet --robot lola   Lola dances on her own feet, by her own sensors
   humanoid demo walk --robot hrp2 --hold       and then where you say (ros2 topic pub, a gamepad)
 
 Afterwards `humanoid replay ~/.humanoid/runs/latest/recording --viewer` plays the run again.
@@ -77,6 +78,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, help="how long (default: 32; reach: 30)")
     parser.add_argument("--speed", type=float, help="speed of the clip (default: 1)")
     parser.add_argument("--seed", type=int, help="of the random goals of reach (default: 1)")
+    parser.add_argument(
+        "--on-feet", action="store_true", help="the dance with legs that balance, not held at the pelvis"
+    )
     parser.add_argument("--hold", action="store_true", help="keep running until Ctrl-C")
     parser.add_argument("--port", type=int, help="port of the viewer (default: 8080)")
     parser.add_argument("--no-viewer", action="store_true", help="without the browser page")
@@ -89,13 +93,15 @@ def run(args: argparse.Namespace) -> int:
     if args.what not in KINDS:
         raise UnknownNameError("demo", args.what, KINDS)
     reach, walk = args.what == "reach", args.what == "walk"
-    stack = find_stack(STACK_OF[args.what])
+    if args.on_feet and args.what != "dance":
+        raise ConfigError(f"--on-feet belongs to the dance, not to `humanoid demo {args.what}`")
+    stack = find_stack("dance" if args.on_feet else STACK_OF[args.what])
     if args.no_viewer:
         stack = stack.without("viewer")
     settings = parse_settings(stack, args.set)
     take_settings(args, settings, OPTIONS_OF_NODES)
     _check_unused(args)
-    args.robot = args.robot or (REACHER if reach else WALKER if walk else DANCER)
+    args.robot = args.robot or (REACHER if reach else WALKER if walk or args.on_feet else DANCER)
     args.seconds = (30.0 if reach else SECONDS) if args.seconds is None else args.seconds
     _check_numbers(args)
     robot = None if reach else _check_walker(args) if walk else _check_input(args)
@@ -105,6 +111,9 @@ def run(args: argparse.Namespace) -> int:
         _tell(args, f"viewer: http://localhost:{args.port}")
     if robot is None:
         return _reach(args, settings, stack)
+    if args.on_feet:
+        _check_walker(args)
+        return _dance_on_feet(args, settings, stack, robot)
     return _walk(args, settings, stack, robot) if walk else _dance(args, settings, stack, robot)
 
 
@@ -182,6 +191,28 @@ def _walk(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: 
             print_walk(report)
         if args.hold and not session.stopped.is_set():
             _tell(args, "holding: it walks where cmd_vel says; Ctrl-C ends it")
+            session.run(math.inf)
+    assert session.bag is not None
+    _tell(args, f"play it again:\n  {replay_command(session.bag)}")
+    return 0 if report["good"] else 1
+
+
+def _dance_on_feet(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, robot: Robot) -> int:
+    """Imitate the clip on two feet, and say how it went: 0 only without a fall."""
+    from humanoid_control.nodes.session.walk_course import DEMO_PACE, WALK_TOPICS, dance_on_feet, print_dance
+
+    pace = settings.setdefault("simulator", {}).setdefault("real_time_factor", DEMO_PACE)
+    streamer = settings.setdefault("trajectory_streamer", {})
+    streamer.update(clip=args.motion, **clip_parameters(args), speed=min(max(args.speed * pace, 0.05), 4.0))
+    _tell(args, f"{robot.title} dances '{args.motion}' on its feet at {pace:g} of real time; Ctrl-C ends it early")
+    with Session(stack, args.robot, settings, record=[*WALK_TOPICS, "targets"], quiet=args.json) as session:
+        report = dance_on_feet(session, args.seconds, args.json)
+        if args.json:
+            print_json(report)
+        else:
+            print_dance(report)
+        if args.hold and not session.stopped.is_set():
+            _tell(args, "holding: it walks where cmd_vel says, and dances; Ctrl-C ends it")
             session.run(math.inf)
     assert session.bag is not None
     _tell(args, f"play it again:\n  {replay_command(session.bag)}")

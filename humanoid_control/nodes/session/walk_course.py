@@ -167,13 +167,28 @@ class Course:
         twist.linear.x, twist.linear.y, twist.angular.z = leg.velocity
         while self.time - begin < leg.seconds and not self.session.stopped.is_set() and self.state != "FALLEN":
             self.publisher.publish(twist)
-            self.session.monitor.spin(PERIOD)
-            self.session.check()
-            if (values := self.values) is not self._diagnosed and "dcm_error_rms_mm" in values:
-                self._diagnosed = values
-                if math.isfinite(error := float(values["dcm_error_rms_mm"])):
-                    self.errors.append(error)
+            self._look()
             show(before + self.time - begin, f"{leg.name}: {self.state.lower()}, {self.values.get('steps', '0')} steps")
+
+    def watch(self, seconds: float, show: Callable[[float], None]) -> None:
+        """Listen for some time of the robot [s]; until it falls, or a signal."""
+        begin = self.time
+        while self.time - begin < seconds and not self.session.stopped.is_set() and self.state != "FALLEN":
+            self._look()
+            show(self.time - begin)
+
+    def _look(self) -> None:
+        self.session.monitor.spin(PERIOD)
+        self.session.check()
+        if (values := self.values) is not self._diagnosed and "dcm_error_rms_mm" in values:
+            self._diagnosed = values
+            if math.isfinite(error := float(values["dcm_error_rms_mm"])):
+                self.errors.append(error)
+
+    @property
+    def error_rms(self) -> float:
+        """Root mean square of the divergent component's error [mm]; NaN: none was said."""
+        return float(np.sqrt(np.mean(np.square(self.errors)))) if self.errors else float("nan")
 
     def now(self) -> Walked:
         """Where the robot is."""
@@ -209,6 +224,56 @@ def walk_course(session: Session, course: Sequence[Leg], quiet: bool = True) -> 
     c.until(lambda: False, 1.2)  # the last diagnostics
     places[-1] = c.now()
     return _report(c, course, places, started)
+
+
+def dance_on_feet(session: Session, seconds: float, quiet: bool = True) -> dict[str, Any]:
+    """Watch a robot dance on its feet for some time of its own, and report; `good` is whether it never fell.
+
+    Args:
+        session: of the stack `dance`, that has been entered.
+        seconds: how long, from when it stands. quiet: print nothing.
+
+    Raises:
+        StackFailure: as `Session`.
+    """
+    started = session.wait_first_motion()
+    c = Course(session)
+    c.until(lambda: c.state == "STAND" and c.truth is not None and c.estimate is not None, PATIENCE)
+    if not quiet:
+        console.print(f"standing after {started:.1f} s; logs and recording: {session.directory}")
+    begin = c.time
+    with progress("dance", seconds, quiet=quiet) as show:
+        c.watch(seconds, lambda done: show(done, f"{c.state.lower()}, {c.values.get('targets', '0')} targets"))
+    values = c.values
+    targets = int(values.get("targets", 0))
+    return {
+        "start_s": round(started, 2),
+        "danced_s": round(c.time - begin, 2),
+        "state": c.state,
+        "falls": c.falls,
+        "targets": targets,
+        "tilt_deg": round(math.degrees(c.tilt), 2),
+        "dcm_error_rms_mm": round(c.error_rms, 1),
+        "zmp_margin_min_mm": float(values.get("zmp_margin_min_mm", "nan")),
+        "commands_limited": int(values.get("commands_limited", 0)),
+        "control_p50_ms": float(values.get("control_p50_ms", "nan")),
+        "good": c.falls == 0 and c.state not in ("FALLEN", "") and targets > 0,
+    }
+
+
+def print_dance(report: dict[str, Any]) -> None:
+    """The report as a table, and a verdict."""
+    table("the dance on the feet", ["what", "value"], [
+        ["danced", f"{report['danced_s']:.1f} s"],
+        ["falls", report["falls"]],
+        ["targets that were followed", report["targets"]],
+        ["largest tilt of the root link", f"{report['tilt_deg']:.1f} deg"],
+        ["error of the divergent component, rms", f"{report['dcm_error_rms_mm']:.1f} mm"],
+        ["least margin of the zero-moment point", f"{report['zmp_margin_min_mm']:.0f} mm"],
+        ["commands beyond a limit", report["commands_limited"]],
+    ])  # fmt: skip
+    verdict = "danced on its feet without a fall" if report["good"] else "did not dance it all"
+    console.print(f"{verdict}; in the end: {report['state'].lower()}")
 
 
 def walking_picture(session: Session, leg: Leg, port: int, size: tuple[int, int]) -> bytes:
@@ -249,7 +314,7 @@ def _report(c: Course, course: Sequence[Leg], places: Sequence[Walked], started:
         "state": c.state,
         "steps": last.steps,
         "way_m": round(c.way, 3),
-        "dcm_error_rms_mm": round(float(np.sqrt(np.mean(np.square(c.errors)))), 1) if c.errors else float("nan"),
+        "dcm_error_rms_mm": round(c.error_rms, 1),
         "tilt_deg": round(math.degrees(c.tilt), 2),
         "falls": c.falls,
         "odometry_error_mm": round(1e3 * drift, 1),
