@@ -1,14 +1,17 @@
 """Where a walking robot is: the pose and velocity of its floating base from joints, an IMU and the soles' forces.
 
 The orientation is the IMU's. Every sole that carries load is taken to stand still since it touched down, so each of
-them says where the base is; their means are weighted by load. Without a loaded sole the velocity is kept.
+them says where the base is and how fast; their means are weighted by load. The accelerometer carries the velocity on
+from tick to tick and the soles lead it back, slowly, and more slowly where they contradict it: a sole that slides or
+rocks says nothing true of the base, and in quick steps soles slide for a tenth of a second at a time. A sole that
+slides takes its place along.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pinocchio as pin
@@ -17,6 +20,11 @@ from humanoid_control.kinematics.joint_state import ImuReading
 from humanoid_control.robots.robot import Robot
 
 LIGHT, SURE = 0.05, 0.25  # of the weight: force from which a sole begins to count, and counts fully
+BELIEF = 60.0  # [1/s] at which the soles lead the velocity of the accelerometer back
+PLACED, DRIFT = 0.004, 0.006  # [m] of doubt that each touch-down adds; share of the way
+RESTING = 0.004  # [m/s] of doubt of the velocity, at rest
+BLIND = 0.06  # [m/s^2] by which the doubt of the velocity grows without a sole
+GRAVITY = np.array([0.0, 0.0, -9.81])
 ALIGNED = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 
 
@@ -30,6 +38,7 @@ class BaseEstimate:
         soles: poses of the sole frames in the world.
         weights: (F,) how much each sole counted, 0..1 in all. airborne: how long none did [s].
         slip: (F,) horizontal speed that each loaded sole seems to have [m/s].
+        deviation: (2,) standard deviation of the place and of the velocity, on each axis [m], [m/s].
     """
 
     q: np.ndarray
@@ -40,6 +49,7 @@ class BaseEstimate:
     weights: np.ndarray
     airborne: float
     slip: np.ndarray
+    deviation: np.ndarray = field(default_factory=lambda: np.zeros(2))
 
 
 class FloatingBaseEstimator:
@@ -67,8 +77,10 @@ class FloatingBaseEstimator:
         self._anchors: list[np.ndarray | None] = [None] * len(self.frames)
         if soles is not None:
             self._anchors = [np.array(p, dtype=float) for p in soles]
-        self._position, self._velocity, self._airborne = np.zeros(3), np.zeros(3), 0.0
+        self._position, self._airborne = np.zeros(3), 0.0
+        self._velocity: np.ndarray | None = None
         self._started = soles is not None
+        self._steps, self._way, self._doubt = 0, 0.0, 0.0
 
     def kinematics(self, q: np.ndarray, v: np.ndarray, imu: ImuReading) -> None:
         """Poses and velocities with the base at the origin, turned as the IMU says, in `data`.
@@ -81,6 +93,8 @@ class FloatingBaseEstimator:
         R = pin.Quaternion(w, x, y, z).normalized().toRotationMatrix() @ self._R_base_root.T
         self._q = np.concatenate([pin.SE3ToXYZQUAT(pin.SE3(R, np.zeros(3))), q])
         self._v = np.concatenate([np.zeros(3), self._R_base_root @ imu.angular_velocity, v])
+        force = np.asarray(imu.linear_acceleration, dtype=float)
+        self._acceleration = R @ self._R_base_root @ force + GRAVITY if force.any() else None
         pin.centerOfMass(r.model, self.data, self._q, self._v, False)
         pin.updateFramePlacements(r.model, self.data)
 
@@ -106,27 +120,26 @@ class FloatingBaseEstimator:
         loaded = [k for k, s in enumerate(share) if s > 0]
         if not self._started and loaded:
             self._position, self._started = np.array([0.0, 0.0, -min(places[k][2] for k in loaded)]), True
-        if loaded:
-            velocity = -sum(weights[k] * speeds[k] for k in loaded)
-            guess = self._position + dt * velocity
-            for k in loaded:
-                if self._anchors[k] is None:
-                    anchor = guess + places[k]
-                    if ground is not None:
-                        anchor[2] = ground[k]
-                    self._anchors[k] = anchor
-            self._position = sum(weights[k] * (self._anchors[k] - places[k]) for k in loaded)
-            self._velocity, self._airborne = velocity, 0.0
-        else:
-            self._position = self._position + dt * self._velocity
-            self._airborne += dt
+        velocity = self._fused(-sum(weights[k] * speeds[k] for k in loaded) if loaded else None, dt)
+        guess = self._position + dt * velocity
         slip = np.zeros(len(self.frames))
         for k in range(len(self.frames)):
-            if k in loaded:
-                x, y, _ = speeds[k] + self._velocity
-                slip[k] = math.hypot(x, y)
-            else:
+            anchor = self._anchors[k]
+            if k not in loaded:
                 self._anchors[k] = None
+                continue
+            if anchor is None:
+                anchor = guess + places[k]
+                if ground is not None:
+                    anchor[2] = ground[k]
+                self._anchors[k] = anchor
+                self._steps += 1
+            x, y, _ = speeds[k] + velocity
+            slip[k] = math.hypot(x, y)
+        self._position = sum(weights[k] * (self._anchors[k] - places[k]) for k in loaded) if loaded else guess
+        self._airborne = 0.0 if loaded else self._airborne + dt
+        self._velocity = velocity
+        self._way += dt * math.hypot(velocity[0], velocity[1])
         q, v = self._q.copy(), self._v.copy()
         q[:3] = self._position
         v[:3] = data.oMi[1].rotation.T @ self._velocity
@@ -140,4 +153,26 @@ class FloatingBaseEstimator:
             weights,
             self._airborne,
             slip,
+            self._deviation(),
         )
+
+    def _fused(self, soles: np.ndarray | None, dt: float) -> np.ndarray:
+        """Velocity (3,) of the base from the one before, the accelerometer and what the soles say; None: nothing."""
+        before, a = self._velocity, self._acceleration
+        if before is None or (a is None and soles is not None):
+            return np.zeros(3) if soles is None else soles
+        velocity = before if a is None else before + dt * a
+        if soles is not None:
+            off = soles - velocity
+            far = float(np.linalg.norm(off))
+            gain = 1.0 - math.exp(-dt * BELIEF)
+            velocity = velocity + gain * off
+            self._doubt += gain * (far - self._doubt)
+        else:
+            self._doubt += dt * BLIND
+        return velocity
+
+    def _deviation(self) -> np.ndarray:
+        """Standard deviations (2,) of place [m] and velocity [m/s]: each touch-down adds to the first, and the way."""
+        place = math.hypot(PLACED * math.sqrt(max(self._steps - len(self.frames), 0)), DRIFT * self._way)
+        return np.array([place, RESTING + 0.3 * self._doubt])

@@ -160,6 +160,14 @@ class Replanner:
         """Somebody wants the robot to move."""
         return self.footsteps.moving
 
+    @property
+    def speed(self) -> float:
+        """Of the present step [m/s]."""
+        if not self.plan.phases:
+            return 0.0
+        first = self.plan.phases[0].step
+        return float(np.hypot(*self._before[:2])) / (first.swing + first.double)
+
     def height_at(self, t: float) -> float:
         """Planned height of the centre of mass in the world at a time [m]."""
         return self.heights.at(t)

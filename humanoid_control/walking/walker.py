@@ -33,6 +33,7 @@ TOUCHED = 0.05  # share of the weight that says it has
 FOLLOW, FOLLOW_GAIN, FOLLOW_SPEED = 0.03, 4.0, 0.6  # [m], [1/s], [m/s]: a robot pushed far off takes its plan along
 FELT = 0.005  # [m] by which ground may be off its plan before the plan follows it
 LATE, DOWN, DEEPEST = 0.02, 0.25, 0.04  # [s], [m/s], [m]: how a foot looks for ground that is not there
+QUICK, QUICK_ERROR, QUICK_CUT = 0.6, 0.15, 0.2  # [m/s]; [m] and [m] for each m/s beyond, that a swing alone brings
 FALLEN_TILT, FALLEN_HEIGHT, FALLEN_AIR = np.radians(35.0), 0.6, 0.25
 
 
@@ -400,4 +401,9 @@ class Walker:
     def _pushed(self) -> bool:
         """The robot is so far off its plan that the next step must help."""
         a, b = self.settings.adjustment, self._balance
-        return a is not None and b is not None and (float(np.hypot(*b.error)) > a.threshold or b.cut > a.cut)
+        if a is None or b is None:
+            return False
+        # Quick legs throw the body about in every swing, and soles creep: that is no push.
+        quick = max(self.replanner.speed - QUICK, 0.0)
+        far, cut = a.threshold + QUICK_ERROR * quick, a.cut + QUICK_CUT * quick
+        return float(np.hypot(*b.error)) > far or b.cut > cut

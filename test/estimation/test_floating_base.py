@@ -26,7 +26,7 @@ def moved(robot, rng, R, p):
 
 
 def reading(q, v):
-    return ImuReading(q[3:7], v[3:6], np.zeros(3))
+    return ImuReading(q[3:7], v[3:6], np.zeros(3))  # without an accelerometer
 
 
 @pytest.mark.parametrize("stands", [(True, True), (True, False), (False, True)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Protocol
 
 import numpy as np
@@ -9,6 +10,39 @@ import pinocchio as pin
 
 from humanoid_control.kinematics.joint_state import ImuReading
 from humanoid_control.robots import Robot
+
+WINDOW = 0.005  # [s] over which the accelerometer takes the mean
+BODY = pin.FrameType.BODY
+
+
+class Motion:
+    """How fast the root link was during the last few milliseconds.
+
+    An accelerometer gives the mean since its last sample. Between two commands, which are held, accelerations of a
+    stiff drive fall from much to little, so that their value at one instant would say little of the motion.
+    """
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, np.ndarray]] = deque()
+
+    def reset(self) -> None:
+        """Forget: the robot was put elsewhere."""
+        self._seen.clear()
+
+    def add(self, time: float, q: np.ndarray, v: np.ndarray, lever: np.ndarray) -> None:
+        """Take a state of a robot with a floating base; lever: (3,) of the root link in the base [m]."""
+        R = pin.Quaternion(q[6], q[3], q[4], q[5]).toRotationMatrix()
+        local = v[:3] + np.cross(v[3:6], lever) if lever.any() else v[:3]
+        self._seen.append((time, R @ local))
+        while self._seen[0][0] < time - WINDOW - 1e-9:
+            self._seen.popleft()
+
+    def acceleration(self) -> np.ndarray | None:
+        """Mean over the window (3,) in the world [m/s^2]; None where no two states are in it."""
+        if len(self._seen) < 2:
+            return None
+        (t0, v0), (t1, v1) = self._seen[0], self._seen[-1]
+        return (v1 - v0) / (t1 - t0)
 
 
 class KinematicState(Protocol):
@@ -20,6 +54,7 @@ class KinematicState(Protocol):
     q: np.ndarray
     v: np.ndarray
     acceleration: np.ndarray
+    motion: Motion
 
 
 def read_imu(world: KinematicState) -> ImuReading:
@@ -27,12 +62,14 @@ def read_imu(world: KinematicState) -> ImuReading:
     model, data = world.model, world.data
     pin.forwardKinematics(model, data, world.q, world.v, world.acceleration)
     pin.updateFramePlacements(model, data)
-    frame = model.getFrameId(world.robot.root_link, pin.FrameType.BODY)
+    frame = model.getFrameId(world.robot.root_link, BODY)
     X = data.oMf[frame]
     twist = pin.getFrameVelocity(model, data, frame, pin.ReferenceFrame.LOCAL)
     a = pin.getFrameClassicalAcceleration(model, data, frame, pin.ReferenceFrame.LOCAL)
     up = -np.array(model.gravity.linear)
-    return ImuReading(pin.SE3ToXYZQUAT(X)[3:], twist.angular.copy(), a.linear + X.rotation.T @ up)
+    mean = world.motion.acceleration()
+    force = a.linear + X.rotation.T @ up if mean is None else X.rotation.T @ (mean + up)
+    return ImuReading(pin.SE3ToXYZQUAT(X)[3:], twist.angular.copy(), force)
 
 
 def base_state(world: KinematicState) -> tuple[np.ndarray, np.ndarray]:
@@ -40,6 +77,6 @@ def base_state(world: KinematicState) -> tuple[np.ndarray, np.ndarray]:
     model, data = world.model, world.data
     pin.forwardKinematics(model, data, world.q, world.v)
     pin.updateFramePlacements(model, data)
-    frame = model.getFrameId(world.robot.root_link, pin.FrameType.BODY)
+    frame = model.getFrameId(world.robot.root_link, BODY)
     twist = pin.getFrameVelocity(model, data, frame, pin.ReferenceFrame.LOCAL)
     return pin.SE3ToXYZQUAT(data.oMf[frame]), np.concatenate([twist.linear, twist.angular])

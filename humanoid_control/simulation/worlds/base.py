@@ -13,7 +13,7 @@ from humanoid_control.errors import ConfigError, NotANumberError, SizeError, Unk
 from humanoid_control.kinematics.joint_state import ImuReading, JointState, Measurement
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.drives.position_control import DriveCommands, DriveGains
-from humanoid_control.simulation.sensors.imu import base_state, read_imu
+from humanoid_control.simulation.sensors.imu import Motion, base_state, read_imu
 from humanoid_control.simulation.worlds.step import FASTEST
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class EngineBase:
         self.drives = DriveCommands(robot, gains, coast)
         self.pushes = Pushes(robot)
         self.soles = Soles(robot)
+        root = self.model.frames[self.model.getFrameId(robot.root_link, pin.FrameType.BODY)]
+        self.motion, self._lever = Motion(), root.placement.translation.copy()
         self.uncommanded = np.zeros(0, dtype=int)
         self._tendons: TendonPlant | None = None
 
@@ -149,10 +151,16 @@ class EngineBase:
         self.diverged, self.failure = False, ""
         self.acceleration, self.torque = np.zeros(self.robot.nv), np.zeros(self.robot.n)
         self.drives.reset(q[self.robot.iq :], self.time)
+        self.motion.reset()
         self._place()
 
     def _place(self) -> None:
         """Take over `q` and `v`, which were set from outside."""
+
+    def _moved(self) -> None:
+        """Take note of a new state, for what sees more than the present one."""
+        if self.robot.base == "floating":
+            self.motion.add(self.time, self.q, self.v, self._lever)
 
     def _fails(self, q: np.ndarray, v: np.ndarray) -> bool:
         """True where a new state is not finite; `failure` names the coordinate."""

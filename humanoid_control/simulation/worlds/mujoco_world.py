@@ -207,6 +207,7 @@ class MujocoWorld(EngineBase):
             self.torque = self._rows[TORQUE].copy()
             time += n * h
             self.time, steps = time, steps - n
+            self._moved()
 
     def _advance(self, h: float) -> None:
         """One step of MuJoCo's data: accelerations until the drives' pieces hold, then semi-implicit Euler."""

@@ -131,6 +131,7 @@ class MultibodyWorld(CompiledWorld):
         )
         self.q, self.v, self.acceleration, self.torque = x.q, x.v, x.acceleration, x.torque
         self.time += done * h
+        self._moved()
         if bad >= 0:
             self._fail(self._coordinate(bad))
 
@@ -213,6 +214,7 @@ class DrivenWorld(CompiledWorld):
         self.full_q, self.full_v, self._full_a, self.torque = x.q, x.v, x.acceleration, x.torque
         self.time += done * h
         self._read()
+        self._moved()
         if bad >= 0:
             self._fail(self.train.model.coordinates[bad])
 

@@ -17,8 +17,8 @@ from humanoid_control.walking.walker import Walker, WalkReport, WalkState
 SETTLING = 0.3  # [s] in which a robot sinks into its contacts before the walker looks
 
 NOISE = Imperfection.from_texts(
-    noise="position=0.0002,velocity=0.02,gyro=0.01,orientation=0.002,force=1,torque=0.1",
-    bias="orientation=0.005",
+    noise="position=0.0002,velocity=0.02,gyro=0.01,accel=0.1,orientation=0.002,force=1,torque=0.1",
+    bias="orientation=0.005,accel=0.03",
     delay="0.002",
 )
 """Errors of all sensors as of a good humanoid: encoders, IMU and force sensors, 2 ms late."""
