@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,11 @@ def _case(robot: str, speed: float, step_time: float, momentum: bool | None = No
     return Row("bench", "", robot, (speed, 0.0, 0.0), step_time, arms)
 
 
+def _later(case: Row, steps: int, seed: int) -> Callable[[], dict[str, Any]]:
+    """A walk that is done when it is needed."""
+    return lambda: _told(walk_once(case, steps, seed))
+
+
 def _told(o: WalkOutcome) -> dict[str, Any]:
     """What is kept of a walk."""
     return {"fell": o.fell, "steps": o.steps, "speed": float(o.velocity[0]), "odometry": o.odometry}
@@ -205,11 +211,9 @@ def _speed(trials: Trials, robot: str, effort: Effort) -> BenchRow:
     """The last speed before the first of its ladder at which the robot fell, as it was measured."""
     best, n = 0.0, 0
     for speed, step_time in LADDERS[robot]:
+        case = _case(robot, speed, step_time)
         found = [
-            trials(
-                f"{robot} {speed} {step_time} seed {seed}",
-                lambda s=seed, v=speed, T=step_time: _told(walk_once(_case(robot, v, T), effort.steps, s)),
-            )
+            trials(f"{robot} {speed} {step_time} seed {seed}", _later(case, effort.steps, seed))
             for seed in range(effort.seeds)
         ]
         n += len(found)
@@ -234,7 +238,7 @@ def _worst_push(trials: Trials, robot: str, effort: Effort) -> BenchRow:
         for k in range(phases * directions):
             phase, angle = 2.0 * (k % phases) / phases, 2 * math.pi * (k // phases) / directions
             name = f"{robot} push {impulse:g} phase {phase:g} angle {math.degrees(angle):.0f}"
-            falls += bool(trials(name, lambda p=phase, a=angle, J=impulse: _pushed(robot, p, a, J))["fell"])
+            falls += bool(trials(name, partial(_pushed, robot, phase, angle, impulse))["fell"])
             n += 1
             if falls:
                 return row(f"{robot}_push_worst_ns", "N s", survived, survived, n)
@@ -283,11 +287,8 @@ def _hardest(
         fell = False
         for case in cases(rung):
             for seed in range(effort.seeds):
-                fell = fell or bool(
-                    trials(f"lola {case.ground} seed {seed}", lambda c=case, s=seed: _told(walk_once(c, steps, s)))[
-                        "fell"
-                    ]
-                )
+                found = trials(f"lola {case.ground} seed {seed}", _later(case, steps, seed))
+                fell = fell or bool(found["fell"])
                 n += 1
         if fell:
             break
@@ -298,10 +299,7 @@ def _hardest(
 def _odometry(trials: Trials, effort: Effort) -> BenchRow:
     speed, step_time = LADDERS["lola"][0]
     found = [
-        trials(
-            f"lola {speed} {step_time} seed {seed}",
-            lambda s=seed: _told(walk_once(_case("lola", speed, step_time), effort.steps, s)),
-        )
+        trials(f"lola {speed} {step_time} seed {seed}", _later(_case("lola", speed, step_time), effort.steps, seed))
         for seed in range(effort.seeds)
     ]
     errors = [100 * o["odometry"] for o in found]

@@ -131,7 +131,7 @@ class Viewer(TickNode):
     def _walk_actions(self, robot: Robot) -> WalkActions:
         """What the controls of a walking robot do."""
         speeds = three_numbers("pad_speeds", self.params.pad_speeds)
-        clients = {n: self.create_client(Trigger, f"walker/{n.replace(' ', '_')}") for n in CALLS}
+        clients: dict[str, Any] = {n: self.create_client(Trigger, f"walker/{n.replace(' ', '_')}") for n in CALLS}
         pushes = self.create_publisher(WrenchStamped, "simulator/push", EVENTS)
         self.velocities: Any = None  # made when the pad is used: two publishers of cmd_vel are a warning
         self.asked, self.asked_at = np.zeros(3), 0.0
@@ -157,7 +157,10 @@ class Viewer(TickNode):
             f.x, f.y, f.z = in_root_axes(force, X, upright).tolist()
             pushes.publish(m)
 
-        return WalkActions(move, push, lambda name: clients[name].call_async(Trigger.Request()))
+        def call(name: str) -> None:
+            clients[name].call_async(Trigger.Request())
+
+        return WalkActions(move, push, call)
 
     def show(self, what: str, visible: bool) -> None:
         self.page.scene.show(what, visible)

@@ -140,7 +140,8 @@ class Sensors:
         wrench = np.array([f.x, f.y, f.z, t.x, t.y, t.z])
         if not np.isfinite(wrench).all():
             raise NotANumberError(f"wrench/{sole}: a value is not a number: passed over")
-        same = wrench.any() and np.array_equal(wrench, self._wrenches.get(sole))
+        before = self._wrenches.get(sole)
+        same = before is not None and wrench.any() and np.array_equal(wrench, before)
         self._same[sole] = self._same[sole] + (np.abs(self._v).max() > MOVING) if same else 0
         self._wrenches[sole] = wrench
 
