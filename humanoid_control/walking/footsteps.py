@@ -10,7 +10,15 @@ import pinocchio as pin
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.walking.ground.terrain import Terrain
-from humanoid_control.walking.plane_geometry import middle_of, planar, planar_exp, polygon_distance, yaw_of
+from humanoid_control.walking.plane_geometry import (
+    arc_of,
+    at_height_of,
+    middle_of,
+    planar,
+    planar_exp,
+    polygon_distance,
+    yaw_of,
+)
 
 HALVINGS = 12  # of a step that is out of reach
 MOST_STEPS = 1000  # in a list
@@ -20,7 +28,7 @@ LEAST = 1e-4  # size of a step: a robot too slow to step at some time has steps 
 STAY = 1e-6  # of a velocity, or of a displacement: none
 SHIFT, SHIFTS = 0.005, 36  # [m] by which a foothold is moved ahead or back until the ground is good, and how often
 INSIDE = 6  # of these shifts by which a foothold keeps farther off an edge than it must
-OFF_GROUND = 0.03  # [m] by which a foot of a list may be off the ground
+EDGE_ROOM = 0.015  # [m] that a foothold keeps farther off an edge than it must, where it can
 
 
 @dataclass(frozen=True)
@@ -301,7 +309,7 @@ class VelocityPlanner:
         """The step by a displacement, or by as much of it as is in reach; on bad ground by a little more or less."""
         step = self.make(stance, d, T)
         if not self.refusal(step, stance.X):
-            return step, d
+            return self._off_edges(stance, step, d, T)
         if self.terrain is not None and not self.limits.refusal(step, stance.X):
             found = self._shifted(stance, d, T)
             if found is not None:
@@ -314,6 +322,18 @@ class VelocityPlanner:
             else:
                 low = s
         return replace(self.make(stance, low * d, T), limited=True), low * d
+
+    def _off_edges(self, stance: Footstep, step: Footstep, d: np.ndarray, T: float) -> tuple[Footstep, np.ndarray]:
+        """The step, moved a little away from where bad ground begins in front of it or behind it."""
+        if self.terrain is None or self.terrain.map.as_plane() is not None:
+            return step, d
+        away = np.array([EDGE_ROOM, 0.0, 0.0])
+        ahead, back = (self.make(stance, d + s * away, T) for s in (1, -1))
+        good = [not self.terrain.foothold(s.X, s.foot).why for s in (ahead, back)]
+        if good[0] == good[1]:
+            return step, d
+        other, way = (ahead, d + away) if good[0] else (back, d - away)
+        return (step, d) if self.refusal(other, stance.X) else (other, way)
 
     def _shifted(self, stance: Footstep, d: np.ndarray, T: float) -> tuple[Footstep, np.ndarray] | None:
         """The step a little longer or shorter, so that the ground is good; not just at an edge."""
@@ -412,10 +432,10 @@ class VelocityPlanner:
         foot = 1 - swinging if swinging is not None else _foot_toward(goal, feet)
         while len(out) < MOST_STEPS:
             nominal = self.make(Footstep(1 - foot, at[1 - foot], 0.0, 0.0, 0.0), np.zeros(3), self.times.nominal)
-            close = replace(nominal, X=self.placed(_beside(ends[foot], at[foot]), foot))
+            close = replace(nominal, X=self.placed(at_height_of(ends[foot], at[foot]), foot))
             other = at[1 - foot]
             if not self.limits.refusal(close, other, at[foot]):
-                last = replace(close, foot=1 - foot, X=self.placed(_beside(ends[1 - foot], other), 1 - foot))
+                last = replace(close, foot=1 - foot, X=self.placed(at_height_of(ends[1 - foot], other), 1 - foot))
                 if not self.limits.refusal(last, close.X, other):
                     return [*out, close, last]
             scout.command = self._velocity_to(goal, at)
@@ -429,8 +449,7 @@ class VelocityPlanner:
     def _velocity_to(self, goal: pin.SE3, feet: Sequence[pin.SE3]) -> np.ndarray:
         """Velocity (3,) in the frame of the middle of the feet that leads to the goal."""
         m, T = self.limits, self.times.nominal
-        middle = middle_of(feet)
-        X = middle.actInv(goal)
+        X = middle_of(feet).actInv(goal)
         x, y = X.translation[:2]
         far, bearing, turn = float(np.hypot(x, y)), float(np.arctan2(y, x)), yaw_of(X)
         if far > 2.5 * m.forward:
@@ -440,27 +459,13 @@ class VelocityPlanner:
             return np.array([slow * min(m.forward, 0.5 * far), 0.0, bearing]) / T
         # What is left is made in as many steps as its longest part needs, all parts evenly, along an arc.
         left = np.array([x, y, turn])
-        left[:2] = _arc(left)
+        left[:2] = arc_of(left)
         return 0.5 * left / T
-
-
-def _arc(d: np.ndarray) -> np.ndarray:
-    """Displacement (2,) along the arc that ends at d (3,) with its turn: the inverse of `planar_exp`."""
-    a = float(d[2])
-    if abs(a) < 1e-9:
-        return d[:2]
-    s, c = np.sin(a) / a, (1 - np.cos(a)) / a
-    return np.linalg.solve(np.array([[s, -c], [c, s]]), d[:2])
 
 
 def _foot_toward(goal: pin.SE3, feet: Sequence[pin.SE3]) -> int:
     X = middle_of(feet).actInv(goal)
     return 0 if X.translation[1] + 0.3 * yaw_of(X) > 0 else 1
-
-
-def _beside(X_goal: pin.SE3, X_from: pin.SE3) -> pin.SE3:
-    """The goal at the height where the foot is."""
-    return pin.SE3(X_goal.rotation, np.array([*X_goal.translation[:2], X_from.translation[2]]))
 
 
 def check_list(
@@ -489,9 +494,7 @@ def check_list(
             raise ConfigError(f"footstep {k}: the same foot steps twice")
         why = limits.refusal(step, at[1 - step.foot], at[step.foot])
         if not why and terrain is not None and terrain.known:
-            place = terrain.foothold(step.X, step.foot)
-            off = float(step.X.translation[2] - place.X.translation[2])
-            why = place.why or (f"it is {off:+.2f} m off the ground" if abs(off) > OFF_GROUND else "")
+            why = terrain.refusal(step.X, step.foot)
         if why:
             raise ConfigError(f"footstep {k}: {why}")
         at[step.foot], last = step.X, step.foot

@@ -52,3 +52,17 @@ def _corner_distance(corners: np.ndarray, polygon: np.ndarray) -> float:
     off = corners[:, None] - polygon[None]
     s = np.clip((off * d).sum(axis=2) / (d * d).sum(axis=1), 0.0, 1.0)
     return float(np.sqrt(((off - s[..., None] * d) ** 2).sum(axis=2).min()))
+
+
+def arc_of(d: np.ndarray) -> np.ndarray:
+    """Displacement (2,) along the arc that ends at d (3,) with its turn: the inverse of `planar_exp`."""
+    a = float(d[2])
+    if abs(a) < 1e-9:
+        return d[:2]
+    s, c = np.sin(a) / a, (1 - np.cos(a)) / a
+    return np.linalg.solve(np.array([[s, -c], [c, s]]), d[:2])
+
+
+def at_height_of(X_goal: pin.SE3, X_from: pin.SE3) -> pin.SE3:
+    """The goal at the height where the foot is."""
+    return pin.SE3(X_goal.rotation, np.array([*X_goal.translation[:2], X_from.translation[2]]))

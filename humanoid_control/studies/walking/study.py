@@ -85,7 +85,7 @@ ROWS = (
     Row("ground", "up 3 deg, unknown", velocity=(0.375, 0, 0), ground="plane:slope=3", known=False),
     Row("ground", "down 3 deg, unknown", velocity=(0.375, 0, 0), ground="plane:slope=-3", known=False),
     Row("ground", "across 3 deg, unknown", velocity=(0.375, 0, 0), ground="plane:slope=3,direction=90", known=False),
-    Row("ground", "5 stairs up, 0.08 m", ground="stairs:rise=0.08,run=0.35,start=0.6", **STAIRS),
+    Row("ground", "5 stairs up, 0.15 m", ground="stairs:rise=0.15,run=0.35,start=0.6", **STAIRS),
     Row("ground", "5 stairs down, 0.08 m", ground="stairs:rise=-0.08,run=0.35,start=0.6", **STAIRS),
     Row("ground", "a kerb of 15 mm, unknown", velocity=(0.375, 0, 0), ground=KERB, known=False),
     Row("pushes", "10 N s to the left", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(0.0, 10.0)),

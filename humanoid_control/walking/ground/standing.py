@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pinocchio as pin
 
@@ -14,13 +16,16 @@ from humanoid_control.walking.feet import Feet, LegReach
 from humanoid_control.walking.ground.terrain import HeightMap, Terrain
 from humanoid_control.walking.plane_geometry import planar
 
+ROUNDS = 4  # until the root link is where it should be
 SAMPLES, DT = 60, 0.04  # of the way into the posture
 MISS = 0.005  # [m] by which a sole may be off the ground
 CROUCH = 0.03  # [m] that legs bend, so that they reach the lower foot
 
 
 def standing_configuration(robot: Robot, heights: HeightMap) -> np.ndarray:
-    """Configuration (nq,) in which a robot stands on the ground, upright, where and as wide as its neutral posture.
+    """Configuration (nq,) in which a robot stands on the ground, upright, as wide as in its neutral posture.
+
+    Its root link is over the place where it is in the neutral posture, as maps of walkers begin there.
 
     Args:
         robot: with a floating base, two feet with soles.
@@ -28,18 +33,26 @@ def standing_configuration(robot: Robot, heights: HeightMap) -> np.ndarray:
     Raises:
         RobotError: without two feet. ConfigError: a foot finds no place to stand, or the legs do not reach it.
     """
-    feet = Feet(robot)
-    terrain, q = Terrain(heights, feet.outlines), robot.q("neutral")
-    data = robot.model.createData()
+    feet, begin = Feet(robot), robot.q("neutral")
+    terrain, data = Terrain(heights, feet.outlines), robot.model.createData()
+    pin.framesForwardKinematics(robot.model, data, begin)
+    neutral = [planar(data.oMf[f]) for f in feet.frames]
+    q, moved = begin, np.zeros(3)
+    for _ in range(ROUNDS):
+        places = [terrain.foothold(pin.SE3(X.rotation, X.translation - moved), k) for k, X in enumerate(neutral)]
+        for side, place in zip(("left", "right"), places, strict=True):
+            if place.why:
+                raise ConfigError(f"{robot.name} cannot stand where it begins: {place.why} ({side})")
+        q = _standing_on(robot, feet, [p.X for p in places])
+        moved[:2] += q[:2] - begin[:2]
+    return q
+
+
+def _standing_on(robot: Robot, feet: Feet, soles: Sequence[pin.SE3]) -> np.ndarray:
+    q, data = robot.q("neutral"), robot.model.createData()
     pin.framesForwardKinematics(robot.model, data, q)
-    places = [terrain.foothold(planar(data.oMf[f]), k) for k, f in enumerate(feet.frames)]
-    for side, place in zip(("left", "right"), places, strict=True):
-        if place.why:
-            raise ConfigError(f"{robot.name} cannot stand where it begins: {place.why} ({side})")
-    soles = [p.X for p in places]
-    q[2] += float(
-        np.mean([X.translation[2] - data.oMf[f].translation[2] for X, f in zip(soles, feet.frames, strict=True)])
-    )
+    offs = [X.translation - data.oMf[f].translation for f, X in zip(feet.frames, soles, strict=True)]
+    q[:3] += np.mean(offs, axis=0)
     points = [X.act(np.array([*m, 0.0])) for X, m in zip(soles, feet.middle, strict=True)]
     center = 0.5 * (points[0] + points[1]) + [0.0, 0.0, LegReach(robot, feet, CROUCH).height(0.0)]
     ik = WholeBodyIk(robot, walking_settings(DT), limits=walking_limits(robot, feet))

@@ -18,6 +18,7 @@ STEEPEST = float(np.radians(15.0))  # of a place to stand
 UNEVEN = 0.015  # [m] that a point of it may be off its plane
 EDGE = 0.025  # [m] of range about its plane from which on there is an edge under the sole
 ALONG, ACROSS = 5, 3  # points of a sole that are looked at
+OFF_GROUND = 0.03  # [m] by which a foot of a list may be off the ground
 KEEP_OFF = 0.01  # [m] that a sole keeps off an edge: odometry errs
 CLEARANCE = 0.02  # [m] that heel and toe keep above the ground
 LOOKS = 20  # times of a swing at which they are looked at
@@ -98,6 +99,12 @@ class Terrain:
         if tilt > STEEPEST:
             return Foothold(place, f"a slope of {np.degrees(tilt):.0f} deg, {np.degrees(STEEPEST):.0f} are possible")
         return Foothold(place, "")
+
+    def refusal(self, X: pin.SE3, foot: int) -> str:
+        """Why a sole cannot stand at a pose (arguments of `foothold`); empty where it can."""
+        place = self.foothold(X, foot)
+        off = float(X.translation[2] - place.X.translation[2])
+        return place.why or (f"it is {off:+.2f} m off the ground" if abs(off) > OFF_GROUND else "")
 
     def swing(self, start: pin.SE3, end: pin.SE3, times: tuple[float, float], lift: float, foot: int) -> SwingPath:
         """The swing between two poses that keeps heel and toe clear of the ground: of those that do, the lowest.
