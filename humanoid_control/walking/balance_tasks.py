@@ -104,8 +104,8 @@ class BalanceTasks:
             return
         self.chest.set_target(heading @ upper.chest @ self.R_upright)
         points, velocity = upper.points @ self.R_upright, upper.velocity @ self.R_upright
-        for task, x, v in zip(self.arms, points, velocity, strict=True):
-            task.set_target(x, v)
+        for arm, x, v in zip(self.arms, points, velocity, strict=True):
+            arm.set_target(x, v)
 
 
 def gesture_tasks(robot: Robot) -> list[PointTask]:

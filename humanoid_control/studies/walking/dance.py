@@ -110,10 +110,9 @@ def dance(
         if motion.first <= walker.t <= motion.last:
             score.look(engine.q, motion.at(walker.t))
     out.steps, out.time = walker.steps, walker.t
-    made = routine.made if isinstance(routine, Routine) else None
-    if made is not None:
+    if isinstance(routine, Routine) and routine.made is not None:
         width = walker.planner.limits.width
-        out.taken, out.placed, out.place_error, out.beat_error = placed.against(made, routine.scale, width)
+        out.taken, out.placed, out.place_error, out.beat_error = placed.against(routine.made, routine.scale, width)
     out.wrist, out.elbow = score.result()
     out.dcm_error = float(np.sqrt((np.array(errors) ** 2).sum(axis=1).mean())) if errors else float("nan")
     return out

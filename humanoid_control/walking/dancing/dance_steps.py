@@ -101,8 +101,8 @@ def dancer_steps(body: BodyPoints, rule: ContactRule | None = None) -> list[Danc
     out = []
     for foot in (0, 1):
         other = 1 - foot
-        neutral, neutral_turn = _relative(at, yaw, other, foot, still)
-        neutral, neutral_turn = np.median(neutral, axis=0), float(np.median(neutral_turn))
+        places, turns = _relative(at, yaw, other, foot, still)
+        neutral, neutral_turn = np.median(places, axis=0), float(np.median(turns))
         for a, b in _runs(~on[:, foot]):
             if a == 0 or b >= len(on) - 1:
                 continue

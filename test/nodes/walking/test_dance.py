@@ -1,4 +1,4 @@
-"""The walker's node follows targets with chest and arms, standing and walking (4 s)."""
+"""The walker's node follows targets with chest and arms, standing and walking (7 s)."""
 
 import numpy as np
 import pytest
