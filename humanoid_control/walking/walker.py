@@ -33,7 +33,8 @@ TOUCHED = 0.05  # share of the weight that says it has
 FOLLOW, FOLLOW_GAIN, FOLLOW_SPEED = 0.03, 4.0, 0.6  # [m], [1/s], [m/s]: a robot pushed far off takes its plan along
 FELT = 0.005  # [m] by which ground may be off its plan before the plan follows it
 LATE, DOWN, DEEPEST = 0.02, 0.25, 0.04  # [s], [m/s], [m]: how a foot looks for ground that is not there
-QUICK, QUICK_ERROR, QUICK_CUT = 0.6, 0.15, 0.2  # [m/s]; [m] and [m] for each m/s beyond, that a swing alone brings
+CALMING = 0.15  # [m/s^2] at which a robot that walked quickly becomes calm again
+QUICK, QUICK_ERROR, QUICK_CUT = 0.6, 0.3, 0.5  # [m/s]; [m] and [m] for each m/s beyond, that a swing alone brings
 FALLEN_TILT, FALLEN_HEIGHT, FALLEN_AIR = np.radians(35.0), 0.6, 0.25
 
 
@@ -138,6 +139,7 @@ class Walker:
         self.upper: UpperMotion | None = None
         self._started, self._halt, self._counted, self._landed = False, False, False, False
         self._balance: Balance | None = None
+        self._pace = 0.0
         self._forces = np.zeros((2, 6))
 
     def command(self, velocity: np.ndarray) -> None:
@@ -227,6 +229,7 @@ class Walker:
         ref = self.plan.at(self.t)
         balance = self.stabilizer.balance(ref, now, self.plan.path.omega, dt)
         self._balance = balance
+        self._pace = max(self.replanner.speed, self._pace - dt * CALMING)
         self.stabilizer.press(balance.wrenches, self._forces, ref.swinging, dt)
         self.stabilizer.lead(ref, now, self._world_of_commands(now), dt)
         after = self.plan.at(self.t + dt)
@@ -404,6 +407,6 @@ class Walker:
         if a is None or b is None:
             return False
         # Quick legs throw the body about in every swing, and soles creep: that is no push.
-        quick = max(self.replanner.speed - QUICK, 0.0)
+        quick = max(self._pace - QUICK, 0.0)
         far, cut = a.threshold + QUICK_ERROR * quick, a.cut + QUICK_CUT * quick
         return float(np.hypot(*b.error)) > far or b.cut > cut
