@@ -127,6 +127,13 @@ ROWS = {
         "--ground": ("--ground plan:slope=3", "did you mean plane"),
         "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
     },
+    "study dance": {
+        "--robot": ("--robot lolla", "did you mean lola"),
+        "--clip": ("--clip dnace", "did you mean dance"),
+        "--only": ("--only stepps", "did you mean steps"),
+        "--resume": ("--resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
+        "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
+    },
     "study tendons": {
         "--robot": ("--robot kengoro_uper", "did you mean kengoro_upper"),
         "--models": ("--only others --models nowhere", "the folder nowhere does not exist"),

@@ -29,10 +29,12 @@ def test_every_open_page_is_told_that_the_run_is_over_and_the_command_that_plays
 def test_the_mean_error_is_plotted_over_the_time_until_now():
     panel = Panel.__new__(Panel)
     panel._errors, panel._plot, panel._history = SimpleNamespace(), SimpleNamespace(), deque(maxlen=5)
+    panel._targets = SimpleNamespace(visible=False)
     for k in range(8):
         panel.set_errors(0.5 * k, {"l_wrist": 0.01 * k, "r_wrist": 0.03 * k})
     t, y = panel._plot.data
     assert t == pytest.approx(0.5 * np.arange(-4, 1)) and y == pytest.approx(2.0 * np.arange(3, 8))
+    assert panel._targets.visible
     assert "| **mean** | **14.0** |" in panel._errors.content and "| r_wrist | 21.0 |" in panel._errors.content
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
-from humanoid_control.files import whole_file
+from humanoid_control.files import check_file, whole_file
 from humanoid_control.mocap import load_body_points
 from humanoid_control.retargeting import scale_to_robot
 from humanoid_control.robots import load_robot
@@ -52,7 +52,8 @@ def run_study(
         show: told how far it is.
 
     Raises:
-        UnknownNameError: a way that is none. ConfigError: a number out of range. ClipError, RobotError: of the first.
+        UnknownNameError: a way that is none. ConfigError: a number out of range; a file that cannot be written.
+        ClipError, RobotError: what cannot be danced at all, before the first dance.
     """
     for way in only:
         if way not in WAYS:
@@ -62,6 +63,10 @@ def run_study(
     robots = ROBOTS if robot is None else (robot,)
     for name in robots:
         load_robot(name, "floating").require_imitation_points()
+    for clip in clips:
+        load_body_points(clip)
+    if resume is not None:
+        check_file(resume)
     jobs = [
         (r, str(c), way, seed, float(seconds))
         for c in clips
