@@ -19,6 +19,8 @@ import pinocchio as pin
 from humanoid_control.kinematics.joint_state import ImuReading
 from humanoid_control.robots.robot import Robot
 
+TOUCHING, LEFT = 0.06, 0.03  # of the weight: force from which a sole touches the ground, and below which it does not
+BOUNCE = 0.02  # [s] for which a sole must have been that light: one that bounces has not been lifted
 LIGHT, SURE = 0.05, 0.25  # of the weight: force from which a sole begins to count, and counts fully
 BELIEF = 60.0  # [1/s] at which the soles lead the velocity of the accelerometer back
 PLACED, DRIFT = 0.004, 0.006  # [m] of doubt that each touch-down adds; share of the way
@@ -38,6 +40,7 @@ class BaseEstimate:
         soles: poses of the sole frames in the world.
         weights: (F,) how much each sole counted, 0..1 in all. airborne: how long none did [s].
         slip: (F,) horizontal speed that each loaded sole seems to have [m/s].
+        touches: (F,) which soles are in contact, of those that may be (`ContactStates`).
         deviation: (2,) standard deviation of the place and of the velocity, on each axis [m], [m/s].
     """
 
@@ -49,7 +52,41 @@ class BaseEstimate:
     weights: np.ndarray
     airborne: float
     slip: np.ndarray
+    touches: np.ndarray = field(default_factory=lambda: np.zeros(2, dtype=bool))
     deviation: np.ndarray = field(default_factory=lambda: np.zeros(2))
+
+
+class ContactStates:
+    """Which soles touch the ground, by their normal forces, without chatter.
+
+    A sole touches from TOUCHING of the weight on, and no longer once it has carried less than LEFT for BOUNCE.
+
+    Attributes:
+        touching: (F,) now. changes: how often a sole began or ceased to touch.
+    """
+
+    def __init__(self, soles: int, weight: float) -> None:
+        """Make them for so many soles, none of which touches; weight of the robot [N]."""
+        self._weight = weight
+        self.touching, self._light = np.zeros(soles, dtype=bool), np.zeros(soles)
+        self.changes = 0
+
+    def begin(self, touching: bool) -> None:
+        """All soles touch, or none does."""
+        self.touching[:], self._light[:], self.changes = touching, 0.0, 0
+
+    def update(self, forces: np.ndarray, dt: float) -> np.ndarray:
+        """Which soles touch (F,), by the normal force on each [N], dt after the last call [s]."""
+        for k, force in enumerate(forces):
+            touching = bool(self.touching[k])
+            self._light[k] = self._light[k] + dt if force < LEFT * self._weight else 0.0
+            if force > TOUCHING * self._weight:
+                touching = True
+            elif self._light[k] >= BOUNCE - 1e-9:
+                touching = False
+            self.changes += touching != bool(self.touching[k])
+            self.touching[k] = touching
+        return self.touching
 
 
 class FloatingBaseEstimator:
@@ -57,6 +94,7 @@ class FloatingBaseEstimator:
 
     Attributes:
         data: pinocchio's of the last update, with the base at the estimated pose only up to a translation.
+        contacts: of the soles, whether they may stand or not.
     """
 
     def __init__(self, robot: Robot, soles: Sequence[int]) -> None:
@@ -70,6 +108,7 @@ class FloatingBaseEstimator:
         self._root = robot.model.getFrameId(robot.root_link, pin.FrameType.BODY)
         self._R_base_root = robot.model.frames[self._root].placement.rotation.copy()
         self._weight = robot.mass * 9.81
+        self.contacts = ContactStates(len(self.frames), self._weight)
         self.reset()
 
     def reset(self, soles: Sequence[np.ndarray] | None = None) -> None:
@@ -81,6 +120,7 @@ class FloatingBaseEstimator:
         self._velocity: np.ndarray | None = None
         self._started = soles is not None
         self._steps, self._way, self._doubt = 0, 0.0, 0.0
+        self.contacts.begin(soles is not None)
 
     def kinematics(self, q: np.ndarray, v: np.ndarray, imu: ImuReading) -> None:
         """Poses and velocities with the base at the origin, turned as the IMU says, in `data`.
@@ -112,7 +152,8 @@ class FloatingBaseEstimator:
             dt: since the last update [s]. ground: (F,) height of the ground under each sole, where it is known [m].
         """
         r, data = self.robot, self.data
-        share = [self._load(float(f)) if stands else 0.0 for f, stands in zip(forces, may_stand, strict=True)]
+        touches = self.contacts.update(forces, dt) & np.asarray(may_stand, dtype=bool)
+        share = [self._load(float(f)) if touch else 0.0 for f, touch in zip(forces, touches, strict=True)]
         places = [data.oMf[f].translation for f in self.frames]
         speeds = [pin.getFrameVelocity(r.model, data, f, ALIGNED).linear for f in self.frames]
         total = sum(share)
@@ -125,8 +166,9 @@ class FloatingBaseEstimator:
         slip = np.zeros(len(self.frames))
         for k in range(len(self.frames)):
             anchor = self._anchors[k]
-            if k not in loaded:
+            if not touches[k]:
                 self._anchors[k] = None
+            if k not in loaded:
                 continue
             if anchor is None:
                 anchor = guess + places[k]
@@ -153,6 +195,7 @@ class FloatingBaseEstimator:
             weights,
             self._airborne,
             slip,
+            touches,
             self._deviation(),
         )
 

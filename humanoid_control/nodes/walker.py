@@ -356,7 +356,7 @@ class WalkerNode(TickNode):
         self.report = report
         if p.start_check and report.state == WalkState.WALK and report.steps == 0:
             self._check_shift(report, measured)
-        self._tell(report, measured)
+        self._tell(report)
 
     def _check_shift(self, report: WalkReport, measured: Measurement) -> None:
         """Stop before the first step where the weight does not go where it should."""
@@ -416,7 +416,7 @@ class WalkerNode(TickNode):
         self.restart()
         self.outputs.say(OFF)
 
-    def _tell(self, report: WalkReport, measured: Measurement) -> None:
+    def _tell(self, report: WalkReport) -> None:
         """Publish what the tick found."""
         self.errors.add(float(np.linalg.norm(report.balance.error)))
         self.margins.add(report.balance.margin)
@@ -434,7 +434,6 @@ class WalkerNode(TickNode):
         instant = self.sensors.joint_instant
         if self.ticks % self.every == 0 and instant is not None and instant != self.stamped:
             self.stamped = instant
-            self.outputs.feel(self.walker.feet.wrenches(self.walker.estimator.data, measured.foot_wrenches)[:, 2])
             self.outputs.publish(report.estimate, stamp_of(instant))
 
     def slack_time(self, left: float) -> None:
@@ -459,6 +458,7 @@ class WalkerNode(TickNode):
             "zmp_margin_min_mm": round(1e3 * float(margins.min()), 2) if len(margins) else float("nan"),
             "zmp_cut_mm": round(1e3 * r.balance.cut, 2) if r is not None else 0.0,
             "slip_mm_s": round(1e3 * float(np.max(r.estimate.slip)), 2) if r is not None else 0.0,
+            "bias_mm": round(1e3 * float(np.hypot(*r.bias)), 2) if r is not None else 0.0,
             "saturated_percent": round(100.0 * self.saturated / ticks, 3),
             "commands_limited": self.limited,
             "control_ticks": self.ticks,

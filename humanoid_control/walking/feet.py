@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -29,6 +30,46 @@ class SensedSole:
     name: str
     joint: int
     X_joint_sensor: pin.SE3
+
+
+class Reaction(NamedTuple):
+    """What the ground does to a robot through both soles.
+
+    Attributes:
+        force: (3,) in the world [N]. zmp: (2,) zero-moment point, at the height of the soles that carry [m]; where
+            nothing carries, between the soles.
+        yaw_torque: about the vertical through it [N m].
+        friction: share of the tangential force in the normal one.
+    """
+
+    force: np.ndarray
+    zmp: np.ndarray
+    yaw_torque: float
+    friction: float
+
+
+def reaction_of(soles: Sequence[pin.SE3], wrenches: np.ndarray) -> Reaction:
+    """Sum of the wrenches under both soles.
+
+    Args:
+        soles: poses of the sole frames. wrenches: (2, 6) as of `Feet.wrenches`.
+    """
+    forces = [X.rotation @ w[:3] for X, w in zip(soles, wrenches, strict=True)]
+    total = forces[0] + forces[1]
+    carried = float(total[2])
+    if carried < 1.0:
+        middle = 0.5 * (soles[0].translation + soles[1].translation)
+        return Reaction(total, middle[:2].copy(), 0.0, 0.0)
+    ground = sum(float(f[2] * X.translation[2]) for f, X in zip(forces, soles, strict=True)) / carried
+    x = y = z = 0.0  # moment about the origin of the world, lifted to the ground
+    for X, f, w in zip(soles, forces, wrenches, strict=True):
+        (px, py, pz), (fx, fy, fz), tau = X.translation.tolist(), f.tolist(), X.rotation @ w[3:]
+        x += py * fz - (pz - ground) * fy + tau[0]
+        y += (pz - ground) * fx - px * fz + tau[1]
+        z += px * fy - py * fx + tau[2]
+    zmp = np.array([-y, x]) / carried
+    torque = z - zmp[0] * float(total[1]) + zmp[1] * float(total[0])
+    return Reaction(total, zmp, float(torque), float(np.hypot(total[0], total[1])) / carried)
 
 
 class Feet:

@@ -17,6 +17,7 @@ from humanoid_control.errors import UnknownNameError
 from humanoid_control.estimation.floating_base import BaseEstimate
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.dancing.upper_body import GUESS, UpperMotion
+from humanoid_control.walking.disturbance import ObserverSettings
 from humanoid_control.walking.feet import Feet, LegReach
 from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes, VelocityPlanner
 from humanoid_control.walking.ground.center_height import CenterHeight, support_heights
@@ -62,6 +63,7 @@ class WalkSettings:
         limits: of the steps; default: from the robot.
         plan: of the centre of mass, one of PLANS: closed form, preview control, or a program that also moves footholds.
         gains: of the stabilizer. adjustment: of steps after pushes; None: they stay where they are planned.
+        observer: of what the model does not know; None: nobody looks.
         ground: heights of the ground in the world of the walker, which begins below its root link; None: not known,
             taken as level.
     """
@@ -79,6 +81,7 @@ class WalkSettings:
     plan: str = "dcm"
     gains: StabilizerGains = field(default_factory=StabilizerGains)
     adjustment: AdjustmentSettings | None = field(default_factory=AdjustmentSettings)
+    observer: ObserverSettings | None = field(default_factory=ObserverSettings)
     ground: HeightMap | None = None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pinocchio as pin
@@ -17,7 +17,8 @@ from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
 from humanoid_control.walking.dancing.upper_body import UpperMotion
-from humanoid_control.walking.feet import Feet
+from humanoid_control.walking.disturbance import DisturbanceObserver, MeasuredMotion
+from humanoid_control.walking.feet import Feet, Reaction, reaction_of
 from humanoid_control.walking.footsteps import Footstep, VelocityPlanner
 from humanoid_control.walking.ground.felt_ground import FeltGround
 from humanoid_control.walking.planning.lipm import follow_dcm
@@ -29,7 +30,6 @@ EXPECTED = 0.7  # phase of a swing from which on the foot may touch down
 PREPARING = 0.1  # [s] before a lift-off in which the coming steps are planned
 # [s] on both feet before the next step: worth a look at what the upper body does, and time to catch a push in.
 LINGERS = 0.5
-TOUCHED = 0.05  # share of the weight that says it has
 FOLLOW, FOLLOW_GAIN, FOLLOW_SPEED = 0.03, 4.0, 0.6  # [m], [1/s], [m/s]: a robot pushed far off takes its plan along
 FELT = 0.005  # [m] by which ground may be off its plan before the plan follows it
 LATE, DOWN, DEEPEST = 0.02, 0.25, 0.04  # [s], [m/s], [m]: how a foot looks for ground that is not there
@@ -56,6 +56,8 @@ class WalkReport:
         estimate: of the robot. references: of the plan. balance: of the stabilizer.
         ik: of the inverse kinematics. foot_error: (2,) by which it misses the soles [m].
         steps: that have ended so far.
+        reaction: of the ground on both soles, as measured.
+        bias: (2,) by which the centre of mass leans off the plan for what the model does not know [m].
     """
 
     state: WalkState
@@ -66,6 +68,8 @@ class WalkReport:
     ik: IkResult
     foot_error: np.ndarray
     steps: int
+    reaction: Reaction
+    bias: np.ndarray
 
 
 class Walker:
@@ -93,6 +97,7 @@ class Walker:
         self.estimator = FloatingBaseEstimator(robot, self.feet.frames)
         self.stabilizer = Stabilizer(self.feet, robot.mass, s.gains)
         self.ik = WholeBodyIk(robot, walking_settings(s.dt), limits=walking_limits(robot, self.feet))
+        self.observer = DisturbanceObserver(robot.mass, s.observer)
         self.tasks = BalanceTasks(robot, self.feet, s.dt, s.momentum)
         self._data = robot.model.createData()
         self.replanner = Replanner(robot, self.feet, s)
@@ -141,6 +146,8 @@ class Walker:
         self._balance: Balance | None = None
         self._pace = 0.0
         self._forces = np.zeros((2, 6))
+        self.observer.reset()
+        self._lean, self._momentum = np.zeros(3), np.zeros(3)
 
     def command(self, velocity: np.ndarray) -> None:
         """Walk with a velocity from the coming step on.
@@ -225,6 +232,8 @@ class Walker:
         if not self._started:
             now = self._start(measured, now)
         self._check_fall(now)
+        reaction = self._observe(now)
+        now = replace(now, center=now.center - self._lean)  # as the plan means it
         self._next_plan(now)
         ref = self.plan.at(self.t)
         balance = self.stabilizer.balance(ref, now, self.plan.path.omega, dt)
@@ -242,13 +251,15 @@ class Walker:
         if self.upper is not None:
             self.upper.advance(self.t + dt, dt)
             upper = self.upper.at(self.t + dt)
-        self.tasks.set(soles, self.center + along, after.heading, after.swinging, upper)
+        self.tasks.set(soles, self.center + self._lean + along, after.heading, after.swinging, upper)
         result = self.ik.step(self.q, self.tasks.tasks, dt)
         self.q, self.v = result.q, result.v
         self._remember()
         self.t += dt
         error = self._foot_error(soles)
-        return WalkReport(self.state, self.why, now, ref, balance, result, error, self.steps)
+        now = replace(now, center=now.center + self._lean)
+        bias = self._lean[:2].copy()
+        return WalkReport(self.state, self.why, now, ref, balance, result, error, self.steps, reaction, bias)
 
     def _estimate(self, measured: Measurement) -> BaseEstimate:
         self.estimator.kinematics(measured.joints.q, measured.joints.v, measured.imu)
@@ -267,6 +278,16 @@ class Walker:
         if self._started and self.felt is not None and ref.swinging is not None and now.weights[1 - ref.swinging] > 0.9:
             self.felt.feel(now.soles[1 - ref.swinging], self.settings.dt)
         return now
+
+    def _observe(self, now: BaseEstimate) -> Reaction:
+        """What the ground does, and the lean against what the model does not know."""
+        reaction = reaction_of(now.soles, self._forces)
+        if self.settings.observer is not None and self.state != WalkState.FALLEN:
+            omega = self.plan.path.omega
+            seen = MeasuredMotion(now.center[:2], now.center_velocity[:2], self._momentum, reaction, omega)
+            self._lean = np.array([*self.observer.look(seen, self.settings.dt), 0.0])
+            self.replanner.filter.lean = self._lean
+        return reaction
 
     def _start(self, measured: Measurement, now: BaseEstimate) -> BaseEstimate:
         """Stand: the plan begins with the feet where they are, on the ground where it is known."""
@@ -305,9 +326,9 @@ class Walker:
         return pin.XYZQUATToSE3(now.q[:7]) * pin.XYZQUATToSE3(self.q[:7]).inverse()
 
     def _remember(self) -> None:
+        self._momentum = np.array(pin.computeCentroidalMomentum(self.robot.model, self._data, self.q, self.v).angular)
         if self.t >= self._next_sample - 1e-9:
-            L = pin.computeCentroidalMomentum(self.robot.model, self._data, self.q, self.v).angular
-            self.replanner.filter.remember(np.array(L))
+            self.replanner.filter.remember(self._momentum)
             self._next_sample += self.settings.filter_dt
 
     def _foot_error(self, soles: list[pin.SE3]) -> np.ndarray:
@@ -368,7 +389,7 @@ class Walker:
         if not self._counted:
             self.steps, self._counted, self._landed = self.steps + 1, True, False
         if self.felt is not None and not self._landed:
-            self._reach_ground(now, phase)
+            self._reach_ground(now, measured, phase)
         if plans.coming is None and len(self.plan.phases) > 1 and phase.end - t <= PREPARING:
             plans.prepare(now, phase.end, 1 - phase.step.foot, self.state == WalkState.STOP)
         elif plans.coming is None and phase.end - t > LINGERS and self.upper is not None and self.upper.known:
@@ -380,18 +401,17 @@ class Walker:
     def _swing(self, now: Commanded, measured: BaseEstimate, phase: Phase) -> None:
         """Let a foot land that has met the ground; move its foothold after a push."""
         s, u = self.settings, phase.swing.phase(self.t)
-        touches = self._forces[phase.step.foot, 2] > TOUCHED * self.stabilizer.weight
-        if u > EXPECTED and touches and phase.land - self.t > s.dt:
+        if u > EXPECTED and measured.touches[phase.step.foot] and phase.land - self.t > s.dt:
             foot, height = self.replanner.land(now)
             self.stabilizer.offsets[foot][2] += height
         elif s.adjustment is not None and phase.step.double < LINGERS and self._pushed:
             polygon = self.stabilizer.polygon(self.plan.at(self.t))
             self.replanner.adjust(self.t, measured, polygon, s.adjustment)
 
-    def _reach_ground(self, now: Commanded, phase: Phase) -> None:
+    def _reach_ground(self, now: Commanded, measured: BaseEstimate, phase: Phase) -> None:
         """Lower a foot that should stand and does not until it does; then the plan takes over where it is."""
         foot, off = phase.step.foot, self.stabilizer.offsets[phase.step.foot]
-        if self._forces[foot, 2] > TOUCHED * self.stabilizer.weight:
+        if measured.touches[foot]:
             self._landed = True
             height, planned = float(self._soles[foot].translation[2]), float(phase.step.X.translation[2])
             if FELT < abs(height - planned) < DEEPEST:

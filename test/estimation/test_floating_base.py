@@ -4,7 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.estimation.floating_base import FloatingBaseEstimator
+from humanoid_control.estimation.floating_base import TOUCHING, ContactStates, FloatingBaseEstimator
 from humanoid_control.kinematics.joint_state import ImuReading
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
@@ -100,3 +100,41 @@ def test_beside_the_truth_while_the_robot_is_pushed(robot):
         engine.step(4)
     assert np.abs(errors).max() < 3e-3
     assert np.sqrt(np.mean(np.square(speeds))) < 0.02
+
+
+def test_a_contact_at_its_threshold_does_not_chatter():
+    """A sole that rests lightly, its force noisy; then it is pressed, bounces twice, and is lifted."""
+    rng, weight = np.random.default_rng(1), 600.0
+    light = (TOUCHING - 0.005) * weight + 0.02 * weight * rng.normal(size=500)
+    crossings = np.count_nonzero(np.diff(light > TOUCHING * weight))
+    contacts = ContactStates(1, weight)
+    felt = [bool(contacts.update(np.array([f]), DT)[0]) for f in light]
+    assert crossings > 150 and contacts.changes <= 1
+    assert felt[-1]
+    bouncing = [300.0] * 5 + [0.0] * 3 + [250.0] * 2 + [5.0] * 4 + [300.0] * 5
+    assert all(contacts.update(np.array([f]), DT)[0] for f in bouncing)
+    lifted = [bool(contacts.update(np.array([0.0]), DT)[0]) for _ in range(10)]
+    assert lifted == sorted(lifted, reverse=True) and not lifted[5]
+    assert contacts.changes <= 2
+
+
+def test_a_sole_that_bounces_keeps_its_place(robot):
+    """The body drifts as it is told while the left sole has no force for three ticks; then both say where it is."""
+    feet, q, v = Feet(robot), robot.q("neutral"), np.zeros(robot.nv)
+    estimator = FloatingBaseEstimator(robot, feet.frames)
+
+    def update(forces):
+        estimator.kinematics(q[7:], v[6:], reading(q, v))
+        return estimator.update(np.array(forces), (True, True), DT)
+
+    update([300.0, 300.0])
+    anchor = estimator._anchors[0].copy()
+    for _ in range(3):
+        estimator._position += [0.004, 0.0, 0.0]
+        got = update([0.0, 0.0])
+    assert got.touches.tolist() == [True, True] and got.airborne > 0
+    np.testing.assert_array_equal(estimator._anchors[0], anchor)
+    before = got.deviation[0]
+    got = update([300.0, 300.0])
+    np.testing.assert_allclose(got.soles[0].translation, anchor, atol=1e-9)
+    assert got.deviation[0] == pytest.approx(before, abs=1e-4)

@@ -9,7 +9,7 @@ import pytest
 
 from humanoid_control.errors import RobotError
 from humanoid_control.robots import load_robot
-from humanoid_control.walking.feet import Feet
+from humanoid_control.walking.feet import Feet, reaction_of
 
 ROBOTS = ("lola", "hrp2", "suralp", "wabian2")
 
@@ -95,3 +95,25 @@ def test_robots_that_cannot_walk_are_told_what_is_missing():
     robot.feet = robot.feet[:1]
     with pytest.raises(RobotError, match="no two soles"):
         Feet(robot)
+
+
+def test_the_reaction_is_the_sum_of_forces_at_points_of_both_soles():
+    """Random forces on points of tilted soles at two heights, summed one by one."""
+    rng = np.random.default_rng(4)
+    soles = [pin.SE3(pin.rpy.rpyToMatrix(0.1, -0.05, y), np.array([0.1, y, 0.02 * y])) for y in (0.1, -0.1)]
+    points, forces, wrenches = [], [], np.zeros((2, 6))
+    for k, X in enumerate(soles):
+        for _ in range(4):
+            at, f = rng.uniform(-0.1, 0.1, 3) * [1, 1, 0], rng.normal(size=3) * [30, 30, 20] + [0, 0, 80]
+            wrenches[k] += [*f, *np.cross(at, f)]
+            points.append(X.act(at))
+            forces.append(X.rotation @ f)
+    got = reaction_of(soles, wrenches)
+    np.testing.assert_allclose(got.force, np.sum(forces, axis=0))
+    weights = [sum(f[2] for f in forces[4 * k : 4 * k + 4]) for k in (0, 1)]
+    ground = np.average([X.translation[2] for X in soles], weights=weights)
+    about = np.array([*got.zmp, ground])
+    moment = sum(np.cross(p - about, f) for p, f in zip(points, forces, strict=True))
+    np.testing.assert_allclose(moment, [0.0, 0.0, got.yaw_torque], atol=1e-9)
+    assert got.friction == pytest.approx(np.hypot(*got.force[:2]) / got.force[2])
+    assert reaction_of(soles, np.zeros((2, 6))).zmp == pytest.approx([0.1, 0.0])

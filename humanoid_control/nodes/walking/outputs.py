@@ -24,7 +24,6 @@ try:  # not among the ROS wheels; there, nothing needs transforms
 except ImportError:
     TFMessage = None
 
-TOUCHING, LEFT_GROUND = 0.06, 0.03  # of the weight: force from which a foot touches, and below which it does not
 ORIENTATION_STD, SPEED_STD, TURNING_STD = 5e-3, 0.02, 0.01  # [rad], [m/s], [rad/s] of odometry
 HEIGHT_STD, START_STD = 5e-3, 1e-3  # [m]
 THICK, BALL, WIDTH = 0.012, 0.05, 0.01  # [m] of a sole, of a point, of a line
@@ -59,7 +58,7 @@ class WalkOutputs:
 
     def restart(self) -> None:
         """Odometry begins anew."""
-        self.contacts, self.way, self._place = [False, False], 0.0, None
+        self.way, self._place = 0.0, None
         self.X_odom_footprint = pin.SE3.Identity()
 
     def say(self, state: str) -> None:
@@ -73,18 +72,12 @@ class WalkOutputs:
         """The state that was said last."""
         return self._said
 
-    def feel(self, forces: np.ndarray) -> None:
-        """Take the normal forces (2,) of the feet [N]: a foot that touches does so until it clearly does not."""
-        weight = self.walker.robot.mass * 9.81
-        for k, f in enumerate(forces):
-            self.contacts[k] = bool(f > (LEFT_GROUND if self.contacts[k] else TOUCHING) * weight)
-
     def publish(self, now: BaseEstimate, stamp: Time) -> None:
         """Publish odometry, its transforms and the contacts, at the time of the measurement."""
         message = self.odometry(now, stamp)
         self.odom.publish(message)
-        for publisher, touches in zip(self._contacts, self.contacts, strict=True):
-            publisher.publish(Bool(data=touches))
+        for publisher, touches in zip(self._contacts, self.walker.estimator.contacts.touching, strict=True):
+            publisher.publish(Bool(data=bool(touches)))
         if self._tf is not None:
             self._send_transforms(message)
 

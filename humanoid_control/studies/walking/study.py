@@ -21,6 +21,7 @@ from humanoid_control.studies.walking.trial import (
     Push,
     WalkConditions,
     WalkOutcome,
+    WrongBody,
     steady,
     walk,
 )
@@ -36,6 +37,9 @@ joint's limit and whose; full: how long a joint was at it. odometry: error of th
 time per time, of simulation and walker together, on one core beside the others of this table."""
 
 
+RIGHT_BODY = WrongBody()
+
+
 @dataclass(frozen=True)
 class Row:
     """One walk of the study.
@@ -46,6 +50,8 @@ class Row:
         ground: its shape, a recipe; contact_stiffness: under a corner of a sole [N/m]. known: the walker has
             a map of it.
         push: impulse (2,) on the root link, forward and to the left, at the lift-off of the seventh step [N s].
+        pull: force (2,) on it from the first lift-off on [N]. body: what the walker's model does not know of the robot.
+        delay: of all sensors, besides that of the noise [s].
     """
 
     group: str
@@ -61,6 +67,9 @@ class Row:
     ground: str = ""
     known: bool = True
     contact_stiffness: float = 1.0e5
+    pull: tuple[float, float] = (0.0, 0.0)
+    body: WrongBody = RIGHT_BODY
+    delay: float = 0.0
 
 
 SLOPES = {"up": "slope=8", "down": "slope=-8", "across": "slope=8,direction=90"}
@@ -80,6 +89,16 @@ ROWS = (
     Row("worlds", "MuJoCo", engine="mujoco"),
     Row("worlds", "elastic drives", drives="elastic"),
     Row("worlds", "friction 0.4", friction=0.4),
+    Row("worlds", "sensors 10 ms later", delay=0.01),
+    Row("worlds", "all masses +10 %", body=WrongBody(masses=1.1)),
+    Row("worlds", "all masses -10 %", body=WrongBody(masses=0.9)),
+    Row("worlds", "centre of mass 15 mm ahead", body=WrongBody(shift=(0.015, 0.0, 0.0))),
+    Row("worlds", "centre of mass 15 mm back", body=WrongBody(shift=(-0.015, 0.0, 0.0))),
+    Row("worlds", "centre of mass 15 mm to the left", body=WrongBody(shift=(0.0, 0.015, 0.0))),
+    Row("worlds", "5 kg in the left hand", body=WrongBody(payload=5.0)),
+    Row("worlds", "30 N forward, always", pull=(30.0, 0.0)),
+    Row("worlds", "30 N back, always", pull=(-30.0, 0.0)),
+    Row("worlds", "20 N to the left, always", pull=(0.0, 20.0)),
     *(Row("ground", f"{way} 8 deg", velocity=(0.375, 0, 0), ground=f"plane:{g}") for way, g in SLOPES.items()),
     *(Row("ground", f"{way} 8 deg", "hrp2", (0.25, 0, 0), ground=f"plane:{g}") for way, g in SLOPES.items()),
     Row("ground", "up 3 deg, unknown", velocity=(0.375, 0, 0), ground="plane:slope=3", known=False),
@@ -204,13 +223,16 @@ def try_row(row: Row, steps: int, seed: int) -> WalkOutcome:
         friction=row.friction,
         ground=row.ground,
         contact_stiffness=row.contact_stiffness,
-    ).build()
+    ).build(row.body.put_on(load_robot(row.robot, "floating")))
     stand_on_ground(engine)
     pushes: tuple[Push, ...] = ()
     if row.push is not None:
         forward, left = row.push
         pushes = (Push(6 * row.step_time, (forward / PUSHED, left / PUSHED, 0.0), PUSHED),)
-    conditions = WalkConditions(steady(row.velocity), steps, noise=NOISE, seed=seed, pushes=pushes)
+    elif any(row.pull):
+        pushes = (Push(0.0, (*row.pull, 0.0), 1e6),)
+    noise = replace(NOISE, delay={sensor: old + row.delay for sensor, old in NOISE.delay.items()})
+    conditions = WalkConditions(steady(row.velocity), steps, noise=noise, seed=seed, pushes=pushes)
     return walk(engine, make_walker(row), conditions)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.kinematics.joint_state import ImuReading, JointState, Measurement
+from humanoid_control.robots import Robot
 from humanoid_control.simulation.engine import Engine
 from humanoid_control.simulation.sensors.sensor_model import Imperfection, Sensor
 from humanoid_control.walking.walker import Walker, WalkReport, WalkState
@@ -50,6 +51,37 @@ class NoisySensors:
         state = JointState(true.joints.names, q, v, effort, t)
         self.last = Measurement(state, ImuReading(*imu), {n: np.concatenate(w) for n, w in feet.items() if w})
         return self.last
+
+
+@dataclass(frozen=True)
+class WrongBody:
+    """How a simulated robot differs from the model that its walker has.
+
+    Attributes:
+        masses: of all links, as a multiple. shift: (3,) of the centre of mass of the whole robot, by that of the link
+            with the sternum, in the axes of the neutral posture [m]. payload: at the left wrist [kg].
+    """
+
+    masses: float = 1.0
+    shift: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    payload: float = 0.0
+
+    def put_on(self, robot: Robot) -> Robot:
+        """The robot itself, changed."""
+        model, total = robot.model, robot.mass
+        pin.framesForwardKinematics(model, robot.data, robot.q("neutral"))
+        trunk = model.frames[robot.points["sternum"]].parentJoint
+        inertia = model.inertias[trunk]
+        lever = robot.data.oMi[trunk].rotation.T @ np.array(self.shift) * total / inertia.mass
+        model.inertias[trunk] = pin.Inertia(inertia.mass, inertia.lever + lever, inertia.inertia)
+        for joint in range(model.njoints):
+            i = model.inertias[joint]
+            model.inertias[joint] = pin.Inertia(self.masses * i.mass, i.lever, self.masses * i.inertia)
+        if self.payload > 0:
+            wrist = model.frames[robot.points["l_wrist"]]
+            ball = pin.Inertia.FromSphere(self.payload, 0.05)
+            model.appendBodyToJoint(wrist.parentJoint, ball, wrist.placement)
+        return robot
 
 
 @dataclass(frozen=True)

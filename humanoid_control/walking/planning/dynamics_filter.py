@@ -39,6 +39,7 @@ class DynamicsFilter:
     Attributes:
         dt: between samples [s]. done: all samples of the plan are there.
         height: of the centre of mass at a time [m]; None: it stays.
+        lean: (3,) of the commanded centre of mass off the plan [m].
     """
 
     height: Callable[[float], float] | None = None
@@ -50,6 +51,7 @@ class DynamicsFilter:
             robot, feet: that walk. dt: between samples [s]. momentum: as of `BalanceTasks`.
         """
         self.robot, self.dt = robot, dt
+        self.lean = np.zeros(3)
         self._tasks = BalanceTasks(robot, feet, dt, momentum)
         self._ik = WholeBodyIk(robot, walking_settings(dt), limits=walking_limits(robot, feet, False))
         self._data = robot.model.createData()
@@ -104,7 +106,7 @@ class DynamicsFilter:
                 self._c[2] = self.height(t)
             ref = plan.at(t)
             upper = None if self._upper is None else self._upper.at(t)
-            self._tasks.set(ref.soles, self._c, ref.heading, ref.swinging, upper)
+            self._tasks.set(ref.soles, self._c + self.lean, ref.heading, ref.swinging, upper)
             result = self._ik.step(self._q, self._tasks.tasks, dt)
             self._q = result.q
             self._L.append(self.momentum(result.q, result.v))
