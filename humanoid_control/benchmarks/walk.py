@@ -159,7 +159,7 @@ def walk_once(
 
 def _case(robot: str, speed: float, step_time: float, momentum: bool | None = None) -> Row:
     arms = speed >= BALANCED if momentum is None else momentum
-    return Row("bench", "", robot, (speed, 0.0, 0.0), step_time, arms)
+    return Row("bench", "", robot, (speed, 0.0, 0.0), step_time, "task" if arms else "still")
 
 
 def _later(case: Row, steps: int, seed: int) -> Callable[[], dict[str, Any]]:

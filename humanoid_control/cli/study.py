@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     dance.add("--only", type=comma_list, help="standing or steps (default: both)")
     dance.add("--workers", type=int, help="processes (default: one a core)")
     dance.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not danced again")
-    walking.add("--only", type=comma_list, help="groups: robots,speed,ways,worlds,ground,pushes,stops")
+    walking.add("--only", type=comma_list, help="groups: robots,speed,ways,worlds,ground,pushes,stops,momentum")
     walking.add("--ground", type=given, help="only walks on this ground, as plane:slope=5 or stairs:rise=0.1,run=0.35")
     tendons.add("--robot", type=given, help="with tendons (default: kengoro_upper)")
     tendons.add("--seeds", type=int, help="how often, with other errors (default: 20)")

@@ -41,6 +41,7 @@ class BaseEstimate:
         weights: (F,) how much each sole counted, 0..1 in all. airborne: how long none did [s].
         slip: (F,) horizontal speed that each loaded sole seems to have [m/s].
         touches: (F,) which soles are in contact, of those that may be (`ContactStates`).
+        turned: (F,) by how much each of these has turned about the vertical since it touched down [rad].
         deviation: (2,) standard deviation of the place and of the velocity, on each axis [m], [m/s].
     """
 
@@ -53,6 +54,7 @@ class BaseEstimate:
     airborne: float
     slip: np.ndarray
     touches: np.ndarray = field(default_factory=lambda: np.zeros(2, dtype=bool))
+    turned: np.ndarray = field(default_factory=lambda: np.zeros(2))
     deviation: np.ndarray = field(default_factory=lambda: np.zeros(2))
 
 
@@ -116,6 +118,7 @@ class FloatingBaseEstimator:
         self._anchors: list[np.ndarray | None] = [None] * len(self.frames)
         if soles is not None:
             self._anchors = [np.array(p, dtype=float) for p in soles]
+        self._headings = np.full(len(self.frames), np.nan)
         self._position, self._airborne = np.zeros(3), 0.0
         self._velocity: np.ndarray | None = None
         self._started = soles is not None
@@ -163,11 +166,13 @@ class FloatingBaseEstimator:
             self._position, self._started = np.array([0.0, 0.0, -min(places[k][2] for k in loaded)]), True
         velocity = self._fused(-sum(weights[k] * speeds[k] for k in loaded) if loaded else None, dt)
         guess = self._position + dt * velocity
-        slip = np.zeros(len(self.frames))
+        slip, turned = np.zeros(len(self.frames)), np.zeros(len(self.frames))
         for k in range(len(self.frames)):
             anchor = self._anchors[k]
-            if not touches[k]:
-                self._anchors[k] = None
+            if touches[k]:
+                turned[k] = self._turned(k)
+            else:
+                self._anchors[k], self._headings[k] = None, np.nan
             if k not in loaded:
                 continue
             if anchor is None:
@@ -196,8 +201,17 @@ class FloatingBaseEstimator:
             self._airborne,
             slip,
             touches,
+            turned,
             self._deviation(),
         )
+
+    def _turned(self, sole: int) -> float:
+        """Turn about the vertical of a sole since it touched down, by IMU and joints [rad]."""
+        R = self.data.oMf[self.frames[sole]].rotation
+        heading = math.atan2(R[1, 0], R[0, 0])
+        if math.isnan(self._headings[sole]):
+            self._headings[sole] = heading
+        return math.remainder(heading - self._headings[sole], 2 * math.pi)
 
     def _fused(self, soles: np.ndarray | None, dt: float) -> np.ndarray:
         """Velocity (3,) of the base from the one before, the accelerometer and what the soles say; None: nothing."""

@@ -13,17 +13,17 @@ from humanoid_control.ik.settings import IkSettings
 from humanoid_control.ik.tasks.center_of_mass import CenterOfMassTask
 from humanoid_control.ik.tasks.frames import FrameTask, OrientationTask
 from humanoid_control.ik.tasks.joints import PostureTask
-from humanoid_control.ik.tasks.momentum import AngularMomentumTask
 from humanoid_control.ik.tasks.points import PointTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
+from humanoid_control.walking.arm_swing import ArmSwing
 from humanoid_control.walking.dancing.upper_body import ARM_POINTS, UpperGoal
 from humanoid_control.walking.feet import Feet
 
 STANCE, SWING, CENTER, CHEST = 100.0, 10.0, 30.0, 5.0
 SWING_TURN = 0.2  # [m/rad] of a swinging sole: where an ankle is at the end of its range the sole tilts first
-UPPER_BODY, ARMS, SPARE_LEGS, MOMENTUM = 3.0, 0.3, 0.1, 0.5
+UPPER_BODY, SPARE_LEGS, POSTURE_GAIN = 3.0, 0.1, 5.0
 GESTURE, GESTURE_GAIN = (0.7, 1.5, 3.0), 25.0  # of shoulders, elbows, wrists that follow somebody [s/m], [1/s]
 FREE_WAIST, FREE_ARMS = 0.5, 0.03  # pull of the posture meanwhile
 
@@ -46,35 +46,32 @@ class BalanceTasks:
     """Tasks of the whole body, whose errors are gone at the end of a tick.
 
     Attributes:
-        feet: a FrameTask for each sole. center, chest, posture, momentum: the other tasks.
+        feet: a FrameTask for each sole. center, chest, posture: the other tasks. swing: what arms do on their own.
         arms: shoulders, elbows and wrists against the chest, for a robot that has these points.
         tasks: those that count now, for the solver.
     """
 
-    def __init__(self, robot: Robot, feet: Feet, dt: float, momentum: bool = False) -> None:
+    def __init__(self, robot: Robot, feet: Feet, dt: float, arms: str = "still") -> None:
         """Make them.
 
         Args:
-            robot: with a floating base. feet: its feet. dt: of the ticks [s].
-            momentum: the arms balance the angular momentum about the vertical.
+            robot: with a floating base. feet: its feet. dt: of the ticks [s]. arms: one of ARM_SWINGS.
         """
         gain, g = 1.0 / dt, JointGroups.of(robot)
         self.feet = [FrameTask(robot, f, weight=STANCE, gain=gain, orientation_weight=1.0) for f in feet.frames]
         self.center = CenterOfMassTask(robot, weight=CENTER, gain=gain)
         self.chest = OrientationTask(robot, "sternum", weight=CHEST, gain=gain)
         weights = np.full(robot.n, UPPER_BODY)
-        weights[g.arms] = ARMS
+        self.swing = ArmSwing(robot, arms)
+        weights[g.arms] = self.swing.weight
         weights[g.legs] = SPARE_LEGS if len(g.l_leg) > 6 else 0.0
-        self.posture = PostureTask(robot, weights=weights, weight=1.0, gain=5.0)
-        self.momentum = AngularMomentumTask(weight=MOMENTUM)
+        self.posture = PostureTask(robot, weights=weights, weight=1.0, gain=POSTURE_GAIN)
         self._weights, self._freed = weights, weights.copy()
         self._freed[g.arms], self._freed[g.waist] = FREE_ARMS, FREE_WAIST
         self.arms = gesture_tasks(robot) if all(p in robot.points for p in ARM_POINTS) else []
-        self._alone: list[Task] = [*self.feet, self.center, self.chest, self.posture]
-        if momentum:
-            self._alone.append(self.momentum)
-        self._following: list[Task] = [*self._alone, *self.arms]
-        self.tasks = self._alone
+        balance: list[Task] = [*self.feet, self.center, self.chest, self.posture]
+        self._alone, self._following = [*balance, *self.swing.tasks], [*balance, *self.arms]
+        self.tasks, self._rest = self._alone, robot.postures["neutral"]
         pin.framesForwardKinematics(robot.model, robot.data, robot.q("neutral"))
         self.R_upright = robot.data.oMf[robot.points["sternum"]].rotation.copy()
 
@@ -102,10 +99,19 @@ class BalanceTasks:
         if upper is None:
             self.chest.set_target(heading @ self.R_upright)
             return
+        self.posture.set_target(self._rest)
         self.chest.set_target(heading @ upper.chest @ self.R_upright)
         points, velocity = upper.points @ self.R_upright, upper.velocity @ self.R_upright
         for arm, x, v in zip(self.arms, points, velocity, strict=True):
             arm.set_target(x, v)
+
+    def swing_arms(self, q: np.ndarray, v: np.ndarray, spin: float, heading: np.ndarray) -> None:
+        """Set what the arms do in the coming tick, where they follow nobody; as of `ArmSwing.rates`."""
+        if self.swing.way == "still" or self.tasks is self._following:
+            return
+        arms, swing = self.swing.arms, self.swing
+        rates = swing.rates(q, v, spin, heading)
+        self.posture.posture[arms] = q[swing.first + arms] + rates / POSTURE_GAIN
 
 
 def gesture_tasks(robot: Robot) -> list[PointTask]:

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.walking.planning.plan import WalkPlan, mean_heading
+
+REST = 0.5  # [s] in which the momentum of a turn goes when no step follows
 
 
 @dataclass(frozen=True)
@@ -81,3 +84,31 @@ class MomentumReference:
     def value(self, t: float) -> float:
         """The reference at time t [kg m^2/s]; zero before the first step."""
         return self.step.value(t) if self.step is not None else 0.0
+
+
+class TurnMomentum:
+    """The vertical momentum along a plan: that of `MomentumReference`, a cubic from lift-off to lift-off."""
+
+    def __init__(self, inertia: float) -> None:
+        """Make it; inertia about the vertical through the centre of mass [kg m^2]."""
+        self._reference, self._lift = MomentumReference(inertia), float("-inf")
+
+    def copy(self) -> TurnMomentum:
+        """One that goes on from here on its own."""
+        out = TurnMomentum(self._reference.inertia)
+        out._reference.step, out._lift = self._reference.step, self._lift
+        return out
+
+    def at(self, plan: WalkPlan, t: float) -> float:
+        """The reference at a time, which must not go back [N m s]."""
+        k = plan.index(t)
+        step = self._reference.step
+        if k >= 0 and plan.phases[k].lift > self._lift + 1e-6 and t < plan.phases[k].end:
+            phase = plan.phases[k]
+            self._lift = phase.lift
+            before, after = (mean_heading(plan.soles(when)) for when in (phase.lift, phase.land))
+            turn = before.T @ after
+            self._reference.begin_step(t, max(phase.end - t, 0.1), float(np.arctan2(turn[1, 0], turn[0, 0])))
+        elif step is not None and t > step.begin + step.duration and step.value(t) != 0.0:
+            self._reference.begin_step(t, REST)
+        return self._reference.value(t)

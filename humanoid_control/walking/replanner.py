@@ -58,7 +58,7 @@ class WalkSettings:
         inward: of the zero-moment point from the middle line of a sole toward the other foot [m].
         start: time in which the weight is shifted before the first step [s].
         settle: time in which it comes back to the middle after the last one [s].
-        momentum: arms balance the angular momentum about the vertical.
+        arms: what they do, one of ARM_SWINGS: `still`, or against the angular momentum about the vertical.
         filter_dt: samples of the dynamics filter [s]. horizon: of it [s]; 0: no filter.
         limits: of the steps; default: from the robot.
         plan: of the centre of mass, one of PLANS: closed form, preview control, or a program that also moves footholds.
@@ -74,7 +74,7 @@ class WalkSettings:
     inward: float = 0.005
     start: float = 1.0
     settle: float = 0.6
-    momentum: bool = False
+    arms: str = "still"
     filter_dt: float = 0.02
     horizon: float = 1.8
     limits: StepLimits | None = None
@@ -126,7 +126,7 @@ class Replanner:
         """Make it; it has a plan after `stand`."""
         self.settings, self.feet = settings, feet
         s = settings
-        self.filter = DynamicsFilter(robot, feet, s.filter_dt, s.momentum)
+        self.filter = DynamicsFilter(robot, feet, s.filter_dt, s.arms)
         self.reach = LegReach(robot, feet, s.crouch)
         self.height = self.reach.height(0.0)
         limits = s.limits or step_limits_of(robot, feet, self.reach.height, s.times)

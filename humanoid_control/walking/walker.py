@@ -12,6 +12,7 @@ import pinocchio as pin
 from humanoid_control.errors import ConfigError
 from humanoid_control.estimation.floating_base import BaseEstimate, FloatingBaseEstimator
 from humanoid_control.ik.whole_body_ik import IkResult, WholeBodyIk
+from humanoid_control.kinematics.centroidal import inertia_about_center
 from humanoid_control.kinematics.joint_state import Measurement
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.robots.robot import Robot
@@ -21,6 +22,7 @@ from humanoid_control.walking.disturbance import DisturbanceObserver, MeasuredMo
 from humanoid_control.walking.feet import Feet, Reaction, reaction_of
 from humanoid_control.walking.footsteps import Footstep, VelocityPlanner
 from humanoid_control.walking.ground.felt_ground import FeltGround
+from humanoid_control.walking.momentum_reference import TurnMomentum
 from humanoid_control.walking.planning.lipm import follow_dcm
 from humanoid_control.walking.planning.plan import Phase, References, WalkPlan
 from humanoid_control.walking.replanner import READY, Commanded, Replanner, WalkSettings, level
@@ -98,10 +100,11 @@ class Walker:
         self.stabilizer = Stabilizer(self.feet, robot.mass, s.gains)
         self.ik = WholeBodyIk(robot, walking_settings(s.dt), limits=walking_limits(robot, self.feet))
         self.observer = DisturbanceObserver(robot.mass, s.observer)
-        self.tasks = BalanceTasks(robot, self.feet, s.dt, s.momentum)
+        self.tasks = BalanceTasks(robot, self.feet, s.dt, s.arms)
         self._data = robot.model.createData()
         self.replanner = Replanner(robot, self.feet, s)
         # Samples of the dynamics filter a tick, so that all are done when they are needed.
+        self._inertia = float(inertia_about_center(robot.model, robot.data, robot.q("neutral"))[2, 2])
         self._samples = int(np.ceil(s.horizon / s.filter_dt / max(PREPARING / s.dt - 2.0, 1.0)))
         self.reset()
 
@@ -148,6 +151,7 @@ class Walker:
         self._forces = np.zeros((2, 6))
         self.observer.reset()
         self._lean, self._momentum = np.zeros(3), np.zeros(3)
+        self._turning = self.replanner.filter.turning = TurnMomentum(self._inertia)
 
     def command(self, velocity: np.ndarray) -> None:
         """Walk with a velocity from the coming step on.
@@ -252,6 +256,7 @@ class Walker:
             self.upper.advance(self.t + dt, dt)
             upper = self.upper.at(self.t + dt)
         self.tasks.set(soles, self.center + self._lean + along, after.heading, after.swinging, upper)
+        self.tasks.swing_arms(self.q, self.v, self._turning.at(self.plan, self.t + dt), after.heading)
         result = self.ik.step(self.q, self.tasks.tasks, dt)
         self.q, self.v = result.q, result.v
         self._remember()

@@ -138,3 +138,21 @@ def test_a_sole_that_bounces_keeps_its_place(robot):
     got = update([300.0, 300.0])
     np.testing.assert_allclose(got.soles[0].translation, anchor, atol=1e-9)
     assert got.deviation[0] == pytest.approx(before, abs=1e-4)
+
+
+def test_a_sole_that_turns_on_the_ground_is_felt(robot):
+    feet, q, v = Feet(robot), robot.q("neutral"), np.zeros(robot.nv)
+    estimator = FloatingBaseEstimator(robot, feet.frames)
+
+    def turned(yaw, forces):
+        X = pin.SE3(pin.rpy.rpyToMatrix(0.0, 0.0, yaw), np.zeros(3))
+        now = robot.q("neutral", X)
+        estimator.kinematics(q[7:], v[6:], reading(now, v))
+        return estimator.update(np.array(forces), (True, True), DT).turned
+
+    turned(3.1, [300.0, 300.0])
+    np.testing.assert_allclose(turned(3.2, [300.0, 300.0]), [0.1, 0.1], atol=1e-9)
+    for _ in range(8):
+        lifted = turned(3.2, [300.0, 0.0])
+    np.testing.assert_allclose(lifted, [0.1, 0.0], atol=1e-9)
+    np.testing.assert_allclose(turned(3.25, [300.0, 300.0]), [0.15, 0.0], atol=1e-9)

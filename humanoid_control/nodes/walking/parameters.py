@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.walking import StabilizerGains, StepTimes, WalkSettings
+from humanoid_control.walking.arm_swing import ARM_SWINGS
 
 STEP, GAINS = StepTimes(), StabilizerGains()
 WALK = WalkSettings()
@@ -35,7 +36,12 @@ class WalkerParameters(NodeParameters):
     settle_time: float = param(
         WALK.settle, "in which the weight comes to the middle after the last step", "s", 0.2, 5.0
     )
-    momentum: bool = param(WALK.momentum, "the arms balance the angular momentum about the vertical")
+    arm_swing: str = param(
+        WALK.arms,
+        "what the arms do while they follow nobody: still; as the opposite legs; or against the angular momentum about "
+        "the vertical, by the null space, by a weighted norm, or as a task",
+        choices=ARM_SWINGS,
+    )
     forward: float = param(0.0, "longest step forward; 0: what the robot's legs allow", "m", 0.0, 2.0)
     sideways: float = param(0.0, "longest step to the side; 0: what the robot's legs allow", "m", 0.0, 1.0)
     turn: float = param(0.0, "largest turn in one step; 0: what the robot's legs allow", "rad", 0.0, 1.5)
@@ -114,7 +120,7 @@ def walk_settings(p: WalkerParameters) -> WalkSettings:
         crouch=p.crouch,
         start=p.start_time,
         settle=p.settle_time,
-        momentum=p.momentum,
+        arms=p.arm_swing,
         gains=gains,
         ground=ground_of(p.ground) if p.ground else None,
     )

@@ -27,6 +27,7 @@ from humanoid_control.studies.walking.trial import (
 )
 from humanoid_control.terminal import Table, machine
 from humanoid_control.walking import StepTimes, Walker, WalkSettings, WalkState
+from humanoid_control.walking.arm_swing import ARM_SWINGS
 from humanoid_control.walking.ground.standing import stand_on_ground
 
 MOST_STEPS = 100_000
@@ -34,7 +35,9 @@ NOTE = """All sensors have noise, a bias of the orientation and 2 ms of delay; t
 of gains for all. xi error: of the divergent component against the plan, forward and sideways, root mean square. sole:
 most that a foot came down off its plan against the other foot. slip: creep of loaded soles in all. torque: most of a
 joint's limit and whose; full: how long a joint was at it. odometry: error of the estimated way. real time: simulated
-time per time, of simulation and walker together, on one core beside the others of this table."""
+time per time, of simulation and walker together, on one core beside the others of this table. L_z: angular momentum
+about the vertical through the centre of mass, peak to peak. yaw torque: under the soles, from the wrenches, 99th
+percentile. sole turned: most about the vertical while it stood, true and as the robot measures it."""
 
 
 RIGHT_BODY = WrongBody()
@@ -46,7 +49,7 @@ class Row:
 
     Attributes:
         group: of rows. name: what is walked. robot: who. velocity: (3,) [m/s, m/s, rad/s]. step_time: [s].
-        momentum: arms balance the momentum about the vertical. engine, drives, friction: of the world.
+        arms: as of WalkSettings. engine, drives, friction: of the world.
         ground: its shape, a recipe; contact_stiffness: under a corner of a sole [N/m]. known: the walker has
             a map of it.
         push: impulse (2,) on the root link, forward and to the left, at the lift-off of the seventh step [N s].
@@ -59,7 +62,7 @@ class Row:
     robot: str = "lola"
     velocity: tuple[float, float, float] = (0.5, 0.0, 0.0)
     step_time: float = 0.8
-    momentum: bool = False
+    arms: str = "still"
     engine: str = "multibody"
     drives: str = "ideal"
     friction: float = 0.8
@@ -81,7 +84,7 @@ ROWS = (
     Row("robots", "0.24 m in 0.8 s", "suralp", (0.3, 0.0, 0.0)),
     Row("robots", "0.3 m in 0.8 s", "wabian2", (0.375, 0.0, 0.0)),
     Row("speed", "0.5 m in 0.6 s", velocity=(0.8333, 0.0, 0.0), step_time=0.6),
-    Row("speed", "0.45 m in 0.45 s, arms balance", velocity=(1.0, 0.0, 0.0), step_time=0.45, momentum=True),
+    Row("speed", "0.45 m in 0.45 s, arms balance", velocity=(1.0, 0.0, 0.0), step_time=0.45, arms="task"),
     Row("ways", "backward", velocity=(-0.3, 0.0, 0.0)),
     Row("ways", "sideways", velocity=(0.0, 0.12, 0.0)),
     Row("ways", "turning on the spot", velocity=(0.0, 0.0, 0.2)),
@@ -112,8 +115,19 @@ ROWS = (
     Row("pushes", "20 N s forward", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(20.0, 0.0)),
     Row("pushes", "20 N s back", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(-20.0, 0.0)),
 )
+MOMENTUM = "momentum"
+TURNING: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("0.4 m in 0.8 s", {}),
+    ("0.4 m in 0.8 s, friction 0.2", {"friction": 0.2}),
+    ("0.5 m in 0.6 s", {"velocity": (0.8333, 0.0, 0.0), "step_time": 0.6}),
+    ("0.42 m in 0.6 s, friction 0.25", {"velocity": (0.7, 0.0, 0.0), "step_time": 0.6, "friction": 0.25}),
+    ("0.45 m in 0.45 s", {"velocity": (1.0, 0.0, 0.0), "step_time": 0.45}),
+    ("a curve of 1.3 m", {"velocity": (0.4, 0.0, 0.3)}),
+)
+ARM_ROWS = tuple(Row(MOMENTUM, name, arms=arms, **more) for name, more in TURNING for arms in ARM_SWINGS)
+"""Arms against the momentum of the legs: only where they are asked for."""
 STOPS = "stops"
-GROUPS = (*dict.fromkeys(r.group for r in ROWS), STOPS)
+GROUPS = (*dict.fromkeys(r.group for r in ROWS), STOPS, MOMENTUM)
 PHASES = 8  # of a cycle of two steps in which the emergency stop is tried
 
 
@@ -145,7 +159,8 @@ def run_study(
     robots = list(dict.fromkeys(r.robot for r in ROWS))
     if robot is not None and robot not in robots:
         raise UnknownNameError("robot that walks", robot, robots)
-    wanted = [r for r in ROWS if (not only or r.group in only) and robot in (None, r.robot)]
+    rows = (*ROWS, *(ARM_ROWS if MOMENTUM in only else ()))
+    wanted = [r for r in rows if (not only or r.group in only) and robot in (None, r.robot)]
     if ground:
         if only:
             raise ConfigError("a ground has rows of its own: give ground or groups, not both")
@@ -158,7 +173,8 @@ def run_study(
     stops = [o for o in found if isinstance(o, dict)]
     parts: list[Table | str] = []
     for group in dict.fromkeys(job[0].group for job, _ in walks):
-        parts.append(_table(group, [(job[0], o) for job, o in walks if job[0].group == group]))
+        table = _momentum_table if group == MOMENTUM else _table
+        parts.append(table(group, [(job[0], o) for job, o in walks if job[0].group == group]))
     if stops:
         parts.append(_stop_table(stops))
     data = {
@@ -205,7 +221,7 @@ def make_walker(row: Row) -> Walker:
     """The walker of a row."""
     times = StepTimes(nominal=row.step_time, shortest=min(row.step_time, 0.4), comfortable=10.0)
     ground = ground_of(row.ground) if row.ground and row.known else None
-    settings = WalkSettings(times=times, momentum=row.momentum, ground=ground)
+    settings = WalkSettings(times=times, arms=row.arms, ground=ground)
     walker = Walker(load_robot(row.robot, "floating"), settings)
     limits = walker.planner.limits
     long = abs(row.velocity[0]) * row.step_time
@@ -300,6 +316,33 @@ def _table(group: str, rows: list[tuple[Row, WalkOutcome]]) -> Table:
             ]
         )
     return Table(f"walking: {group}", columns, body)
+
+
+def _momentum_table(group: str, rows: list[tuple[Row, WalkOutcome]]) -> Table:
+    columns = ["robot", "walk", "arms", "", "steps", "m/s", "L_z N m s", "yaw torque N m", "slip mm", "sole turned deg"]
+    columns += ["measured deg", "xi error mm", "tilt deg", "full s"]
+    body = []
+    for r, o in rows:
+        e = 1000 * o.dcm_error
+        body.append(
+            [
+                r.robot,
+                r.name,
+                r.arms,
+                f"fell: {o.fell}" if o.fell else "walked",
+                o.steps,
+                round(float(np.hypot(*o.velocity[:2])), 3),
+                round(o.momentum, 2),
+                round(o.yaw_torque, 1),
+                round(1000 * o.slip),
+                round(float(np.degrees(o.turned)), 1),
+                round(float(np.degrees(o.turned_felt)), 1),
+                f"{e[0]:.1f} / {e[1]:.1f}",
+                round(float(np.degrees(o.tilt)), 2),
+                round(o.torque_full, 2),
+            ]
+        )
+    return Table("walking: arms against the momentum about the vertical", columns, body)
 
 
 def _stop_table(stops: list[dict[str, Any]]) -> Table:

@@ -109,6 +109,8 @@ class WalkOutcome:
         odometry: error of the estimated way, as share of it. height_drift: [m].
         velocity: (3,) mean over the steady part [m/s, m/s, rad/s], in the robot's heading.
         momentum: peak to peak of the angular momentum about the vertical [N m s].
+        yaw_torque: about the vertical under the soles, measured; most of all but a hundredth of the time [N m].
+        turned, turned_felt: most that a sole turned about the vertical while it stood, in truth and measured [rad].
         real_time_factor: simulated time per time. tick: median and 99th percentile of a tick of the walker [s].
     """
 
@@ -131,6 +133,9 @@ class WalkOutcome:
     height_drift: float = 0.0
     velocity: np.ndarray = field(default_factory=lambda: np.zeros(3))
     momentum: float = 0.0
+    yaw_torque: float = 0.0
+    turned: float = 0.0
+    turned_felt: float = 0.0
     real_time_factor: float = 0.0
     tick: tuple[float, float] = (0.0, 0.0)
 
@@ -223,6 +228,8 @@ class _Seen:
         self.torque = np.zeros(engine.robot.n)
         self.sole_errors: list[float] = []
         self.slip, self.full = 0.0, 0.0
+        self.turned, self.turned_felt = 0.0, 0.0
+        self._down: list[np.ndarray | None] = [None, None]
         self._swinging: int | None = None
         self._soles: list[pin.SE3] | None = None
 
@@ -244,6 +251,16 @@ class _Seen:
             k = self._swinging
             planned, true = ref.soles[1 - k].actInv(ref.soles[k]), soles[1 - k].actInv(soles[k])
             self.sole_errors.append(float(np.hypot(*(planned.translation - true.translation)[:2])))
+        for k, touches in enumerate(report.estimate.touches):
+            if not touches:
+                self._down[k] = None
+                continue
+            R = soles[k].rotation
+            down = self._down[k] = R if self._down[k] is None else self._down[k]
+            turn = down.T @ R
+            if report.state != WalkState.STAND:
+                self.turned = max(self.turned, float(abs(np.arctan2(turn[1, 0], turn[0, 0]))))
+                self.turned_felt = max(self.turned_felt, float(abs(report.estimate.turned[k])))
         self._soles, self._swinging = soles, ref.swinging
         up = pin.XYZQUATToSE3(e.q[:7]).rotation @ r.X_world_root.rotation.T
         heading = np.arctan2(up[1, 0], up[0, 0])
@@ -261,6 +278,7 @@ class _Seen:
                 *report.estimate.q[:3],
                 heading,
                 L,
+                report.reaction.yaw_torque,
                 float(ref.swinging is not None),
             ]
         )
@@ -284,6 +302,7 @@ class _Seen:
         k = int(np.argmax(self.torque))
         out.torque_share, out.torque_joint = float(self.torque[k]), self.engine.robot.joint_names[k]
         out.torque_full = self.full
+        out.turned, out.turned_felt = self.turned, self.turned_felt
         third = a[len(a) // 3 : -max(len(a) // 10, 1)]
         if len(third) > 2:
             h = np.unwrap(third[:, 14])
@@ -293,6 +312,7 @@ class _Seen:
             forward, left = (c * d[:, 0] + s * d[:, 1]).sum(), (c * d[:, 1] - s * d[:, 0]).sum()
             out.velocity = np.array([forward, left, h[-1] - h[0]]) / span
             out.momentum = float(np.ptp(third[:, 15]))
+            out.yaw_torque = float(np.percentile(np.abs(third[:, 16]), 99))
         out.tick = (float(np.median(self.ticks)), float(np.percentile(self.ticks, 99)))
 
 

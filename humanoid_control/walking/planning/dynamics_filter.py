@@ -25,6 +25,7 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
 from humanoid_control.walking.dancing.upper_body import UpperMotion
 from humanoid_control.walking.feet import Feet
+from humanoid_control.walking.momentum_reference import TurnMomentum
 from humanoid_control.walking.planning.lipm import follow_dcm
 from humanoid_control.walking.planning.plan import MomentumShift, WalkPlan
 
@@ -40,19 +41,21 @@ class DynamicsFilter:
         dt: between samples [s]. done: all samples of the plan are there.
         height: of the centre of mass at a time [m]; None: it stays.
         lean: (3,) of the commanded centre of mass off the plan [m].
+        turning: reference of the momentum about the vertical, of now; None: there is none.
     """
 
     height: Callable[[float], float] | None = None
+    turning: TurnMomentum | None = None
 
-    def __init__(self, robot: Robot, feet: Feet, dt: float = 0.02, momentum: bool = False) -> None:
+    def __init__(self, robot: Robot, feet: Feet, dt: float = 0.02, arms: str = "still") -> None:
         """Make it.
 
         Args:
-            robot, feet: that walk. dt: between samples [s]. momentum: as of `BalanceTasks`.
+            robot, feet: that walk. dt: between samples [s]. arms: as of `BalanceTasks`.
         """
         self.robot, self.dt = robot, dt
         self.lean = np.zeros(3)
-        self._tasks = BalanceTasks(robot, feet, dt, momentum)
+        self._tasks = BalanceTasks(robot, feet, dt, arms)
         self._ik = WholeBodyIk(robot, walking_settings(dt), limits=walking_limits(robot, feet, False))
         self._data = robot.model.createData()
         self._filter = butter(2, CUTOFF, fs=1.0 / dt, output="sos")
@@ -84,7 +87,7 @@ class DynamicsFilter:
             q, v: (nq,), (nv,) of the robot as it is commanded, in the world of the plan.
             center: (3,) of mass, planned for t. upper: what the upper body does.
         """
-        self._upper = upper
+        self._upper, self._turning = upper, None if self.turning is None else self.turning.copy()
         self._plan, self._t0, self._count = plan, t, int(np.ceil(horizon / self.dt)) + 1
         self._q, self._c = q.copy(), np.array(center, dtype=float)
         self._ik.reset()
@@ -106,7 +109,9 @@ class DynamicsFilter:
                 self._c[2] = self.height(t)
             ref = plan.at(t)
             upper = None if self._upper is None else self._upper.at(t)
+            spin = 0.0 if self._turning is None else self._turning.at(plan, t)
             self._tasks.set(ref.soles, self._c + self.lean, ref.heading, ref.swinging, upper)
+            self._tasks.swing_arms(self._q, self._ik.v, spin, ref.heading)
             result = self._ik.step(self._q, self._tasks.tasks, dt)
             self._q = result.q
             self._L.append(self.momentum(result.q, result.v))
