@@ -142,16 +142,20 @@ def gjk(solid1: Solid, solid2: Solid, tolerance: float) -> tuple:
     if norm(v) <= TOUCH:
         v = (0.0, 0.0, 1.0)
     x1, n, count, first = p1, mul(1.0 / norm(v), v), 0, True
+    apart = False  # a plane was found between the two: what says afterwards that they overlap is rounding
     for _ in range(ITERATIONS):
         a, b = support(solid1, v), support(solid2, (-v[0], -v[1], -v[2]))
         w = sub(b, a)
-        vv = dot(v, v)
-        if not first and vv - dot(v, w) <= tolerance * vv:
+        vv, along_v = dot(v, v), dot(v, w)
+        apart = apart or along_v > TOUCH * math.sqrt(vv)
+        if not first and vv - along_v <= tolerance * vv:
             break
         for c in range(3):
             W[count, c], X[count, c] = w[c], a[c]
         count = _reduce(W, count + 1, work[0], work[1], keep)
         if count == 4:
+            if apart:  # four points nearly in one plane, as of a face and an edge along it
+                break
             return 0.0, n, x1, x1
         new = (0.0, 0.0, 0.0)
         at = (0.0, 0.0, 0.0)

@@ -17,8 +17,10 @@ from humanoid_control.collision.capsule_distance import (
     segment_segment,
     segment_solid,
 )
+from humanoid_control.collision.convex_distance import EXACT, Solid, gjk
 from humanoid_control.collision.pair_distance import pair_distance
-from humanoid_control.collision.shapes import CAPSULE, ELLIPTIC_CAPSULE, KIND_NAMES, ShapeArrays
+from humanoid_control.collision.penetration_depth import solid_solid
+from humanoid_control.collision.shapes import BOX, CAPSULE, CYLINDER, ELLIPTIC_CAPSULE, KIND_NAMES, ShapeArrays
 
 PAIRS = list(itertools.product(KIND_NAMES, KIND_NAMES))
 UNORDERED = [(a, b) for a, b in PAIRS if KIND_NAMES.index(a) <= KIND_NAMES.index(b)]
@@ -280,3 +282,22 @@ def test_shapes_on_top_of_each_other_still_give_numbers():
         d, n, x1, x2 = measure(A)
         assert -0.41 < d < -0.09, (k1, k2)
         assert np.isfinite(np.concatenate([n, x1, x2])).all() and np.linalg.norm(n) == pytest.approx(1)
+
+
+def test_cylinders_along_a_face_are_not_taken_for_overlapping(rng):
+    """An arm that hangs beside a trunk: four difference points nearly in one plane hold the origin by rounding only."""
+    box = Solid(BOX, np.array([0.06, 0.09, 0.1, 0.0]), np.eye(3), (0.0, 0.0, 0.659))
+    size, half = np.array([0.035, 0.035, 0.0, 0.034]), 0.034
+    found = [  # in which 0 was said
+        [0.04972479130195993, 0.08194693106656387, 0.9953954719701855],
+        [-0.8549034075548189, 0.5187872046815518, -3.1402355593895034e-06],
+        [-0.5163986917887535, -0.8509668247043908, 0.09585329609038264],
+    ]
+    turns = Rotation.from_rotvec(rng.normal(size=(500, 3)) * [1e-6, 0.3, 1e-6]).as_matrix()
+    p = (-0.0031852336973848885, 0.14500000000000002, 0.7296308152260833)
+    for R in (np.array(found), *(turns @ found)):
+        lean = abs(R[1, 2])
+        true = p[1] - 0.09 - 0.035 * np.sqrt(1 - lean**2) - half * lean
+        arm = Solid(CYLINDER, size, np.ascontiguousarray(R), p)
+        for d in (solid_solid(box, arm)[0], solid_solid(arm, box)[0], gjk(box, arm, EXACT)[0]):
+            assert d == pytest.approx(true, abs=1e-8)
