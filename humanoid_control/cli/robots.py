@@ -125,6 +125,9 @@ def _map(args: argparse.Namespace) -> int:
     ]
     table("tracked points", ["point", "link", "xyz m", "found", "guess"], cells)
     console.print(f"{len(guessed.imitation_joints)} joints: {', '.join(guessed.imitation_joints)}")
+    if guessed.neutral:
+        turned = ", ".join(f"{joint} {angle:g}" for joint, angle in guessed.neutral.items())
+        console.print(f"with all joints at 0 the meshes of an arm touch something: neutral posture with {turned} rad")
     if guessed.fits:
         columns = ["body", "shapes", "outside max mm", "outside mean mm", "inside max mm"]
         rows = [

@@ -17,7 +17,8 @@ from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.guess.bodies import Bodies
 from humanoid_control.robots.guess.contact_shapes import CLEAR, EARLY_MOST, ContactFit, fit_contacts
-from humanoid_control.robots.guess.robot_file import contact_text, links_overlapping_at_rest
+from humanoid_control.robots.guess.overlaps import GAP, TURN, links_overlapping_at_rest, parted_posture
+from humanoid_control.robots.guess.robot_file import contact_text
 from humanoid_control.robots.robot import CONTACT_MARGIN
 
 trimesh = pytest.importorskip("trimesh")
@@ -161,3 +162,34 @@ def test_a_shape_against_a_link_is_kept_apart_from_that_only(tmp_path):
         shoulder(tmp_path, extra=ROWS.replace("against: [chest]", "against: [chesst]"))
     with pytest.raises(RobotError, match="must be a list of links"):
         shoulder(tmp_path, extra=ROWS.replace("against: [chest]", "against: chest"))
+
+
+def test_arms_that_touch_at_zero_are_turned_out_by_the_least_angle(tmp_path):
+    """A hand that hangs 20 mm inside a hip: its roll joint, 0.5 m above, parts them; what touches nothing stays."""
+    trimesh.creation.box(bounds=[[-0.1, -0.1, -0.8], [0.1, 0.1, -0.5]]).export(tmp_path / "hip.stl")
+    trimesh.creation.box(bounds=[[-0.03, -0.03, -0.32], [0.03, 0.03, -0.2]]).export(tmp_path / "hand.stl")
+    mesh = '<collision><geometry><mesh filename="{}.stl"/></geometry></collision>'
+    links = "".join(
+        f"<link name='{n}'>{INERTIA}{mesh.format(n) if n in ('hip', 'hand') else ''}</link>"
+        for n in ("hip", "a", "b", "c", "hand")
+    )
+    joints = [("pitch", "hip", "a", "0 0.11 0", "0 1 0"), ("roll", "a", "b", "0 0 0", "1 0 0")]
+    joints += [("yaw", "b", "c", "0 0 -0.1", "0 0 1"), ("elbow", "c", "hand", "0 0 -0.2", "0 1 0")]
+    (tmp_path / "r.urdf").write_text(f"<robot name='r'>{links}{''.join(joint(*j) for j in joints)}</robot>")
+    rows = [
+        '{"name": "hip", "link": "hip", "shape": "box", "center": [0, 0, -0.65], "size": [0.2, 0.2, 0.3]}',
+        '{"name": "hand", "link": "hand", "shape": "box", "center": [0, 0, -0.26], "size": [0.06, 0.06, 0.12]}',
+    ]
+    file = "schema: humanoid_robot/1\nimitation_joints: [pitch, roll, yaw, elbow]\ncollision:\n"
+    file += "".join(f"  - {row}\n" for row in rows)
+    (tmp_path / "r.yaml").write_text(file)
+    robot = load_robot(str(tmp_path / "r.urdf"), "fixed")
+    assert links_overlapping_at_rest(robot) == [("hand", "hip")] and not len(robot.pairs)
+    bodies = Bodies(parse_urdf(robot.urdf, "r"), tmp_path)
+    found = parted_posture(robot, bodies, [["pitch", "roll", "yaw"]])
+    angle = found.pop("roll")
+    gaps = [0.01 - 0.03 * np.cos(a) + 0.5 * np.sin(a) for a in (angle - TURN, angle)]  # of its upper inner edge
+    assert not found and gaps[0] < GAP < gaps[1]
+    (tmp_path / "r.yaml").write_text(f"{file}postures: {{neutral: {{roll: {angle}}}}}\n")
+    robot = load_robot(str(tmp_path / "r.urdf"), "fixed")
+    assert len(robot.pairs) == 1 and parted_posture(robot, bodies, [["pitch", "roll", "yaw"]]) == {}

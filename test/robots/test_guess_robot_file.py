@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from humanoid_control.errors import ConfigError, RobotError
+from humanoid_control.evaluation.mesh_contact import mesh_contacts
 from humanoid_control.robots import CATALOGUE, MODELS, load_robot
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.guess.limbs import _twins
@@ -160,6 +161,34 @@ def test_meshes_get_capsules_that_stand_in_for_them(tmp_path):
         axis = link.act(np.array(item.shape.p1)) - link.act(np.array(item.shape.p0))
         assert np.linalg.norm(axis) + 2 * item.shape.radius == pytest.approx(length, abs=1e-3)
         assert pin.Quaternion.FromTwoVectors(axis, ends[1] - ends[0]).angularDistance(pin.Quaternion.Identity()) < 0.01
+
+
+def test_hands_that_reach_into_the_thighs_hang_outside_in_the_neutral_posture(tmp_path, monkeypatch):
+    """As TALOS's: with both hands inside at zero, no shape of theirs would be kept away from the thighs there."""
+    trimesh = pytest.importorskip("trimesh")
+    monkeypatch.setattr("humanoid_control.robots.guess.contact_shapes.DRAWS", 40)
+    robot, document = load_robot("hrp2", "fixed"), ET.fromstring(load_robot("hrp2", "fixed").urdf)
+    tip = robot.point_positions(robot.q("zero"), ["l_wrist"])[0] - [0, 0.05, 0.1]
+    hands = {s + "_hand" for s in "lr"}
+    for link in document.findall("link"):
+        if link.get("name") not in ("l_thigh", "r_thigh"):
+            for e in [*link.findall("collision"), *link.findall("visual")]:
+                link.remove(e)
+        if link.get("name") in hands:
+            place = robot.link_poses(robot.q("zero"))[link.get("name")]
+            at = place.actInv(tip * ([1, 1, 1] if link.get("name") == "l_hand" else [1, -1, 1]))
+            trimesh.creation.box(extents=[0.06, 0.14, 0.2]).export(tmp_path / "hand.stl")
+            collision = ET.SubElement(link, "collision")
+            ET.SubElement(collision, "origin", xyz=" ".join(f"{v:.6f}" for v in at), rpy="0 0 0")
+            ET.SubElement(ET.SubElement(collision, "geometry"), "mesh", filename="hand.stl")
+    path = tmp_path / "inside.urdf"
+    path.write_text(ET.tostring(document, encoding="unicode"))
+    _, mapping = guess_robot_file(path)
+    robot = load_robot(path, "fixed")
+    assert len(mapping.neutral) == 2 and mapping.to_json()["neutral"] == mapping.neutral
+    for joint, angle in mapping.neutral.items():
+        assert robot.postures["neutral"][robot.joint_index(joint)] == angle
+    assert mesh_contacts(robot, robot.postures["neutral"][None]).share == 0.0
 
 
 def test_only_what_has_no_shape_is_guessed(tmp_path):

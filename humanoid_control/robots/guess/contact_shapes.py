@@ -74,7 +74,7 @@ def fit_contacts(robot: Robot, bodies: Bodies, links: list[tuple[str, str]], see
             found[frozenset(pair)] = ContactFit(pair, touched=None)
             continue
         both = [pair] if twin is None or not any({*twin} == {*p} for p in links) else [pair, twin]
-        sides = [_LinkPair(robot, bodies, p) for p in both]
+        sides = [LinkPair(robot, bodies, p) for p in both]
         for side in sides:
             side.follow_motions(np.random.default_rng(seed))
         fits = _fit(sides, bodies)
@@ -84,7 +84,7 @@ def fit_contacts(robot: Robot, bodies: Bodies, links: list[tuple[str, str]], see
     return [replace(found[frozenset(pair)], links=pair) for pair in links]
 
 
-def _fit(sides: list[_LinkPair], bodies: Bodies) -> list[ContactFit]:
+def _fit(sides: list[LinkPair], bodies: Bodies) -> list[ContactFit]:
     """Shapes around first contacts, shrunk so far that they forbid little that is free and miss few contacts.
 
     What they forbid is what comes nearer than their margin, or than they are in the neutral posture. Shapes that would
@@ -109,7 +109,7 @@ def _fit(sides: list[_LinkPair], bodies: Bodies) -> list[ContactFit]:
     return best
 
 
-def _around(sides: list[_LinkPair], bodies: Bodies) -> list[list[LinkShape]]:
+def _around(sides: list[LinkPair], bodies: Bodies) -> list[list[LinkShape]]:
     """Shapes of each side's links around what lies about the contacts of all sides."""
     first, local = sides[0], [side.contact_points() for side in sides]
     out: list[list[LinkShape]] = [[] for _ in sides]
@@ -133,8 +133,13 @@ def _named(link: str, other: str, shapes: list[Capsule | Box]) -> list[LinkShape
     return [LinkShape(name, link, shape, (other,)) for name, shape in zip(names, shapes, strict=True)]
 
 
-class _LinkPair:
-    """Two links: their meshes as coal has them, and the joints that move one against the other."""
+class LinkPair:
+    """Two links: their meshes as coal has them, and the joints that move one against the other.
+
+    Attributes:
+        links: the two. moved: indices of those joints; arguments `x` are their angles [rad].
+        touching: postures x in which the meshes just touch, once motions have been followed.
+    """
 
     def __init__(self, robot: Robot, bodies: Bodies, links: tuple[str, str]) -> None:
         self.robot, self.links = robot, links
@@ -146,14 +151,14 @@ class _LinkPair:
         self._frames = [robot.model.getFrameId(link, pin.FrameType.BODY) for link in links]
         carriers = [robot.model.frames[f].parentJoint for f in self._frames]
         one, other = (robot.ancestor_mask[j, robot.iv :] for j in carriers)
-        self._moved = np.flatnonzero(one != other)
-        self._low = np.maximum(robot.lower, -np.pi)[self._moved]
-        self._high = np.minimum(robot.upper, np.pi)[self._moved]
+        self.moved = np.flatnonzero(one != other)
+        self._low = np.maximum(robot.lower, -np.pi)[self.moved]
+        self._high = np.minimum(robot.upper, np.pi)[self.moved]
         self._joints = robot.postures["neutral"].copy()
 
     def place(self, x: np.ndarray) -> list[pin.SE3]:
         """Poses of both links at the angles of the joints that matter."""
-        self._joints[self._moved] = x
+        self._joints[self.moved] = x
         pin.framesForwardKinematics(self.robot.model, self.robot.data, self.robot.q(self._joints))
         return [self.robot.data.oMf[f] for f in self._frames]
 
@@ -190,7 +195,7 @@ class _LinkPair:
         exploring tree: so it comes behind corners too, but never to where the neutral posture does not lead. The others
         begin at any known posture: these meet most of the contacts. Half of all go to limits of some joints.
         """
-        free, touching = [self.robot.postures["neutral"][self._moved]], self.touching
+        free, touching = [self.robot.postures["neutral"][self.moved]], self.touching
         if len(self.contacts(free[0])):
             return
         known = free.copy()
@@ -238,7 +243,7 @@ class _LinkPair:
 
     def _free_near_rest(self, rng: np.random.Generator) -> list[np.ndarray]:
         """Free postures about the neutral one, in which a robot is most of the time."""
-        rest = self.robot.postures["neutral"][self._moved]
+        rest = self.robot.postures["neutral"][self.moved]
         draws = rest + NEAR * (rng.uniform(self._low, self._high, (NEAR_DRAWS, len(rest))) - rest)
         return [rest, *(x for x in draws if not len(self.contacts(x)))]
 

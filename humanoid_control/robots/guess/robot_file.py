@@ -8,8 +8,7 @@ The guess is written beside the URDF, with remarks, for a person to finish.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,12 @@ from humanoid_control.robots.guess.limbs import (
     find_limbs,
     joint_axes,
     nearest_on,
+)
+from humanoid_control.robots.guess.overlaps import (
+    links_overlapping_at_rest,
+    overlapping_links,
+    parted_posture,
+    with_images,
 )
 from humanoid_control.robots.robot import Robot
 
@@ -82,6 +87,7 @@ class Mapping:
         contacts: of links whose shapes overlap where their meshes do not: shapes around what touches first.
         yaw: turn of the root link that makes the robot look along x [rad].
         meanings: anatomical name -> joint.
+        neutral: joint -> angle [rad] of the neutral posture, where arms touch something at zero.
     """
 
     points: dict[str, GuessedPoint]
@@ -92,6 +98,7 @@ class Mapping:
     meanings: dict[str, str]
     fits: tuple[BodyFit, ...] = ()
     contacts: tuple[ContactFit, ...] = ()
+    neutral: dict[str, float] = field(default_factory=dict)
 
     @property
     def imitation_joints(self) -> list[str]:
@@ -100,7 +107,7 @@ class Mapping:
         return [j.name for j in joints]
 
     def to_json(self) -> dict[str, Any]:
-        """Points, joints, fitted shapes and contacts as plain dictionaries and lists, lengths in metres."""
+        """Points, joints, neutral posture, fitted shapes and contacts as plain dictionaries and lists, in m and rad."""
         points = [
             {"point": name, "link": p.link, "xyz": p.rounded(), "found": p.how, "guess": p.weak}
             for name, p in self.points.items()
@@ -126,7 +133,8 @@ class Mapping:
             }
             for c in self.contacts
         ]
-        return {"points": points, "imitation_joints": self.imitation_joints, "fits": fits, "contacts": contacts}
+        found: dict[str, Any] = {"points": points, "imitation_joints": self.imitation_joints, "neutral": self.neutral}
+        return {**found, "fits": fits, "contacts": contacts}
 
 
 def guess_mapping(tree: UrdfTree) -> Mapping:
@@ -283,8 +291,13 @@ def guess_robot_file(path: Path) -> tuple[Path, Mapping]:
         robot = Robot(tree, read_robot_file(part), "fixed")  # what is written can be read
         stand_out = {fit.link: fit.outside_max for fit in mapping.fits}
         if mapping.fits:
-            often = _with_images(overlapping_links(robot, stand_out), bodies)
-            at_rest = _with_images(links_overlapping_at_rest(robot), bodies)
+            arms = [[joint.name for joint in arm.shoulder] for arm in mapping.arms]
+            if neutral := parted_posture(robot, bodies, arms):
+                mapping = replace(mapping, neutral=neutral)
+                part.write_text(mapping_text(mapping, tree))
+                robot = Robot(tree, read_robot_file(part), "fixed")
+            often = with_images(overlapping_links(robot, stand_out), bodies)
+            at_rest = with_images(links_overlapping_at_rest(robot), bodies)
             at_rest = [pair for pair in at_rest if pair not in often]
             without = replace(read_robot_file(part), unwatched_links=tuple(often))
             contacts = fit_contacts(Robot(tree, without, "fixed"), bodies, often + at_rest)
@@ -311,6 +324,11 @@ def mapping_text(mapping: Mapping, tree: UrdfTree) -> str:
     ]
     if abs(mapping.yaw) > 1e-3:
         lines.append(f"root_rpy: [0, 0, {mapping.yaw:.6g}]  # the left side is not along y: turned to look along x")
+    if mapping.neutral:
+        angles = ", ".join(f"{_quoted(joint)}: {angle:g}" for joint, angle in mapping.neutral.items())
+        lines.append(
+            f"postures: {{neutral: {{{angles}}}}}  # [rad]; with all joints at 0 the arms' meshes touch something"
+        )
     lines += ["# Joints between hips and wrists; others keep the neutral posture.", "imitation_joints:"]
     lines += [f"  - {_quoted(j)}" for j in mapping.imitation_joints]
     lines.append("points:  # in the frame of a link [m]")
@@ -347,81 +365,6 @@ def mapping_text(mapping: Mapping, tree: UrdfTree) -> str:
         a, b = contact.links
         lines.append(f"  - [{_quoted(a)}, {_quoted(b)}]  # {contact_text(contact)}")
     return "\n".join(lines) + "\n"
-
-
-OFTEN, POSTURES, JOINTS_BETWEEN = 0.1, 100, 3
-DEEP = 90  # percentile of the depths of a pair of links
-
-
-def overlapping_links(robot: Robot, stand_out: dict[str, float]) -> list[tuple[str, str]]:
-    """Pairs of links, few joints apart, whose shapes often overlap by less than they stand out of the meshes.
-
-    Such an overlap, at both ends of a waist or a wrist, tells no collision, and would only hold the joints. Counted
-    over random postures of the joints that imitation moves.
-
-    Args:
-        robot: with fitted shapes.
-        stand_out: link -> how far its shapes stand out of its meshes [m].
-    """
-    from humanoid_control.collision import CollisionPairs, shape_arrays  # loads the compiler
-
-    rng, moved = np.random.default_rng(0), robot.imitation_joints
-    pairs = CollisionPairs(shape_arrays(robot.model, robot.shapes), robot.pairs, robot.ancestor_mask)
-    links = [sorted(robot.shapes[k].link for k in pair) for pair in robot.pairs]
-    names = sorted({(a, b) for a, b in links})
-    row = {name: k for k, name in enumerate(names)}
-    which = np.array([row[a, b] for a, b in links], dtype=int)
-    depth = np.zeros((POSTURES, len(names)))
-    low, high = np.maximum(robot.lower, -np.pi)[moved], np.minimum(robot.upper, np.pi)[moved]
-    for k in range(POSTURES):
-        joints = robot.postures["neutral"].copy()
-        joints[moved] = rng.uniform(low, high)
-        pin.forwardKinematics(robot.model, robot.data, robot.q(joints))
-        pairs.place(*(np.array([getattr(X, part) for X in robot.data.oMi]) for part in ("rotation", "translation")))
-        near = pairs.near(0.0)
-        np.maximum.at(depth[k], which[near.pair], -near.distance)
-    out = []
-    for (a, b), depths in zip(names, depth.T, strict=True):
-        hits = depths[depths > 0]
-        often = len(hits) > OFTEN * POSTURES and _near_in_tree(robot, a, b)
-        if often and np.percentile(hits, DEEP) < stand_out.get(a, 0.0) + stand_out.get(b, 0.0):
-            out.append((a, b))
-    return out
-
-
-def links_overlapping_at_rest(robot: Robot) -> list[tuple[str, str]]:
-    """Pairs of links, few joints apart, with shapes that are left out because they overlap in the neutral posture.
-
-    Only of links that the joints of imitation move against each other; neighbours do not count.
-    """
-    parents, watched = robot.model.parents.tolist(), {frozenset(pair) for pair in robot.pairs.tolist()}
-    joint = [robot.model.frames[robot.model.getFrameId(s.link, pin.FrameType.BODY)].parentJoint for s in robot.shapes]
-    out = set()
-    for j, k in combinations(range(len(joint)), 2):
-        a, b = joint[j], joint[k]
-        if a == b or parents[a] == b or parents[b] == a or frozenset((j, k)) in watched:
-            continue
-        if robot.shapes[j].against or robot.shapes[k].against:
-            continue
-        if (robot.ancestor_mask[a] != robot.ancestor_mask[b])[robot.iv + robot.imitation_joints].any():
-            first, second = sorted((robot.shapes[j].link, robot.shapes[k].link))
-            out.add((first, second))
-    return sorted(pair for pair in out if _near_in_tree(robot, *pair))
-
-
-def _with_images(links: list[tuple[str, str]], bodies: Bodies) -> list[tuple[str, str]]:
-    """Pairs of links and their mirror images, which random postures may have found on one side only."""
-    images = [pair for pair in map(bodies.images_of, links) if pair is not None]
-    return sorted({(min(pair), max(pair)) for pair in links + images})
-
-
-def _near_in_tree(robot: Robot, link: str, other: str) -> bool:
-    """True where few joints lie between two links."""
-    ways = []
-    for name in (link, other):
-        joint = robot.model.frames[robot.model.getFrameId(name, pin.FrameType.BODY)].parentJoint
-        ways.append(set(robot.model.supports[joint].tolist()))
-    return len(ways[0] ^ ways[1]) <= JOINTS_BETWEEN
 
 
 def contact_text(fit: ContactFit) -> str:
