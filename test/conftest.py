@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -25,6 +26,7 @@ DATA = Path(os.environ.get("HUMANOID_TEST_DATA", REPOSITORY.parent / "shared" / 
 
 # Nodes and pages that are mostly waited for: one worker takes them all, while the others use the processor.
 WAITING = ("test/nodes/", "test/viewer/", "test/cli/test_stack.py")
+COMPUTING = ("test/nodes/walking/",)  # whole walks without DDS
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -34,9 +36,15 @@ def pytest_xdist_make_scheduler(config, log):
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "waiting" if nodeid.startswith(WAITING) else super()._split_scope(nodeid)
+            waits = nodeid.startswith(WAITING) and not nodeid.startswith(COMPUTING)
+            return "waiting" if waits else super()._split_scope(nodeid)
 
     return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_collection_finish(session):
+    """Tests and modules stay to the end: collections of garbage need not look at all of them every time."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

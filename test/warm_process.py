@@ -1,8 +1,7 @@
 """Commands and nodes as processes of their own that start at once: forks of one process that has imported everything.
 
 The start of a command or node is mostly imports, and the tests run hundreds of them. What runs in the fork is the same
-`main`, with its own environment, folder, standard streams, signals and exit code. Tests of start-up, of signals and of
-running stacks start afresh instead. rclpy is not imported beforehand: it starts threads, which a fork would not have.
+`main`, with its own X rclpy is not imported beforehand: it starts threads, which a fork would not have.
 """
 
 from __future__ import annotations
@@ -146,10 +145,17 @@ def _import_everything() -> None:
     for name in (*LIBRARIES, *rooms):
         with contextlib.suppress(ImportError):  # ROS, and libraries to compare with, may be absent
             importlib.import_module(name)
+    _load_kernels()
     for name in LEFT_OUT:
         del sys.modules[name]
     gc.freeze()  # or a collection in each fork would copy all of it
     assert len(os.listdir("/proc/self/task")) == 1, "a fork has the thread that forks alone"
+
+
+def _load_kernels() -> None:
+    """What most commands and nodes load from the disk, or compile, at their first step."""
+    for room in ("retargeting", "simulation"):
+        importlib.import_module(f"humanoid_control.warm_up.{room}").compile_kernels()
 
 
 def _serve() -> None:

@@ -159,7 +159,7 @@ def test_a_real_dance_with_progress_and_tables(humanoid, mocap):
 
 @pytest.mark.patient
 def test_a_killed_node_is_restarted_and_the_robot_does_not_jump(humanoid, ear):
-    settings = ("--set", f"viewer.port={port(3)}", *calm(*NODES[1:]))
+    settings = ("--set", f"viewer.port={port(3)}", *SLOWER, *calm(*NODES[1:]))
     up = humanoid.start("up", "imitation", "--robot", "wabian2", "--record", *settings)
     wait_for(lambda: "running;" in Path(up.log_path).read_text(), "the stack")
     ear.wait_for(1.5)
@@ -190,7 +190,7 @@ def test_a_killed_node_is_restarted_and_the_robot_does_not_jump(humanoid, ear):
 @pytest.mark.patient
 def test_the_direct_stack_moves_the_robot_without_the_inverse_kinematics(humanoid, ear):
     settings = ("--set", f"viewer.port={port(7)}", "--set", "trajectory_streamer.lead_in=0.5")
-    settings += (*calm("simulator", "state_estimator", "trajectory_streamer"),)
+    settings += (*calm("simulator", "state_estimator", "trajectory_streamer"), *SLOWER[:4])
     up = humanoid.start("up", "direct", "--robot", "wabian2", "--record", *settings)
     wait_for(lambda: "running;" in Path(up.log_path).read_text(), "the stack")
     ear.wait_for(3.5)
@@ -233,7 +233,10 @@ def test_a_killed_supervisor_takes_its_nodes_with_it(humanoid):
 
 @pytest.mark.patient
 def test_a_domain_without_discovery_is_said(humanoid):
-    result = humanoid.fresh("demo", "--no-viewer", "--seconds", 5, ROS_AUTOMATIC_DISCOVERY_RANGE="OFF", timeout=180)
+    settings = (*SLOWER, *calm(*NODES[1:]))
+    result = humanoid(
+        "demo", "--no-viewer", "--seconds", 5, *settings, ROS_AUTOMATIC_DISCOVERY_RANGE="OFF", timeout=180
+    )
     assert result.returncode == 2
     last = result.stderr.strip().splitlines()[-1]
     assert "discovery does not work" in last and "humanoid doctor" in last
@@ -243,9 +246,8 @@ def test_a_domain_without_discovery_is_said(humanoid):
 
 @pytest.mark.patient
 def test_a_stack_with_a_bad_clip_stops_with_one_line(humanoid):
-    result = humanoid.fresh(
-        "up", "imitation", "--set", "trajectory_streamer.clip=nowhere.trc", "--set", f"viewer.port={port(6)}"
-    )
+    settings = ("--set", "trajectory_streamer.clip=nowhere.trc", "--set", f"viewer.port={port(6)}")
+    result = humanoid("up", "direct", *settings, *calm("simulator", "state_estimator"))
     assert result.returncode == 2
     assert "nowhere.trc" in result.stderr.strip().splitlines()[-1]
     assert not nodes_of(humanoid.home)

@@ -83,8 +83,9 @@ def hide(labels, first, last, clip=DANCE):
 CLIPS = ["dance", "dance_markers/dance1.trc", "vicon_c3d/shd01.c3d", "cmu_bvh/05_02.bvh", "cmu_asf/11_01.amc"]
 
 
-@pytest.mark.parametrize("relative", CLIPS)
-@pytest.mark.parametrize("upright", [True, False])
+@pytest.mark.parametrize(
+    ("upright", "relative"), [*((True, clip) for clip in CLIPS), (False, "dance"), (False, "cmu_bvh/05_02.bvh")]
+)
 def test_live_and_offline_agree_where_nothing_is_hidden(relative, upright, mocap):
     """With the same calibration to rounding; a file's own calibration, over all of it, differs by some centimetres."""
     clip = load_clip(relative if relative == "dance" else mocap(relative))
@@ -205,11 +206,11 @@ def test_a_hidden_wrist_fades_is_said_and_comes_back_smoothly(side):
 @cache
 def real_dance(path):
     """A clip and its targets with every marker seen."""
-    clip = load_clip(path).crop(0, 15)
+    clip = load_clip(path).crop(0, 11)
     return clip, play(clip)[1]
 
 
-@pytest.mark.parametrize("label", ["Hip_FL", "Hip_BR", "Sternum", "Shoulder_L"])
+@pytest.mark.parametrize("label", ["Hip_FL", "Shoulder_L"])
 def test_a_trunk_marker_hidden_for_two_seconds_hardly_matters(label, mocap):
     """It is carried along with the others of the trunk: on the real dance the targets stay within 8 cm."""
     clip, seen = real_dance(mocap("dance_markers/dance1.trc"))
@@ -300,7 +301,7 @@ frame = st.tuples(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(frame, max_size=25))
 def test_whatever_is_fed_no_target_jumps_and_none_is_not_a_number(frames):
     live, _ = play(DANCE, frames=range(120))
@@ -338,7 +339,7 @@ def test_a_frame_older_than_the_moment_it_was_missed_gives_no_extra_speed():
     assert 0.001 < step <= live.settings.max_speed * 0.01 + 1e-9
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(frame, max_size=25))
 def test_whatever_is_fed_the_calibration_never_breaks(frames):
     live, now = LiveTargets(ROBOT, LiveSettings(calibration=0.5)), 0.0

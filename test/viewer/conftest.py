@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from humanoid_control.viewer import browser as viewer_browser
 from humanoid_control.viewer.browser import Browser
 
+HALF = "?fixedDpr=0.5"  # a quarter of the pixels in the scene
 COARSE = """{ const get = HTMLCanvasElement.prototype.getContext;
 HTMLCanvasElement.prototype.getContext = function(kind, options) {
     return get.call(this, kind, {...options, antialias: false}); } }"""
@@ -18,3 +20,15 @@ def chromium():
         browser.draw_seldom()
         browser.call("Page.addScriptToEvaluateOnNewDocument", source=COARSE)
         yield browser
+
+
+@pytest.fixture
+def coarse_pictures(monkeypatch):
+    """Pictures that a command takes are drawn with jagged edges, and a quarter of the pixels stretched."""
+
+    class Coarse(Browser):
+        def open(self, url, wait=5.0):
+            self.call("Page.addScriptToEvaluateOnNewDocument", source=COARSE)
+            super().open(f"{url}/{HALF}", wait)
+
+    monkeypatch.setattr(viewer_browser, "Browser", Coarse)

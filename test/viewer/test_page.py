@@ -14,6 +14,7 @@ from humanoid_control.viewer.page import ViewerPage, ViewState
 from humanoid_control.viewer.panel import HIDDEN, PanelActions
 from humanoid_control.viewer.server import port_is_free
 from humanoid_control.viewer.stills import CLOSE_NOTICES
+from test.viewer.conftest import HALF
 
 Image = pytest.importorskip("PIL.Image", reason="needs pillow")
 pytestmark = [
@@ -91,7 +92,7 @@ def look_at(page, browser, width=WIDTH, height=HEIGHT):
     if page.size != (width, height):
         page.size = (width, height)
         resize(browser, width, height)
-        browser.open(page.url, 1)
+        browser.open(f"{page.url}/{HALF if width == WIDTH else ''}", 1)
     assert browser.wait_for("waiting for joint states")
 
 
@@ -231,7 +232,7 @@ def test_a_port_in_use_is_noticed():
     assert port_is_free("127.0.0.1", free_port())
 
 
-def test_a_line_up_shows_every_robot_and_the_dancer_upright(tmp_path):
+def test_a_line_up_shows_every_robot_and_the_dancer_upright(tmp_path, coarse_pictures):
     from humanoid_control.cli.main import main
 
     path = tmp_path / "row.png"
@@ -247,7 +248,7 @@ def test_a_line_up_shows_every_robot_and_the_dancer_upright(tmp_path):
     assert np.ptp(rows) > np.ptp(columns), "standing"
 
 
-def test_robots_stand_in_simulation_on_the_forces_of_their_soles(tmp_path):
+def test_robots_stand_in_simulation_on_the_forces_of_their_soles(tmp_path, coarse_pictures):
     from humanoid_control.cli.main import main
 
     path = tmp_path / "standing.png"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtri, gammaincinv
 
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, F1, F2, I1
@@ -226,7 +226,7 @@ class ChiSquareMean:
         """Interval of `per_degree` for independent values of a consistent filter."""
         if not self.freedom:
             return 0.0, float("inf")
-        low, high = chi2.ppf([(1 - confidence) / 2, (1 + confidence) / 2], self.freedom)
+        low, high = 2 * gammaincinv(self.freedom / 2, [(1 - confidence) / 2, (1 + confidence) / 2])
         return float(low / self.freedom), float(high / self.freedom)
 
 
@@ -269,7 +269,7 @@ def innovation_test(tendons: int) -> InnovationTest:
     psi = -0.5 * np.log(1.0 - 2.0 * t[:, None] * weights).sum(axis=1)
     degrees = np.arange(max(tendons, 2))
     limits = ((degrees[:, None] * psi - np.log(UNLIKELY)) / t).min(axis=1)
-    caps, surprising = chi2.isf(np.array([[CAPPED], [SURPRISING]]), np.maximum(degrees, 1))
+    caps, surprising = chdtri(np.maximum(degrees, 1), np.array([[CAPPED], [SURPRISING]]))
     return InnovationTest(np.full(2, float(degrees[-1])), limits, caps, surprising)
 
 

@@ -8,7 +8,6 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.jit import kernel
@@ -292,6 +291,8 @@ def _train(x: Array, lengths: Array, width: int, iterations: int, seed: int, pro
         done += 1
         if progress is not None and progress(done / iterations) is False:
             raise MappingInterrupted(f"mapping: interrupted after {done} of {iterations} iterations; nothing was kept")
+
+    from scipy.optimize import minimize  # slow to import, and seldom needed
 
     found = minimize(
         _loss, start, (x, target, shapes), "L-BFGS-B", jac=True, callback=after,

@@ -164,7 +164,7 @@ def awkward(draw):
     ]
 
 
-@settings(max_examples=700)
+@settings(max_examples=300)
 @given(awkward(), st.floats(0, 1), st.floats(0, 1))
 def test_degenerate_shapes_are_exact_finite_and_symmetric(reference, case, r0, r1):
     function, (v0, v1) = case

@@ -64,11 +64,18 @@ def test_an_occupied_port_is_said(graph):
     assert f"port {taken} is occupied" in graph.output(process)
 
 
-@pytest.mark.parametrize("node", NODES)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_end_a_node_within_two_seconds(graph, node, number):
+@pytest.mark.parametrize(
+    ("node", "number", "fresh"),
+    [
+        *((node, signal.SIGINT, False) for node in NODES[1:]),
+        ("viewer", signal.SIGTERM, False),
+        ("simulator", signal.SIGINT, True),
+        ("simulator", signal.SIGTERM, True),
+    ],
+)
+def test_signals_end_a_node_within_two_seconds(graph, node, number, fresh):
     extra = [f"port:={port(9)}"] if node == "viewer" else []
-    process = graph.start(node, *extra, fresh=True)
+    process = graph.start(node, *extra, fresh=fresh)
     graph.spin(0.3)
     code, took = graph.stop(process, number)
     assert code == 0, graph.output(process)

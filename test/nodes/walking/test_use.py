@@ -17,7 +17,7 @@ from std_srvs.srv import SetBool, Trigger
 
 from test.nodes.walking.direct import SENSORS, Direct
 
-pytestmark = pytest.mark.ros
+pytestmark = [pytest.mark.ros, pytest.mark.patient]
 FORWARD = 0.3  # [m/s]
 
 
