@@ -24,22 +24,46 @@ if threading.current_thread() is threading.main_thread() and signal.getsignal(si
 DATA = Path(os.environ.get("HUMANOID_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
 
 
-# Nodes and pages that are mostly waited for: one worker takes them all, while the others use the processor.
-WAITING = ("test/nodes/", "test/viewer/", "test/cli/test_stack.py")
-COMPUTING = ("test/nodes/walking/",)  # whole walks without DDS
+# What one worker takes as if it were one file: nodes are mostly waited for, while the others use the processor.
+TOGETHER = {"waiting": ("test/nodes/", "test/cli/test_stack.py"), "pages": ("test/viewer/",)}
+ALONE = ("test/nodes/walking/",)  # whole walks without DDS, which compute
+# They begin first, or a worker would be left with one of them while the others have nothing to do.
+LONG = (
+    "test/nodes/",
+    "test/viewer/",
+    "test/studies/",
+    "test/walking/",
+    "test/ik/limits/",
+    "test/retargeting/",
+    "test/examples/",
+    "test/cli/",
+    "test/benchmarks/",
+)
+
+
+def pytest_collection_modifyitems(config, items):
+    """In a worker: what takes long comes first."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: next((k for k, f in enumerate(LONG) if item.nodeid.startswith(f)), len(LONG)))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """`--dist loadfile`, with the tests of `WAITING` as if they were of one file."""
+    """`--dist loadfile`, in the order of the tests, with those of `TOGETHER` as if they were of one file."""
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            waits = nodeid.startswith(WAITING) and not nodeid.startswith(COMPUTING)
-            return "waiting" if waits else super()._split_scope(nodeid)
+            if not nodeid.startswith(ALONE):
+                for scope, folders in TOGETHER.items():
+                    if nodeid.startswith(folders):
+                        return scope
+            return super()._split_scope(nodeid)
 
-    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+    if config.getvalue("dist") != "loadfile":
+        return None
+    config.option.loadscopereorder = False
+    return Scheduling(config, log)
 
 
 def pytest_collection_finish(session):

@@ -1,7 +1,9 @@
 """Commands and nodes as processes of their own that start at once: forks of one process that has imported everything.
 
 The start of a command or node is mostly imports, and the tests run hundreds of them. What runs in the fork is the same
-`main`, with its own X rclpy is not imported beforehand: it starts threads, which a fork would not have.
+`main`, with its own environment, folder, standard streams, signals and exit code. Tests of start-up and of running
+stacks start afresh instead, and some of signals. rclpy is not imported beforehand: it starts threads, which a fork
+would not have.
 """
 
 from __future__ import annotations
