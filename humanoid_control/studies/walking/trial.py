@@ -256,7 +256,9 @@ class _Seen:
                 self._down[k] = None
                 continue
             R = soles[k].rotation
-            down = self._down[k] = R if self._down[k] is None else self._down[k]
+            down = self._down[k]
+            if down is None:
+                down = self._down[k] = R
             turn = down.T @ R
             if report.state != WalkState.STAND:
                 self.turned = max(self.turned, float(abs(np.arctan2(turn[1, 0], turn[0, 0]))))
