@@ -17,7 +17,7 @@ from humanoid_control.collision.shapes import (
     shape_from_row,
     shape_to_row,
 )
-from humanoid_control.robots import CATALOGUE, load_robot
+from humanoid_control.robots import load_robot
 
 RNG = np.random.default_rng(5)
 
@@ -31,7 +31,7 @@ def at(robot, data, q):
     return data
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", ["armar3", "hrp2", "lola"])
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 def test_near_pairs_are_exactly_the_near_ones(name, base):
     """The ball test may only leave out what is far: same pairs, same distances as testing all."""
@@ -46,7 +46,7 @@ def test_near_pairs_are_exactly_the_near_ones(name, base):
             assert np.allclose(near.distance, everything[near.pair], atol=1e-7)
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", ["armar3", "hrp2", "lola"])
 def test_gradient_is_the_finite_difference_outside_touching_and_inside(name):
     robot = load_robot(name, "floating")
     distance, data, moved = robot.self_distance(), robot.model.createData(), robot.model.createData()

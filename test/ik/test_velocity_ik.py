@@ -16,7 +16,7 @@ from humanoid_control.ik import (
 )
 from humanoid_control.ik.limits import default_limits
 from humanoid_control.ik.tasks import prepare
-from humanoid_control.robots import CATALOGUE, load_robot
+from humanoid_control.robots import load_robot
 
 POINTS = ("sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
 
@@ -64,7 +64,7 @@ def test_task_rows_are_the_derivative_of_the_error(kind, base):
         assert np.allclose(v, task.gain * task.error(robot, robot.data, q))
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", ["armar3", "hrp2", "lola"])
 def test_wild_targets_break_no_limit_and_no_bone(name):
     """Targets that sweep through the robot's own body, too fast and too far: every command keeps every limit."""
     robot = load_robot(name, "fixed")

@@ -172,8 +172,10 @@ def test_real_clips_are_imitated(clip, name, mocap):
     assert t.errors.mean() < (0.05 if "bvh" in clip else 0.03)
 
 
-@pytest.mark.parametrize("clip", [None, *REAL])
-@pytest.mark.parametrize("name", [*CATALOGUE, "recommended"])
+@pytest.mark.parametrize(
+    ("name", "clip"),
+    [*((n, None) for n in (*CATALOGUE, "recommended")), *((n, c) for n in ("armar3", "hrp2", "lola") for c in REAL)],
+)
 def test_constrained_trajectories_never_collide_and_keep_their_acceleration(name, clip, dance, mocap):
     """Distances by coal, which had no part in the solution."""
     robot = load_robot(name, "fixed")

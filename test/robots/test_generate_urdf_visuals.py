@@ -13,7 +13,7 @@ from humanoid_control.robots.generate.source import read_source, source_dir, sou
 from humanoid_control.robots.generate.urdf import DEFAULT_COLORS, urdf_text, visuals_of
 from test.robots.visual_solids import depth, mirrored, same_solid, shape_distance, shape_surface, surface
 
-# What a viewer draws in a browser without a graphics card; six robots of this size stay fluid.
+# What a viewer draws without a graphics card; six robots of this size stay fluid.
 MOST_PRIMITIVES = 260
 # The collision shapes are rounded hulls with a few centimetres of air; a cover may stand out of them by this much.
 STANDS_OUT = 0.03

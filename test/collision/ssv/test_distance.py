@@ -11,7 +11,7 @@ from humanoid_control.collision.ssv.distance import volume_distances as distance
 from humanoid_control.collision.ssv.model import PoseArray, SsvModel, pose_array
 from humanoid_control.collision.ssv.segments import Segment, SegmentPair, Volume
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.robots import CATALOGUE, load_robot
+from humanoid_control.robots import load_robot
 from humanoid_control.robots.volumes import segment_pairs, volumes_of
 
 TYPES = ("point", "line", "triangle")
@@ -111,7 +111,7 @@ def test_boxes_leave_out_nothing_nearer_than_the_activation_distance(name, broad
             assert np.array_equal(near.core[apart], full.core[near.pair][apart])
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", ["armar3", "hrp2", "lola"])
 def test_volumes_move_with_pinocchios_links(name):
     robot, rng = load_robot(name, "floating"), np.random.default_rng(2)
     model, data = volumes_of(robot), robot.model.createData()

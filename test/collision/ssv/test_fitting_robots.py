@@ -11,7 +11,7 @@ from humanoid_control.collision.ssv.distance import volume_distances as distance
 from humanoid_control.collision.ssv.fitting import outline, volumes_of_shape
 from humanoid_control.collision.ssv.model import PoseArray
 from humanoid_control.collision.ssv.pair_selection import NEIGHBOURS, NEVER, SAME_BODY, Sampling
-from humanoid_control.robots import CATALOGUE, load_robot
+from humanoid_control.robots import load_robot
 from humanoid_control.robots.volumes import find_pairs, segment_pairs, segments_of, volumes_of
 from test.reference.volume_excess import enlargement, excess
 
@@ -96,7 +96,7 @@ def test_excess_is_how_far_the_surface_stands_out(rng):
     assert enlargement(Sphere((0.0, 0.0, 0.0), 0.12), ssvs).excess == pytest.approx(0.03, abs=1e-4)
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", ["armar3", "hrp2", "lola"])
 def test_pairs_are_the_robots_own_and_distances_those_of_its_shapes(name):
     """Exact where both are spheres or capsules; else never larger, and smaller by what the volumes stand out."""
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(4)
@@ -123,7 +123,7 @@ def test_pairs_are_the_robots_own_and_distances_those_of_its_shapes(name):
         assert (ours[apart] >= true[apart] - slack[apart] - 1e-3).all()
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", ["armar3", "hrp2", "lola"])
 def test_segments_by_link_give_the_nearest_of_their_shapes(name):
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(5)
     by_shape, by_link = volumes_of(robot), volumes_of(robot, by_link=True)
