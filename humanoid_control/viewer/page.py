@@ -19,6 +19,8 @@ from humanoid_control.viewer.server import open_server
 
 SLOW_EVERY = 6  # distances, texts and plots are refreshed every so many frames
 STALE = 1.0  # [s]
+SILENT = 5.0  # [s] after its last diagnostics, of which there is one a second, a node is taken to hang
+MOST_TROUBLES = 3  # lines on top of the panel
 FOLLOW_STEP = 0.02  # [m] by which the robot moves before the camera goes along
 OVER, AGAIN = "This run is over", "To see it again, leave this page open and run"
 FAREWELL = 0.3  # [s] for the last words to reach the pages
@@ -50,6 +52,7 @@ class ViewState:
         self.markers: dict[str, list[Any] | None] = {}
         self.clip_time: float | None = None
         self.nodes: dict[str, NodeStatus] = {}
+        self._told: dict[str, float] = {}
         self.joints = np.full(robot.n, np.nan)
 
     def on_joints(self, message: Any) -> None:
@@ -74,7 +77,25 @@ class ViewState:
         self.clip_time = float(message.data)
 
     def on_diagnostics(self, message: Any) -> None:
-        self.nodes |= node_statuses(message)
+        found = node_statuses(message)
+        self._told |= dict.fromkeys(found, time.monotonic())
+        self.nodes |= found
+
+    def troubles(self, now: float | None = None) -> list[str]:
+        """Nodes that hang, report errors, or warn, the worst first: a line each, Markdown.
+
+        Args:
+            now: time.monotonic() [s]; None: at present.
+        """
+        now = time.monotonic() if now is None else now
+        lines = []
+        for name, status in list(self.nodes.items()):
+            if (age := now - self._told[name]) > SILENT:
+                lines.append((3, f"**{name} has said nothing for {age:.0f} s**"))
+            elif status.level:
+                text = status.message.replace("*", r"\*").replace("<", "&lt;")
+                lines.append((status.level, f"**{name}**: {text}"))
+        return [line for _, line in sorted(lines, key=lambda found: -found[0])]
 
     def take_joints(self) -> bool:
         """Read the newest joint states; whether every joint is known."""
@@ -195,7 +216,8 @@ class ViewerPage:
         elif age > STALE:
             self.panel.set_status(f"**no joint states for {age:.0f} s**: the picture is old")
         else:
-            self.panel.set_status(f"{self.robot.title}: {state.walking.lower() or 'live'}")
+            troubles = state.troubles()[:MOST_TROUBLES]
+            self.panel.set_status("\n\n".join([f"{self.robot.title}: {state.walking.lower() or 'live'}", *troubles]))
         if state.clip_time is not None:
             self.panel.set_time(state.clip_time)
         self.panel.set_nodes(state.nodes)

@@ -136,6 +136,11 @@ def test_the_page_shows_the_robot_and_follows_it(page, chromium):
         browser, lambda p: ((p[..., 0] > 180) & (p[..., 0] - p[..., 2] > 60)).sum() > 50, "the target must be seen"
     )
     assert all(browser.wait_for(word) for word in ("live", "l_wrist", "0.0"))
+    state = heard(page, raised)
+    held = SimpleNamespace(name="/whole_body_ik", level=b"\1", message="target 'l_wrist' is silent: held", values=[])
+    state.on_diagnostics(SimpleNamespace(status=[held]))
+    draw(page, state)
+    assert browser.wait_for("whole_body_ik: target 'l_wrist' is silent: held"), "on top, the list of nodes is folded"
 
     page.scene.show("robot", False)
     until_seen(browser, lambda p: (p.max(axis=2) < 90).sum() < 0.1 * len(rows), "the robot must go")

@@ -1,6 +1,7 @@
 """The layer of markers: what a message says is what the page is told, and what is gone is not seen."""
 
 import socket
+import time
 from types import SimpleNamespace as N
 
 import numpy as np
@@ -142,3 +143,23 @@ def test_a_robot_that_walks_is_drawn_where_it_thinks_it_is_and_everything_goes_a
         assert np.allclose(page.server.initial_camera.position - eye, [0.5, 0.0, 0.0])
     finally:
         page.stop()
+
+
+def test_nodes_that_hang_fail_or_warn_are_named_the_worst_first():
+    from humanoid_control.viewer.page import SILENT, ViewState
+
+    def told(**levels):
+        messages = {0: "ok", 1: "target 'l_elbow' is silent: held", 2: "a * < b"}
+        return N(status=[N(name=f"/{n}", level=bytes([k]), message=messages[k], values=[]) for n, k in levels.items()])
+
+    state = ViewState(load_robot("hrp2", "fixed"))
+    assert state.troubles() == []
+    state.on_diagnostics(told(simulator=0, whole_body_ik=1, state_estimator=2))
+    assert state.troubles() == [
+        r"**state_estimator**: a \* &lt; b",
+        "**whole_body_ik**: target 'l_elbow' is silent: held",
+    ]
+    state.on_diagnostics(told(whole_body_ik=0, state_estimator=0))
+    assert state.troubles() == [], "what is over is gone"
+    lines = state.troubles(time.monotonic() + SILENT + 1)
+    assert len(lines) == 3 and lines[0] == "**simulator has said nothing for 6 s**"

@@ -56,10 +56,14 @@ def overlapping_links(robot: Robot, stand_out: dict[str, float]) -> list[tuple[s
     return out
 
 
-def links_overlapping_at_rest(robot: Robot) -> list[tuple[str, str]]:
+def links_overlapping_at_rest(robot: Robot, far: bool = False) -> list[tuple[str, str]]:
     """Pairs of links with shapes that are left out because they overlap in the neutral posture.
 
     Only of links that the joints of imitation move against each other; neighbours do not count.
+
+    Args:
+        robot: with fitted shapes.
+        far: pairs with many joints between them, which a posture may part; else those with few.
     """
     parents, watched = robot.model.parents.tolist(), {frozenset(pair) for pair in robot.pairs.tolist()}
     joint = [robot.model.frames[robot.model.getFrameId(s.link, pin.FrameType.BODY)].parentJoint for s in robot.shapes]
@@ -73,7 +77,7 @@ def links_overlapping_at_rest(robot: Robot) -> list[tuple[str, str]]:
         if (robot.ancestor_mask[a] != robot.ancestor_mask[b])[robot.iv + robot.imitation_joints].any():
             first, second = sorted((robot.shapes[j].link, robot.shapes[k].link))
             out.add((first, second))
-    return sorted(out)
+    return sorted(pair for pair in out if _near_in_tree(robot, *pair) != far)
 
 
 def with_images(links: list[tuple[str, str]], bodies: Bodies) -> list[tuple[str, str]]:
@@ -107,7 +111,7 @@ def parted_posture(robot: Robot, bodies: Bodies, arms: Sequence[Sequence[str]]) 
         arms: the names of the joints of each shoulder.
     """
     neutral, out = robot.postures["neutral"], {}
-    found = [p for p in links_overlapping_at_rest(robot) if not _near_in_tree(robot, *p)]
+    found = links_overlapping_at_rest(robot, far=True)
     pairs = [LinkPair(robot, bodies, p) for p in found if all(link in bodies.surfaces for link in p)]
     for arm in arms:
         joints = [robot.joint_index(name) for name in arm]
