@@ -103,6 +103,8 @@ def run(args: argparse.Namespace) -> int:
         kind = next((k for k in ("collision", "standing", "walking", "strip") if getattr(args, k)), "")
         names = args.robot or [DEFAULTS[kind]]
         robots = load_robots(names, "floating" if args.standing or args.walking or args.strip else "fixed")
+        if args.strip and len(robots) != 1:
+            raise ConfigError(f"--strip shows one robot, got {len(robots)}")
         for robot in robots:
             if missing := missing_meshes(parse_urdf(robot.urdf, robot.name), robot.folder):
                 warn(missing_text(missing, robot.name))
@@ -209,8 +211,6 @@ def _walking(args: argparse.Namespace, names: Sequence[str], robots: Sequence[Ro
 
 def _strip(robots: Sequence[Robot], shot: Shot) -> bytes:
     """A robot at several moments of its way, without nodes."""
-    if len(robots) != 1:
-        raise ConfigError(f"--strip shows one robot, got {len(robots)}")
     with progress("walking", STRIP_MOMENTS, quiet=False) as show:
         return strip_picture(robots[0], shot, show)
 
