@@ -61,7 +61,7 @@ def test_without_a_sole_on_the_ground_nothing_is_learned():
 
 
 def test_a_robot_walks_though_its_model_is_wrong_in_everything():
-    """20 N from the right from the first step on: without the observer Lola falls at the fifth step.
+    """20 N from the right from the first step on: without the observer Lola falls under it at 0.5 m/s, at the fifth step.
 
     Besides, all masses are 5 % too large, the centre of mass is 10 mm ahead of where it should be, friction is half.
     """
