@@ -97,6 +97,7 @@ class FloatingBaseEstimator:
     Attributes:
         data: pinocchio's of the last update, with the base at the estimated pose only up to a translation.
         contacts: of the soles, whether they may stand or not.
+        acceleration: (3,) of the trunk in the axes of the world, as the accelerometer has it [m/s^2]; None without one.
     """
 
     def __init__(self, robot: Robot, soles: Sequence[int]) -> None:
@@ -107,6 +108,7 @@ class FloatingBaseEstimator:
         """
         self.robot, self.frames = robot, tuple(soles)
         self.data = robot.model.createData()
+        self.acceleration: np.ndarray | None = None
         self._root = robot.model.getFrameId(robot.root_link, pin.FrameType.BODY)
         self._R_base_root = robot.model.frames[self._root].placement.rotation.copy()
         self._weight = robot.mass * 9.81
@@ -137,7 +139,7 @@ class FloatingBaseEstimator:
         self._q = np.concatenate([pin.SE3ToXYZQUAT(pin.SE3(R, np.zeros(3))), q])
         self._v = np.concatenate([np.zeros(3), self._R_base_root @ imu.angular_velocity, v])
         force = np.asarray(imu.linear_acceleration, dtype=float)
-        self._acceleration = R @ self._R_base_root @ force + GRAVITY if force.any() else None
+        self.acceleration = R @ self._R_base_root @ force + GRAVITY if force.any() else None
         pin.centerOfMass(r.model, self.data, self._q, self._v, False)
         pin.updateFramePlacements(r.model, self.data)
 
@@ -215,7 +217,7 @@ class FloatingBaseEstimator:
 
     def _fused(self, soles: np.ndarray | None, dt: float) -> np.ndarray:
         """Velocity (3,) of the base from the one before, the accelerometer and what the soles say; None: nothing."""
-        before, a = self._velocity, self._acceleration
+        before, a = self._velocity, self.acceleration
         if before is None or (a is None and soles is not None):
             return np.zeros(3) if soles is None else soles
         velocity = before if a is None else before + dt * a

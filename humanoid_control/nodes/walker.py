@@ -38,9 +38,18 @@ from humanoid_control.nodes.walking.requests import (
     read_footsteps,
     read_goal,
 )
-from humanoid_control.nodes.walking.sensors import IMU, JOINTS, WRENCHES, Sensors, TickClock, planned_wrenches
+from humanoid_control.nodes.walking.sensors import (
+    IMU,
+    JOINTS,
+    WRENCHES,
+    Sensors,
+    TickClock,
+    soles_without_force,
+    with_forces_of_motion,
+)
 from humanoid_control.robots import load_robot
 from humanoid_control.walking import Walker, WalkReport, WalkState
+from humanoid_control.walking.missing_forces import sensed_wrenches
 from humanoid_control.walking.start_check import ShiftCheck, StartCheck
 
 __all__ = ["WalkerNode", "WalkerParameters", "main"]
@@ -124,7 +133,7 @@ class WalkerNode(TickNode):
         imu = ImuReading(np.array([o.x, o.y, o.z, o.w]), np.zeros(3), np.array([0.0, 0.0, 9.81]))
         joints = JointRecord(r.joint_names, q, np.zeros(r.n), np.zeros(r.n), 0.0)
         w.estimator.kinematics(q, joints.v, imu)
-        wrenches = planned_wrenches(w.feet, w.estimator.data, np.array([[0.5 * r.mass * 9.81, 0.0, 0.0]] * 2))
+        wrenches = sensed_wrenches(w.feet, w.estimator.data, np.array([[0.5 * r.mass * 9.81, 0.0, 0.0]] * 2))
         for _ in range(3):
             w.step(Measurement(joints, imu, wrenches))
         w.reset()
@@ -346,14 +355,15 @@ class WalkerNode(TickNode):
             w.command(velocity)
             self.asked = velocity.copy()
         measured = s.measurement()
-        if self.report is not None and any(key.startswith(WRENCHES) for key in late):
-            wrenches = planned_wrenches(w.feet, w.estimator.data, self.report.balance.wrenches)
-            measured = measured._replace(foot_wrenches=wrenches)
         if IMU in late:
-            measured = measured._replace(imu=measured.imu._replace(angular_velocity=np.zeros(3)))
+            still = {"angular_velocity": np.zeros(3), "linear_acceleration": np.zeros(3)}
+            measured = measured._replace(imu=measured.imu._replace(**still))
+        if self.report is not None and any(key.startswith(WRENCHES) for key in late):
+            measured = with_forces_of_motion(w, self.report, measured, late)
         report = w.step(measured)
         self._send(w.joints, w.joint_velocity)
         self.report = report
+        s.carrying = soles_without_force(w, report, measured)
         if p.start_check and report.state == WalkState.WALK and report.steps == 0:
             self._check_shift(report, measured)
         self._tell(report)
@@ -374,8 +384,7 @@ class WalkerNode(TickNode):
         """What silent sensors ask for: nothing, rest, or an emergency stop; returns the late ones."""
         p, s = self.params, self.sensors
         late = s.quiet(p.sensor_late)
-        # Forces are not what the robot stands by: without them the next steps end the walk, as they would with them.
-        lost = [key for key in s.quiet(p.sensor_lost) if not key.startswith(WRENCHES)]
+        lost = s.quiet(p.sensor_lost)
         text = f"{', '.join(late)} silent: the robot comes to rest"
         self.health.check("late", bool(late), Level.ERROR, text)
         if late:

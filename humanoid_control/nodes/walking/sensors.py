@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pinocchio as pin
 from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import Imu, JointState
 
@@ -16,7 +15,9 @@ from humanoid_control.kinematics.joint_state import ImuReading, Measurement
 from humanoid_control.kinematics.joint_state import JointState as JointRecord
 from humanoid_control.nodes.base.tick_node import Health, Level
 from humanoid_control.robots import Robot
-from humanoid_control.walking.feet import Feet
+from humanoid_control.walking import Walker, WalkReport
+from humanoid_control.walking.missing_forces import sensed_wrenches, wrenches_of_motion
+from humanoid_control.walking.walker import EXPECTED
 
 JOINTS, IMU, WRENCHES = "joint_states", "imu", "wrench"
 UNIT = 0.05  # by which the length of an orientation's quaternion may differ from 1
@@ -29,6 +30,7 @@ SLOW = 1.8  # ticks: sensors whose common instants are farther apart are too slo
 BACK = 0.05  # [s] by which the sensors' clock must go back to have been set back
 APART = 0.1  # [s] without a common instant after which the sensors have stamps of their own
 FROZEN = 8  # equal readings of a force sensor, while joints move, after which it counts as silent
+CARRIED = 0.6  # of the weight: what the foot that stands alone must feel
 MOVING = 0.1  # [rad/s] of the fastest joint
 TURNED, LEAPT = 0.3, 0.3  # [rad] by which an orientation, or a joint, changes in no time: the robot was put elsewhere
 
@@ -40,6 +42,7 @@ class Sensors:
         instant: stamp [ns] that the newest readings of all sensors have in common; None where they differ.
         silence: sensor -> time [s] for which this node listened and heard nothing new.
         elsewhere: why the robot cannot be where it was, empty where it can.
+        carrying: soles on which the robot must stand now: not even nothing is what they may say for long.
     """
 
     def __init__(self, robot: Robot, soles: tuple[str, ...], health: Health) -> None:
@@ -64,6 +67,7 @@ class Sensors:
         self._looked = time.monotonic()
         self._same = dict.fromkeys(self.soles, 0)
         self.elsewhere = ""
+        self.carrying: frozenset[str] = frozenset()
 
     # -- messages ---------------------------------------------------------------------------------------------------
 
@@ -94,7 +98,10 @@ class Sensors:
         return True
 
     def _frozen(self, key: str) -> bool:
-        """True where a force sensor says the same number for number while joints move, as none does that works."""
+        """True where a force sensor says the same number for number while joints move, as none does that works.
+
+        A foot in the air presses nothing for long; one that carries the robot does not.
+        """
         return self._same.get(key.removeprefix(f"{WRENCHES}/"), 0) > FROZEN
 
     def _take_joints(self, m: JointState) -> None:
@@ -141,7 +148,8 @@ class Sensors:
         if not np.isfinite(wrench).all():
             raise NotANumberError(f"wrench/{sole}: a value is not a number: passed over")
         before = self._wrenches.get(sole)
-        same = before is not None and wrench.any() and np.array_equal(wrench, before)
+        told = wrench.any() or sole in self.carrying or self._same[sole] > FROZEN
+        same = before is not None and told and np.array_equal(wrench, before)
         self._same[sole] = self._same[sole] + (np.abs(self._v).max() > MOVING) if same else 0
         self._wrenches[sole] = wrench
 
@@ -300,18 +308,29 @@ def wrench_key(sole: str) -> str:
     return f"{WRENCHES}/{sole}"
 
 
-def planned_wrenches(feet: Feet, data: pin.Data, desired: np.ndarray) -> dict[str, np.ndarray]:
-    """What the force sensors would read if every foot pressed as it should: the stand-in for sensors that are silent.
+def soles_without_force(walker: Walker, report: WalkReport, measured: Measurement) -> frozenset[str]:
+    """Soles that feel nothing of a foot which feels much less than the weight, though it stands alone."""
+    ref, feet = report.references, walker.feet
+    if ref.swinging is None or not 1.0 - EXPECTED < ref.u < EXPECTED:
+        return frozenset()
+    k, felt = 1 - ref.swinging, measured.foot_wrenches
+    force = feet.wrenches(walker.estimator.data, felt)[k, 2]
+    light = force < CARRIED * walker.robot.mass * 9.81
+    return frozenset(s.name for s in feet.soles[k] if light and not felt[s.name].any())
+
+
+def with_forces_of_motion(
+    walker: Walker, report: WalkReport, measured: Measurement, late: Sequence[str]
+) -> Measurement:
+    """The measurement with wrenches that the motion tells, in place of those of silent sensors.
 
     Args:
-        feet: with the sensors. data: with the poses of joints and frames.
-        desired: (2, 3) normal force [N] and moments about x, y of the sole frames [N m], as of `Balance`.
+        walker: after the tick before this one, which told `report`. late: keys of sensors that are silent.
     """
-    out = {}
-    for side, frame in enumerate(feet.frames):
-        f, mx, my = desired[side]
-        for k, sole in enumerate(feet.soles[side]):
-            X = data.oMf[frame].actInv(data.oMi[sole.joint] * sole.X_joint_sensor)
-            force = pin.Force(np.array([0.0, 0.0, f, mx, my, 0.0]) if k == 0 else np.zeros(6))
-            out[sole.name] = X.actInv(force).vector
-    return out
+    feet, estimator, ref = walker.feet, walker.estimator, report.references
+    estimator.kinematics(measured.joints.q, measured.joints.v, measured.imu)
+    silent = [any(wrench_key(sole.name) in late for sole in soles) for soles in feet.soles]
+    heard = {s.name: measured.foot_wrenches[s.name] for k in (0, 1) if not silent[k] for s in feet.soles[k]}
+    in_air = ref.swinging if ref.u < EXPECTED or all(silent) else None  # without any force: by the plan
+    pressed = wrenches_of_motion(feet, estimator, heard, silent, in_air)
+    return measured._replace(foot_wrenches=sensed_wrenches(feet, estimator.data, pressed) | heard)

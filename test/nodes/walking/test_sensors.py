@@ -3,7 +3,6 @@
 import time
 
 import numpy as np
-import pinocchio as pin
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
@@ -13,9 +12,8 @@ from sensor_msgs.msg import Imu, JointState
 
 from humanoid_control.nodes.base.messages import stamp_of
 from humanoid_control.nodes.base.tick_node import Health
-from humanoid_control.nodes.walking.sensors import Sensors, TickClock, planned_wrenches
+from humanoid_control.nodes.walking.sensors import Sensors, TickClock
 from humanoid_control.robots import load_robot
-from humanoid_control.walking.feet import Feet
 
 DT = 0.004
 
@@ -149,14 +147,3 @@ def test_a_clock_that_jumps_is_noticed():
     assert clock.jumped(9 * 10**8, 0.5) and clock.jumped(2 * 10**9, 0.5)
     older = 10**9 - round(1e9 * DT)
     assert not clock.jumped(older, 0.5) and not clock.step(older, 100.001), "the others are a tick behind the joints"
-
-
-def test_planned_wrenches_read_back_as_what_was_planned():
-    robot = load_robot("lola", "floating")
-    feet, data = Feet(robot), robot.model.createData()
-    q = robot.q()
-    pin.forwardKinematics(robot.model, data, q)
-    pin.updateFramePlacements(robot.model, data)
-    desired = np.array([[310.0, 4.0, -7.0], [280.0, -3.0, 5.0]])
-    read = feet.wrenches(data, planned_wrenches(feet, data, desired))
-    assert np.allclose(read[:, 2:5], desired, atol=1e-9) and np.allclose(read[:, [0, 1, 5]], 0, atol=1e-9)
