@@ -354,6 +354,8 @@ class WalkerNode(TickNode):
         if not np.array_equal(velocity, self.asked):
             w.command(velocity)
             self.asked = velocity.copy()
+        if w.raised != p.height and self.report is not None:
+            w.raise_center(p.height)
         measured = s.measurement()
         if IMU in late:
             still = {"angular_velocity": np.zeros(3), "linear_acceleration": np.zeros(3)}

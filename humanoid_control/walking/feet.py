@@ -188,14 +188,18 @@ class LegReach:
         self.length, self.above = share * float(stretched), float(hip[2] - ankle[2])
         self.neutral, self.crouch = float(center[2] - ground), crouch
 
-    def height(self, step: float, rise: float = 0.0) -> float:
+    def height(self, step: float, rise: float = 0.0, raised: float = 0.0) -> float:
         """Height of the centre of mass above the soles, for a displacement a step, and a rise or fall in it [m].
 
         A rear foot lifts off about 0.6 of the displacement behind its hip; the centre of mass has then made a fifth of
         its way up, or down a fifth of it is left.
+
+        Args:
+            raised: how much higher than of itself it shall be, as far as the legs reach [m].
         """
         legs = float(np.sqrt(max(self.length**2 - (0.6 * step) ** 2, (0.5 * self.length) ** 2)))
-        return self.neutral - max(self.crouch, self.above - legs) - RISEN * max(rise - EVEN, 0.0)
+        own = max(self.crouch, self.above - legs)
+        return self.neutral - max(own - raised, self.above - legs, 0.0) - RISEN * max(rise - EVEN, 0.0)
 
 
 def _rectangle(points: np.ndarray) -> np.ndarray:

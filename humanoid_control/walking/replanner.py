@@ -47,6 +47,9 @@ GRAVITY = 9.81
 PLANS = ("dcm", "preview", "mpc")
 AHEAD = 4  # steps that are planned
 READY = 0.8  # [s] to settle into the posture of the walk
+RAISED = 0.04  # [m] by which a step changes the height that is asked for
+TURNS = 0.12  # [rad] of a step from which on it is not lower than of itself: hands would meet the thighs
+RAISING = 0.1  # [m/s] at which it changes while the robot stands
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,7 @@ class Replanner:
         omega: of the pendulum in the coming plan [1/s]. filter: of the robot's momentum.
         height: of the centre of mass above the soles while it stands [m]. coming: the plan that is prepared.
         terrain: the ground. felt: what is known of it without a map.
+        raised: how much higher than of itself the centre of mass shall go, with the coming steps [m].
     """
 
     def __init__(self, robot: Robot, feet: Feet, settings: WalkSettings) -> None:
@@ -146,6 +150,7 @@ class Replanner:
         """Plan to stand on both soles, from a centre of mass (3,) [m] at a time [s]."""
         middle = 0.5 * sum(X.act(np.array([*m, 0.0])) for X, m in zip(soles, self.feet.middle, strict=True))
         self.omega, self._above = float(np.sqrt(GRAVITY / self.height)), self.height
+        self.raised = self._raised = 0.0
         self.heights = CenterHeight(float(center[2]))
         self.heights.change(float(middle[2]) + self.height - float(center[2]), t, t + READY)
         self.filter.height = self.heights.at
@@ -157,6 +162,15 @@ class Replanner:
         """The last step is over [s]: the plan is to stand where it ended, as before the first one."""
         self.plan = WalkPlan(self.plan.soles(t), [], self.plan.path, self.plan.momentum)
         self._before = np.zeros(3)
+
+    def raise_center(self, t: float) -> None:
+        """While the robot stands: lead the centre of mass to where `raised` wants it, from a time [s] on."""
+        if self._raised == self.raised:
+            return
+        self._raised = self.raised
+        above = self.reach.height(0.0, 0.0, self.raised)
+        self.heights.change(above - self._above, t, t + READY + abs(above - self._above) / RAISING)
+        self._above, self.omega = above, float(np.sqrt(GRAVITY / above))
 
     @property
     def wanted(self) -> bool:
@@ -452,7 +466,10 @@ class Replanner:
         d, feet = self._before, self.plan.soles(t)
         heights = [X.translation[2] for X in (feet[1 - phases[0].step.foot], *(p.step.X for p in phases))]
         rise = float(np.abs(np.diff(heights)).max())
-        above = self.reach.height(float(np.hypot(d[0], d[1])), rise)
+        step = float(np.hypot(d[0], d[1]))
+        goal = self.raised if abs(d[2]) < TURNS else max(self.raised, 0.0)
+        self._raised += float(np.clip(goal - self._raised, -RAISED, RAISED))
+        above = self.reach.height(step, rise, self._raised)
         if abs(above - self._above) > 1e-4:
             self.heights.change(above - self._above, max(phases[0].lift, t), max(phases[0].land, t + 0.2))
             self._above = above

@@ -28,6 +28,7 @@ from humanoid_control.walking.planning.plan import Phase, References, WalkPlan
 from humanoid_control.walking.replanner import READY, Commanded, Replanner, WalkSettings, level
 from humanoid_control.walking.stabilizer import Balance, Stabilizer
 
+HIGHEST = 0.1  # [m] by which the centre of mass may be asked to go up or down
 EXPECTED = 0.7  # phase of a swing from which on the foot may touch down
 PREPARING = 0.1  # [s] before a lift-off in which the coming steps are planned
 # [s] on both feet before the next step: worth a look at what the upper body does, and time to catch a push in.
@@ -170,6 +171,24 @@ class Walker:
             raise ConfigError(f"a velocity to walk with must be three finite numbers, got {velocity}")
         self.planner.command = v
         self.planner.clear()
+
+    @property
+    def raised(self) -> float:
+        """How much higher than of itself the centre of mass shall be [m]; 0 after `reset`."""
+        return self.replanner.raised
+
+    def raise_center(self, height: float) -> None:
+        """Walk and stand higher or lower than of itself, as far as the legs reach, with the coming steps.
+
+        Args:
+            height: by which the centre of mass is raised, within HIGHEST; negative: lowered [m].
+
+        Raises:
+            ConfigError: out of range; the old one stays.
+        """
+        if not abs(height) <= HIGHEST:
+            raise ConfigError(f"the centre of mass can be raised by {-HIGHEST:g}..{HIGHEST:g} m, got {height:g}")
+        self.replanner.raised = float(height)
 
     def follow(self, steps: Sequence[Footstep], append: bool = False) -> None:
         """Make these footsteps, after the step that has begun, then stand.
@@ -371,6 +390,8 @@ class Walker:
                 plans.stop_now(now)
         if self.state == WalkState.STAND:
             ready = t >= self._ready + READY
+            if ready:
+                plans.raise_center(t)
             if plans.wanted and ready and (t >= self.plan.end or self.upper is not None):
                 self.state = WalkState.WALK
                 plans.prepare(now, t + s.start, self.planner.first_foot)

@@ -1,6 +1,7 @@
 """Walking in the simulated world, by noisy sensors, without the truth."""
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ConfigError
@@ -100,6 +101,55 @@ def test_it_walks_again_after_it_has_stopped():
     S = WalkState
     assert states == [S.STAND, S.WALK, S.STOP, S.STAND, S.WALK, S.STOP, S.STAND], states
     assert walker.steps >= 4
+
+
+def test_it_goes_sideways_back_and_round_and_lower_and_higher_on_the_way():
+    """Fourteen simulated seconds: where the root went, in truth, in its own heading, in the last two steps of each."""
+    ways, ends = ((0.0, 0.12, 0.0), (-0.25, 0.0, 0.0), (0.0, 0.0, 0.3), (0.3, 0.0, 0.3)), (4.8, 8.0, 11.2, 14.4)
+    rows, heights = [[] for _ in ways], [[] for _ in ways]
+
+    def program(t):
+        return ways[min(np.searchsorted(ends, t), 3)]
+
+    def watch(engine, walker, report):
+        k = int(np.searchsorted(ends, walker.t))
+        if k < len(ways) and walker.t > ends[k] - 1.6:
+            R = pin.Quaternion(engine.q[3:7]).toRotationMatrix() @ engine.robot.X_world_root.rotation.T
+            rows[k].append((walker.t, *engine.q[:2], np.arctan2(R[1, 0], R[0, 0])))
+            heights[k].append(report.estimate.center[2])
+        if k in (1, 3):
+            walker.raise_center(-0.08 if k == 1 else 0.02)
+
+    walker = Walker(load_robot("lola", "floating"))
+    o = walk(lola(), walker, WalkConditions(program, 100, longest=ends[-1], noise=NOISE, seed=3), watch)
+    assert o.fell == "" and o.tilt < np.radians(3.0) and o.sole_error < 0.02
+    for way, seen in zip(ways, rows, strict=True):
+        t, x, y, heading = np.array(seen).T
+        heading = np.unwrap(heading)
+        T, (c, s) = t[-1] - t[0], (np.cos(heading.mean()), np.sin(heading.mean()))
+        dx, dy = x[-1] - x[0], y[-1] - y[0]
+        v = np.array([c * dx + s * dy, c * dy - s * dx, heading[-1] - heading[0]]) / T
+        np.testing.assert_allclose(v, way, atol=0.06)
+    own, low, turning, high = map(np.mean, heights)
+    assert low - own == pytest.approx(-0.08, abs=0.01), "the height that was asked for"
+    assert turning - own > -0.02, "turning it is as high as of itself: low it would fall"
+    assert high - own > 0.0
+
+
+def test_it_walks_in_a_world_of_other_makers_as_well():
+    """The same walker, by the same noisy sensors, with MuJoCo's dynamics and contacts under it: about 4 s."""
+    pytest.importorskip("mujoco", reason="needs MuJoCo: pip install mujoco")
+    engine = SimulationConfig("lola", "floating", engine="mujoco").build()
+    o = walk(engine, Walker(load_robot("lola", "floating")), WalkConditions(steady(SPEED), 5, noise=NOISE, seed=2))
+    assert o.fell == "" and o.steps >= 5 and o.distance > 0.9
+    assert o.tilt < np.radians(3.0) and o.sole_error < 0.02 and o.odometry < 0.03
+
+
+@pytest.mark.parametrize("height", [0.11, -0.2, np.nan])
+def test_a_height_that_legs_cannot_have_is_refused(height):
+    walker = Walker(load_robot("hrp2", "floating"))
+    with pytest.raises(ConfigError, match="can be raised by"):
+        walker.raise_center(height)
 
 
 @pytest.mark.parametrize("bad", [[np.nan, 0, 0], [np.inf, 0, 0], [1.0, 2.0], "fast"])

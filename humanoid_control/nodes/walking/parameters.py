@@ -68,6 +68,14 @@ class WalkerParameters(NodeParameters):
     joy_speeds: str = param("0.3,0.1,0.3", "velocities of a full stick: forward, to the left [m/s], turning [rad/s]")
     joy_held: int = param(4, "button of joy that must be held for the sticks to act; -1: none", "", -1, 63)
     joy_stop: int = param(1, "button of joy that stops the robot as fast as can be; -1: none", "", -1, 63)
+    height: float = param(
+        0.0,
+        "by which the centre of mass is raised, with the coming steps, as far as the legs reach",
+        "m",
+        -0.1,
+        0.1,
+        live=True,
+    )
     sensor_late: float = param(
         0.02,
         "silence of a sensor, in its own time, after which the walk comes to rest",
