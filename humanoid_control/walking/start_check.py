@@ -7,6 +7,7 @@ Who stands evenly on both feet cannot tell them apart, nor which way an IMU look
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,7 @@ from humanoid_control.walking.ground.terrain import Terrain
 GRAVITY = 9.81
 SHIFTED, SWAPPED_TIME = 0.3, 0.05  # of the weight by which forces differ from each other the wrong way, for so long [s]
 ENOUGH = 0.01  # [m^2/s^3] of acceleration asked for, squared, over time: what a direction can be told from
+LATE, MOST_LATE = 2.5, 0.1  # ticks from one to the next that are too many; share of them that spoils what is told
 TURNED = float(np.radians(45.0))  # about the vertical, of an IMU
 
 
@@ -163,9 +165,10 @@ class ShiftCheck:
         """Begin anew."""
         self.problem, self._swapped = "", 0.0
         self._along, self._across, self._asked = 0.0, 0.0, 0.0
+        self._stamp, self._late, self._looks = math.nan, 0, 0
 
     def look(self, m: Measurement, asked: np.ndarray, forces: np.ndarray, wanted: np.ndarray, dt: float) -> None:
-        """Take a tick of the shift.
+        """Take a tick of the shift. Of directions nothing is said where many ticks come late: commands did, too.
 
         Args:
             m: measured. asked: acceleration (2,) of the centre of mass, in the world of the estimate [m/s^2].
@@ -181,5 +184,9 @@ class ShiftCheck:
             self.problem = "the weight goes to the other foot than was asked for: wrenches of the feet are swapped"
             return
         turned = float(np.arctan2(self._across, self._along))
+        self._late += m.joints.stamp - self._stamp > LATE * dt
+        self._looks, self._stamp = self._looks + 1, m.joints.stamp
+        if self._late > MOST_LATE * self._looks:
+            return
         if self._asked > ENOUGH and np.hypot(self._along, self._across) > 0.4 * self._asked and abs(turned) > TURNED:
             self.problem = f"the weight shifts {np.degrees(turned):.0f} deg off where the IMU feels it go: it is turned"

@@ -7,7 +7,7 @@ import pytest
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
 from humanoid_control.walking.feet import Feet
-from humanoid_control.walking.start_check import StartCheck
+from humanoid_control.walking.start_check import ShiftCheck, StartCheck
 
 DT = 0.004
 
@@ -72,3 +72,15 @@ def test_forces_that_come_and_go_are_waited_for(standing):
         wave = 1 + 0.12 * np.sin(0.5 * k)  # within the error of the weight, but not steady
         sway = {n: (wave if n.startswith("l") else 2 - wave) * w for n, w in measured.foot_wrenches.items()}
         assert not check.ready(measured._replace(foot_wrenches=sway), DT)
+
+
+@pytest.mark.parametrize(("every", "told"), [(1, True), (4, False)], ids=["in time", "late"])
+def test_a_turned_shift_is_told_only_where_ticks_came_in_time(standing, every, told):
+    """On a machine that is too busy commands are late, and the weight goes where nobody asked for."""
+    robot, _, measured = standing
+    check, asked, forces = ShiftCheck(robot.mass * 9.81), np.array([0.0, 0.4]), np.full(2, 200.0)
+    felt = measured.imu._replace(orientation=np.array([0, 0, 0, 1.0]), linear_acceleration=np.array([0.4, 0.1, 9.81]))
+    for k in range(100):
+        m = measured._replace(imu=felt, joints=measured.joints._replace(stamp=k * every * DT))
+        check.look(m, asked, forces, forces, DT)
+    assert ("it is turned" in check.problem) == told
