@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from humanoid_control.cli.parser import (
@@ -185,15 +186,7 @@ def _walk(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: 
     _tell(args, f"{robot.title} walks {seconds:g} s at {pace:g} of real time (--set simulator.real_time_factor=1)")
     with Session(stack, args.robot, settings, record=WALK_TOPICS, quiet=args.json) as session:
         report = walk_course(session, course, args.json)
-        if args.json:
-            print_json(report)
-        else:
-            print_walk(report)
-        if args.hold and not session.stopped.is_set():
-            _tell(args, "holding: it walks where cmd_vel says; Ctrl-C ends it")
-            session.run(math.inf)
-    assert session.bag is not None
-    _tell(args, f"play it again:\n  {replay_command(session.bag)}")
+        _report_on_feet(args, session, report, print_walk, "walks where cmd_vel says")
     return 0 if report["good"] else 1
 
 
@@ -207,16 +200,27 @@ def _dance_on_feet(args: argparse.Namespace, settings: dict[str, dict[str, Any]]
     _tell(args, f"{robot.title} dances '{args.motion}' on its feet at {pace:g} of real time; Ctrl-C ends it early")
     with Session(stack, args.robot, settings, record=[*WALK_TOPICS, "targets"], quiet=args.json) as session:
         report = dance_on_feet(session, args.seconds, args.json)
-        if args.json:
-            print_json(report)
-        else:
-            print_dance(report)
-        if args.hold and not session.stopped.is_set():
-            _tell(args, "holding: it walks where cmd_vel says, and dances; Ctrl-C ends it")
-            session.run(math.inf)
+        _report_on_feet(args, session, report, print_dance, "walks where cmd_vel says, and dances")
+    return 0 if report["good"] else 1
+
+
+def _report_on_feet(
+    args: argparse.Namespace,
+    session: Session,
+    report: dict[str, Any],
+    show: Callable[[dict[str, Any]], None],
+    does: str,
+) -> None:
+    """Print the report and how to see it again, and with --hold let the robot go on with what it does."""
+    if args.json:
+        print_json(report)
+    else:
+        show(report)
+    if args.hold and not session.stopped.is_set():
+        _tell(args, f"holding: it {does}; Ctrl-C ends it")
+        session.run(math.inf)
     assert session.bag is not None
     _tell(args, f"play it again:\n  {replay_command(session.bag)}")
-    return 0 if report["good"] else 1
 
 
 def _tell(args: argparse.Namespace, text: str) -> None:

@@ -18,8 +18,8 @@ import pinocchio as pin
 
 from humanoid_control.estimation.floating_base import FloatingBaseEstimator
 from humanoid_control.walking.feet import Feet
+from humanoid_control.walking.gait import GRAVITY
 
-G = 9.81
 LIGHT = 0.05  # of the weight: a foot that presses less has no centre of pressure
 FORCE = (0.3, 2.0)  # of the weight: what the whole force is believed to be
 
@@ -43,7 +43,7 @@ def wrenches_of_motion(
     X = [data.oMf[frame] for frame in feet.frames]
     stands = [k for k in (0, 1) if k != in_air]
     middle = np.array([X[k].act(np.array([*feet.middle[k], 0.0])) for k in (0, 1)])
-    whole = mass * G * float(np.clip(1.0 + a[2] / G, *FORCE))
+    whole = mass * GRAVITY * float(np.clip(1.0 + a[2] / GRAVITY, *FORCE))
     center = np.array(data.com[0])
     zmp = center[:2] - (center[2] - middle[stands, 2].mean()) * a[:2] * mass / whole
     out, places = np.zeros((2, 3)), middle[:, :2].copy()
@@ -57,8 +57,8 @@ def wrenches_of_motion(
         nothing = {sole.name: np.zeros(6) for sole in feet.soles[k]}
         other = feet.wrenches(data, {**measured, **nothing})[1 - k, 2:5]
         out[k, 0] = max(whole - other[0], 0.0)
-        if out[k, 0] > LIGHT * mass * G:
-            taken = other[0] * _pressure(X[1 - k], other) if other[0] > LIGHT * mass * G else np.zeros(2)
+        if out[k, 0] > LIGHT * mass * GRAVITY:
+            taken = other[0] * _pressure(X[1 - k], other) if other[0] > LIGHT * mass * GRAVITY else np.zeros(2)
             places[k] = (whole * zmp - taken) / out[k, 0]
     for k in [k for k in (0, 1) if silent[k]]:
         at = X[k].actInv(np.array([*places[k], X[k].translation[2]]))[:2]

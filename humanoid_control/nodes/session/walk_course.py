@@ -196,6 +196,16 @@ class Course:
         return Walked(self.time, truth.copy(), estimate.copy(), int(self.values.get("steps", 0)))
 
 
+def _stood(session: Session, quiet: bool) -> tuple[Course, float]:
+    """The course of a robot that has come to stand, and the time to its first command [s]."""
+    started = session.wait_first_motion()
+    c = Course(session)
+    c.until(lambda: c.state == "STAND" and c.truth is not None and c.estimate is not None, PATIENCE)
+    if not quiet:
+        console.print(f"standing after {started:.1f} s; logs and recording: {session.directory}")
+    return c, started
+
+
 def walk_course(session: Session, course: Sequence[Leg], quiet: bool = True) -> dict[str, Any]:
     """Walk a course, come to rest, and report; `good` is whether the robot never fell and kept its limits.
 
@@ -206,11 +216,7 @@ def walk_course(session: Session, course: Sequence[Leg], quiet: bool = True) -> 
     Raises:
         StackFailure: as `Session`.
     """
-    started = session.wait_first_motion()
-    c = Course(session)
-    c.until(lambda: c.state == "STAND" and c.truth is not None and c.estimate is not None, PATIENCE)
-    if not quiet:
-        console.print(f"standing after {started:.1f} s; logs and recording: {session.directory}")
+    c, started = _stood(session, quiet)
     total, passed, places = sum(leg.seconds for leg in course), 0.0, [c.now()]
     c.way = 0.0
     with progress("walk", total, quiet=quiet) as show:
@@ -236,11 +242,7 @@ def dance_on_feet(session: Session, seconds: float, quiet: bool = True) -> dict[
     Raises:
         StackFailure: as `Session`.
     """
-    started = session.wait_first_motion()
-    c = Course(session)
-    c.until(lambda: c.state == "STAND" and c.truth is not None and c.estimate is not None, PATIENCE)
-    if not quiet:
-        console.print(f"standing after {started:.1f} s; logs and recording: {session.directory}")
+    c, started = _stood(session, quiet)
     begin = c.time
     with progress("dance", seconds, quiet=quiet) as show:
         c.watch(seconds, lambda done: show(done, f"{c.state.lower()}, {c.values.get('targets', '0')} targets"))

@@ -309,14 +309,14 @@ def wrench_key(sole: str) -> str:
 
 
 def soles_without_force(walker: Walker, report: WalkReport, measured: Measurement) -> frozenset[str]:
-    """Soles that feel nothing of a foot which feels much less than the weight, though it stands alone."""
-    ref, feet = report.references, walker.feet
+    """Soles that feel nothing of a foot that stands alone, where the ground carries much less than the weight."""
+    ref = report.references
     if ref.swinging is None or not 1.0 - EXPECTED < ref.u < EXPECTED:
         return frozenset()
-    k, felt = 1 - ref.swinging, measured.foot_wrenches
-    force = feet.wrenches(walker.estimator.data, felt)[k, 2]
-    light = force < CARRIED * walker.robot.mass * 9.81
-    return frozenset(s.name for s in feet.soles[k] if light and not felt[s.name].any())
+    if report.reaction.force[2] > CARRIED * walker.robot.mass * 9.81:
+        return frozenset()
+    soles = walker.feet.soles[1 - ref.swinging]
+    return frozenset(s.name for s in soles if not measured.foot_wrenches[s.name].any())
 
 
 def with_forces_of_motion(
