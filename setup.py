@@ -41,6 +41,7 @@ EXTRAS = {
     "test": [
         "pytest<9",
         "pytest-xdist",
+        "pytest-rerunfailures",
         "hypothesis",
         "daqp>=0.7",
         "ezc3d>=1.5",

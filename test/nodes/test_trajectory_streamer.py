@@ -121,8 +121,11 @@ def test_what_was_guessed_about_a_clip_is_logged_and_cleaning_can_be_left_out(gr
     process = graph.start(NODE, f"clip:={clip}", "clip_rate:=60.0", args=("-r", "__ns:=/other"))
     first, second = (graph.output(p) for p in graph.processes.values())
     assert "120 Hz" in first and "120 Hz" not in second
-    values = graph.diagnostics("/other/trajectory_streamer")
-    assert float(values["rate_hz"]) == pytest.approx(60, rel=0.3)
+    # Its first diagnostics may come before its first full second of targets, and a busy machine delays some of them.
+    graph.until(
+        lambda: float(graph.diagnostics("/other/trajectory_streamer")["rate_hz"]) == pytest.approx(60, rel=0.3),
+        "the rate of the clip to be the one that was given",
+    )
     assert process.poll() is None
 
 
