@@ -26,7 +26,7 @@ BELIEF = 60.0  # [1/s] at which the soles lead the velocity of the accelerometer
 PLACED, DRIFT = 0.004, 0.006  # [m] of doubt that each touch-down adds; share of the way
 RESTING = 0.004  # [m/s] of doubt of the velocity, at rest
 BLIND = 0.06  # [m/s^2] by which the doubt of the velocity grows without a sole
-GRAVITY = np.array([0.0, 0.0, -9.81])
+GRAVITY, NOWHERE = np.array([0.0, 0.0, -9.81]), np.zeros(3)
 ALIGNED = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 
 
@@ -79,15 +79,15 @@ class ContactStates:
 
     def update(self, forces: np.ndarray, dt: float) -> np.ndarray:
         """Which soles touch (F,), by the normal force on each [N], dt after the last call [s]."""
-        for k, force in enumerate(forces):
-            touching = bool(self.touching[k])
-            self._light[k] = self._light[k] + dt if force < LEFT * self._weight else 0.0
+        rows = zip(np.asarray(forces).tolist(), self.touching.tolist(), self._light.tolist(), strict=True)
+        for k, (force, before, light) in enumerate(rows):
+            touching, light = before, light + dt if force < LEFT * self._weight else 0.0
             if force > TOUCHING * self._weight:
                 touching = True
-            elif self._light[k] >= BOUNCE - 1e-9:
+            elif light >= BOUNCE - 1e-9:
                 touching = False
-            self.changes += touching != bool(self.touching[k])
-            self.touching[k] = touching
+            self.changes += touching != before
+            self.touching[k], self._light[k] = touching, light
         return self.touching
 
 
@@ -95,7 +95,8 @@ class FloatingBaseEstimator:
     """Estimator of the floating base (no ground truth).
 
     Attributes:
-        data: pinocchio's of the last update, with the base at the estimated pose only up to a translation.
+        data: pinocchio's of the last update, with the base at the estimated pose only up to a translation; of the
+            frames only those of the soles are placed.
         contacts: of the soles, whether they may stand or not.
         acceleration: (3,) of the trunk in the axes of the world, as the accelerometer has it [m/s^2]; None without one.
     """
@@ -111,16 +112,19 @@ class FloatingBaseEstimator:
         self.acceleration: np.ndarray | None = None
         self._root = robot.model.getFrameId(robot.root_link, pin.FrameType.BODY)
         self._R_base_root = robot.model.frames[self._root].placement.rotation.copy()
+        self._R_root_base = self._R_base_root.T.copy()
         self._weight = robot.mass * 9.81
         self.contacts = ContactStates(len(self.frames), self._weight)
         self.reset()
 
     def reset(self, soles: Sequence[np.ndarray] | None = None) -> None:
         """Begin anew; `soles`: places (3,) of the sole frames in the world, where they are known."""
-        self._anchors: list[np.ndarray | None] = [None] * len(self.frames)
+        count = len(self.frames)
+        self._anchors = np.full((count, 3), np.nan)  # where each sole stands; NaN: it does not
         if soles is not None:
-            self._anchors = [np.array(p, dtype=float) for p in soles]
-        self._headings = np.full(len(self.frames), np.nan)
+            self._anchors[:] = soles
+        self._headings = [math.nan] * count
+        self._places, self._speeds = np.zeros((count, 3)), np.zeros((count, 3))
         self._position, self._airborne = np.zeros(3), 0.0
         self._velocity: np.ndarray | None = None
         self._started = soles is not None
@@ -135,13 +139,14 @@ class FloatingBaseEstimator:
         """
         r = self.robot
         x, y, z, w = imu.orientation
-        R = pin.Quaternion(w, x, y, z).normalized().toRotationMatrix() @ self._R_base_root.T
-        self._q = np.concatenate([pin.SE3ToXYZQUAT(pin.SE3(R, np.zeros(3))), q])
-        self._v = np.concatenate([np.zeros(3), self._R_base_root @ imu.angular_velocity, v])
+        R = pin.Quaternion(w, x, y, z).normalized().toRotationMatrix() @ self._R_root_base
+        self._q = np.concatenate([NOWHERE, pin.Quaternion(R).coeffs(), q])
+        self._v = np.concatenate([NOWHERE, self._R_base_root @ imu.angular_velocity, v])
         force = np.asarray(imu.linear_acceleration, dtype=float)
         self.acceleration = R @ self._R_base_root @ force + GRAVITY if force.any() else None
         pin.centerOfMass(r.model, self.data, self._q, self._v, False)
-        pin.updateFramePlacements(r.model, self.data)
+        for frame in self.frames:
+            pin.updateFramePlacement(r.model, self.data, frame)
 
     def _load(self, force: float) -> float:
         """How much a sole counts, by the normal force on it [N]."""
@@ -156,43 +161,47 @@ class FloatingBaseEstimator:
             forces: (F,) normal force on each sole [N]. may_stand: soles that are not expected in the air.
             dt: since the last update [s]. ground: (F,) height of the ground under each sole, where it is known [m].
         """
-        r, data = self.robot, self.data
+        model, data, frames = self.robot.model, self.data, self.frames
         touches = self.contacts.update(forces, dt) & np.asarray(may_stand, dtype=bool)
-        share = [self._load(float(f)) if touch else 0.0 for f, touch in zip(forces, touches, strict=True)]
-        places = [data.oMf[f].translation for f in self.frames]
-        speeds = [pin.getFrameVelocity(r.model, data, f, ALIGNED).linear for f in self.frames]
+        standing = touches.tolist()
+        share = [
+            self._load(f) if touch else 0.0 for f, touch in zip(np.asarray(forces).tolist(), standing, strict=True)
+        ]
+        X = [data.oMf[f] for f in frames]
+        places, speeds = self._places, self._speeds
+        for k, f in enumerate(frames):
+            places[k], speeds[k] = X[k].translation, pin.getFrameVelocity(model, data, f, ALIGNED).linear
         total = sum(share)
         weights = np.array([s / total if total > 0 else 0.0 for s in share])
         loaded = [k for k, s in enumerate(share) if s > 0]
         if not self._started and loaded:
-            self._position, self._started = np.array([0.0, 0.0, -min(places[k][2] for k in loaded)]), True
-        velocity = self._fused(-sum(weights[k] * speeds[k] for k in loaded) if loaded else None, dt)
+            self._position, self._started = np.array([0.0, 0.0, -min(places[k, 2] for k in loaded)]), True
+        velocity = self._fused(-(weights @ speeds) if loaded else None, dt)
         guess = self._position + dt * velocity
-        slip, turned = np.zeros(len(self.frames)), np.zeros(len(self.frames))
-        for k in range(len(self.frames)):
-            anchor = self._anchors[k]
-            if touches[k]:
-                turned[k] = self._turned(k)
+        slip, turned = np.zeros(len(frames)), np.zeros(len(frames))
+        for k, touch in enumerate(standing):
+            if touch:
+                turned[k] = self._turned(k, X[k].rotation)
             else:
-                self._anchors[k], self._headings[k] = None, np.nan
-            if k not in loaded:
-                continue
-            if anchor is None:
-                anchor = guess + places[k]
+                self._anchors[k], self._headings[k] = np.nan, math.nan
+        for k in loaded:
+            if math.isnan(self._anchors[k, 0]):
+                self._anchors[k] = guess + places[k]
                 if ground is not None:
-                    anchor[2] = ground[k]
-                self._anchors[k] = anchor
+                    self._anchors[k, 2] = ground[k]
                 self._steps += 1
-            x, y, _ = speeds[k] + velocity
+            x, y, _ = (speeds[k] + velocity).tolist()
             slip[k] = math.hypot(x, y)
-        self._position = sum(weights[k] * (self._anchors[k] - places[k]) for k in loaded) if loaded else guess
+        self._position = (
+            sum((weights[k] * (self._anchors[k] - places[k]) for k in loaded), NOWHERE) if loaded else guess
+        )
         self._airborne = 0.0 if loaded else self._airborne + dt
         self._velocity = velocity
         self._way += dt * math.hypot(velocity[0], velocity[1])
         q, v = self._q.copy(), self._v.copy()
         q[:3] = self._position
         v[:3] = data.oMi[1].rotation.T @ self._velocity
-        soles = [pin.SE3(data.oMf[f].rotation, data.oMf[f].translation + self._position) for f in self.frames]
+        soles = [pin.SE3(sole.rotation, place + self._position) for sole, place in zip(X, places, strict=True)]
         return BaseEstimate(
             q,
             v,
@@ -207,9 +216,8 @@ class FloatingBaseEstimator:
             self._deviation(),
         )
 
-    def _turned(self, sole: int) -> float:
-        """Turn about the vertical of a sole since it touched down, by IMU and joints [rad]."""
-        R = self.data.oMf[self.frames[sole]].rotation
+    def _turned(self, sole: int, R: np.ndarray) -> float:
+        """Turn about the vertical of a sole, with its axes R, since it touched down, by IMU and joints [rad]."""
         heading = math.atan2(R[1, 0], R[0, 0])
         if math.isnan(self._headings[sole]):
             self._headings[sole] = heading
@@ -223,7 +231,7 @@ class FloatingBaseEstimator:
         velocity = before if a is None else before + dt * a
         if soles is not None:
             off = soles - velocity
-            far = float(np.linalg.norm(off))
+            far = math.hypot(*off.tolist())
             gain = 1.0 - math.exp(-dt * BELIEF)
             velocity = velocity + gain * off
             self._doubt += gain * (far - self._doubt)

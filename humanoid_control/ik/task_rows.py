@@ -261,8 +261,9 @@ def is_tabled(task: Task) -> bool:
     """True for a task that a `TaskTable` knows; a subclass may compute anything, so it is none."""
     if type(task) not in TABLED:
         return False
-    points = (task.point, task.origin) if isinstance(task, PointTask) else ()
-    return all(p is None or type(p) in TABLED_POINTS for p in points)
+    if not isinstance(task, PointTask):
+        return True
+    return all(p is None or type(p) in TABLED_POINTS for p in (task.point, task.origin))
 
 
 class TaskTable:

@@ -85,20 +85,28 @@ class DisturbanceObserver:
         Args:
             m: the motion now. dt: since the last look [s].
         """
-        g, s = self.settings, m.reaction.force[2] / self._weight
+        g, s = self.settings, float(m.reaction.force[2]) / self._weight
         if s < CARRIED:
             return self.bias
-        w2, L = m.omega**2, m.momentum
-        u = m.velocity + w2 / self._weight * np.array([L[1], -L[0]])
+        w2, (Lx, Ly, _) = m.omega**2, m.momentum.tolist()
+        share = w2 / self._weight
+        u = [m.velocity[0] + share * Ly, m.velocity[1] - share * Lx]
         now = np.array([*(s * (m.center - m.reaction.zmp)), *u, s])
         if self._mean is None:
             self._mean = now
         self._mean = self._mean + (1.0 - math.exp(-dt / g.window)) * (now - self._mean)
-        arm, mean_u, share = self._mean[:2], self._mean[2:4], self._mean[4]
-        self.seen = np.clip((arm - (u - mean_u) / (w2 * g.window)) / share, -g.glance, g.glance)
+        *means, carried = self._mean.tolist()
+        arms, mean_u = means[:2], means[2:]
+        lag = [(arm - (a - b) / (w2 * g.window)) / carried for arm, a, b in zip(arms, u, mean_u, strict=True)]
+        self.seen = np.array([_within(x, g.glance) for x in lag])
         self._age += dt
         if self._age > g.window:
-            step = (1.0 - math.exp(-dt / g.delay)) * (self.seen - self.bias)
-            most = g.speed * dt
-            self.bias = np.clip(self.bias + np.clip(step, -most, most), -g.most, g.most)
+            step = ((1.0 - math.exp(-dt / g.delay)) * (self.seen - self.bias)).tolist()
+            slow = [b + _within(x, g.speed * dt) for b, x in zip(self.bias.tolist(), step, strict=True)]
+            self.bias = np.array([_within(b, g.most) for b in slow])
         return self.bias
+
+
+def _within(x: float, most: float) -> float:
+    """The number, of at most that size."""
+    return min(max(x, -most), most)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -54,22 +55,22 @@ def reaction_of(soles: Sequence[pin.SE3], wrenches: np.ndarray) -> Reaction:
     Args:
         soles: poses of the sole frames. wrenches: (2, 6) as of `Feet.wrenches`.
     """
-    forces = [X.rotation @ w[:3] for X, w in zip(soles, wrenches, strict=True)]
-    total = forces[0] + forces[1]
-    carried = float(total[2])
+    # In the axes of the world: force and torque of each sole, and where it is.
+    felt = [(w.reshape(2, 3) @ X.rotation.T).tolist() for X, w in zip(soles, wrenches, strict=True)]
+    places = [X.translation.tolist() for X in soles]
+    tx, ty, carried = (left + right for left, right in zip(felt[0][0], felt[1][0], strict=True))
+    total = np.array([tx, ty, carried])
     if carried < 1.0:
         middle = 0.5 * (soles[0].translation + soles[1].translation)
         return Reaction(total, middle[:2].copy(), 0.0, 0.0)
-    ground = sum(float(f[2] * X.translation[2]) for f, X in zip(forces, soles, strict=True)) / carried
+    ground = sum(f[2] * p[2] for (f, _), p in zip(felt, places, strict=True)) / carried
     x = y = z = 0.0  # moment about the origin of the world, lifted to the ground
-    for X, f, w in zip(soles, forces, wrenches, strict=True):
-        (px, py, pz), (fx, fy, fz), tau = X.translation.tolist(), f.tolist(), X.rotation @ w[3:]
+    for ((fx, fy, fz), tau), (px, py, pz) in zip(felt, places, strict=True):
         x += py * fz - (pz - ground) * fy + tau[0]
         y += (pz - ground) * fx - px * fz + tau[1]
         z += px * fy - py * fx + tau[2]
-    zmp = np.array([-y, x]) / carried
-    torque = z - zmp[0] * float(total[1]) + zmp[1] * float(total[0])
-    return Reaction(total, zmp, float(torque), float(np.hypot(total[0], total[1])) / carried)
+    zx, zy = -y / carried, x / carried
+    return Reaction(total, np.array([zx, zy]), z - zx * ty + zy * tx, math.hypot(tx, ty) / carried)
 
 
 class Feet:

@@ -11,6 +11,7 @@ Three loops, each slower than what it acts through:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,21 +150,23 @@ class Stabilizer:
             desired: (2, 3) of `Balance`. measured: (2, 6) of `Feet.wrenches`. swinging: the foot in the air. dt: [s].
         """
         g = self.gains
-        a = 1.0 - np.exp(-2 * np.pi * g.force_cutoff * dt) if self._filtered else 1.0
+        a = 1.0 - math.exp(-2 * math.pi * g.force_cutoff * dt) if self._filtered else 1.0
         self._forces, self._filtered = self._forces + a * (measured - self._forces), True
+        wanted, felt = desired.tolist(), self._forces.tolist()
         for k in (0, 1):
             if k == swinging:
-                self.ankles[k] *= np.exp(-g.ankle_return * dt)
+                self.ankles[k] *= math.exp(-g.ankle_return * dt)
                 continue
-            missing = desired[k, 1:] - self._forces[k, 3:5]
-            turn = self.ankles[k] - dt * (g.ankle * missing + g.ankle_leak * self.ankles[k])
-            self.ankles[k] = np.clip(turn, -g.ankle_limit, g.ankle_limit)
+            for i, ankle in enumerate(self.ankles[k].tolist()):
+                missing = wanted[k][1 + i] - felt[k][3 + i]
+                turn = ankle - dt * (g.ankle * missing + g.ankle_leak * ankle)
+                self.ankles[k, i] = min(max(turn, -g.ankle_limit), g.ankle_limit)
         if swinging is None:
-            missing = (desired[0, 0] - desired[1, 0]) - (self._forces[0, 2] - self._forces[1, 2])
-            self.height += dt * (g.height * missing - g.height_leak * self.height)
-            self.height = float(np.clip(self.height, -g.height_limit, g.height_limit))
+            missing = (wanted[0][0] - wanted[1][0]) - (felt[0][2] - felt[1][2])
+            height = self.height + dt * (g.height * missing - g.height_leak * self.height)
+            self.height = min(max(height, -g.height_limit), g.height_limit)
         else:
-            self.height *= np.exp(-g.height_return * dt)
+            self.height *= math.exp(-g.height_return * dt)
 
     # -- places of the feet -------------------------------------------------------------------------------------
 
@@ -184,22 +187,25 @@ class Stabilizer:
             place = X.translation - planned.translation
             place[2] = 0.0
             turn = pin.log3(X.rotation @ planned.rotation.T)
-            a = 1.0 - np.exp(-dt / g.landing)
-            start, begin = self._start_offset * np.array([1, 1, 1 - s]), self._start_turn
-            goal, goal_turn = start + s * (place - start * [1, 1, 0]), begin + s * (turn - begin)
+            a = 1.0 - math.exp(-dt / g.landing)
+            begin, (x, y, z) = self._start_turn, self._start_offset.tolist()
+            goal, goal_turn = np.array([x, y, (1 - s) * z]), begin + s * (turn - begin)
+            goal += s * (place - (x, y, 0.0))
             self.offsets[k] += a * (goal - self.offsets[k])
             self.turns[k] += a * (goal_turn - self.turns[k])
+        fade = math.exp(-g.upright * dt)
         for j in (0, 1):
             if j != k:
-                self.turns[j] *= np.exp(-g.upright * dt)
-                self.offsets[j][2] *= np.exp(-g.upright * dt)
+                self.turns[j] *= fade
+                self.offsets[j, 2] *= fade
         self._swinging = k
 
     def commanded(self, ref: References) -> tuple[list[pin.SE3], np.ndarray]:
         """Poses of both soles for the inverse kinematics, and how far the centre of mass moves along (3,) [m]."""
         out = []
         for k, (X, sign) in enumerate(zip(ref.soles, (-1.0, 1.0), strict=True)):
-            p = X.translation + self.offsets[k] + np.array([0.0, 0.0, sign * 0.5 * self.height])
+            p = X.translation + self.offsets[k]
+            p[2] += sign * 0.5 * self.height
             R = pin.exp3(self.turns[k]) @ X.rotation @ pin.exp3(np.array([*self.ankles[k], 0.0]))
             out.append(pin.SE3(R, p))
         left = left_share(*self._place(ref), ref.zmp)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.jit import kernel
+
 STILL = 0.05  # share of the swing at either end during which the foot moves straight up or down
 LAST = 0.02  # [s] before touch-down: too late for a change
 
@@ -42,9 +44,7 @@ class Quintic:
 
     def at(self, t: float) -> np.ndarray:
         """Values (m,)."""
-        s = min(max(t, self.t0), self.t1) - self.t0
-        c = self.c
-        return c[0] + s * (c[1] + s * (c[2] + s * (c[3] + s * (c[4] + s * c[5]))))
+        return np.asarray(_powers(self.c, float(min(max(t, self.t0), self.t1) - self.t0)))
 
     def state(self, t: float) -> np.ndarray:
         """Value, velocity, acceleration (3, m)."""
@@ -55,6 +55,15 @@ class Quintic:
         v = c[1] + s * (2 * c[2] + s * (3 * c[3] + s * (4 * c[4] + s * 5 * c[5])))
         a = 2 * c[2] + s * (6 * c[3] + s * (12 * c[4] + s * 20 * c[5]))
         return np.array([self.at(t), v, a])
+
+
+@kernel
+def _powers(c: np.ndarray, s: float) -> np.ndarray:
+    """Values (m,) of polynomials with the coefficients c (6, m)."""
+    out = np.empty(c.shape[1])
+    for k in range(c.shape[1]):
+        out[k] = c[0, k] + s * (c[1, k] + s * (c[2, k] + s * (c[3, k] + s * (c[4, k] + s * c[5, k]))))
+    return out
 
 
 @dataclass(frozen=True)

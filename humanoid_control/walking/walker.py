@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
@@ -106,6 +107,7 @@ class Walker:
         self.replanner = Replanner(robot, self.feet, s)
         # Samples of the dynamics filter a tick, so that all are done when they are needed.
         self._inertia = float(inertia_about_center(robot.model, robot.data, robot.q("neutral"))[2, 2])
+        self._up = self.robot.X_world_root.rotation[2].copy()  # of the root link where it is upright, in its own axes
         self._samples = int(np.ceil(s.horizon / s.filter_dt / max(PREPARING / s.dt - 2.0, 1.0)))
         self.reset()
 
@@ -256,7 +258,7 @@ class Walker:
             now = self._start(measured, now)
         self._check_fall(now)
         reaction = self._observe(now)
-        now = replace(now, center=now.center - self._lean)  # as the plan means it
+        now.center = now.center - self._lean  # as the plan means it
         self._next_plan(now)
         ref = self.plan.at(self.t)
         balance = self.stabilizer.balance(ref, now, self.plan.path.omega, dt)
@@ -267,7 +269,7 @@ class Walker:
         after = self.plan.at(self.t + dt)
         soles, along = self.stabilizer.commanded(after)
         self._center(after, dt)
-        if float(np.hypot(*balance.error)) > FOLLOW:
+        if math.hypot(*balance.error.tolist()) > FOLLOW:
             lag = now.center[:2] - self.center[:2]
             self.center[:2] += dt * np.clip(FOLLOW_GAIN * lag, -FOLLOW_SPEED, FOLLOW_SPEED)
         upper = None
@@ -279,9 +281,9 @@ class Walker:
         result = self.ik.step(self.q, self.tasks.tasks, dt)
         self.q, self.v = result.q, result.v
         self._remember()
-        self.t += dt
         error = self._foot_error(soles)
-        now = replace(now, center=now.center + self._lean)
+        self.t += dt
+        now.center = now.center + self._lean
         bias = self._lean[:2].copy()
         return WalkReport(self.state, self.why, now, ref, balance, result, error, self.steps, reaction, bias)
 
@@ -309,7 +311,7 @@ class Walker:
         if self.settings.observer is not None and self.state != WalkState.FALLEN:
             omega = self.plan.path.omega
             seen = MeasuredMotion(now.center[:2], now.center_velocity[:2], self._momentum, reaction, omega)
-            self._lean = np.array([*self.observer.look(seen, self.settings.dt), 0.0])
+            self._lean = np.append(self.observer.look(seen, self.settings.dt), 0.0)
             self.replanner.filter.lean = self._lean
         return reaction
 
@@ -356,13 +358,14 @@ class Walker:
             self._next_sample += self.settings.filter_dt
 
     def _foot_error(self, soles: list[pin.SE3]) -> np.ndarray:
-        pin.framesForwardKinematics(self.robot.model, self._data, self.q)
-        off = [self._data.oMf[f].translation - X.translation for f, X in zip(self.feet.frames, soles, strict=True)]
-        return np.linalg.norm(off, axis=1)
+        """By how much the soles miss their places (2,) [m], after `_remember`."""
+        model, data = self.robot.model, self._data
+        places = [pin.updateFramePlacement(model, data, f).translation for f in self.feet.frames]
+        return np.array([math.dist(p, X.translation) for p, X in zip(places, soles, strict=True)])
 
     def _check_fall(self, now: BaseEstimate) -> None:
-        up = pin.XYZQUATToSE3(now.q[:7]).rotation @ self.robot.X_world_root.rotation.T
-        tilt = float(np.arccos(np.clip(up[2, 2], -1, 1)))
+        X_base = pin.XYZQUATToSE3(now.q[:7])
+        tilt = math.acos(min(max(float(X_base.rotation[2] @ self._up), -1.0), 1.0))
         high = now.center[2] - min(X.translation[2] for X in now.soles)
         why = ""
         if tilt > FALLEN_TILT:
@@ -455,4 +458,4 @@ class Walker:
         # Quick legs throw the body about in every swing, and soles creep: that is no push.
         quick = max(self._pace - QUICK, 0.0)
         far, cut = a.threshold + QUICK_ERROR * quick, a.cut + QUICK_CUT * quick
-        return float(np.hypot(*b.error)) > far or b.cut > cut
+        return math.hypot(*b.error.tolist()) > far or b.cut > cut

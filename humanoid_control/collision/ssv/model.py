@@ -297,11 +297,14 @@ class PoseArray:
 
     pinocchio keeps them just so, one after the other; building arrays from its objects would take longer (30 us for
     Lola) than all distances do.
+
+    Attributes:
+        data: of which; it keeps the memory alive.
     """
 
     def __init__(self, data: pin.Data) -> None:
         """Prepare; `data` may be updated as often as one likes, and must not be replaced."""
-        self._data = data  # keeps the memory alive
+        self.data = data
         count = len(data.oMi)
         address = data.oMi[0].rotation.__array_interface__["data"][0]
         last = data.oMi[count - 1].translation.__array_interface__["data"][0]
@@ -316,7 +319,7 @@ class PoseArray:
     def rows(self) -> np.ndarray:
         """(J, 12) as they are now; valid until the next call or update of the data."""
         if not self._in_place:
-            self._rows[:] = pose_array(list(self._data.oMi))
+            self._rows[:] = pose_array(list(self.data.oMi))
         return self._rows
 
 

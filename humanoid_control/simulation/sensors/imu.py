@@ -32,7 +32,10 @@ class Motion:
     def add(self, time: float, q: np.ndarray, v: np.ndarray, lever: np.ndarray) -> None:
         """Take a state of a robot with a floating base; lever: (3,) of the root link in the base [m]."""
         R = pin.Quaternion(q[6], q[3], q[4], q[5]).toRotationMatrix()
-        local = v[:3] + np.cross(v[3:6], lever) if lever.any() else v[:3]
+        local = v[:3]
+        if lever.any():
+            (a, b, c), (x, y, z) = v[3:6].tolist(), lever.tolist()
+            local = local + (b * z - c * y, c * x - a * z, a * y - b * x)
         self._seen.append((time, R @ local))
         while self._seen[0][0] < time - WINDOW - 1e-9:
             self._seen.popleft()
@@ -46,7 +49,11 @@ class Motion:
 
 
 class KinematicState(Protocol):
-    """A robot, its pinocchio model with data to write into, and its state."""
+    """A robot, its pinocchio model with data to write into, and its state.
+
+    Attributes:
+        X_base_root: pose of the root link in a base that floats; None where the base is fixed.
+    """
 
     robot: Robot
     model: pin.Model
@@ -55,28 +62,40 @@ class KinematicState(Protocol):
     v: np.ndarray
     acceleration: np.ndarray
     motion: Motion
+    X_base_root: pin.SE3 | None
 
 
 def read_imu(world: KinematicState) -> ImuReading:
     """The reading at the world's present state."""
-    model, data = world.model, world.data
-    pin.forwardKinematics(model, data, world.q, world.v, world.acceleration)
-    pin.updateFramePlacements(model, data)
-    frame = model.getFrameId(world.robot.root_link, BODY)
-    X = data.oMf[frame]
-    twist = pin.getFrameVelocity(model, data, frame, pin.ReferenceFrame.LOCAL)
-    a = pin.getFrameClassicalAcceleration(model, data, frame, pin.ReferenceFrame.LOCAL)
-    up = -np.array(model.gravity.linear)
-    mean = world.motion.acceleration()
-    force = a.linear + X.rotation.T @ up if mean is None else X.rotation.T @ (mean + up)
+    X, twist = _root_link(world)
+    up, mean = -np.array(world.model.gravity.linear), world.motion.acceleration()
+    force = _acceleration(world) + X.rotation.T @ up if mean is None else X.rotation.T @ (mean + up)
     return ImuReading(pin.SE3ToXYZQUAT(X)[3:], twist.angular.copy(), force)
 
 
 def base_state(world: KinematicState) -> tuple[np.ndarray, np.ndarray]:
     """Pose (7,) of the root link in the world (x y z, quaternion x y z w) and its twist (6,) in its own axes."""
+    X, twist = _root_link(world)
+    return pin.SE3ToXYZQUAT(X), np.concatenate([twist.linear, twist.angular])
+
+
+def _root_link(world: KinematicState) -> tuple[pin.SE3, pin.Motion]:
+    """Pose of the root link in the world, and its twist in its own axes; of a base that floats without the rest."""
+    X, q = world.X_base_root, world.q
+    if X is not None:
+        X_base = pin.SE3(pin.Quaternion(q[6], q[3], q[4], q[5]).toRotationMatrix(), q[:3])
+        return X_base * X, X.actInv(pin.Motion(world.v[:6]))
     model, data = world.model, world.data
-    pin.forwardKinematics(model, data, world.q, world.v)
-    pin.updateFramePlacements(model, data)
+    pin.forwardKinematics(model, data, q, world.v)
     frame = model.getFrameId(world.robot.root_link, BODY)
-    twist = pin.getFrameVelocity(model, data, frame, pin.ReferenceFrame.LOCAL)
-    return pin.SE3ToXYZQUAT(data.oMf[frame]), np.concatenate([twist.linear, twist.angular])
+    X = pin.updateFramePlacement(model, data, frame)
+    return X, pin.getFrameVelocity(model, data, frame, pin.ReferenceFrame.LOCAL)
+
+
+def _acceleration(world: KinematicState) -> np.ndarray:
+    """Acceleration (3,) of the root link's origin in its own axes, at this moment [m/s^2]."""
+    model, data = world.model, world.data
+    pin.forwardKinematics(model, data, world.q, world.v, world.acceleration)
+    frame = model.getFrameId(world.robot.root_link, BODY)
+    acceleration = pin.getFrameClassicalAcceleration(model, data, frame, pin.ReferenceFrame.LOCAL)
+    return np.array(acceleration.linear)

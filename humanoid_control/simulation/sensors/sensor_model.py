@@ -121,12 +121,13 @@ class Sensor:
     def reset(self) -> None:
         """Begin again, with the same random numbers."""
         self._rng = np.random.default_rng(self._seed)
-        self._old: deque[tuple[float, tuple[np.ndarray, ...]]] = deque()
+        self._old: deque[tuple[float, np.ndarray]] = deque()
         free = [_free(k, n) for k, n in zip(self._quantities, self._sizes, strict=True)]
         offsets = [self._rng.normal(size=n) * s for n, s in zip(free, self._bias, strict=True)]
         self._bias_of_all = np.concatenate(offsets)
-        ends = np.cumsum(free)
-        self._parts = [slice(int(b - n), int(b)) for n, b in zip(free, ends, strict=True)]
+        self._turned = 4 if self._quantities[0] == "orientation" else 0  # numbers of a quaternion before all others
+        ends = np.cumsum(self._sizes)
+        self._parts = [slice(int(b - n), int(b)) for n, b in zip(self._sizes, ends, strict=True)]
         noise = np.repeat(self._noise, free)
         self._drawn = np.flatnonzero(noise)
         self._deviation = noise[self._drawn]
@@ -142,7 +143,7 @@ class Sensor:
             What is read, one array a quantity; None where the sample is lost, or none is old enough yet.
         """
         if self.delay:
-            self._old.append((time, tuple(np.array(v) for v in values)))
+            self._old.append((time, np.concatenate(values)))
         error = self._bias_of_all
         if self._drawn.size:  # one call for all quantities draws what one for each would
             error = error.copy()
@@ -151,27 +152,30 @@ class Sensor:
         if self.delay:
             while len(self._old) > 1 and self._old[1][0] <= time - self.delay + 1e-9:
                 self._old.popleft()
-            then, values = self._old[0]
+            then, out = self._old[0]
             if then > time - self.delay + 1e-9:
                 return None
+            out = out.copy()
+        else:
+            out = np.concatenate(values)
         if lost:
             return None
-        return tuple(
-            _disturbed(kind, value, error[part], step)
-            for kind, value, part, step in zip(self._quantities, values, self._parts, self._resolution, strict=True)
-        )
+        self._disturb(out, error)
+        return tuple(out[part] for part in self._parts)
+
+    def _disturb(self, values: np.ndarray, error: np.ndarray) -> None:
+        """Put the errors into the true values of all quantities, one after the other; a quaternion has three errors."""
+        if self._turned:
+            if error[:3].any():
+                x, y, z, w = values[:4]
+                values[:4] = (pin.Quaternion(w, x, y, z) * pin.Quaternion(pin.exp3(error[:3]))).coeffs()
+            error = error[3:]
+        values[self._turned :] += error
+        for part, step in zip(self._parts, self._resolution, strict=True):
+            if step:
+                values[part] = step * np.round(values[part] / step)
 
 
 def _free(quantity: str, size: int) -> int:
     """Number of components with an error: three for an orientation."""
     return 3 if quantity == "orientation" else size
-
-
-def _disturbed(quantity: str, value: np.ndarray, error: np.ndarray, resolution: float) -> np.ndarray:
-    if quantity == "orientation":
-        if not error.any():
-            return np.asarray(value)
-        x, y, z, w = value
-        return (pin.Quaternion(w, x, y, z) * pin.Quaternion(pin.exp3(error))).coeffs()
-    out = value + error
-    return resolution * np.round(out / resolution) if resolution else out

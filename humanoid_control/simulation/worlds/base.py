@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.collision.ssv.model import PoseArray
 from humanoid_control.errors import ConfigError, NotANumberError, SizeError, UnknownNameError
+from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_state import ImuReading, JointState, Measurement
+from humanoid_control.numerics.array_types import F3, I1
+from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.drives.position_control import DriveCommands, DriveGains
 from humanoid_control.simulation.sensors.imu import Motion, base_state, read_imu
@@ -50,6 +54,7 @@ class EngineBase:
         self.soles = Soles(robot)
         root = self.model.frames[self.model.getFrameId(robot.root_link, pin.FrameType.BODY)]
         self.motion, self._lever = Motion(), root.placement.translation.copy()
+        self.X_base_root = root.placement.copy() if robot.base == "floating" else None
         self.uncommanded = np.zeros(0, dtype=int)
         self._tendons: TendonPlant | None = None
 
@@ -306,7 +311,14 @@ class Soles:
             corners.append([frame.placement.act(c) for c in local])
         self.corners = np.array(corners).reshape(-1, 4, 3)
         levers = [[X.actInv(c) for c in foot] for X, foot in zip(self.placement, corners, strict=True)]
-        self._levers = np.array(levers).reshape(-1, 4, 3)
+        self._arrays = Packed(
+            SoleArrays(
+                np.array(self.joints, dtype=np.int64),
+                np.array([X.rotation for X in self.placement]).reshape(-1, 3, 3),
+                np.array(levers).reshape(-1, 4, 3),
+            )
+        )
+        self._poses: PoseArray | None = None
 
     def no_wrenches(self) -> dict[str, np.ndarray]:
         """Zeros for every foot."""
@@ -319,15 +331,56 @@ class Soles:
             data: after `pin.forwardKinematics`.
             forces: (F, 4, 3) on the corners, in the world [N].
         """
-        R = [data.oMi[j].rotation @ X.rotation for j, X in zip(self.joints, self.placement, strict=True)]
-        local = forces @ np.array(R).reshape(-1, 3, 3)  # R^T f, a row a corner
-        moments = cross_rows(self._levers, local).sum(axis=1)
-        rows = np.concatenate([local.sum(axis=1), moments], axis=1)
+        if self._poses is None or self._poses.data is not data:
+            self._poses = PoseArray(data)
+        rows = np.empty((len(self.names), 6))
+        sum_corner_forces(self._arrays.table, self._poses.rows(), np.ascontiguousarray(forces), rows)
         return dict(zip(self.names, rows, strict=True))
 
 
-def cross_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Cross product over the last axis, broadcast; np.cross spends most of its time on checking axes."""
-    ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
-    bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
-    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
+class SoleArrays(NamedTuple):
+    """Soles for kernels.
+
+    Attributes:
+        joint: (F,) that carries each. R: (F, 3, 3) axes of each sole in the frame of that joint.
+        levers: (F, 4, 3) corners of each in its own frame [m].
+    """
+
+    joint: I1
+    R: F3
+    levers: F3
+
+
+@kernel
+def sum_corner_forces(table: np.ndarray, poses: np.ndarray, forces: np.ndarray, out: np.ndarray) -> None:
+    """Wrenches (F, 6) of forces (F, 4, 3) in the world on the corners of soles, in the frames of the soles.
+
+    Args:
+        table: of the packed SoleArrays. poses: of the joints, as in PoseArray. forces: [N]. out: filled.
+    """
+    s = unpack(table, SoleArrays)
+    out[:, :] = 0.0
+    for k in range(s.joint.shape[0]):
+        pose = poses[s.joint[k]]
+        for c in range(4):
+            x, y, z = turn_into(pose, s.R[k], forces[k, c])
+            a, b, d = s.levers[k, c, 0], s.levers[k, c, 1], s.levers[k, c, 2]
+            out[k, 0] += x
+            out[k, 1] += y
+            out[k, 2] += z
+            out[k, 3] += b * z - d * y
+            out[k, 4] += d * x - a * z
+            out[k, 5] += a * y - b * x
+
+
+@kernel
+def turn_into(pose: np.ndarray, R: np.ndarray, f: np.ndarray) -> tuple[float, float, float]:
+    """R^T R_joint^T f: a vector (3,) of the world in axes R that a joint carries, with its pose a row of PoseArray."""
+    x = pose[0] * f[0] + pose[1] * f[1] + pose[2] * f[2]
+    y = pose[3] * f[0] + pose[4] * f[1] + pose[5] * f[2]
+    z = pose[6] * f[0] + pose[7] * f[1] + pose[8] * f[2]
+    return (
+        R[0, 0] * x + R[1, 0] * y + R[2, 0] * z,
+        R[0, 1] * x + R[1, 1] * y + R[2, 1] * z,
+        R[0, 2] * x + R[1, 2] * y + R[2, 2] * z,
+    )

@@ -236,9 +236,8 @@ class _Seen:
     def look(self, report: WalkReport) -> None:
         e, w = self.engine, self.walker
         r, dt = e.robot, w.settings.dt
-        pin.centerOfMass(r.model, self.data, e.q, e.v, False)
-        pin.updateFramePlacements(r.model, self.data)
-        soles = [self.data.oMf[f].copy() for f in w.feet.frames]
+        L = pin.computeCentroidalMomentum(r.model, self.data, e.q, e.v).angular[2]
+        soles = [pin.updateFramePlacement(r.model, self.data, f).copy() for f in w.feet.frames]
         share = np.abs(e.torque) / r.effort
         self.torque = np.maximum(self.torque, share)
         self.full += dt * bool((share > 0.999).any())
@@ -266,7 +265,6 @@ class _Seen:
         self._soles, self._swinging = soles, ref.swinging
         up = pin.XYZQUATToSE3(e.q[:7]).rotation @ r.X_world_root.rotation.T
         heading = np.arctan2(up[1, 0], up[0, 0])
-        L = pin.computeCentroidalMomentum(r.model, self.data, e.q, e.v).angular[2]
         self.rows.append(
             [
                 w.t,

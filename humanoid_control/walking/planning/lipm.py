@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.jit import kernel
+
 
 class ZmpPath(NamedTuple):
     """A zero-moment point that moves along straight lines, and the divergent component that belongs to it.
@@ -48,25 +50,11 @@ class ZmpPath(NamedTuple):
 
     def zmp(self, t: float) -> np.ndarray:
         """The zero-moment point (2,) [m]."""
-        i = self._piece(t)
-        if i < 0:
-            return self.p[0]
-        if i >= len(self.t) - 1:
-            return self.p[-1]
-        s = (t - self.t[i]) / (self.t[i + 1] - self.t[i])
-        return self.p[i] + s * (self.p[i + 1] - self.p[i])
+        return np.asarray(_zmp_at(self.t, self.p, float(t)))
 
     def dcm(self, t: float) -> np.ndarray:
         """The divergent component of motion (2,) [m]."""
-        i = self._piece(t)
-        if i < 0:
-            return self.p[0] + (self.xi[0] - self.p[0]) * np.exp(self.omega * (t - self.t[0]))
-        if i >= len(self.t) - 1:
-            return self.xi[-1]
-        return _dcm(t, self.t[i], self.t[i + 1], self.p[i], self.p[i + 1], self.xi[i + 1], self.omega)
-
-    def _piece(self, t: float) -> int:
-        return int(np.searchsorted(self.t, t, side="right")) - 1
+        return np.asarray(_dcm_at(self.t, self.p, self.xi, self.omega, float(t)))
 
 
 class SampledPath(NamedTuple):
@@ -95,10 +83,32 @@ def _between(times: np.ndarray, values: np.ndarray, t: float) -> np.ndarray:
     return np.array([np.interp(t, times, column) for column in values.T])
 
 
+@kernel
+def _zmp_at(times: np.ndarray, p: np.ndarray, t: float) -> np.ndarray:
+    i = np.searchsorted(times, t, side="right") - 1
+    if i < 0:
+        return p[0].copy()
+    if i >= len(times) - 1:
+        return p[-1].copy()
+    s = (t - times[i]) / (times[i + 1] - times[i])
+    return p[i] + s * (p[i + 1] - p[i])
+
+
+@kernel
+def _dcm_at(times: np.ndarray, p: np.ndarray, xi: np.ndarray, omega: float, t: float) -> np.ndarray:
+    i = np.searchsorted(times, t, side="right") - 1
+    if i < 0:
+        return p[0] + (xi[0] - p[0]) * np.exp(omega * (t - times[0]))
+    if i >= len(times) - 1:
+        return xi[-1].copy()
+    return _dcm(t, times[i], times[i + 1], p[i], p[i + 1], xi[i + 1], omega)
+
+
+@kernel
 def _dcm(t: float, t0: float, t1: float, p0: np.ndarray, p1: np.ndarray, xi1: np.ndarray, omega: float) -> np.ndarray:
     """Divergent component (2,) at t of the piece from (t0, p0) to (t1, p1) that ends at xi1."""
     if t1 <= t0:
-        return xi1
+        return xi1.copy()
     v = (p1 - p0) / (t1 - t0)
     return p0 + v * (t - t0) + v / omega + (xi1 - p1 - v / omega) * np.exp(omega * (t - t1))
 
@@ -111,6 +121,7 @@ def shift_to(shift: np.ndarray, omega: float, duration: float) -> np.ndarray:
     return shift / (1.0 - np.exp(-omega * duration))
 
 
+@kernel
 def follow_dcm(c: np.ndarray, xi0: np.ndarray, xi1: np.ndarray, omega: float, dt: float) -> np.ndarray:
     """Centre of mass (2,) after dt, with xi moving evenly from xi0 to xi1: c' = w (xi - c), integrated exactly."""
     v = (xi1 - xi0) / dt

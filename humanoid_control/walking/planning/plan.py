@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -270,6 +271,7 @@ def continued(path: ZmpPath, xi: np.ndarray, until: float) -> ZmpPath:
 
 def mean_heading(soles: Sequence[pin.SE3]) -> np.ndarray:
     """Rotation (3, 3) about the vertical, between the forward axes of both soles (added: no branch at 180 deg)."""
-    x, y = soles[0].rotation[:2, 0] + soles[1].rotation[:2, 0]
-    n = float(np.hypot(x, y)) or 1.0
+    left, right = soles[0].rotation, soles[1].rotation
+    x, y = float(left[0, 0] + right[0, 0]), float(left[1, 0] + right[1, 0])
+    n = math.hypot(x, y) or 1.0
     return np.array([[x / n, -y / n, 0.0], [y / n, x / n, 0.0], [0.0, 0.0, 1.0]])
