@@ -43,11 +43,11 @@ fi
 
 say "installing into $venv with $($python --version) (about a minute)"
 "$venv/bin/python" -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[all,test,check]'
-say "compiling the solver beside the simulation and the tendons (one to two minutes)"
-"$venv/bin/python" -m humanoid_control.warm_up.retargeting &
+say "compiling the solver and the tendons beside the simulation and the walker (about two minutes)"
+{ "$venv/bin/python" -m humanoid_control.warm_up.retargeting && "$venv/bin/python" -m humanoid_control.warm_up.tendons; } &
 solver=$!
 "$venv/bin/python" -m humanoid_control.warm_up.simulation
-"$venv/bin/python" -m humanoid_control.warm_up.tendons
+"$venv/bin/python" -m humanoid_control.warm_up.walking
 wait "$solver"
 touch "$venv/.ready"
 say "ready"

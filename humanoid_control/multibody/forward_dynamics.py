@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.jit import kernel
@@ -95,6 +94,8 @@ class ForwardDynamics:
 
     def _solve_large(self, table: Any, *given: np.ndarray) -> None:
         """The dense solver with LAPACK's decomposition; the last argument takes the accelerations."""
+        from scipy.linalg import cho_factor, cho_solve  # slow to import, and seldom needed
+
         mass_matrix_at(table, *given[:-1])
         a = self.arrays
         factor = cho_factor(a.work.M, lower=True, check_finite=False)

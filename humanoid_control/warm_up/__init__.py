@@ -1,4 +1,4 @@
-"""Kernels compiled ahead, a module a group of them: retargeting, simulation, tendons."""
+"""Kernels compiled ahead, a module a group of them: retargeting, simulation, tendons, walking."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 
 from humanoid_control.terminal import warn
 
-RETARGETING, SIMULATION, TENDONS = "retargeting", "simulation", "tendons"
+RETARGETING, SIMULATION, TENDONS, WALKING = "retargeting", "simulation", "tendons", "walking"
 
 
 def compile_first(*groups: str) -> None:

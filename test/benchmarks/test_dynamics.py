@@ -16,7 +16,8 @@ from humanoid_control.simulation.drives.drive_train import RIGID, build_drive_tr
 
 
 def test_dynamics_has_a_row_for_each_model_solver_and_stage(capsys, monkeypatch):
-    for name, value in (("CALLS", 40), ("DILL_CALLS", 20), ("DILL_LEVELS", range(1, 4))):
+    few = {"CALLS": 40, "WORLD_CALLS": 5, "DILL_CALLS": 20, "DILL_LEVELS": range(1, 4)}
+    for name, value in few.items():
         monkeypatch.setattr(bench_dynamics, name, value)
     assert main(["bench", "dynamics", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)

@@ -181,8 +181,8 @@ def brute() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def forearms() -> tuple[np.ndarray, ...]:
-    """2,000 capsules around torsos, and the distance of each capsule's axis from its torso by brute force."""
-    size, p, u, r = forearms_and_torsos(2000)
+    """600 capsules around torsos, and the distance of each capsule's axis from its torso by brute force."""
+    size, p, u, r = forearms_and_torsos(600)
     return size, p, u, r, brute_segments(p - u, p + u, size)
 
 

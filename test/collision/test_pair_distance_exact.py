@@ -99,17 +99,17 @@ def test_ellipse_and_ellipsoid_agree_with_closed_forms():
     assert ellipsoid((0.0, 3.0, 4.0), 2.0, 2.0, 2.0) == pytest.approx((3.0, 0.0, 0.6, 0.8))
 
 
-def test_forearm_against_torso_is_the_brute_force_distance_2000_pairs(forearms):
+def test_forearm_against_torso_is_the_brute_force_distance_600_pairs(forearms):
     """F21: random capsules against three torsos; no miss, no false alarm, and the same distance."""
     size, p, u, r, expected = forearms
-    for k in range(2000):
+    for k in range(600):
         d, _, _ = segment_solid(ELLIPTIC_CAPSULE, *size[k], tuple(p[k]), tuple(u[k]))
         if expected[k] > 0:
             assert d == pytest.approx(expected[k], abs=1e-6)
         else:  # where two surfaces are as near, the sampling finds the nearer one to 0.1 mm
             assert expected[k] - 1e-3 < d < expected[k] + 1e-4
         assert (d < r[k]) == (expected[k] < r[k]) or abs(expected[k] - r[k]) < 1e-6
-    assert (expected < r).sum() > 250 and (expected < 0).sum() > 100
+    assert (expected < r).sum() > 75 and (expected < 0).sum() > 30
 
 
 def test_minimum_along_the_segment_is_a_minimum(rng):

@@ -11,6 +11,8 @@ from test.conftest import REPOSITORY
 EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
 LONGEST, SECONDS = 60, 300
 RUN_ELSEWHERE = {  # with arguments and closer checks
+    "drop_a_robot_with_any_integrator": "test/examples/test_simulation.py",
+    "stand_push_and_plot": "test/examples/test_simulation.py",
     "many_clips": "test/examples/test_retargeting.py",
     "retarget_a_clip_to_your_urdf": "test/examples/test_retargeting.py",
     "tendon_lengths_to_angles": "test/tendons/test_example.py",

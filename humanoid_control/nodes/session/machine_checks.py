@@ -97,12 +97,13 @@ def _share() -> Check:
 def _kernels() -> Check:
     if any(importlib.util.find_spec(p) is None for p in ("numba", "pinocchio", "coal")):
         return Check("compiled kernels", WARN, "cannot be looked at", "install the missing packages first")
-    from humanoid_control.warm_up import retargeting, simulation, tendons
+    from humanoid_control.warm_up import retargeting, simulation, tendons, walking
 
     for room, waits in (
         (retargeting, "the first clip will wait for the compiler, half a minute"),
         (simulation, "the first simulation will wait for the compiler, a minute"),
         (tendons, "the first estimate from tendons will wait for the compiler, half a minute"),
+        (walking, "the first walk will wait for the compiler, a minute"),
     ):
         if not room.compiled():
             return Check("compiled kernels", WARN, waits, f"compile them now: python -m {room.__name__}")

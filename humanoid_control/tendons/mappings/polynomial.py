@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
-from scipy.linalg.blas import dsyrk
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.jit import kernel
@@ -323,12 +321,14 @@ def fit_polynomial(
     centre, scale = limits.mean(axis=1), 2.0 / (limits[:, 1] - limits[:, 0])
     gram, right, squares = np.zeros((m, m), order="F"), np.zeros((m, muscles)), 0.0
     values, phi = np.empty((len(limits), degree + 1)), np.empty((min(n, CHUNK), m))
+    from scipy.linalg import blas, cho_factor, cho_solve  # slow to import, and seldom needed
+
     for start in range(0, n, CHUNK):
         theta = postures[start : start + CHUNK]
         rows = phi[: len(theta)]
         legendre_rows((theta - centre) * scale, basis.exponents, values, rows)
         lengths = target.geometry(theta)[0]
-        gram = dsyrk(1.0, rows.T, beta=1.0, c=gram, overwrite_c=1)
+        gram = blas.dsyrk(1.0, rows.T, beta=1.0, c=gram, overwrite_c=1)
         right += rows.T @ lengths
         squares += float(np.einsum("sm,sm->", lengths, lengths))
         done = min(start + CHUNK, n)

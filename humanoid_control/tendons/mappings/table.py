@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from time import perf_counter
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.tendons.mappings.mapping import Array, FitReport, FitTarget, JointMuscleMapping
@@ -42,6 +41,8 @@ class TableMapping(JointMuscleMapping):
                 f"table mapping: {postures.shape} postures with {table.shape} lengths; needs >= {3 * d} rows"
             )
         self.postures, self._scale = postures, 2.0 / np.ptp(self.limits, axis=1)
+        from scipy.spatial import cKDTree  # slow to import, and seldom needed
+
         self._angles = cKDTree(postures * self._scale)
         self.table = table
         self._patterns = cKDTree(self.table)

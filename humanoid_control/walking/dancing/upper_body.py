@@ -11,7 +11,6 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import pinocchio as pin
-from scipy.interpolate import CubicSpline
 
 from humanoid_control.errors import ClipError
 from humanoid_control.ik.target_filter import TargetFilter, TargetFilterSettings
@@ -155,6 +154,8 @@ class ClipMotion:
         t, s = clock if clock is not None else (np.array([0.0, duration]), np.array([0.0, duration]))
         if len(t) != len(s) or len(t) < 2 or (np.diff(t) <= 0).any() or (np.diff(s) < 0).any():
             raise ClipError("the clock of a clip must rise")
+        from scipy.interpolate import CubicSpline  # slow to import, and seldom needed
+
         inside = CubicSpline(np.arange(len(rows)) / rate, rows)
         x = np.arange(0.0, float(t[-1] - t[0]) + SAMPLE, SAMPLE)
         played = inside(np.interp(np.minimum(x + t[0], t[-1]), t, s))

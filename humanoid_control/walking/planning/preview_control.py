@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_discrete_are
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.walking.planning.lipm import SampledPath
@@ -54,6 +53,8 @@ def preview_gains(omega: float, dt: float, horizon: float, error_weight: float, 
     C = np.array([1.0, 0.0, -1.0 / omega**2])
     big_A, big_B = np.zeros((4, 4)), np.concatenate([[C @ B], B])[:, None]
     big_A[0, 0], big_A[0, 1:], big_A[1:, 1:] = 1.0, C @ A, A
+    from scipy.linalg import solve_discrete_are  # slow to import, and seldom needed
+
     P = solve_discrete_are(big_A, big_B, np.diag([error_weight, 0.0, 0.0, 0.0]), np.array([[jerk_weight]]))
     scale = 1.0 / (jerk_weight + (big_B.T @ P @ big_B).item())
     K = scale * (big_B.T @ P @ big_A)[0]

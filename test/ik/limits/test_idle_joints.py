@@ -62,14 +62,14 @@ def check(followed):
     assert followed.closest > 0.005
 
 
-@pytest.mark.parametrize("name", ["hrp2", "lola", "suralp", "we4rii"])
+@pytest.mark.parametrize("name", ["hrp2", "suralp"])
 def test_legs_and_hands_stay_in_upper_body_imitation(name):
     """The end of the dance, where both hands pass the thighs."""
     robot = load_robot(name, "fixed")
-    check(Followed(robot, scale_to_robot(load_body_points("dance"), robot), [(8.0, 1.5), (20.4, 3.4)]))
+    check(Followed(robot, scale_to_robot(load_body_points("dance"), robot), [(20.4, 3.4)]))
 
 
-@pytest.mark.parametrize("name", ["wabian2", "hrp2"])
+@pytest.mark.parametrize("name", ["wabian2"])
 def test_without_the_limit_hands_push_legs_away_and_are_no_nearer_to_their_targets(name):
     robot = load_robot(name, "fixed")
     targets = scale_to_robot(load_body_points("dance"), robot)
@@ -86,22 +86,20 @@ CLIPS = {
     "vicon_c3d/shd01.c3d": [(0.0, 0.9)],
     "vicon_c3d/PiG_Motion-FlatFoot-One.c3d": [(0.5, 1.0)],
 }
-ROBOTS, LONGEST = ("wabian2", "hrp2", "suralp"), "dance_markers/dance1.trc"
+ROBOTS = ("wabian2", "hrp2", "lola")
 
 
 @pytest.mark.parametrize("clip", CLIPS)
 def test_legs_stay_in_motion_of_real_people(clip, mocap):
-    """The dance by each robot, the others by one in turn."""
-    body = load_body_points(mocap(clip))
-    for name in ROBOTS if clip == LONGEST else [ROBOTS[list(CLIPS).index(clip) % len(ROBOTS)]]:
-        robot = load_robot(name, "fixed")
-        check(Followed(robot, scale_to_robot(body, robot), CLIPS[clip]))
+    """Each clip by one robot in turn."""
+    robot = load_robot(ROBOTS[list(CLIPS).index(clip) % len(ROBOTS)], "fixed")
+    check(Followed(robot, scale_to_robot(load_body_points(mocap(clip)), robot), CLIPS[clip]))
 
 
 # -------- Where a robot starts elsewhere
 
 
-@pytest.mark.parametrize("name", ["hrp2", "lola"])
+@pytest.mark.parametrize("name", ["lola"])
 def test_legs_that_start_bent_return_slowly_and_set_out_gently(name):
     robot = load_robot(name, "fixed")
     follower, start = TargetFollower(robot), robot.postures["neutral"].copy()
@@ -140,12 +138,12 @@ def crossed_starts(robot, count):
     return found
 
 
-@pytest.mark.parametrize("name", ["hrp2", "wabian2"])
+@pytest.mark.parametrize("name", ["hrp2"])
 def test_legs_that_start_near_each_other_get_round_and_home(name):
     robot = load_robot(name, "fixed")
     follower, wrist = TargetFollower(robot), robot.point_positions(robot.q(), ["l_wrist"])[0]
     legs = leg_joints(robot)
-    for start in crossed_starts(robot, 3):
+    for start in crossed_starts(robot, 2):
         follower.start(start)
         first = robot.shape_clearance(robot.q(start)).min()
         for k in range(1500):

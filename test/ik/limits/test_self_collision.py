@@ -27,15 +27,15 @@ from humanoid_control.robots.robot import joint_columns
 from humanoid_control.studies.bad_starts import bad_starts, recover
 
 
-@pytest.mark.parametrize("name", ["armar3", "hrp2", "lola"])
+@pytest.mark.parametrize("name", ["armar3", "lola"])
 def test_bad_starts_are_left_within_every_limit(name):
     """In collision and outside ranges, with targets and without: `humanoid study safety` in small."""
     robot = load_robot(name, "fixed")
     solver = WholeBodyIk(robot)
-    runs = [recover(solver, start) for start in bad_starts(robot, 18, seed=1)]
+    runs = [recover(solver, start) for start in bad_starts(robot, 12, seed=1)]
     assert (
-        sum(r.start.penetration_depth > 0.01 for r in runs) >= 6
-        and sum(r.start.limit_violation > 0.01 for r in runs) >= 6
+        sum(r.start.penetration_depth > 0.01 for r in runs) >= 4
+        and sum(r.start.limit_violation > 0.01 for r in runs) >= 4
     )
     for r in runs:
         assert r.recovered is not None, f"still inside: {r.blocking}"

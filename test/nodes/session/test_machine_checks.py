@@ -5,9 +5,9 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.nodes.session.machine_checks import OK, WARN, check_machine
-from humanoid_control.warm_up import retargeting, simulation, tendons
+from humanoid_control.warm_up import retargeting, simulation, tendons, walking
 
-ROOMS = (retargeting, simulation, tendons)
+ROOMS = (retargeting, simulation, tendons, walking)
 
 
 @pytest.mark.parametrize("missing", [None, *ROOMS], ids=lambda room: room and room.__name__.rpartition(".")[2])

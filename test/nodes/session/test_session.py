@@ -11,7 +11,7 @@ from humanoid_control.nodes.session import session as module
 from humanoid_control.nodes.session.runs import new_run_directory
 from humanoid_control.nodes.session.session import Session
 from humanoid_control.nodes.session.supervisor import InputRefused, StackFailure
-from humanoid_control.warm_up import RETARGETING, SIMULATION, TENDONS
+from humanoid_control.warm_up import RETARGETING, SIMULATION, TENDONS, WALKING
 
 
 @pytest.fixture
@@ -57,6 +57,7 @@ def test_words_of_starting_nodes_come_when_they_are_ready_and_later_ones_at_once
 def test_what_a_stack_of_tendons_needs_is_compiled_before_its_nodes_wait_for_it(session):
     session.start()
     assert session.rooms == [RETARGETING, SIMULATION, TENDONS]
+    assert Session("walking")._kernels() == [RETARGETING, SIMULATION, WALKING]
 
 
 @pytest.mark.parametrize("before", [True, False])

@@ -32,7 +32,7 @@ def walk(joints=6):
     return Trace("a walk", tuple(f"j{k}" for k in range(joints)), actual, {"near": near, "gone": gone}, spread=strip)
 
 
-@pytest.mark.parametrize("joints", [1, 3, 4, 5, 12])
+@pytest.mark.parametrize("joints", [1, 5])
 def test_every_joint_has_its_lines_in_degrees_and_a_wide_picture(drawn, joints, tmp_path):
     trace = walk(joints)
     figure, legend, content = drawn(report, report.tendons_plot, trace)

@@ -20,7 +20,7 @@ from humanoid_control.studies.schwienbacher2014.momentum_walkers import (
 from humanoid_control.studies.schwienbacher2014.momentum_walks import measure, replay
 from humanoid_control.walking import GaitSettings, WalkTask
 
-DT = 0.008
+DT = 0.01
 STEP = GaitSettings(0.4, 0.8)
 
 
@@ -36,7 +36,7 @@ def lab(lola):
 
 
 def walked(lab, method, **options):
-    return lab.outcome(method, cycles=4, **options)
+    return lab.outcome(method, cycles=4 if "method 1" in method else 3, **options)
 
 
 MAKERS = [
@@ -55,7 +55,7 @@ def test_arms_that_reduce_momentum_do_not_disturb_the_soles(lola, make):
     walk = WalkTask(lola, STEP, "arms", DT)
     walker, still = make(lola, walk), NullSpaceWalker(lola, walk)
     q, moved = walk.start(lola), 0.0
-    for k in range(100):
+    for k in range(80):
         walk.t = k * DT
         v, after = walker.step(q)
         J, xdot = walk.rows(lola, walker.data, q)
@@ -104,7 +104,7 @@ def test_contact_torque_of_one_standing_foot_is_the_rate_of_momentum(lab):
     """About the zero-moment point of a linear pendulum the horizontal force has no moment."""
     run = walked(lab, "still").run
     alone = run.stance != 0
-    assert np.isnan(run.torque[~alone]).all() and alone.sum() > 400
+    assert np.isnan(run.torque[~alone]).all() and alone.sum() > 250
     assert np.allclose(run.torque[run.steady][alone[run.steady]], run.rate[run.steady, 2][alone[run.steady]], atol=0.05)
 
 
@@ -158,7 +158,7 @@ def test_other_joints_may_reduce_momentum_too(lab, lola, free, method):
 def test_avoidance_and_momentum_work_together():
     """HRP-2 with its arms' rest posture inside its hips: without avoidance they are in them, with it clear of them."""
     robot = load_robot("hrp2", "floating")
-    lab = WalkingLab(robot, GaitSettings(0.24, 1.2, lift=0.037), 0.02)
+    lab = WalkingLab(robot, GaitSettings(0.24, 1.2, lift=0.037), 0.024)
     off, on = FreeJointGains(activation=0.0), FreeJointGains(activation=0.04)
     inward = np.radians(18)
     still = lab.outcome("still", gains=on, arms_in=inward, cycles=3)
@@ -205,7 +205,7 @@ def test_walking_forward_sideways_and_in_a_curve_gets_there_and_keeps_limits(lol
 
 def test_walking_sideways_with_avoidance_arms_stay_clear_of_the_legs():
     """T-13: HRP-2's arms rest inside its hips; without avoidance they are in them, with it nothing ever touches."""
-    lab = WalkingLab(load_robot("hrp2", "floating"), GaitSettings(0.0, 1.2, lift=0.037, side_step=0.06), 0.02)
+    lab = WalkingLab(load_robot("hrp2", "floating"), GaitSettings(0.0, 1.2, lift=0.037, side_step=0.06), 0.024)
     closest = {}
     for activation in (0.0, 0.04):
         gains = FreeJointGains(activation=activation)
@@ -218,7 +218,7 @@ def test_walking_sideways_with_avoidance_arms_stay_clear_of_the_legs():
 @pytest.mark.parametrize("name", ["hrp2", "wabian2", "suralp"])
 def test_ours_works_on_every_robot_with_legs(name):
     robot = load_robot(name, "floating")
-    lab = WalkingLab(robot, GaitSettings(0.1, 1.2, lift=0.02), 0.02)
+    lab = WalkingLab(robot, GaitSettings(0.1, 1.2, lift=0.02), 0.024)
     still, ours = (lab.outcome(m, cycles=3) for m in ("still", "constrained"))
     for found in (still, ours):
         assert found.run.foot_error.max() < 1e-3
@@ -249,7 +249,7 @@ def test_a_wanted_momentum_is_tracked_through_the_null_space(lola):
         walker = TrackingWalker(lola, walk, mode="damped", mu=0.02)
         walker.tracking.reference = np.array([0.0, 0.0, wanted])
         q, L = walk.start(lola), []
-        for k in range(40):
+        for k in range(32):
             walk.t = k * DT
             v, after = walker.step(q)
             L.append(centroidal_momentum_map(lola.model, lola.data, q).angular[2] @ v)
