@@ -376,7 +376,7 @@ class TaskTable:
         self._goals = goals
         self._weighed, owners = [task for task, _ in self._owner], list(enumerate(self._owner))
         self._joints = [(task, part, k) for k, (task, part) in owners if isinstance(task, JointTask)]
-        self._frames = [(task, part, k) for k, (task, part) in owners if isinstance(task, FrameTask)]
+        self._frames = [(task, k) for k, (task, part) in owners if isinstance(task, FrameTask) and part == 0]
         turns = [block[0] == TURN for block in self._blocks]
         self._plain = [
             (task, goals.target[k] if turns[k] else goals.target[k, 0], goals.velocity[k])
@@ -399,12 +399,11 @@ class TaskTable:
             v[:] = task.velocity
         for joint, part, k in self._joints:
             target[k, 0, 0], velocity[k, 0] = joint.target[part], joint.velocity[part]
-        for pose, part, k in self._frames:
-            if part == 0:
-                target[k, 0], velocity[k] = pose.X_target.translation, pose.target_velocity
-            else:
-                target[k], velocity[k] = pose.X_target.rotation, pose.target_turn
-                scale[k] *= pose.orientation_weight
+        for pose, k in self._frames:
+            X = pose.X_target
+            target[k, 0], velocity[k] = X.translation, pose.target_velocity
+            target[k + 1], velocity[k + 1] = X.rotation, pose.target_turn
+            scale[k + 1] *= pose.orientation_weight
 
     def fill(self, data: pin.Data, q: np.ndarray, max_gain: float = np.inf) -> Rows:
         """The rows at q; the arrays are used again by the next call.

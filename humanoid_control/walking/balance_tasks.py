@@ -125,8 +125,8 @@ class BentKnees(Limit):
     """Knees stay bent: a stretched leg has no way to go on, and one that has gone past it bends to the wrong side.
 
     Attributes:
-        joints: (2,) indices of the knees. sign: (2,) +1 where a knee bends toward larger angles, else -1.
-        stretched: (2,) angles at which the legs are straight [rad]. bend: least angle from there [rad].
+        joints: indices of both knees. sign: +1 where a knee bends toward larger angles, else -1.
+        stretched: angles at which the legs are straight [rad]. bend: least angle from there [rad].
     """
 
     def __init__(self, robot: Robot, feet: Feet, bend: float = 0.12, gain: float = 20.0) -> None:
@@ -138,14 +138,12 @@ class BentKnees(Limit):
         self.bend, self.gain = bend, gain
         g = JointGroups.of(robot)
         found = [_knee(robot, leg) for leg in (g.l_leg, g.r_leg)]
-        self.joints = np.array([k for k, _, _ in found])
-        self.stretched = np.array([a for _, a, _ in found])
-        self.sign = np.array([s for _, _, s in found])
+        self.joints, self.stretched, self.sign = ([f[k] for f in found] for k in range(3))
 
     def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
         iv, iq = state.robot.iv, state.robot.iq
         for k, straight, sign in zip(self.joints, self.stretched, self.sign, strict=True):
-            room = sign * (state.q[iq + k] - straight) - self.bend
+            room = sign * (float(state.q[iq + k]) - straight) - self.bend
             speed = -min(self.gain, 0.5 / state.dt) * room if room > 0 else min(0.5, -room / state.dt)
             if sign > 0:
                 lower[iv + k] = min(max(lower[iv + k], speed), upper[iv + k])

@@ -10,7 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.collision.ssv.model import PoseArray
 from humanoid_control.errors import RobotError
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import F2, F3, I1
+from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 
@@ -136,6 +140,23 @@ class Feet:
         self.middle = 0.5 * (self.lower + self.upper)
         self.middle[:, 1] = [-inward, inward]
         self.width = float(X_sole[0].translation[1] - X_sole[1].translation[1])
+        self._names = [sole.name for side in self.soles for sole in side]
+        self._sensors = Packed(self._sensor_arrays(model))
+        self._poses: PoseArray | None = None
+
+    def _sensor_arrays(self, model: pin.Model) -> SensorArrays:
+        """All force sensors, foot by foot."""
+        carriers = [model.frames[f] for f in self.frames]
+        rows = [(side, sole.joint, sole.X_joint_sensor) for side in (0, 1) for sole in self.soles[side]]
+        return SensorArrays(
+            np.array([side for side, _, _ in rows], dtype=np.int64),
+            np.array([joint for _, joint, _ in rows], dtype=np.int64),
+            np.array([X.rotation for _, _, X in rows]),
+            np.array([X.translation for _, _, X in rows]),
+            np.array([f.parentJoint for f in carriers], dtype=np.int64),
+            np.array([f.placement.rotation for f in carriers]),
+            np.array([f.placement.translation for f in carriers]),
+        )
 
     def _side(self, robot: Robot, joint: int) -> int | None:
         """The foot whose sole frame is carried by this joint, or by one that this joint hangs on."""
@@ -155,17 +176,71 @@ class Feet:
         """Wrench of the ground on each foot (2, 6): force [N], torque [N m] about the origin of S, in the axes of S.
 
         Args:
-            data: with the poses of joints and frames. measured: sole -> (6,) as of `Engine.foot_wrenches`.
+            data: with the poses of joints. measured: sole -> (6,) as of `Engine.foot_wrenches`.
 
         Raises:
             KeyError: a sole was not measured.
         """
-        out = np.zeros((2, 6))
-        for side, frame in enumerate(self.frames):
-            for sole in self.soles[side]:
-                X = data.oMf[frame].actInv(data.oMi[sole.joint] * sole.X_joint_sensor)
-                out[side] += X.act(pin.Force(measured[sole.name])).vector
+        if self._poses is None or self._poses.data is not data:
+            self._poses = PoseArray(data)
+        out, felt = np.zeros((2, 6)), np.array([measured[name] for name in self._names], dtype=float)
+        sum_sensor_wrenches(self._sensors.table, self._poses.rows(), felt, out)
         return out
+
+
+class SensorArrays(NamedTuple):
+    """Force sensors (S,) of both feet for kernels.
+
+    Attributes:
+        side: (S,) foot of each. joint: (S,) that carries it. R, p: (S, 3, 3), (S, 3) pose there.
+        foot_joint, foot_R, foot_p: (2,), (2, 3, 3), (2, 3) the same of the sole frames S.
+    """
+
+    side: I1
+    joint: I1
+    R: F3
+    p: F2
+    foot_joint: I1
+    foot_R: F3
+    foot_p: F2
+
+
+@kernel
+def sum_sensor_wrenches(table: np.ndarray, poses: np.ndarray, felt: np.ndarray, out: np.ndarray) -> None:
+    """Wrenches (2, 6) on both feet, in their sole frames, added to `out`.
+
+    Args:
+        table: of the packed SensorArrays. poses: of the joints, as in PoseArray. felt: (S, 6) of the sensors.
+    """
+    s = unpack(table, SensorArrays)
+    for k in range(s.side.shape[0]):
+        foot = s.side[k]
+        R, p = carried_pose(poses[s.joint[k]], s.R[k], s.p[k])
+        R_foot, p_foot = carried_pose(poses[s.foot_joint[foot]], s.foot_R[foot], s.foot_p[foot])
+        f, tau, arm = np.zeros(3), np.zeros(3), p - p_foot  # in the world
+        for i in range(3):
+            for j in range(3):
+                f[i] += R[i, j] * felt[k, j]
+                tau[i] += R[i, j] * felt[k, 3 + j]
+        tau[0] += arm[1] * f[2] - arm[2] * f[1]
+        tau[1] += arm[2] * f[0] - arm[0] * f[2]
+        tau[2] += arm[0] * f[1] - arm[1] * f[0]
+        for i in range(3):
+            for j in range(3):
+                out[foot, i] += R_foot[j, i] * f[j]
+                out[foot, 3 + i] += R_foot[j, i] * tau[j]
+
+
+@kernel
+def carried_pose(joint: np.ndarray, R: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pose in the world, rotation (3, 3) and place (3,), of what a joint carries at R, p; the joint's as in PoseArray."""
+    turned, place = np.zeros((3, 3)), joint[9:].copy()
+    for i in range(3):
+        for j in range(3):
+            place[i] += joint[3 * j + i] * p[j]
+            for c in range(3):
+                turned[i, c] += joint[3 * j + i] * R[j, c]
+    return turned, place
 
 
 class LegReach:

@@ -311,7 +311,8 @@ class Walker:
         if self.settings.observer is not None and self.state != WalkState.FALLEN:
             omega = self.plan.path.omega
             seen = MeasuredMotion(now.center[:2], now.center_velocity[:2], self._momentum, reaction, omega)
-            self._lean = np.append(self.observer.look(seen, self.settings.dt), 0.0)
+            self._lean = np.zeros(3)
+            self._lean[:2] = self.observer.look(seen, self.settings.dt)
             self.replanner.filter.lean = self._lean
         return reaction
 

@@ -31,12 +31,9 @@ class Motion:
 
     def add(self, time: float, q: np.ndarray, v: np.ndarray, lever: np.ndarray) -> None:
         """Take a state of a robot with a floating base; lever: (3,) of the root link in the base [m]."""
-        R = pin.Quaternion(q[6], q[3], q[4], q[5]).toRotationMatrix()
-        local = v[:3]
-        if lever.any():
-            (a, b, c), (x, y, z) = v[3:6].tolist(), lever.tolist()
-            local = local + (b * z - c * y, c * x - a * z, a * y - b * x)
-        self._seen.append((time, R @ local))
+        (a, b, c), (x, y, z) = v[3:6].tolist(), lever.tolist()
+        local = v[:3] + (b * z - c * y, c * x - a * z, a * y - b * x)
+        self._seen.append((time, pin.Quaternion(q[3:7]) * local))
         while self._seen[0][0] < time - WINDOW - 1e-9:
             self._seen.popleft()
 

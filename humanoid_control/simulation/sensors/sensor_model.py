@@ -128,6 +128,7 @@ class Sensor:
         self._turned = 4 if self._quantities[0] == "orientation" else 0  # numbers of a quaternion before all others
         ends = np.cumsum(self._sizes)
         self._parts = [slice(int(b - n), int(b)) for n, b in zip(self._sizes, ends, strict=True)]
+        self._steps = [(part, step) for part, step in zip(self._parts, self._resolution, strict=True) if step]
         noise = np.repeat(self._noise, free)
         self._drawn = np.flatnonzero(noise)
         self._deviation = noise[self._drawn]
@@ -145,9 +146,13 @@ class Sensor:
         if self.delay:
             self._old.append((time, np.concatenate(values)))
         error = self._bias_of_all
-        if self._drawn.size:  # one call for all quantities draws what one for each would
-            error = error.copy()
-            error[self._drawn] += self._deviation * self._rng.standard_normal(len(self._drawn))
+        if drawn := len(self._drawn):  # one call for all quantities draws what one for each would
+            noise = self._deviation * self._rng.standard_normal(drawn)
+            if drawn == len(error):
+                error = error + noise
+            else:
+                error = error.copy()
+                error[self._drawn] += noise
         lost = self.dropout and self._rng.random() < self.dropout
         if self.delay:
             while len(self._old) > 1 and self._old[1][0] <= time - self.delay + 1e-9:
@@ -171,9 +176,8 @@ class Sensor:
                 values[:4] = (pin.Quaternion(w, x, y, z) * pin.Quaternion(pin.exp3(error[:3]))).coeffs()
             error = error[3:]
         values[self._turned :] += error
-        for part, step in zip(self._parts, self._resolution, strict=True):
-            if step:
-                values[part] = step * np.round(values[part] / step)
+        for part, step in self._steps:
+            values[part] = step * np.round(values[part] / step)
 
 
 def _free(quantity: str, size: int) -> int:

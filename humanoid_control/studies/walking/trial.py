@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -239,13 +240,13 @@ class _Seen:
         L = pin.computeCentroidalMomentum(r.model, self.data, e.q, e.v).angular[2]
         soles = [pin.updateFramePlacement(r.model, self.data, f).copy() for f in w.feet.frames]
         share = np.abs(e.torque) / r.effort
-        self.torque = np.maximum(self.torque, share)
-        self.full += dt * bool((share > 0.999).any())
+        np.maximum(self.torque, share, out=self.torque)
+        self.full += dt * bool(share.max() > 0.999)
         ref = report.references
         if self._soles is not None:
             for k in (0, 1):
                 if k != ref.swinging and report.estimate.weights[k] > 0.2:
-                    self.slip += float(np.hypot(*(soles[k].translation - self._soles[k].translation)[:2]))
+                    self.slip += math.dist(soles[k].translation[:2], self._soles[k].translation[:2])
         if self._swinging is not None and ref.swinging is None:
             k = self._swinging
             planned, true = ref.soles[1 - k].actInv(ref.soles[k]), soles[1 - k].actInv(soles[k])
@@ -258,18 +259,18 @@ class _Seen:
             down = self._down[k]
             if down is None:
                 down = self._down[k] = R
-            turn = down.T @ R
             if report.state != WalkState.STAND:
-                self.turned = max(self.turned, float(abs(np.arctan2(turn[1, 0], turn[0, 0]))))
+                turn = (down.T @ R).tolist()
+                self.turned = max(self.turned, abs(math.atan2(turn[1][0], turn[0][0])))
                 self.turned_felt = max(self.turned_felt, float(abs(report.estimate.turned[k])))
         self._soles, self._swinging = soles, ref.swinging
-        up = pin.XYZQUATToSE3(e.q[:7]).rotation @ r.X_world_root.rotation.T
-        heading = np.arctan2(up[1, 0], up[0, 0])
+        up = (pin.Quaternion(e.q[3:7]).toRotationMatrix() @ r.X_world_root.rotation.T).tolist()
+        heading = math.atan2(up[1][0], up[0][0])
         self.rows.append(
             [
                 w.t,
                 *report.balance.error,
-                np.arccos(np.clip(up[2, 2], -1, 1)),
+                math.acos(min(max(up[2][2], -1.0), 1.0)),
                 report.balance.margin,
                 report.foot_error.max(),
                 (np.abs(e.v[r.iv :]) / r.velocity).max(),
