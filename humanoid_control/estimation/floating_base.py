@@ -167,7 +167,8 @@ class FloatingBaseEstimator:
         share = [
             self._load(f) if touch else 0.0 for f, touch in zip(np.asarray(forces).tolist(), standing, strict=True)
         ]
-        X = [data.oMf[f] for f in frames]
+        placed = data.oMf
+        X = [placed[f] for f in frames]
         places, speeds = self._places, self._speeds
         for k, f in enumerate(frames):
             places[k], speeds[k] = X[k].translation, pin.getFrameVelocity(model, data, f, ALIGNED).linear
@@ -200,13 +201,13 @@ class FloatingBaseEstimator:
         self._way += dt * math.hypot(velocity[0], velocity[1])
         q, v = self._q.copy(), self._v.copy()
         q[:3] = self._position
-        v[:3] = data.oMi[1].rotation.T @ self._velocity
+        v[:3] = data.oMi[1].rotation.T @ velocity
         soles = [pin.SE3(sole.rotation, place + self._position) for sole, place in zip(X, places, strict=True)]
         return BaseEstimate(
             q,
             v,
             data.com[0] + self._position,
-            data.vcom[0] + self._velocity,
+            data.vcom[0] + velocity,
             soles,
             weights,
             self._airborne,

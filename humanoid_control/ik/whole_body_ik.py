@@ -154,6 +154,7 @@ class WholeBodyIk:
             multipliers=np.zeros(k + most),
         )
         self._memory, self._later_rows = Packed(memory), dict[int, SoftRows]()
+        self._norm = np.empty(robot.nv), np.empty(robot.nv)  # diagonal and linear part of the cost of v itself
         self._compile()
 
     def _compile(self) -> None:
@@ -236,16 +237,15 @@ class WholeBodyIk:
 
     def _fill_cost(self, state: IkState, tasks: Sequence[Task]) -> None:
         s, r, q, memory = self.settings, self.robot, state.q, self._memory.table
-        diagonal = np.full(r.nv, s.damping**2 + s.smoothing**2)
-        linear = -(s.smoothing**2) * self.v
+        diagonal, linear = self._norm
+        begin_cost(self.v, s.damping, s.smoothing, diagonal, linear)
         tabled, others, max_gain = [], [], s.max_gain / state.dt
         for task in tasks:
             if is_tabled(task):
                 tabled.append(task)
             elif type(task) is PostureTask:
-                w = (task.weight * task.weights) ** 2
-                diagonal[r.iv :] += w
-                linear[r.iv :] -= w * min(task.gain, max_gain) * (task.posture - q[r.iq :])
+                gain = min(task.gain, max_gain)
+                add_posture(task.weights, task.posture, q, float(task.weight), gain, diagonal, linear)
             else:
                 others.append(task)
         rows = self._stack.rows(self.data, q, tabled, max_gain)
@@ -296,6 +296,33 @@ class SolverArrays(NamedTuple):
     rows: SoftRows
     x: F1
     multipliers: F1
+
+
+@kernel
+def begin_cost(v: np.ndarray, damping: float, smoothing: float, diagonal: np.ndarray, linear: np.ndarray) -> None:
+    """Cost of a velocity by its size and by its change from v (nv,), into diagonal and linear (nv,)."""
+    for c in range(v.shape[0]):
+        diagonal[c] = damping**2 + smoothing**2
+        linear[c] = -(smoothing**2) * v[c]
+
+
+@kernel
+def add_posture(
+    weights: np.ndarray,
+    posture: np.ndarray,
+    q: np.ndarray,
+    weight: float,
+    gain: float,
+    diagonal: np.ndarray,
+    linear: np.ndarray,
+) -> None:
+    """Add the cost of a PostureTask: weights and posture (n,), q (nq,); diagonal and linear (nv,)."""
+    n = weights.shape[0]
+    iv, iq = diagonal.shape[0] - n, q.shape[0] - n
+    for k in range(n):
+        w = (weight * weights[k]) ** 2
+        diagonal[iv + k] += w
+        linear[iv + k] -= w * gain * (posture[k] - q[iq + k])
 
 
 @kernel

@@ -233,7 +233,7 @@ def sum_sensor_wrenches(table: np.ndarray, poses: np.ndarray, felt: np.ndarray, 
 
 @kernel
 def carried_pose(joint: np.ndarray, R: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pose in the world, rotation (3, 3) and place (3,), of what a joint carries at R, p; the joint's as in PoseArray."""
+    """Pose in the world, (3, 3) and (3,), of what a joint carries at R, p; that of the joint as in PoseArray."""
     turned, place = np.zeros((3, 3)), joint[9:].copy()
     for i in range(3):
         for j in range(3):

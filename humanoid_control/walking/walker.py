@@ -362,11 +362,12 @@ class Walker:
         """By how much the soles miss their places (2,) [m], after `_remember`."""
         model, data = self.robot.model, self._data
         places = [pin.updateFramePlacement(model, data, f).translation for f in self.feet.frames]
-        return np.array([math.dist(p, X.translation) for p, X in zip(places, soles, strict=True)])
+        off = ((p - X.translation).tolist() for p, X in zip(places, soles, strict=True))
+        return np.array([math.hypot(x, y, z) for x, y, z in off])
 
     def _check_fall(self, now: BaseEstimate) -> None:
-        X_base = pin.XYZQUATToSE3(now.q[:7])
-        tilt = math.acos(min(max(float(X_base.rotation[2] @ self._up), -1.0), 1.0))
+        R_base = pin.Quaternion(now.q[3:7]).toRotationMatrix()
+        tilt = math.acos(min(max(float(R_base[2] @ self._up), -1.0), 1.0))
         high = now.center[2] - min(X.translation[2] for X in now.soles)
         why = ""
         if tilt > FALLEN_TILT:

@@ -65,8 +65,8 @@ class KinematicState(Protocol):
 def read_imu(world: KinematicState) -> ImuReading:
     """The reading at the world's present state."""
     X, twist = _root_link(world)
-    up, mean = -np.array(world.model.gravity.linear), world.motion.acceleration()
-    force = _acceleration(world) + X.rotation.T @ up if mean is None else X.rotation.T @ (mean + up)
+    up, mean, R_T = -world.model.gravity.linear, world.motion.acceleration(), X.rotation.T
+    force = _acceleration(world) + R_T @ up if mean is None else R_T @ (mean + up)
     return ImuReading(pin.SE3ToXYZQUAT(X)[3:], twist.angular.copy(), force)
 
 
@@ -80,7 +80,7 @@ def _root_link(world: KinematicState) -> tuple[pin.SE3, pin.Motion]:
     """Pose of the root link in the world, and its twist in its own axes; of a base that floats without the rest."""
     X, q = world.X_base_root, world.q
     if X is not None:
-        X_base = pin.SE3(pin.Quaternion(q[6], q[3], q[4], q[5]).toRotationMatrix(), q[:3])
+        X_base = pin.SE3(pin.Quaternion(q[3:7]), q[:3])
         return X_base * X, X.actInv(pin.Motion(world.v[:6]))
     model, data = world.model, world.data
     pin.forwardKinematics(model, data, q, world.v)

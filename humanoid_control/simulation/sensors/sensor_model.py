@@ -171,9 +171,9 @@ class Sensor:
     def _disturb(self, values: np.ndarray, error: np.ndarray) -> None:
         """Put the errors into the true values of all quantities, one after the other; a quaternion has three errors."""
         if self._turned:
-            if error[:3].any():
-                x, y, z, w = values[:4]
-                values[:4] = (pin.Quaternion(w, x, y, z) * pin.Quaternion(pin.exp3(error[:3]))).coeffs()
+            turn = error[:3]
+            if turn.any():
+                values[:4] = (pin.Quaternion(values[:4]) * pin.Quaternion(pin.exp3(turn))).coeffs()
             error = error[3:]
         values[self._turned :] += error
         for part, step in self._steps:
