@@ -138,7 +138,8 @@ class BentKnees(Limit):
         self.bend, self.gain = bend, gain
         g = JointGroups.of(robot)
         found = [_knee(robot, leg) for leg in (g.l_leg, g.r_leg)]
-        self.joints, self.stretched, self.sign = ([f[k] for f in found] for k in range(3))
+        self.joints = [k for k, _, _ in found]
+        self.stretched, self.sign = [a for _, a, _ in found], [s for _, _, s in found]
 
     def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
         iv, iq = state.robot.iv, state.robot.iq
