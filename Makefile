@@ -11,13 +11,14 @@ export PYTHONUNBUFFERED := 1
 # Byte code is kept, whatever the environment says: tests start hundreds of interpreters, and each worker reads every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-walk test setup check boundscheck mutants bench bench-peers peers docs site wheel picture clean
+.PHONY: help demo demo-walk test thorough setup check boundscheck mutants bench bench-peers peers docs site wheel picture clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo [ROBOT=lola] [MOTION=clip.trc] [SPEED=0.5] [PORT=8080] [HOLD=1]   a robot dances, a report follows"
 	@echo "make demo-walk [ROBOT=hrp2] [PORT=8080] [HOLD=1]   a robot walks a little course, a table follows"
 	@echo "make test      the whole suite"
+	@echo "make thorough  longer runs of what tests of the suite show in short"
 	@echo "make setup     only the environment (.venv); demo and test do it by themselves"
 	@echo "make check     ruff, mypy and the tests"
 	@echo "make boundscheck   the tests of compiled kernels with every index checked (compiles all anew: 20 minutes)"
@@ -47,8 +48,12 @@ demo-walk: setup
 # and pages (test/conftest.py). What is timed comes one after the other.
 TIMED := timed or ((ros or browser) and not patient)
 test: setup
-	@$(RUN)/python -m pytest -n 3 --dist loadfile -m "not ($(TIMED))"; first=$$?; \
-	$(RUN)/python -m pytest -m "$(TIMED)" $$(grep -rlE 'mark\.(ros|browser)' test --include='test_*.py') && exit $$first
+	@$(RUN)/python -m pytest -n 3 --dist loadfile -m "not thorough and not ($(TIMED))"; first=$$?; \
+	$(RUN)/python -m pytest -m "not thorough and ($(TIMED))" $$(grep -rlE 'mark\.(ros|browser)' test --include='test_*.py') && exit $$first
+
+# Longer runs of what other tests show in short.
+thorough: setup
+	$(RUN)/python -m pytest -n 2 --dist loadfile -m thorough
 
 check: setup
 	$(RUN)/ruff check .
@@ -59,7 +64,11 @@ check: setup
 # An index beyond its array is an error then, and not another number. Kernels are kept apart from the fast ones. The
 # test of one instruction for several pairs is left out: checks are branches.
 KERNELS := test/numerics test/kinematics test/collision test/multibody test/tendons test/ik
-boundscheck: setup
+bounds# Longer runs of what other tests show in short.
+thorough: setup
+	$(RUN)/python -m pytest -n 2 --dist loadfile -m thorough
+
+check: setup
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/boundscheck" $(RUN)/python -m pytest -n 2 --dist loadfile \
 		-m "not ros and not browser" -k "not one_instruction" $(wildcard $(KERNELS))
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -44,6 +47,20 @@ LONG = (
 # What goes by the clock of a machine that may be busy is tried once more before it counts as failed; the summary lists
 # it (RERUN). What is really broken fails each time.
 CLOCK, TRIES = ("ros", "browser", "timed"), 2
+
+
+def pytest_sessionstart(session):
+    """In a worker: import a share of the tests before all are collected.
+
+    What pytest makes of a test file is kept on disk: so each worker makes a part of it, and reads the rest.
+    """
+    given = getattr(session.config, "workerinput", None)
+    if given is None or sys.dont_write_bytecode or session.config.args != session.config.getini("testpaths"):
+        return
+    files = sorted((REPOSITORY / "test").rglob("test_*.py"))
+    for path in files[int(given["workerid"][2:]) :: given["workercount"]]:
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # collecting it will say so
+            importlib.import_module(".".join(path.relative_to(REPOSITORY).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(config, items):

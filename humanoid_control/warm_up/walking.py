@@ -29,7 +29,7 @@ def compile_kernels() -> None:
 
     engine, walker = SimulationConfig("lola", "floating").build(), Walker(load_robot("lola", "floating"))
     while walker.t < SECONDS:
-        walker.command([0.2, 0.0, 0.0])
+        walker.command(np.array([0.2, 0.0, 0.0]))
         walker.step(engine.read())
         engine.command(walker.joints, walker.joint_velocity)
         engine.step(4)

@@ -121,15 +121,15 @@ def test_a_clip_that_asks_for_too_much_sway_is_slowed_where_it_does():
 
 
 def test_a_robot_dances_the_steps_too(dancer):
-    """The first five steps, on the spot, while the arms dance."""
-    frames = int(6.2 * dancer.rate)
+    """The first steps, on the spot, while the arms dance."""
+    frames = int(4.2 * dancer.rate)
     body = replace(dancer, positions=dancer.positions[:frames].copy())
     robot = load_robot("hrp2", "floating")
     targets = scale_to_robot(body, load_robot("hrp2", "fixed"))
     walker = Walker(robot)
     plan = routine(walker, targets.positions, targets.rate, body, begin=1.0)
     o = dance(SimulationConfig("hrp2", "floating").build(), walker, plan, seed=1)
-    assert o.fell == "" and plan.found >= 5
+    assert o.fell == "" and plan.found >= 3
     assert o.taken == plan.found and o.place_error.max() < 0.025
     assert o.beat_error.max() < 0.1
 

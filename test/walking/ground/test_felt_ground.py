@@ -1,6 +1,6 @@
 """What soles feel: a slope is believed, an IMU's error is not; Lola walks on slopes, known and unknown.
 
-The two walks simulate 7 s each: 10 s on a slow core.
+The two walks simulate 5 s each: 8 s on a slow core.
 """
 
 import numpy as np
@@ -40,8 +40,8 @@ def test_lola_walks_on_a_slope(recipe, known):
     stand_on_ground(engine)
     walker = Walker(load_robot("lola", "floating"), WalkSettings(ground=ground if known else None))
     begin = engine.q[:3].copy()
-    out = walk(engine, walker, WalkConditions(steady((0.375, 0.0, 0.0), 1.0), 4, longest=7.0))
-    assert out.fell == "" and out.steps >= 4
+    out = walk(engine, walker, WalkConditions(steady((0.375, 0.0, 0.0), 0.5), 3, longest=6.0))
+    assert out.fell == "" and out.steps >= 3
     moved = engine.q[:3] - begin
-    assert moved[0] > 0.4 and moved[2] == pytest.approx(ground.height(moved[0], 0.0), abs=0.04)
+    assert moved[0] > 0.3 and moved[2] == pytest.approx(ground.height(moved[0], 0.0), abs=0.04)
     assert np.degrees(out.tilt) < 2.5 and out.sole_error < 0.015 and out.dcm_error.max() < 0.02
