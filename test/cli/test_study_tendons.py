@@ -3,7 +3,6 @@
 import json
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
@@ -81,9 +80,11 @@ def test_a_mistake_is_one_line_and_leaves_nothing(humanoid, args, words):
 
 
 def test_an_interrupt_ends_it_and_leaves_nothing(humanoid):
-    process = humanoid.start("study", "tendons", "--only", "E2", "--steps", 3000, "-o", "out")
+    log = humanoid.folder.parent / "study.log"
+    words = ["study", "tendons", "--only", "E2", "--steps", "3000", "-o", "out"]
+    process = humanoid.warm.start("humanoid_control.cli.main", words, humanoid.env, humanoid.folder, log)
     end = time.monotonic() + 60
-    while "study: " not in Path(process.log_path).read_text() and time.monotonic() < end:
+    while "study: " not in log.read_text() and time.monotonic() < end:
         time.sleep(0.1)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)

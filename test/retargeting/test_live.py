@@ -19,7 +19,7 @@ from humanoid_control.retargeting.scaling import Scaler
 from humanoid_control.robots import load_robot
 
 ROBOT = load_robot("hrp2", "fixed")
-DANCE = synthetic_dance(duration=24, rate=50).crop(0, 14)
+DANCE = synthetic_dance(duration=24, rate=50).crop(0, 12)
 QUICK = {"calibration": 1.0, "lead_in": 0.2}
 
 
@@ -80,12 +80,10 @@ def hide(labels, first, last, clip=DANCE):
     return change
 
 
-CLIPS = ["dance", "dance_markers/dance1.trc", "vicon_c3d/shd01.c3d", "cmu_bvh/05_02.bvh", "cmu_asf/11_01.amc"]
+CLIPS = ["dance_markers/dance1.trc", "cmu_bvh/05_02.bvh", "cmu_asf/11_01.amc"]  # markers, two kinds of joints
 
 
-@pytest.mark.parametrize(
-    ("upright", "relative"), [*((True, clip) for clip in CLIPS), (False, "dance"), (False, "cmu_bvh/05_02.bvh")]
-)
+@pytest.mark.parametrize(("upright", "relative"), [*((True, clip) for clip in CLIPS), (False, "dance")])
 def test_live_and_offline_agree_where_nothing_is_hidden(relative, upright, mocap):
     """With the same calibration to rounding; a file's own calibration, over all of it, differs by some centimetres."""
     clip = load_clip(relative if relative == "dance" else mocap(relative))
@@ -192,7 +190,7 @@ def test_settings_are_checked():
 def test_a_hidden_wrist_fades_is_said_and_comes_back_smoothly(side):
     """Half a second in the liveliest part, without and with it."""
     seen = clear()
-    worst = 300 + int(np.argmax(speed(seen[300:600], DANCE.rate)))
+    worst = 300 + int(np.argmax(speed(seen[300:500], DANCE.rate)))
     live = LiveTargets(ROBOT, LiveSettings(**QUICK))
     change = hide([f"Wrist_{side}"], worst, worst + 25)
     _, out = play(DANCE, change, live=live, frames=range(worst + 25))
@@ -274,8 +272,8 @@ def test_exchanged_labels_never_jump_and_mixed_up_segments_are_held_and_said():
     swap[a], swap[b] = swap[b], swap[a]
     live = LiveTargets(ROBOT, LiveSettings(**QUICK))
     _, before = play(DANCE, live=live, frames=range(300))
-    _, after = play(DANCE, labels=swap, live=live, frames=range(300, 650))
-    out = np.concatenate([before[80:300], after[300:650]])
+    _, after = play(DANCE, labels=swap, live=live, frames=range(300, 600))
+    out = np.concatenate([before[80:300], after[300:600]])
     assert np.isfinite(out).all() and speed(out, DANCE.rate).max() < 6.0 + 1e-9
     far = DANCE.index("Toe_L") if "Toe_L" in DANCE.labels else DANCE.index("Foot_L")
     foot = list(DANCE.labels)
