@@ -188,8 +188,7 @@ def test_a_robot_that_cannot_touch_itself_is_told_and_not_searched_for_ever(monk
         list(bad_starts(load_robot("wabian2", "fixed"), 60))
 
 
-@pytest.mark.parametrize("margin", [0.02, 0.08])
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize(("name", "margin"), [*((name, 0.08) for name in CATALOGUE), ("hrp2", 0.02)])
 def test_nothing_pushes_at_rest_and_what_is_near_there_comes_no_nearer(name, margin):
     """Pairs that are nearer than the margin in the neutral posture keep what they have: it is a posture to rest in."""
     robot = load_robot(name, "fixed")
