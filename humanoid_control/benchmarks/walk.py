@@ -32,12 +32,12 @@ from humanoid_control.walking.ground.standing import stand_on_ground
 TITLE = "bench walk"
 NOT_TRIED = "not tried"
 BALANCED = 0.6  # [m/s] from which the arms balance the momentum about the vertical
-# Speed [m/s] and time of a step [s]; a robot's speed is the last before the first that it falls at.
+# Speed [m/s], time of a step [s], 0: the walker's own; a robot's speed is the last before the first that it falls at.
 LADDERS = {
     "lola": ((0.5, 0.8), (0.667, 0.6), (0.833, 0.6), (1.0, 0.45)),
-    "hrp2": ((0.25, 0.8), (0.375, 0.8), (0.5, 0.6), (0.667, 0.6)),
-    "wabian2": ((0.25, 0.8), (0.375, 0.8), (0.5, 0.6), (0.6, 0.6)),
-    "suralp": ((0.2, 0.8), (0.3, 0.8), (0.4, 0.8)),
+    "hrp2": ((0.25, 0.8), (0.375, 0.0), (0.5, 0.0), (0.667, 0.0)),
+    "wabian2": ((0.25, 0.8), (0.375, 0.0), (0.5, 0.0), (0.6, 0.0)),
+    "suralp": ((0.2, 0.0), (0.3, 0.0), (0.4, 0.0)),
 }
 PUSHED_WALKS = {"lola": (0.4, 0.5), "hrp2": (0.25, 0.8)}  # speed [m/s] and time of a step [s]
 IMPULSES = (5.0, 10.0, 15.0, 20.0, 25.0, 30.0)  # [N s], along every direction

@@ -35,9 +35,6 @@ from typing import TYPE_CHECKING
 from humanoid_control import lazy
 
 if TYPE_CHECKING:
-    from humanoid_control.walking.footsteps import Footstep as Footstep
-    from humanoid_control.walking.footsteps import StepLimits as StepLimits
-    from humanoid_control.walking.footsteps import StepTimes as StepTimes
     from humanoid_control.walking.gait import Gait as Gait
     from humanoid_control.walking.gait import GaitPoint as GaitPoint
     from humanoid_control.walking.gait import GaitSettings as GaitSettings
@@ -45,6 +42,9 @@ if TYPE_CHECKING:
     from humanoid_control.walking.momentum_reference import MomentumReference as MomentumReference
     from humanoid_control.walking.planning.model_predictive import ModelPredictive as ModelPredictive
     from humanoid_control.walking.planning.preview_control import PreviewControl as PreviewControl
+    from humanoid_control.walking.planning.step import Footstep as Footstep
+    from humanoid_control.walking.planning.step import StepLimits as StepLimits
+    from humanoid_control.walking.planning.step import StepTimes as StepTimes
     from humanoid_control.walking.replanner import WalkSettings as WalkSettings
     from humanoid_control.walking.stabilizer import StabilizerGains as StabilizerGains
     from humanoid_control.walking.step_adjustment import AdjustmentSettings as AdjustmentSettings

@@ -19,7 +19,7 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.dancing.upper_body import GUESS, UpperMotion
 from humanoid_control.walking.disturbance import ObserverSettings
 from humanoid_control.walking.feet import Feet, LegReach
-from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes, VelocityPlanner
+from humanoid_control.walking.footsteps import VelocityPlanner
 from humanoid_control.walking.ground.center_height import CenterHeight, support_heights
 from humanoid_control.walking.ground.felt_ground import FeltGround
 from humanoid_control.walking.ground.terrain import HeightMap, Terrain
@@ -37,6 +37,7 @@ from humanoid_control.walking.planning.plan import (
     zmp_corners,
 )
 from humanoid_control.walking.planning.preview_control import PreviewControl
+from humanoid_control.walking.planning.step import Footstep, StepLimits, StepStyle, StepTimes
 from humanoid_control.walking.stabilizer import StabilizerGains
 from humanoid_control.walking.step_adjustment import AdjustmentSettings, SwingChoice, adjust
 from humanoid_control.walking.step_limits import step_limits_of
@@ -133,7 +134,7 @@ class Replanner:
         self.filter = DynamicsFilter(robot, feet, s.filter_dt, s.arms)
         self.reach = LegReach(robot, feet, s.crouch)
         self.height = self.reach.height(0.0)
-        limits = s.limits or step_limits_of(robot, feet, self.reach.height, s.times)
+        limits = s.limits or step_limits_of(robot, feet, self.reach.height, s.times, self.height_of)
         ground: HeightMap = s.ground or FeltGround()
         self.felt = ground if isinstance(ground, FeltGround) else None
         self.terrain = Terrain(ground, feet.outlines, self.felt is None)
@@ -184,6 +185,10 @@ class Replanner:
             return 0.0
         first = self.plan.phases[0].step
         return float(np.hypot(*self._before[:2])) / (first.swing + first.double)
+
+    def height_of(self, step: float, style: StepStyle) -> float:
+        """Height of the centre of mass above the soles, for a displacement a step of a style [m]."""
+        return self.reach.height(step, 0.0, (1.0 - style.crouch) * self.settings.crouch)
 
     def height_at(self, t: float) -> float:
         """Planned height of the centre of mass in the world at a time [m]."""
@@ -468,6 +473,7 @@ class Replanner:
         rise = float(np.abs(np.diff(heights)).max())
         step = float(np.hypot(d[0], d[1]))
         goal = self.raised if abs(d[2]) < TURNS else max(self.raised, 0.0)
+        goal += (1.0 - phases[0].step.style.crouch) * self.settings.crouch
         self._raised += float(np.clip(goal - self._raised, -RAISED, RAISED))
         above = self.reach.height(step, rise, self._raised)
         if abs(above - self._above) > 1e-4:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pinocchio as pin
@@ -18,10 +19,11 @@ from humanoid_control.ik.whole_body_ik import WholeBodyIk
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
 from humanoid_control.walking.feet import Feet
-from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes, VelocityPlanner
+from humanoid_control.walking.footsteps import VelocityPlanner
 from humanoid_control.walking.plane_geometry import planar
 from humanoid_control.walking.planning.lipm import ZmpPath, follow_dcm
 from humanoid_control.walking.planning.plan import WalkPlan, schedule, zmp_corners
+from humanoid_control.walking.planning.step import BRISK, CALM, EVEN, Footstep, StepLimits, StepStyle, StepTimes
 
 GRAVITY = 9.81
 MISS = 1.9e-3  # of a sole that a trial may have [m]
@@ -31,8 +33,12 @@ HALVINGS = 7
 MOST = (0.6, 0.5, 0.3, 0.5)  # of legs of 1 m: ahead, back, aside [m], turn [rad]; where bisection begins
 STANDS = 0.005  # [m] by which the centre of mass may be off
 LOWEST = 0.02  # lift of a swing that is of any use, also where joints are too slow for it [m]
+LANDING = 0.9  # phase of a swing from which on a foot that was late must be on its path again
 REST = 0.6  # before the first and after the last step of a trial [s]
+FASTEST = 0.25  # of sqrt(g z), the speed of a walk with still arms: faster, soles turn on the ground and robots fall
+WORTH = 1.15  # times as fast must a style be that asks more of the drives
 Height = Callable[[float], float]
+StyledHeight = Callable[[float, StepStyle], float]
 
 
 @dataclass
@@ -86,7 +92,8 @@ class TrialWalk:
     def miss(self, steps: Sequence[Footstep], length: float = 0.0, enough: float = np.inf) -> float:
         """By how much the velocity of the inverse kinematics misses a sole, or its edge by a turn, at the worst [m].
 
-        That is what limits take away; what a sample as long as this adds by going straight is not in it.
+        That is what limits take away; what a sample as long as this adds by going straight is not in it, nor what the
+        style of a step allows a foot in the air.
 
         Args:
             steps: from `soles` on. length: of the steps, for the height [m]. enough: stop where it is more [m].
@@ -107,32 +114,42 @@ class TrialWalk:
             c[:2] = follow_dcm(c[:2], plan.path.dcm(t - dt), ref.dcm, omega, dt)
             self._tasks.set(ref.soles, c, ref.heading, ref.swinging)
             result, data = self._ik.step(q, self._tasks.tasks, dt), self._ik.data
-            for f, X in zip(self.feet.frames, ref.soles, strict=True):
+            late = 0.0
+            if ref.swinging is not None and ref.u < LANDING:
+                late = plan.phases[plan.index(t)].step.style.late
+            for foot, (f, X) in enumerate(zip(self.feet.frames, ref.soles, strict=True)):
                 moved = dt * (pin.getFrameJacobian(self.robot.model, data, f, pin.LOCAL_WORLD_ALIGNED) @ result.v)
                 away = X.translation - data.oMf[f].translation - moved[:3]
                 turned = pin.log3(X.rotation @ data.oMf[f].rotation.T) - moved[3:]
-                worst = max(worst, float(np.linalg.norm(away)), ARM * float(np.linalg.norm(turned)))
+                allowed = late if foot == ref.swinging else 0.0
+                worst = max(worst, float(np.linalg.norm(away)) - allowed, ARM * float(np.linalg.norm(turned)) - allowed)
             q = result.q
             if worst > enough:
                 break
         return worst
 
 
-def step_limits_of(robot: Robot, feet: Feet, height: Height, times: StepTimes | None = None) -> StepLimits:
+def step_limits_of(
+    robot: Robot, feet: Feet, height: Height, times: StepTimes | None = None, styled: StyledHeight | None = None
+) -> StepLimits:
     """Limits of the steps of a robot.
 
     Args:
         robot: with a floating base. feet: its feet.
         height: of the centre of mass above the soles, for a displacement of the middle of the feet in a step [m].
-        times: of the steps.
+        times: of the steps. styled: the same for steps of other styles; default: as of calm ones.
 
     Raises:
         ConfigError: it cannot even stand so high.
     """
     t = times or StepTimes()
-    key = (robot.urdf, tuple(round(height(0.1 * k), 4) for k in range(5)), t)
+    own: StyledHeight = styled or (lambda length, _: height(length))
+    lengths = [0.1 * k for k in range(5)]
+    heights = [height(d) for d in lengths] + [own(d, style) for style in (BRISK, EVEN) for d in lengths]
+    key = (robot.urdf, tuple(round(h, 4) for h in heights), t)
     if key not in _KNOWN:
         _KNOWN[key] = _search(robot, feet, height, t)
+        _KNOWN[key] = replace(_KNOWN[key], faster=_faster(robot, feet, own, _KNOWN[key], t))
     return _KNOWN[key]
 
 
@@ -181,6 +198,34 @@ def _search(robot: Robot, feet: Feet, height: Height, t: StepTimes) -> StepLimit
     )
 
 
+def _faster(robot: Robot, feet: Feet, height: StyledHeight, calm: StepLimits, t: StepTimes) -> tuple[StepLimits, ...]:
+    """Limits of steps ahead of the other styles."""
+    found: list[StepLimits] = []
+    fastest, reached = FASTEST * float(np.sqrt(GRAVITY * height(0.0, CALM))), 0.0
+    for style in (BRISK, EVEN):
+        trial = TrialWalk(robot, feet, partial(_height_of, height, style))
+        own = replace(calm, style=style, lift=max(LOWEST, style.lift * calm.lift))
+        of_style = replace(calm, faster=(own,))
+
+        def greatest(T: float, trial: TrialWalk = trial, limits: StepLimits = of_style, s: StepStyle = style) -> float:
+            def passes(length: float) -> bool:
+                steps = _steps(limits, t, trial.soles, np.array([length, 0.0, 0.0]), T, 0, s)
+                return trial.miss(steps, length, MISS) <= MISS
+
+            return min(SHARE * _bisect(passes, MOST[0] * trial.height(0.0)), fastest * T)
+
+        slow, quick = greatest(t.nominal), greatest(t.shortest)
+        best = max(slow / t.nominal, quick / t.shortest)
+        if slow > LOWEST and best > WORTH * reached:
+            found.append(replace(own, forward=slow, quick=(min(quick / slow, 1.0), *calm.quick[1:])))
+            reached = best
+    return tuple(found)
+
+
+def _height_of(height: StyledHeight, style: StepStyle, length: float) -> float:
+    return height(length, style)
+
+
 def _bisect(passes: Callable[[float], bool], most: float) -> float:
     if passes(most):
         return most
@@ -192,14 +237,20 @@ def _bisect(passes: Callable[[float], bool], most: float) -> float:
 
 
 def _steps(
-    limits: StepLimits, times: StepTimes, soles: Sequence[pin.SE3], d: np.ndarray, T: float, first: int
+    limits: StepLimits,
+    times: StepTimes,
+    soles: Sequence[pin.SE3],
+    d: np.ndarray,
+    T: float,
+    first: int,
+    style: StepStyle = CALM,
 ) -> list[Footstep]:
     """Three equal steps and one that closes the feet; steps that turn open and close, one foot leading."""
     planner = VelocityPlanner(limits, times)
     out, stance = [], Footstep(1 - first, soles[1 - first], 0.0, 0.0, 0.0)
     for k in range(4):
         turning = abs(d[2]) > 0 and k % 2
-        stance = planner.make(stance, np.zeros(3) if k == 3 or turning else d, T)
+        stance = planner.make(stance, np.zeros(3) if k == 3 or turning else d, T, style)
         out.append(stance)
     return out
 

@@ -67,12 +67,58 @@ def _powers(c: np.ndarray, s: float) -> np.ndarray:
 
 
 @dataclass(frozen=True)
+class Cruise:
+    """A way between two places of rest that is made at one speed, but for smooth ramps at both ends.
+
+    A minimum-jerk way is 1.9 times as quick in its middle as on the average; this one 1 / (1 - (r0 + r1) / 2) times.
+
+    Attributes:
+        t0, t1: where it begins and ends [s]. start, end: (m,) values there.
+        ramps: r0, r1, shares of the time in which the speed grows and falls, of the form 3 x^2 - 2 x^3.
+    """
+
+    t0: float
+    t1: float
+    start: np.ndarray
+    end: np.ndarray
+    ramps: tuple[float, float]
+
+    def _share(self, t: float) -> tuple[float, float, float]:
+        """Share of the way, its rate and its acceleration, by the share of the time."""
+        D = self.t1 - self.t0
+        u = min(max((t - self.t0) / D, 0.0), 1.0)
+        a, b = self.ramps
+        speed = 1.0 / (1.0 - 0.5 * (a + b))
+        if u < a:
+            x = u / a
+            return speed * a * x**3 * (1 - 0.5 * x), speed * x * x * (3 - 2 * x), speed * 6 * x * (1 - x) / a
+        if u > 1.0 - b:
+            x = (1.0 - u) / b
+            return 1.0 - speed * b * x**3 * (1 - 0.5 * x), speed * x * x * (3 - 2 * x), -speed * 6 * x * (1 - x) / b
+        return speed * (u - 0.5 * a), speed, 0.0
+
+    def at(self, t: float) -> np.ndarray:
+        """Values (m,)."""
+        return self.start + self._share(t)[0] * (self.end - self.start)
+
+    def state(self, t: float) -> np.ndarray:
+        """Value, velocity, acceleration (3, m)."""
+        s, v, a = self._share(t)
+        way, D = self.end - self.start, self.t1 - self.t0
+        return np.array([self.start + s * way, v / D * way, a / D**2 * way])
+
+
+@dataclass(frozen=True)
 class SwingShape:
-    """Shares of a swing's time: the sole moves forward from `begin` to `end`, and is highest at `top`."""
+    """Shares of a swing's time: the sole moves forward from `begin` to `end`, and is highest at `top`.
+
+    With `ramps`, as of a Cruise, it does so evenly; without, on a quintic.
+    """
 
     begin: float = STILL
     end: float = 1.0 - STILL
     top: float = 0.5
+    ramps: tuple[float, float] | None = None
 
 
 LEVEL = SwingShape()
@@ -95,7 +141,7 @@ class SwingPath:
     end: pin.SE3
     lift_off: float
     land: float
-    across: Quintic
+    across: Quintic | Cruise
     up: Quintic
     down: Quintic
 
@@ -110,7 +156,12 @@ class SwingPath:
         """
         D, rest = land - lift_off, np.zeros((3, 5))
         rest[0] = _across(start, start)
-        across = Quintic.between(lift_off + shape.begin * D, lift_off + shape.end * D, rest, _across(start, end))
+        across: Quintic | Cruise
+        first, last = lift_off + shape.begin * D, lift_off + shape.end * D
+        if shape.ramps is None:
+            across = Quintic.between(first, last, rest, _across(start, end))
+        else:
+            across = Cruise(first, last, rest[0], _across(start, end), shape.ramps)
         low, high = float(start.translation[2]), float(end.translation[2])
         top, half = max(low, high) + lift, lift_off + shape.top * D
         up = Quintic.between(lift_off, half, np.array([[low], [0.0], [0.0]]), np.array([top]))

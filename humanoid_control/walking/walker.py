@@ -21,11 +21,12 @@ from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits,
 from humanoid_control.walking.dancing.upper_body import UpperMotion
 from humanoid_control.walking.disturbance import DisturbanceObserver, MeasuredMotion
 from humanoid_control.walking.feet import Feet, Reaction, reaction_of
-from humanoid_control.walking.footsteps import Footstep, VelocityPlanner
+from humanoid_control.walking.footsteps import VelocityPlanner
 from humanoid_control.walking.ground.felt_ground import FeltGround
 from humanoid_control.walking.momentum_reference import TurnMomentum
 from humanoid_control.walking.planning.lipm import follow_dcm
 from humanoid_control.walking.planning.plan import Phase, References, WalkPlan
+from humanoid_control.walking.planning.step import Footstep
 from humanoid_control.walking.replanner import READY, Commanded, Replanner, WalkSettings, level
 from humanoid_control.walking.stabilizer import Balance, Stabilizer
 
@@ -108,7 +109,7 @@ class Walker:
         # Samples of the dynamics filter a tick, so that all are done when they are needed.
         self._inertia = float(inertia_about_center(robot.model, robot.data, robot.q("neutral"))[2, 2])
         self._up = self.robot.X_world_root.rotation[2].copy()  # of the root link where it is upright, in its own axes
-        self._samples = int(np.ceil(s.horizon / s.filter_dt / max(PREPARING / s.dt - 2.0, 1.0)))
+        self._samples = self._samples_within(PREPARING)
         self.reset()
 
     @property
@@ -422,12 +423,18 @@ class Walker:
         if self.felt is not None and not self._landed:
             self._reach_ground(now, measured, phase)
         if plans.coming is None and len(self.plan.phases) > 1 and phase.end - t <= PREPARING:
+            self._samples = self._samples_within(phase.end - t)
             plans.prepare(now, phase.end, 1 - phase.step.foot, self.state == WalkState.STOP)
         elif plans.coming is None and phase.end - t > LINGERS and self.upper is not None and self.upper.known:
             plans.sway(now, 2)
         if len(self.plan.phases) == 1 and t >= self.plan.end:
             self.state = WalkState.STAND
             plans.rest(t)
+
+    def _samples_within(self, time: float) -> int:
+        """Samples of the dynamics filter a tick, so that all are done after a time [s]."""
+        s = self.settings
+        return int(np.ceil(s.horizon / s.filter_dt / max(time / s.dt - 2.0, 1.0)))
 
     def _swing(self, now: Commanded, measured: BaseEstimate, phase: Phase) -> None:
         """Let a foot land that has met the ground; move its foothold after a push."""

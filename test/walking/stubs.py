@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes, VelocityPlanner
+from humanoid_control.walking.footsteps import VelocityPlanner
 from humanoid_control.walking.planning.lipm import follow_dcm
 from humanoid_control.walking.planning.plan import CenterRequest, schedule
+from humanoid_control.walking.planning.step import Footstep, StepLimits, StepTimes
 
 OMEGA = 3.3
 WIDTH = 0.2

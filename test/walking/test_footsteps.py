@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.walking.footsteps import MOST_STEPS, Footstep, StepLimits, StepTimes, VelocityPlanner, check_list
+from humanoid_control.walking.footsteps import MOST_STEPS, VelocityPlanner, check_list
 from humanoid_control.walking.plane_geometry import middle_of, planar_exp, polygon_distance
+from humanoid_control.walking.planning.step import Footstep, StepLimits, StepTimes
 
 SOLE = np.array([[-0.1, -0.06], [0.17, -0.06], [0.17, 0.06], [-0.1, 0.06]])
 LIMITS = StepLimits(width=0.19, gap=0.15, outlines=(SOLE, SOLE))

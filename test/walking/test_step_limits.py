@@ -1,15 +1,18 @@
 """Limits of steps from the robot alone: what they accept can be walked, with its shapes watched."""
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import load_robot
 from humanoid_control.walking.feet import Feet, LegReach
-from humanoid_control.walking.footsteps import Footstep, StepTimes, VelocityPlanner
+from humanoid_control.walking.footsteps import VelocityPlanner
+from humanoid_control.walking.planning.step import BRISK, CALM, EVEN, Footstep, StepTimes
 from humanoid_control.walking.step_limits import TrialWalk, step_limits_of
+from humanoid_control.walking.walker import Walker
 
 ROBOTS = ("lola", "hrp2", "suralp", "wabian2")
 MISS = 2e-3
@@ -24,6 +27,11 @@ def parts(name, dt=0.01):
     return limits, TrialWalk(robot, feet, height, True, dt), robot, feet, height
 
 
+@cache
+def walker_of(name):
+    return Walker(load_robot(name, "floating"))
+
+
 def walk(limits, trial, command, count=3, first=0, before=None):
     """Steps by a velocity, the greatest change allowed at once, and one that closes; their greatest length."""
     planner = VelocityPlanner(limits, StepTimes())
@@ -34,16 +42,19 @@ def walk(limits, trial, command, count=3, first=0, before=None):
         steps, d = planner.next_steps(stance, d, 1)
         stance, length = steps[0], max(length, float(np.hypot(d[0], d[1])))
         out.append(stance)
-    return [*out, planner.closing_steps(stance, 1)[0]], length
+    return [*out, planner.make(stance, np.zeros(3), stance.swing + stance.double, stance.style)], length
 
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_no_accepted_step_makes_the_inverse_kinematics_miss_a_sole(name):
-    limits, trial, *_ = parts(name)
-    rng = np.random.default_rng(7)
+    trial, replanner = parts(name)[1], walker_of(name).replanner
+    rng, heights = np.random.default_rng(7), trial.height
     for _ in range(3):
-        steps, length = walk(limits, trial, rng.uniform([-1, -0.5, -1.5], [1.5, 0.5, 1.5]), first=int(rng.integers(2)))
+        command = rng.uniform([-1, -0.5, -1.5], [1.5, 0.5, 1.5])
+        steps, length = walk(replanner.footsteps.limits, trial, command, first=int(rng.integers(2)))
+        trial.height = partial(replanner.height_of, style=steps[-2].style)
         assert trial.miss(steps, length) < MISS
+    trial.height = heights
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -59,6 +70,41 @@ def test_limits_are_such_as_the_robots_are_known_to_walk_with(name):
     assert all(0.0 <= share <= 1.0 for share in limits.quick)
     assert limits.lift >= 0.02
     assert limits.gap <= limits.width
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "reached", "style"),
+    [
+        ("hrp2", 0.67, 0.65, BRISK),
+        ("wabian2", 0.6, 0.595, BRISK),
+        ("suralp", 0.4, 0.35, EVEN),
+        ("lola", 0.5, 0.49, CALM),
+    ],
+)
+def test_a_robot_takes_the_calmest_steps_that_reach_the_speed_or_says_that_none_do(name, asked, reached, style):
+    """The last of a dozen steps. HRP-2's limit is 0.66 m/s, SURALP's 0.37: her knees turn at 1.6 rad/s."""
+    planner = walker_of(name).planner
+    planner.command = np.array([asked, 0.0, 0.0])
+    stance, d = Footstep(1, pin.SE3.Identity(), 0.0, 0.0, 0.0), np.zeros(3)
+    for _ in range(12):
+        (stance,), d = planner.next_steps(stance, d, 1)
+    assert reached <= d[0] / (stance.swing + stance.double) <= asked + 1e-9
+    assert stance.style is style
+    assert stance.limited == (name == "suralp")
+    planner.command = np.zeros(3)
+    for _ in range(6):
+        (stance,), d = planner.next_steps(stance, d, 1)
+    assert stance.style is CALM
+    assert np.abs(d).max() == 0.0
+
+
+def test_no_command_makes_a_robot_faster_than_a_quarter_of_the_speed_of_its_pendulum():
+    for name in ROBOTS:
+        walker = walker_of(name)
+        fastest = 0.25 * np.sqrt(9.81 * walker.replanner.height)
+        for limits in walker.planner.limits.faster:
+            for T in np.linspace(0.5, 0.8, 7):
+                assert limits.most(np.array([1.0, 0.0, 0.0]), T, True)[0] / T <= fastest + 0.02
 
 
 def test_a_step_well_beyond_a_limit_cannot_be_walked():

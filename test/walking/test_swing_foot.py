@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from humanoid_control.walking.plane_geometry import planar_exp
-from humanoid_control.walking.swing_foot import STILL, SwingPath
+from humanoid_control.walking.swing_foot import STILL, Cruise, SwingPath
 
 A = pin.SE3(pin.exp3(np.array([0, 0.05, 0.1])), np.array([0.1, 0.2, 0.0]))
 poses = st.tuples(*[st.floats(-0.5, 0.5)] * 2, st.floats(-0.2, 0.2), *[st.floats(-0.3, 0.3)] * 3).map(
@@ -104,3 +104,15 @@ def test_a_change_on_the_way_goes_on_from_where_the_foot_is(end, other, u, later
     p = np.array([new.at(s).translation for s in np.linspace(2.0, land, 300)])
     assert np.isfinite(p).all()
     assert p[:, 2].min() > min(A.translation[2], end.translation[2], other.translation[2]) - 0.05
+
+
+def test_an_even_swing_begins_and_ends_at_rest_and_is_hardly_quicker_than_its_mean():
+    way = Cruise(2.0, 3.0, np.array([1.0, 0.0]), np.array([1.5, -0.2]), (0.25, 0.35))
+    t = np.linspace(2.0, 3.0, 2001)
+    x, v, a = (np.array(rows) for rows in zip(*(way.state(u) for u in t), strict=True))
+    assert np.array([x[0], x[-1]]).ravel() == pytest.approx([1.0, 0.0, 1.5, -0.2], abs=1e-12)
+    assert np.abs([v[0], v[-1], a[0], a[-1]]).max() < 1e-12
+    assert np.gradient(x, t, axis=0)[1:-1] == pytest.approx(v[1:-1], abs=1e-5)
+    assert np.gradient(v, t, axis=0)[1:-1] == pytest.approx(a[1:-1], abs=2e-2)
+    assert v[:, 0].max() == pytest.approx(0.5 / 0.7)
+    assert np.array([way.at(u) for u in t]) == pytest.approx(x)

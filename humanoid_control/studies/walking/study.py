@@ -48,7 +48,8 @@ class Row:
     """One walk of the study.
 
     Attributes:
-        group: of rows. name: what is walked. robot: who. velocity: (3,) [m/s, m/s, rad/s]. step_time: [s].
+        group: of rows. name: what is walked. robot: who. velocity: (3,) [m/s, m/s, rad/s].
+        step_time: [s]; 0: times, lengths and ways of the steps are the walker's own.
         arms: as of WalkSettings. engine, drives, friction: of the world.
         ground: its shape, a recipe; contact_stiffness: under a corner of a sole [N/m]. known: the walker has
             a map of it.
@@ -85,6 +86,9 @@ ROWS = (
     Row("robots", "0.3 m in 0.8 s", "wabian2", (0.375, 0.0, 0.0)),
     Row("speed", "0.5 m in 0.6 s", velocity=(0.8333, 0.0, 0.0), step_time=0.6),
     Row("speed", "0.45 m in 0.45 s, arms balance", velocity=(1.0, 0.0, 0.0), step_time=0.45, arms="task"),
+    Row("speed", "0.67 m/s", "hrp2", (0.67, 0.0, 0.0), 0.0),
+    Row("speed", "0.6 m/s", "wabian2", (0.6, 0.0, 0.0), 0.0),
+    Row("speed", "0.4 m/s", "suralp", (0.4, 0.0, 0.0), 0.0),
     Row("ways", "backward", velocity=(-0.3, 0.0, 0.0)),
     Row("ways", "sideways", velocity=(0.0, 0.12, 0.0)),
     Row("ways", "turning on the spot", velocity=(0.0, 0.0, 0.2)),
@@ -219,8 +223,10 @@ def ground_rows(ground: str, robot: str) -> list[Row]:
 
 def make_walker(row: Row) -> Walker:
     """The walker of a row."""
-    times = StepTimes(nominal=row.step_time, shortest=min(row.step_time, 0.4), comfortable=10.0)
     ground = ground_of(row.ground) if row.ground and row.known else None
+    if not row.step_time:
+        return Walker(load_robot(row.robot, "floating"), WalkSettings(arms=row.arms, ground=ground))
+    times = StepTimes(nominal=row.step_time, shortest=min(row.step_time, 0.4), comfortable=10.0)
     settings = WalkSettings(times=times, arms=row.arms, ground=ground)
     walker = Walker(load_robot(row.robot, "floating"), settings)
     limits = walker.planner.limits

@@ -16,7 +16,7 @@ import pinocchio as pin
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.body_points import BodyPoints
-from humanoid_control.walking.footsteps import Footstep, StepLimits, StepTimes
+from humanoid_control.walking.planning.step import Footstep, StepLimits, StepTimes
 
 HALVINGS = 10  # of a step that is out of reach
 EDGE, EASE = 0.98, 0.005  # of the turns that are possible, of the distance beside which feet pass [m]

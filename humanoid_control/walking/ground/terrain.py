@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
-from humanoid_control.walking.swing_foot import SwingPath, SwingShape
+from humanoid_control.walking.swing_foot import LEVEL, SwingPath, SwingShape
 
 STEEPEST = float(np.radians(15.0))  # of a place to stand
 UNEVEN = 0.015  # [m] that a point of it may be off its plane
@@ -106,15 +106,23 @@ class Terrain:
         off = float(X.translation[2] - place.X.translation[2])
         return place.why or (f"it is {off:+.2f} m off the ground" if abs(off) > OFF_GROUND else "")
 
-    def swing(self, start: pin.SE3, end: pin.SE3, times: tuple[float, float], lift: float, foot: int) -> SwingPath:
+    def swing(
+        self,
+        start: pin.SE3,
+        end: pin.SE3,
+        times: tuple[float, float],
+        lift: float,
+        foot: int,
+        shape: SwingShape = LEVEL,
+    ) -> SwingPath:
         """The swing between two poses that keeps heel and toe clear of the ground: of those that do, the lowest.
 
         Args:
             start, end: poses of the sole. times: of lift-off and touch-down [s]. lift: at least [m].
-            foot: which. Where nothing is clear, what comes nearest to it.
+            foot: which. Where nothing is clear, what comes nearest to it. shape: of the swing over a plane.
         """
         if self.map.as_plane() is not None:
-            return SwingPath.between(start, end, *times, lift)
+            return SwingPath.between(start, end, *times, lift, shape)
         key = (*np.round(np.concatenate([start.translation, start.rotation[0], end.translation]), 4), lift, foot)
         if key not in self._known:
             if len(self._known) > MOST_KNOWN:

@@ -22,9 +22,9 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
-from humanoid_control.walking.footsteps import StepLimits
 from humanoid_control.walking.planning.lipm import ZmpPath
 from humanoid_control.walking.planning.plan import CenterRequest, Phase, request_corners, schedule
+from humanoid_control.walking.planning.step import StepLimits
 
 RHO = 1e9  # price of a divergent component that does not start where it is
 FREE_MOVE = 0.3  # of a foothold where no limits are known [m]

@@ -11,9 +11,9 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.walking.feet import Feet
-from humanoid_control.walking.footsteps import Footstep
 from humanoid_control.walking.ground.terrain import Terrain
 from humanoid_control.walking.planning.lipm import ZmpPath
+from humanoid_control.walking.planning.step import Footstep
 from humanoid_control.walking.swing_foot import SwingPath
 
 KEPT = 8  # references
@@ -199,9 +199,9 @@ def schedule(
     for step in steps:
         land = lift + step.swing
         if terrain is None:
-            swing = SwingPath.between(at[step.foot], step.X, lift, land, step.lift)
+            swing = SwingPath.between(at[step.foot], step.X, lift, land, step.lift, step.style.shape)
         else:
-            swing = terrain.swing(at[step.foot], step.X, (lift, land), step.lift, step.foot)
+            swing = terrain.swing(at[step.foot], step.X, (lift, land), step.lift, step.foot, step.style.shape)
         out.append(Phase(step, lift, land, land + step.double, swing))
         at[step.foot] = step.X
         lift = land + step.double

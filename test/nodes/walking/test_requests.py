@@ -15,7 +15,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from humanoid_control.errors import ConfigError
 from humanoid_control.nodes.base.tick_node import Health
 from humanoid_control.nodes.walking.requests import MOST_FOOTSTEPS, VelocityRequest, read_footsteps
-from humanoid_control.walking.footsteps import StepTimes
+from humanoid_control.walking.planning.step import StepTimes
 
 TIMES, HERE = StepTimes(), pin.SE3.Identity()
 

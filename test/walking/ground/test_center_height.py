@@ -4,9 +4,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.walking.footsteps import Footstep
 from humanoid_control.walking.ground.center_height import ABOVE, CenterHeight, support_heights
 from humanoid_control.walking.planning.plan import schedule
+from humanoid_control.walking.planning.step import Footstep
 
 
 def phases(heights, feet=(0.0, 0.0)):

@@ -8,8 +8,9 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.simulation.contact.ground import Ground
 from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.walking import StepTimes
-from humanoid_control.walking.footsteps import Footstep, StepLimits, VelocityPlanner, check_list
+from humanoid_control.walking.footsteps import VelocityPlanner, check_list
 from humanoid_control.walking.ground.terrain import CLEARANCE, SLACK, Terrain
+from humanoid_control.walking.planning.step import Footstep, StepLimits
 
 OUTLINE = np.array([[-0.1, -0.06], [0.17, -0.06], [0.17, 0.06], [-0.1, 0.06]])
 OUTLINES = np.array([OUTLINE, OUTLINE])

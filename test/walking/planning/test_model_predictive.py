@@ -8,10 +8,10 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import LinearConstraint, minimize
 
-from humanoid_control.walking.footsteps import StepLimits
 from humanoid_control.walking.planning.lipm import ZmpPath
 from humanoid_control.walking.planning.model_predictive import ModelPredictive, hat_integrals
 from humanoid_control.walking.planning.plan import DcmPlanner, WalkPlan, request_corners
+from humanoid_control.walking.planning.step import StepLimits
 from test.walking.stubs import OMEGA, request
 
 STRAIGHT, TURNING = (0.4, 0.0, 0.0), (0.2, 0.05, 0.25)
