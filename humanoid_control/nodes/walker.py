@@ -195,7 +195,7 @@ class WalkerNode(TickNode):
 
         def follow() -> str:
             X, frame = self.outputs.X_odom_footprint, self.params.odom_frame
-            steps, append = read_footsteps(message, self.walker.settings.times, X, frame)
+            steps, append = read_footsteps(message, self.walker.planner.times, X, frame)
             self.walker.follow(steps, append=append)
             return f"{len(steps)} footsteps"
 

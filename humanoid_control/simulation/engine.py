@@ -263,7 +263,8 @@ VARIABLES = tuple(f.name for f in fields(SimulationConfig) if f.type == "float")
 
 # -------- Plausible masses and inertias
 
-ROUNDING = 1e-3  # of the largest moment: what the digits of a URDF may take away from the triangle inequality
+ROUNDING = 1e-3  # of the largest moment: what the digits of a URDF may take away from zero
+NEARLY = 0.05  # of the largest moment: by which published moments break the triangle inequality, which does no harm
 TENSOR = ("ixx", "ixy", "ixz", "ixy", "iyy", "iyz", "ixz", "iyz", "izz")
 
 
@@ -304,5 +305,5 @@ def _check_inertial(inertial: ET.Element, link: str, robot: str) -> None:
     moments = f"principal moments {low:.3g}, {middle:.3g}, {high:.3g} kg m^2"
     if low < -ROUNDING * max(high, 0.0) or high < 0:
         raise RobotError(f"{where} has a negative inertia ({moments}): no body has that")
-    if low + middle < high * (1 - ROUNDING):
+    if low + middle < high * (1 - NEARLY):
         raise RobotError(f"{where} has {moments}: one exceeds the sum of the others, no body has that")

@@ -20,6 +20,9 @@ from humanoid_control.robots.robot import Robot
 
 SIDES = ("l", "r")
 LEFT, RIGHT = 0, 1
+ANKLE, ACROSS = 0.08, 0.7  # [m] of axes that meet in an ankle; cosine between an axis and the one it counts for
+HELD = 0.9  # share of an ankle's effort that balance may use
+NARROWEST = 0.02  # [m] of what is left of a sole
 RISEN, EVEN = 0.2, 0.02  # share of a rise by which legs are longer; [m] of rise that counts as none
 
 
@@ -85,8 +88,8 @@ class Feet:
 
     Attributes:
         frames: (2,) ids of the sole frames.
-        lower, upper: (2, 2) corners of the rectangle of each foot that the ground may press on, in S [m]. Before a toe
-            joint that is moved by a drive it ends where the drive holds: toe joint + min(length, effort / weight).
+        lower, upper: (2, 2) corners of the rectangle of each foot that the ground may press on, in S [m]. It ends where
+            drives hold the whole weight: effort / weight before a toe joint, and from the axes of the ankle.
         middle: (2, 2) points of both soles that the zero-moment point stands on, in S [m].
         outlines: (2, 4, 2) corners of the rectangle of each foot in S, also beyond `upper`, counter-clockwise [m].
         width: distance of both soles in the neutral posture [m].
@@ -136,6 +139,10 @@ class Feet:
             raise RobotError(f"{robot.name}: a leg has no sole under `feet` in its robot file")
         self.lower = np.array([np.min([b[:, :2].min(axis=0) for b in boxes[s]], axis=0) for s in (0, 1)])
         self.upper = np.array([np.max([b[:, :2].max(axis=0) for b in boxes[s]], axis=0) for s in (0, 1)])
+        for side in (0, 1):
+            low, high = _held_by_ankle(robot, self.frames[side], X_sole[side])
+            self.lower[side] = np.maximum(self.lower[side], np.minimum(low, self.upper[side] - NARROWEST))
+            self.upper[side] = np.minimum(self.upper[side], np.maximum(high, self.lower[side] + NARROWEST))
         self.outlines = np.array([_rectangle(np.vstack(w)[:, :2]) for w in whole])
         self.middle = 0.5 * (self.lower + self.upper)
         self.middle[:, 1] = [-inward, inward]
@@ -276,6 +283,29 @@ class LegReach:
         legs = float(np.sqrt(max(self.length**2 - (0.6 * step) ** 2, (0.5 * self.length) ** 2)))
         own = max(self.crouch, self.above - legs)
         return self.neutral - max(own - raised, self.above - legs, 0.0) - RISEN * max(rise - EVEN, 0.0)
+
+
+def _held_by_ankle(robot: Robot, frame: int, X_sole: pin.SE3) -> tuple[np.ndarray, np.ndarray]:
+    """Corners (2,) of where the ankle can hold the robot's whole weight, in the sole frame; infinite where it is strong.
+
+    Args:
+        robot: whose `data` holds a posture. frame: of the sole. X_sole: its pose.
+    """
+    model, low, high = robot.model, np.full(2, -np.inf), np.full(2, np.inf)
+    joint = int(model.frames[frame].parentJoint)
+    ankle = robot.data.oMi[joint].translation
+    while joint > 1 and np.linalg.norm(robot.data.oMi[joint].translation - ankle) < ANKLE:
+        k = model.joints[joint].idx_v
+        J = pin.computeJointJacobian(model, pin.Data(model), robot.q("neutral"), joint)[3:, k]
+        axis = X_sole.rotation.T @ robot.data.oMi[joint].rotation @ J
+        place = X_sole.actInv(robot.data.oMi[joint].translation)
+        arm = HELD * float(robot.effort[k - robot.iv]) / (robot.mass * 9.81)
+        along = 0 if abs(axis[1]) > abs(axis[0]) else 1  # what turns about y holds along x
+        if abs(axis[1 - along]) > ACROSS:
+            low[along] = max(low[along], float(place[along]) - arm)
+            high[along] = min(high[along], float(place[along]) + arm)
+        joint = int(model.parents[joint])
+    return low, high
 
 
 def _rectangle(points: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ import pinocchio as pin
 
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.estimation.floating_base import BaseEstimate
+from humanoid_control.numerics.minimum_jerk import PEAK_SPEED
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.dancing.upper_body import GUESS, UpperMotion
 from humanoid_control.walking.disturbance import ObserverSettings
@@ -134,11 +135,12 @@ class Replanner:
         self.filter = DynamicsFilter(robot, feet, s.filter_dt, s.arms)
         self.reach = LegReach(robot, feet, s.crouch)
         self.height = self.reach.height(0.0)
-        limits = s.limits or step_limits_of(robot, feet, self.reach.height, s.times, self.height_of)
+        times = s.times.on(feet.sole_width)
+        limits = s.limits or step_limits_of(robot, feet, self.reach.height, times, self.height_of)
         ground: HeightMap = s.ground or FeltGround()
         self.felt = ground if isinstance(ground, FeltGround) else None
         self.terrain = Terrain(ground, feet.outlines, self.felt is None)
-        self.footsteps = VelocityPlanner(limits, s.times, self.terrain)
+        self.footsteps = VelocityPlanner(limits, times, self.terrain)
         if s.plan not in PLANS:
             raise UnknownNameError("plan of the centre of mass", s.plan, PLANS)
         self.center_planner: CenterPlanner | None = None
@@ -264,7 +266,7 @@ class Replanner:
         else:
             self._plan_center(now, self.center_planner, plan, shift)
         first = self.plan.phases[0]
-        self._planned = first.step.X
+        self._planned, self._lands = first.step.X, first.land
         self._offset = self.plan.at(first.land).dcm - self._planned.translation[:2]
         return closing
 
@@ -305,8 +307,8 @@ class Replanner:
             foothold=R @ (self._planned.translation[:2] - origin),
             offset=R @ self._offset,
             remaining=remaining,
-            soonest=min(max(phase.lift + a.earliest - t, 2 * s.dt), remaining),
-            latest=remaining + a.stretch * remaining,
+            soonest=min(max(phase.lift + a.earliest - t, self._falls(phase, t, a), 2 * s.dt), remaining),
+            latest=max(self._lands + a.stretch * (self._lands - phase.lift) - t, remaining),
             lower=np.array([-limits.backward - 0.1, wide[0]]),
             upper=np.array([limits.forward + 0.1, wide[1]]),
         )
@@ -336,6 +338,12 @@ class Replanner:
         new = self._plan_of(t, plan.feet, [first, *rest], stand=zmp)
         later_shift = replace(plan.momentum, t0=plan.momentum.t0 + swing.land - phase.land)
         self.plan = WalkPlan(new.feet, new.phases, new.path, later_shift)
+
+    @staticmethod
+    def _falls(phase: Phase, t: float, a: AdjustmentSettings) -> float:
+        """Time in which a swinging foot can come down from where it is at a time [s], by its greatest speed [s]."""
+        high = float(phase.swing.at(t).translation[2] - phase.step.X.translation[2])
+        return PEAK_SPEED * max(high, 0.0) / a.falling
 
     def land(self, now: Commanded) -> tuple[int, float]:
         """Let the swinging foot stand, which met the ground before its time; the weight follows as planned.

@@ -26,6 +26,7 @@ from humanoid_control.walking.planning.plan import References
 from humanoid_control.walking.support import BOTH, Soles, ZmpRequest, ask_for_zmp, left_share, support_polygon
 
 GRAVITY = 9.81
+SOLE = (0.06, 0.09)  # half of its width and length [m], which give way about its x and its y
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,9 @@ class StabilizerGains:
     Attributes:
         dcm: k of the divergent component [1/s]. integral: [1/s]; at most `integral_limit` [m].
         margin: that the zero-moment point keeps from the edge of the support [m].
-        ankle: turn of a sole for a missing moment [rad/(N m s)]; ankle_leak, ankle_return: how fast it goes back under
-            load, and in the air [1/s]; at most `ankle_limit` [rad].
+        ankle: turn of a sole as large as SOLE, or larger, for a missing moment [rad/(N m s)]; a smaller one yields more
+            to the same moment, by the square of its size, and turns as much more. ankle_leak, ankle_return: how fast it
+            goes back under load, and in the air [1/s]; at most `ankle_limit` [rad].
         height: for a missing difference of forces [m/(N s)]; height_leak, height_return: as of the ankles;
             at most `height_limit` [m].
         landing: time constant with which a swinging foot is led to its place [s].
@@ -96,6 +98,8 @@ class Stabilizer:
             feet: geometry. mass: of the robot [kg].
         """
         self.feet, self.weight, self.gains = feet, mass * GRAVITY, gains or StabilizerGains()
+        half = 0.5 * np.ptp(feet.outlines, axis=1).min(axis=0)[::-1]
+        self._ankle = (self.gains.ankle * np.maximum(1.0, np.square(np.array(SOLE) / half))).tolist()
         lower, upper, middle = (np.require(a, float, ["C", "W"]) for a in (feet.lower, feet.upper, feet.middle))
         self._soles = Packed(Soles(lower, upper, middle, np.zeros((2, 3, 3)), np.zeros((2, 3)), self.gains.margin))
         xi, xi_ref, zmp_ref, integral = np.zeros((4, 2))
@@ -159,7 +163,7 @@ class Stabilizer:
                 continue
             for i, ankle in enumerate(self.ankles[k].tolist()):
                 missing = wanted[k][1 + i] - felt[k][3 + i]
-                turn = ankle - dt * (g.ankle * missing + g.ankle_leak * ankle)
+                turn = ankle - dt * (self._ankle[i] * missing + g.ankle_leak * ankle)
                 self.ankles[k, i] = min(max(turn, -g.ankle_limit), g.ankle_limit)
         if swinging is None:
             missing = (wanted[0][0] - wanted[1][0]) - (felt[0][2] - felt[1][2])

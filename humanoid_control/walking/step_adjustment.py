@@ -25,8 +25,8 @@ class AdjustmentSettings:
         place, time, offset: weights a_u, a_s, a_b.
         threshold: error of the divergent component from which on steps move [m]; cut: the same for the way by which the
             zero-moment point that is asked for lies outside the support [m].
-        earliest: time in the air before which no foot comes down [s]. stretch: share of the remaining time by which a
-            swing may become longer.
+        earliest: time in the air before which no foot comes down [s]. stretch: share of its time by which a swing may
+            become longer. falling: greatest speed at which a foot comes down sooner [m/s].
         latest_phase: of the swing from which on nothing changes any more.
         speed: at which a foothold moves [m/s].
     """
@@ -38,8 +38,9 @@ class AdjustmentSettings:
     cut: float = 0.02
     earliest: float = 0.3
     stretch: float = 0.15
+    falling: float = 0.7
     latest_phase: float = 0.85
-    speed: float = 0.7
+    speed: float = 3.0
 
 
 @dataclass(frozen=True)

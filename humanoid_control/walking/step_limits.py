@@ -31,6 +31,7 @@ ARM = 0.1  # from the middle of a sole to its edge: what a turn by 1 rad misses 
 SHARE = 0.98  # of the greatest step that passes: momentum and feedback need the rest
 HALVINGS = 7
 MOST = (0.6, 0.5, 0.3, 0.5)  # of legs of 1 m: ahead, back, aside [m], turn [rad]; where bisection begins
+ROOM = 0.06  # [m] between legs that pass: feet that stand farther apart walk nearer to each other, and sway less
 STANDS = 0.005  # [m] by which the centre of mass may be off
 LOWEST = 0.02  # lift of a swing that is of any use, also where joints are too slow for it [m]
 LANDING = 0.9  # phase of a swing from which on a foot that was late must be on its path again
@@ -171,6 +172,7 @@ def _search(robot: Robot, feet: Feet, height: Height, t: StepTimes) -> StepLimit
         raise ConfigError(f"{robot.name} cannot stand with its centre of mass {tall:.2f} m above the soles")
     raw = replace(raw, lift=max(LOWEST, t.lift if lifts(t.lift) else _bisect(lifts, t.lift)))
     raw = replace(raw, gap=_gap(guarded, raw, t))
+    raw = replace(raw, width=min(raw.width, raw.gap + ROOM))
 
     def greatest(direction: np.ndarray, first: int, most: float, T: float) -> float:
         def passes(size: float) -> bool:

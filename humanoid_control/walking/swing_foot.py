@@ -185,16 +185,17 @@ class SwingPath:
         across = Quintic.between(
             t, land - min(STILL * (land - t), LAST), self.across.state(t), _across(self.start, end)
         )
-        top, high = float(self.up.at(self.up.t1)[0]), float(end.translation[2])
-        up, down = self.up, self.down
-        if t < self.up.t1:
-            half = max(self.up.t1 + 0.5 * (land - self.land), t + LAST)
-            half = min(half, t + 0.5 * (land - t))
-            up = Quintic.between(t, half, self.up.state(t), np.array([top])) if abs(half - up.t1) > 1e-9 else up
-            down = Quintic.between(half, land, np.array([[top], [0.0], [0.0]]), np.array([high]))
+        high, half = float(end.translation[2]), self.up.t1 + 0.5 * (land - self.land)
+        if t < self.up.t1 and half > t + LAST:
+            half, top = min(half, t + 0.5 * (land - t)), self.up.at(self.up.t1)
+            up = Quintic.between(t, half, self.up.state(t), top)
+            down = Quintic.between(half, land, np.array([top, [0.0], [0.0]]), np.array([high]))
         else:
-            down = Quintic.between(t, land, self.down.state(t), np.array([high]))
-            up = replace(up, t1=min(up.t1, t))
+            # So near its top it begins to fall at once: a top that is always ahead, change after change, would leave
+            # the whole way down to the last moment.
+            height = self.up if t < self.up.t1 else self.down
+            down = Quintic.between(t, land, height.state(t), np.array([high]))
+            up = replace(self.up, t1=min(self.up.t1, t))
         return SwingPath(self.start, end, self.lift_off, land, across, up, down)
 
 

@@ -136,7 +136,23 @@ def test_the_file_is_written_once_and_can_be_used(name, tmp_path):
         guess_robot_file(path)
     assert "\n" not in str(e.value) and written.read_text() == before
     text = "\n".join(line for line in before.splitlines() if not line.startswith("  -"))
-    assert text.count("GUESS") == 2 + sum(1 for n, _ in WEAK if n == name), "root height, and every weak point, says so"
+    # The root's height where there is no sole, and every weak point, says so.
+    assert text.count("GUESS") == 1 + (not robot.feet) + sum(1 for n, _ in WEAK if n == name)
+
+
+@pytest.mark.parametrize("name", ["lola", "wabian2"])
+def test_soles_are_found_where_they_are(name, tmp_path):
+    """Those of the catalogue, toes too, from the URDF alone; then the robot can stand on them."""
+    original = load_robot(name, "floating")
+    path = tmp_path / "unknown.urdf"
+    path.write_text(original.urdf)
+    guess_robot_file(path)
+    robot = load_robot(path, "floating")
+    assert [(f.name, f.link) for f in robot.feet] == sorted((f.name, f.link) for f in original.feet)
+    for found, true in zip(robot.feet, sorted(original.feet, key=lambda f: f.name), strict=True):
+        assert found.corners() == pytest.approx(true.corners(), abs=0.002), found.name
+    poses = robot.link_poses(robot.q("zero"))
+    assert min(poses[f.link].act(c)[2] for f in robot.feet for c in f.corners()) == pytest.approx(0.0, abs=1e-3)
 
 
 def test_meshes_get_capsules_that_stand_in_for_them(tmp_path):

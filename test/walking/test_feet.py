@@ -29,7 +29,7 @@ def test_soles_lie_on_the_ground_around_their_frames_and_mirror_each_other(name)
     assert 0.15 < feet.width < 0.25
     for side in (0, 1):
         outline = feet.outlines[side]
-        assert (outline.min(axis=0) == feet.lower[side]).all()
+        assert (outline.min(axis=0) <= feet.lower[side] + 1e-12).all()
         assert (outline.max(axis=0) >= feet.upper[side] - 1e-12).all()
         area = np.sum(outline[:, 0] * np.roll(outline[:, 1], -1) - outline[:, 1] * np.roll(outline[:, 0], -1))
         assert area > 0
@@ -47,6 +47,29 @@ def test_the_toe_of_a_drive_carries_no_farther_than_the_drive_holds():
     reach = feet.upper[0, 0] - at
     assert reach <= robot.effort[robot.index[joint]] / (robot.mass * 9.81) + 0.03
     assert feet.outlines[0][:, 0].max() > feet.upper[0, 0]
+
+
+@pytest.mark.parametrize(("name", "weak"), [("lola", 1.0), ("suralp", 1.0), ("hrp2", 0.2)])
+def test_a_sole_ends_where_the_ankle_no_longer_holds_the_weight(name, weak):
+    """The torque of the weight at its ends about each axis of the ankle, by the transposed Jacobian."""
+    robot = load_robot(name, "floating")
+    ankles = [k for k, n in enumerate(robot.joint_names) if "ankle" in n]
+    robot.effort[ankles] *= weak
+    feet = Feet(robot)
+    pin.computeJointJacobians(robot.model, robot.data, robot.q("neutral"))
+    pin.updateFramePlacements(robot.model, robot.data)
+    shares = []
+    for side, frame in enumerate(feet.frames):
+        X = robot.data.oMf[frame]
+        J = pin.getFrameJacobian(robot.model, robot.data, frame, pin.LOCAL_WORLD_ALIGNED)
+        for corner in (feet.lower[side], feet.upper[side]):
+            lever = X.rotation @ np.array([*corner, 0.0])
+            force = np.array([0.0, 0.0, robot.mass * 9.81])
+            tau = J.T @ np.concatenate([force, np.cross(lever, force)])
+            shares += [abs(tau[robot.iv + k]) / robot.effort[k] for k in ankles]
+    assert max(shares) < 0.92
+    if name != "lola":
+        assert max(shares) > 0.88, "no more is taken away than must be"
 
 
 def test_the_point_to_stand_on_moves_toward_the_other_foot():

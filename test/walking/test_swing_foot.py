@@ -116,3 +116,22 @@ def test_an_even_swing_begins_and_ends_at_rest_and_is_hardly_quicker_than_its_me
     assert np.gradient(v, t, axis=0)[1:-1] == pytest.approx(a[1:-1], abs=2e-2)
     assert v[:, 0].max() == pytest.approx(0.5 / 0.7)
     assert np.array([way.at(u) for u in t]) == pytest.approx(x)
+
+
+@pytest.mark.parametrize("ever_later", [0.0, 0.001])
+def test_changes_in_every_tick_leave_it_the_whole_second_half_to_come_down(ever_later):
+    """As after a push, when the foothold goes on to move while the foot is on its way."""
+    dt, land = 0.004, 0.4
+    end = pin.SE3(np.eye(3), np.array([0.3, 0.1, 0.0]))
+    path = once = SwingPath.between(A, end, 0.0, land, 0.06)
+    z = []
+    for k in range(round(1.2 * land / dt)):
+        t = k * dt
+        if 0.1 < path.phase(t) < 0.9:
+            land += ever_later
+            path = path.changed(t, pin.SE3(np.eye(3), np.array([0.3, 0.1 + 0.5 * t, 0.0])), land)
+        z.append(path.at(t).translation[2])
+    usual = np.diff([once.at(k * dt).translation[2] for k in range(100)]).min()
+    assert np.diff(z).min() > 1.15 * usual
+    assert max(z) == pytest.approx(0.06, abs=0.003)
+    assert path.at(path.land).translation[2] == pytest.approx(0.0)

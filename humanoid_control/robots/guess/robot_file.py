@@ -22,10 +22,12 @@ from humanoid_control.robots.description.robot_file import SCHEMA, RobotFile, re
 from humanoid_control.robots.description.urdf import UrdfTree, parse_urdf
 from humanoid_control.robots.guess.bodies import Bodies
 from humanoid_control.robots.guess.contact_shapes import ContactFit, fit_contacts
+from humanoid_control.robots.guess.feet import GuessedFoot, guess_feet
 from humanoid_control.robots.guess.fitted_shapes import BodyFit, fit_bodies, fitted_links
 from humanoid_control.robots.guess.limbs import (
     WRITE_BY_HAND,
     JointAxis,
+    LimbPair,
     ball_centre,
     find_limbs,
     joint_axes,
@@ -82,7 +84,8 @@ class Mapping:
     Attributes:
         points: tracked point -> where it is.
         waist, arms: joints between hips and chest, and of the left and right arm.
-        has_legs: then its base floats.
+        legs: way of the joints of each; None where it has none.
+        feet: soles of both legs; empty where none were found.
         fits: shapes laid around the bodies that have meshes.
         contacts: of links whose shapes overlap where their meshes do not: shapes around what touches first.
         yaw: turn of the root link that makes the robot look along x [rad].
@@ -93,12 +96,18 @@ class Mapping:
     points: dict[str, GuessedPoint]
     waist: list[JointAxis]
     arms: tuple[Arm, Arm]
-    has_legs: bool
+    legs: LimbPair | None
     yaw: float
     meanings: dict[str, str]
+    feet: tuple[GuessedFoot, ...] = ()
     fits: tuple[BodyFit, ...] = ()
     contacts: tuple[ContactFit, ...] = ()
     neutral: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def has_legs(self) -> bool:
+        """It can walk; then its base floats."""
+        return self.legs is not None
 
     @property
     def imitation_joints(self) -> list[str]:
@@ -175,7 +184,7 @@ def guess_mapping(tree: UrdfTree) -> Mapping:
         points[f"{s}_elbow"] = point(arm.elbow.child_link, arm.elbow_point, f"on the axis of {arm.elbow.name}")
         points[f"{s}_wrist"] = point(arm.wrist_link, arm.wrist, arm.wrist_how, arm.wrist_how.startswith("no wrist"))
     yaw = float(np.arctan2(limbs.left[0], limbs.left[1]))
-    return Mapping(points, waist, (arms[0], arms[1]), limbs.legs is not None, yaw, _meanings(waist, arms, limbs.left))
+    return Mapping(points, waist, (arms[0], arms[1]), limbs.legs, yaw, _meanings(waist, arms, limbs.left))
 
 
 def _hips_without_legs(waist: list[JointAxis], arm: Arm, sternum: np.ndarray) -> tuple[np.ndarray, str]:
@@ -285,6 +294,9 @@ def guess_robot_file(path: Path) -> tuple[Path, Mapping]:
         raise RobotError(f"{path}: cannot be read as a URDF: {e.__class__.__name__}") from None
     mapping = guess_mapping(tree)
     bodies = Bodies(tree, path.parent, np.array([np.sin(mapping.yaw), np.cos(mapping.yaw), 0.0]))
+    if mapping.legs is not None:
+        feet = guess_feet(Robot(tree, RobotFile(), "fixed"), tree, mapping.legs, bodies, mapping.yaw)
+        mapping = replace(mapping, feet=feet)
     mapping = replace(mapping, fits=tuple(fit_bodies(bodies)))
     with whole_file(beside) as part:
         part.write_text(mapping_text(mapping, tree))
@@ -314,13 +326,13 @@ def mapping_text(mapping: Mapping, tree: UrdfTree) -> str:
     robot = Robot(tree, RobotFile(), "fixed")
     lines = [
         "# Guessed from names and structure of the URDF: check every line, above all those marked GUESS.",
-        "# See docs/adding_a_robot.md for what else may stand here (feet, postures).",
+        "# See docs/adding_a_robot.md for what else may stand here.",
         f"schema: {SCHEMA}",
         f"title: {_quoted(tree.name)}",
         f"base: {'floating' if mapping.has_legs else 'fixed'}",
         f"anchor: {_quoted(mapping.points['mid_hip'].link)}  # the link that is held still in imitation",
-        "# GUESS: the lowest link or shape is on the floor.",
-        f"root_height: {{neutral: {_lowest(robot, tree, mapping.fits):.3f}}}",
+        "# The soles are on the floor." if mapping.feet else "# GUESS: the lowest link or shape is on the floor.",
+        f"root_height: {{neutral: {_above_floor(mapping, robot, tree):.4f}}}",
     ]
     if abs(mapping.yaw) > 1e-3:
         lines.append(f"root_rpy: [0, 0, {mapping.yaw:.6g}]  # the left side is not along y: turned to look along x")
@@ -335,6 +347,17 @@ def mapping_text(mapping: Mapping, tree: UrdfTree) -> str:
     for name, p in mapping.points.items():
         xyz = ", ".join(f"{v + 0.0:.4f}" for v in np.round(p.xyz, 4))
         lines.append(f"  {name}: {{link: {_quoted(p.link)}, xyz: [{xyz}]}}  # {'GUESS, ' if p.weak else ''}{p.how}")
+    for side, foot in zip("lr", mapping.feet, strict=False):
+        xyz = ", ".join(f"{v + 0.0:.4f}" for v in np.round(foot.place, 4))
+        link = _quoted(foot.soles[0].link)
+        lines.append(f"  {side}_foot_tcp: {{link: {link}, xyz: [{xyz}]}}  # on the sole, below the ankle")
+    if mapping.feet:
+        lines.append("feet:  # soles: rectangles along the axes of a link [m]")
+    for foot in mapping.feet:
+        for sole in foot.soles:
+            sides = ", ".join(f"{k}: {getattr(sole, k) + 0.0:.4f}" for k in ("x_min", "x_max", "y_min", "y_max", "z"))
+            note = f"{'GUESS, ' if foot.weak else ''}around {foot.how}"
+            lines.append(f"  - {{name: {sole.name}, link: {_quoted(sole.link)}, {sides}}}  # {note}")
     if mapping.meanings:
         lines.append("meanings:  # anatomical name -> joint; which way is positive stays the joint's own")
         lines += [f"  {k}: {_quoted(v)}" for k, v in mapping.meanings.items()]
@@ -412,11 +435,15 @@ def _capsule(name: str, link: str, start: np.ndarray, end: np.ndarray, radius: f
     return f"  - {{name: {name}, link: {_quoted(link)}, shape: capsule, p0: [{p0}], p1: [{p1}], radius: {radius:.4f}}}"
 
 
-def _lowest(robot: Robot, tree: UrdfTree, fits: tuple[BodyFit, ...]) -> float:
-    """Depth of the lowest link origin or shape below the root in the zero posture [m]."""
+def _above_floor(mapping: Mapping, robot: Robot, tree: UrdfTree) -> float:
+    """Height of the root above the soles, or else the lowest link origin or shape, in the zero posture [m]."""
     poses = robot.link_poses(robot.q("zero"))
+    root = float(poses[tree.root].translation[2])
+    if mapping.feet:
+        soles = [sole for foot in mapping.feet for sole in foot.soles]
+        return root - min(float(poses[s.link].act(c)[2]) for s in soles for c in s.corners())
     below = [float(X.translation[2]) for X in poses.values()]
-    for item in (*shapes_from_urdf(tree), *(item for fit in fits for item in fit.shapes)):
+    for item in (*shapes_from_urdf(tree), *(item for fit in mapping.fits for item in fit.shapes)):
         X, shape = poses[item.link], item.shape
         centre, radius = shape.bounding_sphere()
         if isinstance(shape, Box):
@@ -425,7 +452,7 @@ def _lowest(robot: Robot, tree: UrdfTree, fits: tuple[BodyFit, ...]) -> float:
         elif isinstance(shape, Capsule):
             radius = shape.radius + abs(float(X.rotation[2] @ (np.array(shape.p1) - shape.p0))) / 2
         below.append(float(X.act(centre)[2]) - radius)
-    return float(poses[tree.root].translation[2]) - min(below)
+    return root - min(below)
 
 
 def _quoted(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from humanoid_control.walking.swing_foot import LEVEL, SwingShape
 
 PASSING = (0.25, 0.5, 0.75)  # shares of a swing at which the feet are looked at
 LEAST = 1e-4  # size of a step: a robot too slow to step at some time has steps as small as this [m, rad]
+WIDE = 0.12  # sole of an adult-size robot, on which it may sway in a step of the nominal time [m]
 EXACT, SHARE_EXACT = 1e-3, 5e-3  # [m] of a gap, share of a reach: soles on ground that is felt to slope are not level
 
 
@@ -212,7 +213,8 @@ class StepTimes:
     """Times of a step.
 
     Attributes:
-        nominal: time of a step up to the displacement `comfortable` [s]. shortest: least time of a step [s].
+        nominal: time of a step up to the displacement `comfortable`, on soles of WIDE or wider [s].
+        shortest: least time of a step [s].
         double_support: share of it on both feet. comfortable: displacement beyond which steps get quicker [m].
         lift: of the swing foot [m].
     """
@@ -228,6 +230,11 @@ class StepTimes:
             raise ConfigError(f"step times must be 0 < shortest <= nominal, got {self.shortest:g}, {self.nominal:g} s")
         if not 0.05 <= self.double_support <= 0.6:
             raise ConfigError(f"double_support must lie in 0.05..0.6, got {self.double_support:g}")
+
+    def on(self, width: float) -> StepTimes:
+        """The times for soles of a width [m]: the robot sways by the square of the time, narrow soles hold it less far."""
+        quicker = min(1.0, float(np.sqrt(width / WIDE)))
+        return replace(self, nominal=max(quicker * self.nominal, self.shortest))
 
     def of_speed(self, speed: float, effort: float = 0.0) -> float:
         """Time of a step [s]: the nominal one while steps are comfortable, then quicker ones.
