@@ -6,9 +6,10 @@ import pytest
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import load_robot
+from humanoid_control.robots.guess.robot_file import guess_robot_file
 from humanoid_control.simulation import SimulationConfig
-from humanoid_control.studies.walking.trial import NOISE, NoisySensors, WalkConditions, steady, walk
-from humanoid_control.walking import Walker, WalkSettings, WalkState
+from humanoid_control.studies.walking.trial import NOISE, NoisySensors, Push, WalkConditions, steady, walk
+from humanoid_control.walking import StepTimes, Walker, WalkSettings, WalkState
 
 SPEED = (0.4, 0.0, 0.0)
 
@@ -180,3 +181,26 @@ def test_it_begins_anew_after_a_fall():
         engine.step(4)
     assert report.state == WalkState.STAND and report.why == ""
     assert np.abs(report.balance.error).max() < 0.03
+
+
+def test_a_push_over_the_foot_that_stands_is_caught_by_the_steps_after_it():
+    """20 N s to the left while the left foot stands: the right one must come down soon, the left one far away."""
+    settings = WalkSettings(times=StepTimes(nominal=0.5, shortest=0.4, comfortable=10.0))
+    pushed = WalkConditions(steady(SPEED), 9, noise=NOISE, pushes=(Push(3.0, (0.0, 200.0, 0.0)),))
+    o = walk(lola(), Walker(load_robot("lola", "floating"), settings), pushed)
+    assert o.fell == ""
+    assert o.tilt < np.radians(8.0)
+
+
+def test_a_robot_walks_whose_urdf_is_all_that_is_known(tmp_path):
+    """Soles, points and step limits are guessed; its posture is that of zero angles, with stretched knees."""
+    path = tmp_path / "stranger.urdf"
+    path.write_text(load_robot("wabian2").urdf)
+    guess_robot_file(path)
+    o = walk(
+        SimulationConfig(str(path), "floating").build(),
+        Walker(load_robot(path, "floating")),
+        WalkConditions(steady((0.15, 0.0, 0.0)), 4, noise=NOISE),
+    )
+    assert o.fell == "" and o.steps >= 4
+    assert o.tilt < np.radians(8.0) and o.sole_error < 0.015
