@@ -286,7 +286,7 @@ class LegReach:
 
 
 def _held_by_ankle(robot: Robot, frame: int, X_sole: pin.SE3) -> tuple[np.ndarray, np.ndarray]:
-    """Corners (2,) of where the ankle can hold the robot's whole weight, in the sole frame; infinite where it is strong.
+    """Corners (2,) of where the ankle can hold the whole weight, in the sole frame; infinite where it is strong.
 
     Args:
         robot: whose `data` holds a posture. frame: of the sole. X_sole: its pose.

@@ -232,7 +232,7 @@ class StepTimes:
             raise ConfigError(f"double_support must lie in 0.05..0.6, got {self.double_support:g}")
 
     def on(self, width: float) -> StepTimes:
-        """The times for soles of a width [m]: the robot sways by the square of the time, narrow soles hold it less far."""
+        """The times for soles of a width [m]: sway grows by the square of the time, narrow soles hold less of it."""
         quicker = min(1.0, float(np.sqrt(width / WIDE)))
         return replace(self, nominal=max(quicker * self.nominal, self.shortest))
 
