@@ -64,11 +64,7 @@ check: setup
 # An index beyond its array is an error then, and not another number. Kernels are kept apart from the fast ones. The
 # test of one instruction for several pairs is left out: checks are branches.
 KERNELS := test/numerics test/kinematics test/collision test/multibody test/tendons test/ik
-bounds# Longer runs of what other tests show in short.
-thorough: setup
-	$(RUN)/python -m pytest -n 2 --dist loadfile -m thorough
-
-check: setup
+boundscheck: setup
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/boundscheck" $(RUN)/python -m pytest -n 2 --dist loadfile \
 		-m "not ros and not browser" -k "not one_instruction" $(wildcard $(KERNELS))
 
