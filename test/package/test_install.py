@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+CLEAN = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}  # the suite may run below make
 LEFT_OUT = shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__", "shared")
 
 
@@ -64,3 +66,15 @@ def test_the_installed_command_works_away_from_the_source_tree(prefix):
 def test_every_node_has_its_command(prefix):
     for node in ("trajectory_streamer", "whole_body_ik", "simulator", "state_estimator", "viewer"):
         assert (prefix / "bin" / node).is_file()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_every_target_of_the_makefile_is_one():
+    makefile = (ROOT / "Makefile").read_text()
+    phony = re.search(r"^\.PHONY: (.*)$", makefile, re.M)
+    targets = phony[1].split() if phony else []
+    assert "boundscheck" in targets and "test" in targets
+    for target in targets:
+        done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, env=CLEAN)
+        assert done.returncode == 0 and not done.stderr, f"make {target}: {done.stderr}"
+        assert re.search(rf"^{target}:", makefile, re.M), target

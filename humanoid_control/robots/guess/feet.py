@@ -56,7 +56,8 @@ def guess_feet(robot: Robot, tree: UrdfTree, legs: LimbPair, bodies: Bodies, yaw
         ends = _below_ankle(way)
         surfaces = {of[j.child_link][0]: _surface(robot, tree, bodies, poses, of[j.child_link][0]) for j in ends}
         lowest = min(float(points[:, 2].min()) for points, _ in surfaces.values())
-        soles, weak = [], False
+        soles: list[Foot] = []
+        weak = False
         for joint in ends:
             body = of[joint.child_link][0]
             points, guessed = surfaces[body]
