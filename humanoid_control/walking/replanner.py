@@ -498,10 +498,3 @@ class Replanner:
 
 def _raised(X: pin.SE3, height: float) -> pin.SE3:
     return pin.SE3(X.rotation, X.translation + [0.0, 0.0, height])
-
-
-def level(X: pin.SE3) -> pin.SE3:
-    """The pose turned upright: only its place and heading."""
-    yaw = float(np.arctan2(X.rotation[1, 0], X.rotation[0, 0]))
-    c, s = np.cos(yaw), np.sin(yaw)
-    return pin.SE3(np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]), X.translation)

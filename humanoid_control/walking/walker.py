@@ -24,10 +24,11 @@ from humanoid_control.walking.feet import Feet, Reaction, reaction_of
 from humanoid_control.walking.footsteps import VelocityPlanner
 from humanoid_control.walking.ground.felt_ground import FeltGround
 from humanoid_control.walking.momentum_reference import TurnMomentum
+from humanoid_control.walking.plane_geometry import planar
 from humanoid_control.walking.planning.lipm import follow_dcm
 from humanoid_control.walking.planning.plan import Phase, References, WalkPlan
 from humanoid_control.walking.planning.step import Footstep
-from humanoid_control.walking.replanner import READY, Commanded, Replanner, WalkSettings, level
+from humanoid_control.walking.replanner import READY, Commanded, Replanner, WalkSettings
 from humanoid_control.walking.stabilizer import Balance, Stabilizer
 
 HIGHEST = 0.1  # [m] by which the centre of mass may be asked to go up or down
@@ -319,7 +320,7 @@ class Walker:
 
     def _start(self, measured: Measurement, now: BaseEstimate) -> BaseEstimate:
         """Stand: the plan begins with the feet where they are, on the ground where it is known."""
-        soles = [level(X) for X in now.soles]
+        soles = [planar(X) for X in now.soles]
         if self.felt is not None:
             self.felt.begin(*now.soles)
             self.felt.place = 0.5 * (soles[0].translation + soles[1].translation)
