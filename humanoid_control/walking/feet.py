@@ -13,6 +13,7 @@ import pinocchio as pin
 from humanoid_control.collision.ssv.model import PoseArray
 from humanoid_control.errors import RobotError
 from humanoid_control.jit import kernel
+from humanoid_control.kinematics.forward_kinematics import joint_axis
 from humanoid_control.numerics.array_types import F2, F3, I1
 from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.robots.joint_groups import JointGroups
@@ -296,8 +297,7 @@ def _held_by_ankle(robot: Robot, frame: int, X_sole: pin.SE3) -> tuple[np.ndarra
     ankle = robot.data.oMi[joint].translation
     while joint > 1 and np.linalg.norm(robot.data.oMi[joint].translation - ankle) < ANKLE:
         k = model.joints[joint].idx_v
-        J = pin.computeJointJacobian(model, pin.Data(model), robot.q("neutral"), joint)[3:, k]
-        axis = X_sole.rotation.T @ robot.data.oMi[joint].rotation @ J
+        axis = X_sole.rotation.T @ robot.data.oMi[joint].rotation @ joint_axis(model, joint)[0]
         place = X_sole.actInv(robot.data.oMi[joint].translation)
         arm = HELD * float(robot.effort[k - robot.iv]) / (robot.mass * 9.81)
         along = 0 if abs(axis[1]) > abs(axis[0]) else 1  # what turns about y holds along x

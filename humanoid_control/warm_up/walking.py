@@ -13,7 +13,7 @@ from humanoid_control.walking.support import ask_for_zmp, left_share, nearest_in
 
 ADVICE = "compiling the walker for this machine, only this once: about a minute"
 KERNELS: tuple[Any, ...] = (fill_rows, solve_program, ask_for_zmp, left_share)
-SECONDS = 1.2  # of a walk: it stands, shifts its weight and lifts a foot
+SECONDS = 1.2  # of a walk: it stands and shifts its weight; steps are tried in thought when it is made
 
 
 def compiled() -> bool:
