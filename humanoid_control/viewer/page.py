@@ -212,12 +212,12 @@ class ViewerPage:
         if self._frame % SLOW_EVERY:
             return
         if not known:
-            self.panel.set_status("**waiting for joint states**: is a simulator or a driver running?")
+            words = "**waiting for joint states**: is a simulator or a driver running?"
         elif age > STALE:
-            self.panel.set_status(f"**no joint states for {age:.0f} s**: the picture is old")
+            words = f"**no joint states for {age:.0f} s**: the picture is old"
         else:
-            troubles = state.troubles()[:MOST_TROUBLES]
-            self.panel.set_status("\n\n".join([f"{self.robot.title}: {state.walking.lower() or 'live'}", *troubles]))
+            words = f"{self.robot.title}: {state.walking.lower() or 'live'}"
+        self.panel.set_status("\n\n".join([words, *state.troubles()[:MOST_TROUBLES]]))
         if state.clip_time is not None:
             self.panel.set_time(state.clip_time)
         self.panel.set_nodes(state.nodes)

@@ -4,7 +4,17 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.estimation.floating_base import TOUCHING, ContactStates, FloatingBaseEstimator
+from humanoid_control.estimation.floating_base import (
+    BELIEF,
+    BLIND,
+    LIGHT,
+    PLACED,
+    RESTING,
+    SURE,
+    TOUCHING,
+    ContactStates,
+    FloatingBaseEstimator,
+)
 from humanoid_control.kinematics.joint_state import ImuReading
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
@@ -156,3 +166,59 @@ def test_a_sole_that_turns_on_the_ground_is_felt(robot):
         lifted = turned(3.2, [300.0, 0.0])
     np.testing.assert_allclose(lifted, [0.1, 0.0], atol=1e-9)
     np.testing.assert_allclose(turned(3.25, [300.0, 300.0]), [0.15, 0.0], atol=1e-9)
+
+
+def test_a_robot_that_starts_anywhere_has_its_lower_loaded_sole_on_the_ground(robot):
+    feet, q = Feet(robot), robot.q("neutral")
+    q[7 + robot.joint_index("l_knee_flexion")] += 0.3
+    estimator = FloatingBaseEstimator(robot, feet.frames)
+    estimator.kinematics(q[7:], np.zeros(robot.n), reading(q, np.zeros(robot.nv)))
+    got = estimator.update(np.array([300.0, 300.0]), (True, True), DT)
+    heights = [sole.translation[2] for sole in got.soles]
+    assert min(heights) == pytest.approx(0.0, abs=1e-9) and max(heights) > 0.01
+    assert got.q[:2] == pytest.approx([0.0, 0.0], abs=1e-9)
+
+
+def test_a_sole_counts_by_its_load_and_a_light_one_less(robot):
+    feet, q, v = Feet(robot), robot.q("neutral"), np.zeros(robot.nv)
+    estimator = FloatingBaseEstimator(robot, feet.frames)
+    estimator.kinematics(q[7:], v[6:], reading(q, v))
+    light, full = 0.5 * (LIGHT + SURE), 2 * SURE
+    got = estimator.update(9.81 * robot.mass * np.array([light, full]), (True, True), DT)
+    counted = np.array([0.5 * light, full])
+    assert got.weights == pytest.approx(counted / counted.sum())
+
+
+def test_the_accelerometer_carries_the_velocity_on_and_soles_lead_it_back(robot):
+    """A body that begins to be pushed while its soles say that it rests: v' = a - BELIEF v, from tick to tick."""
+    feet, q, v = Feet(robot), robot.q("neutral"), np.zeros(robot.nv)
+    estimator, a, wanted = FloatingBaseEstimator(robot, feet.frames), np.array([2.0, -1.0, 0.5]), np.zeros(3)
+    imu = ImuReading(q[3:7], v[3:6], a + [0.0, 0.0, 9.81])
+    for k in range(30):
+        estimator.kinematics(q[7:], v[6:], imu)
+        got = estimator.update(np.array([300.0, 300.0]), (True, True), DT)
+        if k:
+            wanted = (wanted + DT * a) * np.exp(-DT * BELIEF)
+        np.testing.assert_allclose(got.v[:3], wanted, atol=1e-9)
+    for _ in range(3):
+        estimator.kinematics(q[7:], v[6:], imu)
+        got = estimator.update(np.zeros(2), (True, True), DT)
+        wanted = wanted + DT * a
+        np.testing.assert_allclose(got.v[:3], wanted, atol=1e-9)
+
+
+def test_doubt_grows_with_every_touch_down_and_without_a_sole(robot):
+    feet, q, v = Feet(robot), robot.q("neutral"), np.zeros(robot.nv)
+    estimator = FloatingBaseEstimator(robot, feet.frames)
+
+    def update(forces, ticks=1):
+        for _ in range(ticks):
+            estimator.kinematics(q[7:], v[6:], reading(q, v))
+            got = estimator.update(np.array(forces), (True, True), DT)
+        return got
+
+    assert update([300.0, 300.0]).deviation == pytest.approx([0.0, RESTING]), "where it begins is the origin"
+    for k in range(1, 4):
+        update([300.0, 0.0], 10)
+        assert update([300.0, 300.0]).deviation[0] == pytest.approx(PLACED * np.sqrt(k))
+    assert update([0.0, 0.0], 50).deviation[1] == pytest.approx(RESTING + 0.3 * BLIND * 50 * DT)

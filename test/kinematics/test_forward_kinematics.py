@@ -48,6 +48,23 @@ def test_every_frame_is_where_pinocchio_has_it_and_moves_as_it_says(name):
             assert np.allclose(row, -2.0 * n @ J, atol=1e-12)
 
 
+@pytest.mark.parametrize("placed", [False, True], ids=["at the origin", "placed and turned"])
+def test_a_floating_base_is_where_pinocchio_has_it(placed):
+    model, rng = load_robot("lola", "floating").model.copy(), np.random.default_rng(1)
+    if placed:
+        model.jointPlacements[1] = pin.SE3(pin.rpy.rpyToMatrix(0.3, -0.5, 1.2), np.array([0.1, -0.4, 0.7]))
+    data, own = model.createData(), JointPoses(model)
+    low, high = np.full(model.nq, -2.0), np.full(model.nq, 2.0)
+    for _ in range(5):
+        q = rng.uniform(low, high)
+        q[3:7] /= np.linalg.norm(q[3:7])
+        pin.forwardKinematics(model, data, q)
+        own.update(q)
+        for j in range(1, model.njoints):
+            np.testing.assert_allclose(own.R[j], data.oMi[j].rotation, atol=1e-12)
+            np.testing.assert_allclose(own.p[j], data.oMi[j].translation, atol=1e-12)
+
+
 SLIDER = """<robot name="gantry">
   <link name="base"/><link name="cart"/><link name="arm"/><link name="claw"/>
   <joint name="slide" type="prismatic"><parent link="base"/><child link="cart"/><axis xyz="0 1 0"/>

@@ -110,39 +110,62 @@ def odometry(x, y, z):
     return N(pose=N(pose=N(position=v(x, y, z), orientation=N(x=0.0, y=0.0, z=np.sin(0.25), w=np.cos(0.25)))))
 
 
-def test_a_robot_that_walks_is_drawn_where_it_thinks_it_is_and_everything_goes_along():
-    from humanoid_control.viewer.page import ViewerPage, ViewState
+@pytest.fixture
+def page():
+    from humanoid_control.viewer.page import ViewerPage
     from humanoid_control.viewer.panel import PanelActions
 
-    robot = load_robot("hrp2", "fixed")
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
-    page = ViewerPage("127.0.0.1", port, robot, PanelActions(*[lambda *_: None] * 5), hidden=())
-    try:
-        state = ViewState(robot)
-        state.on_joints(N(name=list(robot.joint_names), position=robot.postures["neutral"].tolist()))
-        root = robot.X_world_root.translation
-        state.on_truth(odometry(5.0, 5.0, root[2]))
-        assert state.root_pose().translation[0] == 5.0, "the simulator's, while nobody estimates"
-        state.on_odometry(odometry(2.0, -1.0, root[2]))
-        eye = np.array(page.server.initial_camera.position)
-        page._draw_robot(robot.postures["neutral"], state.root_pose())
-        X = state.root_pose() * robot.X_world_root.inverse() * robot.link_poses(robot.q())["l_foot"]
-        assert np.allclose(page.scene._links["l_foot"].position, X.translation)
-        assert page.scene._floor.position[:2].tolist() == [2.0, -1.0], "the floor goes along by whole cells"
-        com = robot.center_of_mass(robot.q())
-        turned = [np.cos(0.5) * com[0] - np.sin(0.5) * com[1] + 2.0, np.sin(0.5) * com[0] + np.cos(0.5) * com[1] - 1.0]
-        assert np.allclose(page.scene._com.position[:2], turned) and np.allclose(page.scene._com.position[2], com[2])
-        state.on_odometry(odometry(2.5, -1.0, root[2] + 0.1))
-        page._draw_robot(robot.postures["neutral"], state.root_pose())
-        assert np.allclose(page.server.initial_camera.position - eye, [0.5, 0.0, 0.0]), "not up and down with each step"
-        page.scene.show("follow", False)
-        state.on_odometry(odometry(3.0, -1.0, root[2]))
-        page._draw_robot(robot.postures["neutral"], state.root_pose())
-        assert np.allclose(page.server.initial_camera.position - eye, [0.5, 0.0, 0.0])
-    finally:
-        page.stop()
+    made = ViewerPage("127.0.0.1", port, load_robot("hrp2", "fixed"), PanelActions(*[lambda *_: None] * 5), hidden=())
+    yield made
+    made.stop()
+
+
+def test_a_robot_that_walks_is_drawn_where_it_thinks_it_is_and_everything_goes_along(page):
+    from humanoid_control.viewer.page import ViewState
+
+    robot = page.robot
+    state = ViewState(robot)
+    state.on_joints(N(name=list(robot.joint_names), position=robot.postures["neutral"].tolist()))
+    root = robot.X_world_root.translation
+    state.on_truth(odometry(5.0, 5.0, root[2]))
+    assert state.root_pose().translation[0] == 5.0, "the simulator's, while nobody estimates"
+    state.on_odometry(odometry(2.0, -1.0, root[2]))
+    eye = np.array(page.server.initial_camera.position)
+    page._draw_robot(robot.postures["neutral"], state.root_pose())
+    X = state.root_pose() * robot.X_world_root.inverse() * robot.link_poses(robot.q())["l_foot"]
+    assert np.allclose(page.scene._links["l_foot"].position, X.translation)
+    assert page.scene._floor.position[:2].tolist() == [2.0, -1.0], "the floor goes along by whole cells"
+    com = robot.center_of_mass(robot.q())
+    turned = [np.cos(0.5) * com[0] - np.sin(0.5) * com[1] + 2.0, np.sin(0.5) * com[0] + np.cos(0.5) * com[1] - 1.0]
+    assert np.allclose(page.scene._com.position[:2], turned) and np.allclose(page.scene._com.position[2], com[2])
+    state.on_odometry(odometry(2.5, -1.0, root[2] + 0.1))
+    page._draw_robot(robot.postures["neutral"], state.root_pose())
+    assert np.allclose(page.server.initial_camera.position - eye, [0.5, 0.0, 0.0]), "not up and down with each step"
+    page.scene.show("follow", False)
+    state.on_odometry(odometry(3.0, -1.0, root[2]))
+    page._draw_robot(robot.postures["neutral"], state.root_pose())
+    assert np.allclose(page.server.initial_camera.position - eye, [0.5, 0.0, 0.0])
+
+
+def test_what_hangs_is_named_also_where_no_joint_states_come(page, monkeypatch):
+    """A simulator that hangs: that no joint states come is half of it, the other half is why."""
+    from humanoid_control.viewer.page import SLOW_EVERY, ViewState
+
+    monkeypatch.setattr(page.server, "get_clients", lambda: {1: None})
+    state = ViewState(page.robot)
+    state.on_diagnostics(N(status=[N(name="/simulator", level=b"\x02", message="a contact is not finite", values=[])]))
+    for known, age in ((False, 0.0), (True, 12.0), (True, 0.0)):
+        if known:
+            neutral = page.robot.postures["neutral"].tolist()
+            state.on_joints(N(name=list(page.robot.joint_names), position=neutral))
+        for k in range(SLOW_EVERY):
+            page.draw(state, age, 0.1 * k)
+        first, second = page.panel._status.content.split("\n\n")
+        assert ("live" in first) == (known and age == 0.0) and ("for 12 s" in first) == (age == 12.0)
+        assert second == "**simulator**: a contact is not finite"
 
 
 def test_nodes_that_hang_fail_or_warn_are_named_the_worst_first():
