@@ -3,7 +3,7 @@
     python test/mutants.py retargeting -n 20          # or `make mutants ROOM=retargeting`
     python test/mutants.py ik/limits -n 10 --seed 2
     python test/mutants.py mocap --survivors          # try again only those that survived
-    python test/mutants.py mocap/gaps --tests test_gaps.py   # by some files of its tests only
+    python test/mutants.py mocap/cleaning --tests test_cleaning.py  # by some files of its tests only
 
 It works on a copy of the tree and goes on where it was interrupted; a mutant is tried again when its source has changed
 or, where it survived, a test of its room or the choice of tests. Results are in `.mutants/<room>.json`. Test files

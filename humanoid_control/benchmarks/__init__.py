@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Row = dict[str, Any]
 """One measured quantity: `name`, `unit`, `median`, `p99`, `n`, and what else the bench tells of it."""
@@ -109,3 +112,22 @@ def load_bench(name: str) -> Bench:
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     return cast(Bench, importlib.import_module(f"{__name__}.{BENCHES[name].module}"))
+
+
+def row(name: str, unit: str, median: float, p99: float, n: int, **more: Any) -> Row:
+    """A row of a bench: a quantity with its median and the 99th percentile of its bad side, with three digits.
+
+    Args:
+        n: how many values there were.
+        more: columns beside.
+    """
+    return {"name": name, "unit": unit, "median": round(median, 3), "p99": round(p99, 3), "n": int(n), **more}
+
+
+def row_of(name: str, unit: str, values: Sequence[float] | np.ndarray, **more: Any) -> Row:
+    """A row of single values; where more is better, as in 1/s, the bad side is the low one."""
+    import numpy as np  # after `load_bench`
+
+    v = np.asarray(values, dtype=float)
+    p50, p99 = np.percentile(v, [50, 1 if unit in ("1/s", "Hz") else 99])
+    return row(name, unit, float(p50), float(p99), len(v), **more)

@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.benchmarks import Row
-from humanoid_control.benchmarks.rows import row_of
+from humanoid_control.benchmarks import Row, row_of
 from humanoid_control.terminal import warn
 
 MODULE = "humanoid_control.benchmarks.command_arrival"

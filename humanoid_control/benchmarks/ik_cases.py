@@ -14,12 +14,11 @@ from humanoid_control.ik.limits import default_limits
 from humanoid_control.ik.null_space.least_squares import ResolvedRate
 from humanoid_control.ik.null_space.momentum_tracking import MomentumTracking
 from humanoid_control.ik.null_space.objectives import ComfortCost, JointLimitCost, Objective, SelfCollisionCost
-from humanoid_control.ik.settings import IkSettings
+from humanoid_control.ik.solver import IkSettings
 from humanoid_control.ik.tasks.biped import BipedTasks, lola_tasks
-from humanoid_control.ik.tasks.center_of_mass import CenterOfMassTask
+from humanoid_control.ik.tasks.centroidal import AngularMomentumTask, CenterOfMassTask
 from humanoid_control.ik.tasks.frames import FrameTask, OrientationTask
 from humanoid_control.ik.tasks.joints import PostureTask
-from humanoid_control.ik.tasks.momentum import AngularMomentumTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.ik.whole_body_ik import IkReport, WholeBodyIk
 from humanoid_control.robots.joint_groups import JointGroups

@@ -15,10 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from humanoid_control.benchmarks import Row
+from humanoid_control.benchmarks import Row, row_of
 from humanoid_control.benchmarks.peers import PINK_PAIRS, mink_stepper, pink_stepper
 from humanoid_control.benchmarks.placo_peer import PlacoRetargeting
-from humanoid_control.benchmarks.rows import row_of
 from humanoid_control.errors import ConfigError
 from humanoid_control.mocap import BodyPoints, load_body_points
 from humanoid_control.paths import TEST_DATA, test_data

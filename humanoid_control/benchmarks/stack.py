@@ -7,9 +7,8 @@ import os
 import time
 from pathlib import Path
 
-from humanoid_control.benchmarks import Row
+from humanoid_control.benchmarks import Row, row, row_of
 from humanoid_control.benchmarks.command_arrival import Listener
-from humanoid_control.benchmarks.rows import row, row_of
 from humanoid_control.errors import ConfigError
 from humanoid_control.nodes import Session, require_ros
 from humanoid_control.robots import load_robot

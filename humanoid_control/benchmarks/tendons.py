@@ -18,7 +18,7 @@ from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import tendons_of
-from humanoid_control.studies.kawaharazuka2018.table_one import TABLE_ONE, Built, build
+from humanoid_control.studies.kawaharazuka2018.experiments import TABLE_ONE, Built, build
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
 from humanoid_control.tendons.estimator.kalman import Estimate, Gate, Measurements, UpdateMemory, update
 from humanoid_control.tendons.estimator.settings import EstimatorSettings

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.benchmarks import Row as BenchRow
-from humanoid_control.benchmarks.rows import row
+from humanoid_control.benchmarks import row
 from humanoid_control.errors import ConfigError
 from humanoid_control.files import check_folder, whole_file
 from humanoid_control.simulation import SimulationConfig

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     figure = build_stick_figure(clip, args.frame, marker_set or (args.draft if drafted and not drafted[1] else None))
     matches = match_sets(clip)
     if args.output is not None:
-        from humanoid_control.evaluation.report.stick_figure import write_stick_figure
+        from humanoid_control.evaluation.report.plots import write_stick_figure
 
         write_stick_figure(args.output, figure, f"{clip.name}, frame {figure.frame}")
     if args.json:

@@ -15,8 +15,17 @@ import coal
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.collision.shapes import Box, Capsule, Cylinder, Ellipsoid, LinkShape, Shape, ShapeArrays, Sphere
-from humanoid_control.numerics.sphere_points import fibonacci_sphere
+from humanoid_control.collision.shapes import (
+    Box,
+    Capsule,
+    Cylinder,
+    Ellipsoid,
+    LinkShape,
+    Shape,
+    ShapeArrays,
+    Sphere,
+    fibonacci_sphere,
+)
 
 if TYPE_CHECKING:
     from humanoid_control.collision.pair_distance import NearPairs

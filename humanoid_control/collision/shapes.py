@@ -17,6 +17,14 @@ from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.files import numbers
 from humanoid_control.numerics.array_types import F1, F2, F3, I1
 
+
+def fibonacci_sphere(count: int) -> np.ndarray:
+    """Unit vectors (count, 3) of a spherical Fibonacci lattice: each of the same share of the sphere, on a spiral."""
+    k = np.arange(count) + 0.5
+    z, turn = 1 - 2 * k / count, np.pi * (1 + 5**0.5) * k
+    return np.stack([np.sqrt(1 - z * z) * np.cos(turn), np.sqrt(1 - z * z) * np.sin(turn), z], axis=1)
+
+
 SPHERE, CAPSULE, BOX, CYLINDER, ELLIPSOID, ELLIPTIC_CAPSULE = range(6)
 KIND_NAMES = ("sphere", "capsule", "box", "cylinder", "ellipsoid", "elliptic_capsule")
 Vec3 = tuple[float, float, float]

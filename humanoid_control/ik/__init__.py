@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from humanoid_control.ik.integrate import AdamsMoulton as AdamsMoulton
     from humanoid_control.ik.integrate import explicit_euler as explicit_euler
     from humanoid_control.ik.limits.idle_joints import IdleJointLimit as IdleJointLimit
-    from humanoid_control.ik.limits.joint_limits import AccelerationLimit as AccelerationLimit
-    from humanoid_control.ik.limits.joint_limits import ConfigurationLimit as ConfigurationLimit
-    from humanoid_control.ik.limits.joint_limits import VelocityLimit as VelocityLimit
+    from humanoid_control.ik.limits.limit import AccelerationLimit as AccelerationLimit
+    from humanoid_control.ik.limits.limit import ConfigurationLimit as ConfigurationLimit
     from humanoid_control.ik.limits.limit import IkState as IkState
     from humanoid_control.ik.limits.limit import Limit as Limit
+    from humanoid_control.ik.limits.limit import VelocityLimit as VelocityLimit
     from humanoid_control.ik.limits.limit import clamp_bounds as clamp_bounds
     from humanoid_control.ik.limits.self_collision import SelfCollisionLimit as SelfCollisionLimit
     from humanoid_control.ik.limits.self_collision import default_limits as default_limits
-    from humanoid_control.ik.settings import IkSettings as IkSettings
+    from humanoid_control.ik.solver import IkSettings as IkSettings
     from humanoid_control.ik.solver import IkSolver as IkSolver
     from humanoid_control.ik.solver import StepReport as StepReport
     from humanoid_control.ik.target_filter import SampleVerdict as SampleVerdict
@@ -46,21 +46,21 @@ if TYPE_CHECKING:
     from humanoid_control.ik.target_filter import TargetFilterSettings as TargetFilterSettings
     from humanoid_control.ik.tasks.biped import BipedTasks as BipedTasks
     from humanoid_control.ik.tasks.biped import lola_tasks as lola_tasks
-    from humanoid_control.ik.tasks.center_of_mass import CenterOfMass as CenterOfMass
-    from humanoid_control.ik.tasks.center_of_mass import CenterOfMassTask as CenterOfMassTask
-    from humanoid_control.ik.tasks.center_of_mass import LimbCenterOfMass as LimbCenterOfMass
+    from humanoid_control.ik.tasks.centroidal import AngularMomentumTask as AngularMomentumTask
+    from humanoid_control.ik.tasks.centroidal import CenterOfMass as CenterOfMass
+    from humanoid_control.ik.tasks.centroidal import CenterOfMassTask as CenterOfMassTask
+    from humanoid_control.ik.tasks.centroidal import LimbCenterOfMass as LimbCenterOfMass
+    from humanoid_control.ik.tasks.centroidal import LinearMomentumTask as LinearMomentumTask
     from humanoid_control.ik.tasks.frames import FrameTask as FrameTask
     from humanoid_control.ik.tasks.frames import GazeTask as GazeTask
     from humanoid_control.ik.tasks.frames import OrientationTask as OrientationTask
     from humanoid_control.ik.tasks.frames import RelativeFrameTask as RelativeFrameTask
-    from humanoid_control.ik.tasks.geometric import HalfSpaceTask as HalfSpaceTask
-    from humanoid_control.ik.tasks.geometric import LineTask as LineTask
-    from humanoid_control.ik.tasks.geometric import PlaneTask as PlaneTask
     from humanoid_control.ik.tasks.joints import JointTask as JointTask
     from humanoid_control.ik.tasks.joints import PostureTask as PostureTask
-    from humanoid_control.ik.tasks.momentum import AngularMomentumTask as AngularMomentumTask
-    from humanoid_control.ik.tasks.momentum import LinearMomentumTask as LinearMomentumTask
     from humanoid_control.ik.tasks.points import FramePoint as FramePoint
+    from humanoid_control.ik.tasks.points import HalfSpaceTask as HalfSpaceTask
+    from humanoid_control.ik.tasks.points import LineTask as LineTask
+    from humanoid_control.ik.tasks.points import PlaneTask as PlaneTask
     from humanoid_control.ik.tasks.points import Point as Point
     from humanoid_control.ik.tasks.points import PointsTask as PointsTask
     from humanoid_control.ik.tasks.points import PointTask as PointTask
@@ -78,19 +78,28 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "free_velocities": ["DofSelection"],
         "integrate": ["AdamsMoulton", "explicit_euler"],
         "limits.idle_joints": ["IdleJointLimit"],
-        "limits.joint_limits": ["AccelerationLimit", "ConfigurationLimit", "VelocityLimit"],
-        "limits.limit": ["IkState", "Limit", "clamp_bounds"],
+        "limits.limit": [
+            "AccelerationLimit",
+            "ConfigurationLimit",
+            "IkState",
+            "Limit",
+            "VelocityLimit",
+            "clamp_bounds",
+        ],
         "limits.self_collision": ["SelfCollisionLimit", "default_limits"],
-        "settings": ["IkSettings"],
-        "solver": ["IkSolver", "StepReport"],
+        "solver": ["IkSettings", "IkSolver", "StepReport"],
         "target_filter": ["SampleVerdict", "TargetFilter", "TargetFilterSettings"],
         "tasks.biped": ["BipedTasks", "lola_tasks"],
+        "tasks.centroidal": [
+            "AngularMomentumTask",
+            "CenterOfMass",
+            "CenterOfMassTask",
+            "LimbCenterOfMass",
+            "LinearMomentumTask",
+        ],
         "tasks.frames": ["FrameTask", "GazeTask", "OrientationTask", "RelativeFrameTask"],
-        "tasks.geometric": ["HalfSpaceTask", "LineTask", "PlaneTask"],
         "tasks.joints": ["JointTask", "PostureTask"],
-        "tasks.momentum": ["AngularMomentumTask", "LinearMomentumTask"],
-        "tasks.center_of_mass": ["CenterOfMass", "CenterOfMassTask", "LimbCenterOfMass"],
-        "tasks.points": ["FramePoint", "Point", "PointTask", "PointsTask"],
+        "tasks.points": ["FramePoint", "HalfSpaceTask", "LineTask", "PlaneTask", "Point", "PointTask", "PointsTask"],
         "tasks.task": ["Task", "VectorTask"],
         "whole_body_ik": ["IkReport", "IkResult", "IkStatus", "WholeBodyIk"],
     },

@@ -12,7 +12,7 @@ import pinocchio as pin
 from humanoid_control.errors import nearest_names
 from humanoid_control.ik.limits.idle_joints import IdleJointLimit
 from humanoid_control.ik.limits.self_collision import SelfCollisionLimit, default_limits
-from humanoid_control.ik.settings import IkSettings
+from humanoid_control.ik.solver import IkSettings
 from humanoid_control.ik.target_filter import SampleVerdict, TargetFilter, TargetFilterSettings
 from humanoid_control.ik.tasks.frames import FrameTask
 from humanoid_control.ik.tasks.joints import PostureTask

@@ -14,7 +14,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.ik.free_velocities import DofSelection
-from humanoid_control.ik.tasks.center_of_mass import CenterOfMass, CenterOfMassTask, LimbCenterOfMass
+from humanoid_control.ik.tasks.centroidal import CenterOfMass, CenterOfMassTask, LimbCenterOfMass
 from humanoid_control.ik.tasks.frames import FrameTask, OrientationTask
 from humanoid_control.ik.tasks.joints import JointTask
 from humanoid_control.ik.tasks.points import FramePoint, Point, PointTask

@@ -13,14 +13,12 @@ import pinocchio as pin
 from humanoid_control.collision.pair_distance import NearPairs
 from humanoid_control.ik.free_velocities import Bounds, DofMap, DofSelection
 from humanoid_control.ik.integrate import keep_inside
-from humanoid_control.ik.limits.joint_limits import ConfigurationLimit, fill_braking
-from humanoid_control.ik.limits.limit import IkState, Limit, SoftRows
+from humanoid_control.ik.limits.limit import ConfigurationLimit, IkState, Limit, SoftRows, fill_braking
 from humanoid_control.ik.limits.self_collision import SelfCollisionLimit, default_limits
-from humanoid_control.ik.settings import STOP, IkSettings
-from humanoid_control.ik.solver import StepReport
+from humanoid_control.ik.solver import STOP, IkSettings, StepReport
 from humanoid_control.ik.task_rows import TaskStack, is_tabled
+from humanoid_control.ik.tasks.centroidal import AngularMomentumTask
 from humanoid_control.ik.tasks.joints import JointTask, PostureTask
-from humanoid_control.ik.tasks.momentum import AngularMomentumTask
 from humanoid_control.ik.tasks.task import Task, prepare
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2, I1

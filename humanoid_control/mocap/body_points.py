@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from humanoid_control.errors import ClipError, UnknownNameError
+from humanoid_control.mocap.cleaning import fill_gaps, longest_gap
 from humanoid_control.mocap.clip import Frames, MarkerClip
-from humanoid_control.mocap.gaps import fill_gaps, longest_gap
 from humanoid_control.mocap.marker_sets import ESTIMATED, OPTIONAL, REQUIRED, BodyLocator
 from humanoid_control.mocap.sternum import complete_sternum
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from humanoid_control.errors import ClipError, UnknownNameError
 from humanoid_control.mocap.body_points import LEAST_LENGTH, BodyPoints, Placement, find_placement
+from humanoid_control.mocap.cleaning import fill_gaps
 from humanoid_control.mocap.clip import MarkerClip
-from humanoid_control.mocap.gaps import fill_gaps
 from humanoid_control.mocap.labels import MAX_ACCELERATION, NOISE
 from humanoid_control.mocap.marker_sets import ESTIMATED, OPTIONAL, REQUIRED, BodyLocator, find_marker_set
 from humanoid_control.mocap.sternum import SternumSettings, chest_axes, complete_sternum

@@ -1,12 +1,17 @@
-"""Node `trajectory_streamer`: a motion clip or live markers in, targets for a robot out, and joint positions."""
+"""Node `trajectory_streamer`: a motion clip or live markers in, targets for a robot out, and joint positions.
+
+In the stack `direct` it solves for the joints itself and publishes reference joint states.
+"""
 
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
@@ -16,7 +21,11 @@ from humanoid_control.nodes.base.messages import (
     EVENTS,
     LATCHED,
     STREAM_OUT,
+    JointPositions,
+    PeriodicStamps,
     RisingStamps,
+    fill_joint_state,
+    joint_state,
     points_of,
     segments_marker,
     stamp_of,
@@ -25,13 +34,110 @@ from humanoid_control.nodes.base.messages import (
 from humanoid_control.nodes.base.parameters import param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import SerializedMarkers
-from humanoid_control.nodes.base.tick_node import TickNode
+from humanoid_control.nodes.base.statistics import Samples
+from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.live_source import LiveParameters, LiveSource
-from humanoid_control.nodes.reference_output import ReferenceOutput
-from humanoid_control.retargeting import POINTS, ClipPlayer, scale_to_robot
+from humanoid_control.retargeting import POINTS, ClipPlayer, Retargeter, scale_to_robot
 from humanoid_control.retargeting.player import Figure
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.warm_up.retargeting import ADVICE, compiled
+
+LOADED_WITHIN = 1.0  # [s] kernels that are on disk are loaded sooner
+
+
+class ReferenceOutput:
+    """Steps a `Retargeter` at a fixed rate and publishes `reference_joint_states`.
+
+    Every message is one step of 1 / rate after the one before, by its stamp too, so that limits on speed and
+    acceleration hold between the messages whatever the ticks' lengths are.
+
+    Attributes:
+        started: the first posture is known.
+    """
+
+    def __init__(self, node: TickNode, robot: Robot, rate: float, blind: bool) -> None:
+        """Prepare.
+
+        Args:
+            node: whose publisher it is.
+            robot: with a fixed base.
+            rate: of the messages [Hz].
+            blind: begin at the neutral posture; False: wait for joint states and begin there.
+        """
+        self.node, self.robot, self.rate, self.blind = node, robot, rate, blind
+        self.retargeter = Retargeter(robot)
+        self._compile()
+        self._message = joint_state(robot.joint_names)
+        self._estimate = JointPositions(robot)
+        self._publisher = node.create_publisher(JointState, "reference_joint_states", STREAM_OUT)
+        if not blind:
+            node.listen(JointState, "estimated_joint_states", self._on_joint_states)
+        self._took = Samples(int(rate * max(5.0, node.params.window)))
+        self._stamps = PeriodicStamps(round(1e9 / rate))
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the posture: the next one is where the robot is."""
+        self.started = False
+        self._estimate.forget()
+        self._error = float("nan")
+        self._stamps.restart()
+
+    def _compile(self) -> None:
+        """One step that nobody sees, so that the first real one does not wait for the compiler."""
+        begin = time.monotonic()
+        still = self.robot.point_positions(self.robot.q("neutral"), POINTS)
+        self.retargeter.start_at(self.robot.postures["neutral"])
+        self.retargeter.step(still, 1.0 / self.rate)
+        self.retargeter.errors(still)
+        if time.monotonic() - begin > LOADED_WITHIN:
+            self.node.get_logger().info(f"solver compiled in {time.monotonic() - begin:.0f} s")
+
+    def _on_joint_states(self, m: JointState) -> None:
+        if not self.started:
+            self._estimate.take(m)
+
+    def start(self, now: float) -> np.ndarray | None:
+        """Begin, once it is known where the robot is; the seven points (7, 3) there, None while it is not known."""
+        if self.blind:
+            self._estimate.values = self.robot.postures["neutral"].copy()
+        known = self._estimate.known
+        missing = not known and self.node.silent("estimated_joint_states", now, 0.0)
+        self.node.health.check("start", missing, Level.WARN, "no joint states yet: nothing is commanded")
+        if not known:
+            return None
+        joints = np.clip(self._estimate.values, self.robot.lower, self.robot.upper)
+        self.retargeter.joints[:] = joints
+        self.retargeter.start_at(joints)
+        self.started = True
+        return self.robot.point_positions(self.robot.q(self.retargeter.joints), POINTS)
+
+    def step(self, targets: np.ndarray | None) -> None:
+        """One step toward the targets (7, 3) [m], and its message; without targets the posture is held."""
+        before, begin = self.retargeter.joints.copy(), time.perf_counter()
+        goal = np.full((len(POINTS), 3), np.nan) if targets is None else targets
+        joints = self.retargeter.step(goal, 1.0 / self.rate)
+        self._took.add(time.perf_counter() - begin)
+        velocity = (joints - before) * self.rate
+        stamp = self._stamps.next(self.node.get_clock().now().nanoseconds)
+        self._publisher.publish(fill_joint_state(self._message, stamp, joints, velocity))
+        if targets is not None:
+            self._error = float(self.retargeter.errors(targets).mean())
+
+    def values(self) -> dict[str, Any]:
+        """For diagnostics."""
+        p50, p99 = self._took.percentiles()
+        clearance = self.retargeter.clearance
+        return {
+            "reference_error_mm": round(1000 * self._error, 2),
+            "reference_clearance_m": f"{clearance:.4f}" if np.isfinite(clearance) else "far",
+            "reference_saturated_percent": round(100 * self.retargeter.saturated, 1),
+            "reference_step_p50_ms": round(1000 * p50, 4),
+            "reference_step_p99_ms": round(1000 * p99, 4),
+        }
+
+
+# -------- The node
 
 MAX_RATE = 120.0  # [Hz] of targets
 LONGEST_STEP = 0.2  # [s] a longer pause between two ticks is not made up for

@@ -148,7 +148,7 @@ def make_engine(
         name: 'multibody', or 'mujoco' (the extra `mujoco` of pip).
         settings: of the world; default: `WorldSettings()`.
         gains: of the drives; default: `position_control.default_gains`, for drives with motors `driven_gains`, for
-            tendons `tendon_world.tension_gains`.
+            tendons `multibody_world.tension_gains`.
 
     Raises:
         UnknownNameError: no such engine. EnvironmentProblem: MuJoCo is not installed.
@@ -164,7 +164,7 @@ def make_engine(
 
         return MujocoWorld(robot, settings, gains)
     if settings is not None and settings.drives == TENDONS:
-        from humanoid_control.simulation.worlds.tendon_world import TensionWorld
+        from humanoid_control.simulation.worlds.multibody_world import TensionWorld
 
         return TensionWorld(robot, settings, gains)
     if settings is not None and settings.drives != IDEAL:
@@ -252,7 +252,7 @@ class SimulationConfig:
     def _gains(self, robot: Robot) -> DriveGains:
         make = default_gains if self.drives == IDEAL else driven_gains
         if self.drives == TENDONS:
-            from humanoid_control.simulation.worlds.tendon_world import tension_gains
+            from humanoid_control.simulation.worlds.multibody_world import tension_gains
 
             make = tension_gains
         return make(robot, self.stiffness, self.damping_ratio)

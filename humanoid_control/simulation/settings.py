@@ -27,7 +27,7 @@ class WorldSettings:
         ground: its shape; it acts on the soles of robots whose base floats.
         contact: of soles and ground.
         drives: 'ideal': torque at once; 'rigid' or 'elastic': motors and gears of the robot's file of drives;
-            'tendons': tendons at constant tensions, see `tendon_world.TensionWorld`.
+            'tendons': tendons at constant tensions, see `multibody_world.TensionWorld`.
         tension: of every tendon under drives 'tendons' [N]; 0: those that hold the neutral posture.
         moment_arm_error: standard deviation of the factors by which the moment arms of the tendons differ from those
             of the robot's file. seed: of the factors.

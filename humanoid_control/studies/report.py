@@ -1,4 +1,7 @@
-"""A study's outcome, for whoever reads it: tables and words on a terminal, plain values as JSON, files in a folder."""
+"""Outcome of a study: hypotheses with their verdicts, and the report, for whoever reads it.
+
+A report is tables and words on a terminal, plain values as JSON, files in a folder.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,110 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from humanoid_control.files import whole_file, whole_files
 from humanoid_control.terminal import Table, plain_values
+
+if TYPE_CHECKING:
+    from humanoid_control.studies.dube2012.lab import RetargetingLab
+
+HOLDS, FAILS, OPEN, DEPENDS = "holds", "does not hold", "cannot be decided", "depends on the clip"
+RELATIVE, ABSOLUTE = 0.05, 0.001
+"""A difference of errors counts when it is more than 5 % of the larger one and more than 1 mm. Set before any run."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One claim of a hypothesis, measured.
+
+    Attributes:
+        claim: in a few words.
+        verdict: HOLDS, FAILS or OPEN.
+        numbers: what was measured, with units in the names.
+        seen: evidence in the motion for a reason, where there is any.
+    """
+
+    claim: str
+    verdict: str
+    numbers: Mapping[str, float]
+    seen: str = ""
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A published conclusion, as an experiment.
+
+    Attributes:
+        name: H1 to H21.
+        statement: the conclusion.
+        rule: by which it holds and by which it cannot be decided, fixed before measuring.
+        experiment: runs it.
+        reason: most likely cause when it does not hold.
+        needs_clip: False where the outcome is the same for every clip.
+    """
+
+    name: str
+    statement: str
+    rule: str
+    experiment: Callable[[RetargetingLab], list[Part]]
+    reason: str
+    needs_clip: bool = True
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Verdict on a hypothesis for one clip; `reason` is empty where it holds."""
+
+    hypothesis: Hypothesis
+    clip: str
+    parts: tuple[Part, ...]
+    verdict: str
+    reason: str
+
+
+def conclude(hypothesis: Hypothesis, clip: str, parts: list[Part]) -> Finding:
+    """The finding of several parts."""
+    verdict = overall(parts)
+    reasons = [hypothesis.reason] if verdict == FAILS else []
+    reasons += [p.seen for p in parts if p.verdict == FAILS and p.seen]
+    return Finding(hypothesis, clip, tuple(parts), verdict, "; ".join(dict.fromkeys(reasons)))
+
+
+def overall(parts: Sequence[Part]) -> str:
+    """The verdict of several parts: it fails with any of them, and is open while any is open or where there is none."""
+    verdicts = {p.verdict for p in parts}
+    return FAILS if FAILS in verdicts else OPEN if OPEN in verdicts or not parts else HOLDS
+
+
+def over_clips(verdicts: Sequence[str]) -> str:
+    """The verdict over several clips: that of all which decide it, DEPENDS where they differ, OPEN where none does."""
+    decided = {v for v in verdicts if v != OPEN}
+    return DEPENDS if len(decided) > 1 else decided.pop() if decided else OPEN
+
+
+def decide(true: bool, decidable: bool = True) -> str:
+    """A verdict from a rule that is met or not, and from whether the data can tell at all."""
+    return OPEN if not decidable else HOLDS if true else FAILS
+
+
+def lower(a: float, b: float) -> bool:
+    """True where error a is smaller than error b by a difference that counts [m]."""
+    return b - a > max(ABSOLUTE, RELATIVE * b)
+
+
+def similar(a: float, b: float) -> bool:
+    """True where two errors differ by less than what counts [m]."""
+    return not lower(a, b) and not lower(b, a)
+
+
+def cm(value: float) -> float:
+    """Metres to centimetres, rounded for the report."""
+    return round(100 * value, 2)
+
+
+# -------- The report
+
 
 Progress = Callable[[float, str], None]
 """Called with the share that is done, 0 to 1, and what is being done."""

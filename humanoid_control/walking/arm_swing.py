@@ -17,7 +17,7 @@ import pinocchio as pin
 
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.ik.null_space.momentum_tracking import MomentumTracking
-from humanoid_control.ik.tasks.momentum import AngularMomentumTask
+from humanoid_control.ik.tasks.centroidal import AngularMomentumTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot

@@ -9,8 +9,8 @@ import pinocchio as pin
 
 from humanoid_control.ik.limits.limit import IkState, Limit
 from humanoid_control.ik.limits.self_collision import default_limits
-from humanoid_control.ik.settings import IkSettings
-from humanoid_control.ik.tasks.center_of_mass import CenterOfMassTask
+from humanoid_control.ik.solver import IkSettings
+from humanoid_control.ik.tasks.centroidal import CenterOfMassTask
 from humanoid_control.ik.tasks.frames import FrameTask, OrientationTask
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.points import PointTask

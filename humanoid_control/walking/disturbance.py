@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.walking.feet import Reaction
+from humanoid_control.walking.gait import GRAVITY
 
-GRAVITY = 9.81
 CARRIED = 0.3  # share of the weight that the soles must carry for the zero-moment point to say something
 
 

@@ -21,9 +21,9 @@ from humanoid_control.walking.dancing.upper_body import GUESS, UpperMotion
 from humanoid_control.walking.disturbance import ObserverSettings
 from humanoid_control.walking.feet import Feet, LegReach
 from humanoid_control.walking.footsteps import VelocityPlanner
+from humanoid_control.walking.gait import GRAVITY
 from humanoid_control.walking.ground.center_height import CenterHeight, support_heights
-from humanoid_control.walking.ground.felt_ground import FeltGround
-from humanoid_control.walking.ground.terrain import HeightMap, Terrain
+from humanoid_control.walking.ground.terrain import FeltGround, HeightMap, Terrain
 from humanoid_control.walking.planning.dynamics_filter import DynamicsFilter
 from humanoid_control.walking.planning.lipm import ZmpPath
 from humanoid_control.walking.planning.model_predictive import ModelPredictive
@@ -45,7 +45,6 @@ from humanoid_control.walking.step_limits import step_limits_of
 from humanoid_control.walking.support import nearest_in_polygon
 from humanoid_control.walking.swing_foot import SwingPath
 
-GRAVITY = 9.81
 PLANS = ("dcm", "preview", "mpc")
 AHEAD = 4  # steps that are planned
 READY = 0.8  # [s] to settle into the posture of the walk

@@ -22,10 +22,10 @@ from humanoid_control.estimation.floating_base import BaseEstimate
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.numerics.packed import Packed
 from humanoid_control.walking.feet import Feet
+from humanoid_control.walking.gait import GRAVITY
 from humanoid_control.walking.planning.plan import References
 from humanoid_control.walking.support import BOTH, Soles, ZmpRequest, ask_for_zmp, left_share, support_polygon
 
-GRAVITY = 9.81
 SOLE = (0.06, 0.09)  # half of its width and length [m], which give way about its x and its y
 
 

@@ -17,9 +17,9 @@ from humanoid_control.estimation.floating_base import FloatingBaseEstimator
 from humanoid_control.kinematics.joint_state import Measurement
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.feet import SIDES, Feet
+from humanoid_control.walking.gait import GRAVITY
 from humanoid_control.walking.ground.terrain import Terrain
 
-GRAVITY = 9.81
 SHIFTED, SWAPPED_TIME = 0.3, 0.05  # of the weight by which forces differ from each other the wrong way, for so long [s]
 ENOUGH = 0.01  # [m^2/s^3] of acceleration asked for, squared, over time: what a direction can be told from
 LATE, MOST_LATE = 2.5, 0.1  # ticks from one to the next that are too many; share of them that spoils what is told

@@ -20,12 +20,12 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
 from humanoid_control.walking.feet import Feet
 from humanoid_control.walking.footsteps import VelocityPlanner
+from humanoid_control.walking.gait import GRAVITY
 from humanoid_control.walking.plane_geometry import planar
 from humanoid_control.walking.planning.lipm import ZmpPath, follow_dcm
 from humanoid_control.walking.planning.plan import WalkPlan, schedule, zmp_corners
 from humanoid_control.walking.planning.step import BRISK, CALM, EVEN, Footstep, StepLimits, StepStyle, StepTimes
 
-GRAVITY = 9.81
 MISS = 1.9e-3  # of a sole that a trial may have [m]
 ARM = 0.1  # from the middle of a sole to its edge: what a turn by 1 rad misses [m]
 SHARE = 0.98  # of the greatest step that passes: momentum and feedback need the rest

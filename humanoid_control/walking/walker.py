@@ -22,7 +22,7 @@ from humanoid_control.walking.dancing.upper_body import UpperMotion
 from humanoid_control.walking.disturbance import DisturbanceObserver, MeasuredMotion
 from humanoid_control.walking.feet import Feet, Reaction, reaction_of
 from humanoid_control.walking.footsteps import VelocityPlanner
-from humanoid_control.walking.ground.felt_ground import FeltGround
+from humanoid_control.walking.ground.terrain import FeltGround
 from humanoid_control.walking.momentum_reference import TurnMomentum
 from humanoid_control.walking.plane_geometry import planar
 from humanoid_control.walking.planning.lipm import follow_dcm

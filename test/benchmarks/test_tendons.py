@@ -10,7 +10,7 @@ from humanoid_control.benchmarks import tendons as bench_tendons
 from humanoid_control.benchmarks.page import SECTIONS
 from humanoid_control.benchmarks.tendons import NOISE, SIZES, KalmanUpdate, problem
 from humanoid_control.cli.main import main
-from humanoid_control.studies.kawaharazuka2018.table_one import TABLE_ONE
+from humanoid_control.studies.kawaharazuka2018.experiments import TABLE_ONE
 
 ROWS = ["jmm_neck_s", "jmm_scapula_s", "jmm_shoulder_s", "update_8x10", "update_60x80", "update_60x80_dense"]
 

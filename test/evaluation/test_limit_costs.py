@@ -14,7 +14,7 @@ from humanoid_control.mocap import find_body_points, load_body_points, load_clip
 from humanoid_control.nodes.session.demo import DANCE_LEAD_IN
 from humanoid_control.retargeting import RetargetSettings, retarget_clip, scale_to_robot
 from humanoid_control.robots import load_robot
-from humanoid_control.studies.dube2012.models import OPENED
+from humanoid_control.studies.dube2012.hypotheses import OPENED
 from humanoid_control.studies.dube2012.robot_variants import with_locked, with_ranges
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -9,8 +9,8 @@ rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.nodes.base.tick_node import Health
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
+from humanoid_control.nodes.tendon_estimation import estimator_of
 from humanoid_control.nodes.tendon_reports import EXCLUDED, GREEN, RED, YELLOW, TendonMarkers, TendonReport
-from humanoid_control.nodes.tendon_setup import estimator_of
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.tendons import tendon_geometry
 

@@ -8,10 +8,9 @@ import numpy as np
 
 from humanoid_control.collision.capsule_distance import point_solid
 from humanoid_control.collision.coal_backend import half_axes
-from humanoid_control.collision.shapes import KIND_NAMES, Capsule, Shape, Sphere
+from humanoid_control.collision.shapes import KIND_NAMES, Capsule, Shape, Sphere, fibonacci_sphere
 from humanoid_control.collision.ssv.distance import volume_distances
 from humanoid_control.collision.ssv.segments import Volume
-from humanoid_control.numerics.sphere_points import fibonacci_sphere
 
 SAMPLES = 20000
 

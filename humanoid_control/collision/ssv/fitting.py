@@ -22,12 +22,12 @@ from humanoid_control.collision.shapes import (
     EllipticCapsule,
     Shape,
     Sphere,
+    fibonacci_sphere,
 )
 from humanoid_control.collision.ssv.distance_kernels import inverse, point_line, point_triangle
 from humanoid_control.collision.ssv.segments import Volume
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.sphere_points import fibonacci_sphere
 from humanoid_control.numerics.vec3 import along, cross, dot, norm, row, sub
 
 # -------- One kind of volume around points

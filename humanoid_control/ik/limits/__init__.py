@@ -22,11 +22,11 @@ from humanoid_control import lazy
 
 if TYPE_CHECKING:
     from humanoid_control.ik.limits.idle_joints import IdleJointLimit as IdleJointLimit
-    from humanoid_control.ik.limits.joint_limits import AccelerationLimit as AccelerationLimit
-    from humanoid_control.ik.limits.joint_limits import ConfigurationLimit as ConfigurationLimit
-    from humanoid_control.ik.limits.joint_limits import VelocityLimit as VelocityLimit
+    from humanoid_control.ik.limits.limit import AccelerationLimit as AccelerationLimit
+    from humanoid_control.ik.limits.limit import ConfigurationLimit as ConfigurationLimit
     from humanoid_control.ik.limits.limit import IkState as IkState
     from humanoid_control.ik.limits.limit import Limit as Limit
+    from humanoid_control.ik.limits.limit import VelocityLimit as VelocityLimit
     from humanoid_control.ik.limits.limit import clamp_bounds as clamp_bounds
     from humanoid_control.ik.limits.self_collision import CollisionRecovery as CollisionRecovery
     from humanoid_control.ik.limits.self_collision import SelfCollisionLimit as SelfCollisionLimit
@@ -37,8 +37,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
         "idle_joints": ["IdleJointLimit"],
-        "joint_limits": ["AccelerationLimit", "ConfigurationLimit", "VelocityLimit"],
-        "limit": ["IkState", "Limit", "clamp_bounds"],
+        "limit": ["AccelerationLimit", "ConfigurationLimit", "IkState", "Limit", "VelocityLimit", "clamp_bounds"],
         "self_collision": ["CollisionRecovery", "SelfCollisionLimit", "default_limits"],
         "stopping_path": ["StoppingPathCheck"],
     },

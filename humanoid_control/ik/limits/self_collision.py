@@ -8,8 +8,14 @@ import numpy as np
 
 from humanoid_control.collision.pair_distance import NearPairs, PairJoints, PairsFound, distance_rate
 from humanoid_control.ik.free_velocities import Bounds, DofMap
-from humanoid_control.ik.limits.joint_limits import AccelerationLimit, ConfigurationLimit, VelocityLimit
-from humanoid_control.ik.limits.limit import IkState, Limit, SoftRows
+from humanoid_control.ik.limits.limit import (
+    AccelerationLimit,
+    ConfigurationLimit,
+    IkState,
+    Limit,
+    SoftRows,
+    VelocityLimit,
+)
 from humanoid_control.ik.limits.stopping_path import StoppingPathCheck
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.jit import kernel

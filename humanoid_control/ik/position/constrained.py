@@ -10,7 +10,7 @@ import pinocchio as pin
 
 from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.position.solver import PositionSolver, Solution, Stop, StopSettings, TaskResidual
-from humanoid_control.ik.tasks.geometric import HalfSpaceTask
+from humanoid_control.ik.tasks.points import HalfSpaceTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
 from humanoid_control.robots.robot import Robot, joint_columns

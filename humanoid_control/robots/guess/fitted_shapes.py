@@ -13,8 +13,7 @@ import numpy as np
 import pinocchio as pin
 from scipy.spatial import ConvexHull, QhullError, cKDTree
 
-from humanoid_control.collision.shapes import Box, Capsule, LinkShape
-from humanoid_control.numerics.sphere_points import fibonacci_sphere
+from humanoid_control.collision.shapes import Box, Capsule, LinkShape, fibonacci_sphere
 from humanoid_control.robots.description.urdf import UrdfTree
 from humanoid_control.robots.guess.bodies import Bodies, bodies_of, vec3
 

@@ -22,14 +22,15 @@ from humanoid_control.robots.description.robot_file import SCHEMA, RobotFile, re
 from humanoid_control.robots.description.urdf import UrdfTree, parse_urdf
 from humanoid_control.robots.guess.bodies import Bodies
 from humanoid_control.robots.guess.contact_shapes import ContactFit, fit_contacts
-from humanoid_control.robots.guess.feet import GuessedFoot, guess_feet
 from humanoid_control.robots.guess.fitted_shapes import BodyFit, fit_bodies, fitted_links
 from humanoid_control.robots.guess.limbs import (
     WRITE_BY_HAND,
+    GuessedFoot,
     JointAxis,
     LimbPair,
     ball_centre,
     find_limbs,
+    guess_feet,
     joint_axes,
     nearest_on,
 )

@@ -11,6 +11,6 @@ for finding in judge_hypotheses([body], ["H2", "H7"]):
 """
 
 from humanoid_control.studies.dube2012.hypotheses import HYPOTHESES, judge_hypotheses
-from humanoid_control.studies.verdict import FAILS, HOLDS, OPEN, Finding, Hypothesis, Part
+from humanoid_control.studies.report import FAILS, HOLDS, OPEN, Finding, Hypothesis, Part
 
 __all__ = ["FAILS", "HOLDS", "HYPOTHESES", "OPEN", "Finding", "Hypothesis", "Part", "judge_hypotheses"]

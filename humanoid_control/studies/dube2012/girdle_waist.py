@@ -11,7 +11,7 @@ from humanoid_control.evaluation.self_collision import ARM_TORSO_COLUMNS
 from humanoid_control.robots.robot import Robot
 from humanoid_control.studies.dube2012.lab import ARMS, GH, ROBOTS, STERNUM, WRISTS, RetargetingLab, Trial
 from humanoid_control.studies.dube2012.robot_variants import with_girdle_at, with_locked, with_ranges, with_waist_at
-from humanoid_control.studies.verdict import OPEN, Hypothesis, Part, cm, decide, lower
+from humanoid_control.studies.report import OPEN, Hypothesis, Part, cm, decide, lower
 
 # -------- waist
 

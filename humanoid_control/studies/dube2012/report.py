@@ -7,13 +7,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.studies.report import Progress, StudyReport, silent
-from humanoid_control.studies.verdict import over_clips
+from humanoid_control.studies.report import Progress, StudyReport, over_clips, silent
 from humanoid_control.terminal import Table
 from humanoid_control.warm_up import compile_first
 
 if TYPE_CHECKING:
-    from humanoid_control.studies.verdict import Finding
+    from humanoid_control.studies.report import Finding
 
 
 BUILT_IN = "dance"

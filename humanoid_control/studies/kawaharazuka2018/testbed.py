@@ -15,7 +15,7 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import tendon_geometry, tendons_of
 from humanoid_control.simulation.drives.tendon_plant import EncoderErrors, TendonEncoders
 from humanoid_control.simulation.settings import TENDONS, WorldSettings
-from humanoid_control.simulation.worlds.tendon_world import TensionWorld
+from humanoid_control.simulation.worlds.multibody_world import TensionWorld
 from humanoid_control.tendons.files.mjcf import TendonModel
 from humanoid_control.tendons.mappings.exact import GeometryMapping, exact_mapping, fit_target, group_mappings
 from humanoid_control.tendons.mappings.mapping import Array

@@ -15,10 +15,10 @@ import numpy as np
 from humanoid_control.ik.null_space.momentum_tracking import MU, weighting_inverse
 from humanoid_control.kinematics.centroidal import inertia_about_center
 from humanoid_control.robots.catalogue import load_robot
+from humanoid_control.studies.report import FAILS, Part, decide, overall
 from humanoid_control.studies.schwienbacher2014.momentum_sweep import PUBLISHED, best, sweep
 from humanoid_control.studies.schwienbacher2014.momentum_walkers import FreeJointGains, SwingWalker, TrackingWalker
 from humanoid_control.studies.schwienbacher2014.momentum_walks import DELTAS, WalkingLab, find_gait
-from humanoid_control.studies.verdict import FAILS, Part, decide, overall
 from humanoid_control.walking import MomentumReference
 
 

@@ -11,10 +11,9 @@ import numpy as np
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.evaluation.report.plots import SERIES, png, subplots
-from humanoid_control.studies.report import Progress, StudyReport, silent
+from humanoid_control.studies.report import HOLDS, Progress, StudyReport, silent
 from humanoid_control.studies.schwienbacher2014 import momentum_sweep
 from humanoid_control.studies.schwienbacher2014.momentum_walks import MAIN, WalkingLab, WalkOutcome, find_gait
-from humanoid_control.studies.verdict import HOLDS
 from humanoid_control.terminal import Table, machine
 from humanoid_control.walking import WalkTask
 

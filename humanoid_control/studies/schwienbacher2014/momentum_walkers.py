@@ -17,8 +17,8 @@ from humanoid_control.ik import IkSettings, WholeBodyIk
 from humanoid_control.ik.null_space.least_squares import resolved_rate
 from humanoid_control.ik.null_space.momentum_tracking import MU, MomentumTracking, weighting_inverse
 from humanoid_control.ik.null_space.objectives import band_depth, repulsion
+from humanoid_control.ik.tasks.centroidal import AngularMomentumTask
 from humanoid_control.ik.tasks.joints import PostureTask
-from humanoid_control.ik.tasks.momentum import AngularMomentumTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
 from humanoid_control.robots.robot import Robot, joint_columns

@@ -1,35 +1,291 @@
-"""Page of the volume editor: the scene, its handles and the panel around one VolumeEditor."""
+"""Page of the volume editor: the scene, its handles and the panel around one VolumeEditor.
+
+The panel has tabs: volume, segment, posture, pairs.
+"""
 
 from __future__ import annotations
 
 import html
 import threading
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from humanoid_control.collision.ssv.distance_kernels import TYPE_NAMES
+from humanoid_control.collision.ssv.segments import AXES, expand
+from humanoid_control.files import mirrored_name
+from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.viewer.server import open_server
-from humanoid_control.viewer.volume_editor.distances import bar_html
-from humanoid_control.viewer.volume_editor.editor import VolumeEditor
+from humanoid_control.viewer.volume_editor import edits
+from humanoid_control.viewer.volume_editor.distances import Distances, bar_html, color_of
+from humanoid_control.viewer.volume_editor.editor import INERTIA, SHAPES, VISUALS, VolumeEditor
 from humanoid_control.viewer.volume_editor.scene import HANDLES, ROBOT_OPACITY, DragHandles, VolumeScene
-from humanoid_control.viewer.volume_editor.tabs import (
-    Act,
-    PairsTab,
-    PostureTab,
-    SegmentTab,
-    VolumeTab,
-    on_change,
-    on_choice,
-    on_click,
-)
 
 if TYPE_CHECKING:
     import viser
 
+NONE = "-"
+ROWS = 14
+FREE_TURN = 180.0  # [deg] range of a slider of a joint without limits
+SMALL = "margin:4px 14px;font-size:12px;line-height:1.4"
+UNITS = {"m": 1.0, "mm": 0.001}
+MM = 1000.0
+HINT = "drag the arrows in the scene, or write numbers here, in the frame of the link"
+Act = Callable[[], object]
+Do = Callable[[Act], None]
+
+
+def on_change(handle: Any, do: Do, act: Callable[[Any], object]) -> None:
+    """Call `act` with the new value when a user, not the program, changes a control."""
+
+    @handle.on_update
+    async def _(event: viser.GuiEvent) -> None:
+        if event.client_id is not None:
+            value = handle.value
+            do(lambda: act(value))
+
+
+def on_click(handle: Any, do: Do, act: Act) -> None:
+    """Call `act` when a button is clicked."""
+
+    @handle.on_click
+    async def _(_: viser.GuiEvent) -> None:
+        do(act)
+
+
+def on_choice(handle: Any, do: Do, act: Callable[[str], object]) -> None:
+    """Call `act` with the label of the button of a group that is clicked."""
+
+    @handle.on_click
+    async def _(_: viser.GuiEvent) -> None:
+        value = str(handle.value)
+        do(lambda: act(value))
+
+
+def put(handle: Any, **values: Any) -> None:
+    """Set properties of a control that differ."""
+    for name, value in values.items():
+        if getattr(handle, name) != value:
+            setattr(handle, name, value)
+
+
+def choose(handle: Any, options: Sequence[str], value: str) -> None:
+    """Set the options of a drop-down list, and the one that it shows; never none."""
+    options = tuple(options) or (NONE,)
+    value = value if value in options else options[0]
+    if tuple(handle.options) != options:
+        handle.options = options
+    put(handle, value=value)
+
+
+class PairsTab:
+    """Pairs of segments that must not touch: their distances, the search for them, single ones by hand."""
+
+    def __init__(self, gui: viser.GuiApi, editor: VolumeEditor, do: Do) -> None:
+        self._editor, self._shown = editor, 0
+        self._table = gui.add_html("")
+        with gui.add_folder("By hand"):
+            self._first = gui.add_dropdown("segment", (NONE,))
+            self._second = gui.add_dropdown("and", (NONE,))
+            by_hand = gui.add_button_group("pair", ("watch", "do not watch"))
+        on_choice(by_hand, do, self._by_hand)
+        search = gui.add_button("search pairs by random postures", hint="takes the place of all pairs")
+        self._reasons = gui.add_html("")
+
+        @search.on_click
+        def _(_: viser.GuiEvent) -> None:  # in a thread of its own: it takes seconds
+            search.disabled, search.label = True, "searching ..."
+            do(editor.find_pairs())
+            search.disabled, search.label = False, "search pairs by random postures"
+
+    def _by_hand(self, what: str) -> None:
+        act = self._editor.add_pair if what == "watch" else self._editor.remove_pairs
+        act(self._first.value, self._second.value)
+
+    def show(self, distances: Distances) -> None:
+        """Bring the table up to date."""
+        names = [s.name for s in expand(self._editor.document.file.segments)]
+        choose(self._first, names, self._first.value)
+        choose(self._second, names, self._second.value)
+        rows = "".join(
+            f"<tr><td style='text-align:right;padding-right:10px'><b style='color:rgb"
+            f"{color_of(g.distance, distances.largest)}'>&#9632;</b> {1000 * g.distance:.0f}</td>"
+            f"<td>{html.escape(g.volume_1)} &ndash; {html.escape(g.volume_2)}</td></tr>"
+            for g in distances.gaps[:ROWS]
+        )
+        count = len(distances.gaps)
+        head = f"{count} pairs watched; nearest volumes [mm]:" if count else "no pairs watched: search them below"
+        self._table.content = f"<div style='{SMALL}'>{head}<table>{rows}</table></div>"
+        choice = self._editor.choice
+        if choice is not None:
+            lines = "<br>".join(html.escape(x) for x in choice.explain())
+            text = f"<div style='{SMALL}'><b>left out by the last search</b><br>{lines}</div>"
+            if self._reasons.content != text:
+                self._reasons.content = text
+
+
+class PostureTab:
+    """Angles are shown in degrees; a sliding joint's path as its angle would be, 1 m as 57.3."""
+
+    def __init__(self, gui: viser.GuiApi, editor: VolumeEditor, do: Do) -> None:
+        self._editor, robot = editor, editor.robot
+        named = gui.add_button_group("posture", tuple(robot.postures))
+        on_choice(named, do, editor.set_posture)
+        followers = {row[0] for row in robot.mimic}
+        self._sliders: dict[str, Any] = {}
+        for joint, k in robot.index.items():
+            if k in followers:
+                continue
+            low, high = (float(np.clip(np.degrees(x[k]), -FREE_TURN, FREE_TURN)) for x in (robot.lower, robot.upper))
+            if high - low < 0.1:
+                continue
+            angle = float(np.clip(round(np.degrees(editor.joints[k]), 1), low, high))
+            slider = gui.add_slider(f"{joint} [deg]", min=low, max=high, step=0.1, initial_value=angle)
+            self._sliders[joint] = slider
+            self._on_slider(slider, joint, do)
+
+    def _on_slider(self, slider: Any, joint: str, do: Do) -> None:
+        on_change(slider, do, lambda angle: self._editor.set_joint(joint, float(np.radians(angle))))
+
+    def show(self) -> None:
+        """Bring the sliders up to date."""
+        for joint, slider in self._sliders.items():
+            angle = float(np.degrees(self._editor.joints[self._editor.robot.index[joint]]))
+            if abs(slider.value - angle) > 0.06:
+                put(slider, value=float(np.clip(round(angle, 1), slider.min, slider.max)))
+
+
+class SegmentTab:
+    """The selected segment, all volumes that move with one link: its name, its other side, fitting, new segments."""
+
+    def __init__(self, gui: viser.GuiApi, editor: VolumeEditor, do: Do) -> None:
+        self._editor = editor
+        document = editor.document
+        self._segment = gui.add_dropdown("segment", (NONE,))
+        on_change(self._segment, do, lambda name: document.select(name))
+        self._name = gui.add_text("name", "", hint="pairs follow")
+        on_change(self._name, do, lambda name: editor.rename_segment(name.strip(), "segment name"))
+        self._link = gui.add_markdown("")
+        delete = gui.add_button("delete segment", color="gray")
+        on_click(delete, do, editor.delete_segment)
+        with gui.add_folder("Other side"):
+            self._both = gui.add_dropdown(
+                "drawn for both", (NONE, *AXES), hint="the other side is always the image, with this coordinate negated"
+            )
+            once = gui.add_button_group("copy there", AXES, hint="once; each side is its own afterwards")
+        on_change(self._both, do, lambda axis: editor.stand_for_both("" if axis == NONE else axis))
+        on_choice(once, do, editor.to_other_side)
+        with gui.add_folder("Fit (replaces the volumes of this segment)"):
+            shape = gui.add_dropdown("shape", SHAPES, hint="auto: the simplest that is not a tenth too large")
+            visuals = gui.add_button(f"around {VISUALS}")
+            inertia = gui.add_button(f"around {INERTIA}")
+            unit = gui.add_dropdown("unit of the mesh", tuple(UNITS))
+            mesh = gui.add_upload_button("around a mesh file: STL, OBJ, PLY, OFF")
+        on_click(visuals, do, lambda: editor.fit(VISUALS, shape.value))
+        on_click(inertia, do, lambda: editor.fit(INERTIA, shape.value))
+
+        @mesh.on_upload
+        async def _(_: viser.GuiEvent) -> None:
+            file = mesh.value
+            do(lambda: editor.fit_mesh(file.name, file.content, shape.value, UNITS[unit.value]))
+
+        with gui.add_folder("New segment"):
+            link = gui.add_dropdown("on the link", parse_urdf(editor.robot.urdf, editor.robot.name).links)
+            new = gui.add_button("new segment")
+        on_click(new, do, lambda: editor.new_segment(link.value))
+
+    def show(self) -> None:
+        """Bring the controls up to date."""
+        document = self._editor.document
+        choose(self._segment, [s.name for s in document.file.segments], document.selection.segment)
+        s = document.segment
+        put(self._name, disabled=s is None)
+        if s is None:
+            put(self._link, content="no segment: make one on a link below")
+            return
+        if self._name.value.strip() != s.name:
+            put(self._name, value=s.name)
+        put(self._both, value=s.mirror or NONE, disabled=mirrored_name(s.name) == s.name)
+        both = f", and its image on `{mirrored_name(s.link)}`" if s.mirror else ""
+        count = f"{len(s.volumes)} volume{'s' if len(s.volumes) > 1 else ''}"
+        put(self._link, content=f"{count} on the link `{s.link}`{both}")
+
+
+class VolumeTab:
+    """The selected volume and its numbers, lengths in millimetres in the frame of the link."""
+
+    def __init__(self, gui: viser.GuiApi, editor: VolumeEditor, do: Do) -> None:
+        self._editor, document = editor, editor.document
+        self._segment = gui.add_dropdown("segment", (NONE,), hint="or click a volume in the scene")
+        self._volume = gui.add_dropdown("volume", (NONE,))
+        on_change(self._segment, do, lambda name: document.select(name))
+        on_change(self._volume, do, lambda name: document.select(document.selection.segment, name))
+        add = gui.add_button_group("add", TYPE_NAMES, hint="a new volume in this segment")
+        more = gui.add_button_group("selected", ("copy", "delete"))
+        on_choice(add, do, editor.add)
+        on_choice(more, do, lambda what: {"copy": editor.copy, "delete": editor.delete}[what]())
+        self._name = gui.add_text("name", "")
+        self._radius = gui.add_number("radius [mm]", 0.0, min=0.0, step=0.1, hint=HINT)
+        self._vertices = [
+            gui.add_vector3(f"vertex {k + 1} [mm]", (0.0, 0.0, 0.0), step=0.1, hint=HINT) for k in range(3)
+        ]
+        self._group = gui.add_text("group", "", hint="a pair may ask for the volumes of some groups only")
+        self._mirror = gui.add_dropdown(
+            "own image", (NONE, *AXES), hint="the same volume with this coordinate negated belongs to it, always"
+        )
+        flip = gui.add_button_group("mirror", AXES, hint="add an image, on its own, with this coordinate negated")
+        size = gui.add_button_group("size", ("-10 %", "+10 %"))
+        on_choice(flip, do, editor.flip)
+        on_choice(size, do, lambda what: editor.change("", lambda v: edits.resized(v, 1.1 if "+" in what else 1 / 1.1)))
+        on_change(self._name, do, self._rename)
+        on_change(self._radius, do, lambda mm: editor.change("radius", lambda v: replace(v, radius=mm / MM)))
+        on_change(self._group, do, lambda name: editor.change("group", lambda v: replace(v, group=name.strip())))
+        on_change(
+            self._mirror, do, lambda axis: editor.change("", lambda v: replace(v, mirror="" if axis == NONE else axis))
+        )
+        for k, handle in enumerate(self._vertices):
+            self._on_vertex(handle, k, do)
+
+    def _on_vertex(self, handle: Any, k: int, do: Do) -> None:
+        def act(mm: tuple[float, float, float]) -> None:
+            self._editor.change(f"vertex {k}", lambda v: edits.with_vertex(v, k, np.array(mm) / MM))
+
+        on_change(handle, do, act)
+
+    def _rename(self, name: str) -> None:
+        self._editor.change("name", lambda v: replace(v, name=name.strip()))
+
+    def show(self) -> None:
+        """Bring the controls up to date."""
+        document = self._editor.document
+        choose(self._segment, [s.name for s in document.file.segments], document.selection.segment)
+        s, v = document.segment, document.volume
+        choose(self._volume, [x.name for x in s.volumes] if s else [], document.selection.volume)
+        for control in (self._name, self._radius, self._group, self._mirror):
+            put(control, disabled=v is None)
+        for k, handle in enumerate(self._vertices):
+            put(handle, visible=v is not None and k < len(v.vertices))
+        if v is None:
+            return
+        if self._name.value.strip() != v.name:
+            put(self._name, value=v.name)
+        if self._group.value.strip() != v.group:
+            put(self._group, value=v.group)
+        put(self._radius, value=round(MM * v.radius, 3))
+        put(self._mirror, value=v.mirror or NONE)
+        for handle, p in zip(self._vertices, v.vertices, strict=False):
+            put(handle, value=tuple(round(MM * x, 3) for x in p))
+
+
 SHOWN = {"robot": "robot", "volumes": "volumes", "gaps": "smallest gaps"}
 BY_DISTANCE, BY_SEGMENT = "distance", "segment"
+
+
+# -------- The page
 
 
 class VolumeEditorPage:

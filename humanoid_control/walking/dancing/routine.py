@@ -23,13 +23,13 @@ from humanoid_control.walking.dancing.dance_steps import (
 from humanoid_control.walking.dancing.upper_body import LEAD, ClipMotion, UpperBody
 from humanoid_control.walking.feet import Feet
 from humanoid_control.walking.footsteps import planar
+from humanoid_control.walking.gait import GRAVITY
 from humanoid_control.walking.planning.dynamics_filter import DynamicsFilter
 from humanoid_control.walking.planning.lipm import ZmpPath
 from humanoid_control.walking.planning.plan import WalkPlan
 from humanoid_control.walking.walk_task import leg_length
 from humanoid_control.walking.walker import Walker, WalkState
 
-GRAVITY = 9.81
 SAMPLE = 0.02  # [s] of the way in thought
 ROOM = 0.4  # share of the way from the middle of a sole to its end that the centre of mass may sway
 SLOWEST = 0.25  # of the clip's pace

@@ -25,13 +25,13 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
 from humanoid_control.walking.dancing.upper_body import UpperMotion
 from humanoid_control.walking.feet import Feet
+from humanoid_control.walking.gait import GRAVITY
 from humanoid_control.walking.momentum_reference import TurnMomentum
 from humanoid_control.walking.planning.lipm import follow_dcm
 from humanoid_control.walking.planning.plan import MomentumShift, WalkPlan
 
 CUTOFF = 12.0  # [Hz]
 PAST = 8  # samples of the motion so far that lead the filter in
-GRAVITY = 9.81
 EDGE = 9  # samples by which both ends are continued, turned about the last one
 
 

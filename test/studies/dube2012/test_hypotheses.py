@@ -19,7 +19,7 @@ from humanoid_control.studies.dube2012 import (
     models,
 )
 from humanoid_control.studies.dube2012.lab import ROBOTS
-from humanoid_control.studies.verdict import DEPENDS, conclude, decide, lower, over_clips, similar
+from humanoid_control.studies.report import DEPENDS, conclude, decide, lower, over_clips, similar
 from test.studies.dube2012.conftest import verdict
 
 error = st.floats(0, 1)

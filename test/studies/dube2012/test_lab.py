@@ -12,7 +12,7 @@ from humanoid_control.evaluation.shoulder_singularity import gh_singularity
 from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import retarget_clip, scale_to_robot
 from humanoid_control.robots import load_robot
-from humanoid_control.studies.dube2012 import FAILS, HOLDS, OPEN, arm, judge_hypotheses, models
+from humanoid_control.studies.dube2012 import FAILS, HOLDS, OPEN, hypotheses, judge_hypotheses
 from humanoid_control.studies.dube2012.lab import DUBE2012, RATE, RetargetingLab, singular_motion
 from humanoid_control.studies.dube2012.robot_variants import with_locked
 from test.studies.dube2012.conftest import verdict
@@ -57,8 +57,8 @@ def test_ranges_that_no_frame_uses_decide_nothing():
     ("shares", "expected"), [((1.0, 1.0, 0.95), HOLDS), ((1.0, 0.5, 1.0), OPEN), ((1.0, 0.0, 1.0), FAILS)]
 )
 def test_the_elliptical_capsule_is_judged_over_sizes(monkeypatch, shares, expected):
-    monkeypatch.setattr(models, "share_of_random_sizes", lambda count: shares)
-    assert verdict(models.H19, {}) == expected
+    monkeypatch.setattr(hypotheses, "share_of_random_sizes", lambda count: shares)
+    assert verdict(hypotheses.H19, {}) == expected
 
 
 def test_what_needs_no_clip_runs_once(body):
@@ -114,4 +114,5 @@ def test_arms_straight_out_are_singular_in_the_sense_of_the_robot():
 @given(st.lists(st.booleans(), max_size=60))
 def test_longest_run_is_the_longest_word_of_ones(bits):
     text = "".join("1" if b else "0" for b in bits)
-    assert arm.longest_run(np.array(bits, dtype=bool)) == max((len(w) for w in re.findall("1+", text)), default=0)
+    found = hypotheses.longest_run(np.array(bits, dtype=bool))
+    assert found == max((len(w) for w in re.findall("1+", text)), default=0)

@@ -8,11 +8,10 @@ from humanoid_control.robots import load_robot
 from humanoid_control.studies.kawaharazuka2018 import baselines as study_baselines
 from humanoid_control.studies.kawaharazuka2018 import experiments
 from humanoid_control.studies.kawaharazuka2018 import testbed as testbed_module
-from humanoid_control.studies.kawaharazuka2018.experiments import EXPERIMENTS, chosen
+from humanoid_control.studies.kawaharazuka2018.experiments import EXPERIMENTS, TABLE_ONE, chosen
 from humanoid_control.studies.kawaharazuka2018.other_arms import others
 from humanoid_control.studies.kawaharazuka2018.result import ErrorGoal, Row, Runs, settled, spread, tail
 from humanoid_control.studies.kawaharazuka2018.sharing import BEYOND
-from humanoid_control.studies.kawaharazuka2018.table_one import TABLE_ONE
 from humanoid_control.studies.kawaharazuka2018.testbed import HandPushes, TendonTestbed
 
 

@@ -13,7 +13,7 @@ from humanoid_control.mocap.formats.c3d import decode_c3d
 from humanoid_control.retargeting import scale_to_robot
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
-from humanoid_control.studies.walking.dance import dance
+from humanoid_control.studies.walking.dance_study import dance
 from humanoid_control.walking import StepLimits, StepTimes, Walker
 from humanoid_control.walking.dancing.dance_steps import (
     DanceLimits,

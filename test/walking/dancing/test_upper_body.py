@@ -10,7 +10,7 @@ from humanoid_control.retargeting import scale_to_robot
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.simulation import SimulationConfig
-from humanoid_control.studies.walking.dance import dance, held
+from humanoid_control.studies.walking.dance_study import dance, held
 from humanoid_control.walking import Walker, WalkSettings
 from humanoid_control.walking.dancing.upper_body import (
     ARM_POINTS,

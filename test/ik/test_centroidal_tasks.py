@@ -6,7 +6,7 @@ import pytest
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik import FrameTask, IkSettings, PostureTask, WholeBodyIk
-from humanoid_control.ik.tasks.momentum import AngularMomentumTask, LinearMomentumTask
+from humanoid_control.ik.tasks.centroidal import AngularMomentumTask, LinearMomentumTask
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map, inertia_about_center
 from humanoid_control.robots import load_robot
 from humanoid_control.walking import MomentumReference

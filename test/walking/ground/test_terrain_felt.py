@@ -12,8 +12,8 @@ from humanoid_control.simulation import SimulationConfig
 from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.studies.walking.trial import WalkConditions, steady, walk
 from humanoid_control.walking import Walker, WalkSettings
-from humanoid_control.walking.ground.felt_ground import FeltGround
 from humanoid_control.walking.ground.standing import stand_on_ground
+from humanoid_control.walking.ground.terrain import FeltGround
 
 
 def tilted(along, across=0.0):

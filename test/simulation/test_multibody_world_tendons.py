@@ -15,7 +15,7 @@ from humanoid_control.simulation.drives.tendon_plant import EncoderErrors, Tendo
 from humanoid_control.simulation.engine import SimulationConfig
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.simulation.worlds.mujoco_world import mjcf_text
-from humanoid_control.simulation.worlds.tendon_world import TensionWorld, tension_gains
+from humanoid_control.simulation.worlds.multibody_world import TensionWorld, tension_gains
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.mocap import MarkerClip, load_clip
-from humanoid_control.mocap.gaps import fill_gaps, longest_gap
+from humanoid_control.mocap.cleaning import fill_gaps, longest_gap
 
 
 def clip_with(hidden, n=60, rate=50.0):

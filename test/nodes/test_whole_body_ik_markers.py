@@ -13,7 +13,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.ik import TargetFollower
 from humanoid_control.nodes.base.messages import STREAM_IN, target_markers
-from humanoid_control.nodes.ik_markers import PAIRS, RED, IkMarkers, colors_of
+from humanoid_control.nodes.whole_body_ik import PAIRS, RED, IkMarkers, colors_of
 from humanoid_control.robots import load_robot
 
 NAMES = {"shapes", "near_pairs", "closest_points", "centre_of_mass", "linear_momentum", "angular_momentum"}
