@@ -99,6 +99,7 @@ class FloatingBaseEstimator:
             frames only those of the soles are placed.
         contacts: of the soles, whether they may stand or not.
         acceleration: (3,) of the trunk in the axes of the world, as the accelerometer has it [m/s^2]; None without one.
+        pivots: (F, 3) point of each sole that stands still, in its frame [m]; see `stand_on`.
     """
 
     def __init__(self, robot: Robot, soles: Sequence[int]) -> None:
@@ -115,10 +116,11 @@ class FloatingBaseEstimator:
         self._R_root_base = self._R_base_root.T.copy()
         self._weight = robot.mass * 9.81
         self.contacts = ContactStates(len(self.frames), self._weight)
+        self.pivots = np.zeros((len(self.frames), 3))
         self.reset()
 
     def reset(self, soles: Sequence[np.ndarray] | None = None) -> None:
-        """Begin anew; `soles`: places (3,) of the sole frames in the world, where they are known."""
+        """Begin anew; `soles`: places (3,) of the pivots of the soles in the world, where they are known."""
         count = len(self.frames)
         self._anchors = np.full((count, 3), np.nan)  # where each sole stands; NaN: it does not
         if soles is not None:
@@ -130,6 +132,17 @@ class FloatingBaseEstimator:
         self._started = soles is not None
         self._steps, self._way, self._doubt = 0, 0.0, 0.0
         self.contacts.begin(soles is not None)
+
+    def stand_on(self, pivots: np.ndarray) -> None:
+        """Let other points of the soles be those that stand still: of a foot that rolls, points of its axis.
+
+        Args:
+            pivots: (F, 3) in the frames of the soles [m].
+        """
+        for k, frame in enumerate(self.frames):
+            if (pivots[k] != self.pivots[k]).any():
+                self._anchors[k] += self.data.oMf[frame].rotation @ (pivots[k] - self.pivots[k])
+        self.pivots = pivots.copy()
 
     def kinematics(self, q: np.ndarray, v: np.ndarray, imu: ImuReading) -> None:
         """Poses and velocities with the base at the origin, turned as the IMU says, in `data`.
@@ -169,14 +182,22 @@ class FloatingBaseEstimator:
         ]
         placed = data.oMf
         X = [placed[f] for f in frames]
-        places, speeds = self._places, self._speeds
+        places, speeds, rolls = self._places, self._speeds, bool(self.pivots.any())
         for k, f in enumerate(frames):
-            places[k], speeds[k] = X[k].translation, pin.getFrameVelocity(model, data, f, ALIGNED).linear
+            v = pin.getFrameVelocity(model, data, f, ALIGNED)
+            places[k], speeds[k] = X[k].translation, v.linear
+            if rolls:
+                arm = X[k].rotation @ self.pivots[k]
+                places[k] += arm
+                speeds[k] += np.cross(v.angular, arm)
         total = sum(share)
         weights = np.array([s / total if total > 0 else 0.0 for s in share])
         loaded = [k for k, s in enumerate(share) if s > 0]
         if not self._started and loaded:
-            self._position, self._started = np.array([0.0, 0.0, -min(places[k, 2] for k in loaded)]), True
+            self._position, self._started = (
+                np.array([0.0, 0.0, -min(places[k, 2] - self.pivots[k, 2] for k in loaded)]),
+                True,
+            )
         velocity = self._fused(-(weights @ speeds) if loaded else None, dt)
         guess = self._position + dt * velocity
         slip, turned = np.zeros(len(frames)), np.zeros(len(frames))
@@ -189,7 +210,7 @@ class FloatingBaseEstimator:
             if math.isnan(self._anchors[k, 0]):
                 self._anchors[k] = guess + places[k]
                 if ground is not None:
-                    self._anchors[k, 2] = ground[k]
+                    self._anchors[k, 2] = ground[k] + self.pivots[k, 2]
                 self._steps += 1
             x, y, _ = (speeds[k] + velocity).tolist()
             slip[k] = math.hypot(x, y)
@@ -202,7 +223,7 @@ class FloatingBaseEstimator:
         q, v = self._q.copy(), self._v.copy()
         q[:3] = self._position
         v[:3] = data.oMi[1].rotation.T @ velocity
-        soles = [pin.SE3(sole.rotation, place + self._position) for sole, place in zip(X, places, strict=True)]
+        soles = [pin.SE3(sole.rotation, sole.translation + self._position) for sole in X]
         return BaseEstimate(
             q,
             v,

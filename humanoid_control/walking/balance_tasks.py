@@ -113,6 +113,11 @@ class BalanceTasks:
         rates = swing.rates(q, v, spin, heading)
         self.posture.posture[arms] = q[swing.first + arms] + rates / POSTURE_GAIN
 
+    def turn_toes(self, robot: Robot, joints: Sequence[int], q: np.ndarray, goal: np.ndarray, dt: float) -> None:
+        """Let the toe joints, which no other task concerns, be at angles (2,) at the end of the coming tick [rad]."""
+        at = q[[robot.iq + k for k in joints]]
+        self.posture.posture[list(joints)] = at + (goal - at) / (dt * POSTURE_GAIN)
+
 
 def gesture_tasks(robot: Robot) -> list[PointTask]:
     """Tasks of ARM_POINTS from the sternum, in its axes; without targets yet."""

@@ -44,6 +44,7 @@ from humanoid_control.walking.step_adjustment import AdjustmentSettings, SwingCh
 from humanoid_control.walking.step_limits import step_limits_of
 from humanoid_control.walking.support import nearest_in_polygon
 from humanoid_control.walking.swing_foot import SwingPath
+from humanoid_control.walking.toe_roll import RollSettings
 
 PLANS = ("dcm", "preview", "mpc")
 AHEAD = 4  # steps that are planned
@@ -68,6 +69,7 @@ class WalkSettings:
         plan: of the centre of mass, one of PLANS: closed form, preview control, or a program that also moves footholds.
         gains: of the stabilizer. adjustment: of steps after pushes; None: they stay where they are planned.
         observer: of what the model does not know; None: nobody looks.
+        roll: how far feet with toe joints roll; None: they stay flat.
         ground: heights of the ground in the world of the walker, which begins below its root link; None: not known,
             taken as level.
     """
@@ -86,6 +88,7 @@ class WalkSettings:
     gains: StabilizerGains = field(default_factory=StabilizerGains)
     adjustment: AdjustmentSettings | None = field(default_factory=AdjustmentSettings)
     observer: ObserverSettings | None = field(default_factory=ObserverSettings)
+    roll: RollSettings | None = field(default_factory=RollSettings)
     ground: HeightMap | None = None
 
 
@@ -135,7 +138,7 @@ class Replanner:
         self.reach = LegReach(robot, feet, s.crouch)
         self.height = self.reach.height(0.0)
         times = s.times.on(feet.sole_width)
-        limits = s.limits or step_limits_of(robot, feet, self.reach.height, times, self.height_of)
+        limits = s.limits or step_limits_of(robot, feet, self.reach.height, times, self.height_of, s.roll)
         ground: HeightMap = s.ground or FeltGround()
         self.felt = ground if isinstance(ground, FeltGround) else None
         self.terrain = Terrain(ground, feet.outlines, self.felt is None)
@@ -268,11 +271,6 @@ class Replanner:
         self._planned, self._lands = first.step.X, first.land
         self._offset = self.plan.at(first.land).dcm - self._planned.translation[:2]
         return closing
-
-    def step(self, now: Commanded, lift: float, foot: int, ending: bool = False) -> bool:
-        """Prepare and take at once; as of both."""
-        self.prepare(now, lift, foot, ending)
-        return self.take(now)
 
     def adjust(self, t: float, now: BaseEstimate, polygon: np.ndarray, a: AdjustmentSettings) -> None:
         """Move the coming foothold, and the time at which it is reached, toward where they bring the motion back.

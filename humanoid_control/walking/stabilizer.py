@@ -89,6 +89,7 @@ class Stabilizer:
         ankles: (2, 2) turn of each sole about its x and y [rad]. height: half of it the left foot is lower [m].
         offsets: (2, 3) how far each sole is commanded off its plan [m].
         turns: (2, 3) the same as rotation vectors [rad].
+        rolling: (2,) which feet stand on their toes or their heel only: their ankles do not move the pressure.
     """
 
     def __init__(self, feet: Feet, mass: float, gains: StabilizerGains | None = None) -> None:
@@ -100,7 +101,7 @@ class Stabilizer:
         self.feet, self.weight, self.gains = feet, mass * GRAVITY, gains or StabilizerGains()
         half = 0.5 * np.ptp(feet.outlines, axis=1).min(axis=0)[::-1]
         self._ankle = (self.gains.ankle * np.maximum(1.0, np.square(np.array(SOLE) / half))).tolist()
-        lower, upper, middle = (np.require(a, float, ["C", "W"]) for a in (feet.lower, feet.upper, feet.middle))
+        lower, upper, middle = (np.array(a, dtype=float, order="C") for a in (feet.lower, feet.upper, feet.middle))
         self._soles = Packed(Soles(lower, upper, middle, np.zeros((2, 3, 3)), np.zeros((2, 3)), self.gains.margin))
         xi, xi_ref, zmp_ref, integral = np.zeros((4, 2))
         self._request = Packed(ZmpRequest(xi, xi_ref, zmp_ref, integral, self.gains.integral_limit))
@@ -112,6 +113,7 @@ class Stabilizer:
         self.integral[:] = 0.0
         self.ankles, self.height = np.zeros((2, 2)), 0.0
         self.offsets, self.turns = np.zeros((2, 3)), np.zeros((2, 3))
+        self.rolling = [False, False]
         self._start_offset, self._start_turn = np.zeros(3), np.zeros(3)
         self._swinging: int | None = None
         self._forces = np.zeros((2, 6))
@@ -145,6 +147,12 @@ class Stabilizer:
             soles.R[k], soles.p[k] = X.rotation, X.translation
         return self._soles.table, BOTH if ref.swinging is None else ref.swinging
 
+    def stand_on(self, lower: np.ndarray, upper: np.ndarray) -> None:
+        """Let feet that roll stand on part of their soles: corners (2, 2), (2, 2) in the frames of the soles [m]."""
+        soles, feet = self._soles.record, self.feet
+        soles.lower[:], soles.upper[:] = lower, upper
+        self.rolling = [bool((lower[k] != feet.lower[k]).any() or (upper[k] != feet.upper[k]).any()) for k in (0, 1)]
+
     # -- forces of the feet -------------------------------------------------------------------------------------
 
     def press(self, desired: np.ndarray, measured: np.ndarray, swinging: int | None, dt: float) -> None:
@@ -161,7 +169,9 @@ class Stabilizer:
             if k == swinging:
                 self.ankles[k] *= math.exp(-g.ankle_return * dt)
                 continue
-            for i, ankle in enumerate(self.ankles[k].tolist()):
+            if self.rolling[k]:
+                self.ankles[k, 1] *= math.exp(-g.ankle_return * dt)
+            for i, ankle in enumerate(self.ankles[k, : 1 if self.rolling[k] else 2].tolist()):
                 missing = wanted[k][1 + i] - felt[k][3 + i]
                 turn = ankle - dt * (self._ankle[i] * missing + g.ankle_leak * ankle)
                 self.ankles[k, i] = min(max(turn, -g.ankle_limit), g.ankle_limit)

@@ -25,6 +25,7 @@ from humanoid_control.walking.plane_geometry import planar
 from humanoid_control.walking.planning.lipm import ZmpPath, follow_dcm
 from humanoid_control.walking.planning.plan import WalkPlan, schedule, zmp_corners
 from humanoid_control.walking.planning.step import BRISK, CALM, EVEN, Footstep, StepLimits, StepStyle, StepTimes
+from humanoid_control.walking.toe_roll import RollSettings, ToeRoll
 
 MISS = 1.9e-3  # of a sole that a trial may have [m]
 ARM = 0.1  # from the middle of a sole to its edge: what a turn by 1 rad misses [m]
@@ -58,14 +59,21 @@ class TrialWalk:
     """
 
     def __init__(
-        self, robot: Robot, feet: Feet, height: Height, self_collision: bool = False, dt: float = 0.04
+        self,
+        robot: Robot,
+        feet: Feet,
+        height: Height,
+        self_collision: bool = False,
+        dt: float = 0.04,
+        roll: RollSettings | None = None,
     ) -> None:
         """Make it.
 
         Args:
             robot, feet: that walk. height: of the centre of mass above the soles, for steps of a length [m].
-            self_collision: shapes keep their distance. dt: [s].
+            self_collision: shapes keep their distance. dt: [s]. roll: of feet with toes.
         """
+        self.roll = ToeRoll.of(robot, feet, roll)
         self.robot, self.feet, self.height, self.dt = robot, feet, height, dt
         self._tasks = BalanceTasks(robot, feet, dt)
         self._ik = WholeBodyIk(robot, walking_settings(dt), limits=walking_limits(robot, feet, self_collision))
@@ -112,13 +120,14 @@ class TrialWalk:
         for k in range(1, int(np.ceil(plan.end / dt)) + 1):
             t = k * dt
             ref = plan.at(t)
+            soles = ref.soles if self.roll is None else self.roll.rolled(ref.soles, self.roll.planned(plan, t))
             c[:2] = follow_dcm(c[:2], plan.path.dcm(t - dt), ref.dcm, omega, dt)
-            self._tasks.set(ref.soles, c, ref.heading, ref.swinging)
+            self._tasks.set(soles, c, ref.heading, ref.swinging)
             result, data = self._ik.step(q, self._tasks.tasks, dt), self._ik.data
             late = 0.0
             if ref.swinging is not None and ref.u < LANDING:
                 late = plan.phases[plan.index(t)].step.style.late
-            for foot, (f, X) in enumerate(zip(self.feet.frames, ref.soles, strict=True)):
+            for foot, (f, X) in enumerate(zip(self.feet.frames, soles, strict=True)):
                 moved = dt * (pin.getFrameJacobian(self.robot.model, data, f, pin.LOCAL_WORLD_ALIGNED) @ result.v)
                 away = X.translation - data.oMf[f].translation - moved[:3]
                 turned = pin.log3(X.rotation @ data.oMf[f].rotation.T) - moved[3:]
@@ -131,7 +140,12 @@ class TrialWalk:
 
 
 def step_limits_of(
-    robot: Robot, feet: Feet, height: Height, times: StepTimes | None = None, styled: StyledHeight | None = None
+    robot: Robot,
+    feet: Feet,
+    height: Height,
+    times: StepTimes | None = None,
+    styled: StyledHeight | None = None,
+    roll: RollSettings | None = None,
 ) -> StepLimits:
     """Limits of the steps of a robot.
 
@@ -139,6 +153,7 @@ def step_limits_of(
         robot: with a floating base. feet: its feet.
         height: of the centre of mass above the soles, for a displacement of the middle of the feet in a step [m].
         times: of the steps. styled: the same for steps of other styles; default: as of calm ones.
+        roll: of feet with toes; None: they stay flat.
 
     Raises:
         ConfigError: it cannot even stand so high.
@@ -147,22 +162,24 @@ def step_limits_of(
     own: StyledHeight = styled or (lambda length, _: height(length))
     lengths = [0.1 * k for k in range(5)]
     heights = [height(d) for d in lengths] + [own(d, style) for style in (BRISK, EVEN) for d in lengths]
-    key = (robot.urdf, tuple(round(h, 4) for h in heights), t)
+    key = (robot.urdf, tuple(round(h, 4) for h in heights), t, roll)
     if key not in _KNOWN:
-        _KNOWN[key] = _search(robot, feet, height, t)
-        _KNOWN[key] = replace(_KNOWN[key], faster=_faster(robot, feet, own, _KNOWN[key], t))
+        _KNOWN[key] = _search(robot, feet, height, t, roll)
+        _KNOWN[key] = replace(_KNOWN[key], faster=_faster(robot, feet, own, _KNOWN[key], t, roll))
     return _KNOWN[key]
 
 
-_KNOWN: dict[tuple[str, tuple[float, ...], StepTimes], StepLimits] = {}  # a search takes a second
+_KNOWN: dict[tuple[str, tuple[float, ...], StepTimes, RollSettings | None], StepLimits] = {}  # a search takes a second
 
 
-def _search(robot: Robot, feet: Feet, height: Height, t: StepTimes) -> StepLimits:
+def _search(robot: Robot, feet: Feet, height: Height, t: StepTimes, roll: RollSettings | None) -> StepLimits:
     outlines = (feet.outlines[0], feet.outlines[1])
     gap = max(float(np.ptp(o[:, 1])) for o in outlines) + StepLimits.clearance
     raw = StepLimits(nominal=t.nominal, shortest=t.shortest, width=feet.width, gap=gap, outlines=outlines)
-    guarded = TrialWalk(robot, feet, height, True)  # with shapes that keep apart: slow, needed where feet are near
-    free, tall = TrialWalk(robot, feet, height), height(0.0)
+    guarded = TrialWalk(
+        robot, feet, height, True, roll=roll
+    )  # with shapes that keep apart: slow, needed where feet are near
+    free, tall = TrialWalk(robot, feet, height, roll=roll), height(0.0)
 
     def lifts(height: float) -> bool:
         in_place = _steps(replace(raw, lift=height), t, free.soles, np.zeros(3), t.nominal, 0)
@@ -200,12 +217,14 @@ def _search(robot: Robot, feet: Feet, height: Height, t: StepTimes) -> StepLimit
     )
 
 
-def _faster(robot: Robot, feet: Feet, height: StyledHeight, calm: StepLimits, t: StepTimes) -> tuple[StepLimits, ...]:
+def _faster(
+    robot: Robot, feet: Feet, height: StyledHeight, calm: StepLimits, t: StepTimes, roll: RollSettings | None
+) -> tuple[StepLimits, ...]:
     """Limits of steps ahead of the other styles."""
     found: list[StepLimits] = []
     fastest, reached = FASTEST * float(np.sqrt(GRAVITY * height(0.0, CALM))), 0.0
     for style in (BRISK, EVEN):
-        trial = TrialWalk(robot, feet, partial(_height_of, height, style))
+        trial = TrialWalk(robot, feet, partial(_height_of, height, style), roll=roll)
         own = replace(calm, style=style, lift=max(LOWEST, style.lift * calm.lift))
         of_style = replace(calm, faster=(own,))
 

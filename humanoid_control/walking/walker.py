@@ -30,6 +30,7 @@ from humanoid_control.walking.planning.plan import Phase, References, WalkPlan
 from humanoid_control.walking.planning.step import Footstep
 from humanoid_control.walking.replanner import READY, Commanded, Replanner, WalkSettings
 from humanoid_control.walking.stabilizer import Balance, Stabilizer
+from humanoid_control.walking.toe_roll import ToeRoll
 
 HIGHEST = 0.1  # [m] by which the centre of mass may be asked to go up or down
 EXPECTED = 0.7  # phase of a swing from which on the foot may touch down
@@ -83,6 +84,7 @@ class Walker:
 
     Attributes:
         robot, feet, settings: of the walk. planner: of the footsteps. plan: of now.
+        roll: of feet with toes; None: they stay flat.
         upper: what chest and arms follow; None: the chest is upright, the arms hang or balance.
         state: what it does. t: time since the start [s]. steps: that have ended.
         q: (nq,) v: (nv,) commanded, in the world of the commands.
@@ -102,11 +104,13 @@ class Walker:
         self.feet = Feet(robot, s.inward)
         self.estimator = FloatingBaseEstimator(robot, self.feet.frames)
         self.stabilizer = Stabilizer(self.feet, robot.mass, s.gains)
+        self.roll = ToeRoll.of(robot, self.feet, s.roll)
         self.ik = WholeBodyIk(robot, walking_settings(s.dt), limits=walking_limits(robot, self.feet))
         self.observer = DisturbanceObserver(robot.mass, s.observer)
         self.tasks = BalanceTasks(robot, self.feet, s.dt, s.arms)
         self._data = robot.model.createData()
         self.replanner = Replanner(robot, self.feet, s)
+        self.replanner.filter.roll = self.roll
         # Samples of the dynamics filter a tick, so that all are done when they are needed.
         self._inertia = float(inertia_about_center(robot.model, robot.data, robot.q("neutral"))[2, 2])
         self._up = self.robot.X_world_root.rotation[2].copy()  # of the root link where it is upright, in its own axes
@@ -146,6 +150,8 @@ class Walker:
     def reset(self) -> None:
         """Begin anew at the next tick, standing."""
         self.estimator.reset()
+        if self.roll is not None:
+            self.roll.reset()
         self.replanner.filter.reset()
         self.planner.command, self.planner.queue = np.zeros(3), []
         self.state, self.why, self.t, self.steps = WalkState.STAND, "", 0.0, 0
@@ -270,6 +276,9 @@ class Walker:
         self.stabilizer.lead(ref, now, self._world_of_commands(now), dt)
         after = self.plan.at(self.t + dt)
         soles, along = self.stabilizer.commanded(after)
+        if self.roll is not None:
+            self.roll.advance(self.plan, self.t + dt, dt)
+            soles = self.roll.rolled(soles, self.roll.angles)
         self._center(after, dt)
         if math.hypot(*balance.error.tolist()) > FOLLOW:
             lag = now.center[:2] - self.center[:2]
@@ -280,6 +289,8 @@ class Walker:
             upper = self.upper.at(self.t + dt)
         self.tasks.set(soles, self.center + self._lean + along, after.heading, after.swinging, upper)
         self.tasks.swing_arms(self.q, self.v, self._turning.at(self.plan, self.t + dt), after.heading)
+        if self.roll is not None:
+            self.tasks.turn_toes(self.robot, self.roll.joints, self.q, self.roll.toes(), dt)
         result = self.ik.step(self.q, self.tasks.tasks, dt)
         self.q, self.v = result.q, result.v
         self._remember()
@@ -293,6 +304,9 @@ class Walker:
         self.estimator.kinematics(measured.joints.q, measured.joints.v, measured.imu)
         self._forces = self.feet.wrenches(self.estimator.data, measured.foot_wrenches)
         stand, ground = [True, True], None
+        if self.roll is not None:
+            self.estimator.stand_on(self.roll.pivots())
+            self.stabilizer.stand_on(*self.roll.carrying())
         if self._started:
             ref = self.plan.at(self.t)
             ground = [float(X.translation[2]) for X in ref.soles]
@@ -302,9 +316,9 @@ class Walker:
             if ref.swinging is not None and ref.u < EXPECTED:
                 stand[ref.swinging] = False
         now = self.estimator.update(self._forces[:, 2], stand, self.settings.dt, ground)
-        self._soles = now.soles
+        self._soles = now.soles if self.roll is None else self.roll.flat(now.soles)
         if self._started and self.felt is not None and ref.swinging is not None and now.weights[1 - ref.swinging] > 0.9:
-            self.felt.feel(now.soles[1 - ref.swinging], self.settings.dt)
+            self.felt.feel(self._soles[1 - ref.swinging], self.settings.dt)
         return now
 
     def _observe(self, now: BaseEstimate) -> Reaction:
@@ -326,7 +340,7 @@ class Walker:
             self.felt.place = 0.5 * (soles[0].translation + soles[1].translation)
         if self.felt is None or self.felt.slope.any():
             soles = [self.planner.placed(X, k) for k, X in enumerate(soles)]
-            self.estimator.reset([X.translation for X in soles])
+            self.estimator.reset([X.act(p) for X, p in zip(soles, self.estimator.pivots, strict=True)])
             now = self._estimate(measured)
         self.stabilizer.reset()
         self.ik.reset()

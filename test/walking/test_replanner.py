@@ -47,12 +47,16 @@ class Walked:
         plan = self.plans.plan
         self.jumps.append(np.abs(plan.path.omega * (plan.at(self.t).dcm - self.center[:2]) - before).max())
 
+    def step(self, lift, foot):
+        self.plans.prepare(self.now, lift, foot)
+        self.plans.take(self.now)
+
     def run(self, seconds):
         for _ in range(round(seconds / DT)):
             k = self.plans.plan.index(self.t)
             if k > 0:
                 foot = self.plans.plan.phases[k].step.foot
-                self.change(lambda foot=foot: self.plans.step(self.now, self.t, foot))
+                self.change(lambda foot=foot: self.step(self.t, foot))
             plan = self.plans.plan
             a, b = plan.at(self.t), plan.at(self.t + DT)
             self.center[:2] = follow_dcm(self.center[:2], a.dcm, b.dcm, plan.path.omega, DT)
@@ -63,7 +67,7 @@ class Walked:
         begins = not self.plans.wanted and not self.plans.plan.phases
         self.plans.footsteps.command = np.array(velocity, dtype=float)
         if begins:
-            self.change(lambda: self.plans.step(self.now, self.t + 1.0, self.first))
+            self.change(lambda: self.step(self.t + 1.0, self.first))
         self.run(seconds)
 
 

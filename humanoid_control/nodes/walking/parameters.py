@@ -8,8 +8,9 @@ from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.walking import StabilizerGains, StepTimes, WalkSettings
 from humanoid_control.walking.arm_swing import ARM_SWINGS
+from humanoid_control.walking.toe_roll import RollSettings
 
-STEP, GAINS = StepTimes(), StabilizerGains()
+STEP, GAINS, ROLL = StepTimes(), StabilizerGains(), RollSettings()
 WALK = WalkSettings()
 UPPER = ("upright", "imitate")
 TWISTS = ("Twist", "TwistStamped")
@@ -31,6 +32,16 @@ class WalkerParameters(NodeParameters):
     )
     double_support: float = param(STEP.double_support, "share of a step's time on both feet", "", 0.05, 0.6)
     lift: float = param(STEP.lift, "height to which a swinging foot is lifted", "m", 0.0, 0.3)
+    toe_roll: float = param(
+        ROLL.off,
+        "by which a foot with a toe joint rolls over its toes before a long step; 0: none",
+        "rad",
+        0.0,
+        0.6,
+    )
+    heel_strike: float = param(
+        ROLL.strike, "angle, toes up, at which such a foot lands after a long step", "rad", 0.0, 0.3
+    )
     crouch: float = param(WALK.crouch, "of the centre of mass below the neutral posture", "m", 0.0, 0.2)
     start_time: float = param(WALK.start, "in which the weight is shifted before the first step", "s", 0.3, 5.0)
     settle_time: float = param(
@@ -130,5 +141,6 @@ def walk_settings(p: WalkerParameters) -> WalkSettings:
         settle=p.settle_time,
         arms=p.arm_swing,
         gains=gains,
+        roll=RollSettings(p.toe_roll, p.heel_strike),
         ground=ground_of(p.ground) if p.ground else None,
     )

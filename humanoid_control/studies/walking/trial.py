@@ -246,7 +246,8 @@ class _Seen:
         if self._soles is not None:
             for k in (0, 1):
                 if k != ref.swinging and report.estimate.weights[k] > 0.2:
-                    self.slip += math.dist(soles[k].translation[:2], self._soles[k].translation[:2])
+                    still = w.estimator.pivots[k]  # of a foot that rolls, what does not move by that
+                    self.slip += math.dist(soles[k].act(still)[:2], self._soles[k].act(still)[:2])
         if self._swinging is not None and ref.swinging is None:
             k = self._swinging
             planned, true = ref.soles[1 - k].actInv(ref.soles[k]), soles[1 - k].actInv(soles[k])

@@ -29,6 +29,7 @@ from humanoid_control.walking.gait import GRAVITY
 from humanoid_control.walking.momentum_reference import TurnMomentum
 from humanoid_control.walking.planning.lipm import follow_dcm
 from humanoid_control.walking.planning.plan import MomentumShift, WalkPlan
+from humanoid_control.walking.toe_roll import ToeRoll
 
 CUTOFF = 12.0  # [Hz]
 PAST = 8  # samples of the motion so far that lead the filter in
@@ -83,10 +84,12 @@ class DynamicsFilter:
         height: of the centre of mass at a time [m]; None: it stays.
         lean: (3,) of the commanded centre of mass off the plan [m].
         turning: reference of the momentum about the vertical, of now; None: there is none.
+        roll: of feet with toes; None: they stay flat.
     """
 
     height: Callable[[float], float] | None = None
     turning: TurnMomentum | None = None
+    roll: ToeRoll | None = None
 
     def __init__(self, robot: Robot, feet: Feet, dt: float = 0.02, arms: str = "still") -> None:
         """Make it.
@@ -151,7 +154,8 @@ class DynamicsFilter:
             ref = plan.at(t)
             upper = None if self._upper is None else self._upper.at(t)
             spin = 0.0 if self._turning is None else self._turning.at(plan, t)
-            self._tasks.set(ref.soles, self._c + self.lean, ref.heading, ref.swinging, upper)
+            soles = ref.soles if self.roll is None else self.roll.rolled(ref.soles, self.roll.planned(plan, t))
+            self._tasks.set(soles, self._c + self.lean, ref.heading, ref.swinging, upper)
             self._tasks.swing_arms(self._q, self._ik.v, spin, ref.heading)
             result = self._ik.step(self._q, self._tasks.tasks, dt)
             self._q = result.q

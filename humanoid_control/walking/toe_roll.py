@@ -1,0 +1,184 @@
+"""Feet that roll: over the toes before they lift off, and from the heel when they land (robots with toe joints).
+
+The toes stay flat on the ground while the foot turns about their axis, heel up, from when the weight has begun to go
+over to the other foot until a tenth of the swing; the toe joint turns against it. A foot lands on the edge of its heel
+and is flat before the weight is on it. A leg that rolls reaches further back: the centre of mass stays higher, or the
+steps are longer, by the same joints.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.kinematics.forward_kinematics import joint_axis
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
+from humanoid_control.robots.robot import Robot
+from humanoid_control.walking.feet import ACROSS, Feet
+from humanoid_control.walking.planning.plan import Phase, WalkPlan
+
+BEGIN = 0.35  # share of the time on both feet after which the rear foot begins to roll: the weight is leaving it
+ON, BACK = 0.1, 0.5  # shares of the swing until which it rolls on, and is flat again
+PITCH, FLAT = (
+    0.6,
+    0.6,
+)  # share of the swing from which a foot pitches to land; share of the time on both feet to be flat
+SHORT, LONG = 0.2, 0.6  # way of a foot [m] up to which it does not roll, and from which it rolls as far as asked
+LEVEL = 0.03  # [m] of rise from which a foot lands flat: edges of stairs are near
+HEEL = 0.02  # [m] of the sole that carries while it stands on its heel
+ROLLED = 0.01  # [rad] from which a foot carries on toes or heel only
+FASTEST = 6.0  # [rad/s] at which a roll follows a plan that changes
+
+
+@dataclass(frozen=True)
+class RollSettings:
+    """Angles by which feet roll in long steps.
+
+    Attributes:
+        off: greatest angle before a lift-off, heel up [rad]. strike: angle at touch-down, toes up [rad].
+    """
+
+    off: float = math.radians(15.0)
+    strike: float = math.radians(2.0)
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.off <= 0.6 and 0 <= self.strike <= 0.3):
+            raise ConfigError(
+                f"a foot lifts off at 0..0.6 rad and lands at 0..0.3 rad, got {self.off:g}, {self.strike:g}"
+            )
+
+
+class Toe(NamedTuple):
+    """Joint between a foot and its toes.
+
+    Attributes:
+        joint: its index. sign: of the motion that lifts the toes against the foot. axis: (3,) of its middle in S [m].
+    """
+
+    joint: int
+    sign: float
+    axis: np.ndarray
+
+
+class ToeRoll:
+    """Roll of both feet of a robot with toe joints, by the phases of its plan.
+
+    Attributes:
+        angles: (2,) of now, positive: heel up about the toes' axis, negative: toes up about the heel [rad].
+        joints: (2,) indices of the toe joints. sign: (2,) of their motion that lifts the toes against the foot.
+        axis, heel: (2, 3) points of both axes in the frames of the soles [m].
+    """
+
+    def __init__(
+        self, robot: Robot, feet: Feet, settings: RollSettings, found: Sequence[tuple[int, float, np.ndarray]]
+    ):
+        self.settings, self._feet = settings, feet
+        self.joints = [k for k, _, _ in found]
+        self.sign = np.array([s for _, s, _ in found])
+        self.axis = np.array([p for _, _, p in found])
+        self.heel = np.array([[low[0], 0.0, 0.0] for low in feet.lower])
+        self._flat = robot.postures["neutral"][self.joints].copy()
+        room = [
+            (robot.upper[k] - q if s > 0 else q - robot.lower[k])
+            for k, s, q in zip(self.joints, self.sign, self._flat, strict=True)
+        ]
+        self.most = min(settings.off, 0.9 * min(room))
+        self.reset()
+
+    @classmethod
+    def of(cls, robot: Robot, feet: Feet, settings: RollSettings | None) -> ToeRoll | None:
+        """The roll of a robot's feet; None where it is not asked for, or a foot has no toe joint."""
+        found = [] if settings is None else [_toe(robot, feet, side) for side in (0, 1)]
+        if settings is None or any(toe is None for toe in found):
+            return None
+        return cls(robot, feet, settings, [toe for toe in found if toe is not None])
+
+    def reset(self) -> None:
+        """Both feet are flat."""
+        self.angles = np.zeros(2)
+
+    def planned(self, plan: WalkPlan, t: float) -> np.ndarray:
+        """Angles (2,) that a plan asks for at a time [rad]."""
+        out = np.zeros(2)
+        for phase in plan.phases:
+            if phase.lift - phase.step.double > t:
+                break
+            out[phase.step.foot] += self._angle(phase, t)
+        return out
+
+    def _angle(self, phase: Phase, t: float) -> float:
+        ahead, _, rise = phase.swing.start.actInv(phase.swing.end).translation.tolist()
+        share = min(max((ahead - SHORT) / (LONG - SHORT), 0.0), 1.0)
+        if share == 0.0 or abs(rise) > LEVEL:
+            return 0.0
+        time, double = phase.land - phase.lift, phase.step.double
+        up = _rise(t, phase.lift - (1 - BEGIN) * double, phase.lift + ON * time)
+        down = _rise(t, phase.lift + ON * time, phase.lift + BACK * time)
+        pitch = _rise(t, phase.lift + PITCH * time, phase.land) - _rise(t, phase.land, phase.land + FLAT * double)
+        return share * (self.most * (up - down) - self.settings.strike * pitch)
+
+    def advance(self, plan: WalkPlan, t: float, dt: float) -> None:
+        """Go on to the angles of a plan at a time, without a jump where the plan is a new one [s]."""
+        step = FASTEST * dt
+        self.angles = self.angles + np.clip(self.planned(plan, t) - self.angles, -step, step)
+
+    def rolled(self, soles: Sequence[pin.SE3], angles: np.ndarray) -> list[pin.SE3]:
+        """Poses of both soles, flat ones turned by angles (2,) about the toes' axis or the heel."""
+        return [X * self._turn(k, a) if a else X for k, (X, a) in enumerate(zip(soles, angles.tolist(), strict=True))]
+
+    def flat(self, soles: Sequence[pin.SE3]) -> list[pin.SE3]:
+        """Poses that both soles would have without the roll of now."""
+        turns = enumerate(zip(soles, self.angles.tolist(), strict=True))
+        return [X * self._turn(k, a).inverse() if a else X for k, (X, a) in turns]
+
+    def pivots(self) -> np.ndarray:
+        """Points (2, 3) of both feet that stay where they are while they roll, in the frames of the soles [m]."""
+        return np.where(self.angles[:, None] < 0.0, self.heel, self.axis)
+
+    def toes(self) -> np.ndarray:
+        """Angles (2,) of the toe joints at which the toes are flat on the ground [rad]."""
+        return self._flat + self.sign * np.maximum(self.angles, 0.0)
+
+    def carrying(self) -> tuple[np.ndarray, np.ndarray]:
+        """Corners (2, 2), (2, 2) of what each foot stands on: the whole sole, its toes or its heel [m]."""
+        lower, upper = self._feet.lower.copy(), self._feet.upper.copy()
+        for k, angle in enumerate(self.angles.tolist()):
+            if angle > ROLLED:
+                lower[k, 0] = self.axis[k, 0]
+            elif angle < -ROLLED:
+                upper[k, 0] = lower[k, 0] + HEEL
+        return lower, upper
+
+    def _turn(self, foot: int, angle: float) -> pin.SE3:
+        about = self.axis[foot] if angle > 0 else self.heel[foot]
+        c, s = math.cos(angle), math.sin(angle)
+        R = np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
+        return pin.SE3(R, about - R @ about)
+
+
+def _rise(t: float, begin: float, end: float) -> float:
+    return minimum_jerk(min(max((t - begin) / max(end - begin, 1e-6), 0.0), 1.0))
+
+
+def _toe(robot: Robot, feet: Feet, side: int) -> Toe | None:
+    """The toe joint of a foot; None where it has none."""
+    model, carrier = robot.model, int(robot.model.frames[feet.frames[side]].parentJoint)
+    joints = {sole.joint for sole in feet.soles[side]} - {carrier}
+    if len(joints) != 1:
+        return None
+    joint = joints.pop()
+    pin.framesForwardKinematics(model, robot.data, robot.q("neutral"))
+    X_sole = robot.data.oMf[feet.frames[side]]
+    axis = X_sole.rotation.T @ robot.data.oMi[joint].rotation @ joint_axis(model, joint)[0]
+    if int(model.parents[joint]) != carrier or abs(axis[1]) < ACROSS:
+        return None
+    place = X_sole.actInv(robot.data.oMi[joint].translation)
+    place[1] = 0.0
+    # A turn about y lowers what lies ahead: the toes rise against the foot by a negative one.
+    return Toe(int(model.joints[joint].idx_v - robot.iv), -float(np.sign(axis[1])), place)
