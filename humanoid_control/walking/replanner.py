@@ -39,12 +39,12 @@ from humanoid_control.walking.planning.plan import (
 )
 from humanoid_control.walking.planning.preview_control import PreviewControl
 from humanoid_control.walking.planning.step import Footstep, StepLimits, StepStyle, StepTimes
+from humanoid_control.walking.planning.toe_roll import RollSettings
 from humanoid_control.walking.stabilizer import StabilizerGains
 from humanoid_control.walking.step_adjustment import AdjustmentSettings, SwingChoice, adjust
 from humanoid_control.walking.step_limits import step_limits_of
 from humanoid_control.walking.support import nearest_in_polygon
 from humanoid_control.walking.swing_foot import SwingPath
-from humanoid_control.walking.toe_roll import RollSettings
 
 PLANS = ("dcm", "preview", "mpc")
 AHEAD = 4  # steps that are planned

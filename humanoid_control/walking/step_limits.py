@@ -25,7 +25,7 @@ from humanoid_control.walking.plane_geometry import planar
 from humanoid_control.walking.planning.lipm import ZmpPath, follow_dcm
 from humanoid_control.walking.planning.plan import WalkPlan, schedule, zmp_corners
 from humanoid_control.walking.planning.step import BRISK, CALM, EVEN, Footstep, StepLimits, StepStyle, StepTimes
-from humanoid_control.walking.toe_roll import RollSettings, ToeRoll
+from humanoid_control.walking.planning.toe_roll import RollSettings, ToeRoll
 
 MISS = 1.9e-3  # of a sole that a trial may have [m]
 ARM = 0.1  # from the middle of a sole to its edge: what a turn by 1 rad misses [m]

@@ -28,9 +28,9 @@ from humanoid_control.walking.plane_geometry import planar
 from humanoid_control.walking.planning.lipm import follow_dcm
 from humanoid_control.walking.planning.plan import Phase, References, WalkPlan
 from humanoid_control.walking.planning.step import Footstep
+from humanoid_control.walking.planning.toe_roll import ToeRoll
 from humanoid_control.walking.replanner import READY, Commanded, Replanner, WalkSettings
 from humanoid_control.walking.stabilizer import Balance, Stabilizer
-from humanoid_control.walking.toe_roll import ToeRoll
 
 HIGHEST = 0.1  # [m] by which the centre of mass may be asked to go up or down
 EXPECTED = 0.7  # phase of a swing from which on the foot may touch down

@@ -11,6 +11,7 @@ from humanoid_control.robots import load_robot
 from humanoid_control.walking.feet import Feet, LegReach
 from humanoid_control.walking.footsteps import VelocityPlanner
 from humanoid_control.walking.planning.step import BRISK, CALM, EVEN, Footstep, StepTimes
+from humanoid_control.walking.planning.toe_roll import RollSettings
 from humanoid_control.walking.step_limits import TrialWalk, step_limits_of
 from humanoid_control.walking.walker import Walker
 
@@ -23,8 +24,8 @@ def parts(name, dt=0.01):
     robot = load_robot(name, "floating")
     feet = Feet(robot, 0.005)
     height = LegReach(robot, feet, 0.03).height
-    limits = step_limits_of(robot, feet, height)
-    return limits, TrialWalk(robot, feet, height, True, dt), robot, feet, height
+    limits, roll = step_limits_of(robot, feet, height, roll=RollSettings()), RollSettings()
+    return limits, TrialWalk(robot, feet, height, True, dt, roll), robot, feet, height
 
 
 @cache
@@ -119,6 +120,6 @@ def test_a_step_well_beyond_a_limit_cannot_be_walked():
 
 def test_they_are_found_once_for_a_robot_and_refused_for_a_height_out_of_reach():
     limits, _, robot, feet, height = parts("hrp2")
-    assert step_limits_of(robot, feet, height) is limits
+    assert step_limits_of(robot, feet, height, roll=RollSettings()) is limits
     with pytest.raises(ConfigError, match="cannot stand"):
         step_limits_of(robot, feet, lambda length: height(0.0) + 0.15)

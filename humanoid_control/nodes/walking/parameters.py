@@ -8,7 +8,7 @@ from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.walking import StabilizerGains, StepTimes, WalkSettings
 from humanoid_control.walking.arm_swing import ARM_SWINGS
-from humanoid_control.walking.toe_roll import RollSettings
+from humanoid_control.walking.planning.toe_roll import RollSettings
 
 STEP, GAINS, ROLL = StepTimes(), StabilizerGains(), RollSettings()
 WALK = WalkSettings()

@@ -29,7 +29,7 @@ from humanoid_control.walking.gait import GRAVITY
 from humanoid_control.walking.momentum_reference import TurnMomentum
 from humanoid_control.walking.planning.lipm import follow_dcm
 from humanoid_control.walking.planning.plan import MomentumShift, WalkPlan
-from humanoid_control.walking.toe_roll import ToeRoll
+from humanoid_control.walking.planning.toe_roll import ToeRoll
 
 CUTOFF = 12.0  # [Hz]
 PAST = 8  # samples of the motion so far that lead the filter in

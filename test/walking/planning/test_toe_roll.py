@@ -18,8 +18,8 @@ from humanoid_control.walking import StepTimes, Walker, WalkSettings
 from humanoid_control.walking.feet import Feet
 from humanoid_control.walking.planning.plan import References, WalkPlan, schedule
 from humanoid_control.walking.planning.step import Footstep
+from humanoid_control.walking.planning.toe_roll import FASTEST, RollSettings, ToeRoll
 from humanoid_control.walking.stabilizer import Stabilizer
-from humanoid_control.walking.toe_roll import FASTEST, RollSettings, ToeRoll
 
 SPEED, TIME = 0.6, 0.8
 
