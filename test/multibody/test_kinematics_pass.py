@@ -1,15 +1,18 @@
 """Motion of single bodies: accelerations against differences, parametrizations of the base, rotors, placement."""
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from scipy.spatial.transform import Rotation
 
 from humanoid_control.benchmarks.branched_system import dill
+from humanoid_control.errors import RobotError
 from humanoid_control.multibody import (
     ENVIRONMENT,
     Body,
     ForwardDynamics,
     Inertia,
+    Joint,
     Model,
     free,
     prismatic,
@@ -18,7 +21,9 @@ from humanoid_control.multibody import (
     rotor,
 )
 from humanoid_control.multibody import layout as at
+from humanoid_control.multibody.couplings import FOUR_BAR, FourBarGeometry, four_bar, four_bar_parameters
 from humanoid_control.multibody.kinematics_pass import configuration_rate, integrate_configuration
+from humanoid_control.multibody.spatial import add_point_inertia
 from humanoid_control.robots.denavit_hartenberg import dh_transform
 from test.multibody.random_trees import BASES, random_bodies, random_inertia, random_state
 from test.reference.denavit_hartenberg import dh_placement
@@ -155,6 +160,38 @@ def test_a_rotor_on_a_fixed_parent_adds_its_inertia_times_the_square_of_the_rati
             qdd = ForwardDynamics(Model(listed), solver, (0, 0, 0))(np.zeros(1), np.zeros(1), np.ones(1))
             assert np.isclose(1 / qdd[0], expected, rtol=1e-14)
     assert ratio**2 * spin > inertia
+
+
+def test_a_rotor_behind_a_four_bar_adds_its_inertia_by_the_slope_and_a_torque_by_the_curvature():
+    parameters = four_bar_parameters(FourBarGeometry(0.04, 0.11, 0.05, 0.12, crank_zero=1.4))
+    link, ratio, spin, q, u = Inertia(0.0, np.zeros(3), np.diag([0.0, 0.0, 0.03])), 100.0, 3e-5, 0.3, 2.0
+    driven = Joint(at.REVOLUTE, ("q",), FOUR_BAR, (ratio, 0.2, *parameters))
+    bodies = [
+        Body("link", "", revolute("q"), link),
+        Body("rotor", "", driven, Inertia(0.0, np.zeros(3), spin * np.eye(3))),
+    ]
+    _, slope, curvature = four_bar(parameters, 0, q)
+    inertia = 0.03 + spin * (ratio * slope) ** 2
+    torque = 1.0 - spin * ratio**2 * slope * curvature * u * u
+    for solver in ("articulated_body", "sparse", "dense"):
+        qdd = ForwardDynamics(Model(bodies), solver, (0, 0, 0))(np.array([q]), np.array([u]), np.ones(1))
+        assert qdd[0] == pytest.approx(torque / inertia, rel=1e-12)
+    assert abs(1.0 - torque) > 0.01
+    with pytest.raises(RobotError, match="a four-bar coupling has 1 coordinate and 9 parameters, not 2 and 9"):
+        Joint(at.REVOLUTE, ("q", "p"), FOUR_BAR, driven.parameters)
+
+
+def test_a_stiff_point_is_an_inertia_that_moves_as_the_point_does():
+    """J^T K J with J = [-point~, 1] added to what is there: angular block, angular by linear block, linear block."""
+    rng = np.random.default_rng(2)
+    point, K, W = rng.normal(size=3), rng.normal(size=(3, 3)), rng.normal(size=at.NW)
+    K, before, J = K + K.T, W.copy(), np.hstack([-pin.skew(point), np.eye(3)])
+    add_point_inertia(W, 0, tuple(point), tuple(K[np.triu_indices(3)]))
+    added, wanted, upper = W - before, J.T @ K @ J, np.triu_indices(3)
+    assert added[at.INERTIA : at.CROSS] == pytest.approx(wanted[:3, :3][upper])
+    assert added[at.CROSS : at.LINEAR] == pytest.approx(wanted[:3, 3:].ravel())
+    assert added[at.LINEAR : at.LINEAR + 6] == pytest.approx(wanted[3:, 3:][upper])
+    assert not added[: at.INERTIA].any() and not added[at.LINEAR + 6 :].any()
 
 
 def test_a_spinning_rotor_turns_the_body_that_carries_it():
