@@ -90,11 +90,14 @@ def test_a_single_wrong_sample_changes_nothing():
         assert np.abs(np.subtract(a, b)).max() < 0.02
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_not_a_number_is_held(bad):
+@pytest.mark.parametrize("axis", range(3))
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 2e4, -2e4])
+def test_not_a_number_is_held(bad, axis):
     f = One(np.array([0.1, 0.2, 0.3]))
     f.sample(np.array([0.1, 0.2, 0.3]), 0.0)
-    assert f.sample(np.array([0.1, bad, 0.3]), 0.02) is SampleVerdict.NOT_A_NUMBER
+    sample = np.array([0.1, 0.2, 0.3])
+    sample[axis] = bad
+    assert f.sample(sample, 0.02) is SampleVerdict.NOT_A_NUMBER
     for k in range(100):
         x, v = f.advance(0.02 + k * DT, DT)
     assert np.isfinite(x).all() and np.isfinite(v).all()

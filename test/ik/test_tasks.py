@@ -166,7 +166,10 @@ def test_a_task_without_a_target_says_so(kind):
 @pytest.mark.parametrize("make", [FrameTask, OrientationTask, GazeTask, PointTask, lambda r, n: PointsTask(r, [n])])
 def test_what_a_task_moves_is_named(make):
     robot = load_robot("hrp2", "fixed")
-    make(robot, "r_wrist"), make(robot, "r_hand"), make(robot, robot.point_frame("r_wrist"))
+    made = [make(robot, what) for what in ("r_wrist", "r_hand", robot.point_frame("r_wrist"))]
+    frame = robot.model.frames[robot.point_frame("r_wrist")].name
+    if not isinstance(made[0], PointsTask):  # which has a name of its own
+        assert [task.name for task in made] == ["r_wrist", "r_hand", frame]
     with pytest.raises(UnknownNameError, match="did you mean r_wrist"):
         make(robot, "r_wirst")
     with pytest.raises(ConfigError, match="no frame 9999"):
@@ -218,6 +221,19 @@ def test_gaze_is_zero_when_aimed_and_the_angle_otherwise():
             J, v = task.rows(robot, data, q)
             assert np.isfinite(J).all() and np.isfinite(v).all()
             assert np.linalg.norm(task.error(robot, data, q)) == pytest.approx(0 if straight > 0 else np.pi, abs=1e-9)
+
+
+def test_rows_of_a_gaze_go_on_where_it_is_aimed():
+    """The quotient of angle and sine is replaced there: the rows are those of a hair's breadth beside it."""
+    robot = load_robot("lola", "floating")
+    frame, data, q = robot.model.getFrameId("head"), robot.model.createData(), random_q(robot, np.random.default_rng(6))
+    task = GazeTask(robot, frame, (2.0, 0.0, 0.0), name="look")
+    prepare(robot, data, q)
+    task.target = data.oMf[frame].act(np.array([5.0, 1e-6, 0.0]))
+    beside = task.rows(robot, data, q)[0]
+    task.target = data.oMf[frame].act(np.array([5.0, 0.0, 0.0]))
+    np.testing.assert_allclose(task.rows(robot, data, q)[0], beside, atol=1e-5)
+    assert np.abs(beside).max() > 0.1
 
 
 def test_half_space_has_a_row_only_outside():

@@ -139,4 +139,7 @@ def test_the_reaction_is_the_sum_of_forces_at_points_of_both_soles():
     moment = sum(np.cross(p - about, f) for p, f in zip(points, forces, strict=True))
     np.testing.assert_allclose(moment, [0.0, 0.0, got.yaw_torque], atol=1e-9)
     assert got.friction == pytest.approx(np.hypot(*got.force[:2]) / got.force[2])
-    assert reaction_of(soles, np.zeros((2, 6))).zmp == pytest.approx([0.1, 0.0])
+    for newtons, side in ((0.0, 0.0), (0.9, 0.0), (1.1, 0.1)):
+        light = np.array([[0.0, 0.0, newtons, 0.0, 0.0, 0.0], np.zeros(6)])
+        upright = [pin.SE3(np.eye(3), X.translation) for X in soles]
+        assert reaction_of(upright, light).zmp == pytest.approx([0.1, side]), "less than a newton is nothing"

@@ -168,6 +168,9 @@ def test_clamped_rates_keep_limits_and_direction(seed, size):
         assert np.allclose(kept * scale, rates * np.linalg.norm(kept), atol=1e-9 * scale**2)
         if (np.abs(rates) <= limit).all():
             assert np.array_equal(kept, rates)
+        default = MomentumTracking(robot, arms(), axes=axes)
+        default.place(robot.data, robot.q("neutral"))
+        assert (np.abs(default.rates(1e6 * v)[columns]) / limit).max() == pytest.approx(1.6), "0.8 of the speed limit"
 
 
 def test_residual_is_the_momentum_that_the_rates_leave():

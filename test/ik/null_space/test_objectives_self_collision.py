@@ -228,3 +228,13 @@ def test_contact_gradients_from_the_rule_keep_all_pairs_together_stable():
 def test_a_value_out_of_range_is_refused_in_one_line(arguments):
     with pytest.raises(ConfigError, match="activation > 0, contact >= 0 and a blend from 0 to 1"):
         SelfCollisionCost(load_robot("lola", "fixed"), **arguments)
+
+
+def test_the_law_is_blended_half_and_half_where_nothing_else_is_asked():
+    robot = load_robot("lola", "fixed")
+    costs = [SelfCollisionCost(robot, 0.06), SelfCollisionCost(robot, 0.06, blend=0.5)]
+    q = robot.q("neutral")
+    prepare(robot, robot.data, q)
+    default, half = (cost.gradient(robot, robot.data, q) for cost in costs)
+    np.testing.assert_array_equal(default, half)
+    assert np.abs(half - SelfCollisionCost(robot, 0.06, blend=1.0).gradient(robot, robot.data, q)).max() > 1e-3
