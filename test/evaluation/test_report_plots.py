@@ -65,6 +65,7 @@ def test_bars_of_one_joint_lie_side_by_side(drawn, scores):
     (ax,) = drawn(score_plots.joint_ranges, scores[0])
     frames, *used = (list(c.patches) for c in _groups(ax, len(scores[0].runs[0].joints)))
     assert len(used) > 1
+    assert [t.get_text() for t in ax.get_yticklabels()] == [u.joint.replace("_", " ") for u in scores[0].runs[0].joints]
     for outer, *bars in zip(frames, *used, strict=True):
         edges = [e for bar in bars for e in (bar.get_y(), bar.get_y() + bar.get_height())]
         assert edges == sorted(edges) and outer.get_y() < edges[0] < edges[-1] < outer.get_y() + outer.get_height()

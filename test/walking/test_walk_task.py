@@ -6,7 +6,7 @@ import pytest
 
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
-from humanoid_control.walking import GaitSettings, WalkTask
+from humanoid_control.walking import GaitSettings, WalkTask, leg_length
 from humanoid_control.walking.walk_task import EXTENSION, yaw_rotation
 
 DT = 0.008
@@ -79,6 +79,21 @@ def test_legs_are_never_stretched_more_than_they_may_be_and_the_hips_no_lower_fo
             there = p.soles[foot] + yaw_rotation(p.headings[foot]) @ (ankle - at)
             share.append(np.linalg.norm(there - p.center - yaw_rotation(p.headings[2]) @ (hip - center)) / length[0])
     assert max(share) == pytest.approx(EXTENSION, abs=0.004)
+
+
+@pytest.mark.parametrize("name", ["lola", "hrp2", "suralp", "wabian2"])
+def test_a_leg_is_as_long_as_its_sole_is_from_its_hip(name):
+    """Seen from the hip, so that it does not count where the robot stands."""
+    robot = load_robot(name, "floating")
+    length = leg_length(robot)
+    pin.framesForwardKinematics(
+        robot.model, robot.data, robot.q("zero", pin.SE3(np.eye(3), np.array([3.0, -2.0, 5.0])))
+    )
+    hip = next(k for k, n in enumerate(robot.model.names) if n.startswith("l_hip"))
+    assert length == pytest.approx(
+        np.linalg.norm(robot.data.oMi[hip].actInv(robot.data.oMf[robot.points["l_foot_tcp"]]).translation)
+    )
+    assert 0.4 < length < 1.0
 
 
 def test_arms_alone_are_the_six_free_joints_of_the_source(lola):
