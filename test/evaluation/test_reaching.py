@@ -6,8 +6,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.evaluation.reaching import GoalRecord, closed_loop, recorded_percent, verify_run
-from humanoid_control.evaluation.recorded_run import Signal
+from humanoid_control.evaluation.reaching import GoalRecord, closed_loop, reach_parts, recorded_percent, verify_run
+from humanoid_control.evaluation.recorded_run import MEASURED, Signal
 from humanoid_control.reaching import FAR, REACHABLE, GoalSampler
 from humanoid_control.robots import load_robot
 
@@ -137,3 +137,22 @@ def test_commands_that_were_not_recorded_are_noticed():
     assert recorded_percent(every, rows) == pytest.approx(100.0)
     assert recorded_percent(every[::2], rows) == pytest.approx(50.0)
     assert recorded_percent(every, rows[:1]) is None, "nothing to compare with"
+
+
+@pytest.mark.parametrize("percent", [None, 60.0, 98.9, 99.1, 100.0])
+def test_the_report_says_in_words_what_was_found(run, percent):
+    robot, commands, goals = run
+    parts = reach_parts(
+        {
+            **verify_run(robot, commands, goals, LIMIT),
+            "recorded_percent": percent,
+            "loop": {},
+            "postures_from": MEASURED,
+        }
+    )
+    table, text = parts[0], "\n".join(p for p in parts if isinstance(p, str))
+    assert [row[:2] for row in table.rows] == [[1, REACHABLE], [2, FAR]]
+    assert "reachable goals: 1 of 1 within 10 mm" in text and "unreachable goals: 1 of 1 held" in text
+    assert f"self-collision: 0 of {2 * len(commands.time) - 1} postures" in text
+    assert f"limits: kept in {len(commands.time)} commands" in text and "BROKEN" not in text
+    assert ("too busy for the recorder" in text) == (percent is not None and percent < 99)
