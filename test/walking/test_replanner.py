@@ -140,3 +140,17 @@ def test_the_way_is_that_of_the_command(robot):
     begin = walk.center.copy()
     walk.run(8.0)
     assert walk.center[0] - begin[0] == pytest.approx(3.2, rel=0.02)
+
+
+def test_after_a_foot_that_came_down_at_another_height_all_steps_are_as_much_higher(robot):
+    walked = Walked(robot)
+    walked.go((0.3, 0.0, 0.0), 3.3)
+    for height in (0.015, 0.005, -0.01):
+        before = walked.plans.plan.phases
+        assert len(before) > 1 and walked.plans.plan.index(walked.t) == 0
+        walked.plans.settle(walked.now, height)
+        after = walked.plans.plan.phases
+        rise = [new.step.X.translation - old.step.X.translation for new, old in zip(after, before, strict=True)]
+        by = height - before[0].step.X.translation[2]
+        np.testing.assert_allclose(rise, np.tile([0.0, 0.0, by], (len(before), 1)), atol=1e-12)
+        assert (after[0].lift, after[0].land, after[0].end) == (before[0].lift, before[0].land, before[0].end)
