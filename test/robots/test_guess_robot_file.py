@@ -2,18 +2,20 @@
 
 import re
 import xml.etree.ElementTree as ET
+from types import SimpleNamespace
 
 import numpy as np
 import pinocchio as pin
 import pytest
 import yaml
 
+from humanoid_control.collision.shapes import Box, Capsule, LinkShape, Sphere
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.evaluation.mesh_contact import mesh_contacts
 from humanoid_control.robots import CATALOGUE, MODELS, load_robot
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.guess.limbs import _twins
-from humanoid_control.robots.guess.robot_file import guess_mapping, guess_robot_file
+from humanoid_control.robots.guess.robot_file import _above_floor, guess_mapping, guess_robot_file
 
 POINTS = ["mid_hip", "sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist"]
 # What the structure does not tell, and how far the guess may be off [m]: robots without legs have no hip joints,
@@ -320,3 +322,20 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="cannot be written: No space left"):
         guess_robot_file(path)
     assert not (tmp_path / "robot.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("shape", "lowest"),
+    [
+        (Sphere((0.3, 0.0, -2.5), 0.05), -2.55),
+        (Capsule((0.0, 0.0, -2.0), (0.3, 0.0, -2.5), 0.05), -2.55),
+        (Capsule((0.0, 0.0, -2.5), (0.3, 0.0, -2.0), 0.05), -2.55),
+        (Box((0.0, 0.0, -2.5), (0.1, 0.3, 0.2), (np.pi / 2, 0.0, 0.0)), -2.65),
+    ],
+    ids=["sphere", "capsule", "capsule the other way", "box that lies on its side"],
+)
+def test_without_soles_a_robot_stands_on_its_lowest_shape(shape, lowest):
+    robot = load_robot("armar3", "fixed")
+    tree = parse_urdf(robot.urdf, "armar3")
+    fits = [SimpleNamespace(shapes=[LinkShape("lowest", tree.root, shape)])]
+    assert _above_floor(SimpleNamespace(feet=(), fits=fits), robot, tree) == pytest.approx(-lowest, abs=1e-9)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from humanoid_control.errors import ConfigError
 from humanoid_control.tendons import AntagonismUpdater, EstimatorSettings, NeuralMapping, TendonGroup
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
 from humanoid_control.tendons.mappings.mapping import MappingInterrupted
@@ -39,6 +40,14 @@ def test_training_can_be_interrupted():
     with pytest.raises(MappingInterrupted, match="after 3 of 50 iterations"):
         calls = iter([None, None, False])
         fit_neural(ARM_LENGTHS, random_postures(LIMITS, 200), 8, 50, progress=lambda _: next(calls))
+
+
+def test_one_iteration_of_one_unit_from_two_postures_is_the_least_there_is():
+    postures = random_postures(LIMITS, 2)
+    assert fit_neural(ARM_LENGTHS, postures, width=1, iterations=1).fit.samples == 2
+    for width, iterations, count in ((0, 1, 2), (1, 0, 2), (1, 1, 1)):
+        with pytest.raises(ConfigError, match="width and iterations from 1"):
+            fit_neural(ARM_LENGTHS, postures[:count], width, iterations)
 
 
 def compared(mapping, q, z, updater=None):

@@ -10,7 +10,17 @@ import pytest
 viser = pytest.importorskip("viser")
 
 from humanoid_control.robots import load_robot
-from humanoid_control.viewer.scene import ARROW, CUBE, CYLINDER, LINE_LIST, SPHERE, SPHERE_LIST, MarkerLayer, Scene
+from humanoid_control.viewer.scene import (
+    ARROW,
+    CUBE,
+    CYLINDER,
+    LINE_LIST,
+    SPHERE,
+    SPHERE_LIST,
+    MarkerLayer,
+    Scene,
+    _unit,
+)
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +78,13 @@ def test_solids_lines_and_arrows_are_where_the_message_has_them(server):
     layer.draw(message)
     assert layer._solids[CUBE] is boxes, "the same handle, told the new place"
     assert np.allclose(boxes.batched_positions, [(-4, 5, 6)])
+
+
+@pytest.mark.parametrize(("kind", "volume"), [(CUBE, 1.0), (CYLINDER, np.pi / 4), (SPHERE, np.pi / 6)])
+def test_the_solid_of_a_marker_has_its_form_and_width_one(kind, volume):
+    solid = _unit(kind)
+    assert solid.volume == pytest.approx(volume, rel=0.05)
+    assert solid.extents == pytest.approx([1.0, 1.0, 1.0], rel=0.02)
 
 
 def test_what_a_message_deletes_or_leaves_out_is_not_seen(server):
@@ -148,6 +165,34 @@ def test_a_robot_that_walks_is_drawn_where_it_thinks_it_is_and_everything_goes_a
     state.on_odometry(odometry(3.0, -1.0, root[2]))
     page._draw_robot(robot.postures["neutral"], state.root_pose())
     assert np.allclose(page.server.initial_camera.position - eye, [0.5, 0.0, 0.0])
+
+
+def test_nothing_is_drawn_for_nobody_but_the_first_picture(page, monkeypatch):
+    from humanoid_control.viewer.page import ViewState
+
+    drawn, state = [], ViewState(page.robot)
+    state.on_joints(N(name=list(page.robot.joint_names), position=page.robot.postures["neutral"].tolist()))
+    monkeypatch.setattr(page, "_draw_robot", lambda *_: drawn.append(1))
+    for clients, count in (({}, 1), ({}, 1), ({}, 1), ({1: None}, 2)):
+        monkeypatch.setattr(page.server, "get_clients", lambda c=clients: c)
+        page.draw(state, 0.0, 0.0)
+        assert len(drawn) == count
+
+
+def test_on_a_phone_the_camera_has_the_robot_in_the_middle_of_what_the_panel_leaves_free(page):
+    from humanoid_control.viewer.page import FREE_SHARE, PAIR_MIDDLE, PAIR_WIDTH
+
+    wide, tall = (N(camera=N(aspect=a, fov=1.2, position=None)) for a in (1.5, 0.46))
+    page._look_from_a_phone(wide)
+    assert wide.camera.position is None, "wider than tall: as it is"
+    page._look_from_a_phone(tall)
+    eye, at = np.array(tall.camera.position), np.array(tall.camera.look_at)
+    ahead = (at - eye) / np.linalg.norm(at - eye)
+    up = np.cross(np.cross(ahead, [0, 0, 1]), ahead)
+    middle = np.array([0.0, PAIR_MIDDLE, 0.6 * page.robot.height]) - eye
+    height = middle @ up / np.linalg.norm(up) / (middle @ ahead) / np.tan(0.6)  # -1 below, 1 on top
+    assert height == pytest.approx(1 - FREE_SHARE, abs=1e-6)
+    assert PAIR_WIDTH / 2 / eye[0] / (0.46 * np.tan(0.6)) == pytest.approx(1.0), "as wide as the page"
 
 
 def test_what_hangs_is_named_also_where_no_joint_states_come(page, monkeypatch):
