@@ -214,8 +214,7 @@ def score_clip(
     for k, (label, settings) in enumerate(solved):
 
         def solving(done: int, total: int, k: int = k) -> None:
-            if done % 50 == 0:
-                say(0.5 * (k + done / total) / len(solved))
+            say(0.5 * (k + done / total) / len(solved))
 
         runs.append((label, retarget_clip(targets, robot, settings, solving)))
     whole = next((s for _, s in solved if s == RetargetSettings(acceleration=s.acceleration)), None)

@@ -102,6 +102,16 @@ def test_json_and_table_hold_every_trial(body, able):
     assert set(out["without"]) == {*LIMITS, REACH} and set(out["slower"]) == {"0.375", "0.25", "0.125"}
     assert len(costs.table().rows) == 1 + len(LIMITS) + 1 + 3 + 1
     assert out["verdict"] == costs.verdict and out["costliest"] is None
+    measured = replace(costs.kept, mean=0.0123, max=0.0456, at_speed_limit=0.125, at_range_limit=0.25, closest=-0.0031)
+    first = replace(costs, kept=measured).table().rows[0]
+    assert first == ["every limit kept", 1.2, 4.6, 12.5, 25.0, -3.1], "in centimetres, percent and millimetres"
+
+
+def test_settings_that_are_given_are_those_of_every_trial(body, able):
+    gentle = RetargetSettings(acceleration=5.0)
+    costs = measure_limit_costs(body, able, 1.0, settings=gentle)
+    kept = retarget_clip(scale_to_robot(body, able), able, gentle)
+    assert costs.kept.mean == pytest.approx(kept.errors.mean()) and costs.kept.mean > 2 * error(body, able)
 
 
 def test_ranges_without_end_are_really_left(body, able):

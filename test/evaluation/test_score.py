@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from humanoid_control.evaluation.score import score_trajectories
+from humanoid_control.evaluation.score import score_clip, score_trajectories
 from humanoid_control.evaluation.tracking_error import LINKS
 from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import RetargetSettings, retarget_clip, scale_to_robot
@@ -84,3 +84,11 @@ def test_shoulders_near_their_singularity_are_reported(robot, targets):
     assert run.frames.singularity[110, 0] < run.frames.singularity[110, 1] < run.frames.singularity[0, 1]
     assert run.singularity.smallest == run.frames.singularity.min()
     assert run.singularity.share_near == pytest.approx(np.mean((run.frames.singularity < 0.2).any(axis=1)))
+
+
+def test_progress_runs_from_nothing_to_all_and_never_back(body, robot):
+    shares, variants = [], [("one", RetargetSettings(iterations=1)), ("two", RetargetSettings(iterations=2))]
+    score_clip(body, robot, variants, progress=shares.append)
+    assert shares == sorted(shares) and 0.0 < shares[0] < 0.2 and shares[-1] == pytest.approx(1.0)
+    solving = [share for share in shares if share < 0.8]
+    assert 0.4 < max(solving) <= 0.5 and len(set(solving)) > 4
