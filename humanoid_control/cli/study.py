@@ -26,6 +26,7 @@ EXAMPLES = """examples:
   humanoid study worlds --robot hrp2 --vary push_x=50,100,150 --engine mujoco --seconds 3 -o pushed
   humanoid study walking --only robots --steps 100
   humanoid study dance --robot lola --clip dance --clip a.bvh --resume dances.jsonl
+  humanoid study walking --only maps --resume maps.jsonl -o maps     hardest pushes, steepest slopes, by direction
   humanoid study walking --ground plane:slope=5,direction=90 --robot hrp2
   humanoid study sternum --clip dance1.trc --clip walk1.trc    each person with the constants of the others
   humanoid study tendons -o tendons                     all, 20 seeds; JSON and plots
@@ -84,7 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     dance.add("--only", type=comma_list, help="standing or steps (default: both)")
     dance.add("--workers", type=int, help="processes (default: one a core)")
     dance.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not danced again")
-    walking.add("--only", type=comma_list, help="groups: robots,speed,ways,worlds,ground,pushes,stops,momentum")
+    walking.add("--only", type=comma_list, help="groups: robots,speed,ways,worlds,ground,pushes,stops,momentum,maps")
+    walking.add("--resume", type=file_path, help="file that keeps maps: what is in it is not walked again")
     walking.add("--ground", type=given, help="only walks on this ground, as plane:slope=5 or stairs:rise=0.1,run=0.35")
     tendons.add("--robot", type=given, help="with tendons (default: kengoro_upper)")
     tendons.add("--seeds", type=int, help="how often, with other errors (default: 20)")

@@ -6,12 +6,15 @@ A report is tables and words on a terminal, plain values as JSON, files in a fol
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from humanoid_control.files import whole_file, whole_files
+from humanoid_control.errors import ConfigError
+from humanoid_control.files import check_file, whole_file, whole_files
 from humanoid_control.terminal import Table, plain_values
 
 if TYPE_CHECKING:
@@ -109,6 +112,68 @@ def similar(a: float, b: float) -> bool:
 def cm(value: float) -> float:
     """Metres to centimetres, rounded for the report."""
     return round(100 * value, 2)
+
+
+# -------- Long studies
+
+
+class KeptOutcomes:
+    """Outcomes of a long study in a file, one a line: what is in it is not done again.
+
+    Attributes:
+        known: job, as text -> its outcome, plain values.
+    """
+
+    def __init__(self, file: Path | None, what: str) -> None:
+        """Read what is there.
+
+        Args:
+            file: made where it is missing; None: nothing is kept. what: that was done, for errors: "dances".
+
+        Raises:
+            ConfigError: it cannot be written, or holds something else.
+        """
+        self._file = file
+        self.known: dict[str, dict[str, Any]] = {}
+        if file is None:
+            return
+        check_file(file)
+        if not file.is_file():
+            return
+        try:
+            rows = [json.loads(line) for line in file.read_text().splitlines()]
+            self.known = {row["job"]: row["outcome"] for row in rows}
+        except (ValueError, KeyError, TypeError) as e:
+            raise ConfigError(f"{file} holds no outcomes of {what}: {e}") from None
+
+    def all(
+        self,
+        jobs: Sequence[Sequence[Any]],
+        do: Callable[[Any], dict[str, Any]],
+        workers: int | None,
+        show: Callable[[float], None],
+    ) -> Iterator[dict[str, Any]]:
+        """Outcomes in the order of the jobs; new ones are made by worker processes and written at once.
+
+        Args:
+            jobs: of plain values. do: makes the outcome of one. workers: None: one a core. show: told the share done.
+        """
+        keys = [json.dumps(list(job)) for job in jobs]
+        todo = [job for job, key in zip(jobs, keys, strict=True) if key not in self.known]
+        with ProcessPoolExecutor(max(workers or min(os.cpu_count() or 1, len(todo)), 1)) as pool:
+            fresh = pool.map(do, todo)
+            for k, key in enumerate(keys):
+                if key not in self.known:
+                    self.known[key] = plain_values(next(fresh))
+                    self._write()
+                show((k + 1) / len(keys))
+                yield self.known[key]
+
+    def _write(self) -> None:
+        if self._file is not None:
+            text = "".join(json.dumps({"job": k, "outcome": v}) + "\n" for k, v in self.known.items())
+            with whole_file(self._file) as part:
+                part.write_text(text)
 
 
 # -------- The report

@@ -125,6 +125,7 @@ ROWS = {
         "--robot": ("--robot lolla", "did you mean lola"),
         "--only": ("--only robtos", "did you mean robots"),
         "--ground": ("--ground plan:slope=3", "did you mean plane"),
+        "--resume": ("--only maps --resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
         "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
     },
     "study dance": {

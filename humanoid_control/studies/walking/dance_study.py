@@ -5,10 +5,7 @@ A dance of a robot is simulated, and the same with its pelvis held.
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,6 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
-from humanoid_control.files import check_file, whole_file
 from humanoid_control.ik.tasks.frames import OrientationTask
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.task import Task
@@ -28,9 +24,9 @@ from humanoid_control.robots import Robot, load_robot
 from humanoid_control.simulation import SimulationConfig
 from humanoid_control.simulation.engine import Engine
 from humanoid_control.simulation.sensors.sensor_model import Imperfection
-from humanoid_control.studies.report import Progress, StudyReport, silent
+from humanoid_control.studies.report import KeptOutcomes, Progress, StudyReport, silent
 from humanoid_control.studies.walking.trial import NOISE, SETTLING, NoisySensors
-from humanoid_control.terminal import Table, machine, plain_values
+from humanoid_control.terminal import Table, machine
 from humanoid_control.walking.balance_tasks import CHEST, FREE_ARMS, gesture_tasks, walking_settings
 from humanoid_control.walking.dancing.dance_steps import Choreography
 from humanoid_control.walking.dancing.routine import Routine, routine
@@ -274,8 +270,7 @@ def run_study(
         load_robot(name, "floating").require_imitation_points()
     for clip in clips:
         load_body_points(clip)
-    if resume is not None:
-        check_file(resume)
+    kept = KeptOutcomes(resume, "dances")
     jobs = [
         (r, str(c), way, seed, float(seconds))
         for c in clips
@@ -284,50 +279,10 @@ def run_study(
         if not only or way in only
         for seed in range(seeds)
     ]
-    rows = list(_all(jobs, workers, resume, show))
+    rows = list(kept.all(jobs, try_dance, workers, lambda share: show(share, "dancing")))
     data = {"study": "dance", "seconds": seconds, "seeds": seeds, "dances": rows, "machine": machine()}
     told = [f"{r['robot']}, {r['clip']}, {r['way']}: {text}" for r in rows for text in r["told"]]
     return StudyReport(data, [_table(rows), *told, NOTE])
-
-
-def _all(
-    jobs: Sequence[tuple[str, str, str, int, float]], workers: int | None, resume: Path | None, show: Progress
-) -> Iterator[dict[str, Any]]:
-    """Rows in the order of the jobs; those of the file are not made again, new ones are written to it at once."""
-    known = _kept(resume)
-    todo = [job for job in jobs if _key(job) not in known]
-    count = workers or min(os.cpu_count() or 1, max(len(todo), 1))
-    with ProcessPoolExecutor(max(count, 1)) as pool:
-        fresh = pool.map(try_dance, todo)
-        for k, job in enumerate(jobs):
-            key = _key(job)
-            if key not in known:
-                known[key] = plain_values(next(fresh))
-                _keep(resume, known)
-            show((k + 1) / len(jobs), "dancing")
-            yield known[key]
-
-
-def _key(job: Sequence[Any]) -> str:
-    return json.dumps(list(job))
-
-
-def _kept(file: Path | None) -> dict[str, dict[str, Any]]:
-    if file is None or not file.is_file():
-        return {}
-    try:
-        rows = [json.loads(line) for line in file.read_text().splitlines()]
-        return {row["job"]: row["outcome"] for row in rows}
-    except (ValueError, KeyError, TypeError) as e:
-        raise ConfigError(f"{file} holds no outcomes of dances: {e}") from None
-
-
-def _keep(file: Path | None, known: Mapping[str, dict[str, Any]]) -> None:
-    if file is None:
-        return
-    text = "".join(json.dumps({"job": k, "outcome": v}) + "\n" for k, v in known.items())
-    with whole_file(file) as part:
-        part.write_text(text)
 
 
 def try_dance(job: tuple[str, str, str, int, float]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
 from humanoid_control.simulation.contact.ground_recipe import ground_of
-from humanoid_control.studies.report import Progress, StudyReport, silent
+from humanoid_control.studies.report import KeptOutcomes, Progress, StudyReport, silent
+from humanoid_control.studies.walking.maps import map_picture, map_tables, walk_maps
 from humanoid_control.studies.walking.trial import (
     NOISE,
     NoisySensors,
@@ -40,6 +42,9 @@ about the vertical through the centre of mass, peak to peak. yaw torque: under t
 percentile. sole turned: most about the vertical while it stood, true and as the robot measures it."""
 
 
+MAP_NOTE = """Sensors as in the other groups. Each number is the last rung before the first at which the robot fell,
+the least of the seeds; +: it stood them all. Pushes: 0.1 s at the root link, at the lift-off of the seventh step of
+0.5 s. Slopes are known to the walker, steps take 0.8 s."""
 RIGHT_BODY = WrongBody()
 
 
@@ -130,8 +135,8 @@ TURNING: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 ARM_ROWS = tuple(Row(MOMENTUM, name, arms=arms, **more) for name, more in TURNING for arms in ARM_SWINGS)
 """Arms against the momentum of the legs: only where they are asked for."""
-STOPS = "stops"
-GROUPS = (*dict.fromkeys(r.group for r in ROWS), STOPS, MOMENTUM)
+STOPS, MAPS = "stops", "maps"
+GROUPS = (*dict.fromkeys(r.group for r in ROWS), STOPS, MOMENTUM, MAPS)
 PHASES = 8  # of a cycle of two steps in which the emergency stop is tried
 
 
@@ -143,14 +148,16 @@ def run_study(
     workers: int | None = None,
     show: Progress = silent,
     ground: str = "",
+    resume: Path | None = None,
 ) -> StudyReport:
-    """Walk all rows, or on one ground.
+    """Walk all rows, or on one ground; or make the maps of who falls where, where they are asked for.
 
     Args:
         robot: only rows of this robot of the catalogue.
         steps: of each walk. seeds: how often, with other noise. only: groups of rows.
         workers: processes; None: one a core. show: told how far it is.
         ground: only walks on this ground, with a map of it and without; see `simulation.contact.ground_recipe`.
+        resume: file that keeps the rows of the maps: what is in it is not walked again.
 
     Raises:
         UnknownNameError: a group or robot that has no row. ConfigError: a number out of range.
@@ -164,6 +171,13 @@ def run_study(
     if robot is not None and robot not in robots:
         raise UnknownNameError("robot that walks", robot, robots)
     rows = (*ROWS, *(ARM_ROWS if MOMENTUM in only else ()))
+    kept = KeptOutcomes(resume, "maps")
+    if MAPS in only:
+        if len(only) > 1 or ground:
+            raise ConfigError("maps have rows of their own: ask for nothing else with them")
+        return _maps(walk_maps([robot or "lola"], seeds, workers, kept, show))
+    if resume is not None:
+        raise ConfigError("only maps are resumed: give --only maps too")
     wanted = [r for r in rows if (not only or r.group in only) and robot in (None, r.robot)]
     if ground:
         if only:
@@ -190,6 +204,11 @@ def run_study(
         "machine": machine(),
     }
     return StudyReport(data, [*parts, NOTE])
+
+
+def _maps(rows: list[dict[str, Any]]) -> StudyReport:
+    data = {"study": "walking", "maps": rows, "machine": machine()}
+    return StudyReport(data, [*map_tables(rows), MAP_NOTE], pictures=lambda: {"maps.png": map_picture(rows)})
 
 
 def _all(jobs: list[tuple[Any, ...]], workers: int | None, show: Progress) -> Iterator[WalkOutcome | dict[str, Any]]:

@@ -1,0 +1,86 @@
+"""Maps of who falls where: ladders, the least of the seeds, what is kept, tables and the picture."""
+
+import pytest
+
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.studies.report import KeptOutcomes
+from humanoid_control.studies.walking import maps
+from humanoid_control.studies.walking.study import run_study
+
+
+def row(kind, direction, most, fell_at=None, seed=0, speed=0.2):
+    return {
+        "kind": kind, "robot": "lola", "speed": speed, "direction": direction, "seed": seed, "most": most,
+        "fell_at": fell_at,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def rows():
+    out = [row(k, d, most) for k, most in ((maps.PUSHES, 40.0), (maps.SLOPES, 15.0)) for d in maps.DIRECTIONS[k]]
+    out += [row(maps.PUSHES, 90, 10.0, 15.0, seed=1)]
+    return [*out, *({**r, "speed": s} for s in (0.4, 0.6) for r in out)]
+
+
+def test_a_ladder_is_climbed_until_the_fall(monkeypatch):
+    tried = []
+
+    def falls(kind, robot, speed, direction, seed, rung):
+        tried.append((kind, rung))
+        return rung >= 20.0
+
+    monkeypatch.setattr(maps, "falls", falls)
+    found = maps.climb((maps.PUSHES, "lola", 0.2, 45, 3))
+    assert (found["most"], found["fell_at"], found["seed"]) == (15.0, 20.0, 3)
+    assert tried == [(maps.PUSHES, r) for r in (5.0, 10.0, 15.0, 20.0)]
+    assert maps.climb((maps.SLOPES, "lola", 0.2, 0, 0))["fell_at"] is None
+
+
+def test_a_push_that_nobody_stands_makes_a_real_robot_fall_and_a_light_one_does_not():
+    assert maps.falls(maps.PUSHES, "lola", 0.2, 180, 0, 150.0)
+    assert not maps.falls(maps.PUSHES, "lola", 0.2, 180, 0, 5.0)
+
+
+def test_tables_tell_the_least_of_the_seeds_in_every_direction(rows):
+    pushes, slopes = maps.map_tables(rows)
+    assert list(pushes.columns)[2:] == list(maps.WORDS)
+    assert list(slopes.columns)[2:] == ["ahead", "left", "back", "right"]
+    assert [line[0] for line in pushes.rows] == ["lola"] * 3
+    assert list(pushes.rows[0])[2:] == ["40+", "40+", "10", "40+", "40+", "40+", "40+", "40+"]
+
+
+def test_the_picture_is_a_png(rows):
+    assert maps.map_picture(rows).startswith(b"\x89PNG")
+
+
+def test_what_is_kept_is_not_walked_again(tmp_path, monkeypatch, rows):
+    file = tmp_path / "maps.jsonl"
+    kept = KeptOutcomes(file, "maps")
+    jobs = [("push", "lola", 0.2, 45, 0), ("push", "lola", 0.2, 90, 0)]
+    shares = []
+    assert list(kept.all(jobs[:1], _outcome, 1, shares.append)) == [{"direction": 45}]
+    again = KeptOutcomes(file, "maps")
+    assert list(again.all(jobs, _outcome, 1, shares.append)) == [{"direction": 45}, {"direction": 90}]
+    assert shares == [1.0, 0.5, 1.0]
+    assert len(file.read_text().splitlines()) == 2
+    assert list(again.all(jobs, _never, 1, shares.append)) == [{"direction": 45}, {"direction": 90}]
+    file.write_text("nothing of the kind\n")
+    with pytest.raises(ConfigError, match="holds no outcomes of maps"):
+        KeptOutcomes(file, "maps")
+
+
+def _outcome(job):
+    return {"direction": job[3]}
+
+
+def _never(job):
+    raise AssertionError("it was known")
+
+
+def test_what_cannot_be_asked_for_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="nothing else"):
+        run_study(only=["maps", "speed"])
+    with pytest.raises(ConfigError, match="only maps are resumed"):
+        run_study(only=["speed"], resume=tmp_path / "a.jsonl")
+    with pytest.raises(UnknownNameError, match="robot of the maps"):
+        maps.walk_maps(["armar3"])
