@@ -68,15 +68,17 @@ def test_without_noise_the_offsets_are_exact(leg, postures, count):
 
 def test_planted_offsets_lie_within_the_predicted_covariance(leg, postures):
     """Over the seeds: inside three standard errors, and the squared distance over the covariance is chi-square."""
-    share, distance = [], []
+    share, distance, left = [], [], []
     for seed in range(40):
         planted, measured, deviation = measure(leg, postures, seed)
         found = calibrate(leg, measured, deviation, ACCURACY)
         error = found.offsets - planted
         share.append(np.abs(error) <= 3 * found.standard_error)
         distance.append(error @ np.linalg.solve(found.covariance, error))
+        left.append(found.residual**2)
     assert np.mean(share) > 0.98
     assert 6 - 4 * np.sqrt(12 / 40) < np.mean(distance) < 6 + 4 * np.sqrt(12 / 40)
+    assert np.mean(left) == pytest.approx(1.0, abs=4 * np.sqrt(2 / 12 / 40)), "18 equations, 6 offsets"
 
 
 def test_three_poses_agree_and_are_better_than_one(leg, postures):
