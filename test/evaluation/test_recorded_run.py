@@ -7,6 +7,7 @@ import pytest
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation import recorded_run
+from humanoid_control.evaluation.bag import BagReader
 from humanoid_control.evaluation.recorded_run import (
     RecordedRun,
     Signal,
@@ -28,6 +29,13 @@ def robot():
 def still(robot, T=200, rate=100.0):
     t = np.arange(T) / rate
     return Signal(t, np.tile(robot.postures["neutral"], (T, 1)), np.zeros((T, robot.n)))
+
+
+def test_a_rate_counts_the_intervals_between_the_first_message_and_the_last():
+    bag, second = BagReader.__new__(BagReader), 10**9
+    stamps = {"/a": [5 * second + k * second // 50 for k in range(101)], "/b": [0, 4 * second], "/once": [7]}
+    bag.raw = lambda: ((topic, t, b"") for topic, times in stamps.items() for t in times)
+    assert bag.rates() == pytest.approx({"/a": 50.0, "/b": 0.25, "/once": 0.0})
 
 
 def test_errors_are_the_distances_to_the_targets(robot):

@@ -41,6 +41,9 @@ def test_bars_are_as_long_as_the_mean_errors(drawn, scores):
         for i, bars in enumerate(b for b in ax.containers if hasattr(b, "patches")):
             expected = [np.mean([s.runs[i].links[k].mean for k in links]) for s in scores]
             assert [p.get_width() / 100 for p in bars.patches] == pytest.approx(expected)
+        middles = [p.get_y() + p.get_height() / 2 for p in ax.patches]
+        assert np.mean(middles) == pytest.approx(np.mean(range(len(scores)))), "beside the names of the robots"
+        assert np.abs(np.subtract.outer(range(len(scores)), middles)).min(axis=0).max() < 0.5
 
 
 def test_histograms_show_every_frame_of_every_link(drawn, scores):
