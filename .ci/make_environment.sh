@@ -44,7 +44,9 @@ fi
 say "installing into $venv with $($python --version) (about a minute)"
 "$venv/bin/python" -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[all,test,check]'
 say "compiling the solver and the tendons beside the simulation and the walker (about two minutes)"
-{ "$venv/bin/python" -m humanoid_control.warm_up.retargeting && "$venv/bin/python" -m humanoid_control.warm_up.tendons; } &
+{
+    for kernels in retargeting tendons library; do "$venv/bin/python" -m humanoid_control.warm_up.$kernels; done
+} &
 solver=$!
 "$venv/bin/python" -m humanoid_control.warm_up.simulation
 "$venv/bin/python" -m humanoid_control.warm_up.walking

@@ -42,6 +42,11 @@ LONG = (
     "test/examples/",
     "test/cli/",
     "test/benchmarks/",
+    "test/warm_up/",
+    "test/simulation/",
+    "test/robots/",
+    "test/ik/",
+    "test/package/test_jit.py",
 )
 
 

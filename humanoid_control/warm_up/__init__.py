@@ -1,4 +1,4 @@
-"""Kernels compiled ahead, a module a group of them: retargeting, simulation, tendons, walking."""
+"""Kernels compiled ahead, a module a group of them: retargeting, simulation, tendons, walking, library."""
 
 from __future__ import annotations
 

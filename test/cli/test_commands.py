@@ -212,7 +212,7 @@ def test_doctor_finds_this_environment_sound(humanoid):
     findings = {f["check"]: f for f in json.loads(result.stdout)["findings"]}
     assert result.returncode == 0, findings
     assert findings["loopback"]["state"] == "ok"
-    assert {"Python", "packages", "ROS 2", "port", "cores"} <= set(findings)
+    assert {"Python", "packages", "compiled kernels", "ROS 2", "port", "cores"} <= set(findings)
 
 
 @pytest.mark.patient

@@ -210,7 +210,7 @@ def test_the_direct_stack_moves_the_robot_without_the_inverse_kinematics(humanoi
     assert np.ptp([m.position for m in states], axis=0).max() > 0.15, "the simulated robot moves"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGHUP, marks=pytest.mark.thorough)])
 def test_a_signal_stops_everything_within_three_seconds(humanoid, number):
     before = set(leftovers())
     up = humanoid.start("up", "targets", "--robot", "lola", "--set", f"viewer.port={port(4)}")

@@ -117,7 +117,7 @@ def gone(clip, *labels):
     return change
 
 
-@pytest.mark.parametrize("relative", [None, "dance_markers/dance1.trc"])
+@pytest.mark.parametrize("relative", [None, pytest.param("dance_markers/dance1.trc", marks=pytest.mark.thorough)])
 @pytest.mark.timed
 def test_live_markers_give_the_targets_of_the_clip_at_once(graph, relative, mocap):
     """MarkerArray at the clip's rate: agreement, latency, no target before the calibration."""

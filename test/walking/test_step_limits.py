@@ -46,7 +46,7 @@ def walk(limits, trial, command, count=3, first=0, before=None):
     return [*out, planner.make(stance, np.zeros(3), stance.swing + stance.double, stance.style)], length
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", [*ROBOTS[:2], *(pytest.param(n, marks=pytest.mark.thorough) for n in ROBOTS[2:])])
 def test_no_accepted_step_makes_the_inverse_kinematics_miss_a_sole(name):
     trial, replanner = parts(name)[1], walker_of(name).replanner
     rng, heights = np.random.default_rng(7), trial.height

@@ -60,7 +60,7 @@ def test_without_the_dynamics_filter_it_falls_or_is_far_worse(walked):
     assert o.fell or o.dcm_error[0] > 2 * walked[0].dcm_error[0]
 
 
-@pytest.mark.parametrize("phase", [0.3, 0.9])
+@pytest.mark.parametrize("phase", [pytest.param(0.3, marks=pytest.mark.thorough), 0.9])
 def test_an_emergency_stop_ends_on_both_feet_within_two_steps(phase):
     engine, walker = lola(), Walker(load_robot("lola", "floating"))
     engine.step(300)

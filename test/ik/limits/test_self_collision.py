@@ -27,7 +27,7 @@ from humanoid_control.robots.robot import joint_columns
 from humanoid_control.studies.bad_starts import bad_starts, recover
 
 
-@pytest.mark.parametrize("name", ["armar3", "lola"])
+@pytest.mark.parametrize("name", ["armar3", pytest.param("lola", marks=pytest.mark.thorough)])
 def test_bad_starts_are_left_within_every_limit(name):
     """In collision and outside ranges, with targets and without: `humanoid study safety` in small."""
     robot = load_robot(name, "fixed")

@@ -58,7 +58,7 @@ def goal(x, y, yaw, frame="base_footprint"):
     return m
 
 
-@pytest.mark.parametrize("pace", [1.0, 0.5])
+@pytest.mark.parametrize("pace", [pytest.param(1.0, marks=pytest.mark.thorough), 0.5])
 def test_five_percent_of_lost_messages_change_nothing(stack, pace):
     """Each message of each sensor, and each command: every sixth instant lacks one. At half of real time silences last
     twice as long on the clock, which once ended the walk; and instants that were lost once were lost to the plan."""

@@ -1,0 +1,63 @@
+"""Kernels that no node needs, compiled ahead for those who call the package: dynamics, volumes, null-space solvers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.collision.ssv.distance import measure_blocks, nearest_at
+from humanoid_control.ik.null_space.least_squares import factored_rows
+from humanoid_control.jit import are_compiled
+from humanoid_control.multibody.forward_dynamics import articulated_body_at, dense_at, sparse_at
+from humanoid_control.simulation.state_space.model import full_rates, reduced_rates
+
+ADVICE = "compiling dynamics and distances for this machine, only this once: about a minute"
+KERNELS: tuple[Any, ...] = (
+    articulated_body_at,
+    sparse_at,
+    dense_at,
+    full_rates,
+    reduced_rates,
+    nearest_at,
+    measure_blocks,
+    factored_rows,
+)
+
+
+def compiled() -> bool:
+    """True where these kernels are in memory or on disk."""
+    return are_compiled(KERNELS)
+
+
+def compile_kernels() -> None:
+    """Compile them by one call of each; quick where it is done already."""
+    from humanoid_control.collision.ssv import volume_distances
+    from humanoid_control.ik import DofSelection, lola_tasks
+    from humanoid_control.ik.null_space import ResolvedRate, SelfCollisionCost
+    from humanoid_control.multibody import SOLVERS, ForwardDynamics, Model, from_pinocchio, joint_wrenches, totals
+    from humanoid_control.robots import load_robot
+    from humanoid_control.robots.volumes import segment_pairs, volumes_of
+    from humanoid_control.simulation.state_space import StateSpaceModel
+
+    robot = load_robot("lola", "floating")
+    q, v = robot.q("neutral"), np.zeros(robot.nv)
+    for solver in SOLVERS:
+        dynamics = ForwardDynamics(Model(from_pinocchio(robot.model).bodies), solver)
+        qdd = dynamics(q, v)
+    totals(dynamics, q, v)
+    joint_wrenches(dynamics, qdd)
+    for depth in ("reduced", "rigid"):
+        model = StateSpaceModel(robot, depth)
+        model.rates(0.0, model.initial(), np.zeros(model.inputs))
+    tasks = lola_tasks(robot)
+    tasks.take_targets(q)
+    ResolvedRate(robot, [SelfCollisionCost(robot)], dofs=DofSelection(robot, tasks.held)).step(q, tasks.all(), 0.01)
+    pairs = segment_pairs(robot, volumes_of(robot), 0.2)
+    pairs.nearest()
+    corner = np.zeros((1, 1, 3))
+    volume_distances("pp", corner, np.zeros(1), corner + 1.0, np.zeros(1))
+
+
+if __name__ == "__main__":
+    compile_kernels()
