@@ -164,7 +164,7 @@ PROGRAM = """
 import numpy as np
 from typing import NamedTuple
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.packed import F1
+from humanoid_control.numerics.array_types import F1
 from humanoid_control.numerics.packed import Packed, unpack
 
 class Numbers(NamedTuple):

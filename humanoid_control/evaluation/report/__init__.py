@@ -17,8 +17,8 @@ from humanoid_control import lazy
 
 if TYPE_CHECKING:
     from humanoid_control.evaluation.report.files import check_outputs as check_outputs
-    from humanoid_control.evaluation.report.files import score_page as score_page
     from humanoid_control.evaluation.report.files import write_scores as write_scores
+    from humanoid_control.evaluation.report.page import score_page as score_page
     from humanoid_control.evaluation.report.tables import detail_tables as detail_tables
     from humanoid_control.evaluation.report.tables import summary_tables as summary_tables
     from humanoid_control.evaluation.report.tables import to_json as to_json
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
-        "files": ["check_outputs", "score_page", "write_scores"],
+        "files": ["check_outputs", "write_scores"],
+        "page": ["score_page"],
         "tables": ["detail_tables", "summary_tables", "to_json"],
     },
 )

@@ -16,7 +16,6 @@ from humanoid_control.studies.dube2012 import (
     Part,
     girdle_waist,
     hypotheses,
-    models,
 )
 from humanoid_control.studies.dube2012.lab import ROBOTS
 from humanoid_control.studies.report import DEPENDS, conclude, decide, lower, over_clips, similar
@@ -173,4 +172,4 @@ def test_collisions_too_few_to_compare_decide_nothing():
 @pytest.mark.parametrize(("own", "opened", "expected"), [(0.012, 0.009, HOLDS), (0.012, 0.004, FAILS)])
 def test_recommended_ranges_suffice_when_more_gains_little(own, opened, expected):
     trials = {"recommended": Made(own), ("recommended", "opened"): Made(opened), "we4rii": Made()}
-    assert verdict(models.H20, trials) == expected
+    assert verdict(hypotheses.H20, trials) == expected
