@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     dance.add("--only", type=comma_list, help="standing or steps (default: both)")
     dance.add("--workers", type=int, help="processes (default: one a core)")
     dance.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not danced again")
-    walking.add("--only", type=comma_list, help="groups: robots,speed,ways,worlds,ground,pushes,stops,momentum,maps")
+    walking.add("--only", type=comma_list, help="robots,speed,ways,worlds,ground,pushes,stops,momentum,twists,maps")
     walking.add("--resume", type=file_path, help="file that keeps maps: what is in it is not walked again")
     walking.add("--ground", type=given, help="only walks on this ground, as plane:slope=5 or stairs:rise=0.1,run=0.35")
     tendons.add("--robot", type=given, help="with tendons (default: kengoro_upper)")

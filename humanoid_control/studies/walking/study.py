@@ -20,6 +20,7 @@ from humanoid_control.studies.walking.maps import map_picture, map_tables, walk_
 from humanoid_control.studies.walking.trial import (
     NOISE,
     NoisySensors,
+    Program,
     Push,
     WalkConditions,
     WalkOutcome,
@@ -61,6 +62,7 @@ class Row:
         push: impulse (2,) on the root link, forward and to the left, at the lift-off of the seventh step [N s].
         pull: force (2,) on it from the first lift-off on [N]. body: what the walker's model does not know of the robot.
         delay: of all sensors, besides that of the noise [s].
+        changing: the velocity is another one every CHANGE seconds, at random, `velocity` is the greatest.
     """
 
     group: str
@@ -79,8 +81,10 @@ class Row:
     pull: tuple[float, float] = (0.0, 0.0)
     body: WrongBody = RIGHT_BODY
     delay: float = 0.0
+    changing: bool = False
 
 
+CHANGE = 1.5  # [s]
 SLOPES = {"up": "slope=8", "down": "slope=-8", "across": "slope=8,direction=90"}
 KERB = "stairs:rise=0.015,run=0.5,steps=1,start=0.6"
 STAIRS: dict[str, Any] = {"velocity": (0.29, 0.0, 0.0), "step_time": 1.2}
@@ -135,8 +139,14 @@ TURNING: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 ARM_ROWS = tuple(Row(MOMENTUM, name, arms=arms, **more) for name, more in TURNING for arms in ARM_SWINGS)
 """Arms against the momentum of the legs: only where they are asked for."""
+TWISTS = "twists"
+TWIST_ROWS = (
+    Row(TWISTS, "a random velocity every 1.5 s", velocity=(0.4, 0.12, 0.4), step_time=0.0, changing=True),
+    Row(TWISTS, "a random velocity every 1.5 s", "hrp2", (0.25, 0.08, 0.3), 0.0, changing=True),
+)
+"""Only where they are asked for; with hundreds of steps."""
 STOPS, MAPS = "stops", "maps"
-GROUPS = (*dict.fromkeys(r.group for r in ROWS), STOPS, MOMENTUM, MAPS)
+GROUPS = (*dict.fromkeys(r.group for r in ROWS), STOPS, MOMENTUM, TWISTS, MAPS)
 PHASES = 8  # of a cycle of two steps in which the emergency stop is tried
 
 
@@ -170,7 +180,7 @@ def run_study(
     robots = list(dict.fromkeys(r.robot for r in ROWS))
     if robot is not None and robot not in robots:
         raise UnknownNameError("robot that walks", robot, robots)
-    rows = (*ROWS, *(ARM_ROWS if MOMENTUM in only else ()))
+    rows = (*ROWS, *(ARM_ROWS if MOMENTUM in only else ()), *(TWIST_ROWS if TWISTS in only else ()))
     kept = KeptOutcomes(resume, "maps")
     if MAPS in only:
         if len(only) > 1 or ground:
@@ -273,8 +283,23 @@ def try_row(row: Row, steps: int, seed: int) -> WalkOutcome:
     elif any(row.pull):
         pushes = (Push(0.0, (*row.pull, 0.0), 1e6),)
     noise = replace(NOISE, delay={sensor: old + row.delay for sensor, old in NOISE.delay.items()})
-    conditions = WalkConditions(steady(row.velocity), steps, noise=noise, seed=seed, pushes=pushes)
+    program = random_twists(row.velocity, seed) if row.changing else steady(row.velocity)
+    conditions = WalkConditions(program, steps, noise=noise, seed=seed, pushes=pushes)
     return walk(engine, make_walker(row), conditions)
+
+
+def random_twists(most: Sequence[float], seed: int) -> Program:
+    """A program: stand for 2 s, then another velocity (3,) every CHANGE seconds; backward half as fast as forward."""
+    largest = np.array(most)
+
+    def program(t: float) -> Sequence[float]:
+        if t < 2.0:
+            return (0.0, 0.0, 0.0)
+        rng = np.random.default_rng((seed, int((t - 2.0) / CHANGE)))
+        share = rng.uniform([-0.5, -1.0, -1.0], 1.0)
+        return [float(x) for x in share * largest]
+
+    return program
 
 
 PUSHED = 0.1  # [s]

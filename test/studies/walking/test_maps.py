@@ -1,11 +1,12 @@
 """Maps of who falls where: ladders, the least of the seeds, what is kept, tables and the picture."""
 
+import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.studies.report import KeptOutcomes
 from humanoid_control.studies.walking import maps
-from humanoid_control.studies.walking.study import run_study
+from humanoid_control.studies.walking.study import random_twists, run_study
 
 
 def row(kind, direction, most, fell_at=None, seed=0, speed=0.2):
@@ -84,3 +85,14 @@ def test_what_cannot_be_asked_for_is_refused(tmp_path):
         run_study(only=["speed"], resume=tmp_path / "a.jsonl")
     with pytest.raises(UnknownNameError, match="robot of the maps"):
         maps.walk_maps(["armar3"])
+
+
+def test_random_velocities_change_in_time_and_are_the_same_for_a_seed():
+    most = (0.4, 0.1, 0.3)
+    program, again, other = (random_twists(most, seed) for seed in (1, 1, 2))
+    assert not np.any(program(1.9))
+    seen = np.array([program(2.0 + 1.5 * k + 0.7) for k in range(200)])
+    np.testing.assert_array_equal(seen, [again(2.0 + 1.5 * k + 0.1) for k in range(200)])
+    assert not np.array_equal(seen, [other(2.0 + 1.5 * k + 0.7) for k in range(200)])
+    assert (seen.max(axis=0) <= most).all() and (seen.min(axis=0) >= [-0.2, -0.1, -0.3]).all()
+    assert np.ptp(seen, axis=0) == pytest.approx([0.6, 0.2, 0.6], rel=0.1)
