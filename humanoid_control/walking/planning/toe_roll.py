@@ -138,8 +138,12 @@ class ToeRoll:
         return [X * self._turn(k, a).inverse() if a else X for k, (X, a) in turns]
 
     def pivots(self) -> np.ndarray:
-        """Points (2, 3) of both feet that stay where they are while they roll, in the frames of the soles [m]."""
-        return np.where(self.angles[:, None] < 0.0, self.heel, self.axis)
+        """Points (2, 3) of both feet that stand still, in the frames of the soles [m]: while they roll, of their axes.
+
+        Of a flat foot it is the middle: a sole that is pushed turns and rocks about what presses, not about its toes.
+        """
+        angles = self.angles[:, None]
+        return np.where(angles < 0.0, self.heel, np.where(angles > 0.0, self.axis, 0.0))
 
     def toes(self) -> np.ndarray:
         """Angles (2,) of the toe joints at which the toes are flat on the ground [rad]."""

@@ -190,7 +190,7 @@ def test_the_estimate_goes_along_with_a_foot_that_rolls(lola):
     pin.framesForwardKinematics(robot.model, data, robot.q(joints))
     X_base_sole = data.oMi[1].actInv(data.oMf[feet.frames[0]])
     begin, before, off = None, None, []
-    for angle in np.concatenate([np.linspace(-0.05, 0.0, 30), np.zeros(10), np.linspace(0.0, 0.3, 60)]):
+    for angle in np.concatenate([np.linspace(-0.05, 0.0, 100), np.zeros(10), np.linspace(0.0, 0.3, 300)]):
         roll.angles = np.array([angle, 0.0])
         X = roll.rolled([stood, stood], roll.angles)[0] * X_base_sole.inverse()
         spin = np.zeros(3) if before is None else pin.log3(before.rotation.T @ X.rotation) / dt
