@@ -25,14 +25,13 @@ from humanoid_control.walking.planning.plan import Phase, WalkPlan
 
 BEGIN = 0.35  # share of the time on both feet after which the rear foot begins to roll: the weight is leaving it
 ON, BACK = 0.1, 0.5  # shares of the swing until which it rolls on, and is flat again
-PITCH, FLAT = (
-    0.6,
-    0.6,
-)  # share of the swing from which a foot pitches to land; share of the time on both feet to be flat
+PITCH = 0.6  # share of the swing from which a foot pitches to land
+FLAT = 0.6  # share of the time on both feet until which it is flat
 SHORT, LONG = 0.2, 0.6  # way of a foot [m] up to which it does not roll, and from which it rolls as far as asked
 LEVEL = 0.03  # [m] of rise from which a foot lands flat: edges of stairs are near
 HEEL = 0.02  # [m] of the sole that carries while it stands on its heel
 ROLLED = 0.01  # [rad] from which a foot carries on toes or heel only
+TURN = 0.9  # share of the toes' range that is used
 FASTEST = 6.0  # [rad/s] at which a roll follows a plan that changes
 
 
@@ -75,20 +74,16 @@ class ToeRoll:
         axis, heel: (2, 3) points of both axes in the frames of the soles [m].
     """
 
-    def __init__(
-        self, robot: Robot, feet: Feet, settings: RollSettings, found: Sequence[tuple[int, float, np.ndarray]]
-    ):
+    def __init__(self, robot: Robot, feet: Feet, settings: RollSettings, toes: Sequence[Toe]) -> None:
+        """Make it of the toe joints of both feet; `of` finds them."""
         self.settings, self._feet = settings, feet
-        self.joints = [k for k, _, _ in found]
-        self.sign = np.array([s for _, s, _ in found])
-        self.axis = np.array([p for _, _, p in found])
+        self.joints = [toe.joint for toe in toes]
+        self.sign = np.array([toe.sign for toe in toes])
+        self.axis = np.array([toe.axis for toe in toes])
         self.heel = np.array([[low[0], 0.0, 0.0] for low in feet.lower])
         self._flat = robot.postures["neutral"][self.joints].copy()
-        room = [
-            (robot.upper[k] - q if s > 0 else q - robot.lower[k])
-            for k, s, q in zip(self.joints, self.sign, self._flat, strict=True)
-        ]
-        self.most = min(settings.off, 0.9 * min(room))
+        ends = np.where(self.sign > 0, robot.upper[self.joints], robot.lower[self.joints])
+        self.most = min(settings.off, TURN * float(np.abs(ends - self._flat).min()))
         self.reset()
 
     @classmethod
@@ -140,7 +135,7 @@ class ToeRoll:
     def pivots(self) -> np.ndarray:
         """Points (2, 3) of both feet that stand still, in the frames of the soles [m]: while they roll, of their axes.
 
-        Of a flat foot it is the middle: a sole that is pushed turns and rocks about what presses, not about its toes.
+        Of a flat foot it is the origin: a sole that is pushed turns and rocks about what presses, not about its toes.
         """
         angles = self.angles[:, None]
         return np.where(angles < 0.0, self.heel, np.where(angles > 0.0, self.axis, 0.0))
