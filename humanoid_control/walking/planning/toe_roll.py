@@ -32,7 +32,7 @@ LEVEL = 0.03  # [m] of rise from which a foot lands flat: edges of stairs are ne
 HEEL = 0.02  # [m] of the sole that carries while it stands on its heel
 ROLLED = 0.01  # [rad] from which a foot carries on toes or heel only
 TURN = 0.9  # share of the toes' range that is used
-FASTEST = 6.0  # [rad/s] at which a roll follows a plan that changes
+CLOSING = 15.0  # [1/s] with which a roll goes over to that of a plan that has changed
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,9 @@ class ToeRoll:
 
     def reset(self) -> None:
         """Both feet are flat."""
-        self.angles = np.zeros(2)
+        self.angles, self._rate = np.zeros(2), np.zeros(2)
+        self._gap, self._gap_rate = np.zeros(2), np.zeros(2)
+        self._plan: WalkPlan | None = None
 
     def planned(self, plan: WalkPlan, t: float) -> np.ndarray:
         """Angles (2,) that a plan asks for at a time [rad]."""
@@ -119,9 +121,18 @@ class ToeRoll:
         return share * (self.most * (up - down) - self.settings.strike * pitch)
 
     def advance(self, plan: WalkPlan, t: float, dt: float) -> None:
-        """Go on to the angles of a plan at a time, without a jump where the plan is a new one [s]."""
-        step = FASTEST * dt
-        self.angles = self.angles + np.clip(self.planned(plan, t) - self.angles, -step, step)
+        """Go on to the angles of a plan at a time; where it is a new one, angles and rates do not jump [s]."""
+        goal = self.planned(plan, t)
+        if plan is not self._plan:
+            self._plan = plan
+            rate = (goal - self.planned(plan, t - dt)) / dt
+            self._gap = self.angles + dt * self._rate - goal
+            self._gap_rate = self._rate - rate
+        else:
+            self._gap_rate = self._gap_rate - dt * CLOSING * (2 * self._gap_rate + CLOSING * self._gap)
+            self._gap = self._gap + dt * self._gap_rate
+        self._rate = (goal + self._gap - self.angles) / dt
+        self.angles = goal + self._gap
 
     def rolled(self, soles: Sequence[pin.SE3], angles: np.ndarray) -> list[pin.SE3]:
         """Poses of both soles, flat ones turned by angles (2,) about the toes' axis or the heel."""

@@ -1,5 +1,6 @@
 """A dancer's steps as footsteps (12 s on one core, of which 10 s are a dance in the simulated world)."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -149,7 +150,7 @@ def test_a_study_keeps_what_was_danced_and_says_what_cannot_be(tmp_path):
     file = tmp_path / "kept.jsonl"
     outcome = {"robot": "lola", "clip": "dance", "way": "standing", "seed": 0, "told": [], "refused": "nothing"}
     key = '["lola", "dance", "standing", 0, 5.0]'
-    dance_study._keep(file, {key: outcome})
+    file.write_text(json.dumps({"job": key, "outcome": outcome}) + "\n")
     report = dance_study.run_study("lola", seconds=5.0, only=["standing"], workers=1, resume=file)
     assert report.data["dances"] == [outcome]
     assert "refused: nothing" in report.parts[0].rows[0]
