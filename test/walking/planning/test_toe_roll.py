@@ -144,9 +144,8 @@ def test_a_plan_that_changes_makes_neither_angle_nor_rate_jump(lola, way):
         roll.advance(plan if t < plan.phases[2].lift else other, t, dt)
         angles.append(roll.angles)
     rate = np.diff(angles, axis=0) / dt
-    before = np.abs(np.diff([roll.planned(plan, t) for t in np.arange(0.0, 6.0, dt)], n=2, axis=0)).max() / dt**2
     assert np.max(angles, axis=0)[0] > 0.2
-    assert np.abs(np.diff(rate, axis=0)).max() / dt < 1.2 * before, "no harder than a roll itself"
+    assert np.abs(np.diff(rate, axis=0)).max() / dt < 200.0, "half of what joints of a walk may"
     assert np.abs(angles[-1] - roll.planned(other, 6.0)).max() < 1e-6
 
 
