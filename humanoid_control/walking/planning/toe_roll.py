@@ -30,6 +30,7 @@ FLAT = 0.6  # share of the time on both feet until which it is flat
 SHORT, LONG = 0.2, 0.6  # way of a foot [m] up to which it does not roll, and from which it rolls as far as asked
 LEVEL = 0.03  # [m] of rise from which a foot lands flat: edges of stairs are near
 HEEL = 0.02  # [m] of the sole that carries while it stands on its heel
+FLAT_ENOUGH = 0.003  # [rad] up to which a foot counts as flat: what is left of a roll must not choose its pivot
 ROLLED = 0.01  # [rad] from which a foot carries on toes or heel only
 TURN = 0.9  # share of the toes' range that is used
 CLOSING = 15.0  # [1/s] with which a roll goes over to that of a plan that has changed
@@ -101,9 +102,12 @@ class ToeRoll:
         self._plan: WalkPlan | None = None
 
     def planned(self, plan: WalkPlan, t: float) -> np.ndarray:
-        """Angles (2,) that a plan asks for at a time [rad]."""
+        """Angles (2,) that a plan asks for at a time [rad].
+
+        The last step is made flat: to come to rest, the weight must be able to stay on the rear foot.
+        """
         out = np.zeros(2)
-        for phase in plan.phases:
+        for phase in plan.phases[:-1]:
             if phase.lift - phase.step.double > t:
                 break
             out[phase.step.foot] += self._angle(phase, t)
@@ -149,7 +153,7 @@ class ToeRoll:
         Of a flat foot it is the origin: a sole that is pushed turns and rocks about what presses, not about its toes.
         """
         angles = self.angles[:, None]
-        return np.where(angles < 0.0, self.heel, np.where(angles > 0.0, self.axis, 0.0))
+        return np.where(angles < -FLAT_ENOUGH, self.heel, np.where(angles > FLAT_ENOUGH, self.axis, 0.0))
 
     def toes(self) -> np.ndarray:
         """Angles (2,) of the toe joints at which the toes are flat on the ground [rad]."""

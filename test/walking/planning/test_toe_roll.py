@@ -134,6 +134,19 @@ def test_angles_are_continuous_and_return_to_zero(lola):
         np.testing.assert_allclose(roll.angles, roll.planned(plan, t), atol=1e-12)
 
 
+def test_what_is_left_of_a_roll_does_not_choose_the_pivot_and_the_last_step_is_flat(lola):
+    robot, feet = lola
+    roll, plan = ToeRoll.of(robot, feet, RollSettings()), plan_of(feet, 0.35)
+    for rest in (-0.002, 0.0, 0.002):
+        roll.angles = np.full(2, rest)
+        assert not roll.pivots().any()
+    last = plan.phases[-1]
+    times = np.arange(last.lift - last.step.double, last.end, 0.01)
+    assert not np.any([roll.planned(plan, t)[last.step.foot] for t in times]), (
+        "weight may have to stay on the rear foot"
+    )
+
+
 @pytest.mark.parametrize("way", [0.0, 0.2])
 def test_a_plan_that_changes_makes_neither_angle_nor_rate_jump(lola, way):
     """The robot is told to stop in the middle of a roll: the coming step is shorter, or there is none."""
@@ -211,7 +224,7 @@ def test_the_estimate_goes_along_with_a_foot_that_rolls(lola):
         begin = begin if begin is not None else now.q[:3] - X.translation
         off.append(now.q[:3] - begin - X.translation)
         assert (stabilizer_polygon(feet, roll) > 0.05).all() if angle > 0.02 else True
-    assert np.abs(np.array(off)[:, [0, 2]]).max() < 5e-4
+    assert np.abs(np.array(off)[:, [0, 2]]).max() < 1e-3
 
 
 def stabilizer_polygon(feet, roll):
