@@ -33,7 +33,7 @@ HEEL = 0.02  # [m] of the sole that carries while it stands on its heel
 FLAT_ENOUGH = 0.003  # [rad] up to which a foot counts as flat: what is left of a roll must not choose its pivot
 ROLLED = 0.01  # [rad] from which a foot carries on toes or heel only
 TURN = 0.9  # share of the toes' range that is used
-CLOSING = 15.0  # [1/s] with which a roll goes over to that of a plan that has changed
+CLOSING = 30.0  # [1/s] with which a roll goes over to that of a plan that has changed
 
 
 @dataclass(frozen=True)
@@ -127,14 +127,13 @@ class ToeRoll:
     def advance(self, plan: WalkPlan, t: float, dt: float) -> None:
         """Go on to the angles of a plan at a time; where it is a new one, angles and rates do not jump [s]."""
         goal = self.planned(plan, t)
-        if plan is not self._plan:
+        if plan is not self._plan:  # after a push that is every tick
+            before = self.planned(plan, t - dt)
+            self._gap = self.angles - before
+            self._gap_rate = self._rate - (before - self.planned(plan, t - 2 * dt)) / dt
             self._plan = plan
-            rate = (goal - self.planned(plan, t - dt)) / dt
-            self._gap = self.angles + dt * self._rate - goal
-            self._gap_rate = self._rate - rate
-        else:
-            self._gap_rate = self._gap_rate - dt * CLOSING * (2 * self._gap_rate + CLOSING * self._gap)
-            self._gap = self._gap + dt * self._gap_rate
+        self._gap_rate = self._gap_rate - dt * CLOSING * (2 * self._gap_rate + CLOSING * self._gap)
+        self._gap = self._gap + dt * self._gap_rate
         self._rate = (goal + self._gap - self.angles) / dt
         self.angles = goal + self._gap
 
