@@ -194,10 +194,8 @@ class FloatingBaseEstimator:
         weights = np.array([s / total if total > 0 else 0.0 for s in share])
         loaded = [k for k, s in enumerate(share) if s > 0]
         if not self._started and loaded:
-            self._position, self._started = (
-                np.array([0.0, 0.0, -min(places[k, 2] - self.pivots[k, 2] for k in loaded)]),
-                True,
-            )
+            lowest = min(places[k, 2] - self.pivots[k, 2] for k in loaded)
+            self._position, self._started = np.array([0.0, 0.0, -lowest]), True
         velocity = self._fused(-(weights @ speeds) if loaded else None, dt)
         guess = self._position + dt * velocity
         slip, turned = np.zeros(len(frames)), np.zeros(len(frames))
