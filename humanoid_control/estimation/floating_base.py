@@ -12,11 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.jit import inlined, kernel
 from humanoid_control.kinematics.joint_state import ImuReading
+from humanoid_control.numerics.array_types import F1, F2, F3, I1
+from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.robots.robot import Robot
 
 TOUCHING, LEFT = 0.06, 0.03  # of the weight: force from which a sole touches the ground, and below which it does not
@@ -116,21 +120,18 @@ class FloatingBaseEstimator:
         self._R_root_base = self._R_base_root.T.copy()
         self._weight = robot.mass * 9.81
         self.contacts = ContactStates(len(self.frames), self._weight)
-        self.pivots = np.zeros((len(self.frames), 3))
+        self._track = Packed(SoleTrack.of(len(self.frames)))
+        self.pivots = self._track.record.pivots
         self.reset()
 
     def reset(self, soles: Sequence[np.ndarray] | None = None) -> None:
         """Begin anew; `soles`: places (3,) of the pivots of the soles in the world, where they are known."""
-        count = len(self.frames)
-        self._anchors = np.full((count, 3), np.nan)  # where each sole stands; NaN: it does not
-        if soles is not None:
-            self._anchors[:] = soles
-        self._headings = [math.nan] * count
-        self._places, self._speeds = np.zeros((count, 3)), np.zeros((count, 3))
-        self._position, self._airborne = np.zeros(3), 0.0
-        self._velocity: np.ndarray | None = None
-        self._started = soles is not None
-        self._steps, self._way, self._doubt = 0, 0.0, 0.0
+        t = self._track.record
+        t.anchors[:] = np.nan if soles is None else soles
+        t.headings[:] = np.nan
+        t.position[:], t.velocity[:], t.doubt[:], self._airborne = 0.0, 0.0, 0.0, 0.0
+        t.counts[:] = soles is not None, False, 0
+        self._way = 0.0
         self.contacts.begin(soles is not None)
 
     def stand_on(self, pivots: np.ndarray) -> None:
@@ -139,10 +140,10 @@ class FloatingBaseEstimator:
         Args:
             pivots: (F, 3) in the frames of the soles [m].
         """
-        for k, frame in enumerate(self.frames):
-            if (pivots[k] != self.pivots[k]).any():
-                self._anchors[k] += self.data.oMf[frame].rotation @ (pivots[k] - self.pivots[k])
-        self.pivots = pivots.copy()
+        if (pivots != self.pivots).any():
+            for k, frame in enumerate(self.frames):
+                self._track.record.anchors[k] += self.data.oMf[frame].rotation @ (pivots[k] - self.pivots[k])
+            self.pivots[:] = pivots
 
     def kinematics(self, q: np.ndarray, v: np.ndarray, imu: ImuReading) -> None:
         """Poses and velocities with the base at the origin, turned as the IMU says, in `data`.
@@ -161,10 +162,6 @@ class FloatingBaseEstimator:
         for frame in self.frames:
             pin.updateFramePlacement(r.model, self.data, frame)
 
-    def _load(self, force: float) -> float:
-        """How much a sole counts, by the normal force on it [N]."""
-        return force * min(max((force / self._weight - LIGHT) / (SURE - LIGHT), 0.0), 1.0)
-
     def update(
         self, forces: np.ndarray, may_stand: Sequence[bool], dt: float, ground: Sequence[float] | None = None
     ) -> BaseEstimate:
@@ -174,92 +171,169 @@ class FloatingBaseEstimator:
             forces: (F,) normal force on each sole [N]. may_stand: soles that are not expected in the air.
             dt: since the last update [s]. ground: (F,) height of the ground under each sole, where it is known [m].
         """
-        model, data, frames = self.robot.model, self.data, self.frames
+        model, data, t = self.robot.model, self.data, self._track.record
         touches = self.contacts.update(forces, dt) & np.asarray(may_stand, dtype=bool)
-        standing = touches.tolist()
-        share = [
-            self._load(f) if touch else 0.0 for f, touch in zip(np.asarray(forces).tolist(), standing, strict=True)
-        ]
-        placed = data.oMf
-        X = [placed[f] for f in frames]
-        places, speeds, rolls = self._places, self._speeds, bool(self.pivots.any())
-        for k, f in enumerate(frames):
+        t.forces[:], t.touches[:] = forces, touches
+        t.ground[:] = np.nan if ground is None else ground
+        t.acceleration[:] = np.nan if self.acceleration is None else self.acceleration
+        X = [data.oMf[f] for f in self.frames]
+        for k, f in enumerate(self.frames):
             v = pin.getFrameVelocity(model, data, f, ALIGNED)
-            places[k], speeds[k] = X[k].translation, v.linear
-            if rolls:
-                arm = X[k].rotation @ self.pivots[k]
-                places[k] += arm
-                speeds[k] += np.cross(v.angular, arm)
-        total = sum(share)
-        weights = np.array([s / total if total > 0 else 0.0 for s in share])
-        loaded = [k for k, s in enumerate(share) if s > 0]
-        if not self._started and loaded:
-            lowest = min(places[k, 2] - self.pivots[k, 2] for k in loaded)
-            self._position, self._started = np.array([0.0, 0.0, -lowest]), True
-        velocity = self._fused(-(weights @ speeds) if loaded else None, dt)
-        guess = self._position + dt * velocity
-        slip, turned = np.zeros(len(frames)), np.zeros(len(frames))
-        for k, touch in enumerate(standing):
-            if touch:
-                turned[k] = self._turned(k, X[k].rotation)
-            else:
-                self._anchors[k], self._headings[k] = np.nan, math.nan
-        for k in loaded:
-            if math.isnan(self._anchors[k, 0]):
-                self._anchors[k] = guess + places[k]
-                if ground is not None:
-                    self._anchors[k, 2] = ground[k] + self.pivots[k, 2]
-                self._steps += 1
-            x, y, _ = (speeds[k] + velocity).tolist()
-            slip[k] = math.hypot(x, y)
-        self._position = (
-            sum((weights[k] * (self._anchors[k] - places[k]) for k in loaded), NOWHERE) if loaded else guess
-        )
-        self._airborne = 0.0 if loaded else self._airborne + dt
-        self._velocity = velocity
+            t.R[k], t.p[k], t.v[k], t.w[k] = X[k].rotation, X[k].translation, v.linear, v.angular
+        airborne = not follow_soles(self._track.table, dt, self._weight)
+        self._airborne = self._airborne + dt if airborne else 0.0
+        position, velocity = t.position.copy(), t.velocity.copy()
         self._way += dt * math.hypot(velocity[0], velocity[1])
         q, v = self._q.copy(), self._v.copy()
-        q[:3] = self._position
-        v[:3] = data.oMi[1].rotation.T @ velocity
-        soles = [pin.SE3(sole.rotation, sole.translation + self._position) for sole in X]
+        q[:3], v[:3] = position, data.oMi[1].rotation.T @ velocity
+        soles = [pin.SE3(sole.rotation, sole.translation + position) for sole in X]
+        center, moving = data.com[0] + position, data.vcom[0] + velocity
+        slip, weights, turned = t.slip.copy(), t.weights.copy(), t.turned.copy()
         return BaseEstimate(
-            q,
-            v,
-            data.com[0] + self._position,
-            data.vcom[0] + velocity,
-            soles,
-            weights,
-            self._airborne,
-            slip,
-            touches,
-            turned,
-            self._deviation(),
+            q, v, center, moving, soles, weights, self._airborne, slip, touches, turned, self._deviation()
         )
-
-    def _turned(self, sole: int, R: np.ndarray) -> float:
-        """Turn about the vertical of a sole, with its axes R, since it touched down, by IMU and joints [rad]."""
-        heading = math.atan2(R[1, 0], R[0, 0])
-        if math.isnan(self._headings[sole]):
-            self._headings[sole] = heading
-        return math.remainder(heading - self._headings[sole], 2 * math.pi)
-
-    def _fused(self, soles: np.ndarray | None, dt: float) -> np.ndarray:
-        """Velocity (3,) of the base from the one before, the accelerometer and what the soles say; None: nothing."""
-        before, a = self._velocity, self.acceleration
-        if before is None or (a is None and soles is not None):
-            return np.zeros(3) if soles is None else soles
-        velocity = before if a is None else before + dt * a
-        if soles is not None:
-            off = soles - velocity
-            far = math.hypot(*off.tolist())
-            gain = 1.0 - math.exp(-dt * BELIEF)
-            velocity = velocity + gain * off
-            self._doubt += gain * (far - self._doubt)
-        else:
-            self._doubt += dt * BLIND
-        return velocity
 
     def _deviation(self) -> np.ndarray:
         """Standard deviations (2,) of place [m] and velocity [m/s]: each touch-down adds to the first, and the way."""
-        place = math.hypot(PLACED * math.sqrt(max(self._steps - len(self.frames), 0)), DRIFT * self._way)
-        return np.array([place, RESTING + 0.3 * self._doubt])
+        t = self._track.record
+        steps, doubt = int(t.counts[STEPS]), float(t.doubt[0])
+        place = math.hypot(PLACED * math.sqrt(max(steps - len(self.frames), 0)), DRIFT * self._way)
+        return np.array([place, RESTING + 0.3 * doubt])
+
+
+STARTED, KNOWN, STEPS = range(3)
+
+
+class SoleTrack(NamedTuple):
+    """Soles (F,) and what is known of the base by them, for a kernel. NaN: not known.
+
+    Attributes:
+        forces: (F,) normal to each sole [N]. touches: (F,) 1 for a sole in contact.
+        R: (F, 3, 3), p, v, w: (F, 3) pose and velocity of each as if the base were at rest at the origin.
+        pivots: (F, 3) points that stand still, in the frames of the soles. ground: (F,) heights there [m].
+        anchors: (F, 3) where each pivot stands. headings: (F,) at touch-down [rad].
+        weights, slip, turned: (F,) as of BaseEstimate.
+        position, velocity: (3,) of the base. acceleration: (3,) of the accelerometer. doubt: (1,) [m/s].
+        counts: (3,) whether the position and the velocity are known, and how often a sole touched down.
+    """
+
+    forces: F1
+    touches: I1
+    R: F3
+    p: F2
+    v: F2
+    w: F2
+    pivots: F2
+    ground: F1
+    anchors: F2
+    headings: F1
+    weights: F1
+    slip: F1
+    turned: F1
+    position: F1
+    velocity: F1
+    acceleration: F1
+    doubt: F1
+    counts: I1
+
+    @classmethod
+    def of(cls, soles: int) -> SoleTrack:
+        """For so many soles."""
+        n = soles
+        return cls(
+            forces=np.zeros(n),
+            touches=np.zeros(n, dtype=np.int64),
+            R=np.zeros((n, 3, 3)),
+            p=np.zeros((n, 3)),
+            v=np.zeros((n, 3)),
+            w=np.zeros((n, 3)),
+            pivots=np.zeros((n, 3)),
+            ground=np.zeros(n),
+            anchors=np.zeros((n, 3)),
+            headings=np.zeros(n),
+            weights=np.zeros(n),
+            slip=np.zeros(n),
+            turned=np.zeros(n),
+            position=np.zeros(3),
+            velocity=np.zeros(3),
+            acceleration=np.zeros(3),
+            doubt=np.zeros(1),
+            counts=np.zeros(3, dtype=np.int64),
+        )
+
+
+@kernel
+def follow_soles(table: np.ndarray, dt: float, weight: float) -> bool:
+    """Position and velocity of the base from the soles that carry load, and from the accelerometer.
+
+    Args:
+        table: of the packed SoleTrack. dt: since the last call [s]. weight: of the robot [N].
+
+    Returns:
+        Whether a sole carries load.
+    """
+    s = unpack(table, SoleTrack)
+    n, total = s.forces.shape[0], 0.0
+    places, speeds, arm = np.empty((n, 3)), np.empty((n, 3)), np.empty(3)  # of the pivots
+    for k in range(n):
+        for i in range(3):
+            arm[i] = s.R[k, i, 0] * s.pivots[k, 0] + s.R[k, i, 1] * s.pivots[k, 1] + s.R[k, i, 2] * s.pivots[k, 2]
+        for i in range(3):
+            a, b = (i + 1) % 3, (i + 2) % 3
+            places[k, i] = s.p[k, i] + arm[i]
+            speeds[k, i] = s.v[k, i] + s.w[k, a] * arm[b] - s.w[k, b] * arm[a]
+        load = min(max((s.forces[k] / weight - LIGHT) / (SURE - LIGHT), 0.0), 1.0)
+        s.weights[k] = s.forces[k] * load if s.touches[k] else 0.0
+        total += s.weights[k]
+    carried = total > 0.0
+    seen, lowest = np.zeros(3), np.inf
+    for k in range(n):
+        if carried:
+            s.weights[k] /= total
+        seen -= s.weights[k] * speeds[k]
+        if s.weights[k] > 0.0:
+            lowest = min(lowest, places[k, 2] - s.pivots[k, 2])
+    if carried and not s.counts[STARTED]:
+        s.position[:] = np.array([0.0, 0.0, -lowest])
+        s.counts[STARTED] = True
+    believe(s, seen, carried, dt)
+    guess, place = s.position + dt * s.velocity, np.zeros(3)
+    for k in range(n):
+        s.slip[k] = s.turned[k] = 0.0
+        if not s.touches[k]:
+            s.anchors[k], s.headings[k] = np.nan, np.nan
+            continue
+        heading = np.arctan2(s.R[k, 1, 0], s.R[k, 0, 0])
+        if np.isnan(s.headings[k]):
+            s.headings[k] = heading
+        turned = heading - s.headings[k]
+        s.turned[k] = turned - 2 * np.pi * np.round(turned / (2 * np.pi))
+        if s.weights[k] == 0.0:
+            continue
+        if np.isnan(s.anchors[k, 0]):
+            s.anchors[k] = guess + places[k]
+            if not np.isnan(s.ground[k]):
+                s.anchors[k, 2] = s.ground[k] + s.pivots[k, 2]
+            s.counts[STEPS] += 1
+        s.slip[k] = np.hypot(speeds[k, 0] + s.velocity[0], speeds[k, 1] + s.velocity[1])
+        place += s.weights[k] * (s.anchors[k] - places[k])
+    s.position[:] = place if carried else guess
+    return carried
+
+
+@inlined
+def believe(s, seen, carried, dt):
+    """Velocity of the base from the one before, the accelerometer, and what the soles say (3,) if they carry."""
+    measured = not np.isnan(s.acceleration[0])
+    if not s.counts[KNOWN] or (carried and not measured):
+        s.velocity[:] = seen if carried else np.zeros(3)
+    else:
+        if measured:
+            s.velocity[:] += dt * s.acceleration
+        if carried:
+            gain, off = 1.0 - np.exp(-dt * BELIEF), seen - s.velocity
+            s.velocity[:] += gain * off
+            s.doubt[0] += gain * (np.sqrt(np.sum(off**2)) - s.doubt[0])
+        else:
+            s.doubt[0] += dt * BLIND
+    s.counts[KNOWN] = True

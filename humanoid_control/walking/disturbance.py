@@ -76,7 +76,7 @@ class DisturbanceObserver:
     def reset(self) -> None:
         """Nothing is known."""
         self.bias, self.seen = np.zeros(2), np.zeros(2)
-        self._mean: np.ndarray | None = None  # of s (c - p), u, s
+        self._mean: list[float] | None = None  # of s (c - p), u, s
         self._age = 0.0
 
     def look(self, m: MeasuredMotion, dt: float) -> np.ndarray:
@@ -89,14 +89,12 @@ class DisturbanceObserver:
         if s < CARRIED:
             return self.bias
         w2, (Lx, Ly, _) = m.omega**2, m.momentum.tolist()
-        share = w2 / self._weight
-        u = [m.velocity[0] + share * Ly, m.velocity[1] - share * Lx]
-        now = np.array([*(s * (m.center - m.reaction.zmp)), *u, s])
-        if self._mean is None:
-            self._mean = now
-        self._mean = self._mean + (1.0 - math.exp(-dt / g.window)) * (now - self._mean)
-        *means, carried = self._mean.tolist()
-        arms, mean_u = means[:2], means[2:]
+        (vx, vy), arm, share = m.velocity.tolist(), (s * (m.center - m.reaction.zmp)).tolist(), w2 / self._weight
+        u = [vx + share * Ly, vy - share * Lx]
+        now, a = [*arm, *u, s], 1.0 - math.exp(-dt / g.window)
+        before = now if self._mean is None else self._mean
+        self._mean = [old + a * (new - old) for old, new in zip(before, now, strict=True)]
+        arms, mean_u, carried = self._mean[:2], self._mean[2:4], self._mean[4]
         lag = [(arm - (a - b) / (w2 * g.window)) / carried for arm, a, b in zip(arms, u, mean_u, strict=True)]
         self.seen = np.array([_within(x, g.glance) for x in lag])
         self._age += dt

@@ -147,11 +147,10 @@ class Stabilizer:
             soles.R[k], soles.p[k] = X.rotation, X.translation
         return self._soles.table, BOTH if ref.swinging is None else ref.swinging
 
-    def stand_on(self, lower: np.ndarray, upper: np.ndarray) -> None:
+    def stand_on(self, lower: np.ndarray, upper: np.ndarray, rolling: list[bool]) -> None:
         """Let feet that roll stand on part of their soles: corners (2, 2), (2, 2) in the frames of the soles [m]."""
-        soles, feet = self._soles.record, self.feet
-        soles.lower[:], soles.upper[:] = lower, upper
-        self.rolling = [bool((lower[k] != feet.lower[k]).any() or (upper[k] != feet.upper[k]).any()) for k in (0, 1)]
+        soles = self._soles.record
+        soles.lower[:], soles.upper[:], self.rolling = lower, upper, rolling
 
     # -- forces of the feet -------------------------------------------------------------------------------------
 

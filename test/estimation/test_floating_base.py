@@ -138,12 +138,13 @@ def test_a_sole_that_bounces_keeps_its_place(robot):
         return estimator.update(np.array(forces), (True, True), DT)
 
     update([300.0, 300.0])
-    anchor = estimator._anchors[0].copy()
+    track = estimator._track.record
+    anchor = track.anchors[0].copy()
     for _ in range(3):
-        estimator._position += [0.004, 0.0, 0.0]
+        track.position[:] += [0.004, 0.0, 0.0]
         got = update([0.0, 0.0])
     assert got.touches.tolist() == [True, True] and got.airborne > 0
-    np.testing.assert_array_equal(estimator._anchors[0], anchor)
+    np.testing.assert_array_equal(track.anchors[0], anchor)
     before = got.deviation[0]
     got = update([300.0, 300.0])
     np.testing.assert_allclose(got.soles[0].translation, anchor, atol=1e-9)

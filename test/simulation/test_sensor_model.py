@@ -62,6 +62,19 @@ def test_a_delayed_reading_is_the_newest_that_is_old_enough(delay, old):
         assert read is None if k < old else read[0][0] == k - old
 
 
+def test_a_sample_between_two_readings_is_what_a_late_one_gives():
+    """Only readings draw errors: a sample more changes what is read, not how wrong it is."""
+    model = Imperfection.from_texts(delay="0.002", noise="force=1")
+    often, seldom = Sensor("wrench", (3, 3), model, 0), Sensor("wrench", (3, 3), model, 0)
+    for k in range(100):
+        t, value = 0.004 * k, np.full(3, 10.0 * k)
+        if k:
+            often.sample(t - 0.002, value - 5.0, value)
+        a, b = often.read(t, value, value), seldom.read(t, value, value)
+        if k:
+            np.testing.assert_allclose(a[0] - (value - 5.0), b[0] - (value - 10.0), atol=1e-9)
+
+
 def test_so_many_samples_are_lost():
     sensor = Sensor("wrench", (3, 3), Imperfection.from_texts(dropout="wrench=0.3"), 0)
     lost = sum(sensor.read(k, np.zeros(3), np.zeros(3)) is None for k in range(N))

@@ -16,6 +16,7 @@ from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.layout import NW, OMEGA, POS, ROT, VEL
 from humanoid_control.multibody.model import PinocchioBodies
 from humanoid_control.multibody.spatial import turn
+from humanoid_control.numerics.array_types import F1, F2, F3, I1
 from humanoid_control.robots.robot import Robot
 from humanoid_control.simulation.contact.ground import Ground, ground_height
 from humanoid_control.simulation.contact.points import (
@@ -49,17 +50,17 @@ class ContactTable(NamedTuple):
         arms (np, 3), gains (np, 6): written by `contact_step`.
     """
 
-    R: Array
-    r: Array
-    V: Array
-    carriers: Array
-    body: Array
-    points: Array
-    ground: Array
-    par: Array
-    wrench: Array
-    arms: Array
-    gains: Array
+    R: F3
+    r: F2
+    V: F2
+    carriers: I1
+    body: I1
+    points: F2
+    ground: F1
+    par: F1
+    wrench: F2
+    arms: F2
+    gains: F2
 
 
 def contact_table_of(body: Array, points: Array, ground: Array, par: Array, bodies: int) -> ContactTable:

@@ -33,6 +33,9 @@ SENSORS = {
 }
 
 
+AHEAD = 64  # readings whose errors are drawn at once
+
+
 @dataclass(frozen=True)
 class Imperfection:
     """Errors of the sensors of a robot; the default is none.
@@ -132,6 +135,8 @@ class Sensor:
         noise = np.repeat(self._noise, free)
         self._drawn = np.flatnonzero(noise)
         self._deviation = noise[self._drawn]
+        # Rows of errors that are drawn already: many at once cost little more than one, and are the same numbers.
+        self._errors, self._next = np.zeros((0, len(noise))), 0
 
     def read(self, time: float, *values: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """The reading now.
@@ -143,16 +148,8 @@ class Sensor:
         Returns:
             What is read, one array a quantity; None where the sample is lost, or none is old enough yet.
         """
-        if self.delay:
-            self._old.append((time, np.concatenate(values)))
-        error = self._bias_of_all
-        if drawn := len(self._drawn):  # one call for all quantities draws what one for each would
-            noise = self._deviation * self._rng.standard_normal(drawn)
-            if drawn == len(error):
-                error = error + noise
-            else:
-                error = error.copy()
-                error[self._drawn] += noise
+        self.sample(time, *values)
+        error = self._error()
         lost = self.dropout and self._rng.random() < self.dropout
         if self.delay:
             while len(self._old) > 1 and self._old[1][0] <= time - self.delay + 1e-9:
@@ -167,6 +164,22 @@ class Sensor:
             return None
         self._disturb(out, error)
         return tuple(out[part] for part in self._parts)
+
+    def sample(self, time: float, *values: np.ndarray) -> None:
+        """Take the true values for a later reading, where readings are late; nothing is drawn."""
+        if self.delay:
+            self._old.append((time, np.concatenate(values)))
+
+    def _error(self) -> np.ndarray:
+        """The errors of all components in this reading."""
+        if not len(self._drawn):
+            return self._bias_of_all
+        if self._next == len(self._errors):
+            ahead = 1 if self.dropout else AHEAD  # lost samples are drawn between the readings
+            self._errors, self._next = np.tile(self._bias_of_all, (ahead, 1)), 0
+            self._errors[:, self._drawn] += self._deviation * self._rng.standard_normal((ahead, len(self._drawn)))
+        self._next += 1
+        return np.asarray(self._errors[self._next - 1])
 
     def _disturb(self, values: np.ndarray, error: np.ndarray) -> None:
         """Put the errors into the true values of all quantities, one after the other; a quaternion has three errors."""

@@ -10,6 +10,7 @@ import pinocchio as pin
 from humanoid_control.multibody.arrays import Arrays
 from humanoid_control.multibody.kinematics_pass import kinematics_pass
 from humanoid_control.multibody.model import Model, PinocchioBodies, from_pinocchio
+from humanoid_control.numerics.packed import Packed
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.contact.forces import (
     contact_points,
@@ -67,17 +68,19 @@ class CompiledWorld(EngineBase):
         self._links = engine_links(pinocchio, tree)
         self.points = contact_points(robot, self._links, settings.touching)
         contact = contact_table(self.points, len(model.bodies), settings.ground, settings.contact)
-        self._world = WorldArrays(self.arrays.tables, self.arrays.work, contact)
+        self._world = Packed(WorldArrays(self.arrays.tables, self.arrays.work, contact))
         touching = len(contact.body)
         self.layers, self.forces = np.zeros((touching, 3)), np.zeros((touching, 3))
+        memory = np.zeros(model.nq), np.zeros(model.nv), np.zeros(model.nv), np.zeros(robot.n)
+        self._state = Packed(WorldState(*memory, self.layers, self.forces))
         self._drives = drive_table(robot, self.drives, gains)
-        self._no_pushes = push_table([])
+        self._no_pushes = Packed(push_table([]))
 
     def _settle(self, q: np.ndarray) -> None:
         """The layers of a robot that was put down at rest at the engine's configuration q."""
         self.forces[:] = 0.0
         if self.points is not None:
-            w = self._world
+            w = self._world.record
             kinematics_pass(w.tables, q, np.zeros(self.arrays.model.nv), w.work)
             place_carriers(w.work.W, w.contact)
             contact_settle(w.contact, self.layers)
@@ -85,7 +88,7 @@ class CompiledWorld(EngineBase):
     def _schedule(self, h: float, steps: int) -> Schedule:
         return Schedule(self.time, float(self.drives.since), float(self.drives.coast), h, steps)
 
-    def _push_table(self) -> PushTable:
+    def _push_table(self) -> Packed[PushTable]:
         """The pushes under way, in the axes of the engine's bodies."""
         if not self.pushes:
             return self._no_pushes
@@ -94,7 +97,7 @@ class CompiledWorld(EngineBase):
             if p.link in self._links:  # else it is fixed to what holds the robot
                 body, X = self._links[p.link]
                 rows.append((body, p.until, X.act(p.point), p.wrench))
-        return push_table(rows)
+        return Packed(push_table(rows))
 
     def foot_wrenches(self) -> dict[str, np.ndarray]:
         """See `engine.Engine.foot_wrenches`."""
@@ -124,15 +127,12 @@ class MultibodyWorld(CompiledWorld):
         """Advance by a number of integration steps; nothing happens while `diverged`."""
         if self.diverged:
             return
-        h = self.settings.step
-        x = WorldState(
-            self.q.copy(), self.v.copy(), self.acceleration.copy(), self.torque.copy(), self.layers, self.forces
-        )
-        w = self._world
+        h, x, pushes = self.settings.step, self._state.record, self._push_table()
+        x.q[:], x.v[:], x.acceleration[:], x.torque[:] = self.q, self.v, self.acceleration, self.torque
         done, bad = run_steps(
-            w.tables, w.work, x, self._drives.table, w.contact, self._push_table(), self._schedule(h, steps)
+            self._world.table, self._state.table, self._drives.table, pushes.table, self._schedule(h, steps)
         )
-        self.q, self.v, self.acceleration, self.torque = x.q, x.v, x.acceleration, x.torque
+        self.q, self.v, self.acceleration, self.torque = (a.copy() for a in x[:4])
         self.time += done * h
         self._moved()
         if bad >= 0:
@@ -208,13 +208,11 @@ class DrivenWorld(CompiledWorld):
         if self.diverged:
             return
         h = self.settings.step / self._substeps
-        x = WorldState(
-            self.full_q.copy(), self.full_v.copy(), self._full_a.copy(), self.torque.copy(), self.layers, self.forces
-        )
-        schedule = self._schedule(h, steps * self._substeps)
-        w, pushes = self._world, self._push_table()
-        done, bad = run_driven_steps(w.tables, w.work, x, self._drives.table, w.contact, pushes, self._motors, schedule)
-        self.full_q, self.full_v, self._full_a, self.torque = x.q, x.v, x.acceleration, x.torque
+        x, pushes = self._state.record, self._push_table()
+        x.q[:], x.v[:], x.acceleration[:], x.torque[:] = self.full_q, self.full_v, self._full_a, self.torque
+        schedule, world, state = self._schedule(h, steps * self._substeps), self._world.table, self._state.table
+        done, bad = run_driven_steps(world, state, self._drives.table, pushes.table, self._motors, schedule)
+        self.full_q, self.full_v, self._full_a, self.torque = (a.copy() for a in x[:4])
         self.time += done * h
         self._read()
         self._moved()

@@ -19,6 +19,7 @@ from humanoid_control.multibody.inertia_pass import inertia_pass
 from humanoid_control.multibody.kinematics_pass import add_wrenches, integrate_configuration, kinematics_pass
 from humanoid_control.multibody.layout import ACC, COORD, NW, RATE, ROT
 from humanoid_control.multibody.spatial import add_point_inertia, cross, symmetric_up, turn, turn_back
+from humanoid_control.numerics.array_types import F1, F2, I1
 from humanoid_control.numerics.packed import unpack
 from humanoid_control.simulation.contact.forces import ContactTable, add_wrench, contact_step, place_carriers
 from humanoid_control.simulation.contact.ground import ground_height
@@ -69,21 +70,21 @@ class WorldState(NamedTuple):
         layers, forces: (np, 3) deflections of the contact layers [m], forces of the ground on the points [N].
     """
 
-    q: np.ndarray
-    v: np.ndarray
-    acceleration: np.ndarray
-    torque: np.ndarray
-    layers: np.ndarray
-    forces: np.ndarray
+    q: F1
+    v: F1
+    acceleration: F1
+    torque: F1
+    layers: F2
+    forces: F2
 
 
 class PushTable(NamedTuple):
     """Pushes (k,): body, until when [s], point in the body's frame (3,), force and torque in the world (6,)."""
 
-    body: np.ndarray
-    until: np.ndarray
-    point: np.ndarray
-    wrench: np.ndarray
+    body: I1
+    until: F1
+    point: F2
+    wrench: F2
 
 
 def push_table(rows: Sequence[tuple[int, float, np.ndarray, np.ndarray]]) -> PushTable:
@@ -144,18 +145,19 @@ class Motors(NamedTuple):
 
 
 @kernel
-def run_steps(t, w, x, drives, c, pushes, schedule):
+def run_steps(world, state, drives, pushes, schedule):
     """Advance the world by some steps.
 
     Args:
-        t, w: `Tables` and `Work` of the robot. x: `WorldState`, moved in place. drives: a packed `DriveTable`.
-        c: `ContactTable`. pushes: `PushTable`. schedule: `Schedule`.
+        world, state, drives, pushes: packed `WorldArrays`, `WorldState`, `DriveTable`, `PushTable`. The state is moved.
+        schedule: `Schedule`.
 
     Returns:
         How many steps were made, and FINE, or the coordinate whose velocity stopped being one: the state is then the
         last good one.
     """
-    d = unpack(drives, DriveTable)
+    t, w, c = unpack(world, WorldArrays)
+    x, pushes, d = unpack(state, WorldState), unpack(pushes, PushTable), unpack(drives, DriveTable)
     h, limits = schedule.h, ReferenceLimits(d.lower, d.upper, d.lead)
     n, nv = d.kp.shape[0], x.v.shape[0]
     iv, iq = nv - n, x.q.shape[0] - n
@@ -326,14 +328,15 @@ def forces_at_the_end(W, x, c, h):
 
 
 @kernel
-def run_driven_steps(t, w, x, drives, c, pushes, motors, schedule):
+def run_driven_steps(world, state, drives, pushes, motors, schedule):
     """Advance a robot with its motors and gears by some short steps; see `run_steps`.
 
     Args:
         motors: `Motors`.
     """
+    t, w, c = unpack(world, WorldArrays)
+    x, pushes, d = unpack(state, WorldState), unpack(pushes, PushTable), unpack(drives, DriveTable)
     s, e = motors
-    d = unpack(drives, DriveTable)
     W, limits = w.W, ReferenceLimits(d.lower, d.upper, d.lead)
     h, nv, moving = schedule.h, x.v.shape[0], e.joint.shape[0]
     iv, iq = _first_joint(x)

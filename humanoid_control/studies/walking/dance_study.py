@@ -109,8 +109,8 @@ def dance(
             out.fell = report.why or engine.failure
             break
         engine.step(half)
-        if sensors is not None:
-            sensors.read()
+        if sensors is not None and rest:
+            sensors.sample()
         if rest:
             engine.step(rest)
         if walker.t > motion.begin:

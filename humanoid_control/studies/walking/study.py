@@ -318,7 +318,7 @@ def try_stop(phase: float, seed: int) -> dict[str, Any]:
     when = float("inf")
     while walker.t < (25.0 if called is None else called + 10.0):
         engine.step(2)
-        sensors.read()
+        sensors.sample()
         engine.step(2)
         measured = sensors.read()
         if measured is None:

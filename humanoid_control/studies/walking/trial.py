@@ -39,6 +39,14 @@ class NoisySensors:
         self.feet = {name: Sensor("wrench", (3, 3), model, seed, name) for name in self.names}
         self.last: Measurement | None = None
 
+    def sample(self) -> None:
+        """Take the true values of now, for readings that are late."""
+        t, true = self.engine.time, self.engine.read()
+        self.joints.sample(t, true.joints.q, true.joints.v, true.joints.effort)
+        self.imu.sample(t, *true.imu)
+        for n, w in true.foot_wrenches.items():
+            self.feet[n].sample(t, w[:3], w[3:])
+
     def read(self) -> Measurement | None:
         """What the sensors give now; a sample that is lost or not there yet leaves the one before."""
         engine, t = self.engine, self.engine.time
@@ -210,8 +218,8 @@ def walk(
         if walker.steps >= steps and report.state == WalkState.STAND:
             break
         engine.step(half)
-        if sensors is not None:
-            sensors.read()
+        if sensors is not None and rest:
+            sensors.sample()
         if rest:
             engine.step(rest)
     out.real_time_factor = walker.t / (time.perf_counter() - begin)

@@ -100,6 +100,7 @@ class ToeRoll:
         self.angles, self._rate = np.zeros(2), np.zeros(2)
         self._gap, self._gap_rate = np.zeros(2), np.zeros(2)
         self._plan: WalkPlan | None = None
+        self._turned = [(0.0, pin.SE3.Identity()), (0.0, pin.SE3.Identity())]
 
     def planned(self, plan: WalkPlan, t: float) -> np.ndarray:
         """Angles (2,) that a plan asks for at a time [rad].
@@ -151,24 +152,38 @@ class ToeRoll:
 
         Of a flat foot it is the origin: a sole that is pushed turns and rocks about what presses, not about its toes.
         """
-        angles = self.angles[:, None]
-        return np.where(angles < -FLAT_ENOUGH, self.heel, np.where(angles > FLAT_ENOUGH, self.axis, 0.0))
+        out = np.zeros((2, 3))
+        for k, angle in enumerate(self.angles.tolist()):
+            if abs(angle) > FLAT_ENOUGH:
+                out[k] = self.axis[k] if angle > 0 else self.heel[k]
+        return out
 
     def toes(self) -> np.ndarray:
         """Angles (2,) of the toe joints at which the toes are flat on the ground [rad]."""
         return self._flat + self.sign * np.maximum(self.angles, 0.0)
 
-    def carrying(self) -> tuple[np.ndarray, np.ndarray]:
-        """Corners (2, 2), (2, 2) of what each foot stands on: the whole sole, its toes or its heel [m]."""
-        lower, upper = self._feet.lower.copy(), self._feet.upper.copy()
-        for k, angle in enumerate(self.angles.tolist()):
+    def carrying(self) -> tuple[np.ndarray, np.ndarray, list[bool]]:
+        """What each foot stands on, the whole sole, its toes or its heel.
+
+        Returns:
+            corners (2, 2), (2, 2) in the frames of the soles [m]; which feet (2,) do not stand on the whole sole.
+        """
+        lower, upper, angles = self._feet.lower.copy(), self._feet.upper.copy(), self.angles.tolist()
+        for k, angle in enumerate(angles):
             if angle > ROLLED:
                 lower[k, 0] = self.axis[k, 0]
             elif angle < -ROLLED:
                 upper[k, 0] = lower[k, 0] + HEEL
-        return lower, upper
+        return lower, upper, [abs(angle) > ROLLED for angle in angles]
 
     def _turn(self, foot: int, angle: float) -> pin.SE3:
+        """A foot turned by an angle; that of the last call is kept, since a tick asks for the same one again."""
+        known = self._turned[foot]
+        if known[0] != angle:
+            known = self._turned[foot] = angle, self._turn_by(foot, angle)
+        return known[1]
+
+    def _turn_by(self, foot: int, angle: float) -> pin.SE3:
         about = self.axis[foot] if angle > 0 else self.heel[foot]
         c, s = math.cos(angle), math.sin(angle)
         R = np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])

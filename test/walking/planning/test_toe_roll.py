@@ -184,7 +184,8 @@ def test_a_rolled_sole_turns_about_its_pivot_and_back(lola, angles):
         np.testing.assert_allclose(pin.log3(flat.rotation.T @ X.rotation), [0.0, angles[k], 0.0], atol=1e-12)
     for flat, again in zip(soles, roll.flat(rolled), strict=True):
         np.testing.assert_allclose(again.homogeneous, flat.homogeneous, atol=1e-12)
-    lower, upper = roll.carrying()
+    lower, upper, rolling = roll.carrying()
+    assert rolling == [abs(angle) > 0.01 for angle in angles]
     for k, angle in enumerate(angles):
         if angle > 0.01:
             assert lower[k, 0] == roll.axis[k, 0] and upper[k, 0] == feet.upper[k, 0]
