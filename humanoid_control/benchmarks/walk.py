@@ -23,7 +23,7 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.files import check_folder, whole_file
 from humanoid_control.simulation import SimulationConfig
 from humanoid_control.simulation.engine import Engine
-from humanoid_control.studies.walking.study import PUSHED, Row, make_walker
+from humanoid_control.studies.walking.rows import PUSHED, Row, make_walker
 from humanoid_control.studies.walking.trial import NOISE, Push, WalkConditions, WalkOutcome, steady, walk
 from humanoid_control.terminal import progress
 from humanoid_control.walking import Walker, WalkReport

@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     worlds.add("--drives", help="ideal (default), rigid or elastic")
     worlds.add("--workers", type=int, help="processes (default: one a core)")
     walking.add("--robot", type=given, help="only walks of this robot (default: all four)")
-    walking.add("--steps", type=int, help="of each walk (default: 20)")
+    walking.add("--steps", type=int, help="of each walk (default: 20, or what the walk says)")
     walking.add("--seeds", type=int, help="how often, with other noise (default: 1)")
     walking.add("--workers", type=int, help="processes (default: one a core)")
     dance.add("--robot", type=given, help="with legs and arms (default: lola and hrp2)")
@@ -85,8 +85,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     dance.add("--only", type=comma_list, help="standing or steps (default: both)")
     dance.add("--workers", type=int, help="processes (default: one a core)")
     dance.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not danced again")
-    walking.add("--only", type=comma_list, help="robots,speed,ways,worlds,ground,pushes,stops,momentum,twists,maps")
-    walking.add("--resume", type=file_path, help="file that keeps maps: what is in it is not walked again")
+    walking.add(
+        "--only",
+        type=comma_list,
+        help="robots,speed,ways,worlds,ground,pushes,stops; longer, alone: momentum,long,twists,trouble,stopgo,maps",
+    )
+    walking.add("--walk", type=given, help="only walks with this in their name")
+    walking.add("--phases", type=int, help="of a cycle in which stops are tried (default: 8)")
+    walking.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not walked again")
     walking.add("--ground", type=given, help="only walks on this ground, as plane:slope=5 or stairs:rise=0.1,run=0.35")
     tendons.add("--robot", type=given, help="with tendons (default: kengoro_upper)")
     tendons.add("--seeds", type=int, help="how often, with other errors (default: 20)")

@@ -124,8 +124,9 @@ ROWS = {
     "study walking": {
         "--robot": ("--robot lolla", "did you mean lola"),
         "--only": ("--only robtos", "did you mean robots"),
+        "--walk": ("--only ways --walk bakward", "did you mean backward"),
         "--ground": ("--ground plan:slope=3", "did you mean plane"),
-        "--resume": ("--only maps --resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
+        "--resume": ("--resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
         "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
     },
     "study dance": {

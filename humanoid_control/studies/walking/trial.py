@@ -95,11 +95,12 @@ class WrongBody:
 
 @dataclass(frozen=True)
 class Push:
-    """A push on the root link: begin after the first lift-off [s], force (3,) in the world [N], duration [s]."""
+    """A push: begin after the first lift-off [s], force (3,) in the world [N], duration [s], link (empty: the root)."""
 
     when: float
     force: tuple[float, float, float]
     duration: float = 0.1
+    link: str = ""
 
 
 @dataclass
@@ -115,7 +116,9 @@ class WalkOutcome:
         slip: way that loaded soles crept, in all [m].
         torque_share: most of a torque limit; torque_joint: whose; torque_full: time with a joint at its limit [s].
         speed_share: most of a speed limit, in truth; command_share: of the commands.
-        odometry: error of the estimated way, as share of it. height_drift: [m].
+        odometry: error of the estimated way, as share of it. height_drift: [m]. heading_drift: [rad].
+        velocity_error: of the estimated centre of mass, root mean square of its horizontal size [m/s].
+        inside: share of the time in which the place was within three of the deviations that were estimated for it.
         velocity: (3,) mean over the steady part [m/s, m/s, rad/s], in the robot's heading.
         momentum: peak to peak of the angular momentum about the vertical [N m s].
         yaw_torque: about the vertical under the soles, measured; most of all but a hundredth of the time [N m].
@@ -140,6 +143,9 @@ class WalkOutcome:
     command_share: float = 0.0
     odometry: float = 0.0
     height_drift: float = 0.0
+    heading_drift: float = 0.0
+    velocity_error: float = 0.0
+    inside: float = 0.0
     velocity: np.ndarray = field(default_factory=lambda: np.zeros(3))
     momentum: float = 0.0
     yaw_torque: float = 0.0
@@ -208,7 +214,7 @@ def walk(
             first = walker.t
         while todo and walker.t - first >= todo[0].when:
             push = todo.pop(0)
-            engine.push(engine.robot.root_link, np.array([*push.force, 0.0, 0.0, 0.0]), push.duration)
+            engine.push(push.link or engine.robot.root_link, np.array([*push.force, 0.0, 0.0, 0.0]), push.duration)
         seen.look(report)
         if watch is not None:
             watch(engine, walker, report)
@@ -245,7 +251,9 @@ class _Seen:
     def look(self, report: WalkReport) -> None:
         e, w = self.engine, self.walker
         r, dt = e.robot, w.settings.dt
-        L = pin.computeCentroidalMomentum(r.model, self.data, e.q, e.v).angular[2]
+        momentum = pin.computeCentroidalMomentum(r.model, self.data, e.q, e.v)
+        L, believed = momentum.angular[2], report.estimate
+        off = believed.center_velocity[:2] - momentum.linear[:2] / r.mass
         soles = [pin.updateFramePlacement(r.model, self.data, f).copy() for f in w.feet.frames]
         share = np.abs(e.torque) / r.effort
         np.maximum(self.torque, share, out=self.torque)
@@ -285,10 +293,14 @@ class _Seen:
                 (np.abs(e.v[r.iv :]) / r.velocity).max(),
                 (np.abs(w.v[r.iv :]) / r.velocity).max(),
                 *e.q[:3],
-                *report.estimate.q[:3],
+                *believed.q[:3],
                 heading,
                 L,
                 report.reaction.yaw_torque,
+                *e.q[3:7],
+                *believed.q[3:7],
+                math.hypot(*off.tolist()),
+                believed.deviation[0],
                 float(ref.swinging is not None),
             ]
         )
@@ -308,6 +320,11 @@ class _Seen:
         out.distance = float(np.hypot(np.diff(a[:, 8]), np.diff(a[:, 9])).sum())
         out.odometry = float(np.linalg.norm((guess - way)[-1, :2]) / max(out.distance, 1e-9))
         out.height_drift = float((guess - way)[-1, 2])
+        turn = [_heading(row[21:25]) - _heading(row[17:21]) for row in (a[0], a[-1])]
+        out.heading_drift = math.remainder(turn[1] - turn[0], 2 * math.pi)
+        out.velocity_error = float(np.sqrt((a[:, 25] ** 2).mean()))
+        far, sigma = np.linalg.norm((guess - way)[:, :2], axis=1), np.maximum(a[:, 26], 1e-9)
+        out.inside = float((far <= 3 * sigma).mean())
         out.sole_error, out.slip = max(self.sole_errors, default=0.0), self.slip
         k = int(np.argmax(self.torque))
         out.torque_share, out.torque_joint = float(self.torque[k]), self.engine.robot.joint_names[k]
@@ -324,6 +341,12 @@ class _Seen:
             out.momentum = float(np.ptp(third[:, 15]))
             out.yaw_torque = float(np.percentile(np.abs(third[:, 16]), 99))
         out.tick = (float(np.median(self.ticks)), float(np.percentile(self.ticks, 99)))
+
+
+def _heading(q: np.ndarray) -> float:
+    """Turn about the vertical of a quaternion x y z w [rad]."""
+    x, y, z, w = q.tolist()
+    return math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
 
 
 def steady(velocity: Sequence[float], after: float = 2.0) -> Program:

@@ -1,0 +1,257 @@
+"""The walks of `humanoid study walking`: what each row asks for, and how it is walked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.robots import load_robot
+from humanoid_control.simulation import SimulationConfig
+from humanoid_control.simulation.contact.ground_recipe import ground_of
+from humanoid_control.studies.walking.trial import (
+    NOISE,
+    Program,
+    Push,
+    WalkConditions,
+    WalkOutcome,
+    WrongBody,
+    steady,
+    walk,
+)
+from humanoid_control.walking import StepTimes, Walker, WalkSettings
+from humanoid_control.walking.arm_swing import ARM_SWINGS
+from humanoid_control.walking.ground.standing import stand_on_ground
+
+STEADY, TWISTS, STOP_AND_GO = "steady", "twists", "stop and go"  # programs of the velocity
+CHANGE, WALKING, RESTING, HARASS = 1.5, 2.0, 3.0, 2.0  # [s]
+PUSHED = 0.1  # [s]
+BEGIN = 2.0  # [s] for which the robot stands first
+STEPS, ENDLESS = 20, 10**9  # of a walk
+RIGHT_BODY = WrongBody()
+
+
+@dataclass(frozen=True)
+class Row:
+    """One walk of the study.
+
+    Attributes:
+        group: of rows. name: what is walked. robot: who. velocity: (3,) [m/s, m/s, rad/s].
+        step_time: [s]; 0: times, lengths and ways of the steps are the walker's own.
+        arms: as of WalkSettings. engine, drives, friction: of the world.
+        ground: its shape, a recipe; contact_stiffness: under a corner of a sole [N/m]. known: the walker has
+            a map of it.
+        push: impulse (2,) on the root link, forward and to the left, at the lift-off of the seventh step [N s].
+        pull: force (2,) on it from the first lift-off on [N]. body: what the walker's model does not know of the robot.
+        delay: of all sensors, besides that of the noise [s].
+        program: of the velocity: STEADY; TWISTS: another one every CHANGE seconds, at random, `velocity` is the
+            greatest; STOP_AND_GO: for WALKING seconds, then a rest of RESTING.
+        pulled: where `pull` acts, 'root' or 'chest'.
+        harassed: impulse of a push on the root link every HARASS seconds, in any direction, at random [N s].
+        steps: of the walk; 0: as many as the study asks for. seconds: after which it is ended; 0: never.
+    """
+
+    group: str
+    name: str
+    robot: str = "lola"
+    velocity: tuple[float, float, float] = (0.5, 0.0, 0.0)
+    step_time: float = 0.8
+    arms: str = "still"
+    engine: str = "multibody"
+    drives: str = "ideal"
+    friction: float = 0.8
+    push: tuple[float, float] | None = None
+    ground: str = ""
+    known: bool = True
+    contact_stiffness: float = 1.0e5
+    pull: tuple[float, float] = (0.0, 0.0)
+    body: WrongBody = RIGHT_BODY
+    delay: float = 0.0
+    program: str = STEADY
+    pulled: str = "root"
+    harassed: float = 0.0
+    steps: int = 0
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Row:
+        """From plain values, as of `dataclasses.asdict`, also out of a file."""
+
+        def plain(record: Mapping[str, Any]) -> dict[str, Any]:
+            return {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
+
+        return cls(**{**plain(values), "body": WrongBody(**plain(values["body"]))})
+
+
+SLOPES = {"up": "slope=8", "down": "slope=-8", "across": "slope=8,direction=90"}
+KERB = "stairs:rise=0.015,run=0.5,steps=1,start=0.6"
+STAIRS: dict[str, Any] = {"velocity": (0.29, 0.0, 0.0), "step_time": 1.2}
+ROWS = (
+    Row("robots", "0.4 m in 0.8 s"),
+    Row("robots", "0.2 m in 0.8 s", "hrp2", (0.25, 0.0, 0.0)),
+    Row("robots", "0.24 m in 0.8 s", "suralp", (0.3, 0.0, 0.0)),
+    Row("robots", "0.3 m in 0.8 s", "wabian2", (0.375, 0.0, 0.0)),
+    Row("speed", "0.5 m in 0.6 s", velocity=(0.8333, 0.0, 0.0), step_time=0.6),
+    Row("speed", "0.45 m in 0.45 s, arms balance", velocity=(1.0, 0.0, 0.0), step_time=0.45, arms="task"),
+    Row("speed", "0.67 m/s", "hrp2", (0.67, 0.0, 0.0), 0.0),
+    Row("speed", "0.6 m/s", "wabian2", (0.6, 0.0, 0.0), 0.0),
+    Row("speed", "0.4 m/s", "suralp", (0.4, 0.0, 0.0), 0.0),
+    Row("ways", "backward", velocity=(-0.3, 0.0, 0.0)),
+    Row("ways", "sideways", velocity=(0.0, 0.12, 0.0)),
+    Row("ways", "turning on the spot", velocity=(0.0, 0.0, 0.2)),
+    Row("ways", "an arc", velocity=(0.3, 0.0, 0.2)),
+    Row("worlds", "MuJoCo", engine="mujoco"),
+    Row("worlds", "elastic drives", drives="elastic"),
+    Row("worlds", "friction 0.4", friction=0.4),
+    Row("worlds", "sensors 10 ms later", delay=0.01),
+    Row("worlds", "all masses +10 %", body=WrongBody(masses=1.1)),
+    Row("worlds", "all masses -10 %", body=WrongBody(masses=0.9)),
+    Row("worlds", "centre of mass 15 mm ahead", body=WrongBody(shift=(0.015, 0.0, 0.0))),
+    Row("worlds", "centre of mass 15 mm back", body=WrongBody(shift=(-0.015, 0.0, 0.0))),
+    Row("worlds", "centre of mass 15 mm to the left", body=WrongBody(shift=(0.0, 0.015, 0.0))),
+    Row("worlds", "5 kg in the left hand", body=WrongBody(payload=5.0)),
+    Row("worlds", "30 N forward, always", pull=(30.0, 0.0)),
+    Row("worlds", "30 N back, always", pull=(-30.0, 0.0)),
+    Row("worlds", "20 N to the left, always", pull=(0.0, 20.0)),
+    *(Row("ground", f"{way} 8 deg", velocity=(0.375, 0, 0), ground=f"plane:{g}") for way, g in SLOPES.items()),
+    *(Row("ground", f"{way} 8 deg", "hrp2", (0.25, 0, 0), ground=f"plane:{g}") for way, g in SLOPES.items()),
+    Row("ground", "up 3 deg, unknown", velocity=(0.375, 0, 0), ground="plane:slope=3", known=False),
+    Row("ground", "down 3 deg, unknown", velocity=(0.375, 0, 0), ground="plane:slope=-3", known=False),
+    Row("ground", "across 3 deg, unknown", velocity=(0.375, 0, 0), ground="plane:slope=3,direction=90", known=False),
+    Row("ground", "5 stairs up, 0.15 m", ground="stairs:rise=0.15,run=0.35,start=0.6", **STAIRS),
+    Row("ground", "5 stairs down, 0.08 m", ground="stairs:rise=-0.08,run=0.35,start=0.6", **STAIRS),
+    Row("ground", "a kerb of 15 mm, unknown", velocity=(0.375, 0, 0), ground=KERB, known=False),
+    Row("pushes", "10 N s to the left", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(0.0, 10.0)),
+    Row("pushes", "20 N s to the right", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(0.0, -20.0)),
+    Row("pushes", "20 N s forward", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(20.0, 0.0)),
+    Row("pushes", "20 N s back", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(-20.0, 0.0)),
+)
+MOMENTUM = "momentum"
+TURNING: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("0.4 m in 0.8 s", {}),
+    ("0.4 m in 0.8 s, friction 0.2", {"friction": 0.2}),
+    ("0.5 m in 0.6 s", {"velocity": (0.8333, 0.0, 0.0), "step_time": 0.6}),
+    ("0.42 m in 0.6 s, friction 0.25", {"velocity": (0.7, 0.0, 0.0), "step_time": 0.6, "friction": 0.25}),
+    ("0.45 m in 0.45 s", {"velocity": (1.0, 0.0, 0.0), "step_time": 0.45}),
+    ("a curve of 1.3 m", {"velocity": (0.4, 0.0, 0.3)}),
+)
+ARM_ROWS = tuple(Row(MOMENTUM, name, arms=arms, **more) for name, more in TURNING for arms in ARM_SWINGS)
+"""Arms against the momentum of the legs: only where they are asked for."""
+FAST: dict[str, Any] = {"velocity": (1.0, 0.0, 0.0), "step_time": 0.45, "arms": "task"}
+PUSHED_WALK: dict[str, Any] = {"velocity": (0.4, 0.0, 0.0), "step_time": 0.5}
+WORLDS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("", {}),
+    (", rigid drives", {"drives": "rigid"}),
+    (", elastic drives", {"drives": "elastic"}),
+    (", MuJoCo", {"engine": "mujoco"}),
+)
+TOP = {"hrp2": 0.67, "wabian2": 0.6, "suralp": 0.4}  # [m/s] that is asked of them
+LONG, TWISTS_GROUP, TROUBLE, STOP_GO = "long", "twists", "trouble", "stopgo"
+TEN_MINUTES, FIVE_MINUTES = 600.0, 300.0  # [s]
+LONG_ROWS = (
+    *(Row(LONG, f"0.4 m in 0.8 s{name}", steps=1000, **world) for name, world in WORLDS),
+    *(Row(LONG, f"1 m/s{name}", steps=500, **FAST, **world) for name, world in WORLDS if name != ", rigid drives"),
+    *(Row(LONG, f"{speed:g} m/s", robot, (speed, 0.0, 0.0), 0.0, steps=100) for robot, speed in TOP.items()),
+    Row(TWISTS_GROUP, "10 min of them", "lola", (0.4, 0.12, 0.4), 0.0, program=TWISTS, seconds=TEN_MINUTES),
+    Row(TWISTS_GROUP, "10 min of them", "hrp2", (0.25, 0.08, 0.3), 0.0, program=TWISTS, seconds=TEN_MINUTES),
+    Row(TROUBLE, "30 N forward at the chest", pull=(30.0, 0.0), pulled="chest", steps=100),
+    Row(TROUBLE, "30 N back at the chest", pull=(-30.0, 0.0), pulled="chest", steps=100),
+    Row(TROUBLE, "30 N to the left at the chest", pull=(0.0, 30.0), pulled="chest", steps=100),
+    Row(TROUBLE, "10 N s every 2 s", harassed=10.0, seconds=FIVE_MINUTES, **PUSHED_WALK),
+    Row(TROUBLE, "8 N s every 2 s", "hrp2", (0.25, 0.0, 0.0), harassed=8.0, seconds=FIVE_MINUTES),
+    Row(STOP_GO, "200 times", program=STOP_AND_GO, seconds=200 * (WALKING + RESTING)),
+)
+"""Only where they are asked for: minutes each."""
+
+
+def ground_rows(ground: str, robot: str) -> list[Row]:
+    """Walks of a robot on a ground, known and unknown; slowly on stairs.
+
+    Raises:
+        HumanoidError: the recipe is wrong.
+    """
+    ground_of(ground)
+    speed = 0.375 if robot == "lola" else next(r for r in ROWS if r.robot == robot).velocity[0]
+    speed, time = (0.29, 1.2) if ground.strip().startswith("stairs") else (speed, 0.8)
+    velocity = (speed, 0.0, 0.0)
+    return [
+        Row("ground", ground, robot, velocity, time, ground=ground),
+        Row("ground", f"{ground}, unknown", robot, velocity, time, ground=ground, known=False),
+    ]
+
+
+def make_walker(row: Row) -> Walker:
+    """The walker of a row."""
+    ground = ground_of(row.ground) if row.ground and row.known else None
+    if not row.step_time:
+        return Walker(load_robot(row.robot, "floating"), WalkSettings(arms=row.arms, ground=ground))
+    times = StepTimes(nominal=row.step_time, shortest=min(row.step_time, 0.4), comfortable=10.0)
+    settings = WalkSettings(times=times, arms=row.arms, ground=ground)
+    walker = Walker(load_robot(row.robot, "floating"), settings)
+    limits = walker.planner.limits
+    long = abs(row.velocity[0]) * row.step_time
+    walker.planner.limits = replace(limits, forward=max(limits.forward, long), backward=max(limits.backward, long))
+    return walker
+
+
+def try_row(row: Row, steps: int | None, seed: int) -> WalkOutcome:
+    """Walk a row; steps: None: as many as it says."""
+    engine = SimulationConfig(
+        row.robot,
+        "floating",
+        engine=row.engine,
+        drives=row.drives,
+        friction=row.friction,
+        ground=row.ground,
+        contact_stiffness=row.contact_stiffness,
+    ).build(row.body.put_on(load_robot(row.robot, "floating")))
+    stand_on_ground(engine)
+    pushes: tuple[Push, ...] = ()
+    if row.push is not None:
+        forward, left = row.push
+        pushes = (Push(6 * row.step_time, (forward / PUSHED, left / PUSHED, 0.0), PUSHED),)
+    elif any(row.pull):
+        chest = engine.robot.model.frames[engine.robot.points["sternum"]]
+        link = engine.robot.model.frames[chest.parentFrame].name if row.pulled == "chest" else ""
+        pushes = (Push(0.0, (*row.pull, 0.0), 1e6, link),)
+    elif row.harassed:
+        pushes = random_pushes(row.harassed, row.seconds, seed)
+    noise = replace(NOISE, delay={sensor: old + row.delay for sensor, old in NOISE.delay.items()})
+    programs = {STEADY: steady(row.velocity), TWISTS: random_twists(row.velocity, seed)}
+    programs[STOP_AND_GO] = stop_and_go(row.velocity)
+    count = steps or row.steps or (ENDLESS if row.seconds else STEPS)
+    conditions = WalkConditions(programs[row.program], count, row.seconds or 1e4, noise, seed, pushes)
+    return walk(engine, make_walker(row), conditions)
+
+
+def random_twists(most: Sequence[float], seed: int) -> Program:
+    """A program: stand, then another velocity (3,) every CHANGE seconds; backward half as fast as forward."""
+    largest = np.array(most)
+
+    def program(t: float) -> Sequence[float]:
+        if t < BEGIN:
+            return (0.0, 0.0, 0.0)
+        rng = np.random.default_rng((seed, int((t - BEGIN) / CHANGE)))
+        share = rng.uniform([-0.5, -1.0, -1.0], 1.0)
+        return [float(x) for x in share * largest]
+
+    return program
+
+
+def stop_and_go(velocity: Sequence[float]) -> Program:
+    """A program: stand, then again and again walk with one velocity (3,) for WALKING seconds and rest for RESTING."""
+    return lambda t: velocity if t >= BEGIN and (t - BEGIN) % (WALKING + RESTING) < WALKING else (0.0, 0.0, 0.0)
+
+
+def random_pushes(impulse: float, seconds: float, seed: int) -> tuple[Push, ...]:
+    """A push on the root link every HARASS seconds, in any horizontal direction, at random [N s]."""
+    rng, force = np.random.default_rng((seed, 1)), impulse / PUSHED
+    times = np.arange(HARASS, seconds, HARASS) + rng.uniform(0.0, 0.5 * HARASS)
+    angles = rng.uniform(0.0, 2 * math.pi, len(times))
+    return tuple(
+        Push(float(t), (force * math.cos(a), force * math.sin(a), 0.0), PUSHED)
+        for t, a in zip(times, angles, strict=True)
+    )

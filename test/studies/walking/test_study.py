@@ -1,0 +1,79 @@
+"""Which walks the study makes, what it keeps of them, and its tables."""
+
+import json
+
+import numpy as np
+import pytest
+
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.studies.walking import study
+from humanoid_control.studies.walking.rows import LONG_ROWS, ROWS, STOP_AND_GO, Row, random_pushes, stop_and_go
+from humanoid_control.studies.walking.trial import WalkOutcome
+
+
+def test_rows_come_back_from_plain_values():
+    for row in (*ROWS, *LONG_ROWS, *study.STOPPED):
+        assert Row.of(json.loads(json.dumps(study.asdict(row)))) == row
+
+
+def test_long_walks_are_made_only_where_they_are_asked_for():
+    usual = study.Choice().rows()
+    assert not {r.group for r in usual} & set(study.ALONE)
+    assert [r.group for r in usual].count(study.STOPS) == 1
+    assert {r.robot for r in study.Choice(only=["long"]).rows()} == {"lola", "hrp2", "wabian2", "suralp"}
+    assert {r.group for r in study.Choice(only=["twists", "stopgo"], robot="lola").rows()} == {"twists", "stopgo"}
+    assert [r.name for r in study.Choice(only=["worlds"], walk="MuJoCo").rows()] == ["MuJoCo"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ({"only": ["maps", "speed"]}, "nothing else"),
+        ({"only": ["speed"], "ground": "plane:slope=3"}, "give ground or groups"),
+        ({"steps": 0}, "steps must be"),
+        ({"phases": 0}, "phases must be"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(choice, words):
+    with pytest.raises(ConfigError, match=words):
+        study.Choice(**choice)
+    with pytest.raises(UnknownNameError, match="did you mean backward"):
+        study.Choice(only=["ways"], walk="bakward").rows()
+
+
+def test_walks_and_stops_that_are_kept_are_not_made_again(tmp_path, monkeypatch):
+    """A walk and a stop, each from the file the second time, with the same tables."""
+    file = tmp_path / "kept.jsonl"
+    made = [
+        study.run_study(workers=1, resume=file, only=["robots"], robot="lola", steps=2),
+        study.run_study(workers=1, resume=file, only=["stops"], robot="lola", walk="0.5", phases=1),
+    ]
+    monkeypatch.setattr(study, "_do", None)
+    again = [
+        study.run_study(workers=1, resume=file, only=["robots"], robot="lola", steps=2),
+        study.run_study(workers=1, resume=file, only=["stops"], robot="lola", walk="0.5", phases=1),
+    ]
+    for first, second in zip(made, again, strict=True):
+        assert [str(p.rows) for p in first.parts[:-1]] == [str(p.rows) for p in second.parts[:-1]]
+    assert made[0].data["walks"][0]["steps"] >= 2
+    stop = made[1].data["stops"][0]
+    assert not stop["fell"] and stop["steps"] <= 2 and 0.5 < stop["seconds"] < 3.0
+
+
+def test_what_was_believed_is_told_beside_the_truth():
+    outcome = WalkOutcome(
+        distance=100.0, odometry=0.004, heading_drift=np.radians(0.5), velocity_error=0.01, inside=0.98
+    )
+    table = study._belief_table("long", [(LONG_ROWS[0], outcome)])
+    line = dict(zip(table.columns, table.rows[0], strict=True))
+    assert (line["odometry %"], line["heading deg"], line["velocity mm/s"], line["inside %"]) == (0.4, 0.5, 10.0, 98.0)
+
+
+def test_programs_and_pushes_of_long_walks():
+    program = stop_and_go((0.5, 0.0, 0.0))
+    assert [bool(np.any(program(t))) for t in (1.9, 2.1, 3.9, 4.1, 6.9, 7.1)] == [False, True, True, False, False, True]
+    pushes = random_pushes(10.0, 60.0, 0)
+    assert len(pushes) == 29 and pushes == random_pushes(10.0, 60.0, 0) != random_pushes(10.0, 60.0, 1)
+    assert np.ptp([p.when for p in pushes]) == 56.0
+    np.testing.assert_allclose([np.hypot(*p.force[:2]) * p.duration for p in pushes], 10.0)
+    assert next(r for r in LONG_ROWS if r.program == STOP_AND_GO).seconds == 1000.0
