@@ -213,6 +213,26 @@ class Stabilizer:
                 self.offsets[j, 2] *= fade
         self._swinging = k
 
+    def drop_drift(self, ref: References) -> np.ndarray:
+        """Take out of the offsets what is common to the soles that carry: the way that they crept on the ground.
+
+        Without it the soles would be commanded further from their plan with every step, and what goes on from the
+        commanded posture along the plan (the dynamics filter) would begin with a leap over all of that way.
+
+        Returns:
+            the horizontal way (3,) by which everything commanded must be moved back [m].
+        """
+        along = self._along(ref)
+        along[2] = 0.0
+        self.offsets -= along
+        self._start_offset -= along
+        return along
+
+    def _along(self, ref: References) -> np.ndarray:
+        """Offset (3,) of the soles that carry, by their shares [m]."""
+        left = left_share(*self._place(ref), ref.zmp)
+        return np.asarray(left * self.offsets[0] + (1.0 - left) * self.offsets[1])
+
     def commanded(self, ref: References) -> tuple[list[pin.SE3], np.ndarray]:
         """Poses of both soles for the inverse kinematics, and how far the centre of mass moves along (3,) [m]."""
         out = []
@@ -221,5 +241,4 @@ class Stabilizer:
             p[2] += sign * 0.5 * self.height
             R = pin.exp3(self.turns[k]) @ X.rotation @ pin.exp3(np.array([*self.ankles[k], 0.0]))
             out.append(pin.SE3(R, p))
-        left = left_share(*self._place(ref), ref.zmp)
-        return out, left * self.offsets[0] + (1.0 - left) * self.offsets[1]
+        return out, self._along(ref)

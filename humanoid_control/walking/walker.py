@@ -275,6 +275,7 @@ class Walker:
         self.stabilizer.press(balance.wrenches, self._forces, ref.swinging, dt)
         self.stabilizer.lead(ref, now, self._world_of_commands(now), dt)
         after = self.plan.at(self.t + dt)
+        self.q[:3] -= self.stabilizer.drop_drift(after)
         soles, along = self.stabilizer.commanded(after)
         if self.roll is not None:
             self.roll.advance(self.plan, self.t + dt, dt)

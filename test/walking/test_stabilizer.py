@@ -123,6 +123,22 @@ def test_a_swinging_foot_is_led_to_its_place_in_the_world_without_a_jump(robot, 
     assert stabilizer.offsets[0][2] == pytest.approx(0.0)  # heights are the business of the forces
 
 
+@pytest.mark.parametrize("swinging", [None, 0, 1])
+def test_the_way_that_soles_crept_is_dropped_and_nothing_else_changes(robot, stabilizer, swinging):
+    ref = references([0.0, 0.02], swinging=swinging)
+    stabilizer.offsets[:] = [[-0.4, 0.3, 0.004], [-0.38, 0.31, 0.0]]
+    before, along = stabilizer.commanded(ref)
+    shift = stabilizer.drop_drift(ref)
+    after, rest = stabilizer.commanded(ref)
+    for X, Y in zip(before, after, strict=True):
+        np.testing.assert_allclose(X.translation, Y.translation + shift, atol=1e-12)
+        np.testing.assert_array_equal(X.rotation, Y.rotation)
+    np.testing.assert_allclose(along, rest + shift, atol=1e-12)
+    np.testing.assert_allclose(rest[:2], 0.0, atol=1e-12)
+    if swinging is not None:
+        np.testing.assert_allclose(stabilizer.offsets[1 - swinging, :2], 0.0, atol=1e-12)
+
+
 def test_a_walk_turned_in_the_world_is_corrected_alike(robot):
     turn = pin.SE3(pin.exp3(np.array([0.0, 0.0, 0.7])), np.array([3.0, -2.0, 0.0]))
     R = turn.rotation[:2, :2]
