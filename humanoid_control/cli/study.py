@@ -28,6 +28,7 @@ EXAMPLES = """examples:
   humanoid study dance --robot lola --clip dance --clip a.bvh --resume dances.jsonl
   humanoid study walking --only maps --resume maps.jsonl -o maps     hardest pushes, steepest slopes, by direction
   humanoid study walking --ground plane:slope=5,direction=90 --robot hrp2
+  humanoid study walking --robot talos.urdf             any robot with two feet, 20 steps at 0.15 m/s
   humanoid study sternum --clip dance1.trc --clip walk1.trc    each person with the constants of the others
   humanoid study tendons -o tendons                     all, 20 seeds; JSON and plots
   humanoid study tendons --only E4,E5 --seeds 5 --details
@@ -74,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     worlds.add("--engine", help="multibody (default) or mujoco")
     worlds.add("--drives", help="ideal (default), rigid or elastic")
     worlds.add("--workers", type=int, help="processes (default: one a core)")
-    walking.add("--robot", type=given, help="only walks of this robot (default: all four)")
+    walking.add("--robot", type=given, help="only walks of this robot, or a URDF (default: all four)")
     walking.add("--steps", type=int, help="of each walk (default: 20, or what the walk says)")
     walking.add("--seeds", type=int, help="how often, with other noise (default: 1)")
     walking.add("--workers", type=int, help="processes (default: one a core)")

@@ -220,6 +220,9 @@ IGNORED = [
     ("score dance --robots hrp2", "did you mean --robot"),
 ]
 OUTSIDE = [
+    ("study walking --robot nowhere.urdf", "no URDF file nowhere.urdf"),
+    ("study walking --robot .", "is a folder: give the URDF file in it"),
+    ("study walking --robot armar3", "unknown robot that walks 'armar3'"),
     ("retarget dance --acceleration 0", "--acceleration must be between"),
     ("retarget dance --acceleration nan", "--acceleration must be between"),
     ("score dance --acceleration -3", "--acceleration must be between"),

@@ -276,8 +276,11 @@ def _meanings(waist: list[JointAxis], arms: tuple[Arm, ...], left: np.ndarray) -
 UPPER_ARM, LOWER_ARM, TORSO = 0.14, 0.13, 0.5  # radii: share of the bone, of the bone, of half the shoulder width
 
 
-def guess_robot_file(path: Path) -> tuple[Path, Mapping]:
-    """Guess the robot file of a URDF and write it beside it.
+def guess_robot_file(path: Path, folder: Path | None = None) -> tuple[Path, Mapping]:
+    """Guess the robot file of a URDF and write it beside it, or into another folder.
+
+    Args:
+        path: of the URDF, from which its meshes are found. folder: to write into; None: the URDF's own.
 
     Returns:
         The file written, and what was guessed.
@@ -286,7 +289,7 @@ def guess_robot_file(path: Path) -> tuple[Path, Mapping]:
         RobotError: not a usable URDF, no arms in it, or a robot file is there already.
         ConfigError: it cannot be written.
     """
-    beside = path.with_suffix(".yaml")
+    beside = (folder or path.parent) / path.with_suffix(".yaml").name
     if beside.exists():
         raise RobotError(f"{beside} exists already: move it away to have it guessed anew")
     try:

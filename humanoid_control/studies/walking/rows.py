@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from humanoid_control.robots import load_robot
+from humanoid_control.errors import UnknownNameError
+from humanoid_control.robots import guess_robot_file, load_robot
+from humanoid_control.robots.catalogue import KNOWN, urdf_path
 from humanoid_control.simulation import SimulationConfig
 from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.studies.walking.trial import (
@@ -24,6 +30,7 @@ from humanoid_control.studies.walking.trial import (
 )
 from humanoid_control.walking import StepTimes, Walker, WalkSettings
 from humanoid_control.walking.arm_swing import ARM_SWINGS
+from humanoid_control.walking.feet import Feet
 from humanoid_control.walking.ground.standing import stand_on_ground
 
 STEADY, TWISTS, STOP_AND_GO = "steady", "twists", "stop and go"  # programs of the velocity
@@ -181,6 +188,62 @@ def ground_rows(ground: str, robot: str) -> list[Row]:
         Row("ground", ground, robot, velocity, time, ground=ground),
         Row("ground", f"{ground}, unknown", robot, velocity, time, ground=ground, known=False),
     ]
+
+
+STRANGERS_SPEED = 0.15  # [m/s]
+WALKERS = tuple(dict.fromkeys(r.robot for r in ROWS))  # of the catalogue
+
+
+def is_stranger(robot: str) -> bool:
+    """Whether a robot is the path of a URDF, and not one of the catalogue that walks.
+
+    Raises:
+        UnknownNameError: neither. RobotError: a path at which there is no URDF file.
+    """
+    if robot in WALKERS:
+        return False
+    if robot in KNOWN or not (Path(robot).suffix or "/" in robot or Path(robot).expanduser().exists()):
+        raise UnknownNameError("robot that walks", robot, WALKERS, hint="(or give the path of a URDF)")
+    urdf_path(robot)
+    return True
+
+
+def stranger_rows(robot: str, ground: str = "") -> list[Row]:
+    """Walks of a robot of which only a URDF is known: times and lengths of its steps are the walker's own.
+
+    Args:
+        robot: path of its URDF. ground: to walk on, known and unknown; empty: the level one.
+
+    Raises:
+        HumanoidError: the recipe is wrong.
+    """
+    velocity = (STRANGERS_SPEED, 0.0, 0.0)
+    if not ground:
+        return [Row("robots", f"{STRANGERS_SPEED:g} m/s", robot, velocity, 0.0)]
+    ground_of(ground)
+    known = Row("ground", ground, robot, velocity, 0.0, ground=ground)
+    return [known, replace(known, name=f"{ground}, unknown", known=False)]
+
+
+@contextmanager
+def ready_to_walk(robot: str) -> Iterator[str]:
+    """The path by which a stranger is loaded.
+
+    Without a robot file beside the URDF one is guessed, as `humanoid robots map` does; it and a copy of the URDF are in
+    a folder that exists as long as the context, so that nothing is written beside what is not ours.
+
+    Raises:
+        RobotError: no URDF, no arms or legs in it, or no soles, in one line.
+    """
+    path = urdf_path(robot)
+    with tempfile.TemporaryDirectory() as folder:
+        if not path.with_suffix(".yaml").is_file():
+            copy = Path(folder) / path.name
+            guess_robot_file(path, copy.parent)
+            shutil.copyfile(path, copy)
+            path = copy
+        Feet(load_robot(path, "floating"))
+        yield str(path)
 
 
 def make_walker(row: Row) -> Walker:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,10 @@ from humanoid_control.studies.walking.rows import (
     TOP,
     Row,
     ground_rows,
+    is_stranger,
     make_walker,
+    ready_to_walk,
+    stranger_rows,
     try_row,
 )
 from humanoid_control.studies.walking.trial import NOISE, NoisySensors, WalkOutcome
@@ -64,7 +69,8 @@ class Choice:
     """Which walks, and how often.
 
     Attributes:
-        robot: only rows of this robot of the catalogue. only: groups of rows. walk: only rows with this in their name.
+        robot: only rows of this robot of the catalogue, or the path of any URDF: it walks slowly.
+        only: groups of rows. walk: only rows with this in their name.
         ground: only walks on this ground, with a map of it and without; see `simulation.contact.ground_recipe`.
         steps: of each walk; None: STEPS, or what the row says. seeds: how often, with other noise.
         phases: of a cycle, for stops.
@@ -94,9 +100,13 @@ class Choice:
             raise ConfigError("maps have rows of their own: ask for nothing else with them")
         if self.ground and self.only:
             raise ConfigError("a ground has rows of its own: give ground or groups, not both")
-        robots = list(dict.fromkeys(r.robot for r in ROWS))
-        if self.robot is not None and self.robot not in robots:
-            raise UnknownNameError("robot that walks", self.robot, robots)
+        if self.stranger and self.only:
+            raise ConfigError(f"groups are of the robots of the catalogue: {self.robot} has a walk of its own")
+
+    @property
+    def stranger(self) -> bool:
+        """The robot is the path of a URDF; raises as `rows.is_stranger`."""
+        return self.robot is not None and is_stranger(self.robot)
 
     def rows(self) -> list[Row]:
         """The rows; what takes minutes only where its group is asked for.
@@ -104,7 +114,9 @@ class Choice:
         Raises:
             UnknownNameError: no row has such a name.
         """
-        if self.ground:
+        if self.robot is not None and self.stranger:
+            rows = stranger_rows(self.robot, self.ground)
+        elif self.ground:
             rows = ground_rows(self.ground, self.robot or "lola")
         elif self.only:
             rows = [r for r in (*ROWS, *STOPPED, *ARM_ROWS, *LONG_ROWS) if r.group in self.only]
@@ -128,6 +140,7 @@ def run_study(
 
     Raises:
         UnknownNameError: a group, robot or name that has no row. ConfigError: a number out of range.
+        RobotError: a URDF that cannot be read, or cannot walk.
     """
     chosen = Choice(**choice)
     kept = KeptOutcomes(resume, "walks")
@@ -140,7 +153,9 @@ def run_study(
                 jobs += [(STOPS, asdict(row), k / chosen.phases * 2, seed) for k in range(chosen.phases)]
             else:
                 jobs.append(("walk", asdict(row), chosen.steps, seed))
-    found = list(kept.all(jobs, _do, workers, lambda share: show(share, "walking")))
+    with ready_to_walk(str(chosen.robot)) if chosen.stranger else nullcontext() as urdf:
+        do = _do if urdf is None else partial(_do, urdf=urdf)
+        found = list(kept.all(jobs, do, workers, lambda share: show(share, "walking")))
     outcomes = [(Row.of(job[1]), job, outcome) for job, outcome in zip(jobs, found, strict=True)]
     return _report(outcomes, chosen.seeds)
 
@@ -171,11 +186,13 @@ def _maps(rows: list[dict[str, Any]]) -> StudyReport:
     return StudyReport(data, [*map_tables(rows), MAP_NOTE], pictures=lambda: {"maps.png": map_picture(rows)})
 
 
-def _do(job: tuple[Any, ...]) -> dict[str, Any]:
-    kind, row, how, seed = job
+def _do(job: tuple[Any, ...], urdf: str | None = None) -> dict[str, Any]:
+    """Walk or stop; the robot is loaded from `urdf` where that is given, since kept jobs name it as the user did."""
+    kind, values, how, seed = job
+    row = Row.of(values)
     if kind == STOPS:
-        return try_stop(Row.of(row), how, seed)
-    return asdict(try_row(Row.of(row), how, seed))
+        return try_stop(row, how, seed)
+    return asdict(try_row(row if urdf is None else replace(row, robot=urdf), how, seed))
 
 
 def _outcome(values: dict[str, Any]) -> WalkOutcome:
@@ -237,7 +254,7 @@ def _table(group: str, rows: list[tuple[Row, WalkOutcome]]) -> Table:
         e = 1000 * o.dcm_error
         body.append(
             [
-                r.robot,
+                Path(r.robot).stem,
                 r.name,
                 verdict,
                 o.steps,

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
+from humanoid_control.robots import load_robot
 from humanoid_control.studies.walking import study
 from humanoid_control.studies.walking.rows import LONG_ROWS, ROWS, STOP_AND_GO, Row, random_pushes, stop_and_go
 from humanoid_control.studies.walking.trial import WalkOutcome
@@ -58,6 +59,31 @@ def test_walks_and_stops_that_are_kept_are_not_made_again(tmp_path, monkeypatch)
     assert made[0].data["walks"][0]["steps"] >= 2
     stop = made[1].data["stops"][0]
     assert not stop["fell"] and stop["steps"] <= 2 and 0.5 < stop["seconds"] < 3.0
+
+
+def test_a_robot_walks_of_which_only_a_urdf_is_there(tmp_path):
+    """Nothing is written beside it, and what is kept names it as it was given."""
+    (tmp_path / "its").mkdir()
+    urdf, file = tmp_path / "its" / "stranger.urdf", tmp_path / "kept.jsonl"
+    urdf.write_text(load_robot("wabian2").urdf)
+    (walk,) = study.run_study(workers=1, resume=file, robot=str(urdf), steps=2).data["walks"]
+    assert walk["fell"] == "" and walk["steps"] >= 2 and walk["robot"] == str(urdf)
+    assert [p.name for p in urdf.parent.iterdir()] == ["stranger.urdf"]
+    assert str(urdf) in file.read_text()
+    rows = study.Choice(robot=str(urdf), ground="plane:slope=3").rows()
+    assert [(r.robot, r.known) for r in rows] == [(str(urdf), True), (str(urdf), False)]
+
+
+def test_robots_that_cannot_walk_are_refused_in_one_line(tmp_path):
+    arms = tmp_path / "arms.urdf"
+    arms.write_text(load_robot("armar3").urdf)
+    with pytest.raises(RobotError, match="walking needs a floating base and two feet") as told:
+        study.run_study(robot=str(arms))
+    assert "\n" not in str(told.value)
+    with pytest.raises(ConfigError, match="has a walk of its own"):
+        study.Choice(robot=str(arms), only=["speed"])
+    with pytest.raises(UnknownNameError, match="did you mean lola"):
+        study.Choice(robot="lolla")
 
 
 def test_what_was_believed_is_told_beside_the_truth():
