@@ -6,6 +6,7 @@ zero-moment point takes up the difference. Only an adjustment after a push takes
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, cast
@@ -15,7 +16,6 @@ import pinocchio as pin
 
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.estimation.floating_base import BaseEstimate
-from humanoid_control.numerics.minimum_jerk import PEAK_SPEED
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.dancing.upper_body import GUESS, UpperMotion
 from humanoid_control.walking.disturbance import ObserverSettings
@@ -41,7 +41,7 @@ from humanoid_control.walking.planning.preview_control import PreviewControl
 from humanoid_control.walking.planning.step import Footstep, StepLimits, StepStyle, StepTimes
 from humanoid_control.walking.planning.toe_roll import RollSettings
 from humanoid_control.walking.stabilizer import StabilizerGains
-from humanoid_control.walking.step_adjustment import AdjustmentSettings, SwingChoice, adjust
+from humanoid_control.walking.step_adjustment import AdjustmentSettings, SwingChoice, adjust, falling_time
 from humanoid_control.walking.step_limits import step_limits_of
 from humanoid_control.walking.support import nearest_in_polygon
 from humanoid_control.walking.swing_foot import SwingPath
@@ -51,6 +51,7 @@ AHEAD = 4  # steps that are planned
 READY = 0.8  # [s] to settle into the posture of the walk
 RAISED = 0.04  # [m] by which a step changes the height that is asked for
 TURNS = 0.12  # [rad] of a step from which on it is not lower than of itself: hands would meet the thighs
+ASKEW = 0.05  # [m] off its place from which a closing step is followed by another one
 RAISING = 0.1  # [m/s] at which it changes while the robot stands
 
 
@@ -161,7 +162,7 @@ class Replanner:
         self.filter.height = self.heights.at
         path = ZmpPath.of(np.array([t, t + READY]), np.array([middle[:2], middle[:2]]), self.omega)
         self.plan = WalkPlan(soles, [], path)
-        self._before, self.coming, self._swaying = np.zeros(3), None, False
+        self._before, self.coming, self._swaying, self._closing = np.zeros(3), None, False, False
 
     def rest(self, t: float) -> None:
         """The last step is over [s]: the plan is to stand where it ended, as before the first one."""
@@ -181,6 +182,12 @@ class Replanner:
     def wanted(self) -> bool:
         """Somebody wants the robot to move."""
         return self.footsteps.moving
+
+    @property
+    def askew(self) -> bool:
+        """The last step does not bring the feet side by side: a push has moved it."""
+        phases = self.plan.phases
+        return len(phases) == 1 and math.dist(phases[0].step.X.translation, self._planned.translation) > ASKEW
 
     @property
     def speed(self) -> float:
@@ -258,6 +265,7 @@ class Replanner:
         """Make what was prepared the plan, and go on from the present references; whether its step closes the feet."""
         assert self.coming is not None
         (phases, self._before, closing), self.coming = self.coming, None
+        self._closing = closing
         while not self.work(50):
             pass
         shift = self.filter.result() if self.settings.horizon > 0 else MomentumShift.none()
@@ -304,7 +312,7 @@ class Replanner:
             foothold=R @ (self._planned.translation[:2] - origin),
             offset=R @ self._offset,
             remaining=remaining,
-            soonest=min(max(phase.lift + a.earliest - t, self._falls(phase, t, a), 2 * s.dt), remaining),
+            soonest=min(max(phase.lift + a.earliest - t, falling_time(phase, t, a), 2 * s.dt), remaining),
             latest=max(self._lands + a.stretch * (self._lands - phase.lift) - t, remaining),
             lower=np.array([-limits.backward - 0.1, wide[0]]),
             upper=np.array([limits.forward + 0.1, wide[1]]),
@@ -327,20 +335,15 @@ class Replanner:
         first = Phase(step, phase.lift, swing.land, swing.land + step.double, swing)
         feet = [stance, stance]
         feet[foot] = X
-        if self.wanted:
+        # The same steps as of the plan: with one more, or one less, its weight would be somewhere else.
+        if not self._closing:
             steps = self.footsteps.next_steps(step, self._before, AHEAD - 1)[0]
         else:
-            steps = self.footsteps.closing_steps(step, 1)
+            steps = self.footsteps.closing_steps(step, 1) if len(plan.phases) > 1 else []
         rest = schedule(feet, steps, first.end, self.terrain)
         new = self._plan_of(t, plan.feet, [first, *rest], stand=zmp)
         later_shift = replace(plan.momentum, t0=plan.momentum.t0 + swing.land - phase.land)
         self.plan = WalkPlan(new.feet, new.phases, new.path, later_shift)
-
-    @staticmethod
-    def _falls(phase: Phase, t: float, a: AdjustmentSettings) -> float:
-        """Time in which a swinging foot can come down from where it is at a time [s], by its greatest speed [s]."""
-        high = float(phase.swing.at(t).translation[2] - phase.step.X.translation[2])
-        return PEAK_SPEED * max(high, 0.0) / a.falling
 
     def land(self, now: Commanded) -> tuple[int, float]:
         """Let the swinging foot stand, which met the ground before its time; the weight follows as planned.
@@ -363,7 +366,7 @@ class Replanner:
 
     def stop_now(self, now: Commanded) -> None:
         """Come to rest as soon as possible: the coming foot lands where it captures the motion, the other beside it."""
-        t, self._before, self.coming = now.t, np.zeros(3), None
+        t, self._before, self.coming, self._closing = now.t, np.zeros(3), None, True
         k = self.plan.index(t)
         soles = list(self.plan.soles(t))
         if k < 0:  # the first step has not begun: back to the middle

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from humanoid_control.numerics.minimum_jerk import PEAK_SPEED
+from humanoid_control.walking.planning.plan import Phase
+
 ROUNDS = 12  # of descent along u and s in turn
 
 
@@ -83,3 +86,9 @@ def adjust(c: SwingChoice, settings: AdjustmentSettings) -> tuple[np.ndarray, fl
         s = (w.time * s_plan + w.offset * float(d @ rest)) / (w.time + w.offset * float(d @ d))
         s = min(max(s, low), high)
     return u, float(np.log(s) / c.omega)
+
+
+def falling_time(phase: Phase, t: float, settings: AdjustmentSettings) -> float:
+    """Time in which a swinging foot can come down from where it is at a time [s], by its greatest speed [s]."""
+    high = float(phase.swing.at(t).translation[2] - phase.step.X.translation[2])
+    return PEAK_SPEED * max(high, 0.0) / settings.falling

@@ -436,9 +436,8 @@ class Walker:
             return
         if not self._counted:
             self.steps, self._counted, self._landed = self.steps + 1, True, False
-        if self.felt is not None and not self._landed:
-            self._reach_ground(now, measured, phase)
-        if plans.coming is None and len(self.plan.phases) > 1 and phase.end - t <= PREPARING:
+        self._reach_ground(now, measured, phase)
+        if plans.coming is None and (len(self.plan.phases) > 1 or plans.askew) and phase.end - t <= PREPARING:
             self._samples = self._samples_within(phase.end - t)
             plans.prepare(now, phase.end, 1 - phase.step.foot, self.state == WalkState.STOP)
         elif plans.coming is None and phase.end - t > LINGERS and self.upper is not None and self.upper.known:
@@ -463,16 +462,21 @@ class Walker:
             self.replanner.adjust(self.t, measured, polygon, s.adjustment)
 
     def _reach_ground(self, now: Commanded, measured: BaseEstimate, phase: Phase) -> None:
-        """Lower a foot that should stand and does not until it does; then the plan takes over where it is."""
+        """Lower a foot that should stand and does not, or bounced; where no map says so, take its place as the ground.
+
+        The leg that carries gives way a little, so that the other foot ends some millimetres above the ground: without
+        this it would stay there until the other one is asked to carry less, and the weight could not go over to it.
+        """
         foot, off = phase.step.foot, self.stabilizer.offsets[phase.step.foot]
-        if measured.touches[foot]:
+        if not measured.touches[foot]:
+            if self.t > phase.land + LATE and off[2] > -DEEPEST:
+                off[2] -= DOWN * self.settings.dt
+        elif self.felt is not None and not self._landed:
             self._landed = True
             height, planned = float(self._soles[foot].translation[2]), float(phase.step.X.translation[2])
             if FELT < abs(height - planned) < DEEPEST:
                 self.replanner.settle(now, height)
                 off[2] -= height - planned
-        elif self.t > phase.land + LATE and off[2] > -DEEPEST:
-            off[2] -= DOWN * self.settings.dt
 
     @property
     def _pushed(self) -> bool:
