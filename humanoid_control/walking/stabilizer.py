@@ -27,6 +27,9 @@ from humanoid_control.walking.planning.plan import References
 from humanoid_control.walking.support import BOTH, Soles, ZmpRequest, ask_for_zmp, left_share, support_polygon
 
 SOLE = (0.06, 0.09)  # half of its width and length [m], which give way about its x and its y
+# [s] of a swing from which on its foot is led in height too, and fully: the leg that carries gives way, and a foot comes
+# down too late for it. In a quick swing the body goes up and down besides, and where it is then says nothing of the end.
+QUICK, CALM = 0.45, 0.55
 
 
 @dataclass(frozen=True)
@@ -198,12 +201,12 @@ class Stabilizer:
             X = X_world_command.actInv(planned)
             s = minimum_jerk(min(ref.u / 0.6, 1.0))
             place = X.translation - planned.translation
-            place[2] = 0.0
+            place[2] *= min(max((ref.swing - QUICK) / (CALM - QUICK), 0.0), 1.0)
             turn = pin.log3(X.rotation @ planned.rotation.T)
             a = 1.0 - math.exp(-dt / g.landing)
             begin, (x, y, z) = self._start_turn, self._start_offset.tolist()
-            goal, goal_turn = np.array([x, y, (1 - s) * z]), begin + s * (turn - begin)
-            goal += s * (place - (x, y, 0.0))
+            goal, goal_turn = np.array([x, y, z]), begin + s * (turn - begin)
+            goal += s * (place - (x, y, z))
             self.offsets[k] += a * (goal - self.offsets[k])
             self.turns[k] += a * (goal_turn - self.turns[k])
         fade = math.exp(-g.upright * dt)

@@ -39,7 +39,7 @@ class References(NamedTuple):
 
     Attributes:
         soles: poses of both soles. heading: rotation (3, 3) about the vertical, between those of both feet.
-        swinging: the foot in the air, or None. u: phase of its swing.
+        swinging: the foot in the air, or None. u: phase of its swing; swing: how long it takes [s].
         zmp, dcm: (2,) [m]; the latter with the part for the robot's angular momentum.
     """
 
@@ -49,6 +49,7 @@ class References(NamedTuple):
     u: float
     zmp: np.ndarray
     dcm: np.ndarray
+    swing: float = 0.0
 
 
 class CenterPath(Protocol):
@@ -183,12 +184,13 @@ class WalkPlan:
 
     def _references(self, t: float) -> References:
         soles, k = self.soles(t), self.index(t)
-        swinging, u = None, 1.0
+        swinging, u, swing = None, 1.0, 0.0
         if k >= 0 and t < self.phases[k].land - 1e-9:
             p = self.phases[k]
-            swinging, u = p.step.foot, (t - p.lift) / (p.land - p.lift)
+            swing = p.land - p.lift
+            swinging, u = p.step.foot, (t - p.lift) / swing
         dcm = self.path.dcm(t) + self.momentum.at(t)
-        return References(soles, mean_heading(soles), swinging, u, self.path.zmp(t), dcm)
+        return References(soles, mean_heading(soles), swinging, u, self.path.zmp(t), dcm, swing)
 
 
 def schedule(
