@@ -19,7 +19,8 @@ from humanoid_control.walking.swing_foot import LEVEL, SwingPath, SwingShape
 STEEPEST = float(np.radians(15.0))  # of a place to stand
 UNEVEN = 0.015  # [m] that a point of it may be off its plane
 EDGE = 0.025  # [m] of range about its plane from which on there is an edge under the sole
-ALONG, ACROSS = 5, 3  # points of a sole that are looked at
+# [m] between points of a sole that are looked at, at most: among few, an edge just under one of them is like a slope.
+SPACING = 0.02
 OFF_GROUND = 0.03  # [m] by which a foot of a list may be off the ground
 KEEP_OFF = 0.01  # [m] that a sole keeps off an edge: odometry errs
 CLEARANCE = 0.02  # [m] that heel and toe keep above the ground
@@ -86,16 +87,18 @@ class Terrain:
         if plane is not None:
             z0, dx, dy = plane
             a, along, across, off = z0 + dx * x + dy * y, dx * c + dy * s, dy * c - dx * s, np.zeros(1)
+            count = 1
         else:
             local, pinv = self._points[foot]
+            count = pinv.shape[1]
             z = self.map.heights(local @ np.array([[c, s], [-s, c]]) + X.translation[:2])
-            a, along, across = pinv @ z[: pinv.shape[1]]
+            a, along, across = pinv @ z[:count]
             off = z - a - local @ np.array([along, across])
         place = pin.SE3(_tilted(c, s, along, across), np.array([x, y, a]))
         tilt = float(np.arccos(1.0 / np.sqrt(1.0 + along**2 + across**2)))
         if float(np.ptp(off)) > EDGE:
             return Foothold(place, f"an edge under the sole: {1e3 * np.ptp(off):.0f} mm")
-        rough = float(np.abs(off[: ALONG * ACROSS]).max())
+        rough = float(np.abs(off[:count]).max())
         if rough > UNEVEN:
             return Foothold(place, f"uneven ground under the sole: {1e3 * rough:.0f} mm off its plane")
         if tilt > STEEPEST:
@@ -161,7 +164,8 @@ def _grid(outline: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     low, high = outline.min(axis=0), outline.max(axis=0)
 
     def between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        x, y = np.meshgrid(*(np.linspace(low[k], high[k], n) for k, n in ((0, ALONG), (1, ACROSS))), indexing="ij")
+        counts = [int(np.ceil((b - a) / SPACING)) + 1 for a, b in zip(low, high, strict=True)]
+        x, y = np.meshgrid(*(np.linspace(low[k], high[k], n) for k, n in enumerate(counts)), indexing="ij")
         return np.column_stack([x.ravel(), y.ravel()])
 
     points, rim = between(low, high), between(low - KEEP_OFF, high + KEEP_OFF)

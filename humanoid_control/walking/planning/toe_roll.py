@@ -117,13 +117,15 @@ class ToeRoll:
     def _angle(self, phase: Phase, t: float) -> float:
         ahead, _, rise = phase.swing.start.actInv(phase.swing.end).translation.tolist()
         share = min(max((ahead - SHORT) / (LONG - SHORT), 0.0), 1.0)
-        if share == 0.0 or abs(rise) > LEVEL:
+        # Down stairs the ankle of the rear foot would come to its end before the front foot carries: its heel rises.
+        if share == 0.0 or rise > LEVEL:
             return 0.0
         time, double = phase.land - phase.lift, phase.step.double
         up = _rise(t, phase.lift - (1 - BEGIN) * double, phase.lift + ON * time)
         down = _rise(t, phase.lift + ON * time, phase.lift + BACK * time)
         pitch = _rise(t, phase.lift + PITCH * time, phase.land) - _rise(t, phase.land, phase.land + FLAT * double)
-        return share * (self.most * (up - down) - self.settings.strike * pitch)
+        strike = 0.0 if rise < -LEVEL else self.settings.strike
+        return share * (self.most * (up - down) - strike * pitch)
 
     def advance(self, plan: WalkPlan, t: float, dt: float) -> None:
         """Go on to the angles of a plan at a time; where it is a new one, angles and rates do not jump [s]."""

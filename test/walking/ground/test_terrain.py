@@ -47,6 +47,16 @@ def test_bad_places_are_refused_with_the_reason():
     assert Terrain(Ground.waves(0.004, 0.4), OUTLINES).foothold(sole(), 0).why == ""
 
 
+@pytest.mark.parametrize("rise", [0.05, -0.05, 0.04])
+def test_an_edge_under_the_middle_of_a_sole_is_no_slope(rise):
+    """Half of it on either tread: a plane through few points came within 10 mm of all of them."""
+    half = 0.12
+    outline = np.array([[-half, -0.06], [half, -0.06], [half, 0.06], [-half, 0.06]])
+    stairs = Terrain(ground_of(f"stairs:rise={rise},run=0.35,steps=3,start=0.6"), np.array([outline, outline]))
+    for x in np.arange(0.605 - half, 0.605 + half, 0.001):
+        assert "under the sole" in stairs.foothold(sole(x), 0).why, x
+
+
 @pytest.mark.parametrize("rise", [0.15, -0.15, 0.1, -0.08, 0.015])
 def test_a_swing_clears_the_edges_of_stairs(rise):
     """Heel and toe at 200 times: never into the ground, and above the edges by what is asked for in mid-swing."""

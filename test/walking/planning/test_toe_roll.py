@@ -116,10 +116,21 @@ def plan_of(feet, way, rise=0.0):
 
 
 @pytest.mark.parametrize(("way", "rise"), [(0.05, 0.0), (-0.3, 0.0), (0.3, 0.1)])
-def test_short_steps_steps_back_and_stairs_are_made_flat(lola, way, rise):
+def test_short_steps_steps_back_and_stairs_up_are_made_flat(lola, way, rise):
     robot, feet = lola
     roll, plan = ToeRoll.of(robot, feet, RollSettings()), plan_of(feet, way, rise)
     assert not any(roll.planned(plan, t).any() for t in np.arange(0.0, plan.phases[-1].end, 0.01))
+
+
+def test_down_stairs_the_heel_of_the_rear_foot_rises_and_the_front_one_lands_flat(lola):
+    """Else the ankle of the rear foot ends before the weight is off it, and Lola falls on stairs of 0.08 m."""
+    robot, feet = lola
+    roll, plan = ToeRoll.of(robot, feet, RollSettings()), plan_of(feet, 0.35, -0.1)
+    angles = np.array([roll.planned(plan, t) for t in np.arange(0.0, plan.phases[-1].end, 0.01)])
+    phase = plan.phases[1]
+    assert roll.planned(plan, phase.lift)[phase.step.foot] > np.radians(5.0)
+    assert angles.max() <= roll.most + 1e-9
+    assert angles.min() >= -1e-9
 
 
 def test_angles_are_continuous_and_return_to_zero(lola):
