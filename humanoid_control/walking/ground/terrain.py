@@ -24,7 +24,7 @@ SPACING = 0.02
 OFF_GROUND = 0.03  # [m] by which a foot of a list may be off the ground
 KEEP_OFF = 0.01  # [m] that a sole keeps off an edge: odometry errs
 CLEARANCE = 0.02  # [m] that heel and toe keep above the ground
-LOOKS = 20  # times of a swing at which they are looked at
+LOOKS, BETWEEN = 20, 4  # times of a swing at which they are looked at
 RAMP = 0.25  # share of a swing at either end in which the clearance grows from nothing
 SLACK = 0.002  # [m] that may be missing
 HIGHEST = 0.16  # [m] by which a swing may be lifted more than asked for
@@ -153,7 +153,13 @@ class Terrain:
         rim = np.column_stack([_rim(self.outlines[foot]), np.zeros(6)])
         u = np.arange(1, LOOKS) / LOOKS
         at = [path.at(path.lift_off + x * (path.land - path.lift_off)) for x in u]
-        points = np.array([rim @ X.rotation.T + X.translation for X in at])
+        # A foot goes 5 cm between two looks, further than the nosing of a stair is long: points between count too.
+        looks = np.linspace(0.0, len(u) - 1.0, BETWEEN * (len(u) - 1) + 1)
+        first = np.minimum(looks.astype(int), len(u) - 2)
+        share = (looks - first)[:, None, None]
+        seen = np.array([rim @ X.rotation.T + X.translation for X in at])
+        points = seen[first] + share * (seen[first + 1] - seen[first])
+        u = np.interp(looks, np.arange(len(u)), u)
         asked = [CLEARANCE * minimum_jerk(min(1.0, x / RAMP, (1.0 - x) / RAMP)) - SLACK for x in u]
         above = points[..., 2] - self.map.heights(points[..., :2].reshape(-1, 2)).reshape(len(u), -1)
         return float((above.min(axis=1) - asked).min())
