@@ -27,8 +27,8 @@ from humanoid_control.walking.planning.plan import References
 from humanoid_control.walking.support import BOTH, Soles, ZmpRequest, ask_for_zmp, left_share, support_polygon
 
 SOLE = (0.06, 0.09)  # half of its width and length [m], which give way about its x and its y
-# [s] of a swing from which on its foot is led in height too, and fully: the leg that carries gives way, and a foot comes
-# down too late for it. In a quick swing the body goes up and down besides, and where it is then says nothing of the end.
+# [s] of a swing from which on its foot is led in height too, and fully: the leg that carries gives way, and the foot
+# comes down too late for it. In a quick swing the body goes up and down as well: where it is says nothing of the end.
 QUICK, CALM = 0.45, 0.55
 
 
