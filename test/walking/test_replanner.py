@@ -4,6 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from humanoid_control.estimation.floating_base import BaseEstimate
 from humanoid_control.robots import load_robot
 from humanoid_control.walking import WalkSettings
 from humanoid_control.walking.feet import Feet
@@ -11,6 +12,7 @@ from humanoid_control.walking.planning.lipm import follow_dcm
 from humanoid_control.walking.planning.plan import standing_point
 from humanoid_control.walking.replanner import Commanded, Replanner
 from humanoid_control.walking.stabilizer import Stabilizer
+from humanoid_control.walking.step_adjustment import AdjustmentSettings
 from humanoid_control.walking.support import edge_distance
 
 DT = 0.004
@@ -154,3 +156,43 @@ def test_after_a_foot_that_came_down_at_another_height_all_steps_are_as_much_hig
         by = height - before[0].step.X.translation[2]
         np.testing.assert_allclose(rise, np.tile([0.0, 0.0, by], (len(before), 1)), atol=1e-12)
         assert (after[0].lift, after[0].land, after[0].end) == (before[0].lift, before[0].land, before[0].end)
+
+
+def pushed(robot, walk, by, seconds):
+    """Adjust the present step for a robot whose xi is off the plan, tick by tick; the plan before."""
+    old, a = walk.plans.plan, AdjustmentSettings()
+    stabilizer = Stabilizer(walk.plans.feet, robot.mass)
+    for _ in range(round(seconds / DT)):
+        ref = walk.plans.plan.at(walk.t)
+        center = np.array([*(old.at(walk.t).dcm + by), 0.9])
+        still = np.zeros(3)
+        now = BaseEstimate(walk.q, walk.v, center, still, list(ref.soles), np.ones(2) / 2, 0.0, np.zeros(2))
+        walk.plans.adjust(walk.t, now, stabilizer.polygon(ref), a)
+        walk.t += DT
+    return old
+
+
+@pytest.mark.parametrize("braking", [True, False])
+def test_a_step_that_is_adjusted_is_followed_by_the_steps_that_were_planned(robot, braking):
+    """While a robot brakes, or closes its feet, a small push must not lead its weight to where other steps want it."""
+    walk = Walked(robot)
+    walk.go((0.4, 0.0, 0.0), 5.0)
+    walk.plans.footsteps.command = np.zeros(3)
+    while not 0.05 < walk.plans.plan.at(walk.t).u < 0.3 or (len(walk.plans.plan.phases) > 1) != braking:
+        walk.run(DT)
+    outward = 1.0 if walk.plans.plan.phases[0].step.foot == 0 else -1.0
+    old = pushed(robot, walk, np.array([0.0, 0.1 * outward]), DT)
+    new = walk.plans.plan
+    assert new is not old and len(new.phases) == len(old.phases)
+    assert [p.step.foot for p in new.phases] == [p.step.foot for p in old.phases]
+
+
+def test_feet_that_a_push_left_askew_are_closed_by_another_step(robot):
+    walk = Walked(robot)
+    walk.go((0.4, 0.0, 0.0), 5.0)
+    walk.plans.footsteps.command = np.zeros(3)
+    while not 0.05 < walk.plans.plan.at(walk.t).u < 0.3 or len(walk.plans.plan.phases) > 1:
+        walk.run(DT)
+    side = 1.0 if walk.plans.plan.phases[0].step.foot == 0 else -1.0
+    pushed(robot, walk, np.array([0.0, 0.08 * side]), 0.1)
+    assert walk.plans.askew

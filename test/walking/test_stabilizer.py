@@ -120,7 +120,17 @@ def test_a_swinging_foot_is_led_to_its_place_in_the_world_without_a_jump(robot, 
     there = lean * stabilizer.commanded(references([0.0, -0.09], swinging=0, u=1.0))[0][0]
     np.testing.assert_allclose(there.translation[:2], soles()[0].translation[:2], atol=1e-4)
     np.testing.assert_allclose(pin.log3(there.rotation), 0.0, atol=1e-4)
-    assert stabilizer.offsets[0][2] == pytest.approx(0.0)  # heights are the business of the forces
+    assert stabilizer.offsets[0][2] == pytest.approx(0.0)  # in a quick swing heights are the business of the forces
+
+
+def test_a_calm_swing_is_led_in_height_too(robot, stabilizer):
+    """The leg that stands has given way by 1 cm: the foot must go 1 cm higher against it, or it comes down too soon."""
+    sunk, now = pin.SE3(np.eye(3), np.array([0.0, 0.0, -0.01])), estimate(robot, [0.0, 0.0, 0.9])
+    for k in range(160):
+        stabilizer.lead(references([0.0, -0.09], swinging=0, u=k / 160)._replace(swing=0.64), now, sunk, DT)
+    assert (sunk * stabilizer.commanded(references([0.0, -0.09], swinging=0, u=1.0))[0][0]).translation[2] == (
+        pytest.approx(0.0, abs=1e-4)
+    )
 
 
 @pytest.mark.parametrize("swinging", [None, 0, 1])

@@ -10,6 +10,7 @@ from humanoid_control.robots.guess.robot_file import guess_robot_file
 from humanoid_control.simulation import SimulationConfig
 from humanoid_control.studies.walking.trial import NOISE, NoisySensors, Push, WalkConditions, steady, walk
 from humanoid_control.walking import StepTimes, Walker, WalkSettings, WalkState
+from humanoid_control.walking.replanner import Commanded
 
 SPEED = (0.4, 0.0, 0.0)
 
@@ -121,6 +122,44 @@ def test_soles_that_have_crept_a_long_way_change_nothing():
     assert walker.plan.at(walker.t).swinging is not None
     np.testing.assert_allclose(crept.plan.momentum.shift, walker.plan.momentum.shift, atol=1e-9)
     np.testing.assert_allclose(crept.joints, walker.joints, atol=1e-8)
+
+
+def test_a_foot_that_bounced_reaches_down_until_it_stands():
+    """On both feet, one of which left the ground again after it had touched it."""
+    engine, walker = lola(), Walker(load_robot("lola", "floating"))
+    landed = None
+    while landed is None:
+        walker.command(np.array(SPEED))
+        report = walker.step(engine.read())
+        engine.command(walker.joints, walker.joint_velocity)
+        engine.step(4)
+        if report.steps == 2 and report.references.swinging is None and report.estimate.touches.all():
+            landed = walker.plan.phases[0]
+    foot, other = landed.step.foot, 1 - landed.step.foot
+    before, seen = walker.stabilizer.offsets.copy(), report.estimate
+    seen.touches[foot] = False
+    walker.t = landed.land + 0.03
+    now = Commanded(walker.t, walker.q, walker.v, walker.center)
+    for _ in range(10):
+        walker._reach_ground(now, seen, landed)
+    moved = walker.stabilizer.offsets - before
+    assert moved[foot][2] == pytest.approx(-0.01, abs=1e-9) and not moved[other].any()
+    seen.touches[foot] = True
+    for _ in range(10):
+        walker._reach_ground(now, seen, landed)
+    np.testing.assert_array_equal(walker.stabilizer.offsets - before, moved)
+
+
+def test_a_robot_whose_legs_give_way_walks_backward_and_on_soft_ground():
+    """HRP-2's knees are at their torque limit backward; on ground of a fifth of the stiffness feet land late."""
+    cases = (("hrp2", (-0.2, 0.0, 0.0), 1e5), ("lola", (0.5, 0.0, 0.0), 2e4))
+    for robot, speed, stiffness in cases:
+        engine = SimulationConfig(robot, "floating", contact_stiffness=stiffness).build()
+        times = StepTimes(nominal=0.8, shortest=0.4, comfortable=10.0)
+        walker = Walker(load_robot(robot, "floating"), WalkSettings(times=times))
+        o = walk(engine, walker, WalkConditions(steady(speed), 20, noise=NOISE, seed=0))
+        assert not o.fell and np.degrees(o.tilt) < 4.0, robot
+        assert o.dcm_error.max() < 0.025 and o.sole_error < 0.025, robot
 
 
 def test_it_goes_sideways_back_and_round_and_lower_and_higher_on_the_way():
