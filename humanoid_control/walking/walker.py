@@ -40,6 +40,7 @@ LINGERS = 0.5
 FOLLOW, FOLLOW_GAIN, FOLLOW_SPEED = 0.03, 4.0, 0.6  # [m], [1/s], [m/s]: a robot pushed far off takes its plan along
 FELT = 0.005  # [m] by which ground may be off its plan before the plan follows it
 LATE, DOWN, DEEPEST = 0.02, 0.25, 0.04  # [s], [m/s], [m]: how a foot looks for ground that is not there
+AGAIN = 0.06  # [m/s] at which it does so after it bounced: quicker, it bounces on and on where the ground is hard
 CALMING = 0.15  # [m/s^2] at which a robot that walked quickly becomes calm again
 QUICK, QUICK_ERROR, QUICK_CUT = 0.6, 0.3, 0.5  # [m/s]; [m] and [m] for each m/s beyond, that a swing alone brings
 FALLEN_TILT, FALLEN_HEIGHT, FALLEN_AIR = np.radians(35.0), 0.6, 0.25
@@ -470,11 +471,11 @@ class Walker:
         foot, off = phase.step.foot, self.stabilizer.offsets[phase.step.foot]
         if not measured.touches[foot]:
             if self.t > phase.land + LATE and off[2] > -DEEPEST:
-                off[2] -= DOWN * self.settings.dt
-        elif self.felt is not None and not self._landed:
+                off[2] -= (AGAIN if self._landed else DOWN) * self.settings.dt
+        elif not self._landed:
             self._landed = True
             height, planned = float(self._soles[foot].translation[2]), float(phase.step.X.translation[2])
-            if FELT < abs(height - planned) < DEEPEST:
+            if self.felt is not None and FELT < abs(height - planned) < DEEPEST:
                 self.replanner.settle(now, height)
                 off[2] -= height - planned
 

@@ -143,7 +143,7 @@ def test_a_foot_that_bounced_reaches_down_until_it_stands():
     for _ in range(10):
         walker._reach_ground(now, seen, landed)
     moved = walker.stabilizer.offsets - before
-    assert moved[foot][2] == pytest.approx(-0.01, abs=1e-9) and not moved[other].any()
+    assert moved[foot][2] == pytest.approx(-10 * 0.06 * 0.004, abs=1e-9) and not moved[other].any()
     seen.touches[foot] = True
     for _ in range(10):
         walker._reach_ground(now, seen, landed)
