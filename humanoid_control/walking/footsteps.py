@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -297,8 +298,8 @@ class VelocityPlanner:
 
 def _effort(limits: StepLimits, velocity: np.ndarray, T: float) -> float:
     """The displacement of a velocity (3,) in steps of a time, as a share of the greatest; turns as in two steps."""
-    a, b = limits.most(velocity, T, True), limits.most(velocity, T, False)
-    return float(np.sqrt(((velocity * T / (0.5 * (a + b))) ** 2).sum()))
+    a, b = limits.most(velocity, T, True).tolist(), limits.most(velocity, T, False).tolist()
+    return math.hypot(*(v * T / (0.5 * (x + y)) for v, x, y in zip(velocity.tolist(), a, b, strict=True)))
 
 
 def _foot_toward(goal: pin.SE3, feet: Sequence[pin.SE3]) -> int:

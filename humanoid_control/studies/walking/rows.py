@@ -94,6 +94,7 @@ class Row:
 
 
 SLOPES = {"up": "slope=8", "down": "slope=-8", "across": "slope=8,direction=90"}
+WAVES = "waves:height=0.01,length=0.4"
 KERB = "stairs:rise=0.015,run=0.5,steps=1,start=0.6"
 STAIRS: dict[str, Any] = {"velocity": (0.29, 0.0, 0.0), "step_time": 1.2}
 ROWS = (
@@ -132,6 +133,8 @@ ROWS = (
     Row("ground", "5 stairs down, 0.10 m", ground="stairs:rise=-0.1,run=0.35,start=0.6", **STAIRS),
     Row("ground", "5 stairs up, 0.10 m", "hrp2", ground="stairs:rise=0.1,run=0.35,start=0.6", **STAIRS),
     Row("ground", "5 stairs down, 0.10 m", "hrp2", ground="stairs:rise=-0.1,run=0.35,start=0.6", **STAIRS),
+    Row("ground", "five times softer", contact_stiffness=2.0e4),
+    Row("ground", "waves of 10 mm by 0.4 m, unknown", velocity=(0.375, 0, 0), ground=WAVES, known=False),
     Row("ground", "a kerb of 15 mm, unknown", velocity=(0.375, 0, 0), ground=KERB, known=False),
     Row("pushes", "10 N s to the left", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(0.0, 10.0)),
     Row("pushes", "20 N s to the right", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(0.0, -20.0)),

@@ -76,6 +76,20 @@ def filtered_both_ways(x: np.ndarray, f: np.ndarray) -> np.ndarray:
     return out
 
 
+@kernel
+def anticipated(delta: np.ndarray, fade: float) -> np.ndarray:
+    """The shift (n, 2) of xi by that of p_v (n, 2), both at even times: the integral above, from its end backward.
+
+    Args:
+        fade: exp(-w dt).
+    """
+    xi = np.zeros_like(delta)
+    for i in range(len(xi) - 2, -1, -1):
+        for k in range(xi.shape[1]):
+            xi[i, k] = fade * xi[i + 1, k] + (1 - fade) * 0.5 * (delta[i, k] + delta[i + 1, k])
+    return xi
+
+
 class DynamicsFilter:
     """Walks along a plan in thought, a few samples at a call.
 
@@ -171,8 +185,4 @@ class DynamicsFilter:
         L = np.array([*past, *self._L])
         rate = filtered_both_ways(np.gradient(L, self.dt, axis=0), self._filter)[len(past) :]
         delta = np.column_stack([rate[:, 1], -rate[:, 0]]) / (self.robot.mass * GRAVITY)
-        a = np.exp(-self._plan.path.omega * self.dt)
-        xi = np.zeros_like(delta)
-        for i in range(len(xi) - 2, -1, -1):
-            xi[i] = a * xi[i + 1] + (1 - a) * 0.5 * (delta[i] + delta[i + 1])
-        return MomentumShift(self._t0, self.dt, xi)
+        return MomentumShift(self._t0, self.dt, anticipated(delta, float(np.exp(-self._plan.path.omega * self.dt))))
