@@ -160,6 +160,8 @@ def test_a_robot_whose_legs_give_way_walks_backward_and_on_soft_ground():
         o = walk(engine, walker, WalkConditions(steady(speed), 20, noise=NOISE, seed=0))
         assert not o.fell and np.degrees(o.tilt) < 4.0, robot
         assert o.dcm_error.max() < 0.025 and o.sole_error < 0.025, robot
+        if stiffness == 1e5:  # feet that come down before their time do not lift the estimate
+            assert abs(o.height_drift) < 0.003, robot
 
 
 def test_it_goes_sideways_back_and_round_and_lower_and_higher_on_the_way():
