@@ -312,7 +312,7 @@ class Walker:
         if self._started:
             ref = self.plan.at(self.t)
             ground = [float(X.translation[2]) for X in ref.soles]
-            if ref.swinging is not None:  # a foot that comes down before its time stands on its foothold, not in the air
+            if ref.swinging is not None:  # a foot that comes down before its time stands on its foothold
                 step = self.plan.phases[self.plan.index(self.t)].step
                 ground[step.foot] = float(step.X.translation[2])
             if self.felt is not None:
