@@ -167,14 +167,14 @@ LONG_ROWS = (
     *(Row(LONG, f"0.4 m in 0.8 s{name}", steps=1000, **world) for name, world in WORLDS),
     *(Row(LONG, f"1 m/s{name}", steps=500, **FAST, **world) for name, world in WORLDS if name != ", rigid drives"),
     *(Row(LONG, f"{speed:g} m/s", robot, (speed, 0.0, 0.0), 0.0, steps=100) for robot, speed in TOP.items()),
-    Row(TWISTS_GROUP, "10 min of them", "lola", (0.4, 0.12, 0.4), 0.0, program=TWISTS, seconds=TEN_MINUTES),
-    Row(TWISTS_GROUP, "10 min of them", "hrp2", (0.25, 0.08, 0.3), 0.0, program=TWISTS, seconds=TEN_MINUTES),
+    Row(TWISTS_GROUP, "random velocities, 10 min", "lola", (0.4, 0.12, 0.4), 0.0, program=TWISTS, seconds=TEN_MINUTES),
+    Row(TWISTS_GROUP, "random velocities, 10 min", "hrp2", (0.25, 0.08, 0.3), 0.0, program=TWISTS, seconds=TEN_MINUTES),
     Row(TROUBLE, "30 N forward at the chest", pull=(30.0, 0.0), pulled="chest", steps=100),
     Row(TROUBLE, "30 N back at the chest", pull=(-30.0, 0.0), pulled="chest", steps=100),
     Row(TROUBLE, "30 N to the left at the chest", pull=(0.0, 30.0), pulled="chest", steps=100),
     Row(TROUBLE, "10 N s every 2 s", harassed=10.0, seconds=FIVE_MINUTES, **PUSHED_WALK),
     Row(TROUBLE, "8 N s every 2 s", "hrp2", (0.25, 0.0, 0.0), harassed=8.0, seconds=FIVE_MINUTES),
-    Row(STOP_GO, "200 times", program=STOP_AND_GO, seconds=200 * (WALKING + RESTING)),
+    Row(STOP_GO, "200 stops", program=STOP_AND_GO, seconds=200 * (WALKING + RESTING)),
 )
 """Only where they are asked for: minutes each."""
 
