@@ -11,6 +11,7 @@ from humanoid_control.walking import StepTimes
 from humanoid_control.walking.footsteps import VelocityPlanner, check_list
 from humanoid_control.walking.ground.terrain import CLEARANCE, SLACK, Terrain
 from humanoid_control.walking.planning.step import Footstep, StepLimits
+from humanoid_control.walking.swing_foot import SwingPath
 
 OUTLINE = np.array([[-0.1, -0.06], [0.17, -0.06], [0.17, 0.06], [-0.1, 0.06]])
 OUTLINES = np.array([OUTLINE, OUTLINE])
@@ -103,3 +104,25 @@ def test_a_list_is_checked_by_the_ground_under_its_steps():
         check_list(StepLimits(), step(0.3, 0.0), feet, None, terrain)
     with pytest.raises(ConfigError, match=r"footstep 0: it is \+0.05 m off the ground"):
         check_list(StepLimits(), step(0.15, 0.05), feet, None, terrain)
+
+
+class Ridge:
+    """Level ground with a thin ridge across the way."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def heights(self, points):
+        return np.where(np.abs(points[:, 0] - self.x) < 0.012, 0.2, 0.0)
+
+    def as_plane(self):
+        return None
+
+
+def test_nothing_thin_slips_through_between_two_looks_at_a_swing():
+    """Wherever a ridge stands that the foot goes through, some look sees it."""
+    outline = np.array([[-0.1, -0.06], [0.15, -0.06], [0.15, 0.06], [-0.1, 0.06]])
+    start, end = (pin.SE3(np.eye(3), np.array([x, 0.1, 0.0])) for x in (0.0, 0.9))
+    path = SwingPath.between(start, end, 0.0, 1.0, 0.06)
+    for x in np.arange(0.3, 0.75, 0.01):
+        assert Terrain(Ridge(x), np.array([outline, outline]))._clear(path, 0) < -0.1
