@@ -187,7 +187,7 @@ class Replanner:
     def askew(self) -> bool:
         """The last step does not bring the feet side by side: a push has moved it."""
         phases = self.plan.phases
-        return len(phases) == 1 and math.dist(phases[0].step.X.translation, self._planned.translation) > ASKEW
+        return len(phases) == 1 and math.dist(phases[0].step.X.translation[:2], self._planned.translation[:2]) > ASKEW
 
     @property
     def speed(self) -> float:

@@ -151,7 +151,12 @@ class Stabilizer:
         return self._soles.table, BOTH if ref.swinging is None else ref.swinging
 
     def stand_on(self, lower: np.ndarray, upper: np.ndarray, rolling: list[bool]) -> None:
-        """Let feet that roll stand on part of their soles: corners (2, 2), (2, 2) in the frames of the soles [m]."""
+        """Let feet that roll stand on part of their soles.
+
+        Args:
+            lower, upper: (2, 2) corners of what each stands on, in the frames of the soles [m].
+            rolling: (2,) which feet do not stand on the whole sole.
+        """
         soles = self._soles.record
         soles.lower[:], soles.upper[:], self.rolling = lower, upper, rolling
 

@@ -42,11 +42,9 @@ most that a foot came down off its plan against the other foot. slip: creep of l
 joint's limit and whose; full: how long a joint was at it. odometry: error of the estimated way. real time: simulated
 time per time, of simulation and walker together, on one core beside the others of this table. velocity: of the centre
 of mass as estimated, root mean square of its error. inside: share of the time in which the estimated place was within
-three of its own deviations. L_z: angular momentum
-about the vertical through the centre of mass, peak to peak. yaw torque: under the soles, from the wrenches, 99th
-percentile. sole turned: most about the vertical while it stood, true and as the robot measures it."""
-
-
+three of its own deviations. L_z: angular momentum about the vertical through the centre of mass, peak to peak. yaw
+torque: under the soles, from the wrenches, 99th percentile. sole turned: most about the vertical while it stood, true
+and as the robot measures it."""
 MAP_NOTE = """Sensors as in the other groups. Each number is the last rung before the first at which the robot fell,
 the least of the seeds; +: it stood them all. Pushes: 0.1 s at the root link, at the lift-off of the seventh step of
 0.5 s. Slopes are known to the walker, steps take 0.8 s."""
@@ -61,7 +59,7 @@ STOPPED = (
     *(Row(STOPS, f"{speed:g} m/s", robot, (speed, 0.0, 0.0), 0.0) for robot, speed in TOP.items()),
 )
 RESTING, RESTED = 0.05, 0.5  # [rad/s] of all joints; [s] for which they must be that slow
-FAST_AFTER = 7  # steps in which a robot gets up to speed
+FAST_AFTER = 25  # steps in which a robot gets up to speed
 
 
 @dataclass(frozen=True)
@@ -208,13 +206,14 @@ def try_stop(row: Row, phase: float, seed: int) -> dict[str, Any]:
 
     Returns:
         phase, seed, fell (why; empty: it did not), steps from the call on; seconds until it stands, at most 10;
-        rest: until all joints are slower than RESTING and both feet are on the ground, for good [s].
+        speed: of the step in which it was called [m/s]; rest: until all joints are slower than RESTING and both feet
+        are on the ground, for good [s].
     """
     engine, walker = SimulationConfig(row.robot, "floating").build(), make_walker(row)
     stand_on_ground(engine)
     engine.step(300)
     sensors, called, begin, report = NoisySensors(engine, NOISE, seed), None, 0, None
-    when, moving, ended = float("inf"), float("nan"), float("inf")
+    when, moving, ended, speed = float("inf"), float("nan"), float("inf"), 0.0
     while walker.t < (40.0 if called is None else min(called + 10.0, ended + RESTED)):
         engine.step(2)
         sensors.sample()
@@ -232,6 +231,7 @@ def try_stop(row: Row, phase: float, seed: int) -> dict[str, Any]:
         if report.steps >= FAST_AFTER and first is not None and first.step.foot == 0:
             when = min(when, first.lift + phase * (first.end - first.lift))
         if called is None and walker.t >= when:
+            speed = walker.replanner.speed
             walker.emergency_stop()
             called, begin = walker.t, report.steps
         if called is not None:
@@ -242,7 +242,7 @@ def try_stop(row: Row, phase: float, seed: int) -> dict[str, Any]:
     assert report is not None
     start = float("nan") if called is None else called
     out = {"phase": phase, "seed": seed, "fell": report.why, "steps": report.steps - begin}
-    return {**out, "seconds": ended - start, "rest": moving - start}
+    return {**out, "speed": speed, "seconds": ended - start, "rest": moving - start}
 
 
 def _table(group: str, rows: list[tuple[Row, WalkOutcome]]) -> Table:
@@ -336,10 +336,11 @@ def _belief_table(group: str, rows: list[tuple[Row, WalkOutcome]]) -> Table:
 
 def _stop_table(stops: list[tuple[Row, dict[str, Any]]]) -> Table:
     body = [
-        [r.robot, r.name, round(s["phase"], 3), s["fell"] or "stands", s["steps"], _two(s["rest"]), _two(s["seconds"])]
+        [r.robot, r.name, round(s["phase"], 3), _two(s["speed"]), s["fell"] or "stands", s["steps"]]
+        + [_two(s["rest"]), _two(s["seconds"])]
         for r, s in stops
     ]
-    columns = ["robot", "walk", "phase", "", "steps", "joints at rest s", "ready again s"]
+    columns = ["robot", "walk", "phase", "m/s", "", "steps", "joints at rest s", "ready again s"]
     return Table("emergency stop in each phase of a cycle", columns, body)
 
 
@@ -349,8 +350,9 @@ def _stop_summary(stops: list[tuple[Row, dict[str, Any]]]) -> Table:
         own = [s for r, s in stops if r == row]
         up = [s for s in own if not s["fell"]]
         worst = [max((s[k] for s in up), default=float("nan")) for k in ("steps", "rest", "seconds")]
-        body.append([row.robot, row.name, len(own), len(own) - len(up), worst[0], _two(worst[1]), _two(worst[2])])
-    columns = ["robot", "walk", "stops", "fell", "most steps", "joints at rest s", "ready again s"]
+        least = min(s["speed"] for s in own)
+        body.append([row.robot, row.name, len(own), _two(least), len(own) - len(up), worst[0], *map(_two, worst[1:])])
+    columns = ["robot", "walk", "stops", "m/s", "fell", "most steps", "joints at rest s", "ready again s"]
     return Table("emergency stops, the worst of all", columns, body)
 
 
