@@ -17,7 +17,15 @@ from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.guess.bodies import Bodies
 from humanoid_control.robots.guess.contact_shapes import CLEAR, EARLY_MOST, ContactFit, fit_contacts
-from humanoid_control.robots.guess.overlaps import GAP, TURN, links_overlapping_at_rest, parted_posture
+from humanoid_control.robots.guess.overlaps import (
+    GAP,
+    ROOM,
+    TURN,
+    crowded_links,
+    links_overlapping_at_rest,
+    parted_posture,
+    spread_posture,
+)
 from humanoid_control.robots.guess.robot_file import contact_text
 from humanoid_control.robots.robot import CONTACT_MARGIN
 
@@ -164,9 +172,10 @@ def test_a_shape_against_a_link_is_kept_apart_from_that_only(tmp_path):
         shoulder(tmp_path, extra=ROWS.replace("against: [chest]", "against: chest"))
 
 
-def test_arms_that_touch_at_zero_are_turned_out_by_the_least_angle(tmp_path):
-    """A hand that hangs 20 mm inside a hip: its roll joint, 0.5 m above, parts them; what touches nothing stays."""
-    trimesh.creation.box(bounds=[[-0.1, -0.1, -0.8], [0.1, 0.1, -0.5]]).export(tmp_path / "hip.stl")
+def hanging_arm(tmp_path: Path, half_width: float) -> str:
+    """A hip of some width and beside it a hand, its inner edge at 0.08 m, 0.5 m below its shoulder; the robot file."""
+    box = [[-0.1, -half_width, -0.8], [0.1, half_width, -0.5]]
+    trimesh.creation.box(bounds=box).export(tmp_path / "hip.stl")
     trimesh.creation.box(bounds=[[-0.03, -0.03, -0.32], [0.03, 0.03, -0.2]]).export(tmp_path / "hand.stl")
     mesh = '<collision><geometry><mesh filename="{}.stl"/></geometry></collision>'
     links = "".join(
@@ -176,13 +185,20 @@ def test_arms_that_touch_at_zero_are_turned_out_by_the_least_angle(tmp_path):
     joints = [("pitch", "hip", "a", "0 0.11 0", "0 1 0"), ("roll", "a", "b", "0 0 0", "1 0 0")]
     joints += [("yaw", "b", "c", "0 0 -0.1", "0 0 1"), ("elbow", "c", "hand", "0 0 -0.2", "0 1 0")]
     (tmp_path / "r.urdf").write_text(f"<robot name='r'>{links}{''.join(joint(*j) for j in joints)}</robot>")
+    size = f"[0.2, {2 * half_width:g}, 0.3]"
     rows = [
-        '{"name": "hip", "link": "hip", "shape": "box", "center": [0, 0, -0.65], "size": [0.2, 0.2, 0.3]}',
+        f'{{"name": "hip", "link": "hip", "shape": "box", "center": [0, 0, -0.65], "size": {size}}}',
         '{"name": "hand", "link": "hand", "shape": "box", "center": [0, 0, -0.26], "size": [0.06, 0.06, 0.12]}',
     ]
     file = "schema: humanoid_robot/1\nimitation_joints: [pitch, roll, yaw, elbow]\ncollision:\n"
     file += "".join(f"  - {row}\n" for row in rows)
     (tmp_path / "r.yaml").write_text(file)
+    return file
+
+
+def test_arms_that_touch_at_zero_are_turned_out_by_the_least_angle(tmp_path):
+    """A hand that hangs 20 mm inside a hip: its roll joint, 0.5 m above, parts them; what touches nothing stays."""
+    file = hanging_arm(tmp_path, 0.1)
     robot = load_robot(str(tmp_path / "r.urdf"), "fixed")
     assert links_overlapping_at_rest(robot, far=True) == [("hand", "hip")] and not len(robot.pairs)
     assert links_overlapping_at_rest(robot) == [], "shapes around first contacts are for few joints"
@@ -194,3 +210,51 @@ def test_arms_that_touch_at_zero_are_turned_out_by_the_least_angle(tmp_path):
     (tmp_path / "r.yaml").write_text(f"{file}postures: {{neutral: {{roll: {angle}}}}}\n")
     robot = load_robot(str(tmp_path / "r.urdf"), "fixed")
     assert len(robot.pairs) == 1 and parted_posture(robot, bodies, [["pitch", "roll", "yaw"]]) == {}
+
+
+def test_an_arm_that_hangs_close_gets_room_and_one_that_has_room_stays(tmp_path):
+    hanging_arm(tmp_path, 0.07)
+    robot = load_robot(str(tmp_path / "r.urdf"), "fixed")
+    assert robot.pair_distances(robot.q())[0] == pytest.approx(0.01)
+    found = spread_posture(robot, [["pitch", "roll", "yaw"]])
+    assert set(found) == {"roll"} and found["roll"] > 0.0, "outward"
+    posture = robot.postures["neutral"].copy()
+    posture[robot.joint_index("roll")] = found["roll"]
+    assert ROOM - 0.02 * TURN < robot.pair_distances(robot.q(posture))[0] < ROOM + 0.5 * TURN + 1e-3
+    hanging_arm(tmp_path, 0.04)
+    assert spread_posture(load_robot(str(tmp_path / "r.urdf"), "fixed"), [["pitch", "roll", "yaw"]]) == {}
+
+
+def two_legs(tmp_path: Path, radius: float) -> tuple[Robot, Bodies]:
+    """Straight legs 0.14 m apart that roll, with capsules around them, and a foot with its heel inside its shank."""
+    trimesh.creation.box(bounds=[[-0.03, -0.03, -0.8], [0.03, 0.03, -0.1]]).export(tmp_path / "leg.stl")
+    trimesh.creation.box(bounds=[[-0.1, -0.03, -0.1], [0.1, 0.03, 0.2]]).export(tmp_path / "foot.stl")
+    mesh = '<collision><geometry><mesh filename="{}.stl"/></geometry></collision>'
+    links = f"<link name='hip'>{INERTIA}</link><link name='ankle'>{INERTIA}</link>" + "".join(
+        f"<link name='{n}'>{INERTIA}{mesh.format(kind)}</link>"
+        for n, kind in (("left", "leg"), ("right", "leg"), ("foot", "foot"))
+    )
+    joints = joint("l", "hip", "left", "0 0.1 0", "1 0 0") + joint("r", "hip", "right", "0 -0.1 0", "1 0 0")
+    joints += joint("a", "left", "ankle", "0 0 -0.9", "1 0 0") + joint("b", "ankle", "foot", "0 0 0", "0 1 0")
+    (tmp_path / "legs.urdf").write_text(f"<robot name='legs'>{links}{joints}</robot>")
+    rows = "".join(
+        f"  - {{name: {n}, link: {n}, shape: capsule, p0: [0, 0, -0.6], p1: [0, 0, -0.1], radius: {radius}}}\n"
+        for n in ("left", "right")
+    )
+    rows += "  - {name: foot, link: foot, shape: sphere, center: [0.1, 0, 0], radius: 0.03}\n"
+    text = f"schema: humanoid_robot/1\nimitation_joints: [l, r]\ncollision:\n{rows}"
+    (tmp_path / "legs.yaml").write_text(text)
+    robot = load_robot(str(tmp_path / "legs.urdf"), "fixed")
+    return robot, Bodies(parse_urdf(robot.urdf, "legs"), tmp_path)
+
+
+def test_links_are_crowded_whose_shapes_are_near_where_their_meshes_are_not(tmp_path):
+    robot, bodies = two_legs(tmp_path, 0.09)
+    all_joints = list(range(robot.n))
+    heel = ("foot", "left")
+    assert crowded_links(robot, bodies, all_joints) == [heel, ("left", "right")], "shapes 20 mm apart at rest"
+    assert crowded_links(robot, bodies, [robot.joint_index("b")]) == [heel], "these legs are not moved"
+    robot, bodies = two_legs(tmp_path, 0.03)
+    assert crowded_links(robot, bodies, all_joints) == [heel], "shapes as thin as the meshes"
+    trimesh.creation.box(bounds=[[-0.1, -0.03, -0.1], [0.1, 0.03, 0.05]]).export(tmp_path / "foot.stl")
+    assert crowded_links(robot, Bodies(parse_urdf(robot.urdf, "legs"), tmp_path), all_joints) == []

@@ -26,8 +26,9 @@ STEP = 0.1  # of a motion [rad, m]
 BISECTIONS = 7  # of the step in which the meshes touch
 MOST_CONTACTS = 60  # points of one contact
 AROUND = 0.012  # [m] about the contacts: what is held of the meshes
-MOST, CLOSE = 4, 0.004  # shapes of a link; [m] what stands out less is not cut further
-SHRINK_STEP, SHRINK_MOST = 0.0005, 0.006  # [m] by which shapes become smaller that overlap in free postures
+CLOSE = 0.004  # [m] what stands out less is not cut further
+SHRINK_STEP = 0.0005  # [m] by which shapes become smaller that overlap in free postures
+TRIES = ((4, 0.006), (8, 0.006))  # in turn: most shapes of a link, and how much smaller they become [m]
 THIN = 0.001  # [m] no shape becomes thinner
 MISSED, LATE = 0.02, 0.005  # share of the contacts in which a robot's shapes may be farther apart than this [m]
 EARLY_MOST, EARLY_NEAR = 0.2, 0.05  # share of free postures that may be forbidden, and of those near the neutral one
@@ -97,20 +98,23 @@ def _fit(sides: list[LinkPair], bodies: Bodies) -> list[ContactFit]:
         return [ContactFit(side.links) for side in sides]
     if all(side.missed_by_robot() <= MISSED for side in sides):
         return [ContactFit(side.links, touched=side.touched, watched=True) for side in sides]
-    shapes = _around(sides, bodies)
     best, least = [ContactFit(side.links, touched=side.touched) for side in sides], np.inf
-    for shrunk in np.arange(0.0, SHRINK_MOST + 1e-9, SHRINK_STEP):
-        smaller = [tuple(replace(s, shape=_smaller(s.shape, float(shrunk))) for s in some) for some in shapes]
-        tried = [side.judge(some, float(shrunk)) for side, some in zip(sides, smaller, strict=True)]
-        fits = [fit for fit in tried if fit is not None]
-        worst = max((fit.missed + fit.early for fit in fits), default=np.inf)
-        if len(fits) == len(sides) and worst < least:
-            best, least = fits, worst
+    for most, shrink_most in TRIES:
+        shapes = _around(sides, bodies, most)
+        for shrunk in np.arange(0.0, shrink_most + 1e-9, SHRINK_STEP):
+            smaller = [tuple(replace(s, shape=_smaller(s.shape, float(shrunk))) for s in some) for some in shapes]
+            tried = [side.judge(some, float(shrunk)) for side, some in zip(sides, smaller, strict=True)]
+            fits = [fit for fit in tried if fit is not None]
+            worst = max((fit.missed + fit.early for fit in fits), default=np.inf)
+            if len(fits) == len(sides) and worst < least:
+                best, least = fits, worst
+        if np.isfinite(least):
+            break
     return best
 
 
-def _around(sides: list[LinkPair], bodies: Bodies) -> list[list[LinkShape]]:
-    """Shapes of each side's links around what lies about the contacts of all sides."""
+def _around(sides: list[LinkPair], bodies: Bodies, most: int) -> list[list[LinkShape]]:
+    """At most so many shapes of each side's links around what lies about the contacts of all sides."""
     first, local = sides[0], [side.contact_points() for side in sides]
     out: list[list[LinkShape]] = [[] for _ in sides]
     for k, (link, other) in enumerate((first.links, first.links[::-1])):
@@ -120,7 +124,7 @@ def _around(sides: list[LinkPair], bodies: Bodies) -> list[list[LinkShape]]:
             surface.append(bodies.image(side.links[k], dense_points(side.surfaces[k])))
         contacts, mesh = np.vstack(found), np.vstack(surface)
         held = mesh[cKDTree(contacts).query(mesh, distance_upper_bound=AROUND)[0] <= AROUND]
-        shapes = shapes_around(np.vstack([held, contacts]), mesh, MOST, CLOSE)
+        shapes = shapes_around(np.vstack([held, contacts]), mesh, most, CLOSE)
         out[0] += _named(link, other, shapes)
         for side, some in zip(sides[1:], out[1:], strict=True):
             images = [bodies.image_shape(link, shape) for shape in shapes]

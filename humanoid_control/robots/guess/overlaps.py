@@ -6,18 +6,20 @@ which they are clear.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import combinations
 
 import numpy as np
 import pinocchio as pin
 
 from humanoid_control.robots.guess.bodies import Bodies
-from humanoid_control.robots.guess.contact_shapes import LinkPair
+from humanoid_control.robots.guess.contact_shapes import NEAR, LinkPair
 from humanoid_control.robots.robot import Robot
 
 OFTEN, POSTURES, JOINTS_BETWEEN = 0.1, 100, 3
 DEEP = 90  # percentile of the depths of a pair of links
+CROWDED, MARGIN = 0.05, 0.02  # share of postures near rest; [m] what a robot that walks keeps between its shapes
 
 
 def overlapping_links(robot: Robot, stand_out: dict[str, float]) -> list[tuple[str, str]]:
@@ -56,6 +58,43 @@ def overlapping_links(robot: Robot, stand_out: dict[str, float]) -> list[tuple[s
     return out
 
 
+def crowded_links(robot: Robot, bodies: Bodies, joints: list[int]) -> list[tuple[str, str]]:
+    """Pairs of links whose shapes come within MARGIN in postures near the neutral one although their meshes do not.
+
+    Shapes around a whole shank that stand out toward the other leg leave it no room to pass. Links near in the tree
+    whose meshes overlap in the neutral posture (a foot in the fork of its shank) count too: they tell no collision.
+
+    Args:
+        robot: with fitted shapes. bodies: of its URDF.
+        joints: that are moved, by index; only pairs that they move against each other count.
+    """
+    from humanoid_control.collision import CollisionPairs, shape_arrays  # loads the compiler
+
+    rng, rest = np.random.default_rng(0), robot.postures["neutral"]
+    measured = CollisionPairs(shape_arrays(robot.model, robot.shapes), robot.pairs, robot.ancestor_mask)
+    low, high = np.maximum(robot.lower, -np.pi)[joints], np.minimum(robot.upper, np.pi)[joints]
+    links = [_sorted(robot.shapes[k].link for k in pair) for pair in robot.pairs]
+    moved = robot.ancestor_mask[:, robot.iv + np.array(joints)]
+    early = dict.fromkeys(
+        (
+            n
+            for n in links
+            if set(n) <= set(bodies.surfaces) and (moved[_carrier(robot, n[0])] != moved[_carrier(robot, n[1])]).any()
+        ),
+        0,
+    )
+    pair = cache(lambda names: LinkPair(robot, bodies, names))
+    for _ in range(POSTURES):
+        posture = rest.copy()
+        posture[joints] += NEAR * (rng.uniform(low, high) - rest[joints])
+        pin.forwardKinematics(robot.model, robot.data, robot.q(posture))
+        measured.place(*(np.array([getattr(X, part) for X in robot.data.oMi]) for part in ("rotation", "translation")))
+        for names in {links[k] for k in measured.near(MARGIN).pair} & set(early):
+            early[names] += pair(names).clearance(posture[pair(names).moved]) > MARGIN
+    inside = {n for n in early if _near_in_tree(robot, *n) and len(pair(n).contacts(rest[pair(n).moved]))}
+    return sorted(inside | {names for names, count in early.items() if count > CROWDED * POSTURES})
+
+
 def links_overlapping_at_rest(robot: Robot, far: bool = False) -> list[tuple[str, str]]:
     """Pairs of links with shapes that are left out because they overlap in the neutral posture.
 
@@ -66,7 +105,7 @@ def links_overlapping_at_rest(robot: Robot, far: bool = False) -> list[tuple[str
         far: pairs with many joints between them, which a posture may part; else those with few.
     """
     parents, watched = robot.model.parents.tolist(), {frozenset(pair) for pair in robot.pairs.tolist()}
-    joint = [robot.model.frames[robot.model.getFrameId(s.link, pin.FrameType.BODY)].parentJoint for s in robot.shapes]
+    joint = [_carrier(robot, s.link) for s in robot.shapes]
     out = set()
     for j, k in combinations(range(len(joint)), 2):
         a, b = joint[j], joint[k]
@@ -75,8 +114,7 @@ def links_overlapping_at_rest(robot: Robot, far: bool = False) -> list[tuple[str
         if robot.shapes[j].against or robot.shapes[k].against:
             continue
         if (robot.ancestor_mask[a] != robot.ancestor_mask[b])[robot.iv + robot.imitation_joints].any():
-            first, second = sorted((robot.shapes[j].link, robot.shapes[k].link))
-            out.add((first, second))
+            out.add(_sorted((robot.shapes[j].link, robot.shapes[k].link)))
     return sorted(pair for pair in out if _near_in_tree(robot, *pair) != far)
 
 
@@ -86,18 +124,26 @@ def with_images(links: list[tuple[str, str]], bodies: Bodies) -> list[tuple[str,
     return sorted({(min(pair), max(pair)) for pair in links + images})
 
 
+def _sorted(pair: Iterable[str]) -> tuple[str, str]:
+    first, second = sorted(pair)
+    return first, second
+
+
 def _near_in_tree(robot: Robot, link: str, other: str) -> bool:
     """True where few joints lie between two links."""
-    ways = []
-    for name in (link, other):
-        joint = robot.model.frames[robot.model.getFrameId(name, pin.FrameType.BODY)].parentJoint
-        ways.append(set(robot.model.supports[joint].tolist()))
+    ways = [set(robot.model.supports[_carrier(robot, name)].tolist()) for name in (link, other)]
     return len(ways[0] ^ ways[1]) <= JOINTS_BETWEEN
+
+
+def _carrier(robot: Robot, link: str) -> int:
+    """The joint that carries a link."""
+    return int(robot.model.frames[robot.model.getFrameId(link, pin.FrameType.BODY)].parentJoint)
 
 
 # -------- Neutral posture
 
 OUTWARD, TURN, GAP = 0.6, 0.05, 0.01  # [rad] an arm is turned by at most, and by each step; [m] between meshes then
+ROOM, TURN_COSTS = 0.03, 0.02  # [m] about the shapes of an arm that hangs; of it a radian may cost [m/rad]
 
 
 def parted_posture(robot: Robot, bodies: Bodies, arms: Sequence[Sequence[str]]) -> dict[str, float]:
@@ -118,6 +164,55 @@ def parted_posture(robot: Robot, bodies: Bodies, arms: Sequence[Sequence[str]]) 
         own = [pair for pair in pairs if np.isin(joints, pair.moved).any()]
         if own and _gap(own, neutral) == 0.0 and (turn := _least_turn(robot, own, joints)) is not None:
             out[robot.joint_names[turn[0]]] = turn[1]
+    return out
+
+
+def spread_posture(robot: Robot, arms: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Angles [rad] of one joint of each arm that hangs close to the body, in which its shapes have room.
+
+    What is kept apart by the little that it has at rest leaves a robot that walks none to sway. The turn taken leaves
+    the least of ROOM missing, summed over the pairs of links that the arm parts, where a radian counts as TURN_COSTS.
+
+    Args:
+        robot: with fitted shapes. arms: the names of the joints of each shoulder.
+    """
+    from humanoid_control.collision import CollisionPairs, shape_arrays  # loads the compiler
+
+    rest, out = robot.postures["neutral"], {}
+    joint = [_carrier(robot, s.link) for s in robot.shapes]
+    whole = [k for k, s in enumerate(robot.shapes) if not s.against]
+    for arm in arms:
+        joints = [robot.joint_index(name) for name in arm]
+        own = {k for k in whole if robot.ancestor_mask[joint[k], robot.iv + np.array(joints)].all()}
+        pairs = np.array([(j, k) for j in sorted(own) for k in whole if k not in own])
+        if not len(pairs):
+            continue
+        measured = CollisionPairs(shape_arrays(robot.model, robot.shapes), pairs, robot.ancestor_mask)
+        names = [_sorted(robot.shapes[k].link for k in pair) for pair in pairs]
+        row = {name: k for k, name in enumerate(dict.fromkeys(names))}
+        which = np.array([row[name] for name in names])
+
+        def missing(
+            posture: np.ndarray, measured: CollisionPairs = measured, which: np.ndarray = which, count: int = len(row)
+        ) -> float:
+            pin.forwardKinematics(robot.model, robot.data, robot.q(posture))
+            poses = (np.array([getattr(X, part) for X in robot.data.oMi]) for part in ("rotation", "translation"))
+            measured.place(*poses)
+            least = np.full(count, ROOM)
+            np.minimum.at(least, which, measured.all_distances())
+            return float((ROOM - least).sum())
+
+        best, lowest = None, missing(rest)
+        for k in joints:
+            for turn in np.arange(TURN, OUTWARD, TURN):
+                for angle in rest[k] + np.array([turn, -turn]):
+                    if robot.lower[k] <= angle <= robot.upper[k]:
+                        posture = rest.copy()
+                        posture[k] = angle
+                        if (cost := missing(posture) + TURN_COSTS * turn) < lowest:
+                            best, lowest = (k, round(float(angle), 3)), cost
+        if best is not None:
+            out[robot.joint_names[best[0]]] = best[1]
     return out
 
 

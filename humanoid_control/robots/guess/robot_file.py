@@ -8,6 +8,7 @@ The guess is written beside the URDF, with remarks, for a person to finish.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -35,9 +36,11 @@ from humanoid_control.robots.guess.limbs import (
     nearest_on,
 )
 from humanoid_control.robots.guess.overlaps import (
+    crowded_links,
     links_overlapping_at_rest,
     overlapping_links,
     parted_posture,
+    spread_posture,
     with_images,
 )
 from humanoid_control.robots.robot import Robot
@@ -308,17 +311,25 @@ def guess_robot_file(path: Path, folder: Path | None = None) -> tuple[Path, Mapp
         stand_out = {fit.link: fit.outside_max for fit in mapping.fits}
         if mapping.fits:
             arms = [[joint.name for joint in arm.shoulder] for arm in mapping.arms]
-            if neutral := parted_posture(robot, bodies, arms):
-                mapping = replace(mapping, neutral=neutral)
-                part.write_text(mapping_text(mapping, tree))
-                robot = Robot(tree, read_robot_file(part), "fixed")
+            postures: list[Callable[[Robot], dict[str, float]]] = [lambda robot: parted_posture(robot, bodies, arms)]
+            if mapping.legs is not None:
+                postures.append(lambda robot: spread_posture(robot, arms))
+            for posture in postures:
+                if neutral := posture(robot):
+                    mapping = replace(mapping, neutral=mapping.neutral | neutral)
+                    part.write_text(mapping_text(mapping, tree))
+                    robot = Robot(tree, read_robot_file(part), "fixed")
             often = with_images(overlapping_links(robot, stand_out), bodies)
             at_rest = with_images(links_overlapping_at_rest(robot), bodies)
-            at_rest = [pair for pair in at_rest if pair not in often]
-            without = replace(read_robot_file(part), unwatched_links=tuple(often))
-            contacts = fit_contacts(Robot(tree, without, "fixed"), bodies, often + at_rest)
-            # Without shapes of their own, links that overlap at rest only stay as they are: some pairs are watched.
-            contacts = [c for c in contacts if c.shapes or c.links in often]
+            crowded = []
+            if mapping.legs is not None:
+                legs = [robot.joint_index(j.name) for leg in (mapping.legs.left, mapping.legs.right) for j in leg]
+                crowded = with_images(crowded_links(robot, bodies, legs), bodies)
+            seldom = [pair for pair in dict.fromkeys(at_rest + crowded) if pair not in often]
+            without = replace(read_robot_file(part), unwatched_links=(*often, *crowded))
+            contacts = fit_contacts(Robot(tree, without, "fixed"), bodies, often + seldom)
+            # Without shapes of their own, links that seldom overlap stay as they are: some of their pairs are watched.
+            contacts = [c for c in contacts if c.shapes or c.links in often or (c.links in crowded and c.touched == 0)]
             mapping = replace(mapping, contacts=tuple(contacts))
             part.write_text(mapping_text(mapping, tree))
             Robot(tree, read_robot_file(part), "fixed")
