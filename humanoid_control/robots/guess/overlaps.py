@@ -20,6 +20,7 @@ from humanoid_control.robots.robot import Robot
 OFTEN, POSTURES, JOINTS_BETWEEN = 0.1, 100, 3
 DEEP = 90  # percentile of the depths of a pair of links
 CROWDED, MARGIN = 0.05, 0.02  # share of postures near rest; [m] what a robot that walks keeps between its shapes
+MISLEADING = 0.01  # [m] by which meshes are farther apart than shapes that are nearer than that
 
 
 def overlapping_links(robot: Robot, stand_out: dict[str, float]) -> list[tuple[str, str]]:
@@ -59,7 +60,7 @@ def overlapping_links(robot: Robot, stand_out: dict[str, float]) -> list[tuple[s
 
 
 def crowded_links(robot: Robot, bodies: Bodies, joints: list[int]) -> list[tuple[str, str]]:
-    """Pairs of links whose shapes come within MARGIN in postures near the neutral one although their meshes do not.
+    """Pairs of links whose shapes come within MARGIN in postures near the neutral one, well before their meshes do.
 
     Shapes around a whole shank that stand out toward the other leg leave it no room to pass. Links near in the tree
     whose meshes overlap in the neutral posture (a foot in the fork of its shank) count too: they tell no collision.
@@ -89,8 +90,13 @@ def crowded_links(robot: Robot, bodies: Bodies, joints: list[int]) -> list[tuple
         posture[joints] += NEAR * (rng.uniform(low, high) - rest[joints])
         pin.forwardKinematics(robot.model, robot.data, robot.q(posture))
         measured.place(*(np.array([getattr(X, part) for X in robot.data.oMi]) for part in ("rotation", "translation")))
-        for names in {links[k] for k in measured.near(MARGIN).pair} & set(early):
-            early[names] += pair(names).clearance(posture[pair(names).moved]) > MARGIN
+        near, least = measured.near(MARGIN), dict.fromkeys(early, np.inf)
+        for k, d in zip(near.pair, near.distance, strict=True):
+            if links[k] in least:
+                least[links[k]] = min(least[links[k]], d)
+        for names, d in least.items():
+            if d < np.inf:
+                early[names] += pair(names).clearance(posture[pair(names).moved]) > max(d, 0.0) + MISLEADING
     inside = {n for n in early if _near_in_tree(robot, *n) and len(pair(n).contacts(rest[pair(n).moved]))}
     return sorted(inside | {names for names, count in early.items() if count > CROWDED * POSTURES})
 
