@@ -32,6 +32,7 @@ from humanoid_control.walking import StepTimes, Walker, WalkSettings
 from humanoid_control.walking.arm_swing import ARM_SWINGS
 from humanoid_control.walking.feet import Feet
 from humanoid_control.walking.ground.standing import stand_on_ground
+from humanoid_control.walking.stabilizer import StabilizerGains
 
 STEADY, TWISTS, STOP_AND_GO = "steady", "twists", "stop and go"  # programs of the velocity
 CHANGE, WALKING, RESTING, HARASS = 1.5, 2.0, 3.0, 2.0  # [s]
@@ -39,6 +40,18 @@ PUSHED = 0.1  # [s]
 BEGIN = 2.0  # [s] for which the robot stands first
 STEPS, ENDLESS = 20, 10**9  # of a walk
 RIGHT_BODY = WrongBody()
+NEVER = 1e9  # [s] a time constant
+USUAL = StabilizerGains()
+WITHOUT: dict[str, dict[str, Any]] = {
+    "": {},
+    "dynamics filter": {"horizon": 0.0},
+    "feedback of the divergent component": {"gains": replace(USUAL, dcm=0.0, integral=0.0)},
+    "foot force control": {"gains": replace(USUAL, ankle=0.0, height=0.0)},
+    "landing where planned": {"gains": replace(USUAL, landing=NEVER)},
+    "disturbance observer": {"observer": None},
+    "adjusted steps": {"adjustment": None},
+}
+"""Blocks of the walker that can be switched off: how its settings change."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +72,7 @@ class Row:
         pulled: where `pull` acts, 'root' or 'chest'.
         harassed: impulse of a push on the root link every HARASS seconds, in any direction, at random [N s].
         steps: of the walk; 0: as many as the study asks for. seconds: after which it is ended; 0: never.
+        without: what is switched off of the walker, one of WITHOUT; empty: nothing.
     """
 
     group: str
@@ -82,6 +96,12 @@ class Row:
     harassed: float = 0.0
     steps: int = 0
     seconds: float = 0.0
+    without: str = ""
+
+    @property
+    def title(self) -> str:
+        """What is walked, and without what."""
+        return f"{self.name}, without {self.without}" if self.without else self.name
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Row:
@@ -161,7 +181,7 @@ WORLDS: tuple[tuple[str, dict[str, Any]], ...] = (
     (", MuJoCo", {"engine": "mujoco"}),
 )
 TOP = {"hrp2": 0.67, "wabian2": 0.6, "suralp": 0.4}  # [m/s] that is asked of them
-LONG, TWISTS_GROUP, TROUBLE, STOP_GO = "long", "twists", "trouble", "stopgo"
+LONG, TWISTS_GROUP, TROUBLE, STOP_GO, BLOCKS = "long", "twists", "trouble", "stopgo", "blocks"
 TEN_MINUTES, FIVE_MINUTES = 600.0, 300.0  # [s]
 LONG_ROWS = (
     *(Row(LONG, f"0.4 m in 0.8 s{name}", steps=1000, **world) for name, world in WORLDS),
@@ -174,9 +194,15 @@ LONG_ROWS = (
     Row(TROUBLE, "30 N to the left at the chest", pull=(0.0, 30.0), pulled="chest", steps=100),
     Row(TROUBLE, "10 N s every 2 s", harassed=10.0, seconds=FIVE_MINUTES, **PUSHED_WALK),
     Row(TROUBLE, "8 N s every 2 s", "hrp2", (0.25, 0.0, 0.0), harassed=8.0, seconds=FIVE_MINUTES),
+    *(Row(BLOCKS, "0.4 m in 0.8 s", without=block) for block in list(WITHOUT)[:5]),
+    *(
+        Row(BLOCKS, "20 N to the left, always", pull=(0.0, 20.0), without=block)
+        for block in ("", "disturbance observer")
+    ),
+    *(Row(BLOCKS, "20 N s to the left", push=(0.0, 20.0), without=b, **PUSHED_WALK) for b in ("", "adjusted steps")),
     Row(STOP_GO, "200 stops", program=STOP_AND_GO, seconds=200 * (WALKING + RESTING)),
 )
-"""Only where they are asked for: minutes each."""
+"""Only where they are asked for; most take minutes. BLOCKS: with and without each block of the walker."""
 
 
 def ground_rows(ground: str, robot: str) -> list[Row]:
@@ -254,11 +280,11 @@ def ready_to_walk(robot: str) -> Iterator[str]:
 def make_walker(row: Row) -> Walker:
     """The walker of a row."""
     ground = ground_of(row.ground) if row.ground and row.known else None
+    settings = WalkSettings(arms=row.arms, ground=ground, **WITHOUT[row.without])
     if not row.step_time:
-        return Walker(load_robot(row.robot, "floating"), WalkSettings(arms=row.arms, ground=ground))
+        return Walker(load_robot(row.robot, "floating"), settings)
     times = StepTimes(nominal=row.step_time, shortest=min(row.step_time, 0.4), comfortable=10.0)
-    settings = WalkSettings(times=times, arms=row.arms, ground=ground)
-    walker = Walker(load_robot(row.robot, "floating"), settings)
+    walker = Walker(load_robot(row.robot, "floating"), replace(settings, times=times))
     limits = walker.planner.limits
     long = abs(row.velocity[0]) * row.step_time
     walker.planner.limits = replace(limits, forward=max(limits.forward, long), backward=max(limits.backward, long))

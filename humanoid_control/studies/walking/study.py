@@ -255,7 +255,7 @@ def _table(group: str, rows: list[tuple[Row, WalkOutcome]]) -> Table:
         body.append(
             [
                 Path(r.robot).stem,
-                r.name,
+                r.title,
                 verdict,
                 o.steps,
                 round(float(np.hypot(*o.velocity[:2])), 3),
