@@ -179,8 +179,16 @@ class ViewerPage:
         far = PAIR_WIDTH / (2 * math.tan(camera.fov / 2) * aspect)
         # The axis of view is below them by the angle under which the middle of the free part is seen.
         down = math.atan((1 - FREE_SHARE) * math.tan(camera.fov / 2)) + math.atan((eye - middle) / far)
-        camera.position = (far, PAIR_MIDDLE, eye)
-        camera.look_at = (0.0, PAIR_MIDDLE, eye - far * math.tan(down))
+        begins = np.array(self.server.initial_camera.position)
+
+        def look(moved: Any) -> None:
+            # A page that loads slowly puts its camera where all begin after it has connected: it is sent back then.
+            if moved is None or np.allclose(moved.position, begins, atol=1e-3):
+                camera.position = (far, PAIR_MIDDLE, eye)
+                camera.look_at = (0.0, PAIR_MIDDLE, eye - far * math.tan(down))
+
+        camera.on_update(look)
+        look(None)
 
     @property
     def clients(self) -> int:
