@@ -26,9 +26,8 @@ STEP = 0.1  # of a motion [rad, m]
 BISECTIONS = 7  # of the step in which the meshes touch
 MOST_CONTACTS = 60  # points of one contact
 AROUND = 0.012  # [m] about the contacts: what is held of the meshes
-CLOSE = 0.004  # [m] what stands out less is not cut further
-SHRINK_STEP = 0.0005  # [m] by which shapes become smaller that overlap in free postures
-TRIES = ((4, 0.006), (8, 0.006))  # in turn: most shapes of a link, and how much smaller they become [m]
+MOST, CLOSE = (4, 8), 0.004  # shapes of a link, more where few do not do; [m] what stands out less is not cut further
+SHRINK_STEP, SHRINK_MOST = 0.0005, 0.006  # [m] by which shapes become smaller that overlap in free postures
 THIN = 0.001  # [m] no shape becomes thinner
 MISSED, LATE = 0.02, 0.005  # share of the contacts in which a robot's shapes may be farther apart than this [m]
 EARLY_MOST, EARLY_NEAR = 0.2, 0.05  # share of free postures that may be forbidden, and of those near the neutral one
@@ -99,9 +98,9 @@ def _fit(sides: list[LinkPair], bodies: Bodies) -> list[ContactFit]:
     if all(side.missed_by_robot() <= MISSED for side in sides):
         return [ContactFit(side.links, touched=side.touched, watched=True) for side in sides]
     best, least = [ContactFit(side.links, touched=side.touched) for side in sides], np.inf
-    for most, shrink_most in TRIES:
+    for most in MOST:
         shapes = _around(sides, bodies, most)
-        for shrunk in np.arange(0.0, shrink_most + 1e-9, SHRINK_STEP):
+        for shrunk in np.arange(0.0, SHRINK_MOST + 1e-9, SHRINK_STEP):
             smaller = [tuple(replace(s, shape=_smaller(s.shape, float(shrunk))) for s in some) for some in shapes]
             tried = [side.judge(some, float(shrunk)) for side, some in zip(sides, smaller, strict=True)]
             fits = [fit for fit in tried if fit is not None]

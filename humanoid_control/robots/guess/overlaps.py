@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pinocchio as pin
@@ -16,6 +17,9 @@ import pinocchio as pin
 from humanoid_control.robots.guess.bodies import Bodies
 from humanoid_control.robots.guess.contact_shapes import NEAR, LinkPair
 from humanoid_control.robots.robot import Robot
+
+if TYPE_CHECKING:
+    from humanoid_control.collision import CollisionPairs
 
 OFTEN, POSTURES, JOINTS_BETWEEN = 0.1, 100, 3
 DEEP = 90  # percentile of the depths of a pair of links
@@ -37,17 +41,16 @@ def overlapping_links(robot: Robot, stand_out: dict[str, float]) -> list[tuple[s
 
     rng, moved = np.random.default_rng(0), robot.imitation_joints
     pairs = CollisionPairs(shape_arrays(robot.model, robot.shapes), robot.pairs, robot.ancestor_mask)
-    links = [sorted(robot.shapes[k].link for k in pair) for pair in robot.pairs]
-    names = sorted({(a, b) for a, b in links})
+    links = [_sorted(robot.shapes[k].link for k in pair) for pair in robot.pairs]
+    names = sorted(set(links))
     row = {name: k for k, name in enumerate(names)}
-    which = np.array([row[a, b] for a, b in links], dtype=int)
+    which = np.array([row[pair] for pair in links], dtype=int)
     depth = np.zeros((POSTURES, len(names)))
     low, high = np.maximum(robot.lower, -np.pi)[moved], np.minimum(robot.upper, np.pi)[moved]
     for k in range(POSTURES):
         joints = robot.postures["neutral"].copy()
         joints[moved] = rng.uniform(low, high)
-        pin.forwardKinematics(robot.model, robot.data, robot.q(joints))
-        pairs.place(*(np.array([getattr(X, part) for X in robot.data.oMi]) for part in ("rotation", "translation")))
+        _place(pairs, robot, joints)
         near = pairs.near(0.0)
         np.maximum.at(depth[k], which[near.pair], -near.distance)
     out = []
@@ -76,20 +79,13 @@ def crowded_links(robot: Robot, bodies: Bodies, joints: list[int]) -> list[tuple
     low, high = np.maximum(robot.lower, -np.pi)[joints], np.minimum(robot.upper, np.pi)[joints]
     links = [_sorted(robot.shapes[k].link for k in pair) for pair in robot.pairs]
     moved = robot.ancestor_mask[:, robot.iv + np.array(joints)]
-    early = dict.fromkeys(
-        (
-            n
-            for n in links
-            if set(n) <= set(bodies.surfaces) and (moved[_carrier(robot, n[0])] != moved[_carrier(robot, n[1])]).any()
-        ),
-        0,
-    )
+    known = [n for n in dict.fromkeys(links) if set(n) <= set(bodies.surfaces)]
+    early = {n: 0 for n in known if np.ptp(moved[[_carrier(robot, link) for link in n]], axis=0).any()}
     pair = cache(lambda names: LinkPair(robot, bodies, names))
     for _ in range(POSTURES):
         posture = rest.copy()
         posture[joints] += NEAR * (rng.uniform(low, high) - rest[joints])
-        pin.forwardKinematics(robot.model, robot.data, robot.q(posture))
-        measured.place(*(np.array([getattr(X, part) for X in robot.data.oMi]) for part in ("rotation", "translation")))
+        _place(measured, robot, posture)
         near, least = measured.near(MARGIN), dict.fromkeys(early, np.inf)
         for k, d in zip(near.pair, near.distance, strict=True):
             if links[k] in least:
@@ -128,6 +124,12 @@ def with_images(links: list[tuple[str, str]], bodies: Bodies) -> list[tuple[str,
     """Pairs of links and their mirror images, which random postures may have found on one side only."""
     images = [pair for pair in map(bodies.images_of, links) if pair is not None]
     return sorted({(min(pair), max(pair)) for pair in links + images})
+
+
+def _place(pairs: CollisionPairs, robot: Robot, joints: np.ndarray) -> None:
+    """Move shapes to where they are at joints (n,)."""
+    pin.forwardKinematics(robot.model, robot.data, robot.q(joints))
+    pairs.place(*(np.array([getattr(X, part) for X in robot.data.oMi]) for part in ("rotation", "translation")))
 
 
 def _sorted(pair: Iterable[str]) -> tuple[str, str]:
@@ -201,9 +203,7 @@ def spread_posture(robot: Robot, arms: Sequence[Sequence[str]]) -> dict[str, flo
         def missing(
             posture: np.ndarray, measured: CollisionPairs = measured, which: np.ndarray = which, count: int = len(row)
         ) -> float:
-            pin.forwardKinematics(robot.model, robot.data, robot.q(posture))
-            poses = (np.array([getattr(X, part) for X in robot.data.oMi]) for part in ("rotation", "translation"))
-            measured.place(*poses)
+            _place(measured, robot, posture)
             least = np.full(count, ROOM)
             np.minimum.at(least, which, measured.all_distances())
             return float((ROOM - least).sum())
