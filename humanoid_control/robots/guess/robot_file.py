@@ -354,7 +354,7 @@ def mapping_text(mapping: Mapping, tree: UrdfTree) -> str:
     if mapping.neutral:
         angles = ", ".join(f"{_quoted(joint)}: {angle:g}" for joint, angle in mapping.neutral.items())
         lines.append(
-            f"postures: {{neutral: {{{angles}}}}}  # [rad]; with all joints at 0 the arms touch the body or hang close by"
+            f"postures: {{neutral: {{{angles}}}}}  # [rad]; with all joints at 0 arms touch the body or hang close"
         )
     lines += ["# Joints between hips and wrists; others keep the neutral posture.", "imitation_joints:"]
     lines += [f"  - {_quoted(j)}" for j in mapping.imitation_joints]
