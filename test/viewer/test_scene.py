@@ -182,7 +182,8 @@ def test_nothing_is_drawn_for_nobody_but_the_first_picture(page, monkeypatch):
 def test_on_a_phone_the_camera_has_the_robot_in_the_middle_of_what_the_panel_leaves_free(page):
     from humanoid_control.viewer.page import FREE_SHARE, PAIR_MIDDLE, PAIR_WIDTH
 
-    wide, tall = (N(camera=N(aspect=a, fov=1.2, position=None)) for a in (1.5, 0.46))
+    moves = []
+    wide, tall = (N(camera=N(aspect=a, fov=1.2, position=None, on_update=moves.append)) for a in (1.5, 0.46))
     page._look_from_a_phone(wide)
     assert wide.camera.position is None, "wider than tall: as it is"
     page._look_from_a_phone(tall)
@@ -193,6 +194,14 @@ def test_on_a_phone_the_camera_has_the_robot_in_the_middle_of_what_the_panel_lea
     height = middle @ up / np.linalg.norm(up) / (middle @ ahead) / np.tan(0.6)  # -1 below, 1 on top
     assert height == pytest.approx(1 - FREE_SHARE, abs=1e-6)
     assert PAIR_WIDTH / 2 / eye[0] / (0.46 * np.tan(0.6)) == pytest.approx(1.0), "as wide as the page"
+
+    (moved,) = moves
+    tall.camera.position = np.array(page.server.initial_camera.position)
+    moved(tall.camera)
+    assert np.allclose(tall.camera.position, eye), "a page that loads slowly puts its first camera after ours"
+    tall.camera.position = np.array([9.0, 0.0, 1.0])
+    moved(tall.camera)
+    assert np.allclose(tall.camera.position, [9.0, 0.0, 1.0]), "whom a finger moved stays there"
 
 
 def test_what_hangs_is_named_also_where_no_joint_states_come(page, monkeypatch):
