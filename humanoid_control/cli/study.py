@@ -89,7 +89,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     walking.add(
         "--only",
         type=comma_list,
-        help="robots,speed,ways,worlds,ground,pushes,stops; longer, alone: momentum,long,twists,trouble,stopgo,maps",
+        help="robots,speed,ways,worlds,ground,pushes,stops; longer, where asked for: momentum,armspeed,planners,"
+        "blocks,long,twists,trouble,stopgo,further; alone: maps",
     )
     walking.add("--walk", type=given, help="only walks with this in their name")
     walking.add("--phases", type=int, help="of a cycle in which stops are tried (default: 8)")

@@ -88,6 +88,33 @@ def test_an_emergency_stop_ends_on_both_feet_within_two_steps(phase):
     assert walker.t - called < 3.0
 
 
+def test_it_walks_the_same_a_kilometre_from_the_origin_and_turned():
+    """In a curve, with the world and with the robot's own estimate of it far away: joints and way are the same."""
+
+    def go(X_world=None, X_estimate=None):
+        engine, walker, rows = lola(), Walker(load_robot("lola", "floating")), []
+        X_world = pin.SE3.Identity() if X_world is None else X_world
+        engine.set_state(X_world_root=X_world * pin.XYZQUATToSE3(engine.q[:7]))
+        if X_estimate is not None:
+            r, data = walker.robot, walker.robot.model.createData()
+            pin.framesForwardKinematics(r.model, data, engine.q)
+            pivots = zip(walker.feet.frames, walker.estimator.pivots, strict=True)
+            walker.estimator.reset([X_estimate.act(data.oMf[f].act(p)) for f, p in pivots])
+
+        def watch(engine, walker, report):
+            X = X_world.inverse() * pin.XYZQUATToSE3(engine.q[:7])
+            rows.append(np.concatenate([walker.joints, X.translation, X.rotation.ravel()]))
+
+        walk(engine, walker, WalkConditions(steady((0.4, 0.05, 0.1), after=1.6), 2, noise=None), watch)
+        return np.array(rows)
+
+    far = np.array([1000.0, -700.0, 0.0])
+    near = go()
+    assert near[-1, -12] > 0.3, "it has walked"
+    turned = pin.SE3(pin.rpy.rpyToMatrix(0.0, 0.0, 2.5), far)
+    np.testing.assert_allclose(go(turned, pin.SE3(np.eye(3), -far)), near, rtol=0.0, atol=1e-6)
+
+
 def test_it_walks_again_after_it_has_stopped():
     """Eight simulated seconds, two of time. It once went from standing to walking and back at every tick."""
     engine, walker, stops, states = lola(), Walker(load_robot("lola", "floating")), 0, []

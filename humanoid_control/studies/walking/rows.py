@@ -33,6 +33,7 @@ from humanoid_control.walking.arm_swing import ARM_SWINGS
 from humanoid_control.walking.feet import Feet
 from humanoid_control.walking.ground.standing import stand_on_ground
 from humanoid_control.walking.stabilizer import StabilizerGains
+from humanoid_control.walking.step_adjustment import AdjustmentSettings
 
 STEADY, TWISTS, STOP_AND_GO = "steady", "twists", "stop and go"  # programs of the velocity
 CHANGE, WALKING, RESTING, HARASS = 1.5, 2.0, 3.0, 2.0  # [s]
@@ -42,7 +43,9 @@ STEPS, ENDLESS = 20, 10**9  # of a walk
 RIGHT_BODY = WrongBody()
 NEVER = 1e9  # [s] a time constant
 USUAL = StabilizerGains()
-OBSERVER, ADJUSTED = "disturbance observer", "adjusted steps"  # blocks that matter only where something is in the way
+OBSERVER, ADJUSTED = "disturbance observer", "adjusted steps"
+ADJUSTED_TIMES = "adjusted times"
+IN_THE_WAY = (OBSERVER, ADJUSTED, ADJUSTED_TIMES)  # blocks that matter only where something is
 WITHOUT: dict[str, dict[str, Any]] = {
     "": {},
     "dynamics filter": {"horizon": 0.0},
@@ -51,8 +54,10 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "landing where planned": {"gains": replace(USUAL, landing=NEVER)},
     OBSERVER: {"observer": None},
     ADJUSTED: {"adjustment": None},
+    ADJUSTED_TIMES: {"adjustment": AdjustmentSettings(time=NEVER)},
 }
 """Blocks of the walker that can be switched off: how its settings change."""
+PLAN_WORDS = {"dcm": "closed form", "preview": "preview control", "mpc": "predictive control"}
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ class Row:
         harassed: impulse of a push on the root link every HARASS seconds, in any direction, at random [N s].
         steps: of the walk; 0: as many as the study asks for. seconds: after which it is ended; 0: never.
         without: what is switched off of the walker, one of WITHOUT; empty: nothing.
+        plan: of the centre of mass, as of WalkSettings.
     """
 
     group: str
@@ -98,11 +104,13 @@ class Row:
     steps: int = 0
     seconds: float = 0.0
     without: str = ""
+    plan: str = "dcm"
 
     @property
     def title(self) -> str:
-        """What is walked, and without what."""
-        return f"{self.name}, without {self.without}" if self.without else self.name
+        """What is walked, by which plan where it is not the usual one, and without what."""
+        by = f", {PLAN_WORDS[self.plan]}" if self.plan != "dcm" else ""
+        return f"{self.name}{by}, without {self.without}" if self.without else f"{self.name}{by}"
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Row:
@@ -173,6 +181,13 @@ TURNING: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 ARM_ROWS = tuple(Row(MOMENTUM, name, arms=arms, **more) for name, more in TURNING for arms in ARM_SWINGS)
 """Arms against the momentum of the legs: only where they are asked for."""
+
+
+def step_time_at(speed: float) -> float:
+    """Time of Lola's steps at a speed [m/s], as the study walks them [s]."""
+    return 0.8 if speed <= 0.5 else 0.6 if speed <= 0.83 else 0.45
+
+
 FAST: dict[str, Any] = {"velocity": (1.0, 0.0, 0.0), "step_time": 0.45, "arms": "task"}
 PUSHED_WALK: dict[str, Any] = {"velocity": (0.4, 0.0, 0.0), "step_time": 0.5}
 WORLDS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -182,6 +197,7 @@ WORLDS: tuple[tuple[str, dict[str, Any]], ...] = (
     (", MuJoCo", {"engine": "mujoco"}),
 )
 TOP = {"hrp2": 0.67, "wabian2": 0.6, "suralp": 0.4}  # [m/s] that is asked of them
+FASTER = {"hrp2": 0.83, "wabian2": 0.8, "suralp": 0.6}
 LONG, TWISTS_GROUP, TROUBLE, STOP_GO, BLOCKS = "long", "twists", "trouble", "stopgo", "blocks"
 TEN_MINUTES, FIVE_MINUTES = 600.0, 300.0  # [s]
 LONG_ROWS = (
@@ -195,12 +211,67 @@ LONG_ROWS = (
     Row(TROUBLE, "30 N to the left at the chest", pull=(0.0, 30.0), pulled="chest", steps=100),
     Row(TROUBLE, "10 N s every 2 s", harassed=10.0, seconds=FIVE_MINUTES, **PUSHED_WALK),
     Row(TROUBLE, "8 N s every 2 s", "hrp2", (0.25, 0.0, 0.0), harassed=8.0, seconds=FIVE_MINUTES),
-    *(Row(BLOCKS, "0.4 m in 0.8 s", without=block) for block in WITHOUT if block not in (OBSERVER, ADJUSTED)),
+    *(Row(BLOCKS, "0.4 m in 0.8 s", without=block) for block in WITHOUT if block not in IN_THE_WAY),
     *(Row(BLOCKS, "20 N to the left, always", pull=(0.0, 20.0), without=block) for block in ("", OBSERVER)),
     *(Row(BLOCKS, "20 N s to the left", push=(0.0, 20.0), without=b, **PUSHED_WALK) for b in ("", ADJUSTED)),
     Row(STOP_GO, "200 stops", program=STOP_AND_GO, seconds=200 * (WALKING + RESTING)),
 )
 """Only where they are asked for; most take minutes. BLOCKS: with and without each block of the walker."""
+
+PLANNERS, FURTHER, ARM_SPEED = "planners", "further", "armspeed"
+SIDES = {"forward": (1.0, 0.0), "back": (-1.0, 0.0), "to the left": (0.0, 1.0), "to the right": (0.0, -1.0)}
+PLANNED = (("dcm", ""), ("dcm", ADJUSTED_TIMES), ("preview", ""), ("mpc", ""))  # plan, without what
+PLANNER_ROWS = tuple(
+    Row(PLANNERS, f"{j:g} N s {side}", push=(j * x, j * y), plan=plan, without=without, **PUSHED_WALK)
+    for j in (20.0, 25.0)
+    for side, (x, y) in SIDES.items()
+    for plan, without in PLANNED
+)
+"""The same pushes with each way to plan, and with steps that are adjusted in place only."""
+SLIPPERY, GRIPPING = 0.25, 0.8  # friction
+ARM_SPEEDS = {GRIPPING: (0.6, 0.7, 0.83, 0.9, 1.0, 1.1, 1.2), SLIPPERY: (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)}  # [m/s]
+ARM_SPEED_ROWS = tuple(
+    Row(ARM_SPEED, f"{v:g} m/s, friction {mu:g}", "lola", (v, 0.0, 0.0), step_time_at(v), arms, friction=mu, steps=40)
+    for mu, speeds in ARM_SPEEDS.items()
+    for arms in ARM_SWINGS
+    for v in speeds
+)
+"""How fast Lola walks with each way to swing the arms, on ground that holds and on ground that does not."""
+STEEP: dict[str, Any] = {"velocity": (0.3, 0.0, 0.0)}
+TALL = "stairs:run=0.28,start=0.6,steps=10,"
+TALL_STEPS: dict[str, Any] = {"velocity": (0.28 / 1.2, 0.0, 0.0), "step_time": 1.2}
+FURTHER_ROWS = (
+    Row(FURTHER, "1.4 m/s", velocity=(1.4, 0.0, 0.0), step_time=0.45, arms="task", steps=100),
+    *(Row(FURTHER, f"{v:g} m/s", r, (v, 0.0, 0.0), 0.0, steps=100) for r, v in FASTER.items()),
+    *(Row(FURTHER, f"{way} 15 deg", ground=f"plane:{SLOPES[way].replace('8', '15')}", **STEEP) for way in SLOPES),
+    *(
+        Row(FURTHER, f"{way} 5 deg, unknown", ground=f"plane:{SLOPES[way].replace('8', '5')}", known=False, **STEEP)
+        for way in SLOPES
+    ),
+    *(
+        Row(FURTHER, f"10 stairs {way}, 0.185 m by 0.28 m", ground=f"{TALL}rise={rise}", **TALL_STEPS)
+        for way, rise in (("up", 0.185), ("down", -0.185))
+    ),
+    *(
+        Row(FURTHER, f"5 stairs {way}, 0.15 m", robot, ground=f"stairs:rise={rise},run=0.35,start=0.6", **STAIRS)
+        for robot, way, rise in (("lola", "down", -0.15), ("hrp2", "up", 0.15), ("hrp2", "down", -0.15))
+    ),
+    Row(FURTHER, "a kerb of 30 mm, unknown", ground=KERB.replace("0.015", "0.03"), known=False, **STEEP),
+    Row(FURTHER, "waves of 25 mm by 0.4 m, unknown", ground=WAVES.replace("0.01", "0.025"), known=False, **STEEP),
+    Row(FURTHER, "friction 0.2, arms balance", friction=0.2, arms="task"),
+    Row(FURTHER, "friction 0.1, arms balance", velocity=(0.375, 0.0, 0.0), friction=0.1, arms="task"),
+    Row(FURTHER, "twenty times softer", contact_stiffness=5.0e3),
+    Row(FURTHER, "36 N s to the left", push=(0.0, 36.0), **PUSHED_WALK),
+    Row(FURTHER, "36 N s to the right", push=(0.0, -36.0), **PUSHED_WALK),
+    Row(FURTHER, "45 N s forward", push=(45.0, 0.0), **PUSHED_WALK),
+    Row(FURTHER, "30 N s forward", "hrp2", (0.25, 0.0, 0.0), push=(30.0, 0.0)),
+    *(
+        Row(FURTHER, "random velocities, 10 min", robot, most, 0.0, program=TWISTS, seconds=TEN_MINUTES)
+        for robot, most in (("suralp", (0.2, 0.06, 0.2)), ("wabian2", (0.3, 0.08, 0.3)))
+    ),
+    Row(FURTHER, "10000 steps of 0.4 m in 0.8 s", steps=10_000),
+)
+"""Beyond what is aimed at: what falls here tells where the limits are."""
 
 
 def ground_rows(ground: str, robot: str) -> list[Row]:
@@ -278,7 +349,7 @@ def ready_to_walk(robot: str) -> Iterator[str]:
 def make_walker(row: Row) -> Walker:
     """The walker of a row."""
     ground = ground_of(row.ground) if row.ground and row.known else None
-    settings = WalkSettings(arms=row.arms, ground=ground, **WITHOUT[row.without])
+    settings = WalkSettings(arms=row.arms, ground=ground, plan=row.plan, **WITHOUT[row.without])
     if not row.step_time:
         return Walker(load_robot(row.robot, "floating"), settings)
     times = StepTimes(nominal=row.step_time, shortest=min(row.step_time, 0.4), comfortable=10.0)

@@ -17,8 +17,13 @@ from humanoid_control.studies.report import KeptOutcomes, Progress, StudyReport,
 from humanoid_control.studies.walking.maps import map_picture, map_tables, walk_maps
 from humanoid_control.studies.walking.rows import (
     ARM_ROWS,
+    ARM_SPEED,
+    ARM_SPEED_ROWS,
+    FURTHER_ROWS,
+    GRIPPING,
     LONG_ROWS,
     MOMENTUM,
+    PLANNER_ROWS,
     ROWS,
     STEPS,
     TOP,
@@ -50,7 +55,10 @@ the least of the seeds; +: it stood them all. Pushes: 0.1 s at the root link, at
 0.5 s. Slopes are known to the walker, steps take 0.8 s."""
 
 STOPS, MAPS = "stops", "maps"
-ALONE = dict.fromkeys(r.group for r in (*ARM_ROWS, *LONG_ROWS))  # groups that are only walked when asked for
+MORE_ROWS = (*ARM_ROWS, *LONG_ROWS, *PLANNER_ROWS, *ARM_SPEED_ROWS, *FURTHER_ROWS)
+ALONE = dict.fromkeys(r.group for r in MORE_ROWS)  # groups that are only walked when asked for
+ABOUT_ARMS = (MOMENTUM, ARM_SPEED)
+SLIPPING = 0.01  # [m a step] of loaded soles, from which on a speed does not count on slippery ground
 GROUPS = (*dict.fromkeys(r.group for r in ROWS), STOPS, *ALONE, MAPS)
 PHASES = 8  # of a cycle of two steps in which the emergency stop is tried
 STOPPED = (
@@ -117,7 +125,7 @@ class Choice:
         elif self.ground:
             rows = ground_rows(self.ground, self.robot or "lola")
         elif self.only:
-            rows = [r for r in (*ROWS, *STOPPED, *ARM_ROWS, *LONG_ROWS) if r.group in self.only]
+            rows = [r for r in (*ROWS, *STOPPED, *MORE_ROWS) if r.group in self.only]
         else:
             rows = [*ROWS, STOPPED[0]]
         rows = [r for r in rows if self.robot in (None, r.robot)]
@@ -163,8 +171,10 @@ def _report(found: list[tuple[Row, tuple[Any, ...], dict[str, Any]]], seeds: int
     parts: list[Table | str] = []
     for group in dict.fromkeys(row.group for row, _ in walks):
         of_group = [(row, o) for row, o in walks if row.group == group]
-        parts.append((_momentum_table if group == MOMENTUM else _table)(group, of_group))
-        if group in ALONE and group != MOMENTUM:
+        parts.append((_momentum_table if group in ABOUT_ARMS else _table)(group, of_group))
+        if group == ARM_SPEED:
+            parts.append(arm_speed_table(of_group))
+        elif group in ALONE and group != MOMENTUM:
             parts.append(_belief_table(group, of_group))
     stops = [(row, o) for row, job, o in found if job[0] == STOPS]
     if stops:
@@ -299,6 +309,29 @@ def _momentum_table(group: str, rows: list[tuple[Row, WalkOutcome]]) -> Table:
     return Table("walking: arms against the momentum about the vertical", columns, body)
 
 
+def arm_speed_table(rows: list[tuple[Row, WalkOutcome]]) -> Table:
+    """For each way to swing the arms the last speed of its ladder before it fell, or slipped on slippery ground.
+
+    The speed is measured, the least of the seeds at that rung; 0: the first rung was too fast.
+    """
+    speeds: dict[tuple[str, float], float] = {}
+    ended = set()
+    for row in dict.fromkeys(r for r, _ in rows):  # in the order of the ladder
+        key, found = (row.arms, row.friction), [o for r, o in rows if r == row]
+        speeds.setdefault(key, 0.0)
+        slips = row.friction != GRIPPING and any(o.slip > SLIPPING * o.steps for o in found)
+        if key in ended or slips or any(o.fell for o in found):
+            ended.add(key)
+            continue
+        speeds[key] = min(float(np.hypot(*o.velocity[:2])) for o in found)
+    frictions = list(dict.fromkeys(mu for _, mu in speeds))
+    body = [[arms, *(round(speeds[arms, mu], 2) for mu in frictions)] for arms in dict.fromkeys(a for a, _ in speeds)]
+    columns = ["arms", *(f"m/s at friction {mu:g}" for mu in frictions)]
+    return Table(
+        f"walking: top speed; below friction {GRIPPING:g} without {1000 * SLIPPING:g} mm of slip a step", columns, body
+    )
+
+
 def _belief_table(group: str, rows: list[tuple[Row, WalkOutcome]]) -> Table:
     columns = [
         "robot",
@@ -318,7 +351,7 @@ def _belief_table(group: str, rows: list[tuple[Row, WalkOutcome]]) -> Table:
         body.append(
             [
                 r.robot,
-                r.name,
+                r.title,
                 round(o.distance, 1),
                 round(o.time, 1),
                 round(100 * o.odometry, 2),

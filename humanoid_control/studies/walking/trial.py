@@ -286,7 +286,7 @@ class _Seen:
         self.rows.append(
             [
                 w.t,
-                *report.balance.error,
+                *(ref.heading.T[:2, :2] @ report.balance.error),
                 math.acos(min(max(up[2][2], -1.0), 1.0)),
                 report.balance.margin,
                 report.foot_error.max(),

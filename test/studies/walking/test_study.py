@@ -8,12 +8,20 @@ import pytest
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.studies.walking import study
-from humanoid_control.studies.walking.rows import LONG_ROWS, ROWS, STOP_AND_GO, Row, random_pushes, stop_and_go
+from humanoid_control.studies.walking.rows import (
+    ARM_SPEED_ROWS,
+    LONG_ROWS,
+    ROWS,
+    STOP_AND_GO,
+    Row,
+    random_pushes,
+    stop_and_go,
+)
 from humanoid_control.studies.walking.trial import WalkOutcome
 
 
 def test_rows_come_back_from_plain_values():
-    for row in (*ROWS, *LONG_ROWS, *study.STOPPED):
+    for row in (*ROWS, *study.MORE_ROWS, *study.STOPPED):
         assert Row.of(json.loads(json.dumps(study.asdict(row)))) == row
 
 
@@ -103,3 +111,19 @@ def test_programs_and_pushes_of_long_walks():
     assert np.ptp([p.when for p in pushes]) == 56.0
     np.testing.assert_allclose([np.hypot(*p.force[:2]) * p.duration for p in pushes], 10.0)
     assert next(r for r in LONG_ROWS if r.program == STOP_AND_GO).seconds == 1000.0
+
+
+def test_a_top_speed_is_that_before_the_first_fall_or_slip():
+    """Slip counts on slippery ground alone, the slowest seed of a rung does, and nothing after a fall."""
+
+    def outcome(row, fell="", slip=0.0):
+        return row, WalkOutcome(fell=fell, steps=40, slip=slip, velocity=np.array([row.velocity[0] - 0.05, 0.0, 0.0]))
+
+    own = [r for r in ARM_SPEED_ROWS if r.arms == "still"]
+    holds, slides = ([r for r in own if r.friction == mu] for mu in (0.8, 0.25))
+    found = [outcome(r, fell="tilted" if k == 2 else "", slip=9.0) for k, r in enumerate(holds)]
+    found += [outcome(r, slip=0.41 if k >= 1 else 0.39) for k, r in enumerate(slides)]
+    found += [(holds[1], WalkOutcome(steps=40, velocity=np.array([0.61, 0.0, 0.0])))]
+    table = study.arm_speed_table(found)
+    assert list(table.rows) == [["still", 0.61, round(slides[0].velocity[0] - 0.05, 2)]]
+    assert study.arm_speed_table([outcome(slides[0], slip=1.0)]).rows[0][1] == 0.0
