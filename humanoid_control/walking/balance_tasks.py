@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +16,7 @@ from humanoid_control.ik.tasks.frames import FrameTask, OrientationTask
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.points import PointTask
 from humanoid_control.ik.tasks.task import Task
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.arm_swing import ArmSwing
@@ -26,6 +28,8 @@ SWING_TURN = 0.2  # [m/rad] of a swinging sole: where an ankle is at the end of 
 UPPER_BODY, SPARE_LEGS, POSTURE_GAIN = 3.0, 0.1, 5.0
 GESTURE, GESTURE_GAIN = (0.7, 1.5, 3.0), 25.0  # of shoulders, elbows, wrists that follow somebody [s/m], [1/s]
 FREE_WAIST, FREE_ARMS = 0.5, 0.03  # pull of the posture meanwhile
+# A waist that cannot bend as the chest should leaves it to the pelvis, which would lean until a leg stops it.
+PELVIS, LEAN = 10.0, (np.radians(14.0), np.radians(20.0))  # weight from the second lean on; 0 below the first one
 
 
 def walking_settings(dt: float) -> IkSettings:
@@ -47,6 +51,7 @@ class BalanceTasks:
 
     Attributes:
         feet: a FrameTask for each sole. center, chest, posture: the other tasks. swing: what arms do on their own.
+        pelvis: kept from leaning far while the chest follows somebody, for a robot whose waist bends.
         arms: shoulders, elbows and wrists against the chest, for a robot that has these points.
         tasks: those that count now, for the solver.
     """
@@ -58,6 +63,10 @@ class BalanceTasks:
             robot: with a floating base. feet: its feet. dt: of the ticks [s]. arms: one of ARM_SWINGS.
         """
         gain, g = 1.0 / dt, JointGroups.of(robot)
+        self.robot = robot
+        pelvis = robot.model.parents[robot.model.getJointId(robot.joint_names[g.l_leg[0]])]
+        link = next(f for f, x in enumerate(robot.model.frames) if x.parentJoint == pelvis and x.type == pin.BODY)
+        self.pelvis = OrientationTask(robot, link, weight=0.0, gain=gain)
         self.feet = [FrameTask(robot, f, weight=STANCE, gain=gain, orientation_weight=1.0) for f in feet.frames]
         self.center = CenterOfMassTask(robot, weight=CENTER, gain=gain)
         self.chest = OrientationTask(robot, "sternum", weight=CHEST, gain=gain)
@@ -70,10 +79,12 @@ class BalanceTasks:
         self._freed[g.arms], self._freed[g.waist] = FREE_ARMS, FREE_WAIST
         self.arms = gesture_tasks(robot) if all(p in robot.points for p in ARM_POINTS) else []
         balance: list[Task] = [*self.feet, self.center, self.chest, self.posture]
-        self._alone, self._following = [*balance, *self.swing.tasks], [*balance, *self.arms]
+        bends = [self.pelvis] if len(g.waist) else []
+        self._alone, self._following = [*balance, *self.swing.tasks], [*balance, *bends, *self.arms]
         self.tasks, self._rest = self._alone, robot.postures["neutral"]
         pin.framesForwardKinematics(robot.model, robot.data, robot.q("neutral"))
         self.R_upright = robot.data.oMf[robot.points["sternum"]].rotation.copy()
+        self._pelvis_up = robot.data.oMf[link].rotation[2].copy()  # the vertical in its axes, where it is upright
 
     def set(
         self,
@@ -104,6 +115,26 @@ class BalanceTasks:
         points, velocity = upper.points @ self.R_upright, upper.velocity @ self.R_upright
         for arm, x, v in zip(self.arms, points, velocity, strict=True):
             arm.set_target(x, v)
+
+    def hold_pelvis(self, q: np.ndarray) -> None:
+        """Keep the pelvis from leaning beyond LEAN in the coming tick, while the chest follows somebody.
+
+        Args:
+            q: (nq,) now.
+        """
+        if self.tasks is not self._following:
+            return
+        model, data = self.robot.model, self.robot.data
+        pin.forwardKinematics(model, data, q)
+        R = pin.updateFramePlacement(model, data, self.pelvis.frame).rotation
+        up = R @ self._pelvis_up
+        lean, (low, high) = math.acos(min(max(float(up[2]), -1.0), 1.0)), LEAN
+        self.pelvis.weight = PELVIS * minimum_jerk(min(max((lean - low) / (high - low), 0.0), 1.0))
+        if lean > low:  # straight back to the first lean, about the axis about which it leans
+            axis = np.array([up[1], -up[0], 0.0]) / math.hypot(up[0], up[1])
+            self.pelvis.set_target(pin.exp3((lean - low) * axis) @ R)
+        else:
+            self.pelvis.set_target(R)
 
     def swing_arms(self, q: np.ndarray, v: np.ndarray, spin: float, heading: np.ndarray) -> None:
         """Set what the arms do in the coming tick, where they follow nobody; as of `ArmSwing.rates`."""

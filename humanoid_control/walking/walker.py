@@ -290,6 +290,7 @@ class Walker:
             self.upper.advance(self.t + dt, dt)
             upper = self.upper.at(self.t + dt)
         self.tasks.set(soles, self.center + self._lean + along, after.heading, after.swinging, upper)
+        self.tasks.hold_pelvis(self.q)
         self.tasks.swing_arms(self.q, self.v, self._turning.at(self.plan, self.t + dt), after.heading)
         if self.roll is not None:
             self.tasks.turn_toes(self.robot, self.roll.joints, self.q, self.roll.toes(), dt)

@@ -16,11 +16,13 @@ from humanoid_control.errors import ClipError
 from humanoid_control.ik.target_filter import TargetFilter, TargetFilterSettings
 from humanoid_control.mocap.body_points import torso_axes
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
+from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 
 ARM_POINTS = ("l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
 TRUNK_POINTS = 1 + len(ARM_POINTS)  # with the sternum, which comes first
 MOST_TILT, MOST_TWIST = np.radians(15.0), np.radians(30.0)  # of the chest against the heading
+PELVIS_ROLL = np.radians(6.0)  # that the hips of a robot have to spare, whose waist cannot lean to the side
 GUESS = 0.2  # [s] for which a live motion is taken to go on as it does
 LEAD = 1.5  # [s] from the rest to a motion, and back
 SAMPLE = 0.01  # [s] of a motion that is known
@@ -73,6 +75,7 @@ class UpperBody:
         self._mid_hip = robot.point_positions(robot.q("neutral"), ["mid_hip"])[0]
         mid_hip, sternum, left, right = robot.point_positions(robot.q("zero"), ["mid_hip", "sternum", "l_gh", "r_gh"])
         self._upright = _torso(sternum - mid_hip, left - right)
+        self.roll = min(MOST_TILT, max(waist_roll(robot), PELVIS_ROLL))
         points = robot.point_positions(robot.q("neutral"), names)
         self.rest = np.concatenate([np.zeros(3), (points[1:] - points[0]).ravel()])
 
@@ -89,22 +92,39 @@ class UpperBody:
         out = np.empty((len(p), len(self.rest)))
         for k in range(len(p)):
             R = _torso(spine[k], across[k]) @ self._upright.T
-            out[k, :3] = pin.log3(bounded_turn(R))
+            out[k, :3] = pin.log3(bounded_turn(R, self.roll))
             out[k, 3:] = ((p[k, 1:] - p[k, 0]) @ R).ravel()
         return out
 
 
-def bounded_turn(R: np.ndarray) -> np.ndarray:
+def waist_roll(robot: Robot) -> float:
+    """How far the chest can lean to the side by the joints of the waist alone [rad]."""
+    groups, model, data = JointGroups.of(robot), robot.model, robot.data
+    waist, pelvis = groups.waist, model.parents[model.getJointId(robot.joint_names[groups.l_leg[0]])]
+    pin.computeJointJacobians(model, data, robot.q("neutral"))
+    chest = model.frames[robot.points["sternum"]].parentJoint
+    turning = [pin.getJointJacobian(model, data, j, pin.LOCAL_WORLD_ALIGNED)[3] for j in (chest, pelvis)]
+    about_forward = np.abs(turning[0] - turning[1])[robot.iv + waist] > 0.7
+    neutral, joints = robot.postures["neutral"], waist[about_forward]
+    room = np.minimum(robot.upper[joints] - neutral[joints], neutral[joints] - robot.lower[joints])
+    return float(room.sum())
+
+
+def bounded_turn(R: np.ndarray, roll: float = MOST_TILT) -> np.ndarray:
     """A turn of the chest (3, 3) whose tilt and twist about the vertical bend smoothly into their bounds.
 
     Small angles stay as they are; the bound b is approached as b tanh(angle / b), so nothing stops with a jerk.
+
+    Args:
+        R: in the axes of the heading. roll: bound of a tilt to the side; forward and back it is MOST_TILT [rad].
     """
     axis = np.cross([0.0, 0.0, 1.0], R[:, 2])
     sine = float(np.linalg.norm(axis))
     tilt = float(np.arctan2(sine, R[2, 2]))
     axis = axis / sine if sine > 1e-9 else np.zeros(3)
     twist = float(pin.log3(pin.exp3(-tilt * axis) @ R)[2])
-    tilt, twist = MOST_TILT * np.tanh(tilt / MOST_TILT), MOST_TWIST * np.tanh(twist / MOST_TWIST)
+    most = 1.0 / float(np.hypot(axis[0] / roll, axis[1] / MOST_TILT)) if sine > 1e-9 else MOST_TILT
+    tilt, twist = most * np.tanh(tilt / most), MOST_TWIST * np.tanh(twist / MOST_TWIST)
     return pin.exp3(tilt * axis) @ pin.exp3(np.array([0.0, 0.0, twist]))
 
 

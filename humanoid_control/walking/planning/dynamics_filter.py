@@ -170,6 +170,7 @@ class DynamicsFilter:
             spin = 0.0 if self._turning is None else self._turning.at(plan, t)
             soles = ref.soles if self.roll is None else self.roll.rolled(ref.soles, self.roll.planned(plan, t))
             self._tasks.set(soles, self._c + self.lean, ref.heading, ref.swinging, upper)
+            self._tasks.hold_pelvis(self._q)
             self._tasks.swing_arms(self._q, self._ik.v, spin, ref.heading)
             result = self._ik.step(self._q, self._tasks.tasks, dt)
             self._q = result.q

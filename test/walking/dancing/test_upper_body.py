@@ -11,7 +11,8 @@ from humanoid_control.robots import load_robot
 from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.simulation import SimulationConfig
 from humanoid_control.studies.walking.dance_study import dance, held
-from humanoid_control.walking import Walker, WalkSettings
+from humanoid_control.walking import Walker, WalkSettings, balance_tasks
+from humanoid_control.walking.balance_tasks import BalanceTasks
 from humanoid_control.walking.dancing.upper_body import (
     ARM_POINTS,
     GUESS,
@@ -24,6 +25,7 @@ from humanoid_control.walking.dancing.upper_body import (
     UpperGoal,
     bounded_turn,
 )
+from humanoid_control.walking.feet import Feet
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,7 @@ def test_arms_on_a_trunk_that_turns_are_found_in_the_axes_of_the_chest(hrp2):
         q, R = hrp2.q(joints), pin.exp3(rng.uniform(-0.1, 0.1, 3))
         row = body.rows((hip + (seven_points(hrp2, q) - hip) @ R.T)[None])[0]
         assert score.look(q, UpperGoal(np.eye(3), row[3:].reshape(6, 3), np.zeros((6, 3)))).max() < 1e-6
-        assert pin.exp3(row[:3]) == pytest.approx(bounded_turn(R), abs=1e-9)
+        assert pin.exp3(row[:3]) == pytest.approx(bounded_turn(R, body.roll), abs=1e-9)
     assert body.rows(seven_points(hrp2, hrp2.q("neutral"))[None])[0] == pytest.approx(body.rest, abs=1e-9)
 
 
@@ -56,6 +58,36 @@ def test_a_turn_of_the_chest_is_kept_while_small_and_bends_into_its_bound(axis):
     found = [pin.log3(bounded_turn(pin.exp3(a * unit))) @ unit for a in np.linspace(0, 1.3, 14)]
     assert (np.diff(found) > 0).all() and found[-1] < most + 1e-9
     assert pin.log3(bounded_turn(pin.exp3(0.02 * unit))) == pytest.approx(0.02 * unit, abs=1e-4)
+
+
+@pytest.mark.parametrize(("name", "most"), [("lola", 14.7), ("hrp2", 6.0), ("suralp", 6.0), ("wabian2", 15.0)])
+def test_a_chest_leans_to_the_side_as_far_as_the_waist_does_or_the_pelvis_has_to_spare(name, most):
+    body = UpperBody(load_robot(name, "floating"))
+    assert np.degrees(body.roll) == pytest.approx(most, abs=0.05)
+    to_the_side, ahead = (pin.log3(bounded_turn(pin.exp3(1.2 * a), body.roll)) for a in np.eye(3)[:2])
+    assert 0.97 * body.roll < to_the_side[0] <= body.roll
+    assert 0.97 * MOST_TILT < ahead[1] <= MOST_TILT
+
+
+@pytest.mark.parametrize("name", ["hrp2", "lola"])
+@pytest.mark.parametrize("about", [0.3, 2.0, 4.5])
+def test_a_pelvis_that_leans_far_is_pulled_back_straight(name, about):
+    """Turned as a whole about a horizontal axis; on Lola the pelvis is not the root link."""
+    robot = load_robot(name, "floating")
+    tasks, rest = BalanceTasks(robot, Feet(robot), 0.004), UpperBody(robot).rest[3:].reshape(6, 3)
+    axis, found = np.array([np.cos(about), np.sin(about), 0.0]), []
+    for degrees in (0.0, 10.0, 13.9, 17.0, 19.0, 25.0):
+        q = robot.q("neutral")
+        pin.framesForwardKinematics(robot.model, robot.data, q)
+        upright = robot.data.oMf[tasks.pelvis.frame].rotation.copy()
+        turn = pin.exp3(np.radians(degrees) * axis)
+        q[3:7] = pin.Quaternion(turn @ pin.Quaternion(q[3:7]).toRotationMatrix()).coeffs()
+        tasks.set([pin.SE3.Identity()] * 2, np.zeros(3), np.eye(3), None, UpperGoal(np.eye(3), rest, 0 * rest))
+        tasks.hold_pelvis(q)
+        goal = pin.exp3(np.radians(min(degrees, 14.0)) * axis) @ upright
+        assert tasks.pelvis.target == pytest.approx(goal, abs=1e-9)
+        found.append(tasks.pelvis.weight)
+    assert found[:3] == [0.0, 0.0, 0.0] and 0.0 < found[3] < found[4] < found[5] == balance_tasks.PELVIS
 
 
 def test_a_clip_begins_and_ends_at_rest_and_its_velocities_are_its_own():
