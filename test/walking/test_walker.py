@@ -115,6 +115,29 @@ def test_it_walks_the_same_a_kilometre_from_the_origin_and_turned():
     np.testing.assert_allclose(go(turned, pin.SE3(np.eye(3), -far)), near, rtol=0.0, atol=1e-6)
 
 
+@pytest.mark.parametrize("phase", [0.1, 0.6])
+def test_a_new_command_is_walked_within_a_step_and_a_tenth_of_a_second(phase):
+    """Sideways on the way: the time from the command to the lift-off of the first step that goes there."""
+    engine, walker = lola(), Walker(load_robot("lola", "floating"))
+    lifts, times, called = [], [], 2.0 + 1.0 + (2 + phase) * 0.8
+
+    def watch(engine, walker, report):
+        swinging = report.references.swinging
+        if swinging is not None and (not lifts or lifts[-1][0] != swinging):
+            step, other = walker.plan.phases[0].step, report.references.soles[1 - swinging]
+            width = abs(float(other.actInv(step.X).translation[1]))
+            lifts.append((swinging, width, walker.t))
+
+    def program(t):
+        return (0.3, 0.1 if t >= called else 0.0, 0.0) if t >= 2.0 else (0.0, 0.0, 0.0)
+
+    walk(engine, walker, WalkConditions(program, 6, noise=None), watch)
+    usual = lifts[1][1]
+    times = [t - called for _, width, t in lifts if t > called and abs(width - usual) > 0.02]
+    assert times and times[0] <= 0.8 + 0.1
+    assert all(abs(width - usual) < 0.005 for _, width, t in lifts[1:] if t < called)
+
+
 def test_it_walks_again_after_it_has_stopped():
     """Eight simulated seconds, two of time. It once went from standing to walking and back at every tick."""
     engine, walker, stops, states = lola(), Walker(load_robot("lola", "floating")), 0, []
