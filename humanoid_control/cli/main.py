@@ -25,6 +25,7 @@ COMMANDS = {
     "score": "how well robots imitate a clip: errors, collisions, limits; tables, JSON, a page with plots",
     "study": "published conclusions, tried on these models: holds, does not hold, cannot be decided",
     "bench": "how fast: solvers, dynamics, distances, the whole stack, beside other libraries",
+    "soak": "a stack runs while nodes are killed and nonsense arrives: what was promised beside what was seen",
     "picture": "a picture of the viewer at one moment of a clip",
     "doctor": "check this machine and say what to do about what is wrong",
     "record": "record topics to an MCAP bag",

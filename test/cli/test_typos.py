@@ -13,7 +13,7 @@ import pytest
 from humanoid_control.cli.main import COMMANDS, main
 from humanoid_control.cli.parser import Parser, comma_list, file_path, folder_path, given
 
-ROS = ("demo", "up", "record", "replay", "docs")
+ROS = ("demo", "up", "soak", "record", "replay", "docs")
 TEXT = (None, str, given, comma_list, file_path, folder_path)
 
 # command -> argument -> (words of the command line, what the answer says)
@@ -32,6 +32,13 @@ ROWS = {
         "--robot": ("targets --robot hpr2", "did you mean hrp2"),
         "--set": ("targets --set whole_body_ki.rate=3", "did you mean whole_body_ik"),
         "--namespace": ("targets --namespace a-b", "letters, digits"),
+    },
+    "soak": {
+        "--robot": ("--robot hpr2", "did you mean hrp2"),
+        "--stack": ("--stack imitatoin", "did you mean imitation"),
+        "--only": ("--only flod", "did you mean flood"),
+        "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
+        "--set": ("--set whole_body_ik.rat=3", "did you mean rate"),
     },
     "robots": {
         "robot": ("show hpr2", "did you mean hrp2"),
@@ -196,6 +203,9 @@ IGNORED = [
     ("demo walk --seconds 5", "--seconds belongs to demos without a course"),
     ("demo walk --seed 5", "--seed belongs to `humanoid demo reach`"),
     ("demo walk --port 0", "--port must be between 1 and 65535"),
+    ("soak --hours 0", "hours must be above 0"),
+    ("soak --hours nan", "hours must be above 0"),
+    ("soak --seed -1", "--seed must be 0 or more"),
     ("up --robot lola", "--robot belongs to `humanoid up STACK`"),
     ("up --record", "--record belongs to `humanoid up STACK`"),
     ("replay bag --robot hrp2", "--robot belongs to --viewer"),

@@ -1,0 +1,157 @@
+"""The observer of a soak: a process of its own that hears what a robot's driver would hear, and keeps it.
+
+Run as `python -m humanoid_control.studies.soak.observer ROBOT FILE`; it says `ready` with the first command, ends with
+SIGINT and then writes FILE (.npz).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import sys
+import threading
+import time
+from array import array
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.files import whole_file
+from humanoid_control.robots import Robot, load_robot
+
+COMMANDS = ("t", "stamp", "step", "speed", "outside", "finite", "off")
+STATES = ("t", "speed", "finite")
+DEPTH = 200  # messages that wait while the observer is not running
+PRIORITY = 40
+
+
+class Heard:
+    """Everything that counts of joint commands and joint states, as columns.
+
+    Attributes:
+        commands: rows of COMMANDS: time of arrival and stamp [s], the largest step of a joint since the command before
+            [rad], the largest speed that is commanded as a share of its limit (0 where no speeds are), the farthest
+            that a joint is asked to be beyond its range [rad], 1 where all is finite, and the largest distance of a
+            joint from the last joint states [rad].
+        states: rows of STATES: time of arrival [s], the largest measured speed as a share of its limit, 1 where all
+            is finite.
+        diagnostics: (time of arrival [s], node, level, message), where one of the last two changes.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self.index = {name: k for k, name in enumerate(robot.joint_names)}
+        self.commands, self.states = array("d"), array("d")
+        self.diagnostics: list[tuple[float, str, int, str]] = []
+        self._last: np.ndarray | None = None
+        self._measured = np.full(robot.n, np.nan)
+        self._told: dict[str, tuple[int, str]] = {}
+
+    def command(self, names: Any, stamp: float, q: np.ndarray, v: np.ndarray, now: float) -> None:
+        """Take a command: positions (k,), speeds (k,), either may be empty."""
+        k, r = [self.index[n] for n in names if n in self.index], self.robot
+        finite = bool(np.isfinite(q).all() and np.isfinite(v).all())
+        step = outside = off = 0.0
+        if len(q) == len(k):
+            at = np.full(r.n, np.nan)
+            at[k] = q
+            if self._last is not None:
+                step = _largest(np.abs(at - self._last))
+            outside = max(_largest(at - r.upper), _largest(r.lower - at), 0.0)
+            off = _largest(np.abs(at - self._measured))
+            self._last = at
+        speed = _largest(np.abs(v) / r.velocity[k]) if len(v) == len(k) else 0.0
+        self.commands.extend((now, stamp, step, speed, outside, float(finite), off))
+
+    def state(self, names: Any, q: np.ndarray, v: np.ndarray, now: float) -> None:
+        """Take joint states."""
+        k = [self.index[n] for n in names if n in self.index]
+        finite = bool(np.isfinite(q).all() and np.isfinite(v).all())
+        if len(q) == len(k) and finite:
+            self._measured[k] = q
+        speed = _largest(np.abs(v) / self.robot.velocity[k]) if len(v) == len(k) else 0.0
+        self.states.extend((now, speed, float(finite)))
+
+    def status(self, node: str, level: int, message: str, now: float) -> None:
+        """Take a node's diagnostics."""
+        if self._told.get(node) != (level, message):
+            self._told[node] = (level, message)
+            self.diagnostics.append((now, node, level, message))
+
+    def save(self, path: Path) -> None:
+        """Write all columns."""
+        told = np.array(json.dumps(self.diagnostics))
+        with whole_file(path) as part, part.open("wb") as file:
+            np.savez_compressed(
+                file,
+                commands=np.frombuffer(self.commands).reshape(-1, len(COMMANDS)),
+                states=np.frombuffer(self.states).reshape(-1, len(STATES)),
+                diagnostics=told,
+            )
+
+
+def _largest(values: np.ndarray) -> float:
+    return float(np.nanmax(values)) if len(values) and not np.isnan(values).all() else 0.0
+
+
+def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], list[list[Any]]]:
+    """Columns of commands and of states by name, and the rows of diagnostics."""
+    with np.load(path) as file:
+        commands = dict(zip(COMMANDS, file["commands"].T, strict=True))
+        states = dict(zip(STATES, file["states"].T, strict=True))
+        return commands, states, json.loads(str(file["diagnostics"]))
+
+
+def listen(robot: Robot, path: Path) -> None:
+    """Listen until SIGINT or SIGTERM, then write."""
+    import rclpy
+    from diagnostic_msgs.msg import DiagnosticArray
+    from rclpy.qos import QoSProfile, ReliabilityPolicy
+    from rclpy.signals import SignalHandlerOptions
+    from sensor_msgs.msg import JointState
+
+    from humanoid_control.nodes.base.messages import EVENTS
+    from humanoid_control.nodes.base.runner import make_executor
+    from humanoid_control.nodes.base.tick_node import set_priority
+
+    stop, heard = threading.Event(), Heard(robot)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+
+    def on_command(m: Any) -> None:
+        stamp = m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec
+        heard.command(m.name, stamp, np.asarray(m.position), np.asarray(m.velocity), time.time())
+
+    def on_state(m: Any) -> None:
+        heard.state(m.name, np.asarray(m.position), np.asarray(m.velocity), time.time())
+
+    def on_diagnostics(m: Any) -> None:
+        for s in m.status:
+            heard.status(s.name, int.from_bytes(s.level, "little"), s.message, time.time())
+
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    node = rclpy.create_node("soak_observer")
+    qos = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
+    node.create_subscription(JointState, "joint_commands", on_command, qos)
+    node.create_subscription(JointState, "joint_states", on_state, qos)
+    node.create_subscription(DiagnosticArray, "/diagnostics", on_diagnostics, EVENTS)
+    executor = make_executor()
+    executor.add_node(node)
+    set_priority(PRIORITY)
+    told = False
+    while not stop.is_set():
+        with contextlib.suppress(KeyError, ValueError, TypeError):  # somebody else's nonsense on these topics
+            executor.spin_once(timeout_sec=0.1)
+        if len(heard.commands) and not told:
+            print("ready", flush=True)
+            told = True
+    executor.shutdown()
+    node.destroy_node()
+    rclpy.try_shutdown()
+    heard.save(path)
+
+
+if __name__ == "__main__":
+    listen(load_robot(sys.argv[1], "fixed"), Path(sys.argv[2]))

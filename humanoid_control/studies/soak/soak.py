@@ -1,0 +1,288 @@
+"""A soak: faults of many kinds on a running stack, at random by a seed, and what was promised beside what was seen.
+
+An observer in a process of its own hears the commands and joint states as a driver would; each fault has a window of
+time, and what happened in it is compared with the promises of its kind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.nodes import Session, find_stack
+from humanoid_control.robots import load_robot
+from humanoid_control.studies.report import Progress, StudyReport, silent
+from humanoid_control.studies.soak.intruder import INTRUSIONS
+from humanoid_control.studies.soak.observer import load
+from humanoid_control.terminal import Table, machine
+
+PACKAGE = "humanoid_control.studies.soak"
+PAUSE = (6.0, 10.0)  # [s] of calm before the next fault
+BEFORE, AFTER = 0.5, 5.0  # [s] around a fault that belong to it
+LASTING = 3.0  # [s] of an intrusion
+START = 20.0  # [s] in which observer and intruder must be ready
+ESSENTIAL = ("whole_body_ik", "state_estimator", "simulator")
+HELPERS = ("trajectory_streamer", "viewer")
+KILL, HANG, INTRUDE = "kill -9", "hang", "intrude"
+TINY, OVER_SPEED, FIRST_OFF = 1e-9, 1.05, 0.01
+
+
+class Promise(NamedTuple):
+    """What is promised of a kind of fault.
+
+    Attributes:
+        gap: longest time without a command [s]. named: a diagnostic must say something about it.
+    """
+
+    gap: float
+    named: bool = False
+
+
+PROMISES = {
+    (KILL, "essential"): Promise(1.5),
+    (KILL, "helper"): Promise(0.02),
+    (HANG, "essential"): Promise(3.0),
+    (HANG, "helper"): Promise(0.02),
+    (INTRUDE, "commands"): Promise(np.inf, True),
+    (INTRUDE, "states"): Promise(np.inf, True),
+    (INTRUDE, "flood"): Promise(0.02, True),
+    (INTRUDE, "targets"): Promise(0.02, True),
+    (INTRUDE, "clock"): Promise(0.02),
+}
+
+
+class Fault(NamedTuple):
+    """A fault: what is done, to whom or of what sort, and its promise."""
+
+    what: str
+    target: str
+    promise: Promise
+
+    @property
+    def name(self) -> str:
+        return f"{self.what} {self.target}"
+
+
+def faults_of(stack: Sequence[str]) -> list[Fault]:
+    """All faults that a stack of these nodes can have."""
+    kinds = [(n, "essential") for n in ESSENTIAL if n in stack] + [(n, "helper") for n in HELPERS if n in stack]
+    out = [Fault(what, node, PROMISES[what, kind]) for what in (KILL, HANG) for node, kind in kinds]
+    return out + [Fault(INTRUDE, kind, PROMISES[INTRUDE, kind]) for kind in INTRUSIONS]
+
+
+@dataclass
+class Seen:
+    """What was seen around one fault, between `begin` and `end` [s since the epoch].
+
+    Attributes:
+        gap: longest time without a command [s]. step: largest step of a command over what the speed limits allow in
+            the time since the one before. outside: farthest beyond a joint's range [rad]. first_off: distance of the
+            first command after the longest gap from the joint states [rad]; NaN without a gap.
+        speed: largest measured speed as a share of its limit. finite: no number was none.
+        named: a diagnostic that is new in this time, the worst one.
+    """
+
+    fault: Fault
+    begin: float
+    end: float
+    gap: float = 0.0
+    step: float = 0.0
+    outside: float = 0.0
+    first_off: float = float("nan")
+    speed: float = 0.0
+    finite: bool = True
+    named: str = ""
+    broken: list[str] = field(default_factory=list)
+
+
+def judge(
+    seen: Seen, commands: dict[str, np.ndarray], states: dict[str, np.ndarray], told: Sequence[Sequence[Any]]
+) -> None:
+    """Fill in what was seen around a fault, and which promises were broken.
+
+    What an intruder publishes on the observed topics is heard too: there only what the robot does counts.
+    """
+    own = (commands["t"] >= seen.begin) & (commands["t"] <= seen.end)
+    t = commands["t"][own]
+    times = np.concatenate([[seen.begin], t, [seen.end]])
+    gaps = np.diff(times)
+    seen.gap = float(gaps.max(initial=0.0))
+    if len(t) and seen.gap > 0.1:
+        k = int(np.argmax(gaps))
+        seen.first_off = float(commands["off"][own][k]) if k < len(t) else float("nan")
+    seen.outside = float(commands["outside"][own].max(initial=0.0))
+    theirs = (states["t"] >= seen.begin) & (states["t"] <= seen.end)
+    if seen.fault.target != "states":  # those of the intruder are heard as well
+        seen.speed = float(states["speed"][theirs].max(initial=0.0))
+    intruded = seen.fault.target in ("commands", "states")
+    if not intruded:
+        seen.finite = bool(commands["finite"][own].all() and states["finite"][theirs].all())
+        seen.step = float(commands["speed"][own].max(initial=0.0))
+    found = [
+        (int(level), f"{node}: {text}") for at, node, level, text in told if seen.begin <= at <= seen.end and level
+    ]
+    seen.named = max(found, default=(0, ""))[1]
+    p, broken = seen.fault.promise, seen.broken
+    if seen.gap > p.gap:
+        broken.append(f"no command for {seen.gap:.3f} s (promised {p.gap:g})")
+    if not intruded and seen.outside > TINY:
+        broken.append(f"a command {seen.outside:.2g} rad beyond a range")
+    if seen.step > 1.0 + 1e-6:
+        broken.append(f"a command at {seen.step:.2f} of a speed limit")
+    if seen.speed > OVER_SPEED:
+        broken.append(f"a joint at {seen.speed:.2f} of its speed limit")
+    if not seen.finite:
+        broken.append("a number that is none")
+    if seen.first_off > FIRST_OFF and seen.fault.what == KILL:
+        broken.append(f"the first command {seen.first_off:.3f} rad from the robot (promised {FIRST_OFF:g})")
+    if p.named and not seen.named:
+        broken.append("nothing on /diagnostics")
+
+
+class Companion:
+    """A process beside the stack, of this package: the observer or the intruder."""
+
+    def __init__(self, module: str, *words: str) -> None:
+        command = [sys.executable, "-u", "-m", f"{PACKAGE}.{module}", *words]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def say(self, line: str) -> None:
+        """A line on its standard input."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def heard(self) -> str:
+        """The next line that it says; empty at its end."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def __enter__(self) -> Companion:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with contextlib.suppress(ProcessLookupError, BrokenPipeError):
+            self.process.send_signal(signal.SIGINT)
+            assert self.process.stdin is not None
+            self.process.stdin.close()
+        try:
+            self.process.wait(START)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+def soak(
+    robot: str, hours: float, seed: int, session: Session, faults: Sequence[Fault], show: Progress, folder: Path
+) -> list[Seen]:
+    """Run faults on a started session until the time is over; each kind once, in random order, then again."""
+    rng, begun, seen = np.random.default_rng(seed), time.monotonic(), list[Seen]()
+    path, queue = folder / "heard.npz", list[Fault]()
+    with Companion("intruder", robot) as intruder, Companion("observer", robot, str(path)) as observer:
+        if (intruder.heard(), observer.heard()) != ("ready", "ready"):
+            raise ConfigError(f"the processes beside the stack did not start: see {session.directory}")
+        while (left := 3600 * hours - (time.monotonic() - begun)) > 0 and not session.stopped.is_set():
+            show(1.0 - left / (3600 * hours), f"{len(seen)} faults")
+            session.run(float(rng.uniform(*PAUSE)))
+            if not queue:
+                queue = [faults[k] for k in rng.permutation(len(faults))]
+            fault, begin = queue.pop(), time.time() - BEFORE
+            do(fault, session, intruder, rng)
+            session.run(AFTER)
+            seen.append(Seen(fault, begin, time.time()))
+    commands, states, told = load(path)
+    for one in seen:
+        judge(one, commands, states, told)
+    return seen
+
+
+def do(fault: Fault, session: Session, intruder: Companion, rng: np.random.Generator) -> None:
+    """Inject a fault."""
+    if fault.what == INTRUDE:
+        intruder.say(f"{fault.target} {LASTING} {rng.integers(1 << 31)}")
+        session.run(LASTING)
+        intruder.heard()
+        return
+    process = session.supervisor.children[fault.target].process
+    if process is not None and process.poll() is None:
+        os.kill(process.pid, signal.SIGKILL if fault.what == KILL else signal.SIGSTOP)
+
+
+NOTE = """gap: longest time without a command around a fault, the 95th percentile and the worst of its kind. first: the
+first command after it, away from where the joints are. speed: measured, as a share of the limit, the most of any joint.
+Promised: after kill -9 of an essential node commands again within 1.5 s, the first 0.01 rad off at the most; within 3 s
+after a node hangs; no gap beyond 20 ms for all else; never a number that is none, a command beyond range or speed
+limit, or a joint beyond 1.05 of its speed limit."""
+
+
+def run_soak(
+    robot: str = "hrp2",
+    hours: float = 1.0,
+    seed: int = 0,
+    stack: str = "imitation",
+    only: Sequence[str] = (),
+    show: Progress = silent,
+    settings: dict[str, dict[str, Any]] | None = None,
+    watch: Callable[[Seen], None] | None = None,
+) -> StudyReport:
+    """Soak a stack.
+
+    Args:
+        robot: of the catalogue, or the path of a URDF. hours: how long. seed: of the faults. stack: its name.
+        only: faults with one of these words in their name. settings: of the stack's nodes. show, watch: told of
+            progress, and of each outcome.
+
+    Raises:
+        ConfigError: no such time. UnknownNameError: stack, robot or fault. StackFailure: it did not start, or ended.
+    """
+    if not 0 < hours <= 1000:
+        raise ConfigError(f"hours must be above 0 and at most 1000, got {hours:g}")
+    load_robot(robot, "fixed")
+    known = faults_of(find_stack(stack).executables)
+    for word in only:
+        if not any(word in f.name for f in known):
+            raise UnknownNameError("fault", word, dict.fromkeys(w for f in known for w in f.name.split()))
+    faults = [f for f in known if not only or any(word in f.name for word in only)]
+    with Session(stack, robot, settings, quiet=True) as session:
+        session.wait_first_motion()
+        seen = soak(robot, hours, seed, session, faults, show, session.directory)
+        complaints = len(session.complaints)
+    for one in seen:
+        if watch is not None:
+            watch(one)
+    rows = [_row(kind, [s for s in seen if s.fault == kind]) for kind in dict.fromkeys(s.fault for s in seen)]
+    columns = ["fault", "times", "gap 95 % s", "gap worst s", "first off rad", "speed", "promises broken"]
+    broken = [f"{s.fault.name}: {text}" for s in seen for text in s.broken]
+    data = {
+        "soak": {"robot": robot, "stack": stack, "hours": hours, "seed": seed, "complaints": complaints},
+        "faults": [{**s.__dict__, "fault": s.fault.name} for s in seen],
+        "broken": broken,
+        "machine": machine(),
+    }
+    verdict = f"{len(seen)} faults, {sum(not s.broken for s in seen)} with every promise kept"
+    return StudyReport(data, [Table(f"soak of {stack}, {robot}", columns, rows), verdict, *sorted(set(broken)), NOTE])
+
+
+def _row(fault: Fault, seen: Sequence[Seen]) -> list[Any]:
+    gaps = [s.gap for s in seen]
+    first = [s.first_off for s in seen if np.isfinite(s.first_off)]
+    return [
+        fault.name,
+        len(seen),
+        round(float(np.percentile(gaps, 95)), 3),
+        round(max(gaps), 3),
+        round(max(first), 4) if first else "",
+        round(max(s.speed for s in seen), 2),
+        sum(bool(s.broken) for s in seen),
+    ]

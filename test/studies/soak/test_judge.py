@@ -1,0 +1,117 @@
+"""What a soak makes of what it heard: gaps, limits, first commands, and what was said of a fault."""
+
+import numpy as np
+import pytest
+
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.robots import load_robot
+from humanoid_control.studies.soak.observer import COMMANDS, Heard, load
+from humanoid_control.studies.soak.soak import HANG, INTRUDE, KILL, Fault, Promise, Seen, faults_of, judge, run_soak
+
+
+def heard(seconds=10.0, rate=250.0, cut=None):
+    """Commands at a steady rate, none between the times of `cut`; joint states as often."""
+    t = np.arange(0.0, seconds, 1.0 / rate)
+    kept = t if cut is None else t[(t < cut[0]) | (t >= cut[1])]
+    commands = {name: np.zeros(len(kept)) for name in COMMANDS} | {"t": kept, "finite": np.ones(len(kept))}
+    return commands, {"t": t, "speed": np.full(len(t), 0.5), "finite": np.ones(len(t))}
+
+
+def seen(what=KILL, target="simulator", gap=1.5, named=False):
+    return Seen(Fault(what, target, Promise(gap, named)), 2.0, 8.0)
+
+
+def test_a_calm_time_breaks_nothing():
+    s = seen(gap=0.02)
+    judge(s, *heard(), [])
+    assert s.broken == [] and s.gap == pytest.approx(0.004, abs=1e-6) and s.speed == 0.5
+
+
+@pytest.mark.parametrize(("cut", "ok"), [((3.0, 4.2), True), ((3.0, 4.9), False), ((3.0, 99.0), False)])
+def test_a_gap_longer_than_promised_is_told_also_one_that_does_not_end(cut, ok):
+    s = seen()
+    judge(s, *heard(cut=cut), [])
+    assert (s.broken == []) is ok
+    assert s.gap == pytest.approx(min(cut[1], 8.0) - 3.0, abs=0.01)
+
+
+def test_the_first_command_after_a_gap_is_where_the_robot_is():
+    commands, states = heard(cut=(3.0, 4.0))
+    commands["off"][np.searchsorted(commands["t"], 3.9)] = 0.3
+    s = seen()
+    judge(s, commands, states, [])
+    assert s.first_off == pytest.approx(0.3) and "0.300 rad from the robot" in s.broken[0]
+
+
+@pytest.mark.parametrize(
+    ("where", "column", "value", "words"),
+    [
+        (0, "speed", 1.01, "a command at 1.01"),
+        (0, "outside", 0.1, "beyond a range"),
+        (0, "finite", 0.0, "a number that is none"),
+        (1, "speed", 1.2, "a joint at 1.20"),
+    ],
+)
+def test_limits_hold_in_all_that_is_heard_but_not_outside_the_window(where, column, value, words):
+    for at, count in ((5.0, 1), (9.0, 0)):
+        told = heard()
+        told[where][column][np.searchsorted(told[where]["t"], at)] = value
+        s = seen()
+        judge(s, *told, [])
+        assert len(s.broken) == count and all(words in text for text in s.broken)
+
+
+def test_what_must_be_said_counts_only_in_time_and_when_it_is_bad_news():
+    says = [[1.0, "a", 2, "too soon"], [5.0, "a", 0, "ok"], [5.0, "b", 1, "somebody else commands"]]
+    s = seen(INTRUDE, "commands", np.inf, named=True)
+    judge(s, *heard(), says)
+    assert s.named == "b: somebody else commands" and not s.broken
+    s = seen(INTRUDE, "commands", np.inf, named=True)
+    judge(s, *heard(), says[:2])
+    assert s.broken == ["nothing on /diagnostics"]
+
+
+def test_an_intruder_is_not_judged_by_what_it_says_itself():
+    commands, states = heard()
+    commands["speed"][:], commands["outside"][:], states["speed"][:] = 9.0, 9.0, 9.0
+    s = seen(INTRUDE, "commands", np.inf)
+    judge(s, commands, states, [])
+    assert s.broken == ["a joint at 9.00 of its speed limit"]
+    s = seen(INTRUDE, "states", np.inf)
+    judge(s, commands, states, [])
+    assert s.broken == []
+
+
+def test_the_observer_measures_commands_and_keeps_them(tmp_path):
+    robot = load_robot("hrp2", "fixed")
+    h, q, names = Heard(robot), robot.postures["neutral"].copy(), robot.joint_names
+    h.state(names, q, 0.5 * robot.velocity, 0.0)
+    h.command(names, 0.0, q, np.zeros(robot.n), 0.0)
+    moved = q.copy()
+    moved[3] += 0.2
+    h.command(names[::-1], 0.1, moved[::-1], (1.5 * robot.velocity)[::-1], 0.1)
+    out = robot.upper.copy()
+    out[5] += 0.25
+    h.command(names, 0.2, out, np.full(robot.n, np.nan), 0.2)
+    h.status("ik", 1, "late", 0.1)
+    h.status("ik", 1, "late", 0.2)
+    h.save(tmp_path / "heard.npz")
+    commands, states, told = load(tmp_path / "heard.npz")
+    assert commands["step"][:2] == pytest.approx([0.0, 0.2]) and commands["off"][1] == pytest.approx(0.2)
+    assert commands["speed"][1] == pytest.approx(1.5) and states["speed"] == pytest.approx([0.5])
+    assert commands["outside"] == pytest.approx([0.0, 0.0, 0.25]) and commands["finite"].tolist() == [1, 1, 0]
+    assert told == [[0.1, "ik", 1, "late"]]
+
+
+def test_a_stack_has_the_faults_of_its_nodes():
+    names = [f.name for f in faults_of(("simulator", "walker"))]
+    assert "kill -9 simulator" in names and "hang simulator" in names and "intrude flood" in names
+    assert not any("viewer" in n or "estimator" in n for n in names)
+    assert {f.what for f in faults_of(("viewer",))} == {KILL, HANG, INTRUDE}
+
+
+def test_what_cannot_be_soaked_is_refused_before_anything_runs():
+    with pytest.raises(ConfigError, match="hours must be"):
+        run_soak(hours=0.0)
+    with pytest.raises(UnknownNameError, match="robot"):
+        run_soak("hpr2")
