@@ -158,8 +158,10 @@ class TickNode(LifecycleNode):
         self.stamps = RisingStamps()
         self.wake = False
         self.active = self.configured = False
+        self._has_figures = False  # since the first activation
         self.scheduling = "normal"
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", EVENTS)
+        self._kept = self._endpoints()  # those that a cleanup leaves
         self._last_diagnostics = 0.0
         self._active_since = 0.0
 
@@ -182,7 +184,7 @@ class TickNode(LifecycleNode):
         """Work that no command waits for, called after a tick; `left` is the time to the next one [s]."""
 
     def values(self) -> dict[str, Any]:
-        """More figures for diagnostics."""
+        """More figures for diagnostics, asked for once the node was activated."""
         return {}
 
     def parameters_changed(self, changed: set[str]) -> None:
@@ -259,13 +261,15 @@ class TickNode(LifecycleNode):
     # -- lifecycle ----------------------------------------------------------------------------------------------
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._kept = self._endpoints()
         try:
             self.rate = self.configure()
         except HumanoidError as e:
+            self._release()
             self.health.report("configure", Level.ERROR, str(e))
             self.refused = str(e)
             return TransitionCallbackReturn.FAILURE
-        self.configured = True
+        self.configured, self._has_figures = True, False
         self.scheduling = set_priority(self.params.priority)
         self.health.clear("configure")
         self.statistics = TickStatistics(self.rate, self.params.window)
@@ -275,7 +279,7 @@ class TickNode(LifecycleNode):
         self.statistics.restart()
         self._active_since = time.monotonic()
         self.activate()
-        self.active = True
+        self.active = self._has_figures = True
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -284,12 +288,37 @@ class TickNode(LifecycleNode):
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        self.configured = False
+        self._release()
         return TransitionCallbackReturn.SUCCESS
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        self.active = False
+        if self.active:
+            self.active = False
+            self.deactivate()
+        self._release()
         return TransitionCallbackReturn.SUCCESS
+
+    def _endpoints(self) -> list[tuple[Callable[[Any], bool], Any]]:
+        """Everything of this node on the graph, and its timers, each with what destroys it."""
+        return [
+            *((self.destroy_publisher, p) for p in self.publishers),
+            *((self.destroy_subscription, s) for s in self.subscriptions),
+            *((self.destroy_service, s) for s in self.services),
+            *((self.destroy_client, c) for c in self.clients),
+            *((self.destroy_timer, t) for t in self.timers),
+        ]
+
+    def _release(self) -> None:
+        """Undo `configure`: what came to the graph since then goes; a second one would hear every message twice."""
+        self.configured = False
+        self.close()
+        kept = {id(endpoint) for _, endpoint in self._kept}
+        for destroy, endpoint in self._endpoints():
+            if id(endpoint) not in kept:
+                destroy(endpoint)
+        self.inputs.clear()
+        self.health.open.clear()
+        self.wake = False
 
     # -- the tick -------------------------------------------------------------------------------------------------
 
@@ -319,7 +348,7 @@ class TickNode(LifecycleNode):
             self.health.report("slack_time", Level.WARN, f"work between ticks failed: {type(e).__name__}: {e}")
 
     def close(self) -> None:
-        """Release what is not ROS's (files, servers): the process ends."""
+        """Release what is not of ROS (files, servers) at a cleanup or the end of the process; may be called twice."""
 
     def publish_diagnostics(self, now: float) -> None:
         """Publish the node's status, once a second whatever the rate is."""
@@ -331,6 +360,7 @@ class TickNode(LifecycleNode):
             late = f"{r.missed_percent:.1f} % of the ticks were missed"
             level = Level.ERROR if r.missed_percent > p.missed_error else Level.WARN
             self.health.check("missed", r.missed_percent > p.missed_warn, level, late)
+        more = self._own_values()
         worst, message = self.health.worst()
         values: dict[str, Any] = {
             "state": "active" if self.active else "inactive" if self.configured else "unconfigured",
@@ -347,7 +377,7 @@ class TickNode(LifecycleNode):
             "scheduling": self.scheduling,
             **{f"age_ms {topic}": _ms(now - t) for topic, t in self.inputs.items()},
             **{f"count {key}": n for key, n in self.health.seen.items()},
-            **(self.values() if self.configured else {}),
+            **more,
         }
         status = DiagnosticStatus(
             level=bytes([int(worst)]), name=self.get_fully_qualified_name(), message=message, hardware_id=p.robot
@@ -356,6 +386,17 @@ class TickNode(LifecycleNode):
         array = DiagnosticArray(status=[status])
         array.header.stamp = stamp_of(self.present())
         self._diagnostics.publish(array)
+
+    def _own_values(self) -> dict[str, Any]:
+        if not (self.configured and self._has_figures):
+            return {}
+        try:
+            values = self.values()
+            self.health.clear("values")
+            return values
+        except Exception as e:
+            self.health.report("values", Level.WARN, f"figures failed: {type(e).__name__}: {e}")
+            return {}
 
     # -- parameters -----------------------------------------------------------------------------------------------
 
@@ -372,7 +413,7 @@ class TickNode(LifecycleNode):
             changed.add(p.name)
         before, self.params = self.params, params
         try:
-            if changed:
+            if changed and self.configured:  # `configure` reads them anyway
                 self.parameters_changed(changed)
         except Exception as e:
             self.params = before
