@@ -15,7 +15,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 
 from humanoid_control.evaluation.bag import BagReader
-from humanoid_control.nodes.session.supervisor import leftovers
+from humanoid_control.nodes.session.shared_memory import leftovers
 from humanoid_control.robots import load_robot
 from test.places import port
 

@@ -17,6 +17,7 @@ from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
+from humanoid_control.nodes.base.heartbeat import Heartbeat
 from humanoid_control.nodes.base.messages import EVENTS, STREAM_IN, RisingStamps, stamp_of
 from humanoid_control.nodes.base.parameters import NodeParameters, allowed, check_value, default_of, with_value
 from humanoid_control.nodes.base.statistics import TickStatistics
@@ -160,6 +161,7 @@ class TickNode(LifecycleNode):
         self.active = self.configured = False
         self._has_figures = False  # since the first activation
         self.scheduling = "normal"
+        self.heartbeat = Heartbeat()
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", EVENTS)
         self._kept = self._endpoints()  # those that a cleanup leaves
         self._last_diagnostics = 0.0
@@ -271,6 +273,7 @@ class TickNode(LifecycleNode):
             return TransitionCallbackReturn.FAILURE
         self.configured, self._has_figures = True, False
         self.scheduling = set_priority(self.params.priority)
+        self.heartbeat.excuse_compiler()
         self.health.clear("configure")
         self.statistics = TickStatistics(self.rate, self.params.window)
         return super().on_configure(state)
@@ -284,6 +287,7 @@ class TickNode(LifecycleNode):
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         self.active = False
+        self.heartbeat.rest()  # what follows may be asked for before the loop goes round again
         self.deactivate()
         return super().on_deactivate(state)
 
