@@ -19,7 +19,14 @@ from rclpy.qos import QoSProfile
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
 from humanoid_control.nodes.base.heartbeat import Heartbeat
 from humanoid_control.nodes.base.messages import EVENTS, STREAM_IN, RisingStamps, stamp_of
-from humanoid_control.nodes.base.parameters import NodeParameters, allowed, check_value, default_of, with_value
+from humanoid_control.nodes.base.parameters import (
+    NodeParameters,
+    allowed,
+    check_value,
+    converted,
+    default_of,
+    with_value,
+)
 from humanoid_control.nodes.base.statistics import TickStatistics
 
 DIAGNOSTICS_PERIOD = 1.0  # [s]
@@ -32,15 +39,18 @@ def declare(node: Any, cls: type[NodeParameters]) -> Any:
     Raises:
         ConfigError, UnknownNameError: a given value of the wrong type or out of range.
     """
-    values = {}
+    values, overrides = {}, getattr(node, "_parameter_overrides", {})
     for f in dataclasses.fields(cls):
+        if f.name in overrides:  # in the type that is declared, before rclpy compares them
+            value = check_value(cls, f.name, overrides[f.name].value)
+            overrides[f.name] = Parameter(f.name, value=value)
         try:
             given = node.declare_parameter(f.name, default_of(f), descriptor(f)).value
-        except ParameterException as e:  # rclpy checks the ranges itself
+        except ParameterException as e:
             reason, unit = str(e).splitlines()[0], f.metadata["unit"]
             raise ConfigError(f"parameter {f.name} must be in {allowed(f)} {unit}: {reason}") from None
         values[f.name] = check_value(cls, f.name, given)
-    for name in unknown_names(getattr(node, "_parameter_overrides", ()), values):
+    for name in unknown_names(overrides, values):
         # ROS itself ignores them in silence; a file for several nodes may hold some, so they are no error
         node.get_logger().warning(f"{UnknownNameError('parameter', name, values)} (passed over)")
     return cls(**values)
@@ -57,7 +67,6 @@ def descriptor(f: dataclasses.Field) -> ParameterDescriptor:
     m, default = f.metadata, default_of(f)
     d = ParameterDescriptor(description=f"{m['meaning']} [{m['unit']}]" if m["unit"] else m["meaning"])
     d.read_only = not m["live"]
-    d.dynamic_typing = True  # so that `rate:=100` is understood for a float; `check_value` checks
     if m["choices"]:
         d.additional_constraints = f"one of {', '.join(m['choices'])}"
     low, high = m["low"], m["high"]
@@ -151,6 +160,7 @@ class TickNode(LifecycleNode):
     def __init__(self) -> None:
         super().__init__(self.node_name)
         self.params = declare(self, self.Parameters)
+        self.add_pre_set_parameters_callback(self._before_set_parameters)
         self.add_on_set_parameters_callback(self._on_set_parameters)
         self.health = Health(self._log)
         self.rate = 1.0
@@ -403,6 +413,14 @@ class TickNode(LifecycleNode):
             return {}
 
     # -- parameters -----------------------------------------------------------------------------------------------
+
+    def _before_set_parameters(self, parameters: list[Parameter]) -> list[Parameter]:
+        """The parameters in their declared types, so that `ros2 param set NODE rate 100` is understood for a float."""
+        known = {f.name: f for f in dataclasses.fields(self.Parameters)}
+        return [
+            Parameter(p.name, value=converted(known[p.name], p.value)) if p.name in known and p.value is not None else p
+            for p in parameters
+        ]
 
     def _on_set_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
         known = {f.name: f for f in dataclasses.fields(self.Parameters)}
