@@ -6,7 +6,7 @@ import argparse
 
 from humanoid_control.cli.parser import require_range
 from humanoid_control.nodes.session.machine_checks import FAIL, WARN, check_machine
-from humanoid_control.nodes.session.supervisor import remove_leftovers
+from humanoid_control.nodes.session.shared_memory import remove_leftovers
 from humanoid_control.terminal import console, print_json
 
 EXAMPLES = """examples:

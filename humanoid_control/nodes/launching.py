@@ -1,102 +1,196 @@
-"""Launch descriptions made from the one description of the stacks; needs a ROS installation (launch, launch_ros)."""
+"""Launch descriptions made from the one description of the stacks; needs a ROS installation (launch, launch_ros).
+
+Everything that a user may get wrong is checked before a node is started. A node that crashes is started again, three
+times at the most; one that refuses its input, or that keeps crashing, ends the launch with its line and an exit code
+that is not 0.
+"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
-from humanoid_control.nodes.stacks import Stack, find_stack
+from humanoid_control.errors import HumanoidError, missing_extra
+from humanoid_control.nodes.launch_arguments import (
+    CLIP_NODE,
+    VIEWER,
+    LaunchOptions,
+    check_names,
+    launch_arguments,
+    launch_options,
+)
+from humanoid_control.nodes.stacks import NodeSpec, Stack, find_stack
 from humanoid_control.paths import PACKAGE, share_dir
 
-CLIP_NODE = "trajectory_streamer"
+EXIT_BAD_INPUT = 2
+RESPAWNS, RESPAWN_DELAY = 3, 1.0  # times, [s]
+LAST_WORDS = 0.2  # [s] in which launch hands on the output of a node that has ended
+
+
+class LaunchEnded(HumanoidError):
+    """A node without which the stack cannot go on refused its input or kept crashing."""
 
 
 def stack_launch_description(name: str) -> Any:
-    """The LaunchDescription of a stack.
-
-    Arguments: robot, clip (where the stack streams one), port of the viewer, namespace, params_file, rsp (start
-    robot_state_publisher, so that rviz has transforms), rviz.
-    """
+    """The LaunchDescription of a stack; its arguments are those of `launch_arguments`."""
     from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
     from launch import LaunchDescription  # type: ignore[attr-defined]
 
     stack = find_stack(name)
     arguments = [
-        DeclareLaunchArgument("robot", default_value="hrp2", description="robot of the catalogue, or path of a URDF"),
-        DeclareLaunchArgument("namespace", default_value="", description="namespace of all nodes"),
-        DeclareLaunchArgument("params_file", default_value="", description="parameter file for all nodes"),
-        DeclareLaunchArgument(
-            "rsp", default_value="true", description="start robot_state_publisher where it is installed"
-        ),
-        DeclareLaunchArgument(
-            "rviz", default_value="false", description="start rviz2 with the configuration of this package"
-        ),
+        DeclareLaunchArgument(a.name, default_value=a.default, description=a.meaning) for a in launch_arguments(stack)
     ]
-    executables = [n.executable for n in stack.nodes]
-    if CLIP_NODE in executables:
-        text = "motion clip: dance or gentle_dance (built in), or the path of a C3D, TRC, BVH, AMC or CSV file"
-        arguments.append(DeclareLaunchArgument("clip", default_value="dance", description=text))
-    if "viewer" in executables:
-        arguments.append(DeclareLaunchArgument("port", default_value="8080", description="port of the browser view"))
     return LaunchDescription([*arguments, OpaqueFunction(function=_actions, kwargs={"stack": stack})])
 
 
 def _actions(context: Any, stack: Stack) -> list[Any]:
-    """The nodes, once the arguments are known."""
+    """The nodes, once the arguments are known and found to be right."""
+    from launch.actions import LogInfo
     from launch_ros.actions import Node
 
-    given = context.launch_configurations
-    robot, namespace, file = (given.get(k, "") for k in ("robot", "namespace", "params_file"))
-    rsp = given.get("rsp") == "true" and _installed("robot_state_publisher")
+    if _is_outermost(context):
+        check_names(stack, context.argv)
     actions = []
+    if VIEWER in stack and (problem := missing_extra("viewer")):
+        actions.append(LogInfo(msg=f"without the viewer: {problem}"))
+        stack = stack.without(VIEWER)
+    options = launch_options(stack, context.launch_configurations)
+    rsp = options.state_publisher and _installed("robot_state_publisher")
     for spec in stack.nodes:
-        own: dict[str, Any] = {"robot": robot}
-        if spec.executable == CLIP_NODE:
-            own["clip"] = given["clip"]
-        if spec.executable == "viewer":
-            own["port"] = int(given["port"])
-        if spec.executable == "simulator" and rsp:
-            own["publish_description"] = False
-        settings = stack.settings.get(spec.executable)
-        parameters: list[Any] = [*([dict(settings)] if settings else []), *([file] if file else []), own]
+        actions += LaunchedNode(spec, stack, options, rsp).actions()
+    if rsp:
+        actions.append(_state_publisher(options))
+        if not {"/tf"} & {topic for spec in stack.nodes for topic in spec.publishes} and _installed("tf2_ros"):
+            actions.append(_root_transform(options))
+    if options.rviz:
+        config = str(share_dir() / "config" / "rviz" / "humanoid.rviz")
         actions.append(
             Node(
-                package=PACKAGE,
-                executable=spec.executable,
-                name=spec.executable,
-                namespace=namespace,
-                parameters=parameters,
-                remappings=list(stack.remaps.get(spec.executable, {}).items()),
-                output="screen",
-                additional_env={"OMP_NUM_THREADS": "1"},
-                respawn=True,
-                respawn_delay=1.0,
-                respawn_max_retries=3,
+                package="rviz2",
+                executable="rviz2",
+                namespace=options.namespace,
+                arguments=["-d", config],
+                output="log",
             )
         )
-    if rsp:
-        actions.append(_state_publisher(robot, namespace))
-    if given.get("rviz") == "true":
-        config = str(share_dir() / "config" / "rviz" / "humanoid.rviz")
-        actions.append(Node(package="rviz2", executable="rviz2", arguments=["-d", config], output="log"))
     return actions
 
 
-def _state_publisher(robot: str, namespace: str) -> Any:
+class LaunchedNode:
+    """One node of a launch: started again when it crashes, but not when it refuses its input."""
+
+    def __init__(self, spec: NodeSpec, stack: Stack, options: LaunchOptions, described: bool) -> None:
+        """Prepare; `described`: somebody else publishes robot_description."""
+        self.spec, self.stack, self.options, self.described = spec, stack, options, described
+        self.crashes, self.last_line = 0, ""
+
+    def actions(self) -> list[Any]:
+        """The node, and what listens to its output."""
+        from launch.actions import RegisterEventHandler
+        from launch.event_handlers import OnProcessIO
+        from launch_ros.actions import Node
+
+        spec, options = self.spec, self.options
+        own: dict[str, Any] = {"robot": options.robot}
+        if spec.executable == CLIP_NODE:
+            own["clip"] = options.clip
+        if spec.executable == VIEWER:
+            own["port"] = options.port
+        if spec.executable == "simulator" and self.described:
+            own["publish_description"] = False
+        settings = self.stack.settings.get(spec.executable)
+        file = [options.params_file] if options.params_file else []
+        node = Node(
+            package=PACKAGE,
+            executable=spec.executable,
+            name=spec.executable,
+            namespace=options.namespace,
+            parameters=[*([dict(settings)] if settings else []), *file, own],
+            remappings=list(self.stack.remaps.get(spec.executable, {}).items()),
+            output="screen",
+            additional_env={"OMP_NUM_THREADS": "1"},
+            on_exit=self.on_exit,
+        )
+        return [node, RegisterEventHandler(OnProcessIO(target_action=node, on_stdout=self.hear, on_stderr=self.hear))]
+
+    def hear(self, event: Any) -> None:
+        """Keep the last line of the node: where it refuses its input, that line says why."""
+        lines = [line for line in event.text.decode(errors="replace").splitlines() if line.strip()]
+        self.last_line = lines[-1].strip() if lines else self.last_line
+
+    def on_exit(self, event: Any, context: Any) -> list[Any] | None:
+        """Start the node again after a crash, or end the launch where it refused its input.
+
+        Raises:
+            LaunchEnded: the stack needs it and it keeps crashing.
+        """
+        from launch.actions import LogInfo, OpaqueFunction, TimerAction
+
+        code, name = event.returncode, self.spec.executable
+        if context.is_shutdown or code == 0:
+            return None
+        if code == EXIT_BAD_INPUT and (self.spec.essential or not self.crashes):
+            return [TimerAction(period=LAST_WORDS, actions=[OpaqueFunction(function=self._end_launch)])]
+        self.crashes += 1
+        if self.crashes <= RESPAWNS:
+            return [TimerAction(period=RESPAWN_DELAY, actions=self.actions())]
+        if self.spec.essential:
+            raise LaunchEnded(f"{name} ended with code {code} and was started {RESPAWNS} times in vain")
+        return [LogInfo(msg=f"{name} is not started again; the other nodes go on: {self.last_line}")]
+
+    def _end_launch(self, _: Any) -> None:
+        raise LaunchEnded(self.last_line or f"{self.spec.executable} refused its input")
+
+
+def _is_outermost(context: Any) -> bool:
+    """Whether the launch file that is being read is the one of the command line, whose arguments are its own."""
+    path = getattr(context.locals, "current_launch_file_path", "")
+    return bool(path) and any(Path(word).name == Path(path).name for word in sys.argv)
+
+
+def _state_publisher(options: LaunchOptions) -> Any:
     from launch_ros.actions import Node
     from launch_ros.parameter_descriptions import ParameterValue
 
     from humanoid_control.robots.catalogue import urdf_path
 
-    urdf = Path(urdf_path(robot)).read_text()
+    urdf = Path(urdf_path(options.robot)).read_text()
     return Node(
         package="robot_state_publisher",
         executable="robot_state_publisher",
-        namespace=namespace,
+        namespace=options.namespace,
         parameters=[{"robot_description": ParameterValue(urdf, value_type=str)}],
         output="log",
     )
+
+
+def _root_transform(options: LaunchOptions) -> Any:
+    """The place of the robot's root in the world, where no node of the stack knows it: as if it hung there."""
+    from launch_ros.actions import Node
+
+    return Node(
+        package="tf2_ros",
+        executable="static_transform_publisher",
+        namespace=options.namespace,
+        arguments=root_transform_arguments(options.robot),
+        output="log",
+    )
+
+
+def root_transform_arguments(robot_name: str) -> list[str]:
+    """Arguments of static_transform_publisher: from `world` to the root link of the robot's own URDF."""
+    import pinocchio as pin
+
+    from humanoid_control.nodes.base.messages import WORLD
+    from humanoid_control.robots.catalogue import load_robot
+
+    robot = load_robot(robot_name, "fixed")
+    values = pin.SE3ToXYZQUAT(robot.X_world_root).tolist()
+    words = [w for name, x in zip(("x", "y", "z", "qx", "qy", "qz", "qw"), values, strict=True) for w in (name, x)]
+    flags = [f"--{w}" if isinstance(w, str) else f"{w:.9g}" for w in words]
+    return [*flags, "--frame-id", WORLD, "--child-frame-id", robot.root_link]
 
 
 def _installed(package: str) -> bool:

@@ -23,6 +23,7 @@ class NodeSpec:
         parameters: class of its parameters in that module.
         task: one line for help texts.
         subscribes, publishes: topic names for the docs; relative but for those with a slash.
+        essential: without it a stack ends; False: where it cannot be kept alive, the other nodes go on.
     """
 
     executable: str
@@ -30,6 +31,7 @@ class NodeSpec:
     task: str
     subscribes: tuple[str, ...]
     publishes: tuple[str, ...]
+    essential: bool = True
 
     @property
     def module(self) -> str:
@@ -133,6 +135,7 @@ NODES = {
                 "/diagnostics",
             ),
             ("clip/seek", "cmd_vel", "simulator/push"),
+            essential=False,
         ),
     )
 }

@@ -56,11 +56,12 @@ class TargetSource(TickNode):
         self.targets = self.create_publisher(MarkerArray, "targets", STREAM_OUT)
         self.goals = self.create_publisher(MarkerArray, "goals", KEPT)
         self.estimate = JointPositions(self.robot)
+        self.script: ReachScript | None = None
         self.listen(JointState, "estimated_joint_states", self.on_joint_states)
         return p.rate
 
     def activate(self) -> None:
-        self.script: ReachScript | None = None
+        self.script = None
         self.published = -1
         self.estimate.forget()
         self.begun, self.since = 0, time.monotonic()

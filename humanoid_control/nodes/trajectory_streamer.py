@@ -237,6 +237,18 @@ class TrajectoryStreamerParameters(LiveParameters):
     )
 
 
+def clip_points(p: TrajectoryStreamerParameters) -> BodyPoints:
+    """The body points of the clip that the parameters name, read as they say.
+
+    Raises:
+        HumanoidError: it cannot be read.
+    """
+    marker_set, rate = p.marker_set or None, p.clip_rate or None
+    if p.clean:
+        return load_body_points(p.clip, marker_set, rate=rate, unit=p.clip_unit, scale=p.clip_scale)
+    return find_body_points(load_clip(p.clip, rate, p.clip_unit, p.clip_scale), marker_set)
+
+
 class TrajectoryStreamer(TickNode):
     """Streams targets from a clip or from live markers; a frame of markers makes an extra tick at once."""
 
@@ -273,12 +285,7 @@ class TrajectoryStreamer(TickNode):
 
     def read_clip(self) -> BodyPoints:
         """The body points of the clip; what was guessed on the way is logged."""
-        p = self.params
-        marker_set, rate = p.marker_set or None, p.clip_rate or None
-        if p.clean:
-            body = load_body_points(p.clip, marker_set, rate=rate, unit=p.clip_unit, scale=p.clip_scale)
-        else:
-            body = find_body_points(load_clip(p.clip, rate, p.clip_unit, p.clip_scale), marker_set)
+        body = clip_points(self.params)
         for text in body.warnings:
             self.get_logger().warning(text)
         return body

@@ -181,9 +181,9 @@ class Viewer(TickNode):
             self.page.panel.walk.update(now)
 
     def close(self) -> None:
-        if hasattr(self, "page"):
-            self.page.say_over(self.params.replay)
-            self.page.stop()
+        if (page := self.__dict__.pop("page", None)) is not None:
+            page.say_over(self.params.replay)
+            page.stop()
 
     def values(self) -> dict[str, Any]:
         return {"pages_open": self.page.clients, "joints_known": int(np.isfinite(self.state.joints).sum())}

@@ -9,7 +9,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.evaluation.bag import BagReader
 from humanoid_control.evaluation.reaching import read_reach
-from humanoid_control.nodes.session.supervisor import leftovers
+from humanoid_control.nodes.session.shared_memory import leftovers
 from humanoid_control.reaching import HANDS, REACHABLE
 from humanoid_control.robots import load_robot
 from test.places import port

@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 
 from humanoid_control.evaluation.bag import BagReader
-from humanoid_control.nodes.session.supervisor import leftovers
+from humanoid_control.nodes.session.shared_memory import leftovers, shared_memory_files
 from humanoid_control.robots import load_robot
 from test.places import port
 
@@ -226,12 +228,33 @@ def test_a_signal_stops_everything_within_three_seconds(humanoid, number):
 
 @pytest.mark.patient
 def test_a_killed_supervisor_takes_its_nodes_with_it(humanoid):
+    before = set(shared_memory_files())
     up = humanoid.start("up", "simulation", "--set", f"viewer.port={port(5)}", *calm("simulator", "state_estimator"))
     wait_for(lambda: "running;" in Path(up.log_path).read_text(), "the stack")
+    assert set(shared_memory_files()) - before, "they talk through shared memory"
     os.kill(up.pid, signal.SIGKILL)
     up.wait()
     wait_for(lambda: not nodes_of(humanoid.home), "no orphans", timeout=5)
     assert not nodes_of(humanoid.home), "and none comes back"
+    wait_for(lambda: not set(leftovers()) - before, "no shared memory may stay", timeout=2)
+
+
+@pytest.mark.patient
+def test_a_stack_does_not_outlive_the_process_that_started_it(humanoid):
+    """A script that is killed takes what it started with it, but for what it started to stay."""
+    command = humanoid.argv("up", "simulation", "--set", f"viewer.port={port(10)}", *calm("simulator"))
+    script = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+    log = humanoid.folder / "script.log"
+    with log.open("w") as out:
+        parent = subprocess.Popen(
+            [sys.executable, "-c", script, *command], env=humanoid.env, stdout=out, stderr=out, start_new_session=True
+        )
+    wait_for(lambda: "running;" in log.read_text(), "the stack")
+    parent.kill()
+    parent.wait()
+    wait_for(lambda: not nodes_of(humanoid.home), "no orphans", timeout=5)
+    wait_for(lambda: "stopped in" in log.read_text(), "an orderly end", timeout=5)
+    assert "the process that started this one is gone" in log.read_text()
 
 
 @pytest.mark.patient

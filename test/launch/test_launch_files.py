@@ -72,8 +72,25 @@ def test_the_description_starts_the_nodes_of_its_stack(path):
     wanted = [n.executable for n in STACKS[stack_of(path)].nodes]
     assert [n.node_executable for n in nodes] == wanted
     assert all(n.node_package == "humanoid_control" for n in nodes)
+    assert [str(n.node_package) for n in nodes].count("rviz2") == 0
     arguments = {a.name for a in description.get_launch_arguments()}
     assert {"robot", "namespace", "params_file", "rsp", "rviz"} <= arguments
+
+
+@needs_launch
+def test_rviz_is_in_the_namespace_of_the_nodes():
+    """Its topics are relative: elsewhere it would listen to another robot, or to none."""
+    import launch_ros
+
+    import launch
+
+    description = load(share_dir() / "launch/demo.launch.py").generate_launch_description()
+    context = launch.LaunchContext()
+    context.launch_configurations.update(rviz="True", namespace="left", rsp="false")
+    actions = [a for entity in description.entities for a in entity.visit(context) or []]
+    nodes = {a.node_executable: a for a in actions if isinstance(a, launch_ros.actions.Node)}
+    nodes["rviz2"]._perform_substitutions(context)
+    assert nodes["rviz2"].expanded_node_namespace == "/left"
 
 
 @needs_launch

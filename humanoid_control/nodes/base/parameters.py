@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -62,14 +63,8 @@ def check_value(cls: type[NodeParameters], name: str, value: Any) -> Any:
     if name not in fields:
         raise UnknownNameError("parameter", name, fields, hint=f"(of {cls.__name__})")
     f = fields[name]
-    default = default_of(f)
-    kind = type(default)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
-    if kind is str and isinstance(value, (int, float)) and not isinstance(value, bool):
-        value = str(value)  # `delay:=0.01` arrives as a number
-    if isinstance(value, tuple):
-        value = list(value)
+    value = converted(f, value)
+    kind = type(default_of(f))
     if type(value) is not kind:
         raise ConfigError(f"parameter {name} must be {kind.__name__}, got {value!r}")
     low, high, choices = f.metadata["low"], f.metadata["high"], f.metadata["choices"]
@@ -81,6 +76,16 @@ def check_value(cls: type[NodeParameters], name: str, value: Any) -> Any:
     if choices and value not in choices:
         raise UnknownNameError(f"value of parameter {name}", str(value), choices)
     return value
+
+
+def converted(f: dataclasses.Field, value: Any) -> Any:
+    """The value in the field's type where it is one in another spelling: `rate:=100` for a float; else as it is."""
+    kind, number = type(default_of(f)), isinstance(value, (int, float)) and not isinstance(value, bool)
+    if kind is float and number:
+        return float(value)
+    if kind is str and number:
+        return str(value)  # `delay:=0.01` arrives as a number
+    return list(value) if kind is list and isinstance(value, (tuple, array.array)) else value
 
 
 def parse_value(cls: type[NodeParameters], name: str, text: str) -> Any:

@@ -22,7 +22,7 @@ from humanoid_control.nodes.base.tick_node import TickNode
 READY = "READY"  # first word of the line that tells the supervisor so
 EXIT_BAD_INPUT = 2
 TEARDOWN_LIMIT = 1.5  # [s] after which a process that cannot leave the network is ended by force
-IDLE_WAIT = 0.1  # [s] for which an inactive node waits for callbacks at once
+WAIT = 0.1  # [s] for which a node waits for callbacks at once, however far its next tick is
 
 
 def make_executor(context: Any = None) -> Any:
@@ -103,13 +103,15 @@ def _loop(node: TickNode, executor: Any, stop: threading.Event) -> None:
     while not stop.is_set():
         now = time.monotonic()
         if not node.active:
-            executor.spin_once(timeout_sec=IDLE_WAIT)
+            node.heartbeat.rest()
+            executor.spin_once(timeout_sec=WAIT)
             node.publish_diagnostics(now)
             deadline = time.monotonic()
             continue
+        node.heartbeat.beat()
         wait = deadline - now
         if wait > 0:
-            executor.spin_once(timeout_sec=wait)
+            executor.spin_once(timeout_sec=min(wait, WAIT))
             if node.wake and node.active:
                 node.wake = False
                 node.run_extra_tick()
@@ -133,6 +135,7 @@ def _teardown(node: TickNode | None, executor: Any) -> None:
     signal.setitimer(signal.ITIMER_REAL, TEARDOWN_LIMIT)
     if node is not None:
         node.active = False
+        node.heartbeat.rest()
         node.close()
     if executor is not None:
         executor.shutdown()

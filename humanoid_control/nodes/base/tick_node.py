@@ -17,8 +17,16 @@ from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
+from humanoid_control.nodes.base.heartbeat import Heartbeat
 from humanoid_control.nodes.base.messages import EVENTS, STREAM_IN, RisingStamps, stamp_of
-from humanoid_control.nodes.base.parameters import NodeParameters, allowed, check_value, default_of, with_value
+from humanoid_control.nodes.base.parameters import (
+    NodeParameters,
+    allowed,
+    check_value,
+    converted,
+    default_of,
+    with_value,
+)
 from humanoid_control.nodes.base.statistics import TickStatistics
 
 DIAGNOSTICS_PERIOD = 1.0  # [s]
@@ -31,15 +39,18 @@ def declare(node: Any, cls: type[NodeParameters]) -> Any:
     Raises:
         ConfigError, UnknownNameError: a given value of the wrong type or out of range.
     """
-    values = {}
+    values, overrides = {}, getattr(node, "_parameter_overrides", {})
     for f in dataclasses.fields(cls):
+        if f.name in overrides:  # in the type that is declared, before rclpy compares them
+            value = check_value(cls, f.name, overrides[f.name].value)
+            overrides[f.name] = Parameter(f.name, value=value)
         try:
             given = node.declare_parameter(f.name, default_of(f), descriptor(f)).value
-        except ParameterException as e:  # rclpy checks the ranges itself
+        except ParameterException as e:
             reason, unit = str(e).splitlines()[0], f.metadata["unit"]
             raise ConfigError(f"parameter {f.name} must be in {allowed(f)} {unit}: {reason}") from None
         values[f.name] = check_value(cls, f.name, given)
-    for name in unknown_names(getattr(node, "_parameter_overrides", ()), values):
+    for name in unknown_names(overrides, values):
         # ROS itself ignores them in silence; a file for several nodes may hold some, so they are no error
         node.get_logger().warning(f"{UnknownNameError('parameter', name, values)} (passed over)")
     return cls(**values)
@@ -56,7 +67,6 @@ def descriptor(f: dataclasses.Field) -> ParameterDescriptor:
     m, default = f.metadata, default_of(f)
     d = ParameterDescriptor(description=f"{m['meaning']} [{m['unit']}]" if m["unit"] else m["meaning"])
     d.read_only = not m["live"]
-    d.dynamic_typing = True  # so that `rate:=100` is understood for a float; `check_value` checks
     if m["choices"]:
         d.additional_constraints = f"one of {', '.join(m['choices'])}"
     low, high = m["low"], m["high"]
@@ -150,6 +160,7 @@ class TickNode(LifecycleNode):
     def __init__(self) -> None:
         super().__init__(self.node_name)
         self.params = declare(self, self.Parameters)
+        self.add_pre_set_parameters_callback(self._before_set_parameters)
         self.add_on_set_parameters_callback(self._on_set_parameters)
         self.health = Health(self._log)
         self.rate = 1.0
@@ -158,8 +169,11 @@ class TickNode(LifecycleNode):
         self.stamps = RisingStamps()
         self.wake = False
         self.active = self.configured = False
+        self._has_figures = False  # since the first activation
         self.scheduling = "normal"
+        self.heartbeat = Heartbeat()
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", EVENTS)
+        self._kept = self._endpoints()  # those that a cleanup leaves
         self._last_diagnostics = 0.0
         self._active_since = 0.0
 
@@ -182,7 +196,7 @@ class TickNode(LifecycleNode):
         """Work that no command waits for, called after a tick; `left` is the time to the next one [s]."""
 
     def values(self) -> dict[str, Any]:
-        """More figures for diagnostics."""
+        """More figures for diagnostics, asked for once the node was activated."""
         return {}
 
     def parameters_changed(self, changed: set[str]) -> None:
@@ -259,14 +273,17 @@ class TickNode(LifecycleNode):
     # -- lifecycle ----------------------------------------------------------------------------------------------
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._kept = self._endpoints()
         try:
             self.rate = self.configure()
         except HumanoidError as e:
+            self._release()
             self.health.report("configure", Level.ERROR, str(e))
             self.refused = str(e)
             return TransitionCallbackReturn.FAILURE
-        self.configured = True
+        self.configured, self._has_figures = True, False
         self.scheduling = set_priority(self.params.priority)
+        self.heartbeat.excuse_compiler()
         self.health.clear("configure")
         self.statistics = TickStatistics(self.rate, self.params.window)
         return super().on_configure(state)
@@ -275,21 +292,47 @@ class TickNode(LifecycleNode):
         self.statistics.restart()
         self._active_since = time.monotonic()
         self.activate()
-        self.active = True
+        self.active = self._has_figures = True
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         self.active = False
+        self.heartbeat.rest()  # what follows may be asked for before the loop goes round again
         self.deactivate()
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        self.configured = False
+        self._release()
         return TransitionCallbackReturn.SUCCESS
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        self.active = False
+        if self.active:
+            self.active = False
+            self.deactivate()
+        self._release()
         return TransitionCallbackReturn.SUCCESS
+
+    def _endpoints(self) -> list[tuple[Callable[[Any], bool], Any]]:
+        """Everything of this node on the graph, and its timers, each with what destroys it."""
+        return [
+            *((self.destroy_publisher, p) for p in self.publishers),
+            *((self.destroy_subscription, s) for s in self.subscriptions),
+            *((self.destroy_service, s) for s in self.services),
+            *((self.destroy_client, c) for c in self.clients),
+            *((self.destroy_timer, t) for t in self.timers),
+        ]
+
+    def _release(self) -> None:
+        """Undo `configure`: what came to the graph since then goes; a second one would hear every message twice."""
+        self.configured = False
+        self.close()
+        kept = {id(endpoint) for _, endpoint in self._kept}
+        for destroy, endpoint in self._endpoints():
+            if id(endpoint) not in kept:
+                destroy(endpoint)
+        self.inputs.clear()
+        self.health.open.clear()
+        self.wake = False
 
     # -- the tick -------------------------------------------------------------------------------------------------
 
@@ -319,7 +362,7 @@ class TickNode(LifecycleNode):
             self.health.report("slack_time", Level.WARN, f"work between ticks failed: {type(e).__name__}: {e}")
 
     def close(self) -> None:
-        """Release what is not ROS's (files, servers): the process ends."""
+        """Release what is not of ROS (files, servers) at a cleanup or the end of the process; may be called twice."""
 
     def publish_diagnostics(self, now: float) -> None:
         """Publish the node's status, once a second whatever the rate is."""
@@ -331,6 +374,7 @@ class TickNode(LifecycleNode):
             late = f"{r.missed_percent:.1f} % of the ticks were missed"
             level = Level.ERROR if r.missed_percent > p.missed_error else Level.WARN
             self.health.check("missed", r.missed_percent > p.missed_warn, level, late)
+        more = self._own_values()
         worst, message = self.health.worst()
         values: dict[str, Any] = {
             "state": "active" if self.active else "inactive" if self.configured else "unconfigured",
@@ -347,7 +391,7 @@ class TickNode(LifecycleNode):
             "scheduling": self.scheduling,
             **{f"age_ms {topic}": _ms(now - t) for topic, t in self.inputs.items()},
             **{f"count {key}": n for key, n in self.health.seen.items()},
-            **(self.values() if self.configured else {}),
+            **more,
         }
         status = DiagnosticStatus(
             level=bytes([int(worst)]), name=self.get_fully_qualified_name(), message=message, hardware_id=p.robot
@@ -357,7 +401,26 @@ class TickNode(LifecycleNode):
         array.header.stamp = stamp_of(self.present())
         self._diagnostics.publish(array)
 
+    def _own_values(self) -> dict[str, Any]:
+        if not (self.configured and self._has_figures):
+            return {}
+        try:
+            values = self.values()
+            self.health.clear("values")
+            return values
+        except Exception as e:
+            self.health.report("values", Level.WARN, f"figures failed: {type(e).__name__}: {e}")
+            return {}
+
     # -- parameters -----------------------------------------------------------------------------------------------
+
+    def _before_set_parameters(self, parameters: list[Parameter]) -> list[Parameter]:
+        """The parameters in their declared types, so that `ros2 param set NODE rate 100` is understood for a float."""
+        known = {f.name: f for f in dataclasses.fields(self.Parameters)}
+        return [
+            Parameter(p.name, value=converted(known[p.name], p.value)) if p.name in known and p.value is not None else p
+            for p in parameters
+        ]
 
     def _on_set_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
         known = {f.name: f for f in dataclasses.fields(self.Parameters)}
@@ -372,7 +435,7 @@ class TickNode(LifecycleNode):
             changed.add(p.name)
         before, self.params = self.params, params
         try:
-            if changed:
+            if changed and self.configured:  # `configure` reads them anyway
                 self.parameters_changed(changed)
         except Exception as e:
             self.params = before

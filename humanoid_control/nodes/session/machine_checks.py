@@ -16,7 +16,7 @@ from pathlib import Path
 
 from humanoid_control.errors import EXTRAS, missing_package
 from humanoid_control.nodes.base.ros_env import ros_flavour
-from humanoid_control.nodes.session.supervisor import SHM, leftovers
+from humanoid_control.nodes.session.shared_memory import SHM, leftovers
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 PACKAGES = ("numpy", "scipy", "pinocchio", "coal", "yaml", "rosbags", "rich", "numba")

@@ -26,7 +26,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.errors import ConfigError, EnvironmentProblem, UnknownNameError
 from humanoid_control.evaluation.bag import BagReader, BagWriter
 from humanoid_control.terminal import progress, warn
 
@@ -73,13 +73,18 @@ class Recorder:
         self._only = absolute_topics(only)
         self._seen: set[str] = set()
         self._stop = threading.Event()
+        self._failure = ""
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         self.node: Any = rclpy.create_node("recorder")
         self._executor = make_executor()
         self._executor.add_node(self.node)
 
     def run(self, stop: threading.Event, seconds: float) -> None:
-        """Record until told to stop, at most for some time [s]."""
+        """Record until told to stop, at most for some time [s].
+
+        Raises:
+            EnvironmentProblem: the bag cannot be written any further, as where the disk is full.
+        """
         self._stop = stop
         end = time.monotonic() + seconds
         look = 0.0
@@ -88,6 +93,8 @@ class Recorder:
                 self._look_for_topics()
                 look = time.monotonic() + 0.25
             self._executor.spin_once(timeout_sec=0.05)
+            if self._failure:
+                raise EnvironmentProblem(f"the recording {self.bag.directory} ends here: {self._failure}")
 
     def _look_for_topics(self) -> None:
         for topic, types in self.node.get_topic_names_and_types():
@@ -115,16 +122,28 @@ class Recorder:
         self.bag.add_topic(topic, type_name, latched)
 
         def received(data: bytes) -> None:
-            if not self._stop.is_set():  # one call of the executor may bring all that has piled up
+            if self._stop.is_set() or self._failure:  # one call of the executor may bring all that has piled up
+                return
+            try:
                 self.bag.write(topic, time.time_ns(), bytes(data))
+            except OSError as e:
+                self._failure = e.strerror or str(e)
 
         self.node.create_subscription(message, topic, received, qos, raw=True)
 
     def close(self) -> dict[str, int]:
-        """Finish the bag, before anything that may take its time; messages per topic."""
+        """Finish the bag, before anything that may take its time; messages per topic.
+
+        Raises:
+            EnvironmentProblem: the end of the bag cannot be written.
+        """
         import rclpy
 
-        self.bag.close()
+        try:
+            self.bag.close()
+        except OSError as e:
+            if not self._failure:
+                raise EnvironmentProblem(f"the recording {self.bag.directory} has no end: {e.strerror}") from None
         self._executor.shutdown()
         self.node.destroy_node()
         rclpy.try_shutdown()

@@ -99,6 +99,7 @@ class Session:
         self._monitor: Monitor | None = None
         self._handlers: dict[int, Any] = {}
         self._stopping = False
+        self._parent = parent_to_live_with()
         self.begin = time.monotonic()
 
     @property
@@ -143,11 +144,12 @@ class Session:
         self.begin = time.monotonic()
         if self.bag is not None:
             command = [sys.executable, "-u", "-m", "humanoid_control.cli.main", "record", "-o", str(self.bag)]
-            self.supervisor.start(RECORDER, [*command, *(["--topics", *self._topics] if self._topics else [])])
+            command += ["--topics", *self._topics] if self._topics else []
+            self.supervisor.start(RECORDER, command, essential=False, restarts=0)  # a bag cannot be gone on with
         for spec in self.stack.nodes:
             remaps = self.stack.remaps.get(spec.executable)
             command = node_command(spec.module, self._parameters, self.namespace, remaps)
-            self.supervisor.start(spec.executable, command)
+            self.supervisor.start(spec.executable, command, spec.essential)
         self._monitor = Monitor(self.namespace)
         try:
             self.supervisor.wait_ready()
@@ -190,13 +192,16 @@ class Session:
         return f"nothing moves after {timeout:g} s: {'; '.join(worst) or 'see the logs'} ({self.directory})"
 
     def check(self) -> None:
-        """Restart nodes that died.
+        """Restart nodes that died or hang; stop where the process that started this one is gone.
 
         Raises:
-            StackFailure: one died too often.
+            StackFailure: one that the stack needs died too often.
         """
+        if self._parent not in (None, os.getppid()) and not self.stopped.is_set():
+            warn("stopping: the process that started this one is gone (to go on without it: nohup or setsid)")
+            self.stopped.set()
         if not self.supervisor.watch():
-            dead = [c.name for c in self.supervisor.children.values() if c.gave_up]
+            dead = [c.name for c in self.supervisor.children.values() if c.gave_up and c.essential]
             raise StackFailure(f"{', '.join(dead)} could not be kept alive: see {self.directory}")
 
     def run(self, seconds: float, show: Callable[[float, str], None] | None = None) -> float:
@@ -207,7 +212,7 @@ class Session:
             show: called ten times a second with the time passed [s] and a line of status.
 
         Raises:
-            StackFailure: a node died too often.
+            StackFailure: a node that the stack needs died too often.
         """
         begin = time.monotonic()
         while not self.stopped.is_set() and time.monotonic() - begin < seconds:
@@ -247,6 +252,18 @@ class Session:
         for line in lines:
             if not self.quiet and line not in but:
                 warn(f"  {line}")
+
+
+def parent_to_live_with() -> int | None:
+    """The process without which this one has nothing to do; None where it was told to outlive it.
+
+    That is so for a leader of a session (setsid, systemd, a container), under nohup, which ignores SIGHUP, and for a
+    command in the background of a script, whose shell makes it ignore SIGINT.
+    """
+    ignored = signal.SIG_IGN in (signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGINT))
+    if ignored or os.getsid(0) == os.getpid():
+        return None
+    return os.getppid()
 
 
 class Monitor:

@@ -1,10 +1,11 @@
-"""Supervised processes: started, watched, restarted when they die, stopped one by one, and nothing left behind."""
+"""Supervised processes: started, watched, restarted when they die or hang, stopped one by one, nothing left behind."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,27 +15,45 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from humanoid_control.errors import HumanoidError
+from humanoid_control.errors import ConfigError, HumanoidError
+from humanoid_control.nodes.base.heartbeat import HeartbeatMonitor
 from humanoid_control.nodes.base.ros_env import GUARD
 from humanoid_control.nodes.base.runner import EXIT_BAD_INPUT, READY
+from humanoid_control.nodes.session.shared_memory import SharedMemoryKeeper, remove_leftovers
 
 READY_TIMEOUT = 90.0  # [s]
 STOP_LIMIT, FINISH_LIMIT = 2.2, 10.0  # [s] for all children together, and for one that has a file to finish
 RESTARTS, RESTART_WINDOW = 3, 60.0  # a child is restarted so often in so much time [s]
+HANG_LIMIT = 0.8  # [s] for which the loop of a node may stand still; with the time between two looks a second
+HANG_VARIABLE = "HUMANOID_HANG_LIMIT"  # another limit [s]; inf: none, for a debugger
+LAST_WORDS = 0.3  # [s] in which the last lines of a child that ended are read
+FULL = 2**18  # [bytes] a disk with less is full
 PR_SET_PDEATHSIG = 1
-SHM = Path("/dev/shm")
-SETTLE = 0.2  # [s] in which a process maps a file that it has just made
+LIBC = ctypes.CDLL(None)
 
 Report = Callable[[str, str], None]
 
 
 @dataclass
 class Child:
-    """One supervised process."""
+    """One supervised process.
+
+    Attributes:
+        name, command, log: of the process.
+        essential: without it the stack cannot go on. restarts: so often it is started again.
+        heartbeat: of the process that runs now. hung: it was killed because its loop stood still.
+        why: its last words when it first ended, of the ends that count.
+    """
 
     name: str
     command: list[str]
     log: Path
+    essential: bool = True
+    restarts: int = RESTARTS
+    heartbeat: HeartbeatMonitor | None = None
+    pump: threading.Thread | None = None
+    hung: str = ""
+    why: str = ""
     process: subprocess.Popen | None = None
     ready: threading.Event = field(default_factory=threading.Event)
     started: list[float] = field(default_factory=list)
@@ -74,39 +93,60 @@ class Supervisor:
         self.directory, self.report = directory, report
         self.children: dict[str, Child] = {}
         self._environment = child_environment(directory, environment or {})
+        self._hang_limit = hang_limit()
         self._born = time.time()
+        self._keeper: SharedMemoryKeeper | None = None
         directory.mkdir(parents=True, exist_ok=True)
 
-    def start(self, name: str, command: list[str]) -> None:
-        """Start a child; its output goes to `<name>.log`."""
-        child = Child(name, command, self.directory / f"{name}.log")
+    def start(self, name: str, command: list[str], essential: bool = True, restarts: int = RESTARTS) -> None:
+        """Start a child; its output goes to `<name>.log`.
+
+        Args:
+            name, command: of the child.
+            essential: False: where it cannot be kept alive, it is given up and the others go on.
+            restarts: so often it is started again when it ends.
+        """
+        if self._keeper is None:
+            self._keeper = SharedMemoryKeeper(self._born)
+        child = Child(name, command, self.directory / f"{name}.log", essential, restarts)
         self.children[name] = child
         self._spawn(child)
 
     def _spawn(self, child: Child) -> None:
         child.ready.clear()
+        child.hung, child.last_lines, child.heartbeat = "", [], HeartbeatMonitor()
         child.started.append(time.monotonic())
         child.process = subprocess.Popen(
             child.command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=self._environment,
+            env={**self._environment, **child.heartbeat.variables},
+            pass_fds=(child.heartbeat.descriptor,),
             start_new_session=True,
-            preexec_fn=_die_with_parent,
+            preexec_fn=_die_with(os.getpid()),
             text=True,
             errors="replace",
             bufsize=1,
         )
-        threading.Thread(target=self._pump, args=(child, child.process), daemon=True).start()
+        child.heartbeat.handed_over()
+        child.pump = threading.Thread(target=self._pump, args=(child, child.process), daemon=True)
+        child.pump.start()
 
     def _pump(self, child: Child, process: subprocess.Popen) -> None:
-        """Copy a child's output to its log, and report its warnings and errors."""
+        """Copy a child's output to its log, and report its warnings and errors.
+
+        A log that cannot be written is no reason to stop reading: the child would wait for it.
+        """
         assert process.stdout is not None
-        with child.log.open("a") as log:
+        with contextlib.ExitStack() as stack:
+            log = None
+            with contextlib.suppress(OSError):
+                log = stack.enter_context(child.log.open("ab", buffering=0))
             for line in process.stdout:
-                log.write(line)
-                log.flush()
+                with contextlib.suppress(OSError):
+                    if log is not None:
+                        log.write(line.encode(errors="replace"))
                 text = line.rstrip()
                 child.last_lines = [*child.last_lines[-19:], text]
                 if text.startswith(READY):
@@ -139,19 +179,51 @@ class Supervisor:
         return StackFailure(f"{child.name} ended with code {code}: {last} (see {child.log})")
 
     def watch(self) -> bool:
-        """Restart children that died; False once one could not be kept alive."""
+        """Restart children that died or hang; False once an essential one could not be kept alive."""
         for child in self.children.values():
-            if child.alive or child.gave_up:
+            if child.gave_up:
                 continue
-            code = child.process.returncode if child.process else None
-            recent = [t for t in child.started if time.monotonic() - t < RESTART_WINDOW]
-            if len(recent) > RESTARTS:
-                child.gave_up = True
-                self.report(child.name, f"ended with code {code}; not restarted again after {RESTARTS} restarts")
+            if child.alive:
+                self._end_if_hung(child)
             else:
-                self.report(child.name, f"ended with code {code}: restarted ({len(recent)} of {RESTARTS})")
-                self._spawn(child)
-        return not any(c.gave_up for c in self.children.values())
+                self._restart(child)
+        return not any(c.gave_up and c.essential for c in self.children.values())
+
+    def _end_if_hung(self, child: Child) -> None:
+        assert child.heartbeat is not None and child.process is not None
+        stalled = child.heartbeat.stalled(child.process.pid)
+        if stalled > self._hang_limit and child.ready.is_set() and not child.hung:
+            child.hung = f"its loop stood still for {stalled:.1f} s"
+            self._signal(child, signal.SIGKILL)
+
+    def _restart(self, child: Child) -> None:
+        """Start a child again that has ended, unless that was done too often."""
+        assert child.process is not None
+        if child.pump is not None:
+            child.pump.join(LAST_WORDS)
+        ended = child.hung or f"ended with code {child.process.returncode}"
+        recent = [t for t in child.started if time.monotonic() - t < RESTART_WINDOW]
+        if len(recent) == 1 or not child.why:
+            child.why = self._last_words(child)
+        if len(recent) <= child.restarts:
+            self.report(child.name, f"{ended}: restarted ({len(recent)} of {child.restarts})")
+            self._spawn(child)
+            return
+        child.gave_up = True
+        after = f"not restarted again after {child.restarts} restarts" if child.restarts else "not restarted"
+        if child.essential:
+            self.report(child.name, f"{ended}; {after}")
+        else:
+            self.report(child.name, f"{ended}; {after}, the other nodes go on: {child.why}")
+
+    def _last_words(self, child: Child) -> str:
+        """Why a child ended, as far as it said so itself, and whether its disk is full."""
+        said = [line for line in child.last_lines if line and not line.startswith(READY)]
+        words = child.hung or (said[-1] if said else "it said nothing")
+        with contextlib.suppress(OSError):
+            if shutil.disk_usage(self.directory).free < FULL:
+                return f"{words}; the disk is full ({self.directory})"
+        return words
 
     def stop(self, first: str = "") -> float:
         """Stop every child, the one named first, then the last started first; how long it took [s].
@@ -178,6 +250,9 @@ class Supervisor:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     child.process.wait(1.0)
         remove_leftovers(self._born)
+        if self._keeper is not None:
+            self._keeper.close()
+            self._keeper = None
         return time.monotonic() - begin
 
     @staticmethod
@@ -209,67 +284,25 @@ def node_command(
     return [*command, "-r", f"__ns:=/{namespace.strip('/')}"] if namespace else command
 
 
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def hang_limit() -> float:
+    """Time for which the loop of a node may stand still [s]: `$HUMANOID_HANG_LIMIT`, or 0.8.
 
-
-def shared_memory_files() -> list[Path]:
-    """All shared-memory files of Fast DDS."""
-    patterns = ("*fastdds_*", "*fastrtps_*")  # the name changed between releases
-    return sorted(p for pattern in patterns for p in SHM.glob(pattern) if p.is_file()) if SHM.is_dir() else []
-
-
-def files_in_use() -> set[str]:
-    """Names below /dev/shm that some process has mapped or open."""
-    used: set[str] = set()
-    for proc in Path("/proc").iterdir():
-        if not proc.name.isdigit():
-            continue
-        with contextlib.suppress(OSError):
-            for line in (proc / "maps").read_text().splitlines():
-                _, found, name = line.partition("/dev/shm/")
-                if found:
-                    used.add(name.split(" (deleted)")[0])
-        with contextlib.suppress(OSError):
-            for fd in (proc / "fd").iterdir():
-                with contextlib.suppress(OSError):
-                    target = os.readlink(fd)
-                    if target.startswith("/dev/shm/"):
-                        used.add(target.removeprefix("/dev/shm/").split(" (deleted)")[0])
-    return used
-
-
-def leftovers(since: float = 0.0) -> list[Path]:
-    """Files of this user, made after a time [s since the epoch], that no process uses.
-
-    A port of the middleware consists of several files with one name and different endings; they go together. Files
-    are listed before their users are, and twice: a process that has just made one takes a moment until it maps it, and
-    dies when it is removed in between.
+    Raises:
+        ConfigError: the variable is not a number above 0.
     """
-    out = _unused(shared_memory_files(), since)
-    if out:
-        time.sleep(SETTLE)
-        out = _unused(out, since)
-    return out
+    text = os.environ.get(HANG_VARIABLE, "").strip()
+    with contextlib.suppress(ValueError):
+        if not text or float(text) > 0:
+            return float(text or HANG_LIMIT)
+    raise ConfigError(f"{HANG_VARIABLE} must be a number of seconds above 0, or inf for no limit, got '{text}'")
 
 
-def _unused(candidates: list[Path], since: float) -> list[Path]:
-    used = files_in_use()
-    out = []
-    for path in candidates:
-        with contextlib.suppress(OSError):
-            info = path.stat()
-            stem = path.name.removeprefix("sem.").split("_mutex")[0].removesuffix("_el")
-            busy = any(stem in name for name in used)
-            if info.st_uid == os.getuid() and info.st_mtime >= since - 1 and not busy:
-                out.append(path)
-    return out
+def _die_with(parent: int) -> Callable[[], None]:
+    """To be called in a child: the kernel kills it when its parent is gone, or it ends where that was a moment ago."""
 
+    def prepare() -> None:
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
 
-def remove_leftovers(since: float = 0.0) -> int:
-    """Remove `leftovers` of the middleware; returns how many there were."""
-    found = leftovers(since)
-    for path in found:
-        with contextlib.suppress(OSError):
-            path.unlink()
-    return len(found)
+    return prepare

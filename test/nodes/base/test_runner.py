@@ -1,5 +1,6 @@
 """Node processes: bad parameters end in one line and exit code 2; signals end them quickly and cleanly."""
 
+import dataclasses
 import signal
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
+from humanoid_control.nodes import NODES as NODES_BY_NAME
 from test.places import port
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
@@ -154,3 +156,40 @@ def test_a_callback_that_raises_is_reported_and_the_node_goes_on(graph, tmp_path
     assert not answer.success and "ZeroDivisionError" in answer.message
     assert "service ~/divide failed" in graph.diagnostics("picky")["message"]
     assert process.poll() is None and graph.stop(process)[0] == 0
+
+
+def test_parameters_keep_their_types_whatever_was_set_or_refused(graph):
+    """Whole numbers are understood where a float is declared; what is shown is what is declared."""
+    from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
+    from rclpy.parameter import Parameter
+
+    from humanoid_control.nodes.base.parameters import default_of
+
+    fields = {f.name: f for f in dataclasses.fields(NODES_BY_NAME["state_estimator"].parameter_class())}
+    declared = {n: Parameter.Type.from_parameter_value(default_of(f)).value for n, f in fields.items()}
+    graph.start("state_estimator", "rate:=100", "bandwidth:=90")
+
+    def types():
+        request = DescribeParameters.Request(names=list(fields))
+        return {
+            d.name: d.type
+            for d in graph.call(DescribeParameters, "state_estimator/describe_parameters", request).descriptors
+        }
+
+    def set_to(name, value):
+        request = SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
+        return graph.call(SetParameters, "state_estimator/set_parameters", request).results[0]
+
+    def bandwidth():
+        request = GetParameters.Request(names=["bandwidth"])
+        return graph.call(GetParameters, "state_estimator/get_parameters", request).values[0]
+
+    assert types() == declared
+    assert bandwidth().type == declared["bandwidth"] and bandwidth().double_value == 90.0
+    assert set_to("bandwidth", 80).successful
+    assert bandwidth().type == declared["bandwidth"] and bandwidth().double_value == 80.0
+    for wrong in ("much", True, [1.0, 2.0]):
+        refused = set_to("bandwidth", wrong)
+        assert not refused.successful and "type" in refused.reason
+    assert not set_to("rate", 200).successful
+    assert types() == declared and bandwidth().double_value == 80.0

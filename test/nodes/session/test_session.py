@@ -30,7 +30,7 @@ def session(monkeypatch, tmp_path):
         if made.answer:
             raise StackFailure(made.answer)
 
-    monkeypatch.setattr(made.supervisor, "start", lambda name, command: None)
+    monkeypatch.setattr(made.supervisor, "start", lambda *_, **__: None)
     monkeypatch.setattr(made.supervisor, "wait_ready", wait_ready)
     yield made
     made.stop()

@@ -1,0 +1,191 @@
+"""Arguments of a launch, checked before anything is started: what is wrong is one line, with what would be right."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
+from humanoid_control.files import read_yaml, why
+from humanoid_control.nodes.base.parameters import check_value, parse_value
+from humanoid_control.nodes.stacks import Stack
+
+CLIP_NODE, VIEWER = "trajectory_streamer", "viewer"
+
+
+@dataclass(frozen=True)
+class LaunchArgument:
+    """One argument: its name, its default as it is typed, and what it means."""
+
+    name: str
+    default: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """Arguments of a launch as they are meant.
+
+    Attributes:
+        robot: of the catalogue, or path of a URDF. namespace: of all nodes.
+        params_file: for all nodes; empty: none.
+        clip: None in a stack that plays none. port: of the page; None in a stack without the viewer.
+        state_publisher: whether robot_state_publisher is wanted. rviz: whether that is.
+    """
+
+    robot: str
+    namespace: str
+    params_file: str
+    clip: str | None
+    port: int | None
+    state_publisher: bool
+    rviz: bool
+
+
+def launch_arguments(stack: Stack) -> list[LaunchArgument]:
+    """The arguments that the launch file of a stack takes."""
+    arguments = [
+        LaunchArgument("robot", "hrp2", "robot of the catalogue, or path of a URDF"),
+        LaunchArgument("namespace", "", "namespace of all nodes"),
+        LaunchArgument("params_file", "", "parameter file for all nodes"),
+        LaunchArgument("rsp", "true", "start robot_state_publisher where it is installed"),
+        LaunchArgument("rviz", "false", "start rviz2 with the configuration of this package"),
+    ]
+    if CLIP_NODE in stack:
+        text = "motion clip: dance or gentle_dance (built in), or the path of a C3D, TRC, BVH, AMC or CSV file"
+        own = str(stack.settings.get(CLIP_NODE, {}).get("clip", "dance"))
+        arguments += [
+            LaunchArgument("clip", own, text),
+            LaunchArgument("motion", "", "the same as clip, as it is called elsewhere"),
+        ]
+    if VIEWER in stack:
+        arguments.append(LaunchArgument("port", "8080", "port of the browser view"))
+    return arguments
+
+
+def check_names(stack: Stack, typed: Iterable[str]) -> None:
+    """Refuse `name:=value` texts of a command line whose name is none of the stack's arguments.
+
+    Raises:
+        UnknownNameError: with the nearest name.
+    """
+    known = [a.name for a in launch_arguments(stack)]
+    for text in typed:
+        name, assigned, _ = text.partition(":=")
+        if assigned and name not in known:
+            raise UnknownNameError("launch argument", name, known, hint=f"(of stack {stack.name})")
+
+
+def launch_options(stack: Stack, given: Mapping[str, str]) -> LaunchOptions:
+    """The options of a launch; robot, clip and parameter file are read, so that nothing starts with a wrong one.
+
+    Args:
+        given: launch configurations by name, those of other launch files among them.
+
+    Raises:
+        HumanoidError: an argument that is wrong; why.
+    """
+    from humanoid_control.robots.catalogue import load_robot
+
+    values = {a.name: given.get(a.name, a.default).strip() for a in launch_arguments(stack)}
+    switches = {name: truth(name, values[name]) for name in ("rsp", "rviz")}
+    specs = {spec.executable: spec for spec in stack.nodes}
+    port = parse_value(specs[VIEWER].parameter_class(), "port", values["port"]) if VIEWER in specs else None
+    file = Path(values["params_file"]).expanduser() if values["params_file"] else None
+    parameters = read_parameters(stack, file, values["namespace"]) if file is not None else {}
+    robot = load_robot(values["robot"])
+    clip = None
+    if CLIP_NODE in specs:
+        robot.require_imitation_points()
+        clip = _clip(values, stack)
+        own = {**stack.settings.get(CLIP_NODE, {}), **parameters.get(CLIP_NODE, {}), "clip": clip}
+        _read_clip(specs[CLIP_NODE].parameter_class(), own)
+    return LaunchOptions(
+        values["robot"],
+        values["namespace"],
+        str(file or ""),
+        clip,
+        port,
+        switches["rsp"],
+        switches["rviz"],
+    )
+
+
+def truth(name: str, text: str) -> bool:
+    """A switch, in any spelling that YAML takes for a truth value.
+
+    Raises:
+        ConfigError: another text.
+    """
+    value: Any = {"1": True, "0": False}.get(text)
+    if value is None:
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            value = None
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} must be true or false, got '{text}'")
+    return value
+
+
+def read_parameters(stack: Stack, path: Path, namespace: str = "") -> dict[str, dict[str, Any]]:
+    """Parameters of a ROS parameter file for the nodes of a stack: node -> parameter -> value, of the right types.
+
+    Raises:
+        ConfigError: not readable, not a parameter file, or a value that a node would refuse.
+    """
+    try:
+        content = read_yaml(path)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
+        raise ConfigError(f"params_file {path}: {why(e)}") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"params_file {path}: must hold the parameters of nodes: NODE: {{ros__parameters: ...}}")
+    prefix = f"/{namespace.strip('/')}/" if namespace.strip("/") else "/"
+    found: dict[str, dict[str, Any]] = {}
+    for spec in stack.nodes:
+        cls, values = spec.parameter_class(), {}
+        names = {f.name for f in dataclasses.fields(cls)}
+        for section in _sections(content, spec.executable, prefix):
+            parameters = section.get("ros__parameters") if isinstance(section, dict) else None
+            for name, value in (parameters if isinstance(parameters, dict) else {}).items():
+                if name in names:  # the node itself warns of others
+                    try:
+                        values[name] = check_value(cls, name, value)
+                    except HumanoidError as e:
+                        raise ConfigError(f"params_file {path}: {spec.executable}: {e}") from None
+        found[spec.executable] = values
+    return found
+
+
+def _sections(content: dict[str, Any], node: str, prefix: str) -> list[Any]:
+    """Parts of a parameter file that are for a node, the stronger ones later."""
+    everybody, within = content.get("/**"), content.get(prefix.rstrip("/")) if prefix != "/" else None
+    parts = [everybody]
+    parts += [part.get(node) for part in (everybody, within) if isinstance(part, dict)]
+    return [*parts, content.get(f"/**/{node}"), content.get(node), content.get(f"{prefix}{node}")]
+
+
+def _clip(values: Mapping[str, str], stack: Stack) -> str:
+    """The clip by either of its names.
+
+    Raises:
+        ConfigError: both were given, and are not the same.
+    """
+    clip, motion = values["clip"], values["motion"]
+    default = next(a.default for a in launch_arguments(stack) if a.name == "clip")
+    if motion and clip not in (default, motion):
+        raise ConfigError(f"clip:={clip} contradicts motion:={motion}: give one")
+    return motion or clip
+
+
+def _read_clip(cls: Any, values: Mapping[str, Any]) -> None:
+    from humanoid_control.nodes.trajectory_streamer import clip_points
+
+    p = cls(**values)
+    if p.source == "clip":
+        clip_points(p)

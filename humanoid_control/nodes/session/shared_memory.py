@@ -1,0 +1,127 @@
+"""Files that Fast DDS leaves in shared memory when its processes are killed: found, and removed, by a keeper too.
+
+A supervisor that is killed cannot tidy up. Its keeper, a process that does nothing else, notices it and does. This
+file is run by it as a script, without the packages that a node needs: it takes 10 MB.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+SHM = Path("/dev/shm")
+SETTLE = 0.2  # [s] in which a process maps a file that it has just made
+TIDY_TIME, TIDY_PERIOD = 1.5, 0.1  # [s] in which the nodes of a killed supervisor die too
+DONE = b"."
+
+
+class SharedMemoryKeeper:
+    """A process that outlives this one, should it be killed, long enough to remove what is left in shared memory."""
+
+    def __init__(self, since: float) -> None:
+        """Start it.
+
+        Args:
+            since: files made before are none of its business [s since the epoch].
+        """
+        end, self._line = os.pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", __file__, repr(since)],
+            stdin=end,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
+        os.close(end)
+
+    def close(self) -> None:
+        """End it: everything was tidied up."""
+        with contextlib.suppress(OSError):
+            os.write(self._line, DONE)
+        os.close(self._line)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
+
+
+def shared_memory_files() -> list[Path]:
+    """All shared-memory files of Fast DDS."""
+    patterns = ("*fastdds_*", "*fastrtps_*")  # the name changed between releases
+    return sorted(p for pattern in patterns for p in SHM.glob(pattern) if p.is_file()) if SHM.is_dir() else []
+
+
+def files_in_use() -> set[str]:
+    """Names below /dev/shm that some process has mapped or open."""
+    used: set[str] = set()
+    for proc in Path("/proc").iterdir():
+        if not proc.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            for line in (proc / "maps").read_text().splitlines():
+                _, found, name = line.partition("/dev/shm/")
+                if found:
+                    used.add(name.split(" (deleted)")[0])
+        with contextlib.suppress(OSError):
+            for fd in (proc / "fd").iterdir():
+                with contextlib.suppress(OSError):
+                    target = os.readlink(fd)
+                    if target.startswith("/dev/shm/"):
+                        used.add(target.removeprefix("/dev/shm/").split(" (deleted)")[0])
+    return used
+
+
+def leftovers(since: float = 0.0) -> list[Path]:
+    """Files of this user, made after a time [s since the epoch], that no process uses.
+
+    A port of the middleware consists of several files with one name and different endings; they go together. Files
+    are listed before their users are, and twice: a process that has just made one takes a moment until it maps it, and
+    dies when it is removed in between.
+    """
+    out = _unused(shared_memory_files(), since)
+    if out:
+        time.sleep(SETTLE)
+        out = _unused(out, since)
+    return out
+
+
+def _unused(candidates: list[Path], since: float) -> list[Path]:
+    used = files_in_use()
+    out = []
+    for path in candidates:
+        with contextlib.suppress(OSError):
+            info = path.stat()
+            stem = path.name.removeprefix("sem.").split("_mutex")[0].removesuffix("_el")
+            busy = any(stem in name for name in used)
+            if info.st_uid == os.getuid() and info.st_mtime >= since - 1 and not busy:
+                out.append(path)
+    return out
+
+
+def remove_leftovers(since: float = 0.0) -> int:
+    """Remove `leftovers` of the middleware; returns how many there were."""
+    found = leftovers(since)
+    for path in found:
+        with contextlib.suppress(OSError):
+            path.unlink()
+    return len(found)
+
+
+def keep(since: float) -> None:
+    """Wait for a word on standard input; where it ends without one, its writer was killed: remove leftovers."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    if sys.stdin.buffer.read(1) == DONE:
+        return
+    end = time.monotonic() + TIDY_TIME
+    while time.monotonic() < end:
+        remove_leftovers(since)
+        time.sleep(TIDY_PERIOD)
+
+
+if __name__ == "__main__":
+    keep(float(sys.argv[1]))

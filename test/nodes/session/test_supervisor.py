@@ -1,0 +1,204 @@
+"""Supervised processes that die, hang, cannot write, or lose their supervisor: plain ones, without ROS."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.nodes.session.shared_memory import SHM, SharedMemoryKeeper
+from humanoid_control.nodes.session.supervisor import Supervisor, hang_limit
+
+LOOP = """
+import os, sys, time
+from humanoid_control.nodes.base.heartbeat import Heartbeat
+beat = Heartbeat()
+print("READY loop", flush=True)
+{before}
+for k in range(10**9):
+    beat.beat()
+    time.sleep(0.01)
+    {inside}
+"""
+
+
+@pytest.fixture
+def supervised(tmp_path):
+    """Start children from scripts, and watch them until something is the case."""
+    said: list[tuple[str, str]] = []
+    supervisor = Supervisor(tmp_path, lambda name, text: said.append((name, text)))
+
+    class Supervised:
+        complaints, children = said, supervisor.children
+
+        def start(self, name, script, **options):
+            supervisor.start(name, [sys.executable, "-u", "-c", textwrap.dedent(script)], **options)
+
+        def wait_ready(self):
+            supervisor.wait_ready(30)
+
+        def watch_until(self, condition, timeout=20.0):
+            end, good = time.monotonic() + timeout, True
+            while not condition():
+                assert time.monotonic() < end, (said, [c.last_lines for c in supervisor.children.values()])
+                good = supervisor.watch()
+                time.sleep(0.02)
+            return good
+
+    yield Supervised()
+    supervisor.stop()
+
+
+def loop(before: str = "pass", inside: str = "pass") -> str:
+    return LOOP.format(before=before, inside=inside)
+
+
+def alive(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
+def test_a_helper_that_keeps_dying_is_given_up_and_the_others_go_on(supervised):
+    supervised.start("control", loop())
+    supervised.start("helper", "print('READY'); print('no paper left'); raise SystemExit(3)", essential=False)
+    assert supervised.watch_until(lambda: supervised.children["helper"].gave_up)
+    texts = [text for name, text in supervised.complaints if name == "helper"]
+    assert texts == [
+        "ended with code 3: restarted (1 of 3)",
+        "ended with code 3: restarted (2 of 3)",
+        "ended with code 3: restarted (3 of 3)",
+        "ended with code 3; not restarted again after 3 restarts, the other nodes go on: no paper left",
+    ]
+    assert supervised.children["control"].alive
+
+
+def test_what_the_stack_needs_ends_it_when_it_keeps_dying(supervised):
+    supervised.start("control", "raise SystemExit(3)")
+    assert not supervised.watch_until(lambda: supervised.children["control"].gave_up)
+
+
+@pytest.mark.parametrize("fault", ["stopped", "sleeping", "turning"])
+def test_a_loop_that_stands_still_is_found_within_a_second_and_started_again(supervised, tmp_path, fault):
+    """By SIGSTOP, by a call that never returns, and by one that never returns and turns."""
+    once = f"os.path.exists('{tmp_path}/again') or (open('{tmp_path}/again', 'w'), "
+    inside = {"stopped": "pass", "sleeping": once + "time.sleep(1e6))", "turning": once + "[0 for _ in iter(int, 1)])"}
+    supervised.start("control", loop(inside=inside[fault]))
+    supervised.start("other", loop())
+    supervised.wait_ready()
+    child = supervised.children["control"]
+    first, since = child.process, time.monotonic()
+    if fault == "stopped":
+        os.kill(first.pid, signal.SIGSTOP)
+    supervised.watch_until(lambda: child.hung)
+    took = time.monotonic() - since
+    supervised.watch_until(lambda: child.process is not first)
+    assert re.fullmatch(r"its loop stood still for 0\.[89] s: restarted \(1 of 3\)", supervised.complaints[-1][1])
+    assert supervised.complaints[-1][0] == "control" and len(supervised.complaints) == 1
+    if fault != "turning":  # it may have to wait for a processor, which is not counted
+        assert 0.75 < took < 1.3
+    supervised.watch_until(child.ready.is_set)
+    deadline = time.monotonic() + 1.2
+    supervised.watch_until(lambda: time.monotonic() > deadline)
+    assert len(supervised.complaints) == 1, "and the new one runs"
+
+
+def test_starting_resting_and_compiling_may_take_their_time(supervised):
+    """Before the first beat, after `rest`, and while numba compiles."""
+    supervised.start("starting", loop(before="time.sleep(2)"))
+    supervised.start("inactive", loop(inside="beat.rest() or time.sleep(2)"))
+    compiles = "import numba; beat.excuse_compiler(); beat.beat(); from numba.core.event import trigger_event as t"
+    slow = "\nwith t('numba:compile'):\n    time.sleep(2)"
+    supervised.start("compiling", loop(before=compiles + slow))
+    supervised.wait_ready()
+    deadline = time.monotonic() + 2.5
+    supervised.watch_until(lambda: time.monotonic() > deadline)
+    assert not supervised.complaints
+
+
+def test_a_supervisor_that_slept_itself_blames_nobody(supervised):
+    """As after a night of the whole machine: the nodes had no time either."""
+    supervised.start("control", loop())
+    supervised.wait_ready()
+    child = supervised.children["control"]
+    for _ in range(2):
+        supervised.watch_until(lambda: child.heartbeat.stalled(child.process.pid) == 0.0)
+        os.kill(child.process.pid, signal.SIGSTOP)
+        time.sleep(1.5)
+        assert child.heartbeat.stalled(child.process.pid) < 0.5
+        os.kill(child.process.pid, signal.SIGCONT)
+
+
+def test_the_limit_can_be_lifted_for_a_debugger(monkeypatch):
+    monkeypatch.setenv("HUMANOID_HANG_LIMIT", "inf")
+    assert hang_limit() == float("inf")
+    for wrong in ("soon", "-1", "nan", "0"):
+        monkeypatch.setenv("HUMANOID_HANG_LIMIT", wrong)
+        with pytest.raises(ConfigError, match=f"HUMANOID_HANG_LIMIT must be .* got '{wrong}'"):
+            hang_limit()
+
+
+SUPERVISOR = """
+import os, sys, time
+from pathlib import Path
+from humanoid_control.nodes.session.supervisor import Supervisor
+s = Supervisor(Path(sys.argv[1]), lambda *_: None)
+child = "import os, time; open('/dev/shm/fastdds_' + os.environ['OWN'], 'w'); print('READY', flush=True); time.sleep(9)"
+s.start("one", [sys.executable, "-c", child])
+s.wait_ready(20)
+print(s.children["one"].process.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(not SHM.is_dir(), reason="needs /dev/shm")
+def test_a_supervisor_that_is_killed_leaves_neither_processes_nor_shared_memory(tmp_path):
+    name = f"{os.getpid()}"
+    env = {**os.environ, "OWN": name}
+    supervisor = subprocess.Popen(
+        [sys.executable, "-u", "-c", SUPERVISOR, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=env
+    )
+    pid = int(supervisor.stdout.readline())
+    path = SHM / f"fastdds_{name}"
+    assert alive(pid) and path.exists()
+    supervisor.kill()
+    supervisor.wait()
+    end = time.monotonic() + 2.0
+    while alive(pid) or path.exists():
+        assert time.monotonic() < end, (alive(pid), path.exists())
+        time.sleep(0.02)
+    supervisor.stdout.close()
+
+
+def test_the_keeper_goes_when_it_is_told_to(tmp_path):
+    keeper = SharedMemoryKeeper(time.time())
+    keeper.close()
+    assert keeper._process.poll() == 0
+
+
+def test_a_child_whose_supervisor_died_while_it_was_born_does_not_stay():
+    """The kernel tells a process of the death of its parent only where it was asked before."""
+    code = """
+import os, sys, time
+from humanoid_control.nodes.session.supervisor import _die_with
+born = _die_with(os.getpid())
+read, write = os.pipe()
+if os.fork() == 0:
+    if os.fork() == 0:  # its parent is another one, as if that had died in between
+        born()
+        os.write(write, b"alive")
+    os._exit(0)
+os.close(write)
+print(os.read(read, 10))
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert said.stdout.strip() == "b''", said.stderr
