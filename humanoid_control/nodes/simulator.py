@@ -154,6 +154,7 @@ class Simulator(TickNode):
     # -- time -----------------------------------------------------------------------------------------------------
 
     def tick(self, now: float) -> None:
+        self.incoming.arbiter.report(now)
         if self.paused or self.engine.diverged:
             if now - self._repeated >= REPEAT_PERIOD:
                 self._repeated = now

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from humanoid_control.errors import (
     UnknownNameError,
     nearest_names,
 )
+from humanoid_control.nodes.base.command_owner import CommandArbiter
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     GROUND_TRUTH,
@@ -58,8 +59,9 @@ class SimulatorInputs:
         self.node, self.engine, self.robot, self.health = node, engine, engine.robot, node.health
         self._tension = node.params.tension
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
+        self.arbiter = CommandArbiter(node, "joint_commands")
         self.restart()
-        node.listen(JointState, "joint_commands", self._guarded("command", self.on_command))
+        node.listen(JointState, "joint_commands", self._guarded("command", self.on_command), takes_info=True)
         for message, topic, callback in (
             (JointState, "set_state", self.on_set_state),
             (PoseStamped, "set_base", self.on_set_base),
@@ -72,10 +74,10 @@ class SimulatorInputs:
         self._last = float("inf")  # simulated time of the last command [s]
         self._without_position = np.zeros(self.robot.n, dtype=bool)
 
-    def _guarded(self, key: str, callback: Callable[[Any], None]) -> Callable[[Any], None]:
-        def call(message: Any) -> None:
+    def _guarded(self, key: str, callback: Callable[..., None]) -> Callable[..., None]:
+        def call(*given: Any) -> None:
             try:
-                callback(message)
+                callback(*given)
                 self.health.clear(key)
             except HumanoidError as e:
                 self.health.report(key, Level.ERROR if isinstance(e, NotANumberError) else Level.WARN, str(e))
@@ -84,8 +86,10 @@ class SimulatorInputs:
 
     # -- commands ---------------------------------------------------------------------------------------------------
 
-    def on_command(self, m: JointState) -> None:
+    def on_command(self, m: JointState, info: Mapping[str, Any]) -> None:
         """Positions, velocities, efforts, each for all names or left empty; they choose the kind of drive."""
+        if not self.arbiter.accepts(info, self.node.params.command_timeout):
+            return
         if m.name != self._order[0]:
             self._order = (list(m.name), *self.robot.order_of(m.name))
             unknown = [n for n in m.name if n not in self.robot.index]

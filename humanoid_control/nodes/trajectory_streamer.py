@@ -17,6 +17,7 @@ from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.mocap import BodyPoints, find_body_points, load_body_points, load_clip
+from humanoid_control.nodes.base.command_owner import CommandOwner
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     LATCHED,
@@ -69,7 +70,7 @@ class ReferenceOutput:
         self._compile()
         self._message = joint_state(robot.joint_names)
         self._estimate = JointPositions(robot)
-        self._publisher = node.create_publisher(JointState, "reference_joint_states", STREAM_OUT)
+        self._publisher = CommandOwner(node, "reference_joint_states")
         if not blind:
             node.listen(JointState, "estimated_joint_states", self._on_joint_states)
         self._took = Samples(int(rate * max(5.0, node.params.window)))
@@ -82,6 +83,7 @@ class ReferenceOutput:
         self._estimate.forget()
         self._error = float("nan")
         self._stamps.restart()
+        self._publisher.restart()
 
     def _compile(self) -> None:
         """One step that nobody sees, so that the first real one does not wait for the compiler."""
@@ -98,19 +100,23 @@ class ReferenceOutput:
             self._estimate.take(m)
 
     def start(self, now: float) -> np.ndarray | None:
-        """Begin, once it is known where the robot is; the seven points (7, 3) there, None while it is not known."""
+        """Begin, once it is known where the robot is; the seven points (7, 3) there, None while it may not begin."""
         if self.blind:
             self._estimate.values = self.robot.postures["neutral"].copy()
         known = self._estimate.known
         missing = not known and self.node.silent("estimated_joint_states", now, 0.0)
         self.node.health.check("start", missing, Level.WARN, "no joint states yet: nothing is commanded")
-        if not known:
+        if not self._publisher.look(now, known):
             return None
         joints = np.clip(self._estimate.values, self.robot.lower, self.robot.upper)
         self.retargeter.joints[:] = joints
         self.retargeter.start_at(joints)
         self.started = True
         return self.robot.point_positions(self.robot.q(self.retargeter.joints), POINTS)
+
+    def goes_on(self, now: float) -> bool:
+        """Test whether this node still is the one that may publish joint positions."""
+        return self._publisher.look(now)
 
     def step(self, targets: np.ndarray | None) -> None:
         """One step toward the targets (7, 3) [m], and its message; without targets the posture is held."""
@@ -327,6 +333,9 @@ class TrajectoryStreamer(TickNode):
             if start is None:
                 return
             self.source.begin_at(start)
+        elif self.reference is not None and not self.reference.goes_on(now):
+            self.activate()
+            return
         points, stamp = self.source.advance(now)
         if points is not None:
             self.publish(points, stamp)

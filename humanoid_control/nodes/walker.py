@@ -23,6 +23,7 @@ from visualization_msgs.msg import MarkerArray
 from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.kinematics.joint_state import ImuReading, Measurement
 from humanoid_control.kinematics.joint_state import JointState as JointRecord
+from humanoid_control.nodes.base.command_owner import CommandOwner
 from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_OUT, fill_joint_state, joint_state, stamp_of
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import IdlePublisher
@@ -88,7 +89,7 @@ class WalkerNode(TickNode):
         self.check = StartCheck(robot, self.walker.feet, terrain=self.walker.replanner.terrain)
         self.shift = ShiftCheck(robot.mass * 9.81)
         self.message = joint_state(robot.joint_names)
-        self.commands = self.create_publisher(JointState, "joint_commands", STREAM_OUT)
+        self.commands = CommandOwner(self, "joint_commands")
         self.outputs = WalkOutputs(self, self.walker, p.odom_frame, p.odom_drift)
         self.plan = IdlePublisher(self.create_publisher(MarkerArray, "footsteps/planned", STREAM_OUT))
         self.answers = self.create_publisher(KeyValue, "footsteps/status", LATCHED)
@@ -302,7 +303,10 @@ class WalkerNode(TickNode):
         if not ticks or s.missing:
             return
         if not self.running:
-            self._prepare()
+            self._prepare(now)
+            return
+        if not self.commands.look(now):
+            self.restart()
             return
         begin = time.monotonic()
         for _ in range(ticks):
@@ -318,8 +322,8 @@ class WalkerNode(TickNode):
     def _look_around(self) -> None:
         """Report what needs no tick: sensors that were never heard, others who command the same."""
         s = self.sensors
-        others = self.count_publishers("joint_commands") - 1
-        self.health.check("owner", others > 0, Level.ERROR, "joint_commands has another publisher: one must go")
+        if s.missing and not self.running:
+            self.commands.look(time.monotonic(), ready=False)
         several = self.count_publishers("cmd_vel") > 1
         self.health.check(
             "cmd_vel_owners", several, Level.WARN, "cmd_vel has several publishers: the last message wins"
@@ -330,10 +334,10 @@ class WalkerNode(TickNode):
         text = "not standing yet: " + "; ".join(problems or ["not steady"])
         self.health.check("start", not self.running and waits, Level.WARN, text)
 
-    def _prepare(self) -> None:
+    def _prepare(self, now: float) -> None:
         """Stand, where the robot is found at rest and nobody else commands it."""
-        others = self.count_publishers("joint_commands") > 1
-        if others or (self.params.start_check and not self.check.ready(self.sensors.measurement(), 1.0 / self.rate)):
+        ready = not self.params.start_check or self.check.ready(self.sensors.measurement(), 1.0 / self.rate)
+        if not self.commands.look(now, ready):
             return
         self.running = True
         for key in ("start", "jump", "off"):

@@ -6,7 +6,6 @@ Its markers: shapes coloured by distance, near pairs, centre of mass, momentum.
 from __future__ import annotations
 
 import sys
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.ik import FollowerSettings, IkResult, IkSettings, TargetFilterSettings, TargetFollower
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
+from humanoid_control.nodes.base.command_owner import CommandOwner
 from humanoid_control.nodes.base.messages import (
     STREAM_OUT,
     WORLD,
@@ -166,7 +166,6 @@ def _marker(ns: str, number: int, kind: int, scale: Any, color: Any = GREY) -> M
 
 LOST_AFTER = 0.2  # [s] without an estimate after which a robot under feedback stands still
 NO_POSITIONS = np.zeros(0)
-DISCOVERY = 0.3  # [s] before the first command: a node that finds this one later would jump into its midst
 SHORTEST_STEP = 100_000  # [ns]
 MAX_TARGET_RATE = 120.0  # [Hz]
 
@@ -229,7 +228,7 @@ class WholeBodyIkNode(TickNode):
         self.robot = robot
         self.follower = TargetFollower(robot, self.settings(), p.self_collision)
         self.message = joint_state(robot.joint_names)
-        self.commands = self.create_publisher(JointState, "joint_commands", STREAM_OUT)
+        self.commands = CommandOwner(self, "joint_commands")
         self.markers = IkMarkers(self, robot)
         self.listen(MarkerArray, "targets", self.on_targets, raw=True, wakes=True)
         self.reader = MarkerReader()
@@ -267,8 +266,8 @@ class WholeBodyIkNode(TickNode):
     def activate(self) -> None:
         """Start where the robot is: the first command waits for its joint states."""
         self.waiting, self.stamp, self.last_command = True, None, None
-        self.known_since = time.monotonic()
         self.estimate.forget()
+        self.commands.restart()
         self.follower.start(self.robot.postures["neutral"])
 
     def on_joint_states(self, m: JointState) -> None:
@@ -297,14 +296,14 @@ class WholeBodyIkNode(TickNode):
             known = self.estimate.known
             missing = self.silent("estimated_joint_states", now, 0.0) and not known
             self.health.check("start", missing, Level.WARN, "no joint states yet: nothing is commanded")
-            if not known and not self.params.start_blind:
-                self.known_since = now
-                return
-            if now - self.known_since < DISCOVERY:  # meanwhile the estimate goes on being read
+            if not self.commands.look(now, known or self.params.start_blind):  # meanwhile the estimate is read on
                 return
             self.health.clear("start")
             self.follower.start(self.estimate.values)
             self.waiting = False
+        elif not self.commands.look(now):
+            self.activate()
+            return
         lost = self.params.feedback > 0 and self.age("estimated_joint_states", now) > LOST_AFTER
         if self.health.check("lost", lost, Level.WARN, "no estimates of the joints: standing still"):
             self.commands.publish(

@@ -13,7 +13,7 @@ def test_a_frame_between_two_ticks_sends_its_targets_and_leaves_the_joints_to_th
     """The solver keeps speeds by the node's own period: a step more would make the robot faster than allowed."""
     streamer, sent, solved = TrajectoryStreamer.__new__(TrajectoryStreamer), [], []
     streamer.source = SimpleNamespace(advance=lambda now: ("points", now), current="current")
-    streamer.reference = SimpleNamespace(started=True, step=solved.append)
+    streamer.reference = SimpleNamespace(started=True, step=solved.append, goes_on=lambda now: True)
     streamer.publish = lambda points, stamp: sent.append(points)
     for ticks, frames in ((1, 0), (1, 3), (2, 1)):
         sent.clear(), solved.clear()

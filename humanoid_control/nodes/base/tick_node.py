@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import inspect
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -30,6 +31,7 @@ from humanoid_control.nodes.base.parameters import (
 from humanoid_control.nodes.base.statistics import TickStatistics
 
 DIAGNOSTICS_PERIOD = 1.0  # [s]
+WITH_INFO = inspect.signature(lambda message, info: None)  # by which rclpy knows a callback that takes both
 SETTLING = 4.0  # [s] while a stack starts, its processes compete for the cores
 
 
@@ -214,34 +216,51 @@ class TickNode(LifecycleNode):
         qos: QoSProfile = STREAM_IN,
         raw: bool = False,
         wakes: bool = False,
+        takes_info: bool = False,
     ) -> None:
         """Subscribe; the age of the last message appears in diagnostics.
 
         Args:
             message, topic, callback, qos, raw: of the subscription.
             wakes: a message makes an extra tick at once instead of waiting for the next one.
+            takes_info: see `create_subscription`.
         """
 
-        def received(msg: Any) -> None:
+        def received(*given: Any) -> None:
             self.inputs[topic] = time.monotonic()
-            callback(msg)
+            callback(*given)
             self.wake = self.wake or wakes
 
-        self.create_subscription(message, topic, received, qos, raw=raw)
+        self.create_subscription(message, topic, received, qos, raw=raw, takes_info=takes_info)
 
-    def create_subscription(self, msg_type: Any, topic: str, callback: Any, *args: Any, **kwargs: Any) -> Any:
-        """Subscribe as rclpy does, but what the callback raises is reported, and the message passed over."""
+    def create_subscription(
+        self, msg_type: Any, topic: str, callback: Any, *args: Any, takes_info: bool = False, **kwargs: Any
+    ) -> Any:
+        """Subscribe as rclpy does, but what the callback raises is reported, and the message passed over.
+
+        Args:
+            msg_type, topic, callback, args, kwargs: of rclpy.
+            takes_info: the callback takes the message and what rclpy says about it, its publisher among others.
+        """
         key = f"callback {topic}"
 
-        def guarded(message: Any) -> None:
+        def guarded(*given: Any) -> None:
             try:
-                callback(message)
+                callback(*given)
                 self.health.clear(key)
             except Exception as e:
                 text = f"message on {topic} failed, passed over: {type(e).__name__}: {e}"
                 self.health.report(key, Level.ERROR, text)
 
-        return super().create_subscription(msg_type, topic, guarded, *args, **kwargs)
+        def with_info(*given: Any) -> None:  # rclpy's events executor hands over one tuple, its others two arguments
+            guarded(*(given if len(given) == 2 else given[0]))
+
+        def alone(message: Any) -> None:
+            guarded(message)
+
+        with_info.__signature__ = WITH_INFO  # type: ignore[attr-defined]
+        taken = with_info if takes_info else alone
+        return super().create_subscription(msg_type, topic, taken, *args, **kwargs)
 
     def create_service(self, srv_type: Any, srv_name: str, callback: Any, *args: Any, **kwargs: Any) -> Any:
         """Offer a service as rclpy does, but what the callback raises is reported, and answered where there is room."""

@@ -5,6 +5,7 @@ Time is the test's own: a walk of ten seconds takes two, and is the same on a ma
 
 from __future__ import annotations
 
+import inspect
 import random
 import time
 from collections import defaultdict
@@ -30,26 +31,37 @@ class Bus:
     """
 
     def __init__(self):
-        self.listeners, self.publishers = defaultdict(list), defaultdict(int)
+        self.listeners, self.publishers = defaultdict(list), defaultdict(list)
+        self.all_publishers = []
         self.loss, self.silent, self.change, self.newest = {}, set(), {}, {}
         self.random = random.Random(1)
 
-    def publish(self, topic, message):
+    def publish(self, topic, message, gid=b""):
         self.newest[topic] = message
         if topic in self.silent or self.random.random() < self.loss.get(topic, 0.0):
             return
         message = self.change.get(topic, lambda m: m)(message)
+        info = {"publisher_gid": {"data": gid}}
         for callback in list(self.listeners[topic]):
-            callback(message)
+            callback(*(message, info)[: len(inspect.signature(callback).parameters)])
 
 
 class Publisher:
-    def __init__(self, bus, topic):
-        self.bus, self.topic = bus, topic
-        bus.publishers[topic] += 1
+    """One of a node, on the graph until it is taken out of the topic's list.
+
+    Attributes:
+        node_namespace, node_name, endpoint_gid: as rclpy's TopicEndpointInfo.
+    """
+
+    def __init__(self, bus, node, topic):
+        self.bus, self.topic, self.topic_name = bus, topic, f"/{topic}"
+        self.node_namespace, self.node_name = "/", node.get_name()
+        self.endpoint_gid = list(len(bus.all_publishers).to_bytes(16, "big"))
+        bus.all_publishers.append(self)
+        bus.publishers[topic].append(self)
 
     def publish(self, message):
-        self.bus.publish(self.topic, message)
+        self.bus.publish(self.topic, message, bytes(self.endpoint_gid))
 
     def get_subscription_count(self):
         return len(self.bus.listeners[self.topic])
@@ -67,12 +79,14 @@ class Direct:
         bus = self.bus
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
         monkeypatch.setenv("ROS_DOMAIN_ID", domain("nodes"))
-        monkeypatch.setattr(LifecycleNode, "create_publisher", lambda s, kind, topic, *a, **k: Publisher(bus, topic))
+        monkeypatch.setattr(LifecycleNode, "create_publisher", lambda s, kind, topic, *a, **k: Publisher(bus, s, topic))
         monkeypatch.setattr(
             LifecycleNode, "create_subscription", lambda s, kind, topic, cb, *a, **k: bus.listeners[topic].append(cb)
         )
         monkeypatch.setattr(LifecycleNode, "create_service", lambda s, kind, name, cb, *a, **k: None)
-        monkeypatch.setattr(LifecycleNode, "count_publishers", lambda s, topic: bus.publishers[topic])
+        found = lambda topic: bus.publishers[topic.lstrip("/")]  # noqa: E731
+        monkeypatch.setattr(LifecycleNode, "count_publishers", lambda s, topic: len(found(topic)))
+        monkeypatch.setattr(LifecycleNode, "get_publishers_info_by_topic", lambda s, topic: list(found(topic)))
         own = [f"robot:={robot}", "priority:=0", "rate:=250.0", *parameters]
         of_simulator = ["base:=floating", "sensor_every:=1", "publish_tf:=false", "stamp:=sim", *simulated]
         own += [f"simulator:{p}" for p in (*of_simulator, f"real_time_factor:={pace}")]

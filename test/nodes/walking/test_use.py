@@ -242,9 +242,9 @@ def test_swapped_feet_and_an_imu_turned_about_the_vertical_end_the_first_shift_o
 
 def test_joints_have_one_owner_and_stops_may_come_at_any_time(stack):
     d = stack(walkers=2)
-    d.bus.publishers["joint_commands"] -= 1  # as if the second were not there yet
+    later = d.bus.publishers["joint_commands"].pop()  # as if the second were not there yet
     d.stand()
-    d.bus.publishers["joint_commands"] += 1
+    d.bus.publishers["joint_commands"].append(later)
     second = d.walkers[1]
     second.restart()
     d.run(1.5)

@@ -1,0 +1,185 @@
+"""One owner of joint_commands, over DDS: who begins, who stops, and whose commands the robot takes."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from sensor_msgs.msg import JointState
+from visualization_msgs.msg import MarkerArray
+
+from humanoid_control.nodes.base.command_owner import gid_of
+from humanoid_control.nodes.base.messages import seconds, stamp_of, target_markers
+from humanoid_control.robots import load_robot
+
+pytestmark = [pytest.mark.ros, pytest.mark.patient]
+POINTS = ("l_wrist", "r_wrist")
+
+
+class Ears:
+    """Robot of the test: hears commands and who sent them, and says that it is where they put it.
+
+    Attributes:
+        rows: of each command: when it came [s], its stamp [s], its publisher, positions [rad].
+    """
+
+    def __init__(self, graph, name="hrp2"):
+        self.graph, self.robot, self.rows = graph, load_robot(name, "fixed"), []
+        self.joints = self.robot.postures["neutral"].copy()
+        graph.node.create_subscription(JointState, "joint_commands", lambda m, info: self._hear(m, info), 50)
+        self.states = graph.node.create_publisher(JointState, "estimated_joint_states", 5)
+        self.targets = graph.node.create_publisher(MarkerArray, "targets", 5)
+        self.home = self.robot.point_positions(self.robot.q(), POINTS)
+        self.began, self.sent = time.monotonic(), 0.0
+
+    def _hear(self, m, info):
+        self.joints = np.array(m.position)
+        self.rows.append((time.monotonic(), seconds(m.header.stamp), gid_of(info), self.joints))
+
+    def speak(self):
+        """States, and hands that go round in circles: nodes that start at other times are at other places."""
+        now = time.monotonic()
+        if now - self.sent < 0.012:
+            return
+        self.sent = now
+        stamp = self.graph.node.get_clock().now().to_msg()
+        m = JointState(name=list(self.robot.joint_names), position=self.joints.tolist())
+        m.header.stamp = stamp
+        self.states.publish(m)
+        a = 3.0 * (now - self.began)
+        markers = target_markers(POINTS)
+        circle = self.home + 0.12 * np.array([np.sin(a), 0.0, 1 - np.cos(a)])
+        for marker, p in zip(markers.markers, circle, strict=True):
+            marker.header.stamp = stamp
+            marker.pose.position.x, marker.pose.position.y, marker.pose.position.z = p.tolist()
+        self.targets.publish(markers)
+
+    def senders(self, last=0.5):
+        """Who commanded within the last seconds."""
+        return {gid for at, _, gid, _ in self.rows if time.monotonic() - at < last}
+
+    def steps(self):
+        """Steps between consecutive commands, as multiples of what the joints' speed allows in the time between."""
+        q = np.array([row[3] for row in self.rows])
+        t = np.array([row[1] for row in self.rows])
+        return np.abs(np.diff(q, axis=0)) / (self.robot.velocity * np.maximum(np.diff(t), 0.004)[:, None] + 1e-6)
+
+
+def start_twice(graph, node, *parameters, args=()):
+    """The same node twice at the same moment, commands of one of them, and a robot that was never pulled to two sides.
+
+    Returns:
+        Both processes; the robot, which goes on.
+    """
+    ears = Ears(graph)
+    both = [graph.start(node, *parameters, wait=False, args=args) for _ in range(2)]
+    graph.until(lambda: all("READY" in graph.output(p) for p in both), "both", meanwhile=ears.speak)
+    graph.until(lambda: ears.rows, "commands", meanwhile=ears.speak)
+    begin = time.monotonic()
+    graph.until(lambda: time.monotonic() - begin > 1.0, "a second of commands", meanwhile=ears.speak)
+    assert len(ears.senders()) == 1, "one of them commands"
+    assert ears.steps().max() <= 1.0
+    return both, ears
+
+
+def test_of_two_that_start_at_once_one_commands_and_the_other_takes_over_when_it_ends(graph):
+    both, ears = start_twice(graph, "whole_body_ik", "robot:=hrp2")
+    said = graph.until_said("whole_body_ik", "; nothing is commanded", ears.speak)
+    assert said["level"] == 2 and "joint_commands has another publisher, /whole_body_ik: one must go" in said["message"]
+    first, count = ears.senders(), len(ears.rows)
+    os.kill(both[0].pid, signal.SIGSTOP)
+    graph.spin(0.3)
+    going = both[0] if not ears.senders(0.2) else both[1]
+    os.kill(both[0].pid, signal.SIGCONT)
+    graph.until(lambda: len(ears.rows) > count + 100, "to go on", meanwhile=ears.speak)
+    assert len(ears.senders(0.3)) == 1, "also after one of them had stood still"
+    going.kill()  # it leaves without a word, and stays on the graph for a while
+    going.wait()
+    graph.until(lambda: ears.senders(0.2) and ears.senders(0.2) != first, "the other", meanwhile=ears.speak)
+    assert ears.steps().max() <= 1.0, "it begins where the robot is"
+
+
+@pytest.mark.thorough
+def test_fifty_double_starts_never_pull_a_robot_to_two_sides(graph):
+    for _ in range(50):
+        both, _ears = start_twice(graph, "whole_body_ik", "robot:=hrp2")
+        for process in both:
+            graph.stop(process)
+
+
+def test_a_streamer_that_solves_is_one_of_them(graph):
+    wired = ("-r", "reference_joint_states:=joint_commands")
+    both, ears = start_twice(graph, "trajectory_streamer", "robot:=hrp2", "solve:=true", args=wired)
+    graph.until_said("trajectory_streamer", "has another publisher, /trajectory_streamer: one must go", ears.speak)
+    ik = graph.start("whole_body_ik", "robot:=hrp2")
+    said = graph.until_said("whole_body_ik", "nothing is commanded", ears.speak)
+    assert "/trajectory_streamer" in said["message"] and said["level"] == 2
+    assert len(ears.senders()) == 1 and ears.steps().max() <= 1.0
+    for process in both:
+        graph.stop(process)
+    graph.until(lambda: ears.senders(0.1), "the inverse kinematics", meanwhile=ears.speak)
+    graph.until_said("whole_body_ik", "ok", ears.speak)
+    assert ears.steps().max() <= 1.0
+    graph.stop(ik)
+
+
+def test_a_node_does_not_begin_while_a_stranger_could_command_and_stops_when_one_does(graph):
+    ears = Ears(graph)
+    stranger = graph.node.create_publisher(JointState, "joint_commands", 5)
+    graph.start("whole_body_ik", "robot:=hrp2")
+    said = graph.until_said("whole_body_ik", "joint_commands has another publisher, /test", ears.speak)
+    assert said["level"] == 2 and not ears.rows
+    graph.node.destroy_publisher(stranger)
+    graph.until(lambda: len(ears.rows) > 50, "commands", meanwhile=ears.speak)
+
+    own = ears.senders()
+    stranger = graph.publisher(JointState, "joint_commands")
+    message = JointState(name=list(ears.robot.joint_names), position=ears.robot.postures["neutral"].tolist())
+    begin, spoken = time.monotonic(), 0.0
+
+    def talk():
+        nonlocal spoken
+        ears.speak()
+        if time.monotonic() - spoken > 0.01:
+            spoken = time.monotonic()
+            message.header.stamp = stamp_of(graph.node.get_clock().now().nanoseconds)
+            stranger.publish(message)
+
+    graph.until(lambda: time.monotonic() - begin > 1.5, "both", meanwhile=talk)
+    last = max(at for at, _, gid, _ in ears.rows if gid in own)
+    assert last - begin < 0.4, "0.1 s, and what a busy machine takes"
+    assert graph.until_said("whole_body_ik", "nothing is commanded", talk)["level"] == 2
+    graph.node.destroy_publisher(stranger)
+    graph.until(lambda: ears.senders(0.1) & own, "to go on", meanwhile=ears.speak)
+
+
+def test_a_robot_follows_the_first_who_commands_it_and_names_the_others(graph):
+    robot = load_robot("hrp2", "fixed")
+    graph.start("simulator", "robot:=hrp2", "rate:=200.0")
+    states = graph.listen(JointState, "joint_states")
+    k = robot.joint_index("l_elbow_flexion")
+    second = rclpy.create_node("second")
+    try:
+        sides = {0.5: graph.publisher(JointState, "joint_commands")}
+        sides[1.3] = second.create_publisher(JointState, "joint_commands", 5)
+        graph.until(lambda: sides[1.3].get_subscription_count() > 0, "the simulator")
+
+        def speak(*angles):
+            for angle in angles:
+                q = robot.postures["neutral"].copy()
+                q[k] = angle
+                sides[angle].publish(JointState(name=list(robot.joint_names), position=q.tolist()))
+
+        graph.until(lambda: states and abs(states[-1].position[k] - 0.5) < 0.03, "it", meanwhile=lambda: speak(0.5))
+        heard = len(states)
+        said = graph.until_said("simulator", "joint_commands from several", lambda: speak(0.5, 1.3))
+        assert said["level"] == 2 and "/test is followed, /second is not" in said["message"]
+        assert max(m.position[k] for m in states[heard:]) < 0.53
+        graph.until(lambda: abs(states[-1].position[k] - 1.3) < 0.03, "the second", meanwhile=lambda: speak(1.3))
+        graph.until_said("simulator", "ok", lambda: speak(1.3))
+    finally:
+        second.destroy_node()
