@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 from humanoid_control import __version__
@@ -33,6 +34,7 @@ COMMANDS = {
     "runs": "the runs that are kept, their sizes; the oldest removed",
     "docs": "write the generated pages and default parameter files",
 }
+FOLDERS = {"soak": "deployment"}  # of the commands that are not beside this file
 EXIT_INTERRUPTED = 130
 INTERRUPT_DELAY = 0.05  # [s]
 
@@ -50,6 +52,12 @@ def build_parser() -> Parser:
     return parser
 
 
+def load_command(name: str) -> ModuleType:
+    """The module of a command: its EXAMPLES, `add_arguments` and `run`."""
+    folder = f"{FOLDERS[name]}." if name in FOLDERS else ""
+    return importlib.import_module(f"humanoid_control.cli.{folder}{name}")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a sub-command; the exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
@@ -64,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_BAD_INPUT
     keep_interrupts()
     try:
-        module = importlib.import_module(f"humanoid_control.cli.{name}")
+        module = load_command(name)
         parser = Parser(
             prog=f"humanoid {name}",
             description=COMMANDS[name][0].upper() + COMMANDS[name][1:] + ".",

@@ -5,12 +5,11 @@ fails the last test, so that a new one is not forgotten.
 """
 
 import argparse
-import importlib
 
 import numpy as np
 import pytest
 
-from humanoid_control.cli.main import COMMANDS, main
+from humanoid_control.cli.main import COMMANDS, load_command, main
 from humanoid_control.cli.parser import Parser, comma_list, file_path, folder_path, given
 
 ROS = ("demo", "up", "soak", "record", "replay", "docs")
@@ -257,7 +256,7 @@ def parsers():
     out = {}
     for name in COMMANDS:
         parser = Parser(prog=f"humanoid {name}")
-        importlib.import_module(f"humanoid_control.cli.{name}").add_arguments(parser)
+        load_command(name).add_arguments(parser)
         groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
         out |= {f"{name} {k}": p for k, p in groups[0].choices.items()} if groups else {name: parser}
     return out

@@ -1,0 +1,1 @@
+"""Commands for a robot that is put to use: driven through its hardware, and tried by faults."""
