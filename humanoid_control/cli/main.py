@@ -26,12 +26,14 @@ COMMANDS = {
     "study": "published conclusions, tried on these models: holds, does not hold, cannot be decided",
     "bench": "how fast: solvers, dynamics, distances, the whole stack, beside other libraries",
     "picture": "a picture of the viewer at one moment of a clip",
+    "warm": "compile the kernels ahead, so that nothing waits for the compiler",
     "doctor": "check this machine and say what to do about what is wrong",
     "record": "record topics to an MCAP bag",
     "replay": "play a recorded bag",
     "runs": "the runs that are kept, their sizes; the oldest removed",
     "docs": "write the generated pages and default parameter files",
 }
+FOLDERS = {"doctor": "machine", "warm": "machine"}  # of commands that do not lie beside this file
 EXIT_INTERRUPTED = 130
 INTERRUPT_DELAY = 0.05  # [s]
 
@@ -49,6 +51,12 @@ def build_parser() -> Parser:
     return parser
 
 
+def command_module(name: str) -> Any:
+    """The module of a command: its examples, `add_arguments` and `run`."""
+    folder = f".{FOLDERS[name]}" if name in FOLDERS else ""
+    return importlib.import_module(f"humanoid_control.cli{folder}.{name}")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a sub-command; the exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
@@ -63,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_BAD_INPUT
     keep_interrupts()
     try:
-        module = importlib.import_module(f"humanoid_control.cli.{name}")
+        module = command_module(name)
         parser = Parser(
             prog=f"humanoid {name}",
             description=COMMANDS[name][0].upper() + COMMANDS[name][1:] + ".",

@@ -12,6 +12,7 @@ from typing import Any
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.nodes.base.parameters import NodeParameters, parse_value
+from humanoid_control.warm_up import RETARGETING, SIMULATION, TENDONS, WALKING
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,20 @@ class Stack:
     def without(self, executable: str) -> Stack:
         """The same stack without a node."""
         return replace(self, nodes=tuple(n for n in self.nodes if n.executable != executable))
+
+    def kernel_groups(self, settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        """Groups of kernels to be compiled first: several nodes would compile the same at once, and be late.
+
+        Args:
+            settings: node -> parameter -> value, stronger than the stack's own.
+        """
+        estimator = {**self.settings.get("state_estimator", {}), **settings.get("state_estimator", {})}
+        needed = {
+            SIMULATION: "simulator" in self,
+            TENDONS: estimator.get("source") == "tendons",
+            WALKING: "walker" in self,
+        }
+        return [RETARGETING, *(group for group, needs in needed.items() if needs)]
 
     def ros_parameters(self, shared: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Contents of a ROS parameter file.

@@ -5,12 +5,11 @@ fails the last test, so that a new one is not forgotten.
 """
 
 import argparse
-import importlib
 
 import numpy as np
 import pytest
 
-from humanoid_control.cli.main import COMMANDS, main
+from humanoid_control.cli.main import COMMANDS, command_module, main
 from humanoid_control.cli.parser import Parser, comma_list, file_path, folder_path, given
 
 ROS = ("demo", "up", "record", "replay", "docs")
@@ -60,6 +59,7 @@ ROWS = {
         "--avoidance": ("dance --avoidance shfit", "did you mean shift"),
         "--unit": ("dance --unit milimetre", "milimetre"),
     },
+    "warm": {"groups": ("simulatoin", "unknown group 'simulatoin': did you mean simulation")},
     "score": {
         "clip": ("dnace", "did you mean dance"),
         "--robot": ("dance --robot hrp2 --robot hpr2", "did you mean hrp2"),
@@ -247,7 +247,7 @@ def parsers():
     out = {}
     for name in COMMANDS:
         parser = Parser(prog=f"humanoid {name}")
-        importlib.import_module(f"humanoid_control.cli.{name}").add_arguments(parser)
+        command_module(name).add_arguments(parser)
         groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
         out |= {f"{name} {k}": p for k, p in groups[0].choices.items()} if groups else {name: parser}
     return out

@@ -106,7 +106,9 @@ def _kernels() -> Check:
         (walking, "the first walk will wait for the compiler, a minute"),
     ):
         if not room.compiled():
-            return Check("compiled kernels", WARN, waits, f"compile them now: python -m {room.__name__}")
+            return Check(
+                "compiled kernels", WARN, waits, f"compile them now: humanoid warm, or python -m {room.__name__}"
+            )
     return Check("compiled kernels", OK, "ready")
 
 
