@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from humanoid_control.errors import HumanoidError, missing_extra
-from humanoid_control.nodes.launch_arguments import (
+from humanoid_control.nodes.launching.arguments import (
     CLIP_NODE,
     VIEWER,
     LaunchOptions,
