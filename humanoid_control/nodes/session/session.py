@@ -24,6 +24,7 @@ import numpy as np
 
 from humanoid_control.errors import UnknownNameError, missing_extra
 from humanoid_control.kinematics import NodeStatus, node_statuses
+from humanoid_control.nodes.base.ros_env import choose_discovery
 from humanoid_control.nodes.session.runs import (
     discard_run_directory,
     new_run_directory,
@@ -268,7 +269,7 @@ class Monitor:
     """
 
     def __init__(self, namespace: str = "") -> None:
-        os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+        choose_discovery(os.environ)
         import rclpy
         from diagnostic_msgs.msg import DiagnosticArray
         from rclpy.signals import SignalHandlerOptions

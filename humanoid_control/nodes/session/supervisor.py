@@ -17,7 +17,7 @@ from pathlib import Path
 
 from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.nodes.base.heartbeat import HeartbeatMonitor
-from humanoid_control.nodes.base.ros_env import GUARD
+from humanoid_control.nodes.base.ros_env import GUARD, choose_discovery
 from humanoid_control.nodes.base.runner import EXIT_BAD_INPUT, READY
 from humanoid_control.nodes.session.shared_memory import SharedMemoryKeeper, remove_leftovers
 
@@ -263,9 +263,9 @@ class Supervisor:
 
 
 def child_environment(directory: Path, more: dict[str, str]) -> dict[str, str]:
-    """The environment of a node: discovery on this machine only unless the user says otherwise, one BLAS thread."""
+    """The environment of a node: as of this process, the logs in the directory of the run, one BLAS thread."""
     env = dict(os.environ)
-    env.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    choose_discovery(env)
     env.setdefault("OMP_NUM_THREADS", "1")
     env["ROS_LOG_DIR"] = str(directory / "ros")
     env["PYTHONUNBUFFERED"] = "1"
