@@ -206,6 +206,7 @@ class Simulator(TickNode):
             response.success, response.message = False, "not paused: call ~/pause with data true before"
             return response
         for _k in range(self.params.step_periods):
+            self.heartbeat.beat()  # many periods take their time
             self.advance()
         response.success = not self.engine.diverged
         response.message = self.engine.failure or f"at {self.engine.time:.4f} s"

@@ -2,9 +2,11 @@
 
 import os
 import signal
+import time
 
 import numpy as np
 import pytest
+import yaml
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
@@ -16,6 +18,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
 from humanoid_control.nodes.base.messages import GROUND_TRUTH, LATCHED, seconds
+from humanoid_control.nodes.session.supervisor import Supervisor, node_command
 from humanoid_control.robots import load_robot
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
@@ -243,3 +246,22 @@ def test_one_simulator_of_a_domain_has_the_clock_and_the_next_takes_over(graph):
     names = graph.node.get_publishers_info_by_topic
     graph.until(lambda: [i.node_namespace for i in names("/clock")] == ["/right"], "the second to take over")
     graph.until(lambda: "/clock" not in graph.diagnostics("/right/simulator")["message"], "no more complaint")
+
+
+def test_many_steps_at_once_are_not_taken_for_a_hang(graph, tmp_path):
+    said = []
+    supervisor = Supervisor(tmp_path / "run", lambda name, text: said.append(text))
+    own = {"robot": "hrp2", "rate": 100.0, "priority": 0, "paused": True, "step_periods": 10000}
+    file = tmp_path / "parameters.yaml"
+    file.write_text(yaml.safe_dump({"simulator": {"ros__parameters": own}}))
+    try:
+        supervisor.start("simulator", node_command("humanoid_control.nodes.simulator", file))
+        supervisor.wait_ready()
+        step = graph.node.create_client(Trigger, "simulator/step")
+        graph.until(step.service_is_ready, "the step service", meanwhile=supervisor.watch)
+        answer, begin = step.call_async(Trigger.Request()), time.monotonic()
+        graph.until(answer.done, "all steps", meanwhile=supervisor.watch)
+        assert answer.result().success and time.monotonic() - begin > 1.5, "long enough to be a hang"
+        assert not [text for text in said if "stood still" in text]
+    finally:
+        supervisor.stop()
