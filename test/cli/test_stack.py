@@ -236,7 +236,7 @@ def test_a_killed_supervisor_takes_its_nodes_with_it(humanoid):
     up.wait()
     wait_for(lambda: not nodes_of(humanoid.home), "no orphans", timeout=5)
     assert not nodes_of(humanoid.home), "and none comes back"
-    wait_for(lambda: not set(leftovers()) - before, "no shared memory may stay", timeout=2)
+    wait_for(lambda: not set(leftovers()) - before, "no shared memory may stay", timeout=5)
 
 
 @pytest.mark.patient

@@ -109,3 +109,7 @@ def test_a_part_of_a_stack_keeps_its_order_its_settings_and_its_wiring():
     assert stack.part(only=["state_estimator", "simulator"]).executables == ("simulator", "state_estimator")
     assert stack.part().executables == stack.executables
     assert {*rest.executables} | {*stack.part(only=["viewer", "simulator"]).executables} == {*stack.executables}
+
+
+def test_only_what_shows_and_records_may_be_missing():
+    assert {name for name, spec in NODES.items() if not spec.essential} == {"viewer"}
