@@ -47,13 +47,24 @@ def test_data(relative: str) -> Path | None:
     return path if path is not None and path.exists() else None
 
 
+def home_dir() -> Path:
+    """The user's home: `$HOME`, or what the system knows; a folder for temporary files where nobody knows any.
+
+    That is so in a container that runs as a user without an entry.
+    """
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path(tempfile.gettempdir()) / f"{PACKAGE}_{os.getuid()}"
+
+
 def state_dir() -> Path:
     """Directory of the logs and recordings of runs: `$HUMANOID_HOME`, or `~/.humanoid` (created when missing).
 
     Raises:
         EnvironmentProblem: nothing can be written there.
     """
-    path = Path(os.environ.get("HUMANOID_HOME") or Path.home() / ".humanoid")
+    path = Path(os.environ.get("HUMANOID_HOME") or home_dir() / ".humanoid")
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path):

@@ -102,7 +102,7 @@ TOPICS = {
         "force and torque of the ground on each foot; frame `FOOT_sole`: axes of its link, origin in the middle of the "
         "sole (base: floating)",
     ),
-    "/clock": ("rosgraph_msgs/Clock", "simulated time"),
+    "/clock": ("rosgraph_msgs/Clock", "simulated time, with `stamp: sim` only"),
     "/tf": (
         "tf2_msgs/TFMessage",
         "the root link in `world` (simulator, `publish_tf`) or in `odom`, with `base_footprint` below it (walker), "

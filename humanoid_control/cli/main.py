@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import _thread
-import importlib
 import os
 import sys
 import threading
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any
 
 from humanoid_control import __version__
@@ -28,13 +26,14 @@ COMMANDS = {
     "bench": "how fast: solvers, dynamics, distances, the whole stack, beside other libraries",
     "soak": "a stack runs while nodes are killed and nonsense arrives: what was promised beside what was seen",
     "picture": "a picture of the viewer at one moment of a clip",
+    "warm": "compile the kernels ahead, so that nothing waits for the compiler",
     "doctor": "check this machine and say what to do about what is wrong",
     "record": "record topics to an MCAP bag",
     "replay": "play a recorded bag",
     "runs": "the runs that are kept, their sizes; the oldest removed",
     "docs": "write the generated pages and default parameter files",
 }
-FOLDERS = {"soak": "deployment"}  # of the commands that are not beside this file
+FOLDERS = {"doctor": "machine", "warm": "machine", "soak": "deployment"}  # of commands that do not lie beside this file
 EXIT_INTERRUPTED = 130
 INTERRUPT_DELAY = 0.05  # [s]
 
@@ -52,10 +51,7 @@ def build_parser() -> Parser:
     return parser
 
 
-def load_command(name: str) -> ModuleType:
-    """The module of a command: its EXAMPLES, `add_arguments` and `run`."""
-    folder = f"{FOLDERS[name]}." if name in FOLDERS else ""
-    return importlib.import_module(f"humanoid_control.cli.{folder}{name}")
+FOLDERS = {"doctor": "machine", "warm": "machine", "soak": "deployment"}  # of commands that do not lie beside this file
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_BAD_INPUT
     keep_interrupts()
     try:
-        module = load_command(name)
+        module = command_module(name)
         parser = Parser(
             prog=f"humanoid {name}",
             description=COMMANDS[name][0].upper() + COMMANDS[name][1:] + ".",

@@ -6,7 +6,7 @@ import argparse
 import math
 import re
 
-from humanoid_control.cli.parser import given, refuse_unused
+from humanoid_control.cli.parser import comma_list, given, refuse_unused
 from humanoid_control.errors import ConfigError
 from humanoid_control.nodes import STACKS, Session, find_stack, parse_settings, require_ros
 from humanoid_control.terminal import console, table
@@ -16,6 +16,7 @@ EXAMPLES = """examples:
   humanoid up imitation --robot wabian2 --set trajectory_streamer.clip=my.bvh
   humanoid up control --set whole_body_ik.velocity_scale=0.3
   humanoid up imitation --namespace left --set viewer.port=8081
+  humanoid up imitation --only simulator,state_estimator     on one host, and on the other: --except the same
 
 Every parameter of every node: docs/parameters.md. Ctrl-C stops all nodes.
 """
@@ -26,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("stack", nargs="?", type=given, help="one of the stacks; without it they are listed")
     parser.add_argument("--robot", type=given, help="name of the catalogue or path of a URDF (default: hrp2)")
     parser.add_argument("--set", action="append", default=[], metavar="NODE.PARAM=VALUE", help="change a parameter")
+    each = "NODE[,NODE]"
+    parser.add_argument("--only", type=comma_list, metavar=each, help="start only these nodes of the stack")
+    parser.add_argument("--except", type=comma_list, metavar=each, dest="without", help="start all nodes but these")
     parser.add_argument("--namespace", type=given, help="namespace of the nodes, for several robots side by side")
     parser.add_argument("--record", action="store_true", help="record every topic to the run's directory")
     parser.add_argument("--seconds", type=float, help="stop after this time; default: Ctrl-C stops")
@@ -33,11 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.stack is None:
-        refuse_unused(args, ["robot", "set", "namespace", "record", "seconds"], "`humanoid up STACK`")
+        if args.without is not None:
+            raise ConfigError("--except belongs to `humanoid up STACK`")
+        refuse_unused(args, ["robot", "set", "only", "namespace", "record", "seconds"], "`humanoid up STACK`")
         rows = [[s.name, s.task, ", ".join(s.executables)] for s in STACKS.values()]
         table("stacks", ["name", "what it does", "nodes"], rows)
         return 0
-    stack = find_stack(args.stack)
+    stack = find_stack(args.stack).part(args.only or (), args.without or ())
     if args.namespace and not NAMESPACE.fullmatch(args.namespace):
         raise ConfigError(
             f"--namespace must be letters, digits and _, not a digit first, parts divided by /, got '{args.namespace}'"

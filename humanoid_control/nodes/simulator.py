@@ -17,7 +17,8 @@ from humanoid_control.nodes.simulator_io import PAUSED, SimulatorInputs, Simulat
 from humanoid_control.nodes.simulator_parameters import SimulatorParameters, engine_of
 from humanoid_control.robots import load_robot
 from humanoid_control.walking.ground.standing import stand_on_ground
-from humanoid_control.warm_up.simulation import ADVICE, compiled
+from humanoid_control.warm_up import compiling_told
+from humanoid_control.warm_up.simulation import ADVICE
 
 __all__ = ["Simulator", "SimulatorParameters", "main"]
 
@@ -118,10 +119,9 @@ class Simulator(TickNode):
     def configure(self) -> float:
         p = self.params
         self.robot = load_robot(p.robot, p.base)
-        if p.engine == "multibody" and not compiled():
-            self.get_logger().info(ADVICE)
-        self.engine = engine_of(p, self.robot)
-        self.engine.step()  # loads what is compiled, now and not in a tick
+        with compiling_told(self.get_logger().info, ADVICE):
+            self.engine = engine_of(p, self.robot)
+            self.engine.step()  # loads what is compiled, now and not in a tick
         self._stand()
         self.steps = max(1, round(1.0 / (p.rate * p.step)))
         period = self.steps * p.step
@@ -207,6 +207,7 @@ class Simulator(TickNode):
             response.success, response.message = False, "not paused: call ~/pause with data true before"
             return response
         for _k in range(self.params.step_periods):
+            self.heartbeat.beat()  # many periods take their time
             self.advance()
         response.success = not self.engine.diverged
         response.message = self.engine.failure or f"at {self.engine.time:.4f} s"

@@ -11,7 +11,6 @@ import pinocchio as pin
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseStamped, WrenchStamped
 from nav_msgs.msg import Odometry
-from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 
@@ -23,6 +22,7 @@ from humanoid_control.errors import (
     UnknownNameError,
     nearest_names,
 )
+from humanoid_control.nodes.base.clock import ClockPublisher
 from humanoid_control.nodes.base.command_owner import CommandArbiter
 from humanoid_control.nodes.base.messages import (
     EVENTS,
@@ -203,7 +203,7 @@ class SimulatorOutputs:
         self._joint_states = node.create_publisher(JointState, "joint_states", STREAM_OUT)
         self._imu = node.create_publisher(Imu, "imu", STREAM_OUT)
         self._odometry = node.create_publisher(Odometry, GROUND_TRUTH, STREAM_OUT)
-        self._clock = node.create_publisher(Clock, "/clock", STREAM_OUT)
+        self._clock = ClockPublisher(node) if self.simulated_stamps else None
         self._tf = node.create_publisher(TFMessage, "/tf", EVENTS) if TFMessage is not None else None
         self._feet = {f.name: node.create_publisher(WrenchStamped, foot_topic(f.name), STREAM_OUT) for f in feet}
         self._tendons = SimulatorTendons(node, engine, p) if p.tendons else None
@@ -230,8 +230,8 @@ class SimulatorOutputs:
         """
         w, slow, sensed = self.engine, self._count % self.slow_every == 0, self._count % self.sensor_every == 0
         self._count += 1
-        if slow or self.simulated_stamps:
-            self._clock.publish(Clock(clock=self._simulated()))
+        if self._clock is not None:
+            self._clock.publish(self._simulated())
         self._joints = self._joint_sensor.read(w.time, w.joints, w.joint_velocity, w.torque)
         stamp = self._stamp(before)
         self._send_joints(stamp)
@@ -250,7 +250,8 @@ class SimulatorOutputs:
         self._send_odometry(stamp)
         if self._tendons is not None:
             self._tendons.repeat(stamp)
-        self._clock.publish(Clock(clock=self._simulated()))
+        if self._clock is not None:
+            self._clock.publish(self._simulated())
 
     def _simulated(self) -> Time:
         return stamp_of(round(1e9 * self.engine.time))

@@ -42,7 +42,7 @@ class SimulatorParameters(NodeParameters):
     real_time_factor: float = param(1.0, "simulated by real time; 0: as fast as possible", "", 0.0, 100.0)
     paused: bool = param(False, "begin paused: wait for ~/pause or ~/step")
     stamp: str = param(
-        "wall", "time in the headers: of this computer, or simulated as on /clock", choices=("wall", "sim")
+        "wall", "time in the headers: of this computer, or simulated, then on /clock too", choices=("wall", "sim")
     )
     slow_every: int = param(5, "publish odometry and clock every so many joint states", "", 1, 500)
     sensor_every: int = param(

@@ -6,12 +6,13 @@ It imports no ROS, so that launch files load it anywhere.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.nodes.base.parameters import NodeParameters, parse_value
+from humanoid_control.warm_up import RETARGETING, SIMULATION, TENDONS, WALKING
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,39 @@ class Stack:
     def without(self, executable: str) -> Stack:
         """The same stack without a node."""
         return replace(self, nodes=tuple(n for n in self.nodes if n.executable != executable))
+
+    def part(self, only: Sequence[str] = (), without: Sequence[str] = ()) -> Stack:
+        """The nodes of the stack that run here, where others run on another host.
+
+        Args:
+            only: these; none: all. without: all but these.
+
+        Raises:
+            UnknownNameError: a node that the stack does not have. ConfigError: none is left.
+        """
+        for name in (*only, *without):
+            if name not in self:
+                raise UnknownNameError("node", name, self.executables, hint=f"(in stack {self.name})")
+        kept = tuple(
+            n for n in self.nodes if n.executable in (only or self.executables) and n.executable not in without
+        )
+        if not kept:
+            raise ConfigError(f"no node of stack {self.name} is left to start: it has {', '.join(self.executables)}")
+        return replace(self, nodes=kept)
+
+    def kernel_groups(self, settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        """Groups of kernels to be compiled first: several nodes would compile the same at once, and be late.
+
+        Args:
+            settings: node -> parameter -> value, stronger than the stack's own.
+        """
+        estimator = {**self.settings.get("state_estimator", {}), **settings.get("state_estimator", {})}
+        needed = {
+            SIMULATION: "simulator" in self,
+            TENDONS: estimator.get("source") == "tendons",
+            WALKING: "walker" in self,
+        }
+        return [RETARGETING, *(group for group, needs in needed.items() if needs)]
 
     def ros_parameters(self, shared: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Contents of a ROS parameter file.

@@ -8,7 +8,7 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from humanoid_control.cli import doctor
+from humanoid_control.cli.machine import doctor
 from humanoid_control.cli.main import COMMANDS
 from humanoid_control.nodes.session.machine_checks import Check
 from humanoid_control.robots import CATALOGUE, MODELS, REFERENCES, load_robot

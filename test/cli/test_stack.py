@@ -236,7 +236,7 @@ def test_a_killed_supervisor_takes_its_nodes_with_it(humanoid):
     up.wait()
     wait_for(lambda: not nodes_of(humanoid.home), "no orphans", timeout=5)
     assert not nodes_of(humanoid.home), "and none comes back"
-    wait_for(lambda: not set(leftovers()) - before, "no shared memory may stay", timeout=2)
+    wait_for(lambda: not set(leftovers()) - before, "no shared memory may stay", timeout=5)
 
 
 @pytest.mark.patient
@@ -255,6 +255,22 @@ def test_a_stack_does_not_outlive_the_process_that_started_it(humanoid):
     wait_for(lambda: not nodes_of(humanoid.home), "no orphans", timeout=5)
     wait_for(lambda: "stopped in" in log.read_text(), "an orderly end", timeout=5)
     assert "the process that started this one is gone" in log.read_text()
+
+
+@pytest.mark.patient
+def test_two_parts_of_a_stack_are_the_whole_of_it(humanoid, ear):
+    """As on two hosts: each starts its own nodes, and the robot dances."""
+    here = ("--robot", "wabian2", "--only", "simulator,state_estimator", *SLOW[:4], *calm(*NODES[1:3]))
+    there = ("--robot", "wabian2", "--except", "viewer,simulator,state_estimator", *SLOW[4:], *calm(*NODES[3:]))
+    ups = [humanoid.start("up", "imitation", *words) for words in (here, there)]
+    for up, names in zip(ups, (NODES[1:3], NODES[3:]), strict=True):
+        wait_for(lambda up=up: "running;" in Path(up.log_path).read_text(), "a part")
+        ready = [line.split(":")[0].strip() for line in Path(up.log_path).read_text().splitlines() if ": ready" in line]
+        assert ready == list(names)
+    ear.wait_for(0.5)
+    for up in ups:
+        up.send_signal(signal.SIGINT)
+        assert up.wait(60) == 0
 
 
 @pytest.mark.patient

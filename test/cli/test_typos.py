@@ -9,7 +9,7 @@ import argparse
 import numpy as np
 import pytest
 
-from humanoid_control.cli.main import COMMANDS, load_command, main
+from humanoid_control.cli.main import COMMANDS, command_module, main
 from humanoid_control.cli.parser import Parser, comma_list, file_path, folder_path, given
 
 ROS = ("demo", "up", "soak", "record", "replay", "docs")
@@ -27,6 +27,8 @@ ROWS = {
         "--unit": ("--motion dance --unit milimetre", "milimetre"),
     },
     "up": {
+        "--only": ("imitation --only viewr,simulator", "unknown node 'viewr': did you mean viewer"),
+        "--except": ("imitation --except simulatr", "unknown node 'simulatr': did you mean simulator"),
         "stack": ("imitatoin", "did you mean imitation"),
         "--robot": ("targets --robot hpr2", "did you mean hrp2"),
         "--set": ("targets --set whole_body_ki.rate=3", "did you mean whole_body_ik"),
@@ -66,6 +68,7 @@ ROWS = {
         "--avoidance": ("dance --avoidance shfit", "did you mean shift"),
         "--unit": ("dance --unit milimetre", "milimetre"),
     },
+    "warm": {"groups": ("simulatoin", "unknown group 'simulatoin': did you mean simulation")},
     "score": {
         "clip": ("dnace", "did you mean dance"),
         "--robot": ("dance --robot hrp2 --robot hpr2", "did you mean hrp2"),
@@ -223,6 +226,10 @@ IGNORED = [
     ("picture --strip --robot hrp2,lola", "--strip shows one robot, got 2"),
     ("picture --standing --motion dance", "--motion belongs to robots that imitate"),
     ("study imitation --clip dance --marker-set plug_in_gait", "a marker set belongs to clips of files"),
+    ("up --only viewer", "--only belongs to"),
+    ("up --except viewer", "--except belongs to"),
+    ("up targets --only viewer --except viewer", "no node of stack targets is left to start"),
+    ("up targets --except viewer --set viewer.port=8081", "unknown node 'viewer'"),
     ("runs --keep 3", "--keep belongs to --prune"),
     ("runs --limit 3", "--limit belongs to --prune"),
     ("retarget dance --robots hrp2", "did you mean --robot"),
@@ -256,7 +263,7 @@ def parsers():
     out = {}
     for name in COMMANDS:
         parser = Parser(prog=f"humanoid {name}")
-        load_command(name).add_arguments(parser)
+        command_module(name).add_arguments(parser)
         groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
         out |= {f"{name} {k}": p for k, p in groups[0].choices.items()} if groups else {name: parser}
     return out

@@ -2,9 +2,11 @@
 
 import os
 import signal
+import time
 
 import numpy as np
 import pytest
+import yaml
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
@@ -16,6 +18,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
 from humanoid_control.nodes.base.messages import GROUND_TRUTH, LATCHED, seconds
+from humanoid_control.nodes.session.supervisor import Supervisor, node_command
 from humanoid_control.robots import load_robot
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
@@ -29,7 +32,7 @@ def command(robot, position, velocity=None, names=None):
 
 def test_publishes_the_robot_and_obeys_commands(graph):
     robot = load_robot("wabian2", "fixed")
-    graph.start("simulator", "robot:=wabian2")
+    graph.start("simulator", "robot:=wabian2", "stamp:=sim")
     states, imu = graph.listen(JointState, "joint_states"), graph.listen(Imu, "imu")
     odometry, clock = graph.listen(Odometry, GROUND_TRUTH), graph.listen(Clock, "/clock")
     description = graph.listen(String, "robot_description", LATCHED)
@@ -198,7 +201,7 @@ def test_pushes_states_from_outside_and_foot_wrenches_in_mujoco(graph):
 
 
 def test_a_diverged_world_stops_says_so_and_recovers(graph):
-    graph.start("simulator", "robot:=armar3", "rate:=200.0")
+    graph.start("simulator", "robot:=armar3", "rate:=200.0", "stamp:=sim")
     states, clock = graph.listen(JointState, "joint_states"), graph.listen(Clock, "/clock")
     push = graph.publisher(WrenchStamped, "simulator/push")
     wrench = WrenchStamped()
@@ -213,7 +216,7 @@ def test_a_diverged_world_stops_says_so_and_recovers(graph):
 
 
 def test_faster_than_it_can_it_says_how_fast_it_is_and_still_listens(graph):
-    graph.start("simulator", "robot:=armar3", "real_time_factor:=100.0")
+    graph.start("simulator", "robot:=armar3", "real_time_factor:=100.0", "stamp:=sim")
     clock = graph.listen(Clock, "/clock")
     said = graph.until_said("simulator", "simulation too slow")
     assert "asked for 100" in said["message"] and 0.2 < float(said["real_time_factor"]) < 100, "also on a busy machine"
@@ -222,3 +225,43 @@ def test_faster_than_it_can_it_says_how_fast_it_is_and_still_listens(graph):
     at = seconds(clock[-1].clock)
     graph.spin(0.5)
     assert seconds(clock[-1].clock) == at > 0.5
+
+
+def test_one_simulator_of_a_domain_has_the_clock_and_the_next_takes_over(graph):
+    """The second says who is first. With time of the computer in the headers there is no clock at all."""
+    clock = graph.listen(Clock, "/clock")
+    own = ("robot:=hrp2", "rate:=50.0", "stamp:=sim")
+    wall = graph.start("simulator", "robot:=hrp2", "rate:=50.0", args=("-r", "__ns:=/wall"))
+    graph.until(lambda: graph.diagnostics("/wall/simulator")["state"] == "active", "a running simulator")
+    assert graph.node.count_publishers("/clock") == 0 and not clock
+    graph.stop(wall)
+    first = graph.start("simulator", *own, "real_time_factor:=0.5", args=("-r", "__ns:=/left"))
+    graph.until(lambda: clock, "the clock")
+    graph.start("simulator", *own, args=("-r", "__ns:=/right"))
+    said = graph.until_said("/right/simulator", "/clock is published by /left/simulator")
+    assert said["level"] == 2 and graph.node.count_publishers("/clock") == 1
+    times = np.array([seconds(m.clock) for m in clock])
+    assert (np.diff(times) >= 0).all() and len(times) > 10, "it never jumps back"
+    graph.stop(first)
+    names = graph.node.get_publishers_info_by_topic
+    graph.until(lambda: [i.node_namespace for i in names("/clock")] == ["/right"], "the second to take over")
+    graph.until(lambda: "/clock" not in graph.diagnostics("/right/simulator")["message"], "no more complaint")
+
+
+def test_many_steps_at_once_are_not_taken_for_a_hang(graph, tmp_path):
+    said = []
+    supervisor = Supervisor(tmp_path / "run", lambda name, text: said.append(text))
+    own = {"robot": "hrp2", "rate": 100.0, "priority": 0, "paused": True, "step_periods": 10000}
+    file = tmp_path / "parameters.yaml"
+    file.write_text(yaml.safe_dump({"simulator": {"ros__parameters": own}}))
+    try:
+        supervisor.start("simulator", node_command("humanoid_control.nodes.simulator", file))
+        supervisor.wait_ready()
+        step = graph.node.create_client(Trigger, "simulator/step")
+        graph.until(step.service_is_ready, "the step service", meanwhile=supervisor.watch)
+        answer, begin = step.call_async(Trigger.Request()), time.monotonic()
+        graph.until(answer.done, "all steps", meanwhile=supervisor.watch)
+        assert answer.result().success and time.monotonic() - begin > 1.5, "long enough to be a hang"
+        assert not [text for text in said if "stood still" in text]
+    finally:
+        supervisor.stop()

@@ -99,3 +99,17 @@ def test_a_robot_with_its_own_driver_is_moved_gently_until_somebody_says_otherwi
     for name, stack in STACKS.items():
         if "simulator" not in stack and "whole_body_ik" in stack:
             assert stack.settings["whole_body_ik"]["acceleration"] <= 20.0, name
+
+
+def test_a_part_of_a_stack_keeps_its_order_its_settings_and_its_wiring():
+    stack = find_stack("direct")
+    rest = stack.part(without=["viewer", "simulator"])
+    assert rest.executables == ("state_estimator", "trajectory_streamer")
+    assert rest.settings == stack.settings and rest.remaps == stack.remaps
+    assert stack.part(only=["state_estimator", "simulator"]).executables == ("simulator", "state_estimator")
+    assert stack.part().executables == stack.executables
+    assert {*rest.executables} | {*stack.part(only=["viewer", "simulator"]).executables} == {*stack.executables}
+
+
+def test_only_what_shows_and_records_may_be_missing():
+    assert {name for name, spec in NODES.items() if not spec.essential} == {"viewer"}

@@ -1,16 +1,20 @@
-"""Environment of a ROS 2 process, set before rclpy is imported: library path of the wheels, ament prefix, threads."""
+"""Environment of a ROS 2 process, set before rclpy is imported: libraries, ament prefix, threads, discovery, log."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import sys
+import tempfile
+from collections.abc import MutableMapping
 from pathlib import Path
 
 from humanoid_control.errors import EnvironmentProblem
-from humanoid_control.paths import PACKAGE
+from humanoid_control.paths import PACKAGE, home_dir
 
 GUARD = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
+DISCOVERY = "ROS_AUTOMATIC_DISCOVERY_RANGE"
+SAID = (DISCOVERY, "ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS")  # one of these is a word of the user's
 
 
 def prepare() -> None:
@@ -21,7 +25,10 @@ def prepare() -> None:
       imports would fail: restart again.
     * A pip environment is not an ament prefix by itself: add it, so that the package's share directory is found.
     * Small matrices are slower on several BLAS threads than on one.
+    * Discovery and the folder of the logs, as `choose_discovery` and `choose_log_folder` say.
     """
+    choose_discovery(os.environ)
+    choose_log_folder(os.environ)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     lib = Path(sys.prefix) / "lib"
     path = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
@@ -33,6 +40,29 @@ def prepare() -> None:
         known = [p for p in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p]
         if str(prefix) not in known:
             os.environ["AMENT_PREFIX_PATH"] = os.pathsep.join([*known, str(prefix)])
+
+
+def choose_discovery(environment: MutableMapping[str, str]) -> None:
+    """Keep nodes to this machine where ROS comes from wheels and the user has said nothing about discovery.
+
+    Two who try the package in one network would otherwise command each other's robots. Whoever sources an installed ROS
+    has a network of nodes, and expects these among them: there nothing is changed.
+    """
+    if ros_flavour() == "wheels" and not any(environment.get(name) for name in SAID):
+        environment[DISCOVERY] = "LOCALHOST"
+
+
+def choose_log_folder(environment: MutableMapping[str, str]) -> None:
+    """Name a folder for the logs where rclpy would find none, and end: without HOME, or with one it cannot write to."""
+    if environment.get("ROS_LOG_DIR") or environment.get("ROS_HOME"):
+        return
+    home = environment.get("HOME")
+    if home and os.access(home, os.W_OK | os.X_OK):
+        return
+    folder = home_dir() if not home else Path(home)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        folder = Path(tempfile.gettempdir()) / f"{PACKAGE}_{os.getuid()}"
+    environment["ROS_LOG_DIR"] = str(folder / ".ros" / "log")
 
 
 def require_ros() -> None:

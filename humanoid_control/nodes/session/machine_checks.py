@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from humanoid_control.errors import EXTRAS, missing_package
-from humanoid_control.nodes.base.ros_env import ros_flavour
+from humanoid_control.nodes.base.ros_env import choose_discovery, ros_flavour
 from humanoid_control.nodes.session.shared_memory import SHM, leftovers
 
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -106,7 +106,9 @@ def _kernels() -> Check:
         (walking, "the first walk will wait for the compiler, a minute"),
     ):
         if not room.compiled():
-            return Check("compiled kernels", WARN, waits, f"compile them now: python -m {room.__name__}")
+            return Check(
+                "compiled kernels", WARN, waits, f"compile them now: humanoid warm, or python -m {room.__name__}"
+            )
     return Check("compiled kernels", OK, "ready")
 
 
@@ -127,7 +129,7 @@ def _ros() -> Check:
 
 
 def _discovery() -> Check:
-    scope = os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST (default of this package)")
+    scope = os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "as ROS has it")
     domain = os.environ.get("ROS_DOMAIN_ID", "0")
     if scope == "OFF":
         return Check("discovery", FAIL, "switched off", "unset ROS_AUTOMATIC_DISCOVERY_RANGE")
@@ -143,7 +145,7 @@ def _loopback() -> Check:
     if os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE") == "OFF":
         return Check("loopback", WARN, "not checked while discovery is off")
     env = {**os.environ}
-    env.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    choose_discovery(env)
     command = [sys.executable, "-m", "humanoid_control.nodes.session.machine_checks"]
     talker = subprocess.Popen([*command, "talk"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

@@ -24,6 +24,7 @@ import numpy as np
 
 from humanoid_control.errors import UnknownNameError, missing_extra
 from humanoid_control.kinematics import NodeStatus, node_statuses
+from humanoid_control.nodes.base.ros_env import choose_discovery
 from humanoid_control.nodes.session.runs import (
     discard_run_directory,
     new_run_directory,
@@ -33,7 +34,7 @@ from humanoid_control.nodes.session.runs import (
 from humanoid_control.nodes.session.supervisor import InputRefused, StackFailure, Supervisor, node_command
 from humanoid_control.nodes.stacks import Stack, find_stack
 from humanoid_control.terminal import warn
-from humanoid_control.warm_up import RETARGETING, SIMULATION, TENDONS, WALKING, compile_first
+from humanoid_control.warm_up import compile_first
 
 FIRST_MOTION_TIMEOUT = 45.0  # [s]
 FIRST_WORD_TIMEOUT = 12.0  # [s] nodes that are ready and can be heard publish diagnostics every second
@@ -159,14 +160,7 @@ class Session:
         self._print_held()
 
     def _kernels(self) -> list[str]:
-        """Rooms to be compiled first: several nodes would compile the same at once, and be late."""
-        estimator = {**self.stack.settings.get("state_estimator", {}), **self._settings.get("state_estimator", {})}
-        needed = {
-            SIMULATION: "simulator" in self.stack,
-            TENDONS: estimator.get("source") == "tendons",
-            WALKING: "walker" in self.stack,
-        }
-        return [RETARGETING, *(room for room, needs in needed.items() if needs)]
+        return self.stack.kernel_groups(self._settings)
 
     def wait_first_motion(self, timeout: float = FIRST_MOTION_TIMEOUT) -> float:
         """Wait until joint states arrive and commands move; how long after the start [s].
@@ -275,7 +269,7 @@ class Monitor:
     """
 
     def __init__(self, namespace: str = "") -> None:
-        os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+        choose_discovery(os.environ)
         import rclpy
         from diagnostic_msgs.msg import DiagnosticArray
         from rclpy.signals import SignalHandlerOptions

@@ -16,7 +16,7 @@ from pathlib import Path
 
 SHM = Path("/dev/shm")
 SETTLE = 0.2  # [s] in which a process maps a file that it has just made
-TIDY_TIME, TIDY_PERIOD = 1.5, 0.1  # [s] in which the nodes of a killed supervisor die too
+TIDY_TIME, TIDY_LIMIT, TIDY_PERIOD = 1.5, 10.0, 0.1  # [s] in which the nodes of a killed supervisor die too
 DONE = b"."
 
 
@@ -117,9 +117,9 @@ def keep(since: float) -> None:
         signal.signal(number, signal.SIG_IGN)
     if sys.stdin.buffer.read(1) == DONE:
         return
-    end = time.monotonic() + TIDY_TIME
-    while time.monotonic() < end:
-        remove_leftovers(since)
+    begin, removed = time.monotonic(), 0
+    while (passed := time.monotonic() - begin) < TIDY_TIME or (removed and passed < TIDY_LIMIT):
+        removed = remove_leftovers(since)
         time.sleep(TIDY_PERIOD)
 
 

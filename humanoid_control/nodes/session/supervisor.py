@@ -17,7 +17,7 @@ from pathlib import Path
 
 from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.nodes.base.heartbeat import HeartbeatMonitor
-from humanoid_control.nodes.base.ros_env import GUARD
+from humanoid_control.nodes.base.ros_env import GUARD, choose_discovery
 from humanoid_control.nodes.base.runner import EXIT_BAD_INPUT, READY
 from humanoid_control.nodes.session.shared_memory import SharedMemoryKeeper, remove_leftovers
 
@@ -25,6 +25,7 @@ READY_TIMEOUT = 90.0  # [s]
 STOP_LIMIT, FINISH_LIMIT = 2.2, 10.0  # [s] for all children together, and for one that has a file to finish
 RESTARTS, RESTART_WINDOW = 3, 60.0  # a child is restarted so often in so much time [s]
 HANG_LIMIT = 0.8  # [s] for which the loop of a node may stand still; with the time between two looks a second
+PATIENCE = 4.0  # times that limit for helpers: a page that loads in the viewer may hold its interpreter for a while
 HANG_VARIABLE = "HUMANOID_HANG_LIMIT"  # another limit [s]; inf: none, for a debugger
 LAST_WORDS = 0.3  # [s] in which the last lines of a child that ended are read
 FULL = 2**18  # [bytes] a disk with less is full
@@ -192,7 +193,8 @@ class Supervisor:
     def _end_if_hung(self, child: Child) -> None:
         assert child.heartbeat is not None and child.process is not None
         stalled = child.heartbeat.stalled(child.process.pid)
-        if stalled > self._hang_limit and child.ready.is_set() and not child.hung:
+        limit = self._hang_limit * (1.0 if child.essential else PATIENCE)
+        if stalled > limit and child.ready.is_set() and not child.hung:
             child.hung = f"its loop stood still for {stalled:.1f} s"
             self._signal(child, signal.SIGKILL)
 
@@ -263,9 +265,9 @@ class Supervisor:
 
 
 def child_environment(directory: Path, more: dict[str, str]) -> dict[str, str]:
-    """The environment of a node: discovery on this machine only unless the user says otherwise, one BLAS thread."""
+    """The environment of a node: as of this process, the logs in the directory of the run, one BLAS thread."""
     env = dict(os.environ)
-    env.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    choose_discovery(env)
     env.setdefault("OMP_NUM_THREADS", "1")
     env["ROS_LOG_DIR"] = str(directory / "ros")
     env["PYTHONUNBUFFERED"] = "1"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from humanoid_control.errors import HumanoidError, missing_extra
-from humanoid_control.nodes.launch_arguments import (
+from humanoid_control.nodes.launching.arguments import (
     CLIP_NODE,
     VIEWER,
     LaunchOptions,
@@ -22,6 +22,7 @@ from humanoid_control.nodes.launch_arguments import (
 )
 from humanoid_control.nodes.stacks import NodeSpec, Stack, find_stack
 from humanoid_control.paths import PACKAGE, share_dir
+from humanoid_control.warm_up import compiled
 
 EXIT_BAD_INPUT = 2
 RESPAWNS, RESPAWN_DELAY = 3, 1.0  # times, [s]
@@ -57,6 +58,9 @@ def _actions(context: Any, stack: Stack) -> list[Any]:
         actions.append(LogInfo(msg=f"without the viewer: {problem}"))
         stack = stack.without(VIEWER)
     options = launch_options(stack, context.launch_configurations)
+    if cold := [g for g in stack.kernel_groups({}) if not compiled(g)]:
+        text = "nodes compile their kernels now, only this once, for minutes; ahead of it: humanoid warm"
+        actions.append(LogInfo(msg=f"{text} {' '.join(cold)}"))
     rsp = options.state_publisher and _installed("robot_state_publisher")
     for spec in stack.nodes:
         actions += LaunchedNode(spec, stack, options, rsp).actions()

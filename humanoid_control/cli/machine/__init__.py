@@ -1,0 +1,1 @@
+"""Commands about the machine that the package runs on."""

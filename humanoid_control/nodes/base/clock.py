@@ -1,0 +1,62 @@
+"""`/clock` of a ROS domain: simulated time, from one publisher alone.
+
+Nodes with `use_sim_time` take whatever comes on this one topic, whatever their namespace. Of two publishers their time
+would jump to and fro, so the second one stays silent and says who the first is; once that is gone, it takes over.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from builtin_interfaces.msg import Time
+from rosgraph_msgs.msg import Clock
+
+from humanoid_control.nodes.base.messages import STREAM_OUT
+from humanoid_control.nodes.base.tick_node import Level, TickNode
+
+TOPIC = "/clock"
+LOOK = 0.5  # [s] between two looks at the graph; others are discovered in less
+
+
+class ClockPublisher:
+    """Publishes simulated time as long as nobody else does."""
+
+    def __init__(self, node: TickNode) -> None:
+        """Prepare: it begins to publish after the first look at who else does."""
+        self._node = node
+        self._publisher: Any = None
+        self._gid: tuple[int, ...] = ()
+        self._look = time.monotonic() + LOOK
+
+    def publish(self, stamp: Time) -> None:
+        """Send the time, unless somebody else does."""
+        now = time.monotonic()
+        if now >= self._look:
+            self._look = now + LOOK
+            self._look_around()
+        if self._publisher is not None:
+            self._publisher.publish(Clock(clock=stamp))
+
+    def _look_around(self) -> None:
+        others = {gid: name for gid, name in self._publishers().items() if gid != self._gid}
+        if self._publisher is None and not others:
+            self._publisher = self._node.create_publisher(Clock, TOPIC, STREAM_OUT)
+            self._gid = next(iter(self._publishers().keys() - others.keys()), ())
+        elif self._publisher is not None and self._gid and any(gid < self._gid for gid in others):
+            # Both began at once, before they could know of each other: one of them goes on.
+            self._node.destroy_publisher(self._publisher)
+            self._publisher, self._gid = None, ()
+        if self._publisher is None:
+            first = others[min(others)] if others else "nobody"
+            text = (
+                f"{TOPIC} is published by {first}: not by this node too; give it a ROS domain of its own, or stamp wall"
+            )
+            self._node.health.report("clock", Level.ERROR, text)
+        else:
+            self._node.health.clear("clock")
+
+    def _publishers(self) -> dict[tuple[int, ...], str]:
+        """Names of the nodes that publish the clock, by the identity of the endpoint."""
+        found = self._node.get_publishers_info_by_topic(TOPIC)
+        return {tuple(i.endpoint_gid): f"{i.node_namespace.rstrip('/')}/{i.node_name}" for i in found}

@@ -1,0 +1,44 @@
+"""`humanoid warm`, and when it is said that something is compiled."""
+
+import numba
+import pytest
+
+from humanoid_control.warm_up import GROUPS, compile_first, compiling_told
+
+
+def test_what_is_compiled_is_said_to_be_ready(humanoid):
+    compile_first("retargeting")
+    done = humanoid("warm", "retargeting")
+    assert done.returncode == 0 and done.stdout == "retargeting: ready\n"
+    assert humanoid("warm", "retargeting", "--check").returncode == 0
+
+
+def test_what_is_not_compiled_is_found_out(humanoid, tmp_path):
+    """In a folder of kernels that is empty."""
+    done = humanoid.fresh("warm", "--check", NUMBA_CACHE_DIR=str(tmp_path / "kernels"))
+    assert done.returncode == 1 and done.stdout.splitlines() == [f"{group}: not compiled yet" for group in GROUPS]
+
+
+@pytest.mark.thorough
+def test_what_is_not_compiled_is_compiled(humanoid, tmp_path):
+    empty = {"NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+    assert "retargeting: compiled in" in humanoid.fresh("warm", "retargeting", timeout=600, **empty).stdout
+    assert humanoid.fresh("warm", "retargeting", "--check", **empty).stdout == "retargeting: ready\n"
+
+
+def test_compiling_is_told_once_and_only_where_it_happens():
+    def double(x):
+        return 2 * x
+
+    said = []
+    kernel = numba.njit(double)
+    with compiling_told(said.append, "compiling"):
+        pass
+    assert not said
+    with compiling_told(said.append, "compiling"):
+        kernel(1), kernel(1.0)
+    assert said == ["compiling"]
+    with compiling_told(said.append, "compiling"):
+        kernel(1)
+    kernel(1j)
+    assert said == ["compiling"]
