@@ -78,14 +78,14 @@ def test_a_joint_that_does_not_follow_stops_the_robot_until_it_is_told_to_go_on(
 @pytest.mark.parametrize("words", ["jumped", "frozen", "not a number"])
 def test_states_that_no_robot_gives_stop_it(graph, robot, words):
     if words == "frozen":  # slowly, so that it is seen before the error is one
-        robot.radius, count = 0.03, len(robot.rows)
+        robot.radius, count = 0.012, len(robot.rows)
         graph.until(lambda: len(robot.rows) > count + 200, "small circles", meanwhile=robot.speak)
     frozen = robot.joints.copy()
 
     def wrong(q):
         if words == "frozen":
             return frozen
-        q[6] = q[6] + 1.0 if words == "jumped" else np.nan
+        q[6] = q[6] + 3.0 if words == "jumped" else np.nan
         return q
 
     robot.fault = wrong
