@@ -136,6 +136,7 @@ SERVICES = {
     "state_estimator/zero": "`source` tendons: calibrate, the robot stands in `zero_posture` now",
     "state_estimator/learn": "std_srvs/SetBool, `source` tendons: correct a neural mapping by what is measured, or "
     "freeze it",
+    "whole_body_ik/resync": "go on from where the robot is, after a fault of a joint",
     "trajectory_streamer/play": "go on",
     "trajectory_streamer/pause": "stand still where the clip is",
     "trajectory_streamer/restart": "begin again with the lead-in; with live markers: calibrate again",

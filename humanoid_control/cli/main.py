@@ -51,7 +51,10 @@ def build_parser() -> Parser:
     return parser
 
 
-FOLDERS = {"doctor": "machine", "warm": "machine", "soak": "deployment"}  # of commands that do not lie beside this file
+def command_module(name: str) -> Any:
+    """The module of a command: its examples, `add_arguments` and `run`."""
+    folder = f".{FOLDERS[name]}" if name in FOLDERS else ""
+    return importlib.import_module(f"humanoid_control.cli{folder}.{name}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

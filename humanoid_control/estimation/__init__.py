@@ -13,5 +13,11 @@ print(joints.at(0.003).v)  # [rad/s]
 """
 
 from humanoid_control.estimation.joint_filter import CLOCK_BACK, JointFilter
+from humanoid_control.estimation.joint_supervision import (
+    JointFault,
+    JointFaultKind,
+    JointSupervision,
+    SupervisionLimits,
+)
 
-__all__ = ["CLOCK_BACK", "JointFilter"]
+__all__ = ["CLOCK_BACK", "JointFault", "JointFaultKind", "JointFilter", "JointSupervision", "SupervisionLimits"]

@@ -90,9 +90,12 @@ class TargetFollower:
         targets.step(0.0, 0.01)
 
     def start(self, joints: np.ndarray) -> None:
-        """Begin from where the robot is (n,) [rad], at rest, with no targets; NaN means neutral."""
+        """Begin from where the robot is (n,) [rad], at rest, with no targets; NaN means neutral.
+
+        Joints that are outside their range move into it, as slowly as the solver's settings say.
+        """
         known = np.where(np.isfinite(joints), joints, self.robot.postures["neutral"])
-        self.q, self.v = self.robot.q(np.clip(known, self.robot.lower, self.robot.upper)), np.zeros(self.robot.nv)
+        self.q, self.v = self.robot.q(known), np.zeros(self.robot.nv)
         self.targets: dict[str, int] = {}
         self.last: IkResult | None = None
         self._filter = TargetFilter(self.settings.filter)
@@ -215,6 +218,17 @@ class TargetFollower:
         result = self.solver.step(self.q, tasks, dt)
         self.q, self.v, self.last = result.q, result.v, result
         return result
+
+    def brake(self, dt: float) -> None:
+        """One tick of length dt [s] in which each joint brakes at the limit of its acceleration, whatever is asked for.
+
+        At rest it stays where it is. The next `step` goes on from there.
+        """
+        most = self.settings.ik.acceleration * dt
+        self.v = np.sign(self.v) * np.maximum(np.abs(self.v) - most, 0.0)
+        self.q = pin.integrate(self.robot.model, self.q, self.v * dt)
+        self.solver.reset()
+        self.solver.v = self.v.copy()
 
     def _note_silence(self, now: float) -> None:
         silent, problem = self._filter.ages(now) > self.settings.filter.timeout, self._problem

@@ -10,10 +10,10 @@ from typing import Any
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool, Trigger
 
-from humanoid_control.nodes.base.messages import LATCHED
+from humanoid_control.nodes.base.messages import LATCHED, PAUSED
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import SETTLING, Level, TickNode
-from humanoid_control.nodes.simulator_io import PAUSED, SimulatorInputs, SimulatorOutputs
+from humanoid_control.nodes.simulator_io import SimulatorInputs, SimulatorOutputs
 from humanoid_control.nodes.simulator_parameters import SimulatorParameters, engine_of
 from humanoid_control.robots import load_robot
 from humanoid_control.walking.ground.standing import stand_on_ground

@@ -23,7 +23,7 @@ from humanoid_control.errors import (
     nearest_names,
 )
 from humanoid_control.nodes.base.clock import ClockPublisher
-from humanoid_control.nodes.base.command_owner import CommandArbiter
+from humanoid_control.nodes.base.command_owner import COMMANDS_IN, CommandArbiter
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     GROUND_TRUTH,
@@ -49,9 +49,6 @@ except ImportError:
     TFMessage = None
 
 
-PAUSED = "simulator/paused"
-
-
 class SimulatorInputs:
     """Subscriptions of the simulator. Diagnostics report a faulty message, and it changes nothing."""
 
@@ -61,7 +58,8 @@ class SimulatorInputs:
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
         self.arbiter = CommandArbiter(node, "joint_commands")
         self.restart()
-        node.listen(JointState, "joint_commands", self._guarded("command", self.on_command), takes_info=True)
+        take = self._guarded("command", self.on_command)
+        node.listen(JointState, "joint_commands", take, COMMANDS_IN, takes_info=True)
         for message, topic, callback in (
             (JointState, "set_state", self.on_set_state),
             (PoseStamped, "set_base", self.on_set_base),

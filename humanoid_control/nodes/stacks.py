@@ -74,7 +74,7 @@ NODES = {
             "whole_body_ik",
             "WholeBodyIkParameters",
             "targets to joint commands, every limit kept",
-            ("targets", "estimated_joint_states"),
+            ("targets", "estimated_joint_states", "simulator/paused"),
             ("joint_commands", "ik_markers"),
         ),
         NodeSpec(

@@ -24,12 +24,20 @@ from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.kinematics.joint_state import ImuReading, Measurement
 from humanoid_control.kinematics.joint_state import JointState as JointRecord
 from humanoid_control.nodes.base.command_owner import CommandOwner
-from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_OUT, fill_joint_state, joint_state, stamp_of
+from humanoid_control.nodes.base.messages import (
+    EVENTS,
+    LATCHED,
+    PAUSED,
+    STREAM_OUT,
+    fill_joint_state,
+    joint_state,
+    stamp_of,
+)
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import IdlePublisher
 from humanoid_control.nodes.base.statistics import Samples
 from humanoid_control.nodes.base.tick_node import Level, TickNode
-from humanoid_control.nodes.simulator_io import PAUSED, foot_topic
+from humanoid_control.nodes.simulator_io import foot_topic
 from humanoid_control.nodes.walking.gamepad import Gamepad
 from humanoid_control.nodes.walking.outputs import WalkOutputs, plan_markers
 from humanoid_control.nodes.walking.parameters import WalkerParameters, walk_settings
@@ -101,13 +109,8 @@ class WalkerNode(TickNode):
         n = int(p.rate * max(1.0, p.window))
         self.took, self.errors, self.margins = Samples(n), Samples(n), Samples(n)
         self._listen()
-        for name, answer in (
-            ("stop", self.on_stop),
-            ("emergency_stop", self.on_emergency_stop),
-            ("stand", self.on_stand),
-            ("reset", self.on_reset),
-        ):
-            self.create_service(Trigger, f"~/{name}", answer)
+        for name in ("stop", "emergency_stop", "stand", "reset"):
+            self.create_service(Trigger, f"~/{name}", getattr(self, f"on_{name}"))
         return p.rate
 
     def _listen(self) -> None:

@@ -6,6 +6,7 @@ Its markers: shapes coloured by distance, near pairs, centre of mass, momentum.
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,18 +14,23 @@ import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Point
 from sensor_msgs.msg import JointState
-from std_msgs.msg import ColorRGBA
+from std_msgs.msg import Bool, ColorRGBA
+from std_srvs.srv import Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
+from humanoid_control.estimation import JointSupervision, SupervisionLimits
 from humanoid_control.ik import FollowerSettings, IkResult, IkSettings, TargetFilterSettings, TargetFollower
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
 from humanoid_control.nodes.base.command_owner import CommandOwner
 from humanoid_control.nodes.base.messages import (
+    LATCHED,
+    PAUSED,
     STREAM_OUT,
     WORLD,
     JointPositions,
     fill_joint_state,
     joint_state,
+    seconds,
     stamp_of,
 )
 from humanoid_control.nodes.base.parameters import NodeParameters, param
@@ -164,7 +170,7 @@ def _marker(ns: str, number: int, kind: int, scale: Any, color: Any = GREY) -> M
 
 # -------- The node
 
-LOST_AFTER = 0.2  # [s] without an estimate after which a robot under feedback stands still
+LOST_AFTER = 0.2  # [s] without an estimate after which a robot under feedback stands still, and others are warned of
 NO_POSITIONS = np.zeros(0)
 SHORTEST_STEP = 100_000  # [ns]
 MAX_TARGET_RATE = 120.0  # [Hz]
@@ -211,6 +217,23 @@ class WholeBodyIkParameters(NodeParameters):
     start_blind: bool = param(
         False, "start from the neutral posture when there are no joint states; false: wait for them"
     )
+    following_error: float = param(
+        0.15,
+        "distance of a joint from its commands beyond which, for 50 ms, the robot is stopped, as by states that jump, "
+        "freeze or are not numbers; 0: nothing of it stops the robot",
+        "rad",
+        0.0,
+        10.0,
+        live=True,
+    )
+    robot_timeout: float = param(
+        0.5,
+        "silence of the joint states after which the robot is stopped until they are back",
+        "s",
+        0.05,
+        60.0,
+        live=True,
+    )
 
 
 class WholeBodyIkNode(TickNode):
@@ -221,6 +244,7 @@ class WholeBodyIkNode(TickNode):
     node_name = "whole_body_ik"
     stamp: float | None  # of the newest targets, until a command has used them
     last_command: int | None  # its time [ns]
+    away = False  # the robot is silent, or its time stands still: it goes on from where it is then
 
     def configure(self) -> float:
         p = self.params
@@ -234,6 +258,10 @@ class WholeBodyIkNode(TickNode):
         self.reader = MarkerReader()
         self.listen(JointState, "estimated_joint_states", self.on_joint_states)
         self.estimate = JointPositions(robot)
+        self.supervision = JointSupervision(robot.joint_names, robot.velocity, self.supervision_limits())
+        self.create_service(Trigger, "~/resync", self.on_resync)
+        self.create_subscription(Bool, PAUSED, self.on_paused, LATCHED)
+        self.paused, self.worst = False, ("", 0.0)
         self.latency = Samples(int(MAX_TARGET_RATE * max(10.0, p.window)))
         self.waiting, self.sent = False, 0
         return p.rate
@@ -259,23 +287,44 @@ class WholeBodyIkNode(TickNode):
             filter=target,
         )
 
+    def supervision_limits(self) -> SupervisionLimits:
+        """What is allowed of the robot's joints as the parameters say now; a robot that is silent is `away` before."""
+        p = self.params
+        return SupervisionLimits(p.following_error or np.inf, silence=p.robot_timeout + LOST_AFTER)
+
     def parameters_changed(self, changed: set[str]) -> None:
         if hasattr(self, "follower"):
             self.follower.configure(self.settings())
+            self.supervision.limits = self.supervision_limits()
 
     def activate(self) -> None:
         """Start where the robot is: the first command waits for its joint states."""
         self.waiting, self.stamp, self.last_command = True, None, None
+        self.away, self.stopped, self.supervised = False, False, False
         self.estimate.forget()
         self.commands.restart()
         self.follower.start(self.robot.postures["neutral"])
 
     def on_joint_states(self, m: JointState) -> None:
-        if self.waiting or self.params.feedback > 0:
-            self.estimate.take(m)
+        joints, positions = self.estimate.take(m)
+        if not self.waiting:
+            self.supervision.measure(time.monotonic(), joints, positions, seconds(m.header.stamp) or None)
+            self.worst = max(self.worst, self.supervision.worst, key=lambda found: found[1])
+
+    def on_paused(self, m: Bool) -> None:
+        """The simulator's time stands still, or goes on."""
+        self.paused = m.data
+
+    def on_resync(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Go on from where the robot is, after a fault of a joint."""
+        if self.active:
+            self.activate()
+        response.success = self.active
+        response.message = "going on from where the robot is" if self.active else "the node is not active"
+        return response
 
     def on_targets(self, data: bytes) -> None:
-        if not self.active or self.waiting:
+        if not self.active or self.waiting or self.away or self.stopped:
             return
         m = self.reader.read(data)
         at = self.now_like(m.stamp)
@@ -298,31 +347,64 @@ class WholeBodyIkNode(TickNode):
             self.health.check("start", missing, Level.WARN, "no joint states yet: nothing is commanded")
             if not self.commands.look(now, known or self.params.start_blind):  # meanwhile the estimate is read on
                 return
-            self.health.clear("start")
+            for key in ("start", "robot", "joints"):
+                self.health.clear(key)
             self.follower.start(self.estimate.values)
-            self.waiting = False
+            self.supervision.restart()
+            self.waiting, self.supervised = False, known
         elif not self.commands.look(now):
             self.activate()
             return
-        lost = self.params.feedback > 0 and self.age("estimated_joint_states", now) > LOST_AFTER
+        age = self.age("estimated_joint_states", now)
+        lost = self.params.feedback > 0 and age > LOST_AFTER
         if self.health.check("lost", lost, Level.WARN, "no estimates of the joints: standing still"):
+            self.away = age > self.params.robot_timeout
             self.commands.publish(
                 fill_joint_state(self.message, stamp_of(self.present()), NO_POSITIONS, np.zeros(self.robot.n))
             )
             return
-        self.command()
+        moves = self.robot_follows(now)
+        if self.waiting:  # it is back
+            return
+        self.command(moves)
 
-    def command(self) -> None:
-        """Solve for the time that passed since the last command, and publish with the tick's own time."""
+    def robot_follows(self, now: float) -> bool:
+        """Test whether the robot is there and goes where it is told to; otherwise it has to stand still."""
+        if not self.supervised:
+            return not self.paused
+        silence = 0.0 if self.paused else self.age("estimated_joint_states", now)
+        gone = silence > self.params.robot_timeout
+        if self.away and not (gone or self.paused):
+            self.activate()
+            return False
+        self.away = gone or self.paused
+        text = f"no estimated_joint_states for {silence:.1f} s: {'stopped until they are back' if gone else 'late'}"
+        self.health.check("robot", silence > LOST_AFTER, Level.ERROR if gone else Level.WARN, text)
+        fault = None if self.away or not self.params.following_error else self.supervision.fault(now)
+        if fault is not None and not self.stopped:
+            self.stopped = True
+            self.health.report("joints", Level.ERROR, f"{fault}: stopped; ~/resync goes on from where the robot is")
+        return not (self.away or self.stopped)
+
+    def command(self, moves: bool) -> None:
+        """Publish where the robot should be after the time since the last command, with the tick's own time.
+
+        Args:
+            moves: it follows its targets; False: it comes to rest, and stays there.
+        """
         now, period = self.get_clock().now().nanoseconds, round(1e9 / self.rate)
         before = now - period if self.last_command is None else self.last_command
         if now - before < SHORTEST_STEP:  # a target just behind a tick, or a clock set back: the next tick takes it
             self.last_command = min(now, before)
             return
-        self.last_command = now
-        result = self.follower.step(1e-9 * now, 1e-9 * min(now - before, 2 * period))
-        v = result.v[self.robot.iv :]
-        joints, gain = self.robot.joints(result.q), self.params.feedback
+        self.last_command, dt = now, 1e-9 * min(now - before, 2 * period)
+        if moves:
+            self.report(self.follower.step(1e-9 * now, dt).ok)
+        else:
+            self.follower.brake(dt)
+        v = self.follower.v[self.robot.iv :]
+        joints, gain = self.robot.joints(self.follower.q), self.params.feedback
+        self.supervision.command(time.monotonic(), joints)
         if gain > 0:
             most = self.params.velocity_scale * self.robot.velocity
             v = np.clip(v + gain * np.nan_to_num(joints - self.estimate.values), -most, most)
@@ -332,7 +414,6 @@ class WholeBodyIkNode(TickNode):
         if self.stamp is not None:
             self.latency.add(self.clock() - self.stamp)
             self.stamp = None
-        self.report(result.ok)
 
     def slack_time(self, left: float) -> None:
         if (result := self.follower.last) is not None:
@@ -348,6 +429,7 @@ class WholeBodyIkNode(TickNode):
     def values(self) -> dict[str, Any]:
         near = self.follower.last.near if self.follower.last else None
         p50, p99 = self.latency.percentiles()
+        worst, self.worst = self.worst, ("", 0.0)
         closest = f"{near.distance.min():.4f}" if near is not None and len(near) else "far"
         return {
             "commands": self.sent,
@@ -355,6 +437,8 @@ class WholeBodyIkNode(TickNode):
             "latency_p50_ms": round(1000 * p50, 3),
             "latency_p99_ms": round(1000 * p99, 3),
             "closest_pair_m": closest,
+            "following_error_rad": round(worst[1], 4),
+            "following_error_joint": worst[0],
             "markers_p50_ms": round(1000 * self.markers.idle_publisher.took.percentiles()[0], 3),
         }
 

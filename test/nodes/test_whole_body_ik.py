@@ -42,6 +42,8 @@ class Driver:
 
     def send(self, positions=None, names=("l_wrist", "r_wrist"), steps=1):
         for _ in range(steps):
+            if self.commands:
+                self.joints = np.array(self.commands[-1].position)
             stamp = self.graph.node.get_clock().now().to_msg()
             m = JointState(name=list(self.robot.joint_names), position=self.joints.tolist())
             m.header.stamp = stamp

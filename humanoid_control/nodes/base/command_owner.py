@@ -10,11 +10,14 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
-from humanoid_control.nodes.base.messages import STREAM_IN, STREAM_OUT
+from humanoid_control.nodes.base.messages import STREAM_OUT
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 
+# Deeper than other streams: with room for one message, those of one publisher push out those of another.
+COMMANDS_IN = QoSProfile(depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT)
 DISCOVERY = 0.3  # [s] before the first command: a node that finds this one later would jump into its midst
 LOOK_PERIOD = 0.05  # [s] between looks at the graph
 HEARD = 0.5  # [s] for which somebody counts as commanding after a message
@@ -63,7 +66,7 @@ class CommandOwner:
         self._heard: dict[bytes, float] = {}
         self._looked = -LOOK_PERIOD
         self.restart()
-        node.create_subscription(JointState, topic, self._on_command, STREAM_IN, raw=True, takes_info=True)
+        node.create_subscription(JointState, topic, self._on_command, COMMANDS_IN, raw=True, takes_info=True)
 
     def restart(self) -> None:
         """Command nothing until `look` allows it anew."""

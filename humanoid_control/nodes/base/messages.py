@@ -17,6 +17,7 @@ from humanoid_control.kinematics.joint_state import JointState
 from humanoid_control.robots import Robot
 
 WORLD = "world"
+PAUSED = "simulator/paused"  # whether simulated time stands still
 GROUND_TRUTH = "ground_truth/odometry"  # of the simulator: nothing that controls a robot reads it
 AHEAD = 50_000_000  # [ns] stamps that are farther ahead of the clock show that it was set back: no tick is so late
 SET_BACK = 1_000_000_000  # [ns] a clock that was set back by more is followed
@@ -112,17 +113,27 @@ class JointPositions:
 
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
+        self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
         self.forget()
 
     def forget(self) -> None:
         """Nothing is known any more."""
         self.values = np.full(self._robot.n, np.nan)
 
-    def take(self, message: JointStateMessage) -> None:
-        """Read a message; joints that it does not name keep their positions."""
-        if len(message.position) == len(message.name):
-            places, joints = self._robot.order_of(message.name)
-            self.values[joints] = np.asarray(message.position)[places]
+    def take(self, message: JointStateMessage) -> tuple[np.ndarray, np.ndarray]:
+        """Read a message; joints that it does not name keep their positions.
+
+        Returns:
+            Indices (k,) of the joints that it names, and their positions (k,) [rad]; none where it has not one each.
+        """
+        if message.name != self._order[0]:
+            self._order = (list(message.name), *self._robot.order_of(message.name))
+        names, places, joints = self._order
+        if len(message.position) != len(names):
+            return joints[:0], np.zeros(0)
+        positions = np.asarray(message.position)[places]
+        self.values[joints] = positions
+        return joints, positions
 
     @property
     def known(self) -> bool:

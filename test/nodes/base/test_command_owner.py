@@ -4,69 +4,17 @@ import os
 import signal
 import time
 
-import numpy as np
 import pytest
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from sensor_msgs.msg import JointState
-from visualization_msgs.msg import MarkerArray
 
-from humanoid_control.nodes.base.command_owner import gid_of
-from humanoid_control.nodes.base.messages import seconds, stamp_of, target_markers
+from humanoid_control.nodes.base.messages import stamp_of
 from humanoid_control.robots import load_robot
+from test.nodes.following_robot import FollowingRobot
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
-POINTS = ("l_wrist", "r_wrist")
-
-
-class Ears:
-    """Robot of the test: hears commands and who sent them, and says that it is where they put it.
-
-    Attributes:
-        rows: of each command: when it came [s], its stamp [s], its publisher, positions [rad].
-    """
-
-    def __init__(self, graph, name="hrp2"):
-        self.graph, self.robot, self.rows = graph, load_robot(name, "fixed"), []
-        self.joints = self.robot.postures["neutral"].copy()
-        graph.node.create_subscription(JointState, "joint_commands", lambda m, info: self._hear(m, info), 50)
-        self.states = graph.node.create_publisher(JointState, "estimated_joint_states", 5)
-        self.targets = graph.node.create_publisher(MarkerArray, "targets", 5)
-        self.home = self.robot.point_positions(self.robot.q(), POINTS)
-        self.began, self.sent = time.monotonic(), 0.0
-
-    def _hear(self, m, info):
-        self.joints = np.array(m.position)
-        self.rows.append((time.monotonic(), seconds(m.header.stamp), gid_of(info), self.joints))
-
-    def speak(self):
-        """States, and hands that go round in circles: nodes that start at other times are at other places."""
-        now = time.monotonic()
-        if now - self.sent < 0.012:
-            return
-        self.sent = now
-        stamp = self.graph.node.get_clock().now().to_msg()
-        m = JointState(name=list(self.robot.joint_names), position=self.joints.tolist())
-        m.header.stamp = stamp
-        self.states.publish(m)
-        a = 3.0 * (now - self.began)
-        markers = target_markers(POINTS)
-        circle = self.home + 0.12 * np.array([np.sin(a), 0.0, 1 - np.cos(a)])
-        for marker, p in zip(markers.markers, circle, strict=True):
-            marker.header.stamp = stamp
-            marker.pose.position.x, marker.pose.position.y, marker.pose.position.z = p.tolist()
-        self.targets.publish(markers)
-
-    def senders(self, last=0.5):
-        """Who commanded within the last seconds."""
-        return {gid for at, _, gid, _ in self.rows if time.monotonic() - at < last}
-
-    def steps(self):
-        """Steps between consecutive commands, as multiples of what the joints' speed allows in the time between."""
-        q = np.array([row[3] for row in self.rows])
-        t = np.array([row[1] for row in self.rows])
-        return np.abs(np.diff(q, axis=0)) / (self.robot.velocity * np.maximum(np.diff(t), 0.004)[:, None] + 1e-6)
 
 
 def start_twice(graph, node, *parameters, args=()):
@@ -75,7 +23,7 @@ def start_twice(graph, node, *parameters, args=()):
     Returns:
         Both processes; the robot, which goes on.
     """
-    ears = Ears(graph)
+    ears = FollowingRobot(graph)
     both = [graph.start(node, *parameters, wait=False, args=args) for _ in range(2)]
     graph.until(lambda: all("READY" in graph.output(p) for p in both), "both", meanwhile=ears.speak)
     graph.until(lambda: ears.rows, "commands", meanwhile=ears.speak)
@@ -128,7 +76,7 @@ def test_a_streamer_that_solves_is_one_of_them(graph):
 
 
 def test_a_node_does_not_begin_while_a_stranger_could_command_and_stops_when_one_does(graph):
-    ears = Ears(graph)
+    ears = FollowingRobot(graph)
     stranger = graph.node.create_publisher(JointState, "joint_commands", 5)
     graph.start("whole_body_ik", "robot:=hrp2")
     said = graph.until_said("whole_body_ik", "joint_commands has another publisher, /test", ears.speak)
