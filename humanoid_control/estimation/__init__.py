@@ -12,6 +12,16 @@ print(joints.at(0.003).v)  # [rad/s]
 ```
 """
 
+from humanoid_control.estimation.clock_offset import ClockOffset, ClockOffsets, ClockSteps
 from humanoid_control.estimation.joint_filter import CLOCK_BACK, JointFilter
+from humanoid_control.estimation.plausibility import JointPlausibility, named_twice
 
-__all__ = ["CLOCK_BACK", "JointFilter"]
+__all__ = [
+    "CLOCK_BACK",
+    "ClockOffset",
+    "ClockOffsets",
+    "ClockSteps",
+    "JointFilter",
+    "JointPlausibility",
+    "named_twice",
+]

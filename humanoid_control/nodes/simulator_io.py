@@ -23,6 +23,7 @@ from humanoid_control.errors import (
     UnknownNameError,
     nearest_names,
 )
+from humanoid_control.estimation import JointPlausibility, named_twice
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     GROUND_TRUTH,
@@ -49,6 +50,7 @@ except ImportError:
 
 
 PAUSED = "simulator/paused"
+MOST_TIMES = 10.0  # its limit: more than that a joint's commanded velocity or effort cannot mean
 
 
 class SimulatorInputs:
@@ -58,6 +60,9 @@ class SimulatorInputs:
         self.node, self.engine, self.robot, self.health = node, engine, engine.robot, node.health
         self._tension = node.params.tension
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
+        r = self.robot
+        self._plausible = JointPlausibility(r.joint_names, r.lower, r.upper, r.velocity)
+        self._most = {"velocity": MOST_TIMES * r.velocity, "effort": MOST_TIMES * np.maximum(r.effort, 1.0)}
         self.restart()
         node.listen(JointState, "joint_commands", self._guarded("command", self.on_command))
         for message, topic, callback in (
@@ -70,6 +75,7 @@ class SimulatorInputs:
     def restart(self) -> None:
         """Forget what was commanded."""
         self._last = float("inf")  # simulated time of the last command [s]
+        self._plausible.forget()
         self._without_position = np.zeros(self.robot.n, dtype=bool)
 
     def _guarded(self, key: str, callback: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -96,14 +102,36 @@ class SimulatorInputs:
             self.health.check("deaf", bool(deaf), Level.WARN, text)
         if not (len(m.position) or len(m.velocity) or len(m.effort)):
             raise ConfigError("command without a position, velocity or effort: passed over")
+        if twice := named_twice(m.name):
+            raise ConfigError(f"command names joint '{twice[:60]}' twice: passed over")
         position, velocity, effort = (
             self._in_order(kind, values, "command") if len(values) else None
             for kind, values in (("position", m.position), ("velocity", m.velocity), ("effort", m.effort))
         )
-        self.engine.command(position, velocity, effort)
         own = self._order[2]
+        self._drop_implausible(own, position, velocity=velocity, effort=effort)
+        self.engine.command(position, velocity, effort)
         self._without_position[own] = position is None
         self._last = self.engine.time
+
+    def _drop_implausible(self, own: np.ndarray, position: np.ndarray | None, **others: np.ndarray | None) -> None:
+        """Take numbers that no joint can follow out of a command; own: joints that it names."""
+        texts, now = [], self.engine.time
+        for kind, values in others.items():
+            if values is None:
+                continue
+            most = self._most[kind]
+            for k in own[np.abs(values[own]) > most[own]]:
+                texts.append(
+                    f"{kind} of {self.robot.joint_names[k]} is {values[k]:.4g}, at most {most[k]:.4g}: refused"
+                )
+                values[k] = np.nan
+        if position is not None:
+            use = self._plausible.check(own, position[own], now)
+            position[own[~use]] = np.nan
+        if text := self._plausible.problem(now):
+            texts.insert(0, text)
+        self.health.check("implausible", bool(texts), Level.WARN, f"command: {'; '.join(texts[:4])}")
 
     def _in_order(self, kind: str, values: Any, what: str) -> np.ndarray:
         names, places, own = self._order

@@ -17,6 +17,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
+from humanoid_control.estimation import ClockOffset, ClockOffsets, ClockSteps
 from humanoid_control.ik import FollowerSettings, IkResult, IkSettings, TargetFilterSettings, TargetFollower
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
 from humanoid_control.nodes.base.messages import (
@@ -25,12 +26,14 @@ from humanoid_control.nodes.base.messages import (
     JointPositions,
     fill_joint_state,
     joint_state,
+    seconds,
     stamp_of,
 )
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
-from humanoid_control.nodes.base.serialized_markers import IdlePublisher, MarkerReader, SerializedMarkers
+from humanoid_control.nodes.base.serialized_markers import MOST_MARKERS, IdlePublisher, MarkerReader, SerializedMarkers
 from humanoid_control.nodes.base.statistics import Samples
+from humanoid_control.nodes.base.target_frames import TargetFrames
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.self_collision import BALL_PART, BOX_PART, CYLINDER_PART, ShapeParts
@@ -168,6 +171,7 @@ LOST_AFTER = 0.2  # [s] without an estimate after which a robot under feedback s
 NO_POSITIONS = np.zeros(0)
 DISCOVERY = 0.3  # [s] before the first command: a node that finds this one later would jump into its midst
 SHORTEST_STEP = 100_000  # [ns]
+NAMED = 4  # targets in a report
 MAX_TARGET_RATE = 120.0  # [Hz]
 
 
@@ -232,9 +236,10 @@ class WholeBodyIkNode(TickNode):
         self.commands = self.create_publisher(JointState, "joint_commands", STREAM_OUT)
         self.markers = IkMarkers(self, robot)
         self.listen(MarkerArray, "targets", self.on_targets, raw=True, wakes=True)
-        self.reader = MarkerReader()
+        self.reader, self.frames = MarkerReader(), TargetFrames(self, robot)
         self.listen(JointState, "estimated_joint_states", self.on_joint_states)
         self.estimate = JointPositions(robot)
+        self.target_clocks, self.robot_clock, self.clock_steps = ClockOffsets(), ClockOffset(), ClockSteps()
         self.latency = Samples(int(MAX_TARGET_RATE * max(10.0, p.window)))
         self.waiting, self.sent = False, 0
         return p.rate
@@ -272,25 +277,36 @@ class WholeBodyIkNode(TickNode):
         self.follower.start(self.robot.postures["neutral"])
 
     def on_joint_states(self, m: JointState) -> None:
+        self.robot_clock.time(seconds(m.header.stamp), self.clock(), time.monotonic())
         if self.waiting or self.params.feedback > 0:
             self.estimate.take(m)
+            text = self.estimate.problem
+            self.health.check("joints", bool(text), Level.WARN, f"estimated_joint_states: {text}")
 
     def on_targets(self, data: bytes) -> None:
         if not self.active or self.waiting:
             return
         m = self.reader.read(data)
-        at = self.now_like(m.stamp)
-        self.follower.update_many(m.names, m.poses, at)
-        self.stamp = at if m.names else None
+        text = f"{m.passed_over} markers in a message of targets beyond the first {MOST_MARKERS}: passed over"
+        self.health.check("crowd", m.passed_over > 0, Level.WARN, text)
+        at = self.target_clocks.time(m.names, m.stamp, self.clock(), time.monotonic())
+        names, poses = self.frames.in_world(m)
+        self.health.check("frame", bool(self.frames.problem), Level.WARN, self.frames.problem)
+        self.follower.update_many(names, poses, at)
+        self.stamp = at if names else None
+
+    def nanoseconds(self) -> int:
+        """ROS time [ns]; where it was set, the times of all targets go along."""
+        now = self.get_clock().now().nanoseconds
+        if step := self.clock_steps.look(1e-9 * now, time.monotonic()):
+            self.follower.shift_time(step)
+            self.target_clocks.shift(step)
+            self.stamp = None if self.stamp is None else self.stamp + step
+        return now
 
     def clock(self) -> float:
         """ROS time [s]."""
-        return 1e-9 * self.get_clock().now().nanoseconds
-
-    def now_like(self, stamp: float) -> float:
-        """A target's time: its stamp, or the present where it has none or comes from another clock."""
-        now = self.clock()
-        return stamp if abs(now - stamp) < 1.0 else now
+        return 1e-9 * self.nanoseconds()
 
     def tick(self, now: float) -> None:
         if self.waiting:
@@ -315,7 +331,7 @@ class WholeBodyIkNode(TickNode):
 
     def command(self) -> None:
         """Solve for the time that passed since the last command, and publish with the tick's own time."""
-        now, period = self.get_clock().now().nanoseconds, round(1e9 / self.rate)
+        now, period = self.nanoseconds(), round(1e9 / self.rate)
         before = now - period if self.last_command is None else self.last_command
         if now - before < SHORTEST_STEP:  # a target just behind a tick, or a clock set back: the next tick takes it
             self.last_command = min(now, before)
@@ -331,7 +347,7 @@ class WholeBodyIkNode(TickNode):
         self.commands.publish(fill_joint_state(self.message, stamp_of(self.stamps.next(now)), joints, v))
         self.sent += 1
         if self.stamp is not None:
-            self.latency.add(self.clock() - self.stamp)
+            self.latency.add(max(0.0, self.clock() - self.stamp))
             self.stamp = None
         self.report(result.ok)
 
@@ -343,8 +359,12 @@ class WholeBodyIkNode(TickNode):
     def report(self, solved: bool) -> None:
         """Report a tick without a solution, and what is wrong with targets."""
         self.health.check("solver", not solved, Level.ERROR, "the solver found no solution: standing still")
-        problems = self.follower.problems
-        self.health.check("targets", bool(problems), Level.WARN, "; ".join(sorted(problems.values())[:4]))
+        for topic, clock in (("targets", self.target_clocks), ("estimated_joint_states", self.robot_clock)):
+            self.health.check(f"clock {topic}", bool(clock.problem), Level.WARN, f"{topic}: {clock.problem}")
+        problems = sorted(self.follower.problems.values())
+        more = len(problems) + self.follower.more_unknown - NAMED
+        text = "; ".join(problems[:NAMED]) + (f"; and {more} more" if more > 0 else "")
+        self.health.check("targets", bool(problems), Level.WARN, text)
 
     def values(self) -> dict[str, Any]:
         near = self.follower.last.near if self.follower.last else None

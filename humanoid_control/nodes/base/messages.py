@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from array import array
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from sensor_msgs.msg import JointState as JointStateMessage
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
+from humanoid_control.estimation import JointPlausibility, named_twice
 from humanoid_control.kinematics.joint_state import JointState
 from humanoid_control.robots import Robot
 
@@ -103,8 +105,17 @@ def state_of(message: JointStateMessage) -> JointState:
     return JointState(tuple(message.name), q, v, effort, seconds(message.header.stamp))
 
 
+def malformed(message: JointStateMessage) -> str:
+    """Reason for which the positions of a message cannot be read; empty where they can."""
+    if len(message.position) != len(message.name):
+        return f"{len(message.position)} positions for {len(message.name)} names: passed over"
+    if twice := named_twice(message.name):
+        return f"joint '{twice[:60]}' is named twice: passed over"
+    return ""
+
+
 class JointPositions:
-    """The newest position of each joint of a robot, from `JointState` messages that name them in any order.
+    """The newest plausible position of each joint of a robot, from `JointState` messages that name them in any order.
 
     Attributes:
         values: (n,) in the robot's order [rad]; NaN until heard.
@@ -112,17 +123,28 @@ class JointPositions:
 
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
+        self._plausible = JointPlausibility(robot.joint_names, robot.lower, robot.upper, robot.velocity)
         self.forget()
 
     def forget(self) -> None:
         """Nothing is known any more."""
         self.values = np.full(self._robot.n, np.nan)
+        self._plausible.forget()
+        self._malformed = ""
 
     def take(self, message: JointStateMessage) -> None:
-        """Read a message; joints that it does not name keep their positions."""
-        if len(message.position) == len(message.name):
+        """Read a message; joints that it does not name, or not plausibly, keep their positions."""
+        self._malformed = malformed(message)
+        if not self._malformed:
             places, joints = self._robot.order_of(message.name)
-            self.values[joints] = np.asarray(message.position)[places]
+            q = np.asarray(message.position, dtype=float)[places]
+            use = self._plausible.check(joints, q, time.monotonic())
+            self.values[joints[use]] = q[use]
+
+    @property
+    def problem(self) -> str:
+        """Words for what is wrong with the messages; empty where nothing is."""
+        return self._malformed or self._plausible.problem(time.monotonic())
 
     @property
     def known(self) -> bool:

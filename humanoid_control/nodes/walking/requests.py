@@ -5,6 +5,7 @@ All come from messages that may be wrong."""
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -76,9 +77,9 @@ class UpperRequest:
         """Begin at rest."""
         self.motion, self.count = LiveMotion(self._body), 0
 
-    def take(self, message: Any, t: float) -> None:
-        """Take a MarkerArray with a marker for each of NAMES, which is its ns; t: the walker's time [s]."""
-        at = {m.ns: (m.pose.position.x, m.pose.position.y, m.pose.position.z) for m in message.markers if m.action == 0}
+    def take(self, names: Sequence[str], positions: np.ndarray, t: float) -> None:
+        """Take targets, one for each of NAMES, and positions (k, 3) [m] in the world; t: the walker's time [s]."""
+        at = dict(zip(names, positions, strict=True))
         missing = [name for name in self.NAMES if name not in at]
         text = f"targets: without {', '.join(missing[:3])}: passed over"
         if self._health.check("targets", bool(missing), Level.WARN, text):

@@ -11,6 +11,7 @@ from collections import defaultdict
 
 import rclpy
 from rclpy.lifecycle import LifecycleNode
+from rclpy.serialization import serialize_message
 from std_srvs.srv import Trigger
 
 from humanoid_control.nodes.simulator import Simulator
@@ -33,6 +34,9 @@ class Bus:
         self.listeners, self.publishers = defaultdict(list), defaultdict(int)
         self.loss, self.silent, self.change, self.newest = {}, set(), {}, {}
         self.random = random.Random(1)
+
+    def listen(self, topic, callback, raw=False):
+        self.listeners[topic].append((lambda m: callback(serialize_message(m))) if raw else callback)
 
     def publish(self, topic, message):
         self.newest[topic] = message
@@ -69,7 +73,7 @@ class Direct:
         monkeypatch.setenv("ROS_DOMAIN_ID", domain("nodes"))
         monkeypatch.setattr(LifecycleNode, "create_publisher", lambda s, kind, topic, *a, **k: Publisher(bus, topic))
         monkeypatch.setattr(
-            LifecycleNode, "create_subscription", lambda s, kind, topic, cb, *a, **k: bus.listeners[topic].append(cb)
+            LifecycleNode, "create_subscription", lambda s, kind, topic, cb, *a, **k: bus.listen(topic, cb, **k)
         )
         monkeypatch.setattr(LifecycleNode, "create_service", lambda s, kind, name, cb, *a, **k: None)
         monkeypatch.setattr(LifecycleNode, "count_publishers", lambda s, topic: bus.publishers[topic])
