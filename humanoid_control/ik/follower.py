@@ -23,6 +23,7 @@ from humanoid_control.robots.robot import Robot
 
 UNKNOWN_REMEMBERED = 1.0  # [s]
 MAX_UNKNOWN = 20
+REHEARSED = 5  # ticks
 NAME_SHOWN = 60  # characters of an unknown name; looking for one like it takes a time that grows with its square
 NOT_UNIT = 0.1  # a quaternion's length may differ from 1 by less than this
 SILENT = -1  # a problem that no sample has, beside those of SampleVerdict
@@ -82,15 +83,16 @@ class TargetFollower:
         self._idle.enabled = s.hold_idle_joints
         limits.insert(-2, self._idle)  # range and acceleration come before it
         self.solver = WholeBodyIk(robot, s.ik, limits)
-        self._compile()
+        self._rehearse()
         self.start(robot.postures["neutral"])
 
-    @staticmethod
-    def _compile() -> None:
-        """Filter a target, so that the first sample does not wait for the compiler."""
-        targets = TargetFilter()
-        targets.update(np.array([targets.add(np.zeros(3))]), np.zeros((1, 3)), 0.0)
-        targets.step(0.0, 0.01)
+    def _rehearse(self) -> None:
+        """Follow a target that moves, so that the first one waits neither for the compiler nor for what it has kept."""
+        self.start(self.robot.postures["neutral"])
+        for k in range(REHEARSED):
+            for name in (*list(self.robot.points)[-1:], *list(self._link_frames)[-1:]):
+                self.update(name, [0.5, 0.002 * k, 1.0], (0.0, 0.0, 0.0, 1.0), 0.004 * k)
+            self.step(0.004 * k, 0.004)
 
     def start(self, joints: np.ndarray) -> None:
         """Begin from where the robot is (n,) [rad], at rest, with no targets; NaN means neutral."""

@@ -36,9 +36,11 @@ class TargetFrames:
         """
         self.problem = ""
         self._known: dict[str, pin.SE3 | None] = {"": None, WORLD: None}
-        self._root = "" if robot.base == "fixed" and robot.anchor != robot.root_link else robot.root_link
-        if self._root and self._root != WORLD:
-            self._known[self._root] = robot.X_world_root
+        self._root = ""
+        parent = robot.model.frames[robot.model.getFrameId(robot.root_link)].parentJoint
+        if robot.base == "floating" or parent == 0:  # else it moves with the joints
+            self._root = robot.root_link
+            self._known.setdefault(self._root, robot.X_world_root)
         self._buffer: Any = None
         if tf2_ros is not None:
             self._buffer = tf2_ros.Buffer()
