@@ -72,21 +72,29 @@ def test_commands_go_on_whatever_names_come_and_however_many(graph, markers, siz
     """A hundred messages a second, up to 1 MB each; new names by the hundred once took seconds each."""
     hands = Hands(graph)
     stamp = graph.node.get_clock().now().to_msg()
-    made = [crowd(k, markers, size, stamp) for k in range(30)]
+    made = [crowd(k, markers, size, stamp) for k in range(6)]
     assert max(map(len, made)) <= 2**20
-    goal, due = hands.home + [0.0, 0.0, 0.03], time.monotonic()
-    hands.commands.clear()
-    for k in range(200):
-        hands.targets.publish(made[k % len(made)])
-        if k % 3 == 0:
-            hands.targets.publish(hands.message(goal))
-        due += 0.01
-        graph.spin(max(due - time.monotonic(), 0.0))
-    t = np.array([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in hands.commands])
-    gaps = np.diff(t)
-    print(f"gaps of commands: median {1e3 * np.median(gaps):.1f}, 99 % {1e3 * np.quantile(gaps, 0.99):.1f}, "
-          f"greatest {1e3 * gaps.max():.1f} ms, of {len(gaps)}")  # fmt: skip
-    assert len(gaps) > 250 and np.quantile(gaps, 0.99) < 0.02 and gaps.max() < 0.5
+    goal = hands.home + [0.0, 0.0, 0.03]
+
+    def gaps(crowded):
+        """Times between commands while good targets come, with others among them or alone [s]."""
+        hands.commands.clear()
+        due = time.monotonic()
+        for k in range(150):
+            if crowded:
+                hands.targets.publish(made[k % len(made)])
+            if k % 3 == 0:
+                hands.targets.publish(hands.message(goal))
+            due += 0.01
+            graph.spin(max(due - time.monotonic(), 0.0))
+        return np.diff([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in hands.commands])
+
+    alone, among = gaps(False), gaps(True)
+    usual, late = (float(np.quantile(g, 0.99)) for g in (alone, among))
+    print(
+        f"99 % of the gaps of commands: {1e3 * usual:.1f} ms, then {1e3 * late:.1f}; greatest {1e3 * among.max():.1f}"
+    )
+    assert late < max(0.02, 3 * usual) and among.max() < max(0.2, 3 * alone.max()), "a busy machine is late anyway"
     assert hands.error(goal) < 0.01, "good targets among them are followed"
 
     def again():
