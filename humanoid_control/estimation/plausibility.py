@@ -82,7 +82,9 @@ class JointPlausibility:
 
     def _agrees(self, joint: int, q: float, moved: float, time: float) -> bool:
         """Take note of an odd position; True where it agrees with the odd ones before, so that it is believed."""
-        agrees = abs(q - self._refused[joint]) <= self._reach(self._fastest[joint], time - self._refused_at[joint])
+        agrees = abs(q - float(self._refused[joint])) <= self._reach(
+            self._fastest[joint], time - self._refused_at[joint]
+        )
         self._count[joint] = self._count[joint] + 1 if agrees and self._count[joint] else 1
         self._refused[joint], self._refused_at[joint] = q, time
         lower, upper = (float(limit[joint]) for limit in self._limits)

@@ -50,6 +50,7 @@ except ImportError:
 
 
 PAUSED = "simulator/paused"
+FARTHEST = 1e6  # [m] from the world's origin, and [N] of a push: more is no place, and no force
 MOST_TIMES = 10.0  # its limit: more than that a joint's commanded velocity or effort cannot mean
 
 
@@ -181,7 +182,7 @@ class SimulatorInputs:
             raise ConfigError(f"set_base takes poses in the frame '{WORLD}', not '{m.header.frame_id}'")
         p, o = m.pose.position, m.pose.orientation
         numbers = np.array([p.x, p.y, p.z, o.x, o.y, o.z, o.w])
-        if not np.isfinite(numbers).all() or np.linalg.norm(numbers[3:]) < 0.1:
+        if not (np.abs(numbers) < FARTHEST).all() or np.linalg.norm(numbers[3:]) < 0.1:
             raise NotANumberError("set_base: the pose is not a number, or its quaternion is zero: nothing was changed")
         numbers[3:] /= np.linalg.norm(numbers[3:])
         self.engine.set_state(X_world_root=pin.XYZQUATToSE3(numbers))
@@ -197,11 +198,14 @@ class SimulatorInputs:
         """A wrench at the origin of the link in `frame_id`, in its axes now; their direction is kept while it acts."""
         R = self.engine.link_pose(m.header.frame_id).rotation
         f, t = m.wrench.force, m.wrench.torque
+        if not (np.abs([f.x, f.y, f.z, t.x, t.y, t.z]) < FARTHEST).all():
+            raise NotANumberError("push: the wrench is not a number, or greater than any: nothing is pushed")
         wrench = np.concatenate([R @ (f.x, f.y, f.z), R @ (t.x, t.y, t.z)])
         self.engine.push(m.header.frame_id, wrench, self.node.params.push_duration)
 
 
 def _with_suggestion(name: str, known: Any) -> str:
+    name = name[:60]  # looking for names like it takes a time that grows with its length
     near = nearest_names(name, known, 1)
     return f"{name} (did you mean {near[0]}?)" if near else name
 
@@ -294,7 +298,7 @@ class SimulatorOutputs:
         read = self._imu_sensor.read(
             self.engine.time, truth.orientation, truth.angular_velocity, truth.linear_acceleration
         )
-        if read is None:
+        if read is None or not _finite(*read):
             return
         imu = Imu()
         imu.header.stamp, imu.header.frame_id = stamp, self.engine.robot.root_link
@@ -330,7 +334,7 @@ class SimulatorOutputs:
         truth = self.engine.foot_wrenches() if self._feet else {}
         for name, publisher in self._feet.items():
             read = self._foot_sensors[name].read(self.engine.time, truth[name][:3], truth[name][3:])
-            if read is None:
+            if read is None or not _finite(*read):
                 continue
             m = WrenchStamped()
             m.header.stamp, m.header.frame_id = stamp, sole_frame(name)
@@ -347,6 +351,11 @@ def foot_topic(foot: str) -> str:
 def sole_frame(foot: str) -> str:
     """Frame of a foot's wrench: the axes of its link, the origin in the middle of the sole."""
     return f"{foot}_sole"
+
+
+def _finite(*values: np.ndarray) -> bool:
+    """True where all readings are numbers: those of a world that diverged are not."""
+    return all(np.isfinite(v).all() for v in values)
 
 
 def _fill(vector: Any, values: np.ndarray) -> None:

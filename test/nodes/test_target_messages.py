@@ -71,6 +71,7 @@ def crowd(k, markers, size, stamp):
 def test_commands_go_on_whatever_names_come_and_however_many(graph, markers, size):
     """A hundred messages a second, up to 1 MB each; new names by the hundred once took seconds each."""
     hands = Hands(graph)
+    graph.diagnostics("whole_body_ik")  # to be heard later, too, when the network is busy
     stamp = graph.node.get_clock().now().to_msg()
     made = [crowd(k, markers, size, stamp) for k in range(6)]
     assert max(map(len, made)) <= 2**20

@@ -23,6 +23,7 @@ FEET = {"l_foot": LEFT, "r_foot": RIGHT}
 MOST_FOOTSTEPS = 1000
 APPEND = "append"
 FOOTPRINT = "base_footprint"
+IMPOSSIBLE = 1e6  # [m, m/s, rad/s] that nobody can ask for
 
 
 class VelocityRequest:
@@ -44,7 +45,7 @@ class VelocityRequest:
         """Take a Twist or a TwistStamped."""
         twist = getattr(message, "twist", message)
         v = np.array([twist.linear.x, twist.linear.y, twist.angular.z])
-        bad = [name for name, x in zip(AXES, v, strict=True) if not np.isfinite(x)]
+        bad = [name for name, x in zip(AXES, v, strict=True) if not abs(x) < IMPOSSIBLE]
         text = f"cmd_vel: {', '.join(bad)} is not a number: refused"
         if self._health.check("cmd_vel", bool(bad), Level.ERROR, text):
             return
@@ -160,7 +161,7 @@ def read_footsteps(
 def _pose(pose: Any) -> pin.SE3:
     p, o = pose.position, pose.orientation
     numbers = np.array([p.x, p.y, p.z, o.x, o.y, o.z, o.w])
-    if not np.isfinite(numbers).all():
+    if not (np.abs(numbers) < IMPOSSIBLE).all():
         raise NotANumberError("its pose is not a number")
     length = float(np.linalg.norm(numbers[3:]))
     if length < 0.1:
