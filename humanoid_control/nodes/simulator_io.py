@@ -123,13 +123,14 @@ class SimulatorInputs:
                 continue
             most = self._most[kind]
             for k in own[np.abs(values[own]) > most[own]]:
-                texts.append(
-                    f"{kind} of {self.robot.joint_names[k]} is {values[k]:.4g}, at most {most[k]:.4g}: refused"
-                )
+                name = self.robot.joint_names[k]
+                texts.append(f"{kind} of {name} is {values[k]:.4g}, more than {most[k]:.4g}: refused")
                 values[k] = np.nan
         if position is not None:
-            use = self._plausible.check(own, position[own], now)
-            position[own[~use]] = np.nan
+            refused = own[~self._plausible.check(own, position[own], now)]
+            for values in (position, *others.values()):  # a velocity that is left alone would be followed by itself
+                if values is not None:
+                    values[refused] = np.nan
         if text := self._plausible.problem(now):
             texts.insert(0, text)
         self.health.check("implausible", bool(texts), Level.WARN, f"command: {'; '.join(texts[:4])}")
