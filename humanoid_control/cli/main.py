@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import importlib
 import os
 import sys
 import threading

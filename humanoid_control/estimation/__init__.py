@@ -12,6 +12,7 @@ print(joints.at(0.003).v)  # [rad/s]
 ```
 """
 
+from humanoid_control.estimation.clock_offset import ClockOffset, ClockOffsets, ClockSteps
 from humanoid_control.estimation.joint_filter import CLOCK_BACK, JointFilter
 from humanoid_control.estimation.joint_supervision import (
     JointFault,
@@ -19,5 +20,18 @@ from humanoid_control.estimation.joint_supervision import (
     JointSupervision,
     SupervisionLimits,
 )
+from humanoid_control.estimation.plausibility import JointPlausibility, named_twice
 
-__all__ = ["CLOCK_BACK", "JointFault", "JointFaultKind", "JointFilter", "JointSupervision", "SupervisionLimits"]
+__all__ = [
+    "CLOCK_BACK",
+    "ClockOffset",
+    "ClockOffsets",
+    "ClockSteps",
+    "JointFault",
+    "JointFaultKind",
+    "JointFilter",
+    "JointPlausibility",
+    "JointSupervision",
+    "SupervisionLimits",
+    "named_twice",
+]

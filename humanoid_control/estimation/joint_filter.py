@@ -48,6 +48,10 @@ class JointFilter:
         """Forget everything."""
         self.position[:], self.velocity[:], self._time[:] = np.nan, 0.0, np.nan
 
+    def shift(self, step: float) -> None:
+        """Go along with the clock of all times, which was set ahead by a step [s]."""
+        self._time += step
+
     def update(self, time: float, measured: np.ndarray) -> None:
         """Take a sample.
 

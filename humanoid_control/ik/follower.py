@@ -23,6 +23,8 @@ from humanoid_control.robots.robot import Robot
 
 UNKNOWN_REMEMBERED = 1.0  # [s]
 MAX_UNKNOWN = 20
+REHEARSED = 5  # ticks
+NAME_SHOWN = 60  # characters of an unknown name; looking for one like it takes a time that grows with its square
 NOT_UNIT = 0.1  # a quaternion's length may differ from 1 by less than this
 SILENT = -1  # a problem that no sample has, beside those of SampleVerdict
 PROBLEMS = {
@@ -67,11 +69,13 @@ class TargetFollower:
     Attributes:
         q (nq,): the configuration commanded last. v (nv,): its velocity.
         targets: name -> row of what is followed.
+        more_unknown: unknown targets of the last samples beyond those in `problems`.
         last: result of the last tick.
     """
 
     def __init__(self, robot: Robot, settings: FollowerSettings | None = None, collisions: bool = True) -> None:
         self.robot, self.settings = robot, settings or FollowerSettings()
+        self._link_frames = {f.name: k for k, f in enumerate(robot.model.frames) if f.type == pin.FrameType.BODY}
         s, limits = self.settings, default_limits(robot, collisions)
         self.posture = PostureTask(robot, weight=s.posture_weight, gain=s.posture_gain)
         apart = next((m for m in limits if isinstance(m, SelfCollisionLimit)), None)
@@ -79,15 +83,16 @@ class TargetFollower:
         self._idle.enabled = s.hold_idle_joints
         limits.insert(-2, self._idle)  # range and acceleration come before it
         self.solver = WholeBodyIk(robot, s.ik, limits)
-        self._compile()
+        self._rehearse()
         self.start(robot.postures["neutral"])
 
-    @staticmethod
-    def _compile() -> None:
-        """Filter a target, so that the first sample does not wait for the compiler."""
-        targets = TargetFilter()
-        targets.update(np.array([targets.add(np.zeros(3))]), np.zeros((1, 3)), 0.0)
-        targets.step(0.0, 0.01)
+    def _rehearse(self) -> None:
+        """Follow a target that moves, so that the first one waits neither for the compiler nor for what it has kept."""
+        self.start(self.robot.postures["neutral"])
+        for k in range(REHEARSED):
+            for name in (*list(self.robot.points)[-1:], *list(self._link_frames)[-1:]):
+                self.update(name, [0.5, 0.002 * k, 1.0], (0.0, 0.0, 0.0, 1.0), 0.004 * k)
+            self.step(0.004 * k, 0.004)
 
     def start(self, joints: np.ndarray) -> None:
         """Begin from where the robot is (n,) [rad], at rest, with no targets; NaN means neutral.
@@ -104,6 +109,7 @@ class TargetFollower:
         self._points: tuple[np.ndarray, PointsTask] | None = None  # rows that are positions, and the task of all
         self._problem = np.zeros(0, dtype=int)
         self._unknown: dict[str, tuple[str, float]] = {}
+        self.more_unknown, self._may_guess = 0, True
         self._idle.follow(self._frames)
         self.solver.reset()
 
@@ -116,6 +122,11 @@ class TargetFollower:
             task.weight, task.gain = settings.point_weight, settings.point_gain
         for _, link in self._links:
             link.orientation_weight = settings.orientation_weight
+
+    def shift_time(self, step: float) -> None:
+        """Go along with the clock of samples and ticks, which was set ahead by a step [s]."""
+        self._filter.shift(step)
+        self._unknown = {name: (text, time + step) for name, (text, time) in self._unknown.items()}
 
     @property
     def problems(self) -> dict[str, str]:
@@ -149,6 +160,7 @@ class TargetFollower:
         return self._take(names, poses, time, True)
 
     def _take(self, names: Sequence[str], poses: np.ndarray, time: float, turned: bool) -> np.ndarray:
+        self.more_unknown, self._may_guess = 0, True
         all_rows = np.array([self._row(name, time) for name in names], dtype=int)
         known = all_rows >= 0
         rows, poses = all_rows[known], poses[known]
@@ -170,10 +182,10 @@ class TargetFollower:
             return row
         r, s, model = self.robot, self.settings, self.robot.model
         is_point = name in r.points
-        if not is_point and not model.existFrame(name, pin.FrameType.BODY):
+        if not is_point and name not in self._link_frames:
             self._remember_unknown(name, time)
             return -1
-        frame = r.point_frame(name) if is_point else model.getFrameId(name, pin.FrameType.BODY)
+        frame = r.point_frame(name) if is_point else self._link_frames[name]
         pin.framesForwardKinematics(model, r.data, self.q)
         row = self.targets[name] = self._filter.add(r.data.oMf[frame].translation)
         self._frames.append(frame)
@@ -192,12 +204,17 @@ class TargetFollower:
         return row
 
     def _remember_unknown(self, name: str, time: float) -> None:
-        if name in self._unknown:
-            self._unknown[name] = (self._unknown[name][0], time)
-        elif len(self._unknown) < MAX_UNKNOWN:
-            near = nearest_names(name, [*self.robot.points, *(f.name for f in self.robot.model.frames)])
-            hint = f", did you mean {near[0]}?" if near else ""
-            self._unknown[name] = (f"target '{name}' is unknown{hint}", time)
+        """Keep a name to be reported; a name like it is looked for once for all samples, as it takes a while."""
+        text, _ = self._unknown.get(name, ("", 0.0))
+        if not text and len(self._unknown) >= MAX_UNKNOWN:
+            self.more_unknown += 1
+            return
+        text = text or f"target '{name[:NAME_SHOWN]}' is unknown"
+        if self._may_guess and not text.endswith("?") and len(name) <= NAME_SHOWN:
+            self._may_guess = False
+            if near := nearest_names(name, [*self.robot.points, *self._link_frames]):
+                text = f"target '{name}' is unknown, did you mean {near[0]}?"
+        self._unknown[name] = (text, time)
 
     def step(self, now: float, dt: float) -> IkResult:
         """One tick of length dt [s] that ends at `now` [s]."""

@@ -126,6 +126,12 @@ class TargetFilter:
             limit_lengths(self._samples.record.velocity, rows[fast], s.max_speed)
         return verdicts
 
+    def shift(self, step: float) -> None:
+        """Go along with the clock of all times, which was set ahead by a step [s]."""
+        samples = self._samples.record
+        samples.time[:] += step
+        samples.jump_since[:] += step
+
     def ages(self, now: float) -> np.ndarray:
         """Time (n,) since the last sample that was accepted [s]; infinite where there was none."""
         time = self._samples.record.time

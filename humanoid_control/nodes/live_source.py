@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import PoseArray
-from visualization_msgs.msg import Marker, MarkerArray
+from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.estimation import ClockOffset
 from humanoid_control.nodes.base.messages import seconds
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.serialized_markers import MarkerReader
@@ -24,7 +25,7 @@ from humanoid_control.retargeting.player import Figure
 from humanoid_control.robots import Robot
 
 TOPIC = "markers"
-PROBLEMS = ("calibration", "input", "labels", "hidden", "segments", "silence")
+PROBLEMS = ("calibration", "clock", "input", "labels", "hidden", "segments", "silence")
 DELAY_GROWTH = 1e-5  # [s] from frame to frame at the most, so that drifting clocks are followed
 OTHER_CLOCK = 1.0  # [s] a delay that changes by more, or a stamp farther from the present, means another clock
 
@@ -39,13 +40,13 @@ class SourceClock:
         """Arrival of a frame without jitter [s], never later than it did arrive.
 
         Args:
-            stamp: by the source's clock [s]; one that does not grow is ignored.
+            stamp: by the source's clock [s]; one that does not grow is not used, and others are compared anew.
             arrival: by this computer's clock [s].
         """
-        if stamp <= self._stamp:
+        grows, self._stamp = not stamp <= self._stamp, stamp
+        if not grows:
             self._delay = float("nan")
             return arrival
-        self._stamp = stamp
         delay = arrival - stamp
         if not abs(delay - self._delay) < OTHER_CLOCK:
             self._delay = delay
@@ -71,7 +72,8 @@ class MarkerInput:
     """Keeps the newest frame of the topic `markers`; a message makes an extra tick at once.
 
     Attributes:
-        problem: why the last message was passed over; empty when it was not. clock: of the source.
+        problem: why the last message was passed over; empty when it was not.
+        clock: of the source. offset: of that clock against this computer's.
     """
 
     def __init__(self, node: TickNode, order: str) -> None:
@@ -90,37 +92,42 @@ class MarkerInput:
             raise ConfigError(f"parameter live_labels names '{twice}' twice")
         self.problem = ""
         self._reader = MarkerReader(_label)
-        self.clock = SourceClock()
-        self._newest: tuple[PoseArray | bytes, float] | None = None
+        self.clock, self.offset, self._node = SourceClock(), ClockOffset(), node
+        self._newest: tuple[PoseArray | bytes, float, float] | None = None
         if self.order:
             node.listen(PoseArray, TOPIC, self._on_message, wakes=True)
         else:
             node.listen(MarkerArray, TOPIC, self._on_message, raw=True, wakes=True)
 
     def _on_message(self, message: PoseArray | bytes) -> None:
-        self._newest = (message, time.monotonic())
+        self._newest = (message, time.monotonic(), 1e-9 * self._node.get_clock().now().nanoseconds)
 
     def take(self) -> MarkerFrame | None:
         """The newest frame, once."""
         if self._newest is None:
             return None
-        (message, arrival), self._newest = self._newest, None
+        (message, arrival, now), self._newest = self._newest, None
         self.problem = ""
         if isinstance(message, bytes):
             m = self._reader.read(message)
-            return MarkerFrame(m.names, m.poses[:, :3], self.clock.time(m.stamp, arrival), arrival)
+            return MarkerFrame(m.names, m.poses[:, :3], self._time(m.stamp, now, arrival), arrival)
         if len(message.poses) != len(self.order):
             self.problem = f"PoseArray of {len(message.poses)} poses, live_labels names {len(self.order)}: passed over"
             return None
         at = [p.position for p in message.poses]
         stamp = seconds(message.header.stamp)
         positions = np.array([(p.x, p.y, p.z) for p in at], dtype=float).reshape(-1, 3)
-        return MarkerFrame(self.order, positions, self.clock.time(stamp, arrival), arrival)
+        return MarkerFrame(self.order, positions, self._time(stamp, now, arrival), arrival)
+
+    def _time(self, stamp: float, now: float, arrival: float) -> float:
+        """Arrival without jitter [s, monotonic] of a frame with a stamp of the source; now: of ROS time [s]."""
+        self.offset.time(stamp, now, arrival)
+        return self.clock.time(stamp, arrival)
 
 
-def _label(m: Marker) -> str:
+def _label(ns: str, text: str) -> str:
     """A marker's label: its text, or else its namespace."""
-    return m.text or m.ns
+    return text or ns
 
 
 @dataclass(frozen=True)
@@ -192,8 +199,8 @@ class LiveSource:
             points = self.live.frame(frame.labels, frame.positions, frame.time)
         self._report()
         ros, done = 1e-9 * self._node.get_clock().now().nanoseconds, time.monotonic()
-        stamp = self._input.clock.stamp(moment)
-        if not abs(ros - stamp) < OTHER_CLOCK:  # the source has another clock, or none
+        stamp = self._input.clock.stamp(moment) + self._input.offset.correction
+        if not 0 <= ros - stamp < OTHER_CLOCK:  # the source has another clock, or none
             stamp = ros - (done - moment)
         if frame is not None and points is not None:
             self._added.add(done - frame.arrival)
@@ -202,6 +209,8 @@ class LiveSource:
 
     def _report(self) -> None:
         problems = {**self.live.problems, **({"input": self._input.problem} if self._input.problem else {})}
+        if clock := self._input.offset.problem:
+            problems["clock"] = f"markers: {clock}"
         for kind in PROBLEMS:
             self._node.health.check(kind, kind in problems, Level.WARN, problems.get(kind, ""))
         if self.live.warnings != self._logged:

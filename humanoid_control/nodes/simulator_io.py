@@ -22,6 +22,7 @@ from humanoid_control.errors import (
     UnknownNameError,
     nearest_names,
 )
+from humanoid_control.estimation import JointPlausibility, named_twice
 from humanoid_control.nodes.base.clock import ClockPublisher
 from humanoid_control.nodes.base.command_owner import COMMANDS_IN, CommandArbiter
 from humanoid_control.nodes.base.messages import (
@@ -49,6 +50,10 @@ except ImportError:
     TFMessage = None
 
 
+FARTHEST = 1e6  # [m] from the world's origin, and [N] of a push: more is no place, and no force
+MOST_TIMES = 10.0  # its limit: more than that a joint's commanded velocity or effort cannot mean
+
+
 class SimulatorInputs:
     """Subscriptions of the simulator. Diagnostics report a faulty message, and it changes nothing."""
 
@@ -57,6 +62,9 @@ class SimulatorInputs:
         self._tension = node.params.tension
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
         self.arbiter = CommandArbiter(node, "joint_commands")
+        r = self.robot
+        self._plausible = JointPlausibility(r.joint_names, r.lower, r.upper, r.velocity)
+        self._most = {"velocity": MOST_TIMES * r.velocity, "effort": MOST_TIMES * np.maximum(r.effort, 1.0)}
         self.restart()
         take = self._guarded("command", self.on_command)
         node.listen(JointState, "joint_commands", take, COMMANDS_IN, takes_info=True)
@@ -70,6 +78,7 @@ class SimulatorInputs:
     def restart(self) -> None:
         """Forget what was commanded."""
         self._last = float("inf")  # simulated time of the last command [s]
+        self._plausible.forget()
         self._without_position = np.zeros(self.robot.n, dtype=bool)
 
     def _guarded(self, key: str, callback: Callable[..., None]) -> Callable[..., None]:
@@ -98,14 +107,37 @@ class SimulatorInputs:
             self.health.check("deaf", bool(deaf), Level.WARN, text)
         if not (len(m.position) or len(m.velocity) or len(m.effort)):
             raise ConfigError("command without a position, velocity or effort: passed over")
+        if twice := named_twice(m.name):
+            raise ConfigError(f"command names joint '{twice[:60]}' twice: passed over")
         position, velocity, effort = (
             self._in_order(kind, values, "command") if len(values) else None
             for kind, values in (("position", m.position), ("velocity", m.velocity), ("effort", m.effort))
         )
-        self.engine.command(position, velocity, effort)
         own = self._order[2]
+        self._drop_implausible(own, position, velocity=velocity, effort=effort)
+        self.engine.command(position, velocity, effort)
         self._without_position[own] = position is None
         self._last = self.engine.time
+
+    def _drop_implausible(self, own: np.ndarray, position: np.ndarray | None, **others: np.ndarray | None) -> None:
+        """Take numbers that no joint can follow out of a command; own: joints that it names."""
+        texts, now = [], self.engine.time
+        for kind, values in others.items():
+            if values is None:
+                continue
+            most = self._most[kind]
+            for k in own[np.abs(values[own]) > most[own]]:
+                name = self.robot.joint_names[k]
+                texts.append(f"{kind} of {name} is {values[k]:.4g}, more than {most[k]:.4g}: refused")
+                values[k] = np.nan
+        if position is not None:
+            refused = own[~self._plausible.check(own, position[own], now)]
+            for values in (position, *others.values()):  # a velocity that is left alone would be followed by itself
+                if values is not None:
+                    values[refused] = np.nan
+        if text := self._plausible.problem(now):
+            texts.insert(0, text)
+        self.health.check("implausible", bool(texts), Level.WARN, f"command: {'; '.join(texts[:4])}")
 
     def _in_order(self, kind: str, values: Any, what: str) -> np.ndarray:
         names, places, own = self._order
@@ -155,7 +187,7 @@ class SimulatorInputs:
             raise ConfigError(f"set_base takes poses in the frame '{WORLD}', not '{m.header.frame_id}'")
         p, o = m.pose.position, m.pose.orientation
         numbers = np.array([p.x, p.y, p.z, o.x, o.y, o.z, o.w])
-        if not np.isfinite(numbers).all() or np.linalg.norm(numbers[3:]) < 0.1:
+        if not (np.abs(numbers) < FARTHEST).all() or np.linalg.norm(numbers[3:]) < 0.1:
             raise NotANumberError("set_base: the pose is not a number, or its quaternion is zero: nothing was changed")
         numbers[3:] /= np.linalg.norm(numbers[3:])
         self.engine.set_state(X_world_root=pin.XYZQUATToSE3(numbers))
@@ -171,11 +203,14 @@ class SimulatorInputs:
         """A wrench at the origin of the link in `frame_id`, in its axes now; their direction is kept while it acts."""
         R = self.engine.link_pose(m.header.frame_id).rotation
         f, t = m.wrench.force, m.wrench.torque
+        if not (np.abs([f.x, f.y, f.z, t.x, t.y, t.z]) < FARTHEST).all():
+            raise NotANumberError("push: the wrench is not a number, or greater than any: nothing is pushed")
         wrench = np.concatenate([R @ (f.x, f.y, f.z), R @ (t.x, t.y, t.z)])
         self.engine.push(m.header.frame_id, wrench, self.node.params.push_duration)
 
 
 def _with_suggestion(name: str, known: Any) -> str:
+    name = name[:60]  # looking for names like it takes a time that grows with its length
     near = nearest_names(name, known, 1)
     return f"{name} (did you mean {near[0]}?)" if near else name
 
@@ -269,7 +304,7 @@ class SimulatorOutputs:
         read = self._imu_sensor.read(
             self.engine.time, truth.orientation, truth.angular_velocity, truth.linear_acceleration
         )
-        if read is None:
+        if read is None or not _finite(*read):
             return
         imu = Imu()
         imu.header.stamp, imu.header.frame_id = stamp, self.engine.robot.root_link
@@ -305,7 +340,7 @@ class SimulatorOutputs:
         truth = self.engine.foot_wrenches() if self._feet else {}
         for name, publisher in self._feet.items():
             read = self._foot_sensors[name].read(self.engine.time, truth[name][:3], truth[name][3:])
-            if read is None:
+            if read is None or not _finite(*read):
                 continue
             m = WrenchStamped()
             m.header.stamp, m.header.frame_id = stamp, sole_frame(name)
@@ -322,6 +357,11 @@ def foot_topic(foot: str) -> str:
 def sole_frame(foot: str) -> str:
     """Frame of a foot's wrench: the axes of its link, the origin in the middle of the sole."""
     return f"{foot}_sole"
+
+
+def _finite(*values: np.ndarray) -> bool:
+    """True where all readings are numbers: those of a world that diverged are not."""
+    return all(np.isfinite(v).all() for v in values)
 
 
 def _fill(vector: Any, values: np.ndarray) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 import numpy as np
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from humanoid_control.estimation import JointFilter
+from humanoid_control.estimation import ClockOffsets, ClockSteps, JointFilter, JointPlausibility, named_twice
 from humanoid_control.nodes.base.messages import STREAM_OUT, joint_state, message_of, seconds, stamp_of
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import Level, TickNode
@@ -25,16 +26,20 @@ UNMEASURED = 1.0  # [s] after which a joint that only other messages name counts
 class JointInput:
     """Joint positions from encoders (`joint_states`) on their way into the joint filter; diagnostics report faults."""
 
-    def __init__(self, node: TickNode, robot: Robot, joint_filter: JointFilter, encoders: np.ndarray) -> None:
+    topic = TOPIC
+
+    def __init__(self, node: Any, robot: Robot, joint_filter: JointFilter, encoders: np.ndarray) -> None:
         """Subscribe.
 
         Args:
-            node: that ticks. robot: whose joints. joint_filter: that takes the samples.
+            node: the StateEstimator. robot: whose joints. joint_filter: that takes the samples.
             encoders: (n,) True for the joints to be taken from encoders.
         """
         self.robot, self.filter, self.health, self._encoders = robot, joint_filter, node.health, encoders
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
         self._measured, self._begun = np.full(robot.n, np.nan), np.nan
+        self._clock, self.clocks, self._twice = node.clock, ClockOffsets(), ""
+        self.plausible = JointPlausibility(robot.joint_names, robot.lower, robot.upper, robot.velocity)
         node.listen(JointState, TOPIC, self.on_joint_states)
 
     def on_joint_states(self, m: JointState) -> None:
@@ -43,15 +48,23 @@ class JointInput:
             places, joints = self.robot.order_of(m.name)
             keep = self._encoders[joints]
             self._order = (list(m.name), places[keep], joints[keep])
+            self._twice = named_twice(m.name)
         _, places, joints = self._order
         bad_length = len(m.position) != len(m.name)
         if self.health.check("length", bad_length, Level.WARN, "joint states without a position for each name"):
             return
-        self._measured[:] = np.nan  # joints of another message are not measured again by this one
-        self._measured[joints] = np.asarray(m.position)[places]
-        bad = joints[~np.isfinite(self._measured[joints])]
+        text = f"joint states name '{self._twice[:60]}' twice: passed over"
+        if self.health.check("twice", bool(self._twice), Level.ERROR, text):
+            return
+        q = np.asarray(m.position, dtype=float)[places]
+        bad = joints[~np.isfinite(q)]
         self.health.check("nan", bool(len(bad)), Level.ERROR, f"measured position is not a number: {self._names(bad)}")
-        stamp = seconds(m.header.stamp)
+        stamp = self.clocks.time(tuple(m.name), seconds(m.header.stamp), self._clock(), time.monotonic())
+        use = self.plausible.check(joints, q, stamp)
+        self._measured[:] = np.nan  # joints of another message are not measured again by this one
+        self._measured[joints[use]] = q[use]
+        text = self.plausible.problem(stamp)
+        self.health.check("implausible", bool(text), Level.WARN, text)
         self._begun = np.fmin(self._begun, stamp)
         self.filter.update(stamp, self._measured)
         missing = joints[:0]
@@ -59,6 +72,12 @@ class JointInput:
             age = np.fmin(self.filter.age(stamp), stamp - self._begun)  # never measured: since the first message
             missing = np.flatnonzero(self._encoders & (age > UNMEASURED))
         self.health.check("missing", bool(len(missing)), Level.WARN, f"joints not measured: {self._names(missing)}")
+
+    def shift(self, step: float) -> None:
+        """Go along with the clock, which was set ahead by a step [s]."""
+        self._begun += step
+        self.clocks.shift(step)
+        self.plausible.shift(step)
 
     def _names(self, joints: np.ndarray) -> str:
         """The first three of these joints, for a message."""
@@ -78,7 +97,9 @@ class StateEstimator(TickNode):
         self.filter = JointFilter(robot.joint_names, self.params.bandwidth)
         self.message = joint_state(robot.joint_names)
         self.estimates = self.create_publisher(JointState, "estimated_joint_states", STREAM_OUT)
+        self.clock_steps = ClockSteps()
         self.tendons: Any = None  # a TendonInput
+        self.encoders: JointInput | None = None
         self.topic, encoders = TOPIC, np.ones(robot.n, dtype=bool)
         if self.params.source == "tendons":  # loads the compiler, which encoders do without
             from humanoid_control.nodes.tendon_estimation import TendonInput
@@ -90,12 +111,23 @@ class StateEstimator(TickNode):
         self.create_service(Trigger, "~/reset", self.on_reset)
         return self.params.rate
 
+    def clock(self) -> float:
+        """ROS time [s]; where it was set, the times of all samples go along."""
+        now = 1e-9 * self.get_clock().now().nanoseconds
+        if step := self.clock_steps.look(now, time.monotonic()):
+            for one in (self.filter, self.encoders, self.tendons):
+                if one is not None:
+                    one.shift(step)
+        return now
+
     def parameters_changed(self, changed: set[str]) -> None:
         if "bandwidth" in changed:
             self.filter.bandwidth = self.params.bandwidth
 
     def on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         self.filter.reset()
+        if self.encoders is not None:
+            self.encoders.plausible.forget()
         if self.tendons is not None:
             self.tendons.reset()
         response.success, response.message = True, "estimate forgotten"
@@ -105,12 +137,16 @@ class StateEstimator(TickNode):
         silent = self.silent(self.topic, now, self.params.timeout)
         words = self.topic.replace("_", " ")
         self.health.check("silent", silent, Level.WARN, f"no {words}: nothing estimated")
-        stamp = stamp_of(self.present())
+        stamp, clock = stamp_of(self.present()), self.clock()
+        for source in (self.encoders, self.tendons):
+            if source is not None:
+                problem = source.clocks.problem
+                self.health.check(f"clock {source.topic}", bool(problem), Level.WARN, f"{source.topic}: {problem}")
         if self.tendons is not None:
-            self.tendons.hold(seconds(stamp), now)
+            self.tendons.hold(clock, now)
         if self.age(self.topic, now) > self.params.timeout:
             return
-        message = message_of(self.filter.at(seconds(stamp)), stamp, self.message)
+        message = message_of(self.filter.at(clock), stamp, self.message)
         if message is not None:
             self.estimates.publish(message)
 

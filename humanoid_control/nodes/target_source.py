@@ -69,6 +69,8 @@ class TargetSource(TickNode):
     def on_joint_states(self, m: JointState) -> None:
         if self.script is None:
             self.estimate.take(m)
+            text = self.estimate.problem
+            self.health.check("joints", bool(text), Level.WARN, f"estimated_joint_states: {text}")
 
     def tick(self, now: float) -> None:
         present = self.present()

@@ -16,7 +16,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
-from humanoid_control.estimation import CLOCK_BACK, JointFilter
+from humanoid_control.estimation import CLOCK_BACK, ClockOffsets, JointFilter
 from humanoid_control.nodes.base.messages import STREAM_OUT, fill_joint_state, joint_state, seconds, stamp_of
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
@@ -196,14 +196,14 @@ class TendonInput:
 
     topic = "tendon_states"
 
-    def __init__(self, node: TickNode, robot: Robot, joint_filter: JointFilter) -> None:
+    def __init__(self, node: Any, robot: Robot, joint_filter: JointFilter) -> None:
         """Build the estimator, subscribe, create the services.
 
         Raises:
             HumanoidError: see `estimator_of`.
         """
         self.node, self.robot, self.filter, self.health = node, robot, joint_filter, node.health
-        p = self.params
+        p, self._now, self.clocks = self.params, node.clock, ClockOffsets()
         self.estimator = estimator_of(robot, p)
         self.pair = PairedEstimation(node, robot, self.estimator, p) if p.side_by_side else None
         self.truth = GroundTruthComparison(node, self.estimator, p.compare) if p.compare else None
@@ -234,7 +234,8 @@ class TendonInput:
 
     def on_tendon_states(self, m: JointState) -> None:
         """Estimate from a sample, or report what is wrong with it."""
-        stamp, now = seconds(m.header.stamp), self._now()
+        now, own = self._now(), seconds(m.header.stamp)
+        stamp = self.clocks.time(self.topic, own, now, time.monotonic())
         if self.stamp is not None and stamp < self.stamp - CLOCK_BACK:
             self.samples.reset()
         try:
@@ -252,11 +253,18 @@ class TendonInput:
         self.stamp, self.lengths, self.tensions, self._sampled = stamp, lengths, sample.tensions, now
         self._step(stamp, lengths, sample.tensions)
         if self.truth is not None:
-            self.truth.add(stamp)
+            self.truth.add(own)  # stamps of true joint states are by the same clock
         self.services.learn(lengths, sample.tensions)
         faults = self.estimator.faults
         if not (faults.missing | faults.slack | faults.excluded).all():
             self._used = now
+
+    def shift(self, step: float) -> None:
+        """Go along with the clock, which was set ahead by a step [s]."""
+        self.clocks.shift(step)
+        self.samples.reset()
+        self._used, self._sampled = self._used + step, self._sampled + step
+        self.stamp = None if self.stamp is None else self.stamp + step
 
     def hold(self, stamp: float, now: float) -> None:
         """Called at every tick, with its time on the node's clock and on the monotonic one [s].
@@ -290,9 +298,6 @@ class TendonInput:
             return self.estimator.step(lengths, tensions)
         self.pair.step(lengths, tensions)
         return self.estimator.theta
-
-    def _now(self) -> float:
-        return 1e-9 * self.node.get_clock().now().nanoseconds
 
     def slack_time(self, left: float) -> None:
         """Publish what somebody listens to, and do what may wait; left: time to the next tick [s]."""

@@ -98,6 +98,8 @@ class ReferenceOutput:
     def _on_joint_states(self, m: JointState) -> None:
         if not self.started:
             self._estimate.take(m)
+            text = self._estimate.problem
+            self.node.health.check("joints", bool(text), Level.WARN, f"estimated_joint_states: {text}")
 
     def start(self, now: float) -> np.ndarray | None:
         """Begin, once it is known where the robot is; the seven points (7, 3) there, None while it may not begin."""

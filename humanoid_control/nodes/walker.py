@@ -34,8 +34,9 @@ from humanoid_control.nodes.base.messages import (
     stamp_of,
 )
 from humanoid_control.nodes.base.runner import main_of
-from humanoid_control.nodes.base.serialized_markers import IdlePublisher
+from humanoid_control.nodes.base.serialized_markers import IdlePublisher, MarkerReader
 from humanoid_control.nodes.base.statistics import Samples
+from humanoid_control.nodes.base.target_frames import TargetFrames
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.simulator_io import foot_topic
 from humanoid_control.nodes.walking.gamepad import Gamepad
@@ -122,7 +123,8 @@ class WalkerNode(TickNode):
         twist = Twist if p.cmd_vel_type == "Twist" else TwistStamped
         self.listen(twist, "cmd_vel", self._guarded("cmd_vel_failed", self.velocity.take))
         if self.upper is not None:
-            self.listen(MarkerArray, "targets", self._guarded("targets_failed", self.on_targets))
+            self.reader, self.frames = MarkerReader(), TargetFrames(self, self.robot)
+            self.listen(MarkerArray, "targets", self._guarded("targets_failed", self.on_targets), raw=True)
         steps = FOOTSTEP_MESSAGES[p.footsteps_type]
         self.create_subscription(steps, "footsteps", self._guarded("footsteps_failed", self.on_footsteps), EVENTS)
         self.create_subscription(PoseStamped, "goal_pose", self._guarded("goal_failed", self.on_goal), EVENTS)
@@ -189,10 +191,12 @@ class WalkerNode(TickNode):
 
         return call
 
-    def on_targets(self, message: Any) -> None:
+    def on_targets(self, data: bytes) -> None:
         """Let chest and arms follow targets, once the robot stands."""
         if self.upper is not None and self.running:
-            self.upper.take(message, self.walker.t)
+            names, poses = self.frames.in_world(self.reader.read(data))
+            self.health.check("frame", bool(self.frames.problem), Level.WARN, self.frames.problem)
+            self.upper.take(names, poses[:, :3], self.walker.t)
 
     def on_footsteps(self, message: Any) -> None:
         """Follow a list of footsteps, all of it or none."""

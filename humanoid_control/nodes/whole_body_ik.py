@@ -18,7 +18,7 @@ from std_msgs.msg import Bool, ColorRGBA
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
-from humanoid_control.estimation import JointSupervision, SupervisionLimits
+from humanoid_control.estimation import ClockOffset, ClockOffsets, ClockSteps, JointSupervision, SupervisionLimits
 from humanoid_control.ik import FollowerSettings, IkResult, IkSettings, TargetFilterSettings, TargetFollower
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
 from humanoid_control.nodes.base.command_owner import CommandOwner
@@ -35,8 +35,9 @@ from humanoid_control.nodes.base.messages import (
 )
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
-from humanoid_control.nodes.base.serialized_markers import IdlePublisher, MarkerReader, SerializedMarkers
+from humanoid_control.nodes.base.serialized_markers import MOST_MARKERS, IdlePublisher, MarkerReader, SerializedMarkers
 from humanoid_control.nodes.base.statistics import Samples
+from humanoid_control.nodes.base.target_frames import TargetFrames
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.self_collision import BALL_PART, BOX_PART, CYLINDER_PART, ShapeParts
@@ -173,6 +174,7 @@ def _marker(ns: str, number: int, kind: int, scale: Any, color: Any = GREY) -> M
 LOST_AFTER = 0.2  # [s] without an estimate after which a robot under feedback stands still, and others are warned of
 NO_POSITIONS = np.zeros(0)
 SHORTEST_STEP = 100_000  # [ns]
+NAMED = 4  # targets in a report
 MAX_TARGET_RATE = 120.0  # [Hz]
 
 
@@ -255,13 +257,14 @@ class WholeBodyIkNode(TickNode):
         self.commands = CommandOwner(self, "joint_commands")
         self.markers = IkMarkers(self, robot)
         self.listen(MarkerArray, "targets", self.on_targets, raw=True, wakes=True)
-        self.reader = MarkerReader()
+        self.reader, self.frames = MarkerReader(), TargetFrames(self, robot)
         self.listen(JointState, "estimated_joint_states", self.on_joint_states)
         self.estimate = JointPositions(robot)
         self.supervision = JointSupervision(robot.joint_names, robot.velocity, self.supervision_limits())
         self.create_service(Trigger, "~/resync", self.on_resync)
         self.create_subscription(Bool, PAUSED, self.on_paused, LATCHED)
         self.paused, self.worst = False, ("", 0.0)
+        self.target_clocks, self.robot_clock, self.clock_steps = ClockOffsets(), ClockOffset(), ClockSteps()
         self.latency = Samples(int(MAX_TARGET_RATE * max(10.0, p.window)))
         self.waiting, self.sent = False, 0
         return p.rate
@@ -306,7 +309,10 @@ class WholeBodyIkNode(TickNode):
         self.follower.start(self.robot.postures["neutral"])
 
     def on_joint_states(self, m: JointState) -> None:
+        self.robot_clock.time(seconds(m.header.stamp), self.clock(), time.monotonic())
         joints, positions = self.estimate.take(m)
+        text = self.estimate.problem
+        self.health.check("estimates", bool(text), Level.WARN, f"estimated_joint_states: {text}")
         if not self.waiting:
             self.supervision.measure(time.monotonic(), joints, positions, seconds(m.header.stamp) or None)
             self.worst = max(self.worst, self.supervision.worst, key=lambda found: found[1])
@@ -327,18 +333,26 @@ class WholeBodyIkNode(TickNode):
         if not self.active or self.waiting or self.away or self.stopped:
             return
         m = self.reader.read(data)
-        at = self.now_like(m.stamp)
-        self.follower.update_many(m.names, m.poses, at)
-        self.stamp = at if m.names else None
+        text = f"{m.passed_over} markers in a message of targets beyond the first {MOST_MARKERS}: passed over"
+        self.health.check("crowd", m.passed_over > 0, Level.WARN, text)
+        at = self.target_clocks.time(m.names, m.stamp, self.clock(), time.monotonic())
+        names, poses = self.frames.in_world(m)
+        self.health.check("frame", bool(self.frames.problem), Level.WARN, self.frames.problem)
+        self.follower.update_many(names, poses, at)
+        self.stamp = at if names else None
+
+    def nanoseconds(self) -> int:
+        """ROS time [ns]; where it was set, the times of all targets go along."""
+        now = self.get_clock().now().nanoseconds
+        if step := self.clock_steps.look(1e-9 * now, time.monotonic()):
+            self.follower.shift_time(step)
+            self.target_clocks.shift(step)
+            self.stamp = None if self.stamp is None else self.stamp + step
+        return now
 
     def clock(self) -> float:
         """ROS time [s]."""
-        return 1e-9 * self.get_clock().now().nanoseconds
-
-    def now_like(self, stamp: float) -> float:
-        """A target's time: its stamp, or the present where it has none or comes from another clock."""
-        now = self.clock()
-        return stamp if abs(now - stamp) < 1.0 else now
+        return 1e-9 * self.nanoseconds()
 
     def tick(self, now: float) -> None:
         if self.waiting:
@@ -392,7 +406,7 @@ class WholeBodyIkNode(TickNode):
         Args:
             moves: it follows its targets; False: it comes to rest, and stays there.
         """
-        now, period = self.get_clock().now().nanoseconds, round(1e9 / self.rate)
+        now, period = self.nanoseconds(), round(1e9 / self.rate)
         before = now - period if self.last_command is None else self.last_command
         if now - before < SHORTEST_STEP:  # a target just behind a tick, or a clock set back: the next tick takes it
             self.last_command = min(now, before)
@@ -412,7 +426,7 @@ class WholeBodyIkNode(TickNode):
         self.commands.publish(fill_joint_state(self.message, stamp_of(self.stamps.next(now)), joints, v))
         self.sent += 1
         if self.stamp is not None:
-            self.latency.add(self.clock() - self.stamp)
+            self.latency.add(max(0.0, self.clock() - self.stamp))
             self.stamp = None
 
     def slack_time(self, left: float) -> None:
@@ -423,8 +437,12 @@ class WholeBodyIkNode(TickNode):
     def report(self, solved: bool) -> None:
         """Report a tick without a solution, and what is wrong with targets."""
         self.health.check("solver", not solved, Level.ERROR, "the solver found no solution: standing still")
-        problems = self.follower.problems
-        self.health.check("targets", bool(problems), Level.WARN, "; ".join(sorted(problems.values())[:4]))
+        for topic, clock in (("targets", self.target_clocks), ("estimated_joint_states", self.robot_clock)):
+            self.health.check(f"clock {topic}", bool(clock.problem), Level.WARN, f"{topic}: {clock.problem}")
+        problems = sorted(self.follower.problems.values())
+        more = len(problems) + self.follower.more_unknown - NAMED
+        text = "; ".join(problems[:NAMED]) + (f"; and {more} more" if more > 0 else "")
+        self.health.check("targets", bool(problems), Level.WARN, text)
 
     def values(self) -> dict[str, Any]:
         near = self.follower.last.near if self.follower.last else None

@@ -21,29 +21,51 @@ pytestmark = [pytest.mark.ros, pytest.mark.patient]
 
 def test_estimates_position_and_velocity_and_survives_nan_and_silence(graph):
     robot = load_robot("hrp2")
-    graph.start("state_estimator", "robot:=hrp2")
+    graph.start("state_estimator", "robot:=hrp2", "missed_warn:=100.0")  # a busy machine is no matter here
     estimates = graph.listen(JointState, "estimated_joint_states")
     publisher = graph.publisher(JointState, "joint_states")
     begin = graph.node.get_clock().now().nanoseconds
 
-    def send(bad=False):
+    def send(bad=False, position=None, twice=None):
         now = graph.node.get_clock().now()
         t = 1e-9 * (now.nanoseconds - begin)
-        q = 0.2 * t * np.ones(robot.n)
+        q = 0.2 * min(t, 3.0) * np.ones(robot.n)  # all joints can be there, or nearly
         if bad:
             q[4] = np.nan
+        if position is not None:
+            q[robot.index["l_elbow_flexion"]] = position
         m = JointState(name=list(robot.joint_names)[::-1], position=q[::-1].tolist())
+        if twice is not None:
+            m.name.append("l_elbow_flexion")
+            m.position.append(twice)
         m.header.stamp = now.to_msg()
         publisher.publish(m)
         graph.spin(0.004)
+        return t
 
-    for _ in range(300):
-        send()
+    while send() < 1.5:
+        pass
     assert estimates[-1].name == list(robot.joint_names)
     assert np.array(estimates[-1].velocity) == pytest.approx(0.2, abs=0.03)
     graph.until_said("state_estimator", f"not a number: {robot.joint_names[4]}", lambda: send(bad=True))
     assert all(np.isfinite(e.position).all() and np.isfinite(e.velocity).all() for e in estimates)
     graph.until_said("state_estimator", "ok", send)
+    elbow = robot.index["l_elbow_flexion"]
+    known = estimates[-1].position[elbow]
+    for change, words in (
+        ({"position": 1e308}, "l_elbow_flexion at 1e+308 rad (its range is"),
+        ({"twice": known + 0.01}, "joint states name 'l_elbow_flexion' twice: passed over"),
+    ):
+        for _ in range(3):  # one among good ones, each at its own time
+            send(**change)
+            for _ in range(3):
+                send()
+        assert abs(estimates[-1].position[elbow] - known) < 0.02 and np.isfinite(estimates[-1].velocity).all()
+        graph.until_said("state_estimator", words, lambda c=change: (send(**c), send()))
+    q_moved = known + 1.0
+    graph.until(lambda: abs(estimates[-1].position[elbow] - q_moved) < 0.01, "three agree", 2.0,
+                lambda: send(position=q_moved))  # fmt: skip
+    graph.until_said("state_estimator", "believed, 3 in a row agree", lambda: send(position=q_moved))
     graph.spin(0.5)
     count = len(estimates)
     graph.spin(0.5)
@@ -56,7 +78,7 @@ def test_two_drivers_that_each_measure_some_joints_do_not_disturb_each_other():
     """Legs 1 ms after arms: a joint keeps its speed, and nothing is claimed of it at the other driver's time."""
     robot, health = load_robot("hrp2"), Health(lambda level, text: None)
     joints = JointFilter(robot.joint_names, 30.0)
-    node = SimpleNamespace(health=health, listen=lambda *args: None)
+    node = SimpleNamespace(health=health, listen=lambda *args: None, clock=lambda: t)
     entry = JointInput(node, robot, joints, np.ones(robot.n, dtype=bool))
     halves = np.array_split(np.arange(robot.n), 2)
     for k in range(500):
@@ -69,7 +91,10 @@ def test_two_drivers_that_each_measure_some_joints_do_not_disturb_each_other():
     assert joints.velocity == pytest.approx(0.2, abs=1e-6)
 
     for k in range(300):
-        m = JointState(name=[robot.joint_names[j] for j in halves[0]], position=[0.0] * len(halves[0]))
-        m.header.stamp = stamp_of(round(1e9 * (2.0 + 0.004 * k)))
+        m, t = (
+            JointState(name=[robot.joint_names[j] for j in halves[0]], position=[0.0] * len(halves[0])),
+            2 + 0.004 * k,
+        )
+        m.header.stamp = stamp_of(round(1e9 * t))
         entry.on_joint_states(m)
     assert robot.joint_names[halves[1][0]] in health.open["missing"][1], "the second driver is silent"

@@ -18,6 +18,7 @@ SETUP = (ROOT / "setup.py").read_text()
 # What an imported module is called by rosdep and on PyPI; a package of the ROS distribution has the module's own name.
 # One has no key: package.xml says so and the README tells how to get it.
 ROSDEP = {
+    "tf2_ros": "tf2_ros_py",
     "yaml": "python3-yaml", "numpy": "python3-numpy", "scipy": "python3-scipy", "rich": "python3-rich",
     "rosbags": "python3-rosbags-pip", "numba": "python3-numba", "matplotlib": "python3-matplotlib",
     "trimesh": "python3-trimesh-pip", "websockets": "python3-websockets",
@@ -33,7 +34,7 @@ PEERS = {
 }  # optional: extras of pip
 # ROS packages that come with rclpy's own dependencies, or are imported only where ROS is installed.
 WHEELS_PULLED_IN = {"builtin_interfaces", "lifecycle_msgs", "rcl_interfaces", "rosgraph_msgs", "std_msgs"}
-ROS_ONLY = {"ament_index_python", "launch", "launch_ros", "tf2_msgs"}
+ROS_ONLY = {"ament_index_python", "launch", "launch_ros", "tf2_msgs", "tf2_ros"}
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from array import array
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from sensor_msgs.msg import JointState as JointStateMessage
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
+from humanoid_control.estimation import JointPlausibility, named_twice
 from humanoid_control.kinematics.joint_state import JointState
 from humanoid_control.robots import Robot
 
@@ -104,8 +106,17 @@ def state_of(message: JointStateMessage) -> JointState:
     return JointState(tuple(message.name), q, v, effort, seconds(message.header.stamp))
 
 
+def malformed(message: JointStateMessage) -> str:
+    """Reason for which the positions of a message cannot be read; empty where they can."""
+    if len(message.position) != len(message.name):
+        return f"{len(message.position)} positions for {len(message.name)} names: passed over"
+    if twice := named_twice(message.name):
+        return f"joint '{twice[:60]}' is named twice: passed over"
+    return ""
+
+
 class JointPositions:
-    """The newest position of each joint of a robot, from `JointState` messages that name them in any order.
+    """The newest plausible position of each joint of a robot, from `JointState` messages that name them in any order.
 
     Attributes:
         values: (n,) in the robot's order [rad]; NaN until heard.
@@ -114,26 +125,37 @@ class JointPositions:
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
+        self._plausible = JointPlausibility(robot.joint_names, robot.lower, robot.upper, robot.velocity)
         self.forget()
 
     def forget(self) -> None:
         """Nothing is known any more."""
         self.values = np.full(self._robot.n, np.nan)
+        self._plausible.forget()
+        self._malformed = ""
 
     def take(self, message: JointStateMessage) -> tuple[np.ndarray, np.ndarray]:
-        """Read a message; joints that it does not name keep their positions.
+        """Read a message; joints that it does not name, or not plausibly, keep their positions.
 
         Returns:
-            Indices (k,) of the joints that it names, and their positions (k,) [rad]; none where it has not one each.
+            Indices (k,) of the joints that it names, and what it says of their positions (k,) [rad]; none where it is
+            malformed.
         """
+        self._malformed = malformed(message)
+        if self._malformed:
+            return np.zeros(0, int), np.zeros(0)
         if message.name != self._order[0]:
             self._order = (list(message.name), *self._robot.order_of(message.name))
-        names, places, joints = self._order
-        if len(message.position) != len(names):
-            return joints[:0], np.zeros(0)
-        positions = np.asarray(message.position)[places]
-        self.values[joints] = positions
-        return joints, positions
+        _, places, joints = self._order
+        q = np.asarray(message.position, dtype=float)[places]
+        use = self._plausible.check(joints, q, time.monotonic())
+        self.values[joints[use]] = q[use]
+        return joints, q
+
+    @property
+    def problem(self) -> str:
+        """Words for what is wrong with the messages; empty where nothing is."""
+        return self._malformed or self._plausible.problem(time.monotonic())
 
     @property
     def known(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import gc
+import inspect
 import os
 import signal
 import sys
@@ -90,6 +91,9 @@ def _start(node: TickNode) -> int:
             print(f"{node.node_name}: {node.refused or 'could not be configured'}", file=sys.stderr, flush=True)
             return EXIT_BAD_INPUT
         node.trigger_activate()
+    inspect.getframeinfo(
+        sys._getframe()
+    )  # asked by rclpy at the first line of a log, which would take 0.1 s of control
     # Set-up garbage would otherwise be walked again and again: a pause of up to 18 ms in a control loop.
     gc.collect()
     gc.freeze()

@@ -2,8 +2,8 @@
 
 Converting seven markers between Python and the wire costs 0.5 ms each way, because a marker has some fifty fields. In a
 stream of markers only stamps, poses, colours and points change. Their places in the bytes are found once, by
-serializing a copy with values that occur nowhere else; after that a message costs some 20 us. Bytes that differ
-anywhere else are read in full.
+serializing a copy with values that occur nowhere else, and in what others wrote by walking along the bytes; after that
+a message costs some 20 us.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -22,6 +22,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
+from humanoid_control.errors import ConfigError
 from humanoid_control.nodes.base.statistics import Samples
 
 POSE, RGBA, XYZ = 7, 4, 3
@@ -29,6 +30,10 @@ PROBE = 0x5A5A0000
 ADD, DELETE = (np.frombuffer(struct.pack("<i", a), dtype=np.uint8) for a in (Marker.ADD, Marker.DELETE))
 ROOM, SMOOTH = 1.3, 10  # an idle message needs so much of its mean time, over so many messages
 IDLE = 0.1  # [s] between two questions whether somebody listens
+HEADER, LITTLE_ENDIAN = 4, b"\x00\x01"  # bytes before a message, and the first of them
+MOST_MARKERS = 256  # that are read of a message: some 2 ms where none of it is known
+LEARNT = 32768  # bytes of a message up to which its shape is remembered
+_COUNT, _ACTION = struct.Struct("<I"), struct.Struct("<i")
 
 
 class MarkerLayout:
@@ -110,74 +115,171 @@ class SerializedMarkers:
 
 @dataclass(frozen=True)
 class MarkerPoses:
-    """Markers as arrays: names, poses (M, 7) x y z and quaternion x y z w, and the time of the first stamp [s]."""
+    """Markers as arrays.
+
+    Attributes:
+        names: of M markers. poses: (M, 7) x y z and quaternion x y z w. frames: (M) they are in.
+        stamp: of the first marker of the message [s]. passed_over: markers beyond the most that are read.
+    """
 
     names: tuple[str, ...]
     poses: np.ndarray
     stamp: float
+    frames: tuple[str, ...] = ()
+    passed_over: int = 0
 
 
 class _Shape:
-    """A shape that was learnt from the bytes of a message: the places of its numbers, and the markers that count."""
+    """Shape of a message, as its bytes have it: the places of its numbers, and the markers that count."""
 
-    def __init__(self, message: MarkerArray, data: bytes, rows: list[int], names: tuple[str, ...]) -> None:
-        """Learn it; the message is used up."""
-        layout = MarkerLayout(message)
-        self.stamp, self.pose = layout.stamp, layout.pose
-        self.rows, self.names = np.array(rows, dtype=int), names
-        template = np.frombuffer(data, dtype=np.uint8)
-        constant = np.ones(len(template), dtype=bool)
-        constant[self.stamp] = constant[self.pose] = False
+    def __init__(self, data: bytes, name_of: Callable[[str, str], str]) -> None:
+        """Find the places in the bytes of a message, of `MOST_MARKERS` at the most.
+
+        Raises:
+            ConfigError: they are no MarkerArray.
+        """
+        try:
+            count, places = _marker_places(memoryview(data)[HEADER:])
+        except (struct.error, IndexError):
+            raise ConfigError(f"{len(data)} bytes that are no MarkerArray: passed over") from None
+        added = [k for k, m in enumerate(places) if m.action == Marker.ADD]
+        self.names = tuple(name_of(places[k].ns, places[k].text) for k in added)
+        self.frames, self.passed_over = tuple(places[k].frame for k in added), count - len(places)
+        self._rows = np.array(added, dtype=int)
+        self._stamp, self._pose = _places([m.stamp for m in places], 8), _places([m.pose for m in places], 8 * POSE)
+        self._constant, self._values = np.zeros(0, dtype=int), np.zeros(0, dtype=np.uint8)
+
+    def learn(self, raw: np.ndarray) -> None:
+        """Prepare to tell whether other bytes have this shape."""
+        constant = np.ones(len(raw), dtype=bool)
+        constant[self._stamp] = constant[self._pose] = False
         self._constant = np.flatnonzero(constant)
-        self._values = template[self._constant]
+        self._values = raw[self._constant]
 
     def fits(self, raw: np.ndarray) -> bool:
         """Test whether bytes have this shape."""
         return bool(np.array_equal(raw[self._constant], self._values))
 
+    def read(self, raw: np.ndarray) -> MarkerPoses:
+        """The contents of bytes of this shape."""
+        sec, nanosec = struct.unpack("<iI", raw[self._stamp[0]].tobytes()) if len(self._stamp) else (0, 0)
+        poses = raw[self._pose].view("<f8").reshape(-1, POSE)[self._rows]
+        return MarkerPoses(self.names, poses, sec + 1e-9 * nanosec, self.frames, self.passed_over)
+
 
 class MarkerReader:
-    """Names, poses and stamp of the markers to be added, read from serialized MarkerArrays.
+    """Names, frames, poses and stamp of the markers to be added, read from serialized MarkerArrays.
 
-    Several shapes are remembered, so that markers may come and go. A shape is learnt at once when none is known, later
-    only when it comes twice in a row: learning takes longer than reading in full.
+    Several shapes are remembered, so that markers may come and go: of one that is known only the numbers are read. The
+    time for a message grows with its markers, up to a bound on these, and not with what else it holds.
+
+    Attributes:
+        read_in_full: messages of a shape that was not known.
     """
 
-    def __init__(self, name_of: Callable[[Marker], str] = lambda m: m.ns, shapes: int = 16) -> None:
+    def __init__(self, name_of: Callable[[str, str], str] = lambda ns, text: ns, shapes: int = 16) -> None:
         """Prepare.
 
         Args:
-            name_of: the name of a marker.
+            name_of: the name of a marker, from its ns and its text.
             shapes: how many are remembered.
         """
         self._name_of, self._shapes = name_of, shapes
         self._known: dict[int, _Shape] = {}  # by length of the message
-        self._unknown_length = -1
         self.read_in_full = 0
 
     def read(self, data: bytes) -> MarkerPoses:
-        """The contents of a message."""
+        """The contents of a message.
+
+        Raises:
+            ConfigError: it is none.
+        """
+        if data[:2] != LITTLE_ENDIAN:
+            data = _little_endian(data)
         raw = np.frombuffer(data, dtype=np.uint8)
         shape = self._known.get(len(raw))
         if shape is None or not shape.fits(raw):
-            return self._read_in_full(data)
-        sec, nanosec = struct.unpack("<iI", raw[shape.stamp[0]].tobytes()) if len(shape.stamp) else (0, 0)
-        return MarkerPoses(shape.names, raw[shape.pose].view("<f8")[shape.rows], sec + 1e-9 * nanosec)
+            shape = _Shape(data, self._name_of)
+            self.read_in_full += 1
+            if len(raw) <= LEARNT:
+                shape.learn(raw)
+                if len(self._known) >= self._shapes and len(raw) not in self._known:
+                    del self._known[next(iter(self._known))]
+                self._known[len(raw)] = shape
+        return shape.read(raw)
 
-    def _read_in_full(self, data: bytes) -> MarkerPoses:
-        message = deserialize_message(data, MarkerArray)
-        self.read_in_full += 1
-        added = [k for k, m in enumerate(message.markers) if m.action == Marker.ADD]
-        names = tuple(self._name_of(message.markers[k]) for k in added)
-        poses = np.array([_numbers(message.markers[k]) for k in added], dtype=float).reshape(-1, POSE)
-        first = message.markers[0].header.stamp if message.markers else Time()
-        contents = MarkerPoses(names, poses, first.sec + 1e-9 * first.nanosec)
-        if not self._known or self._unknown_length == len(data):
-            if len(self._known) >= self._shapes:
-                del self._known[next(iter(self._known))]
-            self._known[len(data)] = _Shape(message, data, added, names)
-        self._unknown_length = len(data)
-        return contents
+
+# -------- Places in the bytes of a MarkerArray (CDR: every number at a multiple of its size after the header)
+
+
+class _MarkerPlace(NamedTuple):
+    """One marker: where its stamp and its pose begin, and what was read on the way."""
+
+    stamp: int
+    pose: int
+    action: int
+    frame: str
+    ns: str
+    text: str
+
+
+def _marker_places(body: memoryview) -> tuple[int, list[_MarkerPlace]]:
+    """Number of markers in the bytes behind the header, and the places of the first of them."""
+    (count,) = _COUNT.unpack_from(body, 0)
+    at, places = 4, []
+    for _ in range(min(count, MOST_MARKERS)):
+        stamp = _aligned(at, 4)
+        frame, at = _text(body, stamp + 8)
+        ns, at = _text(body, at)
+        at = _aligned(at, 4) + 8  # id, type
+        (action,) = _ACTION.unpack_from(body, at)
+        pose = _aligned(at + 4, 8)
+        n, at = _sequence(body, pose + 8 * POSE + 8 * XYZ + 4 * RGBA + 8 + 1)  # scale, color, lifetime, frame_locked
+        at = _aligned(at, 8) + 8 * XYZ * n if n else at  # points
+        n, at = _sequence(body, at)
+        at = _after_text(body, at + 4 * RGBA * n)  # colors, texture_resource
+        at = _after_text(body, _after_text(body, _aligned(at, 4) + 8))  # texture: stamp, frame, format
+        n, at = _sequence(body, at)
+        n, at = _sequence(body, at + n)
+        text, at = _text(body, at + 8 * n)  # uv_coordinates
+        n, at = _sequence(body, _after_text(body, _after_text(body, at)))  # mesh_resource, mesh_file
+        at += n + 1
+        if at > len(body):
+            raise IndexError
+        places.append(_MarkerPlace(stamp + HEADER, pose + HEADER, action, frame, ns, text))
+    return count, places
+
+
+def _aligned(at: int, size: int) -> int:
+    return (at + size - 1) & -size
+
+
+def _sequence(body: memoryview, at: int) -> tuple[int, int]:
+    """Length of a sequence, and where its first element may begin."""
+    at = _aligned(at, 4)
+    return _COUNT.unpack_from(body, at)[0], at + 4
+
+
+def _after_text(body: memoryview, at: int) -> int:
+    n, at = _sequence(body, at)
+    return at + n
+
+
+def _text(body: memoryview, at: int) -> tuple[str, int]:
+    """A string, and where it ends; it is kept with a zero at its end."""
+    n, at = _sequence(body, at)
+    return str(body[at : at + max(n - 1, 0)], "utf-8", "replace"), at + n
+
+
+def _little_endian(data: bytes) -> bytes:
+    """A message of another byte order, or encoding, as this reader knows it.
+
+    Raises:
+        ConfigError: it is too large to be converted in a tick.
+    """
+    if len(data) > LEARNT:
+        raise ConfigError(f"a MarkerArray of {len(data)} bytes in another byte order: passed over")
+    return serialize_message(deserialize_message(data, MarkerArray))
 
 
 class IdlePublisher:
@@ -212,11 +314,6 @@ class IdlePublisher:
         took = time.monotonic() - now
         self.took.add(took)
         self._cost += (took - self._cost) / SMOOTH
-
-
-def _numbers(m: Marker) -> tuple[float, ...]:
-    p, o = m.pose.position, m.pose.orientation
-    return p.x, p.y, p.z, o.x, o.y, o.z, o.w
 
 
 def _view(values: np.ndarray, kind: str, rows: int) -> np.ndarray:

@@ -9,6 +9,8 @@ from geometry_msgs.msg import Twist
 
 from humanoid_control.errors import ConfigError
 
+IMPOSSIBLE = 1e6  # of a stick, which goes from -1 to 1
+
 
 class Gamepad:
     """Velocities from `joy`: sticks give one while a button is held; who lets go of it lets the robot come to rest.
@@ -37,20 +39,23 @@ class Gamepad:
         """Read a Joy: the velocity to walk with, None where it says nothing of it; and whether to stop at once.
 
         Raises:
-            ConfigError: it has fewer axes or buttons than are asked for.
+            ConfigError: it has fewer axes or buttons than are asked for, or a stick is at no number.
         """
         if max(self.axes) >= len(message.axes) or max(self.held, self.stop) >= len(message.buttons):
             raise ConfigError(
                 f"joy has {len(message.axes)} axes and {len(message.buttons)} buttons: joy_axes {self.axes}, "
                 f"joy_held {self.held} or joy_stop {self.stop} is not among them"
             )
+        sticks = np.array([message.axes[k] for k in self.axes])
+        if not (np.abs(sticks) < IMPOSSIBLE).all():
+            raise ConfigError(f"joy: axes {self.axes} are {sticks.tolist()}: no number that a stick gives, passed over")
         pressed = self.stop >= 0 and bool(message.buttons[self.stop])
         stops, self._pressed = pressed and not self._pressed, pressed
         moves, before = self.held < 0 or bool(message.buttons[self.held]), self._moves
         self._moves = moves
         if not (moves or before):
             return None, stops
-        v = self.speeds * [message.axes[k] for k in self.axes] * moves
+        v = self.speeds * sticks * moves
         twist = Twist()
         twist.linear.x, twist.linear.y, twist.angular.z = (float(x) for x in v)
         return twist, stops

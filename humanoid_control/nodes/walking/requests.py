@@ -5,6 +5,7 @@ All come from messages that may be wrong."""
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ FEET = {"l_foot": LEFT, "r_foot": RIGHT}
 MOST_FOOTSTEPS = 1000
 APPEND = "append"
 FOOTPRINT = "base_footprint"
+IMPOSSIBLE = 1e6  # [m, m/s, rad/s] that nobody can ask for
 
 
 class VelocityRequest:
@@ -43,7 +45,7 @@ class VelocityRequest:
         """Take a Twist or a TwistStamped."""
         twist = getattr(message, "twist", message)
         v = np.array([twist.linear.x, twist.linear.y, twist.angular.z])
-        bad = [name for name, x in zip(AXES, v, strict=True) if not np.isfinite(x)]
+        bad = [name for name, x in zip(AXES, v, strict=True) if not abs(x) < IMPOSSIBLE]
         text = f"cmd_vel: {', '.join(bad)} is not a number: refused"
         if self._health.check("cmd_vel", bool(bad), Level.ERROR, text):
             return
@@ -76,9 +78,9 @@ class UpperRequest:
         """Begin at rest."""
         self.motion, self.count = LiveMotion(self._body), 0
 
-    def take(self, message: Any, t: float) -> None:
-        """Take a MarkerArray with a marker for each of NAMES, which is its ns; t: the walker's time [s]."""
-        at = {m.ns: (m.pose.position.x, m.pose.position.y, m.pose.position.z) for m in message.markers if m.action == 0}
+    def take(self, names: Sequence[str], positions: np.ndarray, t: float) -> None:
+        """Take targets, one for each of NAMES, and positions (k, 3) [m] in the world; t: the walker's time [s]."""
+        at = dict(zip(names, positions, strict=True))
         missing = [name for name in self.NAMES if name not in at]
         text = f"targets: without {', '.join(missing[:3])}: passed over"
         if self._health.check("targets", bool(missing), Level.WARN, text):
@@ -159,7 +161,7 @@ def read_footsteps(
 def _pose(pose: Any) -> pin.SE3:
     p, o = pose.position, pose.orientation
     numbers = np.array([p.x, p.y, p.z, o.x, o.y, o.z, o.w])
-    if not np.isfinite(numbers).all():
+    if not (np.abs(numbers) < IMPOSSIBLE).all():
         raise NotANumberError("its pose is not a number")
     length = float(np.linalg.norm(numbers[3:]))
     if length < 0.1:

@@ -11,6 +11,7 @@ from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import Imu, JointState
 
 from humanoid_control.errors import ConfigError, HumanoidError, NotANumberError
+from humanoid_control.estimation import named_twice
 from humanoid_control.kinematics.joint_state import ImuReading, Measurement
 from humanoid_control.kinematics.joint_state import JointState as JointRecord
 from humanoid_control.nodes.base.tick_node import Health, Level
@@ -32,6 +33,7 @@ APART = 0.1  # [s] without a common instant after which the sensors have stamps 
 FROZEN = 8  # equal readings of a force sensor, while joints move, after which it counts as silent
 CARRIED = 0.6  # of the weight: what the foot that stands alone must feel
 MOVING = 0.1  # [rad/s] of the fastest joint
+IMPOSSIBLE = 1e6  # in any unit of a sensor
 TURNED, LEAPT = 0.3, 0.3  # [rad] by which an orientation, or a joint, changes in no time: the robot was put elsewhere
 
 
@@ -112,9 +114,15 @@ class Sensors:
             raise ConfigError("joint_states without a position for each name: passed over")
         q = np.asarray(m.position, dtype=float)[places]
         v = np.asarray(m.velocity, dtype=float)[places] if len(m.velocity) == len(names) else np.zeros(len(own))
-        bad = own[~(np.isfinite(q) & np.isfinite(v))]
+        if not len(own):
+            raise ConfigError("joint_states without a joint of this robot: passed over")
+        if twice := named_twice(names):
+            raise ConfigError(f"joint_states name '{twice[:60]}' twice: passed over")
+        bad = np.flatnonzero(~(_possible(q) & _possible(v)))
         if len(bad):
-            raise NotANumberError(f"joint_states: {self.robot.joint_names[bad[0]]} is not a number: passed over")
+            k = bad[0]
+            name = self.robot.joint_names[own[k]]
+            raise NotANumberError(f"joint_states: {name} is not a number that can be ({q[k]:g}, {v[k]:g}): passed over")
         far = np.abs(q - self._q[own]) - self.robot.velocity[own] * max(self._since(JOINTS, m), 0.0)
         leap = np.nan_to_num(far, nan=0.0)
         k = int(np.argmax(leap))
@@ -130,7 +138,7 @@ class Sensors:
             )
         orientation = np.array([o.x, o.y, o.z, o.w])
         turning, force = np.array([w.x, w.y, w.z]), np.array([a.x, a.y, a.z])
-        if not (np.isfinite(orientation).all() and np.isfinite(turning).all() and np.isfinite(force).all()):
+        if not (_possible(orientation).all() and _possible(turning).all() and _possible(force).all()):
             raise NotANumberError("imu: a value is not a number: passed over")
         length = float(np.linalg.norm(orientation))
         if abs(length - 1) > UNIT:
@@ -145,7 +153,7 @@ class Sensors:
     def _take_wrench(self, sole: str, m: WrenchStamped) -> None:
         f, t = m.wrench.force, m.wrench.torque
         wrench = np.array([f.x, f.y, f.z, t.x, t.y, t.z])
-        if not np.isfinite(wrench).all():
+        if not _possible(wrench).all():
             raise NotANumberError(f"wrench/{sole}: a value is not a number: passed over")
         before = self._wrenches.get(sole)
         told = wrench.any() or sole in self.carrying or self._same[sole] > FROZEN
@@ -204,6 +212,11 @@ class Sensors:
     @property
     def _stamp(self) -> float:
         return 1e-9 * self._stamps.get(JOINTS, 0)
+
+
+def _possible(values: np.ndarray) -> np.ndarray:
+    """True where a reading is a number, and not one that no sensor gives."""
+    return np.abs(values) < IMPOSSIBLE
 
 
 class TickClock:

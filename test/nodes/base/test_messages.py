@@ -1,9 +1,12 @@
-"""Stamps that keep their distance."""
+"""Stamps that keep their distance, and positions that can be."""
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from sensor_msgs.msg import JointState
 
-from humanoid_control.nodes.base.messages import SET_BACK, PeriodicStamps, RisingStamps
+from humanoid_control.nodes.base.messages import SET_BACK, JointPositions, PeriodicStamps, RisingStamps
+from humanoid_control.robots import load_robot
 
 PERIOD = 10_000_000
 
@@ -43,3 +46,25 @@ def test_each_stamp_is_later_than_the_last_whatever_the_clock_does(steps):
         assert last is None or stamp > last or set_back
         assert stamp >= now and (stamp == now or stamp == last + 1)
         last = stamp
+
+
+def test_positions_are_those_that_can_be_and_problems_are_named():
+    robot = load_robot("hrp2", "fixed")
+    known, home = JointPositions(robot), robot.postures["neutral"]
+    elbow = robot.index["l_elbow_flexion"]
+
+    def take(q, names=robot.joint_names):
+        known.take(JointState(name=list(names), position=np.asarray(q, dtype=float).tolist()))
+        return known.values[elbow]
+
+    assert take(home) == home[elbow] and known.known and known.problem == ""
+    odd = home.copy()
+    odd[elbow] = 1e308
+    assert take(odd) == home[elbow] and "l_elbow_flexion at 1e+308 rad" in known.problem
+    assert take([0.4], ["l_elbow_flexion", "r_elbow_flexion"]) == home[elbow]
+    assert "1 positions for 2 names" in known.problem
+    assert take([home[elbow], 0.4], ["l_elbow_flexion"] * 2) == home[elbow] and "named twice" in known.problem
+    odd[elbow] = home[elbow] + 1.0
+    assert [take(odd) for _ in range(3)] == [home[elbow], home[elbow], odd[elbow]] and "believed" in known.problem
+    known.forget()
+    assert not known.known and known.problem == ""

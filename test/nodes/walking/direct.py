@@ -12,6 +12,7 @@ from collections import defaultdict
 
 import rclpy
 from rclpy.lifecycle import LifecycleNode
+from rclpy.serialization import serialize_message
 from std_srvs.srv import Trigger
 
 from humanoid_control.nodes.simulator import Simulator
@@ -35,6 +36,9 @@ class Bus:
         self.all_publishers = []
         self.loss, self.silent, self.change, self.newest = {}, set(), {}, {}
         self.random = random.Random(1)
+
+    def listen(self, topic, callback, raw=False):
+        self.listeners[topic].append((lambda m: callback(serialize_message(m))) if raw else callback)
 
     def publish(self, topic, message, gid=b""):
         self.newest[topic] = message
@@ -81,7 +85,7 @@ class Direct:
         monkeypatch.setenv("ROS_DOMAIN_ID", domain("nodes"))
         monkeypatch.setattr(LifecycleNode, "create_publisher", lambda s, kind, topic, *a, **k: Publisher(bus, s, topic))
         monkeypatch.setattr(
-            LifecycleNode, "create_subscription", lambda s, kind, topic, cb, *a, **k: bus.listeners[topic].append(cb)
+            LifecycleNode, "create_subscription", lambda s, kind, topic, cb, *a, **k: bus.listen(topic, cb, **k)
         )
         monkeypatch.setattr(LifecycleNode, "create_service", lambda s, kind, name, cb, *a, **k: None)
         found = lambda topic: bus.publishers[topic.lstrip("/")]  # noqa: E731

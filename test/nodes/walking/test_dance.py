@@ -46,6 +46,18 @@ def test_arms_follow_targets_while_the_robot_stands_and_walks_and_what_is_wrong_
         assert (up > low + 0.2).all() and np.abs(up - wanted).max() < 0.15, (up, wanted)
         stream(bad=True)
         assert "targets" in d.open
+        taken = d.walker.upper.count
+        for marker in message.markers:
+            marker.header.frame_id = "camera"
+        stream()
+        assert (
+            "'camera' are refused: publish them in 'world'" in d.walker.health.open["frame"][1]
+            and d.walker.upper.count == taken
+        )
+        for marker in message.markers:
+            marker.header.frame_id = "world"
+        stream()
+        assert "frame" not in d.open and d.walker.upper.count == taken + 1
         begin = d.engine.base_state()[0][0]
         assert d.run(8.0, lambda: d.walker.report.steps >= 4, walking)
         assert d.engine.base_state()[0][0] > begin + 0.1 and np.abs(hands() - wanted).max() < 0.2

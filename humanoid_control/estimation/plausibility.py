@@ -1,0 +1,114 @@
+"""Plausibility of joint positions: ranges and speeds, against numbers that are finite and still nonsense."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+RANGE_MARGIN = 0.5  # [rad] beyond its limits that a joint may be: stops give way, zeros are not exact
+FASTEST = 3.0  # times its speed limit that a joint may move
+UNEVEN = 0.01  # [s] by which samples may come closer together than they were taken
+STEP = 0.05  # [rad] that a joint may seem to move in no time: noise
+BELIEVED = 3  # samples in a row that agree: there the joint really is
+TURN = 2 * math.pi  # [rad] beyond its limits no joint is, only its encoder may have counted one turn too many
+ENDLESS = 1e4  # [rad] that a joint without limits may have turned
+TOLD = 2.0  # [s] for which a refusal is reported: diagnostics come once a second
+NAMED = 3  # joints in a report
+
+
+class JointPlausibility:
+    """Judge of samples of joint positions, each against the joint's range and the last good sample.
+
+    A sample beyond the range, or farther from the last good one than the joint moves, is refused. Samples in a row that
+    are refused but agree with each other are believed: the robot was put there, or a limit is not what it is said to
+    be. What lies a whole turn outside the range is never believed.
+    """
+
+    def __init__(self, names: Sequence[str], lower: np.ndarray, upper: np.ndarray, velocity: np.ndarray) -> None:
+        """Make it, for n joints.
+
+        Args:
+            names: of the joints. lower, upper: (n,) limits [rad]. velocity: (n,) speed limits [rad/s].
+        """
+        self._names, self._limits = tuple(names), (lower, upper)
+        self._low, self._high = np.maximum(lower - RANGE_MARGIN, -ENDLESS), np.minimum(upper + RANGE_MARGIN, ENDLESS)
+        self._fastest = FASTEST * np.abs(velocity)
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing was measured yet."""
+        n = len(self._names)
+        self._good, self._time = np.full(n, np.nan), np.full(n, np.nan)
+        self._refused, self._refused_at = np.full(n, np.nan), np.full(n, np.nan)
+        self._count = np.zeros(n, dtype=int)
+        self._texts: dict[int, tuple[str, float]] = {}
+
+    def shift(self, step: float) -> None:
+        """Go along with the clock of all times, which was set ahead by a step [s]."""
+        self._time += step
+        self._refused_at += step
+        self._texts = {joint: (text, time + step) for joint, (text, time) in self._texts.items()}
+
+    def check(self, joints: np.ndarray, q: np.ndarray, time: float) -> np.ndarray:
+        """Judge one sample of some joints.
+
+        Args:
+            joints: (k,) indices. q: (k,) positions [rad], NaN: not measured. time: [s].
+
+        Returns:
+            (k,) True where the position is to be used.
+        """
+        number = np.isfinite(q)
+        moved = np.abs(np.where(number, q, np.nan) - self._good[joints])
+        far = moved > self._reach(self._fastest[joints], time - self._time[joints])  # False where none was good yet
+        use = number & (q >= self._low[joints]) & (q <= self._high[joints]) & ~far
+        self._count[joints[use]] = 0
+        for k in np.flatnonzero(number & ~use):
+            use[k] = self._agrees(int(joints[k]), float(q[k]), float(moved[k]), time)
+        own = joints[use]
+        self._good[own], self._time[own] = q[use], time
+        return use
+
+    def problem(self, time: float) -> str:
+        """Words for what was refused, or believed, lately; empty where nothing was; time: [s]."""
+        if self._texts:
+            self._texts = {joint: told for joint, told in self._texts.items() if time - told[1] < TOLD}
+        texts = [text for text, _ in self._texts.values()]
+        more = f" and {len(texts) - NAMED} more joints" if len(texts) > NAMED else ""
+        return "; ".join(texts[:NAMED]) + more
+
+    def _agrees(self, joint: int, q: float, moved: float, time: float) -> bool:
+        """Take note of an odd position; True where it agrees with the odd ones before, so that it is believed."""
+        agrees = abs(q - float(self._refused[joint])) <= self._reach(
+            self._fastest[joint], time - self._refused_at[joint]
+        )
+        self._count[joint] = self._count[joint] + 1 if agrees and self._count[joint] else 1
+        self._refused[joint], self._refused_at[joint] = q, time
+        lower, upper = (float(limit[joint]) for limit in self._limits)
+        possible = max(lower - TURN, -ENDLESS) <= q <= min(upper + TURN, ENDLESS)
+        believed = bool(possible and self._count[joint] >= BELIEVED)
+        if not self._low[joint] <= q <= self._high[joint]:
+            why = f"its range is {lower:.2f} .. {upper:.2f}"
+        else:
+            why = f"{moved:.2f} rad from where it was, {FASTEST:g} times its speed limit is not so fast"
+        verdict = f"believed, {BELIEVED} in a row agree" if believed else "refused"
+        self._texts[joint] = f"{self._names[joint]} at {q:.4g} rad ({why}): {verdict}", time
+        return believed
+
+    @staticmethod
+    def _reach(fastest: Any, elapsed: Any) -> Any:
+        """Distance that a joint may move, at most [rad], in a time [s]."""
+        return STEP + fastest * (np.maximum(elapsed, 0.0) + UNEVEN)
+
+
+def named_twice(names: Sequence[str]) -> str:
+    """The first name that a list has twice; empty where there is none."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return ""

@@ -1,0 +1,105 @@
+"""Frames of targets: the world, the root of the robot, and with tf2 whatever has a transform to the world."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.nodes.base.messages import WORLD
+from humanoid_control.nodes.base.serialized_markers import MarkerPoses
+from humanoid_control.robots import Robot
+
+try:  # not among the ROS wheels; without it only known frames are understood
+    import tf2_ros
+    from rclpy.time import Time
+except ImportError:
+    tf2_ros = None
+
+FARTHEST = 1e6  # [m] no target lies farther away, and no sum of such numbers overflows
+NAMED = 3  # frames, and targets, in a report
+
+
+class TargetFrames:
+    """Brings targets into the world from the frames that their markers name.
+
+    Attributes:
+        problem: which targets of the last message were refused, why, and what to do; empty where none was.
+    """
+
+    def __init__(self, node: Any, robot: Robot) -> None:
+        """Listen to transforms, where there is tf2.
+
+        Args:
+            node: whose transforms they are. robot: whose root link is a frame, too, where it stands still.
+        """
+        self.problem = ""
+        self._known: dict[str, pin.SE3 | None] = {"": None, WORLD: None}
+        self._root = ""
+        parent = robot.model.frames[robot.model.getFrameId(robot.root_link)].parentJoint
+        if robot.base == "floating" or parent == 0:  # else it moves with the joints
+            self._root = robot.root_link
+            self._known.setdefault(self._root, robot.X_world_root)
+        self._buffer: Any = None
+        if tf2_ros is not None:
+            self._buffer = tf2_ros.Buffer()
+            self._listener = tf2_ros.TransformListener(self._buffer, node)
+
+    def in_world(self, m: MarkerPoses) -> tuple[tuple[str, ...], np.ndarray]:
+        """Names (k,) of the targets whose frame is understood, and their poses (k, 7) in the world.
+
+        Numbers that no place has come as NaN.
+        """
+        poses = np.where(np.abs(m.poses) < FARTHEST, m.poses, np.nan)
+        frames = set(m.frames)
+        if frames <= {"", WORLD}:
+            self.problem = ""
+            return m.names, poses
+        lost: dict[str, str] = {}
+        use = np.ones(len(m.names), dtype=bool)
+        for frame in frames:
+            own = np.array([f == frame for f in m.frames])
+            X, why = self._pose(frame, len(lost))
+            if why:
+                lost[frame] = why
+                use &= ~own
+            elif X is not None:
+                poses[own] = _moved(X, poses[own])
+        self.problem = self._report(lost)
+        return tuple(name for name, good in zip(m.names, use, strict=True) if good), poses[use]
+
+    def _pose(self, frame: str, lost: int) -> tuple[pin.SE3 | None, str]:
+        """Pose of a frame in the world, None where it is the world; and why it is not known, which else is empty."""
+        if frame in self._known:
+            return self._known[frame], ""
+        if self._buffer is None:
+            return None, "tf2_ros is not installed here to transform them"
+        if lost >= NAMED:  # no message asks for more than a few
+            return None, "unknown"
+        try:
+            t = self._buffer.lookup_transform(WORLD, frame, Time()).transform
+        except Exception as e:  # tf2 has a class for every reason, and none for all
+            return None, f"{e}"[:120]
+        p, o = t.translation, t.rotation
+        numbers = np.array([p.x, p.y, p.z, o.x, o.y, o.z, o.w])
+        if not (np.abs(numbers) < FARTHEST).all() or abs(np.linalg.norm(numbers[3:]) - 1) > 0.1:
+            return None, "its transform is none"
+        numbers[3:] /= np.linalg.norm(numbers[3:])
+        return pin.XYZQUATToSE3(numbers), ""
+
+    def _report(self, lost: dict[str, str]) -> str:
+        if not lost:
+            return ""
+        frames = ", ".join(f"'{frame[:60]}'" for frame in sorted(lost)[:NAMED])
+        frames += f" and {len(lost) - NAMED} more" if len(lost) > NAMED else ""
+        known = f"'{WORLD}'" + (f" or '{self._root}'" if self._root else "")
+        why = lost[min(lost)]
+        return f"targets in frame {frames} are refused: publish them in {known}, or a transform to it ({why})"
+
+
+def _moved(X: pin.SE3, poses: np.ndarray) -> np.ndarray:
+    """Poses (k, 7) seen from the frame in which X is the pose of theirs; quaternions keep their lengths."""
+    x, y, z, w = pin.SE3ToXYZQUAT(X)[3:]
+    left = np.array([[w, -z, y, x], [z, w, -x, y], [-y, x, w, z], [-x, -y, -z, w]])
+    return np.concatenate([poses[:, :3] @ X.rotation.T + X.translation, poses[:, 3:] @ left.T], axis=1)

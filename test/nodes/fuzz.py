@@ -1,0 +1,93 @@
+"""Random messages of any type, for nodes that must live through all of them: finite nonsense, NaN, wrong lengths."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+import time
+from typing import Any
+
+import numpy as np
+
+NUMBERS = (0.0, -0.0, 1.0, -1.0, math.nan, math.inf, -math.inf, 1e308, -1e308, 1e155, 5e-324, 1e9)
+LENGTHS = (0, 1, 2, 3, 7, 12, 40)
+CALM = 0.4  # share of messages in which all numbers are small and all stamps are of now
+
+
+class Fuzz:
+    """Source of random messages with a fixed seed.
+
+    Attributes:
+        words: names that mean something to the node, among those that do not.
+    """
+
+    def __init__(self, seed: int, words: tuple[str, ...] = ()) -> None:
+        self.rng, self.words = np.random.default_rng(seed), words
+        self._calm, self._length = False, 0
+
+    def message(self, kind: type) -> Any:
+        """A message of a type; its sequences are of one length more often than not."""
+        self._calm = bool(self.rng.random() < CALM)
+        self._length = int(self.rng.choice(LENGTHS))
+        return self._filled(kind)
+
+    def _filled(self, kind: type) -> Any:
+        fields = kind.get_fields_and_field_types()
+        if kind.__name__ == "Time" and (self._calm or self.rng.random() < 0.3):
+            now = time.time_ns()
+            return kind(sec=now // 10**9, nanosec=now % 10**9)
+        return kind(**{name: self._value(of) for name, of in fields.items()})
+
+    def _value(self, kind: str) -> Any:
+        """A value of a field's type, as `get_fields_and_field_types` calls it."""
+        if array := re.fullmatch(r"(.+)\[(\d+)\]", kind):
+            return [self._value(array[1]) for _ in range(int(array[2]))]
+        if sequence := re.fullmatch(r"sequence<(.+?)(?:, \d+)?>", kind):
+            n = self._length if self._calm or self.rng.random() < 0.7 else int(self.rng.choice(LENGTHS))
+            if sequence[1] == "string" and self._calm and 0 < n <= len(self.words):
+                return [str(w) for w in self.rng.permutation(self.words)[:n]]
+            if "/" in sequence[1]:
+                n = min(n, 7)
+            return [self._value(sequence[1]) for _ in range(n)]
+        if kind in ("float", "double"):
+            wild = not self._calm and self.rng.random() < 0.4
+            x = NUMBERS[self.rng.integers(len(NUMBERS))] if wild else 0.3 * self.rng.normal()
+            return float(np.clip(x, -3e38, 3e38)) if kind == "float" and math.isfinite(x) else float(x)
+        if kind == "boolean":
+            return bool(self.rng.random() < 0.5)
+        if kind.startswith("string"):
+            return self._text()
+        if integer := re.fullmatch(r"(u?)int(\d+)", kind):
+            bits, low = int(integer[2]), 0 if integer[1] else -(2 ** (int(integer[2]) - 1))
+            ends = (0, 0, 0, 1, 2, low, low + 2**bits - 1)
+            return int(ends[self.rng.integers(len(ends))])
+        if kind in ("octet", "byte"):
+            return bytes([int(self.rng.integers(4))])
+        return self._filled(message_type(kind))
+
+    def _text(self) -> str:
+        """A name that is known, none, or one that is not, short or long."""
+        pick = self.rng.random()
+        if self.words and (pick < 0.6 or self._calm):
+            return str(self.words[self.rng.integers(len(self.words))])
+        if pick < 0.7:
+            return ""
+        return "".join(chr(int(c)) for c in self.rng.integers(32, 1000, int(self.rng.choice([3, 30, 300]))))
+
+
+def message_type(name: str) -> type:
+    """The class of a message, from its name as `package/Name` or `package/msg/Name`."""
+    package, *_, kind = name.split("/")
+    return getattr(importlib.import_module(f"{package}.msg"), kind)
+
+
+def numbers_in(message: Any) -> list[float]:
+    """All floating-point numbers in a message."""
+    if isinstance(message, float):
+        return [message]
+    if hasattr(message, "get_fields_and_field_types"):
+        return [x for name in message.get_fields_and_field_types() for x in numbers_in(getattr(message, name))]
+    if isinstance(message, str | bytes | int) or not hasattr(message, "__iter__"):
+        return []
+    return [x for part in message for x in numbers_in(part)]

@@ -1,0 +1,117 @@
+"""Every topic that a node listens to gets messages of any content: no node ends, none commands what is no number."""
+
+from fnmatch import fnmatch
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message, serialize_message
+
+from humanoid_control.nodes.stacks import NODES
+from humanoid_control.robots import load_robot
+from humanoid_control.robots.tendons import tendon_geometry
+from test.nodes.fuzz import Fuzz, message_type, numbers_in
+from test.places import port
+
+pytestmark = [pytest.mark.ros, pytest.mark.patient]
+# What is started: node -> parameters; some twice, since they hear other topics in another mode. Slowly: many at once.
+STARTED = (
+    ("simulator", "base:=floating", "rate:=100.0", "robot:=hrp2"),
+    ("state_estimator", "rate:=50.0", "robot:=hrp2"),
+    ("state_estimator", "rate:=50.0", "source:=tendons", "robot:=kengoro_upper"),
+    ("whole_body_ik", "rate:=50.0", "start_blind:=true", "robot:=hrp2"),
+    ("trajectory_streamer", "robot:=hrp2"),
+    ("trajectory_streamer", "source:=live", "solve:=true", "robot:=hrp2"),
+    ("target_source", "robot:=hrp2"),
+    ("walker", "upper:=imitate", "robot:=hrp2"),
+    ("viewer", f"port:={port(7)}", "rate:=5.0", "robot:=hrp2"),
+)
+WHILE_SHOWN = {"joint_commands", "ik_markers", "tendon_markers", "footsteps/planned"}  # of the viewer: with a page open
+ANY = QoSProfile(depth=5, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+HEARD = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+FAULTS = ("Warning:", "Traceback", "tick failed", "failed, passed over", "failed: ")  # in a log: nobody thought of it
+MESSAGES, DIFFERENT = 300, 100  # for each topic, and for each type
+
+
+class Target:
+    """A node in a namespace of its own, publishers for all that it hears, and the last messages of all that it says."""
+
+    def __init__(self, graph, number, name, *parameters):
+        self.graph, self.name, self.namespace, self.said = graph, name, f"/of_{name}_{number}", {}
+        own = ("missed_warn:=100.0", *parameters)
+        self.process = graph.start(name, *own, wait=False, args=("-r", f"__ns:={self.namespace}"))
+
+    def connect(self):
+        node, own = self.graph.node, (self.name, self.namespace)
+        self.publishers = {
+            topic: (message_type(kinds[0]), node.create_publisher(message_type(kinds[0]), topic, ANY))
+            for topic, kinds in node.get_subscriber_names_and_types_by_node(*own)
+            if topic not in ("/parameter_events", "/clock")
+        }
+        if self.name == "viewer":
+            return
+        for topic, kinds in node.get_publisher_names_and_types_by_node(*own):
+            if topic.startswith(self.namespace) and "lifecycle" not in kinds[0]:
+                kind, heard = message_type(kinds[0]), []
+                self.said[topic] = kind, heard
+                node.create_subscription(kind, topic, heard.append, HEARD, raw=True)
+
+
+def test_no_message_ends_a_node_or_makes_it_say_what_is_no_number(graph):
+    robot = load_robot("hrp2")
+    words = (*robot.joint_names, *robot.points, "world", robot.root_link, "l_foot", "r_foot")
+    words += tuple(tendon_geometry(load_robot("kengoro_upper")).tendon_names[:6])
+    targets = [Target(graph, k, *started) for k, started in enumerate(STARTED)]
+    for t in targets:
+        graph.until(lambda t=t: "READY" in graph.output(t.process) or t.process.poll() is not None, f"{t.name} ready")
+        assert t.process.poll() is None, graph.output(t.process)
+
+    def not_found():
+        """Topics that the table of nodes says to be heard, of which no subscription is found."""
+        everything = [topic for topic, _ in graph.node.get_topic_names_and_types()]
+        return [
+            (name, topic)
+            for name, spec in NODES.items()
+            for topic in set(spec.subscribes) - (WHILE_SHOWN if name == "viewer" else set())
+            if not any(fnmatch(t, f"*/of_{name}_?/{topic.replace('FOOT', '*')}") or t == topic for t in everything)
+        ]
+
+    graph.until(lambda: not not_found(), "all topics of the table of nodes")
+    for t in targets:
+        t.connect()
+    fuzz, reports = Fuzz(7, words), graph.listen(DiagnosticArray, "/diagnostics")
+    rooms = [(kind, publisher) for t in targets for kind, publisher in t.publishers.values()]
+    assert len(rooms) > 25
+    for _, publisher in rooms:
+        graph.until(lambda p=publisher: p.get_subscription_count() > 0, f"somebody listens to {publisher.topic}")
+    made = {kind: [serialize_message(fuzz.message(kind)) for _ in range(DIFFERENT)] for kind in {k for k, _ in rooms}}
+    for _ in range(MESSAGES):
+        for kind, publisher in rooms:
+            publisher.publish(made[kind][fuzz.rng.integers(DIFFERENT)])
+        graph.spin(0.01)
+    reports.clear()
+
+    def active():
+        """Names of the nodes that say that they are active."""
+        statuses = [s for array in reports for s in array.status]
+        return {s.name for s in statuses if any((v.key, v.value) == ("state", "active") for v in s.values)}
+
+    graph.until(lambda: {f"{t.namespace}/{t.name}" for t in targets} <= active(), "all nodes, active")
+    wrong = []
+    for t in targets:
+        assert t.process.poll() is None, f"{t.name} ended:\n{graph.output(t.process)[-2000:]}"
+        text = graph.output(t.process)
+        lines = (line[:300] for line in text.splitlines() if any(words in line for words in FAULTS))
+        wrong += [f"{t.name}: {line}" for line in lines]
+        for topic, (kind, heard) in t.said.items():
+            numbers = [x for raw in heard[-100:] for x in numbers_in(deserialize_message(raw, kind))]
+            wrong += [f"{topic}: not a number"] if not np.isfinite(numbers).all() else []
+    assert not wrong, "\n".join(wrong[:40])
+    solver = next(t for t in targets if t.name == "whole_body_ik")
+    _, commands = solver.said[f"{solver.namespace}/joint_commands"]
+    commands.clear()
+    graph.until(lambda: len(commands) > 20, "commands that go on")
