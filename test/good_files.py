@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import struct
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.errors import ConfigError
+from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.evaluation.bag import BagReader, BagWriter, typestore
 from humanoid_control.evaluation.reaching import read_reach
 from humanoid_control.evaluation.recorded_run import read_run
@@ -353,7 +354,8 @@ def _bag(folder: Path) -> None:
         if k % 4 == 0:
             put("/goals", k, t["MarkerArray"]([marker(header, p) for p in points]))
             values = [t["KeyValue"]("rate", "100.0"), t["KeyValue"]("late", "3")]
-            put("/diagnostics", k, t["DiagnosticArray"](header, [t["DiagnosticStatus"](0, "ik", "ok", "small", values)]))
+            status = t["DiagnosticStatus"](0, "ik", "ok", "small", values)
+            put("/diagnostics", k, t["DiagnosticArray"](header, [status]))
     bag.close()
 
 
@@ -384,7 +386,7 @@ def use_robot(path: Path) -> None:
         if ends.min() < robot.lower[follower] - 1e-9 or ends.max() > robot.upper[follower] + 1e-9:
             raise AssertionError("a mimicking joint is led outside its limits")
     link_geometry(parse_urdf(robot.urdf, "r"), robot.folder, "visual")
-    if robot.n:
+    with contextlib.suppress(HumanoidError):  # bodies that cannot be are refused where they are simulated
         from_pinocchio(robot.model)
 
 
@@ -517,8 +519,6 @@ KINDS: dict[str, FileKind] = {
     "neural": FileKind(_mappings, ("neural.npz",), "neural.npz", use_mapping),
     "table": FileKind(_mappings, ("table.npz",), "table.npz", use_mapping),
     "mjcf": FileKind(lambda f: _write(f, a__xml=MJCF), ("a.xml",), "a.xml", use_model(read_mjcf)),
-    "cardsflow": FileKind(
-        _cardsflow, ("cardsflow.xml", "model.urdf"), "cardsflow.xml", use_model(read_cardsflow)
-    ),
+    "cardsflow": FileKind(_cardsflow, ("cardsflow.xml", "model.urdf"), "cardsflow.xml", use_model(read_cardsflow)),
     "bag": FileKind(_bag_and_robot, ("bag/bag.mcap", "bag/metadata.yaml"), "bag", use_bag),
 }
