@@ -4,11 +4,53 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+LONGEST = 1_000  # characters of a message
+
+
+def one_line(text: str, most: int = LONGEST) -> str:
+    """The text as one line that a terminal can show: control characters written out, the middle of a long one left out.
+
+    Args:
+        text: may quote what a damaged file holds.
+        most: characters; the end of a message says what to do, so that it is kept too.
+    """
+    if len(text) > most:
+        text = f"{text[: 2 * most // 3]} ... {text[-(most // 3) + 5 :]}"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of a library says, in one line; its kind where it says nothing."""
+    return next((line for line in str(error).splitlines() if line.strip()), error.__class__.__name__)
+
+
+def shown(value: object, most: int = 60) -> str:
+    """A value of a file as a message quotes it: its text in one line, cut off where it is long."""
+    text = one_line(str(value), 4 * most)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 class HumanoidError(Exception):
     """Root of all errors raised on bad input; the command line prints it in one line and exits with code 2."""
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
+
+
+@contextmanager
+def told_of(where: object) -> Iterator[None]:
+    """Within it, the message of a HumanoidError begins with the place that it is about, such as a file."""
+    try:
+        yield
+    except HumanoidError as error:
+        if str(where) not in str(error):
+            error.args = (f"{where}: {error}", *error.args[1:])
+        raise
 
 
 class UnknownNameError(HumanoidError):
@@ -16,7 +58,8 @@ class UnknownNameError(HumanoidError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         known = sorted(known)
-        super().__init__(f"unknown {kind} '{name}': {offer_names(name, known)}" + (f" {hint}" if hint else ""))
+        offer = offer_names(name, known)
+        super().__init__(f"unknown {kind} '{shown(name)}': {offer}" + (f" {hint}" if hint else ""))
         self.name = name
         self.nearest = nearest_names(name, known)
 

@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 import numpy as np
 import yaml
 
-from humanoid_control.errors import ConfigError, HumanoidError, RobotError, UnknownNameError
+from humanoid_control.documents import read_yaml
+from humanoid_control.errors import ConfigError, HumanoidError, RobotError, UnknownNameError, first_line, shown
 
 # -------- Writing
 
@@ -89,18 +90,6 @@ def _os_errors_told(path: Path) -> Iterator[None]:
 
 # -------- Reading YAML
 
-# The parser in C, where PyYAML was built with it, takes a tenth of the time and gives the same.
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def read_yaml(path: Path) -> Any:
-    """Contents of a YAML file (UTF-8): mappings, lists, texts and numbers, nothing that runs.
-
-    Raises:
-        OSError, UnicodeDecodeError, yaml.YAMLError: not readable; not text; not YAML.
-    """
-    return yaml.load(path.read_text(encoding="utf-8"), LOADER)
-
 
 def schema_file(path: Path, schema: str, what: str) -> dict[str, Any]:
     """The mapping in a YAML file that begins with its schema.
@@ -124,12 +113,14 @@ def why(error: OSError | UnicodeDecodeError | yaml.YAMLError) -> str:
     """Reason why a file could not be read, in one line, with the line of the file where that is known."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"{error.problem or error.context} (line {error.problem_mark.line + 1})"
-    return getattr(error, "strerror", None) or str(error).splitlines()[0]
+    return getattr(error, "strerror", None) or first_line(error)
 
 
 # -------- Rows of a YAML file
 
 Row = TypeVar("Row")
+FARTHEST = 1000.0
+MOST_COUNT = 2**53  # beyond that a float is no count any more
 
 
 def check_row(row: Any, keys: Iterable[str], where: str) -> str:
@@ -140,7 +131,7 @@ def check_row(row: Any, keys: Iterable[str], where: str) -> str:
     """
     if not isinstance(row, dict):
         raise RobotError(f"{where}: must be a mapping with the keys {', '.join(keys)}")
-    return f"{where} '{row['name']}'" if "name" in row else where
+    return f"{where} '{shown(row['name'])}'" if "name" in row else where
 
 
 def check_keys(row: dict[str, Any], keys: Iterable[str], needed: Iterable[str], where: str) -> None:
@@ -210,11 +201,23 @@ def numbers(row: dict[str, Any], key: str, shape: tuple[int, ...], where: str) -
     """
     what = {(): "a number", (2,): "[a, b]", (3,): "[x, y, z]", (2, 3): "two points [[x, y, z], [x, y, z]]"}[shape]
     try:
-        value = np.asarray(row[key], dtype=float)
-    except (KeyError, TypeError, ValueError):
+        value = np.asarray(np.nan if isinstance(row[key], bool) else row[key], dtype=float)
+    except (KeyError, TypeError, ValueError, OverflowError):
         value = np.array(np.nan)
     if value.shape != shape or not np.isfinite(value).all():
-        raise RobotError(f"{where}: '{key}' must be {what}, got {row.get(key)}")
+        raise RobotError(f"{where}: '{key}' must be {what}, got {shown(row.get(key))}")
+    return value
+
+
+def within(row: dict[str, Any], key: str, shape: tuple[int, ...], where: str) -> np.ndarray:
+    """As `numbers`, of places, sizes and angles: none beyond FARTHEST [m, rad], where nothing of a robot is.
+
+    Raises:
+        RobotError: as `numbers`; a larger number.
+    """
+    value = numbers(row, key, shape, where)
+    if np.abs(value).max(initial=0.0) > FARTHEST:
+        raise RobotError(f"{where}: '{key}' must be within {FARTHEST:g} m or rad, got {shown(row[key])}")
     return value
 
 
@@ -230,9 +233,42 @@ def count(row: dict[str, Any], key: str, where: str) -> int:
         RobotError: not a whole number.
     """
     value = row.get(key, 0)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise RobotError(f"{where}: '{key}' must be a whole number, got {value}")
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > MOST_COUNT:
+        raise RobotError(f"{where}: '{key}' must be a whole number, got {shown(value)}")
     return value
+
+
+def text(row: dict[str, Any], key: str, where: str) -> str:
+    """A text, or a number as text.
+
+    Raises:
+        RobotError: neither, or empty.
+    """
+    value = row.get(key)
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)) or not str(value).strip():
+        raise RobotError(f"{where}: '{key}' must be a text, got {shown(value)}")
+    return str(value)
+
+
+def texts(row: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
+    """The texts of a list under a key that is there.
+
+    Raises:
+        RobotError: no list, or something else in it.
+    """
+    return tuple(text({f"{key}[{k}]": v}, f"{key}[{k}]", where) for k, v in enumerate(list_of(row, key, where)))
+
+
+def mapping_of(row: dict[str, Any], key: str, where: str) -> dict[str, Any]:
+    """The mapping under a key that is there; its keys as texts.
+
+    Raises:
+        RobotError: something else than a mapping.
+    """
+    value = row[key]
+    if not isinstance(value, dict):
+        raise RobotError(f"{where}: '{key}' must be a mapping, got {shown(value)}")
+    return {str(k): v for k, v in value.items()}
 
 
 def number_rows(row: Any, keys: tuple[str, ...], needed: tuple[str, ...], where: str) -> dict[str, float]:

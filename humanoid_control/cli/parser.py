@@ -206,6 +206,7 @@ def take_settings(
 # -------- Clips
 
 CLIP_HELP = "dance or gentle_dance (built in), or a C3D, TRC, BVH, AMC or CSV file"
+RATES = (0.1, 1000.0)  # [Hz] of motion capture
 CLIP_OPTIONS = ("marker-set", "unit", "scale", "rate")
 """Names of the options of `add_clip_options`; each is None where it is not given."""
 CLIP_PARAMETERS = {"marker_set": "marker-set", "clip_unit": "unit", "clip_scale": "scale", "clip_rate": "rate"}
@@ -228,6 +229,7 @@ def add_speed(parser: argparse.ArgumentParser) -> None:
 def clip_options(args: argparse.Namespace) -> tuple[str | None, dict[str, Any]]:
     """The marker set, None where none is given, and the options of `load_clip` and `load_body_points` by name."""
     scale = 1.0 if args.scale is None else args.scale
+    require_range("rate", args.rate, *RATES)
     return args.marker_set, {"unit": args.unit or "", "scale": scale, "rate": args.rate}
 
 

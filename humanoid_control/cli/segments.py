@@ -8,7 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from humanoid_control.cli.parser import HOST, file_path, given, refuse_unused, require_free_port, require_range
+from humanoid_control.cli.parser import (
+    HOST,
+    comma_list,
+    file_path,
+    given,
+    refuse_unused,
+    require_free_port,
+    require_range,
+)
 from humanoid_control.collision.ssv.segments import SegmentFile, Volume, expand, read_segment_file
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.robots.catalogue import load_robot, urdf_path, volumes_path
@@ -98,13 +106,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--port", type=int, help="port of the page (default: 8080)")
     parser.add_argument("--host", type=given, help="address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--origins", type=comma_list, help="further hosts whose pages may connect: HOST,HOST")
     parser.add_argument("--check", action="store_true", help="print instead; exit code 1 where volumes overlap at rest")
     parser.add_argument("--json", action="store_true", help="with --check: print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     if args.check:
-        refuse_unused(args, ["port", "host"], "the editor, not to --check")
+        refuse_unused(args, ["port", "host", "origins"], "the editor, not to --check")
     else:
         refuse_unused(args, ["json"], "--check")
     args.port, args.host = 8080 if args.port is None else args.port, args.host or HOST
@@ -137,7 +146,8 @@ def _edit(args: argparse.Namespace, robot: Robot, file: SegmentFile, path: Path)
 
     require_free_port(args.port, args.host)
     document = Document(file, lambda f: model_of(robot, f), path, path.is_file())
-    page = VolumeEditorPage(args.host, args.port, VolumeEditor(robot, document, urdf_path(args.robot).parent))
+    editor = VolumeEditor(robot, document, urdf_path(args.robot).parent)
+    page = VolumeEditorPage(args.host, args.port, editor, args.origins or ())
     console.print(f"{robot.title}: open http://{args.host}:{args.port}   volumes: {path}   Ctrl-C ends it")
     try:
         while True:

@@ -6,8 +6,17 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from humanoid_control.cli.parser import Parser, add_commands, comma_list, file_path, folder_path, given
-from humanoid_control.errors import UnknownNameError
+from humanoid_control.cli.parser import (
+    RATES,
+    Parser,
+    add_commands,
+    comma_list,
+    file_path,
+    folder_path,
+    given,
+    require_range,
+)
+from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file, check_folder
 from humanoid_control.studies import STUDIES, load_study
 from humanoid_control.terminal import console, print_json, print_parts, progress
@@ -39,6 +48,19 @@ not hold is a finding, not an error: the exit code is 0.
 """
 FORMATS = (".json", ".md")
 NOT_OPTIONS = ("study", "json", "details", "output")  # what a study itself does not take
+MOST = {
+    "noise": 90.0,
+    "phases": 1000,
+    "poses": 100_000,
+    "seconds": 36_000.0,
+    "seed": 2**32 - 1,
+    "seeds": 100_000,
+    "starts": 10_000_000,
+    "step_length": 3.0,
+    "step_time": 60.0,
+    "steps": 1_000_000,
+}
+"""Largest numbers of the studies' options."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -129,6 +151,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the study, print what it found, write what is asked for."""
     options = {name: value for name, value in vars(args).items() if name not in NOT_OPTIONS}
     output: Path | None = getattr(args, "output", None)
+    _check_numbers(options)
     _check_output(args.study, output)
     if "vary" in options:
         from humanoid_control.studies.standing_worlds import parse_varied
@@ -148,6 +171,15 @@ def run(args: argparse.Namespace) -> int:
     if output is not None:
         console.print(f"written: {output}")
     return 0
+
+
+def _check_numbers(options: dict[str, Any]) -> None:
+    """Refuse what would never end, or what no machine has; the studies themselves say what is too little."""
+    require_range("workers", options.get("workers"), 1, 1024)
+    require_range("rate", options.get("rate"), *RATES)
+    for name, most in MOST.items():
+        if (value := options.get(name, 0)) > most:
+            raise ConfigError(f"--{name.replace('_', '-')} must be at most {most:g}, got {value:g}")
 
 
 def _check_output(study: str, output: Path | None) -> None:

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.files import numbers
+from humanoid_control.errors import RobotError, UnknownNameError, shown
+from humanoid_control.files import text, within
 from humanoid_control.numerics.array_types import F1, F2, F3, I1
 
 
@@ -129,6 +129,7 @@ class EllipticCapsule:
 
 Shape = Sphere | Capsule | Box | Cylinder | Ellipsoid | EllipticCapsule
 SIZES = ("radius", "a", "b", "c", "size", "semi_axes")  # fields that must be positive
+SMALLEST = 1e-6  # [m] of them: solids that are thinner are no bodies, and distances to them lose all digits
 KINDS: dict[str, type] = {k.kind: k for k in (Sphere, Capsule, Box, Cylinder, Ellipsoid, EllipticCapsule)}
 
 
@@ -160,8 +161,8 @@ def shape_from_row(row: dict[str, Any], where: str) -> LinkShape:
         RobotError: a missing key, what is not finite or not as many numbers as needed, or a size that is not positive.
     """
     if not isinstance(row, dict):
-        raise RobotError(f"{where}: a shape must be a mapping with name, link, shape and its numbers, got {row!r:.40}")
-    name = row.get("name", "?")
+        raise RobotError(f"{where}: a shape must be a mapping with name, link, shape and its numbers, got {shown(row)}")
+    name = shown(row.get("name", "?"))
     place = f"shape '{name}' in {where}"
     if (cls := KINDS.get(str(row.get("shape")))) is None:
         raise UnknownNameError("shape", str(row.get("shape")), KINDS, hint=f"({place})")
@@ -170,18 +171,19 @@ def shape_from_row(row: dict[str, Any], where: str) -> LinkShape:
     values: dict[str, Any] = {}
     for f in fields(cls):
         if f.name in row:
-            v = numbers(row, f.name, (3,) if f.type == "Vec3" else (), place)
-            if f.name in SIZES and not (v > 0).all():
-                raise RobotError(f"{place}: {f.name} must be positive, got {row[f.name]}")
+            v = within(row, f.name, (3,) if f.type == "Vec3" else (), place)
+            if f.name in SIZES and not (v >= SMALLEST).all():
+                raise RobotError(f"{place}: {f.name} must be positive, got {shown(row[f.name])}")
             if f.name == "l" and v < 0:
-                raise RobotError(f"{place}: l must not be negative, got {row[f.name]}")
+                raise RobotError(f"{place}: l must not be negative, got {shown(row[f.name])}")
             values[f.name] = v.tolist() if v.ndim == 0 else tuple(v.tolist())
         elif f.default is MISSING:
             raise RobotError(f"{place} lacks a number: '{f.name}'")
     against = row.get("against", ())
     if not isinstance(against, (list, tuple)) or not all(isinstance(link, str) for link in against):
-        raise RobotError(f"{place}: against must be a list of links, got {against!r}")
-    return LinkShape(name, row["link"], cls(**values), tuple(against))
+        raise RobotError(f"{place}: against must be a list of links, got {shown(against)}")
+    name = text(row, "name", place) if "name" in row else "?"
+    return LinkShape(name, text(row, "link", place), cls(**values), tuple(against))
 
 
 def shape_to_row(item: LinkShape) -> dict[str, Any]:

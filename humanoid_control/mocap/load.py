@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from humanoid_control.errors import ClipError, nearest_names, offer_names
+from humanoid_control.errors import ClipError, ConfigError, nearest_names, offer_names
 from humanoid_control.mocap.body_points import BodyPoints, find_body_points
 from humanoid_control.mocap.cleaning import CleaningSettings, clean
 from humanoid_control.mocap.clip import MarkerClip
@@ -42,9 +42,11 @@ def load_clip(
         ClipError: no such name or file, a format that is not read, or a file that is empty, cut off or damaged; a rate
             for a format that states its own; a unit or a scale for a built-in clip.
         UnknownNameError: no such unit.
-        ConfigError: a scale that is not a positive number.
+        ConfigError: a scale or a rate that is not a positive number.
     """
     size = Size(unit, scale)
+    if rate is not None and not 0 < rate < float("inf"):
+        raise ConfigError(f"the rate of a clip is {rate:g}, it must be positive")
     if str(name_or_path) in _BUILT_IN:
         if size != Size():
             raise ClipError(f"the built-in clip '{name_or_path}' is in metres: leave unit and scale out")

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import yaml
 
+from humanoid_control.documents import read_yaml
 from humanoid_control.errors import ClipError, UnknownNameError, first_few, nearest_names, offer_names
-from humanoid_control.files import read_yaml, why
+from humanoid_control.files import why
 from humanoid_control.mocap.clip import MarkerClip
 
 # -------- joint centres under the skin

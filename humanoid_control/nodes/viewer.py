@@ -85,6 +85,7 @@ class ViewerParameters(NodeParameters):
     shadows: bool = param(True, "draw shadows from the beginning; slow in a browser without a graphics processor")
     replay: str = param("", "command that plays this run again, shown when it is over")
     host: str = param("127.0.0.1", "address to listen on; 0.0.0.0 lets other machines in")
+    origins: str = param("", "further hosts whose pages may connect, separated by commas; pages of other sites may not")
 
 
 class Viewer(TickNode):
@@ -115,7 +116,8 @@ class Viewer(TickNode):
             "shadows": p.shadows,
         }
         hidden = (*(n for n in HIDDEN if n not in shown), *(n for n, on in shown.items() if not on))
-        self.page = ViewerPage(p.host, p.port, robot, actions, urdf_path(p.robot).parent, hidden)
+        origins = [name.strip() for name in p.origins.split(",") if name.strip()]
+        self.page = ViewerPage(p.host, p.port, robot, actions, urdf_path(p.robot).parent, hidden, origins)
         self.markers = [MarkerTopic(self, self.state, topic) for topic in MARKERS]
         self.listen(JointState, "joint_states", self.state.on_joints)
         self.listen(MarkerArray, "targets", self.state.on_targets)

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from humanoid_control.documents import read_text
 from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.files import why
 from humanoid_control.paths import share_dir
 from humanoid_control.robots.description.robot_file import RobotFile, read_robot_file
 from humanoid_control.robots.description.urdf import parse_urdf
@@ -36,19 +38,19 @@ def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
     """
     path = urdf_path(name_or_path)
     try:
-        text = path.read_text()
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as e:
-        raise RobotError(f"{path}: cannot be read as a URDF: {e.__class__.__name__}") from None
+        raise RobotError(f"{path}: cannot be read as a URDF: {why(e)}") from None
     tree = parse_urdf(text, str(path))
     beside = path.with_suffix(".yaml")
-    robot = Robot(tree, read_robot_file(beside) if beside.is_file() else RobotFile(), base)
+    robot = Robot(tree, read_robot_file(beside) if beside.exists() else RobotFile(), base)
     robot.folder = path.resolve().parent
     volumes = volumes_path(path)
-    robot.volumes = volumes if volumes.is_file() else None
+    robot.volumes = volumes if volumes.exists() else None
     drives = path.with_suffix(".drives.yaml")
-    robot.drives = drives if drives.is_file() else None
+    robot.drives = drives if drives.exists() else None
     tendons = path.with_suffix(".tendons.yaml")
-    robot.tendons = tendons if tendons.is_file() else None
+    robot.tendons = tendons if tendons.exists() else None
     return robot
 
 

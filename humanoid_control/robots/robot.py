@@ -11,7 +11,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.coal_backend import CoalPairs, ancestor_mask, build_geometry, watched_pairs
-from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.errors import RobotError, UnknownNameError, first_line, told_of
 from humanoid_control.robots.description.robot_file import Foot, RobotFile, shapes_from_urdf
 from humanoid_control.robots.description.urdf import UrdfTree, placed_in_world, rooted_at
 
@@ -125,13 +125,15 @@ class Robot:
         for name, values in file.postures.items():
             posture = zero.copy()
             for joint, value in values.items():
-                posture[self.joint_index(joint)] = value
+                with told_of(f"{file.where}: posture '{name}'"):
+                    posture[self.joint_index(joint)] = value
             outside = (posture < self.lower - 1e-9) | (posture > self.upper + 1e-9)
             if outside.any():
                 joint = self.joint_names[int(np.argmax(outside))]
                 raise RobotError(f"{file.where}: posture '{name}' puts joint '{joint}' outside its limits")
             self.postures[name] = posture
-        self.optional_joints = np.array([self.joint_index(n) for n in file.optional_joints], dtype=int)
+        with told_of(f"{file.where}: optional_joints"):
+            self.optional_joints = np.array([self.joint_index(n) for n in file.optional_joints], dtype=int)
         self.meanings = {n: n for n in self.joint_names} | dict(file.meanings)
         for meaning, joint in file.meanings.items():
             if joint not in self.index:
@@ -141,7 +143,8 @@ class Robot:
             name: self.model.getFrameId(point_label(name, tree), pin.FrameType.OP_FRAME) for name in file.points
         }
         names = file.imitation_joints or self._moving_points(file)
-        self.imitation_joints = np.array([self.joint_index(n) for n in names], dtype=int)
+        with told_of(f"{file.where}: imitation_joints"):
+            self.imitation_joints = np.array([self.joint_index(n) for n in names], dtype=int)
 
     def _moving_points(self, file: RobotFile) -> list[str]:
         """Joints that move a point which imitation follows, or all where there is none; no toes, no optional ones."""
@@ -387,7 +390,7 @@ def build_model(tree: UrdfTree, file: RobotFile, base: str, anchor: str, X_world
             X_world_anchor = X_world_root * _pose_in_root(tree, file, anchor)
             model = pin.buildModelFromXML(placed_in_world(rooted_at(tree, anchor), X_world_anchor).text())
     except (ValueError, RuntimeError) as e:
-        raise RobotError(f"{tree.where}: pinocchio cannot build a model: {str(e).splitlines()[0]}") from None
+        raise RobotError(f"{tree.where}: pinocchio cannot build a model: {first_line(e)}") from None
     for name, (link, xyz) in file.points.items():
         link_frame = model.frames[model.getFrameId(link, pin.FrameType.BODY)]
         X = link_frame.placement * pin.SE3(np.eye(3), np.array(xyz))

@@ -13,7 +13,7 @@ from humanoid_control.collision.ssv.fitting import fit_volumes, inertia_points, 
 from humanoid_control.collision.ssv.model import Frame, PoseArray, SsvModel
 from humanoid_control.collision.ssv.pair_selection import Mechanism, PairChoice, Sampling, choose_pairs
 from humanoid_control.collision.ssv.segments import Segment, SegmentFile, SegmentPair, Volume, read_segment_file
-from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.errors import RobotError, UnknownNameError, told_of
 from humanoid_control.robots.description.urdf import parse_urdf, placement
 from humanoid_control.robots.robot import Robot, joint_columns
 
@@ -33,7 +33,8 @@ def volumes_of(robot: Robot, by_link: bool = False) -> SsvModel:
         UnknownNameError, RobotError: the file cannot be read, or does not fit the robot.
     """
     if robot.volumes is not None:
-        return model_of(robot, read_segment_file(robot.volumes))
+        with told_of(robot.volumes):
+            return model_of(robot, read_segment_file(robot.volumes))
     if by_link:
         return model_of(robot, volumes_of_shapes(robot))
     names = [s.name for s in robot.shapes]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -146,8 +147,9 @@ class ViewerPage:
         actions: PanelActions,
         folder: Path | None = None,
         hidden: tuple[str, ...] = HIDDEN,
+        origins: Iterable[str] = (),
     ) -> None:
-        self.server = open_server(port, host)
+        self.server = open_server(port, host, origins)
         self.robot = robot
         self.scene = Scene(self.server, robot, folder, hidden)
         self.panel = Panel(self.server, robot.title, actions, hidden)

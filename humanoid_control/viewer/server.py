@@ -1,13 +1,17 @@
-"""Web server of a page: viser, an optional extra, the port that it listens on, and the light of its scene."""
+"""Web server of a page: viser, an optional extra, its port, whose pages may connect, and the light of its scene."""
 
 from __future__ import annotations
 
 import contextlib
+import http
 import logging
 import socket
-from typing import TYPE_CHECKING
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from humanoid_control.errors import ConfigError, require_extra
+from humanoid_control.errors import ConfigError, EnvironmentProblem, require_extra, shown
 
 if TYPE_CHECKING:
     import viser
@@ -44,14 +48,114 @@ def light_scene(scene: viser.SceneApi, shadows: bool) -> None:
     scene.add_light_hemisphere("/light", ground_color=(150, 150, 160), intensity=2.2, visible=not shadows)
 
 
-def open_server(port: int, host: str = HOST) -> viser.ViserServer:
-    """A server of one page.
+# -------- Pages of others
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_FORBIDDEN = "Not for pages of other sites: {}. A host that may connect is named in 'origins'.\n"
+
+
+class Origins:
+    """Origins whose pages may talk to a server: its own, the machine's loopback, and what the user names.
+
+    A browser sends along which site a page came from, and programs send nothing. Without this check any page that the
+    user looks at could connect to a server on his machine, read what it shows, and press its buttons.
+    """
+
+    def __init__(self, more: Iterable[str] = ()) -> None:
+        """Take hosts such as 'lab.example.org', and whole origins such as 'https://lab.example.org:8443'.
+
+        Raises:
+            ConfigError: one of them is neither.
+        """
+        self._hosts, self._origins = set(LOOPBACK), set[tuple[str, str, int | None]]()
+        for name in more:
+            parts = _parts(name if "//" in name else f"//{name}")
+            if parts is None or "*" in name or (parts[2] is not None and not parts[0]):
+                raise ConfigError(f"origins: '{shown(name)}' is neither a host nor an origin: https://lab.example.org")
+            if parts[0]:
+                self._origins.add(parts)
+            else:
+                self._hosts.add(parts[1])
+
+    def allow(self, origins: Sequence[str], host: str) -> bool:
+        """Decide on a request.
+
+        Args:
+            origins: what its headers Origin say; none from a program.
+            host: what its header Host says: under which name the client knows this server.
+        """
+        here = _parts(f"//{host}")
+        for origin in origins:
+            parts = _parts(origin)
+            if parts is None or not parts[0]:  # 'null' of a page in a sandbox, or nonsense
+                return False
+            if parts[1] not in self._hosts and parts not in self._origins and (here is None or parts[1] != here[1]):
+                return False
+        return True
+
+
+def _parts(origin: str) -> tuple[str, str, int | None] | None:
+    """Scheme, host and port of an origin; None where it is none."""
+    try:
+        url = urlsplit(origin.strip().lower())
+        host, port = url.hostname, url.port
+    except ValueError:
+        return None
+    if not host or url.username is not None or url.path.strip("/") or url.query or url.fragment or " " in host:
+        return None
+    return url.scheme, host.rstrip("."), port
+
+
+_opening = threading.Lock()
+
+
+@contextlib.contextmanager
+def _checked_by(origins: Origins) -> Iterator[list[int]]:
+    """Within it, a server of `websockets` that is started answers 403 to pages of other origins; the list counts them.
+
+    viser starts its server in a thread of its own and has no setting for this.
+    """
+    from websockets.asyncio import server
+
+    serve, started = server.serve, list[int]()
+
+    def serve_checked(*args: Any, process_request: Any = None, **more: Any) -> Any:
+        def check(connection: Any, request: Any) -> Any:
+            given = request.headers.get_all("Origin")
+            if not origins.allow(given, (request.headers.get_all("Host") or [""])[0]):
+                text = _FORBIDDEN.format(shown(", ".join(given)))
+                return connection.respond(http.HTTPStatus.FORBIDDEN, text)
+            return process_request(connection, request) if process_request is not None else None
+
+        started.append(1)
+        return serve(*args, process_request=check, **more)
+
+    with _opening:
+        server.serve = serve_checked  # type: ignore[assignment,misc]
+        try:
+            yield started
+        finally:
+            server.serve = serve  # type: ignore[misc]
+
+
+def open_server(port: int, host: str = HOST, origins: Iterable[str] = ()) -> viser.ViserServer:
+    """A server of one page, closed to pages of other sites.
+
+    Args:
+        port, host: where it listens.
+        origins: hosts, or whole origins, whose pages may connect too.
 
     Raises:
-        EnvironmentProblem: an optional package is not installed.
+        EnvironmentProblem: an optional package is not installed, or its server cannot be closed to others.
+        ConfigError: an origin that is none.
     """
     require_extra("viewer")
     import viser
 
     logging.getLogger("websockets").setLevel(logging.CRITICAL)
-    return viser.ViserServer(host=host, port=port, verbose=False)
+    with _checked_by(Origins(origins)) as started:
+        server = viser.ViserServer(host=host, port=port, verbose=False)
+    if not started:
+        server.stop()
+        raise EnvironmentProblem("this release of viser cannot be closed to pages of other sites: install another one")
+    return server

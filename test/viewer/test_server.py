@@ -1,12 +1,17 @@
 """Pages without viser: every module loads, and opening one says in a line what to install."""
 
+import base64
+import socket
 import subprocess
 import sys
 
 import pytest
 
-from humanoid_control.errors import ConfigError
+from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.viewer import port_is_free
+from humanoid_control.viewer.browser import find_chromium
+from humanoid_control.viewer.server import Origins, open_server
+from test.places import port as port_of
 
 WITHOUT = """
 import sys
@@ -38,3 +43,122 @@ def test_ports_and_addresses_are_checked():
     for host, port in (("127.0.0.1", 0), ("no.such.host.invalid", 8080)):
         with pytest.raises(ConfigError):
             port_is_free(host, port)
+
+
+# -------- Pages of other sites
+
+UPGRADE = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {}\r\n"
+
+
+@pytest.fixture(scope="module")
+def server_port():
+    pytest.importorskip("viser")
+    number = port_of(18)
+    server = open_server(number, origins=["lab.example.org", "https://proxy.example.org:8443"])
+    yield number
+    server.stop()
+
+
+def answer(number, headers, upgrade):
+    """Status of the answer to a raw request."""
+    lines = "".join(f"{k}: {v}\r\n" for k, v in headers)
+    more = UPGRADE.format(base64.b64encode(bytes(16)).decode()) if upgrade else "Connection: close\r\n"
+    with socket.create_connection(("127.0.0.1", number), timeout=20) as s:
+        s.sendall(f"GET / HTTP/1.1\r\n{lines}{more}\r\n".encode())
+        return int(s.makefile("rb").readline().split()[1])
+
+
+HERE = ("Host", "127.0.0.1:8080")
+MAY = {
+    "a program": [HERE],
+    "its own page": [HERE, ("Origin", "http://127.0.0.1:8080")],
+    "localhost": [HERE, ("Origin", "http://localhost:8080")],
+    "localhost in capitals": [HERE, ("Origin", "HTTP://LOCALHOST")],
+    "loopback of IPv6": [HERE, ("Origin", "http://[::1]:8080")],
+    "the name it was asked by": [("Host", "robot.local:8080"), ("Origin", "http://robot.local:8080")],
+    "the address it was asked by": [("Host", "[fe80::1]:8080"), ("Origin", "http://[fe80::1]:8080")],
+    "a host that the user named": [HERE, ("Origin", "https://lab.example.org")],
+    "an origin that the user named": [HERE, ("Origin", "https://proxy.example.org:8443")],
+}
+MAY_NOT = {
+    "another site": [HERE, ("Origin", "https://evil.example")],
+    "one that begins alike": [HERE, ("Origin", "http://127.0.0.1.evil.example")],
+    "one that ends alike": [HERE, ("Origin", "http://evil-lab.example.org")],
+    "a user of the right name": [HERE, ("Origin", "http://localhost@evil.example")],
+    "a page in a sandbox": [HERE, ("Origin", "null")],
+    "a file": [HERE, ("Origin", "file://")],
+    "nonsense": [HERE, ("Origin", "http://[::1")],
+    "nothing": [HERE, ("Origin", "")],
+    "two": [HERE, ("Origin", "http://localhost"), ("Origin", "https://evil.example")],
+    "another port of what the user named": [HERE, ("Origin", "https://proxy.example.org")],
+    "another scheme of what the user named": [HERE, ("Origin", "http://proxy.example.org:8443")],
+}
+
+
+@pytest.mark.parametrize("upgrade", [False, True], ids=["page", "socket"])
+@pytest.mark.parametrize("case", MAY)
+def test_own_pages_programs_and_named_hosts_may_connect(case, upgrade, server_port):
+    assert answer(server_port, MAY[case], upgrade) == (101 if upgrade else 200)
+
+
+@pytest.mark.parametrize("upgrade", [False, True], ids=["page", "socket"])
+@pytest.mark.parametrize("case", MAY_NOT)
+def test_pages_of_other_sites_may_not(case, upgrade, server_port):
+    assert answer(server_port, MAY_NOT[case], upgrade) == 403
+
+
+def test_both_pages_pass_on_what_the_user_names(monkeypatch):
+    pytest.importorskip("viser")
+    from humanoid_control.viewer import page
+    from humanoid_control.viewer.volume_editor import page as editor_page
+
+    class Told(Exception):
+        pass
+
+    def tell(port, host, origins):
+        raise Told(list(origins))
+
+    for module, make in (
+        (page, lambda: page.ViewerPage("127.0.0.1", 1, None, None, origins=["a.example"])),
+        (editor_page, lambda: editor_page.VolumeEditorPage("127.0.0.1", 1, None, ["a.example"])),
+    ):
+        monkeypatch.setattr(module, "open_server", tell)
+        with pytest.raises(Told, match=r"a\.example"):
+            make()
+
+
+@pytest.mark.parametrize("name", ["*", "http://", "a b", "lab.example.org:8080", "https://lab.example.org/x", "[::1"])
+def test_an_origin_that_is_none_is_refused(name):
+    with pytest.raises(ConfigError, match="neither a host nor an origin"):
+        Origins([name])
+
+
+def test_a_server_that_cannot_be_closed_is_not_opened(monkeypatch):
+    viser = pytest.importorskip("viser")
+    stopped = []
+
+    class Open:
+        def __init__(self, **options):
+            pass
+
+        def stop(self):
+            stopped.append(self)
+
+    monkeypatch.setattr(viser, "ViserServer", Open)
+    with pytest.raises(EnvironmentProblem, match="cannot be closed to pages of other sites"):
+        open_server(port_of(19))
+    assert len(stopped) == 1
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(find_chromium() is None, reason="needs Chromium")
+def test_a_page_of_another_site_in_a_browser_is_turned_away(server_port, tmp_path):
+    """A page in a file, which its browser reports as of 'null', tries the socket."""
+    from humanoid_control.viewer.browser import Browser
+
+    tries = f"""<script>const s = new WebSocket("ws://127.0.0.1:{server_port}");
+    s.onopen = () => document.title = "open"; s.onerror = () => document.title = "refused";</script>"""
+    (tmp_path / "a.html").write_text(tries)
+    with Browser() as browser:
+        browser.open(f"file://{tmp_path / 'a.html'}", wait=2.0)
+        assert browser.evaluate("document.title") == "refused"

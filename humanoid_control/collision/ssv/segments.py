@@ -26,8 +26,18 @@ from typing import Any
 import yaml
 
 from humanoid_control.collision.ssv.distance_kernels import TYPE_NAMES
-from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.files import build_row, check_keys, check_row, list_of, mirrored_name, schema_file, whole_file
+from humanoid_control.errors import RobotError, UnknownNameError, shown
+from humanoid_control.files import (
+    FARTHEST,
+    build_row,
+    check_keys,
+    check_row,
+    list_of,
+    mirrored_name,
+    schema_file,
+    text,
+    whole_file,
+)
 
 Vec3 = tuple[float, float, float]
 AXES = ("x", "y", "z")
@@ -202,9 +212,9 @@ def write_segment_file(path: Path, file: SegmentFile) -> None:
     d["segments"] = [_segment_row(s) for s in file.segments]
     if file.pairs is not None:
         d["pairs"] = [[_side(p.first, p.groups_1), _side(p.second, p.groups_2)] for p in file.pairs]
-    text = yaml.safe_dump(d, sort_keys=False, default_flow_style=None, width=160)
+    content = yaml.safe_dump(d, sort_keys=False, default_flow_style=None, width=160)
     with whole_file(path) as part:
-        part.write_text(text)
+        part.write_text(content)
 
 
 def _segment(row: Any, where: str) -> Segment:
@@ -212,7 +222,8 @@ def _segment(row: Any, where: str) -> Segment:
     check_keys(row, SEGMENT_KEYS, ("name", "link", "volumes"), where)
     rows = list_of(row, "volumes", where)
     ssvs = tuple(_volume(v, f"{where} volumes[{k}]") for k, v in enumerate(rows))
-    return build_row(where, Segment, str(row["name"]), str(row["link"]), ssvs, str(row.get("mirror") or ""))
+    names = text(row, "name", where), text(row, "link", where)
+    return build_row(where, Segment, *names, ssvs, str(row.get("mirror") or ""))
 
 
 def _volume(row: Any, where: str) -> Volume:
@@ -221,10 +232,12 @@ def _volume(row: Any, where: str) -> Volume:
     try:
         radius = float(row["radius"])
         vertices = tuple(tuple(float(x) for x in v) for v in row["vertices"])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise RobotError(f"{where}: radius must be a number, vertices a list of [x, y, z]") from None
+    if not all(abs(x) <= FARTHEST for v in ((radius,), *vertices) for x in v):
+        raise RobotError(f"{where}: radius and vertices must be within {FARTHEST:g} m, got {shown(row)}")
     more = str(row.get("group") or ""), str(row.get("mirror") or "")
-    return build_row(where, Volume, str(row["name"]), str(row["type"]), radius, vertices, *more)
+    return build_row(where, Volume, text(row, "name", where), str(row["type"]), radius, vertices, *more)
 
 
 def _pair(row: Any, where: str) -> SegmentPair:

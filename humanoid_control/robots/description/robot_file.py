@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count as counting
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from humanoid_control.collision.shapes import SIZES, Box, Cylinder, LinkShape, Shape, Sphere, shape_from_row
-from humanoid_control.errors import RobotError
-from humanoid_control.files import check_keys, schema_file
+from humanoid_control.errors import RobotError, shown
+from humanoid_control.files import (
+    check_keys,
+    check_row,
+    count,
+    mapping_of,
+    number,
+    schema_file,
+    text,
+    texts,
+    within,
+)
 from humanoid_control.robots.description.urdf import UrdfTree, placement
 
 SCHEMA = "humanoid_robot/1"
@@ -89,33 +100,114 @@ def read_robot_file(path: Path) -> RobotFile:
     d = schema_file(path, SCHEMA, "robot file")
     del d["schema"]
     check_keys(d, RobotFile.__dataclass_fields__, (), str(path))
+    return RobotFile(**{key: _READERS.get(key, text)(d, key, str(path)) for key in d}, where=str(path))
+
+
+FOOT_KEYS = tuple(Foot.__dataclass_fields__)
+POINT_KEYS = ("link", "xyz")
+TALLEST = 100.0  # [m] of a robot: a larger number is none in metres
+
+
+def _height(d: dict[str, Any], key: str, where: str) -> float:
+    height = number(d, key, where)
+    if not 0 < height <= TALLEST:
+        raise RobotError(f"{where}: 'height' must be above 0 and at most {TALLEST:g} m, got {height:g}")
+    return height
+
+
+def _base(d: dict[str, Any], key: str, where: str) -> str:
+    if d[key] not in ("fixed", "floating"):
+        raise RobotError(f"{where}: base must be 'fixed' or 'floating', got '{shown(d[key])}'")
+    return str(d[key])
+
+
+def _rpy(d: dict[str, Any], key: str, where: str) -> tuple[float, ...]:
     try:
-        return RobotFile(**_typed(d, str(path)), where=str(path))
-    except (TypeError, ValueError, KeyError) as e:
-        raise RobotError(f"{path}: wrong value: {e}") from None
+        return tuple(within(d, key, (3,), where).tolist())
+    except RobotError as e:
+        raise RobotError(f"{e}: {key} must be roll, pitch, yaw [rad]") from None
 
 
-def _typed(d: dict[str, Any], where: str) -> dict[str, Any]:
-    out = dict(d)
-    for key in ("imitation_joints", "optional_joints"):
-        if key in out:
-            out[key] = tuple(out[key])
-    if "root_rpy" in out:
-        out["root_rpy"] = tuple(float(v) for v in out["root_rpy"])
-        if len(out["root_rpy"]) != 3:
-            raise ValueError("root_rpy must be roll, pitch, yaw")
-    if "points" in out:
-        out["points"] = {k: (v["link"], tuple(float(x) for x in v["xyz"])) for k, v in out["points"].items()}
-    if "feet" in out:
-        out["feet"] = tuple(Foot(**row) for row in out["feet"])
-    if "collision" in out:
-        out["collision"] = tuple(shape_from_row(row, where) for row in out["collision"])
-    for key in ("disabled_pairs", "unwatched_links"):
-        if key in out:
-            out[key] = tuple((a, b) for a, b in out[key])
-    if "base" in out and out["base"] not in ("fixed", "floating"):
-        raise ValueError(f"base must be 'fixed' or 'floating', got {out['base']!r}")
+def _rows(d: dict[str, Any], key: str, where: str) -> list[Any]:
+    if not isinstance(d[key], list):
+        raise RobotError(f"{where}: wrong value: '{key}' must be a list, got {shown(d[key])}")
+    return list(d[key])
+
+
+def _numbers(d: dict[str, Any], key: str, where: str) -> dict[str, float]:
+    values = mapping_of(d, key, where)
+    return {name: float(within(values, name, (), f"{where}: {key}")) for name in values}
+
+
+def _counts(d: dict[str, Any], key: str, where: str) -> dict[str, int]:
+    values = mapping_of(d, key, where)
+    return {name: count(values, name, f"{where}: {key}") for name in values}
+
+
+def _texts_by_name(d: dict[str, Any], key: str, where: str) -> dict[str, str]:
+    values = mapping_of(d, key, where)
+    return {name: text(values, name, f"{where}: {key}") for name in values}
+
+
+def _postures(d: dict[str, Any], key: str, where: str) -> dict[str, dict[str, float]]:
+    rows = mapping_of(d, key, where)
+    return {name: _numbers(rows, name, f"{where}: posture") for name in rows}
+
+
+def _points(d: dict[str, Any], key: str, where: str) -> dict[str, tuple[str, tuple[float, ...]]]:
+    out = {}
+    for name, row in mapping_of(d, key, where).items():
+        at = f"{where}: point '{shown(name)}'"
+        check_row(row, POINT_KEYS, at)
+        check_keys(row, POINT_KEYS, POINT_KEYS, at)
+        out[name] = (text(row, "link", at), tuple(within(row, "xyz", (3,), at).tolist()))
     return out
+
+
+def _feet(d: dict[str, Any], key: str, where: str) -> tuple[Foot, ...]:
+    return tuple(_foot(row, f"{where}: feet[{k}]") for k, row in enumerate(_rows(d, key, where)))
+
+
+def _foot(row: Any, where: str) -> Foot:
+    where = check_row(row, FOOT_KEYS, where)
+    check_keys(row, FOOT_KEYS, FOOT_KEYS, where)
+    foot = Foot(
+        text(row, "name", where), text(row, "link", where), *(float(within(row, k, (), where)) for k in FOOT_KEYS[2:])
+    )
+    if not (foot.x_min < foot.x_max and foot.y_min < foot.y_max):
+        raise RobotError(f"{where}: a sole needs x_min < x_max and y_min < y_max")
+    return foot
+
+
+def _shapes(d: dict[str, Any], key: str, where: str) -> tuple[LinkShape, ...]:
+    return tuple(shape_from_row(row, where) for row in _rows(d, key, where))
+
+
+def _pairs(d: dict[str, Any], key: str, where: str) -> tuple[tuple[str, ...], ...]:
+    rows = _rows(d, key, where)
+    pairs = tuple(texts({f"{key}[{k}]": row}, f"{key}[{k}]", where) for k, row in enumerate(rows))
+    for k, pair in enumerate(pairs):
+        if len(pair) != 2:
+            raise RobotError(f"{where}: {key}[{k}] must be two names, got {shown(rows[k])}")
+    return pairs
+
+
+_READERS: dict[str, Callable[[dict[str, Any], str, str], Any]] = {  # of what is no text
+    "height": _height,
+    "base": _base,
+    "root_height": _numbers,
+    "root_rpy": _rpy,
+    "postures": _postures,
+    "imitation_joints": texts,
+    "optional_joints": texts,
+    "meanings": _texts_by_name,
+    "points": _points,
+    "feet": _feet,
+    "collision": _shapes,
+    "disabled_pairs": _pairs,
+    "unwatched_links": _pairs,
+    "provenance": _counts,
+}
 
 
 def shapes_from_urdf(tree: UrdfTree) -> tuple[LinkShape, ...]:
@@ -129,7 +221,7 @@ def shapes_from_urdf(tree: UrdfTree) -> tuple[LinkShape, ...]:
         name = link.get("name", "")
         for k, collision in enumerate(link.findall("collision")):
             label = collision.get("name") or (name if k == 0 else f"{name}_{k}")
-            label = next(x for n in count(1) if (x := label if n == 1 else f"{label}_{n}") not in taken)
+            label = next(x for n in counting(1) if (x := label if n == 1 else f"{label}_{n}") not in taken)
             item = _primitive(collision, label, name)
             if item is not None and _has_size(item.shape):
                 shapes.append(item)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
+from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.documents import parse_xml
+from humanoid_control.errors import RobotError, UnknownNameError, first_few, shown
+from humanoid_control.files import FARTHEST
 
 WIDE = 1.0e3  # [rad] stands for "no limit" on a continuous joint
+MOST = 1.0e9  # of masses, inertias, speeds and efforts, in SI units: more than any robot has
 BASE_LINK = "base_link"  # the massless root of the catalogue's URDFs
 MOVING = ("revolute", "continuous", "prismatic")
 # Before <?xml ...?> XML allows nothing; many files have a byte-order mark, blanks or comments there.
@@ -59,6 +64,8 @@ class UrdfTree:
         """Links with their inertia and joints only: URDF parsers complain aloud about pictures they do not like."""
         out = UrdfTree(_without_children(self.document), self.where)
         for e in self.document:
+            if e.tag not in ("link", "joint"):
+                continue
             kept = _copied(e) if e.tag != "link" else _without_children(e)
             if e.tag == "link":
                 kept.extend(_copied(c) for c in e if c.tag not in ("visual", "collision"))
@@ -91,12 +98,9 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
             without mass below it, a limit that is missing or the wrong way round, a negative mass, a position or
             angles that are not three numbers.
     """
-    try:
-        document = ET.fromstring(_PROLOGUE.sub("", text, count=1))
-    except ET.ParseError as e:
-        raise RobotError(f"{where}: not a URDF, XML error: {e}") from None
+    document = parse_xml(_PROLOGUE.sub("", text, count=1), where, "a URDF")
     if document.tag != "robot":
-        raise RobotError(f"{where}: not a URDF: the outermost element is <{document.tag}>, expected <robot>")
+        raise RobotError(f"{where}: not a URDF: the outermost element is <{shown(document.tag)}>, expected <robot>")
     if any("xacro" in e.tag for e in document.iter()):
         raise RobotError(f"{where}: a xacro file; turn it into a URDF first: xacro {where} > robot.urdf")
     tree = UrdfTree(document, where)
@@ -104,16 +108,13 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
     if not tree.links:
         raise RobotError(f"{where}: the robot has no links")
     _check_topology(tree)
+    for owner in (*tree.joints, *document.findall("link")):
+        check_numbers(owner, f"{where}: {owner.tag} '{shown(owner.get('name'))}'")
     for joint in tree.joints:
-        _check_vectors(joint, where)
         _check_joint(joint, where)
     for link in document.findall("link"):
-        _check_vectors(link, where)
-        mass = link.find("inertial/mass")
-        if mass is not None and not float(mass.get("value", "nan")) >= 0:
-            raise RobotError(
-                f"{where}: link '{link.get('name')}' has mass {mass.get('value')}; it must not be negative"
-            )
+        _complete_inertia(link)
+    _keep_mimics_inside(tree)
     return tree
 
 
@@ -136,56 +137,160 @@ def link_of(joint: ET.Element, role: str) -> str:
 
 
 def _check_topology(tree: UrdfTree) -> None:
-    links, where = set(tree.links), tree.where
-    for kind, names in (("link", tree.links), ("joint", [j.get("name", "") for j in tree.joints])):
-        double = sorted({n for n in names if names.count(n) > 1})
-        if double:
-            raise RobotError(f"{where}: {kind} name '{double[0]}' is used twice")
+    names, where = tree.links, tree.where
+    links = set(names)
+    for kind, given in (("link", names), ("joint", [j.get("name", "") for j in tree.joints])):
+        if double := sorted(n for n, times in Counter(given).items() if times > 1):
+            raise RobotError(f"{where}: {kind} name '{shown(double[0])}' is used twice")
+        if not all(n.strip() for n in given):
+            raise RobotError(f"{where}: a {kind} has no name")
     for j in tree.joints:
         for role in ("parent", "child"):
             if link_of(j, role) not in links:
-                name, link = j.get("name"), link_of(j, role)
+                name, link = shown(j.get("name")), shown(link_of(j, role))
                 raise RobotError(f"{where}: joint '{name}' names the {role} link '{link}', which does not exist")
     children = [link_of(j, "child") for j in tree.joints]
-    twice = sorted({c for c in children if children.count(c) > 1})
-    if twice:
-        raise RobotError(f"{where}: link '{twice[0]}' has two parent joints; a URDF must be a tree")
-    roots = [link for link in tree.links if link not in children]
+    if twice := sorted(c for c, times in Counter(children).items() if times > 1):
+        raise RobotError(f"{where}: link '{shown(twice[0])}' has two parent joints; a URDF must be a tree")
+    held = set(children)
+    roots = [link for link in names if link not in held]
     if len(roots) != 1:
         raise RobotError(
-            f"{where}: a URDF needs exactly one root link, found {len(roots)}: {', '.join(roots) or 'none'}"
+            f"{where}: a URDF needs exactly one root link, found {len(roots)}: {first_few(roots) or 'none'}"
         )
-    reached, parents = {roots[0]}, {link_of(j, "child"): link_of(j, "parent") for j in tree.joints}
-    while grown := {c for c, p in parents.items() if p in reached} - reached:
-        reached |= grown
+    below: dict[str, list[str]] = {}
+    for j in tree.joints:
+        below.setdefault(link_of(j, "parent"), []).append(link_of(j, "child"))
+    reached, waiting = set(roots), roots
+    while waiting:
+        waiting = [c for link in waiting for c in below.get(link, ())]
+        reached |= set(waiting)
     if lost := sorted(links - reached):
-        raise RobotError(f"{where}: link '{lost[0]}' hangs in a loop of joints; a URDF must be a tree")
+        raise RobotError(f"{where}: link '{shown(lost[0])}' hangs in a loop of joints; a URDF must be a tree")
 
 
-def _check_vectors(owner: ET.Element, where: str) -> None:
-    """Each position, axis and three angles of a link or joint must be three numbers."""
+# -------- Numbers of links and joints
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """What an attribute must hold: so many numbers, from `least` to `most`."""
+
+    count: int = 1
+    least: float = -math.inf
+    most: float = math.inf
+
+    def fault(self, text: str) -> str:
+        """What is wrong with a text in its place; empty where it is right."""
+        try:
+            if not text.isascii() or "_" in text:  # Python reads such numbers, other readers of URDFs do not
+                raise ValueError
+            values = [float(v) for v in text.split()]
+        except ValueError:
+            values = [math.nan]
+        if len(values) != self.count or any(math.isnan(v) for v in values):
+            return "is not a number" if self.count == 1 else f"must be {_COUNTS[self.count]} numbers"
+        if min(values) < self.least:
+            return "must not be negative" if self.least == 0 else f"must be at least {self.least:g}"
+        return f"must be at most {self.most:g}" if max(values) > self.most else ""
+
+
+_COUNTS = {3: "three", 4: "four"}
+_PLACE, _ANGLES = _Numbers(3, -FARTHEST, FARTHEST), _Numbers(3, -WIDE, WIDE)
+_SIZE, _ANY, _NOT_NEGATIVE = _Numbers(1, 0.0, FARTHEST), _Numbers(1, -MOST, MOST), _Numbers(1, 0.0)
+_NUMBERS: dict[str, dict[str, _Numbers]] = {  # by element
+    "origin": {"xyz": _PLACE, "rpy": _ANGLES},
+    "axis": {"xyz": _PLACE},
+    "mass": {"value": _Numbers(1, 0.0, MOST)},
+    "inertia": dict.fromkeys(("ixx", "iyy", "izz", "ixy", "ixz", "iyz"), _ANY),
+    "limit": {"lower": _Numbers(), "upper": _Numbers(), "velocity": _NOT_NEGATIVE, "effort": _NOT_NEGATIVE},
+    "mimic": {"multiplier": _ANY, "offset": _ANY},
+    "dynamics": {"damping": _ANY, "friction": _ANY},
+    "box": {"size": _Numbers(3, 0.0, FARTHEST)},
+    "sphere": {"radius": _SIZE},
+    "cylinder": {"radius": _SIZE, "length": _SIZE},
+    "capsule": {"radius": _SIZE, "length": _SIZE},
+    "mesh": {"scale": _PLACE},
+}
+
+
+def check_numbers(owner: ET.Element, place: str) -> None:
+    """Make sure that each number of a link or a joint, and of what is in it, is one and can be.
+
+    Raises:
+        RobotError: not as many numbers as needed, NaN, a negative size or mass, a place farther than FARTHEST.
+    """
     for e in owner.iter():
-        for key in ("xyz", "rpy"):
-            if (text := e.get(key)) is None:
+        for key, wanted in _NUMBERS.get(e.tag, {}).items():
+            text = e.get(key)
+            if text is None or (e.tag == "limit" and not text.strip()):
                 continue
-            try:
-                x, y, z = map(float, text.split())
-                right = math.isfinite(x) and math.isfinite(y) and math.isfinite(z)
-            except ValueError:
-                right = False
-            if not right:
-                raise RobotError(
-                    f"{where}: {owner.tag} '{owner.get('name')}': {key} of its <{e.tag}> must be three numbers, "
-                    f"got '{text}'"
-                )
+            if fault := wanted.fault(text):
+                said = f" has mass {shown(text)}; it" if e.tag == "mass" else f": {key} of its <{e.tag}>"
+                raise RobotError(f"{place}{said} {fault}, got '{shown(text)}'")
+
+
+def _complete_inertia(link: ET.Element) -> None:
+    """Write out what a link's inertia leaves out: pinocchio's reader would drop the mass with it."""
+    inertial = link.find("inertial")
+    if inertial is None:
+        return
+    mass, tensor = inertial.find("mass"), inertial.find("inertia")
+    if mass is None or mass.get("value") is None:
+        link.remove(inertial)
+        return
+    if tensor is None:
+        tensor = ET.SubElement(inertial, "inertia")
+    for key in _NUMBERS["inertia"]:
+        if tensor.get(key) is None:
+            tensor.set(key, "0")
+
+
+def _keep_mimics_inside(tree: UrdfTree) -> None:
+    """Narrow the range of each joint that others mimic to where these stay within their own ranges.
+
+    Raises:
+        RobotError: a joint that mimics itself, also by way of others; no range is left.
+    """
+    joints = {j.get("name", ""): j for j in tree.joints}
+    mimics = {name: m for name, j in joints.items() if (m := j.find("mimic")) is not None}
+    for name in mimics:
+        chain = [name]
+        while (m := mimics.get(chain[-1])) is not None and (leader := m.get("joint", "")) in joints:
+            if leader in chain:
+                raise RobotError(f"{tree.where}: joint '{shown(name)}' mimics itself, by way of '{shown(leader)}'")
+            chain.append(leader)
+        for follower, leader in pairwise(chain):
+            _narrow(joints[leader], joints[follower], mimics[follower], tree.where)
+
+
+def _narrow(leader: ET.Element, follower: ET.Element, mimic: ET.Element, where: str) -> None:
+    limits, own = leader.find("limit"), follower.find("limit")
+    multiplier, offset = float(mimic.get("multiplier", "1")), float(mimic.get("offset", "0"))
+    if limits is None or own is None or "fixed" in (leader.get("type"), follower.get("type")):
+        return
+    least, most = (float(own.get(k, "0")) for k in ("lower", "upper"))
+    low, high = (float(limits.get(k, "0")) for k in ("lower", "upper"))
+    if abs(multiplier) > 1e-9:
+        ends = ((least - offset) / multiplier, (most - offset) / multiplier)
+        low, high = max(min(ends), low), min(max(ends), high)
+    if not (low < high and least <= multiplier * low + offset <= most):
+        names = shown(follower.get("name")), shown(leader.get("name"))
+        raise RobotError(f"{where}: joint '{names[0]}' mimics '{names[1]}' to where its own limits do not let it go")
+    limits.set("lower", repr(low))
+    limits.set("upper", repr(high))
 
 
 def _check_joint(joint: ET.Element, where: str) -> None:
-    name, kind = joint.get("name"), joint.get("type")
+    name, kind = shown(joint.get("name")), joint.get("type")
     if kind not in (*MOVING, "fixed"):
-        raise RobotError(f"{where}: joint '{name}' is '{kind}'; use revolute, continuous, prismatic or fixed")
+        raise RobotError(f"{where}: joint '{name}' is '{shown(kind)}'; use revolute, continuous, prismatic or fixed")
     if kind == "fixed":
         return
+    if not float(np.linalg.norm(axis_of(joint))) > 1e-9:
+        raise RobotError(f"{where}: joint '{name}': its axis must not be zero")
+    if (axis := joint.find("axis")) is not None and axis.get("xyz") is None:
+        axis.set("xyz", "1 0 0")
     limit = joint.find("limit")
     if kind == "continuous":
         joint.set("type", "revolute")
@@ -195,20 +300,17 @@ def _check_joint(joint: ET.Element, where: str) -> None:
         limit.set("upper", str(WIDE))
     if limit is None:
         raise RobotError(f"{where}: joint '{name}' has no <limit>; give lower, upper, velocity and effort")
-    try:
-        lower, upper = float(limit.get("lower", "0")), float(limit.get("upper", "0"))
-        velocity = float(limit.get("velocity", "0") or 0)
-        effort = float(limit.get("effort", "0") or 0)
-    except ValueError:
-        raise RobotError(f"{where}: joint '{name}': a limit is not a number") from None
+    lower, upper, velocity, effort = (float(limit.get(key, "0") or 0) for key in _NUMBERS["limit"])
     if lower == upper:
         _lock(joint, lower)
         return
     if not lower < upper:
         raise RobotError(f"{where}: joint '{name}': lower limit {lower:g} is not below the upper limit {upper:g}")
+    limit.set("lower", str(max(lower, -WIDE)))
+    limit.set("upper", str(min(upper, WIDE)))
     # Many URDFs leave velocity or effort at 0 to say "unknown"; a robot that may not move helps nobody.
-    limit.set("velocity", str(velocity if velocity > 0 else 3.0))
-    limit.set("effort", str(effort if effort > 0 else 100.0))
+    limit.set("velocity", str(min(velocity, MOST) if velocity > 0 else 3.0))
+    limit.set("effort", str(min(effort, MOST) if effort > 0 else 100.0))
 
 
 def _lock(joint: ET.Element, value: float) -> None:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.files import FARTHEST
 from humanoid_control.jit import inlined, kernel
 
 PLANE, GRID = 0.0, 1.0
 MAX_HEIGHTS = 4_000_000
+CLOSEST = 1e-4  # [m] between heights
 
 
 @kernel
@@ -153,8 +155,14 @@ class Ground:
         if not np.isfinite(heights).all():
             i, j = np.argwhere(~np.isfinite(heights))[0]
             raise ConfigError(f"ground '{name}': height [{i}, {j}] is {heights[i, j]:g}: give a number everywhere")
+        if np.abs(heights).max() > FARTHEST:
+            raise ConfigError(f"ground '{name}': heights must be within {FARTHEST:g} m, got {np.abs(heights).max():g}")
         if len(spacing) != 2 or len(origin) != 2 or not min(spacing) > 0 or not np.isfinite([*spacing, *origin]).all():
             raise ConfigError(f"ground '{name}': spacing must be two positive numbers and origin two, got {spacing}")
+        if min(spacing) < CLOSEST or max(np.abs([*spacing, *origin])) > FARTHEST:
+            raise ConfigError(
+                f"ground '{name}': spacing must be {CLOSEST:g} to {FARTHEST:g} m and origin within that, got {spacing}"
+            )
         head = [GRID, *origin, *spacing, *heights.shape]
         return cls(name, np.concatenate([head, np.ravel(heights)]).astype(float))
 

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.documents import load_arrays, read_text
+from humanoid_control.errors import ConfigError, UnknownNameError, told_of
 from humanoid_control.simulation.contact.ground import Ground
 
 Values = dict[str, float]
@@ -145,19 +146,19 @@ def _from_file(path: str, v: Values) -> Ground:
         raise ConfigError(f"ground 'file': no file '{path}'")
     try:
         if where.suffix == ".npz":
-            with np.load(where) as data:
-                return Ground.from_grid(
-                    data["heights"], tuple(np.broadcast_to(data["spacing"], 2)), tuple(data["origin"])
-                )
-        comma = "," in where.read_text().splitlines()[0]
-        heights = np.loadtxt(where, delimiter="," if comma else None, ndmin=2)
-    except ConfigError:
-        raise
+            arrays = load_arrays(where, ("heights", "spacing", "origin"))
+            x, y = np.broadcast_to(arrays["spacing"], 2).tolist()
+            return Ground.from_grid(arrays["heights"], (x, y), tuple(np.broadcast_to(arrays["origin"], 2).tolist()))
+        lines = read_text(where).splitlines()
+        heights = np.loadtxt(lines, delimiter="," if "," in lines[0] else None, ndmin=2)
+    except ConfigError as e:
+        raise ConfigError(f"ground 'file': '{path}': {e}") from None
     except KeyError as e:
         raise ConfigError(f"ground 'file': '{path}' needs heights, spacing and origin: {e}") from None
     except (OSError, ValueError, IndexError, UnicodeDecodeError) as e:
         raise ConfigError(f"ground 'file': '{path}' is no table of heights: {' '.join(str(e).split())}") from None
-    return Ground.from_grid(heights, (v["spacing"], v["spacing"]), (v["x"], v["y"]))
+    with told_of(f"ground 'file': '{path}'"):
+        return Ground.from_grid(heights, (v["spacing"], v["spacing"]), (v["x"], v["y"]))
 
 
 RECIPES: dict[str, tuple[Values, Callable[[Values], Ground]]] = {

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
+from humanoid_control.documents import parse_xml, read_text
+from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError, first_line
+from humanoid_control.files import FARTHEST, why
 from humanoid_control.tendons.files.mjcf import TendonModel
 from humanoid_control.tendons.routing.geometry import link_frame
 from humanoid_control.tendons.tendon import Tendon, TendonSet, Vec3, ViaPoint
@@ -32,7 +34,7 @@ def read_cardsflow(path: str | Path, urdf: str | Path | None = None) -> TendonMo
     path = Path(path)
     path = path / ROUTING_FILE if path.is_dir() else path
     urdf = path.with_name(URDF_FILE) if urdf is None else Path(urdf)
-    root = _read_xml(path, "a CARDSflow routing")
+    root = parse_xml(_content(path, "a CARDSflow routing"), str(path), "a CARDSflow routing")
     if root.tag != "cardsflow":
         raise RobotError(
             f"{path}: not a CARDSflow routing: the outermost element is <{root.tag}>, expected <cardsflow>"
@@ -55,26 +57,27 @@ def refuse_millimetres(points: Sequence[Vec3], where: str) -> None:
         raise RobotError(f"{where}: a coordinate of {largest:g} on a link looks like millimetres; give metres")
 
 
-def _read_xml(path: Path, what: str) -> ET.Element:
-    """The outermost element of an XML file."""
+def _content(path: Path, what: str) -> str:
     try:
-        return ET.fromstring(path.read_text())
+        return read_text(path)
     except (OSError, UnicodeDecodeError) as e:
-        raise RobotError(f"{path}: cannot be read as {what}: {e.__class__.__name__}") from None
-    except ET.ParseError as e:
-        raise RobotError(f"{path}: not {what}, XML error: {e}") from None
+        raise RobotError(f"{path}: cannot be read as {what}: {why(e)}") from None
 
 
 def _model(urdf: Path) -> pin.Model:
     """The kinematics of a URDF, without its pictures."""
-    root = _read_xml(urdf, "a URDF")
+    root = parse_xml(_content(urdf, "a URDF"), str(urdf), "a URDF")
     for link in root.findall("link"):
         for e in link.findall("visual") + link.findall("collision"):
             link.remove(e)
     try:
-        return pin.buildModelFromXML(ET.tostring(root, encoding="unicode"))
+        model = pin.buildModelFromXML(ET.tostring(root, encoding="unicode"))
     except (ValueError, RuntimeError) as e:
-        raise RobotError(f"{urdf}: pinocchio cannot build a model: {str(e).splitlines()[0]}") from None
+        raise RobotError(f"{urdf}: pinocchio cannot build a model: {first_line(e)}") from None
+    for joint, X in zip(model.names, model.jointPlacements, strict=True):
+        if not np.abs(X.homogeneous).max() <= FARTHEST:  # also False for NaN
+            raise RobotError(f"{urdf}: joint '{joint}': its place must be three numbers within {FARTHEST:g} m")
+    return model
 
 
 def _tendon(e: ET.Element, model: pin.Model, where: str) -> Tendon:

@@ -11,6 +11,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import EnvironmentProblem, HumanoidError, RobotError
+from humanoid_control.files import FARTHEST
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import (
     CYLINDER,
@@ -87,9 +88,15 @@ class _Compiled:
             raise RobotError(f"{path}: MuJoCo does not read it: {' '.join(str(e).split())}") from None
         finally:
             mujoco.set_mju_user_warning(warn)
-        for kind, positions in (("body", self.m.body_pos), ("joint", self.m.jnt_pos), ("site", self.m.site_pos)):
-            for k in np.flatnonzero(~np.isfinite(positions).all(axis=1)):
-                raise RobotError(f"{path}: {kind} '{getattr(self.m, kind)(k).name}': its position is not finite")
+        m = self.m
+        places = {"body": (m.body_pos, m.body_quat), "joint": (m.jnt_pos, m.jnt_axis), "site": (m.site_pos,)}
+        places["geom"] = (m.geom_pos, m.geom_quat, m.geom_size)
+        for kind, rows in places.items():
+            values = np.hstack(rows)
+            for k in np.flatnonzero(~(np.abs(values) <= FARTHEST).all(axis=1)):
+                raise RobotError(
+                    f"{path}: {kind} '{getattr(m, kind)(k).name}': its position is not finite, or beyond {FARTHEST:g} m"
+                )
         bodies = (self.m.body(k) for k in range(self.m.nbody))
         self.bodies = [b.name or f"body_{b.id}" for b in bodies]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from humanoid_control.documents import load_arrays
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import whole_file
 from humanoid_control.tendons.mappings.exact import exact_mapping, fit_target
@@ -80,6 +81,8 @@ def accuracy(mapping: JointMuscleMapping, geometry: TendonGeometry) -> Accuracy:
 
 _FORMAT = "humanoid_control joint-muscle mapping 1"
 _UNITS = ("rad", "m")
+_TEXTS = ("kind", "joint_names", "muscle_names", "model_hash")
+_MOST = 1e12  # of any number in it: rad, m, and their coefficients
 _PART = "part{}_"  # before the names of what belongs to a part
 
 
@@ -151,11 +154,10 @@ def load_mapping(
 
 def _read(path: Path) -> dict[str, Array]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return dict(file)
+        return load_arrays(path)
     except FileNotFoundError:
         raise ConfigError(f"mapping file {path}: does not exist; fit the mapping first") from None
-    except Exception:  # numpy, zipfile, zlib and tokenize each have their own for a file with errors
+    except (OSError, ValueError):
         raise ConfigError(f"mapping file {path}: is damaged or no mapping; fit it again") from None
 
 
@@ -168,7 +170,9 @@ def _build(data: dict[str, Array], before: str = "") -> JointMuscleMapping:
 
     def of(key: str) -> Array:
         value = data[before + key]
-        if key != "fit" and value.dtype.kind == "f" and not np.isfinite(value).all():
+        if (key in _TEXTS) != (value.dtype.kind == "U") or (key not in _TEXTS and value.dtype.kind not in "iuf"):
+            raise ValueError(f"{before}{key} must be {'text' if key in _TEXTS else 'real numbers'}")
+        if key not in (*_TEXTS, "fit") and not (np.isfinite(value).all() and np.abs(value).max(initial=0.0) < _MOST):
             raise ValueError(f"{before}{key} is not finite")
         return value
 

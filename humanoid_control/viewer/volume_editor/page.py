@@ -291,15 +291,16 @@ BY_DISTANCE, BY_SEGMENT = "distance", "segment"
 class VolumeEditorPage:
     """A page in which one robot's volumes are edited."""
 
-    def __init__(self, host: str, port: int, editor: VolumeEditor) -> None:
+    def __init__(self, host: str, port: int, editor: VolumeEditor, origins: Sequence[str] = ()) -> None:
         """Open the page.
 
         Args:
             host, port: where it listens.
             editor: what is edited.
+            origins: of other pages that may connect, as for `open_server`.
         """
         self.editor = editor
-        self.server = open_server(port, host)
+        self.server = open_server(port, host, origins)
         self._lock, self._ready, self._cost = threading.RLock(), 0.0, 0.0
         self.scene = VolumeScene(self.server, editor.robot, editor.folder)
         self.handles = DragHandles(self.server, self._dragged, self._phase)

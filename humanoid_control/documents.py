@@ -1,0 +1,175 @@
+"""Documents of others: text, YAML, XML and arrays, read within bounds of size and depth that no person's file reaches.
+
+What is damaged, or made to exhaust memory or stack, ends in an error with a reason, and nothing in it runs.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import math
+import xml.etree.ElementTree as ET
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from humanoid_control.errors import RobotError, first_line, shown
+
+MOST_BYTES = 20_000_000  # of a file that a person may have written
+MOST_NODES = 200_000  # values of a YAML file, each alias counted as what it stands for
+DEEPEST = 50  # lists and mappings within one another, elements within one another
+
+
+def read_text(path: Path) -> str:
+    """Text of a file (UTF-8) that a person may have written.
+
+    Raises:
+        OSError, UnicodeDecodeError: not readable, or larger than that; not text.
+    """
+    if path.stat().st_size > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"it is larger than {MOST_BYTES // 10**6} MB")
+    return path.read_text(encoding="utf-8")
+
+
+# -------- YAML
+
+# The parser in C, where PyYAML was built with it, takes a tenth of the time and gives the same.
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(LOADER):  # type: ignore[valid-type,misc]
+    """Constructor that refuses a key that appears twice, and names the line of a value that cannot be read."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except yaml.YAMLError:
+            raise
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError):
+            kind = node.tag.rpartition(":")[2]
+            told = f"'{shown(node.value)}'" if isinstance(node, yaml.ScalarNode) else "this"
+            raise _mistake(f"{told} is not readable as {shown(kind)}", node.start_mark) from None
+
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> Any:
+        if isinstance(node, yaml.MappingNode):
+            keys: set[tuple[str, str]] = set()
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode) and key.value != "<<":
+                    if (key.tag, key.value) in keys:
+                        raise _mistake(f"the key '{shown(key.value)}' appears twice", key.start_mark)
+                    keys.add((key.tag, key.value))
+        return super().construct_mapping(node, deep)
+
+
+def _mistake(problem: str, mark: Any) -> yaml.MarkedYAMLError:
+    return yaml.constructor.ConstructorError(None, None, problem, mark)
+
+
+def _check_size(text: str) -> None:
+    """Refuse what would exhaust stack or memory: deep nesting, and aliases of aliases, which multiply what they name.
+
+    Raises:
+        yaml.YAMLError: with the line.
+    """
+    sizes: dict[str, int] = {}  # of what an anchor names, in values
+    inside: list[tuple[str | None, int]] = []  # anchor of each open list and mapping, and values before it
+    nodes = 0
+    for event in yaml.parse(text, LOADER):
+        if isinstance(event, yaml.AliasEvent):
+            if any(anchor == event.anchor for anchor, _ in inside):
+                raise _mistake(f"the alias '*{shown(event.anchor)}' is within what it names", event.start_mark)
+            nodes += sizes.get(str(event.anchor), 1)
+        elif isinstance(event, yaml.ScalarEvent):
+            nodes += 1
+            if event.anchor is not None:
+                sizes[event.anchor] = 1
+        elif isinstance(event, yaml.CollectionStartEvent):
+            inside.append((event.anchor, nodes))
+            nodes += 1
+            if len(inside) > DEEPEST:
+                raise _mistake(f"lists and mappings are nested more than {DEEPEST} deep", event.start_mark)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = inside.pop()
+            if anchor is not None:
+                sizes[anchor] = nodes - before
+        if nodes > MOST_NODES:
+            raise _mistake(f"it holds more than {MOST_NODES} values, aliases counted", event.start_mark)
+
+
+def read_yaml(path: Path) -> Any:
+    """Contents of a YAML file (UTF-8): mappings, lists, texts and numbers, nothing that runs; no key twice.
+
+    Raises:
+        OSError, UnicodeDecodeError, yaml.YAMLError: not readable; not text; not YAML, or more than anybody writes.
+    """
+    text = read_text(path)
+    _check_size(text)
+    return yaml.load(text, _Loader)
+
+
+# -------- XML
+
+
+def parse_xml(text: str, where: str, what: str) -> ET.Element:
+    """The outermost element of a document.
+
+    Raises:
+        RobotError: not XML, or elements nested deeper than anybody writes them.
+    """
+    try:
+        document = ET.fromstring(text)
+    except (ET.ParseError, ValueError, LookupError) as e:
+        raise RobotError(f"{where}: not {what}, XML error: {e}") from None
+    level, depth = list(document), 1
+    while level:
+        level, depth = [c for e in level for c in e], depth + 1
+        if depth > DEEPEST:
+            raise RobotError(f"{where}: not {what}: its elements are nested more than {DEEPEST} deep")
+    return document
+
+
+# -------- Arrays
+
+MOST_ARRAYS = 100_000_000  # bytes of the arrays in one file
+
+
+def load_arrays(path: Path, numbers: Iterable[str] = ()) -> dict[str, np.ndarray]:
+    """Arrays of an .npz file, by their names; nothing in it runs.
+
+    Args:
+        path: of the file.
+        numbers: names of those that must be there, and be finite real numbers.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is damaged, or holds more than MOST_ARRAYS bytes. KeyError: an array is missing.
+    """
+    try:
+        with zipfile.ZipFile(path) as file:
+            if sum(item.file_size for item in file.infolist()) > MOST_ARRAYS:
+                raise ValueError(f"it holds more than {MOST_ARRAYS // 10**6} MB")
+            out = {item.removesuffix(".npy"): _array(file.read(item)) for item in file.namelist()}
+    except OSError:
+        raise
+    except Exception as e:  # numpy, zipfile, zlib and tokenize each have their own for a file with errors
+        raise ValueError(first_line(e)) from None
+    for name in numbers:
+        if out[name].dtype.kind not in "iuf" or not np.isfinite(out[name]).all():
+            raise ValueError(f"{name} must be finite numbers")
+    return out
+
+
+def _array(content: bytes) -> np.ndarray:
+    """An array in numpy's format. It must hold what its head promises, because numpy makes room before it looks."""
+    file = io.BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
+    if dtype.hasobject or min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > len(content):
+        raise ValueError("an array does not hold what its head says")
+    file.seek(0)
+    return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
