@@ -289,7 +289,7 @@ class Transport(Protocol):
         return [json.dumps({"names": list(self.names), **rows})]
 
     @classmethod
-    def load(cls, bus: BusSpec) -> float:
+    def bus_load(cls, bus: BusSpec) -> float:
         """Share of the bus that the cycle takes, 1 is full; 0 where it does not matter."""
         return 0.0
 
@@ -303,7 +303,10 @@ class Transport(Protocol):
         raise HardwareError("this kind of bus cannot be scanned")
 
 
-TRANSPORTS: dict[str, str] = {}
+TRANSPORTS: dict[str, str] = {
+    "loopback": "humanoid_control.hardware.loopback:LoopbackTransport",
+    "simulator": "humanoid_control.hardware.simulator:SimulatorTransport",
+}
 """Transports by the name in a hardware file, as 'module:class'."""
 
 

@@ -42,8 +42,13 @@ def test_a_bus_reads_from_the_command_of_the_whole_robot():
         assert np.shares_memory(getattr(part, name), getattr(command, name))
 
 
-def test_an_unknown_transport_is_answered_with_the_nearest(monkeypatch):
-    monkeypatch.setitem(TRANSPORTS, "loopback", "humanoid_control.hardware.loopback:LoopbackTransport")
+@pytest.mark.parametrize("name", TRANSPORTS)
+def test_every_transport_that_is_named_is_there(name):
+    cls = transport_class(name)
+    assert Transport in cls.__mro__ and isinstance(cls.bus_keys, dict) and isinstance(cls.actuator_keys, dict)
+
+
+def test_an_unknown_transport_is_answered_with_the_nearest():
     with pytest.raises(UnknownNameError, match="loopback"):
         transport_class("loopbak")
 
@@ -69,7 +74,7 @@ def test_defaults_of_a_transport_are_those_of_drives_without_extras():
     command.q[:] = 0.5, -0.5
     (line,) = bare.frames(command)
     assert '"q": [0.5, -0.5]' in line and '"names": ["a", "b"]' in line
-    assert Bare.load(BusSpec("bus", ())) == 0.0
+    assert Bare.bus_load(BusSpec("bus", ())) == 0.0
     with pytest.raises(HardwareError):
         Bare.scan({})
 
