@@ -159,6 +159,13 @@ class Buses:
         answers = [t.brake(k, release) for t in self.transports.values() for k in range(len(t.names))]
         return any(answers)
 
+    def brake(self, actuator: int, release: bool) -> bool:
+        """Release or engage the brake of one actuator; False where it has none."""
+        for rows, transport in zip(self._rows(), self.transports.values(), strict=True):
+            if rows.start <= actuator < rows.stop:
+                return not self._dry and transport.brake(actuator - rows.start, release)
+        raise IndexError(actuator)
+
     def trouble(self) -> str:
         """Reason why a bus must not move the robot now; empty: none."""
         texts = [f"bus {name}: {text}" for name, t in self.transports.items() if (text := t.trouble())]
@@ -166,11 +173,9 @@ class Buses:
 
     def fault_text(self, actuator: int) -> str:
         """The fault of an actuator in the words of its drive."""
-        code, first = int(self.state.code[actuator]), 0
-        for transport in self.transports.values():
-            if actuator < first + len(transport.names):
-                return transport.fault_text(code)
-            first += len(transport.names)
+        for rows, transport in zip(self._rows(), self.transports.values(), strict=True):
+            if rows.start <= actuator < rows.stop:
+                return transport.fault_text(int(self.state.code[actuator]))
         raise IndexError(actuator)
 
     def serials(self) -> dict[str, str]:

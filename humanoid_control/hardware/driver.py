@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
 from typing import Any
 
 import numpy as np
 
+from humanoid_control.errors import ConfigError
 from humanoid_control.hardware.buses import Buses, Record
-from humanoid_control.hardware.calibration import Zero, missing_calibration
+from humanoid_control.hardware.calibration import Zero, check_change, missing_calibration
 from humanoid_control.hardware.command_stream import Blend, CommandInterpolator, JointCommand
 from humanoid_control.hardware.hardware_file import Hardware
 from humanoid_control.hardware.limiter import Impedance, Reference, limit_effort, limit_step
@@ -28,6 +30,7 @@ GAIN_RAMP = 0.5  # [s] of the gains of impedance drives, up and down
 QUICK_STOP_TIME = 0.5  # [s] for the drives to come to rest
 CLEAR_TIME = 2.0  # [s] for faults to go away
 MOVING_SPEED = 0.05  # [rad/s] of a joint that must not get power
+STILL_SPEED, STILL_TIME = 0.01, 0.5  # [rad/s], [s] of a joint whose zero may be set
 LOST_SAMPLES = 0.01  # share above which power is refused
 LATE_STOP, LATE_FAULT = 5, 0.05  # periods, and seconds, by which a cycle may be late
 CLIPPED_TIME = 0.2  # [s] after which clipped commands are said
@@ -85,6 +88,7 @@ class Driver:
             np.array([hardware.robot.velocity[hardware.robot.index[m]] for m in hardware.names]), self.period
         )
         self._sent, self._q_out, self._target = np.zeros(n), np.zeros(n), np.full(n, np.nan)
+        self._still = np.zeros(n)
         self._clipped, self._blend = np.zeros(n), Blend(np.zeros(n), np.zeros(n), 0.0, 1.0, 1.0)
         self._last = self._last_heartbeat = -np.inf
         self._switching_off, self._clear_until = False, -np.inf
@@ -221,6 +225,7 @@ class Driver:
         self.transmission.read(self.buses.state, self.joints)
         self.joints.q[:] = self._jumps.update(self.joints.q, self.joints.fresh)
         self.fresh = self.joints.fresh & np.isfinite(self.joints.q)
+        self._still = np.where(np.abs(self.joints.v) < STILL_SPEED, self._still + self.period, 0.0)
         j, names = self.joints, self.hardware.names
         age = np.where(np.isfinite(j.stamp), now - j.stamp, now - self.machine.since)
         samples = JointSamples(j.q, j.v, j.tau, j.temperature, j.voltage, age, j.failed, self._sent)
@@ -385,6 +390,51 @@ class Driver:
         if np.isfinite(self._resting_since):
             down = min(max(1.0 - (now - self._resting_since) / GAIN_RAMP, 0.0), 1.0)
         return up * down, up
+
+    # -- live changes -------------------------------------------------------------------------------------------------
+
+    def scale_velocity(self, share: float) -> None:
+        """Share of the file's speed limits that commands may use; while commands are followed it may only fall.
+
+        Raises:
+            ConfigError: it would rise while commands are followed.
+        """
+        velocity = share * self.hardware.column("velocity")
+        if self.machine.state in MOVING and (velocity > self.limits.velocity).any():
+            raise ConfigError(f"limits may only be narrowed in {self.machine.state.name}: stop before")
+        self.limits.velocity[:] = velocity
+
+    def set_zeros(self, angles: Mapping[str, float], allow_large: bool = False) -> dict[str, Zero]:
+        """Calibrate: the joints named are at these angles now [rad].
+
+        Returns:
+            The whole calibration, to be written; it is in use already.
+
+        Raises:
+            ConfigError: not in MONITOR, or a joint moves or is not measured. RobotError: a zero would change far.
+        """
+        if self.machine.state is not PowerState.MONITOR:
+            raise ConfigError(f"zeros are set without power: state is {self.machine}")
+        n, names = len(self.hardware.names), list(self.hardware.names)
+        q = np.full(n, np.nan)
+        for name, angle in angles.items():
+            k = names.index(name)
+            if not self.fresh[k] or not self._still[k] >= STILL_TIME:
+                raise ConfigError(f"{name} is not measured, or has not been at rest for {STILL_TIME:g} s")
+            q[k] = angle
+        offsets: dict[int, float] = self.transmission.linkage_offsets(q, self.buses.state)
+        for name in angles:
+            if name in self.hardware.gears:
+                offsets |= self.transmission.zero_offsets(names.index(name), q[names.index(name)], self.buses.state)
+        serials, today = self.buses.serials(), datetime.now(timezone.utc).isoformat(timespec="seconds")
+        new = {
+            self.buses.names[k]: Zero(z, "jig", today, 0.0, serials[self.buses.names[k]]) for k, z in offsets.items()
+        }
+        check_change(self.zeros, new, allow_large)
+        self.zeros = {**self.zeros, **new}
+        self.transmission = self.hardware.transmission(self.zeros)
+        self._jumps.restart()
+        return dict(self.zeros)
 
     # -- figures ------------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.hardware.command_stream import JointCommand
 
 
 class TrajectoryPoint(NamedTuple):
@@ -96,6 +97,58 @@ class TrajectorySpline:
             v = v * t + q
             q = q * t + row
         return q, v
+
+
+class TrajectoryPlayer:
+    """A trajectory on its way to the command stream. Its time begins when the robot follows commands.
+
+    Attributes:
+        spline: that is executed; None: none is.
+    """
+
+    def __init__(self, joint_names: Sequence[str]) -> None:
+        self._index = {name: k for k, name in enumerate(joint_names)}
+        self.spline: TrajectorySpline | None = None
+        self._begin = np.nan
+
+    def start(self, names: Sequence[str], points: Sequence[TrajectoryPoint], q: np.ndarray, v: np.ndarray) -> None:
+        """Replace what is executed.
+
+        Args:
+            names, points: of the trajectory. q, v: reference of all joints of the robot now [rad], [rad/s].
+
+        Raises:
+            UnknownNameError, ConfigError: as `TrajectorySpline`; what is executed goes on.
+        """
+        rows = [self._index[name] for name in names if name in self._index]
+        self.spline = TrajectorySpline(names, points, q[rows], v[rows], list(self._index))
+        self._begin = np.nan
+
+    def stop(self) -> None:
+        """Forget the trajectory."""
+        self.spline = None
+
+    def command(self, now: float, follows: bool) -> JointCommand | None:
+        """Command for a time; after the end of the trajectory its last point.
+
+        Args:
+            now: monotonic time [s]. follows: the robot follows commands; until then it is the first point.
+        """
+        if self.spline is None:
+            return None
+        if follows and not np.isfinite(self._begin):
+            self._begin = now
+        q, v = np.full((2, len(self._index)), np.nan)
+        time = now - self._begin if np.isfinite(self._begin) else 0.0
+        rows = [self._index[name] for name in self.spline.names]
+        q[rows], v[rows] = self.spline.at(time)
+        if not np.isfinite(self._begin):
+            v[rows] = 0.0
+        return JointCommand(q, v, np.full(len(q), np.nan))
+
+    def over(self, now: float) -> bool:
+        """True once the last point is all that is left."""
+        return self.spline is None or bool(now - self._begin >= self.spline.duration)
 
 
 def _segment(a: TrajectoryPoint, b: TrajectoryPoint) -> np.ndarray:

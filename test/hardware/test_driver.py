@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.hardware.calibration import Zero
 from humanoid_control.hardware.command_stream import JointCommand
 from humanoid_control.hardware.driver import Driver
@@ -252,6 +253,37 @@ def test_an_actuator_that_was_not_calibrated_is_named(rig):
     assert "its drive is B3, calibrated was B2" in r.driver.enable()
     r.driver.zeros = {"r_elbow_flexion": Zero(0.0, serial="B3")}
     assert r.driver.enable() == ""
+
+
+def test_zeros_are_set_at_rest_and_without_power(rig):
+    r = rig(actuator={"serial": "A1"})
+    r.run(0.1)
+    with pytest.raises(ConfigError, match=r"not been at rest for 0\.5 s"):
+        r.driver.set_zeros({"l_elbow_flexion": 0.0})
+    r.run(0.6)
+    was = r.driver.joints.q.copy()
+    zeros = r.driver.set_zeros({"l_elbow_flexion": was[0] + 0.15})
+    assert zeros["l_elbow_flexion"].zero == pytest.approx(0.15) and zeros["l_elbow_flexion"].serial == "A1"
+    r.run(0.01)
+    assert r.driver.joints.q == pytest.approx([was[0] + 0.15, was[1]])
+    with pytest.raises(RobotError, match=r"would change by 0\.25 rad"):
+        r.driver.set_zeros({"l_elbow_flexion": was[0] - 0.1})
+    assert set(r.driver.set_zeros({"r_elbow_flexion": was[1]}, allow_large=True)) == set(r.names)
+    r.running()
+    with pytest.raises(ConfigError, match="without power"):
+        r.driver.set_zeros({"l_elbow_flexion": 0.0})
+
+
+def test_speed_limits_only_fall_while_commands_are_followed(rig):
+    r = rig()
+    r.driver.scale_velocity(0.5)
+    r.running()
+    with pytest.raises(ConfigError, match="narrowed"):
+        r.driver.scale_velocity(0.8)
+    r.driver.scale_velocity(0.2)
+    assert r.driver.limits.velocity.tolist() == pytest.approx([0.6, 0.6])
+    r.to(HOLD)
+    r.driver.scale_velocity(1.0)
 
 
 def test_drives_that_do_not_stop_by_themselves_need_a_guardian(rig):

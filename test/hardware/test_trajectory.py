@@ -5,7 +5,7 @@ import pytest
 from scipy.interpolate import BPoly, CubicHermiteSpline
 
 from humanoid_control.errors import HumanoidError
-from humanoid_control.hardware.trajectory import TrajectoryPoint, TrajectorySpline
+from humanoid_control.hardware.trajectory import TrajectoryPlayer, TrajectoryPoint, TrajectorySpline
 
 NAMES = ["hip", "knee"]
 rng = np.random.default_rng(5)
@@ -83,3 +83,22 @@ def test_a_point_at_time_zero_is_the_start():
 def test_a_trajectory_with_a_mistake_is_refused(names, points, says):
     with pytest.raises(HumanoidError, match=says):
         spline(points, names)
+
+
+def test_the_time_of_a_trajectory_begins_when_the_robot_follows():
+    player = TrajectoryPlayer(["ankle", *NAMES])
+    assert player.command(0.0, True) is None and player.over(0.0)
+    q, v = np.array([9.0, 0.1, 0.2]), np.zeros(3)
+    player.start(["knee"], [TrajectoryPoint(1.0, [1.2])], q, v)
+    for now in (10.0, 15.0):
+        c = player.command(now, follows=False)
+        np.testing.assert_array_equal(c.q, [np.nan, np.nan, 0.2])
+        assert c.v[2] == 0.0 and not player.over(now)
+    player.command(20.0, follows=True)
+    assert player.command(20.5, follows=True).q[2] == pytest.approx(0.7) and not player.over(20.9)
+    assert player.command(30.0, follows=True).q[2] == 1.2 and player.over(30.0)
+    with pytest.raises(HumanoidError):
+        player.start(["kne"], [TrajectoryPoint(1.0, [1.2])], q, v)
+    assert player.command(30.0, True).q[2] == 1.2, "a refused one changes nothing"
+    player.stop()
+    assert player.command(30.0, True) is None
