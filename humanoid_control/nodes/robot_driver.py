@@ -27,6 +27,7 @@ from humanoid_control.files import check_file
 from humanoid_control.hardware.calibration import calibration_path, read_calibration, write_calibration
 from humanoid_control.hardware.command_stream import CommandReader, check_stamp
 from humanoid_control.hardware.driver import Driver
+from humanoid_control.hardware.guardian import PRIORITY
 from humanoid_control.hardware.hardware_file import Hardware, hardware_path, read_hardware_file, without_file
 from humanoid_control.hardware.power import PowerState
 from humanoid_control.hardware.supervision import WARN
@@ -115,6 +116,10 @@ class RobotDriver(TickNode):
         self.driver = Driver(hardware, zeros, p.dry_run, record, p.late_tolerance)
         self.driver.scale_velocity(p.velocity_scale)
         self.driver.open()
+        self.driver.start_guardian(PRIORITY if p.priority > 0 else 0)
+        lonely = self.driver.buses.guarded() if hardware.guardian == "never" else []
+        text = f"no guardian: what drives of bus {', '.join(lonely)} do when this computer dies is not a stop"
+        self.health.check("guardian", bool(lonely), Level.WARN, text)
         self.robot, self.player = robot, TrajectoryPlayer(hardware.names)
         self.rows = np.array([robot.index[n] for n in hardware.names], dtype=int)
         self.others = np.setdiff1d(np.arange(robot.n), self.rows)
