@@ -44,7 +44,7 @@ def test_mistakes_are_one_line(humanoid, draft):
     assert "did you mean loopback" in one_line(
         humanoid("hardware", "new", "--robot", "hrp2", "--bus", "lopback", "-o", "x.yaml")
     )
-    assert "needs a terminal" in one_line(humanoid("hardware", "jog", draft.name, "l_elbow_flexion", "0.5"))
+    assert "needs a terminal" in one_line(humanoid("hardware", "jog", draft.name, "l_elbow_flexion", "--to", "0.5"))
     draft.write_text(draft.read_text().replace("rate:", "rat:"))
     assert "hrp2.hardware.yaml:4: unknown key 'rat': did you mean rate" in one_line(
         humanoid("hardware", "check", draft.name)
@@ -55,7 +55,7 @@ def test_a_joint_is_jogged_while_enter_is_held(humanoid, draft):
     start = float(re.search(r"l_elbow_flexion:.*start: ([-\d.]+)", draft.read_text())[1])
     slow = draft.read_text().replace("rate: 500 ", "rate: 100 ").replace("soft_start: 2.0", "soft_start: 0.2")
     draft.write_text(slow)
-    words = ("hardware", "jog", draft.name, "l_elbow_flexion", start + 0.1, "--late-tolerance", 50)
+    words = ("hardware", "jog", draft.name, "l_elbow_flexion", "--to", start + 0.1, "--late-tolerance", 50)
     master, slave = pty.openpty()
     process = subprocess.Popen(
         humanoid.argv(*words), env=humanoid.env,

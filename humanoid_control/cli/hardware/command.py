@@ -27,7 +27,7 @@ EXAMPLES = """examples:
   humanoid hardware check hrp2.hardware.yaml               the file alone: nothing is opened
   humanoid hardware check hrp2.hardware.yaml --live        opens the buses and measures for a second; no power
   humanoid hardware scan hrp2.hardware.yaml                what answers, beside what the file expects
-  humanoid hardware jog hrp2.hardware.yaml l_elbow_flexion 0.5
+  humanoid hardware jog hrp2.hardware.yaml l_elbow_flexion --to 0.5
 
 More: docs/hardware.md.
 """
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         commands[name].add_argument("file", type=file_path, help="hardware file")
     commands["check"].add_argument("--live", action="store_true", help="open the buses and measure for a second")
     commands["jog"].add_argument("joint", type=given)
-    commands["jog"].add_argument("angle", type=float, help="[rad]")
+    commands["jog"].add_argument("--to", type=float, required=True, metavar="ANGLE", help="[rad]")
     commands["jog"].add_argument(
         "--late-tolerance", type=float, default=1.0, help="multiple of the usual lateness of a cycle (default: 1)"
     )
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "jog":
         require_range("--late-tolerance", args.late_tolerance, 1.0, 100.0)
         driver = Driver(hardware, zeros, late_tolerance=args.late_tolerance)
-        return _jog(driver, args.joint, args.angle)
+        return _jog(driver, args.joint, args.to)
     return _check(hardware, Driver(hardware, zeros), args.live)
 
 
@@ -113,9 +113,9 @@ def _measure(driver: Driver) -> int:
 
 
 def _jog(driver: Driver, joint: str, angle: float) -> int:
+    jog = Jog(driver, joint, angle)
     if not sys.stdin.isatty():
         raise ConfigError("jog needs a terminal: ENTER must be held while the joint moves")
-    jog = Jog(driver, joint, angle)
     driver.open()
     become_real_time(PRIORITY)
     try:
