@@ -17,6 +17,7 @@ from humanoid_control.errors import HumanoidError, missing_package, nearest_name
 COMMANDS = {
     "demo": "a simulated robot dances, reaches or walks, shown in the browser, with a report at the end",
     "up": "start a stack of nodes, watch it, stop it",
+    "hardware": "a real robot: its file drafted and checked, what answers on its buses, one joint moved",
     "robots": "the robots: a table, joints and limits, how often meshes touch; what a new URDF needs, guessed",
     "segments": "edit a robot's collision volumes in the browser, or list them",
     "tendons": "a robot's tendons and the groups of its joints; mappings fitted to them",
@@ -34,7 +35,8 @@ COMMANDS = {
     "runs": "the runs that are kept, their sizes; the oldest removed",
     "docs": "write the generated pages and default parameter files",
 }
-FOLDERS = {"doctor": "machine", "warm": "machine", "soak": "deployment"}  # of commands that do not lie beside this file
+FOLDERS = {"doctor": "machine", "warm": "machine", "hardware": "deployment", "soak": "deployment"}
+"""Of commands that do not lie beside this file."""
 EXIT_INTERRUPTED = 130
 INTERRUPT_DELAY = 0.05  # [s]
 

@@ -15,7 +15,7 @@ from humanoid_control.files import read_yaml, why
 from humanoid_control.nodes.base.parameters import check_value, parse_value
 from humanoid_control.nodes.stacks import Stack
 
-CLIP_NODE, VIEWER = "trajectory_streamer", "viewer"
+CLIP_NODE, VIEWER, DRIVER = "trajectory_streamer", "viewer", "robot_driver"
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class LaunchOptions:
         params_file: for all nodes; empty: none.
         clip: None in a stack that plays none. port: of the page; None in a stack without the viewer.
         state_publisher: whether robot_state_publisher is wanted. rviz: whether that is.
+        hardware: file of the real robot, or simulated drives; None in a stack that drives none.
     """
 
     robot: str
@@ -45,6 +46,7 @@ class LaunchOptions:
     port: int | None
     state_publisher: bool
     rviz: bool
+    hardware: str | None = None
 
 
 def launch_arguments(stack: Stack) -> list[LaunchArgument]:
@@ -63,6 +65,9 @@ def launch_arguments(stack: Stack) -> list[LaunchArgument]:
             LaunchArgument("clip", own, text),
             LaunchArgument("motion", "", "the same as clip, as it is called elsewhere"),
         ]
+    if DRIVER in stack:
+        text = "file of the real robot; empty: beside its URDF; simulator or loopback: simulated drives"
+        arguments.append(LaunchArgument("hardware", "", text))
     if VIEWER in stack:
         arguments.append(LaunchArgument("port", "8080", "port of the browser view"))
     return arguments
@@ -113,6 +118,7 @@ def launch_options(stack: Stack, given: Mapping[str, str]) -> LaunchOptions:
         port,
         switches["rsp"],
         switches["rviz"],
+        values.get("hardware"),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from humanoid_control.errors import HumanoidError, missing_extra
 from humanoid_control.nodes.launching.arguments import (
     CLIP_NODE,
+    DRIVER,
     VIEWER,
     LaunchOptions,
     check_names,
@@ -100,6 +101,8 @@ class LaunchedNode:
         own: dict[str, Any] = {"robot": options.robot}
         if spec.executable == CLIP_NODE:
             own["clip"] = options.clip
+        if spec.executable == DRIVER:
+            own["hardware"] = options.hardware
         if spec.executable == VIEWER:
             own["port"] = options.port
         if spec.executable == "simulator" and self.described:
@@ -138,10 +141,11 @@ class LaunchedNode:
         if code == EXIT_BAD_INPUT and (self.spec.essential or not self.crashes):
             return [TimerAction(period=LAST_WORDS, actions=[OpaqueFunction(function=self._end_launch)])]
         self.crashes += 1
-        if self.crashes <= RESPAWNS:
+        if self.crashes <= RESPAWNS and name != DRIVER:  # somebody should look before a robot is driven again
             return [TimerAction(period=RESPAWN_DELAY, actions=self.actions())]
         if self.spec.essential:
-            raise LaunchEnded(f"{name} ended with code {code} and was started {RESPAWNS} times in vain")
+            again = "is not started again by itself" if name == DRIVER else f"was started {RESPAWNS} times in vain"
+            raise LaunchEnded(f"{name} ended with code {code} and {again}")
         return [LogInfo(msg=f"{name} is not started again; the other nodes go on: {self.last_line}")]
 
     def _end_launch(self, _: Any) -> None:

@@ -1,0 +1,219 @@
+"""Joint commands on their way to the limiter: messages checked, positions between messages, the blend at the start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.numerics.minimum_jerk import PEAK_SPEED, minimum_jerk
+
+OLD, AHEAD = 0.5, 0.5  # [s] age of a stamp, and how far ahead of the clock it may be
+LONGEST_PERIOD = 0.1  # [s] of commands that are interpolated; those farther apart are steps
+SMOOTHING = 0.2  # share of each new interval in the estimate of the period
+
+
+class JointCommand(NamedTuple):
+    """A checked command for n joints; NaN: not commanded, or not given.
+
+    Attributes:
+        q: (n,) [rad]. v: (n,) [rad/s]. tau: (n,) feed-forward [N m].
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray
+
+
+class CommandReader:
+    """Checks of command messages, for the n joints of one robot. A message with a mistake is refused whole.
+
+    Joints that a message does not name, or whose position is not finite, are not commanded by it. A message that
+    commands no joint is no command. Joints that are held fixed may be named and are passed over.
+    """
+
+    def __init__(self, joint_names: Sequence[str], passed_over: Sequence[str] = ()) -> None:
+        self._index = {name: k for k, name in enumerate(joint_names)}
+        self._passed_over = frozenset(passed_over)
+        self._n = len(joint_names)
+        self._last: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
+
+    def read(
+        self, names: list[str], position: Sequence[float], velocity: Sequence[float], effort: Sequence[float]
+    ) -> JointCommand | None:
+        """The command in a message; None where it commands no joint.
+
+        Args:
+            names: of joints. position [rad], velocity [rad/s], effort [N m]: one for each name, or empty.
+
+        Raises:
+            UnknownNameError: a joint that the robot does not have. ConfigError: a joint twice, a wrong length, no
+                positions at all.
+        """
+        if names != self._last[0]:
+            self._last = (list(names), *self._order(names))
+        _, places, joints = self._last
+        q, v, tau = (
+            self._values(kind, values, len(names), places, joints)
+            for kind, values in (("position", position), ("velocity", velocity), ("effort", effort))
+        )
+        if not len(position) and len(names):
+            raise ConfigError("a command needs positions: message dropped")
+        known = np.isfinite(q)
+        v[~known], tau[~known] = np.nan, np.nan
+        return JointCommand(q, v, tau) if known.any() else None
+
+    def _order(self, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        rows = []
+        for k, name in enumerate(names):
+            if name in self._index:
+                rows.append((k, self._index[name]))
+            elif name not in self._passed_over:
+                raise UnknownNameError("joint", name, self._index, hint="(message dropped)")
+        order = np.array(rows, dtype=int).reshape(-1, 2)
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ConfigError(f"command names {twice} twice: message dropped")
+        return order[:, 0], order[:, 1]
+
+    def _values(
+        self, kind: str, values: Sequence[float], given: int, places: np.ndarray, joints: np.ndarray
+    ) -> np.ndarray:
+        out = np.full(self._n, np.nan)
+        if len(values):
+            if len(values) != given:
+                raise ConfigError(f"command with {len(values)} values of {kind} for {given} names: message dropped")
+            found = np.asarray(values, dtype=float)[places]
+            out[joints] = np.where(np.isfinite(found), found, np.nan)
+        return out
+
+
+def check_stamp(age: float) -> None:
+    """Make sure that a command was made just now, by the age of its stamp [s].
+
+    Raises:
+        ConfigError: it is older than half a second, or from the future.
+    """
+    if not -AHEAD <= age <= OLD:
+        when = f"{age:.2f} s old" if age > 0 else f"{-age:.2f} s from the future"
+        raise ConfigError(f"command is {when}: dropped; do the clocks of both computers agree?")
+
+
+class CommandInterpolator:
+    """Positions between commands: a cubic Hermite curve from the last reference to the newest command.
+
+    The curve takes one command period, so positions come one period late and have no steps. A command that is late is
+    extrapolated with its velocity for at most one period, then held. Commands without velocities are followed along
+    straight lines. Beyond the span of both ends the curve goes by at most the greater speed times the period.
+
+    Attributes:
+        period: of the commands, estimated from their stamps [s]; 0: too far apart to interpolate.
+        last: monotonic time of the last command [s]; -inf: none.
+        since: monotonic time since which commands have come without a gap [s].
+    """
+
+    def __init__(self, n: int, timeout: float) -> None:
+        """Prepare for n joints; a gap between commands is longer than `timeout` [s]."""
+        self._n, self.timeout = n, timeout
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget all commands: no joint is commanded."""
+        n = self._n
+        self._q0, self._v0, self._q1, self._v1, self.tau = np.full((5, n), np.nan)
+        self._given = np.zeros(n, dtype=bool)
+        self.period, self.last, self.since, self._stamp = 0.0, -np.inf, np.inf, np.nan
+
+    def add(self, command: JointCommand, now: float, stamp: float) -> None:
+        """Take a command.
+
+        Args:
+            command: checked. now: monotonic time of its arrival [s]. stamp: its own [s], for the period.
+        """
+        if now - self.last > self.timeout:
+            self.restart()
+            self.since = now
+        self._measure_period(stamp)
+        q0, v0 = self.at(now)
+        q1 = np.where(np.isfinite(command.q), command.q, self._q1)  # others stay at their last command
+        v1 = np.where(np.isfinite(command.q), command.v, 0.0)
+        fresh = ~np.isfinite(q0)
+        q0[fresh], v0[fresh] = q1[fresh], 0.0
+        self._given = np.isfinite(v1)
+        if self.period > 0:
+            line = (q1 - q0) / self.period
+            v0, v1 = np.where(self._given, v0, line), np.where(self._given, v1, line)
+        else:
+            v1 = np.where(self._given, v1, 0.0)
+        self._q0, self._v0, self._q1, self._v1 = q0, v0, q1, v1
+        self.tau = np.where(np.isfinite(command.q), command.tau, self.tau)
+        self.last = now
+
+    def _measure_period(self, stamp: float) -> None:
+        interval = stamp - self._stamp
+        self._stamp = stamp
+        if not 0.0 < interval <= LONGEST_PERIOD:  # also the first one, and a clock that was set
+            self.period = self.period if interval <= 0.0 else 0.0
+        elif self.period == 0.0:
+            self.period = interval
+        else:
+            self.period += SMOOTHING * (interval - self.period)
+
+    def at(self, now: float) -> tuple[np.ndarray, np.ndarray]:
+        """Position (n,) [rad] and velocity (n,) [rad/s] at a time; NaN where nothing is commanded."""
+        t, h = now - self.last, self.period
+        if t < h:
+            return self._curve(max(t, 0.0) / h, h)
+        v = np.where(self._given, self._v1, 0.0)  # a straight line ends at the command
+        q = self._q1 + v * min(t - h, h) if h > 0 else self._q1.copy()
+        return q, v if t < 2 * h else np.zeros(self._n)
+
+    def _curve(self, u: float, h: float) -> tuple[np.ndarray, np.ndarray]:
+        q0, q1, m0, m1 = self._q0, self._q1, h * self._v0, h * self._v1
+        a, b = 2 * (q0 - q1) + m0 + m1, 3 * (q1 - q0) - 2 * m0 - m1
+        return q0 + u * (m0 + u * (b + u * a)), (m0 + u * (2 * b + 3 * u * a)) / h
+
+    def steady(self, now: float, since: float) -> bool:
+        """True where commands have come without a gap for `since` [s] until now."""
+        return now - self.last <= self.timeout and now - self.since >= since
+
+    def silent(self, now: float) -> bool:
+        """True where no command has come for longer than the timeout."""
+        return now - self.last > self.timeout
+
+
+class Blend:
+    """A transition from a constant posture to moving commands, q = q_hold + s(u) (q_command - q_hold).
+
+    s is the minimum-jerk curve over a time long enough that the blend itself adds at most `speed`.
+
+    Attributes:
+        duration: [s].
+    """
+
+    def __init__(self, q_hold: np.ndarray, q_command: np.ndarray, begin: float, least: float, speed: float) -> None:
+        """Plan the transition.
+
+        Args:
+            q_hold: (n,) [rad]. q_command: (n,) at the begin [rad]; NaN: the joint is not commanded.
+            begin: monotonic time [s]. least: duration at least [s]. speed: that the blend may add [rad/s].
+        """
+        self._hold, self._begin = q_hold.copy(), begin
+        away = np.abs(q_command - q_hold)
+        farthest = float(np.nanmax(away)) if np.isfinite(away).any() else 0.0
+        self.duration = max(least, PEAK_SPEED * farthest / speed)
+
+    def at(self, now: float, q_command: np.ndarray) -> np.ndarray:
+        """Reference (n,) at a time, for the commands of that time; the posture where nothing is commanded."""
+        share = self.share(now)
+        return np.where(np.isfinite(q_command), self._hold + share * (q_command - self._hold), self._hold)
+
+    def share(self, now: float) -> float:
+        """Share s of the commands at a time."""
+        return minimum_jerk(min(max((now - self._begin) / self.duration, 0.0), 1.0))
+
+    def over(self, now: float) -> bool:
+        """True once the commands are followed as they are."""
+        return now >= self._begin + self.duration

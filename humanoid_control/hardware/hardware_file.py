@@ -1,0 +1,442 @@
+"""File of a real robot, `<robot>.hardware.yaml`: its buses, what moves each joint, and how far it may be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.errors import HumanoidError
+from humanoid_control.files import schema_file
+from humanoid_control.hardware.calibration import Zero
+from humanoid_control.hardware.limiter import CommandLimits
+from humanoid_control.hardware.supervision import SupervisionLimits
+from humanoid_control.hardware.transmission import Gear, Linkage, Transmission
+from humanoid_control.hardware.transport import TRANSPORTS, ActuatorSpec, BusSpec, Mode, transport_class
+from humanoid_control.hardware.yaml_rows import Row, key_lines
+from humanoid_control.multibody.mechanisms import DriveMechanism
+from humanoid_control.robots import Robot, load_robot
+from humanoid_control.robots.drives import drives_of
+from humanoid_control.simulation.drives.drive_train import mechanisms_of
+
+SCHEMA = "humanoid_hardware/1"
+FILE_KEYS = (
+    "schema", "robot", "rate", "command_timeout", "soft_start", "soft_speed", "range_margin", "max_step", "defaults",
+    "buses", "joints", "drives", "estop", "guardian",
+)  # fmt: skip
+LIMIT_KEYS = ("velocity", "acceleration", "effort", "lower", "upper")
+SUPERVISED = ("following_error", "temperature", "voltage", "continuous")
+JOINT_KEYS = ("bus", "id", "mode", "ratio", "sign", "offset", "kp", "kd", "needs_calibration", "limits", *SUPERVISED)
+DRIVE_KEYS = ("bus", "ids", "signs", "offsets", "needs_calibration", "limits", *SUPERVISED)
+DEFAULTS: dict[str, Any] = {"velocity": 0.5, "acceleration": 20.0, "effort": 0.8, "following_error": 0.15}
+TEMPERATURE, VOLTAGE, LOAD = (70.0, 80.0), (0.0, 1000.0), 0.7
+GUARDIANS = ("auto", "always", "never")
+
+
+@dataclass(frozen=True)
+class Bus:
+    """A bus of the robot: transport by name, and what it is made from."""
+
+    transport: str
+    spec: BusSpec
+
+
+@dataclass(frozen=True)
+class DrivenJoint:
+    """Limits and supervision of one driven joint, in SI units at the joint.
+
+    Attributes:
+        name: of the joint. lower, upper [rad], velocity [rad/s], acceleration [rad/s^2], effort [N m]: limits.
+        following_error: [rad]. temperature: for warning and fault [deg C]. voltage: band of the supply [V].
+        continuous: torque that the motor bears for ever [N m].
+        mode: of its actuator. kp [N m/rad], kd [N m s/rad]: gains for IMPEDANCE.
+    """
+
+    name: str
+    lower: float
+    upper: float
+    velocity: float
+    acceleration: float
+    effort: float
+    following_error: float = 0.15
+    temperature: tuple[float, float] = TEMPERATURE
+    voltage: tuple[float, float] = VOLTAGE
+    continuous: float = np.inf
+    mode: Mode = Mode.POSITION
+    kp: float = 0.0
+    kd: float = 0.0
+
+
+@dataclass(frozen=True)
+class LinkageRow:
+    """Drive that moves several joints by several motors: its name in the file of drives, its actuators."""
+
+    drive: str
+    actuators: tuple[str, ...]
+    signs: tuple[float, ...]
+    offsets: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class GearRow:
+    """Actuator that moves the joint of its name: q_joint = sign q_actuator / ratio + offset."""
+
+    ratio: float = 1.0
+    sign: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """A real robot as its file describes it.
+
+    Attributes:
+        robot: with a fixed base. path: of the file; None: made without one.
+        rate: of the driver [Hz]. command_timeout [s], soft_start [s], soft_speed [rad/s], range_margin [rad].
+        max_step: of a command, above which it is blended to anew [rad].
+        buses: in the order of the file. joints: driven ones, in the order of the robot.
+        gears: by joint. linkages: the others. fixed: joints that nothing drives, with their angles [rad].
+        needs_calibration: actuators whose encoders do not know their zero.
+        estop_topic: of the emergency stop. estop_heartbeat: silence of it that stops [s]; 0: it may be silent.
+        guardian: 'auto', 'always' or 'never'.
+    """
+
+    robot: Robot
+    path: Path | None
+    buses: tuple[Bus, ...]
+    joints: tuple[DrivenJoint, ...]
+    gears: Mapping[str, GearRow]
+    linkages: tuple[LinkageRow, ...] = ()
+    fixed: Mapping[str, float] = field(default_factory=dict)
+    needs_calibration: tuple[str, ...] = ()
+    rate: float = 500.0
+    command_timeout: float = 0.1
+    soft_start: float = 2.0
+    soft_speed: float = 0.5
+    range_margin: float = 0.02
+    max_step: float = 0.3
+    estop_topic: str = "emergency_stop"
+    estop_heartbeat: float = 0.0
+    guardian: str = "auto"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Driven joints."""
+        return tuple(j.name for j in self.joints)
+
+    @property
+    def actuators(self) -> tuple[str, ...]:
+        """Actuators of all buses, in the order of all arrays."""
+        return tuple(a.name for bus in self.buses for a in bus.spec.actuators)
+
+    def column(self, key: str) -> np.ndarray:
+        """One number of each driven joint (n,)."""
+        return np.array([getattr(j, key) for j in self.joints], dtype=float)
+
+    def command_limits(self) -> CommandLimits:
+        """Limits of the commands; the range is smaller by the margin."""
+        lower, upper = self.column("lower"), self.column("upper")
+        margin = np.minimum(self.range_margin, (upper - lower) / 4)
+        rest = (self.column(k) for k in ("velocity", "acceleration", "effort"))
+        return CommandLimits(lower + margin, upper - margin, *rest)
+
+    def supervision_limits(self) -> SupervisionLimits:
+        """Limits of what is measured."""
+        warm, hot = np.array([j.temperature for j in self.joints]).T
+        low, high = np.array([j.voltage for j in self.joints]).T
+        keys = ("velocity", "effort", "continuous", "following_error")
+        rest = {k: self.column(k) for k in keys}
+        return SupervisionLimits(
+            self.column("lower"), self.column("upper"), self.range_margin, warm=warm, hot=hot, low_voltage=low,
+            high_voltage=high, **rest,
+        )  # fmt: skip
+
+    def transmission(self, zeros: Mapping[str, Zero]) -> Transmission:
+        """Transmission between driven joints and actuators, with what is calibrated in place of the file's offsets.
+
+        Raises:
+            RobotError: a mechanism of the drives is none.
+        """
+        place = {name: k for k, name in enumerate(self.actuators)}
+        joint = {name: k for k, name in enumerate(self.names)}
+
+        def offset(actuator: str, otherwise: float) -> float:
+            return zeros[actuator].zero if actuator in zeros else otherwise
+
+        gears = [Gear(joint[n], place[n], g.ratio, g.sign, offset(n, g.offset)) for n, g in self.gears.items()]
+        linkages = []
+        mechanisms: dict[str, DriveMechanism] = mechanisms_of(self.robot) if self.linkages else {}
+        for row in self.linkages:
+            drive = next(d for d in drives_of(self.robot).drives if d.name == row.drive)
+            offsets = [offset(a, o) for a, o in zip(row.actuators, row.offsets, strict=True)]
+            linkages.append(
+                Linkage(
+                    mechanisms[row.drive],
+                    tuple(joint[j] for j in drive.joints),
+                    tuple(place[a] for a in row.actuators),
+                    np.array(row.signs),
+                    np.array(offsets),
+                )
+            )
+        return Transmission(len(self.joints), gears, linkages)
+
+    def on_one_bus(self, transport: str, options: Mapping[str, Any] | None = None) -> Hardware:
+        """The same joints, limits and timing on simulated drives without gears: the twin of this robot.
+
+        Args:
+            transport: 'simulator' or 'loopback'. options: of its bus.
+        """
+        joints = tuple(replace(j, mode=Mode.POSITION) for j in self.joints)
+        start = self.robot.postures["neutral"]
+        actuators = tuple(
+            ActuatorSpec(
+                j.name,
+                k,
+                lower=j.lower,
+                upper=j.upper,
+                velocity=j.velocity,
+                effort=j.effort,
+                options={"start": float(start[self.robot.index[j.name]])} if transport == "loopback" else {},
+            )
+            for k, j in enumerate(joints)
+        )
+        spec = BusSpec(transport, actuators, 1.0 / self.rate, options or {})
+        gears = {j.name: GearRow() for j in joints}
+        return replace(
+            self, joints=joints, buses=(Bus(transport, spec),), gears=gears, linkages=(), needs_calibration=()
+        )
+
+
+def without_file(
+    robot: Robot, transport: str, options: Mapping[str, Any] | None = None, rate: float = 500.0
+) -> Hardware:
+    """A robot on simulated drives, with every joint driven and the usual shares of its limits.
+
+    Args:
+        robot: with a fixed base. transport, options: see `Hardware.on_one_bus`. rate: of the driver [Hz].
+    """
+    led = {f for f, *_ in robot.mimic}
+    joints = tuple(
+        _driven(robot, name, Row({}, Path(robot.name), {}), Row({}, Path(robot.name), {}), Mode.POSITION)
+        for k, name in enumerate(robot.joint_names)
+        if k not in led
+    )
+    plain = Hardware(robot, None, (), joints, {}, rate=rate)
+    return plain.on_one_bus(transport, options)
+
+
+# -------- Reading
+
+
+def hardware_path(robot: Robot) -> Path | None:
+    """The file beside a robot's URDF; None where there is none."""
+    path = robot.folder / f"{robot.name}.hardware.yaml" if robot.folder is not None else None
+    return path if path is not None and path.is_file() else None
+
+
+def read_hardware_file(path: Path, robot: Robot | None = None) -> Hardware:
+    """Read and check the file of a real robot.
+
+    Args:
+        path: of the file. robot: with a fixed base; None: the one that the file names.
+
+    Raises:
+        HumanoidError: one line that names file and line, what is wrong, and the nearest right word.
+    """
+    values = schema_file(path, SCHEMA, "hardware file")
+    file = Row(values, path, key_lines(path))
+    file.check(FILE_KEYS, ("robot", "buses", "joints"))
+    if robot is None:
+        robot = _robot_of(file)
+    return _Reader(file, robot).hardware()
+
+
+def _robot_of(file: Row) -> Robot:
+    name = file.text("robot")
+    beside = file.path.parent / name
+    try:
+        return load_robot(beside if name.endswith(".urdf") and beside.is_file() else name, "fixed")
+    except HumanoidError as e:
+        raise file.error(str(e), "robot") from None
+
+
+def _driven(robot: Robot, name: str, row: Row, defaults: Row, mode: Mode) -> DrivenJoint:
+    """A driven joint: limits of its row, of the defaults as shares of the URDF's, or the usual shares.
+
+    Raises:
+        RobotError: limits wider than the URDF's, a share above 1.
+    """
+    k = robot.index[name]
+    most = {"velocity": float(robot.velocity[k]), "effort": float(robot.effort[k])}
+    limits = row.row("limits")
+    limits.check(LIMIT_KEYS)
+    values: dict[str, float] = {}
+    for key, whole in most.items():
+        share = defaults.number(key, DEFAULTS[key], 0.0, 1.0)
+        values[key] = limits.number(key, share * whole, 0.0)
+        if values[key] > whole:
+            raise limits.error(f"{key} {values[key]:g} of {name} is wider than the URDF's {whole:g}", key)
+    for key, whole, wider in (("lower", robot.lower[k], -1), ("upper", robot.upper[k], 1)):
+        values[key] = limits.number(key, float(whole))
+        if wider * (values[key] - whole) > 1e-9:
+            raise limits.error(f"{key} {values[key]:g} of {name} is wider than the URDF's {whole:g}", key)
+    if not values["lower"] < values["upper"]:
+        raise limits.error(f"{name} has no range between {values['lower']:g} and {values['upper']:g}", "lower")
+    acceleration = defaults.number("acceleration", DEFAULTS["acceleration"], 1e-3)
+    return DrivenJoint(
+        name,
+        acceleration=limits.number("acceleration", acceleration, 1e-3),
+        following_error=row.number(
+            "following_error", defaults.number("following_error", DEFAULTS["following_error"], 1e-6), 1e-6
+        ),
+        temperature=row.pair("temperature", defaults.pair("temperature", TEMPERATURE)),
+        voltage=row.pair("voltage", defaults.pair("voltage", VOLTAGE)),
+        continuous=row.number("continuous", np.inf, 1e-6),
+        mode=mode,
+        kp=row.number("kp", 0.0, 0.0),
+        kd=row.number("kd", 0.0, 0.0),
+        **values,
+    )
+
+
+class _Reader:
+    """One hardware file on its way to `Hardware`."""
+
+    def __init__(self, file: Row, robot: Robot) -> None:
+        self.file, self.robot = file, robot
+        self.buses, self.defaults = file.row("buses"), file.row("defaults")
+        self.defaults.check((*DEFAULTS, "temperature", "voltage"))
+        self.rate = file.number("rate", 500.0, 50.0, 1000.0)
+        self.on_bus: dict[str, list[ActuatorSpec]] = {name: [] for name in self.buses.values}
+        self.joints: dict[str, DrivenJoint] = {}
+        self.gears: dict[str, GearRow] = {}
+        self.linkages: list[LinkageRow] = []
+        self.fixed: dict[str, float] = {}
+        self.needs: list[str] = []
+
+    def hardware(self) -> Hardware:
+        for _, row in self.buses.rows():
+            row.known("transport", row.text("transport"), TRANSPORTS, "transport")
+        for name, row in self.file.row("joints").rows():
+            row.known("joint", name, self.robot.index)
+            self._joint(name, row)
+        for name, row in self.file.row("drives").rows():
+            self._linkage(name, row)
+        led = {self.robot.joint_names[f] for f, *_ in self.robot.mimic}
+        lost = [n for n in self.robot.joint_names if n not in {*self.joints, *self.fixed, *led}]
+        if lost:
+            names = ", ".join(lost[:4]) + (f" and {len(lost) - 4} more" if len(lost) > 4 else "")
+            raise self.file.error(f"neither driven nor fixed: {names}", "joints")
+        number = partial(self.file.number, low=0.0)
+        estop = self.file.row("estop")
+        estop.check(("topic", "heartbeat"))
+        ordered = [self.joints[n] for n in self.robot.joint_names if n in self.joints]
+        return Hardware(
+            self.robot,
+            self.file.path,
+            tuple(self._bus(name, row) for name, row in self.buses.rows()),
+            tuple(ordered),
+            self.gears,
+            tuple(self.linkages),
+            self.fixed,
+            tuple(self.needs),
+            self.rate,
+            command_timeout=number("command_timeout", 0.1, high=10.0),
+            soft_start=number("soft_start", 2.0, high=60.0),
+            soft_speed=self.file.number("soft_speed", 0.5, 0.01, 10.0),
+            range_margin=number("range_margin", 0.02, high=0.5),
+            max_step=self.file.number("max_step", 0.3, 0.001, 10.0),
+            estop_topic=estop.text("topic", "emergency_stop"),
+            estop_heartbeat=estop.number("heartbeat", 0.0, 0.0, 60.0),
+            guardian=self.file.known("guardian", self.file.text("guardian", "auto"), GUARDIANS, "guardian"),
+        )
+
+    def _bus(self, name: str, row: Row) -> Bus:
+        transport = row.text("transport")
+        cls = self._class(row, transport)
+        row.check(("transport", "load", *cls.bus_keys))
+        options = row.options(cls.bus_keys)
+        actuators = tuple(self.on_bus[name])
+        if not actuators:
+            raise self.buses.error(f"no joint is on bus {name}", name)
+        spec = BusSpec(name, actuators, 1.0 / self.rate, options, row.where())
+        load, most = cls.bus_load(spec), row.number("load", LOAD, 0.0, 1.0)
+        if load > most:
+            slower = int(self.rate * most / load / 10) * 10
+            raise row.error(
+                f"bus {name} would be {100 * load:.0f} % full at {self.rate:g} Hz (limit {100 * most:.0f} %): "
+                f"{slower} Hz, or two buses"
+            )
+        return Bus(transport, spec)
+
+    @staticmethod
+    def _class(row: Row, transport: str) -> Any:
+        try:
+            return transport_class(transport)
+        except HumanoidError as e:
+            raise row.error(str(e), "transport") from None
+
+    def _joint(self, name: str, row: Row) -> None:
+        if "fixed" in row:
+            row.check(("fixed",))
+            k = self.robot.index[name]
+            self.fixed[name] = row.number("fixed", None, float(self.robot.lower[k]), float(self.robot.upper[k]))
+            return
+        cls = self._class_of(row)
+        row.check((*JOINT_KEYS, *cls.actuator_keys), ("bus", "id"))
+        by_gains = "IMPEDANCE" if "kp" in row else "POSITION"
+        mode = Mode[row.known("mode", row.text("mode", by_gains), ("POSITION", "IMPEDANCE"), "mode")]
+        joint = self.joints[name] = _driven(self.robot, name, row, self.defaults, mode)
+        ratio, sign = row.number("ratio", 1.0), row.number("sign", 1.0)
+        if ratio <= 0:
+            raise row.error(f"ratio of {name} must be above zero (sign turns the direction), got {ratio:g}", "ratio")
+        if abs(sign) != 1:
+            raise row.error(f"sign of {name} must be 1 or -1, got {sign:g}", "sign")
+        gear = self.gears[name] = GearRow(ratio, sign, row.number("offset", 0.0))
+        r = gear.sign * gear.ratio
+        ends = sorted(((joint.lower - gear.offset) * r, (joint.upper - gear.offset) * r))
+        spec = ActuatorSpec(
+            name, row.count("id"), mode, ends[0], ends[1], joint.velocity * gear.ratio, joint.effort / gear.ratio,
+            joint.kp / r**2, joint.kd / r**2, row.options(cls.actuator_keys), row.where(),
+        )  # fmt: skip
+        self._on_bus(row, spec, "id")
+        if row.options({"needs_calibration": False}).get("needs_calibration"):
+            self.needs.append(name)
+
+    def _linkage(self, name: str, row: Row) -> None:
+        drives = {d.name: d for d in drives_of(self.robot).drives}
+        row.known("drive", name, drives)
+        drive, cls = drives[name], self._class_of(row)
+        row.check((*DRIVE_KEYS, *cls.actuator_keys), ("bus", "ids"))
+        m = len(drive.joints)
+        for joint in drive.joints:
+            if joint in self.joints or joint in self.fixed:
+                raise row.error(f"{joint} has a row of its own, and belongs to the drive {name}")
+            self.joints[joint] = _driven(self.robot, joint, row, self.defaults, Mode.POSITION)
+        ids = row.listed("ids", int, m)
+        signs = row.listed("signs", float, m) if "signs" in row else [1.0] * m
+        offsets = row.listed("offsets", float, m) if "offsets" in row else [0.0] * m
+        if any(abs(s) != 1 for s in signs):
+            raise row.error(f"signs of {name} must be 1 or -1, got {signs}", "signs")
+        actuators = tuple(f"{name}.{k + 1}" for k in range(m)) if m > 1 else (name,)
+        for actuator, number in zip(actuators, ids, strict=True):
+            spec = ActuatorSpec(actuator, number, options=row.options(cls.actuator_keys), where=row.where())
+            self._on_bus(row, spec, "ids")
+        self.linkages.append(LinkageRow(name, actuators, tuple(signs), tuple(offsets)))
+        if row.options({"needs_calibration": False}).get("needs_calibration"):
+            self.needs += actuators
+
+    def _class_of(self, row: Row) -> Any:
+        bus = row.known("bus", row.text("bus"), self.buses.values, "bus")
+        return self._class(self.buses.row(bus), self.buses.row(bus).text("transport"))
+
+    def _on_bus(self, row: Row, spec: ActuatorSpec, key: str) -> None:
+        bus = row.text("bus")
+        for other in self.on_bus[bus]:
+            if other.id == spec.id:
+                raise row.error(f"id {spec.id} is used twice on bus {bus} ({other.name}, {spec.name})", key)
+        self.on_bus[bus].append(spec)

@@ -1,0 +1,371 @@
+"""Transport `loopback`: simulated drives with CiA 402 states and every fault that a test of safety may ask for.
+
+Each drive moves one joint of its own: a constant inertia, a constant load, no other joint. That suffices to see what a
+robot does when a frame is lost, a sensor freezes or a computer dies; the robot as one body is the transport
+`simulator`.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.hardware.transport import (
+    ActuatorCommand,
+    ActuatorState,
+    BusSpec,
+    Flag,
+    GuardSpec,
+    HardwareError,
+    Mode,
+    Silence,
+    Transport,
+)
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import B1, F1, I1
+
+STEP = 0.001  # [s] of the integration
+MOST = 0.1  # [s] that is made up for after a pause
+RAMP = 20.0  # [1/s] at which a quick stop takes away the velocity
+DAMPING = 0.05  # [s] time constant of a drive that damps
+VISCOUS = 0.2  # [1/s] friction of a joint
+HOLDS, DAMPS = (list(Silence).index(s) for s in (Silence.HOLDS, Silence.DAMPS))
+HOMED, ENABLED, FAULT = (np.uint8(f) for f in (Flag.HOMED, Flag.ENABLED, Flag.FAULT))
+TEXTS = {
+    0x2310: "continuous over current",
+    0x3210: "DC link over-voltage",
+    0x3220: "DC link under-voltage",
+    0x4310: "excess temperature of the drive",
+    0x5113: "24 V supply low",
+    0x7305: "incremental encoder fault",
+    0x8130: "heartbeat of the controller is missing",
+    0x8611: "following error",
+}
+
+
+class DriveState(enum.IntEnum):
+    """States of a drive as CiA 402 has them, without the passing ones."""
+
+    SWITCH_ON_DISABLED = 0
+    READY_TO_SWITCH_ON = 1
+    SWITCHED_ON = 2
+    OPERATION_ENABLED = 3
+    QUICK_STOP_ACTIVE = 4
+    FAULT = 5
+
+
+OPERATION_ENABLED, QUICK_STOP_ACTIVE, DRIVE_FAULT = 3, 4, 5  # for kernels
+
+
+class LoopbackTransport(Transport):
+    """Drives in this process, in real time or by any clock.
+
+    Attributes:
+        clock: monotonic time [s]; tests set it.
+        drive: (n,) `DriveState` of each drive.
+        q, v: (n,) true state [rad], [rad/s]. temperature: (n,) [deg C].
+        load: (n,) torque that acts on each joint [N m]. stuck: (n,) True: the joint cannot move.
+        mute: (n,) True: no samples of this drive come. frozen: (n,) True: its samples show what was.
+        encoder: (n,) error of the encoder [rad].
+        cut: True: nothing passes in either direction. gone: True: the bus itself is gone.
+        busy: text for `trouble`.
+        written: commands that were written. commands: those that the drives got.
+    """
+
+    bus_keys: ClassVar[Mapping[str, Any]] = {
+        "delay": 0.0,
+        "loss": 0.0,
+        "seed": 0,
+        "silence": "STOPS",
+        "watchdog": 0.1,
+        "ambient": 25.0,
+        "voltage": 48.0,
+        "listener": "",
+    }
+    actuator_keys: ClassVar[Mapping[str, Any]] = {
+        "bandwidth": 15.0,
+        "inertia": 0.1,
+        "load": 0.0,
+        "start": 0.0,
+        "encoder_offset": 0.0,
+        "heating": 0.0,
+        "cooling": 60.0,
+        "brake": False,
+        "serial": "",
+    }
+
+    def __init__(self, bus: BusSpec) -> None:
+        """Make the drives of a bus.
+
+        Raises:
+            ConfigError: an unknown kind of silence.
+        """
+        given = {**self.bus_keys, **bus.options}
+        if given["silence"] not in Silence.__members__:
+            raise ConfigError(f"{bus.where or bus.name}: silence must be one of {', '.join(Silence.__members__)}")
+        self.names = tuple(a.name for a in bus.actuators)
+        self.silence = Silence[given["silence"]]
+        self.modes = frozenset(Mode)
+        self.clock: Callable[[], float] = time.monotonic
+        self.cut = self.gone = self.opened = False
+        self.busy, self.written, self.commands = "", 0, 0
+        self._bus, self._delay, self._loss = bus, float(given["delay"]), float(given["loss"])
+        self._watchdog = float(given["watchdog"])
+        self._supply, self._listener = float(given["voltage"]), str(given["listener"])
+        self._random = np.random.default_rng(int(given["seed"]))
+        rows = [{**self.actuator_keys, **a.options} for a in bus.actuators]
+
+        def column(key: str) -> np.ndarray:
+            return np.array([float(r[key]) for r in rows])
+
+        n = len(rows)
+        self.load, self.encoder = column("load"), column("encoder_offset")
+        effort, ambient = np.array([a.effort for a in bus.actuators]), np.full(n, float(given["ambient"]))
+        self._model = Model(
+            2 * np.pi * column("bandwidth"), column("inertia"), effort, column("heating"), column("cooling"), ambient
+        )
+        self._serials = tuple(str(r["serial"]) for r in rows)
+        self._has_brake = np.array([bool(r["brake"]) for r in rows], dtype=bool)
+        self.braked = self._has_brake.copy()
+        self.q: np.ndarray = column("start")
+        self.v, self.tau, self.temperature = np.zeros(n), np.zeros(n), ambient.copy()
+        self.drive = np.full(n, DriveState.SWITCH_ON_DISABLED, dtype=int)
+        self._code, self._cause = np.zeros(n, np.uint32), np.zeros(n, np.uint32)
+        self.stuck, self.mute, self.frozen = np.zeros((3, n), dtype=bool)
+        self._active = ActuatorCommand(n)
+        self._active.q[:] = self.q
+        self._waiting: deque[tuple[float, ActuatorCommand]] = deque()
+        self._samples: deque[tuple[float, ActuatorState]] = deque(maxlen=1000)
+        self._newest: ActuatorState | None = None
+        self._time = self._heard = 0.0
+
+    # -- the interface ----------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        if self.gone:
+            raise HardwareError(f"bus {self._bus.name}: gone")
+        self._time = self._heard = self.clock() - STEP
+        self.opened = True
+        self.advance()  # loads what is compiled, now and not in a cycle
+
+    def read(self, state: ActuatorState, until: float) -> None:
+        if self.gone:
+            raise HardwareError(f"bus {self._bus.name}: gone")
+        self.advance()
+        state.flags &= ~np.uint8(Flag.FRESH)
+        newest = None
+        while self._samples and self._samples[0][0] <= self.clock() - self._delay:
+            newest = self._samples.popleft()[1]
+        if newest is None or self.cut:
+            return
+        came = ~self.mute & (self._random.random(len(self.names)) >= self._loss)
+        for name in ActuatorState.FIELDS:
+            getattr(state, name)[came] = getattr(newest, name)[came]
+        state.flags[came] |= np.uint8(Flag.FRESH)
+
+    def write(self, command: ActuatorCommand) -> None:
+        if self.gone:
+            raise HardwareError(f"bus {self._bus.name}: gone")
+        self.written += 1
+        if self.cut or self._random.random() < self._loss:
+            return
+        sent = ActuatorCommand(len(self.names))
+        for name in ActuatorCommand.FIELDS:
+            getattr(sent, name)[:] = getattr(command, name)
+        self._waiting.append((self.clock() + self._delay, sent))
+
+    def power(self, on: bool) -> bool:
+        if self.cut or self.gone:
+            return False
+        self.advance()
+        d, s = self.drive, DriveState
+        if on:
+            rises = (d < s.OPERATION_ENABLED).astype(int)
+            entered = (d + rises == s.OPERATION_ENABLED) & (rises > 0)
+            self._active.q[entered], self._active.v[entered] = self.q[entered], 0.0
+            self._active.mode[entered] = Mode.POSITION
+            self._heard = self._time
+            self.drive = d + rises
+            return bool((self.drive == s.OPERATION_ENABLED).all())
+        falls = (d > s.SWITCH_ON_DISABLED) & (d <= s.OPERATION_ENABLED)
+        self.drive = np.where(d == s.QUICK_STOP_ACTIVE, s.SWITCH_ON_DISABLED, d - falls)
+        return bool(((self.drive == s.SWITCH_ON_DISABLED) | (self.drive == s.FAULT)).all())
+
+    def quick_stop(self) -> None:
+        if not self.cut:
+            self.drive[self.drive == DriveState.OPERATION_ENABLED] = DriveState.QUICK_STOP_ACTIVE
+
+    def clear_faults(self) -> None:
+        if not self.cut:
+            mended = (self.drive == DriveState.FAULT) & (self._cause == 0)
+            self._code[mended], self.drive[mended] = 0, DriveState.SWITCH_ON_DISABLED
+
+    def close(self) -> None:
+        self.drive[self.drive != DriveState.FAULT] = DriveState.SWITCH_ON_DISABLED
+        self.braked |= self._has_brake
+        self.opened = False
+
+    def trouble(self) -> str:
+        return self.busy
+
+    def fault_text(self, code: int) -> str:
+        return TEXTS.get(code, f"fault 0x{code:04X}")
+
+    def serials(self) -> tuple[str, ...]:
+        return self._serials
+
+    def figures(self) -> dict[str, Any]:
+        return {"written": self.written, "arrived": self.commands}
+
+    def brake(self, actuator: int, release: bool) -> bool:
+        if self._has_brake[actuator]:
+            self.braked[actuator] = not release
+        return bool(self._has_brake[actuator])
+
+    def guard(self) -> GuardSpec | None:
+        if not self._listener:
+            return None
+        return GuardSpec("humanoid_control.hardware.guardian:DatagramGuard", (self._listener,))
+
+    def damping_frame(self, state: ActuatorState) -> bytes:
+        return state.q.tobytes()
+
+    @classmethod
+    def scan(cls, options: Mapping[str, Any]) -> list[str]:
+        return ["loopback drives are made from the file: there is no bus to scan"]
+
+    # -- for tests --------------------------------------------------------------------------------------------------
+
+    def fail(self, name: str, code: int, stays: bool = False) -> None:
+        """Let a drive report a fault; `stays`: its cause does not go away until `mend`."""
+        k = self.names.index(name)
+        self._code[k], self._cause[k] = code, code if stays else 0
+        self.drive[k] = DriveState.FAULT
+
+    def mend(self, name: str) -> None:
+        """Take the cause of a fault away; the fault stays until it is cleared."""
+        self._cause[self.names.index(name)] = 0
+
+    # -- the drives -------------------------------------------------------------------------------------------------
+
+    def advance(self) -> None:
+        """Let time pass until now."""
+        now = self.clock()
+        self._time = max(self._time, now - MOST)
+        if self._time >= now - 1e-9:
+            return
+        while self._time < now - 1e-9:
+            h = min(STEP, now - self._time)
+            while self._waiting and self._waiting[0][0] <= self._time + h:
+                self._active = self._waiting.popleft()[1]
+                self.commands += 1
+                self._heard = self._time + h
+            silent = self._time - self._heard >= self._watchdog
+            if silent:
+                self._fall_silent()
+            c = self._active
+            held = self.braked | self.stuck
+            moving = Moving(self.q, self.v, self.tau, self.temperature, self.drive, held, self.load)
+            behaviour = list(Silence).index(self.silence) if silent else -1
+            step_drives(moving, self._model, Told(c.q, c.v, c.tau, c.kp, c.kd, c.mode), behaviour, h)
+            self._time += h
+        self._sample()
+
+    def _fall_silent(self) -> None:
+        """Change of state by drives that hear nothing any more."""
+        on = self.drive == OPERATION_ENABLED
+        if self.silence is Silence.STOPS:
+            self.drive[on], self._code[on] = DriveState.FAULT, 0x8130
+        elif self.silence is Silence.LIMP:
+            self.drive[on] = DriveState.SWITCH_ON_DISABLED
+
+    def _sample(self) -> None:
+        s = ActuatorState(len(self.names))
+        last = self._newest
+        s.q[:], s.v[:], s.tau[:] = self.q + self.encoder, self.v, self.tau
+        if last is not None:
+            s.q[self.frozen], s.v[self.frozen] = last.q[self.frozen], last.v[self.frozen]
+        s.temperature[:], s.voltage[:], s.stamp[:], s.code[:] = self.temperature, self._supply, self._time, self._code
+        s.flags[:] = HOMED + ENABLED * (self.drive == OPERATION_ENABLED) + FAULT * (self.drive == DRIVE_FAULT)
+        self._newest = s
+        self._samples.append((self._time, s))
+
+
+class Model(NamedTuple):
+    """Constants of n drives.
+
+    Attributes:
+        w: (n,) of the position loop [rad/s]. inertia: (n,) [kg m^2]. effort: (n,) limit [N m].
+        heating: (n,) at full effort [K/s]. cooling: (n,) time constant [s]. ambient: (n,) [deg C].
+    """
+
+    w: F1
+    inertia: F1
+    effort: F1
+    heating: F1
+    cooling: F1
+    ambient: F1
+
+
+class Moving(NamedTuple):
+    """State of n drives, changed in place: q [rad], v [rad/s], tau [N m], temperature [deg C]; each (n,).
+
+    drive: `DriveState`. held: by a brake, or stuck. load: torque from outside [N m].
+    """
+
+    q: F1
+    v: F1
+    tau: F1
+    temperature: F1
+    drive: I1
+    held: B1
+    load: F1
+
+
+class Told(NamedTuple):
+    """Command of n drives: q [rad], v [rad/s], tau [N m], kp [N m/rad], kd [N m s/rad], mode; each (n,)."""
+
+    q: F1
+    v: F1
+    tau: F1
+    kp: F1
+    kd: F1
+    mode: np.ndarray
+
+
+@kernel
+def step_drives(x: Moving, model: Model, told: Told, behaviour: int, h: float) -> None:
+    """Integrate all drives over h [s]; `behaviour`: a place in `Silence` where they hear nothing, else -1."""
+    for i in range(x.q.shape[0]):
+        inertia, w = model.inertia[i], model.w[i]
+        tau = 0.0
+        if x.drive[i] == OPERATION_ENABLED:
+            v_ref = 0.0 if behaviour == HOLDS else told.v[i]
+            if behaviour == DAMPS:
+                tau = -inertia * x.v[i] / DAMPING
+            elif told.mode[i] == 0:
+                tau = inertia * (w * w * (told.q[i] - x.q[i]) + 2 * w * (v_ref - x.v[i])) - x.load[i]
+            elif told.mode[i] == 1:
+                tau = inertia * 2 * w * (v_ref - x.v[i]) - x.load[i]
+            elif told.mode[i] == 2:
+                tau = told.tau[i]
+            else:
+                tau = told.tau[i] + told.kp[i] * (told.q[i] - x.q[i]) + told.kd[i] * (v_ref - x.v[i])
+            tau = min(max(tau, -model.effort[i]), model.effort[i])
+        if x.held[i]:
+            v = 0.0
+        elif x.drive[i] >= QUICK_STOP_ACTIVE:
+            v = x.v[i] * max(0.0, 1.0 - RAMP * h)
+        else:
+            v = x.v[i] + h * ((tau + x.load[i]) / inertia - VISCOUS * x.v[i])
+        x.q[i] += h * v
+        x.v[i], x.tau[i] = v, tau
+        share = abs(tau) / model.effort[i]  # 0 where there is no limit
+        cooled = (x.temperature[i] - model.ambient[i]) / model.cooling[i]
+        x.temperature[i] += h * (model.heating[i] * share * share - cooled)

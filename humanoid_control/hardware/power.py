@@ -1,0 +1,114 @@
+"""Power states of a robot and the table of allowed transitions between them.
+
+Power is never switched on by anything but `Event.ENABLE` in MONITOR: not by a restart, a reconnected bus, a fault that
+went away or an emergency stop that was released. What is not in the table does not happen.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+
+
+class PowerState(enum.Enum):
+    """State of the robot, one for all of its drives."""
+
+    OFFLINE = "buses closed"
+    MONITOR = "measured, no power"
+    ENABLING = "drives go through their enable sequence; the reference is what is measured"
+    HOLD = "powered, the reference is constant"
+    BLEND = "from where the robot holds to what is commanded"
+    RUN = "commands are followed inside the limits"
+    STOPPING = "every joint comes to rest at its acceleration limit"
+    FAULT = "stopped by the drives; latched"
+    ESTOP = "stopped by the drives, then without power; latched"
+
+
+class Event(enum.Enum):
+    """Events that may change the power state."""
+
+    CONFIGURE = "buses are open, devices and limits are those of the file"
+    CLOSE = "buses are closed"
+    ENABLE = "somebody asked for power, and nothing speaks against it"
+    ENABLED = "all drives report power"
+    COMMANDED = "commands have come for a while"
+    BLENDED = "the blend has come to its end"
+    STEPPED = "commands jumped away from the reference"
+    STOP = "commands ceased, or somebody asked to stop or to switch off"
+    RESTED = "all joints are at rest"
+    UNPOWERED = "all drives report that they are off"
+    FAIL = "a fault of a joint, a bus or this computer"
+    ESTOP = "a source of the emergency stop calls"
+    CLEAR = "somebody cleared faults whose cause is gone, and no source of the emergency stop calls"
+
+
+POWERED = frozenset({PowerState.ENABLING, PowerState.HOLD, PowerState.BLEND, PowerState.RUN, PowerState.STOPPING})
+"""States in which drives may have power on their motors because this computer wants it."""
+
+MOVING = frozenset({PowerState.BLEND, PowerState.RUN})
+"""States in which commands move the robot."""
+
+_S, _E = PowerState, Event
+TRANSITIONS: dict[tuple[PowerState, Event], PowerState] = {
+    (_S.OFFLINE, _E.CONFIGURE): _S.MONITOR,
+    (_S.MONITOR, _E.CLOSE): _S.OFFLINE,
+    (_S.MONITOR, _E.ENABLE): _S.ENABLING,
+    (_S.ENABLING, _E.ENABLED): _S.HOLD,
+    (_S.ENABLING, _E.STOP): _S.STOPPING,
+    (_S.HOLD, _E.COMMANDED): _S.BLEND,
+    (_S.HOLD, _E.STOP): _S.STOPPING,
+    (_S.BLEND, _E.BLENDED): _S.RUN,
+    (_S.BLEND, _E.STEPPED): _S.BLEND,
+    (_S.BLEND, _E.STOP): _S.STOPPING,
+    (_S.RUN, _E.STEPPED): _S.BLEND,
+    (_S.RUN, _E.STOP): _S.STOPPING,
+    (_S.STOPPING, _E.RESTED): _S.HOLD,
+    (_S.STOPPING, _E.UNPOWERED): _S.MONITOR,
+    (_S.FAULT, _E.CLEAR): _S.MONITOR,
+    (_S.FAULT, _E.CLOSE): _S.OFFLINE,
+    (_S.ESTOP, _E.CLEAR): _S.MONITOR,
+    (_S.ESTOP, _E.CLOSE): _S.OFFLINE,
+    **{(s, _E.FAIL): _S.FAULT for s in PowerState if s not in (_S.OFFLINE, _S.ESTOP, _S.FAULT)},
+    **{(s, _E.ESTOP): _S.ESTOP for s in PowerState if s not in (_S.OFFLINE, _S.ESTOP)},
+}
+
+Listener = Callable[[PowerState, PowerState], None]
+
+
+class PowerMachine:
+    """The power state, with the reason for it.
+
+    Attributes:
+        state: current one. reason: one line for people; since: monotonic time of the last transition [s].
+    """
+
+    def __init__(self, listener: Listener | None = None) -> None:
+        """Begin OFFLINE.
+
+        Args:
+            listener: called with the state before and the new one at each transition.
+        """
+        self.state, self.reason, self.since = PowerState.OFFLINE, "", 0.0
+        self._listener = listener
+
+    def handle(self, event: Event, now: float, reason: str = "") -> bool:
+        """Make the transition that an event asks for; False where the table has none.
+
+        Args:
+            event: as above. now: monotonic time [s]. reason: kept until the next transition.
+        """
+        after = TRANSITIONS.get((self.state, event))
+        if after is None:
+            return False
+        before, self.state, self.reason, self.since = self.state, after, reason, now
+        if self._listener is not None:
+            self._listener(before, after)
+        return True
+
+    @property
+    def powered(self) -> bool:
+        """True where drives may have power because this computer wants it."""
+        return self.state in POWERED
+
+    def __str__(self) -> str:
+        return f"{self.state.name}: {self.reason}" if self.reason else self.state.name

@@ -1,0 +1,128 @@
+"""Transport `simulator`: an engine in this process, driven through everything that drives a real robot."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from humanoid_control.errors import HumanoidError
+from humanoid_control.hardware.transport import (
+    ActuatorCommand,
+    ActuatorState,
+    BusSpec,
+    Flag,
+    HardwareError,
+    Mode,
+    Silence,
+    Transport,
+)
+from humanoid_control.kinematics.joint_state import ImuReading
+from humanoid_control.simulation import Engine, SimulationConfig
+
+MOST = 0.05  # [s] of simulated time that is made up for after a pause
+POWER_CYCLES = 3  # cycles that the drives take to switch on
+
+
+class SimulatorTransport(Transport):
+    """One simulated robot in real time; its joints are the actuators, without gears between.
+
+    Its joints have brakes: without power they stay where they are. `limp`: they have none, and the robot falls.
+
+    Attributes:
+        engine: after `open`. clock: monotonic time [s]; tests set it.
+    """
+
+    bus_keys: ClassVar[Mapping[str, Any]] = {
+        "robot": str,
+        "engine": "multibody",
+        "base": "fixed",
+        "drives": "ideal",
+        "step": 0.001,
+        "limp": False,
+    }
+
+    def __init__(self, bus: BusSpec) -> None:
+        given = {**self.bus_keys, **bus.options}
+        self._limp = bool(given.pop("limp"))
+        self._config = SimulationConfig(**given)
+        self._bus = bus  # a silent computer is one that is gone, and its simulated robot with it
+        self.names = tuple(a.name for a in bus.actuators)
+        self.silence, self.modes = Silence.STOPS, frozenset((Mode.POSITION, Mode.VELOCITY, Mode.EFFORT))
+        self.clock: Callable[[], float] = time.monotonic
+        self.engine: Engine
+        self._begin = 0.0
+        self._on, self._switching = False, 0
+
+    def open(self) -> None:
+        try:
+            self.engine = self._config.build()
+            self._rows = np.array([self.engine.robot.joint_index(name) for name in self.names], dtype=int)
+        except HumanoidError as e:
+            raise HardwareError(f"bus {self._bus.name}: {e}") from None
+        self.engine.step()  # loads what is compiled
+        self.engine.reset()
+        self._on, self._switching = False, 0
+        self._restart()
+        self._release()
+
+    def _restart(self) -> None:
+        self._begin = self.clock() - self.engine.time
+
+    def _release(self) -> None:
+        """Without power: hold where the robot is, or let go."""
+        n = self.engine.robot.n
+        if self._limp:
+            self.engine.command(efforts=np.zeros(n))
+        else:
+            self.engine.command(self.engine.joints.copy(), np.zeros(n))
+
+    def read(self, state: ActuatorState, until: float) -> None:
+        e = self.engine
+        state.flags[:] = 0
+        if e.diverged:
+            return
+        due = self.clock() - self._begin - e.time
+        if due > MOST:
+            self._begin += due - MOST
+            due = MOST
+        e.step(max(0, int(due / self._config.step + 1e-6)))
+        state.q[:], state.v[:], state.tau[:] = e.joints[self._rows], e.joint_velocity[self._rows], e.torque[self._rows]
+        state.stamp[:] = self._begin + e.time
+        state.flags[:] = Flag.FRESH | Flag.HOMED | (Flag.ENABLED if self._on else 0)
+
+    def write(self, command: ActuatorCommand) -> None:
+        if not self._on:
+            return
+        q, v, tau = np.full((3, self.engine.robot.n), np.nan)
+        q[self._rows] = np.where(command.mode == Mode.POSITION, command.q, np.nan)
+        v[self._rows] = np.where(command.mode == Mode.EFFORT, np.nan, command.v)
+        tau[self._rows] = command.tau
+        self.engine.command(q, v, tau)
+
+    def power(self, on: bool) -> bool:
+        self._switching = self._switching + 1 if on != self._on else 0
+        if self._switching >= (POWER_CYCLES if on else 1):
+            self._on, self._switching = on, 0
+            self._release()
+        return self._on == on
+
+    def quick_stop(self) -> None:
+        self.engine.command(self.engine.joints.copy(), np.zeros(self.engine.robot.n))
+        self._on, self._switching = False, 0
+
+    def clear_faults(self) -> None:
+        if self.engine.diverged:
+            self.engine.reset()
+            self._restart()
+
+    def close(self) -> None:
+        self._on = False
+
+    def trouble(self) -> str:
+        return f"the simulation {self.engine.failure}" if self.engine.diverged else ""
+
+    def imu(self) -> tuple[float, ImuReading] | None:
+        return self._begin + self.engine.time, self.engine.imu()
