@@ -159,6 +159,7 @@ ROWS = {
     },
     "hardware check": {"file": ("nowhere.yaml", "nowhere.yaml: not a readable hardware file")},
     "hardware scan": {"file": ("nowhere.yaml", "nowhere.yaml: not a readable hardware file")},
+    "hardware call": {"--namespace": ("stop --namespace a-b", "letters, digits")},
     "hardware jog": {
         "file": ("nowhere.yaml l_knee --to 0.1", "nowhere.yaml: not a readable hardware file"),
         "joint": ("robot.yaml l_elbow_flexon --to 0.1", "did you mean l_elbow_flexion"),

@@ -9,9 +9,11 @@ import sys
 import termios
 import tty
 from pathlib import Path
+from typing import Any
 
 from humanoid_control.cli.parser import add_commands, file_path, given, require_range
-from humanoid_control.errors import ConfigError
+from humanoid_control.cli.up import NAMESPACE
+from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.files import check_file, whole_file
 from humanoid_control.hardware.calibration import calibration_path, missing_calibration, read_calibration
 from humanoid_control.hardware.commissioning import Jog, bus_rows, draft_file, run_cycles, scan_rows
@@ -19,6 +21,7 @@ from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.hardware_file import Hardware, read_hardware_file
 from humanoid_control.hardware.power import PowerState
 from humanoid_control.hardware.realtime import become_real_time
+from humanoid_control.nodes import require_ros
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.terminal import console, table
 
@@ -28,6 +31,7 @@ EXAMPLES = """examples:
   humanoid hardware check hrp2.hardware.yaml --live        opens the buses and measures for a second; no power
   humanoid hardware scan hrp2.hardware.yaml                what answers, beside what the file expects
   humanoid hardware jog hrp2.hardware.yaml l_elbow_flexion --to 0.5
+  humanoid hardware call enable                            of a running robot_driver; also disable, stop, clear
 
 More: docs/hardware.md.
 """
@@ -35,9 +39,21 @@ TASKS = {
     "new": "draft the file of a robot, every joint on one bus, with GUESS where somebody must look",
     "check": "check a file: joints, limits, load of the buses, calibration; never gives power",
     "scan": "what answers on the buses of a file, beside what it expects; never gives power",
+    "call": "call a service of a running robot_driver: enable, disable, stop, ...",
     "jog": "GIVES POWER, and moves one joint at 0.2 rad/s at the most while ENTER is held",
 }
 PRIORITY = 50  # SCHED_FIFO, as that of nodes
+CALLS: dict[str, tuple[str, bool | None]] = {
+    "enable": ("enable", True),
+    "disable": ("enable", False),
+    "stop": ("stop", None),
+    "estop": ("emergency_stop", True),
+    "release": ("emergency_stop", False),
+    "clear": ("clear_faults", None),
+    "zero": ("set_zero", None),
+}
+"""What may be called: service of the driver, and the data of its request where it has some."""
+ANSWER_TIME = 5.0  # [s]
 LIVE_TIME = 1.0  # [s]
 SHOWN_EVERY = 0.2  # [s]
 
@@ -47,6 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands["new"].add_argument("--robot", type=given, required=True, help="of the catalogue, or path of a URDF")
     commands["new"].add_argument("--bus", type=given, required=True, help="transport of the bus: loopback, ...")
     commands["new"].add_argument("-o", "--output", type=file_path, required=True, help="the file to write")
+    commands["call"].add_argument("service", choices=tuple(CALLS), help=f"one of: {', '.join(CALLS)}")
+    commands["call"].add_argument("--namespace", type=given, help="of the driver")
     for name in ("check", "scan", "jog"):
         commands[name].add_argument("file", type=file_path, help="hardware file")
     commands["check"].add_argument("--live", action="store_true", help="open the buses and measure for a second")
@@ -60,6 +78,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.action == "new":
         return _new(args.robot, args.bus, args.output)
+    if args.action == "call":
+        return _call(*CALLS[args.service], args.namespace or "")
     hardware = read_hardware_file(args.file)
     if args.action == "scan":
         table("devices", ["bus", "answers", "expected"], scan_rows(hardware))
@@ -82,6 +102,33 @@ def _new(robot: str, bus: str, output: Path) -> int:
         part.write_text(text, encoding="utf-8")
     console.print(f"written: {output}; make the lines with GUESS right, then `humanoid hardware check {output}`")
     return 0
+
+
+def _call(service: str, on: bool | None, namespace: str) -> int:
+    """Call a service of the driver and print its answer; 1 where it refuses."""
+    if namespace and not NAMESPACE.fullmatch(namespace):
+        raise ConfigError(f"--namespace must be letters, digits and _, parts divided by /, got '{namespace}'")
+    require_ros()
+    import rclpy
+    from std_srvs.srv import SetBool, Trigger
+
+    rclpy.init()
+    node = rclpy.create_node("humanoid_hardware", namespace=namespace)
+    try:
+        name = f"robot_driver/{service}"
+        client: Any = node.create_client(Trigger if on is None else SetBool, name)
+        answer = None
+        if client.wait_for_service(ANSWER_TIME):
+            request = client.call_async(Trigger.Request() if on is None else SetBool.Request(data=on))
+            rclpy.spin_until_future_complete(node, request, timeout_sec=ANSWER_TIME)
+            answer = request.result()
+        if answer is None:
+            raise EnvironmentProblem(f"nobody answers {name}: does the driver run, in this ROS domain and namespace?")
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown()
+    console.print(answer.message or "done")
+    return 0 if answer.success else 1
 
 
 def _check(hardware: Hardware, driver: Driver, live: bool) -> int:
