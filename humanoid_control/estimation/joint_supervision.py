@@ -61,6 +61,7 @@ class SupervisionLimits:
         silence: time without a measurement [s].
         frozen: time for which a measurement may stay the same, to the last bit, while its command moves [s];
             frozen_move: how far the command must have moved in it [rad].
+        late: time after which nobody should move on without news of the joints [s].
         jump: change from one sample to the next, as a multiple of what the joint's speed allows.
         jumps: samples in a row that must have jumped; until then they are dropped.
     """
@@ -71,6 +72,7 @@ class SupervisionLimits:
     silence: float = 0.5
     frozen: float = 0.3
     frozen_move: float = 0.05
+    late: float = 0.1
     jump: float = 3.0
     jumps: int = 3
 
@@ -163,6 +165,17 @@ class JointSupervision:
             silent = np.flatnonzero(age > self.limits.silence)
             self._note(JointFaultKind.SILENT, silent, age[silent], self.limits.silence)
         return self._found
+
+    def late(self, now: float) -> bool:
+        """Test whether nothing new is known: no sample came, or none changed, while commands moved on.
+
+        It is so long before anything is a fault, where a network or a computer stalls; who waits meanwhile does not get
+        ahead of the joints.
+        """
+        if not self._count or np.isnan(self._changed).all():
+            return False
+        moved = np.nanmax(np.abs(self._commands[(self._count - 1) % COMMANDS] - self._command_then))
+        return bool(now - np.nanmax(self._changed) > self.limits.late and moved > self.limits.frozen_move)
 
     @property
     def worst(self) -> tuple[str, float]:

@@ -176,7 +176,9 @@ class Simulator(TickNode):
         """One period of the joint states; `done`: how many were simulated in this tick, None where none is due."""
         self.incoming.hold_when_silent(self.params.command_timeout)
         self.incoming.pull(self.params.tension)
+        self.incoming.lead(self.steps * self.params.step)
         self.engine.step(self.steps)
+        self.incoming.note_errors()
         failed = self.engine.diverged
         self.health.check("diverged", failed, Level.ERROR, f"the simulation {self.engine.failure}: call ~/reset")
         self.outgoing.publish(0.0 if done is None else self.pacer.late(done, time.monotonic()))
@@ -214,7 +216,10 @@ class Simulator(TickNode):
         return response
 
     def values(self) -> dict[str, Any]:
+        worst, self.incoming.worst = self.incoming.worst, ("", 0.0)
         return {
+            "following_error_rad": round(worst[1], 4),
+            "following_error_joint": worst[0],
             "simulated_s": round(self.engine.time, 3),
             "real_time_factor": round(self.pacer.achieved, 3),
             "engine": self.params.engine,

@@ -40,6 +40,8 @@ from humanoid_control.nodes.base.tick_node import Level
 from humanoid_control.nodes.simulator_parameters import SimulatorParameters, imperfection_of
 from humanoid_control.robots.tendons import NEEDS_TENDON_FILE
 from humanoid_control.simulation import Engine
+from humanoid_control.simulation.drives.command_blend import CommandBlend
+from humanoid_control.simulation.drives.position_control import POSITION
 from humanoid_control.simulation.sensors.sensor_model import Sensor
 from humanoid_control.simulation.sensors.tendon_sensor import TendonSensor, parse_faults
 
@@ -52,16 +54,21 @@ except ImportError:
 
 FARTHEST = 1e6  # [m] from the world's origin, and [N] of a push: more is no place, and no force
 MOST_TIMES = 10.0  # its limit: more than that a joint's commanded velocity or effort cannot mean
+RETURNS = 0.1  # [s] of simulated time without commands after which the next one is blended in
 
 
 class SimulatorInputs:
-    """Subscriptions of the simulator. Diagnostics report a faulty message, and it changes nothing."""
+    """Subscriptions of the simulator. Diagnostics report a faulty message, and it changes nothing.
+
+    Positions that come after a break, the first ones among them, do not step the references of the drives: they are
+    led there at the joints' speed limits.
+    """
 
     def __init__(self, node: Any, engine: Engine) -> None:
         self.node, self.engine, self.robot, self.health = node, engine, engine.robot, node.health
         self._tension = node.params.tension
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
-        self.arbiter = CommandArbiter(node, "joint_commands")
+        self.arbiter, self.blend = CommandArbiter(node, "joint_commands"), CommandBlend(self.robot.velocity)
         r = self.robot
         self._plausible = JointPlausibility(r.joint_names, r.lower, r.upper, r.velocity)
         self._most = {"velocity": MOST_TIMES * r.velocity, "effort": MOST_TIMES * np.maximum(r.effort, 1.0)}
@@ -79,6 +86,10 @@ class SimulatorInputs:
         """Forget what was commanded."""
         self._last = float("inf")  # simulated time of the last command [s]
         self._plausible.forget()
+        self._changes = -1  # of the owner of the commands, at the last one
+        self._given: tuple[np.ndarray | None, ...] = (None, None, None)  # the last command, for the blend
+        self.worst = ("", 0.0)
+        self.blend.end()
         self._without_position = np.zeros(self.robot.n, dtype=bool)
 
     def _guarded(self, key: str, callback: Callable[..., None]) -> Callable[..., None]:
@@ -113,11 +124,44 @@ class SimulatorInputs:
             self._in_order(kind, values, "command") if len(values) else None
             for kind, values in (("position", m.position), ("velocity", m.velocity), ("effort", m.effort))
         )
-        own = self._order[2]
+        own, now = self._order[2], self.engine.time
         self._drop_implausible(own, position, velocity=velocity, effort=effort)
-        self.engine.command(position, velocity, effort)
+        if now - self._last > RETURNS or self.arbiter.changes != self._changes:
+            self.blend.end()
+            if position is not None:
+                held = np.where(self._without_position, self.engine.joints, self.engine.drives.q_ref)
+                self.blend.begin(held, np.clip(position, self.robot.lower, self.robot.upper))
+        self._given = (position, velocity, effort)
+        if position is None:
+            self.blend.end()
+        if not self.blend.active:
+            self.engine.command(position, velocity, effort)
         self._without_position[own] = position is None
-        self._last = self.engine.time
+        self._last, self._changes = now, self.arbiter.changes
+
+    def lead(self, dt: float) -> None:
+        """Lead the references on where commands come back, by a period of length dt [s]."""
+        if not self.blend.active:
+            return
+        position, velocity, effort = self._given
+        assert position is not None
+        before = self.blend.reference
+        reference = self.blend.step(np.clip(position, self.robot.lower, self.robot.upper), dt)
+        if not self.blend.active:
+            self.engine.command(position, velocity, effort)
+            return
+        commanded = np.isfinite(position)
+        self.engine.command(
+            np.where(commanded, reference, np.nan), np.where(commanded, (reference - before) / dt, np.nan), effort
+        )
+
+    def note_errors(self) -> None:
+        """Take note of the joint that is farthest from the reference of its drive."""
+        drives = self.engine.drives
+        error = np.where(drives.mode == POSITION, np.abs(drives.q_ref - self.engine.joints), 0.0)
+        k = int(np.argmax(error))
+        if error[k] > self.worst[1]:
+            self.worst = (self.robot.joint_names[k], float(error[k]))
 
     def _drop_implausible(self, own: np.ndarray, position: np.ndarray | None, **others: np.ndarray | None) -> None:
         """Take numbers that no joint can follow out of a command; own: joints that it names."""
@@ -154,6 +198,8 @@ class SimulatorInputs:
         """Joints under velocity or effort command are held where they are once the commands cease."""
         silent = self.engine.time - self._last > timeout
         self.health.check("silent", silent, Level.WARN, "no commands: last position held")
+        if silent:
+            self.blend.end()
         if silent and self._without_position.any():
             self.engine.command(np.where(self._without_position, self.engine.joints, np.nan))
             self._without_position[:] = False

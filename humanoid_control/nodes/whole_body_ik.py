@@ -171,6 +171,8 @@ def _marker(ns: str, number: int, kind: int, scale: Any, color: Any = GREY) -> M
 
 # -------- The node
 
+LATE = 1.0  # [s] after the estimates were late, for which a robot that is elsewhere was out of reach: it is no fault,
+AGAIN = 5.0  # [s] unless it is so once more
 LOST_AFTER = 0.2  # [s] without an estimate after which a robot under feedback stands still, and others are warned of
 NO_POSITIONS = np.zeros(0)
 SHORTEST_STEP = 100_000  # [ns]
@@ -246,6 +248,7 @@ class WholeBodyIkNode(TickNode):
     node_name = "whole_body_ik"
     stamp: float | None  # of the newest targets, until a command has used them
     last_command: int | None  # its time [ns]
+    late = elsewhere = float("-inf")  # when the estimates were late, and when the robot was elsewhere after that [s]
     away = False  # the robot is silent, or its time stands still: it goes on from where it is then
 
     def configure(self) -> float:
@@ -303,7 +306,7 @@ class WholeBodyIkNode(TickNode):
     def activate(self) -> None:
         """Start where the robot is: the first command waits for its joint states."""
         self.waiting, self.stamp, self.last_command = True, None, None
-        self.away, self.stopped, self.supervised = False, False, False
+        self.away = self.stopped = self.supervised = False
         self.estimate.forget()
         self.commands.restart()
         self.follower.start(self.robot.postures["neutral"])
@@ -394,11 +397,17 @@ class WholeBodyIkNode(TickNode):
         self.away = gone or self.paused
         text = f"no estimated_joint_states for {silence:.1f} s: {'stopped until they are back' if gone else 'late'}"
         self.health.check("robot", silence > LOST_AFTER, Level.ERROR if gone else Level.WARN, text)
+        late = self.supervision.late(now)  # what is commanded on meanwhile would be an error then
+        self.late = now if late else self.late
         fault = None if self.away or not self.params.following_error else self.supervision.fault(now)
         if fault is not None and not self.stopped:
+            if now - self.late < LATE and now - self.elsewhere > AGAIN:
+                self.elsewhere = now
+                self.activate()
+                return False
             self.stopped = True
             self.health.report("joints", Level.ERROR, f"{fault}: stopped; ~/resync goes on from where the robot is")
-        return not (self.away or self.stopped)
+        return not (self.away or self.stopped or late)
 
     def command(self, moves: bool) -> None:
         """Publish where the robot should be after the time since the last command, with the tick's own time.

@@ -16,7 +16,7 @@ from humanoid_control.robots import Robot, load_robot
 from humanoid_control.simulation.contact.ground import Ground
 from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.simulation.contact.points import ContactSettings
-from humanoid_control.simulation.drives.position_control import DriveGains, default_gains, driven_gains
+from humanoid_control.simulation.drives.position_control import DriveCommands, DriveGains, default_gains, driven_gains
 from humanoid_control.simulation.settings import IDEAL, TENDONS, WorldSettings
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Engine(RobotInterface, Protocol):
         diverged: the state stopped being finite; the last good one is kept until `reset` or `set_state`.
         failure: one line why; empty otherwise.
         uncommanded: which joints take no commands, because tendons at constant tensions move them.
+        drives: references of the drives, as they were commanded.
     """
 
     robot: Robot
@@ -50,6 +51,7 @@ class Engine(RobotInterface, Protocol):
     diverged: bool
     failure: str
     uncommanded: np.ndarray
+    drives: DriveCommands
 
     @property
     def joints(self) -> np.ndarray:

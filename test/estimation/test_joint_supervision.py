@@ -99,6 +99,25 @@ def test_states_that_freeze_are_found_only_while_commands_move():
     assert run(commanded=slow, noise=0.0)[0] is None, "measured and moving"
 
 
+@pytest.mark.parametrize("how", ["no samples", "the same samples"])
+def test_it_is_late_where_commands_move_on_without_news(how):
+    s = JointSupervision(NAMES, SPEED)
+    assert not s.late(0.0), "nothing is commanded yet"
+    for k in range(100):
+        t = k * DT
+        s.command(t, np.array([0.5 * t, 0.0, 0.0]))
+        if t < 0.2:
+            s.measure(t, ALL, np.array([0.5 * t, 0.0, 0.0]))
+        elif how == "the same samples":
+            s.measure(t, ALL, np.array([0.5 * 49 * DT, 0.0, 0.0]))
+        assert s.late(t) == (t > 0.2 - DT + 0.1 + 1e-9), t
+    s.measure(0.4, ALL, np.array([0.1, 0.0, 0.0]))
+    assert not s.late(0.4)
+    for k in range(100):
+        s.command(0.5 + k * DT, np.array([0.2, 0.0, 0.0]))
+    assert not s.late(0.9), "at rest there is no news"
+
+
 def test_samples_that_jump_are_dropped_and_three_in_a_row_are_a_fault():
     spike = shift(1, 1.0, until=2 * DT - 1e-9)
     fault, _, s = run(spike)
