@@ -17,7 +17,11 @@ EXAMPLES = """examples:
 """
 
 TOPICS = {
-    "targets": ("visualization_msgs/MarkerArray", "where points or links should be: ns is the name, pose the target"),
+    "targets": (
+        "visualization_msgs/MarkerArray",
+        "where points or links should be: ns is the name, pose the target, in the frame `world` or the root link's, or where "
+        "tf2_ros is installed in any that has a transform to `world`; at most 256 markers a message are read",
+    ),
     "goals": (
         "visualization_msgs/MarkerArray",
         "a goal, when the targets have come to it: id is its number, text its kind (reachable, far, inside)",
@@ -37,7 +41,11 @@ TOPICS = {
         "sensor_msgs/JointState",
         "position and velocity for every joint, solved by the streamer itself (`solve`); steps of exactly 1 / rate",
     ),
-    "joint_states": ("sensor_msgs/JointState", "measured position, velocity and torque"),
+    "joint_states": (
+        "sensor_msgs/JointState",
+        "measured position, velocity and torque; what lies beyond range or speed is refused until three in a row agree. "
+        "Clocks of senders may be apart or absent: stamps are corrected, or arrival is taken, and it is said",
+    ),
     "joint_trajectory": (
         "trajectory_msgs/JointTrajectory",
         "executed from where the reference is, once the robot follows: lines, cubics or quintics through its points; "
