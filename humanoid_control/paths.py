@@ -53,12 +53,16 @@ def state_dir() -> Path:
     Raises:
         EnvironmentProblem: nothing can be written there.
     """
-    path = Path(os.environ.get("HUMANOID_HOME") or Path.home() / ".humanoid")
+    remedy = "set HUMANOID_HOME to a folder for logs and recordings"
+    try:
+        path = Path(os.environ.get("HUMANOID_HOME") or Path.home() / ".humanoid")
+    except RuntimeError:  # neither HOME nor an entry of the user in the system's list
+        raise EnvironmentProblem(f"the home folder of this user is not known; {remedy}") from None
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path):
             pass
     except OSError as e:
         reason = f"{path} cannot be written: {e.strerror}"
-        raise EnvironmentProblem(f"{reason}; set HUMANOID_HOME to a folder for logs and recordings") from None
+        raise EnvironmentProblem(f"{reason}; {remedy}") from None
     return path
