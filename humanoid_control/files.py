@@ -85,7 +85,7 @@ def _os_errors_told(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as e:
-        raise ConfigError(f"{path} cannot be written: {e.strerror or e}") from None
+        raise ConfigError(f"{shown(path, 300)} cannot be written: {e.strerror or e}") from None
 
 
 # -------- Reading YAML
@@ -297,10 +297,11 @@ def check_file(path: Path | None, what: str = "output") -> None:
     """
     if path is None:
         return
-    if path.is_dir():
-        raise ConfigError(f"the {what} must be a file, and {path} is a folder")
-    regular_file(path)
-    _check_place(path)
+    with _os_errors_told(path):
+        if path.is_dir():
+            raise ConfigError(f"the {what} must be a file, and {path} is a folder")
+        regular_file(path)
+        _check_place(path)
 
 
 def check_folder(path: Path | None, what: str = "output") -> None:
@@ -315,9 +316,10 @@ def check_folder(path: Path | None, what: str = "output") -> None:
     """
     if path is None:
         return
-    if path.exists() and not path.is_dir():
-        raise ConfigError(f"the {what} must be a folder, and {path} is a file")
-    _check_place(path)
+    with _os_errors_told(path):
+        if path.exists() and not path.is_dir():
+            raise ConfigError(f"the {what} must be a folder, and {path} is a file")
+        _check_place(path)
 
 
 def _check_place(path: Path) -> None:

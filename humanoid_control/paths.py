@@ -64,6 +64,7 @@ def state_dir() -> Path:
     Raises:
         EnvironmentProblem: nothing can be written there.
     """
+    remedy = "set HUMANOID_HOME to a folder for logs and recordings"
     path = Path(os.environ.get("HUMANOID_HOME") or home_dir() / ".humanoid")
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -71,5 +72,5 @@ def state_dir() -> Path:
             pass
     except OSError as e:
         reason = f"{path} cannot be written: {e.strerror}"
-        raise EnvironmentProblem(f"{reason}; set HUMANOID_HOME to a folder for logs and recordings") from None
+        raise EnvironmentProblem(f"{reason}; {remedy}") from None
     return path

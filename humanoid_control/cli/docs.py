@@ -19,8 +19,8 @@ EXAMPLES = """examples:
 TOPICS = {
     "targets": (
         "visualization_msgs/MarkerArray",
-        "where points or links should be: ns is the name, pose the target, in the frame `world` or the root link's, or where "
-        "tf2_ros is installed in any that has a transform to `world`; at most 256 markers a message are read",
+        "where points or links should be: ns is the name, pose the target, in the frame `world` or the root link's, or "
+        "where tf2_ros is installed in any that has a transform to `world`; at most 256 markers a message are read",
     ),
     "goals": (
         "visualization_msgs/MarkerArray",
@@ -43,8 +43,8 @@ TOPICS = {
     ),
     "joint_states": (
         "sensor_msgs/JointState",
-        "measured position, velocity and torque; what lies beyond range or speed is refused until three in a row agree. "
-        "Clocks of senders may be apart or absent: stamps are corrected, or arrival is taken, and it is said",
+        "measured position, velocity and torque; what lies beyond range or speed is refused until three in a row "
+        "agree. Clocks of senders may be apart or absent: stamps are corrected, or arrival is taken, and it is said",
     ),
     "joint_trajectory": (
         "trajectory_msgs/JointTrajectory",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from humanoid_control.cli.parser import (
 )
 from humanoid_control.collision.ssv.segments import SegmentFile, Volume, expand, read_segment_file
 from humanoid_control.errors import ConfigError, RobotError
+from humanoid_control.files import check_file
 from humanoid_control.robots.catalogue import load_robot, urdf_path, volumes_path
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.volumes import find_pairs, model_of, volumes_of_shapes
@@ -120,9 +122,12 @@ def run(args: argparse.Namespace) -> int:
     require_range("port", args.port, 1, 65535)
     robot = load_robot(args.robot, "fixed")
     path = args.file or volumes_path(args.robot)
-    if args.file and not path.parent.is_dir():
-        raise ConfigError(f"--file: the folder {path.parent} does not exist")
-    if args.check and args.file and not path.is_file():
+    if args.check:
+        if args.file and not os.path.isdir(path.parent):
+            raise ConfigError(f"--file: the folder {path.parent} does not exist")
+    else:
+        check_file(args.file, "file of volumes")
+    if args.check and args.file and not os.path.isfile(path):
         raise RobotError(f"there is no file of volumes {path}")
     file = read_volumes(robot, path)
     if args.check:

@@ -20,6 +20,7 @@ EXAMPLES = """examples:
 
 Every parameter of every node: docs/parameters.md. Ctrl-C stops all nodes.
 """
+LONGEST_NAMESPACE = 150  # names of topics may have 255 characters
 NAMESPACE = re.compile(r"/?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*/?")
 
 
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         table("stacks", ["name", "what it does", "nodes"], rows)
         return 0
     stack = find_stack(args.stack).part(args.only or (), args.without or ())
-    if args.namespace and not NAMESPACE.fullmatch(args.namespace):
+    if args.namespace and not (NAMESPACE.fullmatch(args.namespace) and len(args.namespace) <= LONGEST_NAMESPACE):
         raise ConfigError(
             f"--namespace must be letters, digits and _, not a digit first, parts divided by /, got '{args.namespace}'"
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from humanoid_control.documents import read_text
-from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.errors import RobotError, UnknownNameError, shown
 from humanoid_control.files import why
 from humanoid_control.paths import share_dir
 from humanoid_control.robots.description.robot_file import RobotFile, read_robot_file
@@ -117,11 +117,16 @@ def urdf_path(name_or_path: str | Path) -> Path:
         raise RobotError(f"no robot is named: give the path of a URDF, or one of {', '.join(KNOWN)}")
     if text in KNOWN:
         return share_dir() / "urdf" / f"{text}.urdf"
-    path = Path(text).expanduser()
-    if path.is_dir():
-        raise RobotError(f"{path} is a folder: give the URDF file in it")
-    if path.is_file():
-        return path
+    try:
+        path = Path(text).expanduser()
+        if path.is_dir():
+            raise RobotError(f"{path} is a folder: give the URDF file in it")
+        if path.is_file():
+            return path
+    except (OSError, ValueError, RuntimeError) as e:  # too long; a null byte; ~ of an unknown user
+        raise RobotError(
+            f"'{shown(text)}' is no path of a URDF file: {shown(getattr(e, 'strerror', None) or e)}"
+        ) from None
     if path.suffix or "/" in text:
         near = sorted(p.name for p in path.parent.glob("*.urdf")) if path.parent.is_dir() else []
         offer = f"; URDF files there: {', '.join(near[:5])}" if near else ""

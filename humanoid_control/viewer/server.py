@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http
 import logging
+import re
 import socket
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,8 +32,8 @@ def port_is_free(host: str, port: int) -> bool:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             s.bind((host, port))
-        except socket.gaierror:
-            raise ConfigError(f"'{host}' is no address of this machine to listen on") from None
+        except (socket.gaierror, ValueError, TypeError):  # the last two: no letters of a host
+            raise ConfigError(f"'{shown(host)}' is no address of this machine to listen on") from None
         except OSError:
             return False
     return True
@@ -51,6 +52,7 @@ def light_scene(scene: viser.SceneApi, shadows: bool) -> None:
 # -------- Pages of others
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_HOST = re.compile(r"[\w.:%-]+")  # a name, or an address
 _FORBIDDEN = "Not for pages of other sites: {}. A host that may connect is named in 'origins'.\n"
 
 
@@ -101,9 +103,10 @@ def _parts(origin: str) -> tuple[str, str, int | None] | None:
         host, port = url.hostname, url.port
     except ValueError:
         return None
-    if not host or url.username is not None or url.path.strip("/") or url.query or url.fragment or " " in host:
+    host = (host or "").rstrip(".")
+    if not _HOST.fullmatch(host) or url.username is not None or url.path.strip("/") or url.query or url.fragment:
         return None
-    return url.scheme, host.rstrip("."), port
+    return url.scheme, host, port
 
 
 _opening = threading.Lock()

@@ -263,6 +263,17 @@ OUTSIDE = [
     ("picture --port 0", "--port must be between 1 and 65535"),
     ("picture --width 3", "--width must be between 100 and 8000"),
     ("picture --at 1000", "--at must be between 0 and"),
+    (["robots", "show", "x" * 5000], "is no path of a URDF file: File name too long"),
+    (["robots", "show", "~nobody_at_all/a.urdf"], "is no path of a URDF file"),
+    (["up", "targets", "--namespace", "x" * 200], "--namespace must be"),
+    (["segments", "lola", "--file", "x" * 5000], "cannot be written: File name too long"),
+    (["segments", "lola", "--file", "."], "the file of volumes must be a file"),
+    (["segments", "lola", "--file", "/dev/null"], "/dev/null is not a regular file"),
+    (["segments", "lola", "--host", "\udcff"], "is no address"),
+    (["demo", "walk", "--ground", f"file:path={'x' * 5000}"], "no file"),
+    (["study", "walking", "--robot", "x" * 5000], "unknown robot that walks"),
+    (["retarget", "dance", "-o", f"{'x' * 5000}.csv"], "File name too long"),
+    (["retarget", "x" * 5000], "cannot be read: File name too long"),
     ("clip dance --rate nan", "--rate must be between 0.1 and 1000, got nan"),
     ("retarget dance --rate -1", "--rate must be between 0.1 and 1000, got -1"),
     ("score dance --robot hrp2 --rate inf", "--rate must be between"),
@@ -378,7 +389,7 @@ def test_a_typo_is_one_line_with_the_right_spelling(told, bag, hardware_file, li
     assert words in told(line)
 
 
-@pytest.mark.parametrize(("line", "words"), IGNORED + OUTSIDE, ids=[line for line, _ in IGNORED + OUTSIDE])
+@pytest.mark.parametrize(("line", "words"), IGNORED + OUTSIDE, ids=[str(line)[:60] for line, _ in IGNORED + OUTSIDE])
 def test_what_would_be_ignored_or_cannot_be_is_refused(told, bag, line, words):
     assert words in told(line)
 
@@ -435,3 +446,18 @@ def test_what_set_says_is_what_the_demo_plays_and_judges(monkeypatch):
     assert main(["demo", "--no-viewer", *settings]) == 2
     wanted = {"speed": 0.5, "clip": "gentle_dance", "clip_scale": 0.9, "marker_set": "", "lead_in": 3.0, "scale": 0.9}
     assert seen == wanted
+
+
+def test_without_a_home_a_command_says_what_to_set_or_works(told, monkeypatch, capfd):
+    """As in a container whose user is in no list."""
+    import pwd
+
+    def nobody(uid):
+        raise KeyError(uid)
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    assert "is no path of a URDF file" in told("robots show ~/r.urdf")
+    monkeypatch.delenv("HUMANOID_HOME")
+    assert "home folder of this user is not known; set HUMANOID_HOME" in told("runs")
+    assert main(["robots", "list"]) == 0 and "HRP-2" in capfd.readouterr().out

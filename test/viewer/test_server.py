@@ -127,7 +127,9 @@ def test_both_pages_pass_on_what_the_user_names(monkeypatch):
             make()
 
 
-@pytest.mark.parametrize("name", ["*", "http://", "a b", "lab.example.org:8080", "https://lab.example.org/x", "[::1"])
+@pytest.mark.parametrize(
+    "name", ["*", ".", "http://", "a b", "lab.example.org:8080", "https://lab.example.org/x", "[::1"]
+)
 def test_an_origin_that_is_none_is_refused(name):
     with pytest.raises(ConfigError, match="neither a host nor an origin"):
         Origins([name])

@@ -12,6 +12,7 @@ Angles are in degrees, lengths in metres. Waves, rough ground and tiles are leve
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -141,8 +142,8 @@ def _from_file(path: str, v: Values) -> Ground:
     """Heights of a file: .npz with `heights`, `spacing` and `origin`, or a table of numbers as text."""
     if not path:
         raise ConfigError("ground 'file': needs path=FILE")
-    where = Path(path).expanduser()
-    if not where.is_file():
+    where = Path(os.path.expanduser(path))
+    if not os.path.isfile(where):  # also False for what cannot be a path
         raise ConfigError(f"ground 'file': no file '{path}'")
     try:
         if where.suffix == ".npz":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -302,7 +303,7 @@ def is_stranger(robot: str) -> bool:
     """
     if robot in WALKERS:
         return False
-    if robot in KNOWN or not (Path(robot).suffix or "/" in robot or Path(robot).expanduser().exists()):
+    if robot in KNOWN or not (Path(robot).suffix or "/" in robot or os.path.exists(os.path.expanduser(robot))):
         raise UnknownNameError("robot that walks", robot, WALKERS, hint="(or give the path of a URDF)")
     urdf_path(robot)
     return True
