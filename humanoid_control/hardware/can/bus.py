@@ -1,4 +1,4 @@
-"""A CAN bus by the name of its interface: opened with one-line errors, read without waiting, its load and its health."""
+"""A CAN bus by the name of its interface: opened with one-line errors, read without waiting, load and health."""
 
 from __future__ import annotations
 

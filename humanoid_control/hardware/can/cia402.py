@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from humanoid_control.hardware.transport import ActuatorCommand, ActuatorState, Flag, Mode
+from humanoid_control.jit import kernel
 
 INT16, INT32 = 2**15 - 1, 2**31 - 1
 
@@ -120,19 +121,19 @@ FAULTS = {
     0x3120: "mains under-voltage", 0x3130: "a phase is missing", 0x3210: "DC link over-voltage",
     0x3220: "DC link under-voltage", 0x3230: "load error", 0x3310: "output over-voltage", 0x4110: "ambient too hot",
     0x4120: "ambient too cold", 0x4210: "drive too hot", 0x4220: "drive too cold", 0x4310: "drive too hot",
-    0x4320: "drive too cold", 0x4410: "motor too hot", 0x5112: "24 V supply", 0x5113: "5 V supply", 0x5114: "15 V supply",
-    0x5210: "measuring circuit", 0x5300: "operating unit", 0x5441: "contactor", 0x5530: "memory of the drive",
-    0x6010: "software reset by its watchdog", 0x6100: "internal software", 0x6200: "user software",
-    0x6310: "loss of parameters", 0x6320: "parameter error", 0x7110: "brake chopper", 0x7121: "motor blocked",
-    0x7122: "motor error or wrong commutation", 0x7300: "sensor", 0x7303: "resolver 1 fault", 0x7304: "resolver 2 fault",
-    0x7305: "incremental encoder 1 fault", 0x7306: "incremental encoder 2 fault", 0x7310: "speed too high",
-    0x7320: "position sensor", 0x7500: "communication inside the drive", 0x8110: "CAN overrun: frames lost",
-    0x8120: "CAN error passive", 0x8130: "heartbeat of the controller is missing", 0x8140: "recovered from bus off",
-    0x8150: "collision of identifiers", 0x8210: "process data of a wrong length", 0x8220: "process data too long",
-    0x8240: "SYNC of a wrong length", 0x8250: "process data are missing", 0x8311: "torque too high",
-    0x8331: "torque fault", 0x8400: "velocity control", 0x8480: "velocity error too high", 0x8500: "position control",
-    0x8600: "positioning", 0x8611: "following error", 0x8612: "beyond its position limit", 0x8700: "SYNC",
-    0x9000: "external error", 0xF001: "deceleration", 0xFF00: "fault of the manufacturer's own",
+    0x4320: "drive too cold", 0x4410: "motor too hot", 0x5112: "24 V supply", 0x5113: "5 V supply",
+    0x5114: "15 V supply", 0x5210: "measuring circuit", 0x5300: "operating unit", 0x5441: "contactor",
+    0x5530: "memory of the drive", 0x6010: "software reset by its watchdog", 0x6100: "internal software",
+    0x6200: "user software", 0x6310: "loss of parameters", 0x6320: "parameter error", 0x7110: "brake chopper",
+    0x7121: "motor blocked", 0x7122: "motor error or wrong commutation", 0x7300: "sensor", 0x7303: "resolver 1 fault",
+    0x7304: "resolver 2 fault", 0x7305: "incremental encoder 1 fault", 0x7306: "incremental encoder 2 fault",
+    0x7310: "speed too high", 0x7320: "position sensor", 0x7500: "communication inside the drive",
+    0x8110: "CAN overrun: frames lost", 0x8120: "CAN error passive", 0x8130: "heartbeat of the controller is missing",
+    0x8140: "recovered from bus off", 0x8150: "collision of identifiers", 0x8210: "process data of a wrong length",
+    0x8220: "process data too long", 0x8240: "SYNC of a wrong length", 0x8250: "process data are missing",
+    0x8311: "torque too high", 0x8331: "torque fault", 0x8400: "velocity control", 0x8480: "velocity error too high",
+    0x8500: "position control", 0x8600: "positioning", 0x8611: "following error", 0x8612: "beyond its position limit",
+    0x8700: "SYNC", 0x9000: "external error", 0xF001: "deceleration", 0xFF00: "fault of the manufacturer's own",
 }  # fmt: skip
 """Error codes of objects 0x603F and of emergency messages (CiA 301, CiA 402)."""
 
@@ -184,42 +185,88 @@ class DriveUnits(NamedTuple):
     most_torque: np.ndarray
 
 
+@kernel
+def decode_samples(
+    raw: np.ndarray,
+    words: np.ndarray,
+    units: np.ndarray,
+    last: np.ndarray,
+    rate: float,
+    q: np.ndarray,
+    v: np.ndarray,
+    tau: np.ndarray,
+) -> bool:
+    """Samples of n drives, all of one instant, into arrays; v is the difference to the samples before.
+
+    Args:
+        raw: (8 n,) bytes of TPDO1. words: (n,) uint16 status words, changed in place.
+        units: (2, n) radians in a count, N m in a per mille. last: (n,) positions before [rad], changed in place.
+        rate: of the samples [1/s]. q, v, tau: (n,) changed in place [rad], [rad/s], [N m].
+
+    Returns:
+        True where a status word is another one than before.
+    """
+    changed = False
+    for i in range(len(q)):
+        o = 8 * i
+        word = np.uint16(raw[o]) | np.uint16(raw[o + 1]) << 8
+        if word != words[i]:
+            words[i] = word
+            changed = True
+        low, high = (
+            np.uint32(raw[o + 2]) | np.uint32(raw[o + 3]) << 8,
+            np.uint32(raw[o + 4]) | np.uint32(raw[o + 5]) << 8,
+        )
+        x = np.int32(low | high << 16) * units[0, i]
+        v[i] = (x - last[i]) * rate
+        q[i] = last[i] = x
+        tau[i] = np.int16(np.uint16(raw[o + 6]) | np.uint16(raw[o + 7]) << 8) * units[1, i]
+    return changed
+
+
 class ProcessData:
     """Cyclic data of n drives: commands into frames, frames into samples. Neither raises whatever comes.
 
     Attributes:
         rpdo1, rpdo2: (n,) records that are sent. control, target: views of rpdo1.
         status: (n,) status words. state: (n,) `State`. position: (n,) measured [counts].
-        fresh: (n,) a sample of this cycle has come. seen: (n,) any sample has come.
+        seen: (n,) any sample has come. complete: the samples of all drives have come in this cycle.
         copies: (n,) samples beyond one per cycle, less the missing ones: above a few, two devices have one id.
         changed: status words are others than in the cycle before.
+        unpowered: rows whose target is where they are; None: there are none.
     """
 
     def __init__(self, ids: Sequence[int], units: DriveUnits, measured_velocity: bool = False) -> None:
         n = len(ids)
-        self.units, self._n, self._ids = units, n, tuple(ids)
+        self.units, self._n = units, n
         self.rpdo1, self.rpdo2 = np.zeros(n, RPDO1), np.zeros(n, RPDO2)
         self.control, self.target = self.rpdo1["control"], self.rpdo1["target"]
         self._samples, self._speeds = np.zeros(n, TPDO1), np.zeros(n, TPDO2)
+        self._raw = self._samples.view(np.uint8)
+        self._bytes = memoryview(self._raw)
         self.status, self.position = self._samples["status"], self._samples["position"]
         self._torque, self._speed = self._samples["torque"], self._speeds["velocity"]
-        self.state, self.flags = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
-        self.fresh, self.seen = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-        self.copies = np.zeros(n, dtype=int)
-        self.changed, self.wish = True, Wish.OFF
-        self.unpowered: Any = slice(None)  # rows whose target is where they are
+        self.state, self.flags, self._fresh_flags = np.zeros((3, n), np.uint8)
+        self.seen, self._fresh, self._decoded = np.zeros((3, n), dtype=bool)
+        self.copies, self._duplicated = np.zeros(n, dtype=int), False
+        self.changed, self.wish, self.complete = True, Wish.OFF, False
+        self.unpowered: Any = slice(None)
         self._velocity = measured_velocity
         self._rows = {0x180 + i: k for k, i in enumerate(ids)}
         self._speed_rows = {0x280 + i: k for k, i in enumerate(ids)} if measured_velocity else {}
         self._order: list[int] = []  # identifiers as they came when all came once
         self._sort: Any = None
-        self._count = np.zeros(n, dtype=int)
-        self._work, self._last_q = np.zeros(n), np.full(n, np.nan)
-        self._words = b""
-        self._per_count, self._per_mille = 1.0 / units.counts, 1.0 / units.torque
+        self._steady = self._decoded_all = False
+        self._nothing, self._late = True, np.zeros(0, dtype=int)
+        self._finite = np.ones(n, dtype=bool)
+        self._work, self._last, self._words = np.zeros(n), np.full(n, np.nan), np.zeros(n, np.uint16)
+        self._per = np.array([1.0 / units.counts, 1.0 / units.torque])
         self._sampled = self._sampled_before = np.nan
-        self._whole, self._decoded = False, np.zeros(n, dtype=bool)
-        self._late: Any = None
+
+    def load_kernel(self) -> None:
+        """Compile what the cycle needs, or load it, so that the first cycle takes no longer than others."""
+        zeros = np.zeros((4, self._n))
+        decode_samples(self._raw.copy(), self._words.copy(), self._per, zeros[0], 1.0, *zeros[1:])
 
     # -- commands -----------------------------------------------------------------------------------------------------
 
@@ -230,8 +277,8 @@ class ProcessData:
         """
         u, q = self.units, self._work
         np.multiply(command.q, u.counts, out=q)
-        if not q.dot(q) < np.inf:
-            np.copyto(q, self.target, where=~np.isfinite(q))
+        if not np.isfinite(q, self._finite).all():
+            np.copyto(q, self.target, where=~self._finite)
         np.rint(q, out=q)
         np.maximum(q, u.lower, out=q)
         np.minimum(q, u.upper, out=q)
@@ -242,17 +289,17 @@ class ProcessData:
     def pack_second(self, command: ActuatorCommand) -> None:
         """Velocities and torques into `rpdo2`, inside the limits; what is no number is zero."""
         u = self.units
-        v = np.nan_to_num(command.v * u.speed, nan=0.0)
-        tau = np.nan_to_num(command.tau * u.torque, nan=0.0)
+        v, tau = np.nan_to_num(command.v, nan=0.0) * u.speed, np.nan_to_num(command.tau, nan=0.0) * u.torque
         self.rpdo2["velocity"] = np.rint(np.clip(v, -u.most_speed, u.most_speed))
-        self.rpdo2["torque"] = np.rint(np.clip(tau, -u.most_torque, u.most_torque))
+        self.rpdo2["torque"] = np.rint(np.clip(np.nan_to_num(tau, nan=0.0), -u.most_torque, u.most_torque))
         if self.unpowered is not None:
             self.rpdo2[self.unpowered] = 0
 
     def hold(self) -> None:
         """Target of drives without power: where they are, inside the limits."""
         u, rows = self.units, self.unpowered
-        self.target[rows] = np.clip(self.position[rows], u.lower[rows], u.upper[rows])
+        if rows is not None:
+            self.target[rows] = np.clip(self.position[rows], u.lower[rows], u.upper[rows])
 
     def steer(self, wish: Wish) -> None:
         """Control words of all drives for the next transition toward a wish."""
@@ -261,95 +308,115 @@ class ProcessData:
 
     # -- samples ------------------------------------------------------------------------------------------------------
 
+    def expect(self, row: int) -> None:
+        """Take a drive for one that has not said anything yet."""
+        self.seen[row], self.state[row] = False, State.NOT_READY_TO_SWITCH_ON
+        self._order, self._words[row], self.copies[row] = [], 0xFFFF, 0
+
     def begin(self, now: float, state: ActuatorState) -> None:
         """Begin a cycle: samples that come from now on were taken at the monotonic time `now` [s].
 
         Samples that have come since the last `decode` are those of the cycle before, and go into the state as such.
         """
-        self._late = None
-        if not self._whole:
-            late = self.fresh & ~self._decoded
-            if late.any():
-                self._decode_some(state, late)
-                self._late = late
-        if not self._whole or self.copies.any():
-            self.copies = np.maximum(self.copies - (self.seen & ~self.fresh), 0)
-        self.fresh[:] = False
+        if not self._steady or self._duplicated or self._late.size or not self._decoded_all:
+            self._end_cycle(state)
+        self._steady, self.complete, self._nothing = self._decoded_all, False, True
         self._sampled_before, self._sampled = self._sampled, now
+
+    def _end_cycle(self, state: ActuatorState) -> None:
+        """Bookkeeping of a cycle in which samples were missing, late, or too many."""
+        if self.complete:
+            self._fresh[:] = True
+        late = self._fresh & ~self._decoded & (not self._decoded_all) & (self._sampled == self._sampled)
+        self._late = np.flatnonzero(late)
+        if self._late.size:
+            self._decode_some(state, self._late)
+        self.copies = np.maximum(self.copies - (self.seen & ~self._fresh), 0)
+        self._duplicated = bool(self.copies.any())
+        self._fresh[:], self._decoded[:] = False, False
 
     def take(self, frames: Sequence[Any]) -> Sequence[Any]:
         """Keep the samples among frames that have come; returns the other frames."""
         ids = [f.arbitration_id for f in frames]
-        if ids == self._order and not self.fresh.any():  # the usual case: all drives, in the usual order
-            raw = b"".join(self._sort([f.data for f in frames]))
-            if len(raw) == 8 * self._n:
-                self._samples[:] = np.frombuffer(raw, TPDO1)
-                self.fresh[:] = True
+        if ids == self._order and self._nothing:  # the usual case: all drives, in the usual order
+            raw = b"".join([f.data for f in frames] if self._sort is None else self._sort([f.data for f in frames]))
+            if len(raw) == 8 * self._n:  # no frame has more than 8
+                self._bytes[:] = raw
+                self.complete, self._nothing = True, False
                 return ()
+        return self._take_one_by_one(frames, ids)
+
+    def _take_one_by_one(self, frames: Sequence[Any], ids: list[int]) -> list[Any]:
         others, order = [], []
+        if self._nothing or self.complete:
+            self._fresh[:] = self.complete
+        self._nothing = False
         for f in frames:
-            k = self._rows.get(f.arbitration_id)
-            if k is not None and len(f.data) == 8:
-                self._samples[k] = np.frombuffer(bytes(f.data), TPDO1)[0]
-                self.copies[k] += bool(self.fresh[k])
-                self.fresh[k] = self.seen[k] = True
+            k, size = self._rows.get(f.arbitration_id), len(f.data)
+            if k is not None and size == 8:
+                self._bytes[8 * k : 8 * k + 8] = bytes(f.data)
+                if self._fresh[k]:
+                    self.copies[k] += 1
+                    self._duplicated = True
+                self._fresh[k] = self.seen[k] = True
                 order.append(k)
-            elif (k := self._speed_rows.get(f.arbitration_id)) is not None and len(f.data) == 4:
+            elif size == 4 and (k := self._speed_rows.get(f.arbitration_id)) is not None:
                 self._speeds[k] = np.frombuffer(bytes(f.data), TPDO2)[0]
             else:
                 others.append(f)
-        if not self._velocity and len(order) == len(frames) == self._n == len(set(order)):
+        self.complete = bool(self._fresh.all())
+        if not self._velocity and len(frames) == self._n and sorted(order) == list(range(self._n)):
             self._order = ids
-            picked = operator.itemgetter(*np.argsort(order).tolist())
-            self._sort = picked if self._n > 1 else list
+            self._sort = operator.itemgetter(*np.argsort(order).tolist()) if order != sorted(order) else None
         return others
-
-    def complete(self) -> bool:
-        """True where the samples of all drives have come in this cycle."""
-        return bool(self.fresh.all())
 
     def decode(self, state: ActuatorState) -> None:
         """Samples that have come into arrays; `changed` tells whether a status word did."""
-        q, dt = self._work, self._sampled - self._sampled_before
-        np.multiply(self.position, self._per_count, out=q)
-        self._whole = bool(self.fresh.all())
-        if self._whole and dt > 0:
-            np.subtract(q, self._last_q, out=state.v)
-            state.v *= 1.0 / dt
-            state.q[:] = q
-            self._last_q[:] = q
-            np.multiply(self._torque, self._per_mille, out=state.tau)
-            state.stamp[:] = self._sampled
+        dt = self._sampled - self._sampled_before
+        if self.complete and self._steady and dt > 0:
+            self.changed = decode_samples(
+                self._raw, self._words, self._per, self._last, 1.0 / dt, state.q, state.v, state.tau
+            )
+            state.stamp.fill(self._sampled)
         else:
-            self._decode_some(state, self.fresh)
-            self._decoded[:] = self.fresh
+            self._decode_cycle(state)
+        self._decoded_all = self.complete
         if self._velocity:
             np.divide(self._speed, self.units.speed, out=state.v)
-        words = self.status.tobytes()
-        self.changed = words != self._words
         if self.changed:
-            self._words = words
             self._read_status()
-        np.add(self.flags, self.fresh, out=state.flags)  # FRESH is 1
-        if self._late is not None:
+        if self.complete and not self._late.size:
+            state.flags[:] = self._fresh_flags
+        else:
+            state.flags[:] = self.flags
+            state.flags[self._fresh | self.complete] |= np.uint8(Flag.FRESH)
             state.flags[self._late] |= np.uint8(Flag.FRESH)
 
+    def _decode_cycle(self, state: ActuatorState) -> None:
+        """A cycle in which samples are missing, or the first one."""
+        if self._nothing or self.complete:
+            self._fresh[:] = self.complete
+        self._decode_some(state, np.flatnonzero(self._fresh))
+        self._decoded[:] = self._fresh
+        self.changed = not np.array_equal(self._words, self.status)
+        self._words[:] = self.status
+
     def _decode_some(self, state: ActuatorState, rows: np.ndarray) -> None:
-        self._work[rows] = self.position[rows] * self._per_count[rows]
+        q = self.position[rows] * self._per[0, rows]
         dt = self._sampled - state.stamp[rows]
         with np.errstate(divide="ignore", invalid="ignore"):
-            v = (self._work[rows] - self._last_q[rows]) / dt
-        state.v[rows] = np.where(dt > 0, v, state.v[rows])
-        state.q[rows] = self._last_q[rows] = self._work[rows]
-        state.tau[rows] = self._torque[rows] * self._per_mille[rows]
+            state.v[rows] = np.where(dt > 0, (q - self._last[rows]) / dt, state.v[rows])
+        state.q[rows] = self._last[rows] = q
+        state.tau[rows] = self._torque[rows] * self._per[1, rows]
         state.stamp[rows] = self._sampled
 
     def _read_status(self) -> None:
         self.state[:] = STATE_TABLE[self.status & 0x6F]
-        self.state[~self.seen & ~self.fresh] = State.NOT_READY_TO_SWITCH_ON
+        self.state[~self.seen] = State.NOT_READY_TO_SWITCH_ON
         self.flags[:] = FLAGS[self.state]
         self.flags[(self.status & WARNING_BIT) != 0] |= np.uint8(Flag.WARNING)
         self.flags[(self.status & LIMIT_BIT) != 0] |= np.uint8(Flag.LIMIT)
+        self._fresh_flags[:] = self.flags | np.uint8(Flag.FRESH)
         off = self.state != State.OPERATION_ENABLED
         self.unpowered = np.flatnonzero(off) if off.any() else None
         self.control[:] = CONTROL_WORDS[self.wish][self.state]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import canopen
 import numpy as np
+from canopen.sdo.exceptions import SdoAbortedError, SdoError
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.hardware.can import cia402
@@ -55,14 +56,14 @@ class DriveSetup:
 
     Attributes:
         name, id: of the actuator. mode: object 0x6060. expected: identity.
-        range: [counts]; None: not set. rpm: most speed [1/min]; 0: not set. window: following error [counts]; 0: not set.
-        brake: the drive has one on its first digital output.
+        range: [counts]; None: not set. rpm: most speed [1/min], window: following error
+            [counts]; 0: not set. brake: the drive has one on its first digital output.
     """
 
     name: str
     id: int
-    mode: int = 8
-    expected: Identity = Identity()
+    mode: int
+    expected: Identity
     range: tuple[int, int] | None = None
     rpm: int = 0
     window: int = 0
@@ -74,7 +75,7 @@ class BusSetup:
     """What all drives of a bus are configured with.
 
     Attributes:
-        period: of SYNC [s]. own_id: of this computer. watchdog: silence of our heartbeat that a drive bears [s]; 0: any.
+        period: of SYNC [s]. own_id: of this computer. watchdog: silence of our heartbeat that is borne [s]; 0: any.
         when_silent: key of ABORT_CONNECTION. heartbeat: of the drives [s].
         measured_velocity: 0x606C is mapped. second: velocities and torques are sent.
     """
@@ -103,7 +104,7 @@ class Report(NamedTuple):
     options: Mapping[int, int]
 
 
-def identity_of_eds(path: str, id: int) -> Identity:
+def identity_of_eds(path: str, id: int, where: str) -> Identity:
     """Identity of the device that an EDS describes, after a check that it is a drive of our kind.
 
     Raises:
@@ -112,10 +113,10 @@ def identity_of_eds(path: str, id: int) -> Identity:
     try:
         od = canopen.import_od(path, id)
     except Exception as e:  # the parser raises what it stumbles over
-        raise ConfigError(f"{path} cannot be read: {one_line(e)}") from None
+        raise ConfigError(f"{where}: {path} cannot be read: {one_line(e)}") from None
     missing = [f"0x{i:04X}" for i in (0x6040, 0x6041, 0x6060, 0x6064, 0x607A, 0x1600, 0x1A00) if i not in od]
     if missing:
-        raise ConfigError(f"{path} is no drive for cyclic positions: it lacks {', '.join(missing)}")
+        raise ConfigError(f"{where}: {path} is no drive for cyclic positions: it lacks {', '.join(missing)}")
     info = od.device_information
     return Identity(info.vendor_number or 0, info.product_number or 0, info.revision_number or 0)
 
@@ -195,11 +196,11 @@ class Sdo:
             data = self.node.sdo.upload(index, sub)
             size = struct.calcsize(kind)
             return struct.unpack("<" + kind, bytes(data[:size]).ljust(size, b"\0"))[0]
-        except canopen.SdoAbortedError as e:
+        except SdoAbortedError as e:
             if default is not None and e.code in NOT_THERE:
                 return default
             raise self._error(index, sub, e) from None
-        except canopen.SdoError as e:
+        except SdoError as e:
             raise self._error(index, sub, e) from None
 
     def write(self, index: int, sub: int, kind: str, value: int, what: str = "") -> None:
@@ -213,7 +214,7 @@ class Sdo:
         """
         try:
             self.node.sdo.download(index, sub, struct.pack("<" + kind, value))
-        except canopen.SdoError as e:
+        except SdoError as e:
             raise self._error(index, sub, e, what) from None
         if (found := self.read(index, sub, kind)) != value:
             raise HardwareError(f"{self.who}: {place(index, sub)} {what} is {found} after writing {value}")
@@ -292,7 +293,7 @@ def period_of(seconds: float) -> tuple[int, int]:
         value = seconds * 10.0**-exponent
         if round(value) <= 255 and abs(value - round(value)) < 1e-6 and round(value) > 0:
             return round(value), exponent
-    exponent = -4 if seconds < 0.0255 else -3
+    exponent = next((e for e in (-5, -4) if seconds * 10.0**-e <= 255), -3)
     return int(np.clip(round(seconds * 10.0**-exponent), 1, 255)), exponent
 
 
@@ -352,6 +353,11 @@ def silence_of(abort_connection: int, options: Mapping[int, int]) -> Silence:
 # -------- Scan
 
 
+def answers(data: Any, request: bytes) -> bool:
+    """True for the expedited answer to a request for an object; not where it was refused."""
+    return len(data) == 8 and bytes(data[1:4]) == request[1:4] and data[0] & 0xE0 == 0x40
+
+
 def scan(options: Mapping[str, Any]) -> list[str]:
     """One line for each CANopen device: id, profile, identity.
 
@@ -384,7 +390,6 @@ def _ask(bus: CanBus, ids: Any, index: int, sub: int) -> dict[int, int]:
     while len(out) < len(ids) and time.monotonic() < end:
         for frame in bus.receive(end):
             i = frame.arbitration_id - 0x580
-            if i in ids and len(frame.data) == 8 and bytes(frame.data[1:4]) == request[1:4]:
-                if frame.data[0] != 0x80:
-                    out[i] = struct.unpack_from("<I", frame.data, 4)[0]
+            if i in ids and answers(frame.data, request):
+                out[i] = struct.unpack_from("<I", frame.data, 4)[0]
     return out

@@ -128,8 +128,8 @@ class CanopenTransport(Transport):
             self._ids, units_of(self._spec.actuators, self._rows, rated), self._setup.measured_velocity
         )
         self.watch = NodeWatch(self.names, self._ids, self._setup.heartbeat)
-        first = memoryview(self.data.rpdo1).cast("B")
-        second = memoryview(self.data.rpdo2).cast("B")
+        first = memoryview(self.data.rpdo1.view(np.uint8))
+        second = memoryview(self.data.rpdo2.view(np.uint8))
         self._first = [Frame(0x200 + i, first[6 * k : 6 * k + 6]) for k, i in enumerate(self._ids)]
         self._second = [
             Frame(0x300 + i, second[6 * k : 6 * k + 6]) for k, i in enumerate(self._ids) if self._setup.second
@@ -143,6 +143,7 @@ class CanopenTransport(Transport):
     # -- the interface ------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
+        self.data.load_kernel()
         self.bus.open()
         try:
             self.reports = configure(self.bus, self._drives, self._setup)
@@ -186,7 +187,7 @@ class CanopenTransport(Transport):
         if self._sync:
             bus.send(self._sync_frame)
         data.begin(now, state)
-        while not data.complete() and (frames := bus.receive(until)):
+        while not data.complete and (frames := bus.receive(until)):
             self._take(frames)
         data.decode(state)
         self._look_at_nodes(state, now)
@@ -201,7 +202,7 @@ class CanopenTransport(Transport):
     def power(self, on: bool) -> bool:
         wish = Wish.ON if on else Wish.OFF
         self.data.steer(wish)
-        self._hold_unpowered()
+        self.data.hold()
         self._pending = True
         if on:
             return bool((self.data.state == State.OPERATION_ENABLED).all())
@@ -231,7 +232,7 @@ class CanopenTransport(Transport):
             for k, report in zip(rows, reports, strict=True):
                 self.reports[k] = report
             for k in rows:
-                self.data.seen[k] = False
+                self.data.expect(k)
             self._start([self._ids[k] for k in rows])
         except HardwareError as e:
             self.watch.failed = str(e)
@@ -321,14 +322,10 @@ class CanopenTransport(Transport):
     def scan(cls, options: Mapping[str, Any]) -> list[str]:
         return scan({**cls.bus_keys, **options})
 
-    # -- parts of a cycle -----------------------------------------------------------------------------------------------
+    # -- parts of a cycle ---------------------------------------------------------------------------------------------
 
     def _who(self, k: int) -> str:
         return f"{self.names[k]} ({self._spec.name} {self._ids[k]})"
-
-    def _hold_unpowered(self) -> None:
-        if self.data.unpowered is not None:
-            self.data.hold()
 
     def _send_commands(self) -> None:
         """Commands as they are packed; drives whose fault is being reset get the next word of that edge instead."""
@@ -363,7 +360,7 @@ class CanopenTransport(Transport):
 def _setup_of(spec: ActuatorSpec, row: Mapping[str, Any]) -> DriveSetup:
     expected = Identity(row["vendor"], row["product"], row["revision"], row["serial"])
     if row["eds"]:
-        from_eds = identity_of_eds(row["eds"], spec.id)
+        from_eds = identity_of_eds(row["eds"], spec.id, spec.where or spec.name)
         expected = Identity(*(a or b for a, b in zip(expected, from_eds, strict=True)))
     per_rad = row["counts"] / (2 * np.pi)
     limits, rpm, window = None, 0, 0

@@ -25,11 +25,12 @@ class CanGuard:
         Args:
             interface, channel, bitrate, port: as in the hardware file. off: frames that switch the drives off, in hex.
         """
-        self._off, self._raw, self._bus = bytes.fromhex(off), None, None
+        self._off = bytes.fromhex(off)
+        self._raw: Any = None
+        self._bus: Any = None
         if interface == "socketcan":
-            raw: Any = socket.socket(socket.AF_CAN, socket.SOCK_RAW, socket.CAN_RAW)
-            raw.bind((channel,))
-            self._raw = raw
+            self._raw = socket.socket(socket.AF_CAN, socket.SOCK_RAW, socket.CAN_RAW)
+            self._raw.bind((channel,))
             return
         import can
 
@@ -60,6 +61,7 @@ class CanGuard:
 
     def close(self) -> None:
         """Close the bus."""
-        for end in (self._raw, self._bus):
-            if end is not None:
-                getattr(end, "close", getattr(end, "shutdown", None))()
+        if self._raw is not None:
+            self._raw.close()
+        if self._bus is not None:
+            self._bus.shutdown()

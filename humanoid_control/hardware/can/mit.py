@@ -48,8 +48,8 @@ MODELS = {
 model differ: the manual of the actuator decides, and `ranges` in the hardware file says so."""
 
 ERRORS = {
-    1: "motor too hot", 2: "over-current", 3: "over-voltage", 4: "under-voltage", 5: "encoder", 6: "power stage too hot",
-    7: "motor blocked",
+    1: "motor too hot", 2: "over-current", 3: "over-voltage", 4: "under-voltage", 5: "encoder",
+    6: "power stage too hot", 7: "motor blocked",
 }  # fmt: skip
 ANSWER_CYCLES = 3  # cycles without an answer to ENTER, after which it is sent again
 DAMPING = 0.2  # share of the greatest kd that brings an actuator to rest
@@ -84,7 +84,7 @@ def pack_commands(command: ActuatorCommand, ranges: Ranges, out: np.ndarray) -> 
 
 
 class MitTransport(Transport):
-    """Such actuators on one CAN bus. They answer each command; without power they are asked by EXIT, which keeps them off.
+    """Such actuators on one CAN bus; each command is answered. Without power they are asked by EXIT: it keeps them off.
 
     Attributes:
         bus: of CAN. ranges: of the actuators.
@@ -117,7 +117,7 @@ class MitTransport(Transport):
         n = len(self._ids)
         self._row = {i: k for k, i in enumerate(self._ids)}
         self._words = np.zeros(n, ">u8")
-        view = memoryview(self._words).cast("B")  # type: ignore[arg-type]
+        view = memoryview(self._words.view(np.uint8))
         self._frames = [Frame(i, view[8 * k : 8 * k + 8]) for k, i in enumerate(self._ids)]
         self._safe, self._last_q = ActuatorCommand(n), np.zeros(n)
         self._on = self._stopping = False

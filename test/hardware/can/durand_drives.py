@@ -23,7 +23,8 @@ from durand.services.nmt import StateEnum
 
 COUNTS, RATED, MODES = 4096, 2000, 0x3A0  # of an encoder; [mN m]; homing and cyclic modes
 VENDOR, PRODUCT, REVISION = 0x9A, 0x30924, 0x10
-BY_WORD = {(a, word): b for (a, b), word in State402.TRANSITIONTABLE.items()}
+BY_ITSELF = ("START", "NOT READY TO SWITCH ON", "FAULT REACTION ACTIVE")
+BY_WORD = {(a, word): b for (a, b), word in State402.TRANSITIONTABLE.items() if a not in BY_ITSELF}
 RISING = 0x80
 
 
@@ -34,7 +35,7 @@ class Hub(AbstractScheduler):
         self.bus, self.period = bus, period
         self.callbacks, self.drives = {}, []
         self._lock, self._heap, self._number = threading.RLock(), [], itertools.count()
-        self._ends = False
+        self.ended = False
         set_scheduler(self)
         self._thread = threading.Thread(target=self.run, daemon=True)
 
@@ -43,7 +44,7 @@ class Hub(AbstractScheduler):
         return self
 
     def stop(self):
-        self._ends = True
+        self.ended = True
         self._thread.join(5)
         self.bus.shutdown()
 
@@ -60,7 +61,7 @@ class Hub(AbstractScheduler):
         entry[2] = None
 
     def run(self):
-        while not self._ends:
+        while not self.ended:
             due = self._heap[0][0] - time.monotonic() if self._heap else 0.01
             frame = self.bus.recv(min(max(due, 0.0), 0.01))
             with self._lock:
@@ -96,7 +97,7 @@ class Network(NetworkABC):
             self.hub.callbacks[cob_id].remove(self)
 
     def send(self, cob_id, msg):
-        if self.alive:
+        if self.alive and not self.hub.ended:
             self.hub.bus.send(can.Message(arbitration_id=cob_id, data=msg, is_extended_id=False))
 
     def end(self):
@@ -116,7 +117,7 @@ class Machine:
         self.show()
 
     def show(self):
-        mask, bits = State402.SW_MASK[self.state]
+        _, bits = State402.SW_MASK[self.state]
         self.put(0x6041, bits | (0x10 if self.voltage else 0) | 0x200)
 
     def enter(self, state):
