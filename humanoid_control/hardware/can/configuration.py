@@ -122,19 +122,19 @@ def identity_of_eds(path: str, id: int, where: str) -> Identity:
 
 
 @contextmanager
-def network_on(bus: CanBus, setup: BusSetup) -> Iterator[canopen.Network]:
-    """canopen's objects on an open bus while drives are configured; our heartbeat goes on meanwhile."""
+def network_on(bus: CanBus, setup: BusSetup, beat: bool) -> Iterator[canopen.Network]:
+    """canopen's objects on an open bus while drives are configured; `beat`: our heartbeat goes on meanwhile."""
     network = canopen.Network(bus.raw)
     network.NOTIFIER_CYCLE = NOTIFIER
-    beat = None
+    beats = None
     try:
         network.connect()
-        if setup.watchdog:
-            beat = bus.raw.send_periodic(message(0x700 + setup.own_id, b"\x05"), setup.watchdog / 3)
+        if setup.watchdog and beat:
+            beats = bus.raw.send_periodic(message(0x700 + setup.own_id, b"\x05"), setup.watchdog / 3)
         yield network
     finally:
-        if beat is not None:
-            beat.stop()
+        if beats is not None:
+            beats.stop()
         if network.notifier is not None:
             network.notifier.stop(5.0)
 
@@ -236,28 +236,35 @@ def place(index: int, sub: int) -> str:
     return f"0x{index:04X}:{sub}" if sub else f"0x{index:04X}"
 
 
-def configure(bus: CanBus, drives: Sequence[DriveSetup], setup: BusSetup, all_there: bool = True) -> list[Report]:
-    """Identify and configure drives; they end pre-operational, without power.
+def configure(bus: CanBus, drives: Sequence[DriveSetup], setup: BusSetup, others: bool = False) -> list[Report]:
+    """Identify and configure drives; they end pre-operational, without power. Nothing is written before all are known.
 
     Args:
-        bus: open, and read by nobody else meanwhile. drives: on it. setup: of all. all_there: call the roll first.
+        bus: open, and read by nobody else meanwhile. drives: on it. setup: of all.
+        others: drives of ours are running beside: our heartbeat goes on. Else it must not: it would keep drives
+            alive that a program which died has left with power.
 
     Raises:
         HardwareError: the first thing that is not as it should be.
     """
-    with network_on(bus, setup) as network:
-        if all_there:
-            roll_call(bus, network, drives)
-        return [_configure_one(Sdo(network, bus.name, d), d, setup) for d in drives]
+    with network_on(bus, setup, beat=others) as network:
+        roll_call(bus, network, drives)
+        sdos = [Sdo(network, bus.name, d) for d in drives]
+        found = [_identify(sdo, d) for sdo, d in zip(sdos, drives, strict=True)]
+        return [_configure_one(sdo, d, setup, f) for sdo, d, f in zip(sdos, drives, found, strict=True)]
 
 
-def _configure_one(sdo: Sdo, drive: DriveSetup, setup: BusSetup) -> Report:
+def _identify(sdo: Sdo, drive: DriveSetup) -> Identity:
     found = Identity(*(sdo.read(0x1018, sub, "I", 0) for sub in (1, 2, 3, 4)))
     if not drive.expected.agrees(found):
         want = drive.expected
         raise HardwareError(f"{sdo.who}: identity {found.short(want)}, expected {want.short(want)}")
     if cia402.state_of(sdo.read(0x6041, 0, "H")) is cia402.State.OPERATION_ENABLED:
         raise HardwareError(f"{sdo.who}: has power that this program did not give: switch it off first")
+    return found
+
+
+def _configure_one(sdo: Sdo, drive: DriveSetup, setup: BusSetup, found: Identity) -> Report:
     sdo.node.nmt.state = "PRE-OPERATIONAL"
     modes = sdo.read(0x6502, 0, "I", 0xFFFFFFFF)
     if not modes >> (drive.mode - 1) & 1:

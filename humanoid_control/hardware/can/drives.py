@@ -228,7 +228,7 @@ class CanopenTransport(Transport):
     def _configure_again(self, rows: list[int]) -> None:
         """Drives that restarted or left their state, with all that they forgot; the bus is not cycled meanwhile."""
         try:
-            reports = configure(self.bus, [self._drives[k] for k in rows], self._setup, all_there=False)
+            reports = configure(self.bus, [self._drives[k] for k in rows], self._setup, others=True)
             for k, report in zip(rows, reports, strict=True):
                 self.reports[k] = report
             for k in rows:

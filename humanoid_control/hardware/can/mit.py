@@ -279,7 +279,8 @@ class MitTransport(Transport):
         command.q[:] = np.clip(np.nan_to_num(state.q, nan=0.0), self._lower, self._upper)
         command.kd[:] = DAMPING * self.ranges.kd
         pack_commands(command, self.ranges, words)
-        return b"".join(FRAME.pack(i, 8, w.tobytes()) for i, w in zip(self._ids, words, strict=True))
+        raw = words.tobytes()
+        return b"".join(FRAME.pack(i, 8, raw[8 * k : 8 * k + 8]) for k, i in enumerate(self._ids))
 
     def frames(self, command: ActuatorCommand) -> list[str]:
         self._limit(command)

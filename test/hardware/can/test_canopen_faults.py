@@ -93,7 +93,7 @@ def test_a_node_that_restarts_is_named_and_configured_again_when_faults_are_clea
     r.drives[1].restart()
     r.until(lambda: r.transport.trouble())
     assert r.transport.trouble() == "j2 (id 2) restarted by itself"
-    assert r.state.have(Flag.FRESH).tolist() == [True, False, True]
+    r.until(lambda: r.state.have(Flag.FRESH).tolist() == [True, False, True])
     for _ in range(30):
         r.cycle(write=False)
     assert r.transport.trouble() == "j2 (id 2) restarted by itself", "latched"

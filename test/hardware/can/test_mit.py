@@ -111,7 +111,7 @@ class Motors(threading.Thread):
             self.q[i] = q
 
     def reply(self, i):
-        p, v, _, _, t = self.ranges
+        p, _, _, _, t = self.ranges
         position = round((self.q[i] + p) / (2 * p) * 65535)
         torque = round((self.tau[i] * self.on[i] + t) / (2 * t) * 4095)
         body = position << 24 | 2048 << 12 | torque
@@ -222,7 +222,7 @@ def test_commands_stay_inside_limits_and_ranges(rig):
         r.cycle()
     r.cycle()
     for _, data in r.motors.frames:
-        q, v, kp, kd, t = fields(int.from_bytes(data, "big")) / [2**w - 1 for w in WIDTHS]
+        q, v, _, _, t = fields(int.from_bytes(data, "big")) / [2**w - 1 for w in WIDTHS]
         assert abs(25 * q - 12.5) <= 2.0002 and abs(100 * v - 50) <= 10.02 and abs(36 * t - 18) <= 6.005
 
 
@@ -293,7 +293,7 @@ def test_silence_is_not_known_unless_the_file_says():
     options = {"interface": "virtual", "channel": "x"}
     assert MitTransport(BusSpec("arm", spec, 0.005, options)).silence is Silence.UNKNOWN
     assert MitTransport(BusSpec("arm", spec, 0.005, {**options, "silence": "DAMPS"})).silence is Silence.DAMPS
-    with pytest.raises(ConfigError, match="^arm: silence must be one of STOPS, "):
+    with pytest.raises(ConfigError, match=r"^arm: silence must be one of STOPS, "):
         MitTransport(BusSpec("arm", spec, 0.005, {**options, "silence": "STOP"}))
 
 
