@@ -249,7 +249,7 @@ class ProcessData:
         self.state, self.flags, self._fresh_flags = np.zeros((3, n), np.uint8)
         self.seen, self._fresh, self._decoded = np.zeros((3, n), dtype=bool)
         self.copies, self._duplicated = np.zeros(n, dtype=int), False
-        self.changed, self.wish, self.complete = True, Wish.OFF, False
+        self.changed, self.wish, self.complete = True, Wish.STOP, False
         self.unpowered: Any = slice(None)
         self._velocity = measured_velocity
         self._rows = {0x180 + i: k for k, i in enumerate(ids)}

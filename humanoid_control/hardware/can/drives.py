@@ -162,6 +162,8 @@ class CanopenTransport(Transport):
         """Let configured nodes begin, and wait for their first samples."""
         for i in ids:
             self.bus.send(message(0, bytes((START, i))))
+        # A drive may keep the last command of a program that died until the next SYNC: it must not become true then.
+        self._pending = True
         now = time.monotonic()
         self.watch.begin(ids, now)
         state, end = ActuatorState(len(self.names)), now + FIRST_SAMPLES
@@ -251,7 +253,6 @@ class CanopenTransport(Transport):
         except HardwareError:  # gone already
             self.bus.errors += 1
         self.bus.close()
-        self.data.wish = Wish.OFF
 
     def _come_to_rest(self) -> None:
         """Quick stop, until nothing moves or the time for that is over."""

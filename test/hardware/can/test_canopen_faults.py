@@ -237,3 +237,15 @@ def test_frames_of_any_kind_do_not_raise(rig):
             assert np.isnan(r.state.tau).sum() == 0 and np.isnan(r.state.q).sum() == 0
     noise.shutdown()
     assert (abs(r.transport.data.target) <= r.transport.data.units.upper).all()
+
+
+def test_a_command_that_a_dead_program_left_in_the_drive_does_not_come_true(rig):
+    r = rig(1).open().enable()
+    r.transport.data.pack(r.command)
+    r.transport._send_commands()  # enabled, and killed before SYNC
+    r.transport.bus.close()
+    r.wait(lambda: r.drives[0].machine.state == "QUICK STOP ACTIVE")
+    r.open()
+    for _ in range(5):
+        r.cycle(write=False)
+    assert r.drives[0].machine.history[-1] == "QUICK STOP ACTIVE" and not r.state.have(Flag.ENABLED)[0]

@@ -101,14 +101,12 @@ def test_damping_of_mit_actuators_is_a_frame_for_each(worker_port):
     for (_, data), q in zip(frames, (0.5, 0.0), strict=True):
         word = int.from_bytes(data, "big")
         assert (word >> 48) / 65535 * 25 - 12.5 == pytest.approx(q, abs=2e-4)
-        assert word >> 24 & 0xFFF == 0 and (word >> 12 & 0xFFF) / 4095 * MODELS["AK80-9"][3] == pytest.approx(
-            1.0, abs=0.01
-        )
+        assert word >> 24 & 0xFFF == 0
+        assert (word >> 12 & 0xFFF) / 4095 * MODELS["AK80-9"][3] == pytest.approx(1.0, abs=0.01)
         assert (word & 0xFFF) in (2047, 2048)
     factory, arguments, _, size = transport.guard()
-    assert (
-        factory.endswith(":CanGuard") and size == 32 and frames_of(bytes.fromhex(arguments[4]))[1][1].hex()[-2:] == "fd"
-    )
+    assert factory.endswith(":CanGuard") and size == 32
+    assert frames_of(bytes.fromhex(arguments[4])) == [(3, EXIT), (4, EXIT)]
 
 
 def test_a_bus_inside_this_process_has_no_guardian():
@@ -148,6 +146,7 @@ while True:
             break
         except Exception as e:
             assert "has power that this program did not give" in str(e) and time.monotonic() < end
-    r.cycle(write=False)
+    for _ in range(3):
+        r.cycle(write=False)
     assert (r.transport.data.state == 5).all(), "quick stop, not switched off"
     r.end()
