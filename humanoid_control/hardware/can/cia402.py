@@ -249,7 +249,7 @@ class ProcessData:
         self.state, self.flags, self._fresh_flags = np.zeros((3, n), np.uint8)
         self.seen, self._fresh, self._decoded = np.zeros((3, n), dtype=bool)
         self.copies, self._duplicated = np.zeros(n, dtype=int), False
-        self.changed, self.wish, self.complete = True, Wish.STOP, False
+        self.changed, self.complete = True, False
         self.unpowered: Any = slice(None)
         self._velocity = measured_velocity
         self._rows = {0x180 + i: k for k, i in enumerate(ids)}
@@ -262,6 +262,7 @@ class ProcessData:
         self._work, self._last, self._words = np.zeros(n), np.full(n, np.nan), np.zeros(n, np.uint16)
         self._per = np.array([1.0 / units.counts, 1.0 / units.torque])
         self._sampled = self._sampled_before = np.nan
+        self.steer(Wish.STOP)
 
     def load_kernel(self) -> None:
         """Compile what the cycle needs, or load it, so that the first cycle takes no longer than others."""
