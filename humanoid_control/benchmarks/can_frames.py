@@ -39,7 +39,7 @@ def frame_times(n: int = 30, repeats: int = REPEATS) -> list[Row]:
     batches = [_samples(n, 10 * k) for k in range(4)]
     nothing = CanBus("none", {"interface": "virtual", "channel": "none"})
     nothing.raw = _NoBus()
-    view = memoryview(data.rpdo1.view(np.uint8))
+    view = data.rpdo1.view(np.uint8).data
     frames = [Frame(0x201 + k, view[6 * k : 6 * k + 6]) for k in range(n)]
     nodes, network = _canopen_nodes(n)
     now = 0.0
@@ -95,7 +95,7 @@ def pdo_loop(seconds: float = 10.0, n: int = 30, rate: float = 500.0, port: int 
     bus = CanBus("loop", options)
     data, state, command = _process_data(n)
     data.load_kernel()
-    view = memoryview(data.rpdo1.view(np.uint8))
+    view = data.rpdo1.view(np.uint8).data
     frames = [*(Frame(0x201 + k, view[6 * k : 6 * k + 6]) for k in range(n)), message(0x80)]
     code = f"from humanoid_control.benchmarks.can_frames import respond; respond({options!r}, {n})"
     drives = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -149,7 +149,12 @@ def respond(options: dict[str, Any], n: int) -> None:
     view = memoryview(buffer)
     samples = [Frame(0x181 + k, view[8 * k : 8 * k + 8]) for k in range(n)]
     ended = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+
+    def wait_for_the_end() -> None:
+        sys.stdin.read()
+        ended.set()
+
+    threading.Thread(target=wait_for_the_end, daemon=True).start()
     gc.collect()
     gc.disable()
     print("READY", flush=True)

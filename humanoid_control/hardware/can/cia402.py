@@ -233,6 +233,7 @@ class ProcessData:
         seen: (n,) any sample has come. complete: the samples of all drives have come in this cycle.
         copies: (n,) samples beyond one per cycle, less the missing ones: above a few, two devices have one id.
         changed: status words are others than in the cycle before.
+        always: (n,) flags that are always set.
         unpowered: rows whose target is where they are; None: there are none.
     """
 
@@ -243,10 +244,10 @@ class ProcessData:
         self.control, self.target = self.rpdo1["control"], self.rpdo1["target"]
         self._samples, self._speeds = np.zeros(n, TPDO1), np.zeros(n, TPDO2)
         self._raw = self._samples.view(np.uint8)
-        self._bytes = memoryview(self._raw)
+        self._bytes = self._raw.data
         self.status, self.position = self._samples["status"], self._samples["position"]
         self._torque, self._speed = self._samples["torque"], self._speeds["velocity"]
-        self.state, self.flags, self._fresh_flags = np.zeros((3, n), np.uint8)
+        self.state, self.flags, self._fresh_flags, self.always = np.zeros((4, n), np.uint8)
         self.seen, self._fresh, self._decoded = np.zeros((3, n), dtype=bool)
         self.copies, self._duplicated = np.zeros(n, dtype=int), False
         self.changed, self.complete = True, False
@@ -414,7 +415,7 @@ class ProcessData:
     def _read_status(self) -> None:
         self.state[:] = STATE_TABLE[self.status & 0x6F]
         self.state[~self.seen] = State.NOT_READY_TO_SWITCH_ON
-        self.flags[:] = FLAGS[self.state]
+        self.flags[:] = FLAGS[self.state] | self.always
         self.flags[(self.status & WARNING_BIT) != 0] |= np.uint8(Flag.WARNING)
         self.flags[(self.status & LIMIT_BIT) != 0] |= np.uint8(Flag.LIMIT)
         self._fresh_flags[:] = self.flags | np.uint8(Flag.FRESH)

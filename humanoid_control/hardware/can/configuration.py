@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import can
 import canopen
 import numpy as np
 from canopen.sdo.exceptions import SdoAbortedError, SdoError
@@ -124,6 +125,8 @@ def identity_of_eds(path: str, id: int, where: str) -> Identity:
 @contextmanager
 def network_on(bus: CanBus, setup: BusSetup, beat: bool) -> Iterator[canopen.Network]:
     """canopen's objects on an open bus while drives are configured; `beat`: our heartbeat goes on meanwhile."""
+    if bus.raw is None:
+        raise HardwareError(f"bus {bus.name}: closed")
     network = canopen.Network(bus.raw)
     network.NOTIFIER_CYCLE = NOTIFIER
     beats = None
@@ -132,6 +135,8 @@ def network_on(bus: CanBus, setup: BusSetup, beat: bool) -> Iterator[canopen.Net
         if setup.watchdog and beat:
             beats = bus.raw.send_periodic(message(0x700 + setup.own_id, b"\x05"), setup.watchdog / 3)
         yield network
+    except (can.CanError, OSError) as e:
+        raise HardwareError(f"bus {bus.name}: {bus.channel}: {one_line(e)}") from None
     finally:
         if beats is not None:
             beats.stop()

@@ -32,6 +32,7 @@ from humanoid_control.hardware.transport import (
     ActuatorSpec,
     ActuatorState,
     BusSpec,
+    Flag,
     GuardSpec,
     HardwareError,
     Mode,
@@ -78,6 +79,7 @@ class CanopenTransport(Transport):
         "revision": 0,
         "serial": 0,
         "brake": False,
+        "absolute": True,
     }
 
     def __init__(self, bus: BusSpec) -> None:
@@ -127,9 +129,10 @@ class CanopenTransport(Transport):
         self.data = ProcessData(
             self._ids, units_of(self._spec.actuators, self._rows, rated), self._setup.measured_velocity
         )
+        self.data.always[:] = [Flag.HOMED if r["absolute"] else 0 for r in self._rows]
         self.watch = NodeWatch(self.names, self._ids, self._setup.heartbeat)
-        first = memoryview(self.data.rpdo1.view(np.uint8))
-        second = memoryview(self.data.rpdo2.view(np.uint8))
+        first = self.data.rpdo1.view(np.uint8).data
+        second = self.data.rpdo2.view(np.uint8).data
         self._first = [Frame(0x200 + i, first[6 * k : 6 * k + 6]) for k, i in enumerate(self._ids)]
         self._second = [
             Frame(0x300 + i, second[6 * k : 6 * k + 6]) for k, i in enumerate(self._ids) if self._setup.second
@@ -290,7 +293,7 @@ class CanopenTransport(Transport):
         if self._braked.get(actuator) is not (not release):
             self._braked[actuator] = not release
             value = b"\x00" if release else b"\x01"
-            self.bus.send(message(0x600 + self._ids[actuator], b"\x23\xfe\x60\x01" + value + bytes(3)))
+            self._try_to_send(message(0x600 + self._ids[actuator], b"\x23\xfe\x60\x01" + value + bytes(3)))
         return True
 
     def guard(self) -> GuardSpec | None:
@@ -327,6 +330,12 @@ class CanopenTransport(Transport):
 
     def _who(self, k: int) -> str:
         return f"{self.names[k]} ({self._spec.name} {self._ids[k]})"
+
+    def _try_to_send(self, frame: Any) -> None:
+        try:
+            self.bus.send(frame)
+        except HardwareError:  # gone: `read` says so
+            return
 
     def _send_commands(self) -> None:
         """Commands as they are packed; drives whose fault is being reset get the next word of that edge instead."""

@@ -117,7 +117,7 @@ class MitTransport(Transport):
         n = len(self._ids)
         self._row = {i: k for k, i in enumerate(self._ids)}
         self._words = np.zeros(n, ">u8")
-        view = memoryview(self._words.view(np.uint8))
+        view = self._words.view(np.uint8).data
         self._frames = [Frame(i, view[8 * k : 8 * k + 8]) for k, i in enumerate(self._ids)]
         self._safe, self._last_q = ActuatorCommand(n), np.zeros(n)
         self._on = self._stopping = False
@@ -215,18 +215,24 @@ class MitTransport(Transport):
         pack_commands(s, self.ranges, self._words)
         self._send()
 
+    def _try_to_send(self, identifier: int, data: bytes) -> None:
+        try:
+            self.bus.send(message(identifier, data))
+        except HardwareError:  # gone: `read` says so
+            return
+
     def power(self, on: bool) -> bool:
         if not on:
             self._on = self._stopping = False
             self._entered[:], self._asked[:] = False, 0
             for i in self._ids:
-                self.bus.send(message(i, EXIT))
+                self._try_to_send(i, EXIT)
             return True
         if self._stopping or not self._on:
             self._on, self._stopping = True, False
         for k in np.flatnonzero(~self._entered & ((self._asked == 0) | (self._asked > ANSWER_CYCLES))):
             self._asked[k] = 1
-            self.bus.send(message(self._ids[k], ENTER))
+            self._try_to_send(self._ids[k], ENTER)
         return bool(self._entered.all())
 
     def quick_stop(self) -> None:
@@ -240,15 +246,12 @@ class MitTransport(Transport):
 
     def clear_faults(self) -> None:
         for i in self._ids:
-            self.bus.send(message(i, EXIT))
+            self._try_to_send(i, EXIT)
 
     def close(self) -> None:
         if self.bus.raw is None:
             return
-        try:
-            self.power(False)
-        except HardwareError:
-            self.bus.errors += 1
+        self.power(False)
         self.bus.close()
 
     def set_zero(self, actuator: int) -> bool:

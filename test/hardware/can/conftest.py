@@ -48,7 +48,9 @@ class Rig:
         """Cycle until something is so; it must be within some seconds."""
         end = time.monotonic() + seconds
         while not done():
-            assert time.monotonic() < end, f"not so in {seconds} s: {self.transport.trouble()}"
+            assert time.monotonic() < end, (
+                f"not so in {seconds} s: {self.transport.trouble()} {self.transport.data.state}"
+            )
             if each is not None:
                 each()
             self.cycle(write)

@@ -132,6 +132,27 @@ def test_thirty_drives(rig):
     assert r.transport.trouble() == "" and len(set(r.transport.serials())) == 30
 
 
+def test_a_brake_is_the_drives_first_output_and_told_only_once(rig):
+    r = rig(2, actuator={"options": {"brake": True}}).open()
+    od = r.drives[1].od
+    assert od.read(0x60FE, 2) == 1 and od.read(0x60FE, 1) == 1
+    r.heard()
+    for release, value in ((True, 0), (False, 1)):
+        for _ in range(3):
+            assert r.transport.brake(1, release)
+        r.until(lambda v=value: od.read(0x60FE, 1) == v)
+    assert len([f for f in r.heard() if f.arbitration_id == 0x602]) == 2
+    assert r.drives[0].od.read(0x60FE, 1) == 1, "the other one's stays"
+    assert not rig(1).open().transport.brake(0, True), "it has none"
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_an_encoder_that_knows_its_zero_is_homed(rig, absolute):
+    r = rig(1, actuator={"options": {"absolute": absolute}}).open()
+    r.until(lambda: r.state.have(Flag.FRESH).all())
+    assert r.state.have(Flag.HOMED)[0] == absolute
+
+
 # -------- What is said, and nothing opened
 
 

@@ -180,6 +180,9 @@ def test_a_bus_that_is_gone_raises_and_opens_again_without_power(rig):
         for _ in range(30):
             r.cycle()
     r.transport.quick_stop()
+    r.transport.brake(0, True)
+    r.transport.clear_faults()
+    r.transport.power(True)
     r.transport.close()
     r.wait(lambda: r.drives[0].machine.state == "QUICK STOP ACTIVE")
     r.open()
@@ -214,13 +217,14 @@ def test_a_quick_stop_that_lets_the_joint_fall_is_no_stop(rig):
     assert r.transport.silence is Silence.LIMP, "0x605A = 0: the drive switches off"
 
 
-def test_frames_of_any_kind_do_not_raise(rig):
+@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.thorough)])
+def test_frames_of_any_kind_do_not_raise(rig, count):
     r = rig(2, **RATE).open()
     r.until(lambda: r.state.have(Flag.FRESH).all())
     noise = can.Bus(r.channel, "virtual")
     rng = np.random.default_rng(1)
     identifiers = [0x80, 0x81, 0x82, 0x181, 0x182, 0x281, 0x581, 0x582, 0x701, 0x702, 0x77F]
-    for k in range(10_000):
+    for k in range(count):
         noise.send(
             can.Message(
                 arbitration_id=int(rng.choice(identifiers)) if k % 3 else int(rng.integers(0x800)),

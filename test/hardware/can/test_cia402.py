@@ -224,9 +224,10 @@ def test_measured_velocities_come_by_the_second_object():
     assert state.v[0] == pytest.approx(2 * np.pi) and state.v[1] == 0.0, "rpm"
 
 
-def test_ten_thousand_frames_of_any_kind_neither_raise_nor_leave_the_limits():
+@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.thorough)])
+def test_frames_of_any_kind_neither_raise_nor_leave_the_limits(count):
     data, state, command = process_data(n=4)
-    for k in range(10_000 // 4):
+    for k in range(count // 4):
         frames = [
             can.Message(arbitration_id=int(rng.choice([0x181, 0x182, 0x184, 0x281, 0x80, 0x701])) if rng.random() < 0.8
                         else int(rng.integers(0x800)), data=rng.bytes(int(rng.integers(9))), is_extended_id=False)
