@@ -22,7 +22,8 @@ from humanoid_control.hardware.can import cia402
 from humanoid_control.hardware.can.bus import BUS_KEYS, CanBus, message, one_line
 from humanoid_control.hardware.transport import HardwareError, Silence
 
-ROLL_CALL, AFTER = 0.3, 0.02  # [s] for answers of all drives, and for a second answer of one
+ROLL_CALL, AFTER = 0.5, 0.02  # [s] for answers of all drives, and for a second answer of one
+ANSWER = 1.0  # [s] for any other answer of a drive that is there; some write to their memory first
 ANSWER_TIME = 0.3  # [s] for devices that a scan asks
 DRIVE = 402  # profile in the low half of object 0x1000
 NOTIFIER = 0.02  # [s] that the receiving thread takes to end
@@ -186,6 +187,7 @@ class Sdo:
 
     def __init__(self, network: canopen.Network, bus: str, setup: DriveSetup) -> None:
         node = network.add_node(setup.id, canopen.ObjectDictionary())
+        node.sdo.RESPONSE_TIMEOUT = ANSWER
         self.node, self.who = node, f"{setup.name} ({bus} {setup.id})"
 
     def read(self, index: int, sub: int, kind: str, default: int | None = None) -> int:

@@ -44,6 +44,7 @@ START, PRE_OPERATIONAL = 0x01, 0x80  # NMT commands
 FIRST_SAMPLES = 1.0  # [s] for process data after the start
 STOP_TIME = 0.25  # [s] that `close` gives drives that still move
 AT_REST = 0.02  # [rad/s]
+STALL = 0.6  # share of the watchdog after which drives may think that we are gone
 COPIES = 10  # samples too many, after which two devices must have one id
 WINDOW_TIME = 0.1  # [s] at the greatest speed: the following error at which a drive itself gives up
 SAFEST = (Silence.STOPS, Silence.HOLDS, Silence.DAMPS, Silence.LIMP, Silence.LAST_COMMAND, Silence.UNKNOWN)
@@ -138,7 +139,7 @@ class CanopenTransport(Transport):
             Frame(0x300 + i, second[6 * k : 6 * k + 6]) for k, i in enumerate(self._ids) if self._setup.second
         ]
         self._sync_frame, self._beat_frame = message(0x80), message(0x700 + self._setup.own_id, b"\x05")
-        self._pending, self._beat = False, 0
+        self._pending, self._beat, self._cycled = False, 0, np.inf
         self._resets: dict[int, int] = {}
         self._braked: dict[int, bool] = {}
         self._stopping = message_bytes([(0x200 + i, b"\x02" + bytes(5)) for i in self._ids] + [(0x80, b"")])
@@ -188,7 +189,7 @@ class CanopenTransport(Transport):
         if self._beat <= 0 and self._setup.watchdog:
             bus.send(self._beat_frame)
             self._beat = self._beat_every
-        now = time.monotonic()
+        now = self._cycled = time.monotonic()
         if self._sync:
             bus.send(self._sync_frame)
         data.begin(now, state)
@@ -198,6 +199,9 @@ class CanopenTransport(Transport):
         self._look_at_nodes(state, now)
 
     def write(self, command: ActuatorCommand) -> None:
+        if time.monotonic() - self._cycled > STALL * self._setup.watchdog > 0 and self.data.wish is Wish.ON:
+            # We were away, and drives may have stopped by themselves: "enable operation" would let them go on.
+            self.data.steer(Wish.STOP)
         self.data.pack(command)
         if self._second:
             self.data.pack_second(command)

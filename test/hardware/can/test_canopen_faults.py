@@ -253,3 +253,14 @@ def test_a_command_that_a_dead_program_left_in_the_drive_does_not_come_true(rig)
     for _ in range(5):
         r.cycle(write=False)
     assert r.drives[0].machine.history[-1] == "QUICK STOP ACTIVE" and not r.state.have(Flag.ENABLED)[0]
+
+
+def test_drives_that_stopped_while_we_were_away_do_not_go_on_when_we_come_back(rig):
+    r = rig(2).open().enable()
+    r.until(lambda: r.state.have(Flag.ENABLED).all(), write=True)
+    r.wait(lambda: all(d.machine.state == "QUICK STOP ACTIVE" for d in r.drives))
+    for _ in range(6):
+        r.cycle()
+    assert all(d.machine.history[-1] == "QUICK STOP ACTIVE" for d in r.drives)
+    assert not r.state.have(Flag.ENABLED).any(), "which the driver sees as lost power"
+    r.enable()
