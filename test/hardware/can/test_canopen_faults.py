@@ -1,5 +1,6 @@
 """What goes wrong on a CANopen bus: each has a name, in one line, and is mended by `clear_faults` where it can be."""
 
+import contextlib
 import time
 
 import can
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.hardware.can.bus import message
+from humanoid_control.hardware.can.drives import CanopenTransport
 from humanoid_control.hardware.transport import Flag, HardwareError, Silence
 from test.hardware.can.durand_drives import Drive
 
@@ -252,7 +254,8 @@ def test_a_command_that_a_dead_program_left_in_the_drive_does_not_come_true(rig)
     r.open()
     for _ in range(5):
         r.cycle(write=False)
-    assert r.drives[0].machine.history[-1] == "QUICK STOP ACTIVE" and not r.state.have(Flag.ENABLED)[0]
+    assert r.drives[0].machine.history.count("OPERATION ENABLED") == 1, "before"
+    assert r.drives[0].machine.state == "QUICK STOP ACTIVE" and not r.state.have(Flag.ENABLED)[0]
 
 
 def test_drives_that_stopped_while_we_were_away_do_not_go_on_when_we_come_back(rig):
@@ -261,6 +264,19 @@ def test_drives_that_stopped_while_we_were_away_do_not_go_on_when_we_come_back(r
     r.wait(lambda: all(d.machine.state == "QUICK STOP ACTIVE" for d in r.drives))
     for _ in range(6):
         r.cycle()
-    assert all(d.machine.history[-1] == "QUICK STOP ACTIVE" for d in r.drives)
+    assert all(d.machine.history.count("OPERATION ENABLED") == 1 for d in r.drives), "before"
+    assert all(d.machine.state == "QUICK STOP ACTIVE" for d in r.drives)
     assert not r.state.have(Flag.ENABLED).any(), "which the driver sees as lost power"
     r.enable()
+
+
+def test_opening_does_not_keep_drives_alive_that_a_dead_program_left_with_power(rig):
+    r = rig(1, heartbeat=0.1).open().enable()
+    r.transport.bus.close()
+    successor = CanopenTransport(r.spec)
+    end = time.monotonic() + 8.0
+    while r.drives[0].machine.state == "OPERATION ENABLED":
+        assert time.monotonic() < end, "its watchdog heard us"
+        with contextlib.suppress(HardwareError):
+            successor.open()
+    successor.close()

@@ -217,6 +217,14 @@ def test_two_devices_of_one_id_are_counted():
     assert data.copies[1] > 10 and not data.copies[[0, 2]].any()
 
 
+def test_samples_that_come_a_cycle_too_late_are_not_two_devices():
+    data, state, _ = process_data()
+    for k in range(60):
+        frames = [sample(i) for i in ((1, 3) if k % 2 else (1, 2, 2, 3))]
+        cycle(data, state, 0.002 * k, *frames)
+    assert data.copies.max() <= 1
+
+
 def test_measured_velocities_come_by_the_second_object():
     data, state, _ = process_data(velocity=True)
     speed = can.Message(arbitration_id=0x281, data=struct.pack("<i", 60), is_extended_id=False)
