@@ -36,6 +36,11 @@ EXTRAS = {
     "mujoco": [
         "mujoco>=3.17",
     ],
+    # Real robots: drives on a CAN bus.
+    "canopen": [
+        "canopen>=2.4",
+        "python-can>=4.5",
+    ],
     # ROS 2 itself as wheels, for a machine without a ROS installation (x86_64 Linux only).
     "ros": [
         "ros-rclpy[fastrtps]==9.1.2; platform_machine == 'x86_64'",
@@ -47,7 +52,7 @@ EXTRAS = {
         "ros-geometry-msgs==5.5.1; platform_machine == 'x86_64'",
         "ros-trajectory-msgs==5.5.1; platform_machine == 'x86_64'",
     ],
-    # Tests; daqp and ezc3d are references that only tests compare with.
+    # Tests; daqp, ezc3d and durand are references that only tests compare with; msgpack carries CAN between processes.
     "test": [
         "pytest<9",
         "pytest-xdist",
@@ -60,6 +65,8 @@ EXTRAS = {
         "mcap-ros2-support",
         "catkin-pkg",
         "wheel",
+        "durand",
+        "msgpack",
     ],
     "check": ["ruff", "mypy", "types-PyYAML"],
     # What `humanoid bench` measures beside.
@@ -113,8 +120,8 @@ setup(
     extras_require={
         **EXTRAS,
         # What a user of the command wants: everything but the tools of those who work on it.
-        "all": [p for name in ("viewer", "report", "mujoco", "ros") for p in EXTRAS[name]],
-        "test": [p for name in ("viewer", "report", "mujoco", "test") for p in EXTRAS[name]],
+        "all": [p for name in ("viewer", "report", "mujoco", "canopen", "ros") for p in EXTRAS[name]],
+        "test": [p for name in ("viewer", "report", "mujoco", "canopen", "test") for p in EXTRAS[name]],
     },
     zip_safe=False,
     entry_points={

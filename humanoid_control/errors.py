@@ -96,6 +96,7 @@ EXTRAS = {
     "viewer": ("viser", "trimesh", "websockets"),
     "report": ("matplotlib",),
     "mujoco": ("mujoco",),
+    "canopen": ("canopen", "can"),
     "bench": ("pink", "mink", "qpsolvers", "filterpy"),
 }
 """Optional packages, as modules, by the extra of pip that brings them."""

@@ -304,7 +304,9 @@ class Transport(Protocol):
 
 
 TRANSPORTS: dict[str, str] = {
+    "canopen": "humanoid_control.hardware.can.drives:CanopenTransport",
     "loopback": "humanoid_control.hardware.loopback:LoopbackTransport",
+    "mit_can": "humanoid_control.hardware.can.mit:MitTransport",
     "simulator": "humanoid_control.hardware.simulator:SimulatorTransport",
 }
 """Transports by the name in a hardware file, as 'module:class'."""

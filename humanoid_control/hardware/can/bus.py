@@ -1,0 +1,238 @@
+"""A CAN bus by the name of its interface: opened with one-line errors, read without waiting, load and health."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import can
+
+from humanoid_control.errors import ConfigError, offer_names
+from humanoid_control.hardware.transport import HardwareError
+
+INTERFACES = ("socketcan", "slcan", "pcan", "udp_multicast", "virtual")
+BUS_KEYS: dict[str, Any] = {"interface": "socketcan", "channel": str, "bitrate": 1_000_000, "port": 43113}
+"""Keys of a CAN bus in a hardware file; `port` is that of udp_multicast, which stays on this computer."""
+
+MOST = 4096  # frames taken at once: a device that babbles does not hold the cycle up for ever
+FAILURES = 10  # in a row, after which the bus counts as gone
+GONE = {errno.ENETDOWN, errno.ENODEV, errno.ENXIO, errno.EBADF, errno.EIO}
+PASSIVE_TIME = 1.0  # [s] for which the last report of a passive controller is believed
+
+# Classes of error frames as Linux defines them (linux/can/error.h).
+CONTROLLER, NO_ACK, BUS_OFF, RESTARTED = 0x004, 0x020, 0x040, 0x100
+RX_PASSIVE, TX_PASSIVE, ACTIVE = 0x10, 0x20, 0x40
+
+for _library in ("can", "canopen"):  # what they log is raised as well: nothing is printed beside the one line
+    logging.getLogger(_library).addHandler(logging.NullHandler())
+
+
+def frame_bits(size: int) -> int:
+    """Bits on the wire of a standard data frame of `size` bytes, with the most stuff bits that it can have."""
+    return 47 + 8 * size + (34 + 8 * size - 1) // 4
+
+
+def candump(message: can.Message) -> str:
+    """A frame as candump prints it."""
+    return f"{message.arbitration_id:03X}#{bytes(message.data).hex().upper()}"
+
+
+class Frame(can.Message):
+    """A standard data frame whose data is a view of a buffer, so that many frames are packed in one go."""
+
+    def __init__(self, identifier: int, view: memoryview) -> None:
+        super().__init__(arbitration_id=identifier, is_extended_id=False, dlc=len(view), is_rx=False)
+        self.data = view  # type: ignore[assignment]  # every interface only reads it
+
+    def __deepcopy__(self, memo: dict[int, Any] | None) -> can.Message:
+        return message(self.arbitration_id, bytes(self.data))
+
+
+def message(identifier: int, data: bytes = b"") -> can.Message:
+    """A standard data frame of its own."""
+    return can.Message(arbitration_id=identifier, is_extended_id=False, data=bytearray(data), is_rx=False)
+
+
+class CanBus:
+    """A CAN bus of a hardware file.
+
+    Attributes:
+        name: in the hardware file. raw: bus of python-can, after `open`.
+        sent, received, errors: counters of frames, and of error frames and failures.
+    """
+
+    def __init__(self, name: str, options: Mapping[str, Any], where: str = "") -> None:
+        """Prepare; nothing is opened.
+
+        Raises:
+            ConfigError: an unknown interface, a bitrate that is none.
+        """
+        given = {**BUS_KEYS, **options}
+        self.name, self.interface, self.channel = name, str(given["interface"]), given["channel"]
+        self.bitrate, self.port = int(given["bitrate"]), int(given["port"])
+        if self.interface not in INTERFACES:
+            raise ConfigError(
+                f"{where or name}: unknown interface '{self.interface}': {offer_names(self.interface, INTERFACES)}"
+            )
+        if not isinstance(self.channel, str) or not self.channel:
+            raise ConfigError(f"{where or name}: bus {name} lacks the key 'channel'")
+        if not 10_000 <= self.bitrate <= 1_000_000:
+            raise ConfigError(f"{where or name}: bitrate must be in 10000 .. 1000000, got {self.bitrate}")
+        self.raw: Any = None
+        self.sent = self.received = self.errors = 0
+        self._failures = 0
+        self._off = False
+        self._passive, self._lonely = -float("inf"), -float("inf")
+
+    def open(self) -> None:
+        """Open the bus.
+
+        Raises:
+            HardwareError: why it cannot be, and what to do about it.
+        """
+        more: dict[str, Any] = {}
+        if self.interface == "socketcan":
+            check_socketcan(self.channel, self.bitrate)
+        elif self.interface == "udp_multicast":
+            more = {"port": self.port, "hop_limit": 0, "fd": False}
+        elif self.interface in ("slcan", "pcan"):
+            more = {"bitrate": self.bitrate}
+        try:
+            self.raw = can.Bus(channel=self.channel, interface=self.interface, ignore_config=True, **more)
+        except Exception as e:  # drivers raise what they like, also what is no CanError
+            raise HardwareError(f"bus {self.name}: {self.channel} cannot be opened: {one_line(e)}") from None
+        self._failures, self._off, self._passive, self._lonely = 0, False, -float("inf"), -float("inf")
+
+    def close(self) -> None:
+        """Close the bus. Idempotent, and never raises."""
+        raw, self.raw = self.raw, None
+        if raw is not None:
+            try:
+                raw.shutdown()
+            except Exception:  # a device that was pulled out cannot be closed
+                self.errors += 1
+
+    def send(self, frame: can.Message) -> None:
+        """Send one frame; one that does not fit into the queue is lost and counted.
+
+        Raises:
+            HardwareError: the bus is gone.
+        """
+        if self.raw is None:
+            raise HardwareError(f"bus {self.name}: closed")
+        try:
+            self.raw.send(frame)
+        except (can.CanError, OSError, ValueError) as e:
+            self._fail(e)
+        else:
+            self.sent += 1
+            self._failures = 0
+
+    def receive(self, until: float) -> list[can.Message]:
+        """Standard data frames that have come; waits for the first one until a monotonic time [s].
+
+        Raises:
+            HardwareError: the bus is gone.
+        """
+        out: list[can.Message] = []
+        if self.raw is None:
+            raise HardwareError(f"bus {self.name}: closed")
+        recv, wait = self.raw.recv, max(0.0, until - time.monotonic())
+        for _ in range(MOST):
+            try:
+                found = recv(wait)
+            except (can.CanError, OSError, ValueError) as e:
+                self._fail(e)
+                return out
+            if found is None:
+                break
+            wait = 0.0
+            if found.is_error_frame:
+                self._error_frame(found)
+            elif not (found.is_extended_id or found.is_remote_frame or found.is_fd):
+                out.append(found)
+        if out:
+            self.received += len(out)
+            self._failures, self._off = 0, False
+        return out
+
+    def health(self) -> str:
+        """Reason why the bus as a whole does not work; empty: it does."""
+        now = time.monotonic()
+        if self._off:
+            return f"bus off: wires, terminators and bitrate ({self.bitrate}) of {self.channel}?"
+        if now - self._passive < PASSIVE_TIME:
+            return f"error passive: many damaged frames on {self.channel}; wires, terminators, bitrate?"
+        if now - self._lonely < PASSIVE_TIME:
+            return f"nobody acknowledges frames on {self.channel}: are the drives on?"
+        return ""
+
+    def _error_frame(self, frame: can.Message) -> None:
+        kind, data = frame.arbitration_id, frame.data
+        self.errors += 1
+        if kind & BUS_OFF:
+            self._off = True
+        if kind & RESTARTED:
+            self._off = False
+        if kind & NO_ACK:
+            self._lonely = time.monotonic()
+        if kind & CONTROLLER and len(data) > 1:
+            if data[1] & (RX_PASSIVE | TX_PASSIVE):
+                self._passive = time.monotonic()
+            elif data[1] & ACTIVE:
+                self._passive = -float("inf")
+
+    def _fail(self, error: Exception) -> None:
+        self.errors += 1
+        self._failures += 1
+        number = getattr(error, "error_code", None) or getattr(error, "errno", None)
+        if number in GONE or self._failures > FAILURES:
+            raise HardwareError(f"bus {self.name}: {self.channel} is gone: {one_line(error)}") from None
+
+    def figures(self) -> dict[str, Any]:
+        """Counters for diagnostics."""
+        return {"sent": self.sent, "received": self.received, "errors": self.errors}
+
+
+def one_line(error: Exception) -> str:
+    """The first line of what an error says, or its kind where it says nothing."""
+    text = str(error).strip().splitlines()
+    return text[0] if text else type(error).__name__
+
+
+def socketcan_problem() -> str:
+    """Reason why this kernel has no SocketCAN; empty: it has."""
+    if not hasattr(socket, "AF_CAN"):
+        return "this Python has no SocketCAN"
+    try:
+        socket.socket(socket.AF_CAN, socket.SOCK_RAW, socket.CAN_RAW).close()
+    except OSError as e:
+        return f"this kernel has no SocketCAN ({e.strerror})"
+    return ""
+
+
+def check_socketcan(channel: str, bitrate: int, devices: Path = Path("/sys/class/net")) -> None:
+    """Make sure that a network device is a CAN interface that is up.
+
+    Raises:
+        HardwareError: it is not there, none, or down; with the command that mends it.
+    """
+    remedy = f"ip link set {channel} up type can bitrate {bitrate}"
+    have = sorted(d.name for d in devices.glob("*") if _text(d / "type") == "280")
+    if channel not in have:
+        others = f" (have: {', '.join(have)})" if have else ""
+        raise HardwareError(f"{channel}: no such interface{others}; {socketcan_problem() or remedy}")
+    if _text(devices / channel / "operstate") == "down":
+        raise HardwareError(f"{channel}: down; {remedy}")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,416 @@
+"""Transport `canopen`: CiA 402 drives that follow positions, velocities or torques in step with our SYNC.
+
+A cycle sends the commands, SYNC, and takes the samples that the drives took at that SYNC. Objects of the library
+canopen serve the configuration only; the cycle packs and unpacks frames itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.hardware.can import cia402
+from humanoid_control.hardware.can.bus import BUS_KEYS, CanBus, Frame, candump, frame_bits, message
+from humanoid_control.hardware.can.cia402 import DriveUnits, ProcessData, State, Wish
+from humanoid_control.hardware.can.configuration import (
+    ABORT_CONNECTION,
+    BusSetup,
+    DriveSetup,
+    Identity,
+    Report,
+    configure,
+    identity_of_eds,
+    scan,
+)
+from humanoid_control.hardware.can.node_watch import NodeWatch
+from humanoid_control.hardware.transport import (
+    ActuatorCommand,
+    ActuatorSpec,
+    ActuatorState,
+    BusSpec,
+    Flag,
+    GuardSpec,
+    HardwareError,
+    Mode,
+    Silence,
+    Transport,
+)
+
+START, PRE_OPERATIONAL = 0x01, 0x80  # NMT commands
+FIRST_SAMPLES = 1.0  # [s] for process data after the start
+STOP_TIME = 0.25  # [s] that `close` gives drives that still move
+AT_REST = 0.02  # [rad/s]
+STALL = 0.6  # share of the watchdog after which drives may think that we are gone
+COPIES = 10  # samples too many, after which two devices must have one id
+WINDOW_TIME = 0.1  # [s] at the greatest speed: the following error at which a drive itself gives up
+SAFEST = (Silence.STOPS, Silence.HOLDS, Silence.DAMPS, Silence.LIMP, Silence.LAST_COMMAND, Silence.UNKNOWN)
+
+
+class CanopenTransport(Transport):
+    """CiA 402 drives on one CAN bus.
+
+    Attributes:
+        bus: of CAN. data: process data of all drives. watch: heartbeats, emergencies and states of the nodes.
+        reports: what the drives said of themselves, after `open`.
+    """
+
+    bus_keys: ClassVar[Mapping[str, Any]] = {
+        **BUS_KEYS,
+        "sync": True,
+        "own_id": 127,
+        "heartbeat": 0.01,
+        "when_silent": "quick_stop",
+        "watchdog": True,
+        "drive_heartbeat": 0.1,
+        "measured_velocity": False,
+    }
+    actuator_keys: ClassVar[Mapping[str, Any]] = {
+        "counts": int,
+        "rated_torque": 0.0,
+        "speed_unit": "counts",
+        "window": 0.0,
+        "drive_limits": True,
+        "eds": "",
+        "vendor": 0,
+        "product": 0,
+        "revision": 0,
+        "serial": 0,
+        "brake": False,
+        "absolute": True,
+    }
+
+    def __init__(self, bus: BusSpec) -> None:
+        """Prepare; EDS files are read, nothing is opened.
+
+        Raises:
+            ConfigError: a value of the hardware file that cannot be.
+        """
+        given = {**self.bus_keys, **bus.options}
+        self.names = tuple(a.name for a in bus.actuators)
+        self.modes = frozenset(cia402.OPERATION_MODE)
+        self._spec, self._rows = bus, [{**self.actuator_keys, **a.options} for a in bus.actuators]
+        self.bus = CanBus(bus.name, {k: v for k, v in given.items() if k in BUS_KEYS}, bus.where)
+        self._check(given)
+        second = any(a.mode is not Mode.POSITION for a in bus.actuators)
+        beat = max(1, round(float(given["heartbeat"]) / bus.period))
+        watchdog = 3 * beat * bus.period if given["watchdog"] else 0.0
+        self._setup = BusSetup(
+            bus.period, int(given["own_id"]), max(watchdog, 0.003 if watchdog else 0.0), str(given["when_silent"]),
+            float(given["drive_heartbeat"]), bool(given["measured_velocity"]), second,
+        )  # fmt: skip
+        self._sync, self._beat_every = bool(given["sync"]), beat
+        self.silence = Silence.STOPS if given["when_silent"] in ("quick_stop", "fault") else Silence.LIMP
+        if not watchdog or given["when_silent"] == "nothing":
+            self.silence = Silence.UNKNOWN
+        self._drives = [_setup_of(a, r) for a, r in zip(bus.actuators, self._rows, strict=True)]
+        self._ids = [a.id for a in bus.actuators]
+        self.reports: list[Report] = []
+        self._restart_data([float(r["rated_torque"]) for r in self._rows])
+
+    def _check(self, given: Mapping[str, Any]) -> None:
+        where = self._spec.where or self._spec.name
+        if given["when_silent"] not in ABORT_CONNECTION:
+            raise ConfigError(f"{where}: when_silent must be one of {', '.join(ABORT_CONNECTION)}")
+        if not 1 <= given["own_id"] <= 127 or given["own_id"] in [a.id for a in self._spec.actuators]:
+            raise ConfigError(f"{where}: own_id must be in 1 .. 127 and of no drive, got {given['own_id']}")
+        for a, row in zip(self._spec.actuators, self._rows, strict=True):
+            if not 1 <= a.id <= 127:
+                raise ConfigError(f"{a.where or a.name}: id of {a.name} must be in 1 .. 127, got {a.id}")
+            if not isinstance(row["counts"], int) or row["counts"] <= 0:
+                raise ConfigError(f"{a.where or a.name}: {a.name} needs counts, those of its encoder in one turn")
+            if row["speed_unit"] not in ("counts", "rpm"):
+                raise ConfigError(f"{a.where or a.name}: speed_unit must be counts (per second) or rpm")
+
+    def _restart_data(self, rated: list[float]) -> None:
+        """Arrays and frames of the cycle, with torques by the rated ones [N m]; 0: not known."""
+        self.data = ProcessData(
+            self._ids, units_of(self._spec.actuators, self._rows, rated), self._setup.measured_velocity
+        )
+        self.data.always[:] = [Flag.HOMED if r["absolute"] else 0 for r in self._rows]
+        self.watch = NodeWatch(self.names, self._ids, self._setup.heartbeat)
+        first = self.data.rpdo1.view(np.uint8).data
+        second = self.data.rpdo2.view(np.uint8).data
+        self._first = [Frame(0x200 + i, first[6 * k : 6 * k + 6]) for k, i in enumerate(self._ids)]
+        self._second = [
+            Frame(0x300 + i, second[6 * k : 6 * k + 6]) for k, i in enumerate(self._ids) if self._setup.second
+        ]
+        self._sync_frame, self._beat_frame = message(0x80), message(0x700 + self._setup.own_id, b"\x05")
+        self._pending, self._beat, self._cycled = False, 0, np.inf
+        self._resets: dict[int, int] = {}
+        self._braked: dict[int, bool] = {}
+        self._stopping = message_bytes([(0x200 + i, b"\x02" + bytes(5)) for i in self._ids] + [(0x80, b"")])
+
+    # -- the interface ------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        self.data.load_kernel()
+        self.bus.open()
+        try:
+            self.reports = configure(self.bus, self._drives, self._setup)
+            self.silence = max((r.silence for r in self.reports), key=SAFEST.index)
+            rated = [
+                float(row["rated_torque"]) or report.rated_torque
+                for row, report in zip(self._rows, self.reports, strict=True)
+            ]
+            self._restart_data(rated)
+            self._start(self._ids)
+        except HardwareError:
+            self.bus.close()
+            raise
+
+    def _start(self, ids: list[int]) -> None:
+        """Let configured nodes begin, and wait for their first samples."""
+        for i in ids:
+            self.bus.send(message(0, bytes((START, i))))
+        # A drive may keep the last command of a program that died until the next SYNC: it must not become true then.
+        self._pending = True
+        now = time.monotonic()
+        self.watch.begin(ids, now)
+        state, end = ActuatorState(len(self.names)), now + FIRST_SAMPLES
+        while not self.data.seen.all() and time.monotonic() < end:
+            begin = time.monotonic()
+            self.read(state, begin + max(0.002, 0.4 * self._spec.period))
+            time.sleep(max(0.0, begin + self._spec.period - time.monotonic()))
+        if not self.data.seen.all():
+            k = int(np.argmin(self.data.seen))
+            raise HardwareError(f"{self._who(k)} sends no process data: no SYNC, or it did not start")
+
+    def read(self, state: ActuatorState, until: float) -> None:
+        data, bus = self.data, self.bus
+        self._take(bus.receive(0.0))  # what came late belongs to the cycle before
+        if self._pending:
+            self._send_commands()
+        self._pending = False
+        self._beat -= 1
+        if self._beat <= 0 and self._setup.watchdog:
+            bus.send(self._beat_frame)
+            self._beat = self._beat_every
+        now = self._cycled = time.monotonic()
+        if self._sync:
+            bus.send(self._sync_frame)
+        data.begin(now, state)
+        while not data.complete and (frames := bus.receive(until)):
+            self._take(frames)
+        data.decode(state)
+        self._look_at_nodes(state, now)
+
+    def write(self, command: ActuatorCommand) -> None:
+        if time.monotonic() - self._cycled > STALL * self._setup.watchdog > 0 and self.data.wish is Wish.ON:
+            # We were away, and drives may have stopped by themselves: "enable operation" would let them go on.
+            self.data.steer(Wish.STOP)
+        self.data.pack(command)
+        if self._second:
+            self.data.pack_second(command)
+        self._send_commands()
+        self._pending = False
+
+    def power(self, on: bool) -> bool:
+        wish = Wish.ON if on else Wish.OFF
+        self.data.steer(wish)
+        self.data.hold()
+        self._pending = True
+        if on:
+            return bool((self.data.state == State.OPERATION_ENABLED).all())
+        s = self.data.state
+        return bool(((s <= State.SWITCH_ON_DISABLED) | (s >= State.FAULT_REACTION_ACTIVE)).all())
+
+    def quick_stop(self) -> None:
+        self.data.steer(Wish.STOP)
+        try:
+            self._send_commands()
+        except HardwareError:  # gone: `read` says so, and the drives stop by themselves
+            return
+
+    def clear_faults(self) -> None:
+        self._resets = {int(k): 0 for k in np.flatnonzero(self.data.state == State.FAULT)}
+        self._pending = True
+        lost = self.watch.lost_configuration()
+        self.watch.forget()
+        self.data.copies[:] = 0
+        if lost:
+            self._configure_again(lost)
+
+    def _configure_again(self, rows: list[int]) -> None:
+        """Drives that restarted or left their state, with all that they forgot; the bus is not cycled meanwhile."""
+        try:
+            reports = configure(self.bus, [self._drives[k] for k in rows], self._setup, others=True)
+            for k, report in zip(rows, reports, strict=True):
+                self.reports[k] = report
+            for k in rows:
+                self.data.expect(k)
+            self._start([self._ids[k] for k in rows])
+        except HardwareError as e:
+            self.watch.failed = str(e)
+
+    def close(self) -> None:
+        if self.bus.raw is None:
+            return
+        try:
+            if (self.data.state == State.OPERATION_ENABLED).any():
+                self._come_to_rest()
+            self.data.control[:] = cia402.DISABLE_VOLTAGE
+            self._send_commands()
+            self.bus.send(self._sync_frame)
+            for i in self._ids:
+                self.bus.send(message(0, bytes((PRE_OPERATIONAL, i))))
+        except HardwareError:  # gone already
+            self.bus.errors += 1
+        self.bus.close()
+
+    def _come_to_rest(self) -> None:
+        """Quick stop, until nothing moves or the time for that is over."""
+        state, end = ActuatorState(len(self.names)), time.monotonic() + STOP_TIME
+        for cycle in range(int(STOP_TIME / self._spec.period) + 1):
+            self.quick_stop()
+            begin = time.monotonic()
+            self.read(state, begin + 0.4 * self._spec.period)
+            if begin > end or (cycle > 3 and not (np.abs(state.v) > AT_REST).any()):
+                return
+            time.sleep(max(0.0, begin + self._spec.period - time.monotonic()))
+
+    def trouble(self) -> str:
+        if text := self.bus.health():
+            return text
+        if (self.data.copies > COPIES).any():
+            k = int(np.argmax(self.data.copies))
+            return f"two devices answer as {self.names[k]} (id {self._ids[k]}): give one another id"
+        return self.watch.trouble() or next((r.refused for r in self.reports if r.refused), "")
+
+    def fault_text(self, code: int) -> str:
+        return cia402.fault_text(code)
+
+    def serials(self) -> tuple[str, ...]:
+        if not self.reports:
+            return ("",) * len(self.names)
+        return tuple(str(r.identity.serial) if r.identity.serial else "" for r in self.reports)
+
+    def figures(self) -> dict[str, Any]:
+        return {**self.bus.figures(), **self.watch.figures()}
+
+    def brake(self, actuator: int, release: bool) -> bool:
+        if not self._rows[actuator]["brake"]:
+            return False
+        if self._braked.get(actuator) is not (not release):
+            self._braked[actuator] = not release
+            value = b"\x00" if release else b"\x01"
+            self._try_to_send(message(0x600 + self._ids[actuator], b"\x23\xfe\x60\x01" + value + bytes(3)))
+        return True
+
+    def guard(self) -> GuardSpec | None:
+        if self.bus.interface == "virtual":
+            return None
+        off = message_bytes([(0x200 + i, bytes(6)) for i in self._ids] + [(0x80, b"")])
+        arguments = (self.bus.interface, self.bus.channel, self.bus.bitrate, self.bus.port, off.hex())
+        return GuardSpec("humanoid_control.hardware.can.guard:CanGuard", arguments, size=len(self._stopping))
+
+    def damping_frame(self, state: ActuatorState) -> bytes:
+        return self._stopping
+
+    def frames(self, command: ActuatorCommand) -> list[str]:
+        self.data.pack(command)
+        if self._second:
+            self.data.pack_second(command)
+        return [candump(f) for f in (*self._first, *self._second, self._sync_frame)]
+
+    @classmethod
+    def bus_load(cls, bus: BusSpec) -> float:
+        given = {**cls.bus_keys, **bus.options}
+        bits = frame_bits(6) + frame_bits(8) + (frame_bits(4) if given["measured_velocity"] else 0)
+        if any(a.mode is not Mode.POSITION for a in bus.actuators):
+            bits += frame_bits(6)
+        beats = len(bus.actuators) / given["drive_heartbeat"] + 1.0 / max(given["heartbeat"], bus.period)
+        per_second = (bits * len(bus.actuators) + frame_bits(0)) / bus.period + beats * frame_bits(1)
+        return per_second / given["bitrate"]
+
+    @classmethod
+    def scan(cls, options: Mapping[str, Any]) -> list[str]:
+        return scan({**cls.bus_keys, **options})
+
+    # -- parts of a cycle ---------------------------------------------------------------------------------------------
+
+    def _who(self, k: int) -> str:
+        return f"{self.names[k]} ({self._spec.name} {self._ids[k]})"
+
+    def _try_to_send(self, frame: Any) -> None:
+        try:
+            self.bus.send(frame)
+        except HardwareError:  # gone: `read` says so
+            return
+
+    def _send_commands(self) -> None:
+        """Commands as they are packed; drives whose fault is being reset get the next word of that edge instead."""
+        for k, step in list(self._resets.items()):
+            self.data.control[k] = cia402.RESET_EDGE[step]
+            if step + 1 < len(cia402.RESET_EDGE):
+                self._resets[k] = step + 1
+            else:
+                del self._resets[k]
+        send = self.bus.send
+        for frame in self._first:
+            send(frame)
+        for frame in self._second:
+            send(frame)
+
+    def _take(self, frames: list[Any]) -> None:
+        if frames:
+            for frame in self.data.take(frames):
+                self.watch.take(frame)
+
+    def _look_at_nodes(self, state: ActuatorState, now: float) -> None:
+        """Heartbeats and error codes; a drive in FAULT that did not say why is asked."""
+        if self._resets:
+            self._pending = True
+        failed = self.data.state >= State.FAULT_REACTION_ACTIVE
+        ask = self.watch.update(failed, now, self.data.changed)
+        for k in ask:
+            self.bus.send(message(0x600 + self._ids[k], b"\x40\x3f\x60\x00" + bytes(4)))
+        state.code[:] = self.watch.codes
+
+
+def _setup_of(spec: ActuatorSpec, row: Mapping[str, Any]) -> DriveSetup:
+    expected = Identity(row["vendor"], row["product"], row["revision"], row["serial"])
+    if row["eds"]:
+        from_eds = identity_of_eds(row["eds"], spec.id, spec.where or spec.name)
+        expected = Identity(*(a or b for a, b in zip(expected, from_eds, strict=True)))
+    per_rad = row["counts"] / (2 * np.pi)
+    limits, rpm, window = None, 0, 0
+    if row["drive_limits"]:
+        if np.isfinite([spec.lower, spec.upper]).all():
+            limits = (_int32(np.ceil(spec.lower * per_rad)), _int32(np.floor(spec.upper * per_rad)))
+        if np.isfinite(spec.velocity):
+            rpm = max(1, int(np.ceil(spec.velocity * 60 / (2 * np.pi))))
+            window = int(np.ceil((row["window"] or WINDOW_TIME * spec.velocity) * per_rad))
+        elif row["window"]:
+            window = int(np.ceil(row["window"] * per_rad))
+    return DriveSetup(
+        spec.name, spec.id, cia402.OPERATION_MODE.get(spec.mode, 8), expected, limits, rpm, window, bool(row["brake"])
+    )
+
+
+def _int32(value: float) -> int:
+    return int(min(max(value, -cia402.INT32), cia402.INT32))
+
+
+def units_of(specs: tuple[ActuatorSpec, ...], rows: list[dict[str, Any]], rated: list[float]) -> DriveUnits:
+    """Units of drives; a rated torque that is not known makes torques per mille of 1 N m, which nothing may use."""
+    counts = np.array([r["counts"] / (2 * np.pi) for r in rows])
+    speed = np.array([r["counts"] / (2 * np.pi) if r["speed_unit"] == "counts" else 30 / np.pi for r in rows])
+    with np.errstate(divide="ignore"):
+        torque = np.array([1000.0 / r if r > 0 else np.nan for r in rated])
+    most, top = float(cia402.INT32), float(cia402.INT16)
+    lower = np.clip(np.ceil([a.lower * c for a, c in zip(specs, counts, strict=True)]), -most, most)
+    upper = np.clip(np.floor([a.upper * c for a, c in zip(specs, counts, strict=True)]), -most, most)
+    most_speed = np.clip([a.velocity * s for a, s in zip(specs, speed, strict=True)], 0, most)
+    efforts = np.array([a.effort * t if t == t else 0.0 for a, t in zip(specs, torque, strict=True)])
+    return DriveUnits(counts, speed, torque, lower, upper, np.floor(most_speed), np.floor(np.clip(efforts, 0, top)))
+
+
+def message_bytes(frames: list[tuple[int, bytes]]) -> bytes:
+    """Frames as the guardian takes them: 16 bytes each, as Linux has them."""
+    from humanoid_control.hardware.can.guard import FRAME
+
+    return b"".join(FRAME.pack(i, len(data), data) for i, data in frames)

@@ -1,0 +1,122 @@
+"""Nodes of a CANopen bus while it runs: heartbeats, emergencies, restarts, and states that a node left by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+BOOT_UP, STOPPED, OPERATIONAL, PRE_OPERATIONAL = 0x00, 0x04, 0x05, 0x7F
+STATES = {STOPPED: "stopped", OPERATIONAL: "operational", PRE_OPERATIONAL: "pre-operational"}
+LOST = 3.0  # heartbeats that may be missed
+PATIENCE = 0.3  # [s] a new state may take to be told after the start: the first heartbeat may be an old one
+ASK_AFTER = 3  # cycles in FAULT without an emergency message, after which the error code is asked for
+ERROR_CODE = b"\x3f\x60\x00"  # object 0x603F in an answer
+
+
+class NodeWatch:
+    """What n nodes say beside their process data.
+
+    Attributes:
+        codes: (n,) uint32 error code of each drive; 0: none. failed: why configuring again did not work; empty: it did.
+        emergencies: messages that came.
+    """
+
+    def __init__(self, names: Sequence[str], ids: Sequence[int], period: float) -> None:
+        """Watch nodes whose heartbeats come every `period` [s]; 0: they send none."""
+        n = len(ids)
+        self._names, self._ids, self._period = tuple(names), tuple(ids), period
+        self._row = {i: k for k, i in enumerate(ids)}
+        self.codes, self.emergencies, self.failed = np.zeros(n, np.uint32), 0, ""
+        self._heard, self._begun = np.full(n, np.inf), np.full(n, np.inf)
+        self._now = 0.0
+        self._restarted: set[int] = set()
+        self._left: dict[int, int] = {}
+        self._silent: Any = None
+        self._asked = np.zeros(n, dtype=int)
+        self._due = 0.0
+
+    def begin(self, ids: Sequence[int], now: float) -> None:
+        """Begin to expect heartbeats of nodes that were just started."""
+        for i in ids:
+            k = self._row[i]
+            self._heard[k] = self._begun[k] = now
+            self._restarted.discard(k)
+            self._left.pop(k, None)
+        self._now = now
+
+    def forget(self) -> None:
+        """Forget what was wrong; it comes again where its cause is still there."""
+        self.codes[:], self._asked[:], self.failed = 0, 0, ""
+
+    def take(self, frame: Any) -> None:
+        """Take a frame that is no process data; anything else than what nodes say is passed over."""
+        service, data = frame.arbitration_id & 0x780, frame.data
+        k = self._row.get(frame.arbitration_id & 0x7F)
+        if k is None:
+            return
+        if service == 0x700 and len(data) == 1:
+            self._heartbeat(k, data[0] & 0x7F)
+        elif service == 0x080 and len(data) == 8:
+            self.emergencies += 1
+            self.codes[k] = data[0] | data[1] << 8
+        elif service == 0x580 and len(data) == 8 and data[1:4] == ERROR_CODE and data[0] & 0xE0 == 0x40:
+            self.codes[k] = data[4] | data[5] << 8
+
+    def _heartbeat(self, k: int, state: int) -> None:
+        self._heard[k] = self._now
+        if state == BOOT_UP:
+            self._restarted.add(k)
+        elif state == OPERATIONAL:
+            self._left.pop(k, None)
+        elif self._now - self._begun[k] > PATIENCE:
+            self._left[k] = state
+
+    def update(self, failed: np.ndarray, now: float, changed: bool) -> Sequence[int]:
+        """End a cycle.
+
+        Args:
+            failed: (n,) drives in FAULT. now: monotonic time [s]. changed: a status word changed in this cycle.
+
+        Returns:
+            Drives to be asked for their error code.
+        """
+        self._now = now
+        if self._period and now >= self._due:
+            self._due = now + 0.2 * self._period
+            silence = now - self._heard
+            worst = int(np.argmax(silence))
+            self._silent = (worst, float(silence[worst])) if silence[worst] > LOST * self._period else None
+        if not changed and not self._asked.any():
+            return ()
+        unknown = failed & (self.codes == 0)
+        self._asked[~unknown] = 0
+        self._asked[unknown] += 1
+        return np.flatnonzero(self._asked == ASK_AFTER).tolist()
+
+    def lost_configuration(self) -> list[int]:
+        """Rows of drives that must be configured again: restarted, or not operational any more."""
+        return sorted(self._restarted | set(self._left))
+
+    def trouble(self) -> str:
+        """Reason why nodes cannot be relied on; empty: they can."""
+        if self.failed:
+            return self.failed
+        if self._restarted:
+            return f"{self._who(min(self._restarted))} restarted by itself"
+        if self._left:
+            k = min(self._left)
+            state = STATES.get(self._left[k], f"in state 0x{self._left[k]:02X}")
+            return f"{self._who(k)} left its state by itself: it is {state}"
+        if self._silent is not None:
+            k, seconds = self._silent
+            return f"{self._who(k)} lost: no heartbeat for {seconds:.2f} s"
+        return ""
+
+    def _who(self, k: int) -> str:
+        return f"{self._names[k]} (id {self._ids[k]})"
+
+    def figures(self) -> dict[str, Any]:
+        """Counters for diagnostics."""
+        return {"emergencies": self.emergencies}

@@ -1,0 +1,116 @@
+"""The whole driver, from a hardware file, on CiA 402 drives and MIT actuators: to RUN, a fault, and back."""
+
+import time
+
+import can
+import numpy as np
+import pytest
+
+from humanoid_control.errors import RobotError
+from humanoid_control.hardware.command_stream import JointCommand
+from humanoid_control.hardware.driver import Driver
+from humanoid_control.hardware.hardware_file import read_hardware_file
+from humanoid_control.hardware.limiter import Impedance, Reference, limit_effort, limit_step
+from humanoid_control.hardware.power import PowerState
+from test.hardware.can.durand_drives import Drive, Hub
+from test.hardware.can.test_mit import Motors
+from test.hardware.test_hardware_file import URDF
+
+FILE = """schema: humanoid_hardware/1
+robot: arm.urdf
+rate: 100
+command_timeout: 0.5
+soft_start: 0.1
+soft_speed: 5.0
+guardian: never
+buses:
+  leg: {transport: canopen, interface: virtual, channel: whole driver leg, heartbeat: 0.05}
+  arm: {transport: mit_can, interface: virtual, channel: whole driver arm, silence: DAMPS}
+joints:
+  shoulder: {bus: leg, id: 4, ratio: 10, sign: -1, counts: 4096, brake: true, vendor: 0x9A}
+  elbow: {bus: leg, id: 5, ratio: 100, offset: 0.5, counts: 4096, limits: {lower: 0.1}}
+  wrist: {bus: arm, id: 3, kp: 100, kd: 1, model: AK80-9}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "arm.urdf").write_text(URDF)
+    return tmp_path
+
+
+def read(folder, text=FILE):
+    path = folder / "arm.hardware.yaml"
+    path.write_text(text)
+    return read_hardware_file(path)
+
+
+@pytest.fixture
+def drives():
+    hub = Hub(can.Bus("whole driver leg", "virtual"), 0.01)
+    made = [Drive(hub, 4), Drive(hub, 5)]
+    hub.start()
+    motors = Motors("whole driver arm", [3], (12.5, 50.0, 500.0, 5.0, 18.0))
+    yield [*made, motors]
+    hub.stop()
+    motors.end()
+
+
+class Day:
+    """A driver in real time, on a machine that may be busy: lateness is no fault here."""
+
+    def __init__(self, hardware):
+        self.driver = Driver(hardware, late_tolerance=1000.0)
+        self.names = hardware.names
+        n, limits = len(self.names), hardware.command_limits()
+        zeros, ref = np.zeros((4, n)), Reference(np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool))
+        limit_step(zeros[0], zeros[1], ref, limits, 0.01)  # compiles: the drives' watchdogs would not wait for it
+        limit_effort(zeros[0], zeros[1], (zeros[2], zeros[3]), ref.v, Impedance(zeros[0], zeros[0]), limits, ref.q)
+        self.target = None
+        self.driver.open()
+
+    def to(self, state, seconds=10.0, done=lambda: True):
+        end = time.monotonic() + seconds
+        while self.driver.machine.state is not state or not done():
+            begin = time.monotonic()
+            assert begin < end, f"{self.driver.machine} in place of {state.name}"
+            if self.target is not None:
+                nan = np.full(len(self.names), np.nan)
+                self.driver.command(JointCommand(self.target, nan, nan), begin, begin)
+            self.driver.cycle()
+            time.sleep(max(0.0, begin + 0.01 - time.monotonic()))
+
+    def measured(self):
+        return self.driver.joints.q
+
+
+def test_from_the_file_to_motion_and_back(folder, drives):
+    day = Day(read(folder))
+    day.to(PowerState.MONITOR, done=lambda: np.isfinite(day.measured()).all() and day.driver.refusals() == [])
+    assert drives[0].machine.state == "SWITCH ON DISABLED" and not drives[2].on[3]
+    assert day.driver.enable() == ""
+    day.to(PowerState.HOLD)
+    assert drives[0].machine.state == "OPERATION ENABLED" and drives[2].on[3]
+    assert drives[0].od.read(0x60FE, 1) == 0 and drives[0].od.read(0x60FE, 2) == 1, "its brake is released"
+    day.target = np.array([0.1, 0.6, 0.2])
+    day.to(PowerState.RUN, done=lambda: np.allclose(day.measured(), day.target, atol=2e-3))
+    assert drives[0].machine.position == pytest.approx(-0.1 * 10 * 4096 / (2 * np.pi), abs=2)
+    drives[1].fail(0x7305)
+    day.to(PowerState.FAULT)
+    assert day.driver.machine.reason == "elbow drive: incremental encoder 1 fault (0x7305)"
+    day.target = None
+    day.to(PowerState.FAULT, done=lambda: drives[0].od.read(0x60FE, 1) == 1)
+    assert drives[0].machine.state == "QUICK STOP ACTIVE"
+    assert day.driver.clear_faults() == ""
+    day.to(PowerState.MONITOR)
+    assert drives[0].machine.state == "SWITCH ON DISABLED" and not drives[2].on[3]
+    day.driver.close()
+
+
+def test_a_mistake_in_the_file_names_its_line(folder):
+    with pytest.raises(RobotError, match=r"^arm.hardware.yaml:9: unknown key 'chanel': did you mean channel\?$"):
+        read(folder, FILE.replace("channel: whole driver leg", "chanel: can0"))
+    with pytest.raises(RobotError, match=r"^arm.hardware.yaml:13: counts must be int, got 'many'$"):
+        read(folder, FILE.replace("counts: 4096, limits", "counts: many, limits"))
+    with pytest.raises(RobotError, match=r"^arm.hardware.yaml:9: bus leg would be \d+ % full at 100 Hz \(limit 1 %\)"):
+        read(folder, FILE.replace("heartbeat: 0.05", "load: 0.01"))
