@@ -27,6 +27,10 @@ EXTRAS = {
     "mujoco": [
         "mujoco>=3.17",
     ],
+    # Humanoids of Unitree's: DDS without ROS.
+    "unitree": [
+        "cyclonedds>=11",
+    ],
     # ROS 2 itself as wheels, for a machine without a ROS installation (x86_64 Linux only).
     "ros": [
         "ros-rclpy[fastrtps]==9.1.2; platform_machine == 'x86_64'",
@@ -103,8 +107,8 @@ setup(
     extras_require={
         **EXTRAS,
         # What a user of the command wants: everything but the tools of those who work on it.
-        "all": [p for name in ("viewer", "report", "mujoco", "ros") for p in EXTRAS[name]],
-        "test": [p for name in ("viewer", "report", "mujoco", "test") for p in EXTRAS[name]],
+        "all": [p for name in ("viewer", "report", "mujoco", "unitree", "ros") for p in EXTRAS[name]],
+        "test": [p for name in ("viewer", "report", "mujoco", "unitree", "test") for p in EXTRAS[name]],
     },
     zip_safe=False,
     entry_points={

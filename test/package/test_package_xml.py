@@ -25,6 +25,7 @@ ROSDEP = {
 PYPI = {"pinocchio": "pin", "yaml": "pyyaml"}
 WITHOUT_KEY = {"viser"}
 PEERS = {
+    "cyclonedds": "cyclonedds>=11",
     "filterpy": "filterpy",
     "mink": "mink",
     "mujoco": "mujoco",
