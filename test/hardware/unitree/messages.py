@@ -217,11 +217,15 @@ def zero(kind):
     return made(kind, lambda k: 0.0 if k is float32 else 0)
 
 
-def random_message(kind, rng):
-    """A message of a class with a random number, which its type can hold, in every field."""
-    return made(
-        kind, lambda k: float(rng.standard_normal(dtype="f4")) if k is float32 else int(rng.integers(*INTEGERS[k][1:]))
-    )
+def random_message(kind, rng, share=1.0):
+    """A message of a class with a random number in every field, from a share of what its type can hold."""
+
+    def value(k):
+        if k is float32:
+            return float(rng.standard_normal(dtype="f4"))
+        return int(share * rng.integers(*INTEGERS[k][1:]))
+
+    return made(kind, value)
 
 
 @cache
