@@ -60,7 +60,9 @@ def _join(domain: int, interface: str) -> None:
         raise HardwareError(f"{interface}: no such network interface (have: {', '.join(have)})")
     if domain in _domains:
         if (other := _domains[domain][0]) != interface:
-            raise HardwareError(f"DDS domain {domain} is used on {other or 'any interface'}, not on {interface}")
+            raise HardwareError(
+                f"DDS domain {domain} is used on {other or 'any interface'}, not on {interface or 'any interface'}"
+            )
         return
     chosen = f"name={quoteattr(interface)}" if interface else 'autodetermine="true"'
     config = (

@@ -284,7 +284,7 @@ class StateReader:
                 code,
             ]
 
-        self._motors = np.array([row(p) for p in places], np.int64)
+        self._motors = np.array([row(p) for p in places], np.int64).reshape(-1, 6)
         self._head = np.array([layout.word("tick"), family.humanoid, lenient, -1], np.int64)
         self._state, self._samples = None, None
         self._frame = b""

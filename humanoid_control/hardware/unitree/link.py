@@ -132,6 +132,7 @@ class UnitreeTransport(Transport):
         for a in bus.actuators:
             if not 0 <= a.id < min(last, self._family.motors):
                 raise ConfigError(f"{a.where or where}: {a.name} has id {a.id}: there are 0 .. {last - 1}")
+        for a in bus.actuators:
             if model is None and a.mode in (Mode.POSITION, Mode.VELOCITY):
                 raise ConfigError(f"{a.where or where}: {a.name} has no gains: give kp and kd, or the bus a model")
         if model is not None and (text := misplaced(model, [(a.name, a.id) for a in bus.actuators])):
