@@ -15,7 +15,8 @@ from xml.sax.saxutils import quoteattr
 from cyclonedds._clayer import ddspy_take, ddspy_write  # the public calls make an object of each sample
 from cyclonedds.core import DDSException, InstanceState, Policy, Qos, ReadCondition, SampleState, ViewState, WaitSet
 from cyclonedds.domain import Domain, DomainParticipant
-from cyclonedds.idl import make_idl_struct, types
+from cyclonedds.idl import make_idl_struct
+from cyclonedds.idl import types as idl_types
 from cyclonedds.pub import DataWriter
 from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
@@ -23,18 +24,19 @@ from cyclonedds.topic import Topic
 from humanoid_control.hardware.transport import HardwareError
 from humanoid_control.hardware.unitree.layout import Family, Struct, family_of
 
+types_: Any = idl_types  # its arrays are subscripted, which no annotation of it says
 COMMAND, STATE = "rt/lowcmd", "rt/lowstate"
 QUEUE = 16  # states that wait for a reader
 TIMEOUT = -10  # what a write returns that would have to wait
 OFF_FRAMES, OFF_PAUSE = 5, 0.002  # frames without power at the end, seconds between them
 ANY = SampleState.Any | ViewState.Any | InstanceState.Any
 KINDS = {
-    "u1": types.uint8,
-    "i2": types.int16,
-    "u2": types.uint16,
-    "i4": types.int32,
-    "u4": types.uint32,
-    "f4": types.float32,
+    "u1": types_.uint8,
+    "i2": types_.int16,
+    "u2": types_.uint16,
+    "i4": types_.int32,
+    "u4": types_.uint32,
+    "f4": types_.float32,
 }
 _domains: dict[int, tuple[str, Domain]] = {}
 
@@ -45,7 +47,7 @@ def message_type(struct: Struct) -> Any:
     fields = {}
     for name, kind, count in struct.fields:
         one = message_type(kind) if isinstance(kind, Struct) else KINDS[kind]
-        fields[name] = types.array[one, count] if count else one
+        fields[name] = types_.array[one, count] if count else one
     return make_idl_struct(struct.name.rpartition(".")[2], struct.name, fields)
 
 

@@ -145,7 +145,8 @@ class CommandFrame:
         zero = np.zeros(n)
         self.damping = Targets(zero, zero, zero, zero, gains[:, 1].copy(), np.full(n, Mode.IMPEDANCE, np.int8))
         self._none = Targets(zero, zero, zero, zero, zero, self.damping.mode)
-        self._command, self._targets = None, self._none
+        self._command: ActuatorCommand | None = None
+        self._targets = self._none
         if family.humanoid:
             self.buffer[layout.offset("mode_pr")] = mode_pr
         else:  # as the vendor's examples mark a low level frame
@@ -286,7 +287,8 @@ class StateReader:
 
         self._motors = np.array([row(p) for p in places], np.int64).reshape(-1, 6)
         self._head = np.array([layout.word("tick"), family.humanoid, lenient, -1], np.int64)
-        self._state, self._samples = None, None
+        self._state: ActuatorState | None = None
+        self._samples: Samples | None = None
         self._frame = b""
 
     def read(self, frame: bytes, state: ActuatorState, stamp: float) -> int:

@@ -161,10 +161,10 @@ GO_LOW_STATE = Struct(
 
 
 class Field(NamedTuple):
-    """A field: type, count (0: no array), first byte on the wire behind the header, first byte in C."""
+    """A field: type, length (0: no array), first byte on the wire behind the header, first byte in C."""
 
     kind: str
-    count: int
+    length: int
     wire: int
     c: int
 
@@ -208,7 +208,7 @@ class Layout:
         """Sources of the words of C, all but the last one, which is the CRC itself."""
         source = np.full(self.c_size, -1)
         for f in self.fields.values():
-            n = SIZES[f.kind] * max(f.count, 1)
+            n = SIZES[f.kind] * max(f.length, 1)
             source[f.c : f.c + n] = np.arange(f.wire, f.wire + n)
         words = np.zeros((self.c_size // 4 - 1, 3), np.uint32)
         for k, bytes_ in enumerate(source.reshape(-1, 4)[:-1].tolist()):

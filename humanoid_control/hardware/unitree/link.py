@@ -275,7 +275,12 @@ class UnitreeTransport(Transport):
         return fault_words(code)
 
     def figures(self) -> dict[str, Any]:
-        out = {"sent": self.sent, "late": self._ends.late, "samples": self.samples, "corrupt": self.corrupt}
+        out: dict[str, Any] = {
+            "sent": self.sent,
+            "late": self._ends.late,
+            "samples": self.samples,
+            "corrupt": self.corrupt,
+        }
         out |= {"frozen": self.frozen, "without_data": self._ends.invalid, "tick": self._reader.tick}
         out |= {"mode_machine": self._reader.machine, "phase": self.phase.name.lower()}
         if self._opened:

@@ -163,7 +163,7 @@ def padding():
     """Bytes of an hg state that belong to no field."""
     sizes = {"u1": 1, "i2": 2, "u4": 4, "f4": 4}
     fields = family_of("hg").state.fields.values()
-    used = {HEADER + f.wire + b for f in fields for b in range(sizes[f.kind] * max(f.count, 1))}
+    used = {HEADER + f.wire + b for f in fields for b in range(sizes[f.kind] * max(f.length, 1))}
     return set(range(HEADER, family_of("hg").state.size)) - used
 
 
