@@ -1,5 +1,6 @@
 """A robot of Unitree's in another process, on this computer only and in a domain of DDS of its own."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -110,3 +111,35 @@ def drive():
     yield make
     for d in opened:
         d.bus.close()
+
+
+# -------- The vendor's simulator
+
+SIMULATOR, SDK = (os.environ.get(f"HUMANOID_UNITREE_{name}", "") for name in ("MUJOCO", "SDK"))
+
+
+class VendorSimulator:
+    """The vendor's simulator of a G1, carried by its elastic band, in a process of its own."""
+
+    def __init__(self, domain=DOMAIN):
+        self.domain = domain
+        script = Path(__file__).with_name("vendor_simulator.py")
+        words = (script, SIMULATOR, SDK, str(domain), "scene_29dof.xml")
+        self.process = process(*words, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        with contextlib.suppress(PermissionError):  # it is to keep up with the clock beside other tests
+            os.setpriority(os.PRIO_PROCESS, self.process.pid, -10)
+        assert self.process.stdout.readline() == "ready\n"
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def vendor_simulator():
+    if not SIMULATOR or not SDK:
+        pytest.skip("needs HUMANOID_UNITREE_MUJOCO and HUMANOID_UNITREE_SDK, folders of the vendor's repositories")
+    pytest.importorskip("mujoco")
+    simulator = VendorSimulator()
+    yield simulator
+    simulator.close()
