@@ -43,6 +43,7 @@ from humanoid_control.kinematics.joint_state import ImuReading
 
 OPEN_TIME = 3.0  # [s] for the first state, and for a reader of commands
 GAIN_RAMP = 0.5  # [s] of the gains of actuators that are not commanded by impedance
+SLOWEST = 0.01  # [s] between the states of a robot
 UNCONFIRMED = 10  # frames after which a robot that reports no modes is believed to have switched
 ANKLES = {"PR": 0, "AB": 1}
 
@@ -118,6 +119,7 @@ class UnitreeTransport(Transport):
         self.phase, self._since, self._count = Phase.OFF, 0.0, 0
         self.sent = self.samples = self.corrupt = self.frozen = 0
         self._machine, self._stamp, self._opened = 0, -np.inf, False
+        self._period, self._interval = bus.period, bus.period  # of the driver's cycle, of the robot's states
         self._confirmed = self._dark = False
 
     def _check(self, bus: BusSpec, given: Mapping[str, Any]) -> None:
@@ -184,23 +186,27 @@ class UnitreeTransport(Transport):
         return f"no {STATE} on {place} in {OPEN_TIME:g} s: is the robot on, and this computer in its network?"
 
     def read(self, state: ActuatorState, until: float) -> None:
-        state.flags &= ~np.uint8(Flag.FRESH)
         frames = self._ends.take()
         if not frames:
             self._ends.wait(until - time.monotonic())
             frames = self._ends.take()
-        now, fresh = time.monotonic(), False
+        now, fresh = time.monotonic(), 0
         for frame in frames:
             self.samples += 1
             verdict = self._reader.read(frame, state, now)
             if verdict == FRESH:
-                fresh = True
+                fresh += 1
             elif verdict == CORRUPT:
                 self.corrupt += 1
             else:
                 self.frozen += 1
         if not fresh:
+            # The robot's clock is its own: now and then a cycle gets no state and the next one two.
+            if now - self._stamp > 2 * max(self._period, self._interval):
+                state.flags &= ~np.uint8(Flag.FRESH)
             return
+        if np.isfinite(self._stamp):
+            self._interval += 0.05 * (min((now - self._stamp) / fresh, SLOWEST) - self._interval)
         self._stamp = now
         if self._simulated:
             state.flags |= np.uint8(Flag.ENABLED) if self.phase in (Phase.ON, Phase.STOPPED) else np.uint8(0)

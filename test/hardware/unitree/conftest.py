@@ -32,11 +32,18 @@ def process(*words, **options):
     return subprocess.Popen([sys.executable, *words], env=env, text=True, stdout=subprocess.PIPE, **options)
 
 
+def hurry(robot):
+    """Let a robot keep up with the clock beside other tests, where that is permitted."""
+    with contextlib.suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, robot.pid, -10)
+
+
 class RobotProcess:
     """The process and the lines to and from it."""
 
     def __init__(self):
         self.process = process(Path(__file__).with_name("robot.py"), "lo", str(DOMAIN), stdin=subprocess.PIPE)
+        hurry(self.process)
         assert json.loads(self.process.stdout.readline()) == "ready"
 
     def tell(self, line=None, **settings):
@@ -126,8 +133,7 @@ class VendorSimulator:
         script = Path(__file__).with_name("vendor_simulator.py")
         words = (script, SIMULATOR, SDK, str(domain), "scene_29dof.xml")
         self.process = process(*words, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        with contextlib.suppress(PermissionError):  # it is to keep up with the clock beside other tests
-            os.setpriority(os.PRIO_PROCESS, self.process.pid, -10)
+        hurry(self.process)
         assert self.process.stdout.readline() == "ready\n"
 
     def close(self):

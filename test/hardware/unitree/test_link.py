@@ -107,6 +107,21 @@ def test_silence_is_no_error_and_no_sample_is_waited_for_too_long(robot, drive):
     d.bus.read(d.state, time.monotonic() - 1.0)
 
 
+def test_a_state_is_fresh_for_two_cycles_of_the_slower_clock(robot, drive):
+    """Robot and driver have clocks of their own: a cycle in between without a state is no lost one."""
+    d = drive()  # 500 Hz; the robot sends 200 states a second
+    end = time.monotonic() + 0.5
+    missed = cycles = 0
+    while time.monotonic() < end:
+        d.bus.read(d.state, time.monotonic())
+        missed, cycles = missed + (not d.state.have(Flag.FRESH).all()), cycles + 1
+        time.sleep(0.002)
+    assert d.bus.samples < 0.9 * cycles and missed < 0.3 * cycles
+    robot.tell(publish=False)
+    assert d.until(lambda: not d.state.have(Flag.FRESH).any())
+    assert time.monotonic() - d.state.stamp.max() < 1.0
+
+
 def test_another_writer_of_commands_keeps_power_away(robot, drive):
     d = drive()
     assert d.bus.trouble() == ""
